@@ -1,0 +1,56 @@
+# Every target sets up what it needs: a virtual environment in .venv with the project and its tools.
+.DEFAULT_GOAL := help
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+PIP    := $(BIN)/python -m pip --disable-pip-version-check -q
+JOBS   ?= 2
+
+.PHONY: help demo test test-full lint format bench docs clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+# Debian's and Ubuntu's python3 may come without ensurepip; say what to install instead of a traceback.
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+	  || { echo "nacre needs Python 3.11 or newer; set PYTHON=/path/to/python3.11"; exit 1; }
+	@$(PYTHON) -m venv $(VENV) \
+	  || { echo "python3 -m venv failed; on Debian: apt-get install python3-venv"; exit 1; }
+
+$(VENV)/.ready: pyproject.toml constraints.txt | $(BIN)/python
+	@echo "setting up $(VENV) ..."
+	@$(PIP) install -c constraints.txt -e '.[dev]'
+	@touch $@
+
+$(VENV)/.bench: $(VENV)/.ready
+	@$(PIP) install -c constraints.txt -e '.[dev,bench]'
+	@touch $@
+
+demo: $(VENV)/.ready ## set up, then check and format an example and show one diagnostic
+	@PATH="$(CURDIR)/$(BIN):$$PATH" ./examples/demo.sh
+
+test: $(VENV)/.ready ## set up, then run the tests that CI runs
+	@$(BIN)/python -m pytest -n $(JOBS) -m 'not full'
+
+test-full: $(VENV)/.ready ## every test, the long ones too
+	@NACRE_HYPOTHESIS_PROFILE=full $(BIN)/python -m pytest -n $(JOBS)
+
+lint: $(VENV)/.ready ## formatting, lint and types, on code and tests
+	@$(BIN)/ruff format --check .
+	@$(BIN)/ruff check .
+	@$(BIN)/mypy
+
+format: $(VENV)/.ready ## format the Python code
+	@$(BIN)/ruff format .
+	@$(BIN)/ruff check --fix .
+
+bench: $(VENV)/.bench ## measure against peers, side by side
+	@for script in benchmarks/[a-z]*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
+
+docs: $(VENV)/.ready ## write the generated tables and pages
+	@$(BIN)/python tools/generate_opcodes.py
+	@$(BIN)/python tools/generate_docs.py
+
+clean: ## remove what the targets made
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,0 +1,1 @@
+"""Words that every room shares: sources, diagnostics, rules, element types, bit packing."""

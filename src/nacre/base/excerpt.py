@@ -1,0 +1,57 @@
+"""A line of source as a terminal can show it: safe, tabs expanded, cut to a width, underlined."""
+
+from __future__ import annotations
+
+import unicodedata
+
+_TAB = 4
+_ELLIPSIS = "..."
+
+
+def safe(text: str) -> str:
+    """The text with control characters made visible, so that a file cannot drive the terminal."""
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(_visible(c) for c in text)
+
+
+def quoted(text: str, most: int = 40) -> str:
+    """The text in backticks for a message, cut when long."""
+    shown = safe(text)
+    return f"`{shown}`" if len(shown) <= most else f"`{shown[:most]}{_ELLIPSIS}`"
+
+
+def excerpt(line: str, start: int, end: int, width: int = 100) -> tuple[str, int, int]:
+    """What to print of a line, and where in it the cells of [start, end) lie.
+
+    Lines longer than `width` cells are cut to a window around `start`.
+    """
+    first = max(0, start - width // 2) if len(line) > width else 0
+    last = min(len(line), first + width)
+    cells = [_cell(c) for c in line[first:last]]
+    prefix = _ELLIPSIS if first else ""
+    suffix = _ELLIPSIS if last < len(line) else ""
+    from_cell = len(prefix) + sum(_width(c) for c in cells[: start - first])
+    shown = [_width(c) for c in cells[start - first : max(start, min(end, last)) - first]]
+    return prefix + "".join(cells) + suffix, from_cell, max(1, sum(shown))
+
+
+def _cell(c: str) -> str:
+    return " " * _TAB if c == "\t" else _visible(c)
+
+
+def _visible(c: str) -> str:
+    if c == "\t" or c.isprintable():
+        return c
+    if ord(c) < 0x20:
+        return chr(0x2400 + ord(c))  # the Unicode pictures of control characters
+    return "\ufffd"
+
+
+def _width(cell: str) -> int:
+    if cell.isascii():
+        return len(cell)
+    return sum(
+        0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1
+        for c in cell
+    )

@@ -1,0 +1,28 @@
+"""Packing of 4-bit integers: two to a byte, low nibble first; a spare nibble is 0."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+
+def pack_i4(values: npt.ArrayLike) -> npt.NDArray[np.uint8]:
+    """Pack integers in -8..7 (any shape, C order) into ceil(n / 2) bytes."""
+    flat = np.asarray(values).astype(np.int64, copy=False).reshape(-1)
+    if flat.size and (int(flat.min()) < -8 or int(flat.max()) > 7):
+        raise ValueError(f"i4 holds -8..7, found {int(flat.min())}..{int(flat.max())}")
+    nibbles = np.zeros(flat.size + flat.size % 2, np.uint8)
+    nibbles[: flat.size] = flat & 0xF
+    packed: npt.NDArray[np.uint8] = nibbles[0::2] | (nibbles[1::2] << 4)
+    return packed
+
+
+def unpack_i4(packed: npt.NDArray[np.uint8], count: int) -> npt.NDArray[np.int8]:
+    """The first `count` values of a packed array, sign-extended to int8."""
+    if not 0 <= count <= 2 * packed.size:
+        raise ValueError(f"{packed.size} bytes hold {2 * packed.size} i4 values, {count} asked for")
+    nibbles = np.empty(2 * packed.size, np.uint8)
+    nibbles[0::2] = packed & 0xF
+    nibbles[1::2] = packed >> 4
+    # A nibble above 7 is negative: moving the sign bit to bit 7 and back extends it.
+    return (nibbles[:count] << 4).view(np.int8) >> 4

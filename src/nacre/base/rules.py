@@ -1,0 +1,125 @@
+"""The registry of rules: every code that a diagnostic can carry, declared once.
+
+A rule is declared in one of two ways. `declare` makes a rule that a reader or resolver emits
+where it meets the mistake; `rule` decorates a function that looks at facts and yields
+diagnostics. Both carry the same: a stable code, a name, a severity, the clause of the
+specification, and a page that `nacre rule CODE` prints.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Generic, TypeVar
+
+from nacre.base.diagnostics import Diagnostic, InternalError, Related, Severity
+from nacre.base.source import Span
+
+_CODE = re.compile(r"[A-Z]{3,4}\d{2,3}")
+_REGISTERED: dict[str, Rule] = {}
+
+RULES: Mapping[str, Rule] = MappingProxyType(_REGISTERED)
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A rule as data. A `behaviour` rule is a promise that tests prove; no diagnostic carries it."""
+
+    code: str
+    name: str
+    severity: Severity
+    spec: str
+    page: str = field(repr=False)
+    behaviour: bool = False
+    strict_only: bool = False
+
+    @property
+    def group(self) -> str:
+        """The letters of the code: `HAZ` of `HAZ01`."""
+        return self.code.rstrip("0123456789")
+
+    @property
+    def summary(self) -> str:
+        """The first paragraph of the page, on one line."""
+        return " ".join(self.page.split("\n\n", 1)[0].split())
+
+    def at(
+        self,
+        span: Span,
+        message: str,
+        *,
+        related: tuple[Related, ...] = (),
+        help: str | None = None,  # noqa: A002 - the word that the diagnostic uses
+    ) -> Diagnostic:
+        """A diagnostic of this rule."""
+        if self.behaviour:
+            raise InternalError(f"{self.code} describes behaviour; no diagnostic carries it")
+        return Diagnostic(self.code, self.severity, message, span, related, help)
+
+
+Facts = TypeVar("Facts")
+
+
+@dataclass(frozen=True, slots=True)
+class Check(Generic[Facts]):
+    """A rule together with the function that finds its violations."""
+
+    rule: Rule
+    find: Callable[[Facts], Iterator[Diagnostic]]
+
+    def __call__(self, facts: Facts) -> Iterator[Diagnostic]:
+        """Every violation in `facts`."""
+        return self.find(facts)
+
+    def at(
+        self,
+        span: Span,
+        message: str,
+        *,
+        related: tuple[Related, ...] = (),
+        help: str | None = None,  # noqa: A002 - the word that the diagnostic uses
+    ) -> Diagnostic:
+        """A diagnostic of this rule."""
+        return self.rule.at(span, message, related=related, help=help)
+
+
+def declare(
+    code: str,
+    name: str,
+    spec: str,
+    page: str,
+    *,
+    severity: Severity = "error",
+    behaviour: bool = False,
+    strict_only: bool = False,
+) -> Rule:
+    """Register a rule that is emitted where the mistake is met, or a promised behaviour."""
+    made = Rule(code, name, severity, spec, inspect.cleandoc(page), behaviour, strict_only)
+    _register(made)
+    return made
+
+
+def rule(
+    code: str, name: str, spec: str, *, severity: Severity = "error"
+) -> Callable[[Callable[[Facts], Iterator[Diagnostic]]], Check[Facts]]:
+    """Register a function as the rule `code`; its docstring is the rule's page."""
+
+    def register(find: Callable[[Facts], Iterator[Diagnostic]]) -> Check[Facts]:
+        made = Rule(code, name, severity, spec, inspect.cleandoc(find.__doc__ or ""))
+        _register(made)
+        return Check(made, find)
+
+    return register
+
+
+def _register(made: Rule) -> None:
+    if not _CODE.fullmatch(made.code):
+        raise InternalError(f"{made.code!r} does not look like a rule code")
+    if made.code in _REGISTERED:
+        raise InternalError(f"rule {made.code} is declared twice")
+    if not made.page:
+        raise InternalError(f"rule {made.code} has no page")
+    _REGISTERED[made.code] = made

@@ -1,0 +1,88 @@
+"""Diagnostics as SARIF 2.1.0, the format that code-review sites read."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from nacre._version import __version__
+from nacre.base.diagnostics import Diagnostic
+from nacre.base.rules import RULES, Rule
+from nacre.base.source import Span
+
+_LEVELS = {"error": "error", "warning": "warning", "info": "note"}
+_SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
+
+
+def render_sarif(diagnostics: Sequence[Diagnostic], *, indent: int | None = 2) -> str:
+    """One run with one result a diagnostic; the rules that occur are described in the driver."""
+    codes = sorted({d.code for d in diagnostics})
+    driver = {
+        "name": "nacre",
+        "version": __version__,
+        "semanticVersion": __version__,
+        "rules": [_rule(code, RULES.get(code)) for code in codes],
+    }
+    run = {
+        "tool": {"driver": driver},
+        "columnKind": "unicodeCodePoints",
+        "results": [_result(d, codes.index(d.code)) for d in diagnostics],
+    }
+    return json.dumps({"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}, indent=indent)
+
+
+def _rule(code: str, rule: Rule | None) -> dict[str, Any]:
+    if rule is None:
+        return {"id": code}
+    return {
+        "id": code,
+        "name": "".join(word.capitalize() for word in rule.name.split("-")),
+        "shortDescription": {"text": rule.summary},
+        "fullDescription": {"text": rule.page},
+        "help": {"text": f"nacre rule {code}"},
+        "defaultConfiguration": {"level": _LEVELS[rule.severity]},
+        "properties": {"clause": rule.spec},
+    }
+
+
+def _result(diagnostic: Diagnostic, rule_index: int) -> dict[str, Any]:
+    text = diagnostic.message
+    if diagnostic.help:
+        text += f"\nhelp: {diagnostic.help}"
+    result: dict[str, Any] = {
+        "ruleId": diagnostic.code,
+        "ruleIndex": rule_index,
+        "level": _LEVELS[diagnostic.severity],
+        "message": {"text": text},
+        "locations": [{"physicalLocation": _physical(diagnostic.span)}],
+    }
+    if diagnostic.related:
+        result["relatedLocations"] = [
+            {"id": i, "message": {"text": r.message}, "physicalLocation": _physical(r.span)}
+            for i, r in enumerate(diagnostic.related)
+        ]
+    return result
+
+
+def _physical(span: Span) -> dict[str, Any]:
+    place = span.location
+    return {
+        "artifactLocation": {"uri": _uri(span)},
+        "region": {
+            "startLine": place.line,
+            "startColumn": place.column,
+            "endLine": place.end_line,
+            "endColumn": place.end_column,
+        },
+    }
+
+
+def _uri(span: Span) -> str:
+    # A relative path stays relative, so that a review site finds it in the repository.
+    path = span.source.path
+    if path is None:
+        return quote(span.source.name)
+    return path.as_uri() if path.is_absolute() else quote(Path(path).as_posix())

@@ -1,0 +1,1 @@
+"""The rules, and the order in which they are asked."""

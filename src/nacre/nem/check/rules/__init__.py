@@ -1,0 +1,1 @@
+"""One function a rule, one file a group."""

@@ -1,0 +1,1 @@
+"""Names, constants, includes, families and devices resolved."""

@@ -1,0 +1,1 @@
+"""The declared-once data of NEM: opcodes, units, decorators, limits, families and devices."""

@@ -1,0 +1,53 @@
+"""Limits on what a program may ask of the tools, and what holds where no device is named.
+
+Inputs come from strangers: each limit turns a crash or an endless run into a diagnostic.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+from nacre.base import source
+
+KIB: Final = 1024
+MIB: Final = 1024 * KIB
+
+# A generated program for a large network takes about 5 MB; ten times that still fits.
+MAX_SOURCE_BYTES: Final = source.MAX_SOURCE_BYTES
+
+# Parentheses and lists: the parser recurses a few frames per level, and Python stops near 1000.
+MAX_NESTING: Final = 100
+
+# A chain of operators becomes a left-deep tree, and every walk over it recurses once per operator.
+MAX_EXPRESSION_OPERATORS: Final = 400
+
+# NumPy arrays have at most 64 axes, and an iteration grid has one for each loop.
+MAX_LOOP_DEPTH: Final = 64
+
+# Includes are transitive, so a small file can name a large tree.
+MAX_INCLUDED_FILES: Final = 1000
+
+# Per file. Nobody reads more, and one wrong line in a generated program can repeat for ever.
+MAX_DIAGNOSTICS: Final = 1000
+
+# Loops multiply: a few lines can ask for more task instances than memory holds.
+MAX_TASK_INSTANCES: Final = 5_000_000
+
+# Constants are exact; what leaves 64 bits could not be a column of a plan.
+INT64_MIN: Final = -(2**63)
+INT64_MAX: Final = 2**63 - 1
+
+# The language text names no literal; both spellings are in use.
+SPEC_VERSIONS: Final = ("NEM-1.0", "1.0")
+
+# Without a device: one engine of the common size, and memories as the interpreter text gives them.
+DEFAULT_ENGINES: Final = 1
+DEFAULT_ENGINE_UNITS: Final[Mapping[str, int]] = MappingProxyType(
+    {"NMU": 1, "CSTL": 2, "DMA": 2, "VPU": 1, "SEQ": 1}
+)
+DEFAULT_DEVICE_UNITS: Final[Mapping[str, int]] = MappingProxyType({"sDMA": 1, "WDM": 0})
+DEFAULT_L1_BYTES: Final = 1 * MIB  # per engine
+DEFAULT_L2_BYTES: Final = 4 * MIB
+DEFAULT_DDR_BYTES: Final = 256 * MIB  # also with a device: a topology says nothing about DDR

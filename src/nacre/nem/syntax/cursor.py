@@ -1,0 +1,208 @@
+"""Where the parser stands: the tokens, the one at hand, what was found, and how to go on."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from typing import NoReturn
+
+from nacre.base.diagnostics import Diagnostic, Related
+from nacre.base.excerpt import quoted
+from nacre.base.rules import Rule
+from nacre.base.source import Source
+from nacre.nem.spec.limits import MAX_DIAGNOSTICS, MAX_NESTING
+from nacre.nem.spec.opcodes import OPCODES
+from nacre.nem.spec.rules.document import DOC19, DOC20
+from nacre.nem.syntax.ast import NameRef
+from nacre.nem.syntax.lexer import Tokens
+
+# Words that begin a statement or a top-level construct when the next tokens fit. They are not
+# reserved: `const wait = 4` and a family operand called `input` are fine.
+STATEMENT_WORDS = frozenset(
+    {"buffer", "let", "const", "loop", "endloop", "wait", "include", "program", "device"}
+    | {"type_family"}
+)
+# Arguments of tasks look like assignments (`src=region(..)`); they never begin a statement.
+_ARGUMENTS = frozenset({"dst", "src", "deps"})
+# Every word that stands before a `=` inside a statement.
+_ATTRIBUTES = frozenset(
+    {"elem", "shape", "layout", "strides", "quant", "size", "align", "op"}
+    | _ARGUMENTS
+    | {attribute.name for opcode in OPCODES.values() for attribute in opcode.attributes}
+)
+
+
+class Recover(Exception):
+    """Leaves a statement that cannot be read; the diagnostic has been recorded."""
+
+
+class Cursor:
+    """A position in a token list. `texts` and `i` are public: hot code reads them directly."""
+
+    __slots__ = ("_illegal", "_statement", "depth", "found", "i", "operators", "source", "starts",
+                 "texts")  # fmt: skip
+
+    def __init__(self, source: Source, tokens: Tokens) -> None:
+        self.source = source
+        self.texts = tokens.texts
+        self.starts = tokens.starts
+        self.i = 0
+        self.depth = 0
+        self.operators = 0
+        self.found: list[Diagnostic] = []
+        self._illegal = tokens.illegal
+        self._statement = 0
+
+    def begin_statement(self) -> None:
+        """Note that a statement starts here."""
+        self._statement = self.i
+        self.depth = 0
+        self.operators = 0
+
+    def start(self) -> int:
+        """Where the token at hand starts."""
+        return self.starts[self.i]
+
+    def last_end(self) -> int:
+        """Where the token before the one at hand ends."""
+        before = self.i - 1
+        return self.starts[before] + len(self.texts[before])
+
+    def report(
+        self,
+        rule: Rule,
+        message: str,
+        start: int,
+        end: int,
+        *,
+        help: str | None = None,  # noqa: A002 - the word that the diagnostic uses
+        related: tuple[Related, ...] = (),
+    ) -> None:
+        """Record a diagnostic and go on."""
+        if len(self.found) < MAX_DIAGNOSTICS:
+            span = self.source.span(start, end)
+            self.found.append(rule.at(span, message, help=help, related=related))
+
+    def report_token(self, rule: Rule, message: str, *, help: str | None = None) -> None:  # noqa: A002
+        """Record a diagnostic at the token at hand and go on."""
+        start = self.start()
+        self.report(rule, message, start, start + len(self.texts[self.i]), help=help)
+
+    def fail(self, rule: Rule, message: str, *, help: str | None = None) -> NoReturn:  # noqa: A002
+        """Record a diagnostic at the token at hand and leave the statement."""
+        if self._explained_by_illegal_character():
+            raise Recover
+        if self.i > self._statement and self.starts_line(self.i):
+            # What is missing is missing at the end of the line before, not in the next statement.
+            end = self.last_end()
+            self.report(rule, message, end, end, help=help)
+        else:
+            self.report_token(rule, message, help=help)
+        raise Recover
+
+    def starts_line(self, i: int) -> bool:
+        """Whether token `i` is the first of its line; the end of the file counts as a line."""
+        before = self.starts[i - 1] + len(self.texts[i - 1]) if i else 0
+        return i == 0 or not self.texts[i] or "\n" in self.source.text[before : self.starts[i]]
+
+    def fail_expected(self, expected: str, *, help: str | None = None) -> NoReturn:  # noqa: A002
+        """Leave the statement: `expected` should stand where something else does."""
+        self.fail(DOC19, f"expected {expected}, found {self.describe()}", help=help)
+
+    def describe(self) -> str:
+        """The token at hand as a message names it."""
+        text = self.texts[self.i]
+        return quoted(text) if text else "the end of the file"
+
+    def _explained_by_illegal_character(self) -> bool:
+        # Characters that the lexer left out break what stands around them: say it once.
+        if not self._illegal:
+            return False
+        before = bisect_right(self._illegal, self.starts[self.i])
+        if before == 0:
+            return False
+        offset = self._illegal[before - 1]
+        if offset >= self.starts[self._statement]:
+            return True
+        return "\n" not in self.source.text[offset : self.starts[self.i]]
+
+    def expect(self, text: str, after: str = "") -> None:
+        """Step over a mark or a word that must stand here."""
+        if self.texts[self.i] != text:
+            self.fail_expected(f"`{text}`{' after ' + after if after else ''}")
+        self.i += 1
+
+    def name(self, what: str) -> NameRef:
+        """Step over an identifier."""
+        text = self.texts[self.i]
+        if not text.isidentifier() or (
+            text in STATEMENT_WORDS and begins_statement(self.texts, self.i)
+        ):
+            self.fail_expected(what)
+        start = self.starts[self.i]
+        self.i += 1
+        return NameRef(start, start + len(text), text)
+
+    def enter(self) -> None:
+        """Go one level of nesting deeper."""
+        self.depth += 1
+        if self.depth > MAX_NESTING:
+            self.fail(DOC20, f"more than {MAX_NESTING} levels of nesting")
+
+    def skip_to_statement(self) -> None:
+        """Go on at the next token that begins a statement; always moves at least one token."""
+        if self.i == self._statement:
+            self.i += 1
+        texts = self.texts
+        while texts[self.i] and not (
+            begins_statement(texts, self.i)
+            or (self.starts_line(self.i) and _looks_like_statement(texts, self.i))
+        ):
+            self.i += 1
+
+
+def begins_statement(texts: list[str], i: int) -> bool:
+    """Whether a statement or a top-level construct begins at token `i`, judged by what follows."""
+    text, following = texts[i], texts[i + 1]
+    if following == "=":
+        return text not in _ARGUMENTS and text.isidentifier() and assigns_statement(texts, i)
+    if text == "endloop" or text == ";":
+        return True
+    if text in STATEMENT_WORDS:
+        return _WORD_FOLLOWED_BY[text](following, texts[i + 2])
+    return is_task_word(text) and (i == 0 or texts[i - 1] != "=")
+
+
+def _looks_like_statement(texts: list[str], i: int) -> bool:
+    """Whether the first token of a line was meant to begin a statement, be it a broken one."""
+    text, following = texts[i], texts[i + 1]
+    if following == "=":
+        return text.isidentifier() and text not in _ATTRIBUTES
+    if text in STATEMENT_WORDS:
+        return following.isidentifier() or following[:1] == '"'
+    return text.partition(".")[0] in OPCODES and following in ("in", "IN", "out", "OUT", "(")
+
+
+def assigns_statement(texts: list[str], i: int) -> bool:
+    """Whether `NAME =` at token `i` begins a statement rather than an attribute."""
+    value = texts[i + 2]
+    if value == "region" or value == "wait":
+        return texts[i + 3] == "("
+    return is_task_word(value) or (value in OPCODES and texts[i + 3] in ("in", "IN"))
+
+
+def is_task_word(text: str) -> bool:
+    """Whether a token is an opcode with its form, known or not."""
+    return text.endswith((".async", ".sync"))
+
+
+_WORD_FOLLOWED_BY = {
+    "buffer": lambda a, b: a.isidentifier() and b == ":",
+    "let": lambda a, b: a.isidentifier() and b == "=",
+    "const": lambda a, b: a.isidentifier() and b in ("=", ":"),
+    "loop": lambda a, b: a.isidentifier() and b == "in",
+    "wait": lambda a, b: a == "(",
+    "include": lambda a, b: a.startswith('"'),
+    "program": lambda a, b: a.isidentifier() and b == ":",
+    "device": lambda a, b: a.startswith('"') or (a.isidentifier() and b in ("{", "extends")),
+    "type_family": lambda a, b: a.replace(".", "_").isidentifier() and b in ("<", "{"),
+}

@@ -1,0 +1,152 @@
+"""Text to tokens. A token is its text and where it starts; its kind shows in its first character.
+
+Dotted words (`transfer.async`, `opcode.mandatory`, `gemm.float`) are one token. No token spans a
+line, so the text is cut at line ends and taken in chunks: that bounds memory on large programs.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+import unicodedata
+from array import array
+from dataclasses import dataclass
+from itertools import accumulate, compress
+
+from nacre.base.diagnostics import Diagnostic
+from nacre.base.excerpt import quoted
+from nacre.base.source import Source
+from nacre.nem.spec.limits import MAX_DIAGNOSTICS
+from nacre.nem.spec.rules.lexical import LEX01, LEX02, LEX03
+from nacre.nem.syntax.ast import Comment
+
+_PIECE = re.compile(
+    r"""[ \t\r\n]+
+    |   \#[^\n]*
+    |   [A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*
+    |   \d\w*(?:\.(?!\.)\w*)?(?:(?<=[eE])[+-]\d+)?       # well formed or not: judged later
+    |   \.\.
+    |   \.\d\w*
+    |   [-+*/()\[\]{},:;=@<>.]
+    |   "(?:[^"\\\r\n]|\\[^\r\n]?)*"?
+    |   [^ \t\r\n\#\w"+*/()\[\]{},:;=@<>.-]+ | .
+    """,
+    re.ASCII | re.VERBOSE,
+)
+_BLANK = frozenset(" \t\r\n#")
+_NUMBER = re.compile(r"\d+(?:\.\d+(?:[eE][+-]?\d+)?)?", re.ASCII)
+_STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
+_LEGAL_FIRST = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_-+*/()[]{},:;=@<>")
+_CHUNK = 1 << 16
+
+# The parser looks at most this far past the token at hand.
+LOOKAHEAD = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Tokens:
+    """The tokens of a source, ended by empty ones; comments and what could not be read."""
+
+    texts: list[str]
+    starts: array[int]
+    comments: tuple[Comment, ...]
+    diagnostics: tuple[Diagnostic, ...]
+    illegal: tuple[int, ...]  # offsets of characters that were left out
+
+
+def tokenize(source: Source) -> Tokens:
+    """Read a source into tokens; what cannot be read is reported and left out."""
+    texts: list[str] = []
+    starts: array[int] = array("q")
+    comments: list[Comment] = []
+    suspicious: set[str] = set()
+    text, at, size = source.text, 0, len(source.text)
+    while at < size:
+        cut = text.find("\n", at + _CHUNK)
+        chunk = text[at : cut + 1] if cut >= 0 else text[at:]
+        pieces = _PIECE.findall(chunk)
+        is_token = [piece[0] not in _BLANK for piece in pieces]
+        offsets = list(accumulate(map(len, pieces), initial=at))
+        if "#" in chunk:
+            comments += [
+                Comment(offset, offset + len(piece.rstrip()), piece.rstrip())
+                for piece, offset in zip(pieces, offsets, strict=False)
+                if piece[0] == "#"
+            ]
+        chunk_texts = list(map(sys.intern, compress(pieces, is_token)))
+        suspicious |= {t for t in set(chunk_texts) if t[0] not in _LEGAL_FIRST and _is_bad(t)}
+        texts += chunk_texts
+        starts.extend(compress(offsets, is_token))
+        at += len(chunk)
+    diagnostics, illegal = _report(source, texts, starts, suspicious)
+    texts += [""] * LOOKAHEAD
+    starts.extend([size] * LOOKAHEAD)
+    return Tokens(texts, starts, tuple(comments), tuple(diagnostics), tuple(illegal))
+
+
+def _is_bad(text: str) -> bool:
+    first = text[0]
+    if first in "0123456789":
+        return _NUMBER.fullmatch(text) is None
+    if first == '"':
+        return _STRING.fullmatch(text) is None
+    return text not in (".", "..")
+
+
+def _report(
+    source: Source, texts: list[str], starts: array[int], suspicious: set[str]
+) -> tuple[list[Diagnostic], list[int]]:
+    """Diagnose the bad tokens; those that no parser could use are taken out of the lists."""
+    if not suspicious:
+        return [], []
+    bad = [index for index, text in enumerate(texts) if text in suspicious]
+    found = [_explain(source, texts[index], starts[index]) for index in bad[:MAX_DIAGNOSTICS]]
+    unusable = [texts[index][0] not in '0123456789".' for index in bad]
+    dropped = set(compress(bad, unusable))
+    offsets = [starts[index] for index in sorted(dropped)]
+    keep = [index not in dropped for index in range(len(texts))]
+    texts[:] = compress(texts, keep)
+    starts[:] = array("q", compress(starts, keep))
+    return found, offsets
+
+
+def _explain(source: Source, text: str, start: int) -> Diagnostic:
+    span = source.span(start, start + len(text))
+    if text[0] == '"':
+        return LEX02.at(
+            span,
+            f"string {quoted(text, 24)} is not closed before the end of the line",
+            help='end it with `"`; inside, write `\\"` for a quote and `\\\\` for a backslash',
+        )
+    if text[0] in ".0123456789":
+        return LEX03.at(span, f"{quoted(text)} is not a number", help=_mend_number(text))
+    return LEX01.at(span, f"unexpected character {_describe(text)}", help=_mend_character(text))
+
+
+def _mend_number(text: str) -> str:
+    if text[0] == ".":
+        return f"a float needs digits on both sides of the point: `0{text}`"
+    if text.endswith("."):
+        return f"a float needs digits on both sides of the point: `{text}0`"
+    whole, exponent = re.match(r"\d+", text), re.fullmatch(r"(\d+)([eE][+-]?\d+)", text)
+    if exponent:
+        return f"a float needs a point: `{exponent[1]}.0{exponent[2]}`"
+    if text[:2] in ("0x", "0X", "0b", "0B", "0o", "0O"):
+        return "integers are written in decimal"
+    return f"a name cannot start with a digit; the number would be `{whole[0] if whole else 0}`"
+
+
+def _describe(text: str) -> str:
+    first = text[0]
+    if first.isprintable() and not first.isspace():
+        return quoted(text, 16)
+    name = unicodedata.name(first, "control character").lower()
+    return f"U+{ord(first):04X} ({name})"
+
+
+def _mend_character(text: str) -> str | None:
+    if text[0] in "%!&|~^":
+        return "the operators are `+`, `-`, `*`, `/` and `mod`"
+    if text[0] in "'`\u2018\u2019\u201c\u201d":
+        return 'strings stand between `"` and `"`'
+    return None

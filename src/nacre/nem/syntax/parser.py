@@ -1,0 +1,187 @@
+"""Source to document: includes, then a program or a config document."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from nacre.base.diagnostics import Diagnostic, has_errors, in_order
+from nacre.base.source import Source
+from nacre.nem.spec.rules.document import DOC01, DOC02, DOC03, DOC04, DOC05
+from nacre.nem.syntax.ast import (
+    Comment,
+    DeviceConfig,
+    DeviceRef,
+    Document,
+    Include,
+    ProgramHeader,
+    TypeFamily,
+)
+from nacre.nem.syntax.cursor import Cursor, Recover
+from nacre.nem.syntax.devices import device_config
+from nacre.nem.syntax.expressions import string_literal
+from nacre.nem.syntax.families import type_family
+from nacre.nem.syntax.lexer import tokenize
+from nacre.nem.syntax.statements import StatementReader
+
+
+@dataclass(frozen=True, slots=True)
+class Parsed:
+    """A source, its tree, its comments, and what is wrong with its syntax."""
+
+    source: Source
+    document: Document
+    comments: tuple[Comment, ...]
+    diagnostics: tuple[Diagnostic, ...]
+
+    @property
+    def is_valid(self) -> bool:
+        """Whether the text follows the grammar."""
+        return not has_errors(self.diagnostics)
+
+
+def parse(source: Source) -> Parsed:
+    """Read a whole document; every mistake is reported, and there is always a tree."""
+    tokens = tokenize(source)
+    reader = _DocumentReader(Cursor(source, tokens))
+    document = reader.read()
+    found = in_order([*tokens.diagnostics, *reader.found])
+    return Parsed(source, document, tokens.comments, tuple(found))
+
+
+@dataclass(slots=True)
+class _Parts:
+    includes: list[Include] = field(default_factory=list)
+    configs: list[TypeFamily | DeviceConfig] = field(default_factory=list)
+    device: DeviceRef | None = None
+    header: ProgramHeader | None = None
+
+
+class _DocumentReader:
+    """Reads the top level, where the order of things matters."""
+
+    def __init__(self, cursor: Cursor) -> None:
+        self._c = cursor
+        self._parts = _Parts()
+        self._statements = StatementReader(cursor)
+        # Which word begins what; anything else is a statement.
+        self._readers = {
+            "include": self._include,
+            "program": self._program,
+            "device": self._device,
+            "type_family": self._family,
+        }
+
+    @property
+    def found(self) -> list[Diagnostic]:
+        """What was reported so far."""
+        return self._c.found
+
+    def read(self) -> Document:
+        """The document up to the end of the file."""
+        c, parts = self._c, self._parts
+        while c.texts[c.i]:
+            reader = self._readers.get(c.texts[c.i])
+            if reader is None or c.texts[c.i + 1] == "=":
+                self._statements.read()
+                continue
+            c.begin_statement()
+            try:
+                reader()
+            except Recover:
+                c.skip_to_statement()
+        body = self._statements.finish()
+        document = Document(
+            0,
+            len(c.source.text),
+            tuple(parts.includes),
+            tuple(parts.configs),
+            parts.device,
+            parts.header,
+            body,
+        )
+        self._judge(document)
+        return document
+
+    @property
+    def _program_has_begun(self) -> bool:
+        return self._parts.header is not None or not self._statements.is_empty
+
+    def _include(self) -> None:
+        c, parts = self._c, self._parts
+        start = c.start()
+        is_late = bool(parts.configs) or parts.device is not None or self._program_has_begun
+        c.i += 1
+        path = string_literal(c)
+        if is_late:
+            c.report(DOC01, "`include` stands after something else", start, path.end,
+                     help="move it to the top of the file")  # fmt: skip
+        parts.includes.append(Include(start, path.end, path))
+
+    def _program(self) -> None:
+        c, parts = self._c, self._parts
+        start = c.start()
+        c.i += 1
+        if not c.texts[c.i].isidentifier():
+            c.fail(DOC05, f"expected the program's name, found {c.describe()}",
+                   help="write `program NAME:`")  # fmt: skip
+        name = c.name("the program's name")
+        if c.texts[c.i] == ":":
+            c.i += 1
+        else:
+            c.report(DOC05, f"the header of program `{name.name}` lacks its colon", start, name.end,
+                     help=f"write `program {name.name}:`")  # fmt: skip
+        header = ProgramHeader(start, c.last_end(), name)
+        if parts.header is not None:
+            c.report(DOC02, f"a second program, `{name.name}`, in one file", start, header.end,
+                     help="put it in a file of its own")  # fmt: skip
+        elif not self._statements.is_empty:
+            c.report(DOC05, "the program header stands after a statement", start, header.end,
+                     help="move it above the first statement")  # fmt: skip
+        parts.header = parts.header or header
+
+    def _device(self) -> None:
+        c, parts = self._c, self._parts
+        start = c.start()
+        target: DeviceConfig | DeviceRef
+        if c.texts[c.i + 1][:1] == '"':
+            c.i += 1
+            path = string_literal(c)
+            target = DeviceRef(start, path.end, path)
+        elif c.texts[c.i + 2] in ("{", "extends"):
+            target = device_config(c)
+        else:
+            c.i += 1
+            name = c.name("a device's name, a file name in quotes, or a configuration")
+            target = DeviceRef(start, name.end, name)
+        if self._program_has_begun:
+            c.report(DOC03, "`device` stands after the program has begun", start, target.end,
+                     help="move it above the program header")  # fmt: skip
+        elif isinstance(target, DeviceRef) and (parts.device or parts.configs):
+            c.report(DOC03, "a program has one `device` directive", start, target.end,
+                     help="keep one of them")  # fmt: skip
+        if isinstance(target, DeviceConfig):
+            parts.configs.append(target)
+        else:
+            parts.device = parts.device or target
+
+    def _family(self) -> None:
+        self._parts.configs.append(type_family(self._c))
+
+    def _judge(self, document: Document) -> None:
+        """What can only be said once it is known whether this is a program."""
+        if not document.is_program:
+            return
+        c = self._c
+        for family in document.families:
+            name = family.name
+            c.report(DOC04, f"type family `{name.name}` stands in a program", name.start, name.end,
+                     help="put it in a file of its own and include that")  # fmt: skip
+        begun = min(
+            [s.start for s in document.body[:1]]
+            + [part.start for part in (document.header, document.device) if part is not None]
+        )
+        for device in document.devices[1:]:
+            if device.start < begun:
+                c.report(DOC03, f"a second device, `{device.name.name}`, in a program",
+                         device.name.start, device.name.end,
+                         help="put the devices in a file of their own and include that")  # fmt: skip

@@ -1,0 +1,181 @@
+"""Regions, their type attributes, and quantisation descriptors."""
+
+from __future__ import annotations
+
+from nacre.base.elements import ELEMENT_TYPES
+from nacre.base.excerpt import quoted
+from nacre.base.suggest import did_you_mean
+from nacre.nem.spec.rules.document import DOC08, DOC09, DOC16, DOC19, DOC22
+from nacre.nem.syntax.ast import IntLit, ListLit, NameRef, Quant, RegionExpr, TypeAttrs, Value
+from nacre.nem.syntax.cursor import Cursor, assigns_statement
+from nacre.nem.syntax.expressions import expression, integer_literal, list_of, numbers
+
+_RANK = {"elem": 0, "shape": 1, "layout": 2, "strides": 2, "quant": 3}
+_ORDER_HELP = "write `elem=..., shape=[...], layout=...` (or `strides=[...]`), then `quant=...`"
+
+
+def region_expression(c: Cursor) -> RegionExpr:
+    """`region(buffer, offset, extent)` with its type attributes, outside or inside."""
+    start = c.start()
+    c.i += 1
+    c.enter()
+    c.expect("(")
+    buffer = c.name("a buffer's name")
+    c.expect(",", "the buffer")
+    offset = expression(c)
+    c.expect(",", "the offset")
+    extent = expression(c)
+    inside = None
+    if c.texts[c.i] == ",":
+        c.i += 1
+        inside = _attributes_inside(c)
+    c.expect(")")
+    c.depth -= 1
+    attributes = type_attributes(c)
+    if inside is not None and attributes is not None:
+        c.report(DOC08, "type attributes are given twice", attributes.start, attributes.end)
+    type_ = inside if inside is not None else attributes
+    return RegionExpr(start, c.last_end(), buffer, offset, extent, type_)
+
+
+def _attributes_inside(c: Cursor) -> TypeAttrs:
+    if c.texts[c.i] not in _RANK or c.texts[c.i + 1] != "=":
+        c.fail_expected("type attributes or `)` after the extent")
+    attributes = _read_attributes(c)
+    c.report(
+        DOC22,
+        "type attributes stand inside `region( )`",
+        attributes.start,
+        attributes.end,
+        help="move them behind the closing parenthesis, or run `nacre fmt`",
+    )
+    return attributes
+
+
+def type_attributes(c: Cursor) -> TypeAttrs | None:
+    """The type attributes that follow a region, or None where there are none."""
+    texts, i = c.texts, c.i
+    word = texts[i]
+    # `strides` is an attribute of convolutions as well; it never comes first in a type.
+    if word not in _RANK or word == "strides" or texts[i + 1] != "=" or assigns_statement(texts, i):
+        return None
+    return _read_attributes(c)
+
+
+def _read_attributes(c: Cursor) -> TypeAttrs:
+    texts = c.texts
+    start = c.start()
+    parts: dict[str, NameRef | ListLit | Quant | None] = {}
+    rank, in_order = -1, True
+    while True:
+        word = texts[c.i]
+        in_order = in_order and _RANK[word] >= rank and word not in parts
+        rank = _RANK[word]
+        c.i += 2
+        parts[word] = _PARSE[word](c)
+        following = texts[c.i + 1]
+        if texts[c.i] != "," or following not in _RANK or texts[c.i + 2] != "=":
+            break
+        c.i += 1
+    _judge(c, start, parts, in_order)
+    return TypeAttrs(
+        start,
+        c.last_end(),
+        parts.get("elem"),  # type: ignore[arg-type] # each part's parser gives its type
+        parts.get("shape"),  # type: ignore[arg-type]
+        parts.get("layout"),  # type: ignore[arg-type]
+        parts.get("strides"),  # type: ignore[arg-type]
+        parts.get("quant"),  # type: ignore[arg-type]
+    )
+
+
+def _judge(c: Cursor, start: int, parts: dict[str, object], in_order: bool) -> None:
+    missing = [name for name in ("elem", "shape") if name not in parts]
+    if "layout" not in parts and "strides" not in parts:
+        missing.append("layout` or `strides")
+    if missing:
+        text = ", ".join(f"`{name}`" for name in missing)
+        c.report(DOC08, f"type attributes lack {text}", start, c.last_end(), help=_ORDER_HELP)
+    elif "layout" in parts and "strides" in parts:
+        message = "a region has `layout` or `strides`, not both"
+        c.report(DOC09, message, start, c.last_end(), help="`layout` means dense strides")
+    elif not in_order:
+        message = "type attributes are out of order or given twice"
+        c.report(DOC08, message, start, c.last_end(), help=_ORDER_HELP)
+
+
+def element_type(c: Cursor) -> NameRef | None:
+    """One of the ten element types; another name is reported and dropped."""
+    name = c.name("an element type")
+    if name.name in ELEMENT_TYPES:
+        return name
+    c.report(
+        DOC16,
+        f"{quoted(name.name)} is not an element type",
+        name.start,
+        name.end,
+        help=f"the element types are {', '.join(ELEMENT_TYPES)}",
+    )
+    return None
+
+
+def _layout(c: Cursor) -> NameRef:
+    return c.name("a layout such as `NHWC`")
+
+
+def _scalar_or_list(c: Cursor) -> Value:
+    return list_of(c, expression) if c.texts[c.i] == "[" else expression(c)
+
+
+_QUANT_PARTS = {
+    "per_tensor": ("scale", "zero_point"),
+    "per_channel": ("axis", "scales", "zero_points"),
+    "per_group": ("axis", "group_size", "scales", "zero_points"),
+}
+
+
+def _quant(c: Cursor) -> Quant | None:
+    form = c.name("`per_tensor`, `per_channel` or `per_group`")
+    expected = _QUANT_PARTS.get(form.name)
+    if expected is None:
+        help_ = did_you_mean(form.name, _QUANT_PARTS)
+        c.i -= 1
+        c.fail_expected("`per_tensor`, `per_channel` or `per_group`", help=help_)
+    c.expect("(")
+    parts: dict[str, Value | None] = {}
+    while True:
+        word = c.texts[c.i]
+        if word not in expected or c.texts[c.i + 1] != "=":
+            names = ", ".join(f"`{name}=`" for name in expected if name not in parts)
+            c.fail_expected(names or "`)`")
+        if word in parts:
+            c.fail(DOC19, f"`{word}` is given twice")
+        c.i += 2
+        is_literal = word in ("axis", "group_size")
+        parts[word] = integer_literal(c, f"`{word}`") if is_literal else _scalar_or_list(c)
+        if c.texts[c.i] != ",":
+            break
+        c.i += 1
+    absent = [name for name in expected if name not in parts]
+    if absent:
+        c.fail_expected(" and ".join(f"`{name}=`" for name in absent))
+    c.expect(")")
+    axis, group = parts.get("axis"), parts.get("group_size")
+    return Quant(
+        form.start,
+        c.last_end(),
+        form.name,
+        axis if isinstance(axis, IntLit) else None,
+        group if isinstance(group, IntLit) else None,
+        parts.get("scales", parts.get("scale")),
+        parts.get("zero_points", parts.get("zero_point")),
+    )
+
+
+_PARSE = {
+    "elem": element_type,
+    "shape": numbers,
+    "layout": _layout,
+    "strides": numbers,
+    "quant": _quant,
+}

@@ -1,0 +1,340 @@
+"""Statements of a program, and loops, which are read without recursion."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from nacre.base.excerpt import quoted
+from nacre.base.suggest import did_you_mean
+from nacre.nem.spec.limits import MAX_LOOP_DEPTH
+from nacre.nem.spec.opcodes import OPCODES
+from nacre.nem.spec.rules.constants import CST14
+from nacre.nem.spec.rules.document import (
+    DOC06,
+    DOC13,
+    DOC14,
+    DOC15,
+    DOC19,
+    DOC20,
+    SIG20,
+)
+from nacre.nem.syntax.ast import (
+    Broken,
+    BufferDecl,
+    ConstDecl,
+    Decorator,
+    Expr,
+    IntLit,
+    LetDecl,
+    Loop,
+    MemLevel,
+    NameRef,
+    RegionDecl,
+    Stmt,
+    Value,
+)
+from nacre.nem.syntax.cursor import Cursor, Recover, is_task_word
+from nacre.nem.syntax.expressions import OPERATORS, expression, integer_literal
+from nacre.nem.syntax.regions import region_expression
+from nacre.nem.syntax.tasks import task, wait
+from nacre.nem.syntax.values import decorators, value_of
+
+_LEVELS = ("DDR", "L2", "L1")
+
+
+@dataclass(slots=True)
+class _OpenLoop:
+    """A loop whose `endloop` has not been met."""
+
+    start: int
+    variable: NameRef | None
+    first: Expr | None = None
+    last: Expr | None = None
+    decorators: tuple[Decorator, ...] = ()
+    header_end: int = 0
+    body: list[Stmt] = field(default_factory=list)
+
+
+class StatementReader:
+    """Collects statements; the open loops are a stack, so that depth costs no recursion."""
+
+    def __init__(self, cursor: Cursor) -> None:
+        self._c = cursor
+        self._open: list[_OpenLoop] = []
+        self._too_deep = 0
+        self._top: list[Stmt] = []
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no statement has been read."""
+        return not self._top and not self._open
+
+    def read(self) -> None:
+        """Read one statement, or recover behind one that cannot be read."""
+        c = self._c
+        c.begin_statement()
+        word, start = c.texts[c.i], c.start()
+        if word == ";":
+            c.i += 1
+        elif word == "endloop" and c.texts[c.i + 1] != "=":
+            self._end_loop()
+        elif word == "loop" and c.texts[c.i + 1] != "=":
+            self._begin_loop()
+        else:
+            declares = _declared_name(c)
+            try:
+                self._add(_statement(c))
+            except Recover:
+                c.skip_to_statement()
+                self._add(Broken(start, c.last_end(), declares))
+
+    def finish(self) -> tuple[Stmt, ...]:
+        """The statements; loops that are still open are reported and closed."""
+        c = self._c
+        while self._open:
+            loop = self._open[-1]
+            name = f" over `{loop.variable.name}`" if loop.variable else ""
+            end = loop.start + len("loop")
+            c.report(DOC06, f"loop{name} has no `endloop`", loop.start, end)
+            self._close(c.last_end())
+        return tuple(self._top)
+
+    def _add(self, statement: Stmt) -> None:
+        (self._open[-1].body if self._open else self._top).append(statement)
+
+    def _begin_loop(self) -> None:
+        c = self._c
+        if len(self._open) >= MAX_LOOP_DEPTH:
+            if not self._too_deep:
+                c.report_token(DOC20, f"more than {MAX_LOOP_DEPTH} loops inside each other")
+            self._too_deep += 1
+            self._skip_header()
+            return
+        loop = _OpenLoop(c.start(), _name_at(c, c.i + 1))
+        try:
+            _loop_header(c, loop)
+        except Recover:
+            self._skip_header()
+        loop.header_end = c.last_end()
+        self._open.append(loop)
+
+    def _skip_header(self) -> None:
+        """Go on behind the colon of a header that cannot be read, or at the next statement."""
+        c = self._c
+        line_end = c.source.text.find("\n", c.start())
+        at = c.i
+        while c.texts[at] not in (":", "") and (line_end < 0 or c.starts[at] < line_end):
+            at += 1
+        if c.texts[at] == ":":
+            c.i = at + 1
+        else:
+            c.skip_to_statement()
+
+    def _end_loop(self) -> None:
+        c = self._c
+        if self._too_deep:
+            self._too_deep -= 1
+        elif self._open:
+            self._close(c.start())
+        else:
+            c.report_token(DOC06, "`endloop` without a `loop`")
+        c.i += 1
+
+    def _close(self, endloop: int) -> None:
+        loop = self._open.pop()
+        end = min(endloop + len("endloop"), len(self._c.source.text))
+        self._add(
+            Loop(
+                loop.start,
+                end,
+                loop.variable,
+                loop.first,
+                loop.last,
+                loop.decorators,
+                tuple(loop.body),
+                loop.header_end,
+                endloop,
+            )
+        )
+
+
+def _name_at(c: Cursor, i: int) -> NameRef | None:
+    text = c.texts[i]
+    return NameRef(c.starts[i], c.starts[i] + len(text), text) if text.isidentifier() else None
+
+
+def _declared_name(c: Cursor) -> NameRef | None:
+    """What the statement at hand would declare."""
+    if c.texts[c.i + 1] == "=":
+        return _name_at(c, c.i)
+    return _name_at(c, c.i + 1) if c.texts[c.i] in ("buffer", "let", "const") else None
+
+
+def _loop_header(c: Cursor, loop: _OpenLoop) -> None:
+    c.i += 1
+    loop.variable = c.name("a loop variable after `loop`")
+    c.expect("in", "the loop variable")
+    c.expect("[")
+    loop.first = expression(c)
+    c.expect("..", "the first bound")
+    loop.last = expression(c)
+    c.expect("]", "the last bound")
+    loop.decorators = decorators(c)
+    c.expect(":", "the loop header")
+
+
+def _statement(c: Cursor) -> Stmt:
+    word = c.texts[c.i]
+    if c.texts[c.i + 1] == "=":
+        return _assignment(c)
+    reader = _STATEMENTS.get(word)
+    if reader is not None:
+        return reader(c)
+    if is_task_word(word) or word.partition(".")[0] in OPCODES:
+        return task(c, None)
+    near = did_you_mean(word, (*_STATEMENTS, "loop", "endloop")) if word.isidentifier() else None
+    return c.fail_expected("a statement", help=near or _continuation_help(word))
+
+
+def _continuation_help(word: str) -> str | None:
+    if word in OPERATORS or word in (",", ")", "]"):
+        return "the statement before it ended here; is a parenthesis or a comma missing?"
+    if word == "@":
+        return "decorators stand at the end of the statement that they belong to"
+    return None
+
+
+def _assignment(c: Cursor) -> Stmt:
+    value = c.texts[c.i + 2]
+    name = c.name("a name")
+    c.i += 1
+    if value == "region" and c.texts[c.i + 1] == "(":
+        region = region_expression(c)
+        found = decorators(c)
+        return RegionDecl(name.start, c.last_end(), name, region, found)
+    if value == "wait" and c.texts[c.i + 1] == "(":
+        c.report(SIG20, "`wait` yields no token", name.start, name.end,
+                 help=f"write `wait(...)` without `{name.name} =`")  # fmt: skip
+        c.i += 1
+        return wait(c, name.start)
+    if is_task_word(value) or value.partition(".")[0] in OPCODES:
+        return task(c, name)
+    return c.fail(
+        DOC19,
+        f"expected `region(...)` or a task after `{name.name} =`, found {c.describe()}",
+        help=f"write `const {name.name} = ...` for an integer, `let {name.name} = ...` for any "
+        "other value; attributes of a task stand before its decorators",
+    )
+
+
+def _const(c: Cursor) -> ConstDecl:
+    start = c.start()
+    c.i += 1
+    name = c.name("a constant's name")
+    if c.texts[c.i] == ":":
+        colon = c.start()
+        c.i += 1
+        c.name("`=`")
+        c.report(CST14, f"constant `{name.name}` has a type annotation", colon, c.last_end(),
+                 help="take it out: constants are integers")  # fmt: skip
+    c.expect("=", "the constant's name")
+    value = value_of(c)
+    return ConstDecl(start, value.end, name, value)
+
+
+def _let(c: Cursor) -> LetDecl:
+    start = c.start()
+    c.i += 1
+    name = c.name("a name after `let`")
+    c.expect("=", "the name")
+    value = value_of(c)
+    found = decorators(c)
+    return LetDecl(start, c.last_end(), name, value, found)
+
+
+def _wait(c: Cursor) -> Stmt:
+    start = c.start()
+    c.i += 1
+    return wait(c, start)
+
+
+def _buffer(c: Cursor) -> BufferDecl:
+    start = c.start()
+    c.i += 1
+    name = c.name("a buffer's name")
+    c.expect(":", "the buffer's name")
+    level = _level(c)
+    c.expect("(", "the memory level")
+    size, align = _properties(c, name)
+    found = decorators(c)
+    return BufferDecl(start, c.last_end(), name, level, size, align, found)
+
+
+def _level(c: Cursor) -> MemLevel | None:
+    start = c.start()
+    name = c.name("a memory level")
+    index = None
+    if c.texts[c.i] == "[":
+        c.i += 1
+        index = expression(c)
+        c.expect("]")
+    if name.name not in _LEVELS:
+        message = f"{quoted(name.name)} is not a memory level"
+        help_ = did_you_mean(name.name, _LEVELS) or "the levels are `DDR`, `L2`, `L1` and `L1[k]`"
+    elif index is not None and name.name != "L1":
+        message = f"`{name.name}` is shared by all engines and takes no index"
+        help_ = f"write `{name.name}`"
+    else:
+        return MemLevel(start, c.last_end(), name.name, index)
+    c.report(DOC13, message, start, c.last_end(), help=help_)
+    return None
+
+
+def _properties(c: Cursor, buffer: NameRef) -> tuple[Value | None, IntLit | None]:
+    """`size` and `align` in any order, up to and with the closing parenthesis."""
+    values: dict[str, Value | None] = {}
+    order: list[str] = []
+    while c.texts[c.i] != ")":
+        key = c.name("`size=` or `align=`")
+        c.expect("=", f"`{key.name}`")
+        order.append(key.name)
+        if key.name in values:
+            message = f"`{key.name}` of buffer `{buffer.name}` is given twice"
+            c.report(DOC15, message, key.start, key.end)
+        if key.name == "align":
+            values["align"] = _alignment(c)
+        else:
+            values[key.name] = value_of(c)
+        if key.name not in ("size", "align"):
+            near = did_you_mean(key.name, ("size", "align"))
+            c.report(DOC14, f"a buffer has no property {quoted(key.name)}", key.start, key.end,
+                     help=near or "the properties are `size` and `align`")  # fmt: skip
+        if c.texts[c.i] != ",":
+            break
+        c.i += 1
+    if c.texts[c.i] != ")":
+        c.fail_expected("`,` or `)`")
+    c.i += 1
+    if "size" not in values:
+        c.report(DOC15, f"buffer `{buffer.name}` has no size", buffer.start, buffer.end,
+                 help="add `size=` and the number of bytes")  # fmt: skip
+    align = values.get("align")
+    return values.get("size"), align if isinstance(align, IntLit) else None
+
+
+def _alignment(c: Cursor) -> IntLit | None:
+    text, following = c.texts[c.i], c.texts[c.i + 1]
+    if text.isdigit() and following not in OPERATORS:
+        return integer_literal(c, "`align`")
+    value = value_of(c)
+    c.report(
+        DOC14,
+        f"`align` takes an integer literal, found {quoted(c.source.text[value.start : value.end])}",
+        value.start,
+        value.end,
+        help="write the number itself",
+    )
+    return None
+
+
+_STATEMENTS = {"const": _const, "let": _let, "wait": _wait, "buffer": _buffer}

@@ -1,0 +1,217 @@
+"""Tasks: transfers and stores, waits, compute."""
+
+from __future__ import annotations
+
+from nacre.base.excerpt import quoted
+from nacre.base.suggest import did_you_mean
+from nacre.nem.spec.opcodes import OPCODES
+from nacre.nem.spec.rules.document import (
+    DOC07,
+    DOC10,
+    DOC11,
+    DOC12,
+    DOC17,
+    DOC18,
+    DOC19,
+    DOC21,
+    DOC23,
+    SIG20,
+)
+from nacre.nem.syntax.ast import Attribute, Compute, Copy, NameRef, Operand, Stmt, Wait
+from nacre.nem.syntax.cursor import Cursor, assigns_statement
+from nacre.nem.syntax.regions import region_expression
+from nacre.nem.syntax.values import decorators, value_of
+
+_COPIES = frozenset({"transfer", "store"})
+_ARGUMENT_ORDER = {"dst": 0, "src": 1, "deps": 2}
+
+
+def task(c: Cursor, token: NameRef | None) -> Stmt:
+    """A task after its optional `token =`; the opcode is at hand."""
+    start = c.start() if token is None else token.start
+    op, is_sync = _operation(c)
+    if op.name in _COPIES:
+        return _copy(c, start, token, op, is_sync)
+    if op.name == "wait":
+        c.report(SIG20, "`wait` has no form", op.start, op.end, help="write `wait(...)`")
+        return wait(c, start)
+    if op.name not in OPCODES:
+        c.report(
+            DOC12,
+            f"unknown opcode {quoted(op.name)}",
+            op.start,
+            op.end,
+            help=did_you_mean(op.name, OPCODES),
+        )
+    return _compute(c, start, token, op, is_sync)
+
+
+def _operation(c: Cursor) -> tuple[NameRef, bool]:
+    text = c.texts[c.i]
+    start = c.start()
+    name, dot, form = text.rpartition(".")
+    if not dot or form not in ("async", "sync"):
+        name = name if dot else text
+        near = did_you_mean(form, ("async", "sync")) if dot else None
+        message = f"task {quoted(text)} needs the form `.async` or `.sync`"
+        c.report_token(DOC11, message, help=near or f"write `{name}.async` or `{name}.sync`")
+    c.i += 1
+    return NameRef(start, start + len(name), name), form == "sync"
+
+
+def wait(c: Cursor, start: int) -> Wait:
+    """`( id_list )`; the word `wait` has been read."""
+    c.expect("(", "`wait`")
+    tokens = _tokens(c, ")", "wait()")
+    return Wait(start, c.last_end(), tokens)
+
+
+def _tokens(c: Cursor, closing: str, empty: str) -> tuple[NameRef, ...]:
+    """A list of tokens up to its closing mark, which is stepped over."""
+    texts = c.texts
+    if texts[c.i] == closing:
+        start = c.starts[c.i - 1]
+        c.i += 1
+        message = f"`{empty}` names no token"
+        help_ = "name at least one token, or leave it out"
+        c.report(DOC07, message, start, c.last_end(), help=help_)
+        return ()
+    names = [c.name("a token's name")]
+    while texts[c.i] == ",":
+        c.i += 1
+        names.append(c.name("a token's name"))
+    if texts[c.i] != closing:
+        c.fail_expected(f"`,` or `{closing}`")
+    c.i += 1
+    return tuple(names)
+
+
+def _deps(c: Cursor) -> tuple[NameRef, ...]:
+    c.expect("[", "`deps=`")
+    return _tokens(c, "]", "deps=[]")
+
+
+def _operand(c: Cursor) -> Operand:
+    start = c.start()
+    if c.texts[c.i] == "region" and c.texts[c.i + 1] == "(":
+        region = region_expression(c)
+        found = decorators(c)
+        return Operand(start, c.last_end(), region, found)
+    name = c.name("an operand: a region's name or `region(...)`")
+    found = decorators(c)
+    return Operand(start, c.last_end() if found else name.end, name, found)
+
+
+def _copy(c: Cursor, start: int, token: NameRef | None, op: NameRef, is_sync: bool) -> Copy:
+    c.expect("(", f"`{op.name}.{'sync' if is_sync else 'async'}`")
+    operands: dict[str, Operand] = {}
+    deps: tuple[NameRef, ...] | None = None
+    order: list[int] = []
+    while c.texts[c.i] != ")":
+        word = c.texts[c.i]
+        if word not in _ARGUMENT_ORDER or c.texts[c.i + 1] != "=":
+            _wrong_argument(c, op)
+        if word in operands or (word == "deps" and deps is not None):
+            c.report_token(DOC17, f"`{word}` is given twice")
+        order.append(_ARGUMENT_ORDER[word])
+        c.i += 2
+        if word == "deps":
+            deps = _deps(c)
+        else:
+            operands[word] = _operand(c)
+        if c.texts[c.i] != ",":
+            break
+        c.i += 1
+    if c.texts[c.i] != ")":
+        c.fail_expected("`,` or `)`")
+    c.i += 1
+    _judge_arguments(c, op, operands, order, c.last_end())
+    found = decorators(c)
+    dst, src = operands.get("dst"), operands.get("src")
+    return Copy(start, c.last_end(), token, op, is_sync, dst, src, deps or (), found)
+
+
+def _wrong_argument(c: Cursor, op: NameRef) -> None:
+    word = c.texts[c.i]
+    if word.isidentifier() and c.texts[c.i + 1] == "=":
+        near = did_you_mean(word, _ARGUMENT_ORDER)
+        c.fail(DOC18, f"`{op.name}` has no argument {quoted(word)}",
+               help=near or "the arguments are `dst`, `src` and `deps`")  # fmt: skip
+    c.fail(DOC18, f"expected `dst=`, `src=` or `deps=`, found {c.describe()}",
+           help=f"arguments are named: `{op.name}.async(dst=..., src=...)`")  # fmt: skip
+
+
+def _judge_arguments(
+    c: Cursor, op: NameRef, operands: dict[str, Operand], order: list[int], end: int
+) -> None:
+    missing = [f"`{name}`" for name in ("dst", "src") if name not in operands]
+    if missing:
+        message = f"`{op.name}` lacks {' and '.join(missing)}"
+        c.report(DOC18, message, op.start, end, help="give both `dst=...` and `src=...`")
+    elif order != sorted(order):
+        message = "arguments stand in another order than `dst`, `src`, `deps`"
+        c.report(DOC23, message, op.start, end, help="`nacre fmt` restores the order")
+
+
+def _compute(c: Cursor, start: int, token: NameRef | None, op: NameRef, is_sync: bool) -> Compute:
+    if c.texts[c.i] == "(":
+        c.fail(
+            DOC10,
+            f"`{op.name}` is not called with parentheses",
+            help=f"write `{op.name}.async in ... out ...` and then attributes as `name=value`",
+        )
+    inputs = _operand_list(c, "in", "IN", op)
+    outputs = _operand_list(c, "out", "OUT", op)
+    deps, attributes = _attributes(c)
+    found = decorators(c)
+    return Compute(
+        start, c.last_end(), token, op, is_sync, inputs, outputs, deps, attributes, found
+    )
+
+
+def _operand_list(c: Cursor, word: str, upper: str, op: NameRef) -> tuple[Operand, ...]:
+    text = c.texts[c.i]
+    if text == upper:
+        c.report_token(DOC21, f"`{upper}` is written in upper case", help=f"write `{word}`")
+    elif text != word:
+        what = "its `in` list" if word == "in" else "`out` after the `in` list"
+        c.fail(DOC10, f"`{op.name}` needs {what}, found {c.describe()}",
+               help=f"write `{op.name}.async in ... out ...`")  # fmt: skip
+    c.i += 1
+    following = c.texts[c.i]
+    if following in ("out", "OUT") and c.texts[c.i + 1] not in (",", "out", "OUT"):
+        c.fail(DOC10, f"the `{word}` list of `{op.name}` is empty")
+    operands = [_operand(c)]
+    while c.texts[c.i] == ",":
+        c.i += 1
+        operands.append(_operand(c))
+    return tuple(operands)
+
+
+def _attributes(c: Cursor) -> tuple[tuple[NameRef, ...], tuple[Attribute, ...]]:
+    texts = c.texts
+    deps: tuple[NameRef, ...] | None = None
+    attributes: dict[str, Attribute] = {}
+    while texts[c.i + 1] == "=" and not assigns_statement(texts, c.i):
+        word = texts[c.i]
+        if word == "deps":
+            if deps is not None:
+                c.report_token(DOC17, "`deps` is given twice")
+            c.i += 2
+            deps = _deps(c)
+            continue
+        name = c.name("an attribute")
+        c.i += 1
+        if word in attributes:
+            c.report(DOC17, f"attribute {quoted(word)} is given twice", name.start, name.end)
+        value = value_of(c)
+        attributes[word] = Attribute(name.start, value.end, name, value)
+    _reject_comma(c)
+    return deps or (), tuple(attributes.values())
+
+
+def _reject_comma(c: Cursor) -> None:
+    texts = c.texts
+    if texts[c.i] == "," and texts[c.i + 2] == "=":
+        c.fail(DOC19, "attributes of a compute task are separated by blanks, found `,`",
+               help="take the comma out")  # fmt: skip
