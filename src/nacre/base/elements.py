@@ -48,11 +48,13 @@ class ElementType:
         # Imported here: NumPy and ml_dtypes cost a quarter second that `nacre check` can save.
         import numpy as np
 
-        if hasattr(np, self.dtype_name):
-            return np.dtype(getattr(np, self.dtype_name))
-        import ml_dtypes
+        home: Any = np
+        if not hasattr(np, self.dtype_name):
+            import ml_dtypes
 
-        return np.dtype(getattr(ml_dtypes, self.dtype_name))
+            home = ml_dtypes
+        found: np.dtype[Any] = np.dtype(getattr(home, self.dtype_name))
+        return found
 
 
 _ROWS = (

@@ -8,13 +8,14 @@ import numpy.typing as npt
 
 def pack_i4(values: npt.ArrayLike) -> npt.NDArray[np.uint8]:
     """Pack integers in -8..7 (any shape, C order) into ceil(n / 2) bytes."""
-    flat = np.asarray(values).astype(np.int64, copy=False).reshape(-1)
-    if flat.size and (int(flat.min()) < -8 or int(flat.max()) > 7):
-        raise ValueError(f"i4 holds -8..7, found {int(flat.min())}..{int(flat.max())}")
+    given = np.asarray(values).reshape(-1)
+    # The range is that of the values as given: a huge uint64 would wrap into -8..7.
+    if given.size and (int(given.min()) < -8 or int(given.max()) > 7):
+        raise ValueError(f"i4 holds -8..7, found {int(given.min())}..{int(given.max())}")
+    flat = given.astype(np.int64, copy=False)
     nibbles = np.zeros(flat.size + flat.size % 2, np.uint8)
-    nibbles[: flat.size] = flat & 0xF
-    packed: npt.NDArray[np.uint8] = nibbles[0::2] | (nibbles[1::2] << 4)
-    return packed
+    nibbles[: flat.size] = np.bitwise_and(flat, 0xF).astype(np.uint8)
+    return nibbles[0::2] | np.left_shift(nibbles[1::2], 4, dtype=np.uint8)
 
 
 def unpack_i4(packed: npt.NDArray[np.uint8], count: int) -> npt.NDArray[np.int8]:

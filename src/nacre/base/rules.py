@@ -26,7 +26,7 @@ RULES: Mapping[str, Rule] = MappingProxyType(_REGISTERED)
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A rule as data. A `behaviour` rule is a promise that tests prove; no diagnostic carries it."""
+    """A rule as data. A `behaviour` rule is a promise that tests prove; nothing emits it."""
 
     code: str
     name: str
@@ -52,7 +52,7 @@ class Rule:
         message: str,
         *,
         related: tuple[Related, ...] = (),
-        help: str | None = None,  # noqa: A002 - the word that the diagnostic uses
+        help: str | None = None,
     ) -> Diagnostic:
         """A diagnostic of this rule."""
         if self.behaviour:
@@ -80,7 +80,7 @@ class Check(Generic[Facts]):
         message: str,
         *,
         related: tuple[Related, ...] = (),
-        help: str | None = None,  # noqa: A002 - the word that the diagnostic uses
+        help: str | None = None,
     ) -> Diagnostic:
         """A diagnostic of this rule."""
         return self.rule.at(span, message, related=related, help=help)

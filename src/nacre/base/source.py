@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import os
 import stat
 from bisect import bisect_right
@@ -17,7 +18,7 @@ MAX_SOURCE_BYTES = 64 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Location:
-    """A place as people read it: lines and columns count characters from 1, the end is exclusive."""
+    """A place as people read it: lines and columns count from 1, the end is exclusive."""
 
     file: str
     line: int
@@ -105,17 +106,20 @@ def read_source(
 
 def decode_source(raw: bytes, *, name: str, path: Path | None = None) -> Source | Unreadable:
     """Turn bytes into a source; a byte order mark is dropped."""
+    mark = len(codecs.BOM_UTF8) if raw.startswith(codecs.BOM_UTF8) else 0
     try:
-        text = raw.decode("utf-8")
+        text = raw[mark:].decode("utf-8")
     except UnicodeDecodeError as error:
-        at = len(raw[: error.start].decode("utf-8"))
-        shown = Source(name, raw.decode("utf-8", "replace"), path)
-        reason = f"byte 0x{raw[error.start]:02x} at offset {error.start} is not UTF-8"
+        offset = mark + error.start
+        at = len(raw[mark:offset].decode("utf-8"))
+        shown = Source(name, raw[mark:].decode("utf-8", "replace"), path)
+        reason = f"byte 0x{raw[offset]:02x} at offset {offset} is not UTF-8"
         return Unreadable(reason, "not text", shown.span(at, at + 1))
+    source = Source(name, text, path)
     if (at := text.find("\0")) >= 0:
         reason = f"character {at} is NUL: this is a binary file"
-        return Unreadable(reason, "not text", Source(name, text, path).span(at, at + 1))
-    return Source(name, text.removeprefix("\ufeff"), path)
+        return Unreadable(reason, "not text", source.span(at, at + 1))
+    return source
 
 
 def read_bytes(path: Path, *, limit: int = MAX_SOURCE_BYTES) -> bytes | Unreadable:
@@ -125,16 +129,18 @@ def read_bytes(path: Path, *, limit: int = MAX_SOURCE_BYTES) -> bytes | Unreadab
         handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
     except (OSError, ValueError) as error:
         return _unreadable(error)
-    with os.fdopen(handle, "rb") as file:
-        try:
-            mode = os.fstat(handle)
-            if not stat.S_ISREG(mode.st_mode):
-                return Unreadable(f"is {_file_kind(mode.st_mode)}, not a file", "not a file")
-            if mode.st_size > limit:
-                return _too_large(mode.st_size, limit)
+    try:
+        state = os.fstat(handle)
+        if not stat.S_ISREG(state.st_mode):
+            return Unreadable(f"is {_file_kind(state.st_mode)}, not a file", "not a file")
+        if state.st_size > limit:
+            return _too_large(state.st_size, limit)
+        with os.fdopen(handle, "rb", closefd=False) as file:
             raw = file.read(limit + 1)
-        except OSError as error:
-            return _unreadable(error)
+    except OSError as error:
+        return _unreadable(error)
+    finally:
+        os.close(handle)
     return raw if len(raw) <= limit else _too_large(len(raw), limit)
 
 

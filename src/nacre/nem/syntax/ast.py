@@ -194,8 +194,10 @@ class Loop(Node, frozen=True):
 
 
 class Broken(Node, frozen=True):
-    """A statement with a syntax error; what it would have declared is known, so that uses of it
-    are not reported again."""
+    """A statement with a syntax error.
+
+    What it would have declared is known, so that uses of it are not reported again.
+    """
 
     declares: NameRef | None
 
@@ -239,6 +241,7 @@ class TypeFamily(Node, frozen=True):
     operands: tuple[OperandBinding, ...]
     attributes: tuple[AttributeBinding, ...]
     variants: tuple[VariantDecl, ...]
+    variants_start: int  # of the word `variants`
 
 
 # Devices
@@ -350,16 +353,20 @@ class Comment(Node, frozen=True):
     text: str  # with the `#`, without trailing blanks
 
 
+_PLACES = frozenset(
+    {"start", "end", "header_end", "endloop", "starts", "l1_start", "spec_start", "variants_start"}
+)
+
+
 def same_meaning(a: object, b: object) -> bool:
     """Whether two trees are equal apart from where things stand."""
     if isinstance(a, Node):
         if type(a) is not type(b):
             return False
-        places = {"start", "end", "header_end", "endloop", "starts", "l1_start", "spec_start"}
         return all(
             same_meaning(getattr(a, name), getattr(b, name))
             for name in a.__struct_fields__
-            if name not in places
+            if name not in _PLACES
         )
     if isinstance(a, tuple):
         return (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Callable
 from typing import NoReturn
 
 from nacre.base.diagnostics import Diagnostic, Related
@@ -31,7 +32,7 @@ _ATTRIBUTES = frozenset(
 )
 
 
-class Recover(Exception):
+class Recover(Exception):  # noqa: N818 - a way out, not an error
     """Leaves a statement that cannot be read; the diagnostic has been recorded."""
 
 
@@ -74,7 +75,7 @@ class Cursor:
         start: int,
         end: int,
         *,
-        help: str | None = None,  # noqa: A002 - the word that the diagnostic uses
+        help: str | None = None,
         related: tuple[Related, ...] = (),
     ) -> None:
         """Record a diagnostic and go on."""
@@ -82,12 +83,12 @@ class Cursor:
             span = self.source.span(start, end)
             self.found.append(rule.at(span, message, help=help, related=related))
 
-    def report_token(self, rule: Rule, message: str, *, help: str | None = None) -> None:  # noqa: A002
+    def report_token(self, rule: Rule, message: str, *, help: str | None = None) -> None:
         """Record a diagnostic at the token at hand and go on."""
         start = self.start()
         self.report(rule, message, start, start + len(self.texts[self.i]), help=help)
 
-    def fail(self, rule: Rule, message: str, *, help: str | None = None) -> NoReturn:  # noqa: A002
+    def fail(self, rule: Rule, message: str, *, help: str | None = None) -> NoReturn:
         """Record a diagnostic at the token at hand and leave the statement."""
         if self._explained_by_illegal_character():
             raise Recover
@@ -104,7 +105,7 @@ class Cursor:
         before = self.starts[i - 1] + len(self.texts[i - 1]) if i else 0
         return i == 0 or not self.texts[i] or "\n" in self.source.text[before : self.starts[i]]
 
-    def fail_expected(self, expected: str, *, help: str | None = None) -> NoReturn:  # noqa: A002
+    def fail_expected(self, expected: str, *, help: str | None = None) -> NoReturn:
         """Leave the statement: `expected` should stand where something else does."""
         self.fail(DOC19, f"expected {expected}, found {self.describe()}", help=help)
 
@@ -195,7 +196,7 @@ def is_task_word(text: str) -> bool:
     return text.endswith((".async", ".sync"))
 
 
-_WORD_FOLLOWED_BY = {
+_WORD_FOLLOWED_BY: dict[str, Callable[[str, str], bool]] = {
     "buffer": lambda a, b: a.isidentifier() and b == ":",
     "let": lambda a, b: a.isidentifier() and b == "=",
     "const": lambda a, b: a.isidentifier() and b in ("=", ":"),

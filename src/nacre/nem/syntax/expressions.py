@@ -55,9 +55,7 @@ def _product(c: Cursor) -> Expr:
 def _count_operator(c: Cursor) -> None:
     c.operators += 1
     if c.operators > MAX_EXPRESSION_OPERATORS:
-        c.fail(
-            DOC20, f"more than {MAX_EXPRESSION_OPERATORS} operators in one statement's expressions"
-        )
+        c.fail(DOC20, f"more than {MAX_EXPRESSION_OPERATORS} operators in one statement")
     c.i += 1
 
 

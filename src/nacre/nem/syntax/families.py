@@ -38,6 +38,7 @@ def type_family(c: Cursor) -> TypeFamily:
             attributes.append(_attribute_binding(c))
         else:
             c.fail_expected("an operand binding, an attribute binding or `variants:`")
+    variants_start = c.start()
     c.i += 2
     variants = []
     while c.texts[c.i] != "}":
@@ -51,6 +52,7 @@ def type_family(c: Cursor) -> TypeFamily:
         tuple(operands),
         tuple(attributes),
         tuple(variants),
+        variants_start,
     )
 
 

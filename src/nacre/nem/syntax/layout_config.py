@@ -30,8 +30,8 @@ def lay_out_family(sheet: Sheet, node: TypeFamily) -> None:
         on = f" on {attribute.on.name}" if attribute.on is not None else ""
         text = f"{attribute.name.name} = {attribute.value.name}{on}"
         sheet.add(1, text, attribute.start, attribute.end, item=True)
-    start = node.variants[0].start - 1 if node.variants else node.end - 2
-    sheet.add(1, "variants:", start, start + 1, item=True)
+    start = node.variants_start
+    sheet.add(1, "variants:", start, start + len("variants"), item=True)
     for variant in node.variants:
         _variant(sheet, variant)
     sheet.add(0, "}", node.end - 1, node.end, closes=True)

@@ -182,6 +182,11 @@ class _DocumentReader:
         )
         for device in document.devices[1:]:
             if device.start < begun:
-                c.report(DOC03, f"a second device, `{device.name.name}`, in a program",
-                         device.name.start, device.name.end,
-                         help="put the devices in a file of their own and include that")  # fmt: skip
+                name = device.name
+                c.report(
+                    DOC03,
+                    f"a second device, `{name.name}`, in a program",
+                    name.start,
+                    name.end,
+                    help="put the devices in a file of their own and include that",
+                )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from nacre.base.elements import ELEMENT_TYPES
 from nacre.base.excerpt import quoted
 from nacre.base.suggest import did_you_mean
@@ -89,7 +91,7 @@ def _read_attributes(c: Cursor) -> TypeAttrs:
     )
 
 
-def _judge(c: Cursor, start: int, parts: dict[str, object], in_order: bool) -> None:
+def _judge(c: Cursor, start: int, parts: Mapping[str, object], in_order: bool) -> None:
     missing = [name for name in ("elem", "shape") if name not in parts]
     if "layout" not in parts and "strides" not in parts:
         missing.append("layout` or `strides")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from nacre.base.excerpt import quoted
@@ -337,4 +338,9 @@ def _alignment(c: Cursor) -> IntLit | None:
     return None
 
 
-_STATEMENTS = {"const": _const, "let": _let, "wait": _wait, "buffer": _buffer}
+_STATEMENTS: dict[str, Callable[[Cursor], Stmt]] = {
+    "const": _const,
+    "let": _let,
+    "wait": _wait,
+    "buffer": _buffer,
+}

@@ -20,6 +20,28 @@ DEV07 = declare(
     """,
     behaviour=True,
 )
+DEV11 = declare(
+    "DEV11",
+    "abstract-target",
+    f"{_SCHEMA} 5",
+    """
+    The target device has no topology.
+
+    Devices without a topology are there to be extended; `nem_baseline_1_0` is one.
+
+    Bad:
+
+        include "nem_baseline_1.0.nem"
+        device nem_baseline_1_0
+        program p:
+
+    Good:
+
+        include "npm_lite.nem"
+        device npm_lite
+        program p:
+    """,
+)
 DEV17 = declare(
     "DEV17",
     "device-entry-twice",
@@ -151,6 +173,47 @@ INH06 = declare(
     """,
     behaviour=True,
 )
+INH03 = declare(
+    "INH03",
+    "derived-target-without-topology",
+    f"{_INHERIT} 3",
+    """
+    The target device extends an abstract device and brings no topology of its own.
+
+    Bad:
+
+        include "nem_baseline_1.0.nem"
+        device d extends nem_baseline_1_0 {
+        }
+        program p:
+
+    Good:
+
+        include "npm_lite.nem"
+        device d extends npm_lite {
+        }
+        program p:
+    """,
+)
+INH07 = declare(
+    "INH07",
+    "unknown-parent-device",
+    f"{_INHERIT} 7",
+    """
+    A device extends one that is not defined above it or in an included file.
+
+    Bad:
+
+        device d extends npm_lite {
+        }
+
+    Good:
+
+        include "npm_lite.nem"
+        device d extends npm_lite {
+        }
+    """,
+)
 INH08 = declare(
     "INH08",
     "several-parents",
@@ -171,6 +234,37 @@ INH08 = declare(
         device d extends npm_lite {
         }
     """,
+)
+INH09 = declare(
+    "INH09",
+    "device-extends-itself",
+    f"{_INHERIT} 7",
+    """
+    A device extends itself, directly or through others.
+
+    Bad:
+
+        device d extends d {
+        }
+
+    Good:
+
+        include "npm_lite.nem"
+        device d extends npm_lite {
+        }
+    """,
+)
+INH10 = declare(
+    "INH10",
+    "schema-holds-after-inheritance",
+    f"{_INHERIT} 8",
+    """
+    The schema rules hold for the device with everything that it inherits.
+
+    No diagnostic carries this code: what is wrong gets the DEV code. A child that makes a
+    parent's extended variant mandatory gets the warning DEV04, and the variant is mandatory.
+    """,
+    behaviour=True,
 )
 INH11 = declare(
     "INH11",

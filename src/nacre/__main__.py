@@ -1,0 +1,5 @@
+"""`python -m nacre` is `nacre`."""
+
+from nacre.cli.main import run
+
+run()

@@ -1,0 +1,83 @@
+"""`nacre check`: find every mistake in NEM files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from nacre.base.diagnostics import Diagnostic, has_errors
+from nacre.base.rendering import summary
+from nacre.base.rules import RULES
+from nacre.base.suggest import did_you_mean
+from nacre.cli.inputs import distinct, read_argument, show
+from nacre.cli.main import ERRORS_FOUND, OK, WRONG_USAGE
+from nacre.nem.checks.engine import CheckOptions, check_source
+from nacre.nem.model.target import UnknownDeviceError
+
+
+@click.command()
+@click.argument("files", nargs=-1, required=True, metavar="FILE...")
+@click.option("--device", metavar="D", help="A built-in device or a file; replaces the program's.")
+@click.option("--strict", is_flag=True, help="Warnings are errors; grammar extensions are warned.")
+@click.option("--allow", multiple=True, metavar="CODE", help="Leave out a code or a whole group.")
+@click.option(
+    "--include-root",
+    "include_roots",
+    multiple=True,
+    metavar="FOLDER",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="A further folder that includes may lead to.",
+)
+@click.option(
+    "--format",
+    "output",
+    type=click.Choice(["text", "json", "sarif"]),
+    default="text",
+    help="How findings are printed.",
+)
+def check(
+    files: tuple[str, ...],
+    device: str | None,
+    strict: bool,
+    allow: tuple[str, ...],
+    include_roots: tuple[Path, ...],
+    output: str,
+) -> int:
+    """Find every mistake in NEM programs, devices and families.
+
+    FILE may be `-` for standard input. Exit status: 0 no errors, 1 errors, 2 wrong usage.
+    """
+    allowed = [_known_code(code) for code in allow]
+    options = CheckOptions(device=device, strict=strict, include_roots=include_roots)
+    found: list[Diagnostic] = []
+    failed = False
+    for name in files:
+        source = read_argument(name)
+        if isinstance(source, str):
+            click.echo(f"nacre: {source}", err=True)
+            failed = True
+        elif isinstance(source, Diagnostic):
+            found.append(source)
+        else:
+            try:
+                found += check_source(source, options).diagnostics
+            except UnknownDeviceError as error:
+                raise click.UsageError(str(error)) from None
+    shown = [d for d in distinct(found) if not d.code.startswith(tuple(allowed))]
+    show(shown, output)
+    if output == "text":
+        count = f"{len(files)} file{'s' if len(files) > 1 else ''}"
+        click.echo(f"checked {count}: {summary(shown)}")
+    if failed:
+        return WRONG_USAGE
+    return ERRORS_FOUND if has_errors(shown) else OK
+
+
+def _known_code(text: str) -> str:
+    code = text.upper()
+    known = {*RULES, *(rule.group for rule in RULES.values())}
+    if code not in known:
+        hint = did_you_mean(code, known)
+        raise click.UsageError(f"no rule or group {text}{'; ' + hint if hint else ''}")
+    return code

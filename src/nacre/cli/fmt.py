@@ -1,0 +1,77 @@
+"""`nacre fmt`: rewrite NEM files in canonical form."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+
+import click
+
+from nacre.base.diagnostics import Diagnostic, InputError
+from nacre.base.rendering import render_text
+from nacre.base.source import Source
+from nacre.cli.inputs import STDIN, read_argument
+from nacre.cli.main import ERRORS_FOUND, OK, WRONG_USAGE
+from nacre.nem.syntax.formatter import format_source
+
+
+@click.command()
+@click.argument("files", nargs=-1, required=True, metavar="FILE...")
+@click.option("--check", "only_check", is_flag=True, help="Change nothing; exit 1 if a file would.")
+def fmt(files: tuple[str, ...], only_check: bool) -> int:
+    """Rewrite NEM files in canonical form, comments kept.
+
+    FILE may be `-`: standard input is formatted to standard output. A file with syntax errors is
+    reported and left as it is.
+    """
+    return max(_format_one(name, only_check) for name in files)
+
+
+def _format_one(name: str, only_check: bool) -> int:
+    source = read_argument(name)
+    if isinstance(source, str):
+        click.echo(f"nacre: {source}", err=True)
+        return WRONG_USAGE
+    if isinstance(source, Diagnostic):
+        click.echo(render_text([source]), err=True)
+        return ERRORS_FOUND
+    try:
+        formatted = format_source(source)
+    except InputError as error:
+        click.echo(render_text(error.diagnostics), err=True)
+        return ERRORS_FOUND
+    if name == STDIN and not only_check:
+        click.echo(formatted, nl=False)
+        return OK
+    return _apply(name, source, formatted, only_check)
+
+
+def _apply(name: str, source: Source, formatted: str, only_check: bool) -> int:
+    if formatted == source.text:
+        return OK
+    if only_check:
+        click.echo(f"would reformat {name}")
+        return ERRORS_FOUND
+    try:
+        write_whole(Path(name), formatted)
+    except OSError as error:
+        click.echo(f"nacre: cannot write {name}: {error.strerror}", err=True)
+        return WRONG_USAGE
+    click.echo(f"reformatted {name}")
+    return OK
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Replace a file's contents in one step: readers see the old text or the new, never a part."""
+    target = path.resolve()
+    mode = target.stat().st_mode
+    handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8", newline="") as file:
+            file.write(text)
+        os.chmod(temporary, mode)
+        os.replace(temporary, target)
+    except BaseException:
+        os.unlink(temporary)
+        raise

@@ -1,0 +1,58 @@
+"""Files named on the command line, and how findings about them are shown."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import click
+
+from nacre.base.diagnostics import Diagnostic
+from nacre.base.rendering import render_json, render_text
+from nacre.base.source import MAX_SOURCE_BYTES, Source, Unreadable, decode_source, read_source
+from nacre.nem.model.files import unreadable
+
+STDIN = "-"
+
+
+def read_argument(name: str) -> Source | Diagnostic | str:
+    """The source that an argument names; a finding in the file; or why it cannot be read."""
+    if name == STDIN:
+        raw = sys.stdin.buffer.read(MAX_SOURCE_BYTES + 1)
+        if len(raw) > MAX_SOURCE_BYTES:
+            return f"standard input has more than {MAX_SOURCE_BYTES:,} bytes"
+        found = decode_source(raw, name="<stdin>")
+        return unreadable("<stdin>", None, found) if isinstance(found, Unreadable) else found
+    path = Path(name)
+    source = read_source(path, name=name)
+    if isinstance(source, Source):
+        return source
+    if source.kind in ("too large", "not text"):
+        return unreadable(name, path, source)
+    return f"{name} {source.reason}"
+
+
+def wants_colour() -> bool:
+    """Whether standard output is a terminal that may be coloured."""
+    return (
+        sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    )
+
+
+def show(diagnostics: Sequence[Diagnostic], output: str) -> None:
+    """Print findings on standard output as text, JSON or SARIF."""
+    if output == "json":
+        click.echo(render_json(diagnostics))
+    elif output == "sarif":
+        from nacre.base.sarif import render_sarif
+
+        click.echo(render_sarif(diagnostics))
+    elif diagnostics:
+        click.echo(render_text(diagnostics, colour=wants_colour()))
+
+
+def distinct(diagnostics: Iterable[Diagnostic]) -> list[Diagnostic]:
+    """Findings without repetition: several programs may include the same file."""
+    return list({(d.code, d.location, d.message): d for d in diagnostics}.values())

@@ -1,0 +1,103 @@
+"""The `nacre` command: finds the verb, and turns every outcome into an exit status.
+
+0 clean, 1 errors found in the input, 2 wrong usage, 70 a bug of ours.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+import traceback
+
+import click
+
+from nacre._version import __version__
+
+OK, ERRORS_FOUND, WRONG_USAGE, OUR_BUG = 0, 1, 2, 70
+
+# Verb -> module, attribute, what it does. Loaded when used: `nacre --version` imports none.
+_VERBS = {
+    "check": ("nacre.cli.check", "check", "find every mistake in NEM files"),
+    "fmt": ("nacre.cli.fmt", "fmt", "rewrite NEM files in canonical form"),
+    "rule": ("nacre.cli.rule", "rule", "explain a rule, or list them all"),
+    "devices": ("nacre.cli.devices", "devices", "list the built-in devices, or describe one"),
+}
+
+
+class _Verbs(click.Group):
+    """A group that imports a verb only when it is called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Every verb, in the order of a day's work."""
+        return list(_VERBS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The verb, imported."""
+        if cmd_name not in _VERBS:
+            return None
+        module, attribute, _ = _VERBS[cmd_name]
+        command: click.Command = getattr(importlib.import_module(module), attribute)
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The verb that the arguments name; a misspelt one gets a suggestion."""
+        if args and args[0] not in _VERBS and not args[0].startswith("-"):
+            from nacre.base.suggest import did_you_mean
+
+            hint = did_you_mean(args[0], _VERBS)
+            ctx.fail(f"no such command '{args[0]}'{'; ' + hint if hint else ''}")
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The list of verbs, without importing them."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, text) for name, (_, _, text) in _VERBS.items()])
+
+
+@click.group(cls=_Verbs, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="nacre")
+def main() -> None:
+    """Model, plan, proof, bits and time for neural processors with software-managed memory."""
+
+
+def run(arguments: list[str] | None = None) -> None:
+    """Entry point of the console script: runs a verb and exits."""
+    sys.exit(_status(arguments))
+
+
+def _status(arguments: list[str] | None) -> int:
+    try:
+        result = main.main(arguments, prog_name="nacre", standalone_mode=False)
+        sys.stdout.flush()
+    except click.exceptions.Exit as stop:
+        return stop.exit_code
+    except click.ClickException as error:
+        error.show()
+        return WRONG_USAGE
+    except (click.Abort, KeyboardInterrupt):
+        click.echo("stopped", err=True)
+        return 130
+    except BrokenPipeError:
+        # The reader went away (`nacre rule | head`); nothing is left to say, not even at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return OK
+    except Exception as error:
+        return _report_bug(error)
+    return result if isinstance(result, int) else OK
+
+
+def _report_bug(error: Exception) -> int:
+    click.echo(f"nacre: internal error: {type(error).__name__}: {error}", err=True)
+    click.echo("this is a bug in nacre, not in your input; please report it", err=True)
+    if os.environ.get("NACRE_TRACEBACK"):
+        traceback.print_exception(error)
+    else:
+        click.echo("set NACRE_TRACEBACK=1 to see where it happened", err=True)
+    return OUR_BUG
+
+
+if __name__ == "__main__":
+    run()

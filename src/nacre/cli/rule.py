@@ -1,0 +1,57 @@
+"""`nacre rule`: explain a rule, or list them all."""
+
+from __future__ import annotations
+
+import json
+
+import click
+
+from nacre.base.rules import RULES, Rule
+from nacre.base.suggest import did_you_mean
+from nacre.cli.main import OK
+from nacre.nem.checks import catalogue
+
+
+@click.command()
+@click.argument("code", required=False)
+@click.option("--format", "output", type=click.Choice(["text", "json"]), default="text")
+def rule(code: str | None, output: str) -> int:
+    """Explain the rule CODE; without one, list all rules. A group such as BUF lists its rules."""
+    catalogue.load()
+    wanted = code.upper() if code else None
+    if wanted is None:
+        rules = list(RULES.values())
+    else:
+        rules = [r for r in RULES.values() if wanted in (r.code, r.group)]
+    if not rules:
+        hint = did_you_mean(wanted or "", RULES)
+        raise click.UsageError(f"no rule {code}{'; ' + hint if hint else ''}")
+    rules.sort(key=lambda r: r.code)
+    if output == "json":
+        click.echo(json.dumps([_as_json(r) for r in rules], indent=2))
+    elif wanted in RULES:
+        click.echo(page(rules[0]))
+    else:
+        for row in rules:
+            click.echo(f"{row.code:6} {_standing(row):9} {row.name}")
+    return OK
+
+
+def page(row: Rule) -> str:
+    """A rule's page as a terminal shows it."""
+    head = f"{row.code} {row.name} ({_standing(row)})\nspec: {row.spec}\n"
+    return f"{head}\n{row.page}"
+
+
+def _standing(row: Rule) -> str:
+    return "behaviour" if row.behaviour else row.severity
+
+
+def _as_json(row: Rule) -> dict[str, str]:
+    return {
+        "code": row.code,
+        "name": row.name,
+        "severity": _standing(row),
+        "spec": row.spec,
+        "page": row.page,
+    }

@@ -1,0 +1,55 @@
+"""What Python programs call: check and format."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from nacre.base.diagnostics import Diagnostic, InputError
+from nacre.base.source import Source, Unreadable, read_source
+from nacre.nem.checks.engine import CheckOptions, check_source
+from nacre.nem.model.files import unreadable
+from nacre.nem.syntax.formatter import format_source
+
+TEXT_NAME = "<text>"
+
+
+def check(
+    path_or_text: str | Path, device: str | None = None, strict: bool = False
+) -> list[Diagnostic]:
+    """Every finding in a NEM document, in order.
+
+    A Path is a file. So is a string that ends in `.nem` or names an existing file; any other
+    string is the text itself, whose includes are looked for in the working folder.
+    """
+    source = source_of(path_or_text)
+    if isinstance(source, Diagnostic):
+        return [source]
+    return list(check_source(source, CheckOptions(device=device, strict=strict)).diagnostics)
+
+
+def format(text: str) -> str:
+    """The canonical form of a NEM text; raises InputError when it does not follow the grammar."""
+    return format_source(Source(TEXT_NAME, text))
+
+
+def source_of(path_or_text: str | Path) -> Source | Diagnostic:
+    """The source that an argument means, or why it cannot be read."""
+    if isinstance(path_or_text, str) and not _is_path(path_or_text):
+        return Source(TEXT_NAME, path_or_text)
+    path = Path(path_or_text)
+    source = read_source(path)
+    return unreadable(str(path), path, source) if isinstance(source, Unreadable) else source
+
+
+def _is_path(text: str) -> bool:
+    if not text or "\n" in text or "\0" in text or len(text) > 4096:
+        return False
+    if text.endswith((".nem", ".cfg")) and '"' not in text:
+        return True
+    try:
+        return Path(text).exists()
+    except OSError:
+        return False
+
+
+__all__ = ["InputError", "check", "format"]

@@ -1,0 +1,142 @@
+"""Checking a file: load, link, resolve, then ask every rule."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from nacre.base.diagnostics import (
+    Diagnostic,
+    Related,
+    has_errors,
+    in_order,
+    warnings_as_errors,
+)
+from nacre.base.rules import RULES
+from nacre.base.source import Source
+from nacre.nem.checks.facts import DeviceFacts, ProgramFacts
+from nacre.nem.checks.rules.buffers import BUFFER_RULES
+from nacre.nem.checks.rules.devices import DEVICE_RULES
+from nacre.nem.checks.rules.families import FAMILY_RULES
+from nacre.nem.model.devices import Device
+from nacre.nem.model.expressions import Expressions
+from nacre.nem.model.families import standard_families
+from nacre.nem.model.files import File, default_roots, load
+from nacre.nem.model.folding import MEMORY_SIZE
+from nacre.nem.model.linking import Linked, all_files, link
+from nacre.nem.model.names import Names
+from nacre.nem.model.resolver import resolve
+from nacre.nem.model.target import Target, directive_target, option_target, overridden
+from nacre.nem.spec.limits import DEFAULT_DDR_BYTES
+from nacre.nem.spec.rules.includes import INC03
+from nacre.nem.syntax.parser import parse
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckOptions:
+    """How a program is checked."""
+
+    device: str | None = None  # a built-in device or a file; replaces the program's own
+    strict: bool = False  # warnings become errors, and extensions of the grammar are warned about
+    include_roots: tuple[Path, ...] = ()  # folders beside the default one
+    ddr_size_bytes: int = DEFAULT_DDR_BYTES
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """The device that was chosen, and every finding in order."""
+
+    device: Device
+    diagnostics: tuple[Diagnostic, ...]
+
+
+def check_source(source: Source, options: CheckOptions) -> Checked:
+    """Ask every rule about a document and what it includes."""
+    root = load(parse(source), default_roots(source.path, options.include_roots))
+    linked = link(root)
+    found = _check_files(root, linked)
+    target = _target(root, linked, options)
+    found += target.diagnostics
+    if root.parsed.document.is_program:
+        found += _check_program(root, target, options)
+    return Checked(target.device, tuple(_presented(found, options.strict)))
+
+
+def _target(root: File, linked: Mapping[int, Linked], options: CheckOptions) -> Target:
+    if options.device is None:
+        return directive_target(root, linked)
+    chosen = option_target(options.device)
+    notes = overridden(root, chosen.device)
+    return Target(chosen.device, True, (*chosen.diagnostics, *notes))
+
+
+def _check_files(root: File, linked: Mapping[int, Linked]) -> list[Diagnostic]:
+    """The findings of every file, those of the root first; includes of bad files get INC03."""
+    by_file: dict[int, list[Diagnostic]] = {}
+    for file in all_files(root):
+        if file.is_builtin:
+            by_file[id(file)] = []
+            continue
+        found = [*file.parsed.diagnostics, *file.found, *_check_configs(linked[id(file)])]
+        references = [*file.includes, *([file.device_file] if file.device_file else [])]
+        for span, target in references:
+            errors = [d for d in by_file.get(id(target), ()) if d.severity == "error"]
+            if errors:
+                first = errors[0]
+                related = (Related(first.span, f"{first.code}: {first.message}"),)
+                message = f"included file `{target.source.name}` has errors"
+                found.append(INC03.at(span, message, related=related))
+        by_file[id(file)] = in_order(found)
+    own = by_file.pop(id(root))
+    return own + [d for found in by_file.values() for d in found]
+
+
+def _check_configs(linked: Linked) -> Iterator[Diagnostic]:
+    file = linked.file
+    yield from linked.found
+    families = {**standard_families(), **linked.families}
+    for family in linked.own_families.values():
+        for check in FAMILY_RULES:
+            yield from check(family)
+    for node in file.parsed.document.devices:
+        device = linked.own_devices[node.name.name]
+        if device.node is not node:  # a second device of the name, which has been reported
+            continue
+        facts = DeviceFacts(node, file.source, device, families)
+        yield from _memory_sizes(facts)
+        for device_check in DEVICE_RULES:
+            yield from device_check(facts)
+
+
+def _memory_sizes(facts: DeviceFacts) -> Iterator[Diagnostic]:
+    """Sizes are expressions, but a device document has no constants to name."""
+    topology = facts.node.topology
+    if topology is None:
+        return
+    names = Names(facts.source)
+    per_engine = topology.per_engine
+    for size in (topology.l2_size, per_engine.l1_size if per_engine is not None else None):
+        if size is not None:
+            Expressions(names).resolve(size, MEMORY_SIZE)
+    yield from names.found
+
+
+def _check_program(root: File, target: Target, options: CheckOptions) -> list[Diagnostic]:
+    resolved = resolve(root.source, root.parsed.document)
+    found = list(resolved.diagnostics)
+    facts = ProgramFacts(resolved.program, target.device, target.is_named, options.ddr_size_bytes)
+    for check in BUFFER_RULES:
+        found += check(facts)
+    return found
+
+
+def _presented(found: Iterable[Diagnostic], strict: bool) -> list[Diagnostic]:
+    if strict:
+        return in_order(warnings_as_errors(found))
+    return in_order(d for d in found if not RULES[d.code].strict_only)
+
+
+def is_valid(diagnostics: Iterable[Diagnostic]) -> bool:
+    """Whether a program with these findings may go on to the next stage."""
+    return not has_errors(diagnostics)

@@ -1,0 +1,554 @@
+"""DEV and INH: rules that look at a whole device configuration."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from nacre.base.diagnostics import Diagnostic, Related
+from nacre.base.excerpt import quoted
+from nacre.base.rules import rule
+from nacre.base.suggest import did_you_mean
+from nacre.nem.checks.facts import DeviceFacts
+from nacre.nem.model.families import must_instances
+from nacre.nem.spec.limits import SPEC_VERSIONS
+from nacre.nem.spec.units import DEVICE_UNITS, ENGINE_UNITS, UNITS
+from nacre.nem.syntax.ast import UnitCount, VariantBlock, VariantRef
+from nacre.nem.syntax.printer import variant_text
+
+_SCHEMA = "Device Configuration / Schema Rules"
+_GRAMMAR = "Formal Language Definition / Device Configuration Grammar"
+
+
+@rule("DEV01", "spec-version-missing", f"{_SCHEMA} 1")
+def spec_version_missing(facts: DeviceFacts) -> Iterator[Diagnostic]:
+    """A device that extends no other has no `spec_version`.
+
+    Bad:
+
+        device d {
+            opcode.mandatory { cast.default }
+        }
+
+    Good:
+
+        device d {
+            spec_version = "NEM-1.0"
+            opcode.mandatory { cast.default }
+        }
+    """
+    node = facts.node
+    if node.extends is None and node.spec_version is None:
+        yield spec_version_missing.at(
+            facts.span(node.name),
+            f"device `{node.name.name}` has no `spec_version`",
+            help=f'add `spec_version = "{SPEC_VERSIONS[0]}"`, or extend a device that has one',
+        )
+
+
+@rule("DEV02", "mandatory-block-missing", _GRAMMAR)
+def mandatory_block_missing(facts: DeviceFacts) -> Iterator[Diagnostic]:
+    """A device that extends no other has no `opcode.mandatory` block.
+
+    Bad:
+
+        device d {
+            spec_version = "NEM-1.0"
+        }
+
+    Good:
+
+        include "nem_baseline_1.0.nem"
+        device d extends nem_baseline_1_0 {
+        }
+    """
+    node = facts.node
+    if node.extends is None and node.mandatory is None:
+        yield mandatory_block_missing.at(
+            facts.span(node.name),
+            f"device `{node.name.name}` has no `opcode.mandatory` block",
+            help="extend `nem_baseline_1_0`, which brings the mandatory variants",
+        )
+
+
+@rule("DEV03", "unknown-spec-version", f"{_SCHEMA} 1")
+def unknown_spec_version(facts: DeviceFacts) -> Iterator[Diagnostic]:
+    """`spec_version` names no known revision of the language.
+
+    Bad:
+
+        device d {
+            spec_version = "banana"
+            opcode.mandatory { cast.default }
+        }
+
+    Good:
+
+        device d {
+            spec_version = "NEM-1.0"
+            opcode.mandatory { cast.default }
+        }
+    """
+    version = facts.node.spec_version
+    if version is not None and version.value not in SPEC_VERSIONS:
+        known = " and ".join(f'`"{v}"`' for v in SPEC_VERSIONS)
+        message = f"unknown spec version {quoted(version.value)}"
+        yield unknown_spec_version.at(facts.span(version), message, help=f"known are {known}")
+
+
+@rule("DEV04", "variant-listed-twice", f"{_SCHEMA} 4", severity="warning")
+def variant_listed_twice(facts: DeviceFacts) -> Iterator[Diagnostic]:
+    """A variant stands both in `opcode.mandatory` and `opcode.extended`, or twice in one of them.
+
+    It counts as mandatory. A child that makes a parent's extended variant mandatory promotes it.
+
+    Bad:
+
+        include "npm_lite.nem"
+        device d extends npm_lite {
+            opcode.extended { cast.default }
+        }
+
+    Good:
+
+        include "npm_lite.nem"
+        device d extends npm_lite {
+            opcode.extended { eltwise<f32>.default }
+        }
+    """
+    parent = facts.device.parent
+    seen = dict.fromkeys(parent.mandatory if parent else (), "mandatory in the parent device")
+    seen_extended = dict.fromkeys(
+        parent.extended if parent else (), "extended in the parent device"
+    )
+    own: dict[str, str] = {}
+    for ref in _variants(facts.node.mandatory):
+        id_ = variant_text(ref)
+        before = own.get(id_) or seen_extended.get(id_)
+        own[id_] = "listed as mandatory"
+        if before:
+            yield _redundant(facts, ref, id_, before)
+    for ref in _variants(facts.node.extended):
+        id_ = variant_text(ref)
+        before = own.get(id_) or seen.get(id_)
+        own[id_] = "listed as extended"
+        if before:
+            yield _redundant(facts, ref, id_, before)
+
+
+def _redundant(facts: DeviceFacts, ref: VariantRef, id_: str, before: str) -> Diagnostic:
+    help_ = "leave one of the two entries out"
+    message = f"variant `{id_}` is already {before}"
+    return variant_listed_twice.at(facts.span(ref), message, help=help_)
+
+
+def _variants(block: VariantBlock | None) -> tuple[VariantRef, ...]:
+    return block.variants if block is not None else ()
+
+
+@rule("DEV05", "engine-count", f"{_SCHEMA} 5")
+def engine_count(facts: DeviceFacts) -> Iterator[Diagnostic]:
+    """A topology has no engine, or does not say how many.
+
+    Bad:
+
+        include "nem_baseline_1.0.nem"
+        device d extends nem_baseline_1_0 {
+            topology {
+                num_engines = 0
+                l2_size_bytes = 1048576
+                per_engine { NMU = 1 l1_size_bytes = 524288 }
+            }
+        }
+
+    Good:
+
+        include "nem_baseline_1.0.nem"
+        device d extends nem_baseline_1_0 {
+            topology {
+                num_engines = 1
+                l2_size_bytes = 1048576
+                per_engine { NMU = 1 l1_size_bytes = 524288 }
+            }
+        }
+    """
+    topology = facts.node.topology
+    if topology is None:
+        return
+    if topology.num_engines is None:
+        if not topology.starts[0]:
+            yield engine_count.at(facts.span(facts.node.name), "the topology lacks `num_engines`")
+    elif topology.num_engines.value < 1:
+        found = topology.num_engines.value
+        message = f"`num_engines` is {found}; a device has at least 1 engine"
+        yield engine_count.at(facts.span(topology.num_engines), message)
+
+
+@rule("DEV06", "unit-count", f"{_SCHEMA} 5")
+def unit_count(facts: DeviceFacts) -> Iterator[Diagnostic]:
+    """A per-engine unit is declared with a count below 1, or a device-level one below 0.
+
+    Leave a per-engine unit out when an engine lacks it.
+
+    Bad:
+
+        include "nem_baseline_1.0.nem"
+        device d extends nem_baseline_1_0 {
+            topology {
+                num_engines = 1
+                l2_size_bytes = 1048576
+                per_engine { NMU = 0 l1_size_bytes = 524288 }
+            }
+        }
+
+    Good:
+
+        include "nem_baseline_1.0.nem"
+        device d extends nem_baseline_1_0 {
+            topology {
+                num_engines = 1
+                l2_size_bytes = 1048576
+                per_engine { NMU = 1 l1_size_bytes = 524288 }
+            }
+        }
+    """
+    per_engine, device_units = _unit_counts(facts)
+    for units, least in ((per_engine, 1), (device_units, 0)):
+        for unit in units:
+            if unit.count is not None and unit.count.value < least:
+                message = f"the count of `{unit.unit.name}` is {unit.count.value}, at least {least}"
+                yield unit_count.at(facts.span(unit.count), f"{message} is needed here")
+
+
+def _unit_counts(facts: DeviceFacts) -> tuple[tuple[UnitCount, ...], tuple[UnitCount, ...]]:
+    topology = facts.node.topology
+    if topology is None:
+        return (), ()
+    per_engine = topology.per_engine.units if topology.per_engine is not None else ()
+    return per_engine, topology.device_units.units if topology.device_units is not None else ()
+
+
+@rule("DEV08", "l2-size", f"{_SCHEMA} 5")
+def l2_size(facts: DeviceFacts) -> Iterator[Diagnostic]:
+    """`l2_size_bytes` is not positive.
+
+    Bad:
+
+        include "nem_baseline_1.0.nem"
+        device d extends nem_baseline_1_0 {
+            topology {
+                num_engines = 1
+                l2_size_bytes = 0
+                per_engine { NMU = 1 l1_size_bytes = 524288 }
+            }
+        }
+
+    Good:
+
+        include "nem_baseline_1.0.nem"
+        device d extends nem_baseline_1_0 {
+            topology {
+                num_engines = 1
+                l2_size_bytes = 1024 * 1024
+                per_engine { NMU = 1 l1_size_bytes = 524288 }
+            }
+        }
+    """
+    node, topology = facts.node.topology, facts.device.topology
+    if node is None or node.l2_size is None or topology is None:
+        return
+    if topology.l2_size_bytes is not None and topology.l2_size_bytes <= 0:
+        message = f"`l2_size_bytes` is {topology.l2_size_bytes}, expected more than 0"
+        yield l2_size.at(facts.span(node.l2_size), message)
+
+
+@rule("DEV09", "l1-size", f"{_SCHEMA} 5")
+def l1_size(facts: DeviceFacts) -> Iterator[Diagnostic]:
+    """`l1_size_bytes` is not positive.
+
+    Bad:
+
+        include "nem_baseline_1.0.nem"
+        device d extends nem_baseline_1_0 {
+            topology {
+                num_engines = 1
+                l2_size_bytes = 1048576
+                per_engine { NMU = 1 l1_size_bytes = 0 }
+            }
+        }
+
+    Good:
+
+        include "nem_baseline_1.0.nem"
+        device d extends nem_baseline_1_0 {
+            topology {
+                num_engines = 1
+                l2_size_bytes = 1048576
+                per_engine { NMU = 1 l1_size_bytes = 524288 }
+            }
+        }
+    """
+    node, topology = facts.node.topology, facts.device.topology
+    if node is None or node.per_engine is None or topology is None:
+        return
+    value, place = topology.l1_size_bytes, node.per_engine.l1_size
+    if place is not None and value is not None and value <= 0:
+        message = f"`l1_size_bytes` is {value}, expected more than 0"
+        yield l1_size.at(facts.span(place), message)
+
+
+@rule("DEV10", "memory-size-missing", f"{_GRAMMAR} (Memory Capacity Fields)")
+def memory_size_missing(facts: DeviceFacts) -> Iterator[Diagnostic]:
+    """A topology lacks `l1_size_bytes` or `l2_size_bytes`.
+
+    Bad:
+
+        include "nem_baseline_1.0.nem"
+        device d extends nem_baseline_1_0 {
+            topology {
+                num_engines = 1
+                per_engine { NMU = 1 l1_size_bytes = 524288 }
+            }
+        }
+
+    Good:
+
+        include "nem_baseline_1.0.nem"
+        device d extends nem_baseline_1_0 {
+            topology {
+                num_engines = 1
+                l2_size_bytes = 1048576
+                per_engine { NMU = 1 l1_size_bytes = 524288 }
+            }
+        }
+    """
+    node = facts.node.topology
+    if node is None:
+        return
+    missing = []
+    if not node.starts[1]:
+        missing.append("`l2_size_bytes`")
+    if node.per_engine is None or not node.per_engine.l1_start:
+        missing.append("`l1_size_bytes` in `per_engine`")
+    if missing:
+        end = node.start + len("topology")
+        span = facts.source.span(node.start, end)
+        yield memory_size_missing.at(span, f"the topology lacks {' and '.join(missing)}")
+
+
+@rule("DEV12", "must-variants-missing", f"{_SCHEMA} 7")
+def must_variants_missing(facts: DeviceFacts) -> Iterator[Diagnostic]:
+    """A device does not list all variants that every device must have.
+
+    Bad:
+
+        device d {
+            spec_version = "NEM-1.0"
+            opcode.mandatory { cast.default }
+        }
+
+    Good:
+
+        include "nem_baseline_1.0.nem"
+        device d extends nem_baseline_1_0 {
+        }
+    """
+    device, node = facts.device, facts.node
+    if node.extends is not None or not device.mandatory:
+        return  # a derived device has what its parent has, and the parent is checked itself
+    missing = sorted(must_instances() - set(device.mandatory))
+    if missing:
+        shown = ", ".join(f"`{id_}`" for id_ in missing[:4])
+        more = f" and {len(missing) - 4} more" if len(missing) > 4 else ""
+        yield must_variants_missing.at(
+            facts.span(node.name),
+            f"device `{device.name}` lacks {len(missing)} mandatory variants: {shown}{more}",
+            help="extend `nem_baseline_1_0`, which lists them",
+        )
+
+
+@rule("DEV13", "no-mandatory-variants", "Formal Language Definition / Device Inheritance 8")
+def no_mandatory_variants(facts: DeviceFacts) -> Iterator[Diagnostic]:
+    """A device's `opcode.mandatory` set is empty.
+
+    Bad:
+
+        device d {
+            spec_version = "NEM-1.0"
+            opcode.mandatory { }
+        }
+
+    Good:
+
+        include "nem_baseline_1.0.nem"
+        device d extends nem_baseline_1_0 {
+        }
+    """
+    node = facts.node
+    if node.extends is None and node.mandatory is not None and not node.mandatory.variants:
+        yield no_mandatory_variants.at(
+            facts.span(node.mandatory),
+            f"`opcode.mandatory` of device `{node.name.name}` is empty",
+            help="extend `nem_baseline_1_0`, which lists the mandatory variants",
+        )
+
+
+@rule("DEV14", "unknown-variant", f"{_SCHEMA} 2 and 3")
+def unknown_variant(facts: DeviceFacts) -> Iterator[Diagnostic]:
+    """A device lists a variant that no family defines.
+
+    The family, the types and the variant must all be right: `gemm.float<f32>.with_bias` stands
+    in no conformance list.
+
+    Bad:
+
+        include "npm_lite.nem"
+        device d extends npm_lite {
+            opcode.extended { gemm.float<f32>.with_bias }
+        }
+
+    Good:
+
+        include "npm_lite.nem"
+        device d extends npm_lite {
+            opcode.extended { gemm.float<f32>.no_bias }
+        }
+    """
+    for ref in (*_variants(facts.node.mandatory), *_variants(facts.node.extended)):
+        family = facts.families.get(ref.family)
+        id_ = variant_text(ref)
+        if family is None:
+            message = f"no type family {quoted(ref.family)}"
+            help_ = did_you_mean(ref.family, facts.families)
+        elif ref.variant not in family.variants:
+            message = f"type family `{family.name}` has no variant {quoted(ref.variant)}"
+            help_ = did_you_mean(ref.variant, family.variants)
+        elif len(ref.types or ()) != family.parameter_count or id_ in family.instances:
+            continue
+        else:
+            message = f"`{id_}` is in no conformance list of type family `{family.name}`"
+            help_ = f"it has {', '.join(f'`{name}`' for name in family.instances)}"
+        related = (Related(family.span, "the family"),) if family is not None else ()
+        yield unknown_variant.at(facts.span(ref), message, related=related, help=help_)
+
+
+@rule("DEV15", "type-parameter-count", "Formal Language Definition / Type Family Grammar")
+def type_parameter_count(facts: DeviceFacts) -> Iterator[Diagnostic]:
+    """A variant is listed with another number of types than its family has parameters.
+
+    Bad:
+
+        include "npm_lite.nem"
+        device d extends npm_lite {
+            opcode.extended { quantize<f32>.default }
+        }
+
+    Good:
+
+        include "npm_lite.nem"
+        device d extends npm_lite {
+            opcode.extended { quantize<f32, i8>.default }
+        }
+    """
+    for ref in (*_variants(facts.node.mandatory), *_variants(facts.node.extended)):
+        family = facts.families.get(ref.family)
+        if family is None or ref.variant not in family.variants:
+            continue
+        given, wanted = len(ref.types or ()), family.parameter_count
+        if given != wanted:
+            yield type_parameter_count.at(
+                facts.span(ref),
+                f"type family `{family.name}` takes {wanted} types, found {given}",
+                related=(Related(family.span, "the family"),),
+            )
+
+
+@rule("DEV16", "unit-out-of-place", f"{_GRAMMAR} (Device-Level Units)")
+def unit_out_of_place(facts: DeviceFacts) -> Iterator[Diagnostic]:
+    """A unit stands in the wrong block, or there is no unit of that name.
+
+    `per_engine` takes NMU, CSTL, DMA, VPU and SEQ; `device_units` takes sDMA and WDM.
+
+    Bad:
+
+        include "nem_baseline_1.0.nem"
+        device d extends nem_baseline_1_0 {
+            topology {
+                num_engines = 1
+                l2_size_bytes = 1048576
+                per_engine { NMU = 1 sDMA = 1 l1_size_bytes = 524288 }
+            }
+        }
+
+    Good:
+
+        include "nem_baseline_1.0.nem"
+        device d extends nem_baseline_1_0 {
+            topology {
+                num_engines = 1
+                l2_size_bytes = 1048576
+                device_units { sDMA = 1 }
+                per_engine { NMU = 1 l1_size_bytes = 524288 }
+            }
+        }
+    """
+    per_engine, device_units = _unit_counts(facts)
+    groups = facts.node.characteristics.groups if facts.node.characteristics is not None else ()
+    blocks = (
+        ([u.unit for u in per_engine], ENGINE_UNITS, "`per_engine`"),
+        ([u.unit for u in device_units], DEVICE_UNITS, "`device_units`"),
+        ([g.unit for g in groups], tuple(UNITS), "`unit_characteristics`"),
+    )
+    for units, allowed, where in blocks:
+        for unit in units:
+            if unit.name not in allowed:
+                message = f"{where} does not take {quoted(unit.name)}"
+                listed = ", ".join(allowed)
+                help_ = did_you_mean(unit.name, allowed) or f"it takes {listed}"
+                yield unit_out_of_place.at(facts.span(unit), message, help=help_)
+
+
+@rule(
+    "INH01", "spec-version-in-derived-device", "Formal Language Definition / Device Inheritance 2"
+)
+def spec_version_in_derived_device(facts: DeviceFacts) -> Iterator[Diagnostic]:
+    """A device that extends another gives a `spec_version`; it is inherited.
+
+    Bad:
+
+        include "npm_lite.nem"
+        device d extends npm_lite {
+            spec_version = "NEM-1.0"
+        }
+
+    Good:
+
+        include "npm_lite.nem"
+        device d extends npm_lite {
+        }
+    """
+    node = facts.node
+    if node.extends is not None and node.spec_version is not None:
+        yield spec_version_in_derived_device.at(
+            facts.source.span(node.spec_start, node.spec_version.end),
+            f"device `{node.name.name}` inherits its `spec_version` from `{node.extends.name}`",
+            help="take it out",
+        )
+
+
+DEVICE_RULES = (
+    spec_version_missing,
+    mandatory_block_missing,
+    unknown_spec_version,
+    variant_listed_twice,
+    engine_count,
+    unit_count,
+    l2_size,
+    l1_size,
+    memory_size_missing,
+    must_variants_missing,
+    no_mandatory_variants,
+    unknown_variant,
+    type_parameter_count,
+    unit_out_of_place,
+    spec_version_in_derived_device,
+)

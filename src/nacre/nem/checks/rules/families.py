@@ -1,0 +1,138 @@
+"""TYP14, TYP15, TYP18: type families as declarations."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from nacre.base.diagnostics import Diagnostic, Related
+from nacre.base.excerpt import quoted
+from nacre.base.rules import rule
+from nacre.nem.model.families import Family, governs, is_bound_type
+from nacre.nem.spec.opcodes import OPCODES
+from nacre.nem.syntax.ast import Node, OperandBinding
+
+_REGISTRY = "Type Family Conformance Registry / Classification"
+_GRAMMAR = "Formal Language Definition / Type Family Grammar"
+
+
+@rule("TYP14", "conformance-given-twice", _REGISTRY)
+def conformance_given_twice(family: Family) -> Iterator[Diagnostic]:
+    """A variant gives one combination of types two conformance classes.
+
+    Bad:
+
+        type_family relu<T: {f16}> {
+            input: T
+            output: T
+            variants:
+                default: {} conformance: { MUST <f16> MAY <f16> }
+        }
+
+    Good:
+
+        type_family relu<T: {f16}> {
+            input: T
+            output: T
+            variants:
+                default: {} conformance: { MAY <f16> }
+        }
+    """
+    for variant in family.node.variants:
+        seen: dict[tuple[str, ...], Node] = {}
+        for entry in variant.conformance:
+            types = tuple(t.name for t in entry.types)
+            before = seen.setdefault(types, entry)
+            if before is not entry:
+                shown = f"<{', '.join(types)}>" if types else "the family"
+                message = f"`{variant.name.name}` gives {shown} a second conformance class"
+                first = family.source.span(before.start, before.end)
+                yield conformance_given_twice.at(
+                    family.source.span(entry.start, entry.end),
+                    message,
+                    related=(Related(first, "the first one"),),
+                )
+
+
+@rule("TYP15", "family-type-not-declared", _GRAMMAR)
+def family_type_not_declared(family: Family) -> Iterator[Diagnostic]:
+    """A family uses a type outside its parameters' sets, or a type variable it does not declare.
+
+    Bad:
+
+        type_family relu<T: {f16}> {
+            input: T
+            output: U
+            variants:
+                default: {} conformance: { MAY <f16> }
+        }
+
+    Good:
+
+        type_family relu<T: {f16}> {
+            input: T
+            output: T
+            variants:
+                default: {} conformance: { MAY <f16> }
+        }
+    """
+    node = family.node
+    bindings = [*node.operands, *(o for variant in node.variants for o in variant.operands)]
+    for binding in bindings:
+        if not is_bound_type(binding.type.name, node):
+            yield _unbound(family, binding)
+    for entry in (entry for variant in node.variants for entry in variant.conformance):
+        span = family.source.span(entry.start, entry.end)
+        if len(entry.types) != len(node.params):
+            message = f"`{family.name}` has {len(node.params)} type parameters, found"
+            yield family_type_not_declared.at(span, f"{message} {len(entry.types)} types")
+            continue
+        for given, parameter in zip(entry.types, node.params, strict=True):
+            allowed = [t.name for t in parameter.types]
+            if given.name not in allowed:
+                yield family_type_not_declared.at(
+                    family.source.span(given.start, given.end),
+                    f"`{given.name}` is not in the set of `{parameter.name.name}`",
+                    help=f"`{parameter.name.name}` is one of {', '.join(allowed)}",
+                )
+
+
+def _unbound(family: Family, binding: OperandBinding) -> Diagnostic:
+    return family_type_not_declared.at(
+        family.source.span(binding.type.start, binding.type.end),
+        f"{quoted(binding.type.name)} is no element type and no parameter of `{family.name}`",
+        help="declare it: `<T: {f16, f32}>`",
+    )
+
+
+@rule("TYP18", "family-without-opcode", _GRAMMAR, severity="info")
+def family_without_opcode(family: Family) -> Iterator[Diagnostic]:
+    """A family governs no opcode.
+
+    The first part of a family's name is an opcode, or one of the domains eltwise, view, norm,
+    softmax; `gemm` also stands for matmul.
+
+    Bad:
+
+        type_family frobnicate<T: {f16}> {
+            input: T
+            output: T
+            variants:
+                default: {} conformance: { MAY <f16> }
+        }
+
+    Good:
+
+        type_family relu.fast<T: {f16}> {
+            input: T
+            output: T
+            variants:
+                default: {} conformance: { MAY <f16> }
+        }
+    """
+    if not any(governs(family.name, opcode) for opcode in OPCODES.values()):
+        yield family_without_opcode.at(
+            family.span, f"type family `{family.name}` governs no opcode; nothing will use it"
+        )
+
+
+FAMILY_RULES = (conformance_given_twice, family_type_not_declared, family_without_opcode)

@@ -1,0 +1,38 @@
+"""The files that nacre ships: the baseline and the built-in devices."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+from nacre.base.diagnostics import InternalError
+from nacre.base.source import Source, Unreadable, read_source
+from nacre.nem.syntax.parser import Parsed, parse
+
+_SPEC = Path(__file__).resolve().parent.parent / "spec"
+BASELINE_FILE = "nem_baseline_1.0.nem"
+BASELINE_DEVICE = "nem_baseline_1_0"
+
+
+def builtin_names() -> list[str]:
+    """The names of the built-in devices, the abstract baseline first."""
+    return [BASELINE_DEVICE, *sorted(path.stem for path in (_SPEC / "devices").glob("*.nem"))]
+
+
+def builtin_file(device: str) -> str:
+    """The file that defines a built-in device."""
+    return BASELINE_FILE if device == BASELINE_DEVICE else f"{device}.nem"
+
+
+@cache
+def builtin(file_name: str) -> Parsed | None:
+    """A shipped file by its plain name, parsed; None when there is none of that name."""
+    if "/" in file_name or "\\" in file_name or not file_name.endswith(".nem"):
+        return None
+    path = _SPEC / file_name if file_name == BASELINE_FILE else _SPEC / "devices" / file_name
+    if not path.is_file():
+        return None
+    source = read_source(path, name=f"nacre:{file_name}")
+    if isinstance(source, Unreadable):
+        raise InternalError(f"shipped file {file_name} {source.reason}")
+    return parse(Source(source.name, source.text))

@@ -1,0 +1,216 @@
+"""A program's file and all that it includes, read once each."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import pairwise
+from pathlib import Path
+
+from nacre.base.diagnostics import Diagnostic, Related
+from nacre.base.excerpt import quoted
+from nacre.base.source import Source, Span, Unreadable, read_source
+from nacre.base.suggest import did_you_mean
+from nacre.nem.model.builtins import builtin, builtin_file, builtin_names
+from nacre.nem.spec.limits import MAX_INCLUDED_FILES
+from nacre.nem.spec.rules.includes import DVD02, INC01, INC02, INC08, INC09
+from nacre.nem.spec.rules.lexical import LEX09, LEX10, LEX11
+from nacre.nem.syntax.ast import StringLit
+from nacre.nem.syntax.parser import Parsed, parse
+
+_ROOT_MARKS = (".git", "pyproject.toml")
+
+
+@dataclass(slots=True)
+class File:
+    """A document, what it includes, and what loading it brought up."""
+
+    parsed: Parsed
+    is_builtin: bool
+    includes: list[tuple[Span, File]] = field(default_factory=list)
+    device_file: tuple[Span, File] | None = None  # of `device "file"`
+    found: list[Diagnostic] = field(default_factory=list)
+
+    @property
+    def source(self) -> Source:
+        """The text."""
+        return self.parsed.source
+
+    def reachable(self) -> Iterator[File]:
+        """The files that this one includes, directly or not, each once; includes come first."""
+        seen: set[int] = {id(self)}
+        stack = [iter([f for _, f in self.includes])]
+        path: list[File] = []
+        while stack:
+            file = next(stack[-1], None)
+            if file is None:
+                stack.pop()
+                if path:
+                    yield path.pop()
+            elif id(file) not in seen:
+                seen.add(id(file))
+                path.append(file)
+                stack.append(iter([f for _, f in file.includes]))
+
+
+@dataclass(frozen=True, slots=True)
+class IncludeRoots:
+    """The folders that includes may not leave."""
+
+    folders: tuple[Path, ...]
+
+    def holds(self, path: Path) -> bool:
+        """Whether a path, links followed, lies under one of the folders."""
+        return any(path.is_relative_to(folder) for folder in self.folders)
+
+
+def default_roots(program: Path | None, extra: tuple[Path, ...] = ()) -> IncludeRoots:
+    """The nearest project folder above the program, else its own folder and the parent."""
+    start = (program.parent if program is not None else Path.cwd()).resolve()
+    widened = tuple(path.resolve() for path in extra)
+    for folder in (start, *start.parents):
+        if any((folder / mark).exists() for mark in _ROOT_MARKS):
+            return IncludeRoots((folder, *widened))
+    return IncludeRoots((start, start.parent, *widened))
+
+
+def unreadable(name: str, path: Path | None, problem: Unreadable) -> Diagnostic:
+    """A file that could not be read, as a diagnostic."""
+    rule = {"too large": LEX09, "not text": LEX10}.get(problem.kind, LEX11)
+    span = problem.place if problem.place is not None else Source(name, "", path).span(0, 0)
+    return rule.at(span, f"`{name}` {problem.reason}" if problem.place is None else problem.reason)
+
+
+def load(parsed: Parsed, roots: IncludeRoots, *, is_builtin: bool = False) -> File:
+    """Read a document's includes, theirs, and so on; every file is read once.
+
+    Shipped files include shipped files only.
+    """
+    return _Loader(roots).load(File(parsed, is_builtin))
+
+
+class _Loader:
+    """Follows includes with a stack of its own, so that long chains cost no recursion."""
+
+    def __init__(self, roots: IncludeRoots) -> None:
+        self._roots = roots
+        self._files: dict[str, File] = {}  # by real path, or `nacre:` and the name
+        self._chain: list[tuple[str, File]] = []
+
+    def load(self, root: File) -> File:
+        """Fill in the includes of the root file and of everything below it."""
+        path = root.source.path
+        key = str(path.resolve()) if path is not None else "<text>"
+        self._files[key] = root
+        pending = [(key, root, self._references(root))]
+        self._chain = [(key, root)]
+        while pending:
+            _, file, references = pending[-1]
+            reference = next(references, None)
+            if reference is None:
+                pending.pop()
+                self._chain.pop()
+                continue
+            loaded = self._follow(file, *reference)
+            if loaded is not None:
+                new_key, new_file = loaded
+                pending.append((new_key, new_file, self._references(new_file)))
+                self._chain.append((new_key, new_file))
+        return root
+
+    @staticmethod
+    def _references(file: File) -> Iterator[tuple[StringLit, bool]]:
+        for include in file.parsed.document.includes:
+            yield include.path, False
+        device = file.parsed.document.device
+        if device is not None and isinstance(device.target, StringLit):
+            yield device.target, True
+
+    def _follow(self, file: File, path: StringLit, is_device: bool) -> tuple[str, File] | None:
+        """Link the file that a reference names; returned when it is new and must be followed."""
+        span = file.source.span(path.start, path.end)
+        found = self._locate(file, path.value, span, is_device)
+        if isinstance(found, Diagnostic):
+            file.found.append(found)
+            return None
+        key, parsed, is_builtin = found
+        known = self._files.get(key)
+        if known is not None and any(key == k for k, _ in self._chain):
+            file.found.append(self._cycle(key, span))
+            return None
+        target = known or File(parsed, is_builtin)
+        if is_device:
+            file.device_file = (span, target)
+        else:
+            file.includes.append((span, target))
+        if known is not None:
+            return None
+        self._files[key] = target
+        return key, target
+
+    def _locate(
+        self, file: File, text: str, span: Span, is_device: bool
+    ) -> tuple[str, Parsed, bool] | Diagnostic:
+        if len(self._files) > MAX_INCLUDED_FILES:
+            return INC09.at(span, f"more than {MAX_INCLUDED_FILES} files are included")
+        rule = DVD02 if is_device else INC02
+        shipped = _shipped(text, is_device)
+        if file.is_builtin:
+            if shipped is None:
+                return rule.at(span, f"no shipped file {quoted(text)}")
+            return f"nacre:{shipped.source.name}", shipped, True
+        folder = file.source.path.parent if file.source.path is not None else Path()
+        path = Path(os.path.normpath(folder / text)) if "\0" not in text else Path("\0")
+        resolved = _resolved(path)
+        if resolved is None or not resolved.exists():
+            if shipped is not None:
+                return f"nacre:{shipped.source.name}", shipped, True
+            message = (
+                f"file {quoted(text, 80)} does not exist beside {quoted(file.source.name, 80)}"
+            )
+            files = [builtin_file(name) for name in builtin_names()]
+            return rule.at(span, message, help=did_you_mean(text, files))
+        if not self._roots.holds(resolved):
+            folders = " and ".join(f"`{folder}`" for folder in self._roots.folders)
+            return INC08.at(
+                span,
+                f"{quoted(text, 80)} leads out of the include root",
+                help=f"includes stay under {folders}; `--include-root` widens it",
+            )
+        key = str(resolved)
+        if key in self._files:
+            return key, self._files[key].parsed, False
+        source = read_source(resolved, name=str(path))
+        if isinstance(source, Unreadable):
+            colon = ":" if source.place is not None else ""
+            return rule.at(span, f"{quoted(text, 80)}{colon} {source.reason}")
+        return key, parse(Source(source.name, source.text, path)), False
+
+    def _cycle(self, key: str, span: Span) -> Diagnostic:
+        start = next(i for i, (k, _) in enumerate(self._chain) if k == key)
+        members = [file for _, file in self._chain[start:]]
+        names = " -> ".join(f"`{file.source.name}`" for file in [*members, members[0]])
+        related = tuple(
+            Related(link, "included here")
+            for file, following in pairwise(members)
+            for link, target in file.includes
+            if target is following
+        )
+        return INC01.at(span, f"files include each other: {names}", related=related,
+                        help="move what both need into a third file")  # fmt: skip
+
+
+def _shipped(text: str, is_device: bool) -> Parsed | None:
+    found = builtin(text)
+    if found is None and is_device and "/" not in text:
+        # `device "npm_lite.cfg"`: the examples of the specification write it so.
+        found = builtin(f"{text.rpartition('.')[0] or text}.nem")
+    return found
+
+
+def _resolved(path: Path) -> Path | None:
+    try:
+        return path.resolve()
+    except (OSError, ValueError, RuntimeError):
+        return None

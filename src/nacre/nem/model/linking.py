@@ -1,0 +1,138 @@
+"""Which devices and families each file sees, and every device resolved."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from nacre.base.diagnostics import Diagnostic, InternalError, Related
+from nacre.base.rules import Rule
+from nacre.base.source import Span
+from nacre.base.suggest import did_you_mean
+from nacre.nem.model.builtins import builtin_file, builtin_names
+from nacre.nem.model.devices import Device, device_span, resolve_device
+from nacre.nem.model.families import Family, standard_families
+from nacre.nem.model.files import File
+from nacre.nem.spec.rules.devices import INH07, INH09
+from nacre.nem.spec.rules.includes import INC05, INC06
+from nacre.nem.syntax import ast
+
+
+@dataclass(slots=True)
+class Linked:
+    """A file's own definitions and what it sees of others."""
+
+    file: File
+    own_devices: dict[str, Device] = field(default_factory=dict)
+    own_families: dict[str, Family] = field(default_factory=dict)
+    devices: dict[str, Device] = field(default_factory=dict)  # visible, own ones too
+    families: dict[str, Family] = field(default_factory=dict)
+    found: list[Diagnostic] = field(default_factory=list)
+
+
+def all_files(root: File) -> list[File]:
+    """Every file that takes part, those that others need first, the root last."""
+    files: dict[int, File] = {}
+    for start in (root, *((root.device_file[1],) if root.device_file else ())):
+        for file in (*start.reachable(), start):
+            files.setdefault(id(file), file)
+    files.pop(id(root))
+    return [*files.values(), root]
+
+
+def link(root: File) -> dict[int, Linked]:
+    """Link every file, by the file's identity."""
+    linked: dict[int, Linked] = {}
+    reported: set[tuple[Span, Span]] = set()
+    for file in all_files(root):
+        linked[id(file)] = _link_one(file, linked, reported)
+    return linked
+
+
+def _link_one(file: File, linked: Mapping[int, Linked], reported: set[tuple[Span, Span]]) -> Linked:
+    result = Linked(file)
+    for link_span, target in file.includes:
+        for other in (*target.reachable(), target):
+            seen = linked.get(id(other))
+            if seen is None:  # part of a cycle, which has been reported
+                continue
+            for name, family in seen.own_families.items():
+                _see_family(result, name, family, link_span, reported)
+            for name, device in seen.own_devices.items():
+                _see_device(result, name, device, link_span, reported)
+    for node in file.parsed.document.families:
+        family = Family(node, file.source)
+        _see_family(result, family.name, family, family.span, reported)
+        result.own_families.setdefault(family.name, family)
+    for config in file.parsed.document.devices:
+        _define(result, config, reported)
+    return result
+
+
+def _see_family(
+    into: Linked, name: str, family: Family, at: Span, reported: set[tuple[Span, Span]]
+) -> None:
+    known = into.families.setdefault(name, family)
+    if known.span != family.span and (known.span, family.span) not in reported:
+        reported.add((known.span, family.span))
+        into.found.append(_twice(INC06, "type family", name, at, known.span, family.span))
+
+
+def _see_device(
+    into: Linked, name: str, device: Device, at: Span, reported: set[tuple[Span, Span]]
+) -> None:
+    known = into.devices.setdefault(name, device)
+    first, second = _span(known), _span(device)
+    if first != second and (first, second) not in reported:
+        reported.add((first, second))
+        into.found.append(_twice(INC05, "device", name, at, first, second))
+
+
+def _twice(rule: Rule, what: str, name: str, at: Span, first: Span, second: Span) -> Diagnostic:
+    related = [Related(first, "defined here")]
+    if second != at:
+        related.append(Related(second, "and here"))
+    return rule.at(at, f"{what} `{name}` is defined twice", related=tuple(related),
+                   help="rename one of them, or include only one of the files")  # fmt: skip
+
+
+def _span(device: Device) -> Span:
+    span = device_span(device)
+    if span is None:
+        raise InternalError(f"device {device.name} has no declaration")
+    return span
+
+
+def _define(into: Linked, node: ast.DeviceConfig, reported: set[tuple[Span, Span]]) -> None:
+    source = into.file.source
+    families = {**standard_families(), **into.families}
+    parent = into.devices.get(node.extends.name) if node.extends is not None else None
+    if node.extends is not None and (parent is None or node.extends.name == node.name.name):
+        into.found.append(_missing_parent(into, node, node.extends))
+        parent = None
+    device = resolve_device(node, source, parent, families)
+    _see_device(into, device.name, device, _span(device), reported)
+    into.own_devices.setdefault(device.name, device)
+
+
+def _missing_parent(into: Linked, node: ast.DeviceConfig, extends: ast.NameRef) -> Diagnostic:
+    name, parent = node.name.name, extends.name
+    span = into.file.source.span(extends.start, extends.end)
+    by_name = {d.name.name: d for d in into.file.parsed.document.devices}
+    seen, at = {name}, parent
+    while at in by_name and at not in seen:
+        seen.add(at)
+        above = by_name[at].extends
+        at = above.name if above is not None else ""
+    if at == name:
+        return INH09.at(span, f"device `{name}` extends itself" if parent == name
+                        else f"device `{name}` extends itself by way of `{parent}`")  # fmt: skip
+    if parent in by_name:
+        place = by_name[parent].name
+        related = (Related(into.file.source.span(place.start, place.end), "defined here"),)
+        return INH07.at(span, f"parent device `{parent}` is defined further down",
+                        related=related, help="move it above")  # fmt: skip
+    help_ = did_you_mean(parent, into.devices)
+    if parent in builtin_names():
+        help_ = f'add `include "{builtin_file(parent)}"`'
+    return INH07.at(span, f"parent device `{parent}` is not defined", help=help_)

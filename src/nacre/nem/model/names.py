@@ -1,0 +1,192 @@
+"""Looking names up: every use of a name finds its declaration, or the right diagnostic."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from nacre.base.diagnostics import Diagnostic, Related
+from nacre.base.excerpt import quoted
+from nacre.base.rules import Rule
+from nacre.base.source import Source
+from nacre.base.suggest import did_you_mean
+from nacre.nem.model.folding import CONST, Context
+from nacre.nem.model.symbols import Kind, Scope, Symbol, collision_rule
+from nacre.nem.spec.limits import MAX_DIAGNOSTICS
+from nacre.nem.spec.rules.constants import CST03, CST04, CST15
+from nacre.nem.spec.rules.names import NAM01, NAM03, NAM04, NAM06, TOK01
+from nacre.nem.syntax.ast import NameRef, Node
+
+
+@dataclass(slots=True)
+class Names:
+    """The scope at hand, the names of loops that have ended, and what was found."""
+
+    source: Source
+    scope: Scope = field(default_factory=Scope)
+    ended: dict[str, Symbol] = field(default_factory=dict)
+    found: list[Diagnostic] = field(default_factory=list)
+    defining: str | None = None  # the constant whose value is being resolved
+
+    def report(
+        self,
+        rule: Rule,
+        node: Node,
+        message: str,
+        *,
+        help: str | None = None,
+        related: tuple[Related, ...] = (),
+    ) -> None:
+        """Record a diagnostic at a node."""
+        if len(self.found) < MAX_DIAGNOSTICS:
+            span = self.source.span(node.start, node.end)
+            self.found.append(rule.at(span, message, help=help, related=related))
+
+    def declared(self, symbol: Symbol, message: str = "declared here") -> tuple[Related, ...]:
+        """The place of a declaration, for a diagnostic."""
+        span = self.source.span(symbol.node.start, symbol.node.end)
+        return (Related(span, f"`{symbol.name}` is {message}"),)
+
+    def declare(self, symbol: Symbol) -> None:
+        """Add a name to the scope at hand; the first declaration of a name wins."""
+        scope = self.scope
+        scope.upcoming.pop(symbol.name, None)
+        old = scope.find(symbol.name)
+        if old is None:
+            scope.names[symbol.name] = symbol
+            return
+        if "unknown" in (symbol.kind, old.kind):
+            return
+        same_scope = symbol.name in scope.names
+        word = symbol.described.removeprefix("a ")
+        if symbol.kind == old.kind:
+            message = f"{word} {quoted(symbol.name)} is declared twice"
+        else:
+            message = f"{word} {quoted(symbol.name)} has the name of {old.described}"
+        self.report(
+            collision_rule(symbol, old, same_scope),
+            symbol.node,
+            message if same_scope else f"{message}, the first time outside this loop",
+            help="give one of them another name",
+            related=self.declared(old, "declared first here"),
+        )
+
+    def begin_loop(self) -> None:
+        """Enter a loop's body."""
+        self.scope = Scope(self.scope)
+
+    def end_loop(self) -> None:
+        """Leave a loop's body; its names are remembered for messages."""
+        self.ended.update(self.scope.names)
+        if self.scope.parent is not None:
+            self.scope = self.scope.parent
+
+    def in_expression(self, node: NameRef, context: Context) -> Symbol | None:
+        """The constant, loop variable or `let` that an expression names."""
+        symbol = self.scope.find(node.name)
+        if symbol is None:
+            self._unknown_in_expression(node, context)
+            return None
+        if symbol.kind == "unknown":
+            return None
+        allowed = symbol.kind == "const" or (
+            context is not CONST and symbol.kind in ("let", "loop")
+        )
+        if allowed:
+            return symbol
+        message = f"{quoted(node.name)} is {symbol.described}; {context.what} needs an integer"
+        self.report(context.wrong_kind_rule, node, message, related=self.declared(symbol))
+        return None
+
+    def _unknown_in_expression(self, node: NameRef, context: Context) -> None:
+        name = node.name
+        if name == self.defining:
+            self.report(CST04, node, f"constant {quoted(name)} is used in its own value")
+            return
+        later = self.scope.find_upcoming(name)
+        ended = self.ended.get(name)
+        if later is not None and later.kind == "unknown":
+            return
+        if later is not None and later.kind == "const":
+            self.report(CST03, node, f"constant {quoted(name)} is declared further down",
+                        help="move its declaration up", related=self.declared(later))  # fmt: skip
+        elif later is not None and context is CONST:
+            self.report(context.wrong_kind_rule, node,
+                        f"{quoted(name)} is {later.described}; a constant needs an integer",
+                        related=self.declared(later))  # fmt: skip
+        elif ended is not None and ended.kind == "loop":
+            self.report(NAM04, node, f"loop variable {quoted(name)} is used outside its loop",
+                        related=self.declared(ended))  # fmt: skip
+        else:
+            known = self.scope.visible("const", "let", "loop")
+            self.report(CST15, node, f"unknown name {quoted(name)} in an expression",
+                        help=did_you_mean(name, known))  # fmt: skip
+
+    def buffer(self, node: NameRef) -> Symbol | None:
+        """The buffer that a region names."""
+        return self._of_kind(node, ("buffer",), "a buffer")
+
+    def operand(self, node: NameRef) -> Symbol | None:
+        """The region or `let` that an operand names."""
+        symbol = self._of_kind(node, ("region", "let"), "a region")
+        if symbol is not None and symbol.kind == "let" and _is_scalar(symbol):
+            self.report(NAM03, node, f"`let` {quoted(node.name)} is not a region",
+                        related=self.declared(symbol))  # fmt: skip
+            return None
+        return symbol
+
+    def token(self, node: NameRef) -> Symbol | None:
+        """The token that `deps` or `wait` names."""
+        symbol = self.scope.find(node.name)
+        if symbol is None:
+            later = self.scope.find_upcoming(node.name)
+            ended = self.ended.get(node.name)
+            if later is not None and later.kind == "token":
+                self.report(TOK01, node, f"token {quoted(node.name)} is produced further down",
+                            help="a task can only wait for a task above it",
+                            related=self.declared(later, "produced here"))  # fmt: skip
+                return None
+            if ended is not None and ended.kind == "token":
+                self.report(NAM06, node,
+                            f"token {quoted(node.name)} belongs to a loop that has ended",
+                            help="`endloop` waits for all iterations; leave the token out",
+                            related=self.declared(ended, "produced here"))  # fmt: skip
+                return None
+        return self._of_kind(node, ("token",), "a token")
+
+    def _of_kind(self, node: NameRef, kinds: tuple[Kind, ...], what: str) -> Symbol | None:
+        symbol = self._through_aliases(self.scope.find(node.name), kinds)
+        if symbol is None:
+            self._unknown(node, kinds, what)
+            return None
+        if symbol.kind == "unknown":
+            return None
+        if symbol.kind in kinds:
+            return symbol
+        message = f"{quoted(node.name)} is {symbol.described}, not {what}"
+        self.report(NAM03, node, message, related=self.declared(symbol))
+        return None
+
+    @staticmethod
+    def _through_aliases(symbol: Symbol | None, kinds: tuple[Kind, ...]) -> Symbol | None:
+        while symbol is not None and symbol.kind == "let" and isinstance(symbol.value, Symbol):
+            symbol = symbol.value
+        return symbol
+
+    def _unknown(self, node: NameRef, kinds: tuple[Kind, ...], what: str) -> None:
+        later = self.scope.find_upcoming(node.name)
+        ended = self.ended.get(node.name)
+        if "unknown" in (later and later.kind, ended and ended.kind):
+            return
+        if later is not None:
+            self.report(NAM01, node, f"{quoted(node.name)} is declared further down",
+                        help="move its declaration up", related=self.declared(later))  # fmt: skip
+        elif ended is not None:
+            self.report(NAM01, node, f"{quoted(node.name)} belongs to a loop that has ended",
+                        related=self.declared(ended))  # fmt: skip
+        else:
+            self.report(NAM01, node, f"unknown name {quoted(node.name)}; {what} is needed here",
+                        help=did_you_mean(node.name, self.scope.visible(*kinds)))  # fmt: skip
+
+
+def _is_scalar(symbol: Symbol) -> bool:
+    return isinstance(symbol.value, int | float | str | bool | tuple)

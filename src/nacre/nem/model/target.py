@@ -1,0 +1,154 @@
+"""Which device a program is for: the option, else the directive, else none."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from nacre.base.diagnostics import Diagnostic, InternalError, Related, has_errors
+from nacre.base.excerpt import quoted
+from nacre.base.source import Span, Unreadable, read_source
+from nacre.base.suggest import did_you_mean
+from nacre.nem.model.builtins import builtin, builtin_file, builtin_names
+from nacre.nem.model.devices import Device, default_device, device_span
+from nacre.nem.model.files import File, IncludeRoots, default_roots, load, unreadable
+from nacre.nem.model.linking import Linked, all_files, link
+from nacre.nem.spec.rules.devices import DEV11, INH03
+from nacre.nem.spec.rules.includes import DVD01, DVD02, DVD04
+from nacre.nem.syntax.ast import NameRef
+from nacre.nem.syntax.parser import parse
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """The device, whether anybody named it, and what choosing it brought up."""
+
+    device: Device
+    is_named: bool
+    diagnostics: tuple[Diagnostic, ...] = ()
+
+
+class UnknownDeviceError(Exception):
+    """An option asked for a device that does not exist or cannot be a target."""
+
+
+def directive_target(root: File, linked: Mapping[int, Linked]) -> Target:
+    """The device that a program names; the default one where it names none or wrongly."""
+    document = root.parsed.document
+    scope = linked[id(root)]
+    default = default_device()
+    if not document.is_program:
+        return Target(default, False)
+    if document.device is None:
+        if not document.devices:
+            return Target(default, False)
+        inline = scope.devices[document.devices[0].name.name]
+        name = document.devices[0].name
+        return _concrete(inline, root.source.span(name.start, name.end))
+    span = root.source.span(document.device.target.start, document.device.target.end)
+    if isinstance(document.device.target, NameRef):
+        return _named(document.device.target.name, span, scope)
+    if root.device_file is None:  # why it could not be read has been reported
+        return Target(default, True)
+    return _only_leaf(linked[id(root.device_file[1])], span)
+
+
+def _named(name: str, span: Span, scope: Linked) -> Target:
+    device = scope.devices.get(name)
+    if device is not None:
+        return _concrete(device, span)
+    if name in builtin_names():
+        help_: str | None = f'add `include "{builtin_file(name)}"` at the top of the file'
+    else:
+        help_ = did_you_mean(name, (*scope.devices, *builtin_names()))
+    message = f"device {quoted(name)} is not defined in an included file"
+    return Target(default_device(), True, (DVD01.at(span, message, help=help_),))
+
+
+def _concrete(device: Device, span: Span) -> Target:
+    if not device.is_abstract:
+        return Target(device, True)
+    place = device_span(device)
+    related = (Related(place, "defined here"),) if place is not None and place != span else ()
+    if device.node is not None and device.node.extends is not None:
+        if device.parent is None:  # the missing parent has been reported
+            return Target(default_device(), True)
+        found = INH03.at(span, f"device `{device.name}` has no topology, nor has its parent",
+                         related=related, help="add a `topology { ... }` block")  # fmt: skip
+    else:
+        found = DEV11.at(span, f"device `{device.name}` has no topology and cannot be a target",
+                         related=related, help="extend it with a topology")  # fmt: skip
+    return Target(default_device(), True, (found,))
+
+
+def _only_leaf(scope: Linked, span: Span) -> Target:
+    """The one device of a file that has a topology and that no other device of it extends."""
+    extended = {
+        d.node.extends.name for d in scope.own_devices.values() if d.node and d.node.extends
+    }
+    leaves = [d for n, d in scope.own_devices.items() if n not in extended and not d.is_abstract]
+    if len(leaves) == 1:
+        return Target(leaves[0], True)
+    name = scope.file.source.name
+    if leaves:
+        names = ", ".join(f"`{d.name}`" for d in leaves)
+        message = f"{quoted(name, 60)} holds several devices: {names}"
+        help_ = "include the file and write `device NAME`"
+    elif scope.own_devices:
+        message = f"{quoted(name, 60)} holds no device with a topology"
+        help_ = "name a file with a device that has a `topology` block"
+    else:
+        message = f"{quoted(name, 60)} holds no device"
+        help_ = "name a file with a device configuration"
+    return Target(default_device(), True, (DVD02.at(span, message, help=help_),))
+
+
+def option_target(name: str) -> Target:
+    """The device that an option names: a built-in one, or the only target of a file."""
+    if name in builtin_names():
+        device = builtin_device(name)
+        if device.is_abstract:
+            raise UnknownDeviceError(f"device `{name}` has no topology and cannot be a target")
+        return Target(device, True)
+    return _file_target(name)
+
+
+def builtin_device(name: str) -> Device:
+    """A built-in device by its name."""
+    parsed = builtin(builtin_file(name))
+    if parsed is None:
+        raise InternalError(f"there is no built-in device {name}")
+    root = load(parsed, IncludeRoots(()), is_builtin=True)
+    return link(root)[id(root)].own_devices[name]
+
+
+def _file_target(name: str) -> Target:
+    path = Path(name)
+    source = read_source(path)
+    if isinstance(source, Unreadable):
+        if source.kind == "missing" and not path.suffix and "/" not in name:
+            near = did_you_mean(name, builtin_names())
+            known = f"the built-in devices are {', '.join(builtin_names()[1:])}"
+            raise UnknownDeviceError(f"no device `{name}`; {near or known}")
+        raise UnknownDeviceError(str(unreadable(name, path, source).message))
+    root = load(parse(source), default_roots(path))
+    linked = link(root)
+    target = _only_leaf(linked[id(root)], source.span(0, 0))
+    found = [d for file in all_files(root) for d in (*file.parsed.diagnostics, *file.found)]
+    found += [d for scope in linked.values() for d in scope.found]
+    if has_errors(found):
+        return Target(target.device, True, tuple(found))
+    return target
+
+
+def overridden(root: File, chosen: Device) -> tuple[Diagnostic, ...]:
+    """The note that an option's device replaces the one that the program names."""
+    document = root.parsed.document
+    node = document.device.target if document.device is not None else None
+    if node is None and document.is_program and document.devices:
+        node = document.devices[0].name
+    if node is None:
+        return ()
+    span = root.source.span(node.start, node.end)
+    return (DVD04.at(span, f"device `{chosen.name}`, given as an option, replaces this one"),)

@@ -1,0 +1,49 @@
+"""What all tests share: golden files, and how hard hypothesis tries."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+TESTS = Path(__file__).parent
+
+# A loaded machine draws examples slowly; that says nothing about the code under test.
+settings.register_profile(
+    "fast",
+    max_examples=60,
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.register_profile(
+    "full", max_examples=2000, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile(os.environ.get("NACRE_HYPOTHESIS_PROFILE", "fast"))
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--update-golden", action="store_true", help="rewrite the golden files")
+
+
+@pytest.fixture
+def golden(request: pytest.FixtureRequest) -> Callable[..., None]:
+    """Compare a text with the golden file of this test: `golden(text)`, `golden(text, ".nem")`."""
+
+    def check(actual: str, suffix: str = ".txt") -> None:
+        folder = TESTS / "golden" / request.path.relative_to(TESTS).with_suffix("")
+        path = folder / (re.sub(r"[^\w.-]+", "-", request.node.name).strip("-") + suffix)
+        if request.config.getoption("--update-golden"):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(actual.encode())
+        command = f"python -m pytest --update-golden {shlex.quote(request.node.nodeid)}"
+        if not path.exists():
+            pytest.fail(f"no golden file {path}; review this text, then run\n  {command}\n{actual}")
+        assert actual == path.read_bytes().decode(), f"if the new text is right, run\n  {command}"
+
+    return check
