@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import ml_dtypes
 import numpy as np
 import pytest
@@ -16,8 +18,7 @@ def pack_by_hand(values: list[int]) -> list[int]:
     """Low nibble first, the spare one 0, written without any array arithmetic."""
     padded = values + [0] * (len(values) % 2)
     return [
-        (low % 16) + 16 * (high % 16)
-        for low, high in zip(padded[::2], padded[1::2], strict=True)
+        (low % 16) + 16 * (high % 16) for low, high in zip(padded[::2], padded[1::2], strict=True)
     ]
 
 
@@ -49,7 +50,7 @@ def test_an_odd_count_leaves_a_zero_in_the_spare_nibble() -> None:
 
 @pytest.mark.parametrize("dtype", [np.int8, np.int16, np.int64, ml_dtypes.int4])
 def test_any_shape_is_packed_in_memory_order(dtype: type) -> None:
-    values = np.array([[1, 2, 3], [-4, -5, -6]], dtype)
+    values: np.ndarray[tuple[int, ...], np.dtype[Any]] = np.array([[1, 2, 3], [-4, -5, -6]], dtype)
     assert pack_i4(values).tolist() == pack_by_hand([1, 2, 3, -4, -5, -6])
     assert pack_i4(values.T).tolist() == pack_by_hand([1, -4, 2, -5, 3, -6])
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
-from typing import Literal
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
 
 from nacre.base.source import Location, Span
 
@@ -34,6 +34,7 @@ class Diagnostic:
     span: Span
     related: tuple[Related, ...] = ()
     help: str | None = None  # the only part that says how to mend it
+    data: Mapping[str, Any] | None = field(default=None, compare=False)  # for tools: JSON values
 
     @property
     def location(self) -> Location:

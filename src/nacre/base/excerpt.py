@@ -26,14 +26,33 @@ def excerpt(line: str, start: int, end: int, width: int = 100) -> tuple[str, int
 
     Lines longer than `width` cells are cut to a window around `start`.
     """
-    first = max(0, start - width // 2) if len(line) > width else 0
-    last = min(len(line), first + width)
+    start = min(start, len(line))
+    first, last = _window(line, start, width)
     cells = [_cell(c) for c in line[first:last]]
     prefix = _ELLIPSIS if first else ""
     suffix = _ELLIPSIS if last < len(line) else ""
     from_cell = len(prefix) + sum(_width(c) for c in cells[: start - first])
     shown = [_width(c) for c in cells[start - first : max(start, min(end, last)) - first]]
     return prefix + "".join(cells) + suffix, from_cell, max(1, sum(shown))
+
+
+def _window(line: str, start: int, width: int) -> tuple[int, int]:
+    """Which characters around `start` to show, so that they fill at most `width` cells."""
+
+    def room(c: str) -> int:
+        return max(1, _width(_cell(c)))  # a heap of combining marks is cut as well
+
+    if len(line) <= width and sum(map(room, line)) <= width:
+        return 0, len(line)
+    first, free = start, width // 2
+    while first > 0 and room(line[first - 1]) <= free:
+        first -= 1
+        free -= room(line[first])
+    last, free = start, free + width - width // 2
+    while last < len(line) and room(line[last]) <= free:
+        free -= room(line[last])
+        last += 1
+    return first, last
 
 
 def _cell(c: str) -> str:

@@ -33,6 +33,7 @@ def to_json(diagnostic: Diagnostic) -> dict[str, Any]:
         **_place(diagnostic.location),
         "related": [{"message": r.message, **_place(r.location)} for r in diagnostic.related],
         "help": diagnostic.help,
+        **({"data": dict(diagnostic.data)} if diagnostic.data is not None else {}),
     }
 
 

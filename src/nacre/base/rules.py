@@ -120,6 +120,6 @@ def _register(made: Rule) -> None:
         raise InternalError(f"{made.code!r} does not look like a rule code")
     if made.code in _REGISTERED:
         raise InternalError(f"rule {made.code} is declared twice")
-    if not made.page:
+    if not made.page.strip():
         raise InternalError(f"rule {made.code} has no page")
     _REGISTERED[made.code] = made

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from nacre.base.diagnostics import Diagnostic, has_errors
+from nacre.base.excerpt import safe
 from nacre.base.rendering import summary
 from nacre.base.rules import RULES
 from nacre.base.suggest import did_you_mean
@@ -51,6 +52,7 @@ def check(
     allowed = [_known_code(code) for code in allow]
     options = CheckOptions(device=device, strict=strict, include_roots=include_roots)
     found: list[Diagnostic] = []
+    checked = 0
     failed = False
     for name in files:
         source = read_argument(name)
@@ -59,15 +61,17 @@ def check(
             failed = True
         elif isinstance(source, Diagnostic):
             found.append(source)
+            checked += 1
         else:
             try:
                 found += check_source(source, options).diagnostics
             except UnknownDeviceError as error:
-                raise click.UsageError(str(error)) from None
+                raise click.UsageError(safe(str(error))) from None
+            checked += 1
     shown = [d for d in distinct(found) if not d.code.startswith(tuple(allowed))]
     show(shown, output)
-    if output == "text":
-        count = f"{len(files)} file{'s' if len(files) > 1 else ''}"
+    if output == "text" and checked:
+        count = f"{checked} file{'s' if checked > 1 else ''}"
         click.echo(f"checked {count}: {summary(shown)}")
     if failed:
         return WRONG_USAGE
@@ -79,5 +83,5 @@ def _known_code(text: str) -> str:
     known = {*RULES, *(rule.group for rule in RULES.values())}
     if code not in known:
         hint = did_you_mean(code, known)
-        raise click.UsageError(f"no rule or group {text}{'; ' + hint if hint else ''}")
+        raise click.UsageError(f"no rule or group {safe(text)}{'; ' + hint if hint else ''}")
     return code

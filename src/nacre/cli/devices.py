@@ -11,12 +11,14 @@ from rich.console import Console
 from rich.table import Table
 
 from nacre.base.diagnostics import has_errors
+from nacre.base.excerpt import safe
 from nacre.base.rendering import render_text
 from nacre.cli.main import ERRORS_FOUND, OK
+from nacre.nem.checks.engine import named_device
 from nacre.nem.model.builtins import builtin_names
 from nacre.nem.model.devices import Device
 from nacre.nem.model.provenance import Figure, figures
-from nacre.nem.model.target import UnknownDeviceError, builtin_device, option_target
+from nacre.nem.model.target import UnknownDeviceError, builtin_device
 
 
 @click.command()
@@ -34,7 +36,7 @@ def devices(name: str | None, output: str) -> int:
     try:
         device = builtin_device(name) if name in builtin_names() else _from_file(name)
     except UnknownDeviceError as error:
-        raise click.UsageError(str(error)) from None
+        raise click.UsageError(safe(str(error))) from None
     if device is None:
         return ERRORS_FOUND
     if output == "json":
@@ -45,7 +47,7 @@ def devices(name: str | None, output: str) -> int:
 
 
 def _from_file(name: str) -> Device | None:
-    target = option_target(name)
+    target = named_device(name)
     if has_errors(target.diagnostics):
         click.echo(render_text(target.diagnostics))
         return None
@@ -53,7 +55,9 @@ def _from_file(name: str) -> Device | None:
 
 
 def _print(*parts: Table | str) -> None:
-    console = Console(highlight=False, width=None if _is_terminal() else 120)
+    # Names and reasons come from files: nothing in them is markup.
+    width = None if _is_terminal() else 120
+    console = Console(highlight=False, markup=False, emoji=False, width=width)
     for part in parts:
         console.print(part)
 
@@ -114,7 +118,8 @@ def _figure_table(rows: list[Figure]) -> Table:
     table.add_column("basis")
     for row in rows:
         value = size_text(row.value) if row.name.endswith("_bytes") else str(row.value)
-        table.add_row(row.name, value, f"{row.basis}{': ' + row.reason if row.reason else ''}")
+        reason = f": {safe(row.reason)}" if row.reason else ""
+        table.add_row(row.name, value, row.basis + reason)
     return table
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from nacre.base.diagnostics import Diagnostic, InputError
+from nacre.base.excerpt import safe
 from nacre.base.rendering import render_text
 from nacre.base.source import Source
 from nacre.cli.inputs import STDIN, read_argument
@@ -51,14 +52,14 @@ def _apply(name: str, source: Source, formatted: str, only_check: bool) -> int:
     if formatted == source.text:
         return OK
     if only_check:
-        click.echo(f"would reformat {name}")
+        click.echo(f"would reformat {safe(name)}")
         return ERRORS_FOUND
     try:
         write_whole(Path(name), formatted)
     except OSError as error:
-        click.echo(f"nacre: cannot write {name}: {error.strerror}", err=True)
+        click.echo(f"nacre: cannot write {safe(name)}: {error.strerror}", err=True)
         return WRONG_USAGE
-    click.echo(f"reformatted {name}")
+    click.echo(f"reformatted {safe(name)}")
     return OK
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import click
 
 from nacre.base.diagnostics import Diagnostic
+from nacre.base.excerpt import safe
 from nacre.base.rendering import render_json, render_text
 from nacre.base.source import MAX_SOURCE_BYTES, Source, Unreadable, decode_source, read_source
 from nacre.nem.model.files import unreadable
@@ -20,25 +21,33 @@ STDIN = "-"
 def read_argument(name: str) -> Source | Diagnostic | str:
     """The source that an argument names; a finding in the file; or why it cannot be read."""
     if name == STDIN:
-        raw = sys.stdin.buffer.read(MAX_SOURCE_BYTES + 1)
-        if len(raw) > MAX_SOURCE_BYTES:
-            return f"standard input has more than {MAX_SOURCE_BYTES:,} bytes"
-        found = decode_source(raw, name="<stdin>")
-        return unreadable("<stdin>", None, found) if isinstance(found, Unreadable) else found
+        return _standard_input()
     path = Path(name)
     source = read_source(path, name=name)
     if isinstance(source, Source):
         return source
     if source.kind in ("too large", "not text"):
         return unreadable(name, path, source)
-    return f"{name} {source.reason}"
+    return f"{safe(name)} {source.reason}"
+
+
+def _standard_input() -> Source | Diagnostic | str:
+    if sys.stdin is None:  # closed by whoever started us
+        return "standard input is closed"
+    raw = sys.stdin.buffer.read(MAX_SOURCE_BYTES + 1)
+    found: Source | Unreadable
+    if len(raw) > MAX_SOURCE_BYTES:
+        found = Unreadable(f"has more than {MAX_SOURCE_BYTES:,} bytes, the limit", "too large")
+    else:
+        found = decode_source(raw, name="<stdin>")
+    return unreadable("<stdin>", None, found) if isinstance(found, Unreadable) else found
 
 
 def wants_colour() -> bool:
     """Whether standard output is a terminal that may be coloured."""
-    return (
-        sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
-    )
+    if sys.stdout is None or not sys.stdout.isatty():
+        return False
+    return not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
 def show(diagnostics: Sequence[Diagnostic], output: str) -> None:

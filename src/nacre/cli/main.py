@@ -5,7 +5,9 @@
 
 from __future__ import annotations
 
+import errno
 import importlib
+import io
 import os
 import sys
 import traceback
@@ -45,10 +47,11 @@ class _Verbs(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """The verb that the arguments name; a misspelt one gets a suggestion."""
         if args and args[0] not in _VERBS and not args[0].startswith("-"):
+            from nacre.base.excerpt import safe
             from nacre.base.suggest import did_you_mean
 
             hint = did_you_mean(args[0], _VERBS)
-            ctx.fail(f"no such command '{args[0]}'{'; ' + hint if hint else ''}")
+            ctx.fail(f"no such command '{safe(args[0])}'{'; ' + hint if hint else ''}")
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -69,9 +72,11 @@ def run(arguments: list[str] | None = None) -> None:
 
 
 def _status(arguments: list[str] | None) -> int:
+    _write_anything()
     try:
         result = main.main(arguments, prog_name="nacre", standalone_mode=False)
-        sys.stdout.flush()
+        if sys.stdout is not None:
+            sys.stdout.flush()
     except click.exceptions.Exit as stop:
         return stop.exit_code
     except click.ClickException as error:
@@ -82,11 +87,28 @@ def _status(arguments: list[str] | None) -> int:
         return 130
     except BrokenPipeError:
         # The reader went away (`nacre rule | head`); nothing is left to say, not even at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _forget_output()
         return OK
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EIO):
+            return _report_bug(error)
+        click.echo(f"nacre: cannot write the output: {error.strerror}", err=True)
+        _forget_output()
+        return WRONG_USAGE
     except Exception as error:
         return _report_bug(error)
     return result if isinstance(result, int) else OK
+
+
+def _write_anything() -> None:
+    """A character that the terminal's encoding lacks is shown by its number, never an error."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def _forget_output() -> None:
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _report_bug(error: Exception) -> int:

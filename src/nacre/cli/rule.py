@@ -6,6 +6,7 @@ import json
 
 import click
 
+from nacre.base.excerpt import safe
 from nacre.base.rules import RULES, Rule
 from nacre.base.suggest import did_you_mean
 from nacre.cli.main import OK
@@ -25,7 +26,7 @@ def rule(code: str | None, output: str) -> int:
         rules = [r for r in RULES.values() if wanted in (r.code, r.group)]
     if not rules:
         hint = did_you_mean(wanted or "", RULES)
-        raise click.UsageError(f"no rule {code}{'; ' + hint if hint else ''}")
+        raise click.UsageError(f"no rule {safe(code or '')}{'; ' + hint if hint else ''}")
     rules.sort(key=lambda r: r.code)
     if output == "json":
         click.echo(json.dumps([_as_json(r) for r in rules], indent=2))

@@ -14,6 +14,7 @@ MODULES = (
     "nacre.nem.checks.rules.devices",
     "nacre.nem.checks.rules.families",
     "nacre.nem.checks.rules.buffers",
+    "nacre.nem.checks.rules.hazards",
 )
 
 

@@ -16,9 +16,10 @@ from nacre.base.diagnostics import (
 from nacre.base.rules import RULES
 from nacre.base.source import Source
 from nacre.nem.checks.facts import DeviceFacts, ProgramFacts
-from nacre.nem.checks.rules.buffers import BUFFER_RULES
+from nacre.nem.checks.program_rules import PROGRAM_RULES
 from nacre.nem.checks.rules.devices import DEVICE_RULES
 from nacre.nem.checks.rules.families import FAMILY_RULES
+from nacre.nem.model.builtins import builtin_names
 from nacre.nem.model.devices import Device
 from nacre.nem.model.expressions import Expressions
 from nacre.nem.model.families import standard_families
@@ -27,7 +28,14 @@ from nacre.nem.model.folding import MEMORY_SIZE
 from nacre.nem.model.linking import Linked, all_files, link
 from nacre.nem.model.names import Names
 from nacre.nem.model.resolver import resolve
-from nacre.nem.model.target import Target, directive_target, option_target, overridden
+from nacre.nem.model.target import (
+    Target,
+    builtin_target,
+    directive_target,
+    file_target,
+    load_device_file,
+    overridden,
+)
 from nacre.nem.spec.limits import DEFAULT_DDR_BYTES
 from nacre.nem.spec.rules.includes import INC03
 from nacre.nem.syntax.parser import parse
@@ -66,9 +74,19 @@ def check_source(source: Source, options: CheckOptions) -> Checked:
 def _target(root: File, linked: Mapping[int, Linked], options: CheckOptions) -> Target:
     if options.device is None:
         return directive_target(root, linked)
-    chosen = option_target(options.device)
+    chosen = named_device(options.device)
     notes = overridden(root, chosen.device)
     return Target(chosen.device, True, (*chosen.diagnostics, *notes))
+
+
+def named_device(name: str) -> Target:
+    """The device that an option asks for: a built-in one, or the only one of a file, checked."""
+    if name in builtin_names():
+        return builtin_target(name)
+    root = load_device_file(name)
+    linked = link(root)
+    target = file_target(root, linked)
+    return Target(target.device, True, (*_check_files(root, linked), *target.diagnostics))
 
 
 def _check_files(root: File, linked: Mapping[int, Linked]) -> list[Diagnostic]:
@@ -83,13 +101,17 @@ def _check_files(root: File, linked: Mapping[int, Linked]) -> list[Diagnostic]:
         for span, target in references:
             errors = [d for d in by_file.get(id(target), ()) if d.severity == "error"]
             if errors:
-                first = errors[0]
-                related = (Related(first.span, f"{first.code}: {first.message}"),)
                 message = f"included file `{target.source.name}` has errors"
-                found.append(INC03.at(span, message, related=related))
+                found.append(INC03.at(span, message, related=_cause(errors[0])))
         by_file[id(file)] = in_order(found)
     own = by_file.pop(id(root))
     return own + [d for found in by_file.values() for d in found]
+
+
+def _cause(first: Diagnostic) -> tuple[Related, ...]:
+    if first.code == INC03.code:  # not the next link of the chain but its end
+        return first.related
+    return (Related(first.span, f"{first.code}: {first.message}"),)
 
 
 def _check_configs(linked: Linked) -> Iterator[Diagnostic]:
@@ -103,7 +125,7 @@ def _check_configs(linked: Linked) -> Iterator[Diagnostic]:
         device = linked.own_devices[node.name.name]
         if device.node is not node:  # a second device of the name, which has been reported
             continue
-        facts = DeviceFacts(node, file.source, device, families)
+        facts = DeviceFacts(node, file.source, device, families, linked)
         yield from _memory_sizes(facts)
         for device_check in DEVICE_RULES:
             yield from device_check(facts)
@@ -126,7 +148,7 @@ def _check_program(root: File, target: Target, options: CheckOptions) -> list[Di
     resolved = resolve(root.source, root.parsed.document)
     found = list(resolved.diagnostics)
     facts = ProgramFacts(resolved.program, target.device, target.is_named, options.ddr_size_bytes)
-    for check in BUFFER_RULES:
+    for check in PROGRAM_RULES:
         found += check(facts)
     return found
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from nacre.nem.spec.limits import INT64_MAX, INT64_MIN
 from nacre.nem.syntax.ast import Binary, Expr, IntLit, Negated, Paren
 
@@ -26,6 +28,15 @@ def apply(op: str, a: int, b: int) -> int:
     if op == "*":
         return a * b
     return divide(a, b) if op == "/" else remainder(a, b)
+
+
+def float_operation(op: str, a: float, b: float) -> float:
+    """The same for floats; the divisor is not 0, and the remainder has the dividend's sign."""
+    if op == "/":
+        return a / b
+    if op == "mod":
+        return math.fmod(a, b) if math.isfinite(a) else math.nan
+    return a + b if op == "+" else a - b if op == "-" else a * b
 
 
 def in_range(value: int) -> bool:

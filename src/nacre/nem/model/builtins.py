@@ -14,9 +14,10 @@ BASELINE_FILE = "nem_baseline_1.0.nem"
 BASELINE_DEVICE = "nem_baseline_1_0"
 
 
-def builtin_names() -> list[str]:
+@cache
+def builtin_names() -> tuple[str, ...]:
     """The names of the built-in devices, the abstract baseline first."""
-    return [BASELINE_DEVICE, *sorted(path.stem for path in (_SPEC / "devices").glob("*.nem"))]
+    return (BASELINE_DEVICE, *sorted(path.stem for path in (_SPEC / "devices").glob("*.nem")))
 
 
 def builtin_file(device: str) -> str:
@@ -24,14 +25,14 @@ def builtin_file(device: str) -> str:
     return BASELINE_FILE if device == BASELINE_DEVICE else f"{device}.nem"
 
 
-@cache
 def builtin(file_name: str) -> Parsed | None:
     """A shipped file by its plain name, parsed; None when there is none of that name."""
-    if "/" in file_name or "\\" in file_name or not file_name.endswith(".nem"):
-        return None
+    return _parsed(file_name) if file_name in map(builtin_file, builtin_names()) else None
+
+
+@cache
+def _parsed(file_name: str) -> Parsed:
     path = _SPEC / file_name if file_name == BASELINE_FILE else _SPEC / "devices" / file_name
-    if not path.is_file():
-        return None
     source = read_source(path, name=f"nacre:{file_name}")
     if isinstance(source, Unreadable):
         raise InternalError(f"shipped file {file_name} {source.reason}")

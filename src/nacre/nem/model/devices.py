@@ -46,6 +46,14 @@ class Device:
         """Whether it lacks a topology and so cannot be a target."""
         return self.topology is None
 
+    @property
+    def lacks_parent(self) -> bool:
+        """Whether it extends, itself or further up, a device that is not defined."""
+        device = self
+        while device.parent is not None:
+            device = device.parent
+        return device.node is not None and device.node.extends is not None
+
     @cached_property
     def instances(self) -> dict[str, Instance]:
         """The type combinations that the device supports, mandatory ones first."""
@@ -70,8 +78,8 @@ class Device:
 
     @property
     def num_engines(self) -> int:
-        """How many engines; one where the figure is missing."""
-        return (self.topology and self.topology.num_engines) or 1
+        """How many engines; one where the figure is missing or wrong."""
+        return max(1, (self.topology and self.topology.num_engines) or 1)
 
 
 def default_device() -> Device:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from nacre.base.excerpt import quoted
-from nacre.nem.model.arithmetic import apply, in_range
+from nacre.nem.model.arithmetic import apply, float_operation, in_range
 from nacre.nem.model.folding import (
     CONST,
     REGION_BOUND,
@@ -19,10 +21,11 @@ from nacre.nem.model.folding import (
     substitute,
 )
 from nacre.nem.model.names import Names
-from nacre.nem.model.program import Region
+from nacre.nem.model.program import Buffer, Decorator, Loop, Quant, Region
 from nacre.nem.model.symbols import Symbol
 from nacre.nem.spec.rules.constants import CST02, CST06, CST07, CST16, CST17
 from nacre.nem.spec.rules.names import NAM03
+from nacre.nem.syntax import ast
 from nacre.nem.syntax.ast import (
     Binary,
     BoolLit,
@@ -33,7 +36,6 @@ from nacre.nem.syntax.ast import (
     NameRef,
     Negated,
     Paren,
-    Quant,
     RegionExpr,
     StringLit,
     Value,
@@ -41,6 +43,12 @@ from nacre.nem.syntax.ast import (
 
 # A generated program may hold thousands of such expressions; a few make the point.
 _MOST_PRECEDENCE_HINTS = 20
+
+_FORMS: dict[str, Literal["per_tensor", "per_channel", "per_group"]] = {
+    "per_tensor": "per_tensor",
+    "per_channel": "per_channel",
+    "per_group": "per_group",
+}
 
 
 class Expressions:
@@ -84,22 +92,40 @@ class Expressions:
                 return alias.value if alias.kind == "let" and alias.value is not None else alias
         return self.resolve(node, VALUE)
 
-    def region(self, node: RegionExpr) -> Region:
+    def region(
+        self,
+        node: RegionExpr,
+        name: str | None = None,
+        decorators: tuple[Decorator, ...] = (),
+        loops: tuple[Loop, ...] = (),
+    ) -> Region:
         """A region with its buffer looked up and its expressions resolved."""
-        buffer = self._names.buffer(node.buffer)
+        symbol = self._names.buffer(node.buffer)
+        buffer = symbol.value if symbol is not None else None
         offset = self.resolve(node.offset, REGION_BOUND)
         extent = self.resolve(node.extent, REGION_BOUND)
         type_ = node.type
-        shape = strides = elem = layout = None
+        shape = strides = elem = layout = quant = None
         if type_ is not None:
             elem = type_.elem.name if type_.elem is not None else None
             layout = type_.layout.name if type_.layout is not None else None
             shape = self._dimensions(type_.shape)
             strides = self._dimensions(type_.strides)
-            if type_.quant is not None:
-                self._quant(type_.quant)
-        name = buffer.name if buffer is not None else None
-        return Region(name, offset, extent, elem, shape, layout, strides, node)
+            quant = self._quant(type_.quant) if type_.quant is not None else None
+        return Region(
+            name,
+            buffer if isinstance(buffer, Buffer) else None,
+            offset,
+            extent,
+            elem,
+            shape,
+            layout,
+            strides,
+            quant,
+            decorators,
+            loops,
+            node,
+        )
 
     def _dimensions(self, node: ListLit | NameRef | None) -> tuple[Folded, ...] | None:
         if node is None:
@@ -120,10 +146,22 @@ class Expressions:
         self._names.report(NAM03, node, f"a dimension is an integer, found {_described(node)}")
         return None
 
-    def _quant(self, node: Quant) -> None:
+    def _quant(self, node: ast.Quant) -> Quant:
+        values = []
         for value in (node.scales, node.zero_points):
-            if value is not None:
-                self.value(value)
+            resolved = self.value(value) if value is not None else None
+            if resolved is None or isinstance(resolved, tuple):
+                values.append(resolved)
+            else:
+                values.append((resolved,))
+        return Quant(
+            _FORMS[node.form],
+            node.axis.value if node.axis is not None else None,
+            node.group_size.value if node.group_size is not None else None,
+            values[0],
+            values[1],
+            node,
+        )
 
     def _fold(self, node: Expr, context: Context) -> Folded:
         if isinstance(node, IntLit):
@@ -185,8 +223,7 @@ class Expressions:
     def _float_operation(op: str, left: Folded, right: Folded) -> float | None:
         if not isinstance(left, int | float) or not isinstance(right, int | float):
             return None
-        a, b = float(left), float(right)
-        return {"+": a + b, "-": a - b, "*": a * b}.get(op, a / b)
+        return float_operation(op, float(left), float(right))
 
     def _zero(self, node: Expr) -> str | None:
         return None if isinstance(node, IntLit) else "the divisor evaluates to 0"

@@ -103,7 +103,7 @@ class _Loader:
         path = root.source.path
         key = str(path.resolve()) if path is not None else "<text>"
         self._files[key] = root
-        pending = [(key, root, self._references(root))]
+        pending = [(key, root, self._references(root, is_root=True))]
         self._chain = [(key, root)]
         while pending:
             _, file, references = pending[-1]
@@ -120,11 +120,12 @@ class _Loader:
         return root
 
     @staticmethod
-    def _references(file: File) -> Iterator[tuple[StringLit, bool]]:
+    def _references(file: File, is_root: bool = False) -> Iterator[tuple[StringLit, bool]]:
         for include in file.parsed.document.includes:
             yield include.path, False
         device = file.parsed.document.device
-        if device is not None and isinstance(device.target, StringLit):
+        # The program of an included file is ignored, and so is the device that it is for.
+        if is_root and device is not None and isinstance(device.target, StringLit):
             yield device.target, True
 
     def _follow(self, file: File, path: StringLit, is_device: bool) -> tuple[str, File] | None:
@@ -163,7 +164,7 @@ class _Loader:
         folder = file.source.path.parent if file.source.path is not None else Path()
         path = Path(os.path.normpath(folder / text)) if "\0" not in text else Path("\0")
         resolved = _resolved(path)
-        if resolved is None or not resolved.exists():
+        if resolved is None:
             if shipped is not None:
                 return f"nacre:{shipped.source.name}", shipped, True
             message = (
@@ -197,6 +198,8 @@ class _Loader:
             for link, target in file.includes
             if target is following
         )
+        if len(members) == 1:
+            return INC01.at(span, "the file includes itself", help="take the include out")
         return INC01.at(span, f"files include each other: {names}", related=related,
                         help="move what both need into a third file")  # fmt: skip
 
@@ -210,7 +213,10 @@ def _shipped(text: str, is_device: bool) -> Parsed | None:
 
 
 def _resolved(path: Path) -> Path | None:
+    """Where a path leads, links followed; None where nothing is that could be asked for."""
     try:
+        return path.resolve(strict=True)
+    except PermissionError:
         return path.resolve()
     except (OSError, ValueError, RuntimeError):
         return None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from nacre.base.diagnostics import Diagnostic, InternalError, Related
@@ -17,6 +17,8 @@ from nacre.nem.spec.rules.devices import INH07, INH09
 from nacre.nem.spec.rules.includes import INC05, INC06
 from nacre.nem.syntax import ast
 
+Reported = set[frozenset[Span]]  # pairs of definitions that have been reported
+
 
 @dataclass(slots=True)
 class Linked:
@@ -28,6 +30,12 @@ class Linked:
     devices: dict[str, Device] = field(default_factory=dict)  # visible, own ones too
     families: dict[str, Family] = field(default_factory=dict)
     found: list[Diagnostic] = field(default_factory=list)
+    unread: frozenset[str] = frozenset()  # what could not be read, here or in an included file
+    is_partial: bool = False  # an included file is missing
+
+    def may_define(self, name: str) -> bool:
+        """Whether a name that is not defined could stand where reading failed."""
+        return self.is_partial or name in self.unread
 
 
 def all_files(root: File) -> list[File]:
@@ -43,14 +51,16 @@ def all_files(root: File) -> list[File]:
 def link(root: File) -> dict[int, Linked]:
     """Link every file, by the file's identity."""
     linked: dict[int, Linked] = {}
-    reported: set[tuple[Span, Span]] = set()
+    reported: Reported = set()
     for file in all_files(root):
         linked[id(file)] = _link_one(file, linked, reported)
     return linked
 
 
-def _link_one(file: File, linked: Mapping[int, Linked], reported: set[tuple[Span, Span]]) -> Linked:
-    result = Linked(file)
+def _link_one(file: File, linked: Mapping[int, Linked], reported: Reported) -> Linked:
+    files = [*file.reachable(), file]
+    unread = frozenset[str]().union(*(f.parsed.unread for f in files))
+    result = Linked(file, unread=unread, is_partial=any(f.found for f in files))
     for link_span, target in file.includes:
         for other in (*target.reachable(), target):
             seen = linked.get(id(other))
@@ -69,22 +79,20 @@ def _link_one(file: File, linked: Mapping[int, Linked], reported: set[tuple[Span
     return result
 
 
-def _see_family(
-    into: Linked, name: str, family: Family, at: Span, reported: set[tuple[Span, Span]]
-) -> None:
+def _see_family(into: Linked, name: str, family: Family, at: Span, reported: Reported) -> None:
     known = into.families.setdefault(name, family)
-    if known.span != family.span and (known.span, family.span) not in reported:
-        reported.add((known.span, family.span))
+    pair = frozenset((known.span, family.span))
+    if known.span != family.span and pair not in reported:
+        reported.add(pair)
         into.found.append(_twice(INC06, "type family", name, at, known.span, family.span))
 
 
-def _see_device(
-    into: Linked, name: str, device: Device, at: Span, reported: set[tuple[Span, Span]]
-) -> None:
+def _see_device(into: Linked, name: str, device: Device, at: Span, reported: Reported) -> None:
     known = into.devices.setdefault(name, device)
     first, second = _span(known), _span(device)
-    if first != second and (first, second) not in reported:
-        reported.add((first, second))
+    pair = frozenset((first, second))
+    if first != second and pair not in reported:
+        reported.add(pair)
         into.found.append(_twice(INC05, "device", name, at, first, second))
 
 
@@ -103,19 +111,21 @@ def _span(device: Device) -> Span:
     return span
 
 
-def _define(into: Linked, node: ast.DeviceConfig, reported: set[tuple[Span, Span]]) -> None:
+def _define(into: Linked, node: ast.DeviceConfig, reported: Reported) -> None:
     source = into.file.source
     families = {**standard_families(), **into.families}
     parent = into.devices.get(node.extends.name) if node.extends is not None else None
     if node.extends is not None and (parent is None or node.extends.name == node.name.name):
-        into.found.append(_missing_parent(into, node, node.extends))
+        into.found += _missing_parent(into, node, node.extends)
         parent = None
     device = resolve_device(node, source, parent, families)
     _see_device(into, device.name, device, _span(device), reported)
     into.own_devices.setdefault(device.name, device)
 
 
-def _missing_parent(into: Linked, node: ast.DeviceConfig, extends: ast.NameRef) -> Diagnostic:
+def _missing_parent(
+    into: Linked, node: ast.DeviceConfig, extends: ast.NameRef
+) -> Iterator[Diagnostic]:
     name, parent = node.name.name, extends.name
     span = into.file.source.span(extends.start, extends.end)
     by_name = {d.name.name: d for d in into.file.parsed.document.devices}
@@ -125,14 +135,16 @@ def _missing_parent(into: Linked, node: ast.DeviceConfig, extends: ast.NameRef) 
         above = by_name[at].extends
         at = above.name if above is not None else ""
     if at == name:
-        return INH09.at(span, f"device `{name}` extends itself" if parent == name
-                        else f"device `{name}` extends itself by way of `{parent}`")  # fmt: skip
-    if parent in by_name:
+        if into.own_devices.keys().isdisjoint(seen):  # the first of the circle speaks for all
+            way = "" if parent == name else f" by way of `{parent}`"
+            yield INH09.at(span, f"device `{name}` extends itself{way}")
+    elif parent in by_name:
         place = by_name[parent].name
         related = (Related(into.file.source.span(place.start, place.end), "defined here"),)
-        return INH07.at(span, f"parent device `{parent}` is defined further down",
-                        related=related, help="move it above")  # fmt: skip
-    help_ = did_you_mean(parent, into.devices)
-    if parent in builtin_names():
-        help_ = f'add `include "{builtin_file(parent)}"`'
-    return INH07.at(span, f"parent device `{parent}` is not defined", help=help_)
+        yield INH07.at(span, f"parent device `{parent}` is defined further down",
+                       related=related, help="move it above")  # fmt: skip
+    elif not into.may_define(parent):
+        help_ = did_you_mean(parent, into.devices)
+        if parent in builtin_names():
+            help_ = f'add `include "{builtin_file(parent)}"`'
+        yield INH07.at(span, f"parent device `{parent}` is not defined", help=help_)

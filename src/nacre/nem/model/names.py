@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import islice
 
 from nacre.base.diagnostics import Diagnostic, Related
 from nacre.base.excerpt import quoted
@@ -10,11 +11,16 @@ from nacre.base.rules import Rule
 from nacre.base.source import Source
 from nacre.base.suggest import did_you_mean
 from nacre.nem.model.folding import CONST, Context
+from nacre.nem.model.program import Region
 from nacre.nem.model.symbols import Kind, Scope, Symbol, collision_rule
 from nacre.nem.spec.limits import MAX_DIAGNOSTICS
 from nacre.nem.spec.rules.constants import CST03, CST04, CST15
 from nacre.nem.spec.rules.names import NAM01, NAM03, NAM04, NAM06, TOK01
 from nacre.nem.syntax.ast import NameRef, Node
+
+# Comparing a name with every other is slow in a large program, and nobody reads that many hints.
+_MOST_SUGGESTIONS = 100
+_MOST_SUGGESTED = 1000
 
 
 @dataclass(slots=True)
@@ -60,12 +66,14 @@ class Names:
         word = symbol.described.removeprefix("a ")
         if symbol.kind == old.kind:
             message = f"{word} {quoted(symbol.name)} is declared twice"
+            outside = ", the first time outside this loop"
         else:
             message = f"{word} {quoted(symbol.name)} has the name of {old.described}"
+            outside = " outside this loop"
         self.report(
             collision_rule(symbol, old, same_scope),
             symbol.node,
-            message if same_scope else f"{message}, the first time outside this loop",
+            message if same_scope else message + outside,
             help="give one of them another name",
             related=self.declared(old, "declared first here"),
         )
@@ -104,7 +112,8 @@ class Names:
             return
         later = self.scope.find_upcoming(name)
         ended = self.ended.get(name)
-        if later is not None and later.kind == "unknown":
+        # A constant inside a loop has been reported; where it stands is the mistake.
+        if _is(later, "unknown") or _is(ended, "const"):
             return
         if later is not None and later.kind == "const":
             self.report(CST03, node, f"constant {quoted(name)} is declared further down",
@@ -117,9 +126,8 @@ class Names:
             self.report(NAM04, node, f"loop variable {quoted(name)} is used outside its loop",
                         related=self.declared(ended))  # fmt: skip
         else:
-            known = self.scope.visible("const", "let", "loop")
             self.report(CST15, node, f"unknown name {quoted(name)} in an expression",
-                        help=did_you_mean(name, known))  # fmt: skip
+                        help=self._near(name, ("const", "let", "loop")))  # fmt: skip
 
     def buffer(self, node: NameRef) -> Symbol | None:
         """The buffer that a region names."""
@@ -175,7 +183,8 @@ class Names:
     def _unknown(self, node: NameRef, kinds: tuple[Kind, ...], what: str) -> None:
         later = self.scope.find_upcoming(node.name)
         ended = self.ended.get(node.name)
-        if "unknown" in (later and later.kind, ended and ended.kind):
+        # A buffer inside a loop has been reported; where it stands is the mistake.
+        if "unknown" in (later and later.kind, ended and ended.kind) or _is(ended, "buffer"):
             return
         if later is not None:
             self.report(NAM01, node, f"{quoted(node.name)} is declared further down",
@@ -185,8 +194,17 @@ class Names:
                         related=self.declared(ended))  # fmt: skip
         else:
             self.report(NAM01, node, f"unknown name {quoted(node.name)}; {what} is needed here",
-                        help=did_you_mean(node.name, self.scope.visible(*kinds)))  # fmt: skip
+                        help=self._near(node.name, kinds))  # fmt: skip
+
+    def _near(self, name: str, kinds: tuple[Kind, ...]) -> str | None:
+        if len(self.found) > _MOST_SUGGESTIONS:
+            return None
+        return did_you_mean(name, islice(self.scope.visible(*kinds), _MOST_SUGGESTED))
+
+
+def _is(symbol: Symbol | None, kind: Kind) -> bool:
+    return symbol is not None and symbol.kind == kind
 
 
 def _is_scalar(symbol: Symbol) -> bool:
-    return isinstance(symbol.value, int | float | str | bool | tuple)
+    return not isinstance(symbol.value, Region | Symbol)

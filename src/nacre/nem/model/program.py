@@ -1,23 +1,32 @@
-"""A program with its names resolved."""
+"""A program with its names resolved: buffers, regions, tasks, waits and loops as values.
+
+Expressions are folded; those that depend on loop variables stay symbolic. None stands for a
+part whose mistake has been reported; readers stay silent about it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from msgspec import Struct
+
 from nacre.base.source import Source, Span
-from nacre.nem.model.folding import Folded
+from nacre.nem.model.folding import Folded, LoopVariable
+from nacre.nem.spec.opcodes import Opcode, OperandSpec
 from nacre.nem.syntax import ast
 
 Level = Literal["DDR", "L2", "L1"]
+Access = Literal["read", "write"]
 
 
 @dataclass(frozen=True, slots=True)
 class Buffer:
-    """A storage object. None stands for a figure whose mistake has been reported."""
+    """A storage object."""
 
     name: str
+    index: int  # in the order of declarations
     level: Level | None
     engine: int | None  # of L1 only; an unindexed L1 is engine 0
     size: int | None
@@ -32,28 +41,168 @@ class Buffer:
 
 
 @dataclass(frozen=True, slots=True)
-class Region:
+class Quant:
+    """A quantisation descriptor; scales and zero points are tuples, of one entry per tensor."""
+
+    form: Literal["per_tensor", "per_channel", "per_group"]
+    axis: int | None
+    group_size: int | None
+    scales: tuple[object, ...] | None
+    zero_points: tuple[object, ...] | None
+    node: ast.Quant = field(repr=False, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Decorator:
+    """A decorator with its arguments resolved; a unit is a pair of name and index."""
+
+    name: str
+    arguments: tuple[object, ...] | None
+    node: ast.Decorator = field(repr=False, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class UnitIndex:
+    """The argument of `@resource`."""
+
+    unit: str
+    index: Folded
+
+
+class Region(Struct, frozen=True, eq=False):
     """A view into a buffer; offsets, extents and dimensions may depend on loop variables."""
 
-    buffer: str | None
+    name: str | None  # of its `let` or declaration; None where it stands in a task itself
+    buffer: Buffer | None
     offset: Folded
     extent: Folded
     elem: str | None
     shape: tuple[Folded, ...] | None
     layout: str | None
     strides: tuple[Folded, ...] | None
-    node: ast.RegionExpr = field(repr=False)
+    quant: Quant | None
+    decorators: tuple[Decorator, ...]
+    loops: tuple[Loop, ...]  # around its declaration
+    node: ast.RegionExpr
+
+    @property
+    def has_type(self) -> bool:
+        """Whether type attributes stand on it, right or wrong."""
+        return self.node.type is not None
+
+    def carries(self, decorator: str) -> bool:
+        """Whether a decorator stands on the region's declaration."""
+        return any(d.name == decorator for d in self.decorators)
+
+
+class Operand(Struct, frozen=True, eq=False):
+    """A region as a task uses it, bound to the registry's signature by position."""
+
+    spec: OperandSpec | None  # None: one too many
+    access: Access
+    region: Region | None
+    decorators: tuple[Decorator, ...]
+    node: ast.Operand
+
+    def carries(self, decorator: str) -> bool:
+        """Whether a decorator stands on this use or on the region's declaration."""
+        own = any(d.name == decorator for d in self.decorators)
+        return own or (self.region is not None and self.region.carries(decorator))
+
+
+class Task(Struct, frozen=True, eq=False):
+    """A transfer, store or compute statement."""
+
+    position: int  # among all statements, in the order of the text
+    op: str
+    opcode: Opcode | None  # None: not in the registry
+    is_sync: bool
+    token: str | None
+    operands: tuple[Operand, ...]
+    deps: tuple[int, ...]  # positions of the tasks
+    attributes: Mapping[str, object]
+    decorators: tuple[Decorator, ...]
+    loops: tuple[Loop, ...]  # around it, outermost first
+    node: ast.Copy | ast.Compute
+
+    @property
+    def name(self) -> str:
+        """The token's name, or the opcode and the place in the program."""
+        return self.token if self.token is not None else f"{self.op}#{self.position}"
+
+    def decorator(self, name: str) -> Decorator | None:
+        """The task's decorator of that name."""
+        return next((d for d in self.decorators if d.name == name), None)
+
+    def regions(self, access: Access) -> list[Region]:
+        """The regions that the task reads, or writes."""
+        return [o.region for o in self.operands if o.access == access and o.region is not None]
+
+
+class Wait(Struct, frozen=True, eq=False):
+    """A `wait` statement."""
+
+    position: int
+    tokens: tuple[int, ...]  # positions of the tasks
+    loops: tuple[Loop, ...]
+    node: ast.Wait
+
+
+@dataclass(slots=True)
+class Loop:
+    """A loop. Its body is filled in when it has been read: tasks inside point back at the loop."""
+
+    position: int
+    variable: LoopVariable
+    first: Folded
+    last: Folded
+    window: int  # of `@max_in_flight`; 1 where it is absent or wrong
+    decorators: tuple[Decorator, ...]
+    loops: tuple[Loop, ...] = field(repr=False)
+    node: ast.Loop = field(repr=False)
+    body: tuple[Statement, ...] = ()
+    end: int = 0  # the position of its `endloop`
+
+    @property
+    def depth(self) -> int:
+        """How many loops are around it."""
+        return len(self.loops)
+
+
+Statement = Task | Wait | Loop
 
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """What the rules look at."""
+    """What the rules and the plan look at."""
 
     source: Source
     document: ast.Document
     constants: Mapping[str, int]
     buffers: tuple[Buffer, ...]
+    body: tuple[Statement, ...]
+    regions: tuple[Region, ...]  # every region that is declared or written in a task, once
 
     def span(self, node: ast.Node) -> Span:
         """Where a node stands."""
         return self.source.span(node.start, node.end)
+
+    def statements(self) -> Iterator[Statement]:
+        """Every statement in the order of the text."""
+        stack = [iter(self.body)]
+        while stack:
+            statement = next(stack[-1], None)
+            if statement is None:
+                stack.pop()
+                continue
+            yield statement
+            if isinstance(statement, Loop):
+                stack.append(iter(statement.body))
+
+    def tasks(self) -> Iterator[Task]:
+        """Every task in the order of the text."""
+        return (s for s in self.statements() if isinstance(s, Task))
+
+    def loops(self) -> Iterator[Loop]:
+        """Every loop in the order of the text."""
+        return (s for s in self.statements() if isinstance(s, Loop))

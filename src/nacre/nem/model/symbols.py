@@ -78,9 +78,9 @@ class Scope:
         """The symbol that a name will mean further down."""
         return next((s.upcoming[name] for s in self.chain() if name in s.upcoming), None)
 
-    def visible(self, *kinds: Kind) -> list[str]:
+    def visible(self, *kinds: Kind) -> Iterator[str]:
         """The names that can be used here, of the kinds asked for."""
-        return [s.name for c in self.chain() for s in c.names.values() if s.kind in kinds]
+        return (s.name for c in self.chain() for s in c.names.values() if s.kind in kinds)
 
 
 def declared_by(statement: Stmt) -> Symbol | None:

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from nacre.base.diagnostics import Diagnostic, InternalError, Related, has_errors
+from nacre.base.diagnostics import Diagnostic, InternalError, Related
 from nacre.base.excerpt import quoted
 from nacre.base.source import Span, Unreadable, read_source
 from nacre.base.suggest import did_you_mean
 from nacre.nem.model.builtins import builtin, builtin_file, builtin_names
 from nacre.nem.model.devices import Device, default_device, device_span
 from nacre.nem.model.files import File, IncludeRoots, default_roots, load, unreadable
-from nacre.nem.model.linking import Linked, all_files, link
+from nacre.nem.model.linking import Linked, link
 from nacre.nem.spec.rules.devices import DEV11, INH03
 from nacre.nem.spec.rules.includes import DVD01, DVD02, DVD04
 from nacre.nem.syntax.ast import NameRef
@@ -37,12 +37,11 @@ def directive_target(root: File, linked: Mapping[int, Linked]) -> Target:
     """The device that a program names; the default one where it names none or wrongly."""
     document = root.parsed.document
     scope = linked[id(root)]
-    default = default_device()
     if not document.is_program:
-        return Target(default, False)
+        return Target(default_device(), False)
     if document.device is None:
         if not document.devices:
-            return Target(default, False)
+            return _unknown() if root.parsed.unread else Target(default_device(), False)
         inline = scope.devices[document.devices[0].name.name]
         name = document.devices[0].name
         return _concrete(inline, root.source.span(name.start, name.end))
@@ -50,8 +49,13 @@ def directive_target(root: File, linked: Mapping[int, Linked]) -> Target:
     if isinstance(document.device.target, NameRef):
         return _named(document.device.target.name, span, scope)
     if root.device_file is None:  # why it could not be read has been reported
-        return Target(default, True)
+        return _unknown()
     return _only_leaf(linked[id(root.device_file[1])], span)
+
+
+def _unknown(*found: Diagnostic) -> Target:
+    """A device was named but is not known: it has types, and no figure to hold against anything."""
+    return Target(replace(default_device(), name="(unknown)", topology=None), True, found)
 
 
 def _named(name: str, span: Span, scope: Linked) -> Target:
@@ -62,8 +66,10 @@ def _named(name: str, span: Span, scope: Linked) -> Target:
         help_: str | None = f'add `include "{builtin_file(name)}"` at the top of the file'
     else:
         help_ = did_you_mean(name, (*scope.devices, *builtin_names()))
+    if scope.may_define(name):
+        return _unknown()
     message = f"device {quoted(name)} is not defined in an included file"
-    return Target(default_device(), True, (DVD01.at(span, message, help=help_),))
+    return _unknown(DVD01.at(span, message, help=help_))
 
 
 def _concrete(device: Device, span: Span) -> Target:
@@ -71,15 +77,15 @@ def _concrete(device: Device, span: Span) -> Target:
         return Target(device, True)
     place = device_span(device)
     related = (Related(place, "defined here"),) if place is not None and place != span else ()
-    if device.node is not None and device.node.extends is not None:
-        if device.parent is None:  # the missing parent has been reported
-            return Target(default_device(), True)
+    if device.lacks_parent:  # which has been reported
+        return _unknown()
+    if device.parent is not None:
         found = INH03.at(span, f"device `{device.name}` has no topology, nor has its parent",
                          related=related, help="add a `topology { ... }` block")  # fmt: skip
     else:
         found = DEV11.at(span, f"device `{device.name}` has no topology and cannot be a target",
                          related=related, help="extend it with a topology")  # fmt: skip
-    return Target(default_device(), True, (found,))
+    return _unknown(found)
 
 
 def _only_leaf(scope: Linked, span: Span) -> Target:
@@ -90,6 +96,8 @@ def _only_leaf(scope: Linked, span: Span) -> Target:
     leaves = [d for n, d in scope.own_devices.items() if n not in extended and not d.is_abstract]
     if len(leaves) == 1:
         return Target(leaves[0], True)
+    if scope.file.parsed.unread or any(d.lacks_parent for d in scope.own_devices.values()):
+        return _unknown()
     name = scope.file.source.name
     if leaves:
         names = ", ".join(f"`{d.name}`" for d in leaves)
@@ -101,17 +109,15 @@ def _only_leaf(scope: Linked, span: Span) -> Target:
     else:
         message = f"{quoted(name, 60)} holds no device"
         help_ = "name a file with a device configuration"
-    return Target(default_device(), True, (DVD02.at(span, message, help=help_),))
+    return _unknown(DVD02.at(span, message, help=help_))
 
 
-def option_target(name: str) -> Target:
-    """The device that an option names: a built-in one, or the only target of a file."""
-    if name in builtin_names():
-        device = builtin_device(name)
-        if device.is_abstract:
-            raise UnknownDeviceError(f"device `{name}` has no topology and cannot be a target")
-        return Target(device, True)
-    return _file_target(name)
+def builtin_target(name: str) -> Target:
+    """The built-in device that an option names."""
+    device = builtin_device(name)
+    if device.is_abstract:
+        raise UnknownDeviceError(f"device `{name}` has no topology and cannot be a target")
+    return Target(device, True)
 
 
 def builtin_device(name: str) -> Device:
@@ -123,7 +129,8 @@ def builtin_device(name: str) -> Device:
     return link(root)[id(root)].own_devices[name]
 
 
-def _file_target(name: str) -> Target:
+def load_device_file(name: str) -> File:
+    """The file that an option names where a device is asked for, with what it includes."""
     path = Path(name)
     source = read_source(path)
     if isinstance(source, Unreadable):
@@ -132,14 +139,12 @@ def _file_target(name: str) -> Target:
             known = f"the built-in devices are {', '.join(builtin_names()[1:])}"
             raise UnknownDeviceError(f"no device `{name}`; {near or known}")
         raise UnknownDeviceError(str(unreadable(name, path, source).message))
-    root = load(parse(source), default_roots(path))
-    linked = link(root)
-    target = _only_leaf(linked[id(root)], source.span(0, 0))
-    found = [d for file in all_files(root) for d in (*file.parsed.diagnostics, *file.found)]
-    found += [d for scope in linked.values() for d in scope.found]
-    if has_errors(found):
-        return Target(target.device, True, tuple(found))
-    return target
+    return load(parse(source), default_roots(path))
+
+
+def file_target(root: File, linked: Mapping[int, Linked]) -> Target:
+    """The only device of a file that can be a target."""
+    return _only_leaf(linked[id(root)], root.source.span(0, 0))
 
 
 def overridden(root: File, chosen: Device) -> tuple[Diagnostic, ...]:

@@ -360,18 +360,19 @@ _PLACES = frozenset(
 
 def same_meaning(a: object, b: object) -> bool:
     """Whether two trees are equal apart from where things stand."""
-    if isinstance(a, Node):
-        if type(a) is not type(b):
+    # A list instead of recursion: a sum of hundreds of terms is as many levels deep.
+    pending: list[tuple[object, object]] = [(a, b)]
+    while pending:
+        x, y = pending.pop()
+        if type(x) is not type(y):
             return False
-        return all(
-            same_meaning(getattr(a, name), getattr(b, name))
-            for name in a.__struct_fields__
-            if name not in _PLACES
-        )
-    if isinstance(a, tuple):
-        return (
-            isinstance(b, tuple)
-            and len(a) == len(b)
-            and all(same_meaning(x, y) for x, y in zip(a, b, strict=True))
-        )
-    return type(a) is type(b) and a == b
+        if isinstance(x, Node):
+            fields = [name for name in x.__struct_fields__ if name not in _PLACES]
+            pending += [(getattr(x, name), getattr(y, name)) for name in fields]
+        elif isinstance(x, tuple) and isinstance(y, tuple):
+            if len(x) != len(y):
+                return False
+            pending += zip(x, y, strict=True)
+        elif x != y:
+            return False
+    return True

@@ -100,6 +100,12 @@ class Cursor:
             self.report_token(rule, message, help=help)
         raise Recover
 
+    def fail_here(self, rule: Rule, message: str, *, help: str | None = None) -> NoReturn:
+        """As `fail`, but at the token itself also where it begins a line: it is what is wrong."""
+        if not self._explained_by_illegal_character():
+            self.report_token(rule, message, help=help)
+        raise Recover
+
     def starts_line(self, i: int) -> bool:
         """Whether token `i` is the first of its line; the end of the file counts as a line."""
         before = self.starts[i - 1] + len(self.texts[i - 1]) if i else 0
@@ -135,13 +141,36 @@ class Cursor:
     def name(self, what: str) -> NameRef:
         """Step over an identifier."""
         text = self.texts[self.i]
-        if not text.isidentifier() or (
-            text in STATEMENT_WORDS and begins_statement(self.texts, self.i)
-        ):
+        if not text.isidentifier() or (text in STATEMENT_WORDS and self.at_next_statement()):
             self.fail_expected(what)
         start = self.starts[self.i]
         self.i += 1
         return NameRef(start, start + len(text), text)
+
+    def use(self, what: str) -> NameRef:
+        """Step over the name of something; where a `=` follows, the next part has begun."""
+        if self.texts[self.i + 1] == "=":
+            self.fail_expected(what)
+        return self.name(what)
+
+    def at_next_statement(self) -> bool:
+        """Whether the word at hand, which could be a name, begins the next statement.
+
+        Newlines mean nothing in the language but here: a name stands behind something on its line.
+        """
+        i = self.i
+        if i == self._statement or not begins_statement(self.texts, i):
+            return False
+        return self.texts[i] == "endloop" or self.starts_line(i)
+
+    def comma(self, closing: str) -> bool:
+        """Step over a comma, if there is one; behind it the list goes on."""
+        if self.texts[self.i] != ",":
+            return False
+        self.i += 1
+        if self.texts[self.i] == closing:
+            self.fail_expected("a value", help="take out the last comma")
+        return True
 
     def enter(self) -> None:
         """Go one level of nesting deeper."""
@@ -160,6 +189,17 @@ class Cursor:
         ):
             self.i += 1
 
+    def skip_block(self) -> None:
+        """Go on behind the braces of the construct at hand, or where the next statement begins."""
+        texts, i, depth = self.texts, self._statement + 1, 0
+        while texts[i] and not (i >= self.i and self.starts_line(i) and begins_statement(texts, i)):
+            depth += (texts[i] == "{") - (texts[i] == "}")
+            i += 1
+            # The set of a type parameter, `<T: {f16}>`, is not the block.
+            if depth <= 0 and texts[i - 1] == "}" and texts[i] not in (",", ">"):
+                break
+        self.i = max(i, self.i)
+
 
 def begins_statement(texts: list[str], i: int) -> bool:
     """Whether a statement or a top-level construct begins at token `i`, judged by what follows."""
@@ -169,7 +209,7 @@ def begins_statement(texts: list[str], i: int) -> bool:
     if text == "endloop" or text == ";":
         return True
     if text in STATEMENT_WORDS:
-        return _WORD_FOLLOWED_BY[text](following, texts[i + 2])
+        return _WORD_FOLLOWED_BY[text](following, texts[i + 2], texts[i + 3])
     return is_task_word(text) and (i == 0 or texts[i - 1] != "=")
 
 
@@ -188,7 +228,11 @@ def assigns_statement(texts: list[str], i: int) -> bool:
     value = texts[i + 2]
     if value == "region" or value == "wait":
         return texts[i + 3] == "("
-    return is_task_word(value) or (value in OPCODES and texts[i + 3] in ("in", "IN"))
+    if is_task_word(value):
+        return True
+    if texts[i + 3] == "(" or (texts[i + 3] in ("in", "IN") and texts[i + 4] != "="):
+        return value.partition(".")[0] in OPCODES  # a task that lacks its form
+    return False
 
 
 def is_task_word(text: str) -> bool:
@@ -196,14 +240,19 @@ def is_task_word(text: str) -> bool:
     return text.endswith((".async", ".sync"))
 
 
-_WORD_FOLLOWED_BY: dict[str, Callable[[str, str], bool]] = {
-    "buffer": lambda a, b: a.isidentifier() and b == ":",
-    "let": lambda a, b: a.isidentifier() and b == "=",
-    "const": lambda a, b: a.isidentifier() and b in ("=", ":"),
-    "loop": lambda a, b: a.isidentifier() and b == "in",
-    "wait": lambda a, b: a == "(",
-    "include": lambda a, b: a.startswith('"'),
-    "program": lambda a, b: a.isidentifier() and b == ":",
-    "device": lambda a, b: a.startswith('"') or (a.isidentifier() and b in ("{", "extends")),
-    "type_family": lambda a, b: a.replace(".", "_").isidentifier() and b in ("<", "{"),
+_WORD_FOLLOWED_BY: dict[str, Callable[[str, str, str], bool]] = {
+    "buffer": lambda a, b, _: a.isidentifier() and b == ":",
+    "let": lambda a, b, _: a.isidentifier() and b == "=",
+    "const": lambda a, b, _: a.isidentifier() and b in ("=", ":"),
+    "loop": lambda a, b, c: a.isidentifier() and b == "in" and c == "[",
+    "wait": lambda a, b, _: a == "(",
+    "include": lambda a, b, _: a.startswith('"'),
+    "program": lambda a, b, _: a.isidentifier() and b == ":",
+    "device": lambda a, b, c: a.startswith('"') or (a.isidentifier() and opens_device(b, c)),
+    "type_family": lambda a, b, _: a.replace(".", "_").isidentifier() and b in ("<", "{"),
 }
+
+
+def opens_device(text: str, following: str) -> bool:
+    """Whether what follows `device NAME` makes it a configuration rather than a reference."""
+    return text == "{" or (text == "extends" and following != "=")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from nacre.base.excerpt import quoted
 from nacre.base.suggest import did_you_mean
 from nacre.nem.spec.rules.devices import DEV17, DEV19, INH08
+from nacre.nem.spec.rules.document import DOC19
 from nacre.nem.syntax.ast import (
     Characteristic,
     CharacteristicsBlock,
@@ -22,7 +23,7 @@ from nacre.nem.syntax.ast import (
     VariantRef,
 )
 from nacre.nem.syntax.cursor import Cursor
-from nacre.nem.syntax.expressions import expression, integer_literal, string_literal
+from nacre.nem.syntax.expressions import expression, integer_literal, operator_at, string_literal
 from nacre.nem.syntax.families import element_name, separated
 from nacre.nem.syntax.values import value_of
 
@@ -46,8 +47,8 @@ class _Fields:
         if key not in self._known:
             if not key.replace(".", "_").isidentifier():
                 c.fail_expected(f"{_listed(self._known)} or `}}`")
-            near = did_you_mean(key, self._known)
-            c.fail_expected(f"{_listed(self._known)} in {self._where}", help=near)
+            message = f"expected {_listed(self._known)} in {self._where}, found {c.describe()}"
+            c.fail_here(DOC19, message, help=did_you_mean(key, self._known))
         if key in self._seen:
             c.report_token(DEV17, f"`{key}` is given twice in {self._where}")
         self._seen.setdefault(key, c.start())
@@ -71,7 +72,7 @@ def device_config(c: Cursor) -> DeviceConfig:
     extends = None
     if c.texts[c.i] == "extends":
         c.i += 1
-        extends = c.name("the parent device after `extends`")
+        extends = c.use("the parent device after `extends`")
         if c.texts[c.i] == ",":
             c.fail(INH08, f"device `{name.name}` extends more than one device",
                    help="a device has a single parent")  # fmt: skip
@@ -207,7 +208,7 @@ def _group(c: Cursor) -> UnitCharacteristics:
 
 def _whole_number(c: Cursor, key: NameRef) -> IntLit | None:
     sign = c.texts[c.i] == "-"
-    if c.texts[c.i + sign].isdigit() and c.texts[c.i + sign + 1] not in ("+", "-", "*", "/"):
+    if c.texts[c.i + sign].isdigit() and not operator_at(c.texts, c.i + sign + 1):
         return integer_literal(c, f"`{key.name}`")
     value = value_of(c)
     found = quoted(c.source.text[value.start : value.end])
@@ -236,7 +237,7 @@ def _variant_ref(c: Cursor) -> VariantRef:
         family, dot, variant = text.rpartition(".")
         if not dot:
             c.i -= 1
-            c.fail_expected("a variant such as `cast.default`")
+            c.fail_here(DOC19, f"expected a variant such as `cast.default`, found {c.describe()}")
         return VariantRef(start, c.last_end(), family, None, variant)
     c.i += 1
     types = separated(c, ">", element_name)

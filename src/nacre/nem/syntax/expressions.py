@@ -21,12 +21,17 @@ from nacre.nem.syntax.ast import (
     StringLit,
     Value,
 )
-from nacre.nem.syntax.cursor import STATEMENT_WORDS, Cursor, begins_statement
+from nacre.nem.syntax.cursor import STATEMENT_WORDS, Cursor, Recover
 
 OPERATORS = frozenset({"+", "-", "*", "/", "mod"})
-_ENDS = frozenset({",", ")", "]", "..", "="})
+_ENDS = frozenset({",", ")", "]", ".."})
 _ESCAPE = re.compile(r"\\([\"\\])")
 _LONGEST_INT = len(str(INT64_MAX))
+
+
+def operator_at(texts: list[str], i: int) -> bool:
+    """Whether token `i` is an operator; `mod =` begins a statement or an attribute."""
+    return texts[i] in OPERATORS and (texts[i] != "mod" or texts[i + 1] != "=")
 
 
 def expression(c: Cursor) -> Expr:
@@ -64,7 +69,7 @@ def _unary(c: Cursor) -> Expr:
     text = c.texts[i]
     start = c.starts[i]
     if text.isidentifier():
-        if text in STATEMENT_WORDS and begins_statement(c.texts, i):
+        if c.texts[i + 1] == "=" or (text in STATEMENT_WORDS and c.at_next_statement()):
             c.fail_expected("an expression")
         c.i = i + 1
         return NameRef(start, start + len(text), text)
@@ -111,7 +116,7 @@ def _integer(c: Cursor, text: str, start: int) -> int:
         start,
         start + len(text),
     )
-    return 0
+    raise Recover
 
 
 def integer_literal(c: Cursor, what: str) -> IntLit | None:
@@ -119,7 +124,7 @@ def integer_literal(c: Cursor, what: str) -> IntLit | None:
     start = c.start()
     texts = c.texts
     sign = texts[c.i] == "-"
-    if texts[c.i + sign].isdigit() and texts[c.i + sign + 1] not in OPERATORS:
+    if texts[c.i + sign].isdigit() and not operator_at(texts, c.i + sign + 1):
         c.i += sign
         value = _integer(c, texts[c.i], c.start())
         c.i += 1
@@ -158,7 +163,7 @@ def list_of(c: Cursor, item: Callable[[Cursor], Value]) -> ListLit:
 
 def numbers(c: Cursor) -> ListLit | NameRef:
     """A list of expressions, or the name of a list that `let` bound."""
-    return list_of(c, expression) if c.texts[c.i] == "[" else c.name("`[`")
+    return list_of(c, expression) if c.texts[c.i] == "[" else c.use("`[`")
 
 
 def string_literal(c: Cursor) -> StringLit:

@@ -37,7 +37,8 @@ def type_family(c: Cursor) -> TypeFamily:
         elif c.texts[c.i + 1] == "=":
             attributes.append(_attribute_binding(c))
         else:
-            c.fail_expected("an operand binding, an attribute binding or `variants:`")
+            expected = "an operand binding, an attribute binding or `variants:`"
+            c.fail_here(DOC19, f"expected {expected}, found {c.describe()}")
     variants_start = c.start()
     c.i += 2
     variants = []
@@ -59,7 +60,8 @@ def type_family(c: Cursor) -> TypeFamily:
 def _dotted_name(c: Cursor) -> NameRef:
     text = c.texts[c.i]
     parts = text.split(".")
-    if len(parts) > 2 or not all(part.isidentifier() for part in parts):
+    is_name = len(parts) <= 2 and all(part.isidentifier() for part in parts)
+    if not is_name or c.texts[c.i + 1] == "=" or c.at_next_statement():
         c.fail_expected("a family's name: one or two words joined by a dot")
     start = c.start()
     c.i += 1

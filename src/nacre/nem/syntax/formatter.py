@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 
 from nacre.base.diagnostics import InputError
 from nacre.base.source import Source
 from nacre.nem.syntax.ast import Comment, DeviceConfig, Document, NameRef
 from nacre.nem.syntax.layout import INDENT, Line, Sheet
 from nacre.nem.syntax.layout_config import lay_out_device, lay_out_family
+from nacre.nem.syntax.lexer import tokenize
 from nacre.nem.syntax.parser import Parsed, parse
 from nacre.nem.syntax.printer import string_text
 
@@ -24,12 +26,13 @@ def format_source(source: Source) -> str:
 
 def format_parsed(parsed: Parsed) -> str:
     """The canonical text of a document without syntax errors."""
-    text = parsed.source.text
-    sheet = Sheet(text, parsed.comments)
+    text, tokens = parsed.source.text, tokenize(parsed.source).starts
+    sheet = Sheet(text, parsed.comments, tokens)
     _document(sheet, parsed.document)
+    placed = _place(sheet.lines, parsed.comments, text, tokens)
     out: list[str] = []
     after_opening = True  # no blank line at the top of the file or of a block
-    for indent, content, wants_blank, opens in _woven(sheet.lines, parsed.comments, text):
+    for indent, content, wants_blank, opens in _woven(sheet.lines, placed, text):
         if wants_blank and not after_opening:
             out.append("")
         out.append(" " * (indent * INDENT) + content)
@@ -39,69 +42,91 @@ def format_parsed(parsed: Parsed) -> str:
 
 def _document(sheet: Sheet, document: Document) -> None:
     for include in document.includes:
-        text = f"include {string_text(include.path.value)}"
-        sheet.add(0, text, include.start, include.end, item=True)
+        sheet.add(0, f"include {string_text(include.path.value)}", include.start, item=True)
     if document.device is not None:
         target = document.device.target
         name = target.name if isinstance(target, NameRef) else string_text(target.value)
-        sheet.add(0, f"device {name}", document.device.start, document.device.end, item=True)
+        sheet.add(0, f"device {name}", document.device.start, item=True)
     for config in document.configs:
         if isinstance(config, DeviceConfig):
             lay_out_device(sheet, config)
         else:
             lay_out_family(sheet, config)
     if document.header is not None:
-        text = f"program {document.header.name.name}:"
-        sheet.add(0, text, document.header.start, document.header.end, item=True)
+        sheet.add(0, f"program {document.header.name.name}:", document.header.start, item=True)
     sheet.statements(document.body, 0)
 
 
+@dataclass(slots=True)
+class _Placed:
+    """The comments of a line: those above it and the one behind it."""
+
+    above: list[Comment] = field(default_factory=list)
+    behind: Comment | None = None
+
+    def put_behind(self, comment: Comment) -> None:
+        """Put a comment behind the line; one that is there already goes above."""
+        if self.behind is not None:
+            self.above.append(self.behind)
+        self.behind = comment
+
+
+def _place(
+    lines: list[Line], comments: tuple[Comment, ...], text: str, tokens: Sequence[int]
+) -> list[_Placed]:
+    """Which comments go to which line; the last entry has those at the end of the document.
+
+    A comment that shared its line with code goes behind the line that now holds that code; of
+    several, the last one. Another goes above the line that begins with the code that followed it;
+    where no line begins there, above the one that it stood in.
+    """
+    order = sorted(range(len(lines)), key=lambda index: lines[index].start)
+    starts = [lines[index].start for index in order]
+    placed = [_Placed() for _ in range(len(lines) + 1)]
+    for comment in comments:
+        at = bisect_right(starts, comment.start)
+        following = tokens[bisect_right(tokens, comment.start)]
+        precedes_line = at < len(order) and starts[at] == following
+        if at and _shares_line(text, comment.start):
+            placed[order[at - 1]].put_behind(comment)
+        elif at and following < len(text) and not precedes_line:
+            placed[order[at - 1]].above.append(comment)
+        else:
+            placed[order[at] if at < len(order) else len(lines)].above.append(comment)
+    return placed
+
+
 def _woven(
-    lines: list[Line], comments: tuple[Comment, ...], text: str
+    lines: list[Line], placed: list[_Placed], text: str
 ) -> Iterator[tuple[int, str, bool, bool]]:
     """Lines and comments in output order.
 
     With each its indent, its text, whether a blank line stood before it, whether it opens a block.
     """
-    before, trailing = _assign(lines, comments, text)
-    for index, line in enumerate(lines):
-        for comment in before.get(index, ()):
+    index = 0
+    while index < len(lines):
+        line, here = lines[index], placed[index]
+        for comment in here.above:
             indent = line.indent + line.closes
             yield indent, comment.text, _follows_blank(text, comment.start), False
+        content, count = _joined(lines, placed, index)
+        behind = f"  {here.behind.text}" if here.behind is not None else ""
         wants_blank = line.is_item and _follows_blank(text, line.start)
-        behind = trailing.get(index)
-        content = f"{line.text}  {behind.text}" if behind else line.text
-        yield line.indent, content, wants_blank, line.opens
-    for comment in before.get(len(lines), ()):
+        yield line.indent, content + behind, wants_blank, line.opens and count == 1
+        index += count
+    for comment in placed[-1].above:
         yield 0, comment.text, _follows_blank(text, comment.start), False
 
 
-def _assign(
-    lines: list[Line], comments: tuple[Comment, ...], text: str
-) -> tuple[dict[int, list[Comment]], dict[int, Comment]]:
-    """Which comments go above which line, and which one goes behind it.
-
-    A comment that shared its line with code goes behind the line that now holds that code; of
-    several, the last one. All others go above the code that followed them.
-    """
-    order = sorted(range(len(lines)), key=lambda index: lines[index].start)
-    starts = [lines[index].start for index in order]
-    before: dict[int, list[Comment]] = {}
-    trailing: dict[int, Comment] = {}
-    for comment in comments:
-        at = bisect_right(starts, comment.start)
-        covering = order[at - 1] if at else None
-        if covering is not None and _shares_line(text, comment.start):
-            if covering in trailing:
-                before.setdefault(covering, []).append(trailing[covering])
-            trailing[covering] = comment
-            continue
-        if covering is not None and comment.start < lines[covering].end:
-            target = covering
-        else:
-            target = order[at] if at < len(order) else len(lines)
-        before.setdefault(target, []).append(comment)
-    return before, trailing
+def _joined(lines: list[Line], placed: list[_Placed], index: int) -> tuple[str, int]:
+    """The text of a line and how many lines that takes; comments keep statements broken."""
+    line = lines[index]
+    if line.joined is None:
+        return line.text, 1
+    own = placed[index : index + line.parts]
+    if any(p.behind is not None for p in own) or any(p.above for p in own[1:]):
+        return line.text, 1
+    return line.joined, line.parts
 
 
 def _shares_line(text: str, offset: int) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import assert_never
@@ -48,27 +48,25 @@ INDENT = 4
 
 @dataclass(slots=True)
 class Line:
-    """An output line and the stretch of source that it stands for."""
+    """An output line. `start` is where the first of its tokens stands in the source."""
 
     indent: int
     text: str
     start: int
-    end: int
     is_item: bool = False  # begins a statement or entry: a blank line before it is kept
+    opens: bool = False  # begins a block: no blank line below
     closes: bool = False  # ends a block: comments before it belong inside
-
-    @property
-    def opens(self) -> bool:
-        """Whether a block begins below."""
-        return self.text.endswith("{") or (self.is_item and self.text.startswith("loop "))
+    joined: str | None = None  # all lines of this statement as one, if comments allow it
+    parts: int = 1  # how many lines those are
 
 
 class Sheet:
     """Lays out statements. Knows the source and its comments, for both can force a line break."""
 
-    def __init__(self, text: str, comments: Sequence[Comment]) -> None:
+    def __init__(self, text: str, comments: Sequence[Comment], tokens: Sequence[int]) -> None:
         self._text = text
         self._comment_starts = [comment.start for comment in comments]
+        self._tokens = tokens
         self.lines: list[Line] = []
 
     def add(
@@ -76,36 +74,44 @@ class Sheet:
         indent: int,
         text: str,
         start: int,
-        end: int,
         *,
         item: bool = False,
+        opens: bool = False,
         closes: bool = False,
     ) -> None:
         """Append a line."""
-        self.lines.append(Line(indent, text, start, end, item, closes))
+        self.lines.append(Line(indent, text, start, item, opens, closes))
+
+    def token(self, offset: int, steps: int) -> int:
+        """Where the token stands that comes so many steps after the one at `offset`."""
+        return self._tokens[bisect_left(self._tokens, offset) + steps]
 
     def statements(self, body: Sequence[Stmt], indent: int) -> None:
         """Lay out statements one after the other."""
         for statement in body:
             if isinstance(statement, Loop):
                 header = loop_header(statement)
-                self.add(indent, header, statement.start, statement.header_end, item=True)
+                self.add(indent, header, statement.start, item=True, opens=True)
                 self.statements(statement.body, indent + 1)
-                self.add(indent, "endloop", statement.endloop, statement.end, closes=True)
+                self.add(indent, "endloop", statement.endloop, closes=True)
             elif isinstance(statement, SimpleStmt):
                 self._simple(statement, indent)
 
     def _simple(self, node: SimpleStmt, indent: int) -> None:
         text = statement_text(node)
-        if fits(text, indent) and not self._keeps_broken(node):
-            self.add(indent, text, node.start, node.end, item=True)
+        is_short = fits(text, indent)
+        if is_short and not self._has_comments(node):
+            self.add(indent, text, node.start, item=True)
             return
         before = len(self.lines)
         self._broken(node, indent)
-        self.lines[before].is_item = True
+        first = self.lines[before]
+        first.is_item = True
+        if is_short:
+            first.joined, first.parts = text, len(self.lines) - before
 
-    def _keeps_broken(self, node: Node) -> bool:
-        """Whether comments stand among the lines of a statement that was written on several."""
+    def _has_comments(self, node: Node) -> bool:
+        """Whether comments may stand among the lines of a statement that was written on several."""
         if "\n" not in self._text[node.start : node.end]:
             return False
         line_end = self._text.find("\n", node.end)
@@ -116,7 +122,7 @@ class Sheet:
     def _broken(self, node: SimpleStmt, indent: int) -> None:
         match node:
             case BufferDecl() | ConstDecl():
-                self.add(indent, statement_text(node), node.start, node.end)
+                self.add(indent, statement_text(node), node.start)
             case RegionDecl():
                 self._value(f"{node.name.name} = ", node.region, indent, node.start)
                 self._decorators(node.decorators, indent + 1)
@@ -124,7 +130,7 @@ class Sheet:
                 self._value(f"let {node.name.name} = ", node.value, indent, node.start)
                 self._decorators(node.decorators, indent + 1)
             case Wait():
-                self._fill("wait(", _chunks(node.tokens), ")", indent, node.start, node.end)
+                self._fill("wait(", _chunks(node.tokens), ")", indent, node.start, node.end - 1)
             case Copy():
                 self._copy(node, indent)
             case Compute():
@@ -134,82 +140,88 @@ class Sheet:
 
     def _decorators(self, nodes: tuple[Decorator, ...], indent: int) -> None:
         if nodes:
-            text = decorators_text(nodes)[1:]
-            self.add(indent, text, nodes[0].start, nodes[-1].end)
+            self.add(indent, decorators_text(nodes)[1:], nodes[0].start)
 
     def _value(self, prefix: str, node: Value, indent: int, start: int, suffix: str = "") -> None:
         """`prefix` and a value; regions break before their types, lists are filled."""
         if isinstance(node, RegionExpr) and node.type is not None:
-            bounds_end = node.type.start if node.type.start > node.extent.end else node.end
-            self.add(indent, prefix + region_bounds(node), start, max(start + 1, bounds_end - 1))
+            self.add(indent, prefix + region_bounds(node), start)
             self._type(node.type, indent + 1, suffix)
         elif isinstance(node, ListLit):
             chunks = [(value_text(item), item.start) for item in node.items]
-            self._fill(f"{prefix}[", chunks, f"]{suffix}", indent, start, node.end)
+            self._fill(f"{prefix}[", chunks, f"]{suffix}", indent, start, node.end - 1)
         else:
-            self.add(indent, f"{prefix}{value_text(node)}{suffix}", start, node.end)
+            self.add(indent, f"{prefix}{value_text(node)}{suffix}", start)
 
     def _type(self, node: TypeAttrs, indent: int, suffix: str) -> None:
         parts = ", ".join(type_parts(node))
         quant = node.quant
         if quant is None:
-            self.add(indent, parts + suffix, node.start, node.end)
+            self.add(indent, parts + suffix, node.start)
             return
-        self.add(indent, f"{parts},", node.start, max(node.start + 1, quant.start - 1))
+        self.add(indent, f"{parts},", node.start)
+        start = self.token(quant.start, -len(("quant", "=")))
         text = f"quant={quant_text(quant)}{suffix}"
         if fits(text, indent):
-            self.add(indent, text, quant.start, quant.end)
+            self.add(indent, text, start)
             return
-        self.add(indent, f"quant={quant.form}(", quant.start, quant.start + len(quant.form))
+        self.add(indent, f"quant={quant.form}(", start, opens=True)
         pairs = quant_parts(quant)
         for index, (name, value) in enumerate(pairs):
             comma = "," if index < len(pairs) - 1 else ""
-            self._value(f"{name}=", value, indent + 1, value.start, comma)
-        self.add(indent, f"){suffix}", quant.end - 1, quant.end, closes=True)
+            self._value(f"{name}=", value, indent + 1, self._argument(value), comma)
+        self.add(indent, f"){suffix}", quant.end - 1, closes=True)
+
+    def _argument(self, node: Node) -> int:
+        """Where the argument starts that has this value: at `name` of `name=value`."""
+        return self.token(node.start, -len(("name", "=")))
 
     def _copy(self, node: Copy, indent: int) -> None:
-        self.add(indent, f"{task_head(node)}(", node.start, node.op.end)
+        self.add(indent, f"{task_head(node)}(", node.start, opens=True)
         arguments = copy_arguments(node)
         for index, (name, operand) in enumerate(arguments):
             comma = "," if index < len(arguments) - 1 or node.deps else ""
-            self._operand(f"{name}=", operand, indent + 1, comma)
-        if node.deps:
-            chunks = _chunks(node.deps)
-            self._fill("deps=[", chunks, "]", indent + 1, node.deps[0].start, node.deps[-1].end)
-        end = node.decorators[0].start if node.decorators else node.end
-        text = ")" + decorators_text(node.decorators)
-        self.add(indent, text, max(node.start, end - 1), node.end, closes=True)
+            self._operand(f"{name}=", operand, indent + 1, self._argument(operand), comma)
+        self._dependences(node.deps, indent + 1)
+        nodes = node.decorators
+        closing = self.token(nodes[0].start, -1) if nodes else node.end - 1
+        self.add(indent, ")" + decorators_text(nodes), closing, closes=True)
 
-    def _operand(self, prefix: str, node: Operand, indent: int, suffix: str) -> None:
+    def _dependences(self, nodes: tuple[NameRef, ...], indent: int) -> None:
+        if nodes:
+            start = self.token(nodes[0].start, -len(("deps", "=", "[")))
+            self._fill("deps=[", _chunks(nodes), "]", indent, start, self.token(nodes[-1].start, 1))
+
+    def _operand(self, prefix: str, node: Operand, indent: int, start: int, suffix: str) -> None:
         text = f"{prefix}{operand_text(node)}{suffix}"
         if fits(text, indent) or isinstance(node.value, NameRef):
-            self.add(indent, text, node.start, node.end)
-            return
-        tail = decorators_text(node.decorators) + suffix
-        if node.value.type is None:
-            self.add(indent, prefix + region_bounds(node.value) + tail, node.start, node.end)
+            self.add(indent, text, start)
         else:
-            self._value(prefix, node.value, indent, node.start, tail)
+            self._value(
+                prefix, node.value, indent, start, decorators_text(node.decorators) + suffix
+            )
 
     def _compute(self, node: Compute, indent: int) -> None:
-        self.add(indent, task_head(node), node.start, node.op.end)
+        self.add(indent, task_head(node), node.start)
         self._operands("in ", node.inputs, indent + 1)
         self._operands("out ", node.outputs, indent + 1)
-        if node.deps:
-            start, end = node.deps[0].start, node.deps[-1].end
-            self._fill("deps=[", _chunks(node.deps), "]", indent + 1, start, end)
+        self._dependences(node.deps, indent + 1)
         for attribute in node.attributes:
             self._value(f"{attribute.name.name}=", attribute.value, indent + 1, attribute.start)
         self._decorators(node.decorators, indent + 1)
 
     def _operands(self, prefix: str, nodes: tuple[Operand, ...], indent: int) -> None:
+        start = self.token(nodes[0].start, -1)
         text = prefix + ", ".join(operand_text(node) for node in nodes)
         if fits(text, indent):
-            self.add(indent, text, nodes[0].start, nodes[-1].end)
+            self.add(indent, text, start)
             return
         for index, node in enumerate(nodes):
             comma = "," if index < len(nodes) - 1 else ""
-            self._operand(prefix if index == 0 else "", node, indent + (index > 0), comma)
+            if index == 0:
+                self._operand(prefix, node, indent, start, comma)
+            else:
+                self._operand("", node, indent + 1, node.start, comma)
 
     def _fill(
         self,
@@ -218,25 +230,25 @@ class Sheet:
         suffix: str,
         indent: int,
         start: int,
-        end: int,
+        closing: int,
     ) -> None:
         """As many chunks a line as fit; a single line where all of them do."""
         whole = f"{prefix}{', '.join(text for text, _ in chunks)}{suffix}"
         if fits(whole, indent) or not chunks:
-            self.add(indent, whole, start, end)
+            self.add(indent, whole, start)
             return
-        self.add(indent, prefix, start, min(chunks[0][1], start + len(prefix)))
+        self.add(indent, prefix, start, opens=True)
         line, line_start = "", chunks[0][1]
         for index, (text, chunk_start) in enumerate(chunks):
             piece = text + ("," if index < len(chunks) - 1 else "")
             joined = f"{line} {piece}" if line else piece
             if line and not fits(joined, indent + 1):
-                self.add(indent + 1, line, line_start, chunk_start)
+                self.add(indent + 1, line, line_start)
                 line, line_start = piece, chunk_start
             else:
                 line = joined
-        self.add(indent + 1, line, line_start, max(line_start + 1, end - 1))
-        self.add(indent, suffix, max(start, end - 1), end, closes=True)
+        self.add(indent + 1, line, line_start)
+        self.add(indent, suffix, closing, closes=True)
 
 
 def _chunks(nodes: Sequence[NameRef]) -> list[tuple[str, int]]:

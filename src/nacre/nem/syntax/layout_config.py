@@ -23,18 +23,17 @@ def lay_out_family(sheet: Sheet, node: TypeFamily) -> None:
     """A type family and its variants."""
     params = ", ".join(f"{p.name.name}: {{{_names(p.types)}}}" for p in node.params)
     head = f"type_family {node.name.name}{f'<{params}>' if params else ''} {{"
-    sheet.add(0, head, node.start, node.params[-1].end if node.params else node.name.end, item=True)
+    sheet.add(0, head, node.start, item=True, opens=True)
     for operand in node.operands:
-        sheet.add(1, _binding(operand), operand.start, operand.end, item=True)
+        sheet.add(1, _binding(operand), operand.start, item=True)
     for attribute in node.attributes:
         on = f" on {attribute.on.name}" if attribute.on is not None else ""
         text = f"{attribute.name.name} = {attribute.value.name}{on}"
-        sheet.add(1, text, attribute.start, attribute.end, item=True)
-    start = node.variants_start
-    sheet.add(1, "variants:", start, start + len("variants"), item=True)
+        sheet.add(1, text, attribute.start, item=True)
+    sheet.add(1, "variants:", node.variants_start, item=True)
     for variant in node.variants:
         _variant(sheet, variant)
-    sheet.add(0, "}", node.end - 1, node.end, closes=True)
+    sheet.add(0, "}", node.end - 1, closes=True)
 
 
 def _names(nodes: tuple[NameRef, ...]) -> str:
@@ -48,24 +47,26 @@ def _binding(node: OperandBinding) -> str:
 def _variant(sheet: Sheet, node: VariantDecl) -> None:
     bindings = " ".join(_binding(operand) for operand in node.operands)
     head = f"{node.name.name}: {{{f' {bindings} ' if bindings else ''}}}"
-    head_end = node.operands[-1].end if node.operands else node.name.end
-    sheet.add(2, head, node.start, head_end, item=True)
+    sheet.add(2, head, node.start, item=True)
     entries = " ".join(
         f"{entry.level.name} <{_names(entry.types)}>" if entry.types else entry.level.name
         for entry in node.conformance
     )
     text = f"conformance: {{{f' {entries} ' if entries else ''}}}"
-    sheet.add(3, text, head_end + 1, node.end)
+    if node.operands:
+        start = sheet.token(node.operands[-1].type.start, len(("}", "conformance")))
+    else:
+        start = sheet.token(node.start, len((":", "{", "}", "conformance")))
+    sheet.add(3, text, start)
 
 
 def lay_out_device(sheet: Sheet, node: DeviceConfig) -> None:
     """A device, its blocks in the order of the grammar."""
     extends = f" extends {node.extends.name}" if node.extends is not None else ""
-    head_end = node.extends.end if node.extends is not None else node.name.end
-    sheet.add(0, f"device {node.name.name}{extends} {{", node.start, head_end, item=True)
+    sheet.add(0, f"device {node.name.name}{extends} {{", node.start, item=True, opens=True)
     if node.spec_version is not None:
         text = f"spec_version = {string_text(node.spec_version.value)}"
-        sheet.add(1, text, node.spec_start, node.spec_version.end, item=True)
+        sheet.add(1, text, node.spec_start, item=True)
     if node.topology is not None:
         _topology(sheet, node.topology)
     if node.characteristics is not None:
@@ -74,62 +75,57 @@ def lay_out_device(sheet: Sheet, node: DeviceConfig) -> None:
         _variants(sheet, "opcode.mandatory", node.mandatory)
     if node.extended is not None:
         _variants(sheet, "opcode.extended", node.extended)
-    sheet.add(0, "}", node.end - 1, node.end, closes=True)
+    sheet.add(0, "}", node.end - 1, closes=True)
 
 
 def _topology(sheet: Sheet, node: Topology) -> None:
-    sheet.add(1, "topology {", node.start, node.start + len("topology"), item=True)
+    sheet.add(1, "topology {", node.start, item=True, opens=True)
     engines_start, l2_start = node.starts
     if node.num_engines is not None:
-        text = f"num_engines = {node.num_engines.value}"
-        sheet.add(2, text, engines_start, node.num_engines.end, item=True)
+        sheet.add(2, f"num_engines = {node.num_engines.value}", engines_start, item=True)
     if node.l2_size is not None:
-        text = f"l2_size_bytes = {value_text(node.l2_size)}"
-        sheet.add(2, text, l2_start, node.l2_size.end, item=True)
+        sheet.add(2, f"l2_size_bytes = {value_text(node.l2_size)}", l2_start, item=True)
     if node.device_units is not None:
         _units(sheet, node.device_units)
     if node.per_engine is not None:
         _per_engine(sheet, node.per_engine)
-    sheet.add(1, "}", node.end - 1, node.end, closes=True)
+    sheet.add(1, "}", node.end - 1, closes=True)
 
 
 def _units(sheet: Sheet, node: UnitBlock) -> None:
-    sheet.add(2, "device_units {", node.start, node.start + len("device_units"), item=True)
+    sheet.add(2, "device_units {", node.start, item=True, opens=True)
     for unit in node.units:
         _unit(sheet, unit)
-    sheet.add(2, "}", node.end - 1, node.end, closes=True)
+    sheet.add(2, "}", node.end - 1, closes=True)
 
 
 def _unit(sheet: Sheet, node: UnitCount) -> None:
     if node.count is not None:
-        sheet.add(3, f"{node.unit.name} = {node.count.value}", node.start, node.end, item=True)
+        sheet.add(3, f"{node.unit.name} = {node.count.value}", node.start, item=True)
 
 
 def _per_engine(sheet: Sheet, node: PerEngine) -> None:
-    sheet.add(2, "per_engine {", node.start, node.start + len("per_engine"), item=True)
+    sheet.add(2, "per_engine {", node.start, item=True, opens=True)
     for unit in node.units:
         _unit(sheet, unit)
     if node.l1_size is not None:
-        text = f"l1_size_bytes = {value_text(node.l1_size)}"
-        sheet.add(3, text, node.l1_start, node.l1_size.end, item=True)
-    sheet.add(2, "}", node.end - 1, node.end, closes=True)
+        sheet.add(3, f"l1_size_bytes = {value_text(node.l1_size)}", node.l1_start, item=True)
+    sheet.add(2, "}", node.end - 1, closes=True)
 
 
 def _characteristics(sheet: Sheet, node: CharacteristicsBlock) -> None:
-    head_end = node.start + len("unit_characteristics")
-    sheet.add(1, "unit_characteristics {", node.start, head_end, item=True)
+    sheet.add(1, "unit_characteristics {", node.start, item=True, opens=True)
     for group in node.groups:
-        sheet.add(2, f"{group.unit.name} {{", group.start, group.unit.end, item=True)
+        sheet.add(2, f"{group.unit.name} {{", group.start, item=True, opens=True)
         for entry in group.entries:
             if entry.value is not None:
-                text = f"{entry.key.name} = {entry.value.value}"
-                sheet.add(3, text, entry.start, entry.end, item=True)
-        sheet.add(2, "}", group.end - 1, group.end, closes=True)
-    sheet.add(1, "}", node.end - 1, node.end, closes=True)
+                sheet.add(3, f"{entry.key.name} = {entry.value.value}", entry.start, item=True)
+        sheet.add(2, "}", group.end - 1, closes=True)
+    sheet.add(1, "}", node.end - 1, closes=True)
 
 
 def _variants(sheet: Sheet, name: str, node: VariantBlock) -> None:
-    sheet.add(1, f"{name} {{", node.start, node.start + len(name), item=True)
+    sheet.add(1, f"{name} {{", node.start, item=True, opens=True)
     for variant in node.variants:
-        sheet.add(2, variant_text(variant), variant.start, variant.end, item=True)
-    sheet.add(1, "}", node.end - 1, node.end, closes=True)
+        sheet.add(2, variant_text(variant), variant.start, item=True)
+    sheet.add(1, "}", node.end - 1, closes=True)

@@ -10,8 +10,9 @@ import re
 import sys
 import unicodedata
 from array import array
+from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import accumulate, compress
+from itertools import accumulate, compress, islice
 
 from nacre.base.diagnostics import Diagnostic
 from nacre.base.excerpt import quoted
@@ -24,20 +25,22 @@ _PIECE = re.compile(
     r"""[ \t\r\n]+
     |   \#[^\n]*
     |   [A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*
-    |   \d\w*(?:\.(?!\.)\w*)?(?:(?<=[eE])[+-]\d+)?       # well formed or not: judged later
+    |   \d\w*(?:\.(?!\.)\w*)*(?:(?<=[eE])[+-]\d+)?       # well formed or not: judged later
     |   \.\.
     |   \.\d\w*
     |   [-+*/()\[\]{},:;=@<>.]
-    |   "(?:[^"\\\r\n]|\\[^\r\n]?)*"?
+    |   "[^"\\\r\n]*(?:\\[^\r\n]?[^"\\\r\n]*)*"?        # unrolled: no backtracking stack
     |   [^ \t\r\n\#\w"+*/()\[\]{},:;=@<>.-]+ | .
     """,
     re.ASCII | re.VERBOSE,
 )
 _BLANK = frozenset(" \t\r\n#")
 _NUMBER = re.compile(r"\d+(?:\.\d+(?:[eE][+-]?\d+)?)?", re.ASCII)
-_STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
+_STRING = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"')
 _LEGAL_FIRST = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_-+*/()[]{},:;=@<>")
 _CHUNK = 1 << 16
+_LONGEST_CUT = 1 << 20
+_MOST_SHOWN = 64  # of a token in a message; an unclosed string may be a whole file
 
 # The parser looks at most this far past the token at hand.
 LOOKAHEAD = 6
@@ -60,28 +63,37 @@ def tokenize(source: Source) -> Tokens:
     starts: array[int] = array("q")
     comments: list[Comment] = []
     suspicious: set[str] = set()
-    text, at, size = source.text, 0, len(source.text)
-    while at < size:
-        cut = text.find("\n", at + _CHUNK)
-        chunk = text[at : cut + 1] if cut >= 0 else text[at:]
-        pieces = _PIECE.findall(chunk)
+    for at, pieces in _chunks(source.text):
         is_token = [piece[0] not in _BLANK for piece in pieces]
         offsets = list(accumulate(map(len, pieces), initial=at))
-        if "#" in chunk:
-            comments += [
-                Comment(offset, offset + len(piece.rstrip()), piece.rstrip())
-                for piece, offset in zip(pieces, offsets, strict=False)
-                if piece[0] == "#"
-            ]
+        comments += [
+            Comment(offset, offset + len(piece.rstrip()), piece.rstrip())
+            for piece, offset in zip(pieces, offsets, strict=False)
+            if piece[0] == "#"
+        ]
         chunk_texts = list(map(sys.intern, compress(pieces, is_token)))
         suspicious |= {t for t in set(chunk_texts) if t[0] not in _LEGAL_FIRST and _is_bad(t)}
         texts += chunk_texts
         starts.extend(compress(offsets, is_token))
-        at += len(chunk)
     diagnostics, illegal = _report(source, texts, starts, suspicious)
     texts += [""] * LOOKAHEAD
-    starts.extend([size] * LOOKAHEAD)
+    starts.extend([len(source.text)] * LOOKAHEAD)
     return Tokens(texts, starts, tuple(comments), tuple(diagnostics), tuple(illegal))
+
+
+def _chunks(text: str) -> Iterator[tuple[int, list[str]]]:
+    """Where a chunk starts, and the pieces that it falls into."""
+    at, size = 0, len(text)
+    while at < size:
+        cut = text.find("\n", at + _CHUNK) + 1 or size
+        if cut - at <= _LONGEST_CUT:
+            yield at, _PIECE.findall(text[at:cut])
+        else:  # an endless line: slower, but no list of all its pieces
+            matches, start = _PIECE.finditer(text, at, cut), at
+            while pieces := [match[0] for match in islice(matches, _CHUNK)]:
+                yield start, pieces
+                start += sum(map(len, pieces))
+        at = cut
 
 
 def _is_bad(text: str) -> bool:
@@ -112,6 +124,7 @@ def _report(
 
 def _explain(source: Source, text: str, start: int) -> Diagnostic:
     span = source.span(start, start + len(text))
+    text = text[:_MOST_SHOWN]
     if text[0] == '"':
         return LEX02.at(
             span,
@@ -126,6 +139,8 @@ def _explain(source: Source, text: str, start: int) -> Diagnostic:
 def _mend_number(text: str) -> str:
     if text[0] == ".":
         return f"a float needs digits on both sides of the point: `0{text}`"
+    if text.count(".") > 1:
+        return "a number has one point at most"
     if text.endswith("."):
         return f"a float needs digits on both sides of the point: `{text}0`"
     whole, exponent = re.match(r"\d+", text), re.fullmatch(r"(\d+)([eE][+-]?\d+)", text)

@@ -16,7 +16,7 @@ from nacre.nem.syntax.ast import (
     ProgramHeader,
     TypeFamily,
 )
-from nacre.nem.syntax.cursor import Cursor, Recover
+from nacre.nem.syntax.cursor import Cursor, Recover, opens_device
 from nacre.nem.syntax.devices import device_config
 from nacre.nem.syntax.expressions import string_literal
 from nacre.nem.syntax.families import type_family
@@ -32,6 +32,7 @@ class Parsed:
     document: Document
     comments: tuple[Comment, ...]
     diagnostics: tuple[Diagnostic, ...]
+    unread: frozenset[str] = frozenset()  # devices and families that could not be read
 
     @property
     def is_valid(self) -> bool:
@@ -45,7 +46,7 @@ def parse(source: Source) -> Parsed:
     reader = _DocumentReader(Cursor(source, tokens))
     document = reader.read()
     found = in_order([*tokens.diagnostics, *reader.found])
-    return Parsed(source, document, tokens.comments, tuple(found))
+    return Parsed(source, document, tokens.comments, tuple(found), frozenset(reader.unread))
 
 
 @dataclass(slots=True)
@@ -55,6 +56,10 @@ class _Parts:
     device: DeviceRef | None = None
     header: ProgramHeader | None = None
 
+    @property
+    def has_device(self) -> bool:
+        return any(isinstance(config, DeviceConfig) for config in self.configs)
+
 
 class _DocumentReader:
     """Reads the top level, where the order of things matters."""
@@ -62,6 +67,7 @@ class _DocumentReader:
     def __init__(self, cursor: Cursor) -> None:
         self._c = cursor
         self._parts = _Parts()
+        self.unread: list[str] = []
         self._statements = StatementReader(cursor)
         # Which word begins what; anything else is a statement.
         self._readers = {
@@ -85,10 +91,11 @@ class _DocumentReader:
                 self._statements.read()
                 continue
             c.begin_statement()
+            begun = c.i
             try:
                 reader()
             except Recover:
-                c.skip_to_statement()
+                self._recover(begun)
         body = self._statements.finish()
         document = Document(
             0,
@@ -101,6 +108,17 @@ class _DocumentReader:
         )
         self._judge(document)
         return document
+
+    def _recover(self, begun: int) -> None:
+        c = self._c
+        word, name = c.texts[begun], c.texts[begun + 1]
+        if word == "type_family" or (
+            word == "device" and opens_device(c.texts[begun + 2], c.texts[begun + 3])
+        ):
+            self.unread.append(name)
+            c.skip_block()
+        else:
+            c.skip_to_statement()
 
     @property
     def _program_has_begun(self) -> bool:
@@ -124,12 +142,9 @@ class _DocumentReader:
         if not c.texts[c.i].isidentifier():
             c.fail(DOC05, f"expected the program's name, found {c.describe()}",
                    help="write `program NAME:`")  # fmt: skip
-        name = c.name("the program's name")
-        if c.texts[c.i] == ":":
-            c.i += 1
-        else:
-            c.report(DOC05, f"the header of program `{name.name}` lacks its colon", start, name.end,
-                     help=f"write `program {name.name}:`")  # fmt: skip
+        name = c.use("the program's name")
+        has_colon = c.texts[c.i] == ":"
+        c.i += has_colon
         header = ProgramHeader(start, c.last_end(), name)
         if parts.header is not None:
             c.report(DOC02, f"a second program, `{name.name}`, in one file", start, header.end,
@@ -137,6 +152,9 @@ class _DocumentReader:
         elif not self._statements.is_empty:
             c.report(DOC05, "the program header stands after a statement", start, header.end,
                      help="move it above the first statement")  # fmt: skip
+        elif not has_colon:
+            c.report(DOC05, f"the header of program `{name.name}` lacks its colon", start, name.end,
+                     help=f"write `program {name.name}:`")  # fmt: skip
         parts.header = parts.header or header
 
     def _device(self) -> None:
@@ -147,17 +165,19 @@ class _DocumentReader:
             c.i += 1
             path = string_literal(c)
             target = DeviceRef(start, path.end, path)
-        elif c.texts[c.i + 2] in ("{", "extends"):
+        elif opens_device(c.texts[c.i + 2], c.texts[c.i + 3]):
             target = device_config(c)
         else:
             c.i += 1
-            name = c.name("a device's name, a file name in quotes, or a configuration")
+            name = c.use("a device's name, a file name in quotes, or a configuration")
             target = DeviceRef(start, name.end, name)
         if self._program_has_begun:
-            c.report(DOC03, "`device` stands after the program has begun", start, target.end,
+            end = target.end if isinstance(target, DeviceRef) else target.name.end
+            c.report(DOC03, "`device` stands after the program has begun", start, end,
                      help="move it above the program header")  # fmt: skip
-        elif isinstance(target, DeviceRef) and (parts.device or parts.configs):
-            c.report(DOC03, "a program has one `device` directive", start, target.end,
+        elif parts.device is not None or (isinstance(target, DeviceRef) and parts.has_device):
+            end = target.end if isinstance(target, DeviceRef) else target.name.end
+            c.report(DOC03, "a program has one `device` directive", start, end,
                      help="keep one of them")  # fmt: skip
         if isinstance(target, DeviceConfig):
             parts.configs.append(target)

@@ -22,7 +22,7 @@ def region_expression(c: Cursor) -> RegionExpr:
     c.i += 1
     c.enter()
     c.expect("(")
-    buffer = c.name("a buffer's name")
+    buffer = c.use("a buffer's name")
     c.expect(",", "the buffer")
     offset = expression(c)
     c.expect(",", "the offset")
@@ -68,18 +68,21 @@ def _read_attributes(c: Cursor) -> TypeAttrs:
     texts = c.texts
     start = c.start()
     parts: dict[str, NameRef | ListLit | Quant | None] = {}
-    rank, in_order = -1, True
+    rank = -1
+    misplaced: tuple[int, int] | None = None  # the first one that does not follow on
     while True:
-        word = texts[c.i]
-        in_order = in_order and _RANK[word] >= rank and word not in parts
+        word, at = texts[c.i], c.start()
+        follows = _RANK[word] > rank
         rank = _RANK[word]
         c.i += 2
         parts[word] = _PARSE[word](c)
+        if not follows and misplaced is None:
+            misplaced = at, c.last_end()
         following = texts[c.i + 1]
         if texts[c.i] != "," or following not in _RANK or texts[c.i + 2] != "=":
             break
         c.i += 1
-    _judge(c, start, parts, in_order)
+    _judge(c, start, parts, misplaced)
     return TypeAttrs(
         start,
         c.last_end(),
@@ -91,24 +94,28 @@ def _read_attributes(c: Cursor) -> TypeAttrs:
     )
 
 
-def _judge(c: Cursor, start: int, parts: Mapping[str, object], in_order: bool) -> None:
+def _judge(
+    c: Cursor, start: int, parts: Mapping[str, object], misplaced: tuple[int, int] | None
+) -> None:
     missing = [name for name in ("elem", "shape") if name not in parts]
     if "layout" not in parts and "strides" not in parts:
         missing.append("layout` or `strides")
     if missing:
         text = ", ".join(f"`{name}`" for name in missing)
         c.report(DOC08, f"type attributes lack {text}", start, c.last_end(), help=_ORDER_HELP)
+    elif misplaced is None:
+        return
     elif "layout" in parts and "strides" in parts:
         message = "a region has `layout` or `strides`, not both"
-        c.report(DOC09, message, start, c.last_end(), help="`layout` means dense strides")
-    elif not in_order:
+        c.report(DOC09, message, *misplaced, help="`layout` means dense strides")
+    else:
         message = "type attributes are out of order or given twice"
-        c.report(DOC08, message, start, c.last_end(), help=_ORDER_HELP)
+        c.report(DOC08, message, *misplaced, help=_ORDER_HELP)
 
 
 def element_type(c: Cursor) -> NameRef | None:
     """One of the ten element types; another name is reported and dropped."""
-    name = c.name("an element type")
+    name = c.use("an element type")
     if name.name in ELEMENT_TYPES:
         return name
     c.report(
@@ -122,7 +129,7 @@ def element_type(c: Cursor) -> NameRef | None:
 
 
 def _layout(c: Cursor) -> NameRef:
-    return c.name("a layout such as `NHWC`")
+    return c.use("a layout such as `NHWC`")
 
 
 def _scalar_or_list(c: Cursor) -> Value:
@@ -137,7 +144,7 @@ _QUANT_PARTS = {
 
 
 def _quant(c: Cursor) -> Quant | None:
-    form = c.name("`per_tensor`, `per_channel` or `per_group`")
+    form = c.use("`per_tensor`, `per_channel` or `per_group`")
     expected = _QUANT_PARTS.get(form.name)
     if expected is None:
         help_ = did_you_mean(form.name, _QUANT_PARTS)

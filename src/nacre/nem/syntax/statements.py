@@ -34,8 +34,8 @@ from nacre.nem.syntax.ast import (
     Stmt,
     Value,
 )
-from nacre.nem.syntax.cursor import Cursor, Recover, is_task_word
-from nacre.nem.syntax.expressions import OPERATORS, expression, integer_literal
+from nacre.nem.syntax.cursor import Cursor, Recover, begins_statement, is_task_word
+from nacre.nem.syntax.expressions import OPERATORS, expression, integer_literal, operator_at
 from nacre.nem.syntax.regions import region_expression
 from nacre.nem.syntax.tasks import task, wait
 from nacre.nem.syntax.values import decorators, value_of
@@ -87,7 +87,9 @@ class StatementReader:
                 self._add(_statement(c))
             except Recover:
                 c.skip_to_statement()
-                self._add(Broken(start, c.last_end(), declares))
+                end = c.last_end()
+                known = declares if declares is not None and declares.end <= end else None
+                self._add(Broken(start, end, known))
 
     def finish(self) -> tuple[Stmt, ...]:
         """The statements; loops that are still open are reported and closed."""
@@ -109,9 +111,10 @@ class StatementReader:
             if not self._too_deep:
                 c.report_token(DOC20, f"more than {MAX_LOOP_DEPTH} loops inside each other")
             self._too_deep += 1
+            c.i += 1
             self._skip_header()
             return
-        loop = _OpenLoop(c.start(), _name_at(c, c.i + 1))
+        loop = _OpenLoop(c.start(), _name_at(c, c.i + 1) if c.texts[c.i + 2] != "=" else None)
         try:
             _loop_header(c, loop)
         except Recover:
@@ -122,9 +125,10 @@ class StatementReader:
     def _skip_header(self) -> None:
         """Go on behind the colon of a header that cannot be read, or at the next statement."""
         c = self._c
-        line_end = c.source.text.find("\n", c.start())
         at = c.i
-        while c.texts[at] not in (":", "") and (line_end < 0 or c.starts[at] < line_end):
+        while c.texts[at] not in (":", "") and not (
+            c.starts_line(at) or begins_statement(c.texts, at)
+        ):
             at += 1
         if c.texts[at] == ":":
             c.i = at + 1
@@ -173,7 +177,7 @@ def _declared_name(c: Cursor) -> NameRef | None:
 
 def _loop_header(c: Cursor, loop: _OpenLoop) -> None:
     c.i += 1
-    loop.variable = c.name("a loop variable after `loop`")
+    loop.variable = c.use("a loop variable after `loop`")
     c.expect("in", "the loop variable")
     c.expect("[")
     loop.first = expression(c)
@@ -217,7 +221,7 @@ def _assignment(c: Cursor) -> Stmt:
         c.report(SIG20, "`wait` yields no token", name.start, name.end,
                  help=f"write `wait(...)` without `{name.name} =`")  # fmt: skip
         c.i += 1
-        return wait(c, name.start)
+        return Broken(name.start, wait(c, name.start).end, name)
     if is_task_word(value) or value.partition(".")[0] in OPCODES:
         return task(c, name)
     return c.fail(
@@ -235,7 +239,8 @@ def _const(c: Cursor) -> ConstDecl:
     if c.texts[c.i] == ":":
         colon = c.start()
         c.i += 1
-        c.name("`=`")
+        if c.texts[c.i] != "=":
+            c.name("a type")
         c.report(CST14, f"constant `{name.name}` has a type annotation", colon, c.last_end(),
                  help="take it out: constants are integers")  # fmt: skip
     c.expect("=", "the constant's name")
@@ -310,9 +315,8 @@ def _properties(c: Cursor, buffer: NameRef) -> tuple[Value | None, IntLit | None
             near = did_you_mean(key.name, ("size", "align"))
             c.report(DOC14, f"a buffer has no property {quoted(key.name)}", key.start, key.end,
                      help=near or "the properties are `size` and `align`")  # fmt: skip
-        if c.texts[c.i] != ",":
+        if not c.comma(")"):
             break
-        c.i += 1
     if c.texts[c.i] != ")":
         c.fail_expected("`,` or `)`")
     c.i += 1
@@ -324,8 +328,8 @@ def _properties(c: Cursor, buffer: NameRef) -> tuple[Value | None, IntLit | None
 
 
 def _alignment(c: Cursor) -> IntLit | None:
-    text, following = c.texts[c.i], c.texts[c.i + 1]
-    if text.isdigit() and following not in OPERATORS:
+    text = c.texts[c.i]
+    if text.isdigit() and not operator_at(c.texts, c.i + 1):
         return integer_literal(c, "`align`")
     value = value_of(c)
     c.report(

@@ -17,8 +17,8 @@ from nacre.nem.spec.rules.document import (
     DOC23,
     SIG20,
 )
-from nacre.nem.syntax.ast import Attribute, Compute, Copy, NameRef, Operand, Stmt, Wait
-from nacre.nem.syntax.cursor import Cursor, assigns_statement
+from nacre.nem.syntax.ast import Attribute, Broken, Compute, Copy, NameRef, Operand, Stmt, Wait
+from nacre.nem.syntax.cursor import Cursor, assigns_statement, begins_statement
 from nacre.nem.syntax.regions import region_expression
 from nacre.nem.syntax.values import decorators, value_of
 
@@ -34,7 +34,8 @@ def task(c: Cursor, token: NameRef | None) -> Stmt:
         return _copy(c, start, token, op, is_sync)
     if op.name == "wait":
         c.report(SIG20, "`wait` has no form", op.start, op.end, help="write `wait(...)`")
-        return wait(c, start)
+        waited = wait(c, start)
+        return waited if token is None else Broken(start, waited.end, token)
     if op.name not in OPCODES:
         c.report(
             DOC12,
@@ -76,10 +77,10 @@ def _tokens(c: Cursor, closing: str, empty: str) -> tuple[NameRef, ...]:
         help_ = "name at least one token, or leave it out"
         c.report(DOC07, message, start, c.last_end(), help=help_)
         return ()
-    names = [c.name("a token's name")]
+    names = [c.use("a token's name")]
     while texts[c.i] == ",":
         c.i += 1
-        names.append(c.name("a token's name"))
+        names.append(c.use("a token's name"))
     if texts[c.i] != closing:
         c.fail_expected(f"`,` or `{closing}`")
     c.i += 1
@@ -97,7 +98,7 @@ def _operand(c: Cursor) -> Operand:
         region = region_expression(c)
         found = decorators(c)
         return Operand(start, c.last_end(), region, found)
-    name = c.name("an operand: a region's name or `region(...)`")
+    name = c.use("an operand: a region's name or `region(...)`")
     found = decorators(c)
     return Operand(start, c.last_end() if found else name.end, name, found)
 
@@ -119,9 +120,8 @@ def _copy(c: Cursor, start: int, token: NameRef | None, op: NameRef, is_sync: bo
             deps = _deps(c)
         else:
             operands[word] = _operand(c)
-        if c.texts[c.i] != ",":
+        if not c.comma(")"):
             break
-        c.i += 1
     if c.texts[c.i] != ")":
         c.fail_expected("`,` or `)`")
     c.i += 1
@@ -147,7 +147,7 @@ def _judge_arguments(
     missing = [f"`{name}`" for name in ("dst", "src") if name not in operands]
     if missing:
         message = f"`{op.name}` lacks {' and '.join(missing)}"
-        c.report(DOC18, message, op.start, end, help="give both `dst=...` and `src=...`")
+        c.report(DOC18, message, op.start, op.end, help="give both `dst=...` and `src=...`")
     elif order != sorted(order):
         message = "arguments stand in another order than `dst`, `src`, `deps`"
         c.report(DOC23, message, op.start, end, help="`nacre fmt` restores the order")
@@ -178,14 +178,24 @@ def _operand_list(c: Cursor, word: str, upper: str, op: NameRef) -> tuple[Operan
         c.fail(DOC10, f"`{op.name}` needs {what}, found {c.describe()}",
                help=f"write `{op.name}.async in ... out ...`")  # fmt: skip
     c.i += 1
-    following = c.texts[c.i]
-    if following in ("out", "OUT") and c.texts[c.i + 1] not in (",", "out", "OUT"):
-        c.fail(DOC10, f"the `{word}` list of `{op.name}` is empty")
+    if word == "in" and _is_out(c.texts[c.i]) and not _goes_on(c.texts[c.i + 1]):
+        c.fail(DOC10, f"the `in` list of `{op.name}` is empty")
+    if word == "out" and (not c.texts[c.i].isidentifier() or begins_statement(c.texts, c.i)):
+        c.fail(DOC10, f"the `out` list of `{op.name}` is empty, found {c.describe()}")
     operands = [_operand(c)]
     while c.texts[c.i] == ",":
         c.i += 1
         operands.append(_operand(c))
     return tuple(operands)
+
+
+def _is_out(text: str) -> bool:
+    return text == "out" or text == "OUT"
+
+
+def _goes_on(following: str) -> bool:
+    """Whether a first input called `out` is one: the list goes on, or the outputs follow."""
+    return following == "," or following == "@" or _is_out(following)
 
 
 def _attributes(c: Cursor) -> tuple[tuple[NameRef, ...], tuple[Attribute, ...]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from nacre.nem.spec.units import UNITS
 from nacre.nem.syntax.ast import BoolLit, Decorator, ListLit, UnitRef, Value
 from nacre.nem.syntax.cursor import Cursor
-from nacre.nem.syntax.expressions import OPERATORS, expression, list_of, string_literal
+from nacre.nem.syntax.expressions import expression, list_of, operator_at, string_literal
 from nacre.nem.syntax.regions import region_expression
 
 
@@ -18,7 +18,7 @@ def value_of(c: Cursor) -> Value:
         return string_literal(c)
     if text == "region" and c.texts[c.i + 1] == "(":
         return region_expression(c)
-    if (text == "true" or text == "false") and c.texts[c.i + 1] not in OPERATORS:
+    if (text == "true" or text == "false") and not operator_at(c.texts, c.i + 1):
         start = c.start()
         c.i += 1
         return BoolLit(start, start + len(text), text == "true")
@@ -43,16 +43,15 @@ def decorators(c: Cursor) -> tuple[Decorator, ...]:
 def _decorator(c: Cursor) -> Decorator:
     start = c.start()
     c.i += 1
-    name = c.name("a decorator's name after `@`")
+    name = c.use("a decorator's name after `@`")
     if c.texts[c.i] != "(":
         return Decorator(start, name.end, name, None)
     c.i += 1
     args: list[Value | UnitRef] = []
     while c.texts[c.i] != ")":
         args.append(_argument(c))
-        if c.texts[c.i] != ",":
+        if not c.comma(")"):
             break
-        c.i += 1
     if c.texts[c.i] != ")":
         c.fail_expected("`,` or `)`")
     c.i += 1

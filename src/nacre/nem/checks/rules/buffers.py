@@ -119,13 +119,17 @@ def no_such_engine(facts: ProgramFacts) -> Iterator[Diagnostic]:
     engines = facts.device.num_engines
     for buffer in facts.program.buffers:
         level = buffer.node.level
-        if level is None or buffer.engine is None or 0 <= buffer.engine < engines:
+        if level is None or facts.device.is_abstract or _has_engine(facts, buffer):
             continue
         last = f"L1[0] to L1[{engines - 1}]" if engines > 1 else "L1[0] only"
         message = (
             f"buffer `{buffer.name}` is in L1[{buffer.engine}], but {_named(facts)} has {last}"
         )
         yield no_such_engine.at(facts.span(level), message, help=_name_a_device(facts))
+
+
+def _has_engine(facts: ProgramFacts, buffer: Buffer) -> bool:
+    return buffer.engine is None or 0 <= buffer.engine < facts.device.num_engines
 
 
 def _named(facts: ProgramFacts) -> str:
@@ -233,10 +237,14 @@ def _over(
 
 
 def _by_place(facts: ProgramFacts, level: str) -> dict[str, list[Buffer]]:
+    """The buffers of a level by memory, without those that other rules have something against."""
     places: dict[str, list[Buffer]] = defaultdict(list)
+    seen: set[str] = set()
     for buffer in facts.program.buffers:
-        if buffer.level == level and buffer.size is not None and buffer.size > 0:
+        is_sound = buffer.size is not None and buffer.size > 0 and _has_engine(facts, buffer)
+        if buffer.level == level and is_sound and buffer.name not in seen:
             places[buffer.place].append(buffer)
+        seen.add(buffer.name)
     return places
 
 
@@ -246,7 +254,8 @@ def _capacity(facts: ProgramFacts, level: str) -> int | None:
         return facts.ddr_size_bytes
     if topology is None:
         return None
-    return topology.l2_size_bytes if level == "L2" else topology.l1_size_bytes
+    size = topology.l2_size_bytes if level == "L2" else topology.l1_size_bytes
+    return size if size is not None and size > 0 else None
 
 
 @rule("BUF08", "padding-does-not-fit", _CAPACITY)
@@ -289,7 +298,8 @@ def padding_does_not_fit(facts: ProgramFacts) -> Iterator[Diagnostic]:
 
 
 def _aligned(offset: int, alignment: int) -> int:
-    return offset if alignment < 1 else -(-offset // alignment) * alignment
+    # An alignment that is no power of two has been reported.
+    return -(-offset // alignment) * alignment if _is_power_of_two(alignment) else offset
 
 
 @rule("BUF09", "buffer-inside-loop", _BUFFERS)

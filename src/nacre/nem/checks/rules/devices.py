@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from nacre.base.diagnostics import Diagnostic, Related
+from nacre.base.elements import ELEMENT_TYPES
 from nacre.base.excerpt import quoted
 from nacre.base.rules import rule
+from nacre.base.source import Span
 from nacre.base.suggest import did_you_mean
 from nacre.nem.checks.facts import DeviceFacts
 from nacre.nem.model.families import must_instances
@@ -31,9 +33,8 @@ def spec_version_missing(facts: DeviceFacts) -> Iterator[Diagnostic]:
 
     Good:
 
-        device d {
-            spec_version = "NEM-1.0"
-            opcode.mandatory { cast.default }
+        include "nem_baseline_1.0.nem"
+        device d extends nem_baseline_1_0 {
         }
     """
     node = facts.node
@@ -83,13 +84,14 @@ def unknown_spec_version(facts: DeviceFacts) -> Iterator[Diagnostic]:
 
     Good:
 
-        device d {
-            spec_version = "NEM-1.0"
-            opcode.mandatory { cast.default }
+        include "nem_baseline_1.0.nem"
+        device d extends nem_baseline_1_0 {
         }
     """
     version = facts.node.spec_version
-    if version is not None and version.value not in SPEC_VERSIONS:
+    if facts.node.extends is not None or version is None:
+        return
+    if version.value not in SPEC_VERSIONS:
         known = " and ".join(f'`"{v}"`' for v in SPEC_VERSIONS)
         message = f"unknown spec version {quoted(version.value)}"
         yield unknown_spec_version.at(facts.span(version), message, help=f"known are {known}")
@@ -176,7 +178,7 @@ def engine_count(facts: DeviceFacts) -> Iterator[Diagnostic]:
         return
     if topology.num_engines is None:
         if not topology.starts[0]:
-            yield engine_count.at(facts.span(facts.node.name), "the topology lacks `num_engines`")
+            yield engine_count.at(_topology_word(facts), "the topology lacks `num_engines`")
     elif topology.num_engines.value < 1:
         found = topology.num_engines.value
         message = f"`num_engines` is {found}; a device has at least 1 engine"
@@ -212,9 +214,10 @@ def unit_count(facts: DeviceFacts) -> Iterator[Diagnostic]:
         }
     """
     per_engine, device_units = _unit_counts(facts)
-    for units, least in ((per_engine, 1), (device_units, 0)):
+    for units, known, least in ((per_engine, ENGINE_UNITS, 1), (device_units, DEVICE_UNITS, 0)):
         for unit in units:
-            if unit.count is not None and unit.count.value < least:
+            is_known = unit.unit.name in known  # otherwise it has been reported
+            if is_known and unit.count is not None and unit.count.value < least:
                 message = f"the count of `{unit.unit.name}` is {unit.count.value}, at least {least}"
                 yield unit_count.at(facts.span(unit.count), f"{message} is needed here")
 
@@ -330,9 +333,13 @@ def memory_size_missing(facts: DeviceFacts) -> Iterator[Diagnostic]:
     if node.per_engine is None or not node.per_engine.l1_start:
         missing.append("`l1_size_bytes` in `per_engine`")
     if missing:
-        end = node.start + len("topology")
-        span = facts.source.span(node.start, end)
-        yield memory_size_missing.at(span, f"the topology lacks {' and '.join(missing)}")
+        message = f"the topology lacks {' and '.join(missing)}"
+        yield memory_size_missing.at(_topology_word(facts), message)
+
+
+def _topology_word(facts: DeviceFacts) -> Span:
+    start = facts.node.topology.start if facts.node.topology is not None else facts.node.start
+    return facts.source.span(start, start + len("topology"))
 
 
 @rule("DEV12", "must-variants-missing", f"{_SCHEMA} 7")
@@ -355,8 +362,11 @@ def must_variants_missing(facts: DeviceFacts) -> Iterator[Diagnostic]:
     device, node = facts.device, facts.node
     if node.extends is not None or not device.mandatory:
         return  # a derived device has what its parent has, and the parent is checked itself
+    if device.spec_version not in SPEC_VERSIONS:
+        return  # which variants are mandatory is for the revision to say
     missing = sorted(must_instances() - set(device.mandatory))
-    if missing:
+    known = {id_ for family in facts.families.values() for id_ in family.instances}
+    if len(missing) > len(set(device.mandatory) - known):  # else they are there, misspelt
         shown = ", ".join(f"`{id_}`" for id_ in missing[:4])
         more = f" and {len(missing) - 4} more" if len(missing) > 4 else ""
         yield must_variants_missing.at(
@@ -416,6 +426,8 @@ def unknown_variant(facts: DeviceFacts) -> Iterator[Diagnostic]:
     for ref in (*_variants(facts.node.mandatory), *_variants(facts.node.extended)):
         family = facts.families.get(ref.family)
         id_ = variant_text(ref)
+        if family is None and facts.may_be_elsewhere(ref.family):
+            continue
         if family is None:
             message = f"no type family {quoted(ref.family)}"
             help_ = did_you_mean(ref.family, facts.families)
@@ -424,6 +436,8 @@ def unknown_variant(facts: DeviceFacts) -> Iterator[Diagnostic]:
             help_ = did_you_mean(ref.variant, family.variants)
         elif len(ref.types or ()) != family.parameter_count or id_ in family.instances:
             continue
+        elif not {t.name for t in ref.types or ()} <= ELEMENT_TYPES.keys():
+            continue  # which has been reported
         else:
             message = f"`{id_}` is in no conformance list of type family `{family.name}`"
             help_ = f"it has {', '.join(f'`{name}`' for name in family.instances)}"

@@ -37,11 +37,11 @@ def conformance_given_twice(family: Family) -> Iterator[Diagnostic]:
                 default: {} conformance: { MAY <f16> }
         }
     """
+    seen: dict[tuple[str, ...], Node] = {}
     for variant in family.node.variants:
-        seen: dict[tuple[str, ...], Node] = {}
         for entry in variant.conformance:
             types = tuple(t.name for t in entry.types)
-            before = seen.setdefault(types, entry)
+            before = seen.setdefault((variant.name.name, *types), entry)
             if before is not entry:
                 shown = f"<{', '.join(types)}>" if types else "the family"
                 message = f"`{variant.name.name}` gives {shown} a second conformance class"

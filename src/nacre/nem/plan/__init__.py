@@ -1,0 +1,1 @@
+"""The plan: loops expanded by array arithmetic, order, and the bytes that tasks touch."""

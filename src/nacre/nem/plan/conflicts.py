@@ -1,0 +1,208 @@
+"""Conflicting accesses that nothing orders: found exactly, without enumerating pairs of instances.
+
+For every buffer and every body there are three ways in which two accesses can meet:
+
+* both are tasks of the body itself, in the same iteration;
+* one is a task of the body, the other lies in a loop further down, in the same iteration;
+* both lie in the body of a loop, in iterations less than its window apart.
+
+Everything else is ordered: loops join at their end, and a window holds back what is farther.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from nacre.nem.model.program import Loop
+from nacre.nem.plan.flat import unordered_in_sequence
+from nacre.nem.plan.order import NEVER
+from nacre.nem.plan.overlap import aligned, expanded, first_meeting, shared_bytes
+from nacre.nem.plan.plan import Access, Block, Plan, accesses_by_buffer
+from nacre.nem.plan.terms import Column
+
+# Up to so many accesses every pair is looked at; beyond, a sweep over bytes finds the pairs.
+_MOST_PAIRWISE = 48
+
+
+@dataclass(frozen=True, eq=False)
+class Conflict:
+    """Two instances that touch a common byte, at least one writing, with nothing between them."""
+
+    first: Access
+    first_row: int
+    second: Access
+    second_row: int
+    low: int  # the common bytes, counted from the start of the buffer
+    high: int
+    loop: Loop | None  # whose iterations they differ in; None: the same iteration
+
+    @property
+    def iterations(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """The loop variables of both instances, outermost first."""
+        return (
+            self.first.grid.iteration(self.first_row),
+            self.second.grid.iteration(self.second_row),
+        )
+
+
+def find_conflicts(plan: Plan) -> Iterator[Conflict]:
+    """One conflict for every pair of accesses that can meet unordered, the first of its kind."""
+    for by_block in accesses_by_buffer(plan).values():
+        if any(access.is_write for accesses in by_block.values() for access in accesses):
+            yield from _Search(plan, by_block).block(plan.top)
+
+
+class _Search:
+    """The conflicts on one buffer."""
+
+    def __init__(self, plan: Plan, by_block: dict[int, list[Access]]) -> None:
+        self._order = plan.order
+        self._by_block = by_block
+
+    def block(self, block: Block) -> Iterator[Conflict]:
+        """Conflicts between accesses whose innermost common body is this block's, and inside."""
+        own = self._own(block)
+        yield from self._same_body(own)
+        for inner in block.inner:
+            inside = self._inside(inner)
+            if inside:
+                yield from self._into_loop(own, inner, inside)
+                yield from self._between_iterations(inner, inside)
+                yield from self.block(inner)
+
+    def _own(self, block: Block) -> list[Access]:
+        return self._by_block.get(block.loop.position if block.loop is not None else -1, [])
+
+    def _inside(self, block: Block) -> list[Access]:
+        return [access for inner in block.walk() for access in self._own(inner)]
+
+    def _same_body(self, own: list[Access]) -> Iterator[Conflict]:
+        if len(own) > _MOST_PAIRWISE:
+            for a, b, row in unordered_in_sequence(own, self._order):
+                yield _conflict(a, row, b, row, None)
+            return
+        for place, b in enumerate(own):
+            for a in own[:place]:
+                if not self._may_meet(a, b):
+                    continue
+                rows = slice(0, a.grid.rows)
+                hits = aligned(a.footprint, b.footprint, rows, rows, a.grid.rows)
+                if hits.size:
+                    yield _conflict(a, int(hits[0]), b, int(hits[0]), None)
+
+    def _may_meet(self, a: Access, b: Access) -> bool:
+        return (
+            (a.is_write or b.is_write)
+            and a.position != b.position
+            and not self._order.always_before(a.position, b.position)
+        )
+
+    def _into_loop(
+        self, own: list[Access], inner: Block, inside: list[Access]
+    ) -> Iterator[Conflict]:
+        """A task of the body against what lies in a loop further down."""
+        if inner.loop is None:
+            return
+        start = inner.loop.position
+        settled = self._order.settled
+        open_ = [a for a in own if a.position < start and settled.get(a.position, NEVER) > start]
+        for a in open_:
+            for b in inside:
+                if self._may_meet(a, b):
+                    yield from self._meeting_below(a, b)
+
+    def _meeting_below(self, a: Access, b: Access) -> Iterator[Conflict]:
+        """`a` before and outside the loops that `b` lies in, in the same outer iteration."""
+        rows = np.arange(b.grid.rows, dtype=np.int64)
+        depth = len(a.grid.loops)
+        for loop, ordinal in zip(b.grid.loops[depth:], b.grid.ordinals[depth:], strict=True):
+            if self._order.done_inside(a.position, loop):
+                rows = rows[ordinal[rows] < loop.window]
+        outer = b.grid.row_in(a.grid, rows)
+        hits = aligned(a.footprint, b.footprint, outer, rows, rows.size)
+        if hits.size:
+            yield _conflict(a, int(outer[hits[0]]), b, int(rows[hits[0]]), None)
+
+    def _between_iterations(self, block: Block, inside: list[Access]) -> Iterator[Conflict]:
+        """Accesses of one loop in iterations that its window lets overlap."""
+        loop = block.loop
+        if loop is None or loop.window < 2:
+            return
+        trips = int(block.grid.ordinals[-1].max()) + 1
+        for distance in range(1, min(loop.window, trips)):
+            shift = _Shift(block, distance)
+            pairwise = len(inside) <= _MOST_PAIRWISE
+            if pairwise or _sets_meet(inside, shift):
+                for a in inside:
+                    for b in inside:
+                        if a.is_write or b.is_write:
+                            yield from shift.meeting(a, b)
+
+
+class _Shift:
+    """Pairs of iterations of one loop that are `distance` apart."""
+
+    def __init__(self, block: Block, distance: int) -> None:
+        self._block = block
+        self.distance = distance
+        parents = block.grid.parent_row
+        count = max(0, parents.size - distance)
+        earlier = np.arange(count, dtype=np.int64)
+        self._earlier = earlier[parents[:count] == parents[distance:]]
+
+    def meeting(self, a: Access, b: Access) -> Iterator[Conflict]:
+        """`a` in the earlier iteration, `b` in the later one."""
+        grid = self._block.grid
+        if a.grid is grid and b.grid is grid:
+            later = self._earlier + self.distance
+            hits = aligned(a.footprint, b.footprint, self._earlier, later, later.size)
+            found = (int(self._earlier[hits[0]]), int(later[hits[0]])) if hits.size else None
+        else:
+            size = max(int(np.max(a.footprint.high)), int(np.max(b.footprint.high)))
+            found = first_meeting(self._intervals(a, 0), self._intervals(b, self.distance), size)
+        if found is not None:
+            yield _conflict(a, found[0], b, found[1], self._block.loop)
+
+    def _intervals(self, access: Access, back: int) -> tuple[Column, Column, Column, Column]:
+        """The runs of an access, grouped by the iteration `back` iterations before its own."""
+        rows = np.arange(access.grid.rows, dtype=np.int64)
+        iteration = access.grid.row_in(self._block.grid, rows)
+        if back:
+            ordinal = self._block.grid.ordinals[-1][iteration]
+            rows, iteration = rows[ordinal >= back], iteration[ordinal >= back]
+        return expanded(access.footprint, iteration - back, rows)
+
+    def gathered(self, accesses: list[Access], back: int) -> tuple[Column, Column, Column, Column]:
+        """The runs of many accesses together."""
+        parts = [self._intervals(access, back) for access in accesses]
+        if not parts:
+            empty = np.zeros(0, np.int64)
+            return empty, empty, empty, empty
+        joined = np.concatenate([np.stack(part) for part in parts], axis=1)
+        return joined[0], joined[1], joined[2], joined[3]
+
+
+def _sets_meet(inside: list[Access], shift: _Shift) -> bool:
+    """Whether any two of many accesses meet across the shift, asked of all of them at once."""
+    size = max(int(np.max(access.footprint.high)) for access in inside)
+    writes = [access for access in inside if access.is_write]
+    reads = [access for access in inside if not access.is_write]
+    late_all, late_writes = (
+        shift.gathered(inside, shift.distance),
+        shift.gathered(writes, shift.distance),
+    )
+    return (
+        first_meeting(shift.gathered(writes, 0), late_all, size) is not None
+        or first_meeting(shift.gathered(reads, 0), late_writes, size) is not None
+    )
+
+
+def _conflict(a: Access, row_a: int, b: Access, row_b: int, loop: Loop | None) -> Conflict:
+    base = a.footprint.low_at(row_a)
+    delta = b.footprint.low_at(row_b) - base
+    shared = shared_bytes(a.footprint.pattern(row_a), b.footprint.pattern(row_b), delta)
+    low, high = shared if shared is not None else (0, 0)
+    return Conflict(a, row_a, b, row_b, base + low, base + high, loop)

@@ -1,0 +1,206 @@
+"""The bytes that an operand touches: an offset that varies, and a pattern of runs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+
+from nacre.base.elements import ELEMENT_TYPES, bytes_needed
+from nacre.nem.model.program import Operand, Region, Task
+from nacre.nem.plan.grid import Grid
+from nacre.nem.plan.terms import Column, Values
+
+Runs = npt.NDArray[np.int64]  # rows of [start, end) in bytes from the offset, sorted, apart
+
+
+@dataclass(frozen=True, eq=False)
+class Pattern:
+    """Runs of bytes relative to an offset."""
+
+    runs: Runs
+
+    @property
+    def span(self) -> int:
+        """From the offset to the end of the last run."""
+        return int(self.runs[-1, 1])
+
+    @property
+    def is_dense(self) -> bool:
+        """Whether it is one run from the offset on."""
+        return len(self.runs) == 1 and int(self.runs[0, 0]) == 0
+
+
+@lru_cache(maxsize=4096)
+def dense(size: int) -> Pattern:
+    """A single run of `size` bytes."""
+    return Pattern(np.array([[0, size]], np.int64))
+
+
+@lru_cache(maxsize=4096)
+def strided(shape: tuple[int, ...], strides: tuple[int, ...], bits: int) -> Pattern:
+    """The bytes of a tensor's elements; strides count elements and are not negative."""
+    length, outer = _innermost_run(shape, strides)
+    starts = np.zeros(1, np.int64)
+    for dim, stride in outer:
+        steps = np.arange(dim, dtype=np.int64) * stride
+        starts = np.unique((starts[:, None] + steps[None, :]).reshape(-1))
+    low = starts * bits // 8
+    high = -(-((starts + length) * bits) // 8)
+    return Pattern(_joined(low, high))
+
+
+def _innermost_run(
+    shape: tuple[int, ...], strides: tuple[int, ...]
+) -> tuple[int, list[tuple[int, int]]]:
+    """How many elements lie side by side, and the dimensions that are left over."""
+    dims = sorted(
+        ((s, d) for d, s in zip(shape, strides, strict=True) if d > 1 and s != 0),
+    )
+    length = 1
+    outer: list[tuple[int, int]] = []
+    for stride, dim in dims:
+        if stride == length and not outer:
+            length *= dim
+        else:
+            outer.append((dim, stride))
+    return length, outer
+
+
+def _joined(low: Column, high: Column) -> Runs:
+    """Runs sorted by start, with those that touch or overlap made one."""
+    reach = np.maximum.accumulate(high)
+    begins = np.ones(low.size, bool)
+    begins[1:] = low[1:] > reach[:-1]
+    ends = np.append(np.flatnonzero(begins)[1:] - 1, low.size - 1)
+    return np.stack([low[begins], reach[ends]], axis=1)
+
+
+@dataclass(frozen=True, eq=False)
+class Footprint:
+    """What an operand touches in every row of a grid."""
+
+    low: Values
+    patterns: tuple[Pattern, ...]
+    pattern_index: int | Column  # per row; an int where all rows have the same pattern
+
+    @property
+    def high(self) -> Values:
+        """One past the last byte."""
+        if isinstance(self.pattern_index, int):
+            return self.low + self.patterns[self.pattern_index].span
+        spans = np.array([pattern.span for pattern in self.patterns], np.int64)
+        return self.low + spans[self.pattern_index]
+
+    @property
+    def is_dense(self) -> bool:
+        """Whether every row touches one run of bytes."""
+        return all(pattern.is_dense for pattern in self.patterns)
+
+    def pattern(self, row: int) -> Pattern:
+        """The pattern of a row."""
+        index = self.pattern_index
+        return self.patterns[index if isinstance(index, int) else int(index[row])]
+
+    def low_at(self, row: int) -> int:
+        """The offset in a row."""
+        return self.low if isinstance(self.low, int) else int(self.low[row])
+
+
+def copies_elements(task: Task) -> bool:
+    """Whether a transfer or store moves elements between different strides, not raw bytes."""
+    if len(task.operands) != 2:
+        return False
+    a, b = (operand.region for operand in task.operands)
+    if a is None or b is None or a.elem is None or a.elem != b.elem:
+        return False
+    if a.shape is None or a.shape != b.shape:
+        return False
+    return _strides(a) != _strides(b)
+
+
+def _strides(region: Region) -> tuple[object, ...] | None:
+    """Declared strides, or those of a dense tensor where the shape is constant."""
+    if region.strides is not None:
+        return region.strides
+    shape = region.shape
+    if shape is None or not all(isinstance(dim, int) for dim in shape):
+        return None
+    return dense_strides(tuple(int(dim) for dim in shape if isinstance(dim, int)))
+
+
+def dense_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Strides in elements of a tensor without gaps, the last dimension fastest."""
+    strides, step = [], 1
+    for dim in reversed(shape):
+        strides.append(step)
+        step *= dim
+    return tuple(reversed(strides))
+
+
+def footprint(task: Task, operand: Operand, grid: Grid) -> Footprint | None:
+    """The bytes of an operand in every row; None where the region is not fully known."""
+    region = operand.region
+    if region is None or region.buffer is None:
+        return None
+    if region.offset is None or isinstance(region.offset, float):
+        return None
+    low = grid.evaluate(region.offset)
+    is_copy = task.op in ("transfer", "store")
+    if is_copy and not copies_elements(task):
+        if region.extent is None or isinstance(region.extent, float):
+            return None
+        return _by_size(low, grid.evaluate(region.extent))
+    return _by_elements(low, region, grid)
+
+
+def _by_size(low: Values, size: Values) -> Footprint | None:
+    if isinstance(size, int):
+        return Footprint(low, (dense(size),), 0) if size > 0 else None
+    distinct, index = np.unique(size, return_inverse=True)
+    if distinct[0] <= 0:
+        return None
+    return Footprint(low, tuple(dense(int(s)) for s in distinct), index.astype(np.int64))
+
+
+def _by_elements(low: Values, region: Region, grid: Grid) -> Footprint | None:
+    if region.elem is None or region.shape is None:
+        return None
+    parts = (*region.shape, *(region.strides or ()))
+    columns = []
+    for part in parts:
+        if part is None or isinstance(part, float):
+            return None
+        columns.append(grid.evaluate(part))
+    rank = len(region.shape)
+    if all(isinstance(column, int) for column in columns):
+        made = _pattern(tuple(int(c) for c in columns if isinstance(c, int)), rank, region.elem)
+        return None if made is None else Footprint(low, (made,), 0)
+    table = np.stack(np.broadcast_arrays(*[np.asarray(c) for c in columns]), axis=1)
+    distinct, index = np.unique(table, axis=0, return_inverse=True)
+    patterns = [_pattern(tuple(int(x) for x in row), rank, region.elem) for row in distinct]
+    if any(pattern is None for pattern in patterns):
+        return None
+    known = tuple(pattern for pattern in patterns if pattern is not None)
+    return Footprint(low, known, index.reshape(-1).astype(np.int64))
+
+
+def _pattern(parts: tuple[int, ...], rank: int, elem: str) -> Pattern | None:
+    shape, strides = parts[:rank], parts[rank:]
+    element = ELEMENT_TYPES[elem]
+    if any(dim <= 0 for dim in shape) or any(stride < 0 for stride in strides):
+        return None
+    count = 1
+    for dim in shape:
+        count *= dim
+    if not strides:
+        return dense(bytes_needed(count, element))
+    if len(strides) != rank or count > MAX_PATTERN_ELEMENTS:
+        return None
+    return strided(shape, strides, element.bits)
+
+
+# A strided tensor of more elements than this is not a tile of anything that fits a device.
+MAX_PATTERN_ELEMENTS = 1 << 24

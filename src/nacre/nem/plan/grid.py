@@ -1,0 +1,103 @@
+"""Iteration grids: one row per iteration of a loop nest, as columns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from nacre.nem.model.folding import Term
+from nacre.nem.model.program import Loop
+from nacre.nem.plan.terms import Column, Values, evaluate
+
+
+@dataclass(frozen=True)
+class Grid:
+    """The iterations of a body, in the order of the program."""
+
+    rows: int
+    loops: tuple[Loop, ...] = ()
+    ordinals: tuple[Column, ...] = ()  # per loop, outermost first: 0, 1, 2, ...
+    values: tuple[Column, ...] = ()  # per loop: the loop variable
+    parent: Grid | None = field(default=None, repr=False)
+    parent_row: Column = field(default_factory=lambda: np.zeros(0, np.int64), repr=False)
+
+    def evaluate(self, term: Term) -> Values:
+        """A term in every row."""
+        return evaluate(term, list(self.values))
+
+    def iteration(self, row: int) -> tuple[int, ...]:
+        """The loop variables of a row, outermost first."""
+        return tuple(int(column[row]) for column in self.values)
+
+    def row_in(self, ancestor: Grid, rows: Column) -> Column:
+        """The rows of an ancestor grid in which these rows lie."""
+        grid = self
+        while grid is not ancestor:
+            rows = grid.parent_row[rows]
+            if grid.parent is None:
+                raise ValueError("not an ancestor")
+            grid = grid.parent
+        return rows
+
+
+@dataclass(frozen=True, slots=True)
+class EmptyLoop(Exception):  # noqa: N818 - carries a finding, not a failure of ours
+    """A loop has no iteration in some row of the grid around it."""
+
+    first: int
+    last: int
+    row: int
+
+
+@dataclass(frozen=True, slots=True)
+class TooManyRows(Exception):  # noqa: N818 - carries a finding, not a failure of ours
+    """A loop nest has more iterations than the limit."""
+
+    rows: int
+
+
+TOP = Grid(1)
+
+
+def inner_grid(outer: Grid, loop: Loop, first: Term, last: Term, limit: int) -> Grid:
+    """The grid of a loop's body inside the grid around the loop."""
+    start, end = outer.evaluate(first), outer.evaluate(last)
+    if isinstance(start, int) and isinstance(end, int):
+        return _rectangular(outer, loop, start, end, limit)
+    starts, ends = np.broadcast_arrays(np.asarray(start), np.asarray(end))
+    # In floating point first: the difference of two extreme bounds would wrap.
+    counts_approximate = ends.astype(np.float64) - starts + 1
+    empty = np.flatnonzero(ends < starts)
+    if empty.size:
+        row = int(empty[0])
+        raise EmptyLoop(int(starts[row]), int(ends[row]), row)
+    if counts_approximate.sum() > limit + 0.5:
+        raise TooManyRows(sum(int(e) - int(s) + 1 for s, e in zip(starts, ends, strict=True)))
+    counts = ends - starts + 1
+    parent_row = np.repeat(np.arange(outer.rows, dtype=np.int64), counts)
+    before = np.cumsum(counts) - counts
+    ordinal = np.arange(parent_row.size, dtype=np.int64) - before[parent_row]
+    return _made(outer, loop, parent_row, ordinal, ordinal + starts[parent_row])
+
+
+def _rectangular(outer: Grid, loop: Loop, start: int, end: int, limit: int) -> Grid:
+    count = end - start + 1
+    if count < 1:
+        raise EmptyLoop(start, end, 0)
+    if count * outer.rows > limit:
+        raise TooManyRows(count * outer.rows)
+    parent_row = np.repeat(np.arange(outer.rows, dtype=np.int64), count)
+    ordinal = np.tile(np.arange(count, dtype=np.int64), outer.rows)
+    return _made(outer, loop, parent_row, ordinal, ordinal + start)
+
+
+def _made(outer: Grid, loop: Loop, parent_row: Column, ordinal: Column, value: Column) -> Grid:
+    return Grid(
+        parent_row.size,
+        (*outer.loops, loop),
+        (*(column[parent_row] for column in outer.ordinals), ordinal),
+        (*(column[parent_row] for column in outer.values), value),
+        outer,
+        parent_row,
+    )

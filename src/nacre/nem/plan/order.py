@@ -1,0 +1,166 @@
+"""What happens before what, decided from the text alone: no search over instances.
+
+Two instances that differ in a common loop are ordered by that loop's window. Otherwise they
+belong to one iteration of every common loop, and the question is about statements: `u` is before
+`v` when `v` or something it waits for names `u`. Statements are numbered in the order of the
+text. Two facts make that cheap:
+
+* What a `wait`, a `.sync` task or an `endloop` orders, it orders before *everything* further
+  down, so one number a task says from which position on it is done for good (`settled`).
+* What `deps` order beyond that is kept as clocks over chains: tasks that follow each other in
+  order share a chain, and a clock says how much of each chain comes before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from nacre.nem.model.program import Loop, Program, Statement, Task, Wait
+
+NEVER = 1 << 62
+
+
+@dataclass(slots=True)
+class _Chains:
+    """Tasks in chains, and how far each chain is settled."""
+
+    members: list[list[int]] = field(default_factory=list)
+    settled_upto: list[int] = field(default_factory=list)
+    free: list[int] = field(default_factory=list)  # chains whose every member is settled
+
+
+class Order:
+    """The happens-before relation of a program."""
+
+    def __init__(self, program: Program) -> None:
+        self.settled: dict[int, int] = {}  # task -> first position that it is before, for good
+        self._chain: dict[int, tuple[int, int]] = {}  # task -> chain, place in it
+        self._clock: dict[int, dict[int, int]] = {}  # task -> chain -> last place before it
+        self._chains = _Chains()
+        self._body(program.body)
+
+    def _body(self, statements: Sequence[Statement]) -> None:
+        for statement in statements:
+            if isinstance(statement, Task):
+                self._task(statement)
+            elif isinstance(statement, Wait):
+                for task in statement.tokens:
+                    self._settle(task, statement.position + 1)
+            else:
+                self._body(statement.body)
+                for task in _tasks_inside(statement):
+                    self._settle(task, statement.end)
+
+    def _task(self, task: Task) -> None:
+        clock: dict[int, int] = {}
+        for dep in task.deps:
+            if self.settled.get(dep, NEVER) <= task.position:
+                continue
+            chain, place = self._chain[dep]
+            if clock.get(chain, -1) < place:
+                clock[chain] = place
+            self._merge(clock, self._clock[dep])
+        self._clock[task.position] = clock
+        self._enlist(task)
+        if task.is_sync:
+            self._settle(task.position, task.position + 1)
+
+    def _merge(self, clock: dict[int, int], other: dict[int, int]) -> None:
+        settled_upto = self._chains.settled_upto
+        for chain, place in other.items():
+            if place >= settled_upto[chain] and clock.get(chain, -1) < place:
+                clock[chain] = place
+
+    def _enlist(self, task: Task) -> None:
+        """Put a task at the end of a chain whose last member is before it, or begin one."""
+        chains = self._chains
+        position = task.position
+        for dep in task.deps:
+            chain, place = self._chain[dep]
+            if place == len(chains.members[chain]) - 1:
+                break
+        else:
+            chain = self._free_chain()
+        chains.members[chain].append(position)
+        self._chain[position] = (chain, len(chains.members[chain]) - 1)
+
+    def _free_chain(self) -> int:
+        chains = self._chains
+        while chains.free:
+            chain = chains.free.pop()
+            if chains.settled_upto[chain] == len(chains.members[chain]):
+                return chain
+        chains.members.append([])
+        chains.settled_upto.append(0)
+        return len(chains.members) - 1
+
+    def _settle(self, task: int, position: int) -> None:
+        """From `position` on, a task and all that is before it are done."""
+        self._settle_upto(*self._chain[task], position)
+        for chain, place in self._clock[task].items():
+            self._settle_upto(chain, place, position)
+
+    def _settle_upto(self, chain: int, place: int, position: int) -> None:
+        chains = self._chains
+        upto = chains.settled_upto[chain]
+        if place < upto:
+            return
+        members = chains.members[chain]
+        for member in members[upto : place + 1]:
+            self.settled[member] = position
+        chains.settled_upto[chain] = place + 1
+        if place + 1 == len(members):
+            chains.free.append(chain)
+
+    def always_before(self, u: int, v: int) -> bool:
+        """Whether task `u` is before statement `v` in every iteration of their common loops."""
+        if u >= v:
+            return False
+        if self.settled.get(u, NEVER) <= v:
+            return True
+        clock = self._clock.get(v)
+        if not clock:
+            return False
+        chain, place = self._chain[u]
+        return clock.get(chain, -1) >= place
+
+    def done_inside(self, u: int, loop: Loop) -> bool:
+        """Whether something inside a loop is after `u`, a task before and outside the loop.
+
+        An iteration that the window holds back until such an iteration is complete is after `u`.
+        """
+        return self.settled.get(u, NEVER) <= loop.end
+
+    def before(
+        self, u: Task, u_ordinals: Sequence[int], v: Task, v_ordinals: Sequence[int]
+    ) -> bool:
+        """Whether one instance is complete before another starts."""
+        common = 0
+        for loop, other in zip(u.loops, v.loops, strict=False):
+            if loop is not other:
+                break
+            distance = v_ordinals[common] - u_ordinals[common]
+            if distance:
+                return distance >= loop.window
+            common += 1
+        if u.position >= v.position:
+            return False
+        if self.always_before(u.position, v.position):
+            return True
+        return any(
+            ordinal >= loop.window and self.done_inside(u.position, loop)
+            for loop, ordinal in zip(v.loops[common:], v_ordinals[common:], strict=True)
+        )
+
+
+def _tasks_inside(loop: Loop) -> list[int]:
+    found = []
+    stack: list[Statement] = list(loop.body)
+    while stack:
+        statement = stack.pop()
+        if isinstance(statement, Task):
+            found.append(statement.position)
+        elif isinstance(statement, Loop):
+            stack += statement.body
+    return found

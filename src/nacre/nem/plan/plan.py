@@ -1,0 +1,148 @@
+"""A program expanded: a tree of blocks, one per body, with columns over its iterations."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from nacre.nem.model.program import Loop, Operand, Program, Region, Statement, Task
+from nacre.nem.plan.footprints import Footprint, footprint
+from nacre.nem.plan.grid import TOP, EmptyLoop, Grid, TooManyRows, inner_grid
+from nacre.nem.plan.order import Order
+from nacre.nem.plan.terms import TermProblem
+
+
+@dataclass(frozen=True, eq=False)
+class Access:
+    """An operand of a task and the bytes that it touches in every iteration."""
+
+    task: Task
+    operand: Operand
+    grid: Grid
+    footprint: Footprint
+
+    @property
+    def is_write(self) -> bool:
+        """Whether the operand is written."""
+        return self.operand.access == "write"
+
+    @property
+    def position(self) -> int:
+        """The task's place in the text."""
+        return self.task.position
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """A body: its iterations, its own tasks, and the blocks of the loops in it."""
+
+    grid: Grid
+    loop: Loop | None  # None: the top level
+    tasks: tuple[Task, ...]
+    inner: tuple[Block, ...]
+
+    def walk(self) -> Iterator[Block]:
+        """This block and those inside it, in the order of the text."""
+        yield self
+        for block in self.inner:
+            yield from block.walk()
+
+
+@dataclass(frozen=True, slots=True)
+class LoopProblem:
+    """Why a loop could not be expanded."""
+
+    loop: Loop
+    outer: Grid
+    problem: EmptyLoop | TooManyRows | TermProblem
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """Blocks, order, and the accesses to each buffer."""
+
+    program: Program
+    top: Block
+    order: Order
+    instances: int  # of tasks
+    problems: tuple[LoopProblem, ...]
+    grids: dict[int, Grid] = field(repr=False)  # of loops' bodies, by the loop's position
+
+    def grid_of(self, loops: tuple[Loop, ...]) -> Grid | None:
+        """The grid of the body inside these loops; None where it could not be expanded."""
+        return self.grids.get(loops[-1].position) if loops else TOP
+
+    def footprint_of(self, task: Task, operand: Operand) -> Footprint | None:
+        """The bytes that an operand touches, in every iteration around its task."""
+        grid = self.grid_of(task.loops)
+        if grid is None:
+            return None
+        try:
+            return footprint(task, operand, grid)
+        except TermProblem:  # reported where the region is checked
+            return None
+
+    def region_grid(self, region: Region) -> Grid | None:
+        """The grid over which a region's expressions vary."""
+        return self.grid_of(region.loops)
+
+
+def build_plan(program: Program, limit: int) -> Plan:
+    """Expand a program's loops; those that cannot be are left out and reported in `problems`."""
+    builder = _Builder(limit)
+    top = builder.block(program.body, TOP, None)
+    return Plan(
+        program,
+        top,
+        Order(program),
+        builder.instances,
+        tuple(builder.problems),
+        builder.grids,
+    )
+
+
+@dataclass(slots=True)
+class _Builder:
+    limit: int
+    instances: int = 0
+    problems: list[LoopProblem] = field(default_factory=list)
+    grids: dict[int, Grid] = field(default_factory=dict)
+
+    def block(self, body: tuple[Statement, ...], grid: Grid, loop: Loop | None) -> Block:
+        """The block of a body whose grid is known."""
+        tasks = tuple(s for s in body if isinstance(s, Task))
+        self.instances += len(tasks) * grid.rows
+        inner = [self._loop(s, grid) for s in body if isinstance(s, Loop)]
+        return Block(grid, loop, tasks, tuple(b for b in inner if b is not None))
+
+    def _loop(self, loop: Loop, outer: Grid) -> Block | None:
+        if not isinstance(loop.first, float | None) and not isinstance(loop.last, float | None):
+            try:
+                grid = inner_grid(outer, loop, loop.first, loop.last, self._room(loop))
+            except (EmptyLoop, TooManyRows, TermProblem) as problem:
+                self.problems.append(LoopProblem(loop, outer, problem))
+                return None
+            self.grids[loop.position] = grid
+            return self.block(loop.body, grid, loop)
+        return None
+
+    def _room(self, loop: Loop) -> int:
+        """How many iterations a loop may have so that the plan stays within the limit."""
+        own = sum(isinstance(s, Task) for s in loop.body)
+        return (self.limit - self.instances) // max(1, own)
+
+
+def accesses_by_buffer(plan: Plan) -> dict[int, dict[int, list[Access]]]:
+    """Buffer -> block (by the position of its loop, -1 for the top) -> accesses, in order."""
+    table: dict[int, dict[int, list[Access]]] = {}
+    for block in plan.top.walk():
+        key = block.loop.position if block.loop is not None else -1
+        for task in block.tasks:
+            for operand in task.operands:
+                made = plan.footprint_of(task, operand)
+                if made is None or operand.region is None or operand.region.buffer is None:
+                    continue
+                index = operand.region.buffer.index
+                access = Access(task, operand, block.grid, made)
+                table.setdefault(index, {}).setdefault(key, []).append(access)
+    return table

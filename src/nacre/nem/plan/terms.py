@@ -1,0 +1,141 @@
+"""Integer terms evaluated over a whole iteration grid at once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from nacre.nem.model.arithmetic import apply, in_range
+from nacre.nem.model.folding import LoopVariable, Operation, Term
+
+Column = npt.NDArray[np.int64]
+Values = int | Column  # an int stands for a column that is the same in every row
+
+
+@dataclass(frozen=True, slots=True)
+class TermProblem(Exception):  # noqa: N818 - carries a finding, not a failure of ours
+    """A term has no value in some row: division by zero, or a result beyond 64 bits."""
+
+    kind: Literal["division", "remainder", "overflow"]
+    row: int
+
+
+def evaluate(term: Term, variables: list[Column]) -> Values:
+    """The value of a term in every row; `variables` has a column per loop, outermost first."""
+    if isinstance(term, int):
+        return term
+    if isinstance(term, LoopVariable):
+        return variables[term.depth]
+    if _fits(term, [(int(v.min()), int(v.max())) if v.size else (0, 0) for v in variables]):
+        return _machine(term, variables)
+    return _exact(term, variables)
+
+
+def depths(term: Term) -> frozenset[int]:
+    """The loops whose variables a term uses, by depth."""
+    if isinstance(term, int):
+        return frozenset()
+    if isinstance(term, LoopVariable):
+        return frozenset({term.depth})
+    return depths(term.left) | depths(term.right)
+
+
+def uses_remainder(term: object) -> bool:
+    """Whether a term takes a remainder: the mark of a ring of slots."""
+    return isinstance(term, Operation) and (
+        term.op == "mod" or uses_remainder(term.left) or uses_remainder(term.right)
+    )
+
+
+Interval = tuple[int, int]
+
+
+def _fits(term: Term, ranges: list[Interval]) -> bool:
+    """Whether no intermediate result can leave 64 bits, judged by intervals."""
+    return _interval(term, ranges) is not None
+
+
+def _interval(term: Term, ranges: list[Interval]) -> Interval | None:
+    """Bounds of a term and of all its parts, or None where one could leave 64 bits."""
+    if isinstance(term, int):
+        return term, term
+    if isinstance(term, LoopVariable):
+        return ranges[term.depth]
+    left, right = _interval(term.left, ranges), _interval(term.right, ranges)
+    if left is None or right is None:
+        return None
+    low, high = _combine(term.op, left, right)
+    return (low, high) if in_range(low) and in_range(high) else None
+
+
+def _combine(op: str, a: Interval, b: Interval) -> Interval:
+    if op == "+":
+        return a[0] + b[0], a[1] + b[1]
+    if op == "-":
+        return a[0] - b[1], a[1] - b[0]
+    if op == "*":
+        products = [x * y for x in a for y in b]
+        return min(products), max(products)
+    largest = max(abs(a[0]), abs(a[1]))
+    return -largest, largest  # neither a quotient nor a remainder exceeds the dividend
+
+
+def _machine(term: Term, variables: list[Column]) -> Values:
+    if isinstance(term, int):
+        return term
+    if isinstance(term, LoopVariable):
+        return variables[term.depth]
+    left, right = _machine(term.left, variables), _machine(term.right, variables)
+    if term.op in ("/", "mod"):
+        _require_divisor(term, right)
+    if isinstance(left, int) and isinstance(right, int):
+        return apply(term.op, left, right)
+    if term.op == "+":
+        return left + right
+    if term.op == "-":
+        return left - right
+    if term.op == "*":
+        return left * right
+    return _truncated(term.op, left, right)
+
+
+def _require_divisor(term: Operation, divisor: Values | npt.NDArray[Any]) -> None:
+    zero = np.flatnonzero(np.asarray(divisor) == 0)
+    if zero.size:
+        kind: Literal["division", "remainder"] = "division" if term.op == "/" else "remainder"
+        raise TermProblem(kind, int(zero[0]))
+
+
+def _truncated(op: str, left: Values, right: Values) -> Column:
+    # C semantics: np.fmod keeps the dividend's sign, and the rest divides exactly.
+    remainder: Column = np.fmod(left, right)
+    if op == "mod":
+        return remainder
+    quotient: Column = (left - remainder) // right
+    return quotient
+
+
+def _exact(term: Term, variables: list[Column]) -> Values:
+    """Row by row in unbounded integers: slow, but right where machine integers would wrap."""
+    rows = max((v.size for v in variables), default=1)
+    result = np.empty(rows, np.int64)
+    for row in range(rows):
+        result[row] = _exact_row(term, [int(v[row]) for v in variables], row)
+    return result
+
+
+def _exact_row(term: Term, values: list[int], row: int) -> int:
+    if isinstance(term, int):
+        return term
+    if isinstance(term, LoopVariable):
+        return values[term.depth]
+    left, right = _exact_row(term.left, values, row), _exact_row(term.right, values, row)
+    if right == 0 and term.op in ("/", "mod"):
+        raise TermProblem("division" if term.op == "/" else "remainder", row)
+    value = apply(term.op, left, right)
+    if not in_range(value):
+        raise TermProblem("overflow", row)
+    return value

@@ -1,0 +1,155 @@
+"""What we show is true: the examples, the demo, the commands in the README, the links."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from nacre import nem
+from nacre.base.rules import RULES
+from nacre.nem.checks import catalogue
+
+ROOT = Path(__file__).parent.parent
+EXAMPLES = [*sorted(ROOT.glob("examples/*.nem")), *sorted(ROOT.glob("examples/devices/*.nem"))]
+BROKEN = {"l1_overflow": "BUF07", "ring_too_small": "HAZ06"}  # name -> its one mistake
+BROKEN_FILES = sorted(ROOT.glob("examples/broken/*.nem"))
+PAGES = [
+    *sorted(ROOT.glob("*.md")),
+    *sorted(ROOT.glob("docs/*.md")),
+    *sorted(ROOT.glob("docs/decisions/*.md")),
+    ROOT / "benchmarks/README.md",
+]
+
+# A block that is marked is run: each `$ command` must print exactly the lines below it.
+MARK = "<!-- run by tests/test_examples.py -->"
+BLOCK = re.compile(re.escape(MARK) + r"\n```console\n(.*?)```", re.DOTALL)
+NEM_BLOCK = re.compile(r"```nem\n(.*?)```", re.DOTALL)
+LINK = re.compile(r"\[[^\]]*\]\(([^)#\s]+)(?:#[^)]*)?\)")
+
+
+catalogue.load()
+
+
+def name_of(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+def environment() -> dict[str, str]:
+    """Ours, with the `nacre` of this Python first on the path and nothing about the terminal."""
+    kept = {key: value for key, value in os.environ.items() if key not in ("COLUMNS", "LINES")}
+    path = f"{Path(sys.executable).parent}{os.pathsep}{kept.get('PATH', '')}"
+    return {**kept, "PATH": path, "PYTHONUTF8": "1"}
+
+
+def output_of(command: str, folder: Path = ROOT) -> str:
+    done = subprocess.run(
+        ["sh", "-c", command],
+        cwd=folder,
+        env=environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        encoding="utf-8",
+        timeout=120,
+        check=False,
+    )
+    return done.stdout
+
+
+def test_there_are_examples() -> None:
+    assert len(EXAMPLES) >= 8
+    assert {path.stem for path in BROKEN_FILES} == set(BROKEN)
+
+
+@pytest.mark.parametrize("path", [*EXAMPLES, *BROKEN_FILES], ids=name_of)
+def test_the_example_is_in_canonical_form(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+
+    assert nem.format(text) == text
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=name_of)
+def test_the_example_has_no_finding_even_in_strict_mode(path: Path) -> None:
+    assert [str(found) for found in nem.check(path, strict=True)] == []
+
+
+@pytest.mark.parametrize(("name", "code"), BROKEN.items())
+def test_the_broken_example_has_one_mistake(
+    name: str, code: str, request: pytest.FixtureRequest
+) -> None:
+    if code not in RULES:
+        request.applymarker(pytest.mark.xfail(strict=True, reason=f"{code} is to come"))
+    found = nem.check(ROOT / f"examples/broken/{name}.nem", strict=True)
+
+    assert {(each.severity, each.code) for each in found} == {("error", code)}
+
+
+def test_the_demo_runs_from_any_folder(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [str(ROOT / "examples/demo.sh")],
+        cwd=tmp_path,
+        env=environment(),
+        capture_output=True,
+        encoding="utf-8",
+        timeout=120,
+        check=False,
+    )
+
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "error[BUF07]" in done.stdout
+    assert done.stdout.splitlines()[-1].startswith("Shown: ")
+
+
+def trimmed(text: str) -> str:
+    """Without blanks at line ends, which tables have and editors take away."""
+    return "\n".join(line.rstrip() for line in text.rstrip().splitlines())
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A command in a page and what the page says it prints."""
+
+    page: str
+    command: str
+    output: str
+
+
+def shown_commands(page: Path) -> list[Shown]:
+    found = []
+    for block in BLOCK.findall(page.read_text(encoding="utf-8")):
+        for step in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
+            command, _, output = step.partition("\n")
+            found.append(Shown(name_of(page), command, output))
+    return found
+
+
+COMMANDS = [shown for page in PAGES for shown in shown_commands(page)]
+
+
+def test_the_readme_shows_commands_that_are_run() -> None:
+    assert len([shown for shown in COMMANDS if shown.page == "README.md"]) >= 4
+
+
+@pytest.mark.parametrize("shown", COMMANDS, ids=lambda shown: f"{shown.page}: {shown.command}")
+def test_the_command_prints_what_the_page_shows(shown: Shown) -> None:
+    assert trimmed(output_of(shown.command)) == trimmed(shown.output)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_every_program_in_the_page_is_right(page: Path) -> None:
+    for text in NEM_BLOCK.findall(page.read_text(encoding="utf-8")):
+        assert [str(found) for found in nem.check(text)] == []
+        assert nem.format(text) == text
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_every_link_leads_to_a_file(page: Path) -> None:
+    targets = LINK.findall(page.read_text(encoding="utf-8"))
+    local = [target for target in targets if "://" not in target]
+
+    assert [target for target in local if not (page.parent / target).exists()] == []
