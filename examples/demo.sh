@@ -1,11 +1,18 @@
 #!/bin/sh
-# A short tour: programs that are right, the formatter, and one program that is wrong.
+# A short tour: programs that are right, the formatter, and two programs that are wrong.
 # Needs `nacre` on the PATH; `make demo` sees to that.
 set -eu
 cd "$(dirname "$0")/.."
 
 title() { printf '\n== %s\n' "$1"; }
 run() { printf '$ %s\n' "$1"; eval "$1"; }
+
+# Runs a check that must find errors in its input: exit status 1.
+run_wrong() {
+    status=0
+    run "$1" || status=$?
+    [ "$status" -eq 1 ] || { echo "expected exit status 1, got $status" >&2; exit 1; }
+}
 
 title "1. Every example is a program without a finding, in the strictest mode"
 run 'nacre check --strict examples/*.nem examples/devices/*.nem'
@@ -14,15 +21,13 @@ title "2. They are in canonical form: the formatter would change nothing"
 run 'nacre fmt --check examples/*.nem examples/devices/*.nem'
 echo "all canonical"
 
-title "3. This one has a mistake: its buffers do not fit in the device's L1"
-status=0
-run 'nacre check examples/broken/l1_overflow.nem' || status=$?
-if [ "$status" -ne 1 ]; then
-    echo "expected exit status 1 (errors in the input), got $status" >&2
-    exit 1
-fi
+title "3. This one does not fit: its buffers need more L1 than the device has"
+run_wrong 'nacre check examples/broken/l1_overflow.nem'
 
-title "4. Every finding has a code, and every code a page"
-run 'nacre rule BUF07'
+title "4. This one has a race: three iterations in flight share two slots"
+run_wrong 'nacre check examples/broken/ring_too_small.nem'
 
-printf '\nShown: a strict check, the canonical form, a diagnostic with its places, and its rule.\n'
+title "5. Every finding has a code, and every code a page"
+run 'nacre rule HAZ06'
+
+printf '\nShown: a strict check, the canonical form, two diagnostics with their places, and a rule.\n'

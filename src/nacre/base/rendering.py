@@ -14,9 +14,14 @@ from nacre.base.source import Location, Span
 _COLOURS = {"error": "1;31", "warning": "1;33", "info": "1;36", "bold": "1", "rule": "1;34"}
 
 
-def render_text(diagnostics: Iterable[Diagnostic], *, colour: bool = False) -> str:
-    """Every diagnostic with its source excerpt, separated by blank lines."""
-    return "\n".join(_render(d, colour) for d in diagnostics)
+def render_text(
+    diagnostics: Iterable[Diagnostic], *, colour: bool = False, explain: bool = False
+) -> str:
+    """Every diagnostic with its source excerpt, separated by blank lines.
+
+    With `explain`, the reasons that a diagnostic carries as data follow as notes.
+    """
+    return "\n".join(_render(d, colour, explain) for d in diagnostics)
 
 
 def render_json(diagnostics: Iterable[Diagnostic], *, indent: int | None = 2) -> str:
@@ -60,7 +65,7 @@ def _place(location: Location) -> dict[str, Any]:
     }
 
 
-def _render(diagnostic: Diagnostic, colour: bool) -> str:
+def _render(diagnostic: Diagnostic, colour: bool, explain: bool) -> str:
     paint = _paint if colour else _plain
     head = paint(f"{diagnostic.severity}[{diagnostic.code}]", diagnostic.severity)
     lines = [f"{head}{paint(': ' + safe(diagnostic.message), 'bold')}"]
@@ -70,6 +75,9 @@ def _render(diagnostic: Diagnostic, colour: bool) -> str:
         arrow = "-->" if index == 0 else ":::"
         lines.append(f"{' ' * gutter}{paint(arrow, 'rule')} {safe(str(span.location))}")
         lines += _excerpt_lines(span, safe(label), mark, gutter, diagnostic.severity, colour)
+    if explain and diagnostic.data is not None:
+        for reason in diagnostic.data.get("explanation", ()):
+            lines.append(f"{' ' * gutter} {paint('=', 'rule')} note: {safe(str(reason))}")
     if diagnostic.help:
         lines.append(f"{' ' * gutter} {paint('=', 'rule')} help: {safe(diagnostic.help)}")
     return "\n".join(lines) + "\n"

@@ -15,6 +15,7 @@ from nacre.cli.inputs import distinct, read_argument, show
 from nacre.cli.main import ERRORS_FOUND, OK, WRONG_USAGE
 from nacre.nem.checks.engine import CheckOptions, check_source
 from nacre.nem.model.target import UnknownDeviceError
+from nacre.nem.spec.limits import MAX_TASK_INSTANCES
 
 
 @click.command()
@@ -30,6 +31,14 @@ from nacre.nem.model.target import UnknownDeviceError
     type=click.Path(exists=True, file_okay=False, path_type=Path),
     help="A further folder that includes may lead to.",
 )
+@click.option("--explain", is_flag=True, help="Say why nothing orders the two sides of a hazard.")
+@click.option(
+    "--max-instances",
+    type=click.IntRange(min=1),
+    default=MAX_TASK_INSTANCES,
+    show_default=True,
+    help="The most task instances that loops may expand to.",
+)
 @click.option(
     "--format",
     "output",
@@ -43,6 +52,8 @@ def check(
     strict: bool,
     allow: tuple[str, ...],
     include_roots: tuple[Path, ...],
+    explain: bool,
+    max_instances: int,
     output: str,
 ) -> int:
     """Find every mistake in NEM programs, devices and families.
@@ -50,7 +61,9 @@ def check(
     FILE may be `-` for standard input. Exit status: 0 no errors, 1 errors, 2 wrong usage.
     """
     allowed = [_known_code(code) for code in allow]
-    options = CheckOptions(device=device, strict=strict, include_roots=include_roots)
+    options = CheckOptions(
+        device=device, strict=strict, include_roots=include_roots, max_instances=max_instances
+    )
     found: list[Diagnostic] = []
     checked = 0
     failed = False
@@ -69,7 +82,7 @@ def check(
                 raise click.UsageError(safe(str(error))) from None
             checked += 1
     shown = [d for d in distinct(found) if not d.code.startswith(tuple(allowed))]
-    show(shown, output)
+    show(shown, output, explain=explain)
     if output == "text" and checked:
         count = f"{checked} file{'s' if checked > 1 else ''}"
         click.echo(f"checked {count}: {summary(shown)}")

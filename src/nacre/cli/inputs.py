@@ -50,7 +50,7 @@ def wants_colour() -> bool:
     return not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
-def show(diagnostics: Sequence[Diagnostic], output: str) -> None:
+def show(diagnostics: Sequence[Diagnostic], output: str, *, explain: bool = False) -> None:
     """Print findings on standard output as text, JSON or SARIF."""
     if output == "json":
         click.echo(render_json(diagnostics))
@@ -59,7 +59,7 @@ def show(diagnostics: Sequence[Diagnostic], output: str) -> None:
 
         click.echo(render_sarif(diagnostics))
     elif diagnostics:
-        click.echo(render_text(diagnostics, colour=wants_colour()))
+        click.echo(render_text(diagnostics, colour=wants_colour(), explain=explain))
 
 
 def distinct(diagnostics: Iterable[Diagnostic]) -> list[Diagnostic]:

@@ -34,6 +34,7 @@ from tests.nem.syntax.strategies import (
     CONTEXTUAL_WORDS,
     PLAIN_NAMES,
     STATEMENT_WORDS,
+    Held,
     Tokens,
     commented_documents,
     documents,
@@ -387,10 +388,19 @@ SOUP = (
 )  # fmt: skip
 
 
+# A broken header or `endloop` changes what is inside of what. And after a mistake, a line that
+# begins with `src=region(` is taken for the rest of a transfer, not for a region called `src`.
+NOT_RECOVERED = ("loop", "endloop", "dst", "src", "deps")
+
+
 @st.composite
 def corrupted_programs(draw: st.DrawFn) -> tuple[list[Tokens], int]:
-    """The lines of a program, one of which has a token too many, too few or a wrong one."""
-    lines = [list(line) for line in draw(lines_of_programs)]
+    """The lines of a program, one of which has a token too many, too few or a wrong one.
+
+    Names are no words that begin statements: after a mistake those are read as what they look like.
+    """
+    lines = [[PLAIN_NAMES[0] if isinstance(token, Held) else token for token in line]
+             for line in draw(lines_of_programs)]  # fmt: skip
     index = draw(st.integers(0, len(lines) - 1))
     at = draw(st.integers(0, len(lines[index]) - 1))
     kind = draw(st.sampled_from(["delete", "insert", "replace"]))
@@ -413,7 +423,7 @@ def test_one_wrong_token_gives_few_diagnostics_and_costs_no_other_line(
     }
     offset = 0
     for index, line in enumerate(map(on_one_line, lines)):
-        if index != wrong and lines[index][0] not in ("loop", "endloop"):
+        if index != wrong and lines[index][0] not in NOT_RECOVERED:
             assert (offset, offset + len(line)) in read_whole, f"lost: {line}\n\n{text}"
         offset += len(line) + 1
 

@@ -36,7 +36,7 @@ from nacre.nem.model.target import (
     load_device_file,
     overridden,
 )
-from nacre.nem.spec.limits import DEFAULT_DDR_BYTES
+from nacre.nem.spec.limits import DEFAULT_DDR_BYTES, MAX_TASK_INSTANCES
 from nacre.nem.spec.rules.includes import INC03
 from nacre.nem.syntax.parser import parse
 
@@ -49,6 +49,7 @@ class CheckOptions:
     strict: bool = False  # warnings become errors, and extensions of the grammar are warned about
     include_roots: tuple[Path, ...] = ()  # folders beside the default one
     ddr_size_bytes: int = DEFAULT_DDR_BYTES
+    max_instances: int = MAX_TASK_INSTANCES  # that loops may expand to
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +148,13 @@ def _memory_sizes(facts: DeviceFacts) -> Iterator[Diagnostic]:
 def _check_program(root: File, target: Target, options: CheckOptions) -> list[Diagnostic]:
     resolved = resolve(root.source, root.parsed.document)
     found = list(resolved.diagnostics)
-    facts = ProgramFacts(resolved.program, target.device, target.is_named, options.ddr_size_bytes)
+    facts = ProgramFacts(
+        resolved.program,
+        target.device,
+        target.is_named,
+        options.ddr_size_bytes,
+        options.max_instances,
+    )
     for check in PROGRAM_RULES:
         found += check(facts)
     return found

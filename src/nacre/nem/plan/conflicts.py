@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -50,34 +51,45 @@ class Conflict:
 
 def find_conflicts(plan: Plan) -> Iterator[Conflict]:
     """One conflict for every pair of accesses that can meet unordered, the first of its kind."""
+    blocks = {block.key: block for block in plan.top.walk()}
     for by_block in accesses_by_buffer(plan).values():
         if any(access.is_write for accesses in by_block.values() for access in accesses):
-            yield from _Search(plan, by_block).block(plan.top)
+            yield from _Search(plan, blocks, by_block).block(plan.top)
 
 
 class _Search:
-    """The conflicts on one buffer."""
+    """The conflicts on one buffer; only blocks that touch it are visited."""
 
-    def __init__(self, plan: Plan, by_block: dict[int, list[Access]]) -> None:
+    def __init__(
+        self, plan: Plan, blocks: dict[int, Block], by_block: dict[int, list[Access]]
+    ) -> None:
         self._order = plan.order
         self._by_block = by_block
+        self._inner: dict[int, dict[int, Block]] = {}
+        for key in by_block:
+            path = [-1, *(loop.position for loop in blocks[key].grid.loops)]
+            for outer, inner in pairwise(path):
+                self._inner.setdefault(outer, {})[inner] = blocks[inner]
 
     def block(self, block: Block) -> Iterator[Conflict]:
         """Conflicts between accesses whose innermost common body is this block's, and inside."""
-        own = self._own(block)
+        own = self._by_block.get(block.key, [])
         yield from self._same_body(own)
-        for inner in block.inner:
+        for inner in self._inner_blocks(block):
             inside = self._inside(inner)
-            if inside:
-                yield from self._into_loop(own, inner, inside)
-                yield from self._between_iterations(inner, inside)
-                yield from self.block(inner)
+            yield from self._into_loop(own, inner, inside)
+            yield from self._between_iterations(inner, inside)
+            yield from self.block(inner)
 
-    def _own(self, block: Block) -> list[Access]:
-        return self._by_block.get(block.loop.position if block.loop is not None else -1, [])
+    def _inner_blocks(self, block: Block) -> list[Block]:
+        found = self._inner.get(block.key, {})
+        return [found[key] for key in sorted(found)]
 
     def _inside(self, block: Block) -> list[Access]:
-        return [access for inner in block.walk() for access in self._own(inner)]
+        accesses = list(self._by_block.get(block.key, []))
+        for inner in self._inner_blocks(block):
+            accesses += self._inside(inner)
+        return accesses
 
     def _same_body(self, own: list[Access]) -> Iterator[Conflict]:
         if len(own) > _MOST_PAIRWISE:
@@ -134,8 +146,8 @@ class _Search:
         trips = int(block.grid.ordinals[-1].max()) + 1
         for distance in range(1, min(loop.window, trips)):
             shift = _Shift(block, distance)
-            pairwise = len(inside) <= _MOST_PAIRWISE
-            if pairwise or _sets_meet(inside, shift):
+            few = len(inside) <= _MOST_PAIRWISE
+            if few or _sets_meet(inside, shift):
                 for a in inside:
                     for b in inside:
                         if a.is_write or b.is_write:
@@ -161,7 +173,7 @@ class _Shift:
             hits = aligned(a.footprint, b.footprint, self._earlier, later, later.size)
             found = (int(self._earlier[hits[0]]), int(later[hits[0]])) if hits.size else None
         else:
-            size = max(int(np.max(a.footprint.high)), int(np.max(b.footprint.high)))
+            size = max(a.footprint.end, b.footprint.end)
             found = first_meeting(self._intervals(a, 0), self._intervals(b, self.distance), size)
         if found is not None:
             yield _conflict(a, found[0], b, found[1], self._block.loop)
@@ -187,7 +199,7 @@ class _Shift:
 
 def _sets_meet(inside: list[Access], shift: _Shift) -> bool:
     """Whether any two of many accesses meet across the shift, asked of all of them at once."""
-    size = max(int(np.max(access.footprint.high)) for access in inside)
+    size = max(access.footprint.end for access in inside)
     writes = [access for access in inside if access.is_write]
     reads = [access for access in inside if not access.is_write]
     late_all, late_writes = (

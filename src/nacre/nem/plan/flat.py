@@ -10,8 +10,6 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-import numpy as np
-
 from nacre.nem.plan.order import Order
 from nacre.nem.plan.plan import Access
 
@@ -75,7 +73,7 @@ def unordered_in_sequence(
     """Unordered pairs among the tasks of one body, in each iteration; each pair once."""
     seen: set[tuple[int, int]] = set()
     rows = accesses[0].grid.rows
-    end = max(int(np.max(access.footprint.high)) for access in accesses)
+    end = max(access.footprint.end for access in accesses)
     for row in range(rows):
         history = _History(end)
         for access in accesses:
@@ -92,7 +90,11 @@ def _before(history: _History, access: Access, row: int) -> list[Access]:
     """What an access must come after, in the order of the text."""
     low = access.footprint.low_at(row)
     note = history.write if access.is_write else history.read
-    found: set[Access] = set()
-    for start, end in access.footprint.pattern(row).runs:
-        found |= note(access, low + int(start), low + int(end))
-    return sorted(found, key=lambda a: a.position)
+    pattern = access.footprint.pattern(row)
+    if pattern.is_dense:
+        found = note(access, low, low + pattern.span)
+    else:
+        found = set()
+        for start, end in pattern.runs.tolist():
+            found |= note(access, low + start, low + end)
+    return sorted(found, key=lambda a: a.position) if len(found) > 1 else list(found)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -22,12 +22,12 @@ class Pattern:
 
     runs: Runs
 
-    @property
+    @cached_property
     def span(self) -> int:
         """From the offset to the end of the last run."""
         return int(self.runs[-1, 1])
 
-    @property
+    @cached_property
     def is_dense(self) -> bool:
         """Whether it is one run from the offset on."""
         return len(self.runs) == 1 and int(self.runs[0, 0]) == 0
@@ -93,6 +93,12 @@ class Footprint:
             return self.low + self.patterns[self.pattern_index].span
         spans = np.array([pattern.span for pattern in self.patterns], np.int64)
         return self.low + spans[self.pattern_index]
+
+    @property
+    def end(self) -> int:
+        """One past the last byte of all rows."""
+        high = self.high
+        return high if isinstance(high, int) else int(high.max())
 
     @property
     def is_dense(self) -> bool:

@@ -41,6 +41,11 @@ class Block:
     tasks: tuple[Task, ...]
     inner: tuple[Block, ...]
 
+    @property
+    def key(self) -> int:
+        """The position of its loop; -1 for the top level."""
+        return self.loop.position if self.loop is not None else -1
+
     def walk(self) -> Iterator[Block]:
         """This block and those inside it, in the order of the text."""
         yield self
@@ -136,7 +141,6 @@ def accesses_by_buffer(plan: Plan) -> dict[int, dict[int, list[Access]]]:
     """Buffer -> block (by the position of its loop, -1 for the top) -> accesses, in order."""
     table: dict[int, dict[int, list[Access]]] = {}
     for block in plan.top.walk():
-        key = block.loop.position if block.loop is not None else -1
         for task in block.tasks:
             for operand in task.operands:
                 made = plan.footprint_of(task, operand)
@@ -144,5 +148,5 @@ def accesses_by_buffer(plan: Plan) -> dict[int, dict[int, list[Access]]]:
                     continue
                 index = operand.region.buffer.index
                 access = Access(task, operand, block.grid, made)
-                table.setdefault(index, {}).setdefault(key, []).append(access)
+                table.setdefault(index, {}).setdefault(block.key, []).append(access)
     return table

@@ -149,9 +149,13 @@ class Cursor:
 
     def use(self, what: str) -> NameRef:
         """Step over the name of something; where a `=` follows, the next part has begun."""
-        if self.texts[self.i + 1] == "=":
+        if self.texts[self.i + 1] == "=" and self.is_assigned():
             self.fail_expected(what)
         return self.name(what)
+
+    def is_assigned(self) -> bool:
+        """Whether the name at hand goes with the `=` behind it, rather than with what is before."""
+        return self.starts_line(self.i) or not self.starts_line(self.i + 1)
 
     def at_next_statement(self) -> bool:
         """Whether the word at hand, which could be a name, begins the next statement.

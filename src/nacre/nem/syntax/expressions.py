@@ -69,7 +69,9 @@ def _unary(c: Cursor) -> Expr:
     text = c.texts[i]
     start = c.starts[i]
     if text.isidentifier():
-        if c.texts[i + 1] == "=" or (text in STATEMENT_WORDS and c.at_next_statement()):
+        if c.texts[i + 1] == "=" and c.is_assigned():
+            c.fail_expected("an expression")
+        if text in STATEMENT_WORDS and c.at_next_statement():
             c.fail_expected("an expression")
         c.i = i + 1
         return NameRef(start, start + len(text), text)

@@ -30,6 +30,7 @@ _PIECE = re.compile(
     |   \.\d\w*
     |   [-+*/()\[\]{},:;=@<>.]
     |   "[^"\\\r\n]*(?:\\[^\r\n]?[^"\\\r\n]*)*"?        # unrolled: no backtracking stack
+    |   '[^'\r\n]*'                                     # a string in the wrong quotes
     |   [^ \t\r\n\#\w"+*/()\[\]{},:;=@<>.-]+ | .
     """,
     re.ASCII | re.VERBOSE,

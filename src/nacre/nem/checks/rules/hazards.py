@@ -11,6 +11,7 @@ from nacre.base.rules import Check, declare, rule
 from nacre.nem.checks.facts import ProgramFacts
 from nacre.nem.model.program import Task
 from nacre.nem.plan.conflicts import Conflict
+from nacre.nem.plan.explain import explanation
 from nacre.nem.plan.plan import Access
 from nacre.nem.plan.terms import uses_remainder
 
@@ -45,18 +46,17 @@ def _explained(facts: ProgramFacts, check: Check[ProgramFacts], conflict: Confli
     first, second = conflict.first, conflict.second
     earlier = f"{_named(first.task)}{_iteration(first, conflict.first_row)}"
     later = f"{_named(second.task)}{_iteration(second, conflict.second_row)}"
+    place = facts.span(first.operand.node)
+    related = (Related(place, f"{_named(first.task)} {_verb(first)} them here"),)
     diagnostic = check.at(
         facts.span(second.operand.node),
         f"{later} {_verb(second)} bytes {conflict.low}..{conflict.high - 1} of "
         f"`{_buffer(second)}` that {earlier} {_verb(first)}; {_why(conflict)}",
-        related=(
-            Related(
-                facts.span(first.operand.node), f"{_named(first.task)} {_verb(first)} them here"
-            ),
-        ),
+        related=related if first.operand is not second.operand else (),
         help=_mend(conflict),
     )
-    return replace(diagnostic, data=witness(conflict))
+    reasons = explanation(facts.program, conflict)
+    return replace(diagnostic, data={**witness(conflict), "explanation": reasons})
 
 
 def witness(conflict: Conflict) -> dict[str, Any]:

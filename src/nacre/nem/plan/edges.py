@@ -1,0 +1,119 @@
+"""The happens-before relation as a graph: what a machine must wait for, instance by instance.
+
+Beside task instances there are events: gates (what `wait`, `.sync` and `endloop` hold back
+everything further down for), the start of an iteration, and its completion. An edge says that
+one happens before the other; every order that respects the edges is a legal execution.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from nacre.nem.model.program import Loop, Statement, Task, Wait
+from nacre.nem.plan.grid import TOP, Grid
+from nacre.nem.plan.plan import Plan
+from nacre.nem.plan.terms import Column
+
+
+@dataclass(frozen=True, eq=False)
+class EventGraph:
+    """Nodes are numbers. A task's instances stand side by side, in the order of its grid."""
+
+    size: int
+    first_node: dict[int, int]  # of a task, by its position
+    sources: Column
+    targets: Column
+
+    def node(self, task: Task, row: int) -> int:
+        """The node of a task's instance."""
+        return self.first_node[task.position] + row
+
+
+def event_graph(plan: Plan) -> EventGraph:
+    """The edges of a whole plan."""
+    builder = _Builder(plan)
+    gate = builder.new(1)
+    builder.body(plan.program.body, TOP, gate)
+    empty = np.zeros(0, np.int64)
+    return EventGraph(
+        builder.size,
+        builder.first_node,
+        np.concatenate([empty, *builder.sources]),
+        np.concatenate([empty, *builder.targets]),
+    )
+
+
+@dataclass(slots=True)
+class _Builder:
+    plan: Plan
+    size: int = 0
+    first_node: dict[int, int] = field(default_factory=dict)
+    grids: dict[int, Grid] = field(default_factory=dict)  # of tasks, by position
+    sources: list[Column] = field(default_factory=list)
+    targets: list[Column] = field(default_factory=list)
+
+    def new(self, rows: int) -> Column:
+        """Fresh nodes, one a row."""
+        nodes = np.arange(self.size, self.size + rows, dtype=np.int64)
+        self.size += rows
+        return nodes
+
+    def link(self, sources: Column, targets: Column) -> None:
+        """Each source happens before the target at its place."""
+        self.sources.append(sources)
+        self.targets.append(targets)
+
+    def body(self, statements: tuple[Statement, ...], grid: Grid, gate: Column) -> list[Column]:
+        """The nodes of a body's statements, all of which must be done when it is."""
+        made: list[Column] = []
+        for statement in statements:
+            if isinstance(statement, Task):
+                node = self._task(statement, grid, gate)
+                made.append(node)
+                after = [node] if statement.is_sync else []
+            elif isinstance(statement, Wait):
+                after = [self._instances(token, grid) for token in statement.tokens]
+            else:
+                after = self._loop(statement, grid, gate)
+            if not isinstance(statement, Task) or statement.is_sync:
+                gate = self._gate([gate, *after])
+        return [*made, gate]
+
+    def _gate(self, before: list[Column]) -> Column:
+        gate = self.new(before[0].size)
+        for nodes in before:
+            self.link(nodes, gate)
+        return gate
+
+    def _task(self, task: Task, grid: Grid, gate: Column) -> Column:
+        nodes = self.new(grid.rows)
+        self.first_node[task.position] = int(nodes[0])
+        self.grids[task.position] = grid
+        self.link(gate, nodes)
+        for dep in task.deps:
+            self.link(self._instances(dep, grid), nodes)
+        return nodes
+
+    def _instances(self, token: int, grid: Grid) -> Column:
+        """The instances of a task that rows of a grid at or below its own see."""
+        rows = grid.row_in(self.grids[token], np.arange(grid.rows, dtype=np.int64))
+        return self.first_node[token] + rows
+
+    def _loop(self, loop: Loop, grid: Grid, gate: Column) -> list[Column]:
+        inner = self.plan.grids.get(loop.position)
+        if inner is None:  # it could not be expanded, which has been reported
+            return []
+        start, done = self.new(inner.rows), self.new(inner.rows)
+        self.link(gate[inner.parent_row], start)
+        ordinal = inner.ordinals[-1]
+        # `done` also waits for the iteration before: then all up to it are complete.
+        later = np.flatnonzero(ordinal >= 1)
+        self.link(done[later - 1], done[later])
+        held = np.flatnonzero(ordinal >= loop.window)
+        self.link(done[held - loop.window], start[held])
+        for nodes in self.body(loop.body, inner, start):
+            self.link(nodes, done)
+        last = np.append(np.flatnonzero(np.diff(inner.parent_row)), inner.rows - 1)
+        return [done[last]]
