@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from hypothesis import strategies as st
 
 BUFFERS = ("A", "B", "C")
-SIZE = 48
+SIZE = 256
 
 
 @dataclass(frozen=True)

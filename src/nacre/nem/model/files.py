@@ -97,6 +97,7 @@ class _Loader:
         self._roots = roots
         self._files: dict[str, File] = {}  # by real path, or `nacre:` and the name
         self._chain: list[tuple[str, File]] = []
+        self._is_full = False
 
     def load(self, root: File) -> File:
         """Fill in the includes of the root file and of everything below it."""
@@ -133,7 +134,10 @@ class _Loader:
         span = file.source.span(path.start, path.end)
         found = self._locate(file, path.value, span, is_device)
         if isinstance(found, Diagnostic):
-            file.found.append(found)
+            # Too many files are too many once, not once for every file too many.
+            if found.code != INC09.code or not self._is_full:
+                file.found.append(found)
+            self._is_full = self._is_full or found.code == INC09.code
             return None
         key, parsed, is_builtin = found
         known = self._files.get(key)
@@ -153,8 +157,6 @@ class _Loader:
     def _locate(
         self, file: File, text: str, span: Span, is_device: bool
     ) -> tuple[str, Parsed, bool] | Diagnostic:
-        if len(self._files) > MAX_INCLUDED_FILES:
-            return INC09.at(span, f"more than {MAX_INCLUDED_FILES} files are included")
         rule = DVD02 if is_device else INC02
         shipped = _shipped(text, is_device)
         if file.is_builtin:
@@ -182,6 +184,8 @@ class _Loader:
         key = str(resolved)
         if key in self._files:
             return key, self._files[key].parsed, False
+        if len(self._files) > MAX_INCLUDED_FILES:
+            return INC09.at(span, f"more than {MAX_INCLUDED_FILES} files are included")
         source = read_source(resolved, name=str(path))
         if isinstance(source, Unreadable):
             colon = ":" if source.place is not None else ""

@@ -100,6 +100,20 @@ class Footprint:
         high = self.high
         return high if isinstance(high, int) else int(high.max())
 
+    def lies_within(self, size: int | None) -> bool:
+        """Whether every row lies in a buffer of that size; reckoned without overflow."""
+        if size is None:
+            return False
+        low, index = self.low, self.pattern_index
+        if isinstance(index, int):
+            least, most = (low, low) if isinstance(low, int) else (int(low.min()), int(low.max()))
+            return least >= 0 and most + self.patterns[index].span <= size
+        lows = np.broadcast_to(np.asarray(low), index.shape)
+        return int(lows.min()) >= 0 and all(
+            int(lows[index == number].max()) + pattern.span <= size
+            for number, pattern in enumerate(self.patterns)
+        )
+
     @property
     def is_dense(self) -> bool:
         """Whether every row touches one run of bytes."""

@@ -108,11 +108,19 @@ def expanded(
     return joined[0], joined[1], joined[2], joined[3]
 
 
+def _ranked(*columns: Column) -> tuple[list[Column], int]:
+    """Byte offsets replaced by their ranks: the same overlaps in smaller numbers."""
+    joined = np.concatenate(columns)
+    distinct, ranks = np.unique(joined, return_inverse=True)
+    cuts = np.cumsum([column.size for column in columns])[:-1]
+    return np.split(ranks.reshape(-1).astype(np.int64), cuts), distinct.size
+
+
 Intervals = tuple[Column, Column, Column, Column]  # group, low, high, row
 
 
 def first_meeting(a: Intervals, b: Intervals, size: int) -> tuple[int, int] | None:
-    """Rows of the first interval of `a` and one of `b` in the same group that share a byte.
+    """Rows of the first interval of `a` and one of `b` in its group that share a byte.
 
     `size` is above every byte. Sorting makes this linear up to a logarithm: among the intervals
     of a group that start before another ends, the one that reaches farthest decides.
@@ -121,6 +129,8 @@ def first_meeting(a: Intervals, b: Intervals, size: int) -> tuple[int, int] | No
     group_b, low_b, high_b, row_b = b
     if not group_a.size or not group_b.size:
         return None
+    if (int(max(group_a.max(), group_b.max())) + 1) * (size + 1) >= 1 << 62:
+        (low_a, high_a, low_b, high_b), size = _ranked(low_a, high_a, low_b, high_b)
     order = np.lexsort((low_b, group_b))
     group_b, low_b, high_b, row_b = group_b[order], low_b[order], high_b[order], row_b[order]
     key_b = group_b * (size + 1) + low_b

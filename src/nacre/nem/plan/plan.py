@@ -144,9 +144,10 @@ def accesses_by_buffer(plan: Plan) -> dict[int, dict[int, list[Access]]]:
         for task in block.tasks:
             for operand in task.operands:
                 made = plan.footprint_of(task, operand)
-                if made is None or operand.region is None or operand.region.buffer is None:
+                buffer = operand.region.buffer if operand.region is not None else None
+                # Regions that leave their buffer are reported as such; comparing them is moot.
+                if made is None or buffer is None or not made.lies_within(buffer.size):
                     continue
-                index = operand.region.buffer.index
                 access = Access(task, operand, block.grid, made)
-                table.setdefault(index, {}).setdefault(block.key, []).append(access)
+                table.setdefault(buffer.index, {}).setdefault(block.key, []).append(access)
     return table

@@ -320,7 +320,7 @@ def _properties(c: Cursor, buffer: NameRef) -> tuple[Value | None, IntLit | None
     if c.texts[c.i] != ")":
         c.fail_expected("`,` or `)`")
     c.i += 1
-    if "size" not in values:
+    if "size" not in values and values.keys() <= {"align"}:  # else it may be there, misspelt
         c.report(DOC15, f"buffer `{buffer.name}` has no size", buffer.start, buffer.end,
                  help="add `size=` and the number of bytes")  # fmt: skip
     align = values.get("align")

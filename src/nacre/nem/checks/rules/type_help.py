@@ -1,0 +1,51 @@
+"""What the findings about types advise."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from nacre.nem.checks.facts import ProgramFacts
+from nacre.nem.checks.legality import Violation
+from nacre.nem.model.matching import Difference, Match, joined
+from nacre.nem.spec.opcodes import Opcode
+
+REFERENCE = "nem_reference"  # the built-in device that has every variant
+
+
+def available(facts: ProgramFacts, found: Violation) -> str:
+    """What the device has for the opcode; how to get more where no device is named."""
+    ids = [match.instance.id for match in found.typing.available]
+    where = f"`{facts.device.name}`" if facts.device_is_named else "every device"
+    listed = ", ".join(ids) if ids else "none"
+    text = f"variants for `{found.task.op}` on {where}: {listed}"
+    if facts.device_is_named:
+        return text
+    return f"{text}; name a device that has more, such as `{REFERENCE}`, by `device` or `--device`"
+
+
+def cast_help(opcode: Opcode, nearest: Match | None) -> str | None:
+    """Which operands to convert, where that alone would make the task legal."""
+    if nearest is None or not nearest.differences:
+        return None
+    if any(d.kind != "elem" for d in nearest.differences):
+        return None
+    outputs = {spec.name for spec in opcode.outputs}
+    before = [d for d in nearest.differences if d.names[0] not in outputs]
+    after = [d for d in nearest.differences if d.names[0] in outputs]
+    parts = []
+    if before:
+        parts.append(f"`cast` {_to(before)} first")
+    if after:
+        parts.append(f"write {joined(_names(after))} as {after[0].wanted} and `cast` it after")
+    return ", ".join(parts)
+
+
+def _to(differences: Sequence[Difference]) -> str:
+    by_type: dict[str, list[Difference]] = {}
+    for difference in differences:
+        by_type.setdefault(difference.wanted, []).append(difference)
+    return ", ".join(f"{joined(_names(group))} to {elem}" for elem, group in by_type.items())
+
+
+def _names(differences: Sequence[Difference]) -> list[str]:
+    return list(dict.fromkeys(name for d in differences for name in d.names))

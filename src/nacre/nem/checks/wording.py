@@ -1,0 +1,53 @@
+"""How findings speak of regions, tasks and iterations."""
+
+from __future__ import annotations
+
+from nacre.base.diagnostics import Diagnostic
+from nacre.base.rules import Rule
+from nacre.nem.checks.facts import ProgramFacts
+from nacre.nem.model.program import Region, Task
+from nacre.nem.plan.grid import Grid
+from nacre.nem.plan.terms import TermProblem
+from nacre.nem.spec.rules.constants import CST06, CST07, CST16
+from nacre.nem.syntax import ast
+
+_NO_VALUE: dict[str, tuple[Rule, str]] = {
+    "division": (CST06, "division by zero"),
+    "remainder": (CST07, "remainder by zero"),
+    "overflow": (CST16, "the value does not fit in 64 bits"),
+}
+
+
+def region_text(region: Region) -> str:
+    """A region as a message calls it."""
+    if region.name is not None:
+        return f"region `{region.name}`"
+    return f"the region of `{region.node.buffer.name}`"
+
+
+def task_text(task: Task) -> str:
+    """A task as a message calls it."""
+    return f"`{task.token}`" if task.token is not None else f"this `{task.op}`"
+
+
+def device_text(facts: ProgramFacts) -> str:
+    """The device as a message calls it."""
+    return f"device `{facts.device.name}`" if facts.device_is_named else "the default device"
+
+
+def iteration_of(grid: Grid, row: int) -> str:
+    """The loop variables of a row: `i=4, j=0`; empty outside loops."""
+    pairs = zip(grid.loops, grid.iteration(row), strict=True)
+    return ", ".join(f"{loop.variable.name}={value}" for loop, value in pairs)
+
+
+def in_iteration(grid: Grid, row: int) -> str:
+    """` in iteration i=4`, to stand inside a message; empty outside loops."""
+    text = iteration_of(grid, row)
+    return f" in iteration {text}" if text else ""
+
+
+def no_value(facts: ProgramFacts, node: ast.Node, grid: Grid, problem: TermProblem) -> Diagnostic:
+    """An expression that divides by zero or leaves 64 bits in some iteration."""
+    rule, text = _NO_VALUE[problem.kind]
+    return rule.at(facts.span(node), f"{text}{in_iteration(grid, problem.row)}")

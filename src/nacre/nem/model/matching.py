@@ -1,0 +1,265 @@
+"""Tasks against type families: the combination that a task is, or how it differs from each.
+
+Everything follows from the registry (which operands a family means, where `quant` belongs) and
+from the families themselves, those of users included.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+from typing import Literal
+
+from nacre.base.elements import ELEMENT_TYPES
+from nacre.nem.model.devices import Device
+from nacre.nem.model.families import ABSENT, ANY, Instance, effective_by_opcode
+from nacre.nem.model.program import Task
+from nacre.nem.spec.opcodes import OPCODES, Opcode, OperandSpec
+
+Kind = Literal["missing", "elem", "accum", "lacks_quant", "has_quant", "forbidden"]
+
+# Of two variants that differ in as many things, the nearer one: a bias that is missing or of
+# another type is nearer than one that must go.
+_WEIGHTS: dict[Kind, int] = {
+    "missing": 0,
+    "accum": 1,
+    "lacks_quant": 1,
+    "has_quant": 1,
+    "elem": 2,
+    "forbidden": 3,
+}
+ACCUMULATOR = "accum_type"  # the attribute that a family's `accum` speaks of
+_ACCUM, _QUANT, _REQUIRED = "accum", "quant", "required"
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """An operand of a task as families see it."""
+
+    name: str  # in the opcode's signature
+    elem: str
+    has_quant: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """What a task gives: its operands in order, and its accumulator where that is known."""
+
+    op: str
+    uses: tuple[Use, ...]
+    accumulator: str | None
+
+    @property
+    def opcode(self) -> Opcode:
+        """The row of the registry."""
+        return OPCODES[self.op]
+
+    def places(self, specs: Iterable[OperandSpec]) -> tuple[int, ...]:
+        """Where the operands of these names stand."""
+        names = {spec.name for spec in specs}
+        return tuple(i for i, use in enumerate(self.uses) if use.name in names)
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One thing in which a task differs from a variant."""
+
+    kind: Kind
+    names: tuple[str, ...]  # of operands, or of the attribute
+    places: tuple[int, ...]  # of operands in the task; none where something is missing
+    found: str = ""
+    wanted: str = ""
+
+    def __str__(self) -> str:
+        return described((self,))
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """A variant and how a task differs from it; exactly matched where it does not."""
+
+    instance: Instance
+    differences: tuple[Difference, ...]
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether the task is of this variant."""
+        return not self.differences
+
+    @property
+    def distance(self) -> tuple[int, int]:
+        """How far off the variant is: how many differences, then how grave they are."""
+        return len(self.differences), sum(_WEIGHTS[d.kind] for d in self.differences)
+
+
+@dataclass(frozen=True, slots=True)
+class Typing:
+    """What the families say about a task."""
+
+    signature: Signature
+    available: tuple[Match, ...]  # on the device, in its order
+    nearest: Match | None  # on the device
+    nearest_known: Match | None  # in any family
+
+    @property
+    def is_legal(self) -> bool:
+        """Whether the device has a variant that the task matches."""
+        return self.nearest is not None and self.nearest.is_exact
+
+    @property
+    def instance(self) -> Instance | None:
+        """The variant that the task matches, on the device or not."""
+        for match in (self.nearest, self.nearest_known):
+            if match is not None and match.is_exact:
+                return match.instance
+        return None
+
+
+@dataclass(slots=True)
+class Matcher:
+    """Matches tasks against the variants of a device; equal signatures are looked at once."""
+
+    device: Device
+    _known: dict[str, list[Instance]] = field(init=False)
+    _made: dict[Signature, Typing] = field(init=False, default_factory=dict)
+
+    def __post_init__(self) -> None:
+        families = self.device.families.values()
+        self._known = effective_by_opcode(i for f in families for i in f.instances.values())
+
+    def governs(self, op: str) -> bool:
+        """Whether a family that the device has says which types an opcode takes."""
+        return op in self.device.effective
+
+    def typing(self, task: Task) -> Typing | None:
+        """How a task matches; None where no family governs it or its types are not known."""
+        signature = signature_of(task)
+        if signature is None or not self.governs(task.op):
+            return None
+        made = self._made.get(signature)
+        if made is None:
+            made = self._made[signature] = self._match(signature)
+        return made
+
+    def _match(self, signature: Signature) -> Typing:
+        available = tuple(matches(signature, self.device.effective[signature.op]))
+        known = tuple(matches(signature, self._known[signature.op]))
+        return Typing(signature, available, nearest(available), nearest(known))
+
+
+def signature_of(task: Task) -> Signature | None:
+    """What a task gives; None where an operand is missing, one too many, or has no known type."""
+    opcode = task.opcode
+    if opcode is None:
+        return None
+    uses = []
+    for operand in task.operands:
+        region = operand.region
+        if operand.spec is None or region is None or region.elem is None:
+            return None
+        uses.append(Use(operand.spec.name, region.elem, region.quant is not None))
+    given = {use.name for use in uses}
+    if any(spec.required and spec.name not in given for spec in opcode.operands):
+        return None
+    accumulator = task.attributes.get(ACCUMULATOR)
+    known = isinstance(accumulator, str) and accumulator in ELEMENT_TYPES
+    return Signature(task.op, tuple(uses), str(accumulator) if known else None)
+
+
+def matches(signature: Signature, instances: Iterable[Instance]) -> Iterator[Match]:
+    """A task against every variant."""
+    for instance in instances:
+        found = (*_operands(signature, instance), *_attributes(signature, instance))
+        yield Match(instance, found)
+
+
+def nearest(candidates: Sequence[Match]) -> Match | None:
+    """The variant with the fewest differences, the first of equals."""
+    return min(candidates, key=lambda match: match.distance, default=None)
+
+
+def _operands(signature: Signature, instance: Instance) -> Iterator[Difference]:
+    opcode = signature.opcode
+    bound: set[str] = set()
+    for family_operand, wanted in instance.operands.items():
+        specs = opcode.bound(family_operand)
+        bound.update(spec.name for spec in specs)
+        places = signature.places(specs)
+        if wanted == ABSENT:
+            if places:
+                yield Difference("forbidden", _names(signature, places), places)
+        elif not places:
+            name = specs[0].name if specs else family_operand
+            yield Difference("missing", (name,), (), wanted=wanted)
+        elif wanted != ANY:
+            yield from _elements(signature, places, wanted)
+    # Optional operands are allowed as far as the variant speaks of them.
+    loose = [spec for spec in opcode.operands if not spec.required and spec.name not in bound]
+    places = signature.places(loose)
+    if places:
+        yield Difference("forbidden", _names(signature, places), places)
+
+
+def _elements(signature: Signature, places: tuple[int, ...], wanted: str) -> Iterator[Difference]:
+    for place in places:
+        use = signature.uses[place]
+        if use.elem != wanted:
+            yield Difference("elem", (use.name,), (place,), use.elem, wanted)
+
+
+def _attributes(signature: Signature, instance: Instance) -> Iterator[Difference]:
+    accumulator = signature.accumulator
+    wanted = instance.attributes.get(_ACCUM)
+    if wanted is not None and accumulator is not None and accumulator != wanted:
+        yield Difference("accum", (ACCUMULATOR,), (), accumulator, wanted)
+    rule = instance.attributes.get(_QUANT)
+    if rule == _REQUIRED:
+        places = signature.places(quantised_operands(signature.opcode, instance))
+        lacking = tuple(p for p in places if not signature.uses[p].has_quant)
+        if lacking:
+            yield Difference("lacks_quant", _names(signature, lacking), lacking)
+    elif rule == ABSENT:
+        carrying = tuple(i for i, use in enumerate(signature.uses) if use.has_quant)
+        if carrying:
+            yield Difference("has_quant", _names(signature, carrying), carrying)
+
+
+def quantised_operands(opcode: Opcode, instance: Instance) -> tuple[OperandSpec, ...]:
+    """The operands that must carry `quant` by a variant's `quant = required`."""
+    if instance.quant_on is not None:
+        return opcode.bound(instance.quant_on)
+    return opcode.quant_operands(instance.family)
+
+
+def _names(signature: Signature, places: tuple[int, ...]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(signature.uses[place].name for place in places))
+
+
+def described(differences: Iterable[Difference]) -> str:
+    """`` `A` and `B` are f32, the variant takes f16; `C` is missing ``."""
+    parts = []
+    for _, group in groupby(differences, key=lambda d: (d.kind, d.found, d.wanted)):
+        same = list(group)
+        names = tuple(dict.fromkeys(name for d in same for name in d.names))
+        parts.append(_described(same[0], names))
+    return "; ".join(parts)
+
+
+def _described(one: Difference, names: tuple[str, ...]) -> str:
+    shown, several = joined(names), len(names) > 1
+    if one.kind == "missing":
+        return f"{shown} is missing"
+    if one.kind == "forbidden":
+        return f"{shown} {'are' if several else 'is'} given, the variant takes none"
+    if one.kind == "lacks_quant":
+        return f"{shown} {'carry' if several else 'carries'} no `quant`, the variant needs it"
+    if one.kind == "has_quant":
+        return f"{shown} {'carry' if several else 'carries'} `quant`, the variant takes none"
+    return f"{shown} {'are' if several else 'is'} {one.found}, the variant takes {one.wanted}"
+
+
+def joined(names: Sequence[str]) -> str:
+    """Names in backticks as a list in words."""
+    quoted = [f"`{name}`" for name in names]
+    return " and ".join((", ".join(quoted[:-1]), quoted[-1])) if len(quoted) > 1 else quoted[0]

@@ -1,0 +1,228 @@
+"""Regions measured against their buffers and types, in every iteration at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+
+from nacre.base.elements import ELEMENT_TYPES
+from nacre.nem.model.folding import Folded
+from nacre.nem.model.program import Region
+from nacre.nem.plan.columns import (
+    Condition,
+    Exact,
+    OncePerPlan,
+    added,
+    as_term,
+    first_row,
+    larger,
+    multiplied,
+    product,
+    smaller,
+    value_at,
+)
+from nacre.nem.plan.grid import Grid
+from nacre.nem.plan.plan import Plan
+from nacre.nem.plan.terms import TermProblem, Values
+from nacre.nem.syntax import ast
+
+Kind = Literal[
+    "no value",  # an expression divides by zero or leaves 64 bits
+    "offset below 0",
+    "extent below 0",
+    "extent of 0",
+    "dimension below 1",
+    "past the buffer",  # found: its end; limit: the buffer's size
+    "short",  # found: its extent; limit: the bytes of its elements
+    "stride past the end",  # found: the end of the last element; limit: its extent
+    "stride before the start",  # found: the first byte, below 0
+]
+
+
+@dataclass(frozen=True, slots=True)
+class RegionProblem:
+    """What is wrong with a region, in the first iteration in which it is."""
+
+    kind: Kind
+    region: Region
+    grid: Grid
+    row: int
+    node: ast.Node  # the expression to blame
+    found: int = 0
+    limit: int = 0
+    place: int = 0  # of a dimension
+    is_everywhere: bool = True  # in all iterations, not only in some
+    varies: bool = False  # the numbers are those of this iteration
+    problem: TermProblem | None = None
+
+
+def _region_problems(plan: Plan) -> tuple[RegionProblem, ...]:
+    """Everything that is wrong with the bounds of a program's regions."""
+    found: list[RegionProblem] = []
+    for region in plan.program.regions:
+        grid = plan.region_grid(region)
+        if grid is not None:
+            found += _Measured(region, grid).problems()
+    return tuple(found)
+
+
+region_problems = OncePerPlan(_region_problems)
+
+
+@dataclass(slots=True)
+class _Measured:
+    """A region with its expressions evaluated; None for what has no value."""
+
+    region: Region
+    grid: Grid
+    found: list[RegionProblem] = field(default_factory=list)
+
+    def problems(self) -> list[RegionProblem]:
+        """One problem for every cause."""
+        node = self.region.node
+        offset = self._value(self.region.offset, node.offset)
+        extent = self._value(self.region.extent, node.extent)
+        starts = offset is not None and not self._flag("offset below 0", node.offset, offset, 0)
+        sized = (
+            extent is not None
+            and not self._flag("extent below 0", node.extent, extent, 0)
+            and not self._flag("extent of 0", node.extent, extent, 1)
+        )
+        if starts and sized and offset is not None and extent is not None:
+            self._inside_buffer(offset, extent)
+        if node.type is not None:
+            self._holds_elements(extent if sized else None)
+        return self.found
+
+    def _value(self, folded: Folded, node: ast.Node) -> Values | None:
+        term = as_term(folded)
+        if term is None or isinstance(term, int):
+            return term
+        try:
+            return self.grid.evaluate(term)
+        except TermProblem as problem:
+            self.found.append(
+                RegionProblem(
+                    "no value", self.region, self.grid, problem.row, node, problem=problem
+                )
+            )
+            return None
+
+    def _flag(
+        self,
+        kind: Kind,
+        node: ast.Node,
+        values: Exact,
+        least: int,
+        place: int = 0,
+    ) -> bool:
+        """Note values below the least that is allowed; whether there are any."""
+        return self._note(kind, node, values < least, values, least, place)
+
+    def _note(
+        self,
+        kind: Kind,
+        node: ast.Node,
+        is_wrong: Condition,
+        found: Exact,
+        limit: Exact,
+        place: int = 0,
+    ) -> bool:
+        row = first_row(is_wrong)
+        if row is None:
+            return False
+        problem = RegionProblem(
+            kind,
+            self.region,
+            self.grid,
+            row,
+            node,
+            value_at(found, row),
+            value_at(limit, row),
+            place,
+            bool(np.all(is_wrong)),
+            not isinstance(found, int) or not isinstance(limit, int),
+        )
+        self.found.append(problem)
+        return True
+
+    def _inside_buffer(self, offset: Values, extent: Values) -> None:
+        buffer = self.region.buffer
+        if buffer is None or buffer.size is None or buffer.size <= 0:
+            return
+        end = added(offset, extent)
+        node = self.region.node
+        blamed = ast.Node(node.offset.start, node.extent.end)
+        self._note("past the buffer", blamed, end > buffer.size, end, buffer.size)
+
+    def _holds_elements(self, extent: Values | None) -> None:
+        region, type_ = self.region, self.region.node.type
+        if type_ is None or type_.shape is None or region.shape is None:
+            return
+        shape = self._list(region.shape, type_.shape)
+        strides: tuple[Values, ...] | None = None
+        if region.strides is not None and type_.strides is not None:
+            strides = self._list(region.strides, type_.strides)
+        element = ELEMENT_TYPES.get(region.elem or "")
+        if shape is None or element is None or self._has_bad_dimension(shape, type_.shape):
+            return
+        if extent is None:
+            return
+        needed = _bytes(product(shape), element.bits)
+        node = region.node.extent
+        if self._note("short", node, extent < needed, extent, needed):
+            return
+        if strides is not None and type_.strides is not None and len(strides) == len(shape):
+            self._reaches(extent, shape, strides, element.bits, type_.strides)
+
+    def _list(
+        self, items: tuple[Folded, ...], node: ast.ListLit | ast.NameRef
+    ) -> tuple[Values, ...] | None:
+        nodes = _item_nodes(node, len(items))
+        values = [self._value(item, part) for item, part in zip(items, nodes, strict=True)]
+        known = tuple(value for value in values if value is not None)
+        return known if len(known) == len(items) else None
+
+    def _has_bad_dimension(
+        self, shape: tuple[Values, ...], node: ast.ListLit | ast.NameRef
+    ) -> bool:
+        nodes = _item_nodes(node, len(shape))
+        flagged = [
+            self._flag("dimension below 1", part, dim, 1, place)
+            for place, (dim, part) in enumerate(zip(shape, nodes, strict=True))
+        ]
+        return any(flagged)
+
+    def _reaches(
+        self,
+        extent: Values,
+        shape: tuple[Values, ...],
+        strides: tuple[Values, ...],
+        bits: int,
+        node: ast.Node,
+    ) -> None:
+        """The elements that the strides lead to lie within the extent."""
+        first: Exact = 0
+        last: Exact = 0
+        for dim, stride in zip(shape, strides, strict=True):
+            step = multiplied(added(dim, -1), stride)
+            first = added(first, smaller(step, 0))
+            last = added(last, larger(step, 0))
+        low = multiplied(first, bits) // 8
+        high = _bytes(added(last, 1), bits)
+        if not self._flag("stride before the start", node, low, 0):
+            self._note("stride past the end", node, high > extent, high, extent)
+
+
+def _bytes(elements: Exact, bits: int) -> Exact:
+    return added(multiplied(elements, bits), 7) // 8
+
+
+def _item_nodes(node: ast.ListLit | ast.NameRef, count: int) -> Iterator[ast.Node]:
+    """The expressions of a list, or the name that stands for it, once for each item."""
+    if isinstance(node, ast.ListLit):
+        return iter(node.items)
+    return iter([node] * count)

@@ -1,0 +1,192 @@
+"""Where tasks run: on which engine, and on which units of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from nacre.nem.model.devices import Device
+from nacre.nem.model.program import Buffer, Loop, Statement, Task, UnitIndex
+from nacre.nem.plan.columns import as_term
+from nacre.nem.plan.grid import Grid
+from nacre.nem.plan.plan import Block, Plan
+from nacre.nem.plan.terms import Column, Values
+from nacre.nem.spec.units import DEVICE_UNITS, transfer_units
+
+Way = tuple[str, ...]  # unit types that a task occupies together
+
+
+def has_unit(device: Device, unit: str) -> bool:
+    """Whether a device has a unit type; a per-engine count below 1 has been reported."""
+    if device.topology is None:
+        return False
+    if unit in DEVICE_UNITS:
+        return device.count(unit) > 0
+    return unit in device.topology.per_engine
+
+
+def capable_units(task: Task) -> tuple[Way, ...]:
+    """The ways in which a task can run on some device, the preferred one first.
+
+    A way names the units that are busy together. Without operands or opcode there is no way.
+    """
+    if task.op == "transfer":
+        levels = [o.region.buffer.level for o in task.operands if o.region and o.region.buffer]
+        if len(levels) != 2 or levels[0] is None or levels[1] is None:
+            return ()
+        return (transfer_units(levels[0], levels[1]),)
+    if task.opcode is None:
+        return ()
+    return tuple((unit,) for unit in task.opcode.eligible_units)
+
+
+def eligible_units(task: Task, device: Device) -> tuple[Way, ...]:
+    """The ways in which a task can run on a device, the preferred one first."""
+    return tuple(
+        way for way in capable_units(task) if all(has_unit(device, unit) for unit in way)
+    )
+
+
+def requested_unit(task: Task) -> UnitIndex | None:
+    """What `@resource` asks for, where its argument is sound."""
+    decorator = task.decorator("resource")
+    if decorator is None or not decorator.arguments or len(decorator.arguments) != 1:
+        return None
+    argument = decorator.arguments[0]
+    return argument if isinstance(argument, UnitIndex) else None
+
+
+Match = Literal["free", "exact", "remapped", "translated"]
+
+
+@dataclass(frozen=True, eq=False)
+class Binding:
+    """The way in which a task runs, and which instance of one of the units it is bound to."""
+
+    way: Way
+    match: Match
+    unit: str | None = None  # the bound one; None: any instance will do
+    index: Values | None = None  # of the bound unit, in every row
+    requested: Values | None = None  # the index as the program gives it
+
+
+def bind(task: Task, device: Device, grid: Grid) -> Binding | None:
+    """Where `@resource` puts a task by the Target Resource Validity Rule; None: nowhere.
+
+    An index beyond the device's count wraps around. A unit that the device lacks, or that cannot
+    run the task, is replaced by the first way that can; then any instance will do.
+    """
+    ways = eligible_units(task, device)
+    if not ways:
+        return None
+    asked = requested_unit(task)
+    if asked is None:
+        return Binding(ways[0], "free")
+    way = next((way for way in ways if asked.unit in way), None)
+    term = as_term(asked.index)
+    if way is None:
+        return Binding(ways[0], "translated")
+    if term is None:
+        return Binding(way, "free")
+    requested = grid.evaluate(term)
+    count = max(1, device.count(asked.unit))
+    is_exact = bool(np.all(np.asarray(requested) < count))
+    match: Match = "exact" if is_exact else "remapped"
+    return Binding(way, match, asked.unit, requested % count, requested)
+
+
+def l1_engines(task: Task) -> tuple[int, ...]:
+    """The engines whose L1 a task touches, in the order of its operands; more than one is wrong."""
+    buffers = [o.region.buffer for o in task.operands if o.region and o.region.buffer]
+    return tuple(dict.fromkeys(b.engine for b in buffers if is_in_l1(b) and b.engine is not None))
+
+
+def is_in_l1(buffer: Buffer) -> bool:
+    """Whether a buffer lies in an engine's own memory."""
+    return buffer.level == "L1"
+
+
+def asked_engine(task: Task) -> int | None:
+    """The argument of `@seq_engine`, where it is an integer constant."""
+    decorator = task.decorator("seq_engine")
+    if decorator is None or not decorator.arguments:
+        return None
+    argument = decorator.arguments[0]
+    return argument if isinstance(argument, int) and not isinstance(argument, bool) else None
+
+
+def fixed_engine(task: Task) -> int | None:
+    """The engine that a task must run on; None: any will do."""
+    engines = l1_engines(task)
+    return engines[0] if engines else asked_engine(task)
+
+
+def engine_column(plan: Plan, device: Device) -> dict[int, Values]:
+    """The engine of every task, by the task's position: a number, or a column over its rows.
+
+    Tasks that may run anywhere take the engines in turn, in the order in which a sequential run
+    of the program would come to them.
+    """
+    if device.num_engines == 1:
+        return {task.position: fixed_engine(task) or 0 for task in plan.program.tasks()}
+    turns = _Turns(device.num_engines)
+    turns.block(plan.top, plan.program.body, np.zeros(1, np.int64))
+    return turns.engines
+
+
+class _Turns:
+    """Counts the tasks that may run anywhere, in the order of the program."""
+
+    def __init__(self, num_engines: int) -> None:
+        self._num_engines = num_engines
+        self._counts: dict[int, Column] = {}
+        self.engines: dict[int, Values] = {}
+
+    def block(self, block: Block, body: Sequence[Statement], before: Column) -> None:
+        """Number the tasks of a body; `before` says how many came before each iteration."""
+        inner = _by_position(block)
+        for statement in body:
+            if isinstance(statement, Task):
+                before = self._task(statement, before)
+            elif isinstance(statement, Loop) and statement.position in inner:
+                before = self._loop(inner[statement.position], statement, before)
+
+    def _task(self, task: Task, before: Column) -> Column:
+        engine = fixed_engine(task)
+        if engine is not None:
+            self.engines[task.position] = engine
+            return before
+        turn = before % self._num_engines
+        self.engines[task.position] = int(turn[0]) if turn.size == 1 else turn
+        return before + 1
+
+    def _loop(self, block: Block, loop: Loop, before: Column) -> Column:
+        counts = self._free_tasks(block, loop)
+        parents = block.grid.parent_row
+        sums = np.cumsum(counts) - counts
+        starts = np.searchsorted(parents, np.arange(before.size), side="left")
+        self.block(block, loop.body, before[parents] + sums - sums[starts][parents])
+        return before + _summed(parents, counts, before.size)
+
+    def _free_tasks(self, block: Block, loop: Loop) -> Column:
+        """How many tasks that may run anywhere each iteration has, inner loops included."""
+        if loop.position not in self._counts:
+            own = sum(isinstance(s, Task) and fixed_engine(s) is None for s in loop.body)
+            counts = np.full(block.grid.rows, own, np.int64)
+            for inner in block.inner:
+                if inner.loop is not None:
+                    below = self._free_tasks(inner, inner.loop)
+                    counts += _summed(inner.grid.parent_row, below, block.grid.rows)
+            self._counts[loop.position] = counts
+        return self._counts[loop.position]
+
+
+def _summed(parents: Column, counts: Column, rows: int) -> Column:
+    return np.bincount(parents, counts, rows).astype(np.int64)
+
+
+def _by_position(block: Block) -> dict[int, Block]:
+    return {b.loop.position: b for b in block.inner if b.loop is not None}

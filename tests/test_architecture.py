@@ -1,0 +1,328 @@
+"""Promises about the code as a whole: who imports whom, sizes, output, tables, generated pages."""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import subprocess
+import sys
+from collections.abc import Iterator
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from nacre.base.elements import ELEMENT_TYPES
+from nacre.base.rules import RULES, Check
+from nacre.base.source import Source
+from nacre.nem.checks import catalogue
+from nacre.nem.checks.engine import CheckOptions, check_source
+from nacre.nem.model.builtins import builtin, builtin_file, builtin_names
+from nacre.nem.model.families import standard_families
+from nacre.nem.model.target import builtin_device
+from nacre.nem.spec.decorators import DECORATORS
+from nacre.nem.spec.opcodes import OPCODES
+from nacre.nem.spec.units import UNITS
+
+ROOT = Path(__file__).resolve().parent.parent
+SRC = ROOT / "src"
+GENERATED = SRC / "nacre/nem/spec/opcode_table.py"
+
+
+def module_name(path: Path) -> str:
+    parts = path.relative_to(SRC).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+SOURCES = {module_name(path): path for path in sorted(SRC.rglob("*.py"))}
+TREES = {name: ast.parse(path.read_text(encoding="utf-8")) for name, path in SOURCES.items()}
+EVERY_MODULE = pytest.mark.parametrize("module", SOURCES)
+
+
+# Who may import whom
+
+ROOMS = {
+    "base": {"base"},
+    "kernels": {"base", "kernels"},
+    "core": {"base", "kernels", "core"},
+    "nem": {"base", "kernels", "nem"},
+    "nac": {"base", "kernels", "core", "nac"},
+    "compile": {"base", "kernels", "core", "nem", "nac", "compile"},
+    "viz": {"base", "kernels", "core", "nem", "nac", "compile", "viz"},
+    "lsp": {"base", "nem", "lsp"},
+    "dap": {"base", "nem", "dap"},
+    "cli": {"base", "kernels", "core", "nem", "nac", "compile", "viz", "lsp", "dap", "cli"},
+}
+# The front doors: what users import, and `python -m nacre`.
+DOORS = {
+    "nacre": ROOMS["viz"] - {"viz"},
+    "nacre.__main__": {"cli"},
+    "nacre._version": set[str](),
+    "neminterp": {"base", "nem"},
+}
+# Inside nem, in the order of the road from text to plan.
+NEM_ROAD = ("spec", "syntax", "model", "plan")
+NEM_ROOMS = {
+    **{room: set(NEM_ROAD[: index + 1]) for index, room in enumerate(NEM_ROAD)},
+    "checks": {*NEM_ROAD, "checks"},
+    "run": {*NEM_ROAD, "run"},
+    "api": {*NEM_ROAD, "checks", "run", "api"},
+    "": {"api"},  # nem/__init__.py
+}
+
+
+def imports(tree: ast.AST) -> Iterator[str]:
+    """Every module of ours that a tree names, wherever the import stands."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names if alias.name in SOURCES)
+        elif isinstance(node, ast.ImportFrom) and node.module in SOURCES:
+            for alias in node.names:
+                inner = f"{node.module}.{alias.name}"
+                yield inner if inner in SOURCES else node.module
+
+
+def room_of(module: str) -> str:
+    return module.split(".")[1] if module.count(".") else ""
+
+
+def nem_room_of(module: str) -> str:
+    return module.split(".")[2] if module.count(".") >= 2 else ""
+
+
+def test_every_room_is_known() -> None:
+    rooms = {room_of(module) for module in SOURCES if module not in DOORS}
+    assert rooms <= ROOMS.keys()
+    nem_rooms = {nem_room_of(module) for module in SOURCES if room_of(module) == "nem"}
+    assert nem_rooms <= NEM_ROOMS.keys()
+
+
+@EVERY_MODULE
+def test_imports_point_downwards(module: str) -> None:
+    allowed = DOORS[module] if module in DOORS else ROOMS[room_of(module)]
+    seen = {target for target in imports(TREES[module]) if target != "nacre._version"}
+    assert sorted(target for target in seen if room_of(target) not in allowed) == []
+    if room_of(module) == "nem":
+        inside = {target for target in seen if room_of(target) == "nem"}
+        permitted = NEM_ROOMS[nem_room_of(module)]
+        assert sorted(t for t in inside if nem_room_of(t) not in permitted) == []
+
+
+def test_the_import_rules_catch_what_they_forbid() -> None:
+    tree = ast.parse(
+        "from typing import TYPE_CHECKING\n"
+        "if TYPE_CHECKING:\n    from nacre.cli import main\n"
+        "def f() -> None:\n    from nacre.nem.checks import engine\n"
+    )
+    assert sorted(imports(tree)) == ["nacre.cli.main", "nacre.nem.checks.engine"]
+    assert "cli" not in ROOMS["base"] | ROOMS["nem"] | ROOMS["lsp"] | ROOMS["viz"]
+    assert "checks" not in NEM_ROOMS["plan"] | NEM_ROOMS["run"]
+
+
+def loaded_at_import(tree: ast.Module) -> Iterator[str]:
+    """The modules of ours that importing a module loads; imports for types alone are left out."""
+    for node in tree.body:
+        is_types_only = isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test)
+        if not is_types_only and not isinstance(node, ast.FunctionDef | ast.ClassDef):
+            yield from imports(node)
+
+
+def test_modules_do_not_import_each_other_in_circles() -> None:
+    graph = {module: set(loaded_at_import(tree)) for module, tree in TREES.items()}
+    circle: list[str] = []
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        circle = error.args[1]
+    assert circle == []
+
+
+@pytest.mark.parametrize("package", ["nacre", "neminterp"])
+def test_importing_the_package_loads_nothing_heavy(package: str) -> None:
+    heavy = ("torch", "onnx", "numpy", "ml_dtypes", "rich", "click")
+    code = f"import sys, {package}; print([m for m in {heavy} if m in sys.modules])"
+    run = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert run.stdout == "[]\n"
+
+
+# Output
+
+
+@pytest.mark.parametrize("module", [m for m in SOURCES if room_of(m) != "cli"])
+def test_nothing_but_the_command_line_writes_output(module: str) -> None:
+    for node in ast.walk(TREES[module]):
+        place = f"{SOURCES[module]}:{getattr(node, 'lineno', 0)}"
+        assert not (isinstance(node, ast.Name) and node.id == "print"), place
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            assert (node.value.id, node.attr) not in {("sys", "stdout"), ("sys", "exit")}, place
+            assert node.value.id != "click", place
+
+
+# Sizes
+
+MAX_FILE_LINES = 600
+MAX_FUNCTION_LINES = 60
+MAX_CLASS_LINES = 300
+PYTHON_FILES = [
+    path
+    for folder in ("src", "tools", "tests", "benchmarks")
+    for path in sorted((ROOT / folder).rglob("*.py"))
+    if path != GENERATED
+]
+
+
+@pytest.mark.parametrize("path", PYTHON_FILES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_files_classes_and_functions_are_short(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    assert len(text.splitlines()) <= MAX_FILE_LINES
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            most = MAX_CLASS_LINES if isinstance(node, ast.ClassDef) else MAX_FUNCTION_LINES
+            lines = (node.end_lineno or node.lineno) - node.lineno + 1
+            assert lines <= most, f"{path}:{node.lineno}: {node.name} has {lines} lines"
+
+
+# Tables: every row has what hangs off it
+
+
+@pytest.mark.parametrize("name", OPCODES)
+def test_an_opcode_refers_to_families_units_and_operands_that_exist(name: str) -> None:
+    opcode = OPCODES[name]
+    assert opcode.summary
+    assert set(opcode.families) <= standard_families().keys()
+    assert set(opcode.eligible_units) <= UNITS.keys()
+    assert opcode.unit in UNITS or opcode.unit == "varies"
+    variants = {v for family in opcode.families for v in standard_families()[family].variants}
+    assert set(opcode.variants) <= variants
+    operands = {operand.name for operand in opcode.operands}
+    for _, bound in (*opcode.bindings, *opcode.quant_on):
+        assert set(bound) <= operands
+    assert set(opcode.same_elem) <= operands
+
+
+@pytest.mark.parametrize("name", DECORATORS)
+def test_a_decorator_says_what_it_means_and_where_it_stands(name: str) -> None:
+    decorator = DECORATORS[name]
+    assert decorator.summary
+    assert decorator.targets
+    assert decorator.only_opcode is None or decorator.only_opcode in OPCODES
+    assert decorator.minimum is None or decorator.argument == "integer"
+
+
+@pytest.mark.parametrize("name", UNITS)
+def test_a_unit_says_what_it_does_and_some_task_uses_it(name: str) -> None:
+    unit = UNITS[name]
+    assert unit.role
+    runs_tasks = any(name in opcode.eligible_units for opcode in OPCODES.values())
+    assert runs_tasks or name in ("SEQ", "WDM")  # these serve other units
+
+
+@pytest.mark.parametrize("name", ELEMENT_TYPES)
+def test_an_element_type_has_an_array_type_and_a_range(name: str) -> None:
+    element = ELEMENT_TYPES[name]
+    assert element.dtype.itemsize * 8 >= element.bits
+    assert element.lowest < element.highest
+
+
+@pytest.mark.parametrize("name", builtin_names())
+def test_a_built_in_device_is_without_fault(name: str) -> None:
+    parsed = builtin(builtin_file(name))
+    assert parsed is not None
+    text = Source(builtin_file(name), parsed.source.text)
+    assert check_source(text, CheckOptions(strict=True)).diagnostics == ()
+    assert builtin_device(name).name == name
+
+
+def declares_rules(tree: ast.Module) -> bool:
+    called = (node.func for node in ast.walk(tree) if isinstance(node, ast.Call))
+    return any(isinstance(f, ast.Name) and f.id in ("rule", "declare") for f in called)
+
+
+def test_every_module_with_rules_is_in_the_catalogue() -> None:
+    rooms = ("nacre.nem.spec.rules.", "nacre.nem.checks.rules.")
+    found = {m for m, tree in TREES.items() if m.startswith(rooms) and declares_rules(tree)}
+    assert found == set(catalogue.MODULES)
+
+
+def test_every_rule_function_is_asked() -> None:
+    catalogue.load()
+    for module in (sys.modules[name] for name in catalogue.MODULES):
+        checks = [value for value in vars(module).values() if isinstance(value, Check)]
+        listed = [
+            item
+            for value in vars(module).values()
+            if isinstance(value, tuple)
+            for item in value
+            if isinstance(item, Check)
+        ]
+        assert {c.rule.code for c in checks} == {c.rule.code for c in listed}, module.__name__
+        assert all(RULES[c.rule.code] is c.rule for c in checks)
+
+
+# Generated files
+
+
+def load_tool(name: str) -> ModuleType:
+    """A script of tools/, which is no package, as a module."""
+    spec = importlib.util.spec_from_file_location(f"tool_{name}", ROOT / "tools" / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize(
+    ("tool", "function", "path"),
+    [
+        ("generate_opcodes", "render_table", "src/nacre/nem/spec/opcode_table.py"),
+        ("generate_opcodes", "render_docs", "docs/reference/opcodes.md"),
+        ("generate_docs", "render_rules", "docs/reference/rules.md"),
+        ("generate_docs", "render_devices", "docs/reference/devices.md"),
+    ],
+)
+def test_generated_files_are_fresh(tool: str, function: str, path: str) -> None:
+    text = getattr(load_tool(tool), function)()
+    assert (ROOT / path).read_text(encoding="utf-8") == text, f"{path} is stale; run `make docs`"
+
+
+def test_the_generator_says_what_is_stale_and_writes_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tool = load_tool("generate_docs")
+    monkeypatch.setattr(tool, "ROOT", tmp_path)
+    monkeypatch.setattr(tool, "RULES_PAGE", tmp_path / "reference/rules.md")
+    monkeypatch.setattr(tool, "DEVICES_PAGE", tmp_path / "reference/devices.md")
+    assert tool.main(["--check"]) == 1
+    assert capsys.readouterr().out.count("is stale") == 2
+    assert list(tmp_path.iterdir()) == []
+    assert tool.main([]) == 0
+    assert capsys.readouterr().out.count("written") == 2
+    assert tool.main(["--check"]) == 0
+    assert capsys.readouterr().out == ""
+
+
+# What is published
+
+
+def tracked_files() -> list[Path]:
+    listed = subprocess.run(
+        ["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    if listed.returncode:
+        pytest.skip("not a git checkout")
+    return [path for name in listed.stdout.split("\0") if name and (path := ROOT / name).is_file()]
+
+
+def test_no_file_mentions_a_path_of_this_machine() -> None:
+    places = [f"{Path.home()}/", "/" + "work/"]
+    for path in tracked_files():
+        try:
+            text = path.read_text(encoding="utf-8")
+        except UnicodeDecodeError:
+            continue
+        assert [place for place in places if place in text] == [], path

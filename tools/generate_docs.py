@@ -1,0 +1,243 @@
+"""Write the reference pages on rules and devices from what the code declares.
+
+usage: generate_docs.py [--check]
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from nacre.base.rules import RULES, Rule
+from nacre.cli.devices import size_text
+from nacre.nem.checks import catalogue
+from nacre.nem.model.builtins import builtin_names
+from nacre.nem.model.devices import Device
+from nacre.nem.model.families import governs, standard_families
+from nacre.nem.model.provenance import Figure, figures
+from nacre.nem.model.target import builtin_device
+from nacre.nem.spec.opcodes import OPCODES
+
+ROOT = Path(__file__).resolve().parent.parent
+REFERENCE = ROOT / "docs" / "reference"
+RULES_PAGE = REFERENCE / "rules.md"
+DEVICES_PAGE = REFERENCE / "devices.md"
+
+# In the order in which a reader of a program meets them; groups that are not named come last.
+GROUPS = {
+    "LEX": "Characters, literals and files",
+    "DOC": "Documents and statements",
+    "CST": "Constants and expressions",
+    "INC": "Includes",
+    "DVD": "The device of a program",
+    "DEV": "Device configurations",
+    "INH": "Device inheritance",
+    "NAM": "Names and scopes",
+    "BUF": "Buffers and memory capacity",
+    "EXT": "Regions, extents and strides",
+    "QNT": "Quantisation descriptors",
+    "TYP": "Type families",
+    "SIG": "Opcode signatures",
+    "TOK": "Tasks and tokens",
+    "HAZ": "Hazards",
+    "INI": "Memory that nobody wrote",
+    "LOP": "Loops",
+    "DEC": "Decorators",
+    "PLC": "Placement",
+    "RUN": "Execution",
+}
+
+RULES_HEAD = """# Rules
+
+Generated from the rules' declarations by `make docs`: change those, not this page.
+
+`nacre check` reports errors, warnings and infos with these codes; `nacre rule CODE` prints one
+section of this page. A behaviour is a promise that tests prove; no finding carries its code.
+`--strict` turns warnings into errors and adds the rules that are marked so. `--allow CODE` leaves
+a code, or a whole group such as `BUF`, out.
+"""
+
+DEVICES_HEAD = """# Built-in devices
+
+Generated from the device files in `src/nacre/nem/spec` by `make docs`: change those, not this page.
+
+A program names one with `include "npm_lite.nem"` and `device npm_lite`, or is checked for it with
+`--device npm_lite`; `nacre devices NAME` prints one column. `nem_baseline_1_0` is abstract: it has
+the variants that every device has, and no figures.
+"""
+
+FIGURES_HEAD = """## Figures
+
+F is a fact from the language text or public product data, A is our assumption. Unit counts are per
+engine, those of sDMA and WDM for the device.
+"""
+
+TYPES_HEAD = """## Types
+
+M: the variant is mandatory on the device, E: it is an extension. A blank: a program for the device
+cannot use it.
+"""
+
+
+def render_rules() -> str:
+    """The text of the page on rules."""
+    catalogue.load()
+    parts = [RULES_HEAD, _index()]
+    for group, rules in _by_group().items():
+        parts.append(f"## {_title(group)}\n")
+        parts += [_section(rule) for rule in rules]
+    return "\n".join(parts)
+
+
+def _by_group() -> dict[str, list[Rule]]:
+    order = [*GROUPS, *sorted({rule.group for rule in RULES.values()} - GROUPS.keys())]
+    ordered = [RULES[code] for code in sorted(RULES)]
+    groups = {group: [rule for rule in ordered if rule.group == group] for group in order}
+    return {group: rules for group, rules in groups.items() if rules}
+
+
+def _title(group: str) -> str:
+    return f"{group}: {GROUPS[group].lower()}" if group in GROUPS else group
+
+
+def _index() -> str:
+    rows = (
+        (f"[{rule.code}](#{_anchor(rule)})", rule.name, _standing(rule), rule.summary)
+        for rules in _by_group().values()
+        for rule in rules
+    )
+    return _table(("code", "name", "severity", "when"), rows)
+
+
+def _anchor(rule: Rule) -> str:
+    return f"{rule.code} {rule.name}".lower().replace(" ", "-")
+
+
+def _standing(rule: Rule) -> str:
+    if rule.behaviour:
+        return "behaviour"
+    return f"{rule.severity}, with `--strict`" if rule.strict_only else rule.severity
+
+
+def _section(rule: Rule) -> str:
+    head = f"### {rule.code} {rule.name}\n\n{_standing(rule).capitalize()}. Clause: {rule.spec}.\n"
+    return f"{head}\n{_markdown(rule.page)}"
+
+
+def _markdown(page: str) -> str:
+    """A page with its indented blocks fenced, so that they show as programs."""
+    lines: list[str] = []
+    is_open = False
+    for line in [*page.splitlines(), "."]:
+        is_indented = line.startswith("    ")
+        if is_indented and not is_open:
+            lines.append("```nem")
+            is_open = True
+        elif is_open and line and not is_indented:
+            while not lines[-1]:
+                lines.pop()
+            lines += ["```", ""]
+            is_open = False
+        lines.append(line.removeprefix("    "))
+    lines.pop()
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _table(columns: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+    head = tuple(columns)
+    lines = [head, ("---",) * len(head), *rows]
+    return "".join(
+        "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |\n" for cells in lines
+    )
+
+
+def render_devices() -> str:
+    """The text of the page on devices."""
+    abstract, *names = builtin_names()
+    devices = [builtin_device(name) for name in (abstract, *sorted(names, key=_by_size))]
+    concrete = [device for device in devices if not device.is_abstract]
+    table = {device.name: {row.name: row for row in figures(device)} for device in concrete}
+    return "\n".join(
+        [
+            DEVICES_HEAD,
+            FIGURES_HEAD,
+            _table(("figure", *table), _figure_rows(table)),
+            "What the assumptions rest on:\n",
+            "".join(_reasons(table)),
+            TYPES_HEAD,
+            _table(("variant", *(device.name for device in devices)), _variant_rows(devices)),
+            "Which opcodes the families govern:\n",
+            _table(("family", "opcodes"), _family_rows()),
+        ]
+    )
+
+
+def _by_size(name: str) -> list[tuple[int, str]]:
+    """A key that puts `npm8k` before `npm16k`."""
+    return [(int(digits or 0), word) for word, digits in re.findall(r"(\D+)(\d*)", name)]
+
+
+def _figure_rows(table: dict[str, dict[str, Figure]]) -> Iterator[tuple[str, ...]]:
+    for name in dict.fromkeys(name for rows in table.values() for name in rows):
+        yield (f"`{name}`", *(_figure(rows.get(name)) for rows in table.values()))
+
+
+def _figure(row: Figure | None) -> str:
+    if row is None:
+        return ""
+    value = size_text(row.value) if row.name.endswith("_bytes") else str(row.value)
+    return f"{value} {row.basis[:1].upper()}".rstrip()
+
+
+def _reasons(table: dict[str, dict[str, Figure]]) -> Iterator[str]:
+    reasons: dict[tuple[str, str], list[str]] = {}
+    for device, rows in table.items():
+        for row in rows.values():
+            if row.basis == "assumption" and row.reason and not row.name.endswith("_bytes"):
+                reasons.setdefault((row.name, row.reason), []).append(device)
+    for (name, reason), devices in reasons.items():
+        yield f"- `{name}` of {', '.join(devices)}: {reason}\n"
+
+
+def _variant_rows(devices: list[Device]) -> Iterator[tuple[str, ...]]:
+    for family in standard_families().values():
+        for id_ in family.instances:
+            yield (f"`{id_}`", *(_mark(id_, device) for device in devices))
+
+
+def _mark(id_: str, device: Device) -> str:
+    if id_ in device.mandatory:
+        return "M"
+    return "E" if id_ in device.extended else ""
+
+
+def _family_rows() -> Iterator[tuple[str, str]]:
+    for name in standard_families():
+        governed = [f"`{opcode.name}`" for opcode in OPCODES.values() if governs(name, opcode)]
+        yield f"`{name}`", ", ".join(governed)
+
+
+def main(arguments: list[str]) -> int:
+    """Write what is stale, or with --check only say so; the exit status."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--check", action="store_true", help="write nothing; exit 1 when stale")
+    check = parser.parse_args(arguments).check
+    texts = {RULES_PAGE: render_rules(), DEVICES_PAGE: render_devices()}
+    stale = [path for path, text in texts.items() if not _holds(path, text)]
+    for path in stale:
+        print(f"{path.relative_to(ROOT)} {'is stale; run `make docs`' if check else 'written'}")
+        if not check:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(texts[path], encoding="utf-8")
+    return int(check and bool(stale))
+
+
+def _holds(path: Path, text: str) -> bool:
+    return path.is_file() and path.read_text(encoding="utf-8") == text
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
