@@ -6,7 +6,7 @@ BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip --disable-pip-version-check -q
 JOBS   ?= 2
 
-.PHONY: help demo test test-full lint format bench docs clean
+.PHONY: help demo test test-full mutate lint format bench docs clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -35,6 +35,9 @@ test: $(VENV)/.ready ## set up, then run the tests that CI runs
 
 test-full: $(VENV)/.ready ## every test, the long ones too
 	@NACRE_HYPOTHESIS_PROFILE=full $(BIN)/python -m pytest -n $(JOBS)
+
+mutate: $(VENV)/.ready ## break 10,000 race-free programs and count what the checker misses
+	@$(BIN)/python -m tests.nem.plan.mutants --count 10000 --seed 1
 
 lint: $(VENV)/.ready ## formatting, lint and types, on code and tests
 	@$(BIN)/ruff format --check .

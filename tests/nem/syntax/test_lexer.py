@@ -112,7 +112,7 @@ def test_illegal_characters_are_left_out_and_remembered() -> None:
     found = lex("a $$ b ! c")
     assert found.texts[:-LOOKAHEAD] == ["a", "b", "c"]
     assert list(found.starts)[:-LOOKAHEAD] == [0, 5, 9]
-    assert found.illegal == (2, 7)
+    assert list(found.illegal) == [2, 7]
 
 
 def test_malformed_numbers_and_strings_stay_for_the_parser() -> None:

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from nacre.base.elements import ELEMENT_TYPES
 from nacre.base.excerpt import quoted
-from nacre.nem.model.folding import LoopVariable, Operation
 from nacre.nem.model.program import Region, Task
 from nacre.nem.model.symbols import Symbol
+from nacre.nem.plan.columns import as_term
 from nacre.nem.spec.opcodes import AttributeSpec
 from nacre.nem.syntax import ast
 
@@ -30,11 +30,6 @@ class Problem:
 
     node: ast.Node
     text: str
-
-
-def is_term(value: object) -> bool:
-    """Whether a value is an integer, known now or in each iteration."""
-    return isinstance(value, int | LoopVariable | Operation) and not isinstance(value, bool)
 
 
 def node_of(task: Task, name: str) -> ast.Attribute | None:
@@ -75,9 +70,9 @@ def _is_kind(spec: AttributeSpec, value: object, node: ast.Value) -> bool:
     if spec.type == "bool":
         return isinstance(value, bool)
     if spec.type == "int":
-        return is_term(value)
+        return as_term(value) is not None
     if spec.type == "float":
-        return is_term(value) or (isinstance(value, float) and math.isfinite(value))
+        return as_term(value) is not None or (isinstance(value, float) and math.isfinite(value))
     if spec.type == "string":
         return isinstance(value, str)
     is_word = isinstance(value, str) and not isinstance(node, ast.StringLit)
@@ -88,7 +83,7 @@ def _list_problem(spec: AttributeSpec, value: object, node: ast.Value) -> Proble
     if not isinstance(value, tuple):
         return Problem(node, f"is {shown(value, node)}, expected {_EXPECTED[spec.type]}")
     for index, item in enumerate(value):
-        if item is not None and not is_term(item):
+        if item is not None and as_term(item) is None:
             place = item_node(node, index)
             return Problem(place, f"holds {shown(item, place)}, expected integers")
     if spec.length is not None and len(value) != spec.length:

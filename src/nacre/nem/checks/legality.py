@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from weakref import WeakKeyDictionary
 
 from nacre.base.elements import ELEMENT_TYPES
 from nacre.nem.checks.facts import ProgramFacts
@@ -11,6 +12,7 @@ from nacre.nem.checks.tasks import computes
 from nacre.nem.model.families import Instance
 from nacre.nem.model.matching import Difference, Match, Matcher, Typing, quantised_operands
 from nacre.nem.model.program import Operand, Task
+from nacre.nem.plan.plan import Plan
 from nacre.nem.spec.opcodes import Opcode, Role
 
 Differences = tuple[Difference, ...]
@@ -33,13 +35,17 @@ class Violation:
         return [self.task.operands[place] for d in self.differences for place in d.places]
 
 
-def typings(facts: ProgramFacts) -> Iterator[tuple[Task, Opcode, Typing]]:
-    """Every task that families govern, with what they say about it."""
-    matcher = Matcher(facts.device)
-    for task, opcode in computes(facts):
-        typing = matcher.typing(task)
-        if typing is not None:
-            yield task, opcode, typing
+Typed = tuple[Task, Opcode, Typing]
+_made: WeakKeyDictionary[Plan, list[Typed]] = WeakKeyDictionary()
+
+
+def typings(facts: ProgramFacts) -> list[Typed]:
+    """Every task that families govern, with what they say about it; made once for a program."""
+    if facts.plan not in _made:
+        matcher = Matcher(facts.device)
+        pairs = ((task, opcode, matcher.typing(task)) for task, opcode in computes(facts))
+        _made[facts.plan] = [(task, opcode, typing) for task, opcode, typing in pairs if typing]
+    return _made[facts.plan]
 
 
 def violations(facts: ProgramFacts, code: str) -> Iterator[Violation]:

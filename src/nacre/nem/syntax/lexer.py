@@ -37,10 +37,11 @@ _PIECE = re.compile(
 )
 _BLANK = frozenset(" \t\r\n#")
 _NUMBER = re.compile(r"\d+(?:\.\d+(?:[eE][+-]?\d+)?)?", re.ASCII)
-_STRING = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"')
+_STRING = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"')  # possessive: an endless one fails at once
 _LEGAL_FIRST = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_-+*/()[]{},:;=@<>")
 _CHUNK = 1 << 16
 _LONGEST_CUT = 1 << 20
+_NOT = bytes([1, 0]) + bytes(254)  # turns a mask of 0 and 1 round
 _MOST_SHOWN = 64  # of a token in a message; an unclosed string may be a whole file
 
 # The parser looks at most this far past the token at hand.
@@ -79,7 +80,7 @@ def tokenize(source: Source) -> Tokens:
     diagnostics, illegal = _report(source, texts, starts, suspicious)
     texts += [""] * LOOKAHEAD
     starts.extend([len(source.text)] * LOOKAHEAD)
-    return Tokens(texts, starts, tuple(comments), tuple(diagnostics), tuple(illegal))
+    return Tokens(texts, starts, tuple(comments), tuple(diagnostics), illegal)
 
 
 def _chunks(text: str) -> Iterator[tuple[int, list[str]]]:
@@ -108,18 +109,20 @@ def _is_bad(text: str) -> bool:
 
 def _report(
     source: Source, texts: list[str], starts: array[int], suspicious: set[str]
-) -> tuple[list[Diagnostic], list[int]]:
+) -> tuple[list[Diagnostic], tuple[int, ...]]:
     """Diagnose the bad tokens; those that no parser could use are taken out of the lists."""
     if not suspicious:
-        return [], []
-    bad = [index for index, text in enumerate(texts) if text in suspicious]
-    found = [_explain(source, texts[index], starts[index]) for index in bad[:MAX_DIAGNOSTICS]]
-    unusable = [texts[index][0] not in '0123456789".' for index in bad]
-    dropped = set(compress(bad, unusable))
-    offsets = [starts[index] for index in sorted(dropped)]
-    keep = [index not in dropped for index in range(len(texts))]
-    texts[:] = compress(texts, keep)
-    starts[:] = array("q", compress(starts, keep))
+        return [], ()
+    bad = (index for index, text in enumerate(texts) if text in suspicious)
+    found = [
+        _explain(source, texts[index], starts[index]) for index in islice(bad, MAX_DIAGNOSTICS)
+    ]
+    unusable = {text for text in suspicious if text[0] not in '0123456789".'}
+    dropped = bytearray(text in unusable for text in texts)
+    kept = dropped.translate(_NOT)
+    offsets = tuple(compress(starts, dropped))
+    texts[:] = compress(texts, kept)
+    starts[:] = array("q", compress(starts, kept))
     return found, offsets
 
 

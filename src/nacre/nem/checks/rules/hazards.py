@@ -133,17 +133,17 @@ def read_after_write(facts: ProgramFacts) -> Iterator[Diagnostic]:
 
         buffer A : L2 (size=64)
         buffer B : L1 (size=64)
-        let X = region(B, 0, 64) elem=i8, shape=[64], layout=C
-        t = transfer.async(dst=X, src=region(A, 0, 64))
-        r = relu.async in X out X
+        buffer C : L2 (size=64)
+        t = transfer.async(dst=region(B, 0, 64), src=region(A, 0, 64))
+        s = store.async(dst=region(C, 0, 64), src=region(B, 0, 64))
 
     Good:
 
         buffer A : L2 (size=64)
         buffer B : L1 (size=64)
-        let X = region(B, 0, 64) elem=i8, shape=[64], layout=C
-        t = transfer.async(dst=X, src=region(A, 0, 64))
-        r = relu.async in X out X deps=[t]
+        buffer C : L2 (size=64)
+        t = transfer.async(dst=region(B, 0, 64), src=region(A, 0, 64))
+        s = store.async(dst=region(C, 0, 64), src=region(B, 0, 64), deps=[t])
     """
     yield from _found(facts, read_after_write)
 

@@ -1,0 +1,136 @@
+"""HAZ04, HAZ09, HAZ10: operands of one task that share bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from nacre.base.diagnostics import Diagnostic, Related
+from nacre.base.rules import Check, rule
+from nacre.nem.checks.facts import ProgramFacts
+from nacre.nem.checks.wording import in_iteration, task_text
+from nacre.nem.plan.aliasing import Sharing, sharings
+
+_HAZARDS = "Hazards and Aliasing Rules"
+
+
+def _found(
+    facts: ProgramFacts, check: Check[ProgramFacts], kind: str, said: str, help_: str | None = None
+) -> Iterator[Diagnostic]:
+    for sharing in sharings(facts.plan):
+        if sharing.kind == kind:
+            yield _explained(facts, check, sharing, said, help_)
+
+
+def _explained(
+    facts: ProgramFacts,
+    check: Check[ProgramFacts],
+    sharing: Sharing,
+    said: str,
+    help_: str | None,
+) -> Diagnostic:
+    task = sharing.task
+    region = sharing.second.region
+    buffer = region.buffer.name if region is not None and region.buffer is not None else "?"
+    when = in_iteration(sharing.grid, sharing.row) if sharing.varies else ""
+    return check.at(
+        facts.span(sharing.second.node.value),
+        f"{task_text(task)} {said} bytes {sharing.low}..{sharing.high - 1} of `{buffer}`{when}",
+        related=(Related(facts.span(sharing.first.node.value), "the other operand stands here"),),
+        help=help_,
+    )
+
+
+@rule("HAZ04", "copy-onto-itself", f"{_HAZARDS} 2")
+def copy_onto_itself(facts: ProgramFacts) -> Iterator[Diagnostic]:
+    """Source and destination of a transfer or store overlap.
+
+    `@memmove` allows it for a transfer, which then reads everything before it writes; a store has
+    no such form.
+
+    Bad:
+
+        buffer B : L2 (size=64)
+        t = transfer.async(dst=region(B, 4, 8), src=region(B, 0, 8))
+
+    Good:
+
+        buffer B : L2 (size=64)
+        t = transfer.async(dst=region(B, 4, 8), src=region(B, 0, 8)) @memmove
+    """
+    said = "reads and writes"
+    yield from _found(facts, copy_onto_itself, "transfer", said, "add `@memmove`")
+    yield from _found(facts, copy_onto_itself, "store", said)
+
+
+@rule("HAZ09", "compute-onto-its-input", f"{_HAZARDS} 1")
+def compute_onto_its_input(facts: ProgramFacts) -> Iterator[Diagnostic]:
+    """An output of a compute task overlaps one of its inputs.
+
+    Elementwise operations, normalisations and softmax may work in place: the output lies exactly
+    on an input, element on element. A partial overlap is wrong for them too.
+
+    Bad:
+
+        buffer A : L2 (size=64)
+        buffer B : L1 (size=128)
+        let X = region(B, 0, 64) elem=i8, shape=[64], layout=C
+        let Y = region(B, 32, 64) elem=i8, shape=[64], layout=C
+        t = transfer.sync(dst=X, src=region(A, 0, 64))
+        r = relu.sync in X out Y
+        s = store.sync(dst=region(A, 0, 64), src=Y)
+
+    Good:
+
+        buffer A : L2 (size=64)
+        buffer B : L1 (size=128)
+        let X = region(B, 0, 64) elem=i8, shape=[64], layout=C
+        t = transfer.sync(dst=X, src=region(A, 0, 64))
+        r = relu.sync in X out X
+        s = store.sync(dst=region(A, 0, 64), src=X)
+    """
+    yield from _found(
+        facts,
+        compute_onto_its_input,
+        "shifted",
+        "works in place, but not element on element: it reads and writes",
+        "let input and output be the same region, or share no byte",
+    )
+    yield from _found(
+        facts,
+        compute_onto_its_input,
+        "in place",
+        "cannot work in place, but reads and writes",
+        "write the output to other bytes",
+    )
+
+
+@rule("HAZ10", "outputs-overlap", f"{_HAZARDS} 1")
+def outputs_overlap(facts: ProgramFacts) -> Iterator[Diagnostic]:
+    """Two outputs of one task share bytes, so that one destroys the other.
+
+    Bad:
+
+        buffer A : L2 (size=64)
+        buffer B : L1 (size=128)
+        let X = region(B, 0, 64) elem=i8, shape=[64], layout=C
+        let Y = region(B, 64, 32) elem=i8, shape=[32], layout=C
+        let Z = region(B, 80, 32) elem=i8, shape=[32], layout=C
+        t = transfer.sync(dst=X, src=region(A, 0, 64))
+        r = split.sync in X out Y, Z axis=0 split_sizes=[32, 32]
+        s = store.sync(dst=region(A, 0, 48), src=region(B, 64, 48))
+
+    Good:
+
+        buffer A : L2 (size=64)
+        buffer B : L1 (size=128)
+        let X = region(B, 0, 64) elem=i8, shape=[64], layout=C
+        let Y = region(B, 64, 32) elem=i8, shape=[32], layout=C
+        let Z = region(B, 96, 32) elem=i8, shape=[32], layout=C
+        t = transfer.sync(dst=X, src=region(A, 0, 64))
+        r = split.sync in X out Y, Z axis=0 split_sizes=[32, 32]
+        s = store.sync(dst=region(A, 0, 64), src=region(B, 64, 64))
+    """
+    yield from _found(facts, outputs_overlap, "outputs", "writes twice")
+
+
+ALIASING_RULES = (copy_onto_itself, compute_onto_its_input, outputs_overlap)

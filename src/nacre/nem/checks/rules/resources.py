@@ -1,0 +1,249 @@
+"""DEC07 to DEC10 and DEC15: what the device makes of `@resource`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from nacre.base.diagnostics import Diagnostic
+from nacre.base.rules import declare, rule
+from nacre.nem.checks.facts import ProgramFacts
+from nacre.nem.checks.wording import device_text, in_iteration, no_value
+from nacre.nem.model.program import Task, UnitIndex
+from nacre.nem.plan.columns import as_term, first_row, value_at
+from nacre.nem.plan.grid import Grid
+from nacre.nem.plan.placement import (
+    Way,
+    bind,
+    capable_units,
+    eligible_units,
+    has_unit,
+    requested_unit,
+)
+from nacre.nem.plan.terms import TermProblem
+from nacre.nem.spec.units import RESOURCE_TARGETS
+from nacre.nem.syntax import ast
+
+_VALIDITY = "Target Resource Validity Rule"
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A task with a `@resource` whose argument is a unit."""
+
+    task: Task
+    unit: UnitIndex
+    node: ast.UnitRef
+
+
+def requests(facts: ProgramFacts) -> Iterator[Request]:
+    """Every unit that the program asks for."""
+    for task in facts.program.tasks():
+        unit, decorator = requested_unit(task), task.decorator("resource")
+        if unit is None or decorator is None or not decorator.node.args:
+            continue
+        node = decorator.node.args[0]
+        if isinstance(node, ast.UnitRef):
+            yield Request(task, unit, node)
+
+
+@rule("DEC08", "resource-index-wraps", f"{_VALIDITY} 2", severity="info")
+def resource_index_wraps(facts: ProgramFacts) -> Iterator[Diagnostic]:
+    """`@resource` asks for an instance beyond those that the device has; the index wraps around.
+
+    Bad:
+
+        buffer A : L2 (size=64)
+        buffer B : L2 (size=64)
+        t = transfer.async(dst=region(B, 0, 64), src=region(A, 0, 64)) @resource(DMA[2])
+
+    Good:
+
+        buffer A : L2 (size=64)
+        buffer B : L2 (size=64)
+        t = transfer.async(dst=region(B, 0, 64), src=region(A, 0, 64)) @resource(DMA[1])
+    """
+    for request, grid in _sound_requests(facts):
+        binding = bind(request.task, facts.device, grid)
+        if binding is None or binding.match != "remapped":
+            continue
+        unit, asked = request.unit.unit, binding.requested
+        count = facts.device.count(unit)
+        if asked is None or binding.index is None:
+            continue
+        row = first_row(asked >= count) or 0
+        when = "" if isinstance(asked, int) else in_iteration(grid, row)
+        message = (
+            f"`{unit}[{value_at(asked, row)}]`{when} is beyond the {count} of "
+            f"{device_text(facts)}; the task runs on `{unit}[{value_at(binding.index, row)}]`"
+        )
+        yield resource_index_wraps.at(facts.span(request.node), message)
+
+
+def _sound_requests(facts: ProgramFacts) -> Iterator[tuple[Request, Grid]]:
+    """Requests that no other rule has something against."""
+    if facts.device.is_abstract:
+        return
+    for request in requests(facts):
+        grid = facts.plan.grid_of(request.task.loops)
+        if grid is None or request.unit.unit not in RESOURCE_TARGETS:
+            continue
+        if _first_negative(request, grid) is None and _problem(request, grid) is None:
+            yield request, grid
+
+
+def _problem(request: Request, grid: Grid) -> TermProblem | None:
+    term = as_term(request.unit.index)
+    try:
+        if term is not None:
+            grid.evaluate(term)
+    except TermProblem as problem:
+        return problem
+    return None
+
+
+def _first_negative(request: Request, grid: Grid) -> tuple[int, int] | None:
+    """The first negative index and its row."""
+    term = as_term(request.unit.index)
+    if term is None or _problem(request, grid) is not None:
+        return None
+    values = grid.evaluate(term)
+    row = first_row(values < 0)
+    return None if row is None else (value_at(values, row), row)
+
+
+def resource_indices_have_values(facts: ProgramFacts) -> Iterator[Diagnostic]:
+    """Indices that divide by zero or leave 64 bits in some iteration."""
+    for request in requests(facts):
+        grid = facts.plan.grid_of(request.task.loops)
+        problem = _problem(request, grid) if grid is not None else None
+        if grid is not None and problem is not None:
+            yield no_value(facts, request.node.index, grid, problem)
+
+
+@rule("DEC09", "resource-absent", f"{_VALIDITY} 3", severity="info")
+def resource_absent(facts: ProgramFacts) -> Iterator[Diagnostic]:
+    """`@resource` asks for a unit type that the device does not have; another one runs the task.
+
+    Where no unit can, that is PLC09.
+
+    Bad:
+
+        include "nem_baseline_1.0.nem"
+        device bare extends nem_baseline_1_0 {
+            topology {
+                num_engines = 1
+                l2_size_bytes = 1024
+                per_engine { NMU = 1 CSTL = 1 DMA = 1 SEQ = 1 l1_size_bytes = 1024 }
+            }
+        }
+        program p:
+        buffer A : L2 (size=64)
+        buffer B : L1 (size=64)
+        let X = region(B, 0, 64) elem=i8, shape=[64], layout=C
+        t = transfer.sync(dst=X, src=region(A, 0, 64))
+        r = relu.sync in X out X @resource(VPU[0])
+        s = store.sync(dst=region(A, 0, 64), src=X)
+
+    Good:
+
+        buffer A : L2 (size=64)
+        buffer B : L1 (size=64)
+        let X = region(B, 0, 64) elem=i8, shape=[64], layout=C
+        t = transfer.sync(dst=X, src=region(A, 0, 64))
+        r = relu.sync in X out X @resource(VPU[0])
+        s = store.sync(dst=region(A, 0, 64), src=X)
+    """
+    for request, way in _translated(facts):
+        unit = request.unit.unit
+        if not has_unit(facts.device, unit):
+            message = f"{device_text(facts)} has no `{unit}`; `{request.task.op}` runs on "
+            yield resource_absent.at(facts.span(request.node), message + _way_text(way))
+
+
+def _translated(facts: ProgramFacts) -> Iterator[tuple[Request, Way]]:
+    """Requests for a unit that cannot run the task, and what runs it instead."""
+    for request, _ in _sound_requests(facts):
+        ways = eligible_units(request.task, facts.device)
+        if ways and all(request.unit.unit not in way for way in ways):
+            yield request, ways[0]
+
+
+def _way_text(way: Way) -> str:
+    return " and ".join(f"`{unit}`" for unit in way)
+
+
+@rule("DEC10", "resource-cannot-run-task", _VALIDITY, severity="info")
+def resource_cannot_run_task(facts: ProgramFacts) -> Iterator[Diagnostic]:
+    """`@resource` asks for a unit that cannot run the task; the first that can runs it.
+
+    Where no unit can, that is PLC09.
+
+    Bad:
+
+        buffer A : L2 (size=64)
+        buffer B : L2 (size=64)
+        t = transfer.async(dst=region(B, 0, 64), src=region(A, 0, 64)) @resource(NMU[0])
+
+    Good:
+
+        buffer A : L2 (size=64)
+        buffer B : L2 (size=64)
+        t = transfer.async(dst=region(B, 0, 64), src=region(A, 0, 64)) @resource(DMA[0])
+    """
+    for request, way in _translated(facts):
+        unit = request.unit.unit
+        if has_unit(facts.device, unit):
+            able = " or ".join(_way_text(way) for way in capable_units(request.task))
+            message = (
+                f"a `{unit}` cannot run this `{request.task.op}`, which takes {able}; "
+                f"it runs on {_way_text(way)}"
+            )
+            yield resource_cannot_run_task.at(facts.span(request.node.unit), message)
+
+
+@rule("DEC15", "negative-resource-index", _VALIDITY)
+def negative_resource_index(facts: ProgramFacts) -> Iterator[Diagnostic]:
+    """The index of `@resource` is negative, in some iteration or in all.
+
+    Bad:
+
+        buffer A : L2 (size=64)
+        buffer B : L2 (size=64)
+        t = transfer.async(dst=region(B, 0, 64), src=region(A, 0, 64)) @resource(DMA[0 - 1])
+
+    Good:
+
+        buffer A : L2 (size=64)
+        buffer B : L2 (size=64)
+        t = transfer.async(dst=region(B, 0, 64), src=region(A, 0, 64)) @resource(DMA[1])
+    """
+    for request in requests(facts):
+        grid = facts.plan.grid_of(request.task.loops)
+        found = _first_negative(request, grid) if grid is not None else None
+        if grid is not None and found is not None:
+            value, row = found
+            when = "" if isinstance(request.unit.index, int) else in_iteration(grid, row)
+            message = f"the index of `{request.unit.unit}` is {value}{when}, expected 0 or more"
+            yield negative_resource_index.at(facts.span(request.node.index), message)
+
+
+declare(
+    "DEC07",
+    "resource-binds-exactly",
+    f"{_VALIDITY} 1",
+    """
+    A task with `@resource(UNIT[k])` runs on instance k of its engine when the device has it.
+
+    No diagnostic carries this code.
+    """,
+    behaviour=True,
+)
+
+RESOURCE_RULES = (
+    resource_indices_have_values,
+    resource_index_wraps,
+    resource_absent,
+    resource_cannot_run_task,
+    negative_resource_index,
+)

@@ -1,0 +1,248 @@
+"""SIG03-SIG05, SIG21, SIG22: opcodes that a task may use, and their attributes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from nacre.base.diagnostics import Diagnostic
+from nacre.base.excerpt import quoted
+from nacre.base.rules import rule
+from nacre.base.suggest import did_you_mean
+from nacre.nem.checks.attributes import item_node, kind_problem, node_of, usable
+from nacre.nem.checks.facts import ProgramFacts
+from nacre.nem.checks.readings import distinct
+from nacre.nem.checks.tasks import computes, op_span
+from nacre.nem.checks.wording import no_value
+from nacre.nem.model.matching import joined
+from nacre.nem.model.program import Task
+from nacre.nem.plan.columns import as_term
+from nacre.nem.plan.terms import TermProblem
+from nacre.nem.spec.opcodes import AttributeSpec, Opcode
+from nacre.nem.syntax import ast
+
+_SIGNATURES = "Opcode Signatures"
+_CORE = "core."
+
+
+@rule("SIG03", "attribute-missing", _SIGNATURES)
+def attribute_missing(facts: ProgramFacts) -> Iterator[Diagnostic]:
+    """A task lacks an attribute that its opcode requires.
+
+    Bad:
+
+        buffer S : L2 (size=32)
+        buffer M : L1 (size=32)
+        t = transfer.sync(dst=region(M, 0, 32), src=region(S, 0, 32))
+        let X = region(M, 0, 32) elem=f16, shape=[2, 8], layout=MN
+        s = softmax.sync in X out X
+
+    Good:
+
+        buffer S : L2 (size=32)
+        buffer M : L1 (size=32)
+        t = transfer.sync(dst=region(M, 0, 32), src=region(S, 0, 32))
+        let X = region(M, 0, 32) elem=f16, shape=[2, 8], layout=MN
+        s = softmax.sync in X out X axis=1
+    """
+    for task, opcode in computes(facts):
+        if opcode.category == "generic":  # SIG22 speaks of the operation's name
+            continue
+        missing = [a for a in opcode.required_attributes if a.name not in task.attributes]
+        if missing:
+            word = "attribute" if len(missing) == 1 else "attributes"
+            message = f"`{task.op}` lacks {word} {joined([a.name for a in missing])}"
+            help_ = "; ".join(f"`{a.name}`: {a.summary}" for a in missing)
+            yield attribute_missing.at(op_span(facts, task), message, help=help_)
+
+
+@rule("SIG04", "unknown-attribute", _SIGNATURES)
+def unknown_attribute(facts: ProgramFacts) -> Iterator[Diagnostic]:
+    """A task has an attribute that its opcode does not know.
+
+    Bad:
+
+        buffer S : L2 (size=32)
+        buffer M : L1 (size=32)
+        t = transfer.sync(dst=region(M, 0, 32), src=region(S, 0, 32))
+        let X = region(M, 0, 32) elem=i8, shape=[32], layout=C
+        r = relu.sync in X out X alpha=0.1
+
+    Good:
+
+        buffer S : L2 (size=32)
+        buffer M : L1 (size=32)
+        t = transfer.sync(dst=region(M, 0, 32), src=region(S, 0, 32))
+        let X = region(M, 0, 32) elem=i8, shape=[32], layout=C
+        r = leaky_relu.sync in X out X alpha=0.1
+    """
+    for task, opcode in computes(facts):
+        if "open_attributes" in opcode.traits or isinstance(task.node, ast.Copy):
+            continue
+        known = [attribute.name for attribute in opcode.attributes]
+        for node in task.node.attributes:
+            if node.name.name not in known:
+                message = f"`{task.op}` has no attribute {quoted(node.name.name)}"
+                help_ = did_you_mean(node.name.name, known) or _known(opcode)
+                yield unknown_attribute.at(facts.span(node.name), message, help=help_)
+
+
+def _known(opcode: Opcode) -> str:
+    if not opcode.attributes:
+        return f"`{opcode.name}` has none"
+    return f"`{opcode.name}` has {joined([attribute.name for attribute in opcode.attributes])}"
+
+
+@rule("SIG05", "wrong-attribute-value", _SIGNATURES)
+def wrong_attribute_value(facts: ProgramFacts) -> Iterator[Diagnostic]:
+    """An attribute's value has the wrong kind, length or range.
+
+    An integer may stand for a float. Integers may depend on loop variables.
+
+    Bad:
+
+        buffer S : L2 (size=32)
+        buffer M : L1 (size=32)
+        t = transfer.sync(dst=region(M, 0, 32), src=region(S, 0, 32))
+        let X = region(M, 0, 32) elem=f16, shape=[2, 8], layout=MN
+        s = softmax.sync in X out X axis=1.5
+
+    Good:
+
+        buffer S : L2 (size=32)
+        buffer M : L1 (size=32)
+        t = transfer.sync(dst=region(M, 0, 32), src=region(S, 0, 32))
+        let X = region(M, 0, 32) elem=f16, shape=[2, 8], layout=MN
+        s = softmax.sync in X out X axis=1
+    """
+    for task, opcode in computes(facts):
+        if opcode.category == "generic":
+            continue
+        for spec in opcode.attributes:
+            node = node_of(task, spec.name)
+            if node is not None:
+                yield from _wrong_kind(facts, task, spec, node)
+                yield from _out_of_range(facts, task, spec, node)
+
+
+def _wrong_kind(
+    facts: ProgramFacts, task: Task, spec: AttributeSpec, node: ast.Attribute
+) -> Iterator[Diagnostic]:
+    value = task.attributes.get(spec.name)
+    problem = kind_problem(spec, value, node.value)
+    if problem is not None:
+        help_ = did_you_mean(value, spec.allowed) if isinstance(value, str) else None
+        message = f"`{spec.name}` of `{task.op}` {problem.text}"
+        yield wrong_attribute_value.at(facts.span(problem.node), message, help=help_)
+
+
+def _out_of_range(
+    facts: ProgramFacts, task: Task, spec: AttributeSpec, node: ast.Attribute
+) -> Iterator[Diagnostic]:
+    """The first integer of an attribute that has no value, or one below the minimum."""
+    value = usable(task, spec)
+    items = value if isinstance(value, tuple) else (value,)
+    for index, item in enumerate(items):
+        term = as_term(item)
+        if term is None:
+            continue
+        place = item_node(node.value, index) if isinstance(value, tuple) else node.value
+        grid = facts.plan.grid_of(task.loops)
+        if grid is not None and not isinstance(term, int):
+            try:
+                grid.evaluate(term)
+            except TermProblem as problem:
+                yield no_value(facts, place, grid, problem)
+                return
+        least = spec.minimum
+        for row, iteration in distinct(facts, task.loops, [term]) if least is not None else ():
+            if least is not None and row[0] < least:
+                message = f"`{spec.name}` of `{task.op}` holds {row[0]}, expected at least {least}"
+                yield wrong_attribute_value.at(facts.span(place), f"{message}{iteration}")
+                return
+
+
+@rule("SIG21", "future-opcode", "NPM Hardware Support Status", severity="warning")
+def future_opcode(facts: ProgramFacts) -> Iterator[Diagnostic]:
+    """An opcode is part of the language, but no current silicon runs it.
+
+    Bad:
+
+        buffer S : L2 (size=20)
+        buffer M : L1 (size=20)
+        t = transfer.sync(dst=region(M, 0, 20), src=region(S, 0, 20))
+        let X = region(M, 0, 16) elem=i8, shape=[4, 4], layout=MN
+        let Y = region(M, 16, 4) elem=i8, shape=[4], layout=M
+        r = reduce_max.sync in X out Y axes=[1] keepdims=false
+
+    Good:
+
+        buffer S : L2 (size=20)
+        buffer M : L1 (size=20)
+        t = transfer.sync(dst=region(M, 0, 20), src=region(S, 0, 20))
+        let X = region(M, 0, 16) elem=i8, shape=[1, 4, 4, 1], layout=NHWC
+        let Y = region(M, 16, 4) elem=i8, shape=[1, 4, 1, 1], layout=NHWC
+        p = maxpool.sync in X out Y kernel_shape=[1, 4] pads=[0, 0, 0, 0] strides=[1, 1]
+    """
+    for task, opcode in computes(facts):
+        if opcode.status == "future":
+            message = f"`{task.op}` is a future opcode: binders for current silicon reject it"
+            yield future_opcode.at(op_span(facts, task), message)
+
+
+@rule("SIG22", "operation-not-named", "Compute Tasks / Generic Compute Escape Hatch")
+def operation_not_named(facts: ProgramFacts) -> Iterator[Diagnostic]:
+    """`compute` does not say which operation it runs.
+
+    `op` is a string. `core.NAME` is an operation of Core IR. Any other name belongs to a backend
+    that registers it, which is known only when the program runs: a name that no backend knows is
+    an error of this code then, and an info now.
+
+    Bad:
+
+        buffer S : L2 (size=32)
+        buffer M : L1 (size=32)
+        t = transfer.sync(dst=region(M, 0, 32), src=region(S, 0, 32))
+        let X = region(M, 0, 32) elem=i8, shape=[32], layout=C
+        c = compute.sync in X out X
+
+    Good:
+
+        buffer S : L2 (size=32)
+        buffer M : L1 (size=64)
+        t = transfer.sync(dst=region(M, 0, 32), src=region(S, 0, 32))
+        let X = region(M, 0, 32) elem=i8, shape=[32], layout=C
+        let Y = region(M, 32, 32) elem=i8, shape=[32], layout=C
+        c = compute.sync in X out Y op="core.Abs"
+    """
+    for task, opcode in computes(facts, "generic"):
+        for spec in opcode.required_attributes:
+            yield from _operation(facts, task, spec)
+
+
+def _operation(facts: ProgramFacts, task: Task, spec: AttributeSpec) -> Iterator[Diagnostic]:
+    node = node_of(task, spec.name)
+    if node is None:
+        message = f"`{task.op}` does not name its operation"
+        help_ = f'add `{spec.name}="core.NAME"`'
+        yield operation_not_named.at(op_span(facts, task), message, help=help_)
+        return
+    value = task.attributes.get(spec.name)
+    span = facts.span(node.value)
+    problem = kind_problem(spec, value, node.value)
+    if problem is not None:
+        yield operation_not_named.at(span, f"`{spec.name}` of `{task.op}` {problem.text}")
+    elif value in ("", _CORE):
+        yield operation_not_named.at(span, f"`{spec.name}` of `{task.op}` names no operation")
+    elif isinstance(value, str) and not value.startswith(_CORE):
+        message = f"only a backend that registers {quoted(value)} can run this task"
+        yield replace(operation_not_named.at(span, message), severity="info")
+
+
+ATTRIBUTE_RULES = (
+    attribute_missing,
+    unknown_attribute,
+    wrong_attribute_value,
+    future_opcode,
+    operation_not_named,
+)

@@ -1,0 +1,200 @@
+"""SIG13, SIG15, SIG19: convolution and pooling, and opcodes that keep the element type."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from nacre.base.diagnostics import Diagnostic
+from nacre.base.rules import rule
+from nacre.nem.checks import shapes
+from nacre.nem.checks.facts import ProgramFacts
+from nacre.nem.checks.readings import Reading
+from nacre.nem.checks.shape_findings import at_attribute, at_shape, differing, first_findings
+from nacre.nem.checks.shapes import Dims
+from nacre.nem.checks.tasks import computes, declared, has_its_operands, named, operands, span_of
+
+_CONVOLUTION = "Compute Tasks / Convolution Operations"
+_POOLING = "Compute Tasks / Pooling Operations"
+
+
+@rule("SIG13", "window-output-shape", f"{_CONVOLUTION}; Pooling Operations")
+def window_output_shape(facts: ProgramFacts) -> Iterator[Diagnostic]:
+    """The output of a convolution or pooling has not the shape that follows from its input.
+
+    Along each spatial axis the output has (size + pads - dilation * (window - 1) - 1) / stride + 1
+    elements, rounded down.
+
+    Bad:
+
+        buffer S : L2 (size=48)
+        buffer M : L1 (size=48)
+        t = transfer.sync(dst=region(M, 0, 48), src=region(S, 0, 48))
+        let X = region(M, 0, 32) elem=i8, shape=[1, 4, 4, 2], layout=NHWC
+        let Y = region(M, 32, 8) elem=i8, shape=[1, 2, 2, 2], layout=NHWC
+        p = maxpool.sync in X out Y kernel_shape=[2, 2] pads=[1, 1, 1, 1] strides=[2, 2]
+
+    Good:
+
+        buffer S : L2 (size=48)
+        buffer M : L1 (size=48)
+        t = transfer.sync(dst=region(M, 0, 48), src=region(S, 0, 48))
+        let X = region(M, 0, 32) elem=i8, shape=[1, 4, 4, 2], layout=NHWC
+        let Y = region(M, 32, 8) elem=i8, shape=[1, 2, 2, 2], layout=NHWC
+        p = maxpool.sync in X out Y kernel_shape=[2, 2] pads=[0, 0, 0, 0] strides=[2, 2]
+    """
+    yield from first_findings(facts, _window_output, "convolution", "pooling")
+
+
+def _window_output(facts: ProgramFacts, reading: Reading) -> Iterator[Diagnostic]:
+    x = reading.shapes[0]
+    parts = _parts(reading)
+    if parts is None:
+        return
+    window, pads, strides, dilations = parts
+    size = shapes.windows(x[1:-1], window, pads, strides, dilations)
+    for axis, count in enumerate(size):
+        if count < 1:
+            reach = dilations[axis] * (window[axis] - 1) + 1
+            room = x[axis + 1] + pads[axis] + pads[axis + len(size)]
+            message = f"has {room} elements along axis {axis + 1}, pads included, expected at least"
+            yield at_shape(
+                facts, window_output_shape, reading, reading.task.operands[0],
+                f"{message} {reach} for the window",
+            )  # fmt: skip
+            return
+    expected = (x[0], *size, _channels(reading))
+    help_ = _arithmetic(x[1:-1], size, parts)
+    yield from differing(facts, window_output_shape, reading, "Y", expected, help=help_)
+
+
+Parts = tuple[Dims, Dims, Dims, Dims]  # window, pads, strides, dilations
+
+
+def _parts(reading: Reading) -> Parts | None:
+    """The window and how it moves; None where an attribute is missing or wrong."""
+    weights = reading.shape("W")
+    window = reading.numbers("kernel_shape") if weights is None else weights[:-2]
+    pads, strides = reading.numbers("pads"), reading.numbers("strides")
+    if window is None or pads is None or strides is None:
+        return None
+    dilations = (1,) * len(window)
+    if reading.opcode.attribute("dilations") is not None:
+        given = reading.numbers("dilations")
+        if given is None:
+            return None
+        dilations = given
+    if min((*window, *strides, *dilations)) < 1 or min(pads) < 0:
+        return None
+    return window, pads, strides, dilations
+
+
+def _channels(reading: Reading) -> int:
+    weights = reading.shape("W")
+    if weights is None:
+        return reading.shapes[0][-1]
+    return weights[-2] * weights[-1] if _is_depthwise(reading) else weights[-1]
+
+
+def _is_depthwise(reading: Reading) -> bool:
+    return reading.opcode.attribute("groups") is None
+
+
+def _arithmetic(size: Dims, count: Dims, parts: Parts) -> str:
+    """Where the first spatial size comes from."""
+    window, pads, strides, dilations = parts
+    begin, end = pads[0], pads[len(size)]
+    reach = f"{dilations[0]} * ({window[0]} - 1) - 1"
+    return (
+        f"along axis 1: ({size[0]} + {begin} + {end} - {reach}) / {strides[0]} + 1 = {count[0]}; "
+        "change the shape, or `pads`"
+    )
+
+
+@rule("SIG15", "channels-do-not-fit", _CONVOLUTION)
+def channels_do_not_fit(facts: ProgramFacts) -> Iterator[Diagnostic]:
+    """The channels of a convolution's input, weights and groups do not go together.
+
+    Each group sees Cin / groups input channels and makes Cout / groups output channels.
+
+    Bad:
+
+        buffer S : L2 (size=512)
+        buffer M : L1 (size=512)
+        t = transfer.sync(dst=region(M, 0, 512), src=region(S, 0, 512))
+        let X = region(M, 0, 128) elem=f16, shape=[1, 4, 4, 4], layout=NHWC
+        let W = region(M, 128, 12) elem=f16, shape=[1, 1, 3, 2], layout=HWIO
+        let Y = region(M, 256, 64) elem=f16, shape=[1, 4, 4, 2], layout=NHWC
+        c = conv2d.sync in X, W out Y
+            pads=[0, 0, 0, 0] strides=[1, 1] dilations=[1, 1] accum_type=f32
+
+    Good:
+
+        buffer S : L2 (size=512)
+        buffer M : L1 (size=512)
+        t = transfer.sync(dst=region(M, 0, 512), src=region(S, 0, 512))
+        let X = region(M, 0, 128) elem=f16, shape=[1, 4, 4, 4], layout=NHWC
+        let W = region(M, 128, 8) elem=f16, shape=[1, 1, 2, 2], layout=HWIO
+        let Y = region(M, 256, 64) elem=f16, shape=[1, 4, 4, 2], layout=NHWC
+        c = conv2d.sync in X, W out Y
+            pads=[0, 0, 0, 0] strides=[1, 1] dilations=[1, 1] groups=2 accum_type=f32
+    """
+    yield from first_findings(facts, _channel_findings, "convolution")
+
+
+def _channel_findings(facts: ProgramFacts, reading: Reading) -> Iterator[Diagnostic]:
+    x, w = reading.shapes[:2]
+    groups = 1 if _is_depthwise(reading) else reading.number("groups")
+    if groups is None or groups < 1:
+        return
+    times = f" * {groups} groups = {w[-2] * groups}" if groups > 1 else ""
+    if x[-1] != w[-2] * groups:
+        message = f"takes {w[-2]}{times} channels, expected {x[-1]}, the channels of `X`"
+        weights = reading.task.operands[1]
+        yield at_shape(facts, channels_do_not_fit, reading, weights, message)
+    elif w[-1] % groups:
+        message = f"is {groups}, which does not divide the {w[-1]} output channels of `W`"
+        yield at_attribute(facts, channels_do_not_fit, reading, "groups", message)
+
+
+@rule("SIG19", "element-type-not-kept", _POOLING)
+def element_type_not_kept(facts: ProgramFacts) -> Iterator[Diagnostic]:
+    """An opcode without a type family has another element type in its output than in its input.
+
+    These are poolings, reductions, and the convolutions other than `conv2d`.
+
+    Bad:
+
+        buffer S : L2 (size=48)
+        buffer M : L1 (size=48)
+        t = transfer.sync(dst=region(M, 0, 48), src=region(S, 0, 48))
+        let X = region(M, 0, 32) elem=i8, shape=[1, 4, 4, 2], layout=NHWC
+        let Y = region(M, 32, 16) elem=f16, shape=[1, 2, 2, 2], layout=NHWC
+        p = maxpool.sync in X out Y kernel_shape=[2, 2] pads=[0, 0, 0, 0] strides=[2, 2]
+
+    Good:
+
+        buffer S : L2 (size=48)
+        buffer M : L1 (size=48)
+        t = transfer.sync(dst=region(M, 0, 48), src=region(S, 0, 48))
+        let X = region(M, 0, 32) elem=i8, shape=[1, 4, 4, 2], layout=NHWC
+        let Y = region(M, 32, 8) elem=i8, shape=[1, 2, 2, 2], layout=NHWC
+        p = maxpool.sync in X out Y kernel_shape=[2, 2] pads=[0, 0, 0, 0] strides=[2, 2]
+    """
+    for task, opcode in computes(facts):
+        if not has_its_operands(task, opcode) or opcode.name in facts.device.effective:
+            continue
+        alike = [one for name in opcode.same_elem for one in operands(task, name)]
+        typed = [(one, one.region.elem) for one in alike if one.region and one.region.elem]
+        for one, elem in typed:
+            if elem != typed[0][1]:
+                yield element_type_not_kept.at(
+                    span_of(facts, one, "elem"),
+                    f"{named(task, one)} is {elem}, expected {typed[0][1]} "
+                    f"like `{opcode.same_elem[0]}`",
+                    related=declared(facts, one, "elem"),
+                    help="convert with `cast`",
+                )
+                break
+
+
+WINDOW_RULES = (window_output_shape, channels_do_not_fit, element_type_not_kept)

@@ -1,0 +1,203 @@
+"""Operands of one task that share bytes, in every iteration at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Literal
+
+import numpy as np
+
+from nacre.nem.model.program import Operand, Region, Task
+from nacre.nem.plan.columns import OncePerPlan, as_term
+from nacre.nem.plan.footprints import Footprint
+from nacre.nem.plan.grid import Grid
+from nacre.nem.plan.overlap import aligned, expanded, shared_bytes
+from nacre.nem.plan.plan import Plan
+from nacre.nem.plan.terms import Column, TermProblem, Values
+
+Kind = Literal[
+    "transfer",  # source and destination
+    "store",
+    "shifted",  # input and output of an operation that may work in place, but not so
+    "in place",  # input and output of one that may not
+    "outputs",  # two outputs
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Sharing:
+    """Two operands of a task and the first bytes that they share."""
+
+    kind: Kind
+    task: Task
+    first: Operand
+    second: Operand  # the later one in the text
+    grid: Grid
+    row: int
+    low: int
+    high: int
+    varies: bool  # not in the same way in every iteration
+
+
+@dataclass(frozen=True, slots=True)
+class _Placed:
+    operand: Operand
+    footprint: Footprint
+
+
+def _sharings(plan: Plan) -> tuple[Sharing, ...]:
+    """Every task whose operands share bytes that they may not share."""
+    found: list[Sharing] = []
+    for block in plan.top.walk():
+        for task in block.tasks:
+            if _uses_a_buffer_twice(task):
+                found += _Task(task, block.grid, plan).sharings()
+    return tuple(found)
+
+
+sharings = OncePerPlan(_sharings)
+
+
+def _uses_a_buffer_twice(task: Task) -> bool:
+    names = [o.region.buffer.index for o in task.operands if o.region and o.region.buffer]
+    return len(set(names)) < len(names)
+
+
+def _kind(task: Task) -> Kind:
+    """What it is called when an input and an output of a task meet."""
+    if task.op == "transfer":
+        return "transfer"
+    if task.op == "store":
+        return "store"
+    may_work_in_place = task.opcode is not None and "in_place" in task.opcode.traits
+    return "shifted" if may_work_in_place else "in place"
+
+
+class _Task:
+    """One task, its operands placed by buffer."""
+
+    def __init__(self, task: Task, grid: Grid, plan: Plan) -> None:
+        self._task = task
+        self._grid = grid
+        self._reads: dict[int, list[_Placed]] = {}
+        self._writes: dict[int, list[_Placed]] = {}
+        for operand in task.operands:
+            made = plan.footprint_of(task, operand)
+            if made is not None and operand.region is not None and operand.region.buffer:
+                table = self._writes if operand.access == "write" else self._reads
+                table.setdefault(operand.region.buffer.index, []).append(_Placed(operand, made))
+
+    def sharings(self) -> Iterator[Sharing]:
+        """One sharing for each input that an output meets, and one among the outputs."""
+        for buffer, writes in self._writes.items():
+            for read in self._reads.get(buffer, ()):
+                yield from self._of_input(read, writes)
+            if len(writes) > 1:
+                yield from self._among(writes)
+
+    def _of_input(self, read: _Placed, writes: list[_Placed]) -> Iterator[Sharing]:
+        kind = _kind(self._task)
+        if kind == "transfer" and self._task.decorator("memmove") is not None:
+            return
+        for write in writes:
+            rows = slice(0, self._grid.rows)
+            hits = aligned(read.footprint, write.footprint, rows, rows, self._grid.rows)
+            if hits.size and kind == "shifted":
+                hits = hits[~self._coincide(read, write, hits)]
+            if hits.size:
+                yield self._made(kind, read, write, int(hits[0]))
+                return
+
+    def _made(self, kind: Kind, a: _Placed, b: _Placed, row: int) -> Sharing:
+        first, second = sorted((a.operand, b.operand), key=lambda o: o.node.start)
+        base = a.footprint.low_at(row)
+        delta = b.footprint.low_at(row) - base
+        shared = shared_bytes(a.footprint.pattern(row), b.footprint.pattern(row), delta)
+        low, high = shared if shared is not None else (0, 0)
+        varies = any(not isinstance(p.footprint.low, int) for p in (a, b)) or any(
+            not isinstance(p.footprint.pattern_index, int) for p in (a, b)
+        )
+        return Sharing(
+            kind, self._task, first, second, self._grid, row, base + low, base + high, varies
+        )
+
+    def _coincide(self, a: _Placed, b: _Placed, rows: Column) -> Column:
+        """In which of the rows both operands have every element in the same place."""
+        same_place = np.asarray(a.footprint.low == b.footprint.low)
+        taken = np.broadcast_to(same_place, (self._grid.rows,))[rows]
+        mapping = _same_mapping(a.operand.region, b.operand.region, self._grid)
+        found: Column = taken & np.broadcast_to(mapping, (self._grid.rows,))[rows]
+        return found
+
+    def _among(self, writes: list[_Placed]) -> Iterator[Sharing]:
+        """Whether two of several outputs meet: sorted by row and byte, neighbours decide."""
+        size = 1 + max(int(np.max(write.footprint.high)) for write in writes)
+        if size * self._grid.rows >= 1 << 62:  # far outside any buffer, which has been reported
+            return
+        rows = np.arange(self._grid.rows, dtype=np.int64)
+        parts = [
+            (*expanded(write.footprint, rows, rows)[:3], number)
+            for number, write in enumerate(writes)
+        ]
+        group, low, high = (np.concatenate([p[i] for p in parts]) for i in range(3))
+        owner = np.concatenate([np.full(p[0].size, p[3], np.int64) for p in parts])
+        order = np.lexsort((low, group))
+        group, low, high, owner = group[order], low[order], high[order], owner[order]
+        # Runs of one output are apart, so whatever reaches beyond the next start is another's.
+        reach = np.maximum.accumulate(group * size + high)
+        hits = np.flatnonzero(reach[:-1] > (group * size + low)[1:])
+        if hits.size:
+            place = int(hits[0])
+            row = int(group[place + 1])
+            ends = np.flatnonzero((group == row) & (low <= low[place + 1]) & (high > low[place + 1]))
+            owners = sorted({int(owner[end]) for end in ends})
+            for a, b in pairwise(owners[:2]):
+                yield self._made("outputs", writes[a], writes[b], row)
+
+
+def _same_mapping(a: Region | None, b: Region | None, grid: Grid) -> Column:
+    """In which rows both regions lay their elements out in the same way."""
+    nowhere: Column = np.zeros(1, bool)
+    if a is None or b is None or a.elem != b.elem:
+        return nowhere
+    if a.strides is None and b.strides is None:
+        pairs = _columns(a.shape, grid), _columns(b.shape, grid)
+    else:
+        pairs = _laid_out(a, grid), _laid_out(b, grid)
+    if pairs[0] is None or pairs[1] is None or len(pairs[0]) != len(pairs[1]):
+        return nowhere
+    same: Column = np.ones(1, bool)
+    for x, y in zip(*pairs, strict=True):
+        same = same & np.asarray(x == y)
+    return same
+
+
+def _laid_out(region: Region, grid: Grid) -> list[Values] | None:
+    """Shape and strides in every row; those of a dense tensor where none are given."""
+    shape = _columns(region.shape, grid)
+    if shape is None:
+        return None
+    if region.strides is not None:
+        strides = _columns(region.strides, grid)
+        return None if strides is None else shape + strides
+    dense: list[Values] = []
+    step: Values = 1
+    for dim in reversed(shape):
+        dense.append(step)
+        step = step * dim
+    return shape + dense[::-1]
+
+
+def _columns(items: tuple[object, ...] | None, grid: Grid) -> list[Values] | None:
+    found: list[Values] = []
+    for item in items or ():
+        term = as_term(item)
+        if term is None:
+            return None
+        try:
+            found.append(grid.evaluate(term))
+        except TermProblem:  # reported where the region is checked
+            return None
+    return found if items is not None else None

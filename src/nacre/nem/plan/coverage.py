@@ -1,0 +1,176 @@
+"""Which bytes of a buffer tasks read and write over the whole program, as sorted intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from nacre.nem.model.program import Buffer
+from nacre.nem.plan.columns import OncePerPlan
+from nacre.nem.plan.footprints import Footprint, Runs
+from nacre.nem.plan.grid import Grid
+from nacre.nem.plan.plan import Access, Plan, accesses_by_buffer
+from nacre.nem.plan.terms import Column
+
+# So many runs are merged at a time: a strided tile in every iteration makes very many.
+_MOST_RUNS = 1 << 21
+
+NOTHING: Runs = np.zeros((0, 2), np.int64)
+
+
+def united(parts: Iterable[Runs]) -> Runs:
+    """Sorted runs that are apart and cover what the parts cover."""
+    runs = np.concatenate([NOTHING, *parts])
+    if not len(runs):
+        return runs
+    runs = runs[np.argsort(runs[:, 0], kind="stable")]
+    reach = np.maximum.accumulate(runs[:, 1])
+    begins = np.ones(len(runs), bool)
+    begins[1:] = runs[1:, 0] > reach[:-1]
+    ends = np.append(np.flatnonzero(begins)[1:] - 1, len(runs) - 1)
+    return np.stack([runs[begins, 0], reach[ends]], axis=1)
+
+
+def first_gap(runs: Runs, cover: Runs) -> tuple[int, int] | None:
+    """The first bytes of sorted runs that a cover leaves open."""
+    gaps = np.flatnonzero(~is_covered(runs, cover))
+    if not gaps.size:
+        return None
+    low, high = (int(x) for x in runs[gaps[0]])
+    after = int(np.searchsorted(cover[:, 0], low, side="right"))
+    if after and cover[after - 1, 1] > low:
+        low = int(cover[after - 1, 1])
+    return low, min(high, int(cover[after, 0])) if after < len(cover) else high
+
+
+def is_covered(runs: Runs, cover: Runs) -> Column:
+    """Which runs lie inside one run of a cover, whose runs are sorted and apart."""
+    if not len(cover):
+        return np.zeros(len(runs), bool)
+    place = np.searchsorted(cover[:, 0], runs[:, 0], side="right") - 1
+    inside: Column = (place >= 0) & (cover[np.maximum(place, 0), 1] >= runs[:, 1])
+    return inside
+
+
+@dataclass(frozen=True)
+class Covered:
+    """An access and the bytes that it touches in any iteration."""
+
+    access: Access
+
+    @cached_property
+    def runs(self) -> Runs:
+        """The bytes, sorted."""
+        return united(self._chunks())
+
+    def _chunks(self) -> Iterator[Runs]:
+        for low, runs in _distinct(self.access.footprint, self.access.grid):
+            step = max(1, _MOST_RUNS // len(runs))
+            for start in range(0, low.size, step):
+                yield united([_moved(low[start : start + step], runs)])
+
+    def first_row_outside(self, cover: Runs) -> int:
+        """The first iteration that touches a byte outside a cover."""
+        footprint, rows = self.access.footprint, self.access.grid.rows
+        if isinstance(footprint.low, int) and isinstance(footprint.pattern_index, int):
+            return 0
+        low = np.broadcast_to(np.asarray(footprint.low), (rows,))
+        index = np.broadcast_to(np.asarray(footprint.pattern_index), (rows,))
+        first = rows
+        for number, pattern in enumerate(footprint.patterns):
+            of_pattern = np.flatnonzero(index == number)
+            distinct, row = np.unique(low[of_pattern], return_index=True)
+            step = max(1, _MOST_RUNS // len(pattern.runs))
+            for start in range(0, distinct.size, step):
+                moved = _moved(distinct[start : start + step], pattern.runs)
+                inside = is_covered(moved, cover).reshape(-1, len(pattern.runs)).all(axis=1)
+                outside = of_pattern[row[start : start + step][~inside]]
+                first = min(first, int(outside.min(initial=rows)))
+        return first if first < rows else 0
+
+
+def _moved(low: Column, runs: Runs) -> Runs:
+    """The runs at each of several offsets."""
+    return (low[:, None, None] + runs[None, :, :]).reshape(-1, 2)
+
+
+def _distinct(footprint: Footprint, grid: Grid) -> Iterator[tuple[Column, Runs]]:
+    """The different offsets of each pattern."""
+    index = footprint.pattern_index
+    if isinstance(index, int):
+        yield np.unique(np.atleast_1d(np.asarray(footprint.low))), footprint.patterns[index].runs
+        return
+    low = np.broadcast_to(np.asarray(footprint.low), (grid.rows,))
+    for number, pattern in enumerate(footprint.patterns):
+        yield np.unique(low[index == number]), pattern.runs
+
+
+@dataclass(frozen=True, eq=False)
+class BufferUse:
+    """Who reads and writes a buffer, and which bytes."""
+
+    buffer: Buffer
+    reads: tuple[Covered, ...]
+    writes: tuple[Covered, ...]
+
+    @cached_property
+    def written(self) -> Runs:
+        """The bytes that any task writes."""
+        return united(covered.runs for covered in self.writes)
+
+    @cached_property
+    def readers(self) -> Crowd:
+        """The runs of all reads."""
+        return Crowd([covered.runs for covered in self.reads])
+
+    @cached_property
+    def writers(self) -> Crowd:
+        """The runs of all writes."""
+        return Crowd([covered.runs for covered in self.writes])
+
+
+class Crowd:
+    """Runs of many accesses, to be counted where they meet others."""
+
+    def __init__(self, parts: list[Runs]) -> None:
+        runs = np.concatenate([NOTHING, *parts])
+        self._lows, self._highs = np.sort(runs[:, 0]), np.sort(runs[:, 1])
+
+    def meeting(self, runs: Runs) -> int:
+        """How many of the runs share a byte with the given ones, once for each of those."""
+        begun = np.searchsorted(self._lows, runs[:, 1], side="left")
+        over = np.searchsorted(self._highs, runs[:, 0], side="right")
+        return int((begun - over).sum())
+
+
+def _buffer_uses(plan: Plan) -> tuple[BufferUse, ...]:
+    """The buffers that tasks use, without those of which not every use is known."""
+    unknown = _unknown_buffers(plan)
+    found = []
+    for index, by_block in sorted(accesses_by_buffer(plan).items()):
+        accesses = [access for accesses in by_block.values() for access in accesses]
+        accesses.sort(key=lambda access: access.position)
+        if index not in unknown:
+            reads = tuple(Covered(access) for access in accesses if not access.is_write)
+            writes = tuple(Covered(access) for access in accesses if access.is_write)
+            found.append(BufferUse(plan.program.buffers[index], reads, writes))
+    return tuple(found)
+
+
+buffer_uses = OncePerPlan(_buffer_uses)
+
+
+def _unknown_buffers(plan: Plan) -> set[int]:
+    """Buffers that some task uses in a way that could not be expanded."""
+    found: set[int] = set()
+    for task in plan.program.tasks():
+        for operand in task.operands:
+            region = operand.region
+            if region is None or region.buffer is None:
+                return {buffer.index for buffer in plan.program.buffers}
+            if plan.footprint_of(task, operand) is None:
+                found.add(region.buffer.index)
+    return found
