@@ -78,9 +78,22 @@ def test_dev18_unknown_characteristics_are_kept_with_their_values() -> None:
     assert device.characteristics["CSTL"] == {"lanes": 64}
 
 
-@pytest.mark.parametrize(("name", "limit"), [("npm_lite", 16), ("npm_pro", 32)])
-def test_dev20_the_token_limit_is_part_of_the_resolved_device(name: str, limit: int) -> None:
+@pytest.mark.parametrize(("name", "limit"), [("npm_lite", 16), ("npm8k", 32)])
+def test_dev20_the_token_limit_of_the_device_is_what_a_program_is_held_against(
+    name: str, limit: int
+) -> None:
     assert builtin_device(name).characteristics["SEQ"]["max_active_tokens"] == limit
+
+    def findings(tasks: int) -> list[str]:
+        text = "buffer A : DDR (size=64)\nbuffer B : L2 (size=64)\n" + "".join(
+            f"t{i} = transfer.async(dst=region(B, {i}, 1), src=region(A, {i}, 1))\n"
+            for i in range(tasks)
+        )
+        found = check_source(Source("t.nem", text), CheckOptions(device=name)).diagnostics
+        return [d.code for d in found if d.severity != "info"]
+
+    assert findings(limit) == []
+    assert findings(limit + 1) == ["TOK07"]
 
 
 def test_dev21_a_topology_without_device_units_has_none() -> None:
@@ -250,8 +263,51 @@ def test_inc02_a_file_that_is_included_twice_is_read_once(tmp_path: Path) -> Non
 
 # Programs
 
+UNDERLINED = [
+    ("const A = 4 $ 2", "LEX01", "$"),
+    ("let A = 1.5.2", "LEX03", "1.5.2"),
+    ("buffer A : L2 (size=2 * 1.5)", "LEX04", "1.5"),
+    ("program p\nconst A = 1", "DOC05", "program p"),
+    ("loop i in [0..1]:", "DOC06", "loop"),
+    ("{AB}r = region(B, 0, 4) elem=i8, shape=[4], layout=C, strides=[1]", "DOC09", "strides=[1]"),
+    ("{AB}r = region(B, 0, 4) elem=i8, layout=C, shape=[4]", "DOC08", "shape=[4]"),
+    ("{AB}rellu.async in r out r", "DOC12", "rellu"),
+    ("buffer A : L3 (size=4)", "DOC13", "L3"),
+    ("buffer A : L2 (size=4, align=2 * 2)", "DOC14", "2 * 2"),
+    ("buffer A : L2 (size=4, size=4)", "DOC15", "size"),
+    ("{AB}transfer.async(dst=region(B, 0, 4))", "DOC18", "transfer"),
+    ("{AB}transfer.sync(src=region(A, 0, 4), dst=region(B, 0, 4))", "DOC23", "dst"),
+    ("const A = 1\nconst A = 2", "CST01", "A"),
+    ("const A = 1 + 7 / (2 - 2)", "CST06", "(2 - 2)"),
+    ("const A : i32 = 4", "CST14", ": i32"),
+    ("const A = 1 + (9223372036854775807 * 2)", "CST16", "9223372036854775807 * 2"),
+    ("{AB}r = region(C, 0, 4)", "NAM01", "C"),
+    ("{AB}wait(A)", "NAM03", "A"),
+    ("buffer A : L1[3] (size=4)", "BUF05", "L1[3]"),
+    ("buffer A : L2 (size=4 - 8)", "BUF01", "4 - 8"),
+    ("buffer A : L2 (size=4, align=3)", "BUF03", "3"),
+    ('include "nope.nem"', "INC02", '"nope.nem"'),
+    ("device nope\nprogram p:", "DVD01", "nope"),
+    ("device d extends e {\n}", "INH07", "e"),
+    ("device d extends d {\n}", "INH09", "d"),
+    ("{BASE}device d extends nem_baseline_1_0 {\n topology {\n }\n}", "DEV10", "topology"),
+    ("{BASE}device d extends nem_baseline_1_0 {\n opcode.extended { a<f32>.b }\n}",
+     "DEV14", "a<f32>.b"),
+]  # fmt: skip
 
-@pytest.mark.xfail(strict=True, reason="the rules on regions, EXT01 to EXT03, do not exist yet")
+
+@pytest.mark.parametrize(("text", "code", "underlined"), UNDERLINED)
+def test_a_finding_underlines_no_more_than_what_is_wrong(
+    text: str, code: str, underlined: str
+) -> None:
+    buffers = "buffer A : DDR (size=4)\nbuffer B : L2 (size=4)\n"
+    text = text.replace("{AB}", buffers).replace("{BASE}", BASELINE)
+    source = Source("f.nem", text)
+    found = check_source(source, CheckOptions(strict=code == "DOC23")).diagnostics
+    spans = [d.span for d in found if d.code == code]
+    assert [text[span.start : span.end] for span in spans] == [underlined]
+
+
 @pytest.mark.parametrize(
     ("region", "code"),
     [

@@ -46,7 +46,7 @@ def test_every_entry_of_the_folder_is_a_case() -> None:
 
 
 def test_case_names_say_a_code_and_what_is_shown() -> None:
-    pattern = re.compile(r"[A-Z]{3,4}\d{2,3}_[a-z0-9_]+")
+    pattern = re.compile(r"[A-Z]{3,4}\d{2,3}_\w+")
     assert [c.name for c in all_cases() if not pattern.fullmatch(c.name)] == []
 
 

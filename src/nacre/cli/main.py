@@ -85,7 +85,7 @@ def _status(arguments: list[str] | None) -> int:
     except (click.Abort, KeyboardInterrupt):
         click.echo("stopped", err=True)
         return 130
-    except BrokenPipeError:
+    except (BrokenPipeError, SystemExit):  # click turns the first into the second
         # The reader went away (`nacre rule | head`); nothing is left to say, not even at exit.
         _forget_output()
         return OK

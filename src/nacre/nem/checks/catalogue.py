@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 
+# The rules about programs and devices come with the modules that gather them.
 MODULES = (
     "nacre.nem.spec.rules.lexical",
     "nacre.nem.spec.rules.document",
@@ -13,8 +14,7 @@ MODULES = (
     "nacre.nem.spec.rules.names",
     "nacre.nem.checks.rules.devices",
     "nacre.nem.checks.rules.families",
-    "nacre.nem.checks.rules.buffers",
-    "nacre.nem.checks.rules.hazards",
+    "nacre.nem.checks.program_rules",
 )
 
 

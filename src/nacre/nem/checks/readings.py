@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from nacre.nem.model.folding import Folded, Term
 from nacre.nem.model.program import Loop, Task
 from nacre.nem.plan.columns import as_term, value_at
 from nacre.nem.plan.grid import Grid
+from nacre.nem.plan.plan import Plan
 from nacre.nem.plan.terms import Column, TermProblem
 from nacre.nem.spec.opcodes import Opcode
 
@@ -50,12 +52,28 @@ class Reading:
         return value if isinstance(value, tuple) else None
 
 
+# Most tasks read the same in every iteration; several rules ask for that one reading.
+_constant: WeakKeyDictionary[Plan, dict[int, Reading]] = WeakKeyDictionary()
+
+
 def readings(facts: ProgramFacts, task: Task, opcode: Opcode) -> Iterator[Reading]:
     """Every distinct reading of a task, in the order of the iterations that first have it.
 
     None at all where an operand is missing or a shape is not known; a dimension that is not
     positive has been reported, and iterations that have one are left out.
     """
+    made = _constant.setdefault(facts.plan, {})
+    reading = made.get(task.position)
+    if reading is not None:
+        yield reading
+        return
+    for reading in _readings(facts, task, opcode):
+        if not reading.iteration:
+            made[task.position] = reading
+        yield reading
+
+
+def _readings(facts: ProgramFacts, task: Task, opcode: Opcode) -> Iterator[Reading]:
     if not has_its_operands(task, opcode):
         return
     shapes = [known(o.region.shape if o.region is not None else None) for o in task.operands]

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from nacre.base.diagnostics import Diagnostic
+from nacre.base.excerpt import quoted
 from nacre.base.rules import Rule
 from nacre.nem.checks.facts import ProgramFacts
+from nacre.nem.model.folding import LoopVariable, Operation
 from nacre.nem.model.program import Region, Task
 from nacre.nem.plan.grid import Grid
 from nacre.nem.plan.terms import TermProblem
@@ -28,6 +30,16 @@ def region_text(region: Region) -> str:
 def task_text(task: Task) -> str:
     """A task as a message calls it."""
     return f"`{task.token}`" if task.token is not None else f"this `{task.op}`"
+
+
+def argument_text(facts: ProgramFacts, node: ast.Node, value: object) -> str:
+    """An argument that a decorator does not take: its value, or else the words of the program."""
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return str(value)
+    span = facts.span(node)
+    text = quoted(span.source.text[span.start : span.end])
+    varies = isinstance(value, LoopVariable | Operation)
+    return f"{text}, which varies by iteration" if varies else text
 
 
 def device_text(facts: ProgramFacts) -> str:

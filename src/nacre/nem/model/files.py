@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import dropwhile, pairwise
 from pathlib import Path
 
 from nacre.base.diagnostics import Diagnostic, Related
@@ -96,7 +96,7 @@ class _Loader:
     def __init__(self, roots: IncludeRoots) -> None:
         self._roots = roots
         self._files: dict[str, File] = {}  # by real path, or `nacre:` and the name
-        self._chain: list[tuple[str, File]] = []
+        self._chain: dict[str, File] = {}  # from the root to the file at hand
         self._is_full = False
 
     def load(self, root: File) -> File:
@@ -104,20 +104,20 @@ class _Loader:
         path = root.source.path
         key = str(path.resolve()) if path is not None else "<text>"
         self._files[key] = root
-        pending = [(key, root, self._references(root, is_root=True))]
-        self._chain = [(key, root)]
+        pending = [(root, self._references(root, is_root=True))]
+        self._chain = {key: root}
         while pending:
-            _, file, references = pending[-1]
+            file, references = pending[-1]
             reference = next(references, None)
             if reference is None:
                 pending.pop()
-                self._chain.pop()
+                self._chain.popitem()
                 continue
             loaded = self._follow(file, *reference)
             if loaded is not None:
                 new_key, new_file = loaded
-                pending.append((new_key, new_file, self._references(new_file)))
-                self._chain.append((new_key, new_file))
+                pending.append((new_file, self._references(new_file)))
+                self._chain[new_key] = new_file
         return root
 
     @staticmethod
@@ -141,7 +141,7 @@ class _Loader:
             return None
         key, parsed, is_builtin = found
         known = self._files.get(key)
-        if known is not None and any(key == k for k, _ in self._chain):
+        if key in self._chain:
             file.found.append(self._cycle(key, span))
             return None
         target = known or File(parsed, is_builtin)
@@ -193,8 +193,7 @@ class _Loader:
         return key, parse(Source(source.name, source.text, path)), False
 
     def _cycle(self, key: str, span: Span) -> Diagnostic:
-        start = next(i for i, (k, _) in enumerate(self._chain) if k == key)
-        members = [file for _, file in self._chain[start:]]
+        members = list(dropwhile(lambda f: f is not self._chain[key], self._chain.values()))
         names = " -> ".join(f"`{file.source.name}`" for file in [*members, members[0]])
         related = tuple(
             Related(link, "included here")

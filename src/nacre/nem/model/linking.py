@@ -32,6 +32,7 @@ class Linked:
     found: list[Diagnostic] = field(default_factory=list)
     unread: frozenset[str] = frozenset()  # what could not be read, here or in an included file
     is_partial: bool = False  # an included file is missing
+    reached: set[int] = field(default_factory=set)  # the files that it includes, by identity
 
     def may_define(self, name: str) -> bool:
         """Whether a name that is not defined could stand where reading failed."""
@@ -58,18 +59,10 @@ def link(root: File) -> dict[int, Linked]:
 
 
 def _link_one(file: File, linked: Mapping[int, Linked], reported: Reported) -> Linked:
-    files = [*file.reachable(), file]
-    unread = frozenset[str]().union(*(f.parsed.unread for f in files))
-    result = Linked(file, unread=unread, is_partial=any(f.found for f in files))
+    result = Linked(file, unread=file.parsed.unread, is_partial=bool(file.found))
     for link_span, target in file.includes:
-        for other in (*target.reachable(), target):
-            seen = linked.get(id(other))
-            if seen is None:  # part of a cycle, which has been reported
-                continue
-            for name, family in seen.own_families.items():
-                _see_family(result, name, family, link_span, reported)
-            for name, device in seen.own_devices.items():
-                _see_device(result, name, device, link_span, reported)
+        if id(target) not in result.reached:
+            _see_file(result, linked[id(target)], link_span, reported)
     for node in file.parsed.document.families:
         family = Family(node, file.source)
         _see_family(result, family.name, family, family.span, reported)
@@ -77,6 +70,16 @@ def _link_one(file: File, linked: Mapping[int, Linked], reported: Reported) -> L
     for config in file.parsed.document.devices:
         _define(result, config, reported)
     return result
+
+
+def _see_file(into: Linked, other: Linked, at: Span, reported: Reported) -> None:
+    into.reached |= other.reached | {id(other.file)}
+    into.unread |= other.unread
+    into.is_partial = into.is_partial or other.is_partial
+    for name, family in other.families.items():
+        _see_family(into, name, family, at, reported)
+    for name, device in other.devices.items():
+        _see_device(into, name, device, at, reported)
 
 
 def _see_family(into: Linked, name: str, family: Family, at: Span, reported: Reported) -> None:

@@ -52,7 +52,7 @@ def _sharings(plan: Plan) -> tuple[Sharing, ...]:
     found: list[Sharing] = []
     for block in plan.top.walk():
         for task in block.tasks:
-            if _uses_a_buffer_twice(task):
+            if task.opcode is not None and _uses_a_buffer_twice(task):
                 found += _Task(task, block.grid, plan).sharings()
     return tuple(found)
 
@@ -90,18 +90,18 @@ class _Task:
                 table.setdefault(operand.region.buffer.index, []).append(_Placed(operand, made))
 
     def sharings(self) -> Iterator[Sharing]:
-        """One sharing for each input that an output meets, and one among the outputs."""
+        """One sharing for each output that meets an input, and one among the outputs."""
         for buffer, writes in self._writes.items():
-            for read in self._reads.get(buffer, ()):
-                yield from self._of_input(read, writes)
+            for write in writes:
+                yield from self._with_inputs(write, self._reads.get(buffer, []))
             if len(writes) > 1:
                 yield from self._among(writes)
 
-    def _of_input(self, read: _Placed, writes: list[_Placed]) -> Iterator[Sharing]:
+    def _with_inputs(self, write: _Placed, reads: list[_Placed]) -> Iterator[Sharing]:
         kind = _kind(self._task)
         if kind == "transfer" and self._task.decorator("memmove") is not None:
             return
-        for write in writes:
+        for read in reads:
             rows = slice(0, self._grid.rows)
             hits = aligned(read.footprint, write.footprint, rows, rows, self._grid.rows)
             if hits.size and kind == "shifted":
@@ -151,7 +151,9 @@ class _Task:
         if hits.size:
             place = int(hits[0])
             row = int(group[place + 1])
-            ends = np.flatnonzero((group == row) & (low <= low[place + 1]) & (high > low[place + 1]))
+            ends = np.flatnonzero(
+                (group == row) & (low <= low[place + 1]) & (high > low[place + 1])
+            )
             owners = sorted({int(owner[end]) for end in ends})
             for a, b in pairwise(owners[:2]):
                 yield self._made("outputs", writes[a], writes[b], row)
@@ -162,14 +164,13 @@ def _same_mapping(a: Region | None, b: Region | None, grid: Grid) -> Column:
     nowhere: Column = np.zeros(1, bool)
     if a is None or b is None or a.elem != b.elem:
         return nowhere
-    if a.strides is None and b.strides is None:
-        pairs = _columns(a.shape, grid), _columns(b.shape, grid)
-    else:
-        pairs = _laid_out(a, grid), _laid_out(b, grid)
-    if pairs[0] is None or pairs[1] is None or len(pairs[0]) != len(pairs[1]):
+    is_dense = a.strides is None and b.strides is None
+    of_a = _columns(a.shape, grid) if is_dense else _laid_out(a, grid)
+    of_b = _columns(b.shape, grid) if is_dense else _laid_out(b, grid)
+    if of_a is None or of_b is None or len(of_a) != len(of_b):
         return nowhere
     same: Column = np.ones(1, bool)
-    for x, y in zip(*pairs, strict=True):
+    for x, y in zip(of_a, of_b, strict=True):
         same = same & np.asarray(x == y)
     return same
 

@@ -72,6 +72,11 @@ class Covered:
             for start in range(0, low.size, step):
                 yield united([_moved(low[start : start + step], runs)])
 
+    def runs_in(self, row: int) -> Runs:
+        """The bytes of one iteration."""
+        footprint = self.access.footprint
+        return footprint.pattern(row).runs + footprint.low_at(row)
+
     def first_row_outside(self, cover: Runs) -> int:
         """The first iteration that touches a byte outside a cover."""
         footprint, rows = self.access.footprint, self.access.grid.rows
@@ -148,10 +153,13 @@ class Crowd:
 
 def _buffer_uses(plan: Plan) -> tuple[BufferUse, ...]:
     """The buffers that tasks use, without those of which not every use is known."""
-    unknown = _unknown_buffers(plan)
+    by_buffer = {
+        index: [access for accesses in by_block.values() for access in accesses]
+        for index, by_block in accesses_by_buffer(plan).items()
+    }
+    unknown = _unknown_buffers(plan, by_buffer)
     found = []
-    for index, by_block in sorted(accesses_by_buffer(plan).items()):
-        accesses = [access for accesses in by_block.values() for access in accesses]
+    for index, accesses in sorted(by_buffer.items()):
         accesses.sort(key=lambda access: access.position)
         if index not in unknown:
             reads = tuple(Covered(access) for access in accesses if not access.is_write)
@@ -163,14 +171,15 @@ def _buffer_uses(plan: Plan) -> tuple[BufferUse, ...]:
 buffer_uses = OncePerPlan(_buffer_uses)
 
 
-def _unknown_buffers(plan: Plan) -> set[int]:
+def _unknown_buffers(plan: Plan, by_buffer: dict[int, list[Access]]) -> set[int]:
     """Buffers that some task uses in a way that could not be expanded."""
+    known = {id(access.operand) for accesses in by_buffer.values() for access in accesses}
     found: set[int] = set()
     for task in plan.program.tasks():
         for operand in task.operands:
             region = operand.region
             if region is None or region.buffer is None:
                 return {buffer.index for buffer in plan.program.buffers}
-            if plan.footprint_of(task, operand) is None:
+            if id(operand) not in known:
                 found.add(region.buffer.index)
     return found

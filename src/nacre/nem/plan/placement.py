@@ -45,9 +45,7 @@ def capable_units(task: Task) -> tuple[Way, ...]:
 
 def eligible_units(task: Task, device: Device) -> tuple[Way, ...]:
     """The ways in which a task can run on a device, the preferred one first."""
-    return tuple(
-        way for way in capable_units(task) if all(has_unit(device, unit) for unit in way)
-    )
+    return tuple(way for way in capable_units(task) if all(has_unit(device, unit) for unit in way))
 
 
 def requested_unit(task: Task) -> UnitIndex | None:

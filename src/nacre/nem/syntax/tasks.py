@@ -107,14 +107,17 @@ def _copy(c: Cursor, start: int, token: NameRef | None, op: NameRef, is_sync: bo
     c.expect("(", f"`{op.name}.{'sync' if is_sync else 'async'}`")
     operands: dict[str, Operand] = {}
     deps: tuple[NameRef, ...] | None = None
-    order: list[int] = []
+    order: list[str] = []
+    misplaced: int | None = None  # where the first argument stands that comes too late
     while c.texts[c.i] != ")":
         word = c.texts[c.i]
         if word not in _ARGUMENT_ORDER or c.texts[c.i + 1] != "=":
             _wrong_argument(c, op)
         if word in operands or (word == "deps" and deps is not None):
             c.report_token(DOC17, f"`{word}` is given twice")
-        order.append(_ARGUMENT_ORDER[word])
+        if misplaced is None and any(_ARGUMENT_ORDER[w] > _ARGUMENT_ORDER[word] for w in order):
+            misplaced = c.start()
+        order.append(word)
         c.i += 2
         if word == "deps":
             deps = _deps(c)
@@ -125,7 +128,7 @@ def _copy(c: Cursor, start: int, token: NameRef | None, op: NameRef, is_sync: bo
     if c.texts[c.i] != ")":
         c.fail_expected("`,` or `)`")
     c.i += 1
-    _judge_arguments(c, op, operands, order, c.last_end())
+    _judge_arguments(c, op, operands, misplaced)
     found = decorators(c)
     dst, src = operands.get("dst"), operands.get("src")
     return Copy(start, c.last_end(), token, op, is_sync, dst, src, deps or (), found)
@@ -142,15 +145,16 @@ def _wrong_argument(c: Cursor, op: NameRef) -> None:
 
 
 def _judge_arguments(
-    c: Cursor, op: NameRef, operands: dict[str, Operand], order: list[int], end: int
+    c: Cursor, op: NameRef, operands: dict[str, Operand], misplaced: int | None
 ) -> None:
     missing = [f"`{name}`" for name in ("dst", "src") if name not in operands]
     if missing:
         message = f"`{op.name}` lacks {' and '.join(missing)}"
         c.report(DOC18, message, op.start, op.end, help="give both `dst=...` and `src=...`")
-    elif order != sorted(order):
+    elif misplaced is not None:
         message = "arguments stand in another order than `dst`, `src`, `deps`"
-        c.report(DOC23, message, op.start, end, help="`nacre fmt` restores the order")
+        end = misplaced + len("dst")
+        c.report(DOC23, message, misplaced, end, help="`nacre fmt` restores the order")
 
 
 def _compute(c: Cursor, start: int, token: NameRef | None, op: NameRef, is_sync: bool) -> Compute:

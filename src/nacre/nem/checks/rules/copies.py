@@ -125,10 +125,9 @@ def _misfit(copy: _Copy, how: str) -> tuple[int, int, str] | None:
     """Bytes of the source and of a destination that is too `small` or `large`, and when."""
     if copies_elements(copy.task):  # element by element, over gaps on either side
         return None
-    extents = _extent(copy.out_of, copy.grid), _extent(copy.into, copy.grid)
-    if extents[0] is None or extents[1] is None:
+    source, destination = _extent(copy.out_of, copy.grid), _extent(copy.into, copy.grid)
+    if source is None or destination is None:
         return None
-    source, destination = extents
     row = first_row(destination < source if how == "small" else destination > source)
     if row is None:
         return None

@@ -13,7 +13,7 @@ from nacre.nem.checks.facts import ProgramFacts
 from nacre.nem.checks.rules.promises import PROMISE_RULES
 from nacre.nem.checks.rules.resource_targets import RESOURCE_TARGET_RULES
 from nacre.nem.checks.rules.resources import RESOURCE_RULES
-from nacre.nem.model.folding import LoopVariable, Operation
+from nacre.nem.checks.wording import argument_text
 from nacre.nem.model.program import UnitIndex
 from nacre.nem.spec.decorators import DECORATORS, Target
 from nacre.nem.spec.decorators import Decorator as Spec
@@ -150,7 +150,7 @@ def wrong_decorator_arguments(facts: ProgramFacts) -> Iterator[Diagnostic]:
         spec = use.spec
         if spec is None or not _fits(use, spec) or use.name == "max_in_flight":
             continue
-        wrong = _wrong_argument(use, spec)
+        wrong = _wrong_argument(facts, use, spec)
         if wrong is not None:
             node, found = wrong
             message = f"`@{use.name}` takes {_takes(spec)}, found {found}"
@@ -167,7 +167,7 @@ def _takes(spec: Spec) -> str:
     }[spec.argument]
 
 
-def _wrong_argument(use: _Use, spec: Spec) -> tuple[ast.Node, str] | None:
+def _wrong_argument(facts: ProgramFacts, use: _Use, spec: Spec) -> tuple[ast.Node, str] | None:
     """What to blame and what was found; None where the arguments are right or were reported."""
     nodes = use.node.args or ()
     count = len(nodes)
@@ -176,7 +176,7 @@ def _wrong_argument(use: _Use, spec: Spec) -> tuple[ast.Node, str] | None:
         return blamed, f"{count} arguments" if count > 1 else "one" if count else "none"
     if not count or _is_right(use, spec, nodes[0]):
         return None
-    return nodes[0], _found_text(use)
+    return nodes[0], argument_text(facts, nodes[0], use.arguments[0] if use.arguments else None)
 
 
 def _is_right(use: _Use, spec: Spec, node: ast.Value | ast.UnitRef) -> bool:
@@ -190,16 +190,6 @@ def _is_right(use: _Use, spec: Spec, node: ast.Value | ast.UnitRef) -> bool:
     if not isinstance(value, int) or isinstance(value, bool):
         return False
     return spec.minimum is None or value >= spec.minimum
-
-
-def _found_text(use: _Use) -> str:
-    value = use.arguments[0] if use.arguments else None
-    if isinstance(value, UnitIndex):
-        return f"the index {value.index}"
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        return str(value)
-    varies = isinstance(value, LoopVariable | Operation)
-    return "a value that varies by iteration" if varies else "something else"
 
 
 @rule("DEC16", "memmove-on-other-tasks", _DECORATORS)

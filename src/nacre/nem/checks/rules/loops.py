@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from nacre.base.diagnostics import Diagnostic
 from nacre.base.rules import declare, rule
 from nacre.nem.checks.facts import ProgramFacts
-from nacre.nem.checks.wording import in_iteration, no_value
-from nacre.nem.model.folding import LoopVariable, Operation
+from nacre.nem.checks.wording import argument_text, in_iteration, no_value
 from nacre.nem.model.program import Decorator, Loop, Task
 from nacre.nem.plan.columns import as_term
 from nacre.nem.plan.grid import EmptyLoop, TooManyRows
@@ -35,14 +34,16 @@ def window_not_a_positive_integer(facts: ProgramFacts) -> Iterator[Diagnostic]:
     """
     for loop in facts.program.loops():
         for decorator in loop.decorators:
-            wrong = _wrong_window(decorator) if decorator.name == "max_in_flight" else None
+            if decorator.name != "max_in_flight":
+                continue
+            wrong = _wrong_window(facts, decorator)
             if wrong is not None:
                 node, found = wrong
                 message = f"`@max_in_flight` takes one integer constant of 1 or more, found {found}"
                 yield window_not_a_positive_integer.at(facts.span(node), message)
 
 
-def _wrong_window(decorator: Decorator) -> tuple[ast.Node, str] | None:
+def _wrong_window(facts: ProgramFacts, decorator: Decorator) -> tuple[ast.Node, str] | None:
     """What to blame and what was found; None where the argument is right or was reported."""
     arguments, nodes = decorator.arguments, decorator.node.args
     if not arguments or nodes is None:
@@ -52,10 +53,7 @@ def _wrong_window(decorator: Decorator) -> tuple[ast.Node, str] | None:
     value = arguments[0]
     if value is None or (isinstance(value, int) and not isinstance(value, bool) and value >= 1):
         return None
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        return nodes[0], str(value)
-    varies = isinstance(value, LoopVariable | Operation)
-    return nodes[0], "a value that varies by iteration" if varies else "something else"
+    return nodes[0], argument_text(facts, nodes[0], value)
 
 
 @rule("LOP02", "empty-loop", _LOOPS)
@@ -103,16 +101,16 @@ def too_many_task_instances(facts: ProgramFacts) -> Iterator[Diagnostic]:
 
         buffer A : DDR (size=64)
         buffer B : L2 (size=64)
-        loop i in [1..6000000]:
-            transfer.sync(dst=region(B, 0, 64), src=region(A, 0, 64))
+        loop i in [0..5999999]:
+            transfer.sync(dst=region(B, i, 1), src=region(A, i, 1))
         endloop
 
     Good:
 
         buffer A : DDR (size=64)
         buffer B : L2 (size=64)
-        loop i in [1..60]:
-            transfer.sync(dst=region(B, 0, 64), src=region(A, 0, 64))
+        loop i in [0..59]:
+            transfer.sync(dst=region(B, i, 1), src=region(A, i, 1))
         endloop
     """
     for loop_problem in facts.plan.problems:
@@ -141,10 +139,14 @@ def _least_tasks(loop: Loop) -> int:
         if isinstance(statement, Task):
             total += 1
         elif isinstance(statement, Loop):
-            first, last = statement.first, statement.last
-            is_known = isinstance(first, int) and isinstance(last, int)
-            total += _least_tasks(statement) * (max(0, last - first + 1) if is_known else 1)
+            total += _least_tasks(statement) * _least_trips(statement)
     return total
+
+
+def _least_trips(loop: Loop) -> int:
+    if isinstance(loop.first, int) and isinstance(loop.last, int):
+        return max(0, loop.last - loop.first + 1)
+    return 1
 
 
 def loop_bounds_have_values(facts: ProgramFacts) -> Iterator[Diagnostic]:

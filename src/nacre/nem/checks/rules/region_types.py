@@ -116,7 +116,7 @@ def written_region_overlaps_itself(facts: ProgramFacts) -> Iterator[Diagnostic]:
         let Y = region(B, 16, 16) elem=i8, shape=[4, 4], strides=[0, 1]
         t = transfer.sync(dst=X, src=region(A, 0, 16))
         r = relu.sync in X out Y
-        s = store.sync(dst=region(A, 16, 16), src=region(B, 16, 16))
+        s = store.sync(dst=region(A, 16, 4), src=region(B, 16, 4))
 
     Good:
 
@@ -126,7 +126,7 @@ def written_region_overlaps_itself(facts: ProgramFacts) -> Iterator[Diagnostic]:
         let Y = region(B, 16, 16) elem=i8, shape=[4, 4], strides=[1, 4]
         t = transfer.sync(dst=X, src=region(A, 0, 16))
         r = relu.sync in X out Y
-        s = store.sync(dst=region(A, 16, 16), src=region(B, 16, 16))
+        s = store.sync(dst=region(A, 16, 4), src=region(B, 16, 4))
     """
     seen: set[int] = set()
     for task, operand, region in _operands(facts):

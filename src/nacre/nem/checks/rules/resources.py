@@ -88,6 +88,8 @@ def _sound_requests(facts: ProgramFacts) -> Iterator[tuple[Request, Grid]]:
         grid = facts.plan.grid_of(request.task.loops)
         if grid is None or request.unit.unit not in RESOURCE_TARGETS:
             continue
+        if as_term(request.unit.index) is None:
+            continue
         if _first_negative(request, grid) is None and _problem(request, grid) is None:
             yield request, grid
 

@@ -14,6 +14,7 @@ from nacre.nem.checks.facts import ProgramFacts
 from nacre.nem.checks.readings import distinct
 from nacre.nem.checks.tasks import computes, op_span
 from nacre.nem.checks.wording import no_value
+from nacre.nem.model.folding import Term
 from nacre.nem.model.matching import joined
 from nacre.nem.model.program import Task
 from nacre.nem.plan.columns import as_term
@@ -143,23 +144,40 @@ def _out_of_range(
     value = usable(task, spec)
     items = value if isinstance(value, tuple) else (value,)
     for index, item in enumerate(items):
+        place = item_node(node.value, index) if isinstance(value, tuple) else node.value
         term = as_term(item)
         if term is None:
             continue
-        place = item_node(node.value, index) if isinstance(value, tuple) else node.value
-        grid = facts.plan.grid_of(task.loops)
-        if grid is not None and not isinstance(term, int):
-            try:
-                grid.evaluate(term)
-            except TermProblem as problem:
-                yield no_value(facts, place, grid, problem)
-                return
-        least = spec.minimum
-        for row, iteration in distinct(facts, task.loops, [term]) if least is not None else ():
-            if least is not None and row[0] < least:
-                message = f"`{spec.name}` of `{task.op}` holds {row[0]}, expected at least {least}"
-                yield wrong_attribute_value.at(facts.span(place), f"{message}{iteration}")
-                return
+        found = _without_value(facts, task, term, place) or _below(facts, task, spec, term, place)
+        if found is not None:
+            yield found
+            return
+
+
+def _without_value(
+    facts: ProgramFacts, task: Task, term: Term, place: ast.Value
+) -> Diagnostic | None:
+    grid = facts.plan.grid_of(task.loops)
+    if grid is None or isinstance(term, int):
+        return None
+    try:
+        grid.evaluate(term)
+    except TermProblem as problem:
+        return no_value(facts, place, grid, problem)
+    return None
+
+
+def _below(
+    facts: ProgramFacts, task: Task, spec: AttributeSpec, term: Term, place: ast.Value
+) -> Diagnostic | None:
+    least = spec.minimum
+    if least is None:
+        return None
+    for (value,), iteration in distinct(facts, task.loops, [term]):
+        if value < least:
+            message = f"`{spec.name}` of `{task.op}` holds {value}, expected at least {least}"
+            return wrong_attribute_value.at(facts.span(place), f"{message}{iteration}")
+    return None
 
 
 @rule("SIG21", "future-opcode", "NPM Hardware Support Status", severity="warning")
@@ -201,10 +219,11 @@ def operation_not_named(facts: ProgramFacts) -> Iterator[Diagnostic]:
     Bad:
 
         buffer S : L2 (size=32)
-        buffer M : L1 (size=32)
+        buffer M : L1 (size=64)
         t = transfer.sync(dst=region(M, 0, 32), src=region(S, 0, 32))
         let X = region(M, 0, 32) elem=i8, shape=[32], layout=C
-        c = compute.sync in X out X
+        let Y = region(M, 32, 32) elem=i8, shape=[32], layout=C
+        c = compute.sync in X out Y
 
     Good:
 

@@ -9,7 +9,13 @@ from nacre.base.rules import rule
 from nacre.nem.checks import shapes
 from nacre.nem.checks.facts import ProgramFacts
 from nacre.nem.checks.readings import Reading
-from nacre.nem.checks.shape_findings import at_attribute, at_shape, differing, first_findings
+from nacre.nem.checks.shape_findings import (
+    at_attribute,
+    at_shape,
+    differing,
+    first_findings,
+    listed,
+)
 from nacre.nem.checks.shapes import Dims
 from nacre.nem.checks.tasks import computes, declared, has_its_operands, named, operands, span_of
 
@@ -46,24 +52,14 @@ def window_output_shape(facts: ProgramFacts) -> Iterator[Diagnostic]:
 
 
 def _window_output(facts: ProgramFacts, reading: Reading) -> Iterator[Diagnostic]:
-    x = reading.shapes[0]
     parts = _parts(reading)
     if parts is None:
         return
-    window, pads, strides, dilations = parts
-    size = shapes.windows(x[1:-1], window, pads, strides, dilations)
-    for axis, count in enumerate(size):
-        if count < 1:
-            reach = dilations[axis] * (window[axis] - 1) + 1
-            room = x[axis + 1] + pads[axis] + pads[axis + len(size)]
-            message = f"has {room} elements along axis {axis + 1}, pads included, expected at least"
-            yield at_shape(
-                facts, window_output_shape, reading, reading.task.operands[0],
-                f"{message} {reach} for the window",
-            )  # fmt: skip
-            return
-    expected = (x[0], *size, _channels(reading))
-    help_ = _arithmetic(x[1:-1], size, parts)
+    expected = _derived(reading, parts)
+    if min(expected) < 1:
+        yield _window_too_large(facts, reading, parts, expected)
+        return
+    help_ = _advice(reading.shapes[0][1:-1], parts, reading.shapes[-1][1:-1])
     yield from differing(facts, window_output_shape, reading, "Y", expected, help=help_)
 
 
@@ -88,26 +84,51 @@ def _parts(reading: Reading) -> Parts | None:
     return window, pads, strides, dilations
 
 
-def _channels(reading: Reading) -> int:
-    weights = reading.shape("W")
+def _derived(reading: Reading, parts: Parts) -> Dims:
+    x, weights = reading.shapes[0], reading.shape("W")
+    window, *motion = parts
     if weights is None:
-        return reading.shapes[0][-1]
-    return weights[-2] * weights[-1] if _is_depthwise(reading) else weights[-1]
+        return shapes.pool(x, window, *motion[:2])
+    derive = shapes.depthwise if _is_depthwise(reading) else shapes.conv
+    return derive(x, weights, *motion)
+
+
+def _window_too_large(
+    facts: ProgramFacts, reading: Reading, parts: Parts, derived: Dims
+) -> Diagnostic:
+    window, pads, _, dilations = parts
+    axis = next(axis for axis, size in enumerate(derived[1:-1]) if size < 1)
+    room = reading.shapes[0][axis + 1] + pads[axis] + pads[axis + len(window)]
+    reach = dilations[axis] * (window[axis] - 1) + 1
+    message = f"has {room} elements along axis {axis + 1}, pads included, expected at least {reach}"
+    operand = reading.task.operands[0]
+    return at_shape(
+        facts, window_output_shape, reading, operand, f"{message}, the reach of the window"
+    )
 
 
 def _is_depthwise(reading: Reading) -> bool:
     return reading.opcode.attribute("groups") is None
 
 
-def _arithmetic(size: Dims, count: Dims, parts: Parts) -> str:
-    """Where the first spatial size comes from."""
+def _advice(size: Dims, parts: Parts, declared_size: Dims) -> str | None:
+    """Where the first size comes from that is not as declared, and pads that would make it so."""
     window, pads, strides, dilations = parts
-    begin, end = pads[0], pads[len(size)]
-    reach = f"{dilations[0]} * ({window[0]} - 1) - 1"
-    return (
-        f"along axis 1: ({size[0]} + {begin} + {end} - {reach}) / {strides[0]} + 1 = {count[0]}; "
-        "change the shape, or `pads`"
+    count = shapes.windows(size, *parts)
+    pairs = enumerate(zip(count, declared_size, strict=False))
+    axis = next((axis for axis, (found, given) in pairs if found != given), None)
+    if axis is None:
+        return None
+    begin, end = pads[axis], pads[axis + len(size)]
+    reach = f"{dilations[axis]} * ({window[axis]} - 1) - 1"
+    text = (
+        f"along axis {axis + 1}: ({size[axis]} + {begin} + {end} - {reach}) / {strides[axis]} + 1 "
+        f"= {count[axis]}"
     )
+    none = (0,) * len(pads)
+    if shapes.windows(size, window, none, strides, dilations) == declared_size:
+        return f"{text}; `pads={listed(none)}` would give the declared shape"
+    return text
 
 
 @rule("SIG15", "channels-do-not-fit", _CONVOLUTION)

@@ -1,11 +1,14 @@
-"""What the findings about types advise."""
+"""How the findings about types are worded, and what they advise."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from nacre.base.diagnostics import Diagnostic
+from nacre.base.rules import Check
 from nacre.nem.checks.facts import ProgramFacts
 from nacre.nem.checks.legality import Violation
+from nacre.nem.checks.tasks import declared, span_of
 from nacre.nem.model.matching import Difference, Match, joined
 from nacre.nem.spec.opcodes import Opcode
 
@@ -49,3 +52,25 @@ def _to(differences: Sequence[Difference]) -> str:
 
 def _names(differences: Sequence[Difference]) -> list[str]:
     return list(dict.fromkeys(name for d in differences for name in d.names))
+
+
+def at_first(
+    facts: ProgramFacts, check: Check[ProgramFacts], found: Violation, message: str
+) -> Diagnostic:
+    """Blame the first operand that differs from the nearest variant that the device has."""
+    nearest = found.typing.nearest or found.nearest
+    operand = found.task.operands[next(p for d in nearest.differences for p in d.places)]
+    return check.at(
+        span_of(facts, operand, "elem"),
+        message,
+        related=declared(facts, operand, "elem"),
+        help=cast_help(found.opcode, nearest),
+    )
+
+
+def given(found: Violation) -> str:
+    """`` `A` is i8, `B` is i16 ``: what families bind, in order."""
+    bound = {s.name for name in found.nearest.instance.operands for s in found.opcode.bound(name)}
+    uses = [use for use in found.typing.signature.uses if use.name in bound]
+    pairs = dict.fromkeys((use.name, use.elem) for use in uses)
+    return ", ".join(f"`{name}` is {elem}" for name, elem in pairs)

@@ -1,0 +1,247 @@
+"""QNT09-QNT13, QNT16: which operands carry `quant` by the type families."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from nacre.base.diagnostics import Diagnostic, Related
+from nacre.base.elements import ELEMENT_TYPES
+from nacre.base.rules import Check, rule
+from nacre.nem.checks.facts import ProgramFacts
+from nacre.nem.checks.legality import Violation, typings, violations
+from nacre.nem.checks.tasks import declared, named, span_of
+from nacre.nem.model.matching import joined
+
+_CONSTRAINTS = "Opcode Type Legality and Type Families / Quantization Constraints"
+_APPENDIX = "Appendix: Type Family Definitions"
+
+
+def _named_once(
+    facts: ProgramFacts, check: Check[ProgramFacts], found: Violation, text: str, help: str
+) -> Diagnostic:
+    """A finding for a task, at the first operand that the rule speaks of, naming all of them."""
+    names = [name for d in found.differences for name in d.names]
+    several = len(names) > 1
+    message = (
+        f"{'operands' if several else 'operand'} {joined(names)} of `{found.task.op}` "
+        f"{'carry' if several else 'carries'} {text.format(found.nearest.instance.id)}"
+    )
+    first, *others = found.operands
+    related = tuple(Related(span_of(facts, o, "quant"), named(found.task, o)) for o in others)
+    return check.at(span_of(facts, first, "quant"), message, related=related, help=help)
+
+
+def _lacking(facts: ProgramFacts, check: Check[ProgramFacts]) -> Iterator[Diagnostic]:
+    for found in violations(facts, check.rule.code):
+        text = "no `quant`, which variant `{}` requires"
+        help_ = "add `quant=per_tensor(scale=..., zero_point=...)` to the region"
+        yield _named_once(facts, check, found, text, help_)
+
+
+@rule("QNT09", "product-without-quant", _CONSTRAINTS)
+def product_without_quant(facts: ProgramFacts) -> Iterator[Diagnostic]:
+    """An 8-bit product or convolution has an input or weights without `quant`.
+
+    Without scale and zero point an integer has no value.
+
+    Bad:
+
+        buffer S : L2 (size=48)
+        buffer M : L1 (size=48)
+        t = transfer.sync(dst=region(M, 0, 48), src=region(S, 0, 48))
+        let A = region(M, 0, 16) elem=i8, shape=[4, 4], layout=MK
+        let B = region(M, 16, 16) elem=i8, shape=[4, 4], layout=KN
+        let Y = region(M, 32, 16) elem=i8, shape=[4, 4], layout=MN
+        g = gemm.sync in A, B out Y accum_type=i32
+
+    Good:
+
+        buffer S : L2 (size=48)
+        buffer M : L1 (size=48)
+        t = transfer.sync(dst=region(M, 0, 48), src=region(S, 0, 48))
+        let A = region(M, 0, 16) elem=i8, shape=[4, 4], layout=MK,
+            quant=per_tensor(scale=0.02, zero_point=3)
+        let B = region(M, 16, 16) elem=i8, shape=[4, 4], layout=KN,
+            quant=per_tensor(scale=0.005, zero_point=0)
+        let Y = region(M, 32, 16) elem=i8, shape=[4, 4], layout=MN,
+            quant=per_tensor(scale=0.25, zero_point=-10)
+        g = gemm.sync in A, B out Y accum_type=i32
+    """
+    yield from _lacking(facts, product_without_quant)
+
+
+@rule("QNT10", "weights-without-quant", f"{_APPENDIX} / conv2d.int4 and gemm.int4, note 2")
+def weights_without_quant(facts: ProgramFacts) -> Iterator[Diagnostic]:
+    """The 4-bit weights of a product or convolution carry no `quant`.
+
+    Bad:
+
+        include "npm4k.nem"
+        device npm4k
+        buffer S : L2 (size=48)
+        buffer M : L1 (size=48)
+        t = transfer.sync(dst=region(M, 0, 48), src=region(S, 0, 48))
+        let A = region(M, 0, 16) elem=i8, shape=[4, 4], layout=MK
+        let B = region(M, 16, 8) elem=i4, shape=[4, 4], layout=KN
+        let Y = region(M, 32, 16) elem=i8, shape=[4, 4], layout=MN,
+            quant=per_tensor(scale=0.25, zero_point=-10)
+        g = gemm.sync in A, B out Y accum_type=i32
+
+    Good:
+
+        include "npm4k.nem"
+        device npm4k
+        buffer S : L2 (size=48)
+        buffer M : L1 (size=48)
+        t = transfer.sync(dst=region(M, 0, 48), src=region(S, 0, 48))
+        let A = region(M, 0, 16) elem=i8, shape=[4, 4], layout=MK
+        let B = region(M, 16, 8) elem=i4, shape=[4, 4], layout=KN,
+            quant=per_tensor(scale=0.005, zero_point=0)
+        let Y = region(M, 32, 16) elem=i8, shape=[4, 4], layout=MN,
+            quant=per_tensor(scale=0.25, zero_point=-10)
+        g = gemm.sync in A, B out Y accum_type=i32
+    """
+    yield from _lacking(facts, weights_without_quant)
+
+
+@rule("QNT11", "float-product-with-quant", f"{_APPENDIX} / conv2d and gemm")
+def float_product_with_quant(facts: ProgramFacts) -> Iterator[Diagnostic]:
+    """An operand of a float product or convolution carries `quant`.
+
+    Bad:
+
+        buffer S : L2 (size=96)
+        buffer M : L1 (size=96)
+        t = transfer.sync(dst=region(M, 0, 96), src=region(S, 0, 96))
+        let A = region(M, 0, 32) elem=f16, shape=[4, 4], layout=MK,
+            quant=per_tensor(scale=0.5, zero_point=0)
+        let B = region(M, 32, 32) elem=f16, shape=[4, 4], layout=KN
+        let Y = region(M, 64, 32) elem=f16, shape=[4, 4], layout=MN
+        g = gemm.sync in A, B out Y accum_type=f32
+
+    Good:
+
+        buffer S : L2 (size=96)
+        buffer M : L1 (size=96)
+        t = transfer.sync(dst=region(M, 0, 96), src=region(S, 0, 96))
+        let A = region(M, 0, 32) elem=f16, shape=[4, 4], layout=MK
+        let B = region(M, 32, 32) elem=f16, shape=[4, 4], layout=KN
+        let Y = region(M, 64, 32) elem=f16, shape=[4, 4], layout=MN
+        g = gemm.sync in A, B out Y accum_type=f32
+    """
+    for found in violations(facts, "QNT11"):
+        text = "`quant`, which variant `{}` does not take"
+        help_ = "leave `quant` out; floats have their own scale"
+        yield _named_once(facts, float_product_with_quant, found, text, help_)
+
+
+@rule("QNT12", "quantize-without-quant", f"{_APPENDIX} / quantize")
+def quantize_without_quant(facts: ProgramFacts) -> Iterator[Diagnostic]:
+    """The output of `quantize` carries no `quant` to quantise by.
+
+    Bad:
+
+        buffer S : L2 (size=48)
+        buffer M : L1 (size=48)
+        t = transfer.sync(dst=region(M, 0, 48), src=region(S, 0, 48))
+        let X = region(M, 0, 32) elem=f16, shape=[16], layout=C
+        let Y = region(M, 32, 16) elem=i8, shape=[16], layout=C
+        q = quantize.sync in X out Y
+
+    Good:
+
+        buffer S : L2 (size=48)
+        buffer M : L1 (size=48)
+        t = transfer.sync(dst=region(M, 0, 48), src=region(S, 0, 48))
+        let X = region(M, 0, 32) elem=f16, shape=[16], layout=C
+        let Y = region(M, 32, 16) elem=i8, shape=[16], layout=C,
+            quant=per_tensor(scale=0.5, zero_point=0)
+        q = quantize.sync in X out Y
+    """
+    yield from _lacking(facts, quantize_without_quant)
+
+
+@rule("QNT13", "dequantize-without-quant", f"{_APPENDIX} / dequantize")
+def dequantize_without_quant(facts: ProgramFacts) -> Iterator[Diagnostic]:
+    """The input of `dequantize` carries no `quant` that says what its integers mean.
+
+    Bad:
+
+        buffer S : L2 (size=48)
+        buffer M : L1 (size=48)
+        t = transfer.sync(dst=region(M, 0, 48), src=region(S, 0, 48))
+        let X = region(M, 0, 16) elem=i8, shape=[16], layout=C
+        let Y = region(M, 16, 32) elem=f16, shape=[16], layout=C
+        d = dequantize.sync in X out Y
+
+    Good:
+
+        buffer S : L2 (size=48)
+        buffer M : L1 (size=48)
+        t = transfer.sync(dst=region(M, 0, 48), src=region(S, 0, 48))
+        let X = region(M, 0, 16) elem=i8, shape=[16], layout=C,
+            quant=per_tensor(scale=0.5, zero_point=0)
+        let Y = region(M, 16, 32) elem=f16, shape=[16], layout=C
+        d = dequantize.sync in X out Y
+    """
+    yield from _lacking(facts, dequantize_without_quant)
+
+
+@rule("QNT16", "output-without-quant", _CONSTRAINTS, severity="warning")
+def output_without_quant(facts: ProgramFacts) -> Iterator[Diagnostic]:
+    """The integer output of a quantised product carries no `quant`.
+
+    The sum is then cut to the range of the output's type as it is, which is rarely what is meant;
+    with `quant` it is scaled first.
+
+    Bad:
+
+        buffer S : L2 (size=48)
+        buffer M : L1 (size=48)
+        t = transfer.sync(dst=region(M, 0, 48), src=region(S, 0, 48))
+        let A = region(M, 0, 16) elem=i8, shape=[4, 4], layout=MK,
+            quant=per_tensor(scale=0.02, zero_point=3)
+        let B = region(M, 16, 16) elem=i8, shape=[4, 4], layout=KN,
+            quant=per_tensor(scale=0.005, zero_point=0)
+        let Y = region(M, 32, 16) elem=i8, shape=[4, 4], layout=MN
+        g = gemm.sync in A, B out Y accum_type=i32
+
+    Good:
+
+        buffer S : L2 (size=48)
+        buffer M : L1 (size=48)
+        t = transfer.sync(dst=region(M, 0, 48), src=region(S, 0, 48))
+        let A = region(M, 0, 16) elem=i8, shape=[4, 4], layout=MK,
+            quant=per_tensor(scale=0.02, zero_point=3)
+        let B = region(M, 16, 16) elem=i8, shape=[4, 4], layout=KN,
+            quant=per_tensor(scale=0.005, zero_point=0)
+        let Y = region(M, 32, 16) elem=i8, shape=[4, 4], layout=MN,
+            quant=per_tensor(scale=0.25, zero_point=-10)
+        g = gemm.sync in A, B out Y accum_type=i32
+    """
+    for task, _, typing in typings(facts):
+        instance = typing.instance
+        if instance is None or instance.quant_on is not None:
+            continue
+        if instance.attributes.get("quant") != "required":
+            continue
+        for operand, use in zip(task.operands, typing.signature.uses, strict=True):
+            is_bare = ELEMENT_TYPES[use.elem].is_integer and not use.has_quant
+            if operand.access == "write" and is_bare:
+                yield output_without_quant.at(
+                    span_of(facts, operand, "elem"),
+                    f"{named(task, operand)} is {use.elem} without `quant`; "
+                    f"sums are cut to {use.elem} unscaled",
+                    related=declared(facts, operand, "elem"),
+                    help="add `quant=per_tensor(scale=..., zero_point=...)` to the region",
+                )
+
+
+QUANT_OPERAND_RULES = (
+    product_without_quant,
+    weights_without_quant,
+    float_product_with_quant,
+    quantize_without_quant,
+    dequantize_without_quant,
+    output_without_quant,
+)

@@ -1,0 +1,81 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from nacre.base.rules import RULES
+from nacre.nem.checks import catalogue
+from tests.cli.runner import invoke, nacre
+
+Capsys = pytest.CaptureFixture[str]
+
+catalogue.load()
+
+
+def test_without_a_code_all_rules_are_listed() -> None:
+    outcome = nacre("rule")
+    assert (outcome.status, outcome.err) == (0, "")
+    rows = [line.split() for line in outcome.out.splitlines()]
+    assert [row[0] for row in rows] == sorted(RULES)
+    for code, standing, name in rows:
+        rule = RULES[code]
+        assert (standing, name) == ("behaviour" if rule.behaviour else rule.severity, rule.name)
+
+
+@pytest.mark.parametrize("code", ["BUF01", "buf01", "Buf01"])
+def test_a_code_shows_its_page(capsys: Capsys, code: str) -> None:
+    outcome = invoke(capsys, "rule", code)
+    assert (outcome.status, outcome.err) == (0, "")
+    assert outcome.out == (
+        "BUF01 buffer-size-not-positive (error)\n"
+        "spec: Core Program Objects / Buffers\n"
+        "\n"
+        "A buffer's size is zero or negative.\n"
+        "\n"
+        "Bad:\n"
+        "\n"
+        "    buffer B : L2 (size=0)\n"
+        "\n"
+        "Good:\n"
+        "\n"
+        "    buffer B : L2 (size=64)\n"
+    )
+
+
+@pytest.mark.parametrize("code", sorted(RULES))
+def test_every_rule_can_be_explained(capsys: Capsys, code: str) -> None:
+    outcome = invoke(capsys, "rule", code)
+    rule = RULES[code]
+    assert outcome.status == 0
+    assert outcome.out.startswith(f"{code} {rule.name} (")
+    assert outcome.out.endswith(f"{rule.page}\n")
+
+
+def test_a_group_lists_its_rules(capsys: Capsys) -> None:
+    outcome = invoke(capsys, "rule", "inh")
+    assert [line.split()[0] for line in outcome.out.splitlines()] == [
+        f"INH{number:02}" for number in range(1, 12)
+    ]
+
+
+def test_rules_are_given_as_json(capsys: Capsys) -> None:
+    listed = json.loads(invoke(capsys, "rule", "--format", "json").out)
+    assert [row["code"] for row in listed] == sorted(RULES)
+    assert all(row.keys() == {"code", "name", "severity", "spec", "page"} for row in listed)
+    (single,) = json.loads(invoke(capsys, "rule", "DEV04", "--format", "json").out)
+    assert (single["severity"], single["page"]) == ("warning", RULES["DEV04"].page)
+
+
+@pytest.mark.parametrize(
+    ("code", "message"),
+    [
+        ("BUF0", "no rule BUF0; did you mean `BUF01`?"),
+        ("BFU01", "no rule BFU01; did you mean `BUF01`?"),
+        ("frobnicate", "no rule frobnicate\n"),
+    ],
+)
+def test_an_unknown_rule_is_wrong_usage(code: str, message: str) -> None:
+    outcome = nacre("rule", code)
+    assert (outcome.status, outcome.out) == (2, "")
+    assert message in outcome.err
