@@ -37,7 +37,7 @@ def loop(window: str) -> str:
 
 
 def is_before(plan: Plan, first: tuple[str, int], second: tuple[str, int]) -> bool:
-    tasks = {task.token: task for task in plan.program.tasks()}
+    tasks = {task.token: task for task in plan.program.tasks}
     u, v = tasks[first[0]], tasks[second[0]]
     return plan.order.before(u, [first[1]], v, [second[1]])
 
@@ -45,7 +45,7 @@ def is_before(plan: Plan, first: tuple[str, int], second: tuple[str, int]) -> bo
 def test_dec07_an_index_in_range_is_the_instance() -> None:
     copy = "transfer.async(dst=region(B, 0, 8), src=region(A, 0, 8))"
     plan = plan_of(f"loop i in [0..3]:\n    t = {copy} @resource(DMA[i mod 2])\nendloop\n")
-    (task,) = plan.program.tasks()
+    (task,) = plan.program.tasks
     grid = plan.grid_of(task.loops)
     assert grid is not None
     binding = bind(task, builtin_device("npm_mid"), grid)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote_from_bytes
 
 from nacre._version import __version__
 from nacre.base.diagnostics import Diagnostic
@@ -84,5 +84,10 @@ def _uri(span: Span) -> str:
     # A relative path stays relative, so that a review site finds it in the repository.
     path = span.source.path
     if path is None:
-        return quote(span.source.name)
-    return path.as_uri() if path.is_absolute() else quote(Path(path).as_posix())
+        return _quoted(span.source.name)
+    # A name that is not UTF-8 keeps its bytes, percent-encoded.
+    return ("file://" if path.is_absolute() else "") + _quoted(path.as_posix())
+
+
+def _quoted(name: str) -> str:
+    return quote_from_bytes(os.fsencode(name))

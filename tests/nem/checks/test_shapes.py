@@ -128,6 +128,11 @@ def test_a_concatenation(inputs: list[Dims], axis: int) -> None:
         assert shapes.concat(inputs, axis) == expected
 
 
+def test_tensors_of_different_rank_are_not_joined() -> None:
+    assert shapes.concat([(2, 4), (2,)], 1) is None
+    assert shapes.concat([(2,), (2, 4)], 0) is None
+
+
 @given(dims, st.integers(-4, 3), st.lists(st.integers(0, 4), min_size=1, max_size=3).map(tuple))
 def test_a_split(x: Dims, axis: int, sizes: Dims) -> None:
     assume(shapes.axis_of(axis, len(x)) is not None)

@@ -43,7 +43,7 @@ def task_of(line: str, **elems: str) -> Task:
     source = Source("test.nem", f"{text}t = {line}\n")
     resolved = resolve(source, parse(source).document)
     assert resolved.diagnostics == ()
-    return next(resolved.program.tasks())
+    return next(iter(resolved.program.tasks))
 
 
 def typing_of(device: Device, line: str, **elems: str) -> Typing:
@@ -183,14 +183,14 @@ def test_what_cannot_be_matched_is_left_alone(line: str) -> None:
         "let U = region(M, 0, 16)\n"
         f"t = {line}\n",
     )
-    task = next(resolve(source, parse(source).document).program.tasks())
+    task = next(iter(resolve(source, parse(source).document).program.tasks))
 
     assert Matcher(LITE).typing(task) is None
 
 
 def test_an_unknown_opcode_has_no_signature() -> None:
     source = Source("t.nem", "buffer M : L1 (size=4)\nlet A = region(M, 0, 4)\nf.async in A out A")
-    task = next(resolve(source, parse(source).document).program.tasks())
+    task = next(iter(resolve(source, parse(source).document).program.tasks))
 
     assert signature_of(task) is None
 

@@ -38,7 +38,7 @@ def test_hazards_are_exactly_those_of_the_brute_force_reading(items: tuple[Item,
 def test_order_agrees_with_the_closed_relation(items: tuple[Item, ...]) -> None:
     program = resolved(items)
     order = Order(program)
-    tasks = {s.position: s for s in program.statements() if isinstance(s, Task)}
+    tasks = {s.position: s for s in program.statements if isinstance(s, Task)}
     reading = read(items)
     for u in reading.instances:
         for v in reading.instances:
@@ -59,7 +59,7 @@ def test_edges_close_to_the_same_relation(items: tuple[Item, ...]) -> None:
     for node in _reverse_topological(successors):
         for target in successors[node]:
             after[node] |= (1 << target) | after[target]
-    tasks = {s.position: s for s in program.statements() if isinstance(s, Task)}
+    tasks = {s.position: s for s in program.statements if isinstance(s, Task)}
     rows: dict[int, int] = {}
     nodes = []
     reading = read(items)

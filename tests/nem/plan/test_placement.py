@@ -40,7 +40,7 @@ def plan_of(text: str) -> Plan:
 
 def only_task(text: str) -> tuple[Task, Plan]:
     plan = plan_of(HEAD + text)
-    (task,) = plan.program.tasks()
+    (task,) = plan.program.tasks
     return task, plan
 
 
@@ -106,7 +106,7 @@ def test_only_units_that_the_device_has_count(
 
 def bound(text: str, on: Device) -> Binding:
     plan = plan_of(HEAD + text)
-    task = next(iter(plan.program.tasks()))
+    task = next(iter(plan.program.tasks))
     grid = plan.grid_of(task.loops)
     assert grid is not None
     binding = bind(task, on, grid)
@@ -177,7 +177,7 @@ def test_tasks_without_a_place_take_turns_in_program_order() -> None:
         + f"d = {transfer('E', 'M')}\nendloop\ne = {transfer('M', 'D')}\n"
     )
     columns = engine_column(plan, device(num_engines=3))
-    by_token = {task.token: columns[task.position] for task in plan.program.tasks()}
+    by_token = {task.token: columns[task.position] for task in plan.program.tasks}
     assert (by_token["a"], by_token["c"], by_token["e"]) == (0, 1, 1)
     np.testing.assert_array_equal(by_token["b"], [1, 0, 2])
     np.testing.assert_array_equal(by_token["d"], [2, 1, 0])

@@ -16,7 +16,7 @@ from nacre.base.diagnostics import (
 from nacre.base.rules import RULES
 from nacre.base.source import Source
 from nacre.nem.checks.facts import DeviceFacts, ProgramFacts
-from nacre.nem.checks.program_rules import PROGRAM_RULES
+from nacre.nem.checks.program_rules import ORDER_RULES, STATEMENT_RULES
 from nacre.nem.checks.rules.devices import DEVICE_RULES
 from nacre.nem.checks.rules.families import FAMILY_RULES
 from nacre.nem.model.builtins import builtin_names
@@ -155,7 +155,8 @@ def _check_program(root: File, target: Target, options: CheckOptions) -> list[Di
         options.ddr_size_bytes,
         options.max_instances,
     )
-    for check in PROGRAM_RULES:
+    rules = (*STATEMENT_RULES, *ORDER_RULES) if resolved.program.is_whole else STATEMENT_RULES
+    for check in rules:
         found += check(facts)
     return found
 

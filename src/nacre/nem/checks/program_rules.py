@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from nacre.nem.checks.rules.aliasing import ALIASING_RULES
 from nacre.nem.checks.rules.buffers import BUFFER_RULES
+from nacre.nem.checks.rules.copies import COPY_RULES
 from nacre.nem.checks.rules.decorators import DECORATOR_RULES
 from nacre.nem.checks.rules.extents import EXTENT_RULES
 from nacre.nem.checks.rules.hazards import HAZARD_RULES
@@ -12,10 +13,11 @@ from nacre.nem.checks.rules.loops import LOOP_RULES
 from nacre.nem.checks.rules.placement import PLACEMENT_RULES
 from nacre.nem.checks.rules.quant import QUANT_RULES
 from nacre.nem.checks.rules.signatures import SIGNATURE_RULES
-from nacre.nem.checks.rules.tokens import TOKEN_RULES
+from nacre.nem.checks.rules.tokens import LIVE_TOKEN_RULES
 from nacre.nem.checks.rules.types import TYPE_RULES
 
-PROGRAM_RULES = (
+# Rules that look at statements one by one.
+STATEMENT_RULES = (
     *BUFFER_RULES,
     *EXTENT_RULES,
     *LOOP_RULES,
@@ -24,8 +26,11 @@ PROGRAM_RULES = (
     *SIGNATURE_RULES,
     *TYPE_RULES,
     *QUANT_RULES,
-    *TOKEN_RULES,
+    *COPY_RULES,
     *ALIASING_RULES,
-    *HAZARD_RULES,
-    *INITIALIZATION_RULES,
 )
+# Rules that need to know what orders what: asked only when no statement and no token is missing,
+# for otherwise they would repeat that mistake in other words.
+ORDER_RULES = (*LIVE_TOKEN_RULES, *HAZARD_RULES, *INITIALIZATION_RULES)
+
+PROGRAM_RULES = (*STATEMENT_RULES, *ORDER_RULES)

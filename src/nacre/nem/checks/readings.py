@@ -77,7 +77,7 @@ def _readings(facts: ProgramFacts, task: Task, opcode: Opcode) -> Iterator[Readi
     if not has_its_operands(task, opcode):
         return
     shapes = [known(o.region.shape if o.region is not None else None) for o in task.operands]
-    sound = [shape for shape in shapes if shape is not None]
+    sound = [shape for shape in shapes if shape]  # `[]` is no shape
     if len(sound) < len(shapes):
         return
     row = _Row(task, opcode, sound)

@@ -93,10 +93,14 @@ def concat(inputs: Sequence[Dims], axis: int) -> Dims | None:
     """Tensors joined along an axis; None where they differ elsewhere. The axis is in range."""
     first = inputs[0]
     at = axis % len(first)
-    rest = first[:at], first[at + 1 :]
-    if any((dims[:at], dims[at + 1 :]) != rest for dims in inputs):
+    if any(without(dims, at) != without(first, at) for dims in inputs):
         return None
-    return (*rest[0], sum(dims[at] for dims in inputs), *rest[1])
+    return (*first[:at], sum(dims[at] for dims in inputs), *first[at + 1 :])
+
+
+def without(x: Dims, axis: int) -> tuple[int, Dims, Dims]:
+    """What must be equal for two tensors to be joined along an axis: rank, and sizes off it."""
+    return len(x), x[:axis], x[axis + 1 :]
 
 
 def split(x: Dims, axis: int, sizes: Dims) -> list[Dims] | None:

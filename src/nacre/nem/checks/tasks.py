@@ -18,7 +18,7 @@ Part = Literal["elem", "shape", "layout", "quant"]
 
 def computes(facts: ProgramFacts, *kinds: str) -> Iterator[tuple[Task, Opcode]]:
     """The compute tasks whose opcode is known: all, or those of some opcodes or categories."""
-    for task in facts.program.tasks():
+    for task in facts.program.tasks:
         opcode = task.opcode
         if opcode is None or opcode.category == "data_movement":
             continue

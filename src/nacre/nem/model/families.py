@@ -130,9 +130,12 @@ def effective_by_opcode(instances: Iterable[Instance]) -> dict[str, list[Instanc
     available = list(instances)
     table = {}
     for opcode in OPCODES.values():
-        legal = [
-            i for i in available if governs(i.family, opcode) and opcode.allows_variant(i.variant)
-        ]
+        legal = [i for i in available if governs(i.family, opcode) and _fits(i, opcode)]
         if legal or opcode.families:
             table[opcode.name] = legal
     return table
+
+
+def _fits(instance: Instance, opcode: Opcode) -> bool:
+    """The registry limits variants of standard families; a user's own speak for themselves."""
+    return instance.family not in standard_families() or opcode.allows_variant(instance.variant)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Literal
 
 from msgspec import Struct
@@ -172,7 +173,7 @@ class Loop:
 Statement = Task | Wait | Loop
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Program:
     """What the rules and the plan look at."""
 
@@ -182,27 +183,36 @@ class Program:
     buffers: tuple[Buffer, ...]
     body: tuple[Statement, ...]
     regions: tuple[Region, ...]  # every region that is declared or written in a task, once
+    # No statement was lost to a syntax error, and every token was found: order can be judged.
+    is_whole: bool = True
 
     def span(self, node: ast.Node) -> Span:
         """Where a node stands."""
         return self.source.span(node.start, node.end)
 
-    def statements(self) -> Iterator[Statement]:
+    @cached_property
+    def statements(self) -> tuple[Statement, ...]:
         """Every statement in the order of the text."""
-        stack = [iter(self.body)]
-        while stack:
-            statement = next(stack[-1], None)
-            if statement is None:
-                stack.pop()
-                continue
-            yield statement
-            if isinstance(statement, Loop):
-                stack.append(iter(statement.body))
+        return tuple(_walked(self.body))
 
-    def tasks(self) -> Iterator[Task]:
+    @cached_property
+    def tasks(self) -> tuple[Task, ...]:
         """Every task in the order of the text."""
-        return (s for s in self.statements() if isinstance(s, Task))
+        return tuple(s for s in self.statements if isinstance(s, Task))
 
-    def loops(self) -> Iterator[Loop]:
+    @cached_property
+    def loops(self) -> tuple[Loop, ...]:
         """Every loop in the order of the text."""
-        return (s for s in self.statements() if isinstance(s, Loop))
+        return tuple(s for s in self.statements if isinstance(s, Loop))
+
+
+def _walked(body: tuple[Statement, ...]) -> Iterator[Statement]:
+    stack = [iter(body)]
+    while stack:
+        statement = next(stack[-1], None)
+        if statement is None:
+            stack.pop()
+            continue
+        yield statement
+        if isinstance(statement, Loop):
+            stack.append(iter(statement.body))

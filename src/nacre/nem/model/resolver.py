@@ -52,6 +52,7 @@ def resolve(source: Source, document: ast.Document) -> Resolved:
         tuple(resolver.buffers),
         body,
         tuple(resolver.regions),
+        resolver.is_whole,
     )
     return Resolved(program, tuple(resolver.names.found))
 
@@ -66,6 +67,7 @@ class _Resolver:
     expressions: Expressions = field(init=False)
     position: int = 0
     loops: tuple[Loop, ...] = ()  # around the statement at hand
+    is_whole: bool = True
 
     def __post_init__(self) -> None:
         self.names = Names(self.source)
@@ -107,8 +109,10 @@ class _Resolver:
             self._const(node, bool(loops))
         elif isinstance(node, ast.BufferDecl):
             self._buffer(node, bool(loops))
-        elif node.declares is not None:
-            self.names.declare(Symbol("unknown", node.declares.name, node.declares))
+        else:
+            self.is_whole = False
+            if node.declares is not None:
+                self.names.declare(Symbol("unknown", node.declares.name, node.declares))
         return None
 
     def _const(self, node: ast.ConstDecl, in_loop: bool) -> None:
@@ -201,6 +205,7 @@ class _Resolver:
             return ()
         found = [self.names.token(node) for node in nodes]
         positions = [symbol.value for symbol in found if symbol is not None]
+        self.is_whole = self.is_whole and len(positions) == len(nodes)
         return tuple(dict.fromkeys(p for p in positions if isinstance(p, int)))
 
     def _task(self, node: ast.Copy | ast.Compute, loops: tuple[Loop, ...]) -> Task:
@@ -229,7 +234,9 @@ class _Resolver:
             node,
         )
         if node.token is not None:
-            self.names.declare(Symbol("token", node.token.name, node.token, task.position))
+            symbol = Symbol("token", node.token.name, node.token, task.position)
+            self.names.declare(symbol)
+            self.is_whole = self.is_whole and self.names.scope.find(symbol.name) is symbol
         return task
 
     def _copy_operands(self, node: ast.Copy, opcode: Opcode | None) -> tuple[Operand, ...]:

@@ -21,7 +21,7 @@ from nacre.nem.model.program import Loop
 from nacre.nem.plan.flat import unordered_in_sequence
 from nacre.nem.plan.order import NEVER
 from nacre.nem.plan.overlap import aligned, expanded, first_meeting, shared_bytes
-from nacre.nem.plan.plan import Access, Block, Plan, accesses_by_buffer
+from nacre.nem.plan.plan import Access, Block, Plan
 from nacre.nem.plan.terms import Column
 
 # Up to so many accesses every pair is looked at; beyond, a sweep over bytes finds the pairs.
@@ -52,7 +52,7 @@ class Conflict:
 def find_conflicts(plan: Plan) -> Iterator[Conflict]:
     """One conflict for every pair of accesses that can meet unordered, the first of its kind."""
     blocks = {block.key: block for block in plan.top.walk()}
-    for by_block in accesses_by_buffer(plan).values():
+    for by_block in plan.accesses.values():
         if any(access.is_write for accesses in by_block.values() for access in accesses):
             yield from _Search(plan, blocks, by_block).block(plan.top)
 

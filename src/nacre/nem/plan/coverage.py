@@ -12,7 +12,7 @@ from nacre.nem.model.program import Buffer
 from nacre.nem.plan.columns import OncePerPlan
 from nacre.nem.plan.footprints import Footprint, Runs
 from nacre.nem.plan.grid import Grid
-from nacre.nem.plan.plan import Access, Plan, accesses_by_buffer
+from nacre.nem.plan.plan import Access, Plan
 from nacre.nem.plan.terms import Column
 
 # So many runs are merged at a time: a strided tile in every iteration makes very many.
@@ -64,6 +64,9 @@ class Covered:
     @cached_property
     def runs(self) -> Runs:
         """The bytes, sorted."""
+        footprint = self.access.footprint
+        if isinstance(footprint.low, int) and isinstance(footprint.pattern_index, int):
+            return self.runs_in(0)
         return united(self._chunks())
 
     def _chunks(self) -> Iterator[Runs]:
@@ -127,6 +130,20 @@ class BufferUse:
         return united(covered.runs for covered in self.writes)
 
     @cached_property
+    def reads_of(self) -> dict[int, list[Runs]]:
+        """The runs that each task reads, by its position."""
+        found: dict[int, list[Runs]] = {}
+        for covered in self.reads:
+            found.setdefault(covered.access.position, []).append(covered.runs)
+        return found
+
+    @cached_property
+    def has_gaps(self) -> bool:
+        """Whether bytes are read that no task writes."""
+        read = np.concatenate([NOTHING, *(covered.runs for covered in self.reads)])
+        return not bool(is_covered(read, self.written).all())
+
+    @cached_property
     def readers(self) -> Crowd:
         """The runs of all reads."""
         return Crowd([covered.runs for covered in self.reads])
@@ -155,7 +172,7 @@ def _buffer_uses(plan: Plan) -> tuple[BufferUse, ...]:
     """The buffers that tasks use, without those of which not every use is known."""
     by_buffer = {
         index: [access for accesses in by_block.values() for access in accesses]
-        for index, by_block in accesses_by_buffer(plan).items()
+        for index, by_block in plan.accesses.items()
     }
     unknown = _unknown_buffers(plan, by_buffer)
     found = []
@@ -175,7 +192,7 @@ def _unknown_buffers(plan: Plan, by_buffer: dict[int, list[Access]]) -> set[int]
     """Buffers that some task uses in a way that could not be expanded."""
     known = {id(access.operand) for accesses in by_buffer.values() for access in accesses}
     found: set[int] = set()
-    for task in plan.program.tasks():
+    for task in plan.program.tasks:
         for operand in task.operands:
             region = operand.region
             if region is None or region.buffer is None:

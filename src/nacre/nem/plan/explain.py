@@ -50,7 +50,7 @@ def _name(task: Task) -> str:
 
 def _waited_for(program: Program, v: Task) -> Iterator[str]:
     """Everything that holds `v` back in its own iteration, nearest first."""
-    tasks = {task.position: task for task in program.tasks()} if v.deps else {}
+    tasks = {task.position: task for task in program.tasks} if v.deps else {}
     for dep in v.deps:
         yield f"{_name(tasks[dep])} (its deps)"
     bodies: list[tuple[Statement, ...]] = [program.body, *(loop.body for loop in v.loops)]

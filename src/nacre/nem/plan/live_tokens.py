@@ -74,9 +74,9 @@ class _Lives:
 
     def __init__(self, program: Program, order: Order) -> None:
         self.order = order
-        self.tasks = {task.position: task for task in program.tasks()}
+        self.tasks = {task.position: task for task in program.tasks}
         self._named_by: dict[int, list[Task | Wait]] = {}
-        for statement in program.statements():
+        for statement in program.statements:
             if isinstance(statement, Task):
                 self._note(statement.deps, statement)
             elif isinstance(statement, Wait):

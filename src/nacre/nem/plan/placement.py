@@ -129,7 +129,7 @@ def engine_column(plan: Plan, device: Device) -> dict[int, Values]:
     of the program would come to them.
     """
     if device.num_engines == 1:
-        return {task.position: fixed_engine(task) or 0 for task in plan.program.tasks()}
+        return {task.position: fixed_engine(task) or 0 for task in plan.program.tasks}
     turns = _Turns(device.num_engines)
     turns.block(plan.top, plan.program.body, np.zeros(1, np.int64))
     return turns.engines

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from nacre.nem.model.program import Loop, Operand, Program, Region, Statement, Task
 from nacre.nem.plan.footprints import Footprint, footprint
@@ -73,6 +74,11 @@ class Plan:
     problems: tuple[LoopProblem, ...]
     grids: dict[int, Grid] = field(repr=False)  # of loops' bodies, by the loop's position
 
+    @cached_property
+    def accesses(self) -> dict[int, dict[int, list[Access]]]:
+        """Buffer -> block (by its key) -> accesses, in the order of the text."""
+        return _accesses_by_buffer(self)
+
     def grid_of(self, loops: tuple[Loop, ...]) -> Grid | None:
         """The grid of the body inside these loops; None where it could not be expanded."""
         return self.grids.get(loops[-1].position) if loops else TOP
@@ -137,8 +143,7 @@ class _Builder:
         return (self.limit - self.instances) // max(1, own)
 
 
-def accesses_by_buffer(plan: Plan) -> dict[int, dict[int, list[Access]]]:
-    """Buffer -> block (by the position of its loop, -1 for the top) -> accesses, in order."""
+def _accesses_by_buffer(plan: Plan) -> dict[int, dict[int, list[Access]]]:
     table: dict[int, dict[int, list[Access]]] = {}
     for block in plan.top.walk():
         for task in block.tasks:

@@ -103,6 +103,9 @@ def _judge(
     if missing:
         text = ", ".join(f"`{name}`" for name in missing)
         c.report(DOC08, f"type attributes lack {text}", start, c.last_end(), help=_ORDER_HELP)
+    elif any(isinstance(part, ListLit) and not part.items for part in parts.values()):
+        message = "a shape has at least one dimension"
+        c.report(DOC08, message, start, c.last_end(), help="a single element has `shape=[1]`")
     elif misplaced is None:
         return
     elif "layout" in parts and "strides" in parts:

@@ -75,7 +75,7 @@ def compute_operand_in_ddr(facts: ProgramFacts) -> Iterator[Diagnostic]:
 
 def _operands(facts: ProgramFacts, level: str) -> Iterator[tuple[Task, Operand, str]]:
     """Operands of compute tasks in a level; the buffer's name with each."""
-    for task in facts.program.tasks():
+    for task in facts.program.tasks:
         if task.op in ("transfer", "store") or task.opcode is None:
             continue
         for operand in task.operands:

@@ -31,7 +31,7 @@ class _Copy:
 
 
 def _copies(facts: ProgramFacts) -> Iterator[_Copy]:
-    for task in facts.program.tasks():
+    for task in facts.program.tasks:
         if task.op not in ("transfer", "store") or len(task.operands) != 2:
             continue
         dst, src = task.operands

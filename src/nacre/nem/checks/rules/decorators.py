@@ -53,13 +53,13 @@ class _Use:
 def _uses(facts: ProgramFacts) -> Iterator[_Use]:
     """Every decorator of the program."""
     yield from _on_declarations(facts.program.document.body)
-    for task in facts.program.tasks():
+    for task in facts.program.tasks:
         for d in task.decorators:
             yield _Use("task", d.node, task.node.start, task.op, d.arguments)
         for operand in task.operands:
             for d in operand.decorators:
                 yield _Use("operand", d.node, operand.node.start, None, d.arguments)
-    for loop in facts.program.loops():
+    for loop in facts.program.loops:
         for d in loop.decorators:
             yield _Use("loop", d.node, loop.node.start, None, d.arguments)
 

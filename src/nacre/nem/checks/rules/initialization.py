@@ -39,7 +39,7 @@ def read_of_bytes_never_written(facts: ProgramFacts) -> Iterator[Diagnostic]:
         s = store.sync(dst=region(A, 0, 64), src=region(B, 0, 64))
     """
     for use in buffer_uses(facts.plan):
-        if use.buffer.level != "L1":
+        if use.buffer.level != "L1" or not use.has_gaps:
             continue
         seen: set[int] = set()
         for read in use.reads:
@@ -104,7 +104,7 @@ def result_never_read(facts: ProgramFacts) -> Iterator[Diagnostic]:
         u = transfer.sync(dst=region(B, 32, 32), src=region(A, 32, 32))
         s = store.sync(dst=region(A, 0, 64), src=region(B, 0, 64))
     """
-    if not any(_leaves_l1(task) for task in facts.program.tasks()):
+    if not any(_leaves_l1(task) for task in facts.program.tasks):
         return
     uses = {use.buffer.index: use for use in buffer_uses(facts.plan)}
     by_task: dict[int, list[Covered]] = defaultdict(list)
@@ -141,8 +141,9 @@ def _is_unread(write: Covered, uses: dict[int, BufferUse]) -> bool:
     if region is None or region.buffer is None or not _is_in_l1(region):
         return False
     use = uses[region.buffer.index]
-    own = [r.runs for r in use.reads if r.access.position == write.access.position]
-    return use.readers.meeting(write.runs) == Crowd(own).meeting(write.runs)
+    others = use.readers.meeting(write.runs)
+    own = use.reads_of.get(write.access.position, [])
+    return others == (Crowd(own).meeting(write.runs) if own else 0)
 
 
 @rule("LOP07", "transfer-can-be-hoisted", _LOOPS, severity="info")
@@ -209,7 +210,7 @@ def _source_changes(task: Task, loop: Loop, uses: dict[int, BufferUse]) -> bool:
         use = uses.get(region.buffer.index) if region.buffer is not None else None
         if use is None:
             return True
-        sources = [r.runs for r in use.reads if r.access.position == task.position]
+        sources = use.reads_of.get(task.position, [])
         inside = [
             w.runs for w in use.writes if any(around is loop for around in w.access.task.loops)
         ]

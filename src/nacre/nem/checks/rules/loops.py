@@ -32,7 +32,7 @@ def window_not_a_positive_integer(facts: ProgramFacts) -> Iterator[Diagnostic]:
         loop i in [0..3] @max_in_flight(2):
         endloop
     """
-    for loop in facts.program.loops():
+    for loop in facts.program.loops:
         for decorator in loop.decorators:
             if decorator.name != "max_in_flight":
                 continue

@@ -46,7 +46,7 @@ def two_l1_memories(facts: ProgramFacts) -> Iterator[Diagnostic]:
         u = store.sync(dst=region(C, 0, 64), src=region(B, 0, 64))
         v = store.sync(dst=region(C, 0, 64), src=region(A, 0, 64))
     """
-    for task in facts.program.tasks():
+    for task in facts.program.tasks:
         if len(l1_engines(task)) < 2:
             continue
         placed = list(_l1_operands(task))
@@ -117,7 +117,7 @@ def engine_contradicts_operand(facts: ProgramFacts) -> Iterator[Diagnostic]:
 
 def _asked(facts: ProgramFacts) -> Iterator[tuple[Task, int]]:
     """Tasks with an engine of the program's choice that the device has."""
-    for task in facts.program.tasks():
+    for task in facts.program.tasks:
         asked = asked_engine(task)
         if asked is not None and 0 <= asked < facts.device.num_engines:
             yield task, asked
@@ -144,7 +144,7 @@ def no_such_engine_for_task(facts: ProgramFacts) -> Iterator[Diagnostic]:
         t = transfer.async(dst=region(B, 0, 64), src=region(A, 0, 64)) @seq_engine(1)
     """
     engines = facts.device.num_engines
-    for task in facts.program.tasks():
+    for task in facts.program.tasks:
         asked, decorator = asked_engine(task), task.decorator("seq_engine")
         if asked is None or decorator is None or asked < engines or facts.device.is_abstract:
             continue
@@ -209,7 +209,7 @@ def no_path_to_ddr(facts: ProgramFacts) -> Iterator[Diagnostic]:
         buffer B : L2 (size=64)
         t = transfer.async(dst=region(B, 0, 64), src=region(A, 0, 64))
     """
-    for task in facts.program.tasks():
+    for task in facts.program.tasks:
         unit = _missing_unit(facts, task) if not facts.device.is_abstract else None
         if unit in DEVICE_UNITS:
             message = f"this `{task.op}` needs an `{unit}`, but {device_text(facts)} has none"
@@ -274,7 +274,7 @@ def no_unit_for_task(facts: ProgramFacts) -> Iterator[Diagnostic]:
         t = transfer.sync(dst=region(B, 0, 64), src=region(A, 0, 64))
         s = store.sync(dst=region(A, 0, 64), src=region(B, 0, 64))
     """
-    for task in facts.program.tasks():
+    for task in facts.program.tasks:
         unit = _missing_unit(facts, task) if not facts.device.is_abstract else None
         if unit is not None and unit not in DEVICE_UNITS:
             able = " or ".join(f"`{name}`" for way in capable_units(task) for name in way)

@@ -63,7 +63,7 @@ def _broken_promise(
     facts: ProgramFacts, check: Check[ProgramFacts], decorator: str
 ) -> Iterator[Diagnostic]:
     access, verb = ("write", "writes") if decorator == "readonly" else ("read", "reads")
-    for task in facts.program.tasks():
+    for task in facts.program.tasks:
         for operand in task.operands:
             if operand.access == access and operand.region and operand.carries(decorator):
                 yield check.at(

@@ -207,12 +207,11 @@ def quant_axis_out_of_range(facts: ProgramFacts) -> Iterator[Diagnostic]:
             quant=per_channel(axis=0, scales=[0.5, 0.5], zero_points=[0, 0])
     """
     for one in _descriptors(facts, "per_channel", "per_group"):
-        axis, node, shape = one.quant.axis, one.quant.node.axis, one.region.shape
-        if axis is None or node is None or shape is None or one.axis is not None:
-            continue
-        message = f"{region_text(one.region)} is quantised along axis {axis}, expected"
-        rank = len(shape)
-        yield quant_axis_out_of_range.at(facts.span(node), f"{message} {-rank} to {rank - 1}")
+        node, shape = one.quant.node.axis, one.region.shape
+        if node is not None and shape is not None and one.axis is None:
+            found = f"{region_text(one.region)} is quantised along axis {one.quant.axis}"
+            message = f"{found}, expected {-len(shape)} to {len(shape) - 1}"
+            yield quant_axis_out_of_range.at(facts.span(node), message)
 
 
 @rule("QNT07", "wrong-scale-or-zero-point", _QUANT)
@@ -233,11 +232,10 @@ def wrong_scale_or_zero_point(facts: ProgramFacts) -> Iterator[Diagnostic]:
     """
     for one in _descriptors(facts):
         quant = one.quant
-        parts = (
+        for what, values, node in (
             ("scale", quant.scales, quant.node.scales),
             ("zero point", quant.zero_points, quant.node.zero_points),
-        )
-        for what, values, node in parts:
+        ):
             if values is None or node is None:
                 continue
             problem = _value_problem(one, what, values, node)
@@ -273,10 +271,8 @@ def _scale(value: object) -> str | None:
 def _zero_point(value: object, elem: str | None) -> str | None:
     if not isinstance(value, int) or isinstance(value, bool):
         return "an integer"
-    if elem is None or not ELEMENT_TYPES[elem].is_integer:
-        return None
-    element = ELEMENT_TYPES[elem]
-    if element.lowest <= value <= element.highest:
+    element = ELEMENT_TYPES[elem] if elem is not None else None
+    if element is None or not element.is_integer or element.lowest <= value <= element.highest:
         return None
     return f"{element.lowest} to {element.highest}, the range of {elem}"
 

@@ -64,7 +64,7 @@ def _declared(facts: ProgramFacts, operand: Operand, region: Region) -> tuple[Re
 
 
 def _operands(facts: ProgramFacts) -> Iterator[tuple[Task, Operand, Region]]:
-    for task in facts.program.tasks():
+    for task in facts.program.tasks:
         for operand in task.operands:
             if operand.region is not None:
                 yield task, operand, operand.region

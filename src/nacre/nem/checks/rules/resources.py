@@ -38,7 +38,7 @@ class Request:
 
 def requests(facts: ProgramFacts) -> Iterator[Request]:
     """Every unit that the program asks for."""
-    for task in facts.program.tasks():
+    for task in facts.program.tasks:
         unit, decorator = requested_unit(task), task.decorator("resource")
         if unit is None or decorator is None or not decorator.node.args:
             continue

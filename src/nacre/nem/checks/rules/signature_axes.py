@@ -19,7 +19,6 @@ from nacre.nem.checks.shape_findings import (
     first_findings,
     listed,
 )
-from nacre.nem.checks.shapes import Dims
 from nacre.nem.checks.tasks import (
     computes,
     declared,
@@ -77,15 +76,11 @@ def _concat(facts: ProgramFacts, reading: Reading) -> Iterator[Diagnostic]:
         yield from differing(facts, parts_do_not_fit, reading, "Y", result)
         return
     for operand, dims in zip(operands(reading.task, "X"), inputs, strict=True):
-        if _off(dims, at) != _off(inputs[0], at):
+        if shapes.without(dims, at) != shapes.without(inputs[0], at):
             expected = f"{listed(inputs[0])} off axis {axis}"
             message = f"has shape {listed(dims)}, expected {expected}"
             yield at_shape(facts, parts_do_not_fit, reading, operand, message)
             return
-
-
-def _off(dims: Dims, axis: int) -> tuple[Dims, Dims]:
-    return dims[:axis], dims[axis + 1 :]
 
 
 def _split(facts: ProgramFacts, reading: Reading) -> Iterator[Diagnostic]:

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from nacre.base.diagnostics import Diagnostic
 from nacre.base.rules import declare, rule
 from nacre.nem.checks.facts import ProgramFacts
-from nacre.nem.checks.rules.copies import COPY_RULES
 from nacre.nem.checks.wording import device_text
 from nacre.nem.model.program import Loop, Statement, Task
 from nacre.nem.plan.live_tokens import live_tokens
@@ -118,4 +117,4 @@ declare(
     behaviour=True,
 )
 
-TOKEN_RULES = (*COPY_RULES, too_many_live_tokens)
+LIVE_TOKEN_RULES = (too_many_live_tokens,)

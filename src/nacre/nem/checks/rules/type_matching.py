@@ -10,6 +10,7 @@ from nacre.nem.checks.facts import ProgramFacts
 from nacre.nem.checks.legality import Violation, violations
 from nacre.nem.checks.rules.type_help import available, cast_help
 from nacre.nem.checks.tasks import attribute_span, called, declared, named, op_span, span_of
+from nacre.nem.model.families import must_instances
 from nacre.nem.model.matching import ACCUMULATOR, Match, described
 
 _MATCHING = "Opcode Type Legality and Type Families / Type Family Matching Rule"
@@ -78,6 +79,8 @@ def variant_not_on_device(facts: ProgramFacts) -> Iterator[Diagnostic]:
     if facts.device.is_abstract:  # which device it is could not be found out
         return
     for found in violations(facts, "TYP02"):
+        if found.nearest.instance.id in must_instances():  # the device is at fault: DEV12
+            continue
         device = f"device `{facts.device.name}`" if facts.device_is_named else "the baseline"
         message = (
             f"{called(found.task)} needs variant `{found.nearest.instance.id}`, "
