@@ -21,6 +21,7 @@ $(BIN)/python:
 $(VENV)/.ready: pyproject.toml constraints.txt | $(BIN)/python
 	@echo "setting up $(VENV) ..."
 	@$(PIP) install -c constraints.txt -e '.[dev]'
+	@$(BIN)/python -m compileall -q src  # an editable install leaves this to the first run
 	@touch $@
 
 $(VENV)/.bench: $(VENV)/.ready

@@ -13,7 +13,7 @@ from nacre.nem.plan.columns import OncePerPlan
 from nacre.nem.plan.footprints import Footprint, Runs
 from nacre.nem.plan.grid import Grid
 from nacre.nem.plan.plan import Access, Plan
-from nacre.nem.plan.terms import Column
+from nacre.nem.plan.terms import Column, distinct
 
 # So many runs are merged at a time: a strided tile in every iteration makes very many.
 _MOST_RUNS = 1 << 21
@@ -90,10 +90,10 @@ class Covered:
         first = rows
         for number, pattern in enumerate(footprint.patterns):
             of_pattern = np.flatnonzero(index == number)
-            distinct, row = np.unique(low[of_pattern], return_index=True)
+            lows, row = np.unique(low[of_pattern], return_index=True)
             step = max(1, _MOST_RUNS // len(pattern.runs))
-            for start in range(0, distinct.size, step):
-                moved = _moved(distinct[start : start + step], pattern.runs)
+            for start in range(0, lows.size, step):
+                moved = _moved(lows[start : start + step], pattern.runs)
                 inside = is_covered(moved, cover).reshape(-1, len(pattern.runs)).all(axis=1)
                 outside = of_pattern[row[start : start + step][~inside]]
                 first = min(first, int(outside.min(initial=rows)))
@@ -109,11 +109,11 @@ def _distinct(footprint: Footprint, grid: Grid) -> Iterator[tuple[Column, Runs]]
     """The different offsets of each pattern."""
     index = footprint.pattern_index
     if isinstance(index, int):
-        yield np.unique(np.atleast_1d(np.asarray(footprint.low))), footprint.patterns[index].runs
+        yield distinct(np.asarray(footprint.low)), footprint.patterns[index].runs
         return
     low = np.broadcast_to(np.asarray(footprint.low), (grid.rows,))
     for number, pattern in enumerate(footprint.patterns):
-        yield np.unique(low[index == number]), pattern.runs
+        yield distinct(low[index == number]), pattern.runs
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from nacre.base.elements import ELEMENT_TYPES, bytes_needed
 from nacre.nem.model.program import Operand, Region, Task
 from nacre.nem.plan.grid import Grid
-from nacre.nem.plan.terms import Column, Values
+from nacre.nem.plan.terms import Column, Values, distinct
 
 Runs = npt.NDArray[np.int64]  # rows of [start, end) in bytes from the offset, sorted, apart
 
@@ -46,7 +46,7 @@ def strided(shape: tuple[int, ...], strides: tuple[int, ...], bits: int) -> Patt
     starts = np.zeros(1, np.int64)
     for dim, stride in outer:
         steps = np.arange(dim, dtype=np.int64) * stride
-        starts = np.unique((starts[:, None] + steps[None, :]).reshape(-1))
+        starts = distinct(starts[:, None] + steps[None, :])
     low = starts * bits // 8
     high = -(-((starts + length) * bits) // 8)
     return Pattern(_joined(low, high))

@@ -19,13 +19,12 @@ import heapq
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-import numpy as np
-
 from nacre.nem.model.devices import Device
 from nacre.nem.model.program import Loop, Program, Statement, Task, Wait
 from nacre.nem.plan.order import NEVER, Order
 from nacre.nem.plan.placement import engine_column
 from nacre.nem.plan.plan import Block, Plan
+from nacre.nem.plan.terms import distinct
 
 # Beyond so many engines a task without a place of its own counts for each of them.
 _MOST_ENGINES = 64
@@ -62,7 +61,7 @@ def _tasks_by_engine(plan: Plan, device: Device) -> dict[int, set[int]]:
         elif device.num_engines > _MOST_ENGINES:
             anywhere.add(position)
         else:
-            for engine in np.unique(engines):
+            for engine in distinct(engines):
                 found.setdefault(int(engine), set()).add(position)
     if anywhere:
         found.setdefault(0, set())
