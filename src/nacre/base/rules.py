@@ -32,9 +32,14 @@ class Rule:
     name: str
     severity: Severity
     spec: str
-    page: str = field(repr=False)
+    source_text: str = field(repr=False)  # the page as its declaration indents it
     behaviour: bool = False
     strict_only: bool = False
+
+    @property
+    def page(self) -> str:
+        """What `nacre rule CODE` prints; unindented only when somebody reads it."""
+        return inspect.cleandoc(self.source_text)
 
     @property
     def group(self) -> str:
@@ -97,7 +102,7 @@ def declare(
     strict_only: bool = False,
 ) -> Rule:
     """Register a rule that is emitted where the mistake is met, or a promised behaviour."""
-    made = Rule(code, name, severity, spec, inspect.cleandoc(page), behaviour, strict_only)
+    made = Rule(code, name, severity, spec, page, behaviour, strict_only)
     _register(made)
     return made
 
@@ -108,7 +113,7 @@ def rule(
     """Register a function as the rule `code`; its docstring is the rule's page."""
 
     def register(find: Callable[[Facts], Iterator[Diagnostic]]) -> Check[Facts]:
-        made = Rule(code, name, severity, spec, inspect.cleandoc(find.__doc__ or ""))
+        made = Rule(code, name, severity, spec, find.__doc__ or "")
         _register(made)
         return Check(made, find)
 
@@ -120,6 +125,6 @@ def _register(made: Rule) -> None:
         raise InternalError(f"{made.code!r} does not look like a rule code")
     if made.code in _REGISTERED:
         raise InternalError(f"rule {made.code} is declared twice")
-    if not made.page.strip():
+    if not made.source_text.strip():
         raise InternalError(f"rule {made.code} has no page")
     _REGISTERED[made.code] = made

@@ -10,7 +10,6 @@ import importlib
 import io
 import os
 import sys
-import traceback
 
 import click
 
@@ -115,6 +114,8 @@ def _report_bug(error: Exception) -> int:
     click.echo(f"nacre: internal error: {type(error).__name__}: {error}", err=True)
     click.echo("this is a bug in nacre, not in your input; please report it", err=True)
     if os.environ.get("NACRE_TRACEBACK"):
+        import traceback  # needed once in a blue moon, and slow to load
+
         traceback.print_exception(error)
     else:
         click.echo("set NACRE_TRACEBACK=1 to see where it happened", err=True)

@@ -387,4 +387,4 @@ def test_a_name_that_is_declared_twice_fails() -> None:
 
 
 def fields_of(op: Opcode) -> dict[str, Any]:
-    return {name: getattr(op, name) for name in Opcode.__dataclass_fields__}
+    return {name: getattr(op, name) for name in Opcode.__struct_fields__}

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from nacre.base.elements import ELEMENT_TYPES
 from nacre.base.excerpt import quoted
@@ -24,8 +25,7 @@ _EXPECTED = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Problem:
+class Problem(Struct, frozen=True):
     """What is wrong with a value, and where; `text` goes on after the attribute's name."""
 
     node: ast.Node

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from nacre.base.diagnostics import (
     Diagnostic,
@@ -41,8 +42,7 @@ from nacre.nem.spec.rules.includes import INC03
 from nacre.nem.syntax.parser import parse
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CheckOptions:
+class CheckOptions(Struct, frozen=True, kw_only=True):
     """How a program is checked."""
 
     device: str | None = None  # a built-in device or a file; replaces the program's own
@@ -52,8 +52,7 @@ class CheckOptions:
     max_instances: int = MAX_TASK_INSTANCES  # that loops may expand to
 
 
-@dataclass(frozen=True, slots=True)
-class Checked:
+class Checked(Struct, frozen=True):
     """The device that was chosen, and every finding in order."""
 
     device: Device

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
+from msgspec import Struct
+
 from nacre.base.source import Source, Span
 from nacre.nem.model.devices import Device
 from nacre.nem.model.families import Family
@@ -17,8 +19,7 @@ from nacre.nem.spec.limits import MAX_TASK_INSTANCES
 from nacre.nem.syntax import ast
 
 
-@dataclass(frozen=True, slots=True)
-class DeviceFacts:
+class DeviceFacts(Struct, frozen=True):
     """A device configuration, what it resolves to, and the families that it sees."""
 
     node: ast.DeviceConfig

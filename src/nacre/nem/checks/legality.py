@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from weakref import WeakKeyDictionary
+
+from msgspec import Struct
 
 from nacre.base.elements import ELEMENT_TYPES
 from nacre.nem.checks.facts import ProgramFacts
@@ -19,8 +20,7 @@ Differences = tuple[Difference, ...]
 Cause = tuple[str, Differences]  # the code of a rule, and what it is about
 
 
-@dataclass(frozen=True, slots=True)
-class Violation:
+class Violation(Struct, frozen=True):
     """A task that matches no variant of its device, and what a rule has against it."""
 
     task: Task

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from weakref import WeakKeyDictionary
 
 import numpy as np
+from msgspec import Struct
 
 from nacre.nem.checks.attributes import usable
 from nacre.nem.checks.facts import ProgramFacts
@@ -22,8 +22,7 @@ from nacre.nem.plan.terms import Column, TermProblem
 from nacre.nem.spec.opcodes import Opcode
 
 
-@dataclass(frozen=True, slots=True)
-class Reading:
+class Reading(Struct, frozen=True):
     """A task's shapes and integer attributes in one iteration."""
 
     task: Task

@@ -24,6 +24,7 @@ from nacre.nem.model.names import Names
 from nacre.nem.model.program import Buffer, Decorator, Loop, Quant, Region
 from nacre.nem.model.symbols import Symbol
 from nacre.nem.spec.rules.constants import CST02, CST06, CST07, CST16, CST17
+from nacre.nem.spec.rules.lexical import LEX06
 from nacre.nem.spec.rules.names import NAM03
 from nacre.nem.syntax import ast
 from nacre.nem.syntax.ast import (
@@ -134,9 +135,21 @@ class Expressions:
             return tuple(self._dimension(item) for item in node.items)
         value = self.value(node)
         if isinstance(value, tuple):
-            return value
+            return tuple(self._member(node, item) for item in value)
         if value is not None:
             message = f"{quoted(node.name)} is not a list; a shape or strides need one"
+            self._names.report(NAM03, node, message)
+        return None
+
+    def _member(self, node: NameRef, item: object) -> Folded:
+        """A dimension from a list that a name stands for."""
+        if isinstance(item, int | LoopVariable | Operation) and not isinstance(item, bool):
+            return item
+        name = quoted(node.name)
+        if isinstance(item, float):
+            self._names.report(LEX06, node, f"a shape needs integers, but {name} holds {item}")
+        elif item is not None:
+            message = f"a shape needs integers, but {name} holds something else"
             self._names.report(NAM03, node, message)
         return None
 

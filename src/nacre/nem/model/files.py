@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from itertools import dropwhile, pairwise
 from pathlib import Path
 
+from msgspec import Struct
+
 from nacre.base.diagnostics import Diagnostic, Related
 from nacre.base.excerpt import quoted
 from nacre.base.source import Source, Span, Unreadable, read_source
@@ -54,8 +56,7 @@ class File:
                 stack.append(iter([f for _, f in file.includes]))
 
 
-@dataclass(frozen=True, slots=True)
-class IncludeRoots:
+class IncludeRoots(Struct, frozen=True):
     """The folders that includes may not leave."""
 
     folders: tuple[Path, ...]

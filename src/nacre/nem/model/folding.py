@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from nacre.base.rules import Rule
 from nacre.nem.model.arithmetic import apply
@@ -12,16 +12,14 @@ from nacre.nem.spec.rules.names import LOP03, NAM03
 from nacre.nem.syntax.ast import Binary, Expr, IntLit, NameRef, Negated, Paren
 
 
-@dataclass(frozen=True, slots=True)
-class LoopVariable:
+class LoopVariable(Struct, frozen=True):
     """The variable of a loop around the expression; `depth` 0 is the outermost loop."""
 
     name: str
     depth: int
 
 
-@dataclass(frozen=True, slots=True)
-class Operation:
+class Operation(Struct, frozen=True):
     """An operation that a loop variable takes part in."""
 
     op: str
@@ -33,8 +31,7 @@ Term = int | LoopVariable | Operation  # what an integer expression resolves to
 Folded = Term | float | None  # None: it has been reported why there is no value
 
 
-@dataclass(frozen=True, slots=True)
-class Context:
+class Context(Struct, frozen=True):
     """Where an expression stands, and what is allowed there."""
 
     what: str

@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Literal
 
+from msgspec import Struct
+
 from nacre.base.elements import ELEMENT_TYPES
 from nacre.nem.model.devices import Device
 from nacre.nem.model.families import ABSENT, ANY, Instance, effective_by_opcode
@@ -33,8 +35,7 @@ ACCUMULATOR = "accum_type"  # the attribute that a family's `accum` speaks of
 _ACCUM, _QUANT, _REQUIRED = "accum", "quant", "required"
 
 
-@dataclass(frozen=True, slots=True)
-class Use:
+class Use(Struct, frozen=True):
     """An operand of a task as families see it."""
 
     name: str  # in the opcode's signature
@@ -42,8 +43,7 @@ class Use:
     has_quant: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Signature:
+class Signature(Struct, frozen=True):
     """What a task gives: its operands in order, and its accumulator where that is known."""
 
     op: str
@@ -61,8 +61,7 @@ class Signature:
         return tuple(i for i, use in enumerate(self.uses) if use.name in names)
 
 
-@dataclass(frozen=True, slots=True)
-class Difference:
+class Difference(Struct, frozen=True):
     """One thing in which a task differs from a variant."""
 
     kind: Kind
@@ -75,8 +74,7 @@ class Difference:
         return described((self,))
 
 
-@dataclass(frozen=True, slots=True)
-class Match:
+class Match(Struct, frozen=True):
     """A variant and how a task differs from it; exactly matched where it does not."""
 
     instance: Instance
@@ -93,8 +91,7 @@ class Match:
         return len(self.differences), sum(_WEIGHTS[d.kind] for d in self.differences)
 
 
-@dataclass(frozen=True, slots=True)
-class Typing:
+class Typing(Struct, frozen=True):
     """What the families say about a task."""
 
     signature: Signature

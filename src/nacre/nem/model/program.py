@@ -22,8 +22,7 @@ Level = Literal["DDR", "L2", "L1"]
 Access = Literal["read", "write"]
 
 
-@dataclass(frozen=True, slots=True)
-class Buffer:
+class Buffer(Struct, frozen=True):
     """A storage object."""
 
     name: str
@@ -33,7 +32,7 @@ class Buffer:
     size: int | None
     align: int
     in_loop: bool
-    node: ast.BufferDecl = field(repr=False)
+    node: ast.BufferDecl
 
     @property
     def place(self) -> str:
@@ -62,8 +61,7 @@ class Decorator:
     node: ast.Decorator = field(repr=False, compare=False)
 
 
-@dataclass(frozen=True, slots=True)
-class UnitIndex:
+class UnitIndex(Struct, frozen=True):
     """The argument of `@resource`."""
 
     unit: str

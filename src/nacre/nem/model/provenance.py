@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cache
+
+from msgspec import Struct
 
 from nacre.base.source import Source
 from nacre.nem.model.devices import Device
@@ -20,8 +21,7 @@ from nacre.nem.syntax.lexer import tokenize
 _BASIS = re.compile(r"#\s*(fact|assumption)\b(?::\s*(.*))?")
 
 
-@dataclass(frozen=True, slots=True)
-class Figure:
+class Figure(Struct, frozen=True):
     """One figure of a device."""
 
     name: str  # num_engines, NMU, NMU.int8_macs

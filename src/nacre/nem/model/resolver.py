@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from msgspec import Struct
+
 from nacre.base.diagnostics import Diagnostic
 from nacre.base.elements import ELEMENT_TYPES
 from nacre.base.source import Source
@@ -33,8 +35,7 @@ from nacre.nem.syntax import ast
 _LEVELS: dict[str, Level] = {"DDR": "DDR", "L2": "L2", "L1": "L1"}
 
 
-@dataclass(frozen=True, slots=True)
-class Resolved:
+class Resolved(Struct, frozen=True):
     """A program and what resolving it brought up."""
 
     program: Program

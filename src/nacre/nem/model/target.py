@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
+
+from msgspec import Struct
 
 from nacre.base.diagnostics import Diagnostic, InternalError, Related
 from nacre.base.excerpt import quoted
@@ -20,8 +22,7 @@ from nacre.nem.syntax.ast import NameRef
 from nacre.nem.syntax.parser import parse
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
+class Target(Struct, frozen=True):
     """The device, whether anybody named it, and what choosing it brought up."""
 
     device: Device

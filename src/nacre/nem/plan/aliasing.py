@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal
 
 import numpy as np
+from msgspec import Struct
 
 from nacre.nem.model.program import Operand, Region, Task
 from nacre.nem.plan.columns import OncePerPlan, as_term
@@ -26,8 +26,7 @@ Kind = Literal[
 ]
 
 
-@dataclass(frozen=True, slots=True)
-class Sharing:
+class Sharing(Struct, frozen=True):
     """Two operands of a task and the first bytes that they share."""
 
     kind: Kind
@@ -41,8 +40,7 @@ class Sharing:
     varies: bool  # not in the same way in every iteration
 
 
-@dataclass(frozen=True, slots=True)
-class _Placed:
+class _Placed(Struct, frozen=True):
     operand: Operand
     footprint: Footprint
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
+from msgspec import Struct
 
 from nacre.base.elements import ELEMENT_TYPES
 from nacre.nem.model.folding import Folded
@@ -42,8 +43,7 @@ Kind = Literal[
 ]
 
 
-@dataclass(frozen=True, slots=True)
-class RegionProblem:
+class RegionProblem(Struct, frozen=True):
     """What is wrong with a region, in the first iteration in which it is."""
 
     kind: Kind

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
@@ -12,6 +13,7 @@ from nacre.base.elements import ELEMENT_TYPES, bytes_needed
 from nacre.nem.model.program import Operand, Region, Task
 from nacre.nem.plan.grid import Grid
 from nacre.nem.plan.terms import Column, Values, distinct
+from nacre.nem.spec.limits import INT64_MAX
 
 Runs = npt.NDArray[np.int64]  # rows of [start, end) in bytes from the offset, sorted, apart
 
@@ -210,14 +212,17 @@ def _by_elements(low: Values, region: Region, grid: Grid) -> Footprint | None:
 def _pattern(parts: tuple[int, ...], rank: int, elem: str) -> Pattern | None:
     shape, strides = parts[:rank], parts[rank:]
     element = ELEMENT_TYPES[elem]
-    if any(dim <= 0 for dim in shape) or any(stride < 0 for stride in strides):
+    if any(dim <= 0 for dim in shape):
         return None
-    count = 1
-    for dim in shape:
-        count *= dim
+    count = math.prod(shape)
     if not strides:
-        return dense(bytes_needed(count, element))
+        size = bytes_needed(count, element)
+        return dense(size) if size <= INT64_MAX else None
     if len(strides) != rank or count > MAX_PATTERN_ELEMENTS:
+        return None
+    # The stride of a dimension of 1 leads nowhere, whatever its sign.
+    steps = [(dim - 1) * stride for dim, stride in zip(shape, strides, strict=True)]
+    if min(steps, default=0) < 0 or (sum(steps) + 1) * element.bits > INT64_MAX:
         return None
     return strided(shape, strides, element.bits)
 

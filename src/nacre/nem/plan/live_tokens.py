@@ -19,6 +19,8 @@ import heapq
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
+from msgspec import Struct
+
 from nacre.nem.model.devices import Device
 from nacre.nem.model.program import Loop, Program, Statement, Task, Wait
 from nacre.nem.plan.order import NEVER, Order
@@ -33,8 +35,7 @@ _MOST_ENGINES = 64
 _MOST_ANCESTORS = 48
 
 
-@dataclass(frozen=True, slots=True)
-class LiveTokens:
+class LiveTokens(Struct, frozen=True):
     """A bound for one engine, and the statement at which it first exceeds a limit."""
 
     engine: int

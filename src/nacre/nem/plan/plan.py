@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from msgspec import Struct
+
 from nacre.nem.model.program import Loop, Operand, Program, Region, Statement, Task
 from nacre.nem.plan.footprints import Footprint, footprint
 from nacre.nem.plan.grid import TOP, EmptyLoop, Grid, TooManyRows, inner_grid
@@ -54,8 +56,7 @@ class Block:
             yield from block.walk()
 
 
-@dataclass(frozen=True, slots=True)
-class LoopProblem:
+class LoopProblem(Struct, frozen=True):
     """Why a loop could not be expanded."""
 
     loop: Loop

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal
+
+from msgspec import Struct
 
 Kind = Literal["semantic", "informational"]
 Target = Literal["buffer", "region", "let", "operand", "task", "loop"]
 Argument = Literal["none", "integer", "unit", "name"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Decorator:
+class Decorator(Struct, frozen=True, kw_only=True):
     """One decorator. Its argument, if it takes one, is never optional."""
 
     name: str  # without the `@`

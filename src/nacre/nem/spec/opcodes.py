@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal, TypeAlias
+
+from msgspec import Struct
 
 from nacre.nem.spec.opcode_table import REGISTRY_VERSION, ROWS
 
@@ -61,8 +62,7 @@ OpcodeRow: TypeAlias = tuple[
 ]
 
 
-@dataclass(frozen=True, slots=True)
-class OperandSpec:
+class OperandSpec(Struct, frozen=True):
     """One operand of an opcode; a variadic one stands for one or more regions."""
 
     name: str
@@ -82,8 +82,7 @@ class OperandSpec:
         return self.role in ("input", "weight", "output")
 
 
-@dataclass(frozen=True, slots=True)
-class AttributeSpec:
+class AttributeSpec(Struct, frozen=True):
     """One attribute of an opcode. An optional one without default depends on the operands."""
 
     name: str
@@ -96,8 +95,7 @@ class AttributeSpec:
     summary: str
 
 
-@dataclass(frozen=True, slots=True)
-class Opcode:
+class Opcode(Struct, frozen=True):
     """One row of the registry."""
 
     name: str

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal
+
+from msgspec import Struct
 
 Scope = Literal["engine", "device"]
 Level = Literal["DDR", "L2", "L1"]
 
 
-@dataclass(frozen=True, slots=True)
-class UnitType:
+class UnitType(Struct, frozen=True):
     """One unit type: where its instances live and whether a task may ask for one of them."""
 
     name: str
@@ -27,8 +27,7 @@ class UnitType:
         return 1 if self.scope == "engine" else 0
 
 
-@dataclass(frozen=True, slots=True)
-class TransferPath:
+class TransferPath(Struct, frozen=True):
     """The units that a transfer between two memory levels occupies together, either way."""
 
     levels: frozenset[Level]  # one member when both ends lie in the same level

@@ -11,8 +11,9 @@ import sys
 import unicodedata
 from array import array
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import accumulate, compress, islice
+
+from msgspec import Struct
 
 from nacre.base.diagnostics import Diagnostic
 from nacre.base.excerpt import quoted
@@ -48,8 +49,7 @@ _MOST_SHOWN = 64  # of a token in a message; an unclosed string may be a whole f
 LOOKAHEAD = 6
 
 
-@dataclass(frozen=True, slots=True)
-class Tokens:
+class Tokens(Struct, frozen=True):
     """The tokens of a source, ended by empty ones; comments and what could not be read."""
 
     texts: list[str]

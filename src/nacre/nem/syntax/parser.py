@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from msgspec import Struct
+
 from nacre.base.diagnostics import Diagnostic, has_errors, in_order
 from nacre.base.source import Source
 from nacre.nem.spec.rules.document import DOC01, DOC02, DOC03, DOC04, DOC05
@@ -24,8 +26,7 @@ from nacre.nem.syntax.lexer import tokenize
 from nacre.nem.syntax.statements import StatementReader
 
 
-@dataclass(frozen=True, slots=True)
-class Parsed:
+class Parsed(Struct, frozen=True):
     """A source, its tree, its comments, and what is wrong with its syntax."""
 
     source: Source

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from nacre.base.diagnostics import Diagnostic, Related
 from nacre.base.rules import Check, rule
@@ -18,8 +19,7 @@ from nacre.nem.plan.terms import TermProblem, Values
 _TRANSFER = "Task Taxonomy / Transfer Tasks"
 
 
-@dataclass(frozen=True, slots=True)
-class _Copy:
+class _Copy(Struct, frozen=True):
     """A transfer or store whose two regions are known, in the iterations around it."""
 
     task: Task

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from nacre.base.diagnostics import Diagnostic, Related
 from nacre.base.excerpt import quoted
@@ -30,8 +31,7 @@ _TARGET_WORDS: dict[Target, str] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class _Use:
+class _Use(Struct, frozen=True):
     """A decorator where it stands; only those on tasks and loops have resolved arguments."""
 
     target: Target

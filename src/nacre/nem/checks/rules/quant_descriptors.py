@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from nacre.base.diagnostics import Diagnostic
 from nacre.base.elements import ELEMENT_TYPES
@@ -21,8 +22,7 @@ _QUANT = "Type System / Quantization Descriptor"
 _LEAST_SCALE = 2.0**-149  # the least f32 above 0; scales are computed with in f32
 
 
-@dataclass(frozen=True, slots=True)
-class _Described:
+class _Described(Struct, frozen=True):
     """A region that carries a descriptor."""
 
     region: Region

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from nacre.base.diagnostics import Diagnostic
 from nacre.base.rules import declare, rule
@@ -27,8 +28,7 @@ from nacre.nem.syntax import ast
 _VALIDITY = "Target Resource Validity Rule"
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(Struct, frozen=True):
     """A task with a `@resource` whose argument is a unit."""
 
     task: Task
