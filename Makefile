@@ -53,8 +53,8 @@ bench: $(VENV)/.bench ## measure against peers, side by side
 	@for script in benchmarks/[a-z]*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
 
 docs: $(VENV)/.ready ## write the generated tables and pages
-	@$(BIN)/python tools/generate_opcodes.py
-	@$(BIN)/python tools/generate_docs.py
+	@$(BIN)/python -m tools.generate_opcodes
+	@$(BIN)/python -m tools.generate_docs
 
 clean: ## remove what the targets made
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,15 +1,13 @@
 """Write the reference pages on rules and devices from what the code declares.
 
-usage: generate_docs.py [--check]
+usage: python -m tools.generate_docs [--check]
 """
 
 from __future__ import annotations
 
-import argparse
 import re
 import sys
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 
 from nacre.base.rules import RULES, Rule
 from nacre.cli.devices import size_text
@@ -20,8 +18,8 @@ from nacre.nem.model.families import governs, standard_families
 from nacre.nem.model.provenance import Figure, figures
 from nacre.nem.model.target import builtin_device
 from nacre.nem.spec.opcodes import OPCODES
+from tools.generated import ROOT, write_or_check
 
-ROOT = Path(__file__).resolve().parent.parent
 REFERENCE = ROOT / "docs" / "reference"
 RULES_PAGE = REFERENCE / "rules.md"
 DEVICES_PAGE = REFERENCE / "devices.md"
@@ -222,21 +220,8 @@ def _family_rows() -> Iterator[tuple[str, str]]:
 
 def main(arguments: list[str]) -> int:
     """Write what is stale, or with --check only say so; the exit status."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--check", action="store_true", help="write nothing; exit 1 when stale")
-    check = parser.parse_args(arguments).check
     texts = {RULES_PAGE: render_rules(), DEVICES_PAGE: render_devices()}
-    stale = [path for path, text in texts.items() if not _holds(path, text)]
-    for path in stale:
-        print(f"{path.relative_to(ROOT)} {'is stale; run `make docs`' if check else 'written'}")
-        if not check:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(texts[path], encoding="utf-8")
-    return int(check and bool(stale))
-
-
-def _holds(path: Path, text: str) -> bool:
-    return path.is_file() and path.read_text(encoding="utf-8") == text
+    return write_or_check(texts, arguments, __doc__.splitlines()[0])
 
 
 if __name__ == "__main__":

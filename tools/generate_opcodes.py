@@ -1,23 +1,22 @@
 """Write the opcode table and its reference page from the registry.
 
-usage: generate_opcodes.py [--check]
+usage: python -m tools.generate_opcodes [--check]
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import groupby
-from pathlib import Path
 from typing import Any, TypeAlias
 
 import jsonschema
 import yaml
 
-ROOT = Path(__file__).resolve().parent.parent
+from tools.generated import ROOT, write_or_check
+
 SPEC = ROOT / "src" / "nacre" / "nem" / "spec"
 REGISTRY = SPEC / "opcodes.yaml"
 SCHEMA = SPEC / "schema.json"
@@ -267,21 +266,8 @@ def _operand_rule(operand: dict[str, Any]) -> tuple[str, ...]:
 
 def main(arguments: list[str]) -> int:
     """Write what is stale, or with --check only say so; the exit status."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--check", action="store_true", help="write nothing; exit 1 when stale")
-    check = parser.parse_args(arguments).check
     texts = {TABLE: render_table(), DOCS: render_docs()}
-    stale = [path for path, text in texts.items() if not _holds(path, text)]
-    for path in stale:
-        print(f"{path.relative_to(ROOT)} {'is stale; run `make docs`' if check else 'written'}")
-        if not check:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(texts[path], encoding="utf-8")
-    return int(check and bool(stale))
-
-
-def _holds(path: Path, text: str) -> bool:
-    return path.is_file() and path.read_text(encoding="utf-8") == text
+    return write_or_check(texts, arguments, __doc__.splitlines()[0])
 
 
 if __name__ == "__main__":

@@ -144,9 +144,12 @@ def no_such_engine_for_task(facts: ProgramFacts) -> Iterator[Diagnostic]:
         t = transfer.async(dst=region(B, 0, 64), src=region(A, 0, 64)) @seq_engine(1)
     """
     engines = facts.device.num_engines
+    topology = facts.device.topology
+    if topology is None or (topology.num_engines or 0) < 1:  # which has been reported
+        return
     for task in facts.program.tasks:
         asked, decorator = asked_engine(task), task.decorator("seq_engine")
-        if asked is None or decorator is None or asked < engines or facts.device.is_abstract:
+        if asked is None or decorator is None or asked < engines:
             continue
         has = f"engines 0 to {engines - 1}" if engines > 1 else "engine 0 only"
         message = f"`@seq_engine` asks for engine {asked}, but {device_text(facts)} has {has}"

@@ -16,6 +16,7 @@ from nacre.nem.plan.columns import as_term
 from nacre.nem.plan.footprints import MAX_PATTERN_ELEMENTS, copies_elements, strided
 from nacre.nem.plan.grid import Grid
 from nacre.nem.plan.terms import Column, TermProblem
+from nacre.nem.spec.limits import INT64_MAX
 
 _COPIES = ("transfer", "store")
 
@@ -180,8 +181,9 @@ def _table(region: Region, grid: Grid) -> Column | None:
 
 
 def _overlaps(shape: tuple[int, ...], strides: tuple[int, ...]) -> bool:
-    """Whether two elements share a place. Negative strides leave the region: EXT04."""
-    if min(shape, default=1) < 1 or min(strides, default=0) < 0:
+    """Whether two elements share a place, unless the strides leave the region: EXT04."""
+    steps = [(dim - 1) * stride for dim, stride in zip(shape, strides, strict=True)]
+    if min(shape) < 1 or min(steps) < 0 or sum(steps) > INT64_MAX // 8:
         return False
     count = math.prod(shape)
     if count > MAX_PATTERN_ELEMENTS:
