@@ -20,9 +20,9 @@ import numpy as np
 from nacre.nem.model.program import Loop
 from nacre.nem.plan.flat import unordered_in_sequence
 from nacre.nem.plan.order import NEVER
-from nacre.nem.plan.overlap import aligned, expanded, first_meeting, shared_bytes
+from nacre.nem.plan.overlap import aligned, shared_bytes
 from nacre.nem.plan.plan import Access, Block, Plan
-from nacre.nem.plan.terms import Column
+from nacre.nem.plan.windows import pairings
 
 # Up to so many accesses every pair is looked at; beyond, a sweep over bytes finds the pairs.
 _MOST_PAIRWISE = 48
@@ -143,73 +143,14 @@ class _Search:
         loop = block.loop
         if loop is None or loop.window < 2:
             return
-        trips = int(block.grid.ordinals[-1].max()) + 1
-        for distance in range(1, min(loop.window, trips)):
-            shift = _Shift(block, distance)
-            few = len(inside) <= _MOST_PAIRWISE
-            if few or _sets_meet(inside, shift):
+        few = len(inside) <= _MOST_PAIRWISE
+        for pairing in pairings(block, loop.window):
+            if (few and pairing.is_cheap) or pairing.any_meet(inside):
                 for a in inside:
                     for b in inside:
-                        if a.is_write or b.is_write:
-                            yield from shift.meeting(a, b)
-
-
-class _Shift:
-    """Pairs of iterations of one loop that are `distance` apart."""
-
-    def __init__(self, block: Block, distance: int) -> None:
-        self._block = block
-        self.distance = distance
-        parents = block.grid.parent_row
-        count = max(0, parents.size - distance)
-        earlier = np.arange(count, dtype=np.int64)
-        self._earlier = earlier[parents[:count] == parents[distance:]]
-
-    def meeting(self, a: Access, b: Access) -> Iterator[Conflict]:
-        """`a` in the earlier iteration, `b` in the later one."""
-        grid = self._block.grid
-        if a.grid is grid and b.grid is grid:
-            later = self._earlier + self.distance
-            hits = aligned(a.footprint, b.footprint, self._earlier, later, later.size)
-            found = (int(self._earlier[hits[0]]), int(later[hits[0]])) if hits.size else None
-        else:
-            size = max(a.footprint.end, b.footprint.end)
-            found = first_meeting(self._intervals(a, 0), self._intervals(b, self.distance), size)
-        if found is not None:
-            yield _conflict(a, found[0], b, found[1], self._block.loop)
-
-    def _intervals(self, access: Access, back: int) -> tuple[Column, Column, Column, Column]:
-        """The runs of an access, grouped by the iteration `back` iterations before its own."""
-        rows = np.arange(access.grid.rows, dtype=np.int64)
-        iteration = access.grid.row_in(self._block.grid, rows)
-        if back:
-            ordinal = self._block.grid.ordinals[-1][iteration]
-            rows, iteration = rows[ordinal >= back], iteration[ordinal >= back]
-        return expanded(access.footprint, iteration - back, rows)
-
-    def gathered(self, accesses: list[Access], back: int) -> tuple[Column, Column, Column, Column]:
-        """The runs of many accesses together."""
-        parts = [self._intervals(access, back) for access in accesses]
-        if not parts:
-            empty = np.zeros(0, np.int64)
-            return empty, empty, empty, empty
-        joined = np.concatenate([np.stack(part) for part in parts], axis=1)
-        return joined[0], joined[1], joined[2], joined[3]
-
-
-def _sets_meet(inside: list[Access], shift: _Shift) -> bool:
-    """Whether any two of many accesses meet across the shift, asked of all of them at once."""
-    size = max(access.footprint.end for access in inside)
-    writes = [access for access in inside if access.is_write]
-    reads = [access for access in inside if not access.is_write]
-    late_all, late_writes = (
-        shift.gathered(inside, shift.distance),
-        shift.gathered(writes, shift.distance),
-    )
-    return (
-        first_meeting(shift.gathered(writes, 0), late_all, size) is not None
-        or first_meeting(shift.gathered(reads, 0), late_writes, size) is not None
-    )
+                        found = pairing.meeting(a, b) if a.is_write or b.is_write else None
+                        if found is not None:
+                            yield _conflict(a, found[0], b, found[1], loop)
 
 
 def _conflict(a: Access, row_a: int, b: Access, row_b: int, loop: Loop | None) -> Conflict:

@@ -218,14 +218,16 @@ def _pattern(parts: tuple[int, ...], rank: int, elem: str) -> Pattern | None:
     if not strides:
         size = bytes_needed(count, element)
         return dense(size) if size <= INT64_MAX else None
-    if len(strides) != rank or count > MAX_PATTERN_ELEMENTS:
+    if len(strides) != rank:
         return None
     # The stride of a dimension of 1 leads nowhere, whatever its sign.
     steps = [(dim - 1) * stride for dim, stride in zip(shape, strides, strict=True)]
     if min(steps, default=0) < 0 or (sum(steps) + 1) * element.bits > INT64_MAX:
         return None
+    if math.prod(dim for dim, _ in _innermost_run(shape, strides)[1]) > MAX_PATTERN_RUNS:
+        return dense(-(-(sum(steps) + 1) * element.bits // 8))
     return strided(shape, strides, element.bits)
 
 
-# A strided tensor of more elements than this is not a tile of anything that fits a device.
-MAX_PATTERN_ELEMENTS = 1 << 24
+# A tensor in more runs than this is no tile of anything; its whole span stands for it.
+MAX_PATTERN_RUNS = 1 << 22

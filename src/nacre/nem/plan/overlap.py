@@ -109,7 +109,7 @@ def expanded(
 
 
 def _ranked(*columns: Column) -> tuple[list[Column], int]:
-    """Byte offsets replaced by their ranks: the same overlaps in smaller numbers."""
+    """Numbers replaced by their ranks: they compare the same and are smaller."""
     joined = np.concatenate(columns)
     distinct, ranks = np.unique(joined, return_inverse=True)
     cuts = np.cumsum([column.size for column in columns])[:-1]
@@ -131,6 +131,7 @@ def first_meeting(a: Intervals, b: Intervals, size: int) -> tuple[int, int] | No
         return None
     if (int(max(group_a.max(), group_b.max())) + 1) * (size + 1) >= 1 << 62:
         (low_a, high_a, low_b, high_b), size = _ranked(low_a, high_a, low_b, high_b)
+        (group_a, group_b), _ = _ranked(group_a, group_b)
     order = np.lexsort((low_b, group_b))
     group_b, low_b, high_b, row_b = group_b[order], low_b[order], high_b[order], row_b[order]
     key_b = group_b * (size + 1) + low_b

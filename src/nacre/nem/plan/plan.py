@@ -117,6 +117,7 @@ def build_plan(program: Program, limit: int) -> Plan:
 class _Builder:
     limit: int
     instances: int = 0
+    rows: int = 0  # iterations; those of loops without tasks cost as much as a task
     problems: list[LoopProblem] = field(default_factory=list)
     grids: dict[int, Grid] = field(default_factory=dict)
 
@@ -124,6 +125,7 @@ class _Builder:
         """The block of a body whose grid is known."""
         tasks = tuple(s for s in body if isinstance(s, Task))
         self.instances += len(tasks) * grid.rows
+        self.rows += max(1, len(tasks)) * grid.rows
         inner = [self._loop(s, grid) for s in body if isinstance(s, Loop)]
         return Block(grid, loop, tasks, tuple(b for b in inner if b is not None))
 
@@ -141,7 +143,7 @@ class _Builder:
     def _room(self, loop: Loop) -> int:
         """How many iterations a loop may have so that the plan stays within the limit."""
         own = sum(isinstance(s, Task) for s in loop.body)
-        return (self.limit - self.instances) // max(1, own)
+        return max(0, self.limit - self.rows) // max(1, own)
 
 
 def _accesses_by_buffer(plan: Plan) -> dict[int, dict[int, list[Access]]]:

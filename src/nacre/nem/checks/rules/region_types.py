@@ -13,7 +13,7 @@ from nacre.nem.checks.facts import ProgramFacts
 from nacre.nem.checks.wording import in_iteration, region_text
 from nacre.nem.model.program import Operand, Region, Task
 from nacre.nem.plan.columns import as_term
-from nacre.nem.plan.footprints import MAX_PATTERN_ELEMENTS, copies_elements, strided
+from nacre.nem.plan.footprints import copies_elements, strided
 from nacre.nem.plan.grid import Grid
 from nacre.nem.plan.terms import Column, TermProblem
 from nacre.nem.spec.limits import INT64_MAX
@@ -180,13 +180,17 @@ def _table(region: Region, grid: Grid) -> Column | None:
     return np.stack(np.broadcast_arrays(*columns), axis=1)
 
 
+# Counting the places of a larger tensor would take seconds; none that large fits a device.
+_MOST_ELEMENTS = 1 << 24
+
+
 def _overlaps(shape: tuple[int, ...], strides: tuple[int, ...]) -> bool:
     """Whether two elements share a place, unless the strides leave the region: EXT04."""
     steps = [(dim - 1) * stride for dim, stride in zip(shape, strides, strict=True)]
     if min(shape) < 1 or min(steps) < 0 or sum(steps) > INT64_MAX // 8:
         return False
     count = math.prod(shape)
-    if count > MAX_PATTERN_ELEMENTS:
+    if count > _MOST_ELEMENTS:
         return False
     # One byte to an element: the runs then count the distinct places.
     runs = strided(shape, strides, 8).runs

@@ -1,0 +1,136 @@
+"""Pairs of iterations that a window lets overlap, a few sets of pairs at a time.
+
+A narrow window is taken distance by distance. A wide one is halved: cut the iterations into
+stretches as long as the window; two of them overlap when they lie in one stretch, or in two
+neighbouring ones with the later at an earlier place. Either way the highest binary digit in which
+their places differ says which half each lies in, so that a logarithm of the window is enough.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from typing import ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from nacre.nem.plan.overlap import Intervals, aligned, expanded, first_meeting
+from nacre.nem.plan.plan import Access, Block
+from nacre.nem.plan.terms import Column
+
+Mask = npt.NDArray[np.bool_]
+
+# Up to this window every distance is asked about on its own.
+_WIDEST_BY_DISTANCE = 33
+
+
+class Pairing(ABC):
+    """A set of pairs of iterations of one loop: those of equal group, one earlier, one later."""
+
+    is_cheap: ClassVar[bool] = False  # asking for two accesses costs no sorting
+
+    def __init__(self, block: Block) -> None:
+        self._grid = block.grid
+
+    @abstractmethod
+    def _earlier(self, iteration: Column) -> tuple[Mask, Column]:
+        """Which of the iterations (rows of the loop's body) can come first, and their groups."""
+
+    @abstractmethod
+    def _later(self, iteration: Column) -> tuple[Mask, Column]:
+        """Which of the iterations can come second, and their groups."""
+
+    def meeting(self, a: Access, b: Access) -> tuple[int, int] | None:
+        """Rows of `a` in an earlier and `b` in a later iteration that share a byte."""
+        size = max(a.footprint.end, b.footprint.end)
+        return first_meeting(self._runs([a], first=True), self._runs([b], first=False), size)
+
+    def any_meet(self, accesses: list[Access]) -> bool:
+        """Whether any two of many accesses meet, one of them writing; asked of all at once."""
+        size = max(access.footprint.end for access in accesses)
+        writes = [access for access in accesses if access.is_write]
+        reads = [access for access in accesses if not access.is_write]
+        return any(
+            first_meeting(self._runs(one, first=True), self._runs(other, first=False), size)
+            for one, other in ((writes, accesses), (reads, writes))
+        )
+
+    def _runs(self, accesses: list[Access], *, first: bool) -> Intervals:
+        parts = [np.zeros((4, 0), np.int64)]
+        for access in accesses:
+            rows = np.arange(access.grid.rows, dtype=np.int64)
+            iteration = access.grid.row_in(self._grid, rows)
+            chosen, groups = self._earlier(iteration) if first else self._later(iteration)
+            parts.append(np.stack(expanded(access.footprint, groups, rows[chosen])))
+        joined = np.concatenate(parts, axis=1)
+        return joined[0], joined[1], joined[2], joined[3]
+
+
+class _Shift(Pairing):
+    """Iterations that are `distance` apart."""
+
+    is_cheap = True
+
+    def __init__(self, block: Block, distance: int) -> None:
+        super().__init__(block)
+        self._distance = distance
+        parents = block.grid.parent_row
+        count = max(0, parents.size - distance)
+        earlier = np.arange(count, dtype=np.int64)
+        self._rows = earlier[parents[:count] == parents[distance:]]
+
+    def _earlier(self, iteration: Column) -> tuple[Mask, Column]:
+        return np.ones(iteration.size, bool), iteration
+
+    def _later(self, iteration: Column) -> tuple[Mask, Column]:
+        chosen = self._grid.ordinals[-1][iteration] >= self._distance
+        return chosen, iteration[chosen] - self._distance
+
+    def meeting(self, a: Access, b: Access) -> tuple[int, int] | None:
+        """Rows of `a` in an earlier and `b` in a later iteration that share a byte."""
+        if a.grid is not self._grid or b.grid is not self._grid:
+            return super().meeting(a, b)
+        later = self._rows + self._distance
+        hits = aligned(a.footprint, b.footprint, self._rows, later, later.size)
+        return (int(self._rows[hits[0]]), int(later[hits[0]])) if hits.size else None
+
+
+class _Halves(Pairing):
+    """Iterations in the two halves of a piece of a stretch, or of two neighbouring stretches."""
+
+    def __init__(self, block: Block, window: int, half: int, *, neighbours: bool) -> None:
+        super().__init__(block)
+        self._window = window
+        self._half = half
+        self._neighbours = neighbours
+
+    def _pieces(self, iteration: Column, upper: bool, back: int) -> tuple[Mask, Column]:
+        ordinal = self._grid.ordinals[-1][iteration]
+        place = ordinal % self._window
+        chosen = ((place // self._half) % 2 == upper) & (ordinal - place >= back)
+        stretch = (iteration - place - back)[chosen]
+        piece = (place // (2 * self._half))[chosen]
+        return chosen, stretch * (self._window // self._half + 1) + piece
+
+    def _earlier(self, iteration: Column) -> tuple[Mask, Column]:
+        return self._pieces(iteration, self._neighbours, 0)
+
+    def _later(self, iteration: Column) -> tuple[Mask, Column]:
+        back = self._window if self._neighbours else 0
+        return self._pieces(iteration, not self._neighbours, back)
+
+
+def pairings(block: Block, window: int) -> Iterator[Pairing]:
+    """Sets of pairs that together are all pairs of overlapping iterations, each pair in one."""
+    trips = int(block.grid.ordinals[-1].max()) + 1
+    window = min(window, trips)
+    if window <= _WIDEST_BY_DISTANCE:
+        for distance in range(1, window):
+            yield _Shift(block, distance)
+        return
+    half = 1
+    while half < window:
+        yield _Halves(block, window, half, neighbours=False)
+        yield _Halves(block, window, half, neighbours=True)
+        half *= 2
