@@ -117,7 +117,7 @@ def build_plan(program: Program, limit: int) -> Plan:
 class _Builder:
     limit: int
     instances: int = 0
-    rows: int = 0  # iterations; those of loops without tasks cost as much as a task
+    rows: int = 0  # iterations of all loops
     problems: list[LoopProblem] = field(default_factory=list)
     grids: dict[int, Grid] = field(default_factory=dict)
 
@@ -125,7 +125,7 @@ class _Builder:
         """The block of a body whose grid is known."""
         tasks = tuple(s for s in body if isinstance(s, Task))
         self.instances += len(tasks) * grid.rows
-        self.rows += max(1, len(tasks)) * grid.rows
+        self.rows += grid.rows
         inner = [self._loop(s, grid) for s in body if isinstance(s, Loop)]
         return Block(grid, loop, tasks, tuple(b for b in inner if b is not None))
 
@@ -143,7 +143,8 @@ class _Builder:
     def _room(self, loop: Loop) -> int:
         """How many iterations a loop may have so that the plan stays within the limit."""
         own = sum(isinstance(s, Task) for s in loop.body)
-        return max(0, self.limit - self.rows) // max(1, own)
+        # Iterations without tasks cost memory too, but a nest of loops has more rows than tasks.
+        return min((self.limit - self.instances) // max(1, own), 4 * self.limit - self.rows)
 
 
 def _accesses_by_buffer(plan: Plan) -> dict[int, dict[int, list[Access]]]:
