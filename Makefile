@@ -28,7 +28,7 @@ $(VENV)/.bench: $(VENV)/.ready
 	@$(PIP) install -c constraints.txt -e '.[dev,bench]'
 	@touch $@
 
-demo: $(VENV)/.ready ## set up, then check and format an example and show one diagnostic
+demo: $(VENV)/.ready ## set up, then check and format the examples and show diagnostics
 	@PATH="$(CURDIR)/$(BIN):$$PATH" ./examples/demo.sh
 
 test: $(VENV)/.ready ## set up, then run the tests that CI runs

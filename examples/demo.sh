@@ -14,7 +14,7 @@ run_wrong() {
     [ "$status" -eq 1 ] || { echo "expected exit status 1, got $status" >&2; exit 1; }
 }
 
-title "1. Every example is a program without a finding, in the strictest mode"
+title "1. Every example is without an error or a warning, in the strictest mode"
 run 'nacre check --strict examples/*.nem examples/devices/*.nem'
 
 title "2. They are in canonical form: the formatter would change nothing"

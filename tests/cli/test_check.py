@@ -24,7 +24,13 @@ WARNED = (
     "t = transfer.async(dst=a, src=region(X, 0, 16))\n"
     "u = relu.async IN a out a deps=[t]\n"
 )
-INFORMED = "const A = 1 + 2 * 3\n"
+INFORMED = (  # TYP18: a family that governs no opcode
+    "type_family frob<T: {f16}> {\n"
+    "    input: T\n"
+    "    variants:\n"
+    "        default: {} conformance: { MAY <f16> }\n"
+    "}\n"
+)
 
 
 def write(folder: Path, **files: str) -> list[Path]:

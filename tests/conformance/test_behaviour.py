@@ -344,3 +344,25 @@ def test_cst13_division_truncates_and_the_remainder_has_the_dividends_sign(
     low = f"buffer A : L2 (size={expression} - ({value}) + 1)\n"
     high = f"buffer B : L2 (size=({value}) - ({expression}) + 1)\n"
     assert check_source(Source("d.nem", low + high), CheckOptions()).diagnostics == ()
+
+
+def test_doc25_more_than_a_thousand_findings_are_cut_and_it_says_so() -> None:
+    text = "".join(f"buffer B{n} : L2 (size=x)\n" for n in range(1500))
+    found = check_source(Source("many.nem", text), CheckOptions()).diagnostics
+    assert [d.code for d in found] == ["CST15"] * 1000 + ["DOC25"]
+
+
+def test_a_chain_of_lets_cannot_double_without_end() -> None:
+    lines = ["buffer B : DDR (size=64)", "loop i in [0..1]:", "let a0 = i mod 2"]
+    lines += [f"let a{n + 1} = (a{n} + a{n}) mod 7" for n in range(60)]
+    lines += ["r = region(B, a60, 4)", "endloop"]
+    found = check_source(Source("lets.nem", "\n".join(lines)), CheckOptions()).diagnostics
+    assert [d.code for d in found] == ["DOC20"]
+
+
+def test_a_syntax_error_leaves_races_unjudged() -> None:
+    text = "buffer A : DDR (size=8)\nbuffer B : DDR (size=8)\nwait()\n"
+    text += "t = transfer.async(dst=region(B, 0, 8), src=region(A, 0, 8))\n"
+    text += "u = transfer.async(dst=region(B, 0, 8), src=region(A, 0, 8))\n"
+    found = check_source(Source("s.nem", text), CheckOptions()).diagnostics
+    assert [d.code for d in found] == ["DOC07"]

@@ -8,6 +8,8 @@ from nacre.base.diagnostics import Diagnostic, InputError
 from nacre.base.source import Source, Unreadable, read_source
 from nacre.nem.checks.engine import CheckOptions, check_source
 from nacre.nem.model.files import unreadable
+from nacre.nem.model.target import UnknownDeviceError
+from nacre.nem.spec.rules.includes import DVD01
 from nacre.nem.syntax.formatter import format_source
 
 TEXT_NAME = "<text>"
@@ -19,12 +21,17 @@ def check(
     """Every finding in a NEM document, in order.
 
     A Path is a file. So is a string that ends in `.nem` or names an existing file; any other
-    string is the text itself, whose includes are looked for in the working folder.
+    string is the text itself, whose includes are looked for in the working folder. A `device`
+    that does not exist raises InputError.
     """
     source = source_of(path_or_text)
     if isinstance(source, Diagnostic):
         return [source]
-    return list(check_source(source, CheckOptions(device=device, strict=strict)).diagnostics)
+    try:
+        checked = check_source(source, CheckOptions(device=device, strict=strict))
+    except UnknownDeviceError as error:
+        raise InputError([DVD01.at(source.span(0, 0), str(error))]) from None
+    return list(checked.diagnostics)
 
 
 def format(text: str) -> str:

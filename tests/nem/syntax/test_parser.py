@@ -464,7 +464,7 @@ HOSTILE = {
     "lists in decorators": ("let a = 1 @d(" + "[" * 10_000, ["DOC20"]),
     "device braces": ("device d " + "{ topology " * 10_000, ["DOC19"]),
     "quotes": ('"' * 10_001, ["DOC19", "LEX02"]),
-    "statements": ("const a = ;" * 5_000, ["DOC19"] * 1_000),
+    "statements": ("const a = ;" * 5_000, ["DOC19"] * 1_001),
 }
 
 

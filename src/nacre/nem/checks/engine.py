@@ -37,7 +37,8 @@ from nacre.nem.model.target import (
     load_device_file,
     overridden,
 )
-from nacre.nem.spec.limits import DEFAULT_DDR_BYTES, MAX_TASK_INSTANCES
+from nacre.nem.spec.limits import DEFAULT_DDR_BYTES, MAX_DIAGNOSTICS, MAX_TASK_INSTANCES
+from nacre.nem.spec.rules.document import DOC25
 from nacre.nem.spec.rules.includes import INC03
 from nacre.nem.syntax.parser import parse
 
@@ -145,7 +146,7 @@ def _memory_sizes(facts: DeviceFacts) -> Iterator[Diagnostic]:
 
 
 def _check_program(root: File, target: Target, options: CheckOptions) -> list[Diagnostic]:
-    resolved = resolve(root.source, root.parsed.document)
+    resolved = resolve(root.source, root.parsed.document, is_valid=root.parsed.is_valid)
     found = list(resolved.diagnostics)
     facts = ProgramFacts(
         resolved.program,
@@ -162,8 +163,18 @@ def _check_program(root: File, target: Target, options: CheckOptions) -> list[Di
 
 def _presented(found: Iterable[Diagnostic], strict: bool) -> list[Diagnostic]:
     if strict:
-        return in_order(warnings_as_errors(found))
-    return in_order(d for d in found if not RULES[d.code].strict_only)
+        return _limited(in_order(warnings_as_errors(found)))
+    return _limited(in_order(d for d in found if not RULES[d.code].strict_only))
+
+
+def _limited(found: list[Diagnostic]) -> list[Diagnostic]:
+    """At most so many findings, errors before others, and a note where some are left out."""
+    if len(found) <= MAX_DIAGNOSTICS:
+        return found
+    rank = {"error": 0, "warning": 1, "info": 2}
+    kept = in_order(sorted(found, key=lambda d: rank[d.severity])[:MAX_DIAGNOSTICS])
+    message = f"more than {MAX_DIAGNOSTICS} findings; the rest is left out"
+    return [*kept, DOC25.at(kept[-1].span, message, help="mend these first")]
 
 
 def is_valid(diagnostics: Iterable[Diagnostic]) -> bool:

@@ -23,7 +23,9 @@ from nacre.nem.model.folding import (
 from nacre.nem.model.names import Names
 from nacre.nem.model.program import Buffer, Decorator, Loop, Quant, Region
 from nacre.nem.model.symbols import Symbol
+from nacre.nem.spec.limits import MAX_TERM_OPERATIONS
 from nacre.nem.spec.rules.constants import CST02, CST06, CST07, CST16, CST17
+from nacre.nem.spec.rules.document import DOC20
 from nacre.nem.spec.rules.lexical import LEX06
 from nacre.nem.spec.rules.names import NAM03
 from nacre.nem.syntax import ast
@@ -190,7 +192,7 @@ class Expressions:
             if isinstance(operand, float):
                 return -operand
             return None if operand is None else self._operation(node, "-", 0, operand)
-        return self._float(node, node.value, context)
+        return self._float(node, node.value, context) if node.is_well_formed else None
 
     def _float(self, node: Expr, value: float, context: Context) -> float | None:
         if context.float_rule is None:
@@ -250,7 +252,12 @@ class Expressions:
             return None
         if left is None or right is None or isinstance(left, float) or isinstance(right, float):
             return None
-        return Operation(op, left, right)
+        size = 1 + _size(left) + _size(right)
+        if size > MAX_TERM_OPERATIONS:
+            message = f"more than {MAX_TERM_OPERATIONS} operations, names that `let` bound included"
+            self._names.report(DOC20, node, message)
+            return None
+        return Operation(op, left, right, size)
 
     def _hint_at_precedence(self, node: Expr) -> None:
         if isinstance(node, Paren):
@@ -292,6 +299,10 @@ class Expressions:
                 if isinstance(value, int | LoopVariable | Operation):
                     values[part.name] = substitute(value, sample)
         return values
+
+
+def _size(term: Folded) -> int:
+    return term.size if isinstance(term, Operation) else 0
 
 
 def _described(node: Value) -> str:

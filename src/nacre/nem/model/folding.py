@@ -25,6 +25,7 @@ class Operation(Struct, frozen=True):
     op: str
     left: Term
     right: Term
+    size: int = 1  # how many operations there are in all; `let` can double it line by line
 
 
 Term = int | LoopVariable | Operation  # what an integer expression resolves to

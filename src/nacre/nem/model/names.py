@@ -43,7 +43,7 @@ class Names:
         related: tuple[Related, ...] = (),
     ) -> None:
         """Record a diagnostic at a node."""
-        if len(self.found) < MAX_DIAGNOSTICS:
+        if len(self.found) <= MAX_DIAGNOSTICS:
             span = self.source.span(node.start, node.end)
             self.found.append(rule.at(span, message, help=help, related=related))
 
@@ -77,6 +77,8 @@ class Names:
             help="give one of them another name",
             related=self.declared(old, "declared first here"),
         )
+        if symbol.kind == "loop":  # inside its loop it means itself, or every use would go wrong
+            scope.names[symbol.name] = symbol
 
     def begin_loop(self) -> None:
         """Enter a loop's body."""

@@ -199,6 +199,16 @@ class Program:
         return tuple(s for s in self.statements if isinstance(s, Task))
 
     @cached_property
+    def task_at(self) -> dict[int, Task]:
+        """The tasks by their positions."""
+        return {task.position: task for task in self.tasks}
+
+    @cached_property
+    def barriers(self) -> tuple[Statement, ...]:
+        """What holds back everything further down: waits, synchronous tasks, loops."""
+        return tuple(s for s in self.statements if not isinstance(s, Task) or s.is_sync)
+
+    @cached_property
     def loops(self) -> tuple[Loop, ...]:
         """Every loop in the order of the text."""
         return tuple(s for s in self.statements if isinstance(s, Loop))

@@ -42,9 +42,9 @@ class Resolved(Struct, frozen=True):
     diagnostics: tuple[Diagnostic, ...]
 
 
-def resolve(source: Source, document: ast.Document) -> Resolved:
-    """Resolve the names and constants of a program."""
-    resolver = _Resolver(source)
+def resolve(source: Source, document: ast.Document, *, is_valid: bool = True) -> Resolved:
+    """Resolve the names and constants of a program; `is_valid`: it has no syntax error."""
+    resolver = _Resolver(source, is_whole=is_valid)
     body = resolver.body(document.body, ())
     program = Program(
         source,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator
+from itertools import islice
 
 from nacre.nem.model.program import Loop, Program, Statement, Task, Wait
 from nacre.nem.plan.conflicts import Conflict
@@ -16,12 +18,14 @@ def explanation(program: Program, conflict: Conflict) -> list[str]:
         return _across_iterations(conflict, conflict.loop)
     u, v = conflict.first.task, conflict.second.task
     lines = [f"the order of the text orders nothing: {_name(u)} and {_name(v)} are asynchronous"]
-    waits = list(_waited_for(program, v))
-    shown = "; ".join(waits[:_MOST]) + ("; and more" if len(waits) > _MOST else "")
-    lines.append(f"{_name(v)} starts after: {shown or 'nothing'}")
-    lines.append(f"none of these is {_name(u)} or comes after it")
-    deeper = v.loops[len(u.loops) :]
-    for loop in deeper:
+    waits = list(islice(_waited_for(program, v), _MOST + 1))
+    if waits:
+        shown = "; ".join(waits[:_MOST]) + ("; and more" if len(waits) > _MOST else "")
+        lines.append(f"{_name(v)} starts after: {shown}")
+        lines.append(f"none of these is {_name(u)} or comes after it")
+    else:
+        lines.append(f"{_name(v)} waits for nothing")
+    for loop in v.loops[len(u.loops) :]:
         lines.append(
             f"the start of loop `{loop.variable.name}` waits for nothing by itself; only "
             f"iterations {loop.window} and later wait for what an earlier one waited for"
@@ -50,27 +54,21 @@ def _name(task: Task) -> str:
 
 def _waited_for(program: Program, v: Task) -> Iterator[str]:
     """Everything that holds `v` back in its own iteration, nearest first."""
-    tasks = {task.position: task for task in program.tasks} if v.deps else {}
     for dep in v.deps:
-        yield f"{_name(tasks[dep])} (its deps)"
-    bodies: list[tuple[Statement, ...]] = [program.body, *(loop.body for loop in v.loops)]
-    for body in reversed(bodies):
-        for statement in reversed(body):
-            if statement.position >= v.position or v.position <= _end(statement):
-                continue
-            text = _holds_back(program, statement)
-            if text is not None:
-                yield text
+        yield f"{_name(program.task_at[dep])} (its deps)"
+    barriers = program.barriers
+    before = bisect_left(barriers, v.position, key=lambda s: s.position)
+    for statement in reversed(barriers[:before]):
+        around = len(statement.loops)
+        is_on_the_way = statement.loops == v.loops[:around]
+        if is_on_the_way and not (isinstance(statement, Loop) and statement in v.loops):
+            yield _holds_back(program, statement)
 
 
-def _end(statement: Statement) -> int:
-    return statement.end if isinstance(statement, Loop) else statement.position
-
-
-def _holds_back(program: Program, statement: Statement) -> str | None:
+def _holds_back(program: Program, statement: Statement) -> str:
     line = program.source.position(statement.node.start)[0]
     if isinstance(statement, Wait):
         return f"the wait in line {line}"
     if isinstance(statement, Loop):
         return f"the end of loop `{statement.variable.name}` of line {line}"
-    return f"{_name(statement)} (.sync, line {line})" if statement.is_sync else None
+    return f"{_name(statement)} (.sync, line {line})"

@@ -23,6 +23,9 @@ MAX_NESTING: Final = 100
 # A chain of operators becomes a left-deep tree, and every walk over it recurses once per operator.
 MAX_EXPRESSION_OPERATORS: Final = 400
 
+# `let` is substitution: without a bound, twenty lines could make a term of a million operations.
+MAX_TERM_OPERATIONS: Final = 1000
+
 # NumPy arrays have at most 64 axes, and an iteration grid has one for each loop.
 MAX_LOOP_DEPTH: Final = 64
 

@@ -6,7 +6,11 @@ a diagnostic already explained may lack parts (None); readers of the tree stay s
 
 from __future__ import annotations
 
+import re
+
 from msgspec import Struct
+
+_FLOAT = re.compile(r"\d+\.\d+([eE][+-]?\d+)?", re.ASCII)
 
 
 class Node(Struct, frozen=True, gc=False):
@@ -28,8 +32,13 @@ class FloatLit(Node, frozen=True):
 
     @property
     def value(self) -> float:
-        """The number."""
-        return float(self.text)
+        """The number; not a number where the text is malformed, which the lexer has reported."""
+        return float(self.text) if self.is_well_formed else float("nan")
+
+    @property
+    def is_well_formed(self) -> bool:
+        """Whether the text is a float as the grammar has it."""
+        return _FLOAT.fullmatch(self.text) is not None
 
 
 class NameRef(Node, frozen=True):

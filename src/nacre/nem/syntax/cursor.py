@@ -79,7 +79,7 @@ class Cursor:
         related: tuple[Related, ...] = (),
     ) -> None:
         """Record a diagnostic and go on."""
-        if len(self.found) < MAX_DIAGNOSTICS:
+        if len(self.found) <= MAX_DIAGNOSTICS:
             span = self.source.span(start, end)
             self.found.append(rule.at(span, message, help=help, related=related))
 

@@ -93,17 +93,8 @@ def _unary(c: Cursor) -> Expr:
         return Negated(start, operand.end, operand)
     if text and text[0] in "0123456789." and text not in (".", ".."):
         c.i = i + 1
-        return FloatLit(start, start + len(text), _float_text(text))
+        return FloatLit(start, start + len(text), text)
     return c.fail_expected("an expression")
-
-
-def _float_text(text: str) -> str:
-    # A malformed number was reported by the lexer; what stands for it must still be a float.
-    try:
-        float(text)
-    except ValueError:
-        return "0.0"
-    return text
 
 
 def _integer(c: Cursor, text: str, start: int) -> int:

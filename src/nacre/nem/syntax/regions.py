@@ -6,13 +6,15 @@ from collections.abc import Mapping
 
 from nacre.base.elements import ELEMENT_TYPES
 from nacre.base.excerpt import quoted
-from nacre.base.suggest import did_you_mean
+from nacre.base.suggest import did_you_mean, nearest
 from nacre.nem.spec.rules.document import DOC08, DOC09, DOC16, DOC19, DOC22
 from nacre.nem.syntax.ast import IntLit, ListLit, NameRef, Quant, RegionExpr, TypeAttrs, Value
 from nacre.nem.syntax.cursor import Cursor, assigns_statement
 from nacre.nem.syntax.expressions import expression, integer_literal, list_of, numbers
 
 _RANK = {"elem": 0, "shape": 1, "layout": 2, "strides": 2, "quant": 3}
+# What may follow a region behind a comma: the next type attribute or argument.
+_OTHER_WORDS = frozenset({*_RANK, "dst", "src", "deps"})
 _ORDER_HELP = "write `elem=..., shape=[...], layout=...` (or `strides=[...]`), then `quant=...`"
 
 
@@ -78,6 +80,7 @@ def _read_attributes(c: Cursor) -> TypeAttrs:
         parts[word] = _PARSE[word](c)
         if not follows and misplaced is None:
             misplaced = at, c.last_end()
+        _skip_misspelt(c, parts)
         following = texts[c.i + 1]
         if texts[c.i] != "," or following not in _RANK or texts[c.i + 2] != "=":
             break
@@ -92,6 +95,22 @@ def _read_attributes(c: Cursor) -> TypeAttrs:
         parts.get("strides"),  # type: ignore[arg-type]
         parts.get("quant"),  # type: ignore[arg-type]
     )
+
+
+def _skip_misspelt(c: Cursor, parts: dict[str, NameRef | ListLit | Quant | None]) -> None:
+    """Take a word that is nearly a type attribute for that attribute, and say so."""
+    texts = c.texts
+    while texts[c.i] == "," and texts[c.i + 2] == "=" and texts[c.i + 1] not in _OTHER_WORDS:
+        word = texts[c.i + 1]
+        meant = nearest(word, [name for name in _RANK if name not in parts])
+        if meant is None:
+            return
+        start = c.starts[c.i + 1]
+        message = f"{quoted(word)} is not a type attribute"
+        c.report(DOC08, message, start, start + len(word), help=f"did you mean `{meant}`?")
+        c.i += 3
+        _scalar_or_list(c)
+        parts[meant] = None
 
 
 def _judge(

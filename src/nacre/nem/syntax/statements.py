@@ -224,6 +224,11 @@ def _assignment(c: Cursor) -> Stmt:
         return Broken(name.start, wait(c, name.start).end, name)
     if is_task_word(value) or value.partition(".")[0] in OPCODES:
         return task(c, name)
+    if name.name == "deps":
+        c.i -= 2
+        c.fail(DOC19, "`deps` stands outside the task that it belongs to",
+               help="put it inside the parentheses of a transfer or store, and before the "
+               "decorators of a compute task")  # fmt: skip
     return c.fail(
         DOC19,
         f"expected `region(...)` or a task after `{name.name} =`, found {c.describe()}",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from nacre.nem.spec.units import UNITS
 from nacre.nem.syntax.ast import BoolLit, Decorator, ListLit, UnitRef, Value
 from nacre.nem.syntax.cursor import Cursor
 from nacre.nem.syntax.expressions import expression, list_of, operator_at, string_literal
@@ -60,7 +59,7 @@ def _decorator(c: Cursor) -> Decorator:
 
 def _argument(c: Cursor) -> Value | UnitRef:
     start = c.start()
-    if c.texts[c.i] not in UNITS or c.texts[c.i + 1] != "[":
+    if not c.texts[c.i].isidentifier() or c.texts[c.i + 1] != "[":
         return value_of(c)
     unit = c.name("a unit")
     c.i += 1

@@ -18,6 +18,7 @@ from nacre.nem.checks.wording import argument_text
 from nacre.nem.model.program import UnitIndex
 from nacre.nem.spec.decorators import DECORATORS, Target
 from nacre.nem.spec.decorators import Decorator as Spec
+from nacre.nem.spec.units import UNITS
 from nacre.nem.syntax import ast
 
 _DECORATORS = "Decorators / Semantic Decorators"
@@ -186,7 +187,9 @@ def _is_right(use: _Use, spec: Spec, node: ast.Value | ast.UnitRef) -> bool:
     if value is None:  # it has been reported why there is no value
         return True
     if spec.argument == "unit":
-        return isinstance(value, UnitIndex) and not isinstance(value.index, float)
+        if not isinstance(value, UnitIndex):
+            return False
+        return value.unit in UNITS and not isinstance(value.index, float)
     if not isinstance(value, int) or isinstance(value, bool):
         return False
     return spec.minimum is None or value >= spec.minimum

@@ -14,6 +14,7 @@ from nacre.nem.plan.conflicts import Conflict
 from nacre.nem.plan.explain import explanation
 from nacre.nem.plan.plan import Access
 from nacre.nem.plan.terms import uses_remainder
+from nacre.nem.spec.limits import MAX_DIAGNOSTICS
 
 _HAZARDS = "Hazards and Aliasing Rules"
 
@@ -37,6 +38,8 @@ def _found(facts: ProgramFacts, check: Check[ProgramFacts]) -> Iterator[Diagnost
     seen: set[frozenset[int]] = set()
     for conflict in facts.conflicts:
         pair = frozenset({conflict.first.position, conflict.second.position})
+        if len(seen) > MAX_DIAGNOSTICS:  # nobody reads more, and each takes time to explain
+            return
         if code_of(conflict) == check.rule.code and pair not in seen:
             seen.add(pair)
             yield _explained(facts, check, conflict)

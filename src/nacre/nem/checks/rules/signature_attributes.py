@@ -8,7 +8,7 @@ from dataclasses import replace
 from nacre.base.diagnostics import Diagnostic
 from nacre.base.excerpt import quoted
 from nacre.base.rules import rule
-from nacre.base.suggest import did_you_mean
+from nacre.base.suggest import did_you_mean, nearest
 from nacre.nem.checks.attributes import item_node, kind_problem, node_of, usable
 from nacre.nem.checks.facts import ProgramFacts
 from nacre.nem.checks.readings import distinct
@@ -51,10 +51,19 @@ def attribute_missing(facts: ProgramFacts) -> Iterator[Diagnostic]:
             continue
         missing = [a for a in opcode.required_attributes if a.name not in task.attributes]
         if missing:
+            misspelt = _meant(task, opcode)
+            missing = [a for a in missing if a.name not in misspelt]
+        if missing:
             word = "attribute" if len(missing) == 1 else "attributes"
             message = f"`{task.op}` lacks {word} {joined([a.name for a in missing])}"
             help_ = "; ".join(f"`{a.name}`: {a.summary}" for a in missing)
             yield attribute_missing.at(op_span(facts, task), message, help=help_)
+
+
+def _meant(task: Task, opcode: Opcode) -> set[str | None]:
+    """The attributes that unknown ones were meant to be; SIG04 speaks of those."""
+    known = [attribute.name for attribute in opcode.attributes]
+    return {nearest(name, known) for name in task.attributes if name not in known}
 
 
 @rule("SIG04", "unknown-attribute", _SIGNATURES)

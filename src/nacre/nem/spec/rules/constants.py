@@ -295,7 +295,7 @@ CST17 = declare(
     "Formal Language Definition / Grammar / Expressions",
     """
     An expression mixes `+` or `-` with `*`, `/` or `mod` so that a plain reading from left to
-    right gives another value.
+    right gives another value. Reported with `--strict` only.
 
     The grammar of the language text gives no precedence. nacre follows the convention: `*`, `/`
     and `mod` first. Parentheses say it to every reader.
@@ -309,4 +309,5 @@ CST17 = declare(
         const X = 1 + (2 * 3)
     """,
     severity="info",
+    strict_only=True,
 )

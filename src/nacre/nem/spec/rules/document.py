@@ -496,6 +496,15 @@ DOC24 = declare(
             quant=per_channel(axis=0, scales=[1.0, 1.0, 1.0, 1.0], zero_points=[0, 0, 0, 0])
     """,
 )
+DOC25 = declare(
+    "DOC25",
+    "findings-left-out",
+    "nacre: limits",
+    """
+    A check found more than 1000 things; the first are shown, errors before all others.
+    """,
+    severity="info",
+)
 SIG20 = declare(
     "SIG20",
     "wait-as-a-task",
