@@ -282,7 +282,7 @@ def test_strict_warns_of_grammar_extensions(capsys: Capsys, tmp_path: Path) -> N
 def test_strict_leaves_infos_alone(capsys: Capsys, tmp_path: Path) -> None:
     paths = write(tmp_path, f=INFORMED)
     outcome = invoke(capsys, "check", "--strict", "--format", "json", *paths)
-    assert (outcome.status, found(outcome)) == (0, [("info", "CST17", 1)])
+    assert (outcome.status, found(outcome)) == (0, [("info", "TYP18", 1)])
 
 
 @pytest.mark.parametrize(
