@@ -34,7 +34,7 @@ from nacre.nem.syntax.ast import (
     Stmt,
     Value,
 )
-from nacre.nem.syntax.cursor import Cursor, Recover, begins_statement, is_task_word
+from nacre.nem.syntax.cursor import STATEMENT_WORDS, Cursor, Recover, begins_statement, is_task_word
 from nacre.nem.syntax.expressions import OPERATORS, expression, integer_literal, operator_at
 from nacre.nem.syntax.regions import region_expression
 from nacre.nem.syntax.tasks import task, wait
@@ -197,11 +197,13 @@ def _statement(c: Cursor) -> Stmt:
         return reader(c)
     if is_task_word(word) or word.partition(".")[0] in OPCODES:
         return task(c, None)
-    near = did_you_mean(word, (*_STATEMENTS, "loop", "endloop")) if word.isidentifier() else None
+    near = did_you_mean(word, STATEMENT_WORDS) if word.isidentifier() else None
     return c.fail_expected("a statement", help=near or _continuation_help(word))
 
 
 def _continuation_help(word: str) -> str | None:
+    if word == "/":
+        return "comments begin with `#`"
     if word in OPERATORS or word in (",", ")", "]"):
         return "the statement before it ended here; is a parenthesis or a comma missing?"
     if word == "@":

@@ -517,7 +517,8 @@ def unit_out_of_place(facts: DeviceFacts) -> Iterator[Diagnostic]:
             if unit.name not in allowed:
                 message = f"{where} does not take {quoted(unit.name)}"
                 listed = ", ".join(allowed)
-                help_ = did_you_mean(unit.name, allowed) or f"it takes {listed}"
+                keys = (*allowed, "l1_size_bytes") if allowed is ENGINE_UNITS else allowed
+                help_ = did_you_mean(unit.name, keys) or f"it takes {listed}"
                 yield unit_out_of_place.at(facts.span(unit), message, help=help_)
 
 
