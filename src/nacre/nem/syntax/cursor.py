@@ -222,6 +222,8 @@ def _looks_like_statement(texts: list[str], i: int) -> bool:
     text, following = texts[i], texts[i + 1]
     if following == "=":
         return text.isidentifier() and text not in _ATTRIBUTES
+    if text.isidentifier() and following.isidentifier() and texts[i + 2] in ("=", ":"):
+        return True  # a declaration, be its first word misspelt
     if text in STATEMENT_WORDS:
         return following.isidentifier() or following[:1] == '"'
     return text.partition(".")[0] in OPCODES and following in ("in", "IN", "out", "OUT", "(")

@@ -172,7 +172,10 @@ def _declared_name(c: Cursor) -> NameRef | None:
     """What the statement at hand would declare."""
     if c.texts[c.i + 1] == "=":
         return _name_at(c, c.i)
-    return _name_at(c, c.i + 1) if c.texts[c.i] in ("buffer", "let", "const") else None
+    # `cosnt X = 1`, `bufer B : L2`: a misspelt word declares what the right one would.
+    word, mark = c.texts[c.i], c.texts[c.i + 2]
+    declares = word in ("buffer", "let", "const") or (word.isidentifier() and mark in ("=", ":"))
+    return _name_at(c, c.i + 1) if declares else None
 
 
 def _loop_header(c: Cursor, loop: _OpenLoop) -> None:
