@@ -10,7 +10,6 @@ from msgspec import Struct
 from nacre.base.diagnostics import (
     Diagnostic,
     Related,
-    has_errors,
     in_order,
     warnings_as_errors,
 )
@@ -175,8 +174,3 @@ def _limited(found: list[Diagnostic]) -> list[Diagnostic]:
     kept = in_order(sorted(found, key=lambda d: rank[d.severity])[:MAX_DIAGNOSTICS])
     message = f"more than {MAX_DIAGNOSTICS} findings; the rest is left out"
     return [*kept, DOC25.at(kept[-1].span, message, help="mend these first")]
-
-
-def is_valid(diagnostics: Iterable[Diagnostic]) -> bool:
-    """Whether a program with these findings may go on to the next stage."""
-    return not has_errors(diagnostics)

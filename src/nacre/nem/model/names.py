@@ -164,7 +164,7 @@ class Names:
         return self._of_kind(node, ("token",), "a token")
 
     def _of_kind(self, node: NameRef, kinds: tuple[Kind, ...], what: str) -> Symbol | None:
-        symbol = self._through_aliases(self.scope.find(node.name), kinds)
+        symbol = self._through_aliases(self.scope.find(node.name))
         if symbol is None:
             self._unknown(node, kinds, what)
             return None
@@ -177,7 +177,7 @@ class Names:
         return None
 
     @staticmethod
-    def _through_aliases(symbol: Symbol | None, kinds: tuple[Kind, ...]) -> Symbol | None:
+    def _through_aliases(symbol: Symbol | None) -> Symbol | None:
         while symbol is not None and symbol.kind == "let" and isinstance(symbol.value, Symbol):
             symbol = symbol.value
         return symbol

@@ -10,7 +10,7 @@ import numpy as np
 
 from nacre.nem.model.program import Buffer
 from nacre.nem.plan.columns import OncePerPlan
-from nacre.nem.plan.footprints import Footprint, Runs
+from nacre.nem.plan.footprints import Footprint, Runs, joined_runs
 from nacre.nem.plan.grid import Grid
 from nacre.nem.plan.plan import Access, Plan
 from nacre.nem.plan.terms import Column, distinct
@@ -27,11 +27,7 @@ def united(parts: Iterable[Runs]) -> Runs:
     if not len(runs):
         return runs
     runs = runs[np.argsort(runs[:, 0], kind="stable")]
-    reach = np.maximum.accumulate(runs[:, 1])
-    begins = np.ones(len(runs), bool)
-    begins[1:] = runs[1:, 0] > reach[:-1]
-    ends = np.append(np.flatnonzero(begins)[1:] - 1, len(runs) - 1)
-    return np.stack([runs[begins, 0], reach[ends]], axis=1)
+    return joined_runs(runs[:, 0], runs[:, 1])
 
 
 def first_gap(runs: Runs, cover: Runs) -> tuple[int, int] | None:

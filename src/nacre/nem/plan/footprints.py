@@ -51,7 +51,7 @@ def strided(shape: tuple[int, ...], strides: tuple[int, ...], bits: int) -> Patt
         starts = distinct(starts[:, None] + steps[None, :])
     low = starts * bits // 8
     high = -(-((starts + length) * bits) // 8)
-    return Pattern(_joined(low, high))
+    return Pattern(joined_runs(low, high))
 
 
 def _innermost_run(
@@ -71,8 +71,8 @@ def _innermost_run(
     return length, outer
 
 
-def _joined(low: Column, high: Column) -> Runs:
-    """Runs sorted by start, with those that touch or overlap made one."""
+def joined_runs(low: Column, high: Column) -> Runs:
+    """Runs, given sorted by start, with those that touch or overlap made one."""
     reach = np.maximum.accumulate(high)
     begins = np.ones(low.size, bool)
     begins[1:] = low[1:] > reach[:-1]

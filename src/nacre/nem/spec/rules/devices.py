@@ -1,6 +1,6 @@
 """DEV and INH: what the reader says of device configurations, and what they promise.
 
-The rules that look at a whole device are functions in `nem/check/rules/devices.py`.
+The rules that look at a whole device are functions in `nem/checks/rules/devices.py`.
 """
 
 from nacre.base.rules import declare
