@@ -12,7 +12,7 @@ from nacre.base.rules import Check, declare, rule
 from nacre.nem.checks.attributes import item_node, shown
 from nacre.nem.checks.facts import ProgramFacts
 from nacre.nem.checks.readings import distinct
-from nacre.nem.checks.shapes import axis_of
+from nacre.kernels.shapes import axis_of
 from nacre.nem.checks.wording import region_text
 from nacre.nem.model.program import Quant, Region
 from nacre.nem.plan.columns import as_term

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from nacre.base.diagnostics import Diagnostic
 from nacre.base.elements import ELEMENT_TYPES
 from nacre.base.rules import Check, rule
-from nacre.nem.checks import shapes
+from nacre.kernels import shapes
 from nacre.nem.checks.attributes import usable
 from nacre.nem.checks.facts import ProgramFacts
 from nacre.nem.checks.readings import Reading

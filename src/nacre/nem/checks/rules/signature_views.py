@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from nacre.base.diagnostics import Diagnostic
 from nacre.base.rules import rule
-from nacre.nem.checks import shapes
+from nacre.kernels import shapes
 from nacre.nem.checks.facts import ProgramFacts
 from nacre.nem.checks.readings import Reading
 from nacre.nem.checks.shape_findings import (

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from nacre.base.diagnostics import Diagnostic
 from nacre.base.rules import rule
-from nacre.nem.checks import shapes
+from nacre.kernels import shapes
 from nacre.nem.checks.facts import ProgramFacts
 from nacre.nem.checks.readings import Reading
 from nacre.nem.checks.shape_findings import (
@@ -16,7 +16,7 @@ from nacre.nem.checks.shape_findings import (
     first_findings,
     listed,
 )
-from nacre.nem.checks.shapes import Dims
+from nacre.kernels.shapes import Dims
 from nacre.nem.checks.tasks import computes, declared, has_its_operands, named, operands, span_of
 
 _CONVOLUTION = "Compute Tasks / Convolution Operations"

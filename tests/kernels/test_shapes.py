@@ -9,8 +9,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from nacre.nem.checks import shapes
-from nacre.nem.checks.shapes import Dims
+from nacre.kernels import shapes
+from nacre.kernels.shapes import Dims
 
 dims = st.lists(st.integers(1, 5), min_size=1, max_size=4).map(tuple)
 small = st.integers(-7, 7)

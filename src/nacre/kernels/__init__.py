@@ -1,0 +1,1 @@
+"""What each primitive means: array function, shape function, work count. Arrays, no languages."""
