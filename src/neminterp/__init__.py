@@ -1,5 +1,16 @@
 """The interpreter's public names, under the package name that its specification gives them."""
 
 from nacre.base.diagnostics import Diagnostic, InputError
+from nacre.nem.api.interpreter import NemInterpreter
+from nacre.nem.run.backends import ComputeBackend, register_backend
+from nacre.nem.run.session import RunResult, Session
 
-__all__ = ["Diagnostic", "InputError"]
+__all__ = [
+    "ComputeBackend",
+    "Diagnostic",
+    "InputError",
+    "NemInterpreter",
+    "RunResult",
+    "Session",
+    "register_backend",
+]

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
 from pathlib import Path
 
 import click
 
 from nacre.base.diagnostics import Diagnostic, InputError
 from nacre.base.excerpt import safe
+from nacre.base.files import write_whole
 from nacre.base.rendering import render_text
 from nacre.base.source import Source
 from nacre.cli.inputs import STDIN, read_argument
@@ -55,24 +54,9 @@ def _apply(name: str, source: Source, formatted: str, only_check: bool) -> int:
         click.echo(f"would reformat {safe(name)}")
         return ERRORS_FOUND
     try:
-        write_whole(Path(name), formatted)
+        write_whole(Path(name), [formatted])
     except OSError as error:
         click.echo(f"nacre: cannot write {safe(name)}: {error.strerror}", err=True)
         return WRONG_USAGE
     click.echo(f"reformatted {safe(name)}")
     return OK
-
-
-def write_whole(path: Path, text: str) -> None:
-    """Replace a file's contents in one step: readers see the old text or the new, never a part."""
-    target = path.resolve()
-    mode = target.stat().st_mode
-    handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8", newline="") as file:
-            file.write(text)
-        os.chmod(temporary, mode)
-        os.replace(temporary, target)
-    except BaseException:
-        os.unlink(temporary)
-        raise

@@ -78,7 +78,7 @@ class Call:
 
     inputs: tuple[TensorType | None, ...]
     outputs: tuple[TensorType, ...]
-    attributes: Attributes = field(default=_NO_ATTRIBUTES)
+    attributes: Attributes = field(default_factory=lambda: _NO_ATTRIBUTES)
     ordered: bool = False  # floats in a fixed order of accumulation, the same on every platform
 
     def input(self, index: int) -> TensorType:
@@ -108,7 +108,7 @@ class Call:
 class Fault:
     """What went wrong with values. A fatal one leaves the outputs as they were."""
 
-    kind: Literal["index", "division", "exponent", "wrap"]
+    kind: Literal["index", "division", "exponent", "wrap", "backend"]
     message: str
     position: Dims | None = None  # of the element
     is_fatal: bool = True

@@ -12,6 +12,7 @@ MODULES = (
     "nacre.nem.spec.rules.includes",
     "nacre.nem.spec.rules.devices",
     "nacre.nem.spec.rules.names",
+    "nacre.nem.spec.rules.running",
     "nacre.nem.checks.rules.devices",
     "nacre.nem.checks.rules.families",
     "nacre.nem.checks.program_rules",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
@@ -45,18 +46,21 @@ from nacre.nem.syntax.parser import parse
 class CheckOptions(Struct, frozen=True, kw_only=True):
     """How a program is checked."""
 
-    device: str | None = None  # a built-in device or a file; replaces the program's own
+    device: str | Device | None = None  # a built-in one, a file's, or a value: replaces the own
     strict: bool = False  # warnings become errors, and extensions of the grammar are warned about
     include_roots: tuple[Path, ...] = ()  # folders beside the default one
     ddr_size_bytes: int = DEFAULT_DDR_BYTES
+    l2_size_bytes: int | None = None  # where no device is named
+    l1_size_bytes: int | None = None
     max_instances: int = MAX_TASK_INSTANCES  # that loops may expand to
 
 
 class Checked(Struct, frozen=True):
-    """The device that was chosen, and every finding in order."""
+    """The device that was chosen, every finding in order, and the program where there is one."""
 
     device: Device
     diagnostics: tuple[Diagnostic, ...]
+    facts: ProgramFacts | None = None
 
 
 def check_source(source: Source, options: CheckOptions) -> Checked:
@@ -66,17 +70,36 @@ def check_source(source: Source, options: CheckOptions) -> Checked:
     found = _check_files(root, linked)
     target = _target(root, linked, options)
     found += target.diagnostics
-    if root.parsed.document.is_program:
-        found += _check_program(root, target, options)
-    return Checked(target.device, tuple(_presented(found, options.strict)))
+    if not root.parsed.document.is_program:
+        return Checked(target.device, tuple(_presented(found, options.strict)))
+    of_program, facts = _check_program(root, target, options)
+    found += of_program
+    return Checked(facts.device, tuple(_presented(found, options.strict)), facts)
 
 
 def _target(root: File, linked: Mapping[int, Linked], options: CheckOptions) -> Target:
     if options.device is None:
-        return directive_target(root, linked)
+        target = directive_target(root, linked)
+        return target if target.is_named else _resized(target, options)
+    if isinstance(options.device, Device):
+        return Target(options.device, True, overridden(root, options.device))
     chosen = named_device(options.device)
     notes = overridden(root, chosen.device)
     return Target(chosen.device, True, (*chosen.diagnostics, *notes))
+
+
+def _resized(target: Target, options: CheckOptions) -> Target:
+    """Where no device is named, the caller may say how large L1 and L2 are."""
+    topology = target.device.topology
+    if topology is None:
+        return target
+    resized = dataclasses.replace(
+        topology,
+        l1_size_bytes=options.l1_size_bytes or topology.l1_size_bytes,
+        l2_size_bytes=options.l2_size_bytes or topology.l2_size_bytes,
+    )
+    device = dataclasses.replace(target.device, topology=resized)
+    return Target(device, target.is_named, target.diagnostics)
 
 
 def named_device(name: str) -> Target:
@@ -144,7 +167,9 @@ def _memory_sizes(facts: DeviceFacts) -> Iterator[Diagnostic]:
     yield from names.found
 
 
-def _check_program(root: File, target: Target, options: CheckOptions) -> list[Diagnostic]:
+def _check_program(
+    root: File, target: Target, options: CheckOptions
+) -> tuple[list[Diagnostic], ProgramFacts]:
     resolved = resolve(root.source, root.parsed.document, is_valid=root.parsed.is_valid)
     found = list(resolved.diagnostics)
     facts = ProgramFacts(
@@ -157,7 +182,7 @@ def _check_program(root: File, target: Target, options: CheckOptions) -> list[Di
     rules = (*STATEMENT_RULES, *ORDER_RULES) if resolved.program.is_whole else STATEMENT_RULES
     for check in rules:
         found += check(facts)
-    return found
+    return found, facts
 
 
 def _presented(found: Iterable[Diagnostic], strict: bool) -> list[Diagnostic]:

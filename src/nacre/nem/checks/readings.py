@@ -8,9 +8,9 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from msgspec import Struct
 
+from nacre.kernels.shapes import Dims
 from nacre.nem.checks.attributes import usable
 from nacre.nem.checks.facts import ProgramFacts
-from nacre.kernels.shapes import Dims
 from nacre.nem.checks.tasks import has_its_operands
 from nacre.nem.checks.wording import in_iteration
 from nacre.nem.model.folding import Folded, Term

@@ -22,13 +22,15 @@ class EventGraph:
     """Nodes are numbers. A task's instances stand side by side, in the order of its grid."""
 
     size: int
-    first_node: dict[int, int]  # of a task, by its position
+    first_node: dict[int, int]  # of a task or wait, by its position
+    first_start: dict[int, int]  # of a loop's iterations, by its position
+    first_done: dict[int, int]
     sources: Column
     targets: Column
 
-    def node(self, task: Task, row: int) -> int:
-        """The node of a task's instance."""
-        return self.first_node[task.position] + row
+    def node(self, statement: Task | Wait, row: int) -> int:
+        """The node of an instance."""
+        return self.first_node[statement.position] + row
 
 
 def event_graph(plan: Plan) -> EventGraph:
@@ -40,6 +42,8 @@ def event_graph(plan: Plan) -> EventGraph:
     return EventGraph(
         builder.size,
         builder.first_node,
+        builder.first_start,
+        builder.first_done,
         np.concatenate([empty, *builder.sources]),
         np.concatenate([empty, *builder.targets]),
     )
@@ -50,6 +54,8 @@ class _Builder:
     plan: Plan
     size: int = 0
     first_node: dict[int, int] = field(default_factory=dict)
+    first_start: dict[int, int] = field(default_factory=dict)
+    first_done: dict[int, int] = field(default_factory=dict)
     grids: dict[int, Grid] = field(default_factory=dict)  # of tasks, by position
     sources: list[Column] = field(default_factory=list)
     targets: list[Column] = field(default_factory=list)
@@ -79,6 +85,8 @@ class _Builder:
                 after = self._loop(statement, grid, gate)
             if not isinstance(statement, Task) or statement.is_sync:
                 gate = self._gate([gate, *after])
+            if isinstance(statement, Wait):
+                self.first_node[statement.position] = int(gate[0])
         return [*made, gate]
 
     def _gate(self, before: list[Column]) -> Column:
@@ -106,6 +114,8 @@ class _Builder:
         if inner is None:  # it could not be expanded, which has been reported
             return []
         start, done = self.new(inner.rows), self.new(inner.rows)
+        self.first_start[loop.position] = int(start[0])
+        self.first_done[loop.position] = int(done[0])
         self.link(gate[inner.parent_row], start)
         ordinal = inner.ordinals[-1]
         # `done` also waits for the iteration before: then all up to it are complete.

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 
 from nacre.nem.model.devices import Device
-from nacre.nem.model.program import Buffer, Loop, Statement, Task, UnitIndex
+from nacre.nem.model.program import Buffer, Statement, Task, UnitIndex
 from nacre.nem.plan.columns import as_term
 from nacre.nem.plan.grid import Grid
-from nacre.nem.plan.plan import Block, Plan
-from nacre.nem.plan.terms import Column, Values
+from nacre.nem.plan.plan import Plan
+from nacre.nem.plan.sequence import sequence
+from nacre.nem.plan.terms import Values
 from nacre.nem.spec.units import DEVICE_UNITS, transfer_units
 
 Way = tuple[str, ...]  # unit types that a task occupies together
@@ -125,66 +125,17 @@ def fixed_engine(task: Task) -> int | None:
 def engine_column(plan: Plan, device: Device) -> dict[int, Values]:
     """The engine of every task, by the task's position: a number, or a column over its rows.
 
-    Tasks that may run anywhere take the engines in turn, in the order in which a sequential run
-    of the program would come to them.
+    Tasks that may run anywhere take the engines in turn, in program order.
     """
-    if device.num_engines == 1:
-        return {task.position: fixed_engine(task) or 0 for task in plan.program.tasks}
-    turns = _Turns(device.num_engines)
-    turns.block(plan.top, plan.program.body, np.zeros(1, np.int64))
-    return turns.engines
+    engines: dict[int, Values] = {
+        task.position: fixed_engine(task) or 0 for task in plan.program.tasks
+    }
+    if device.num_engines > 1:
+        for position, number in sequence(plan, _may_run_anywhere).items():
+            turn = number % device.num_engines
+            engines[position] = int(turn[0]) if turn.size == 1 else turn
+    return engines
 
 
-class _Turns:
-    """Counts the tasks that may run anywhere, in the order of the program."""
-
-    def __init__(self, num_engines: int) -> None:
-        self._num_engines = num_engines
-        self._counts: dict[int, Column] = {}
-        self.engines: dict[int, Values] = {}
-
-    def block(self, block: Block, body: Sequence[Statement], before: Column) -> None:
-        """Number the tasks of a body; `before` says how many came before each iteration."""
-        inner = _by_position(block)
-        for statement in body:
-            if isinstance(statement, Task):
-                before = self._task(statement, before)
-            elif isinstance(statement, Loop) and statement.position in inner:
-                before = self._loop(inner[statement.position], statement, before)
-
-    def _task(self, task: Task, before: Column) -> Column:
-        engine = fixed_engine(task)
-        if engine is not None:
-            self.engines[task.position] = engine
-            return before
-        turn = before % self._num_engines
-        self.engines[task.position] = int(turn[0]) if turn.size == 1 else turn
-        return before + 1
-
-    def _loop(self, block: Block, loop: Loop, before: Column) -> Column:
-        counts = self._free_tasks(block, loop)
-        parents = block.grid.parent_row
-        sums = np.cumsum(counts) - counts
-        starts = np.searchsorted(parents, np.arange(before.size), side="left")
-        self.block(block, loop.body, before[parents] + sums - sums[starts][parents])
-        return before + _summed(parents, counts, before.size)
-
-    def _free_tasks(self, block: Block, loop: Loop) -> Column:
-        """How many tasks that may run anywhere each iteration has, inner loops included."""
-        if loop.position not in self._counts:
-            own = sum(isinstance(s, Task) and fixed_engine(s) is None for s in loop.body)
-            counts = np.full(block.grid.rows, own, np.int64)
-            for inner in block.inner:
-                if inner.loop is not None:
-                    below = self._free_tasks(inner, inner.loop)
-                    counts += _summed(inner.grid.parent_row, below, block.grid.rows)
-            self._counts[loop.position] = counts
-        return self._counts[loop.position]
-
-
-def _summed(parents: Column, counts: Column, rows: int) -> Column:
-    return np.bincount(parents, counts, rows).astype(np.int64)
-
-
-def _by_position(block: Block) -> dict[int, Block]:
-    return {b.loop.position: b for b in block.inner if b.loop is not None}
+def _may_run_anywhere(statement: Statement) -> bool:
+    return isinstance(statement, Task) and fixed_engine(statement) is None

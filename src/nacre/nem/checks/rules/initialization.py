@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from nacre.base.diagnostics import Diagnostic
-from nacre.base.rules import declare, rule
+from nacre.base.rules import rule
 from nacre.nem.checks.facts import ProgramFacts
 from nacre.nem.checks.wording import in_iteration, region_text, task_text
 from nacre.nem.model.program import Loop, Region, Task
@@ -67,19 +67,6 @@ def _never_written(
         f"{task_text(access.task)} reads {region_text(region)}{when}, but bytes {low}..{high - 1} "
         f"of `{use.buffer.name}` hold nothing: {who}",
     )
-
-
-declare(
-    "INI02",
-    "read-before-write",
-    _MEMORY,
-    """
-    A task reads bytes that nothing has written yet when it runs.
-
-    This is found when a program is run; no diagnostic of a check carries this code.
-    """,
-    behaviour=True,
-)
 
 
 @rule("TOK09", "result-never-read", "Core Program Objects / Tasks and Tokens", severity="info")

@@ -9,10 +9,10 @@ from msgspec import Struct
 from nacre.base.diagnostics import Diagnostic
 from nacre.base.elements import ELEMENT_TYPES
 from nacre.base.rules import Check, declare, rule
+from nacre.kernels.shapes import axis_of
 from nacre.nem.checks.attributes import item_node, shown
 from nacre.nem.checks.facts import ProgramFacts
 from nacre.nem.checks.readings import distinct
-from nacre.kernels.shapes import axis_of
 from nacre.nem.checks.wording import region_text
 from nacre.nem.model.program import Quant, Region
 from nacre.nem.plan.columns import as_term

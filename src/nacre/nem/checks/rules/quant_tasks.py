@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 from nacre.base.diagnostics import Diagnostic
 from nacre.base.rules import rule
+from nacre.kernels.shapes import Dims, axes_of, axis_of
 from nacre.nem.checks.facts import ProgramFacts
 from nacre.nem.checks.readings import Reading, readings
 from nacre.nem.checks.shape_findings import first_findings
-from nacre.kernels.shapes import Dims, axes_of, axis_of
 from nacre.nem.checks.tasks import computes, declared, named, span_of
 from nacre.nem.model.program import Operand, Task
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from nacre.base.diagnostics import Diagnostic
 from nacre.base.rules import rule
 from nacre.kernels import shapes
+from nacre.kernels.shapes import Dims
 from nacre.nem.checks.facts import ProgramFacts
 from nacre.nem.checks.readings import Reading
 from nacre.nem.checks.shape_findings import (
@@ -16,7 +17,6 @@ from nacre.nem.checks.shape_findings import (
     first_findings,
     listed,
 )
-from nacre.kernels.shapes import Dims
 from nacre.nem.checks.tasks import computes, declared, has_its_operands, named, operands, span_of
 
 _CONVOLUTION = "Compute Tasks / Convolution Operations"

@@ -1,4 +1,4 @@
-"""What Python programs call: check and format."""
+"""Documents without running them: check and format."""
 
 from __future__ import annotations
 

@@ -1,0 +1,128 @@
+"""Convolution as a matrix product: every window of X becomes a row (im2col)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import product as positions
+from math import prod
+
+import numpy as np
+
+from nacre.kernels.call import Array
+from nacre.kernels.contraction import Taken
+from nacre.kernels.products import Product
+from nacre.kernels.shapes import Dims
+
+_PATCH_BYTES = 64 << 20  # of one matrix of patches; a larger one is made block by block
+
+
+@dataclass(frozen=True)
+class Windows:
+    """Where the windows of a convolution lie: [N, spatial.., Cin] already padded."""
+
+    x: Dims  # padded
+    window: Dims
+    y: Dims
+    strides: Dims
+    dilations: Dims
+    groups: int
+
+    @property
+    def channels(self) -> int:
+        """Channels of X that an output channel sees."""
+        return self.x[-1] // self.groups
+
+    @cached_property
+    def _view(self) -> tuple[Dims, Dims]:
+        """Shape and steps, in elements, of [groups, N, out.., window.., channels]."""
+        steps = tuple(prod(self.x[axis + 1 :]) for axis in range(len(self.x)))
+        shape = (self.groups, *self.y[:-1], *self.window, self.channels)
+        across = tuple(s * t for s, t in zip(steps[1:-1], self.strides, strict=True))
+        within = tuple(s * d for s, d in zip(steps[1:-1], self.dilations, strict=True))
+        return shape, (self.channels, steps[0], *across, *within, 1)
+
+    def view(self, x: Array) -> Array:
+        """Every window of X, without a copy: [groups, N, out.., window.., channels]."""
+        shape, steps = self._view
+        size = x.itemsize
+        dense = x if x.flags.c_contiguous and x.flags.aligned else np.array(x, order="C")
+        return np.ndarray(shape, x.dtype, dense, strides=[step * size for step in steps])
+
+
+@dataclass(frozen=True)
+class PatchProduct:
+    """Convolves by a product of patches and weights, one for each group of channels."""
+
+    windows: Windows
+
+    def __call__(self, x: Array, w: Array, part: Taken, product: Product) -> Array:
+        """The sums of a part of the window and channels, in the shape of Y."""
+        view = self.windows.view(x)
+        weights = self._weights(w, part)
+        depth = weights.shape[1]
+        rows = max(1, _PATCH_BYTES // (self.windows.groups * depth * x.itemsize))
+        sums = [
+            self._joined(product(self._patches(view, block, part, depth), weights))
+            for block in blocks(self.windows.y[:-1], rows)
+        ]
+        whole = sums[0] if len(sums) == 1 else np.concatenate(sums)
+        return whole.reshape(self.windows.y)
+
+    def _weights(self, w: Array, part: Taken) -> Array:
+        """[window.., channels, Cout] as [groups, depth, Cout / groups]."""
+        groups = self.windows.groups
+        taken = w[part].reshape(-1, groups, w.shape[-1] // groups)
+        return np.ascontiguousarray(taken.transpose(1, 0, 2))
+
+    def _patches(self, view: Array, block: Taken, part: Taken, depth: int) -> Array:
+        taken = view[(slice(None), *block, *part)].reshape(self.windows.groups, -1, depth)
+        # Overlapping windows of one channel are a matrix without a copy, but not one for BLAS.
+        return np.ascontiguousarray(taken)
+
+    def _joined(self, sums: Array) -> Array:
+        """[groups, rows, Cout / groups] as [rows, Cout]."""
+        return sums.transpose(1, 0, 2).reshape(sums.shape[1], -1)
+
+
+def blocks(dims: Dims, limit: int) -> Iterator[Taken]:
+    """Boxes that make up an array in row-major order, each of at most so many elements."""
+    tail = prod(dims[1:])
+    if tail > limit:
+        for index in range(dims[0]):
+            for rest in blocks(dims[1:], limit):
+                yield slice(index, index + 1), *rest
+        return
+    step = limit // tail
+    for start in range(0, dims[0], step):
+        yield slice(start, min(start + step, dims[0])), *(slice(0, size) for size in dims[1:])
+
+
+@dataclass(frozen=True)
+class ChannelwiseProduct:
+    """Convolves each channel by itself, one place of the window after the other."""
+
+    windows: Windows
+
+    def __call__(self, x: Array, w: Array, part: Taken, product: Product) -> Array:
+        """The sums of a part of the window, in the shape of Y; from +0 on, in ascending order."""
+        size, channels = self.windows, self.windows.x[-1]
+        multiplier = size.y[-1] // channels
+        total = np.zeros((*size.y[:-1], channels, multiplier), x.dtype)
+        term = np.empty_like(total)
+        for place in positions(*(range(axis.start, axis.stop) for axis in part[:-1])):
+            weights = w[place].reshape(channels, multiplier)
+            np.multiply(self._at(x, place)[..., None], weights, out=term)
+            np.add(total, term, out=total)
+        return total.reshape(size.y)
+
+    def _at(self, x: Array, place: Dims) -> Array:
+        """The elements of X that lie under one place of the window."""
+        size = self.windows
+        spatial = zip(place, size.dilations, size.strides, size.y[1:-1], strict=True)
+        taken = (
+            slice(k * dilation, k * dilation + stride * (count - 1) + 1, stride)
+            for k, dilation, stride, count in spatial
+        )
+        return x[(slice(None), *taken)]

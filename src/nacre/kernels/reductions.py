@@ -1,0 +1,196 @@
+"""Reductions over axes, and where along an axis the largest or smallest element lies.
+
+Sums of floats are taken in f32 (f64 in f64) and rounded once; sums of integers are exact and then
+wrapped to their type, unless both sides carry a quantisation: then real values are summed. A NaN
+is the maximum and the minimum of whatever it is among, and the first one is where those lie.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from nacre.kernels import shapes
+from nacre.kernels.call import Array, Attributes, Call, Primitive, Run, TensorType, Work
+from nacre.kernels.numbers import saturated, wrapped
+from nacre.kernels.quantization import dequantizer, quantizer
+from nacre.kernels.runs import quiet
+from nacre.kernels.shapes import Dims
+from nacre.kernels.views import filling, integers
+
+
+def wide_float(type_: TensorType) -> np.dtype[Any]:
+    """The type that a float tensor is computed in: f32, or f64 where the tensor is wider."""
+    return np.dtype(np.float64 if type_.elem.bits > 32 else np.float32)
+
+
+def quick_type(type_: TensorType) -> np.dtype[Any]:
+    """The type that elements are compared in: half floats as f32, which NumPy is quicker with.
+
+    It is exact, and spares the warnings that ml_dtypes gives for NaN.
+    """
+    return type_.dtype if type_.elem.is_integer else wide_float(type_)
+
+
+def kept(x: Dims, axes: Dims) -> Dims:
+    """The shape with size 1 along the axes: any result shape is that one but for sizes of 1.
+
+    Arrays are reshaped to it and from it, which never copies, whatever their strides.
+    """
+    return shapes.reduce(x, axes, keepdims=True)
+
+
+def float_sum(x: Array, axes: Dims, is_ordered: bool) -> Array:
+    """The sum over some axes, which stay with size 1; in row-major order if so asked."""
+    if not is_ordered:
+        total: Array = np.add.reduce(x, axis=axes, keepdims=True)
+        return total
+    rest = tuple(axis for axis in range(x.ndim) if axis not in axes)
+    ascending = tuple(sorted(axes))
+    rows = x.transpose(ascending + rest).reshape(-1, *(x.shape[axis] for axis in rest))
+    # A running sum adds one by one, however the platform would arrange a plain sum.
+    last: Array = np.add.accumulate(rows, axis=0)[-1]
+    return last.reshape(kept(x.shape, axes))
+
+
+def bind_sum(call: Call, axes: Dims) -> Run:
+    """A sum over axes counted from the front, stored values taken as they are."""
+    type_, target = call.input(0), kept(call.input(0).shape, axes)
+    if not type_.elem.is_integer:
+        return _float_sum(call, axes)
+    if type_.elem.bits < 8:
+
+        def fill_narrow(x: Array, y: Array) -> None:
+            total = np.add.reduce(x, axis=axes, dtype=x.dtype, keepdims=True)
+            y.reshape(target)[...] = wrapped(total, type_.elem)
+
+        return filling(fill_narrow)
+
+    def fill(x: Array, y: Array) -> None:
+        # Integer arithmetic of a width is arithmetic modulo that width.
+        np.add.reduce(x, axis=axes, dtype=x.dtype, out=y.reshape(target), keepdims=True)
+
+    return filling(fill)
+
+
+def _float_sum(call: Call, axes: Dims) -> Run:
+    wide, target = wide_float(call.input(0)), kept(call.input(0).shape, axes)
+    is_ordered = call.ordered
+
+    def fill(x: Array, y: Array) -> None:
+        y.reshape(target)[...] = float_sum(x.astype(wide, copy=False), axes, is_ordered)
+
+    return quiet(filling(fill))
+
+
+def _known_axes(call: Call) -> Dims:
+    axes = shapes.axes_of(call.attributes["axes"], len(call.input(0).shape))
+    if axes is None:
+        raise ValueError(f"axes {call.attributes['axes']} are not axes of the input")
+    return axes
+
+
+def _reduce_sum(call: Call) -> Run:
+    axes = _known_axes(call)
+    if not call.is_quantized:
+        return bind_sum(call, axes)
+    real, stored = dequantizer(call.input(0)), quantizer(call.output)
+    shape, is_ordered = call.output.shape, call.ordered
+
+    def fill(x: Array, y: Array) -> None:
+        total = float_sum(real(x), axes, is_ordered)
+        y[...] = stored(total.reshape(shape))
+
+    return quiet(filling(fill))
+
+
+def _extremum(call: Call, pick: np.ufunc) -> Run:
+    x_type, y_type = call.input(0), call.output
+    axes, wide = _known_axes(call), quick_type(x_type)
+    target = kept(x_type.shape, axes)
+    x_quant, y_quant = x_type.quant, y_type.quant
+    if x_quant is not None and y_quant is not None and not x_quant.equals(y_quant):
+        return _requantized_extremum(call, pick, axes)
+    if wide == x_type.dtype:
+        return filling(lambda x, y: pick.reduce(x, axis=axes, out=y.reshape(target), keepdims=True))
+
+    def fill(x: Array, y: Array) -> None:
+        y.reshape(target)[...] = pick.reduce(x.astype(wide), axis=axes, keepdims=True)
+
+    return filling(fill)
+
+
+def _requantized_extremum(call: Call, pick: np.ufunc, axes: Dims) -> Run:
+    real, stored = dequantizer(call.input(0)), quantizer(call.output)
+    shape = call.output.shape
+
+    def fill(x: Array, y: Array) -> None:
+        y[...] = stored(pick.reduce(real(x), axis=axes, keepdims=True).reshape(shape))
+
+    return filling(fill)
+
+
+def _reduce_max(call: Call) -> Run:
+    return _extremum(call, np.maximum)
+
+
+def _reduce_min(call: Call) -> Run:
+    return _extremum(call, np.minimum)
+
+
+def _argmax(call: Call) -> Run:
+    return _position(call, is_largest=True)
+
+
+def _argmin(call: Call) -> Run:
+    return _position(call, is_largest=False)
+
+
+def _position(call: Call, is_largest: bool) -> Run:
+    type_, elem = call.input(0), call.output.elem
+    axis = call.attributes["axis"] % len(type_.shape)
+    target = kept(type_.shape, (axis,))
+    wide = quick_type(type_)
+    fits = type_.shape[axis] - 1 <= elem.highest
+
+    def fill(x: Array, y: Array) -> None:
+        values = x.astype(wide, copy=False)
+        if is_largest:
+            found: Array = values.argmax(axis=axis, keepdims=True)
+        else:
+            found = values.argmin(axis=axis, keepdims=True)
+        y.reshape(target)[...] = found if fits else saturated(found, elem)
+
+    return filling(fill)
+
+
+def _reduced_shape(inputs: Sequence[Dims | None], attributes: Attributes) -> list[Dims] | None:
+    x, axes, keepdims = inputs[0], integers(attributes, "axes"), attributes.get("keepdims")
+    if x is None or axes is None or not isinstance(keepdims, bool):
+        return None
+    known = shapes.axes_of(axes, len(x))
+    return None if known is None else [shapes.reduce(x, known, keepdims)]
+
+
+def _position_shape(inputs: Sequence[Dims | None], attributes: Attributes) -> list[Dims] | None:
+    x, axis, keepdims = inputs[0], attributes.get("axis"), attributes.get("keepdims")
+    if x is None or not isinstance(axis, int) or not isinstance(keepdims, bool):
+        return None
+    known = shapes.axis_of(axis, len(x))
+    return None if known is None else [shapes.reduce(x, (known,), keepdims)]
+
+
+def reads_input(call: Call) -> Work:
+    """The work of what touches every element of its input once."""
+    return Work(elements=call.input(0).count)
+
+
+REDUCTIONS = (
+    Primitive("reduce_sum", _reduce_sum, _reduced_shape, reads_input),
+    Primitive("reduce_max", _reduce_max, _reduced_shape, reads_input),
+    Primitive("reduce_min", _reduce_min, _reduced_shape, reads_input),
+    Primitive("argmax", _argmax, _position_shape, reads_input),
+    Primitive("argmin", _argmin, _position_shape, reads_input),
+)

@@ -1,0 +1,108 @@
+"""Which backend an interpreter uses for which opcode."""
+
+from __future__ import annotations
+
+from nacre.base.diagnostics import InputError
+from nacre.base.source import Source
+from nacre.base.suggest import did_you_mean
+from nacre.kernels.call import Call, Run
+from nacre.nem.run.arrays import RegionView
+from nacre.nem.run.backends import (
+    BackendError,
+    Backends,
+    ComputeBackend,
+    NumpyBackend,
+    bound,
+    is_deterministic,
+    load_backend,
+)
+from nacre.nem.run.host import host_error
+from nacre.nem.spec.opcodes import OPCODES
+from nacre.nem.spec.rules.running import RUN09
+
+AUTO = "auto"
+
+
+class BackendChoice:
+    """A backend for all opcodes, and others for some."""
+
+    def __init__(self) -> None:
+        self._chosen: dict[str, ComputeBackend] = {"": NumpyBackend()}
+
+    @property
+    def backends(self) -> Backends:
+        """By opcode; the empty key is the one for all others."""
+        return dict(self._chosen)
+
+    def use(self, backend: str | ComputeBackend) -> None:
+        """Use a backend for everything; choices for single opcodes are dropped."""
+        self._chosen = {"": _found(backend)}
+
+    def use_for(self, opcode: str, backend: str | ComputeBackend) -> None:
+        """Use a backend for one opcode."""
+        if opcode not in OPCODES and not opcode.startswith("core."):
+            raise host_error(f"no opcode `{opcode}`", did_you_mean(opcode, OPCODES))
+        chosen = _found(backend)
+        if not chosen.supports(opcode):
+            raise _unusable(f"backend `{_name(chosen)}` does not support `{opcode}`")
+        self._chosen[opcode] = chosen
+
+
+class FirstOf:
+    """The first of several backends that supports an opcode."""
+
+    name = AUTO
+
+    def __init__(self, *backends: ComputeBackend) -> None:
+        self._backends = backends
+        self.deterministic = all(is_deterministic(backend) for backend in backends)
+
+    def _for(self, opcode: str) -> ComputeBackend:
+        return next(b for b in self._backends if b.supports(opcode))
+
+    def supports(self, opcode: str) -> bool:
+        """Whether any of them does."""
+        return any(backend.supports(opcode) for backend in self._backends)
+
+    def bind(self, opcode: str, call: Call) -> Run:
+        """The function of the first that supports the opcode."""
+        return bound(self._for(opcode), opcode, call)
+
+    def execute(
+        self,
+        opcode: str,
+        inputs: list[RegionView],
+        outputs: list[RegionView],
+        attrs: dict[str, object],
+    ) -> object:
+        """Let the first that supports the opcode compute it."""
+        return self._for(opcode).execute(opcode, inputs, outputs, attrs)
+
+
+def _found(backend: str | ComputeBackend) -> ComputeBackend:
+    if not isinstance(backend, str):
+        if not isinstance(backend, ComputeBackend):
+            raise _unusable("a backend needs `execute` and `supports`")
+        return backend
+    if backend == AUTO:
+        return _preferred()
+    try:
+        return load_backend(backend)
+    except BackendError as error:
+        raise _unusable(str(error)) from None
+
+
+def _preferred() -> ComputeBackend:
+    """The vendor's library where it is installed, with the kernels for what it lacks."""
+    try:
+        return FirstOf(load_backend("npm"), NumpyBackend())
+    except BackendError:
+        return NumpyBackend()
+
+
+def _name(backend: ComputeBackend) -> str:
+    return str(getattr(backend, "name", type(backend).__name__))
+
+
+def _unusable(message: str) -> InputError:
+    return InputError([RUN09.at(Source("<host>", "").span(0, 0), message)])

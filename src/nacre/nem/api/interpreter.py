@@ -1,0 +1,269 @@
+"""`NemInterpreter`: load, check, run and debug NEM programs."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from nacre.base.diagnostics import Diagnostic, InputError, has_errors
+from nacre.base.source import Source, Unreadable, read_source
+from nacre.nem.api.backends import BackendChoice
+from nacre.nem.api.ddr import Ddr, DdrInfo
+from nacre.nem.api.device_info import DeviceInfo, device_info
+from nacre.nem.api.documents import TEXT_NAME
+from nacre.nem.api.programs import LoadedProgram
+from nacre.nem.api.replay import Replay, differing, orders, witness_steps
+from nacre.nem.api.tree_text import tree_text
+from nacre.nem.checks.engine import CheckOptions, named_device
+from nacre.nem.model.devices import Device, default_device
+from nacre.nem.model.files import unreadable
+from nacre.nem.model.target import UnknownDeviceError
+from nacre.nem.run.backends import ComputeBackend
+from nacre.nem.run.host import host_error
+from nacre.nem.run.memory import Memory, MemoryLevel, sizes_of
+from nacre.nem.run.options import HISTORY_BYTES, RunOptions, Scheduling, Uninitialized
+from nacre.nem.run.session import RunResult, Session
+from nacre.nem.run.steps import steps_of
+from nacre.nem.spec.limits import DEFAULT_DDR_BYTES, MAX_TASK_INSTANCES
+from nacre.nem.syntax.ast import Document
+
+Inputs = Mapping[str, Any]  # arrays (or bytes) by buffer; `NAME@OFFSET` fills a part
+Progress = Callable[[int, int], None]  # steps taken, steps in all
+
+
+class NemInterpreter:
+    """An interpreter for one device. DDR belongs to it and outlives runs."""
+
+    def __init__(
+        self,
+        device: str | Path | Device | None = None,
+        ddr_size: int = DEFAULT_DDR_BYTES,
+        l1_size: int | None = None,
+        l2_size: int | None = None,
+        *,
+        uninitialized: Uninitialized = "poison",
+        ordered: bool = False,
+        strict: bool = False,
+        include_roots: Sequence[Path] = (),
+        max_instances: int = MAX_TASK_INSTANCES,
+    ) -> None:
+        _require_choice("uninitialized", uninitialized, ("poison", "zero"))
+        self._device = _device(device)
+        self._ddr = Ddr(ddr_size, poison=uninitialized == "poison")
+        self._check_options = CheckOptions(
+            device=self._device,
+            strict=strict,
+            include_roots=tuple(include_roots),
+            ddr_size_bytes=ddr_size,
+            l2_size_bytes=l2_size,
+            l1_size_bytes=l1_size,
+            max_instances=max_instances,
+        )
+        self._ordered, self._strict = ordered, strict
+        self._scheduling: Scheduling = "deterministic"
+        self._seed = 0
+        self._backends = BackendChoice()
+        self._latest: LoadedProgram | None = None
+
+    # Programs
+
+    def load(self, path: str | Path) -> LoadedProgram:
+        """Read a program from a file; a file that cannot be read raises InputError."""
+        self._latest = LoadedProgram(_read(path), self._check_options)
+        return self._latest
+
+    def load_string(self, text: str) -> LoadedProgram:
+        """Read a program from its text."""
+        self._latest = LoadedProgram(Source(TEXT_NAME, text), self._check_options)
+        return self._latest
+
+    def parse(self, path: str | Path) -> Document:
+        """The syntax tree of a file; syntax errors raise InputError."""
+        return LoadedProgram(_read(path), self._check_options).valid_document()
+
+    def validate(self, program: LoadedProgram) -> list[Diagnostic]:
+        """Every finding about a program, in order."""
+        return self._own(program).diagnostics
+
+    def dump_ast(self, program: LoadedProgram | Document) -> None:
+        """Print a syntax tree."""
+        if isinstance(program, LoadedProgram):
+            sys.stdout.write(tree_text(program.document, program.source))
+        else:
+            sys.stdout.write(tree_text(program, None))
+
+    # How programs run
+
+    def set_mode(self, mode: str) -> None:
+        """`functional`: dependences alone decide the order. `timed`: the device's units do."""
+        _require_choice("mode", mode, ("functional",))
+
+    def set_scheduling(
+        self, scheduling: Literal["deterministic", "random"], seed: int | None = None
+    ) -> None:
+        """Take ready tasks in program order, or at random, the same for one seed."""
+        _require_choice("scheduling", scheduling, ("deterministic", "random"))
+        self._scheduling, self._seed = scheduling, seed or 0
+
+    def set_compute_backend(self, backend: str | ComputeBackend) -> None:
+        """Use `numpy`, `npm`, `auto`, a registered backend or an object for all opcodes."""
+        self._backends.use(backend)
+
+    def set_opcode_backend(self, opcode: str, backend: str | ComputeBackend) -> None:
+        """Use a backend for one opcode."""
+        self._backends.use_for(opcode, backend)
+
+    def run(
+        self,
+        program: LoadedProgram,
+        inputs: Inputs | None = None,
+        *,
+        allow: Iterable[str] = (),
+        order: Sequence[str] | None = None,
+        detect_races: bool = False,
+        progress: Progress | None = None,
+    ) -> RunResult:
+        """Run a program to its end.
+
+        A program with errors raises InputError, except for codes or groups in `allow`. What goes
+        wrong while it runs is in the result: `status` and `diagnostics`.
+        """
+        options = self._options(inputs, order=order, detect_races=detect_races)
+        return self._session(program, options, allow).run(progress)
+
+    def start(
+        self,
+        program: LoadedProgram,
+        inputs: Inputs | None = None,
+        *,
+        allow: Iterable[str] = (),
+        order: Sequence[str] | None = None,
+        detect_races: bool = False,
+        history_bytes: int = HISTORY_BYTES,
+    ) -> Session:
+        """A session in which a program runs step by step, forwards and backwards."""
+        options = self._options(
+            inputs, order=order, detect_races=detect_races, history_bytes=history_bytes
+        )
+        return self._session(program, options, allow)
+
+    def replay(
+        self, program: LoadedProgram, diagnostic: Diagnostic, inputs: Inputs | None = None
+    ) -> Replay:
+        """Run the two tasks of a hazard in both orders, after everything that must precede them."""
+        steps = steps_of(self._own(program).plan)
+        self._ddr.place(program.plan.program.buffers)
+        sessions = []
+        for order in orders(steps, *witness_steps(diagnostic, steps)):
+            options = self._options(inputs, order=order)
+            # Neither run may see what the other left in DDR.
+            sessions.append(self._session(program, options, ["HAZ"], self._ddr.level.copied()))
+        first, second = (session.run() for session in sessions)
+        return Replay(first, second, differing(*sessions))
+
+    def _options(self, inputs: Inputs | None, **others: Any) -> RunOptions:  # noqa: ANN401
+        return RunOptions(
+            scheduling=self._scheduling,
+            seed=self._seed,
+            ordered=self._ordered,
+            strict=self._strict,
+            backends=self._backends.backends,
+            inputs=inputs or {},
+            **others,
+        )
+
+    def _session(
+        self,
+        program: LoadedProgram,
+        options: RunOptions,
+        allow: Iterable[str],
+        ddr: MemoryLevel | None = None,
+    ) -> Session:
+        self._own(program).require_runnable(allow)
+        sizes = sizes_of(program.device, self._ddr.size)
+        try:
+            memory = Memory(program.plan.program, sizes, ddr or self._ddr.level)
+            return Session(program.plan, program.device, memory, options)
+        except ValueError:
+            # Errors that were allowed can leave nothing that could run.
+            raise InputError([d for d in program.diagnostics if d.severity == "error"]) from None
+
+    def _own(self, program: LoadedProgram) -> LoadedProgram:
+        if not isinstance(program, LoadedProgram):
+            raise host_error("load the program first: `interp.load(path)` or `load_string(text)`")
+        return program
+
+    # Device
+
+    def get_device_info(self, program: LoadedProgram | None = None) -> DeviceInfo:
+        """The device of the interpreter, or that of a program."""
+        if program is not None:
+            return device_info(program.device)
+        return device_info(self._device if self._device is not None else default_device())
+
+    # DDR
+
+    def ddr_write(self, offset: int, data: object) -> None:
+        """Put bytes into DDR."""
+        self._ddr.write(offset, data)
+
+    def ddr_write_tensor(self, offset: int, tensor: npt.ArrayLike) -> None:
+        """Put an array's bytes into DDR."""
+        self._ddr.write(offset, np.asarray(tensor))
+
+    def ddr_load_file(self, offset: int, path: str | Path) -> None:
+        """Put the bytes of a file into DDR; of a .npy file, those of its array."""
+        self._ddr.load_file(offset, path)
+
+    def ddr_load_npy(self, offset: int, path: str | Path) -> None:
+        """Put the array of a .npy file into DDR."""
+        self._ddr.load_npy(offset, path)
+
+    def ddr_read(self, offset: int, size: int) -> bytes:
+        """Take bytes from DDR."""
+        return self._ddr.read(offset, size)
+
+    def ddr_read_tensor(
+        self, offset: int, shape: tuple[int, ...] | int, dtype: npt.DTypeLike
+    ) -> np.ndarray[Any, Any]:
+        """Take an array from DDR."""
+        return self._ddr.read_tensor(offset, shape, dtype)
+
+    def ddr_info(self) -> DdrInfo:
+        """How large DDR is, and how much of it the program loaded last takes."""
+        latest = self._latest
+        if latest is not None and latest.is_program and not has_errors(latest.diagnostics):
+            self._ddr.place(latest.plan.program.buffers)
+        return self._ddr.info()
+
+
+def _read(path: str | Path) -> Source:
+    source = read_source(Path(path))
+    if isinstance(source, Unreadable):
+        raise InputError([unreadable(str(path), Path(path), source)])
+    return source
+
+
+def _device(device: str | Path | Device | None) -> Device | None:
+    """The device that a caller names: a built-in one, a file's, or a value."""
+    if device is None or isinstance(device, Device):
+        return device
+    try:
+        target = named_device(str(device))
+    except UnknownDeviceError as error:
+        raise host_error(str(error)) from None
+    errors = [d for d in target.diagnostics if d.severity == "error"]
+    if errors:
+        raise InputError(errors)
+    return target.device
+
+
+def _require_choice(what: str, value: str, allowed: Sequence[str]) -> None:
+    if value not in allowed:
+        listed = " or ".join(f"`{choice}`" for choice in allowed)
+        raise host_error(f"{what} is `{value}`, expected {listed}")

@@ -1,0 +1,106 @@
+"""A program that has been read, and what checking it brings up."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+
+from nacre.base.diagnostics import Diagnostic, InputError
+from nacre.base.rules import RULES
+from nacre.base.source import Source
+from nacre.base.suggest import did_you_mean
+from nacre.nem.checks.engine import Checked, CheckOptions, check_source
+from nacre.nem.checks.facts import ProgramFacts
+from nacre.nem.model.devices import Device
+from nacre.nem.plan.plan import Plan
+from nacre.nem.run.host import host_error
+from nacre.nem.syntax.ast import Document
+from nacre.nem.syntax.parser import Parsed, parse
+
+
+class LoadedProgram:
+    """A program as an interpreter holds it. Checking happens once, when it is first needed."""
+
+    def __init__(self, source: Source, options: CheckOptions) -> None:
+        self.source = source
+        self.options = options
+
+    @property
+    def name(self) -> str:
+        """The name in its header; else the file's."""
+        header = self.document.header
+        return (
+            header.name.name if header is not None and header.name is not None else self.source.name
+        )
+
+    @cached_property
+    def _parsed(self) -> Parsed:
+        return parse(self.source)
+
+    @property
+    def document(self) -> Document:
+        """The syntax tree."""
+        return self._parsed.document
+
+    @property
+    def is_program(self) -> bool:
+        """Whether it holds statements, not only devices and families."""
+        return self.document.is_program
+
+    def valid_document(self) -> Document:
+        """The syntax tree; syntax errors raise InputError."""
+        if not self._parsed.is_valid:
+            raise InputError([d for d in self._parsed.diagnostics if d.severity == "error"])
+        return self.document
+
+    @cached_property
+    def _checked(self) -> Checked:
+        return check_source(self.source, self.options)
+
+    @property
+    def diagnostics(self) -> list[Diagnostic]:
+        """Every finding, in order."""
+        return list(self._checked.diagnostics)
+
+    @property
+    def device(self) -> Device:
+        """The device that it is for."""
+        return self._checked.device
+
+    @property
+    def facts(self) -> ProgramFacts:
+        """The resolved program; a document that holds none raises InputError."""
+        facts = self._checked.facts
+        if facts is None:
+            raise host_error(f"`{self.source.name}` holds no program, only devices or families")
+        return facts
+
+    @property
+    def plan(self) -> Plan:
+        """The program expanded."""
+        return self.facts.plan
+
+    def require_runnable(self, allow: Iterable[str] = ()) -> None:
+        """Raise InputError with the program's errors, those of allowed codes or groups left out."""
+        prefixes = tuple(known_codes(allow))
+        errors = [
+            d
+            for d in self.diagnostics
+            if d.severity == "error" and not (prefixes and d.code.startswith(prefixes))
+        ]
+        if errors:
+            raise InputError(errors)
+
+    def __repr__(self) -> str:
+        return f"<Program {self.name} of {self.source.name}>"
+
+
+def known_codes(codes: Iterable[str] | str) -> Sequence[str]:
+    """Codes or groups as they are registered; InputError for one that is not."""
+    given = [codes] if isinstance(codes, str) else list(codes)
+    known = {*RULES, *(rule.group for rule in RULES.values())}
+    for code in given:
+        if code.upper() not in known:
+            hint = did_you_mean(code.upper(), known)
+            raise host_error(f"no rule or group `{code}`", hint)
+    return [code.upper() for code in given]

@@ -1,0 +1,67 @@
+"""Program order: the order in which a sequential run comes to the instances of statements."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from nacre.nem.model.program import Loop, Statement
+from nacre.nem.plan.plan import Block, Plan
+from nacre.nem.plan.terms import Column
+
+Counted = Callable[[Statement], bool]
+
+
+def sequence(plan: Plan, counted: Counted) -> dict[int, Column]:
+    """The number of every instance of the counted statements, by the statement's position.
+
+    Numbers run from 0 without gaps; a column has an entry for every row of the statement's grid.
+    """
+    numbering = _Numbering(counted)
+    numbering.block(plan.top, plan.program.body, np.zeros(1, np.int64))
+    return numbering.numbers
+
+
+class _Numbering:
+    """Counts statements, iteration by iteration, on whole columns."""
+
+    def __init__(self, counted: Counted) -> None:
+        self._counted = counted
+        self._counts: dict[int, Column] = {}
+        self.numbers: dict[int, Column] = {}
+
+    def block(self, block: Block, body: Sequence[Statement], before: Column) -> None:
+        """Number the statements of a body; `before` says how many came before each iteration."""
+        inner = {b.loop.position: b for b in block.inner if b.loop is not None}
+        for statement in body:
+            if isinstance(statement, Loop):
+                if statement.position in inner:
+                    before = self._loop(inner[statement.position], statement, before)
+            elif self._counted(statement):
+                self.numbers[statement.position] = before
+                before = before + 1
+
+    def _loop(self, block: Block, loop: Loop, before: Column) -> Column:
+        counts = self._inside(block, loop)
+        parents = block.grid.parent_row
+        sums = np.cumsum(counts) - counts
+        starts = np.searchsorted(parents, np.arange(before.size), side="left")
+        self.block(block, loop.body, before[parents] + sums - sums[starts][parents])
+        return before + _summed(parents, counts, before.size)
+
+    def _inside(self, block: Block, loop: Loop) -> Column:
+        """How many counted statements each iteration has, inner loops included."""
+        if loop.position not in self._counts:
+            own = sum(not isinstance(s, Loop) and self._counted(s) for s in loop.body)
+            counts = np.full(block.grid.rows, own, np.int64)
+            for inner in block.inner:
+                if inner.loop is not None:
+                    below = self._inside(inner, inner.loop)
+                    counts += _summed(inner.grid.parent_row, below, block.grid.rows)
+            self._counts[loop.position] = counts
+        return self._counts[loop.position]
+
+
+def _summed(parents: Column, counts: Column, rows: int) -> Column:
+    return np.bincount(parents, counts, rows).astype(np.int64)

@@ -1,0 +1,1 @@
+"""Running a plan: memory, machine, sessions. The only room with state."""

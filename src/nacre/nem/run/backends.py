@@ -1,0 +1,248 @@
+"""What carries out opcodes: the NumPy kernels, a vendor's library, or a user's own backend."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from importlib.metadata import entry_points
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+
+from nacre.base.excerpt import safe
+from nacre.kernels.call import Array, Call, Fault, Run, TensorType
+from nacre.kernels.registry import PRIMITIVES
+from nacre.nem.run.arrays import RegionView
+
+ENTRY_POINTS = "nacre.backends"
+
+
+@runtime_checkable
+class ComputeBackend(Protocol):
+    """What a backend must offer. One whose results can vary sets `deterministic = False`."""
+
+    def execute(
+        self,
+        opcode: str,
+        inputs: list[RegionView],
+        outputs: list[RegionView],
+        attrs: dict[str, Any],
+    ) -> object:
+        """Compute an opcode into its outputs, or return the arrays that belong there."""
+        ...
+
+    def supports(self, opcode: str) -> bool:
+        """Whether the backend can run an opcode; `core.NAME` stands for Core operations."""
+        ...
+
+
+class BackendError(Exception):
+    """A backend is not there, or cannot be used."""
+
+
+class NumpyBackend:
+    """The reference: nacre's own kernels."""
+
+    name = "numpy"
+    deterministic = True
+
+    def supports(self, opcode: str) -> bool:
+        """Whether there is a kernel for an opcode."""
+        return opcode in PRIMITIVES
+
+    def bind(self, opcode: str, call: Call) -> Run:
+        """The kernel, specialised for types and attributes."""
+        primitive = PRIMITIVES[opcode]
+        expected = primitive.shape([t.shape if t else None for t in call.inputs], call.attributes)
+        found = [t.shape for t in call.outputs]
+        if expected is None or list(expected) != found:
+            given = [list(t.shape) for t in call.inputs if t is not None]
+            says = "do not go together" if expected is None else f"give {_listed(expected)}"
+            raise BackendError(
+                f"the shapes {_listed(given)} {says}, but the output has {_listed(found)}"
+            )
+        return primitive.bind(call)
+
+    def execute(
+        self,
+        opcode: str,
+        inputs: list[RegionView],
+        outputs: list[RegionView],
+        attrs: dict[str, Any],
+    ) -> None:
+        """Compute an opcode into its outputs."""
+        call = Call(
+            tuple(_type_of(view) for view in inputs), tuple(_type_of(v) for v in outputs), attrs
+        )
+        fault = self.bind(opcode, call)([np.asarray(v) for v in inputs], outputs)
+        if fault is not None and fault.is_fatal:
+            raise ValueError(fault.message)
+
+
+def _listed(shapes: Sequence[Sequence[int]]) -> str:
+    return ", ".join(str(list(shape)) for shape in shapes) or "nothing"
+
+
+def _type_of(view: RegionView) -> TensorType:
+    if view.elem is None:
+        raise ValueError("an array without element type")
+    return TensorType(view.elem, view.shape, view.quant)
+
+
+class NpmBackend:
+    """The vendor's bit-true library `NpmPyTorchApi`, as far as it offers an opcode."""
+
+    name = "npm"
+    deterministic = True
+    _LIBRARY = "NpmPyTorchApi"
+
+    def __init__(self) -> None:
+        try:
+            self._api: Any = importlib.import_module(self._LIBRARY)
+        except ImportError as error:
+            raise BackendError(
+                f"backend `npm` needs the vendor's library `{self._LIBRARY}`, which is not "
+                f"installed ({safe(str(error))})"
+            ) from None
+
+    def _function(self, opcode: str) -> Callable[..., Any] | None:
+        prefix = "nmu" if opcode in _NMU_OPERANDS else "cstl"
+        name = "gemm" if opcode == "matmul" else opcode
+        return getattr(self._api, f"{prefix}_{name}", None)
+
+    def supports(self, opcode: str) -> bool:
+        """Whether the library has a function for an opcode."""
+        return self._function(opcode) is not None
+
+    def execute(
+        self,
+        opcode: str,
+        inputs: list[RegionView],
+        outputs: list[RegionView],
+        attrs: dict[str, Any],
+    ) -> None:
+        """Call the library and copy what it returns."""
+        function = self._function(opcode)
+        if function is None:
+            raise BackendError(f"`{self._LIBRARY}` has no function for `{opcode}`")
+        names = _NMU_OPERANDS.get(opcode)
+        if names is None:
+            result = function(*inputs, **attrs)
+        else:
+            operands = dict(zip(names, [*inputs, *[None] * (3 - len(inputs))], strict=True))
+            result = function(**operands, **attrs)
+        outputs[0][...] = np.asarray(result)
+
+
+_NMU_OPERANDS = dict.fromkeys(
+    ("gemm", "matmul", "conv1d", "conv2d", "conv3d", "depthwise_conv2d"),
+    ("data", "weights", "bias"),
+)
+
+_FACTORIES: dict[str, Callable[[], ComputeBackend]] = {"numpy": NumpyBackend, "npm": NpmBackend}
+
+
+def register_backend(name: str, factory: Callable[[], ComputeBackend]) -> None:
+    """Make a backend known under a name; installed packages use the entry point group."""
+    _FACTORIES[name] = factory
+
+
+def backend_names() -> tuple[str, ...]:
+    """The backends that are known, whether or not they can be loaded."""
+    return (*_FACTORIES, *(e.name for e in _entry_points() if e.name not in _FACTORIES))
+
+
+def _entry_points() -> Sequence[Any]:
+    return tuple(entry_points(group=ENTRY_POINTS))
+
+
+def load_backend(name: str) -> ComputeBackend:
+    """The backend of that name; BackendError says why there is none."""
+    factory = _FACTORIES.get(name)
+    if factory is None:
+        found = next((e for e in _entry_points() if e.name == name), None)
+        if found is None:
+            known = ", ".join(f"`{known}`" for known in backend_names())
+            raise BackendError(f"no backend `{safe(name)}`; known are {known}")
+        try:
+            factory = found.load()
+        except Exception as error:  # a stranger's package can fail in any way
+            raise BackendError(f"backend `{safe(name)}` cannot be loaded: {error}") from None
+    try:
+        made = factory()
+    except BackendError:
+        raise
+    except Exception as error:
+        raise BackendError(f"backend `{safe(name)}` cannot be made: {error}") from None
+    if not isinstance(made, ComputeBackend):
+        raise BackendError(f"backend `{safe(name)}` lacks `execute` or `supports`")
+    return made
+
+
+def is_deterministic(backend: ComputeBackend) -> bool:
+    """Whether a backend declares that equal inputs give equal bytes."""
+    return bool(getattr(backend, "deterministic", False))
+
+
+def bound(backend: ComputeBackend, opcode: str, call: Call) -> Run:
+    """The function that runs an opcode on arrays, whatever kind of backend it is."""
+    bind = getattr(backend, "bind", None)
+    if bind is not None:
+        run: Run = bind(opcode, call)
+        return run
+    return _through_views(backend, opcode, call)
+
+
+def _through_views(backend: ComputeBackend, opcode: str, call: Call) -> Run:
+    takes_one = _takes_one_output(backend)
+    attrs = {name: value for name, value in call.attributes.items() if name != "op"}
+
+    def run(inputs: Sequence[Array | None], outputs: Sequence[Array]) -> Fault | None:
+        given = []
+        for values, type_ in zip(inputs, call.inputs, strict=True):
+            if values is not None and type_ is not None:
+                view = RegionView.of(values, type_)
+                view.flags.writeable = False
+                given.append(view)
+        # The backend fills copies, so that one that fails half-way changes nothing.
+        made = [RegionView.of(o.copy(), t) for o, t in zip(outputs, call.outputs, strict=True)]
+        target: Any = made[0] if takes_one else made
+        try:
+            returned = backend.execute(opcode, given, target, dict(attrs))
+            results = _results(returned, made, call)
+        except Exception as error:  # a stranger's code can fail in any way
+            return Fault("backend", f"{type(error).__name__}: {safe(str(error))}")
+        for output, result in zip(outputs, results, strict=True):
+            output[...] = result
+        return None
+
+    return run
+
+
+def _results(returned: object, made: list[RegionView], call: Call) -> list[Array]:
+    if returned is None:
+        found: list[Any] = list(made)
+    else:
+        found = list(returned) if isinstance(returned, list | tuple) else [returned]
+    if len(found) != len(call.outputs):
+        raise ValueError(f"gave {len(found)} outputs, expected {len(call.outputs)}")
+    for result, type_ in zip(found, call.outputs, strict=True):
+        shape, dtype = np.shape(result), np.asarray(result).dtype
+        if shape != type_.shape:
+            raise ValueError(f"gave shape {list(shape)}, expected {list(type_.shape)}")
+        if dtype != type_.dtype:
+            raise ValueError(f"gave {dtype}, expected {type_.dtype}")
+    return [np.asarray(result) for result in found]
+
+
+def _takes_one_output(backend: ComputeBackend) -> bool:
+    """Whether `execute` has the printed form with a single `output`."""
+    try:
+        names = list(inspect.signature(backend.execute).parameters)
+    except (TypeError, ValueError):
+        return False
+    return len(names) > 2 and names[2] == "output"
+
+
+Backends = Mapping[str, ComputeBackend]  # by opcode; the key "" is the one for all others

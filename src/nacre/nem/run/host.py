@@ -1,0 +1,165 @@
+"""What the host puts into memory and takes out of it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from nacre.base.diagnostics import Diagnostic, InputError
+from nacre.base.elements import ELEMENT_TYPES
+from nacre.base.excerpt import quoted
+from nacre.base.source import Source
+from nacre.base.suggest import did_you_mean
+from nacre.kernels.call import TensorType
+from nacre.nem.model.program import Buffer, Program
+from nacre.nem.run.arrays import RegionView
+from nacre.nem.run.findings import Findings
+from nacre.nem.run.layouts import first_unwritten
+from nacre.nem.run.memory import Bytes, Memory, MemoryLevel
+from nacre.nem.run.regions import Located
+from nacre.nem.run.stepper import Stepper
+from nacre.nem.spec.rules.running import INI02, RUN05
+
+_HOST = Source("<host>", "")
+
+
+def host_finding(message: str, help: str | None = None) -> Diagnostic:
+    """A diagnostic about what a caller asked for."""
+    return RUN05.at(_HOST.span(0, 0), message, help=help)
+
+
+def host_error(message: str, help: str | None = None) -> InputError:
+    """The exception for what a caller asked for."""
+    return InputError([host_finding(message, help)])
+
+
+def raw_bytes(data: object) -> Bytes:
+    """The bytes of an array of any type, or bytes themselves."""
+    if isinstance(data, bytes | bytearray | memoryview):
+        return np.frombuffer(data, np.uint8)
+    array = np.asarray(data)
+    if array.dtype == object or array.dtype.kind in "USmM":
+        raise host_error(f"an array of {array.dtype} has no bytes to load")
+    return np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+
+
+class Host:
+    """The host's side of a session."""
+
+    def __init__(
+        self, program: Program, memory: Memory, findings: Findings, stepper: Stepper
+    ) -> None:
+        self._program = program
+        self._memory = memory
+        self._findings = findings
+        self._stepper = stepper
+
+    def _buffer(self, name: str) -> Buffer:
+        found = self._memory.buffers.get(name)
+        if found is None:
+            raise InputError([self._no_buffer(name)])
+        return found
+
+    def _no_buffer(self, name: str) -> Diagnostic:
+        names = list(self._memory.buffers)
+        listed = ", ".join(f"`{n}`" for n in names[:8])
+        help_ = did_you_mean(name, names) or f"the buffers are {listed}"
+        return host_finding(f"the program has no buffer {quoted(name)}", help_)
+
+    def fill(self, inputs: Mapping[str, Any]) -> None:
+        """Fill buffers by name; every name and size is looked at before anything is written."""
+        found: list[Diagnostic] = []
+        ready = []
+        for key, data in inputs.items():
+            try:
+                ready.append(self._target(key, raw_bytes(data)))
+            except InputError as error:
+                found += error.diagnostics
+        if found:
+            raise InputError(found)
+        for buffer, offset, raw in ready:
+            self._put(buffer, offset, raw)
+
+    def write_buffer(self, key: str, data: object) -> None:
+        """Fill a buffer, or with `NAME@OFFSET` a part of it."""
+        self._put(*self._target(key, raw_bytes(data)))
+
+    def _target(self, key: str, raw: Bytes) -> tuple[Buffer, int, Bytes]:
+        name, at, offset_text = key.partition("@")
+        buffer = self._buffer(name)
+        size = buffer.size or 0
+        if not at:
+            if raw.size != size:
+                help_ = f"`{name}@OFFSET` fills a part" if raw.size < size else None
+                raise host_error(f"`{name}` has {size} bytes, the data {raw.size}", help_)
+            return buffer, 0, raw
+        if not offset_text.isdecimal():
+            raise host_error(f"the offset in {quoted(key)} is no number")
+        offset = int(offset_text)
+        if offset + raw.size > size:
+            raise host_error(
+                f"`{name}` has {size} bytes; {raw.size} bytes from offset {offset} do not fit"
+            )
+        return buffer, offset, raw
+
+    def _put(self, buffer: Buffer, offset: int, raw: Bytes) -> None:
+        storage = self._memory.storage(buffer)
+        self._stepper.host_wrote(storage, offset, offset + raw.size)
+        storage.data[offset : offset + raw.size] = raw
+        storage.written[offset : offset + raw.size] = True
+        if storage.missing:
+            storage.missing = storage.written.size - int(np.count_nonzero(storage.written))
+
+    def read_buffer(self, name: str) -> bytes:
+        """A buffer's bytes."""
+        storage = self._memory.storage(self._buffer(name))
+        self._report_gap(name, storage.first_gap(0, storage.data.size))
+        return storage.data.tobytes()
+
+    def read_region(self, located: Located) -> RegionView:
+        """A copy of a region's elements."""
+        storage = self._memory.storage(located.buffer)
+        self._report_gap(located.name, first_unwritten(located.layout, storage, located.offset))
+        values = located.layout.array(storage.data, located.offset).copy()
+        type_ = located.type or TensorType(ELEMENT_TYPES["u8"], values.shape)
+        return RegionView.of(values, type_, located.name)
+
+    def read_memory(self, level: str, offset: int, size: int | None, engine: int | None) -> bytes:
+        """Raw bytes of a memory; to its end where no size is given."""
+        place = f"L1[{engine or 0}]" if level == "L1" else level
+        found = self._memory.levels.get(place)
+        if found is None:
+            known = ", ".join(self._memory.levels)
+            raise host_error(f"no memory {quoted(place)}; there are {known}")
+        return read_level(found, offset, size)
+
+    def _report_gap(self, name: str, gap: tuple[int, int] | None) -> None:
+        if gap is not None:
+            message = (
+                f"the host reads `{name}`, but nothing has written bytes {gap[0]}..{gap[1] - 1}"
+            )
+            found = INI02.at(_HOST.span(0, 0), message)
+            if found not in self._findings.diagnostics:
+                self._findings.diagnostics.append(found)
+
+
+def read_level(level: MemoryLevel, offset: int, size: int | None) -> bytes:
+    """Bytes of a memory; to its end where no size is given."""
+    length = level.size - offset if size is None else size
+    if not level.contains(offset, length):
+        raise host_error(
+            f"bytes {offset}..{offset + length - 1} do not lie in {level.name}, "
+            f"which has {level.size} bytes"
+        )
+    return level.read(offset, length)
+
+
+def as_tensor(data: bytes, shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+    """Bytes as an array."""
+    wanted = math.prod(shape) * dtype.itemsize
+    if wanted != len(data):
+        raise host_error(f"shape {list(shape)} of {dtype} takes {wanted} bytes, found {len(data)}")
+    return np.frombuffer(data, dtype).reshape(shape).copy()

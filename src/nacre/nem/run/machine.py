@@ -1,0 +1,106 @@
+"""The functional machine: memory, and what each task does to it."""
+
+from __future__ import annotations
+
+from nacre.base.diagnostics import InputError
+from nacre.kernels.call import Run
+from nacre.nem.model.program import Task
+from nacre.nem.plan.plan import Plan
+from nacre.nem.run.actions import Action, copy_action
+from nacre.nem.run.backends import BackendError, Backends, ComputeBackend, bound, is_deterministic
+from nacre.nem.run.compute import Compute
+from nacre.nem.run.findings import Findings
+from nacre.nem.run.memory import Memory
+from nacre.nem.run.signatures import signatures
+from nacre.nem.spec.rules.running import RUN04, RUN09
+
+
+class Machine:
+    """Runs instances of tasks, in whatever order they come."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        memory: Memory,
+        backends: Backends,
+        findings: Findings,
+        *,
+        ordered: bool = False,
+    ) -> None:
+        self.plan = plan
+        self.memory = memory
+        self.findings = findings
+        self._backends = backends
+        self._ordered = ordered
+        self._actions: dict[int, Action] = {}
+        self._require_backends()
+
+    def action(self, position: int) -> Action | None:
+        """What a task does, bound when it is first asked for; None where no backend can."""
+        found = self._actions.get(position)
+        if found is None:
+            made = self._bound(self.plan.program.task_at[position])
+            if made is None:
+                return None
+            found = self._actions[position] = made
+        return found
+
+    def run(self, position: int, row: int) -> bool:
+        """Run an instance; False where the run cannot go on."""
+        action = self._actions.get(position) or self.action(position)
+        return action is not None and action.run(row)
+
+    def _bound(self, task: Task) -> Action | None:
+        grid = self.plan.grid_of(task.loops)
+        if grid is None:
+            raise ValueError("a task that could not be expanded")
+        if task.op in ("transfer", "store"):
+            return copy_action(task, grid, self.memory)
+        made = signatures(task, grid, ordered=self._ordered)
+        backend, opcode = self._backend(task), operation(task)
+        runs: list[Run] = []
+        for index, signature in enumerate(made.distinct):
+            if signature.call is None:
+                raise ValueError("a compute task without call")
+            try:
+                runs.append(bound(backend, opcode, signature.call))
+            except (BackendError, ValueError) as error:
+                row = 0 if made.index is None else made.index.index(index)
+                self.findings.report(RUN04, task, grid, row, f"cannot run: {error}")
+                return None
+        return Compute(task, grid, self.memory, made, runs, self.findings)
+
+    def _backend(self, task: Task) -> ComputeBackend:
+        opcode = operation(task)
+        return self._backends.get(opcode) or self._backends.get(task.op) or self._backends[""]
+
+    def _require_backends(self) -> None:
+        """Every task has a backend that will do, before the first one runs."""
+        found = []
+        for task in self.plan.program.tasks:
+            if task.op in ("transfer", "store"):
+                continue
+            backend, opcode = self._backend(task), operation(task)
+            span = self.plan.program.span(task.node.op)
+            name = getattr(backend, "name", type(backend).__name__)
+            if not backend.supports(opcode):
+                message = f"backend `{name}` does not support `{opcode}`"
+                found.append((RUN04 if task.op == "compute" else RUN09).at(span, message))
+            elif _must_be_deterministic(task) and not is_deterministic(backend):
+                message = f"backend `{name}` does not declare itself deterministic"
+                found.append(RUN09.at(span, message, help="remove `@deterministic`, or choose "
+                                      "another backend for this opcode"))  # fmt: skip
+        if found:
+            raise InputError(found)
+
+
+def operation(task: Task) -> str:
+    """What a backend is asked for: the opcode, or the `op` of a generic task."""
+    if task.op != "compute":
+        return task.op
+    return str(task.attributes.get("op"))
+
+
+def _must_be_deterministic(task: Task) -> bool:
+    loops = any(d.name == "deterministic" for loop in task.loops for d in loop.decorators)
+    return loops or task.decorator("deterministic") is not None

@@ -1,0 +1,35 @@
+"""How a program is run, in one value."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, Literal
+
+from nacre.nem.run.backends import Backends, NumpyBackend
+
+Scheduling = Literal["deterministic", "random"]
+Uninitialized = Literal["poison", "zero"]
+
+# A session that can go back keeps what its steps overwrote, up to this much.
+HISTORY_BYTES = 512 * 1024 * 1024
+
+
+def _numpy() -> Backends:
+    return MappingProxyType({"": NumpyBackend()})
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """How a program is run."""
+
+    scheduling: Scheduling = "deterministic"
+    seed: int = 0
+    order: Sequence[str] | None = None  # instances by name; replaces the scheduling
+    ordered: bool = False  # floats the same on every platform, slowly
+    strict: bool = False  # warnings of the run stop it
+    detect_races: bool = False
+    history_bytes: int = 0  # 0: steps cannot be taken back
+    backends: Backends = field(default_factory=_numpy)
+    inputs: Mapping[str, Any] = field(default_factory=dict)  # arrays by buffer

@@ -1,0 +1,170 @@
+"""Snapshots of a session: tokens, tasks, loops. Values, made when somebody asks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from nacre.nem.model.program import Loop, Task
+from nacre.nem.run.naming import task_name
+from nacre.nem.run.stepper import Stepper
+from nacre.nem.run.steps import Steps
+
+
+@dataclass(frozen=True, slots=True)
+class StepResult:
+    """What one step did."""
+
+    task_id: str | None
+    task_type: str | None
+    status: str  # completed, waiting, error, finished
+    token: str | None = None
+    deps: tuple[str, ...] = ()
+    iteration: tuple[int, ...] = ()
+    line: int | None = None
+    diagnostics: tuple[Any, ...] = field(default=(), repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutionState:
+    """Where a session stands."""
+
+    status: str
+    step: int  # steps taken
+    steps: int  # in all
+    current_loop_iteration: int | None  # the latest admitted one of the innermost active loop
+    active_loops: dict[str, tuple[int, ...]]  # loop variable -> admitted iterations not complete
+    active_tasks: list[str]
+    satisfied_tokens: set[str]
+    engine_states: dict[int, dict[str, Any]]
+
+
+def type_text(steps: Steps, step: int) -> str:
+    """`conv2d.async`, or a wait with the tokens that it names."""
+    statement = steps.statement(step)
+    if isinstance(statement, Task):
+        return f"{statement.op}.{'sync' if statement.is_sync else 'async'}"
+    return f"wait({', '.join(dep_names(steps, step))})"
+
+
+def dep_names(steps: Steps, step: int) -> list[str]:
+    """The tokens that a step names, without iterations."""
+    statement = steps.statement(step)
+    positions = statement.deps if isinstance(statement, Task) else statement.tokens
+    tasks = steps.plan.program.task_at
+    return [task_name(steps.plan.program, tasks[p]) for p in positions]
+
+
+def step_result(steps: Steps, step: int, status: str, diagnostics: tuple[Any, ...]) -> StepResult:
+    """What a step did, as a value."""
+    statement = steps.statement(step)
+    is_task = isinstance(statement, Task)
+    name = steps.name(step)
+    return StepResult(
+        name,
+        type_text(steps, step),
+        status,
+        name if isinstance(statement, Task) and statement.token is not None else None,
+        tuple(dep_names(steps, step)),
+        steps.iteration(step),
+        steps.line(step),
+        diagnostics if is_task else (),
+    )
+
+
+def tokens(stepper: Stepper) -> dict[str, dict[str, Any]]:
+    """Every token that can have been produced by now, under its instances and its bare name.
+
+    A bare name means the latest instance that ran, and the first one before any has.
+    """
+    steps, done = stepper.steps, set(stepper.order)
+    found: dict[str, dict[str, Any]] = {}
+    latest = {int(steps.position[step]): step for step in stepper.order}
+    for task in steps.plan.program.tasks:
+        if task.token is None:
+            continue
+        numbers = steps.numbers[task.position]
+        bare = latest.get(task.position, int(numbers[0]))
+        found[task.token] = {"satisfied": bare in done, "produced_by": steps.name(bare)}
+        if task.loops:
+            for step in _admitted(stepper, task):
+                name = steps.name(step)
+                found[name] = {"satisfied": step in done, "produced_by": name}
+    return found
+
+
+def _admitted(stepper: Stepper, task: Task) -> Iterator[int]:
+    """The instances of a task whose iterations have been admitted."""
+    steps = stepper.steps
+    numbers = steps.numbers[task.position]
+    if not task.loops:
+        yield from numbers.tolist()
+        return
+    first = steps.graph.first_start[task.loops[-1].position]
+    for row, step in enumerate(numbers.tolist()):
+        if stepper.frontier.is_done(first + row):
+            yield step
+
+
+def pending(stepper: Stepper) -> list[str]:
+    """Tasks of admitted iterations that wait for something, in program order."""
+    steps, done = stepper.steps, set(stepper.order)
+    ready = set(stepper.frontier.ready)
+    found = [
+        step
+        for task in steps.plan.program.tasks
+        for step in _admitted(stepper, task)
+        if step not in done and step not in ready
+    ]
+    return [steps.name(step) for step in sorted(found)]
+
+
+def ready(stepper: Stepper) -> list[str]:
+    """Tasks that could run now, in program order."""
+    steps = stepper.steps
+    if stepper.failed is not None and not stepper.frontier.ready:
+        return []
+    return [steps.name(s) for s in stepper.frontier.ready if isinstance(steps.statement(s), Task)]
+
+
+def completed(stepper: Stepper) -> list[str]:
+    """Tasks that ran, in the order in which they did."""
+    steps = stepper.steps
+    return [steps.name(s) for s in stepper.order if isinstance(steps.statement(s), Task)]
+
+
+def active_loops(stepper: Stepper) -> list[tuple[Loop, list[int]]]:
+    """Loops with admitted iterations that are not complete, and the rows of those."""
+    steps, frontier = stepper.steps, stepper.frontier
+    found = []
+    for loop in steps.plan.program.loops:
+        first = steps.graph.first_start.get(loop.position)
+        grid = steps.plan.grids.get(loop.position)
+        if first is None or grid is None:
+            continue
+        done = steps.graph.first_done[loop.position]
+        rows = [
+            row
+            for row in range(grid.rows)
+            if frontier.is_done(first + row) and not frontier.is_done(done + row)
+        ]
+        if rows:
+            found.append((loop, rows))
+    return found
+
+
+def snapshot(stepper: Stepper, status: str) -> ExecutionState:
+    """Where a session stands."""
+    loops = active_loops(stepper) if status != "finished" else []
+    grids = stepper.steps.plan.grids
+    values = {
+        loop.variable.name: tuple(int(grids[loop.position].values[-1][row]) for row in rows)
+        for loop, rows in loops
+    }
+    innermost = max(loops, key=lambda pair: pair[0].depth)[0] if loops else None
+    current = values[innermost.variable.name][-1] if innermost is not None else None
+    names = {name for name, entry in tokens(stepper).items() if entry["satisfied"]}
+    return ExecutionState(
+        status, len(stepper.order), stepper.steps.count, current, values, [], names, {}
+    )

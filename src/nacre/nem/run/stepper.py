@@ -1,0 +1,161 @@
+"""Taking steps, forwards and backwards: order, schedule, machine and undo log together."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+from nacre.nem.model.program import Task
+from nacre.nem.run.frontier import Frontier
+from nacre.nem.run.history import Change, History, saved
+from nacre.nem.run.machine import Machine
+from nacre.nem.run.memory import Storage
+from nacre.nem.run.races import RaceDetector
+from nacre.nem.run.schedules import ProgramOrder, RecordedOrder, Schedule
+from nacre.nem.run.steps import Steps
+from nacre.nem.spec.rules.running import RUN08
+
+HostWrite = tuple[int, Storage, int, int]  # after so many steps, bytes low..high of a buffer
+
+
+class Stepper:
+    """The moving part of a session."""
+
+    def __init__(
+        self,
+        steps: Steps,
+        machine: Machine,
+        schedule: Schedule,
+        history: History | None,
+        races: RaceDetector | None = None,
+    ) -> None:
+        self.steps = steps
+        self.machine = machine
+        self.order: list[int] = []  # the steps taken
+        self.host_writes: list[HostWrite] = []
+        self.failed: int | None = None  # the step that could not be carried out
+        self._schedule = schedule
+        self._history = history
+        self._races = races
+        self._in_program_order = isinstance(schedule, ProgramOrder)
+        self._frontier: Frontier | None = None
+
+    @cached_property
+    def _actions(self) -> list[bool]:
+        """By position, whether a statement is a task (and no wait)."""
+        last = max(self.steps.statements, default=-1)
+        statements = self.steps.statements
+        return [isinstance(statements.get(p), Task) for p in range(last + 1)]
+
+    @property
+    def frontier(self) -> Frontier:
+        """What may run; built when it is first needed, for program order can do without."""
+        if self._frontier is None:
+            self._frontier = Frontier(self.steps)
+            for step in self.order:
+                self._frontier.complete(step)
+        return self._frontier
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether every step has been taken."""
+        return len(self.order) == self.steps.count
+
+    def next(self) -> int | None:
+        """The step that comes next; None at the end, and where an order is not legal."""
+        if self.is_finished or self.failed is not None:
+            return None
+        if self._in_program_order:
+            return len(self.order)
+        return self._schedule.choose(self.frontier, len(self.order))
+
+    def take(self, step: int) -> list[int] | None:
+        """Take a step: the nodes complete by it, or None where it could not be carried out."""
+        position, row = int(self.steps.position[step]), int(self.steps.row[step])
+        before, findings = [], len(self.machine.findings.diagnostics)
+        is_task = self._actions[position]
+        action = self.machine.action(position) if is_task else None
+        if self._history is not None and action is not None:
+            before = saved(action.writes(row))
+        if is_task and (action is None or not action.run(row)):
+            self.failed = step
+            return None
+        if self._races is not None and action is not None:
+            self._races.saw(step, action.task, row, self.order)
+        # Before the step counts as taken: a frontier that is built now replays those that do.
+        completed = self.frontier.complete(step) if self._needs_frontier else []
+        self.order.append(step)
+        if self._history is not None:
+            self._history.add(Change(step, before, completed, findings))
+        return completed
+
+    @property
+    def _needs_frontier(self) -> bool:
+        return self._history is not None or self._frontier is not None
+
+    def take_many(self, most: int) -> bool:
+        """Take up to so many steps without looking back; False where one failed."""
+        if self._needs_frontier or not self._in_program_order or self._races is not None:
+            return self._take_singly(most)
+        begin = len(self.order)
+        end = min(begin + most, self.steps.count)
+        run, is_task = self.machine.run, self._actions
+        positions = self.steps.position[begin:end].tolist()
+        rows = self.steps.row[begin:end].tolist()
+        for step, (position, row) in enumerate(zip(positions, rows, strict=True), begin):
+            if is_task[position] and not run(position, row):
+                self.order.extend(range(begin, step))
+                self.failed = step
+                return False
+        self.order.extend(range(begin, end))
+        return True
+
+    def _take_singly(self, most: int) -> bool:
+        for _ in range(most):
+            step = self.next()
+            if step is None:
+                self.explain_illegal_order()
+                return self.failed is None
+            if self.take(step) is None:
+                return False
+        return True
+
+    def explain_illegal_order(self) -> None:
+        """Report the step of a recorded order that is not ready."""
+        schedule = self._schedule
+        if self.is_finished or self.failed is not None or not isinstance(schedule, RecordedOrder):
+            return
+        step = schedule.steps[len(self.order)]
+        statement = self.steps.statement(step)
+        taken = step in set(self.order)
+        why = "has run already" if taken else "must wait for tasks that have not run"
+        message = (
+            f"step {len(self.order) + 1} of the order is `{self.steps.name(step)}`, which {why}"
+        )
+        span = self.steps.plan.program.span(statement.node)
+        self.machine.findings.diagnostics.append(RUN08.at(span, message))
+        self.failed = step
+
+    def back(self) -> int | None:
+        """Take the latest step back, with what the host wrote since; None: nothing remembered."""
+        if self.failed is not None and not self._history:
+            return None
+        while self._history:
+            change = self._history.pop()
+            for part in reversed(change.before):
+                part.restore()
+            self.machine.findings.forget_after(change.findings)
+            if change.step is None:
+                self.host_writes.pop()
+                continue
+            self.failed = None
+            self.order.pop()
+            self.frontier.undo(change.step, change.completed)
+            return change.step
+        return None
+
+    def host_wrote(self, storage: Storage, low: int, high: int) -> None:
+        """Remember bytes that the host is about to write."""
+        self.host_writes.append((len(self.order), storage, low, high))
+        if self._history is not None:
+            findings = len(self.machine.findings.diagnostics)
+            self._history.add(Change(None, saved([(storage, low, high)]), [], findings))

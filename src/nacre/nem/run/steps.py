@@ -1,0 +1,125 @@
+"""Every instance of a task or wait as a number: its place in program order."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+
+from nacre.nem.model.program import Loop, Statement, Task, Wait
+from nacre.nem.plan.edges import EventGraph, event_graph
+from nacre.nem.plan.grid import Grid
+from nacre.nem.plan.plan import Plan
+from nacre.nem.plan.sequence import sequence
+from nacre.nem.plan.terms import Column
+from nacre.nem.run.naming import instance_name, split_instance, statement_name
+
+
+@dataclass(frozen=True, eq=False)
+class Steps:
+    """The steps of a plan as columns; a step is its index in them."""
+
+    plan: Plan
+    position: Column  # of the statement
+    row: Column  # in the statement's grid
+    numbers: dict[int, Column] = field(repr=False)  # the steps of a statement, by its position
+
+    @property
+    def count(self) -> int:
+        """How many there are."""
+        return self.position.size
+
+    @cached_property
+    def statements(self) -> dict[int, Task | Wait]:
+        """Tasks and waits by position."""
+        found = self.plan.program.statements
+        return {s.position: s for s in found if isinstance(s, Task | Wait)}
+
+    @cached_property
+    def graph(self) -> EventGraph:
+        """What happens before what."""
+        return event_graph(self.plan)
+
+    @cached_property
+    def node(self) -> Column:
+        """The node of every step in the graph."""
+        first = np.zeros(max(self.statements, default=0) + 1, np.int64)
+        for position in self.statements:
+            first[position] = self.graph.first_node.get(position, 0)
+        return first[self.position] + self.row
+
+    def statement(self, step: int) -> Task | Wait:
+        """The statement of a step."""
+        return self.statements[int(self.position[step])]
+
+    def grid(self, statement: Task | Wait) -> Grid:
+        """The iterations around a statement."""
+        grid = self.plan.grid_of(statement.loops)
+        if grid is None:
+            raise ValueError("a statement that could not be expanded")
+        return grid
+
+    def iteration(self, step: int) -> tuple[int, ...]:
+        """The loop variables around a step, outermost first."""
+        statement = self.statement(step)
+        return self.grid(statement).iteration(int(self.row[step]))
+
+    def name(self, step: int) -> str:
+        """The name of the instance: `tX[3]`."""
+        return instance_name(self.plan.program, self.statement(step), self.iteration(step))
+
+    def line(self, step: int) -> int:
+        """The line on which the statement begins."""
+        return self.plan.program.span(self.statement(step).node).location.line
+
+    def named(self, text: str) -> list[Task | Wait]:
+        """The statements that a name means, without regard to an iteration in brackets."""
+        parts = split_instance(text)
+        if parts is None:
+            return []
+        return self.by_name.get(parts[0], [])
+
+    @cached_property
+    def by_name(self) -> dict[str, list[Task | Wait]]:
+        """Statements by name; sibling loops may use a name again."""
+        found: dict[str, list[Task | Wait]] = {}
+        for statement in self.statements.values():
+            found.setdefault(statement_name(self.plan.program, statement), []).append(statement)
+        return found
+
+    def instance(self, text: str) -> int | None:
+        """The step that a name with its iteration means; None where there is no such instance."""
+        parts = split_instance(text)
+        if parts is None:
+            return None
+        for statement in self.by_name.get(parts[0], []):
+            row = row_of(self.grid(statement), parts[1] or ())
+            if row is not None:
+                return int(self.numbers[statement.position][row])
+        return None
+
+
+def row_of(grid: Grid, iteration: tuple[int, ...]) -> int | None:
+    """The row in which the loop variables have these values."""
+    if len(iteration) != len(grid.values):
+        return None
+    rows = np.arange(grid.rows)
+    for column, value in zip(grid.values, iteration, strict=True):
+        rows = rows[column[rows] == value]
+    return int(rows[0]) if rows.size else None
+
+
+def steps_of(plan: Plan) -> Steps:
+    """The steps of a plan in program order."""
+    numbers = sequence(plan, _is_step)
+    total = sum(column.size for column in numbers.values())
+    position, row = np.zeros(total, np.int64), np.zeros(total, np.int64)
+    for at, column in numbers.items():
+        position[column] = at
+        row[column] = np.arange(column.size)
+    return Steps(plan, position, row, numbers)
+
+
+def _is_step(statement: Statement) -> bool:
+    return not isinstance(statement, Loop)

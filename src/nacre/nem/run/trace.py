@@ -1,0 +1,78 @@
+"""What ran, row by row: for tables, JSON and CSV."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from nacre.base.files import write_whole
+from nacre.nem.run.state import dep_names, type_text
+from nacre.nem.run.steps import Steps
+
+COLUMNS = ("step", "task", "type", "status", "token", "deps", "iteration", "line")
+
+
+def trace_rows(steps: Steps, order: Sequence[int]) -> Iterator[dict[str, Any]]:
+    """One row for every step taken."""
+    for number, step in enumerate(order, 1):
+        statement = steps.statement(step)
+        token = getattr(statement, "token", None)
+        name = steps.name(step)
+        yield {
+            "step": number,
+            "task": name,
+            "type": type_text(steps, step),
+            "status": "completed",
+            "token": name if token is not None else None,
+            "deps": dep_names(steps, step),
+            "iteration": list(steps.iteration(step)),
+            "line": steps.line(step),
+        }
+
+
+def export_trace(steps: Steps, order: Sequence[int], path: Path) -> None:
+    """Write a trace as JSON or CSV, by the file's ending."""
+    ending = path.suffix.lower()
+    if ending == ".json":
+        write_whole(path, _as_json(steps, order))
+    elif ending == ".csv":
+        write_whole(path, _as_csv(steps, order))
+    else:
+        raise ValueError(f"a trace ends in .json or .csv, found `{path.name}`")
+
+
+def _as_json(steps: Steps, order: Sequence[int]) -> Iterator[str]:
+    name = json.dumps(steps.plan.program.source.name)
+    yield f'{{"format": "nacre-trace-1", "mode": "functional", "program": {name}, "tasks": ['
+    for number, row in enumerate(trace_rows(steps, order)):
+        yield (",\n" if number else "\n") + json.dumps(row)
+    yield "\n]}\n"
+
+
+def _as_csv(steps: Steps, order: Sequence[int]) -> Iterator[str]:
+    buffer = io.StringIO(newline="")
+    writer = csv.writer(buffer, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    for row in trace_rows(steps, order):
+        cells = [" ".join(map(str, v)) if isinstance(v, list) else v for v in row.values()]
+        writer.writerow(cells)
+        yield buffer.getvalue()
+        buffer.seek(0)
+        buffer.truncate()
+    yield buffer.getvalue()
+
+
+def recorded_order(text: str) -> list[str]:
+    """The instances that a JSON trace names, in its order; ValueError says what is wrong."""
+    try:
+        rows = json.loads(text)["tasks"]
+        names = [row["task"] for row in rows]
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise ValueError(f"this is no trace of nacre: {error}") from None
+    if not all(isinstance(name, str) for name in names):
+        raise ValueError("this is no trace of nacre: a task without name")
+    return names

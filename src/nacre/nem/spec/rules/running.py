@@ -1,0 +1,174 @@
+"""RUN and INI02: what can go wrong while a program runs, and with what its host gives it."""
+
+from nacre.base.rules import declare
+
+_MEMORY = "Abstract Machine Model / Memory Levels"
+_HOST = "Interpreter / DDR Data Management"
+_COMPUTE = "Interpreter / Compute Function Integration"
+_ORDER = "Interpreter / Execution Control"
+
+INI02 = declare(
+    "INI02",
+    "read-before-write",
+    _MEMORY,
+    """
+    A task or the host reads bytes that nothing has written when it reads them.
+
+    Such bytes are poison: transfers and stores carry them along, compute tasks and host reads
+    report them. The run goes on, the bytes read as 0xFF (NaN in every float type). The option
+    `uninitialized="zero"` makes memory start as zeros instead.
+
+    Bad run:
+
+        buffer A : L2 (size=64)
+        buffer B : L1 (size=64)
+        t = transfer.sync(dst=region(B, 0, 64), src=region(A, 0, 64))
+        u = relu.sync
+            in region(B, 0, 64) elem=i8, shape=[64], layout=C
+            out region(B, 0, 64) elem=i8, shape=[64], layout=C
+    """,
+    severity="warning",
+)
+RUN01 = declare(
+    "RUN01",
+    "index-out-of-range",
+    "Opcode Signatures / gather",
+    """
+    An index points outside the tensor that it picks from.
+
+    `gather` takes indices from 0 to the size of its axis less 1. The task writes nothing, and the
+    run stops.
+
+    Bad run:
+
+        buffer X : L1 (size=4)
+        buffer I : L1 (size=1)
+        buffer Y : L1 (size=1)
+        a = sub.sync
+            in region(X, 0, 4) elem=i8, shape=[4], layout=C,
+               region(X, 0, 4) elem=i8, shape=[4], layout=C
+            out region(X, 0, 4) elem=i8, shape=[4], layout=C
+        b = pad.sync
+            in region(X, 0, 1) elem=i8, shape=[1], layout=C
+            out region(Y, 0, 1) elem=i8, shape=[1], layout=C
+            pads=[0, 0] mode=constant
+        c = clamp.sync
+            in region(Y, 0, 1) elem=i8, shape=[1], layout=C
+            out region(I, 0, 1) elem=i8, shape=[1], layout=C
+            min_val=9.0 max_val=9.0
+        d = gather.sync
+            in region(X, 0, 4) elem=i8, shape=[4], layout=C,
+               region(I, 0, 1) elem=i8, shape=[1], layout=C
+            out region(Y, 0, 1) elem=i8, shape=[1], layout=C
+            axis=0
+    """,
+)
+RUN02 = declare(
+    "RUN02",
+    "integer-division-by-zero",
+    "Opcode Signatures / div",
+    """
+    An integer is divided by zero, or raised to a negative power.
+
+    Floats follow IEEE 754 and give infinities or NaN; integers have none. The message names the
+    first such element. The task writes nothing, and the run stops.
+
+    Bad run:
+
+        buffer X : L1 (size=4)
+        buffer Y : L1 (size=4)
+        a = sub.sync
+            in region(X, 0, 4) elem=i8, shape=[4], layout=C,
+               region(X, 0, 4) elem=i8, shape=[4], layout=C
+            out region(X, 0, 4) elem=i8, shape=[4], layout=C
+        b = div.sync
+            in region(X, 0, 4) elem=i8, shape=[4], layout=C,
+               region(X, 0, 4) elem=i8, shape=[4], layout=C
+            out region(Y, 0, 4) elem=i8, shape=[4], layout=C
+    """,
+)
+RUN03 = declare(
+    "RUN03",
+    "accumulator-wrapped",
+    "Type Families / accum",
+    """
+    A sum of integer products left the 32 bits of its accumulator and wrapped around.
+
+    The result is what a device with 32-bit accumulators gives, and almost never what the program
+    means. Smaller tiles along the reduction, or a smaller bias, keep sums within range.
+    """,
+    severity="warning",
+)
+RUN04 = declare(
+    "RUN04",
+    "backend-failed",
+    _COMPUTE,
+    """
+    A compute backend cannot run a task, raised an exception, or gave an array of the wrong shape.
+
+    The task writes nothing, and the run stops. `compute` with an `op` that no backend registers
+    ends here too.
+
+    Bad run:
+
+        buffer X : L1 (size=4)
+        buffer Y : L1 (size=4)
+        a = compute.sync
+            in region(X, 0, 4) elem=i8, shape=[4], layout=C
+            out region(Y, 0, 4) elem=i8, shape=[4], layout=C
+            op="vendor.secret"
+    """,
+)
+RUN05 = declare(
+    "RUN05",
+    "host-access",
+    _HOST,
+    """
+    The host names a buffer, region, token, task or place that does not exist, or gives data that
+    does not fit.
+
+    An array given to a buffer must fill it exactly, whatever its type; `BUF@OFFSET` fills a part.
+    """,
+)
+RUN06 = declare(
+    "RUN06",
+    "memory-of-the-host-too-small",
+    _HOST,
+    """
+    A modelled memory is larger than the memory of the machine that nacre runs on.
+
+    This is found before anything is allocated.
+    """,
+)
+RUN07 = declare(
+    "RUN07",
+    "race-met-while-running",
+    "Core Program Objects / Dependencies and Hazards",
+    """
+    Two tasks touched the same bytes, at least one writing, and nothing made the machine wait.
+
+    The run looks for this when it is asked to (`detect_races`). It follows what the machine
+    really waited for, byte by byte, and so is a second opinion on what `nacre check` proves.
+    """,
+)
+RUN08 = declare(
+    "RUN08",
+    "order-not-legal",
+    _ORDER,
+    """
+    A recorded order does not belong to the program, or breaks what orders its tasks.
+
+    An order that is replayed names every task instance once, each after everything that it waits
+    for.
+    """,
+)
+RUN09 = declare(
+    "RUN09",
+    "no-such-backend",
+    _COMPUTE,
+    """
+    A compute backend is not installed, not registered, or not fit for the program.
+
+    A task under `@deterministic` needs a backend that declares itself deterministic.
+    """,
+)
