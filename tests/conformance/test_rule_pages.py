@@ -12,6 +12,7 @@ import pytest
 from nacre.base.diagnostics import Diagnostic
 from nacre.base.rules import RULES, Rule
 from nacre.base.source import Source
+from nacre.nem.api import NemInterpreter
 from nacre.nem.checks import catalogue
 from nacre.nem.checks.engine import CheckOptions, check_source
 from tests.conformance.expectations import all_cases
@@ -32,6 +33,12 @@ WITHOUT_EXAMPLE = {
     "LEX09": "needs a file of 64 MiB",
     "LEX10": "needs a file that is not text",
     "LEX11": "needs a file that cannot be read",
+    "RUN03": "needs a sum of more than 131,072 products",
+    "RUN05": "needs a host that asks",
+    "RUN06": "needs a memory larger than this machine's",
+    "RUN07": "needs a race, which a check refuses",
+    "RUN08": "needs an order",
+    "RUN09": "needs a backend",
 }
 
 catalogue.load()
@@ -39,7 +46,7 @@ CODES = sorted(RULES)
 
 
 def examples(rule: Rule, heading: str) -> list[str]:
-    """The indented blocks of a page that follow a line `Bad:` or `Good:`."""
+    """The indented blocks of a page that follow a line `Bad:`, `Good:` or `Bad run:`."""
     found: list[str] = []
     block: list[str] | None = None
     for line in [*rule.page.splitlines(), "."]:
@@ -61,6 +68,13 @@ EXAMPLES = [
 ]
 
 
+RUNS = [
+    pytest.param(code, text, id=f"{code}-{number}")
+    for code in CODES
+    for number, text in enumerate(examples(RULES[code], "Bad run"), 1)
+]
+
+
 def findings(code: str, text: str) -> list[Diagnostic]:
     options = CheckOptions(strict=RULES[code].strict_only)
     return list(check_source(Source(f"{code}.nem", text), options).diagnostics)
@@ -78,6 +92,17 @@ def test_the_examples_of_a_page_are_true(code: str, heading: str, text: str) -> 
         assert code not in codes
 
 
+@pytest.mark.parametrize(("code", "text"), RUNS)
+def test_the_bad_run_of_a_page_brings_up_its_code(code: str, text: str) -> None:
+    assert [str(d) for d in findings(code, text) if d.severity == "error"] == []
+
+    interp = NemInterpreter()
+    found = interp.run(interp.load_string(text)).diagnostics
+
+    assert code in {d.code for d in found}
+    assert {d.code for d in found if d.severity == "error"} <= {code}
+
+
 @pytest.mark.parametrize("code", CODES)
 def test_a_page_begins_with_a_summary(code: str) -> None:
     summary = RULES[code].summary
@@ -91,8 +116,12 @@ def test_a_page_begins_with_a_summary(code: str) -> None:
 def test_a_page_shows_both_sides_or_says_why_not(code: str) -> None:
     rule = RULES[code]
     bad, good = examples(rule, "Bad"), examples(rule, "Good")
+    runs = examples(rule, "Bad run")
     if rule.behaviour or code in WITHOUT_EXAMPLE:
         assert not bad, f"{code} has an example; take it out of the list"
+        assert not runs, f"{code} has an example; take it out of the list"
+    elif runs:
+        assert not bad, f"{code} is found by a check: write `Bad:`"
     else:
         assert bad, f"{code} has no `Bad:` example"
         assert good, f"{code} has no `Good:` example"

@@ -129,12 +129,13 @@ def test_casts_are_those_of_onnxruntime() -> None:
     )
 
 
+@pytest.mark.parametrize("axis", [None, 1])
 @pytest.mark.parametrize("elem", FLOATS)
-def test_quantize_widens_and_dequantize_rounds_once(elem: str) -> None:
+def test_quantize_widens_and_dequantize_rounds_once(elem: str, axis: int | None) -> None:
     rng = np.random.default_rng(2)
-    quant = Quantization(
-        np.array([0.02, 0.5, 0.031], np.float32), np.array([3, -4, 0], np.int32), 1
-    )
+    count = 1 if axis is None else 3
+    scale = np.array([0.02, 0.5, 0.031], np.float32)[:count]
+    quant = Quantization(scale, np.array([3, -4, 0], np.int32)[:count], axis)
     reals = (rng.standard_normal((40, 3)) * 2).astype(type_of(elem, ()).dtype)
     stored = run(PRIMITIVES["quantize"], [reals], [elem, "i8"], quants=[None, quant])
     steps = np.rint(reals.astype(np.float32) / quant.scale) + quant.zero_point

@@ -324,6 +324,17 @@ def test_a_bias_alone_may_wrap_the_accumulator() -> None:
     assert fault.message == "the i32 accumulator wrapped to -2147483648, and 1 more"
 
 
+def test_a_sum_that_comes_round_2_to_the_64_has_wrapped_too() -> None:
+    a = np.full((1, 4), -(2**31), np.int32)
+    b = np.full((4, 1), -(2**31), np.int32)
+    y, fault = run(
+        "matmul", [(tensor("i32", a.shape), a), (tensor("i32", b.shape), b)], tensor("i32", (1, 1))
+    )
+    assert y.tolist() == [[0]]  # the sum is 2^64, which int64 holds as 0
+    assert fault is not None
+    assert fault.position == (0, 0)
+
+
 def test_a_large_bias_is_added_before_the_sum_is_rounded_to_f32() -> None:
     one = per_tensor(1.0)
     c = np.array([2**24 + 1], np.int32)

@@ -23,6 +23,8 @@ _VERBS = {
     "fmt": ("nacre.cli.fmt", "fmt", "rewrite NEM files in canonical form"),
     "rule": ("nacre.cli.rule", "rule", "explain a rule, or list them all"),
     "devices": ("nacre.cli.devices", "devices", "list the built-in devices, or describe one"),
+    "run": ("nacre.cli.run", "run", "run a NEM program, bit-true"),
+    "debug": ("nacre.cli.debug", "debug", "run a NEM program step by step"),
 }
 
 

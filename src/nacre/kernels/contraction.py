@@ -135,9 +135,10 @@ def _grouped_run(use: Contraction) -> Run:
         total = np.zeros(use.call.output.shape, np.float32)
         first: Fault | None = None
         for (sums, bound), scale in zip(sums_of(inputs), scales, strict=True):
-            values, fault = accumulated(sums, None, bound)
+            is_narrow = sums.dtype == np.float32  # and so below 2^24
+            values, fault = (sums, None) if is_narrow else accumulated(sums, None, bound)
             first = first or fault
-            total += values.astype(np.float32) * scale
+            total += values.astype(np.float32, copy=False) * scale
         if bias is not None:
             total += bias.astype(np.float32) * unit
         store(total, outputs[0])

@@ -18,6 +18,7 @@ import numpy as np
 from nacre.base.elements import ElementType
 from nacre.kernels.call import Array, Attributes, Call, Primitive, Run, Work
 from nacre.kernels.numbers import (
+    holder,
     real_to_integer,
     real_to_wrapped,
     saturated,
@@ -39,16 +40,23 @@ def _bind_cast(call: Call) -> Run:
     source, result = call.input(0).elem, call.output.elem
     rounding = str(call.attributes.get("rounding", "nearest_even"))
     saturate = call.attributes.get("saturate")
-    if source.kind == "float" and source.bits == 16:
+    if _is_looked_up(source, result):
         return looking_up(_table(source, result, rounding, saturate))
     return storing(_conversion(source, result, rounding, saturate))
 
 
+def _is_looked_up(source: ElementType, result: ElementType) -> bool:
+    """Whether a table beats NumPy: from 16-bit floats, and to them from 8 bits."""
+    return (source.kind == "float" and source.bits == 16) or (
+        source.bits <= 8 and result.kind == "float" and result.bits == 16
+    )
+
+
 @lru_cache(maxsize=128)
 def _table(source: ElementType, result: ElementType, rounding: str, saturate: bool | None) -> Array:
-    """The casts of every 16-bit float there is, worked out once per process."""
+    """The casts of every value there is, worked out once per process."""
     convert = _conversion(source, result, rounding, saturate)
-    return quietly(convert, every(source.dtype))
+    return quietly(convert, every(holder(source)))
 
 
 def _conversion(
@@ -108,7 +116,11 @@ def _bind_quantize(call: Call) -> Run:
 
 
 def _bind_dequantize(call: Call) -> Run:
-    return storing(dequantizer(call.input(0)))
+    x, y = call.input(0), call.output
+    to_real = dequantizer(x)
+    if _is_looked_up(x.elem, y.elem) and x.quant is not None and x.quant.axis is None:
+        return looking_up(quietly(lambda: to_real(every(x.dtype)).astype(y.dtype)))
+    return storing(to_real)
 
 
 def _same_shape(shapes: Sequence[Dims | None], attributes: Attributes) -> list[Dims] | None:

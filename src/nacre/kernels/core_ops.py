@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from math import prod
-from typing import Any
 
 import numpy as np
 
@@ -27,8 +26,9 @@ from nacre.kernels.products import (
     ordered_product,
     plan,
     reach_of_type,
+    same_nan,
 )
-from nacre.kernels.reductions import bind_sum, float_sum, kept, reads_input, wide_float
+from nacre.kernels.reductions import bind_sum, float_sum, kept, reads_input, wide_float, widening
 from nacre.kernels.runs import quiet
 from nacre.kernels.shapes import Dims
 from nacre.kernels.views import (
@@ -147,11 +147,10 @@ def _mean(call: Call) -> Run:
     type_, axes, is_ordered = call.input(0), _axes(call), call.ordered
     target = kept(type_.shape, axes)
     count = prod(type_.shape[axis] for axis in axes)
-    wide = wide_float(type_)
+    wide, divisor = widening(type_), wide_float(type_).type(count)
 
     def fill_floats(x: Array, y: Array) -> None:
-        total = float_sum(x.astype(wide, copy=False), axes, is_ordered)
-        y.reshape(target)[...] = total / wide.type(count)
+        y.reshape(target)[...] = float_sum(wide(x), axes, is_ordered) / divisor
 
     def fill_integers(x: Array, y: Array) -> None:
         y.reshape(target)[...] = _cut_mean(x.astype(np.int64), axes, count)
@@ -272,17 +271,17 @@ def _gather_shape(x: Dims, indices: Dims, attributes: Attributes) -> Dims | None
 
 def _product(call: Call, depth: int) -> Product:
     """The matrix product of a call's operands: of what width they are, exact or in order."""
-    types = [replace(call.input(i), quant=None) for i in (0, 1)]
-    wide: np.dtype[Any] = wide_float(types[0])
-    multiply: Product = float_product
-    if types[0].elem.is_integer:
-        exact = plan(depth, reach_of_type(types[0]), reach_of_type(types[1]))
-        wide = exact.dtype
+    a_type, b_type = (replace(call.input(i), quant=None) for i in (0, 1))
+    if a_type.elem.is_integer:
+        exact = plan(depth, reach_of_type(a_type), reach_of_type(b_type))
+        dtype = exact.dtype
         # The sums may come as floats that hold integers, which do not wrap when cut.
-        return lambda a, b: exact_product(a.astype(wide), b.astype(wide), exact).astype(np.int64)
-    if call.ordered:
-        multiply = ordered_product if wide == np.float32 else _ordered_in_f64
-    return lambda a, b: multiply(a.astype(wide, copy=False), b.astype(wide, copy=False))
+        return lambda a, b: exact_product(a.astype(dtype), b.astype(dtype), exact).astype(np.int64)
+    wide = widening(a_type)
+    if not call.ordered:
+        return lambda a, b: float_product(wide(a), wide(b))
+    multiply = ordered_product if a_type.elem.bits <= 32 else _ordered_in_f64
+    return lambda a, b: same_nan(multiply(wide(a), wide(b)))
 
 
 def _ordered_in_f64(a: Array, b: Array) -> Array:
@@ -385,7 +384,7 @@ def _relu(call: Call) -> Run:
     def fill(x: Array, y: Array) -> None:
         y[...] = np.where(x > zero, x, zero)
 
-    return filling(fill)
+    return quiet(filling(fill))  # ml_dtypes warns of NaN
 
 
 def _neg(call: Call) -> Run:
@@ -411,10 +410,10 @@ def _log(call: Call) -> Run:
 def _float_function(call: Call, function: np.ufunc) -> Run:
     if call.output.elem.is_integer:
         raise ValueError(f"`{function.__name__}` of {call.output.elem.name}, expected floats")
-    wide = wide_float(call.output)
+    wide = widening(call.output)
 
     def fill(x: Array, y: Array) -> None:
-        y[...] = function(x.astype(wide, copy=False))
+        y[...] = function(wide(x))
 
     return quiet(filling(fill))
 

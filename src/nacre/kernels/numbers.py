@@ -20,7 +20,7 @@ def widened(values: Array) -> Float32:
         return values
     if values.dtype == np.float16:
         # NumPy converts halves one by one; looking them up takes two thirds of the time.
-        return halves().take(values.view(np.uint16))
+        return halves().take(values.view(np.uint16), mode="clip")
     return values.astype(np.float32)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import product as positions
 from math import prod
 
@@ -15,7 +15,8 @@ from nacre.kernels.contraction import Taken
 from nacre.kernels.products import Product
 from nacre.kernels.shapes import Dims
 
-_PATCH_BYTES = 64 << 20  # of one matrix of patches; a larger one is made block by block
+# Of one matrix of patches; a larger one is made block by block. More is not faster.
+_PATCH_BYTES = 16 << 20
 
 
 @dataclass(frozen=True)
@@ -61,11 +62,10 @@ class PatchProduct:
         """The sums of a part of the window and channels, in the shape of Y."""
         view = self.windows.view(x)
         weights = self._weights(w, part)
-        depth = weights.shape[1]
-        rows = max(1, _PATCH_BYTES // (self.windows.groups * depth * x.itemsize))
+        rows = _PATCH_BYTES // (self.windows.groups * weights.shape[1] * x.itemsize)
         sums = [
-            self._joined(product(self._patches(view, block, part, depth), weights))
-            for block in blocks(self.windows.y[:-1], rows)
+            self._joined(product(self._patches(view, block, part), weights))
+            for block in blocks(self.windows.y[:-1], max(1, rows))
         ]
         whole = sums[0] if len(sums) == 1 else np.concatenate(sums)
         return whole.reshape(self.windows.y)
@@ -76,8 +76,9 @@ class PatchProduct:
         taken = w[part].reshape(-1, groups, w.shape[-1] // groups)
         return np.ascontiguousarray(taken.transpose(1, 0, 2))
 
-    def _patches(self, view: Array, block: Taken, part: Taken, depth: int) -> Array:
-        taken = view[(slice(None), *block, *part)].reshape(self.windows.groups, -1, depth)
+    def _patches(self, view: Array, block: Taken, part: Taken) -> Array:
+        box = view[(slice(None), *block, *part)]
+        taken = box.reshape(len(box), prod(box.shape[1 : len(block) + 1]), -1)
         # Overlapping windows of one channel are a matrix without a copy, but not one for BLAS.
         return np.ascontiguousarray(taken)
 
@@ -86,12 +87,17 @@ class PatchProduct:
         return sums.transpose(1, 0, 2).reshape(sums.shape[1], -1)
 
 
-def blocks(dims: Dims, limit: int) -> Iterator[Taken]:
+@lru_cache(maxsize=256)
+def blocks(dims: Dims, limit: int) -> tuple[Taken, ...]:
     """Boxes that make up an array in row-major order, each of at most so many elements."""
+    return tuple(_blocks(dims, limit))
+
+
+def _blocks(dims: Dims, limit: int) -> Iterator[Taken]:
     tail = prod(dims[1:])
     if tail > limit:
         for index in range(dims[0]):
-            for rest in blocks(dims[1:], limit):
+            for rest in _blocks(dims[1:], limit):
                 yield slice(index, index + 1), *rest
         return
     step = limit // tail

@@ -18,8 +18,9 @@ import numpy as np
 
 from nacre.kernels import shapes
 from nacre.kernels.call import Array, Attributes, Call, Primitive, Run, Work
+from nacre.kernels.products import same_nan
 from nacre.kernels.quantization import dequantizer, quantizer
-from nacre.kernels.reductions import quick_type, wide_float
+from nacre.kernels.reductions import wide_float, widening
 from nacre.kernels.runs import quiet
 from nacre.kernels.shapes import Dims
 from nacre.kernels.views import Index, filling, integers
@@ -71,7 +72,7 @@ def _counts(call: Call, positions: Positions) -> Array:
 
 def _maxpool(call: Call) -> Run:
     positions = _positions(call)
-    elem, wide = call.output.elem, quick_type(call.output)
+    elem = call.output.elem
     lowest = elem.lowest if elem.is_integer else -np.inf
 
     def pick(x: Array, y: Array) -> None:
@@ -80,13 +81,13 @@ def _maxpool(call: Call) -> Run:
             held = y[target]
             np.maximum(held, x[source], out=held)
 
-    if wide == call.output.dtype:
+    if elem.is_integer or elem.bits >= 32:
         return filling(pick)
-    shape = call.output.shape
+    wide, shape = widening(call.output), call.output.shape
 
     def fill(x: Array, y: Array) -> None:
-        found = np.empty(shape, wide)
-        pick(x.astype(wide), found)
+        found = np.empty(shape, np.float32)
+        pick(wide(x), found)
         y[...] = found
 
     return filling(fill)
@@ -112,12 +113,13 @@ def _total(x: Array, shape: Dims, positions: Positions) -> Array:
 
 
 def _float_mean(call: Call, positions: Positions, counts: Array) -> Run:
-    wide, shape = wide_float(call.input(0)), call.output.shape
-    divisors = np.maximum(counts, 1).astype(wide)
+    wide, shape, is_ordered = widening(call.input(0)), call.output.shape, call.ordered
+    divisors = np.maximum(counts, 1).astype(wide_float(call.input(0)))
 
     def fill(x: Array, y: Array) -> None:
-        total = _total(x.astype(wide, copy=False), shape, positions)
-        y[...] = np.divide(total, divisors, out=total)
+        total = _total(wide(x), shape, positions)
+        np.divide(total, divisors, out=total)
+        y[...] = same_nan(total) if is_ordered else total
 
     return quiet(filling(fill))
 

@@ -24,7 +24,7 @@ F32_EXACT = 1 << 24
 _F64_EXACT = 1 << 53
 _I64_HIGHEST = (1 << 63) - 1
 # Shorter chunks cost more in additions of partial sums than the narrower type saves.
-_SHORTEST_CHUNK = 64
+_SHORTEST_CHUNK = 32
 
 
 @dataclass(frozen=True)
@@ -43,12 +43,12 @@ class Plan:
             return self.dtype
         return np.dtype(np.int32 if self.bound <= I32_HIGHEST else np.int64)
 
-    @property
+    @cached_property
     def may_leave_i64(self) -> bool:
         """Whether sums are only known modulo 2^64."""
         return self.bound > _I64_HIGHEST
 
-    @property
+    @cached_property
     def product(self) -> Product:
         """The matrix product of operands of the plan's type."""
         return partial(exact_product, plan=self)

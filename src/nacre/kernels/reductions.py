@@ -7,14 +7,15 @@ is the maximum and the minimum of whatever it is among, and the first one is whe
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from nacre.kernels import shapes
 from nacre.kernels.call import Array, Attributes, Call, Primitive, Run, TensorType, Work
-from nacre.kernels.numbers import saturated, wrapped
+from nacre.kernels.numbers import saturated, widened, wrapped
+from nacre.kernels.products import same_nan
 from nacre.kernels.quantization import dequantizer, quantizer
 from nacre.kernels.runs import quiet
 from nacre.kernels.shapes import Dims
@@ -26,12 +27,14 @@ def wide_float(type_: TensorType) -> np.dtype[Any]:
     return np.dtype(np.float64 if type_.elem.bits > 32 else np.float32)
 
 
-def quick_type(type_: TensorType) -> np.dtype[Any]:
-    """The type that elements are compared in: half floats as f32, which NumPy is quicker with.
+def widening(type_: TensorType) -> Callable[[Array], Array]:
+    """How a tensor becomes what it is computed in: floats as `wide_float` says, the rest stays.
 
-    It is exact, and spares the warnings that ml_dtypes gives for NaN.
+    That is exact. Comparisons too are quicker so, and ml_dtypes would warn of NaN.
     """
-    return type_.dtype if type_.elem.is_integer else wide_float(type_)
+    if type_.elem.is_integer or type_.elem.bits > 32:
+        return lambda values: values
+    return widened
 
 
 def kept(x: Dims, axes: Dims) -> Dims:
@@ -51,8 +54,8 @@ def float_sum(x: Array, axes: Dims, is_ordered: bool) -> Array:
     ascending = tuple(sorted(axes))
     rows = x.transpose(ascending + rest).reshape(-1, *(x.shape[axis] for axis in rest))
     # A running sum adds one by one, however the platform would arrange a plain sum.
-    last: Array = np.add.accumulate(rows, axis=0)[-1]
-    return last.reshape(kept(x.shape, axes))
+    last = np.add.accumulate(rows, axis=0)[-1:]
+    return same_nan(last.reshape(kept(x.shape, axes)))
 
 
 def bind_sum(call: Call, axes: Dims) -> Run:
@@ -76,11 +79,11 @@ def bind_sum(call: Call, axes: Dims) -> Run:
 
 
 def _float_sum(call: Call, axes: Dims) -> Run:
-    wide, target = wide_float(call.input(0)), kept(call.input(0).shape, axes)
+    wide, target = widening(call.input(0)), kept(call.input(0).shape, axes)
     is_ordered = call.ordered
 
     def fill(x: Array, y: Array) -> None:
-        y.reshape(target)[...] = float_sum(x.astype(wide, copy=False), axes, is_ordered)
+        y.reshape(target)[...] = float_sum(wide(x), axes, is_ordered)
 
     return quiet(filling(fill))
 
@@ -108,16 +111,16 @@ def _reduce_sum(call: Call) -> Run:
 
 def _extremum(call: Call, pick: np.ufunc) -> Run:
     x_type, y_type = call.input(0), call.output
-    axes, wide = _known_axes(call), quick_type(x_type)
+    axes, wide = _known_axes(call), widening(x_type)
     target = kept(x_type.shape, axes)
     x_quant, y_quant = x_type.quant, y_type.quant
     if x_quant is not None and y_quant is not None and not x_quant.equals(y_quant):
         return _requantized_extremum(call, pick, axes)
-    if wide == x_type.dtype:
+    if x_type.elem.is_integer or x_type.elem.bits >= 32:
         return filling(lambda x, y: pick.reduce(x, axis=axes, out=y.reshape(target), keepdims=True))
 
     def fill(x: Array, y: Array) -> None:
-        y.reshape(target)[...] = pick.reduce(x.astype(wide), axis=axes, keepdims=True)
+        y.reshape(target)[...] = pick.reduce(wide(x), axis=axes, keepdims=True)
 
     return filling(fill)
 
@@ -152,11 +155,11 @@ def _position(call: Call, is_largest: bool) -> Run:
     type_, elem = call.input(0), call.output.elem
     axis = call.attributes["axis"] % len(type_.shape)
     target = kept(type_.shape, (axis,))
-    wide = quick_type(type_)
+    wide = widening(type_)
     fits = type_.shape[axis] - 1 <= elem.highest
 
     def fill(x: Array, y: Array) -> None:
-        values = x.astype(wide, copy=False)
+        values = wide(x)
         if is_largest:
             found: Array = values.argmax(axis=axis, keepdims=True)
         else:

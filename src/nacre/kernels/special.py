@@ -96,7 +96,8 @@ def gelu(values: Array) -> Float32:
     t = np.minimum(np.abs(x), _TAIL_LIMIT)
     lost = normal_tail(t)
     np.multiply(lost, t, out=lost)
-    return np.subtract(np.maximum(x, _ZERO), lost, out=lost).astype(np.float32)
+    np.subtract(np.maximum(x, _ZERO), lost, out=lost)
+    return lost.astype(np.float32)
 
 
 def _polynomial(x: Float64, coefficients: tuple[Float64, ...]) -> Float64:

@@ -292,8 +292,8 @@ def _surrounded(inner: Index, call: Call) -> Run:
 
 
 def _constant(call: Call) -> Array:
-    value = np.asarray(call.attributes.get("constant_value", 0.0), np.float64)
     y = call.output
+    value = np.full((1,) * len(y.shape), call.attributes.get("constant_value", 0.0))
     quant = y.quant or _stretched(call)
     if quant is not None:
         return quantizer(TensorType(y.elem, y.shape, quant))(value)

@@ -40,10 +40,11 @@ class BackendChoice:
 
     def use_for(self, opcode: str, backend: str | ComputeBackend) -> None:
         """Use a backend for one opcode."""
-        if opcode not in OPCODES and not opcode.startswith("core."):
-            raise host_error(f"no opcode `{opcode}`", did_you_mean(opcode, OPCODES))
+        # A name with a dot is the `op` of `compute`: Core's, or a backend's own.
+        if opcode not in OPCODES and "." not in str(opcode):
+            raise host_error(f"no opcode `{opcode}`", did_you_mean(str(opcode), OPCODES))
         chosen = _found(backend)
-        if not chosen.supports(opcode):
+        if opcode != "compute" and not chosen.supports(opcode):
             raise _unusable(f"backend `{_name(chosen)}` does not support `{opcode}`")
         self._chosen[opcode] = chosen
 
@@ -81,6 +82,9 @@ class FirstOf:
 
 def _found(backend: str | ComputeBackend) -> ComputeBackend:
     if not isinstance(backend, str):
+        if isinstance(backend, type):
+            name = backend.__name__
+            raise _unusable(f"`{name}` is a class; give an object of it: `{name}()`")
         if not isinstance(backend, ComputeBackend):
             raise _unusable("a backend needs `execute` and `supports`")
         return backend

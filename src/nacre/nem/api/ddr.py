@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,11 +13,14 @@ import numpy as np
 import numpy.typing as npt
 
 from nacre.base.diagnostics import InputError
+from nacre.base.excerpt import quoted
 from nacre.base.source import Source
 from nacre.nem.model.program import Buffer
-from nacre.nem.run.host import as_tensor, host_error, raw_bytes, read_level
+from nacre.nem.run.host import as_tensor, host_error, raw_bytes, read_level, whole_number
 from nacre.nem.run.memory import MemoryLevel, host_memory_bytes, place_buffers
 from nacre.nem.spec.rules.running import RUN06
+
+MAX_AXES = 64  # of a NumPy array
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,14 +36,8 @@ class Ddr:
     """The DDR of an interpreter."""
 
     def __init__(self, size: int, *, poison: bool) -> None:
-        if size <= 0:
-            raise host_error(f"DDR of {size} bytes holds nothing")
-        limit = host_memory_bytes()
-        if limit is not None and size > limit:
-            span = Source("<host>", "").span(0, 0)
-            message = f"DDR of {size} bytes is more than the {limit} bytes of this machine"
-            raise InputError([RUN06.at(span, message, help="give a smaller `ddr_size`")])
-        self.size = size
+        self.size = require_size(size, "ddr_size")
+        require_host_memory(size, "DDR", help="give a smaller `ddr_size`")
         self._poison = poison
 
     @cached_property
@@ -60,11 +58,12 @@ class Ddr:
     def write(self, offset: int, data: object) -> None:
         """Put bytes, or the bytes of an array."""
         raw = raw_bytes(data)
-        if not self.level.contains(offset, raw.size):
+        start = whole_number(offset, "the offset")
+        if not self.level.contains(start, raw.size):
             raise host_error(
-                f"{raw.size} bytes at offset {offset} do not lie in DDR, which has {self.size}"
+                f"{raw.size} bytes at offset {start} do not lie in DDR, which has {self.size} bytes"
             )
-        self.level.write(offset, raw)
+        self.level.write(start, raw)
 
     def read(self, offset: int, size: int) -> bytes:
         """Take bytes."""
@@ -74,10 +73,8 @@ class Ddr:
         self, offset: int, shape: tuple[int, ...] | int, dtype: npt.DTypeLike
     ) -> np.ndarray[Any, Any]:
         """Take an array."""
-        dims = (shape,) if isinstance(shape, int) else tuple(shape)
-        type_ = np.dtype(dtype)
-        size = int(np.prod(dims, dtype=object)) * type_.itemsize if dims else type_.itemsize
-        return as_tensor(self.read(offset, size), dims, type_)
+        dims, type_ = _shape(shape), _number_type(dtype)
+        return as_tensor(self.read(offset, math.prod(dims) * type_.itemsize), dims, type_)
 
     def load_file(self, offset: int, path: str | Path) -> None:
         """Put the bytes of a file; of a .npy file, those of its array."""
@@ -88,6 +85,8 @@ class Ddr:
             self.write(offset, Path(path).read_bytes())
         except OSError as error:
             raise host_error(f"cannot read `{path}`: {error.strerror}") from None
+        except ValueError as error:
+            raise host_error(f"cannot read {quoted(str(path))}: {error}") from None
 
     def load_npy(self, offset: int, path: str | Path) -> None:
         """Put the array of a .npy file."""
@@ -100,9 +99,50 @@ def load_npy(path: str | Path) -> np.ndarray[Any, Any]:
         array = np.load(path, allow_pickle=False, mmap_mode="r")
     except OSError as error:
         raise host_error(f"cannot read `{path}`: {error.strerror or error}") from None
-    except (ValueError, EOFError, SyntaxError, TypeError, OverflowError, MemoryError) as error:
-        raise host_error(f"`{path}` is no .npy file of numbers: {error}") from None
+    except Exception as error:  # a stranger's file can be wrong in any way
+        raise host_error(f"`{path}` is no .npy file of plain numbers{_why(error)}") from None
     if not isinstance(array, np.ndarray):
         array.close()
         raise host_error(f"`{path}` holds several arrays, expected one")
     return array
+
+
+def _why(error: Exception) -> str:
+    """What NumPy says, where that helps: not that pickles might be trusted, nor how it reads."""
+    if "ickle" in str(error) or "objects" in str(error):
+        return ""
+    return ", it is cut short" if "mmap" in str(error) else f": {error}"
+
+
+def require_size(size: object, what: str) -> int:
+    """The size of a memory; InputError where it is none."""
+    number = whole_number(size, f"`{what}`")
+    if number <= 0:
+        raise host_error(f"`{what}` is {number}, expected at least 1 byte")
+    return number
+
+
+def require_host_memory(size: int, what: str, help: str | None = None) -> None:
+    """Raise InputError for a memory that this machine cannot hold, before it is reserved."""
+    limit = host_memory_bytes()
+    if limit is not None and size > limit:
+        message = f"{what} takes {size} bytes, more than the {limit} of this machine"
+        raise InputError([RUN06.at(Source("<host>", "").span(0, 0), message, help=help)])
+
+
+def _shape(shape: object) -> tuple[int, ...]:
+    given = shape if isinstance(shape, tuple | list) else (shape,)
+    dims = tuple(whole_number(dim, "a dimension of the shape") for dim in given)
+    if any(dim < 0 for dim in dims) or len(dims) > MAX_AXES:
+        raise host_error(f"{quoted(str(list(dims)))} is no shape of an array")
+    return dims
+
+
+def _number_type(dtype: npt.DTypeLike) -> np.dtype[Any]:
+    try:
+        type_ = np.dtype(dtype)
+    except (TypeError, ValueError) as error:
+        raise host_error(f"`dtype` is no type of numbers: {error}") from None
+    if type_.hasobject or type_.kind in "USmM" or not type_.itemsize:
+        raise host_error(f"`dtype` is {type_}, expected a type of numbers")
+    return type_

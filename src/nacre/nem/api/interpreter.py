@@ -13,7 +13,7 @@ import numpy.typing as npt
 from nacre.base.diagnostics import Diagnostic, InputError, has_errors
 from nacre.base.source import Source, Unreadable, read_source
 from nacre.nem.api.backends import BackendChoice
-from nacre.nem.api.ddr import Ddr, DdrInfo
+from nacre.nem.api.ddr import Ddr, DdrInfo, require_host_memory, require_size
 from nacre.nem.api.device_info import DeviceInfo, device_info
 from nacre.nem.api.documents import TEXT_NAME
 from nacre.nem.api.programs import LoadedProgram
@@ -24,7 +24,7 @@ from nacre.nem.model.devices import Device, default_device
 from nacre.nem.model.files import unreadable
 from nacre.nem.model.target import UnknownDeviceError
 from nacre.nem.run.backends import ComputeBackend
-from nacre.nem.run.host import host_error
+from nacre.nem.run.host import host_error, whole_number
 from nacre.nem.run.memory import Memory, MemoryLevel, sizes_of
 from nacre.nem.run.options import HISTORY_BYTES, RunOptions, Scheduling, Uninitialized
 from nacre.nem.run.session import RunResult, Session
@@ -54,6 +54,9 @@ class NemInterpreter:
     ) -> None:
         _require_choice("uninitialized", uninitialized, ("poison", "zero"))
         self._device = _device(device)
+        for what, size in (("l1_size", l1_size), ("l2_size", l2_size)):
+            if size is not None:
+                require_size(size, what)
         self._ddr = Ddr(ddr_size, poison=uninitialized == "poison")
         self._check_options = CheckOptions(
             device=self._device,
@@ -79,6 +82,8 @@ class NemInterpreter:
 
     def load_string(self, text: str) -> LoadedProgram:
         """Read a program from its text."""
+        if not isinstance(text, str):
+            raise host_error(f"a program is text, found {type(text).__name__}")
         self._latest = LoadedProgram(Source(TEXT_NAME, text), self._check_options)
         return self._latest
 
@@ -94,8 +99,10 @@ class NemInterpreter:
         """Print a syntax tree."""
         if isinstance(program, LoadedProgram):
             sys.stdout.write(tree_text(program.document, program.source))
-        else:
+        elif isinstance(program, Document):
             sys.stdout.write(tree_text(program, None))
+        else:
+            self._own(program)
 
     # How programs run
 
@@ -108,7 +115,8 @@ class NemInterpreter:
     ) -> None:
         """Take ready tasks in program order, or at random, the same for one seed."""
         _require_choice("scheduling", scheduling, ("deterministic", "random"))
-        self._scheduling, self._seed = scheduling, seed or 0
+        number = 0 if seed is None else whole_number(seed, "the seed")
+        self._scheduling, self._seed = scheduling, number
 
     def set_compute_backend(self, backend: str | ComputeBackend) -> None:
         """Use `numpy`, `npm`, `auto`, a registered backend or an object for all opcodes."""
@@ -173,7 +181,7 @@ class NemInterpreter:
             ordered=self._ordered,
             strict=self._strict,
             backends=self._backends.backends,
-            inputs=inputs or {},
+            inputs={} if inputs is None else inputs,
             **others,
         )
 
@@ -185,13 +193,19 @@ class NemInterpreter:
         ddr: MemoryLevel | None = None,
     ) -> Session:
         self._own(program).require_runnable(allow)
+        plan = program.plan
         sizes = sizes_of(program.device, self._ddr.size)
+        own = sum(sizes.places.values())
+        require_host_memory(own, "the device's L2 and L1 memory", help="name a smaller device")
         try:
-            memory = Memory(program.plan.program, sizes, ddr or self._ddr.level)
-            return Session(program.plan, program.device, memory, options)
+            memory = Memory(plan.program, sizes, ddr or self._ddr.level)
+            return Session(plan, program.device, memory, options)
         except ValueError:
+            errors = [d for d in program.diagnostics if d.severity == "error"]
+            if not errors:
+                raise
             # Errors that were allowed can leave nothing that could run.
-            raise InputError([d for d in program.diagnostics if d.severity == "error"]) from None
+            raise InputError(errors) from None
 
     def _own(self, program: LoadedProgram) -> LoadedProgram:
         if not isinstance(program, LoadedProgram):
@@ -203,7 +217,7 @@ class NemInterpreter:
     def get_device_info(self, program: LoadedProgram | None = None) -> DeviceInfo:
         """The device of the interpreter, or that of a program."""
         if program is not None:
-            return device_info(program.device)
+            return device_info(self._own(program).device)
         return device_info(self._device if self._device is not None else default_device())
 
     # DDR
@@ -214,7 +228,7 @@ class NemInterpreter:
 
     def ddr_write_tensor(self, offset: int, tensor: npt.ArrayLike) -> None:
         """Put an array's bytes into DDR."""
-        self._ddr.write(offset, np.asarray(tensor))
+        self._ddr.write(offset, tensor)
 
     def ddr_load_file(self, offset: int, path: str | Path) -> None:
         """Put the bytes of a file into DDR; of a .npy file, those of its array."""
@@ -243,6 +257,8 @@ class NemInterpreter:
 
 
 def _read(path: str | Path) -> Source:
+    if not isinstance(path, str | Path):
+        raise host_error(f"a path is text or a Path, found {type(path).__name__}")
     source = read_source(Path(path))
     if isinstance(source, Unreadable):
         raise InputError([unreadable(str(path), Path(path), source)])

@@ -97,7 +97,7 @@ class LoadedProgram:
 
 def known_codes(codes: Iterable[str] | str) -> Sequence[str]:
     """Codes or groups as they are registered; InputError for one that is not."""
-    given = [codes] if isinstance(codes, str) else list(codes)
+    given = [codes] if isinstance(codes, str) else [str(code) for code in codes]
     known = {*RULES, *(rule.group for rule in RULES.values())}
     for code in given:
         if code.upper() not in known:

@@ -58,9 +58,11 @@ class NumpyBackend:
         found = [t.shape for t in call.outputs]
         if expected is None or list(expected) != found:
             given = [list(t.shape) for t in call.inputs if t is not None]
-            says = "do not go together" if expected is None else f"give {_listed(expected)}"
+            operands = f"inputs of shape {_listed(given)}"
+            if expected is None:
+                raise BackendError(f"{operands} and the attributes do not go together")
             raise BackendError(
-                f"the shapes {_listed(given)} {says}, but the output has {_listed(found)}"
+                f"{operands} give shape {_listed(expected)}, but the output has {_listed(found)}"
             )
         return primitive.bind(call)
 

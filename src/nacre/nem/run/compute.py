@@ -100,7 +100,7 @@ class Compute(Action):
         if gap is None:
             return True
         spec = slot.place.operand.spec
-        name = f"`{spec.name}` " if spec is not None else ""
+        name = f"operand `{spec.name}` " if spec is not None else ""
         self._findings.report(
             INI02,
             self.task,
@@ -115,7 +115,8 @@ class Compute(Action):
 
     def _report(self, fault: Fault, row: int) -> None:
         rule = _FAULT_RULES[fault.kind]
-        message = f"cannot go on: {fault.message}" if fault.is_fatal else fault.message
+        place = f" at element {list(fault.position)}" if fault.position is not None else ""
+        message = f"cannot go on: {fault.message}{place}" if fault.is_fatal else fault.message
         self._findings.report(rule, self.task, self.grid, row, message)
 
     def writes(self, row: int) -> list[Reach]:

@@ -63,8 +63,10 @@ class History:
         self._changes: deque[Change] = deque()
         self._size = 0
 
-    def __len__(self) -> int:
-        return len(self._changes)
+    @property
+    def has_step(self) -> bool:
+        """Whether a step is among the changes."""
+        return any(change.step is not None for change in self._changes)
 
     def add(self, change: Change) -> None:
         """Remember a change."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Mapping
 from typing import Any
 
@@ -24,6 +25,7 @@ from nacre.nem.run.stepper import Stepper
 from nacre.nem.spec.rules.running import INI02, RUN05
 
 _HOST = Source("<host>", "")
+_MOST_DIGITS = 18  # of an offset as text
 
 
 def host_finding(message: str, help: str | None = None) -> Diagnostic:
@@ -38,12 +40,23 @@ def host_error(message: str, help: str | None = None) -> InputError:
 
 def raw_bytes(data: object) -> Bytes:
     """The bytes of an array of any type, or bytes themselves."""
-    if isinstance(data, bytes | bytearray | memoryview):
+    if isinstance(data, bytes | bytearray):
         return np.frombuffer(data, np.uint8)
-    array = np.asarray(data)
-    if array.dtype == object or array.dtype.kind in "USmM":
-        raise host_error(f"an array of {array.dtype} has no bytes to load")
+    try:
+        array = np.asarray(data)
+    except (ValueError, TypeError) as error:
+        raise host_error(f"the data is no array: {error}") from None
+    if array.dtype.hasobject or array.dtype.kind in "USmM":
+        raise host_error(f"the data is an array of {array.dtype}, expected one of numbers")
     return np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+
+
+def whole_number(value: object, what: str) -> int:
+    """An integer of any kind; anything else is the caller's mistake."""
+    try:
+        return operator.index(value)  # type: ignore[arg-type]
+    except TypeError:
+        raise host_error(f"{what} is {quoted(str(value))}, expected a whole number") from None
 
 
 class Host:
@@ -60,7 +73,7 @@ class Host:
     def _buffer(self, name: str) -> Buffer:
         found = self._memory.buffers.get(name)
         if found is None:
-            raise InputError([self._no_buffer(name)])
+            raise InputError([self._no_buffer(str(name))])
         return found
 
     def _no_buffer(self, name: str) -> Diagnostic:
@@ -71,6 +84,8 @@ class Host:
 
     def fill(self, inputs: Mapping[str, Any]) -> None:
         """Fill buffers by name; every name and size is looked at before anything is written."""
+        if not isinstance(inputs, Mapping):
+            raise host_error("inputs are given as a dict of arrays by buffer")
         found: list[Diagnostic] = []
         ready = []
         for key, data in inputs.items():
@@ -88,7 +103,7 @@ class Host:
         self._put(*self._target(key, raw_bytes(data)))
 
     def _target(self, key: str, raw: Bytes) -> tuple[Buffer, int, Bytes]:
-        name, at, offset_text = key.partition("@")
+        name, at, offset_text = str(key).partition("@")
         buffer = self._buffer(name)
         size = buffer.size or 0
         if not at:
@@ -96,7 +111,7 @@ class Host:
                 help_ = f"`{name}@OFFSET` fills a part" if raw.size < size else None
                 raise host_error(f"`{name}` has {size} bytes, the data {raw.size}", help_)
             return buffer, 0, raw
-        if not offset_text.isdecimal():
+        if not offset_text.isdecimal() or len(offset_text) > _MOST_DIGITS:
             raise host_error(f"the offset in {quoted(key)} is no number")
         offset = int(offset_text)
         if offset + raw.size > size:
@@ -129,9 +144,10 @@ class Host:
 
     def read_memory(self, level: str, offset: int, size: int | None, engine: int | None) -> bytes:
         """Raw bytes of a memory; to its end where no size is given."""
-        place = f"L1[{engine or 0}]" if level == "L1" else level
+        place = f"L1[{engine or 0}]" if level == "L1" else str(level)
         found = self._memory.levels.get(place)
         if found is None:
+            self._memory.require_open()
             known = ", ".join(self._memory.levels)
             raise host_error(f"no memory {quoted(place)}; there are {known}")
         return read_level(found, offset, size)
@@ -148,13 +164,14 @@ class Host:
 
 def read_level(level: MemoryLevel, offset: int, size: int | None) -> bytes:
     """Bytes of a memory; to its end where no size is given."""
-    length = level.size - offset if size is None else size
-    if not level.contains(offset, length):
+    start = whole_number(offset, "the offset")
+    length = max(level.size - start, 0) if size is None else whole_number(size, "the size")
+    if not level.contains(start, length):
         raise host_error(
-            f"bytes {offset}..{offset + length - 1} do not lie in {level.name}, "
+            f"{length} bytes at offset {start} do not lie in {level.name}, "
             f"which has {level.size} bytes"
         )
-    return level.read(offset, length)
+    return level.read(start, length)
 
 
 def as_tensor(data: bytes, shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
@@ -162,4 +179,6 @@ def as_tensor(data: bytes, shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.n
     wanted = math.prod(shape) * dtype.itemsize
     if wanted != len(data):
         raise host_error(f"shape {list(shape)} of {dtype} takes {wanted} bytes, found {len(data)}")
+    if not wanted:
+        return np.zeros(shape, dtype)
     return np.frombuffer(data, dtype).reshape(shape).copy()

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from nacre.base.diagnostics import InputError
+from nacre.base.diagnostics import Diagnostic, InputError
+from nacre.base.excerpt import quoted, safe
+from nacre.base.suggest import did_you_mean
 from nacre.kernels.call import Run
+from nacre.kernels.registry import PRIMITIVES
 from nacre.nem.model.program import Task
 from nacre.nem.plan.plan import Plan
 from nacre.nem.run.actions import Action, copy_action
@@ -83,9 +86,8 @@ class Machine:
             backend, opcode = self._backend(task), operation(task)
             span = self.plan.program.span(task.node.op)
             name = getattr(backend, "name", type(backend).__name__)
-            if not backend.supports(opcode):
-                message = f"backend `{name}` does not support `{opcode}`"
-                found.append((RUN04 if task.op == "compute" else RUN09).at(span, message))
+            if not _supports(backend, opcode):
+                found.append(self._unsupported(task, name))
             elif _must_be_deterministic(task) and not is_deterministic(backend):
                 message = f"backend `{name}` does not declare itself deterministic"
                 found.append(RUN09.at(span, message, help="remove `@deterministic`, or choose "
@@ -93,12 +95,31 @@ class Machine:
         if found:
             raise InputError(found)
 
+    def _unsupported(self, task: Task, backend: str) -> Diagnostic:
+        span, opcode = self.plan.program.span(task.node.op), operation(task)
+        message = f"backend `{backend}` does not support {quoted(opcode)}"
+        help_ = f'give one that does with `set_opcode_backend("{safe(opcode)}", backend)`'
+        if task.op != "compute":
+            return RUN09.at(span, message, help=help_)
+        # The check only notes an operation that it does not know; running it is an error.
+        core = [name for name in PRIMITIVES if name.startswith("core.")]
+        if opcode.startswith("core."):
+            help_ = did_you_mean(opcode, core) or f"there are {', '.join(core)}"
+        return Diagnostic("SIG22", "error", message, span, (), help_)
+
 
 def operation(task: Task) -> str:
     """What a backend is asked for: the opcode, or the `op` of a generic task."""
     if task.op != "compute":
         return task.op
     return str(task.attributes.get("op"))
+
+
+def _supports(backend: ComputeBackend, opcode: str) -> bool:
+    try:
+        return bool(backend.supports(opcode))
+    except Exception:  # a stranger's code can fail in any way
+        return False
 
 
 def _must_be_deterministic(task: Task) -> bool:

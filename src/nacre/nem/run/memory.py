@@ -9,9 +9,12 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
+from nacre.base.diagnostics import InputError
+from nacre.base.source import Source
 from nacre.nem.model.devices import Device
 from nacre.nem.model.program import Buffer, Program
 from nacre.nem.spec.limits import DEFAULT_L1_BYTES, DEFAULT_L2_BYTES
+from nacre.nem.spec.rules.running import RUN05
 
 Bytes = npt.NDArray[np.uint8]
 Mask = npt.NDArray[np.bool_]
@@ -170,11 +173,13 @@ class Memory:
         self.buffers = {buffer.name: buffer for buffer in program.buffers}
         self._bases = place_buffers(program.buffers, self.levels)
         self._storages: dict[int, Storage] = {}
+        self._is_open = True
 
     def storage(self, buffer: Buffer) -> Storage:
         """The bytes of a buffer, made ready when they are first asked for."""
         found = self._storages.get(buffer.index)
         if found is None:
+            self.require_open()
             level, base = self.levels[buffer.place], self.base(buffer)
             found = Storage(buffer, level, base)
             self._storages[buffer.index] = found
@@ -184,6 +189,13 @@ class Memory:
         """Let go of everything but DDR."""
         self._storages.clear()
         self.levels = {"DDR": self.levels["DDR"]}
+        self._is_open = False
+
+    def require_open(self) -> None:
+        """Raise InputError after `release`."""
+        if not self._is_open:
+            message = "the session is closed, its memories are gone"
+            raise InputError([RUN05.at(Source("<host>", "").span(0, 0), message)])
 
     def base(self, buffer: Buffer) -> int:
         """Where a buffer starts in its memory."""

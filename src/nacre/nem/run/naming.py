@@ -7,7 +7,9 @@ import re
 from nacre.nem.model.program import Program, Task, Wait
 from nacre.nem.plan.grid import Grid
 
-_INSTANCE = re.compile(r"(?P<name>[^\[\]]+)(?:\[(?P<iteration>\s*-?\d+(?:\s*,\s*-?\d+)*\s*)\])?")
+# Integers have at most 64 bits; a longer row of digits is no iteration.
+_NUMBER = r"\s*-?\d{1,19}\s*"
+_INSTANCE = re.compile(rf"(?P<name>[^\[\]]+)(?:\[(?P<iteration>{_NUMBER}(?:,{_NUMBER})*)\])?")
 
 
 def task_name(program: Program, task: Task) -> str:
@@ -32,7 +34,7 @@ def instance_name(program: Program, statement: Task | Wait, iteration: tuple[int
 
 def split_instance(text: str) -> tuple[str, tuple[int, ...] | None] | None:
     """A name as a user writes it, and the iteration, None where there is none; None: no name."""
-    match = _INSTANCE.fullmatch(text.strip())
+    match = _INSTANCE.fullmatch(str(text).strip())
     if match is None:
         return None
     iteration = match["iteration"]

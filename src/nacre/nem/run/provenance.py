@@ -40,7 +40,9 @@ def who_wrote(
     touching = Touching(steps.plan)
     writer = np.full(located.extent, _NOBODY, np.int64)
     turn = np.full(located.extent, -1, np.int64)
-    unknown = storage.written[located.offset : located.end].copy()
+    written = storage.written[located.offset : located.end]
+    # Where nothing is missing, steps need not have marked what they wrote.
+    unknown = written.copy() if storage.missing else np.ones_like(written)
     hosts = [w for w in host_writes if w[1] is storage]
     for number in range(len(order), -1, -1):
         if not unknown.any():
@@ -54,10 +56,10 @@ def who_wrote(
         step = order[number - 1]
         statement = steps.statement(step)
         if isinstance(statement, Task):
-            for buffer, _, low, high in touching.of(statement, int(steps.row[step]), "write"):
+            for buffer, _, low, high in touching.written(statement, int(steps.row[step])):
                 if buffer == located.buffer.index:
                     _claim(unknown, writer, turn, located, low, high, step, number - 1)
-    writer[unknown] = _HOST  # written before the session's first step
+    writer[unknown & written] = _HOST  # written before the session's first step
     return _runs(writer, turn, located, steps)
 
 

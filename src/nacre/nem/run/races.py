@@ -38,7 +38,7 @@ class RaceDetector:
         self._steps = steps
         self._touching = Touching(steps.plan)
         self._shadows: dict[int, _Shadow] = {}
-        self._seen: set[tuple[int, int]] = set()
+        self._seen: dict[tuple[int, int], int] = {}  # pairs of positions, when they were met
         self._turn: dict[int, int] = {}  # when a step ran
         graph = steps.graph
         order = np.argsort(graph.targets, kind="stable")
@@ -46,15 +46,34 @@ class RaceDetector:
         self._first = np.searchsorted(graph.targets[order], np.arange(graph.size + 1))
         self._step_of = np.full(graph.size, _NOBODY, np.int64)
         self._step_of[steps.node] = np.arange(steps.count)
-        self.diagnostics: list[Diagnostic] = []
+        self.diagnostics: list[Diagnostic] = []  # one for every pair that was seen
+        self._is_stale = False
 
     def saw(self, step: int, task: Task, row: int, order: Sequence[int]) -> None:
         """A step ran; `order` are those before it."""
+        if self._is_stale:
+            self._see_again(order)
         self._turn[step] = len(order)
         for buffer, _, low, high in self._touching.of(task, row, "read"):
             self._read(step, buffer, low, high)
         for buffer, _, low, high in self._touching.of(task, row, "write"):
             self._write(step, buffer, low, high)
+
+    def took_back(self, kept: int) -> None:
+        """Steps were taken back, all but the first so many."""
+        self._seen = {pair: turn for pair, turn in self._seen.items() if turn < kept}
+        del self.diagnostics[len(self._seen) :]
+        self._is_stale = True
+
+    def _see_again(self, order: Sequence[int]) -> None:
+        """Who touched what, from the start: what was found stays found."""
+        self._is_stale = False
+        self._shadows.clear()
+        self._turn.clear()
+        for turn, step in enumerate(order):
+            statement = self._steps.statement(step)
+            if isinstance(statement, Task):
+                self.saw(step, statement, int(self._steps.row[step]), range(turn))
 
     def _shadow(self, buffer: int) -> _Shadow:
         if buffer not in self._shadows:
@@ -87,7 +106,7 @@ class RaceDetector:
         pair = (int(self._steps.position[earlier]), int(self._steps.position[later]))
         if pair in self._seen:
             return
-        self._seen.add(pair)
+        self._seen[pair] = self._turn[later]
         program = self._steps.plan.program
         span, name = program.span, program.buffers[buffer].name
         first, second = self._steps.statement(earlier), self._steps.statement(later)
@@ -114,7 +133,7 @@ class RaceDetector:
                     continue
                 seen.add(source)
                 step = int(self._step_of[source])
-                # What ran before the goal cannot have the goal before it.
-                if step == _NOBODY or self._turn.get(step, -1) > oldest:
+                # What ran before the goal cannot have the goal before it; a wait has no turn.
+                if step == _NOBODY or self._turn.get(step, oldest + 1) > oldest:
                     stack.append(source)
         return False

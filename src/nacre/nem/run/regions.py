@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from nacre.base.elements import ELEMENT_TYPES
+from nacre.base.excerpt import quoted
 from nacre.base.suggest import did_you_mean
 from nacre.kernels.call import TensorType
 from nacre.nem.model.program import Buffer, Region
@@ -20,7 +21,9 @@ from nacre.nem.run.naming import split_instance
 from nacre.nem.run.signatures import concrete, extents, lookup_at, offsets, tensor_type
 from nacre.nem.run.steps import Steps, row_of
 
-_BYTES = re.compile(r"(?P<name>\w+)\s*\[\s*(?P<low>\d+)\s*(?::|\.\.)\s*(?P<high>\d+)\s*\]")
+_BYTES = re.compile(
+    r"(?P<name>\w+)\s*\[\s*(?P<low>\d{1,18})\s*(?::|\.\.)\s*(?P<high>\d{1,18})\s*\]"
+)
 
 
 class UnknownNameError(Exception):
@@ -51,7 +54,7 @@ def locate(text: str, steps: Steps, order: Sequence[int]) -> Located:
     `Y_tile_i` is the let itself, `Y_tile_0` and `Y_tile_i[0]` the let at i = 0; `BUFFER` is a
     whole buffer, and `BUFFER[0:64]` some of its bytes. `order` are the steps taken so far.
     """
-    plan = steps.plan
+    text, plan = str(text), steps.plan
     part = _BYTES.fullmatch(text.strip())
     buffers = {b.name: b for b in plan.program.buffers}
     if part is not None and part["name"] in buffers:
@@ -128,7 +131,7 @@ def _numbers_in(text: str, region: Region, variables: list[str]) -> tuple[int, .
     if region.name is None or not region.name.endswith(ending):
         return None
     stem = region.name[: len(region.name) - len(ending)]
-    match = re.fullmatch(re.escape(stem) + r"_(-?\d+)" * len(variables), text)
+    match = re.fullmatch(re.escape(stem) + r"_(-?\d{1,18})" * len(variables), text)
     return None if match is None else tuple(int(number) for number in match.groups())
 
 
@@ -170,4 +173,4 @@ def _unknown(text: str, plan: Plan) -> str:
     names = [*named_regions(plan), *(b.name for b in plan.program.buffers)]
     hint = did_you_mean(text, names)
     listed = ", ".join(f"`{name}`" for name in names[:8])
-    return f"no region or buffer `{text}`; {hint or f'there are {listed}'}"
+    return f"no region or buffer {quoted(text)}; {hint or f'there are {listed}'}"

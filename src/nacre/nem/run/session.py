@@ -19,7 +19,7 @@ from nacre.nem.run.arrays import RegionView
 from nacre.nem.run.conditions import condition as parsed_condition
 from nacre.nem.run.findings import Findings
 from nacre.nem.run.history import History
-from nacre.nem.run.host import Host, host_error
+from nacre.nem.run.host import Host, host_error, whole_number
 from nacre.nem.run.machine import Machine
 from nacre.nem.run.memory import Memory
 from nacre.nem.run.options import RunOptions
@@ -165,7 +165,7 @@ class Session(AbstractContextManager["Session"]):
         if n is None:
             return self._step()
         results: list[state.StepResult] = []
-        for _ in range(n):
+        for _ in range(whole_number(n, "the number of steps")):
             result = self._step()
             if result.status == "finished":
                 break
@@ -349,12 +349,17 @@ class Session(AbstractContextManager["Session"]):
             self._require(require_task, task)
         if line is not None:
             self._require(require_line, line)
+        if loop_iter is not None:
+            whole_number(loop_iter, "the iteration")
+        if not (condition is None or isinstance(condition, str) or callable(condition)):
+            raise host_error("a condition is text or a function of the session")
         asked = self._condition(condition) if isinstance(condition, str) else condition
         return Breakpoint(task, line, loop_iter, asked)
 
     def _condition(self, text: str) -> Condition:
         try:
-            holds = parsed_condition(text, self.plan.program.constants)
+            loops = {loop.variable.name for loop in self.plan.program.loops}
+            holds = parsed_condition(text, self.plan.program.constants, loops)
         except UnknownNameError as error:
             raise host_error(str(error)) from None
         return lambda session: holds(session.loop_variables())
@@ -377,6 +382,8 @@ class Session(AbstractContextManager["Session"]):
         """Pause after a step that writes (reads, touches) a region, or satisfies a token."""
         if (region is None) == (token is None):
             raise host_error("a watchpoint needs either a region or a token")
+        if access not in ("read", "write", "any"):
+            raise host_error(f"access is `{access}`, expected `read`, `write` or `any`")
         if token is not None:
             self._require(require_task, token)
         located = self.locate(region) if region is not None else None
@@ -491,8 +498,11 @@ def _schedule(steps: Steps, options: RunOptions) -> Schedule:
 
 def _steps_named(steps: Steps, names: Sequence[str]) -> list[int]:
     found, unknown = [], []
+    seen: dict[str, int] = {}
     for name in names:
-        step = steps.instance(name)
+        # Sibling loops may use a name again; they run one after the other.
+        step = steps.instance(name, seen.get(name, 0))
+        seen[name] = seen.get(name, 0) + 1
         if step is None:
             unknown.append(name)
         else:

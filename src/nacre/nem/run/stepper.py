@@ -77,6 +77,8 @@ class Stepper:
         if self._history is not None and action is not None:
             before = saved(action.writes(row))
         if is_task and (action is None or not action.run(row)):
+            for part in before:  # a warning that strictness made an error comes after the writes
+                part.restore()
             self.failed = step
             return None
         if self._races is not None and action is not None:
@@ -137,9 +139,8 @@ class Stepper:
 
     def back(self) -> int | None:
         """Take the latest step back, with what the host wrote since; None: nothing remembered."""
-        if self.failed is not None and not self._history:
-            return None
-        while self._history:
+        # What the host wrote before the first step that is remembered is not taken back.
+        while self._history is not None and self._history.has_step:
             change = self._history.pop()
             for part in reversed(change.before):
                 part.restore()
@@ -150,6 +151,8 @@ class Stepper:
             self.failed = None
             self.order.pop()
             self.frontier.undo(change.step, change.completed)
+            if self._races is not None:
+                self._races.took_back(len(self.order))
             return change.step
         return None
 

@@ -88,16 +88,20 @@ class Steps:
             found.setdefault(statement_name(self.plan.program, statement), []).append(statement)
         return found
 
-    def instance(self, text: str) -> int | None:
-        """The step that a name with its iteration means; None where there is no such instance."""
+    def instance(self, text: str, nth: int = 0) -> int | None:
+        """The step that a name with its iteration means; None where there is no such instance.
+
+        Where several statements have the name, it is the nth of them, and then the last.
+        """
         parts = split_instance(text)
         if parts is None:
             return None
+        found = []
         for statement in self.by_name.get(parts[0], []):
             row = row_of(self.grid(statement), parts[1] or ())
             if row is not None:
-                return int(self.numbers[statement.position][row])
-        return None
+                found.append(int(self.numbers[statement.position][row]))
+        return found[min(nth, len(found) - 1)] if found else None
 
 
 def row_of(grid: Grid, iteration: tuple[int, ...]) -> int | None:

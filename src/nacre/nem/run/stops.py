@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Any, Literal
 
+from nacre.base.excerpt import quoted
 from nacre.nem.model.program import Task
 from nacre.nem.run.naming import split_instance
 from nacre.nem.run.regions import Located, UnknownNameError
@@ -88,13 +89,15 @@ def require_task(steps: Steps, name: str) -> None:
     """A name that a breakpoint or watchpoint can stand on."""
     parts = split_instance(name)
     if not steps.named(name):
-        raise UnknownNameError(f"no task `{name}`; there are {_some(steps)}")
+        raise UnknownNameError(f"no task {quoted(str(name))}; there are {_some(steps)}")
     if parts is not None and parts[1] is not None and steps.instance(name) is None:
         raise UnknownNameError(f"`{parts[0]}` has no iteration {list(parts[1])}")
 
 
 def require_line(steps: Steps, line: int) -> None:
     """A line on which a breakpoint can stand."""
+    if not isinstance(line, int):
+        raise UnknownNameError(f"the line is `{line}`, expected a number")
     span = steps.plan.program.span
     places = [span(s.node).location for s in steps.statements.values()]
     if not any(p.line <= line <= (p.end_line or p.line) for p in places):

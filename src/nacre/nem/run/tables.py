@@ -49,6 +49,9 @@ def region_text(located: Located, memory: Memory) -> str:
     some = storage.data[located.offset : min(located.end, located.offset + _SHOWN_BYTES)]
     shown = ", ".join(f"0x{byte:02X}" for byte in some.tolist())
     more = f", ...]  (first {_SHOWN_BYTES} bytes)" if located.extent > _SHOWN_BYTES else "]"
+    gap = storage.first_gap(located.offset, located.offset + some.size)
+    if gap is not None:
+        more += f"  (nothing has written bytes {gap[0]}..{gap[1] - 1})"
     return (
         f"Region: {located.name}\n"
         f"  Buffer: {located.buffer.name}, offset={located.offset}, extent={located.extent}\n"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from nacre.nem.model.program import Access, Task
-from nacre.nem.plan.footprints import Footprint
+from nacre.nem.plan.footprints import Footprint, copies_elements
 from nacre.nem.plan.plan import Plan
 
 Touch = tuple[int, Access, int, int]  # buffer, access, bytes low..high
@@ -37,3 +37,11 @@ class Touching:
                 start = footprint.low_at(row)
                 for low, high in footprint.pattern(row).runs.tolist():
                     yield buffer, kind, start + low, start + high
+
+    def written(self, task: Task, row: int) -> Iterator[Touch]:
+        """The runs that an instance really fills: a copy of bytes has no more than its source."""
+        most = None
+        if task.op in ("transfer", "store") and not copies_elements(task):
+            most = sum(high - low for _, _, low, high in self.of(task, row, "read"))
+        for buffer, kind, low, high in self.of(task, row, "write"):
+            yield buffer, kind, low, high if most is None else min(high, low + most)

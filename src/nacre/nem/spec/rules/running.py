@@ -44,19 +44,14 @@ RUN01 = declare(
         buffer X : L1 (size=4)
         buffer I : L1 (size=1)
         buffer Y : L1 (size=1)
-        a = sub.sync
-            in region(X, 0, 4) elem=i8, shape=[4], layout=C,
-               region(X, 0, 4) elem=i8, shape=[4], layout=C
+        a = clamp.sync
+            in region(X, 0, 4) elem=i8, shape=[4], layout=C
             out region(X, 0, 4) elem=i8, shape=[4], layout=C
-        b = pad.sync
-            in region(X, 0, 1) elem=i8, shape=[1], layout=C
-            out region(Y, 0, 1) elem=i8, shape=[1], layout=C
-            pads=[0, 0] mode=constant
-        c = clamp.sync
-            in region(Y, 0, 1) elem=i8, shape=[1], layout=C
-            out region(I, 0, 1) elem=i8, shape=[1], layout=C
             min_val=9.0 max_val=9.0
-        d = gather.sync
+        b = relu.sync
+            in region(X, 0, 1) elem=i8, shape=[1], layout=C
+            out region(I, 0, 1) elem=i8, shape=[1], layout=C
+        c = gather.sync
             in region(X, 0, 4) elem=i8, shape=[4], layout=C,
                region(I, 0, 1) elem=i8, shape=[1], layout=C
             out region(Y, 0, 1) elem=i8, shape=[1], layout=C
@@ -106,17 +101,17 @@ RUN04 = declare(
     """
     A compute backend cannot run a task, raised an exception, or gave an array of the wrong shape.
 
-    The task writes nothing, and the run stops. `compute` with an `op` that no backend registers
-    ends here too.
+    The task writes nothing, and the run stops. (A `compute` task whose `op` no backend knows does
+    not start at all: that is SIG22.)
 
     Bad run:
 
         buffer X : L1 (size=4)
-        buffer Y : L1 (size=4)
+        buffer Y : L1 (size=2)
         a = compute.sync
             in region(X, 0, 4) elem=i8, shape=[4], layout=C
-            out region(Y, 0, 4) elem=i8, shape=[4], layout=C
-            op="vendor.secret"
+            out region(Y, 0, 2) elem=i8, shape=[2], layout=C
+            op="core.Relu"
     """,
 )
 RUN05 = declare(

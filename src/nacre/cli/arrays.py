@@ -1,0 +1,261 @@
+"""`--input` and `--output`: which buffer, which file, and what its bytes mean."""
+
+from __future__ import annotations
+
+import io
+import math
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from nacre.base.elements import ELEMENT_TYPES, ElementType, bytes_needed
+from nacre.base.excerpt import quoted, safe
+from nacre.base.source import Unreadable, read_bytes
+from nacre.base.suggest import did_you_mean
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from nacre.nem.model.program import Buffer, Program
+
+T = TypeVar("T")
+
+_TARGET = re.compile(r"(?P<buffer>[^@=:]+)(?:@[0-9]{1,18})?")
+_SHAPE = re.compile(r"[0-9]{1,18}(?:x[0-9]{1,18})*")
+_MOST_AXES = 64  # of a NumPy array
+
+# What no NumPy file can hold, and the type that can hold its values.
+_VALUES_OF = {"bf16": "f32", "i4": "i8"}
+
+
+class WrongUsage(click.ClickException):
+    """A file that a command was told to use is not there, or may not be used."""
+
+    def show(self, file: object = None) -> None:
+        """Say it as the other verbs do."""
+        click.echo(f"nacre: {self.message}", err=True)
+
+
+@dataclass(frozen=True, slots=True)
+class InputFile:
+    """`BUF=FILE`, or `BUF@OFFSET=FILE` for a part of a buffer."""
+
+    target: str
+    path: Path
+
+    @property
+    def buffer(self) -> str:
+        """The buffer's name."""
+        return self.target.partition("@")[0]
+
+
+@dataclass(frozen=True, slots=True)
+class OutputFile:
+    """`BUF[:elem[:d0xd1..]]=FILE`."""
+
+    buffer: str
+    elem: str | None
+    shape: tuple[int, ...] | None
+    path: Path
+
+
+@dataclass(frozen=True, slots=True)
+class OutputView:
+    """An output of a program: how the bytes are stored, and as what they are written."""
+
+    file: OutputFile
+    stored: ElementType
+    elem: ElementType
+    shape: tuple[int, ...]
+
+    @property
+    def kind(self) -> str:
+        """`i8 4x14`."""
+        return f"{self.elem.name} {shape_text(self.shape)}"
+
+
+def option_value(parse: Callable[[str], T]) -> Callable[[str], T]:
+    """A function that reads an option's value, made to complain as click does."""
+
+    def converted(text: str) -> T:
+        try:
+            return parse(text)
+        except ValueError as error:
+            raise click.BadParameter(str(error)) from None
+
+    return converted
+
+
+def parse_input(text: str) -> InputFile:
+    """An input as a user writes it; ValueError says what is wrong with it."""
+    target, path = _sides(text, "BUF=FILE or BUF@OFFSET=FILE")
+    if _TARGET.fullmatch(target) is None:
+        raise ValueError(f"{quoted(target)} is neither BUF nor BUF@OFFSET")
+    return InputFile(target, path)
+
+
+def parse_output(text: str) -> OutputFile:
+    """An output as a user writes it; ValueError says what is wrong with it."""
+    target, path = _sides(text, "BUF=FILE, BUF:ELEM=FILE or BUF:ELEM:SHAPE=FILE")
+    buffer, *rest = target.split(":")
+    if len(rest) > 2:
+        raise ValueError(f"{quoted(target)} has more parts than BUF:ELEM:SHAPE")
+    elem = _parse_elem(rest[0]) if rest else None
+    shape = _parse_shape(rest[1]) if len(rest) == 2 else None
+    return OutputFile(buffer, elem, shape, path)
+
+
+def _sides(text: str, form: str) -> tuple[str, Path]:
+    target, equals, path = text.partition("=")
+    if not (target and equals and path) or "\0" in path:
+        raise ValueError(f"{quoted(text)} does not have the form {form}")
+    return target, Path(path)
+
+
+def _parse_elem(text: str) -> str:
+    if text in _VALUES_OF:
+        raise ValueError(
+            f"NumPy files have no {text}; `u8` writes the bytes, `{_VALUES_OF[text]}` the values"
+        )
+    if text not in ELEMENT_TYPES:
+        known = ", ".join(name for name in ELEMENT_TYPES if name not in _VALUES_OF)
+        raise ValueError(f"{quoted(text)} is no element type; there are {known}")
+    return text
+
+
+def _parse_shape(text: str) -> tuple[int, ...]:
+    if _SHAPE.fullmatch(text) is None:
+        raise ValueError(f"{quoted(text)} is no shape such as 4x16")
+    shape = tuple(int(part) for part in text.split("x"))
+    if len(shape) > _MOST_AXES:
+        raise ValueError(f"a shape of {len(shape)} axes, more than {_MOST_AXES}")
+    return shape
+
+
+def shape_text(shape: tuple[int, ...]) -> str:
+    """`4x16`."""
+    return "x".join(map(str, shape))
+
+
+# Inputs
+
+
+def unreadable(path: Path) -> str | None:
+    """Why a file cannot be opened as one; None where it can."""
+    found = read_bytes(path, limit=0)
+    if isinstance(found, Unreadable) and found.kind != "too large":
+        return f"{safe(str(path))} {found.reason}"
+    return None
+
+
+def load(file: InputFile, program: Program) -> Any:  # noqa: ANN401 - an array of any type, or bytes
+    """What an input file holds; WrongUsage where it is not there, InputError where it is wrong."""
+    from nacre.nem.api.ddr import load_npy
+    from nacre.nem.run.host import host_error
+
+    buffer = find_buffer(file.buffer, program)
+    reason = unreadable(file.path)
+    if reason is not None:
+        raise WrongUsage(reason)
+    if file.path.suffix == ".npy":
+        return load_npy(file.path)
+    size = buffer.size or 0
+    raw = read_bytes(file.path, limit=size)
+    if isinstance(raw, Unreadable):
+        raise host_error(f"`{file.path}` does not fit into `{buffer.name}`: it {raw.reason}")
+    return raw
+
+
+def find_buffer(name: str, program: Program) -> Buffer:
+    """The buffer that an option names."""
+    buffers = {buffer.name: buffer for buffer in program.buffers}
+    if name in buffers:
+        return buffers[name]
+    some = ", ".join(f"`{known}`" for known in list(buffers)[:8])
+    hint = did_you_mean(name, buffers) or (f"the buffers are {some}" if some else "it has none")
+    raise click.UsageError(f"the program has no buffer {quoted(name)}; {hint}")
+
+
+# Outputs
+
+
+def output_view(file: OutputFile, program: Program) -> OutputView:
+    """What an output will hold; UsageError where type or shape do not fit the buffer."""
+    buffer = find_buffer(file.buffer, program)
+    size = buffer.size or 0
+    elem = ELEMENT_TYPES[file.elem or "u8"]
+    stored = _stored(elem, declared_elements(buffer, program))
+    what = elem.name if stored is elem else f"{stored.name}, which the program keeps there,"
+    if file.shape is None:
+        count, rest = divmod(size * 8, stored.bits)
+        if rest:
+            raise click.UsageError(
+                f"`{buffer.name}` has {size} bytes, no whole number of {elem.name}"
+            )
+        return OutputView(file, stored, elem, (count,))
+    needed = bytes_needed(math.prod(file.shape), stored)
+    if needed != size:
+        raise click.UsageError(
+            f"`{buffer.name}` has {size} bytes; {shape_text(file.shape)} of {what} takes {needed}"
+        )
+    return OutputView(file, stored, elem, file.shape)
+
+
+def _stored(elem: ElementType, declared: set[str]) -> ElementType:
+    """Values of bf16 and i4 are converted where the program says that this is what they are."""
+    for name, values in _VALUES_OF.items():
+        if elem.name == values and declared == {name}:
+            return ELEMENT_TYPES[name]
+    return elem
+
+
+def declared_elements(buffer: Buffer, program: Program) -> set[str]:
+    """The element types that regions over a buffer declare; else those it is copied from or to."""
+
+    def elements(regions: Any) -> set[str]:  # noqa: ANN401 - regions of any kind of collection
+        return {region.elem for region in regions if region.elem is not None}
+
+    own = elements(r for r in program.regions if r.buffer is buffer)
+    if own:
+        return own
+    found: set[str] = set()
+    for task in program.tasks:
+        regions = [*task.regions("read"), *task.regions("write")]
+        if task.op in ("transfer", "store") and any(r.buffer is buffer for r in regions):
+            found |= elements(regions)
+    return found
+
+
+def as_array(data: bytes, view: OutputView) -> np.ndarray[Any, Any]:
+    """A buffer's bytes as the array that is asked for."""
+    import numpy as np
+
+    from nacre.base.packing import unpack_i4
+
+    raw = np.frombuffer(data, np.uint8)
+    if view.stored.bits < 8:
+        return unpack_i4(raw, math.prod(view.shape)).reshape(view.shape)
+    return raw.view(view.stored.dtype).reshape(view.shape).astype(view.elem.dtype)
+
+
+def file_bytes(array: np.ndarray[Any, Any], path: Path) -> bytes:
+    """An array as a file of that name holds it: .npy, or nothing but its bytes."""
+    import numpy as np
+
+    if path.suffix != ".npy":
+        return array.tobytes()
+    stream = io.BytesIO()
+    np.lib.format.write_array(stream, array, allow_pickle=False)
+    return stream.getvalue()
+
+
+def require_writable(path: Path) -> None:
+    """A folder that is missing is noticed before a run, not after it."""
+    if not path.parent.is_dir():
+        raise WrongUsage(f"cannot write {safe(str(path))}: {safe(str(path.parent))} is no folder")
+    if path.is_dir():
+        raise WrongUsage(f"cannot write {safe(str(path))}: it is a folder")

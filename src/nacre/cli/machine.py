@@ -1,0 +1,253 @@
+"""What `run` and `debug` share: options, the program, the interpreter, and how findings show."""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import click
+
+from nacre.base.diagnostics import Diagnostic, InputError, has_errors
+from nacre.base.excerpt import quoted, safe
+from nacre.base.rendering import render_text
+from nacre.base.source import Unreadable, read_bytes
+from nacre.cli.arrays import (
+    InputFile,
+    WrongUsage,
+    find_buffer,
+    load,
+    option_value,
+    parse_input,
+)
+from nacre.cli.inputs import distinct, read_argument, wants_colour
+from nacre.nem.checks.engine import CheckOptions
+from nacre.nem.model.target import UnknownDeviceError
+from nacre.nem.spec.limits import DEFAULT_DDR_BYTES, MAX_TASK_INSTANCES
+
+if TYPE_CHECKING:
+    from nacre.nem.api import NemInterpreter
+    from nacre.nem.api.programs import LoadedProgram
+
+_SIZE = re.compile(r"(?P<number>[0-9]{1,18})(?P<unit>[KMGT]?)(?:i?B)?", re.IGNORECASE)
+_UNITS = {"": 0, "K": 10, "M": 20, "G": 30, "T": 40}
+
+# A trace has about 150 bytes a step; this is that of five million.
+_MOST_TRACE_BYTES = 1 << 30
+
+
+@dataclass(frozen=True)
+class Setup:
+    """A program and how it is to be run, as the options say."""
+
+    file: str
+    device: str | None
+    schedule: Literal["deterministic", "random"]
+    seed: int
+    allow: tuple[str, ...]
+    inputs: tuple[InputFile, ...]
+    strict: bool
+    uninitialized: Literal["poison", "zero"]
+    ordered: bool
+    detect_races: bool
+    replay: Path | None
+    backend: str | None
+    include_roots: tuple[Path, ...]
+    ddr_size: int
+    max_instances: int
+
+
+def parse_size(text: str | int) -> int:
+    """A number of bytes: `4096`, `512M`, `1G`; the letters are powers of 1024."""
+    match = _SIZE.fullmatch(str(text).strip())
+    size = int(match["number"]) << _UNITS[match["unit"].upper()] if match is not None else 0
+    if size <= 0:
+        raise ValueError(f"{quoted(str(text))} is no size such as 4096, 512M or 1G")
+    return size
+
+
+_OPTIONS = (
+    click.argument("file", metavar="FILE"),
+    click.option("--device", metavar="D", help="A built-in device or a file."),
+    click.option(
+        "--schedule",
+        type=click.Choice(["deterministic", "random"]),
+        default="deterministic",
+        help="Take ready tasks in program order, or at random.",
+    ),
+    click.option("--seed", type=int, default=0, metavar="N", help="Of a random schedule."),
+    click.option("--replay", type=click.Path(path_type=Path), metavar="TRACE.json",
+                 help="Run in the order of a trace."),
+    click.option("--allow", multiple=True, metavar="CODE", help="Run in spite of such findings."),
+    click.option("--input", "inputs", multiple=True, type=option_value(parse_input),
+                 metavar="BUF=FILE",
+                 help="Fill a buffer, or with BUF@OFFSET a part; .npy, else raw bytes."),
+    click.option("--strict", is_flag=True, help="Warnings are errors."),
+    click.option(
+        "--uninitialized",
+        type=click.Choice(["poison", "zero"]),
+        default="poison",
+        help="What bytes that nobody wrote are.",
+    ),
+    click.option("--ordered", is_flag=True, help="Floats the same on every platform, slowly."),
+    click.option("--detect-races", is_flag=True, help="Look for races while the program runs."),
+    click.option("--backend", metavar="NAME", help="What computes: numpy, npm, auto, a plugin."),
+    click.option(
+        "--include-root",
+        "include_roots",
+        multiple=True,
+        metavar="FOLDER",
+        type=click.Path(exists=True, file_okay=False, path_type=Path),
+        help="A further folder that includes may lead to.",
+    ),
+    click.option("--ddr-size", type=option_value(parse_size), default=DEFAULT_DDR_BYTES, metavar="BYTES",
+                 help="How large DDR is: 4096, 512M, 1G. Default: 256M."),
+    click.option("--max-instances", type=click.IntRange(min=1), default=MAX_TASK_INSTANCES,
+                 show_default=True, help="The most task instances that loops may expand to."),
+)  # fmt: skip
+
+
+def machine_options(function: Callable[..., int]) -> Callable[..., int]:
+    """The shared argument and options; the function gets them as one Setup."""
+    names = [field.name for field in fields(Setup)]
+
+    @functools.wraps(function)
+    def collected(**given: Any) -> int:  # noqa: ANN401 - what click hands over
+        return function(Setup(**{name: given.pop(name) for name in names}), **given)
+
+    for option in reversed(_OPTIONS):
+        option(collected)
+    return collected
+
+
+# The program
+
+
+def read_program(setup: Setup) -> LoadedProgram:
+    """The program, not yet checked; InputError for what is no text, WrongUsage for no file."""
+    from nacre.nem.api.programs import LoadedProgram
+
+    source = read_argument(setup.file)
+    if isinstance(source, str):
+        raise WrongUsage(source)
+    if isinstance(source, Diagnostic):
+        raise InputError([source])
+    options = CheckOptions(
+        device=setup.device,
+        strict=setup.strict,
+        include_roots=setup.include_roots,
+        ddr_size_bytes=setup.ddr_size,
+        max_instances=setup.max_instances,
+    )
+    return LoadedProgram(source, options)
+
+
+def checked(program: LoadedProgram, setup: Setup) -> list[Diagnostic]:
+    """What checking brings up, allowed codes left out; with an error in it, as InputError."""
+    from nacre.nem.api.programs import known_codes
+
+    try:
+        allowed = tuple(known_codes(setup.allow))
+        found = distinct(program.diagnostics)
+    except InputError as error:
+        raise as_usage(error) from None
+    except UnknownDeviceError as error:
+        raise click.UsageError(safe(str(error))) from None
+    shown = without(found, allowed)
+    if has_errors(shown):
+        raise InputError(shown)
+    _ = program.facts  # a document without a program ends here
+    return shown
+
+
+def without(found: Iterable[Diagnostic], allowed: Iterable[str]) -> list[Diagnostic]:
+    """The findings whose codes are not allowed."""
+    prefixes = tuple(code.upper() for code in allowed)
+    return [d for d in found if not (prefixes and d.code.startswith(prefixes))]
+
+
+# The machine
+
+
+def interpreter(setup: Setup) -> NemInterpreter:
+    """A fresh interpreter as the options describe it."""
+    from nacre.nem.api import NemInterpreter
+
+    try:
+        made = NemInterpreter(
+            ddr_size=setup.ddr_size,
+            uninitialized=setup.uninitialized,
+            ordered=setup.ordered,
+            strict=setup.strict,
+        )
+        if setup.backend is not None:
+            made.set_compute_backend(setup.backend)
+    except InputError as error:
+        raise as_usage(error) from None
+    made.set_scheduling(setup.schedule, setup.seed)
+    return made
+
+
+def loaded_inputs(setup: Setup, program: LoadedProgram) -> dict[str, Any]:
+    """The arrays of `--input`, by buffer."""
+    found: dict[str, Any] = {}
+    for file in setup.inputs:
+        find_buffer(file.buffer, program.plan.program)
+        if file.target in found:
+            raise click.UsageError(f"`{file.target}` is given two inputs")
+        found[file.target] = load(file, program.plan.program)
+    return found
+
+
+def recorded(setup: Setup) -> list[str] | None:
+    """The order that `--replay` asks for."""
+    from nacre.nem.run.host import host_error
+    from nacre.nem.run.trace import recorded_order
+
+    if setup.replay is None:
+        return None
+    name = safe(str(setup.replay))
+    raw = read_bytes(setup.replay, limit=_MOST_TRACE_BYTES)
+    if isinstance(raw, Unreadable):
+        raise WrongUsage(f"{name} {raw.reason}")
+    try:
+        return recorded_order(raw.decode("utf-8"))
+    except ValueError as error:
+        raise host_error(f"`{name}`: {error}") from None
+
+
+# Findings
+
+
+def as_usage(error: InputError) -> click.UsageError:
+    """A mistake in an option as click reports it."""
+    return click.UsageError("; ".join(sentence(d) for d in error.diagnostics))
+
+
+def sentence(diagnostic: Diagnostic) -> str:
+    """A finding without a place, and its help."""
+    help_ = f"; {diagnostic.help}" if diagnostic.help else ""
+    return safe(f"{diagnostic.message}{help_}")
+
+
+def findings_text(diagnostics: Iterable[Diagnostic]) -> str:
+    """Findings as `nacre check` shows them; those about the host have no source to show."""
+    return "\n".join(_rendered(d) for d in diagnostics)
+
+
+def show_findings(diagnostics: Iterable[Diagnostic]) -> None:
+    """Print findings, if there are any."""
+    text = findings_text(diagnostics)
+    if text:
+        click.echo(text)
+
+
+def _rendered(diagnostic: Diagnostic) -> str:
+    text = render_text([diagnostic], colour=wants_colour())
+    if diagnostic.span.source.name != "<host>":
+        return text
+    head, *rest = text.splitlines(keepends=True)
+    return head + "".join(rest[4:])  # the place, and an excerpt of nothing

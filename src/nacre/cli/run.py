@@ -1,0 +1,246 @@
+"""`nacre run`: run a NEM program and write what it computes."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from nacre.base.diagnostics import Diagnostic, InputError, has_errors, warnings_as_errors
+from nacre.base.excerpt import safe
+from nacre.base.files import write_whole
+from nacre.base.rendering import summary, to_json
+from nacre.cli.arrays import (
+    OutputFile,
+    OutputView,
+    WrongUsage,
+    as_array,
+    file_bytes,
+    option_value,
+    output_view,
+    parse_output,
+    require_writable,
+)
+from nacre.cli.machine import (
+    Setup,
+    checked,
+    interpreter,
+    loaded_inputs,
+    machine_options,
+    read_program,
+    recorded,
+    show_findings,
+    without,
+)
+from nacre.cli.main import ERRORS_FOUND, OK
+
+if TYPE_CHECKING:
+    from nacre.nem.api.programs import LoadedProgram
+    from nacre.nem.run.session import RunResult
+
+_MODES = ("functional",)
+_TRACE_ENDINGS = (".json", ".csv")
+_QUIET_SECONDS = 0.5  # a run this short needs no progress
+_TICK_SECONDS = 0.1
+
+
+@click.command()
+@machine_options
+@click.option("--mode", type=click.Choice(_MODES), default=_MODES[0], help="What decides order.")
+@click.option(
+    "--output",
+    "outputs",
+    multiple=True,
+    type=option_value(parse_output),
+    metavar="BUF[:ELEM[:SHAPE]]=FILE",
+    help="Write a buffer after the run, as u8 or as ELEM; .npy, else raw bytes.",
+)
+@click.option(
+    "--trace",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Write what ran, as .json or .csv.",
+)
+@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text")
+def run(
+    setup: Setup, mode: str, outputs: tuple[OutputFile, ...], trace: Path | None, form: str
+) -> int:
+    """Run a NEM program, bit-true, with inputs from files and outputs to files.
+
+    FILE may be `-` for standard input. Exit status: 0 completed without errors, 1 errors in the
+    program, its inputs or its run, 2 wrong usage.
+    """
+    _require_targets(outputs, trace)
+    report = Report(form, setup.file)
+    try:
+        program = read_program(setup)
+        report.program = program
+        found = checked(program, setup)
+        views = [output_view(file, program.plan.program) for file in outputs]
+        result = _run(setup, mode, program)
+    except InputError as error:
+        return report.refused(error.diagnostics)
+    arrays = [as_array(result.read_buffer(v.file.buffer), v) for v in views if _is_whole(result)]
+    during = _during(result, setup)
+    if trace is not None:
+        _write_trace(result, trace)
+    for view, array in zip(views, arrays, strict=False):
+        _write(view.file.path, file_bytes(array, view.file.path))
+    return report.ran(result, [*found, *during], views if arrays else [], trace)
+
+
+def _require_targets(outputs: Sequence[OutputFile], trace: Path | None) -> None:
+    """Whatever would keep a file from being written is better known before a long run."""
+    paths = [file.path for file in outputs]
+    if trace is not None:
+        if trace.suffix.lower() not in _TRACE_ENDINGS:
+            raise click.UsageError(f"a trace ends in .json or .csv, found {safe(trace.name)}")
+        paths.append(trace)
+    for path in paths:
+        require_writable(path)
+        if paths.count(path) > 1:
+            raise click.UsageError(f"{safe(str(path))} is to be written twice")
+
+
+def _run(setup: Setup, mode: str, program: LoadedProgram) -> RunResult:
+    machine = interpreter(setup)
+    machine.set_mode(mode)
+    inputs, order = loaded_inputs(setup, program), recorded(setup)
+    progress = Progress()
+    try:
+        return machine.run(
+            program,
+            inputs,
+            allow=setup.allow,
+            order=order,
+            detect_races=setup.detect_races,
+            progress=progress if progress.is_wanted else None,
+        )
+    finally:
+        progress.clear()
+
+
+def _is_whole(result: RunResult) -> bool:
+    return result.status == "completed"
+
+
+def _during(result: RunResult, setup: Setup) -> list[Diagnostic]:
+    """What the run and reading its outputs brought up; what stopped it is never left out."""
+    session = result.session
+    found = list(session.diagnostics if session is not None else result.diagnostics)
+    if _is_whole(result):
+        found = without(found, setup.allow)
+    return warnings_as_errors(found) if setup.strict else found
+
+
+def _write(path: Path, data: bytes) -> None:
+    try:
+        write_whole(path, [data])
+    except OSError as error:
+        raise WrongUsage(f"cannot write {safe(str(path))}: {error.strerror}") from None
+
+
+def _write_trace(result: RunResult, path: Path) -> None:
+    if result.session is None:
+        return
+    try:
+        result.session.export_trace(path)
+    except InputError as error:
+        raise WrongUsage(safe(error.diagnostics[0].message)) from None
+
+
+class Progress:
+    """A line on standard error that says how far a long run is, where somebody watches."""
+
+    def __init__(self) -> None:
+        self.is_wanted = sys.stderr is not None and sys.stderr.isatty()
+        self._due = time.monotonic() + _QUIET_SECONDS
+        self._width = 0
+
+    def __call__(self, taken: int, total: int) -> None:
+        """So many steps of so many have been taken."""
+        now = time.monotonic()
+        if now < self._due:
+            return
+        self._due = now + _TICK_SECONDS
+        text = f"{taken:,} of {total:,} steps ({100 * taken // max(total, 1)} %)"
+        self._width = max(self._width, len(text))
+        click.echo(f"\r{text.ljust(self._width)}", err=True, nl=False)
+
+    def clear(self) -> None:
+        """Take the line away."""
+        if self._width:
+            click.echo(f"\r{' ' * self._width}\r", err=True, nl=False)
+
+
+@dataclass
+class Report:
+    """How a run is told: as text or as JSON."""
+
+    form: str
+    file: str
+    program: LoadedProgram | None = None
+
+    @property
+    def _name(self) -> str:
+        return self.program.name if self.program is not None else self.file
+
+    @property
+    def _device(self) -> str | None:
+        return self.program.device.name if self.program is not None else None
+
+    def refused(self, found: Sequence[Diagnostic]) -> int:
+        """Nothing ran."""
+        if self.form == "json":
+            self._json("error", 0, found, {})
+            return ERRORS_FOUND
+        show_findings(found)
+        click.echo(f"did not run {safe(self._name)}: {summary(found)}")
+        return ERRORS_FOUND
+
+    def ran(
+        self,
+        result: RunResult,
+        found: Sequence[Diagnostic],
+        views: Sequence[OutputView],
+        trace: Path | None,
+    ) -> int:
+        """A run came to its end, or to an error."""
+        status = ERRORS_FOUND if has_errors(found) or not _is_whole(result) else OK
+        if self.form == "json":
+            written = {str(v.file.path): _as_json(v) for v in views}
+            self._json(result.status, result.tasks, found, written)
+            return status
+        show_findings(found)
+        notes = f"; {summary(found)}" if found else ""
+        how = result.status if _is_whole(result) else "stopped by an error"
+        tasks = f"{result.tasks} task{'' if result.tasks == 1 else 's'}"
+        click.echo(f"ran {tasks} of {safe(self._name)} on {safe(self._device or '')}: {how}{notes}")
+        for view in views:
+            click.echo(f"wrote {safe(str(view.file.path))}: {view.file.buffer} as {view.kind}")
+        if trace is not None:
+            click.echo(f"wrote {safe(str(trace))}: the trace")
+        return status
+
+    def _json(
+        self, status: str, tasks: int, found: Sequence[Diagnostic], outputs: dict[str, Any]
+    ) -> None:
+        report = {
+            "status": status,
+            "program": self._name,
+            "device": self._device,
+            "tasks": tasks,
+            "diagnostics": [to_json(d) for d in found],
+            "outputs": outputs,
+        }
+        click.echo(json.dumps(report, indent=2))
+
+
+def _as_json(view: OutputView) -> dict[str, Any]:
+    return {"buffer": view.file.buffer, "elem": view.elem.name, "shape": list(view.shape)}

@@ -1,0 +1,1 @@
+"""Time: costs, units, the event loop, and where the cycles went."""

@@ -1,0 +1,135 @@
+"""What tasks cost: cycles on each unit that they occupy, in every row."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from nacre.base.elements import ELEMENT_TYPES
+from nacre.kernels.call import Call, Work
+from nacre.kernels.registry import PRIMITIVES
+from nacre.nem.model.program import Region, Task
+from nacre.nem.plan.footprints import copies_elements, dense_strides, strided
+from nacre.nem.plan.grid import Grid
+from nacre.nem.plan.terms import Column
+from nacre.nem.run.actions import copy_operands
+from nacre.nem.run.machine import operation
+from nacre.nem.run.signatures import Signature, concrete, extents, lookup_at, signatures
+from nacre.nem.run.timing.profile import TimingProfile
+
+
+def work_of(task: Task, call: Call) -> Work:
+    """How much a compute task has to do; for an unknown operation, a pass over its outputs."""
+    primitive = PRIMITIVES.get(operation(task))
+    if primitive is None:
+        return Work(elements=sum(t.count for t in call.outputs))
+    return primitive.work(call)
+
+
+def cycles(task: Task, unit: str, grid: Grid, profile: TimingProfile) -> int | Column:
+    """Cycles on a unit: one number, or one for every row."""
+    if task.op in ("transfer", "store"):
+        return _copy_cycles(task, unit, grid, profile)
+    made = signatures(task, grid)
+    costs = [_compute_cycles(task, s, unit, profile) for s in made.distinct]
+    if made.index is None:
+        return costs[0]
+    return _by_row(costs, made.index)
+
+
+def _by_row(values: list[int], index: list[int]) -> Column:
+    column: Column = np.array(values, np.int64)[np.array(index)]
+    return column
+
+
+def _compute_cycles(task: Task, signature: Signature, unit: str, profile: TimingProfile) -> int:
+    call = signature.call
+    if call is None:
+        raise ValueError("a compute task without call")
+    work = work_of(task, call)
+    if unit == "NMU":
+        rate = macs_per_two_cycles(call, profile)
+        return profile.at("NMU", "latency") + _ceil(2 * padded_macs(work, call, profile), rate)
+    if unit == "CSTL":
+        rate = profile.at("CSTL", "eltwise_throughput")
+        return profile.at("CSTL", "latency") + _ceil(max(1, work.elements), rate)
+    if unit == "DMA":
+        size = sum(t.count * t.elem.bits for t in call.outputs)
+        return profile.at("DMA", "latency") + _ceil(_ceil(size, 8), profile.at("DMA", "bandwidth"))
+    operations = max(1, work.scalar_operations)
+    return profile.at("VPU", "latency") + _ceil(operations, profile.at("VPU", "throughput"))
+
+
+def macs_per_two_cycles(call: Call, profile: TimingProfile) -> int:
+    """MACs in two cycles for the types of a product's operands."""
+    elements = [t.elem for t in call.inputs[:2] if t is not None]
+    is_float = any(not element.is_integer for element in elements)
+    bits = [element.bits for element in elements]
+    # Narrow weights alone make the array faster; a wide operand of either kind slows it down.
+    width = 4 if min(bits) == 4 else max(bits)
+    return profile.macs_per_two_cycles(width, is_float=is_float)
+
+
+def padded_macs(work: Work, call: Call, profile: TimingProfile) -> int:
+    """MACs with the places of the array that stay empty, where its geometry is given."""
+    if profile.lanes is None or not work.macs:
+        return work.macs
+    weights = call.inputs[1]
+    if weights is None:
+        return work.macs
+    rows, columns = weights.shape[-2], weights.shape[-1]
+    full_rows = _ceil(rows, profile.lanes[0]) * profile.lanes[0]
+    full_columns = _ceil(columns, profile.lanes[1]) * profile.lanes[1]
+    return work.macs // (rows * columns) * full_rows * full_columns
+
+
+def _copy_cycles(task: Task, unit: str, grid: Grid, profile: TimingProfile) -> int | Column:
+    if unit == "CSTL":
+        rate, latency = profile.at("CSTL", "store_bandwidth"), profile.at("CSTL", "store_latency")
+    else:
+        rate, latency = profile.at(unit, "bandwidth"), profile.at(unit, "latency")
+    source, target = copy_operands(task)
+    if source.region is None or target.region is None:
+        raise ValueError("a copy without regions")
+    burst = profile.get("DMA", "burst") or 0 if unit in ("DMA", "sDMA") else 0
+    if not copies_elements(task):
+        return latency + burst + -(-extents(source.region, grid) // rate)
+    regions = (source.region, target.region)
+    parts = tuple(part for r in regions for part in (*(r.shape or ()), *(r.strides or ())))
+    if all(isinstance(part, int) for part in parts):
+        runs, size = _runs(regions, grid, 0)
+        return latency + runs * (burst + _ceil(size, rate))
+    found = [_runs(regions, grid, row) for row in range(grid.rows)]
+    return np.array([latency + n * (burst + _ceil(size, rate)) for n, size in found], np.int64)
+
+
+def _runs(regions: tuple[Region, Region], grid: Grid, row: int) -> tuple[int, int]:
+    """How many runs of bytes a strided copy consists of, and how long one is at most."""
+    most, longest = 0, 0
+    for region in regions:
+        lookup = lookup_at((*(region.shape or ()), *(region.strides or ())), grid, row)
+        shape = concrete(region.shape, lookup)
+        strides = concrete(region.strides, lookup) if region.strides else dense_strides(shape)
+        pattern = strided(shape, strides, ELEMENT_TYPES[region.elem or "u8"].bits)
+        if len(pattern.runs) > most:
+            most = len(pattern.runs)
+            longest = int((pattern.runs[:, 1] - pattern.runs[:, 0]).max())
+    return most, longest
+
+
+def copied_bytes(task: Task, grid: Grid) -> int | Column:
+    """Bytes that a transfer or store moves, in every row."""
+    source, _ = copy_operands(task)
+    if source.region is None:
+        raise ValueError("a copy without regions")
+    if not copies_elements(task):
+        return extents(source.region, grid)
+    made = signatures(task, grid)
+    bits = ELEMENT_TYPES[source.region.elem or "u8"].bits
+    sizes = [_ceil(math.prod(s.layouts[0].shape) * bits, 8) for s in made.distinct if s.layouts[0]]
+    return sizes[0] if made.index is None else _by_row(sizes, made.index)
+
+
+def _ceil(value: int, divisor: int) -> int:
+    return -(-value // divisor)

@@ -1,0 +1,156 @@
+"""How fast units are: defaults, what a device declares, and what a profile says instead."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+from nacre.base.excerpt import quoted
+from nacre.base.suggest import did_you_mean
+from nacre.nem.model.devices import Device
+
+Figures = Mapping[str, Mapping[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """A figure of a unit's timing; without default it is used only where somebody gives it."""
+
+    unit: str
+    key: str
+    default: int | None
+    measure: str
+    source: str
+
+
+_TEXT = "sample profile of the interpreter text"
+_ASSUMED = "assumption"
+
+PARAMETERS: tuple[Parameter, ...] = (
+    Parameter("NMU", "int4_macs", None, "MACs/cycle", "device"),
+    Parameter("NMU", "int8_macs", 4096, "MACs/cycle", _TEXT),
+    Parameter("NMU", "int16_macs", None, "MACs/cycle", "device"),
+    Parameter("NMU", "fp16_macs", None, "MACs/cycle", "device"),
+    Parameter("NMU", "mac_throughput", None, "MACs/cycle, whatever the types", "profile"),
+    Parameter("NMU", "latency", 2, "cycles", _TEXT),
+    Parameter("CSTL", "eltwise_throughput", 256, "elements/cycle", _TEXT),
+    Parameter("CSTL", "latency", 1, "cycles", _TEXT),
+    Parameter("CSTL", "store_bandwidth", 32, "bytes/cycle", _ASSUMED),
+    Parameter("CSTL", "store_latency", 4, "cycles", _ASSUMED),
+    Parameter("DMA", "bandwidth", 32, "bytes/cycle", _TEXT),
+    Parameter("DMA", "latency", 4, "cycles", _TEXT),
+    Parameter("DMA", "burst", None, "cycles for each run of bytes", "profile"),
+    Parameter("sDMA", "bandwidth", 32, "bytes/cycle", _ASSUMED),
+    Parameter("sDMA", "latency", 16, "cycles", _ASSUMED),
+    Parameter("VPU", "throughput", 32, "scalar operations/cycle", _ASSUMED),
+    Parameter("VPU", "latency", 4, "cycles", _ASSUMED),
+    Parameter("DDR", "bandwidth", None, "bytes/cycle, shared by all sDMAs", "profile"),
+    Parameter("SEQ", "max_active_tokens", None, "tokens", "device"),
+)
+_BY_NAME = {(p.unit, p.key): p for p in PARAMETERS}
+_LANES = "lanes"  # of the NMU: a pair
+_ZERO_ALLOWED = frozenset({"latency", "store_latency", "burst"})
+
+
+class ProfileError(ValueError):
+    """A timing profile that cannot be meant; the message lists every problem."""
+
+
+@dataclass(frozen=True, eq=False)
+class TimingProfile:
+    """The figures that hold for a run, and where each comes from."""
+
+    figures: Mapping[tuple[str, str], int]
+    sources: Mapping[tuple[str, str], str]
+    lanes: tuple[int, int] | None = None  # rows and columns of the NMU's array
+
+    def get(self, unit: str, key: str) -> int | None:
+        """A figure; None where nobody gives one."""
+        return self.figures.get((unit, key))
+
+    def at(self, unit: str, key: str) -> int:
+        """A figure that always has a value."""
+        return self.figures[unit, key]
+
+    def macs_per_two_cycles(self, bits: int, *, is_float: bool) -> int:
+        """Twice the rate of an NMU, which is an integer even where f32 halves an odd one."""
+        flat = self.get("NMU", "mac_throughput")
+        if flat is not None:
+            return 2 * flat
+        fallback = self.at("NMU", "int8_macs")
+        if is_float:
+            half = self.get("NMU", "fp16_macs") or fallback
+            return half if bits == 32 else 2 * half
+        key = "int4_macs" if bits == 4 else "int8_macs" if bits == 8 else "int16_macs"
+        return 2 * (self.get("NMU", key) or fallback)
+
+
+def timing_profile(device: Device, overrides: Figures | None = None) -> TimingProfile:
+    """Defaults, then what the device declares, then the overrides; ProfileError if those are bad."""
+    figures: dict[tuple[str, str], int] = {}
+    sources: dict[tuple[str, str], str] = {}
+    for parameter in PARAMETERS:
+        if parameter.default is not None:
+            figures[parameter.unit, parameter.key] = parameter.default
+            sources[parameter.unit, parameter.key] = parameter.source
+    for unit, entries in device.characteristics.items():
+        for key, value in entries.items():
+            if (unit, key) in _BY_NAME and value > 0:
+                figures[unit, key] = value
+                sources[unit, key] = f"device {device.name}"
+    problems: list[str] = []
+    lanes: tuple[int, int] | None = None
+    for unit, entries in (overrides or {}).items():
+        for key, value in _entries(unit, entries, problems):
+            if (unit, key) == ("NMU", _LANES):
+                lanes = (int(value[0]), int(value[1]))
+            else:
+                figures[unit, key] = value
+                sources[unit, key] = "profile"
+    if problems:
+        raise ProfileError("; ".join(problems))
+    return TimingProfile(MappingProxyType(figures), MappingProxyType(sources), lanes)
+
+
+def _entries(unit: object, entries: object, problems: list[str]) -> list[tuple[str, Any]]:
+    """The sound entries of one unit; what is wrong with the others goes into `problems`."""
+    units = {p.unit for p in PARAMETERS}
+    if unit not in units:
+        hint = did_you_mean(str(unit), units)
+        problems.append(f"no unit {quoted(str(unit))}{'; ' + hint if hint else ''}")
+        return []
+    if not isinstance(entries, Mapping):
+        problems.append(f"`{unit}` needs keys with figures, found {quoted(repr(entries), 40)}")
+        return []
+    sound = []
+    for key, value in entries.items():
+        problem = _problem(str(unit), str(key), value)
+        if problem is None:
+            sound.append((str(key), value))
+        else:
+            problems.append(problem)
+    return sound
+
+
+def _problem(unit: str, key: str, value: object) -> str | None:
+    if (unit, key) == ("NMU", _LANES):
+        pair = value if isinstance(value, list | tuple) else ()
+        if len(pair) == 2 and all(_is_count(v, 1) for v in pair):
+            return None
+        return f"`NMU.lanes` is {quoted(repr(value), 40)}, expected two positive integers"
+    if (unit, key) not in _BY_NAME:
+        known = [k for u, k in _BY_NAME if u == unit]
+        hint = did_you_mean(key, known) or f"known are {', '.join(known)}"
+        return f"`{unit}` has no figure {quoted(key)}; {hint}"
+    least = 0 if key in _ZERO_ALLOWED else 1
+    if not _is_count(value, least):
+        return (
+            f"`{unit}.{key}` is {quoted(repr(value), 40)}, expected an integer of at least {least}"
+        )
+    return None
+
+
+def _is_count(value: object, least: int) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and least <= value < 1 << 40

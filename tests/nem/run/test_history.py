@@ -1,0 +1,170 @@
+"""A step that is taken back has never been: bytes, masks, tokens, order, findings."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from nacre.nem.api.programs import LoadedProgram
+from nacre.nem.run.session import Session
+from neminterp import NemInterpreter
+from tests.nem.plan.mutants import pipeline
+from tests.nem.run.programs import Items, contents, loaded, runnable
+
+seeds = st.integers(0, 1 << 32)
+few = settings(max_examples=25, suppress_health_check=[HealthCheck.filter_too_much])
+
+WITH_POISON = """\
+buffer A : L2 (size=32)
+buffer B : L1 (size=32)
+buffer C : L1 (size=32)
+t0 = transfer.async(dst=region(B, 0, 16), src=region(A, 0, 8))
+t1 = transfer.async(dst=region(C, 0, 16), src=region(A, 8, 16))
+loop i in [0..3] @max_in_flight(2):
+    t2 = add.async
+        in region(B, i * 4, 4) elem=i8, shape=[4], layout=C,
+           region(C, i * 4, 4) elem=i8, shape=[4], layout=C
+        out region(B, i * 4 + 16, 4) elem=i8, shape=[4], layout=C
+        deps=[t0, t1]
+    t3 = relu.async
+        in region(B, i * 4 + 16, 4) elem=i8, shape=[4], layout=C
+        out region(B, i * 4 + 16, 4) elem=i8, shape=[4], layout=C
+        deps=[t2]
+    wait(t3)
+    t4 = store.async(dst=region(A, i * 4 + 16, 4), src=region(B, i * 4 + 16, 4))
+endloop
+"""
+
+
+def everything(session: Session) -> dict[str, Any]:
+    """All that a step may change."""
+    made: dict[str, Any] = {
+        "order": session.order,
+        "next": session.next_step,
+        "status": session.status,
+        "tokens": session.get_tokens(),
+        "ready": session.get_ready_tasks(),
+        "pending": session.get_pending_tasks(),
+        "completed": session.get_completed_tasks(),
+        "state": session.get_state(),
+        "findings": [(d.code, d.message) for d in session.diagnostics],
+    }
+    for name, buffer in session.memory.buffers.items():
+        storage = session.memory.storage(buffer)
+        assert storage.missing == int((~storage.written).sum()) or not storage.missing
+        made[name] = (storage.data.tobytes(), storage.written.tobytes(), storage.missing)
+        made[f"writers of {name}"] = session.who_wrote(name)
+    return made
+
+
+def poisoned(interpreter: NemInterpreter, **options: Any) -> Session:  # noqa: ANN401
+    program = interpreter.load_string(WITH_POISON)
+    return interpreter.start(program, {"A@0": bytes(range(20))}, allow=["HAZ"], **options)
+
+
+def require_reversible(session: Session) -> None:
+    """Down the whole run and back up, the same things are seen at every point."""
+    seen = [everything(session)]
+    while session.step().status == "completed":
+        seen.append(everything(session))
+    while len(seen) > 1:
+        assert everything(session) == seen.pop()
+        assert len(session.step_back()) == 1
+    assert everything(session) == seen.pop()
+    assert session.step_back() == []
+
+
+@few
+@given(runnable(), seeds)
+def test_going_back_step_by_step_shows_what_was_there(items: Items, seed: int) -> None:
+    interpreter = NemInterpreter()
+    interpreter.set_scheduling("random", seed)
+    require_reversible(interpreter.start(loaded(items, interpreter), contents(seed)))
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("detect_races", [False, True])
+def test_poison_and_its_findings_are_taken_back(seed: int, detect_races: bool) -> None:
+    interpreter = NemInterpreter()
+    interpreter.set_scheduling("random", seed)
+    session = poisoned(interpreter, detect_races=detect_races)
+    require_reversible(session)
+    session.run()
+    assert {d.code for d in session.diagnostics} >= {"INI02"}
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_races_that_were_met_are_taken_back(seed: int) -> None:
+    interpreter = NemInterpreter()
+    interpreter.set_scheduling("random", seed)
+    text = WITH_POISON.replace("deps=[t0, t1]", "").replace("deps=[t2]", "")
+    program = interpreter.load_string(text)
+    session = interpreter.start(program, contents_of(program), allow=["HAZ"], detect_races=True)
+    require_reversible(session)
+    session.run()
+    assert {d.code for d in session.diagnostics} == {"RUN07"}
+
+
+def contents_of(program: LoadedProgram) -> dict[str, bytes]:
+    rng = random.Random(1)
+    return {b.name: rng.randbytes(b.size or 0) for b in program.plan.program.buffers}
+
+
+Move = tuple[str, int]
+walks = st.lists(
+    st.tuples(st.sampled_from(["step", "step", "back", "write"]), st.integers(1, 4)), max_size=14
+)
+
+
+@few
+@given(runnable(), seeds, walks, st.booleans())
+def test_a_walk_ends_where_a_fresh_session_gets_directly(
+    items: Items, seed: int, moves: list[Move], is_random: bool
+) -> None:
+    interpreter = NemInterpreter()
+    interpreter.set_scheduling("random" if is_random else "deterministic", seed)
+    program = loaded(items, interpreter)
+    require_same_place(lambda: interpreter.start(program, contents(seed)), moves, "A")
+
+
+@few
+@given(seeds, walks)
+def test_a_walk_through_poison_ends_where_a_fresh_session_gets_directly(
+    seed: int, moves: list[Move]
+) -> None:
+    interpreter = NemInterpreter()
+    interpreter.set_scheduling("random", seed)
+    # Each session needs an L2 of its own; nothing here lies in DDR.
+    require_same_place(lambda: poisoned(interpreter), moves, "B")
+
+
+def require_same_place(start: Callable[[], Session], moves: list[Move], target: str) -> None:
+    """Walk, then go straight to the same point with the writes that were not taken back."""
+    session = start()
+    writes: list[tuple[int, str, bytes]] = []  # after so many steps
+    for number, (kind, count) in enumerate(moves):
+        if kind == "step":
+            session.step(count)
+        elif kind == "back":
+            taken = len(session.order)
+            session.step_back(count)
+            kept = max(0, taken - count)
+            # A write belongs to the step before it; what came before all steps stays.
+            if taken:
+                writes = [w for w in writes if w[0] <= kept and (w[0] < kept or kept == 0
+                          or not _is_after(w, kept, session))]  # fmt: skip
+        else:
+            data = bytes([number + 1] * count)
+            session.write_buffer(f"{target}@{count}", data)
+            writes.append((len(session.order), f"{target}@{count}", data))
+    fresh = start()
+    for after, key, data in writes:
+        fresh.step(after - len(fresh.order))
+        fresh.write_buffer(key, data)
+    fresh.step(len(session.order) - len(fresh.order))
+    assert everything(session) == everything(fresh)
