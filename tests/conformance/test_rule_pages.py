@@ -33,7 +33,7 @@ WITHOUT_EXAMPLE = {
     "LEX09": "needs a file of 64 MiB",
     "LEX10": "needs a file that is not text",
     "LEX11": "needs a file that cannot be read",
-    "RUN03": "needs a sum of more than 131,072 products",
+    "RUN03": "needs a bias that the host gives",
     "RUN05": "needs a host that asks",
     "RUN06": "needs a memory larger than this machine's",
     "RUN07": "needs a race, which a check refuses",

@@ -151,13 +151,9 @@ def require_same_place(start: Callable[[], Session], moves: list[Move], target: 
         if kind == "step":
             session.step(count)
         elif kind == "back":
-            taken = len(session.order)
             session.step_back(count)
-            kept = max(0, taken - count)
-            # A write belongs to the step before it; what came before all steps stays.
-            if taken:
-                writes = [w for w in writes if w[0] <= kept and (w[0] < kept or kept == 0
-                          or not _is_after(w, kept, session))]  # fmt: skip
+            # A write goes back with the step before it; what came before all steps stays.
+            writes = [write for write in writes if write[0] <= len(session.order)]
         else:
             data = bytes([number + 1] * count)
             session.write_buffer(f"{target}@{count}", data)
@@ -168,3 +164,144 @@ def require_same_place(start: Callable[[], Session], moves: list[Move], target: 
         fresh.write_buffer(key, data)
     fresh.step(len(session.order) - len(fresh.order))
     assert everything(session) == everything(fresh)
+
+
+@few
+@given(runnable(), seeds, st.lists(st.integers(1, 6), min_size=1, max_size=8))
+def test_forward_again_takes_the_same_steps(items: Items, seed: int, moves: list[int]) -> None:
+    interpreter = NemInterpreter()
+    interpreter.set_scheduling("random", seed)
+    program = loaded(items, interpreter)
+    session = interpreter.start(program, contents(seed))
+    session.run()
+    order, end = session.order, everything(session)
+    for count in moves:
+        taken_back = session.step_back(count)
+        assert taken_back == order[::-1][: len(taken_back)]
+        session.step(count)
+        assert session.order == order
+    session.step_back(len(order))
+    session.run()
+    assert everything(session) == end
+
+
+def test_inputs_are_not_taken_back() -> None:
+    interpreter = NemInterpreter()
+    items = pipeline(random.Random(1))
+    session = interpreter.start(loaded(items, interpreter), contents(1))
+    start = everything(session)
+    session.step(3)
+    assert len(session.step_back(100)) == 3
+    assert everything(session) == start
+
+
+def test_a_write_by_the_host_goes_back_with_the_step_before_it() -> None:
+    session = poisoned(NemInterpreter())
+    session.write_buffer("C@30", b"xy")
+    session.step()
+    before = everything(session)
+    session.step()
+    session.write_buffer("B@0", b"abc")
+    session.write_buffer("B@1", b"zz")
+    assert session.memory.storage(session.memory.buffers["B"]).data[:3].tobytes() == b"azz"
+    assert session.step_back() == ["t1"]
+    assert everything(session) == before
+    assert session.step_back() == ["t0"]
+    assert session.read_memory("L1", session.memory.base(session.memory.buffers["C"]) + 30, 2) == (
+        b"xy"
+    )
+
+
+def test_running_back_stops_before_a_task() -> None:
+    session = poisoned(NemInterpreter())
+    session.run()
+    order = session.order
+    result = session.run_back_until(task="t2[2]")
+    assert (result.status, session.next_step) == ("paused", "t2[2]")
+    assert session.order == order[: order.index("t2[2]")]
+    result = session.run_back_until(task="t2")
+    assert session.next_step == "t2[1]"
+    assert session.run_back_until(line=5).status == "paused"
+    assert session.next_step == "t1"
+
+
+def test_running_back_stops_before_a_region_was_last_written() -> None:
+    session = poisoned(NemInterpreter())
+    session.run()
+    session.run_back_until(region="B[20:21]")
+    assert session.next_step == "t3[1]"
+    session.run_back_until(region="B[20:21]")
+    assert session.next_step == "t2[1]"
+
+
+def test_running_back_to_nothing_ends_at_the_start_as_it_was() -> None:
+    session = poisoned(NemInterpreter())
+    start = everything(session)
+    session.step(6)
+    result = session.run_back_until(task="t4[3]")
+    assert result.reason == "back at the start"
+    assert everything(session) == start
+
+
+def test_a_small_log_forgets_the_oldest_steps_first() -> None:
+    session = poisoned(NemInterpreter(), history_bytes=100)
+    seen = []
+    while session.status != "finished":
+        seen.append(everything(session))
+        session.step()
+    taken_back = session.step_back(100)
+    assert 0 < len(taken_back) < len(seen)
+    assert everything(session) == seen[-len(taken_back)]
+    session.run()
+    assert session.status == "finished"
+
+
+def test_a_run_without_log_cannot_go_back() -> None:
+    session = poisoned(NemInterpreter(), history_bytes=0)
+    session.step(2)
+    assert session.step_back() == []
+    assert len(session.order) == 2
+
+
+def test_a_step_that_failed_leaves_nothing_behind_and_can_be_left() -> None:
+    interpreter = NemInterpreter(strict=True)
+    session = interpreter.start(
+        interpreter.load_string(WITH_POISON), {"A@0": bytes(range(20))}, allow=["HAZ", "INI"]
+    )
+    seen = [everything(session)]
+    while session.step().status == "completed":
+        seen.append(everything(session))
+    assert session.status == "error"
+    assert [d.code for d in session.diagnostics] == ["INI02"]
+    session.step_back()
+    assert everything(session) == seen[-2]
+
+
+WRAPS = """\
+buffer X : L1 (size=8)
+buffer W : L1 (size=8)
+buffer B : L1 (size=4)
+buffer Y : L1 (size=4)
+t0 = transfer.async(dst=region(X, 4, 4), src=region(X, 0, 4))
+t1 = gemm.async
+    in region(X, 0, 8) elem=i8, shape=[1, 8], layout=MK, quant=per_tensor(scale=1.0, zero_point=0),
+       region(W, 0, 8) elem=i8, shape=[8, 1], layout=KN, quant=per_tensor(scale=1.0, zero_point=0),
+       region(B, 0, 4) elem=i32, shape=[1], layout=N
+    out region(Y, 0, 1) elem=i8, shape=[1, 1], layout=MN, quant=per_tensor(scale=1.0, zero_point=0)
+    deps=[t0]
+    accum_type=i32
+"""
+
+
+@pytest.mark.parametrize("history_bytes", [1 << 20])
+def test_a_warning_that_strictness_made_an_error_changes_no_byte(history_bytes: int) -> None:
+    interpreter = NemInterpreter(strict=True)
+    program = interpreter.load_string(WRAPS)
+    inputs = {"X": b"\x7f" * 8, "W": b"\x7f" * 8, "B": b"\xff\xff\xff\x7f", "Y": b"1234"}
+    session = interpreter.start(program, inputs, allow=["INI"], history_bytes=history_bytes)
+    start = everything(session)
+    assert [result.status for result in session.step(2)] == ["completed", "error"]
+    assert [d.code for d in session.diagnostics] == ["RUN03"]
+    assert session.read_buffer("Y") == b"1234"
+    session.step_back()
+    assert everything(session) == start

@@ -1,0 +1,126 @@
+"""The columns that the event loop works on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from nacre.nem.model.program import Task
+from nacre.nem.plan.terms import Column
+from nacre.nem.run.steps import Steps
+from nacre.nem.run.timing.events import COUNTS, NEVER, TOP, Columns, Ints
+from nacre.nem.run.timing.resources import NONE, Placement
+
+
+def columns(
+    steps: Steps, placed: Placement, token_limits: list[int], as_ints: Callable[[Column], Ints]
+) -> Columns:
+    """Everything that the loop reads and writes; `as_ints` makes lists or leaves arrays."""
+    count, graph = steps.count, steps.graph
+    is_wait, has_token = _kinds(steps)
+    queue, rows = _queues(placed, has_token)
+    first_name, name = _names(steps)
+    left, mixed = _namers(count, first_name, name)
+    order = np.argsort(graph.sources, kind="stable")
+    step_of = np.full(graph.size, NONE, np.int64)
+    step_of[steps.node] = np.arange(count)
+    open_edges = np.bincount(graph.targets, minlength=graph.size)
+    roots = np.flatnonzero(open_edges == 0)[::-1]
+    sizes = np.bincount(queue, minlength=len(rows))
+    stack = np.zeros(graph.size + 1, np.int64)
+    stack[: roots.size] = roots
+    counts = np.zeros(COUNTS, np.int64)
+    counts[TOP] = roots.size
+    pools = [p.first for p in placed.pools] + [sum(p.count for p in placed.pools)]
+    zeros, nones = np.zeros(count, np.int64), np.full(count, NONE, np.int64)
+    made = Columns(
+        duration=placed.duration,
+        queue=queue,
+        is_wait=is_wait,
+        has_token=has_token,
+        node=steps.node,
+        first_name=first_name,
+        name=name,
+        namers_left=left,
+        namers_mixed=mixed,
+        ready=nones,
+        token_at=zeros,
+        start=nones.copy(),
+        end=nones.copy(),
+        unit=np.full(2 * count, NONE, np.int64),
+        is_releaser=zeros.copy(),
+        step_of=step_of,
+        open_edges=open_edges,
+        first_edge=np.searchsorted(graph.sources[order], np.arange(graph.size + 1)),
+        edge=graph.targets[order],
+        node_time=np.full(graph.size, NONE, np.int64),
+        pool=rows[:, [0, 1]].reshape(-1),
+        bound=rows[:, [2, 3]].reshape(-1),
+        engine=rows[:, 4],
+        heap_base=np.cumsum(sizes) - sizes,
+        heap_size=np.zeros(len(rows), np.int64),
+        releasers=np.zeros(len(rows), np.int64),
+        pool_first=np.array(pools, np.int64),
+        free_count=np.array([p.count for p in placed.pools], np.int64),
+        free_since=np.zeros(pools[-1], np.int64),
+        token_limit=np.array(token_limits, np.int64),
+        live=np.zeros(len(token_limits), np.int64),
+        full_until=np.zeros(len(token_limits), np.int64),
+        heaps=np.zeros(count + 1, np.int64),
+        active=np.zeros(len(rows) + 1, np.int64),
+        events=np.zeros(pools[-1] + 1, np.int64),
+        stack=stack,
+        counts=counts,
+    )
+    return Columns(*(as_ints(column) for column in made))
+
+
+def _kinds(steps: Steps) -> tuple[Column, Column]:
+    """By step: whether it is a wait, and whether it makes a token."""
+    last = max(steps.statements, default=-1) + 1
+    is_wait, has_token = np.zeros(last, np.int64), np.zeros(last, np.int64)
+    for position, statement in steps.statements.items():
+        is_wait[position] = not isinstance(statement, Task)
+        has_token[position] = isinstance(statement, Task) and statement.token is not None
+    return is_wait[steps.position], has_token[steps.position]
+
+
+def _queues(placed: Placement, has_token: Column) -> tuple[Column, Column]:
+    """The queue of every step, and what each queue asks for: pools, instances, engine."""
+    engine = np.where(has_token == 1, placed.engine, NONE)
+    table = np.column_stack([placed.pool, placed.bound, engine])
+    rows, queue = np.unique(table, axis=0, return_inverse=True)
+    return queue.reshape(-1), rows
+
+
+def _names(steps: Steps) -> tuple[Column, Column]:
+    """The steps whose tokens each step names, side by side."""
+    sources, targets = [], []
+    tasks = steps.plan.program.task_at
+    for position, statement in steps.statements.items():
+        numbers = steps.numbers[position]
+        grid = steps.grid(statement)
+        tokens = statement.deps if isinstance(statement, Task) else statement.tokens
+        for token in dict.fromkeys(tokens):
+            rows = grid.row_in(steps.grid(tasks[token]), np.arange(grid.rows, dtype=np.int64))
+            sources.append(numbers)
+            targets.append(steps.numbers[token][rows])
+    source = np.concatenate([np.zeros(0, np.int64), *sources])
+    target = np.concatenate([np.zeros(0, np.int64), *targets])
+    order = np.argsort(source, kind="stable")
+    return np.searchsorted(source[order], np.arange(steps.count + 1)), target[order]
+
+
+def _namers(count: int, first_name: Column, name: Column) -> tuple[Column, Column]:
+    """How many steps name each token, and the exclusive or of their numbers."""
+    left = np.bincount(name, minlength=count)
+    mixed = np.zeros(count, np.int64)
+    namer = np.repeat(np.arange(count, dtype=np.int64), np.diff(first_name))
+    np.bitwise_xor.at(mixed, name, namer)
+    return left, mixed
+
+
+def token_limits(limit: int | None, engines: int) -> list[int]:
+    """The same limit on every engine; none is as good as infinite."""
+    return [NEVER if limit is None else limit] * engines

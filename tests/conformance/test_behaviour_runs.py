@@ -1,0 +1,448 @@
+"""Promises about running programs, each shown on a run.
+
+`test_CODE_...` proves the rule CODE; `test_rule_pages.py` counts on these names.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from nacre.nem.api import NemInterpreter
+from nacre.nem.run import memory
+from nacre.nem.run.backends import RegionView
+from neminterp import InputError, RunResult
+
+HEAD = """
+buffer A : L2 (size=64)
+buffer B : L1 (size=64)
+buffer Y : L2 (size=64)
+"""
+BYTES = np.arange(64, dtype=np.int8) - 32
+SEEDS = range(12)
+
+
+def pipeline(decorators: str = "", body: str = "") -> str:
+    """Four tiles of sixteen bytes: in, ReLU, out."""
+    return f"""{HEAD}
+loop i in [0..3]{decorators}:
+    let X_i = region(B, i * 16, 16) elem=i8, shape=[16], layout=C
+    tX = transfer.async(dst=X_i, src=region(A, i * 16, 16))
+    tR = relu.async in X_i out X_i @materialized deps=[tX]{body}
+    tS = store.async(dst=region(Y, i * 16, 16), src=X_i, deps=[tR])
+endloop
+"""
+
+
+def interpreter(text: str, device: str | None = None, seed: int | None = None) -> NemInterpreter:
+    made = NemInterpreter(device=device)
+    if seed is not None:
+        made.set_scheduling("random", seed=seed)
+    assert [str(d) for d in made.load_string(text).diagnostics if d.severity == "error"] == []
+    return made
+
+
+def run(text: str, device: str | None = None, seed: int | None = None) -> RunResult:
+    interp = interpreter(text, device, seed)
+    return interp.run(interp.load_string(text), inputs={"A": BYTES})
+
+
+def codes(result: RunResult) -> list[str]:
+    return [d.code for d in result.diagnostics]
+
+
+def refusal(text: str, interp: NemInterpreter) -> list[str]:
+    with pytest.raises(InputError) as caught:
+        interp.run(interp.load_string(text), inputs={"A": BYTES})
+    return [d.code for d in caught.value.diagnostics]
+
+
+# Decorators
+
+
+class Unsure:
+    """A backend that says nothing about determinism."""
+
+    def execute(
+        self, opcode: str, inputs: list[RegionView], output: RegionView, attrs: dict[str, object]
+    ) -> None:
+        output[...] = np.maximum(inputs[0], 0)
+
+    def supports(self, opcode: str) -> bool:
+        return opcode == "relu"
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_dec13_every_schedule_of_a_deterministic_loop_gives_the_same_bytes(seed: int) -> None:
+    result = run(pipeline(" @max_in_flight(3) @deterministic"), seed=seed)
+    assert result.read_buffer("Y") == np.maximum(BYTES, 0).tobytes()
+
+
+@pytest.mark.parametrize(
+    ("text", "is_refused"),
+    [
+        (pipeline(" @deterministic"), True),
+        (pipeline(body=" @deterministic"), True),
+        (pipeline(), False),
+    ],
+)
+def test_dec13_a_backend_that_may_vary_is_refused(text: str, is_refused: bool) -> None:
+    interp = interpreter(text)
+    interp.set_compute_backend(Unsure())
+    if is_refused:
+        assert refusal(text, interp) == ["RUN09"]
+    else:
+        assert interp.run(interp.load_string(text), inputs={"A": BYTES}).status == "completed"
+
+
+def test_dec14_a_materialized_value_is_there_when_its_producer_is_complete() -> None:
+    interp = interpreter(pipeline(" @max_in_flight(2)"))
+    session = interp.start(interp.load_string(pipeline(" @max_in_flight(2)")), inputs={"A": BYTES})
+    for i in range(4):
+        session.run_until(token=f"tR[{i}]")
+        expected = np.maximum(BYTES[16 * i : 16 * i + 16], 0)
+        np.testing.assert_array_equal(session.read_region(f"X_{i}"), expected)
+        assert session.diagnostics == ()
+
+
+def test_dec07_a_bound_unit_changes_neither_bytes_nor_order() -> None:
+    bound = pipeline(" @max_in_flight(2)", " @resource(CSTL[i mod 2])")
+    first, second = run(bound, "npm_lite"), run(pipeline(" @max_in_flight(2)"), "npm_lite")
+    assert first.session is not None
+    assert second.session is not None
+    assert first.session.order == second.session.order
+    assert first.read_buffer("Y") == second.read_buffer("Y") == np.maximum(BYTES, 0).tobytes()
+
+
+# Loops
+
+
+def iterations(order: list[str]) -> list[int]:
+    return [int(name.split("[")[1].rstrip("]")) for name in order]
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_lop04_without_a_window_one_iteration_runs_after_the_other(seed: int) -> None:
+    session = run(pipeline(), seed=seed).session
+    assert session is not None
+    assert iterations(session.order) == sorted([0, 1, 2, 3] * 3)
+
+
+@pytest.mark.parametrize("window", [1, 2, 3, 4])
+@pytest.mark.parametrize("seed", SEEDS)
+def test_lop05_never_more_than_n_iterations_are_active(seed: int, window: int) -> None:
+    text = pipeline(f" @max_in_flight({window})")
+    interp = interpreter(text, seed=seed)
+    session = interp.start(interp.load_string(text), inputs={"A": BYTES})
+    left = dict.fromkeys(range(4), 3)
+    while (result := session.step()).status == "completed":
+        (i,) = result.iteration
+        assert all(left[done] == 0 for done in range(i - window + 1))
+        left[i] -= 1
+        active = session.get_state().active_loops.get("i", ())
+        assert len(active) <= window
+        assert all(left[each] > 0 for each in active)
+    assert set(left.values()) == {0}
+
+
+def test_lop05_a_wide_window_really_lets_iterations_overlap() -> None:
+    orders = [run(pipeline(" @max_in_flight(2)"), seed=seed).session for seed in SEEDS]
+    assert any(s is not None and iterations(s.order) != sorted([0, 1, 2, 3] * 3) for s in orders)
+
+
+# Placement
+
+TWO_ENGINES = """
+buffer A : L2 (size=64)
+buffer P : L1[0] (size=64)
+buffer Q : L1[1] (size=64)
+t = transfer.async(dst=region(Q, 0, 64), src=region(A, 0, 64))
+u = relu.async
+    in region(Q, 0, 64) elem=i8, shape=[64], layout=C
+    out region(Q, 0, 64) elem=i8, shape=[64], layout=C
+    deps=[t]
+"""
+
+
+def test_plc02_a_task_works_in_the_l1_of_its_engine() -> None:
+    session = run(TWO_ENGINES, "npm_mid").session
+    assert session is not None
+    expected = np.maximum(BYTES, 0).tobytes()
+    assert session.read_memory("L1", engine=1, offset=0, size=64) == expected
+    assert session.read_memory("L1", engine=0, offset=0, size=64) == b"\xff" * 64
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_plc06_tasks_between_l2_and_ddr_need_no_engine(seed: int) -> None:
+    text = """
+buffer A : DDR (size=64)
+buffer M : L2 (size=64)
+buffer Y : DDR (size=64)
+loop i in [0..7] @max_in_flight(4):
+    t = transfer.async(dst=region(M, i * 8, 8), src=region(A, i * 8, 8))
+    u = transfer.async(dst=region(Y, i * 8, 8), src=region(M, i * 8, 8), deps=[t])
+endloop
+"""
+    assert run(text, "npm_mid", seed).read_buffer("Y") == BYTES.tobytes()
+
+
+# Tasks and types
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_tok04_a_sync_form_runs_like_the_async_form_and_a_wait(seed: int) -> None:
+    copy = "(dst=region(B, 0, 64), src=region(A, 0, 64))\n"
+    store = "s = store.async(dst=region(Y, 0, 64), src=region(B, 0, 64))\n"
+    forms = [f"t = transfer.sync{copy}", f"t = transfer.async{copy}wait(t)\n"]
+    results = [run(HEAD + form + store, seed=seed) for form in forms]
+    sessions = [result.session for result in results]
+    tasks = [s.get_completed_tasks() for s in sessions if s is not None]
+    assert tasks == [["t", "s"], ["t", "s"]]
+    assert [result.read_buffer("Y") for result in results] == [BYTES.tobytes()] * 2
+
+
+@pytest.mark.parametrize(
+    ("elem", "where"),
+    [
+        ("i4", [0, 1, 8, 9]),  # in elements: rows of two are eight apart
+        ("i8", [0, 1, 8, 9]),
+        ("i32", [0, 1, 8, 9]),
+    ],
+)
+def test_ext09_strides_count_elements(elem: str, where: list[int]) -> None:
+    text = f"{HEAD}let X = region(A, 0, 64) elem={elem}, shape=[2, 2], strides=[8, 1]\n"
+    result = run(text)
+    low, high = BYTES & 15, (BYTES >> 4) & 15
+    nibbles = np.stack([low, high], axis=1).reshape(-1).astype(np.int8)
+    memories = {
+        "i4": np.where(nibbles > 7, nibbles - 16, nibbles),  # low nibble first
+        "i8": BYTES,
+        "i32": BYTES.view(np.int32),
+    }
+    found = result.read_region("X")
+    np.testing.assert_array_equal(found.reshape(-1), memories[elem][where])
+
+
+def test_ext09_a_strided_result_leaves_the_gaps_alone() -> None:
+    text = f"""{HEAD}
+t = transfer.sync(dst=region(B, 0, 64), src=region(A, 0, 64))
+r = neg.sync
+    in region(B, 0, 2) elem=i4, shape=[2, 2], layout=MN
+    out region(B, 16, 10) elem=i4, shape=[2, 2], strides=[8, 1]
+s = store.sync(dst=region(Y, 0, 64), src=region(B, 0, 64))
+"""
+    interp = interpreter(text)
+    data = np.full(64, 0x77, np.uint8)
+    data[:2] = 0x21, 0x43  # 1, 2, 3, 4
+    out = interp.run(interp.load_string(text), inputs={"A": data}).read_buffer("Y")
+    expected = data.copy()
+    expected[16], expected[20] = 0xEF, 0xCD  # -1, -2; -3, -4
+    assert out == expected.tobytes()
+
+
+# What a run can bring up
+
+
+def test_ini02_bytes_that_nobody_wrote_are_reported_once_and_travel_with_transfers() -> None:
+    interp = NemInterpreter()
+    program = interp.load_string(pipeline())
+    result = interp.run(program)  # A is not filled
+    assert (result.status, codes(result)) == ("completed", ["INI02"])
+    (found,) = result.diagnostics
+    assert found.severity == "warning"
+    assert "bytes 0..15 of `B`" in found.message
+    assert found.location.line == 8
+
+    strict = NemInterpreter(strict=True)
+    stopped = strict.run(strict.load_string(pipeline()))
+    assert (stopped.status, stopped.tasks) == ("error", 1)
+
+    zeros = NemInterpreter(uninitialized="zero")
+    clean = zeros.run(zeros.load_string(pipeline()))
+    assert (codes(clean), clean.read_buffer("Y")) == ([], bytes(64))
+
+
+def test_ini02_a_host_that_reads_what_nobody_wrote_is_told() -> None:
+    session = NemInterpreter().start(NemInterpreter().load_string(pipeline()))
+    assert session.read_region("A[8:16]").tobytes() == b"\xff" * 8
+    (found,) = session.diagnostics
+    assert (found.code, found.severity) == ("INI02", "warning")
+
+
+GATHER = """
+buffer X : L2 (size=4)
+buffer I : L2 (size=2)
+buffer M : L1 (size=8)
+a = transfer.sync(dst=region(M, 0, 4), src=region(X, 0, 4))
+b = transfer.sync(dst=region(M, 4, 2), src=region(I, 0, 2))
+g = gather.sync
+    in region(M, 0, 4) elem=i8, shape=[4], layout=C, region(M, 4, 2) elem=u8, shape=[2], layout=C
+    out region(M, 6, 2) elem=i8, shape=[2], layout=C
+    axis=0
+"""
+
+
+def run_with(text: str, **inputs: object) -> RunResult:
+    interp = NemInterpreter()
+    return interp.run(interp.load_string(text), inputs=inputs)
+
+
+def test_run01_an_index_out_of_range_stops_the_run_and_names_the_element() -> None:
+    result = run_with(GATHER, X=bytes([5, 6, 7, 8]), I=bytes([3, 4]))
+    assert (result.status, codes(result)) == ("error", ["RUN01"])
+    assert "index is 4, expected 0 to 3" in result.diagnostics[0].message
+    assert "element [1]" in result.diagnostics[0].message
+    assert result.read_region("M[6:8]").tobytes() == b"\xff\xff"  # nothing was written
+    good = run_with(GATHER, X=bytes([5, 6, 7, 8]), I=bytes([3, 0]))
+    assert (good.status, good.read_region("M[6:8]").tolist()) == ("completed", [8, 5])
+
+
+def binary(op: str) -> str:
+    return f"""
+buffer X : L2 (size=8)
+buffer M : L1 (size=12)
+a = transfer.sync(dst=region(M, 0, 8), src=region(X, 0, 8))
+d = {op}.sync
+    in region(M, 0, 4) elem=i8, shape=[2, 2], layout=MN,
+       region(M, 4, 4) elem=i8, shape=[2, 2], layout=MN
+    out region(M, 8, 4) elem=i8, shape=[2, 2], layout=MN
+"""
+
+
+@pytest.mark.parametrize(
+    ("op", "second", "says"),
+    [("div", [1, 2, 0, 4], "division by zero"), ("pow", [1, 2, -3, 4], "exponent")],
+)
+def test_run02_what_integers_have_no_answer_for_stops_the_run(
+    op: str, second: list[int], says: str
+) -> None:
+    result = run_with(binary(op), X=np.array([7, -7, 1, 2, *second], np.int8))
+    assert (result.status, codes(result)) == ("error", ["RUN02"])
+    assert says in result.diagnostics[0].message
+    assert "element [1, 0]" in result.diagnostics[0].message
+
+
+def test_run03_a_sum_that_wraps_is_reported_and_the_run_goes_on() -> None:
+    text = """
+buffer X : L2 (size=12)
+buffer M : L1 (size=16)
+a = transfer.sync(dst=region(M, 0, 12), src=region(X, 0, 12))
+g = gemm.sync
+    in region(M, 0, 2) elem=i8, shape=[1, 2], layout=MK,
+       region(M, 4, 2) elem=i8, shape=[2, 1], layout=KN,
+       region(M, 8, 4) elem=i32, shape=[1], layout=N
+    out region(M, 12, 1) elem=i8, shape=[1, 1], layout=MN
+    accum_type=i32
+"""
+    data = np.array([1, 1, 0, 0, 1, 1, 0, 0], np.int8).tobytes()
+    edge = run_with(text, X=data + np.int32(2**31 - 3).tobytes())
+    assert (edge.status, codes(edge), edge.read_region("M[12:13]")[0]) == ("completed", [], 127)
+    over = run_with(text, X=data + np.int32(2**31 - 2).tobytes())
+    assert (over.status, codes(over)) == ("completed", ["RUN03"])
+    assert over.read_region("M[12:13]").view(np.int8)[0] == -128
+
+
+class Failing(Unsure):
+    def execute(
+        self, opcode: str, inputs: list[RegionView], output: RegionView, attrs: dict[str, object]
+    ) -> None:
+        output[...] = 1
+        raise RuntimeError("out of paper")
+
+
+def test_run04_a_backend_that_fails_stops_the_run_and_changes_nothing() -> None:
+    interp = interpreter(pipeline())
+    interp.set_opcode_backend("relu", Failing())
+    result = interp.run(interp.load_string(pipeline()), inputs={"A": BYTES})
+    assert (result.status, codes(result), result.tasks) == ("error", ["RUN04"], 1)
+    assert "RuntimeError: out of paper" in result.diagnostics[0].message
+    assert result.read_region("X_0").tobytes() == BYTES[:16].tobytes()
+
+
+def test_run05_a_host_that_names_what_is_not_there_is_told_what_is() -> None:
+    interp = NemInterpreter()
+    with pytest.raises(InputError) as caught:
+        interp.run(interp.load_string(pipeline()), inputs={"AA": BYTES, "Y": BYTES[:3]})
+    first, second = caught.value.diagnostics
+    assert (first.code, first.help) == ("RUN05", "did you mean `A`?")
+    assert (second.code, second.message) == ("RUN05", "`Y` has 64 bytes, the data 3")
+
+
+def test_run06_a_memory_larger_than_the_machine_is_refused_before_it_is_reserved(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def reserve(*_: object) -> None:
+        pytest.fail("memory was reserved")
+
+    monkeypatch.setattr(memory.MemoryLevel, "__post_init__", reserve)
+    with pytest.raises(InputError) as caught:
+        NemInterpreter(ddr_size=2**60)
+    assert [d.code for d in caught.value.diagnostics] == ["RUN06"]
+
+    interp = NemInterpreter(l2_size=2**60)
+    assert refusal(pipeline(), interp) == ["RUN06"]
+
+
+RACE = """
+buffer A : L2 (size=64)
+buffer B : L1 (size=64)
+t = transfer.async(dst=region(B, 0, 64), src=region(A, 0, 64))
+u = transfer.async(dst=region(B, 32, 32), src=region(A, 0, 32))
+"""
+
+
+def test_run07_a_race_is_met_while_running_when_somebody_looks() -> None:
+    interp = NemInterpreter()
+    program = interp.load_string(RACE)
+    result = interp.run(program, inputs={"A": BYTES}, allow=["HAZ"], detect_races=True)
+    assert "RUN07" in codes(result)
+    assert codes(interp.run(program, inputs={"A": BYTES}, allow=["HAZ"])) == []
+    clean = run(pipeline(" @max_in_flight(4)"))
+    assert clean.session is not None
+    assert codes(clean) == []
+
+
+@pytest.mark.parametrize(
+    ("order", "says"),
+    [
+        (["tR[0]"], "`tR[0]`, which must wait for tasks that have not run"),
+        (["tX[0]", "tX[0]"], "`tX[0]`, which has run already"),
+        (["tX[0]", "tX[1]"], "`tX[1]`, which must wait"),  # no window: one after the other
+    ],
+)
+def test_run08_an_order_that_is_not_legal_stops_where_it_breaks(
+    order: list[str], says: str
+) -> None:
+    interp = NemInterpreter()
+    result = interp.run(interp.load_string(pipeline()), inputs={"A": BYTES}, order=order)
+    assert (result.status, codes(result)) == ("error", ["RUN08"])
+    assert says in result.diagnostics[0].message
+
+
+def test_run08_an_order_of_another_program_is_refused() -> None:
+    interp = NemInterpreter()
+    with pytest.raises(InputError, match="RUN08.*`tZ`"):
+        interp.run(interp.load_string(pipeline()), inputs={"A": BYTES}, order=["tZ"])
+
+
+@pytest.mark.parametrize("backend", ["npm", "no_such_backend"])
+def test_run09_a_backend_that_is_not_there_is_said_to_be_missing(backend: str) -> None:
+    with pytest.raises(InputError) as caught:
+        NemInterpreter().set_compute_backend(backend)
+    (found,) = caught.value.diagnostics
+    assert found.code == "RUN09"
+    assert f"`{backend}`" in found.message
+
+
+def test_run09_a_backend_that_lacks_an_opcode_is_refused_before_the_run() -> None:
+    interp = interpreter(pipeline())
+    interp.set_compute_backend(Unsure())
+    text = pipeline().replace("relu", "neg")
+    assert refusal(text, interp) == ["RUN09"]
+
+
+@pytest.mark.parametrize("op", ["core.NoSuchThing", "vendor.secret"])
+def test_sig22_an_operation_that_no_backend_knows_is_an_error_when_it_is_to_run(op: str) -> None:
+    text = pipeline().replace("relu.async in X_i out X_i @materialized deps=[tX]",
+                              f'compute.async in X_i out X_i deps=[tX] op="{op}"')  # fmt: skip
+    assert refusal(text, interpreter(text)) == ["SIG22"]
