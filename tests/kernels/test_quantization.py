@@ -98,3 +98,8 @@ def test_halves_of_a_step_go_to_the_even_integer() -> None:
     type_ = type_of("i8", (6,), per_tensor(1.0, 1))
     values = np.array([-1.5, -0.5, 0.5, 1.5, 2.5, np.nan], np.float32)
     assert quantizer(type_)(values).tolist() == [-1, 1, 1, 3, 3, 1]
+
+
+def test_a_tensor_of_rank_0_is_quantised_like_any_other() -> None:
+    stored = quantizer(type_of("i8", (), per_tensor(0.5, 1)))(np.array(2.25, np.float32))
+    assert (stored.shape, int(stored)) == ((), 5)

@@ -162,7 +162,10 @@ def load(file: InputFile, program: Program) -> Any:  # noqa: ANN401 - an array o
     if reason is not None:
         raise WrongUsage(reason)
     if file.path.suffix == ".npy":
-        return load_npy(file.path)
+        array = load_npy(file.path)
+        if array.dtype.kind in "USmMO":
+            raise host_error(f"`{file.path}` holds {array.dtype}, expected numbers")
+        return array
     size = buffer.size or 0
     raw = read_bytes(file.path, limit=size)
     if isinstance(raw, Unreadable):
@@ -255,7 +258,11 @@ def file_bytes(array: np.ndarray[Any, Any], path: Path) -> bytes:
 
 def require_writable(path: Path) -> None:
     """A folder that is missing is noticed before a run, not after it."""
-    if not path.parent.is_dir():
-        raise WrongUsage(f"cannot write {safe(str(path))}: {safe(str(path.parent))} is no folder")
-    if path.is_dir():
-        raise WrongUsage(f"cannot write {safe(str(path))}: it is a folder")
+    name = safe(str(path))
+    try:
+        if not path.parent.is_dir():
+            raise WrongUsage(f"cannot write {name}: {safe(str(path.parent))} is no folder")
+        if path.is_dir():
+            raise WrongUsage(f"cannot write {name}: it is a folder")
+    except OSError as error:
+        raise WrongUsage(f"cannot write {name}: {error.strerror}") from None

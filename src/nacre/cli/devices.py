@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from typing import Any
 
@@ -23,10 +24,13 @@ from nacre.nem.model.target import UnknownDeviceError, builtin_device
 
 @click.command()
 @click.argument("name", required=False)
+@click.option("--timing", is_flag=True, help="What its units cost, figure by figure.")
 @click.option("--format", "output", type=click.Choice(["text", "json"]), default="text")
-def devices(name: str | None, output: str) -> int:
+def devices(name: str | None, timing: bool, output: str) -> int:
     """List the built-in devices; with NAME (or a file), describe one figure by figure."""
     if name is None:
+        if timing:
+            raise click.UsageError("--timing needs the NAME of a device")
         found = [builtin_device(known) for known in builtin_names()]
         if output == "json":
             click.echo(json.dumps([_as_json(device) for device in found], indent=2))
@@ -39,11 +43,33 @@ def devices(name: str | None, output: str) -> int:
         raise click.UsageError(safe(str(error))) from None
     if device is None:
         return ERRORS_FOUND
-    if output == "json":
+    if timing:
+        _show_timing(device, output)
+    elif output == "json":
         click.echo(json.dumps(_as_json(device), indent=2))
     else:
         _describe(device)
     return OK
+
+
+def _show_timing(device: Device, output: str) -> None:
+    """Every figure that the timed machine uses, and where it comes from."""
+    from nacre.nem.run.timing.profile import timing_figures
+
+    rows = timing_figures(device)
+    if output == "json":
+        click.echo(json.dumps([dataclasses.asdict(row) for row in rows], indent=2))
+        return
+    table = Table(box=box.SIMPLE, pad_edge=False)
+    for heading in ("unit", "figure"):
+        table.add_column(heading)
+    table.add_column("value", justify="right")
+    table.add_column("measure")
+    table.add_column("source")
+    for row in rows:
+        value = "-" if row.value is None else str(row.value)
+        table.add_row(row.unit, row.key, value, row.measure, safe(row.source))
+    _print(f"timing of device {device.name}\n", table)
 
 
 def _from_file(name: str) -> Device | None:

@@ -103,8 +103,8 @@ _OPTIONS = (
         type=click.Path(exists=True, file_okay=False, path_type=Path),
         help="A further folder that includes may lead to.",
     ),
-    click.option("--ddr-size", type=option_value(parse_size), default=DEFAULT_DDR_BYTES, metavar="BYTES",
-                 help="How large DDR is: 4096, 512M, 1G. Default: 256M."),
+    click.option("--ddr-size", type=option_value(parse_size), default=DEFAULT_DDR_BYTES,
+                 metavar="BYTES", help="How large DDR is: 4096, 512M, 1G. Default: 256M."),
     click.option("--max-instances", type=click.IntRange(min=1), default=MAX_TASK_INSTANCES,
                  show_default=True, help="The most task instances that loops may expand to."),
 )  # fmt: skip
@@ -214,7 +214,7 @@ def recorded(setup: Setup) -> list[str] | None:
     if isinstance(raw, Unreadable):
         raise WrongUsage(f"{name} {raw.reason}")
     try:
-        return recorded_order(raw.decode("utf-8"))
+        return recorded_order(raw.decode("utf-8", "replace"))
     except ValueError as error:
         raise host_error(f"`{name}`: {error}") from None
 

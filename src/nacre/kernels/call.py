@@ -24,6 +24,14 @@ Attributes = Mapping[str, Any]  # ints, floats, booleans, strings, and tuples of
 _NO_ATTRIBUTES: Attributes = MappingProxyType({})
 
 
+def integers(attributes: Attributes, name: str) -> Dims | None:
+    """A list of integers among the attributes; None where there is no such list."""
+    values = attributes.get(name)
+    if not isinstance(values, tuple | list) or not all(isinstance(v, int) for v in values):
+        return None
+    return tuple(values)
+
+
 @dataclass(frozen=True, eq=False)
 class Quantization:
     """real = scale * (stored - zero_point), one pair for the tensor or per part of an axis."""

@@ -17,13 +17,13 @@ from math import prod
 import numpy as np
 
 from nacre.kernels import shapes
-from nacre.kernels.call import Array, Attributes, Call, Primitive, Run, Work
+from nacre.kernels.call import Array, Attributes, Call, Primitive, Run, Work, integers
 from nacre.kernels.products import same_nan
 from nacre.kernels.quantization import dequantizer, quantizer
 from nacre.kernels.reductions import wide_float, widening
-from nacre.kernels.runs import quiet
+from nacre.kernels.runs import filling, quiet
 from nacre.kernels.shapes import Dims
-from nacre.kernels.views import Index, filling, integers
+from nacre.kernels.views import Index
 
 # For each position in a window: the windows that have an element there, and those elements.
 Positions = list[tuple[Index, Index]]

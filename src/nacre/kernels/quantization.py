@@ -49,7 +49,8 @@ def quantizer(type_: TensorType) -> Callable[[Array], Array]:
     lowest, highest = np.array(element.lowest, wide), np.array(element.highest, wide)
 
     def run(values: Array) -> Array:
-        steps = np.divide(values, scale, dtype=np.float32)
+        # NumPy divides an array of rank 0 into a number, which cannot be written to.
+        steps = np.asarray(np.divide(values, scale, dtype=np.float32))
         np.rint(steps, out=steps)
         unknown = np.isnan(steps)
         if unknown.any():

@@ -13,13 +13,21 @@ from typing import Any
 import numpy as np
 
 from nacre.kernels import shapes
-from nacre.kernels.call import Array, Attributes, Call, Primitive, Run, TensorType, Work
+from nacre.kernels.call import (
+    Array,
+    Attributes,
+    Call,
+    Primitive,
+    Run,
+    TensorType,
+    Work,
+    integers,
+)
 from nacre.kernels.numbers import saturated, widened, wrapped
 from nacre.kernels.products import same_nan
 from nacre.kernels.quantization import dequantizer, quantizer
-from nacre.kernels.runs import quiet
+from nacre.kernels.runs import filling, quiet
 from nacre.kernels.shapes import Dims
-from nacre.kernels.views import filling, integers
 
 
 def wide_float(type_: TensorType) -> np.dtype[Any]:

@@ -63,6 +63,28 @@ def storing(compute: Callable[..., Array]) -> Run:
     return quiet(run)
 
 
+def filling(fill: Callable[[Array, Array], None]) -> Run:
+    """A run that fills one output from one input and cannot go wrong."""
+
+    def run(inputs: Sequence[Array | None], outputs: Sequence[Array]) -> None:
+        x = inputs[0]
+        assert x is not None
+        fill(x, outputs[0])
+
+    return run
+
+
+def copying(view: Callable[[Array], Array]) -> Run:
+    """A run that copies a view of its input into its output."""
+
+    def run(inputs: Sequence[Array | None], outputs: Sequence[Array]) -> None:
+        x = inputs[0]
+        assert x is not None
+        outputs[0][...] = view(x)
+
+    return run
+
+
 def looking_up(table: Array) -> Run:
     """A run that replaces every element of 8 or 16 bits by the entry of a table at its bits."""
     bits = np.dtype(np.uint8 if table.size == 256 else np.uint16)

@@ -1,65 +1,23 @@
 """View opcodes: elements in other places, their values unchanged.
 
 Every element type goes the same way, so nothing here looks at values but `gather`, which looks at
-its indices, and `pad`, which makes one element. That element is a real value: where the tensor
-carries a quantisation it is quantised by it (so 0.0 is the zero point), in other integer types it
-is rounded to the nearest, halves to even, and stops at the ends of the type.
+its indices, and `pad`, which makes one element (see `padding.py`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from nacre.kernels import shapes
-from nacre.kernels.call import (
-    Array,
-    Attributes,
-    Call,
-    Fault,
-    Primitive,
-    Quantization,
-    Run,
-    TensorType,
-    Work,
-)
-from nacre.kernels.numbers import real_to_integer, rounded_even
-from nacre.kernels.quantization import quantizer
+from nacre.kernels.call import Array, Attributes, Call, Fault, Primitive, Run, Work, integers
+from nacre.kernels.padding import bind_pad, pad_shape
+from nacre.kernels.runs import copying, filling
 from nacre.kernels.shapes import Dims
 
 Index = tuple[slice, ...]
-
-
-def filling(fill: Callable[[Array, Array], None]) -> Run:
-    """A run that fills one output from one input and cannot go wrong."""
-
-    def run(inputs: Sequence[Array | None], outputs: Sequence[Array]) -> None:
-        x = inputs[0]
-        assert x is not None
-        fill(x, outputs[0])
-
-    return run
-
-
-def copying(view: Callable[[Array], Array]) -> Run:
-    """A run that copies a view of its input into its output."""
-
-    def run(inputs: Sequence[Array | None], outputs: Sequence[Array]) -> None:
-        x = inputs[0]
-        assert x is not None
-        outputs[0][...] = view(x)
-
-    return run
-
-
-def integers(attributes: Attributes, name: str) -> Dims | None:
-    """A list of integers among the attributes; None where there is no such list."""
-    values = attributes.get(name)
-    if not isinstance(values, tuple | list) or not all(isinstance(v, int) for v in values):
-        return None
-    return tuple(values)
 
 
 def moves_outputs(call: Call) -> Work:
@@ -238,100 +196,12 @@ def _gather_shape(inputs: Sequence[Dims | None], attributes: Attributes) -> list
     return None if x is None or indices is None else gather_shape(x, indices, axis)
 
 
-def _pad(call: Call) -> Run:
-    x, pads = call.input(0).shape, tuple(call.attributes["pads"])
-    begins, ends = pads[: len(x)], pads[len(x) :]
-    inner = tuple(slice(b, b + size) for b, size in zip(begins, x, strict=True))
-    if call.attributes["mode"] == "constant":
-        return _surrounded(inner, call)
-    sources = _reflected if call.attributes["mode"] == "reflect" else _edges
-    copies = []
-    for axis, (size, begin, end) in enumerate(zip(x, begins, ends, strict=True)):
-        # Axes before this one are complete by now, those behind it still have their inside only.
-        before, behind = (slice(None),) * axis, inner[axis + 1 :]
-        targets = slice(0, begin), slice(begin + size, begin + size + end)
-        for target, source in zip(targets, sources(size, begin, end), strict=True):
-            if target.start < target.stop:
-                copies.append(((*before, target, *behind), (*before, source, *behind)))
-
-    def fill(x: Array, y: Array) -> None:
-        y[inner] = x
-        for target, source in copies:
-            y[target] = y[source]
-
-    return filling(fill)
-
-
-def _edges(size: int, begin: int, end: int) -> tuple[slice, slice]:
-    last = begin + size - 1
-    return slice(begin, begin + 1), slice(last, last + 1)
-
-
-def _reflected(size: int, begin: int, end: int) -> tuple[slice, slice]:
-    last = begin + size - 1
-    stop = last - 1 - end
-    return slice(2 * begin, begin, -1), slice(last - 1, stop if stop >= 0 else None, -1)
-
-
-def _surrounded(inner: Index, call: Call) -> Run:
-    shape = call.output.shape
-    values = np.broadcast_to(_constant(call), shape)
-    border = []
-    for axis, inside in enumerate(inner):
-        for outside in (slice(0, inside.start), slice(inside.stop, shape[axis])):
-            place = (*inner[:axis], outside)
-            if outside.start < outside.stop:
-                border.append((place, values[place]))
-
-    def fill(x: Array, y: Array) -> None:
-        y[inner] = x
-        for place, constant in border:
-            y[place] = constant
-
-    return filling(fill)
-
-
-def _constant(call: Call) -> Array:
-    y = call.output
-    value = np.full((1,) * len(y.shape), call.attributes.get("constant_value", 0.0))
-    quant = y.quant or _stretched(call)
-    if quant is not None:
-        return quantizer(TensorType(y.elem, y.shape, quant))(value)
-    if y.elem.is_integer:
-        return real_to_integer(rounded_even(value), y.elem)
-    with np.errstate(over="ignore"):
-        return value.astype(y.dtype)
-
-
-def _stretched(call: Call) -> Quantization | None:
-    """The quantisation of the input, its first and last entries standing for the new elements."""
-    x, y = call.input(0), call.output
-    if x.quant is None or x.quant.axis is None:
-        return x.quant
-    axis = x.quant.axis
-    begin = call.attributes["pads"][axis]
-    source = np.clip(np.arange(y.shape[axis]) - begin, 0, x.shape[axis] - 1) // x.quant.group_size
-    return Quantization(x.quant.scale[source], x.quant.zero_point[source], axis)
-
-
-def _pad_shape(inputs: Sequence[Dims | None], attributes: Attributes) -> list[Dims] | None:
-    x, pads = inputs[0], integers(attributes, "pads")
-    if x is None or pads is None or len(pads) != 2 * len(x) or min(pads, default=0) < 0:
-        return None
-    # Reflection stops before the edge, so an axis offers less than its size on each side.
-    if attributes.get("mode") == "reflect" and any(
-        w >= n for w, n in zip(pads, x * 2, strict=True)
-    ):
-        return None
-    return _one(shapes.pad(x, pads))
-
-
 VIEWS = (
     Primitive("transpose", _transpose, _transpose_shape, moves_outputs),
     Primitive("reshape", _reshape, _reshape_shape, moves_outputs),
     Primitive("slice", _slice, _slice_shape, moves_outputs),
     Primitive("concat", _concat, _concat_shape, moves_outputs),
     Primitive("split", _split, _split_shape, moves_outputs),
-    Primitive("pad", _pad, _pad_shape, moves_outputs),
+    Primitive("pad", bind_pad, pad_shape, moves_outputs),
     Primitive("gather", _gather, _gather_shape, moves_outputs),
 )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from hypothesis import assume
@@ -189,10 +189,11 @@ def stored(session: Session) -> Contents:
     return {name: memory.storage(b).data.tobytes() for name, b in memory.buffers.items()}
 
 
-def naive_run(items: Items, inputs: Contents) -> Contents:
-    """What a program leaves in memory when its statements run one after the other."""
+def naive_run(items: Items, inputs: Contents, order: Sequence[str] | None = None) -> Contents:
+    """What a program leaves in memory: in program order, or as instances are named."""
     memory = {name: bytearray(data) for name, data in inputs.items()}
-    for task, env in instances(items, {}):
+    named = {name_of(task.token, env): (task, env) for task, env in instances(items, {})}
+    for task, env in (named[name] for name in (named if order is None else order)):
         for (buffer, byte), value in naive_writes(task, env, memory).items():
             memory[buffer][byte] = value
     return {name: bytes(data) for name, data in memory.items()}
@@ -212,8 +213,8 @@ def naive_writes(
     task: Task, env: dict[str, int], memory: Mapping[str, bytearray]
 ) -> dict[Write, int]:
     """The bytes that an instance writes, and what it writes there."""
-    sources = [[memory[b][at] for b, at in _bytes(read, env)] for read in task.reads]
-    places = _bytes(task.writes[0], env)
+    sources = [[memory[b][at] for b, at in place_bytes(read, env)] for read in task.reads]
+    places = place_bytes(task.writes[0], env)
     if not task.is_compute:
         return dict(zip(places, sources[0], strict=False))  # no more than the source has
     name = operation(task)
@@ -225,7 +226,8 @@ def naive_writes(
     return dict(zip(places, results, strict=True))
 
 
-def _bytes(place: Place, env: dict[str, int]) -> list[Write]:
+def place_bytes(place: Place, env: dict[str, int]) -> list[Write]:
+    """The bytes of an operand, element after element."""
     start = place.offset.value(env)
     return [
         (place.buffer, start + row * place.pitch + byte)

@@ -119,8 +119,10 @@ def test_orders_of_racy_programs_are_legal_too(items: Items, seed: int) -> None:
     interpreter.set_scheduling("random", seed)
     result = interpreter.run(program, contents(seed), allow=["HAZ"])
     assert result.session is not None
+    tasks = result.session.get_completed_tasks()
+    assert stored(result.session) == naive_run(items, contents(seed), tasks)
     done: set[str] = set()
-    for name in result.session.get_completed_tasks():
+    for name in tasks:
         assert before[name] <= done
         done.add(name)
     assert len(done) == len(before)

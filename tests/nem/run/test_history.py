@@ -56,7 +56,7 @@ def everything(session: Session) -> dict[str, Any]:
     }
     for name, buffer in session.memory.buffers.items():
         storage = session.memory.storage(buffer)
-        assert storage.missing == int((~storage.written).sum()) or not storage.missing
+        assert storage.missing == int((~storage.written).sum())
         made[name] = (storage.data.tobytes(), storage.written.tobytes(), storage.missing)
         made[f"writers of {name}"] = session.who_wrote(name)
     return made
@@ -266,7 +266,7 @@ def test_a_run_without_log_cannot_go_back() -> None:
 def test_a_step_that_failed_leaves_nothing_behind_and_can_be_left() -> None:
     interpreter = NemInterpreter(strict=True)
     session = interpreter.start(
-        interpreter.load_string(WITH_POISON), {"A@0": bytes(range(20))}, allow=["HAZ", "INI"]
+        interpreter.load_string(WITH_POISON), {"A@0": bytes(range(20))}, allow=["INI", "TOK08"]
     )
     seen = [everything(session)]
     while session.step().status == "completed":
@@ -293,12 +293,11 @@ t1 = gemm.async
 """
 
 
-@pytest.mark.parametrize("history_bytes", [1 << 20])
-def test_a_warning_that_strictness_made_an_error_changes_no_byte(history_bytes: int) -> None:
+def test_a_warning_that_strictness_made_an_error_changes_no_byte() -> None:
     interpreter = NemInterpreter(strict=True)
     program = interpreter.load_string(WRAPS)
     inputs = {"X": b"\x7f" * 8, "W": b"\x7f" * 8, "B": b"\xff\xff\xff\x7f", "Y": b"1234"}
-    session = interpreter.start(program, inputs, allow=["INI"], history_bytes=history_bytes)
+    session = interpreter.start(program, inputs, allow=["INI"])
     start = everything(session)
     assert [result.status for result in session.step(2)] == ["completed", "error"]
     assert [d.code for d in session.diagnostics] == ["RUN03"]

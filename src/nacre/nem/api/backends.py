@@ -12,6 +12,7 @@ from nacre.nem.run.backends import (
     Backends,
     ComputeBackend,
     NumpyBackend,
+    SingleOutputBackend,
     bound,
     is_deterministic,
     load_backend,
@@ -21,6 +22,7 @@ from nacre.nem.spec.opcodes import OPCODES
 from nacre.nem.spec.rules.running import RUN09
 
 AUTO = "auto"
+AnyBackend = str | ComputeBackend | SingleOutputBackend  # a name, or an object of either form
 
 
 class BackendChoice:
@@ -34,11 +36,11 @@ class BackendChoice:
         """By opcode; the empty key is the one for all others."""
         return dict(self._chosen)
 
-    def use(self, backend: str | ComputeBackend) -> None:
+    def use(self, backend: AnyBackend) -> None:
         """Use a backend for everything; choices for single opcodes are dropped."""
         self._chosen = {"": _found(backend)}
 
-    def use_for(self, opcode: str, backend: str | ComputeBackend) -> None:
+    def use_for(self, opcode: str, backend: AnyBackend) -> None:
         """Use a backend for one opcode."""
         # A name with a dot is the `op` of `compute`: Core's, or a backend's own.
         if opcode not in OPCODES and "." not in str(opcode):
@@ -80,7 +82,7 @@ class FirstOf:
         return self._for(opcode).execute(opcode, inputs, outputs, attrs)
 
 
-def _found(backend: str | ComputeBackend) -> ComputeBackend:
+def _found(backend: AnyBackend) -> ComputeBackend:
     if not isinstance(backend, str):
         if isinstance(backend, type):
             name = backend.__name__

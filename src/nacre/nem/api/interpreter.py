@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from nacre.base.diagnostics import Diagnostic, InputError, has_errors
 from nacre.base.source import Source, Unreadable, read_source
-from nacre.nem.api.backends import BackendChoice
+from nacre.nem.api.backends import AnyBackend, BackendChoice
 from nacre.nem.api.ddr import Ddr, DdrInfo, require_host_memory, require_size
 from nacre.nem.api.device_info import DeviceInfo, device_info
 from nacre.nem.api.documents import TEXT_NAME
@@ -23,7 +23,6 @@ from nacre.nem.checks.engine import CheckOptions, named_device
 from nacre.nem.model.devices import Device, default_device
 from nacre.nem.model.files import unreadable
 from nacre.nem.model.target import UnknownDeviceError
-from nacre.nem.run.backends import ComputeBackend
 from nacre.nem.run.host import host_error, whole_number
 from nacre.nem.run.memory import Memory, MemoryLevel, sizes_of
 from nacre.nem.run.options import HISTORY_BYTES, RunOptions, Scheduling, Uninitialized
@@ -118,11 +117,11 @@ class NemInterpreter:
         number = 0 if seed is None else whole_number(seed, "the seed")
         self._scheduling, self._seed = scheduling, number
 
-    def set_compute_backend(self, backend: str | ComputeBackend) -> None:
+    def set_compute_backend(self, backend: AnyBackend) -> None:
         """Use `numpy`, `npm`, `auto`, a registered backend or an object for all opcodes."""
         self._backends.use(backend)
 
-    def set_opcode_backend(self, opcode: str, backend: str | ComputeBackend) -> None:
+    def set_opcode_backend(self, opcode: str, backend: AnyBackend) -> None:
         """Use a backend for one opcode."""
         self._backends.use_for(opcode, backend)
 

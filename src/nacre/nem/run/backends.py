@@ -37,6 +37,20 @@ class ComputeBackend(Protocol):
         ...
 
 
+class SingleOutputBackend(Protocol):
+    """The form with one output, for backends whose opcodes have no more."""
+
+    def execute(
+        self, opcode: str, inputs: list[RegionView], output: RegionView, attrs: dict[str, Any]
+    ) -> object:
+        """Compute an opcode into its output, or return the array that belongs there."""
+        ...
+
+    def supports(self, opcode: str) -> bool:
+        """Whether the backend can run an opcode."""
+        ...
+
+
 class BackendError(Exception):
     """A backend is not there, or cannot be used."""
 

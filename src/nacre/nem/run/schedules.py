@@ -28,6 +28,17 @@ class ProgramOrder:
         return frontier.ready[0] if frontier.ready else None
 
 
+class TimedOrder:
+    """The order of a timed run, which is legal: nothing need be asked."""
+
+    def __init__(self, steps: Sequence[int]) -> None:
+        self.steps = tuple(steps)
+
+    def choose(self, frontier: Frontier, taken: int) -> int | None:
+        """The next of the list."""
+        return self.steps[taken] if taken < len(self.steps) else None
+
+
 class RandomOrder:
     """Any ready step, each with equal chance, the same every time for one seed."""
 

@@ -12,7 +12,7 @@ from typing import Any, Literal, overload
 
 from nacre.base.diagnostics import Diagnostic, InputError
 from nacre.nem.model.devices import Device
-from nacre.nem.model.program import Task
+from nacre.nem.model.program import Loop, Task
 from nacre.nem.plan.plan import Plan
 from nacre.nem.run import state, tables
 from nacre.nem.run.arrays import RegionView
@@ -35,8 +35,8 @@ from nacre.nem.run.touching import Touching
 from nacre.nem.run.trace import export_trace
 from nacre.nem.spec.rules.running import RUN08
 
-# Steps between two reports of progress.
-_CHUNK = 8192
+# Steps taken at once; fewer where somebody watches, for a step may take a while.
+_CHUNK, _WATCHED_CHUNK = 8192, 64
 
 
 @dataclass(frozen=True)
@@ -191,7 +191,7 @@ class Session(AbstractContextManager["Session"]):
         """Run to the next breakpoint or watchpoint, or to the end."""
         if not self._pauses:
             while not self._stepper.is_finished and self._stepper.failed is None:
-                self._stepper.take_many(_CHUNK)
+                self._stepper.take_many(_CHUNK if progress is None else _WATCHED_CHUNK)
                 if progress is not None:
                     progress(len(self._stepper.order), self.steps.count)
             return self._result()
@@ -229,22 +229,28 @@ class Session(AbstractContextManager["Session"]):
 
         Before a loop: until its first iteration is.
         """
-        while (step := self._stepper.next()) is not None:
-            statement = self.steps.statement(step)
-            if statement.loops:
-                break
-            if self._stepper.take(step) is None:
-                return self._result()
-        if step is None:
-            self._stepper.explain_illegal_order()
-            return self._result()
-        done = self.steps.graph.first_done[statement.loops[-1].position]
-        node = done + int(self.steps.row[step])
+        before = self._run_while(lambda: self._next_loop() is None)
+        step, loop = self._stepper.next(), self._next_loop()
+        if step is None or loop is None:
+            return before
+        left = [int(self.steps.node[s]) for s in state.steps_beside(self.steps, step, loop)]
         frontier = self._stepper.frontier
-        result = self._run_while(lambda: not frontier.is_done(node))
-        if frontier.is_done(node):
+
+        def go_on() -> bool:
+            while left and frontier.is_done(left[-1]):
+                left.pop()
+            return bool(left)
+
+        result = self._run_while(go_on)
+        if not left:
             return self._result("paused", f"{_iteration(self.steps, step)} is complete")
         return result
+
+    def _next_loop(self) -> Loop | None:
+        """The innermost loop of the step that comes next."""
+        step = self._stepper.next()
+        loops = self.steps.statement(step).loops if step is not None else ()
+        return loops[-1] if loops else None
 
     def _run_while(self, go_on: Callable[[], bool]) -> RunResult:
         """Take steps while a condition holds and no stop is met."""

@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from nacre.nem.model.program import Loop, Task
 from nacre.nem.run.naming import task_name
 from nacre.nem.run.stepper import Stepper
@@ -144,14 +146,41 @@ def active_loops(stepper: Stepper) -> list[tuple[Loop, list[int]]]:
         if first is None or grid is None:
             continue
         done = steps.graph.first_done[loop.position]
+        # A node of `done` stands for all iterations up to its own, so it says too little.
         rows = [
             row
             for row in range(grid.rows)
             if frontier.is_done(first + row) and not frontier.is_done(done + row)
         ]
+        rows = [row for row in rows if not _is_complete(stepper, loop, row)]
         if rows:
             found.append((loop, rows))
     return found
+
+
+def _is_complete(stepper: Stepper, loop: Loop, row: int) -> bool:
+    node = stepper.steps.node
+    return all(
+        stepper.frontier.is_done(int(node[step])) for step in steps_in(stepper.steps, loop, row)
+    )
+
+
+def steps_in(steps: Steps, loop: Loop, row: int) -> list[int]:
+    """The steps of one iteration of a loop, those of inner loops included, in program order."""
+    grid, found = steps.plan.grids[loop.position], []
+    for statement in steps.statements.values():
+        if any(around is loop for around in statement.loops):
+            own = steps.grid(statement)
+            rows = own.row_in(grid, np.arange(own.rows))
+            found += steps.numbers[statement.position][rows == row].tolist()
+    return sorted(found)
+
+
+def steps_beside(steps: Steps, step: int, loop: Loop) -> list[int]:
+    """The steps of the iteration of a loop in which a step lies."""
+    own = steps.grid(steps.statement(step))
+    rows = own.row_in(steps.plan.grids[loop.position], np.array([steps.row[step]]))
+    return steps_in(steps, loop, int(rows[0]))
 
 
 def snapshot(stepper: Stepper, status: str) -> ExecutionState:

@@ -10,7 +10,7 @@ from nacre.nem.run.history import Change, History, saved
 from nacre.nem.run.machine import Machine
 from nacre.nem.run.memory import Storage
 from nacre.nem.run.races import RaceDetector
-from nacre.nem.run.schedules import ProgramOrder, RecordedOrder, Schedule
+from nacre.nem.run.schedules import ProgramOrder, RecordedOrder, Schedule, TimedOrder
 from nacre.nem.run.steps import Steps
 from nacre.nem.spec.rules.running import RUN08
 
@@ -36,7 +36,7 @@ class Stepper:
         self._schedule = schedule
         self._history = history
         self._races = races
-        self._in_program_order = isinstance(schedule, ProgramOrder)
+        self._known = _known_order(schedule, steps.count)
         self._frontier: Frontier | None = None
 
     @cached_property
@@ -64,8 +64,8 @@ class Stepper:
         """The step that comes next; None at the end, and where an order is not legal."""
         if self.is_finished or self.failed is not None:
             return None
-        if self._in_program_order:
-            return len(self.order)
+        if self._known is not None:
+            return self._known[len(self.order)]
         return self._schedule.choose(self.frontier, len(self.order))
 
     def take(self, step: int) -> list[int] | None:
@@ -96,19 +96,17 @@ class Stepper:
 
     def take_many(self, most: int) -> bool:
         """Take up to so many steps without looking back; False where one failed."""
-        if self._needs_frontier or not self._in_program_order or self._races is not None:
+        if self._needs_frontier or self._known is None or self._races is not None:
             return self._take_singly(most)
-        begin = len(self.order)
-        end = min(begin + most, self.steps.count)
+        chunk = self._known[len(self.order) : len(self.order) + most]
         run, is_task = self.machine.run, self._actions
-        positions = self.steps.position[begin:end].tolist()
-        rows = self.steps.row[begin:end].tolist()
-        for step, (position, row) in enumerate(zip(positions, rows, strict=True), begin):
+        positions, rows = self.steps.position[chunk].tolist(), self.steps.row[chunk].tolist()
+        for number, (position, row) in enumerate(zip(positions, rows, strict=True)):
             if is_task[position] and not run(position, row):
-                self.order.extend(range(begin, step))
-                self.failed = step
+                self.failed = chunk[number]
+                self.order.extend(chunk[:number])
                 return False
-        self.order.extend(range(begin, end))
+        self.order.extend(chunk)
         return True
 
     def _take_singly(self, most: int) -> bool:
@@ -162,3 +160,10 @@ class Stepper:
         if self._history is not None:
             findings = len(self.machine.findings.diagnostics)
             self._history.add(Change(None, saved([(storage, low, high)]), [], findings))
+
+
+def _known_order(schedule: Schedule, count: int) -> list[int] | None:
+    """The whole order, where it does not depend on what is ready: it can be run in one go."""
+    if isinstance(schedule, ProgramOrder):
+        return list(range(count))
+    return list(schedule.steps) if isinstance(schedule, TimedOrder) else None

@@ -71,7 +71,13 @@ class Steps:
 
     def line(self, step: int) -> int:
         """The line on which the statement begins."""
-        return self.plan.program.span(self.statement(step).node).location.line
+        return self.line_of[int(self.position[step])]
+
+    @cached_property
+    def line_of(self) -> dict[int, int]:
+        """The line of every statement, by its position."""
+        span = self.plan.program.span
+        return {p: span(s.node).location.line for p, s in self.statements.items()}
 
     def named(self, text: str) -> list[Task | Wait]:
         """The statements that a name means, without regard to an iteration in brackets."""

@@ -94,8 +94,8 @@ def _queues(placed: Placement, has_token: Column) -> tuple[Column, Column]:
     return queue.reshape(-1), rows
 
 
-def _names(steps: Steps) -> tuple[Column, Column]:
-    """The steps whose tokens each step names, side by side."""
+def named_steps(steps: Steps) -> tuple[Column, Column]:
+    """Every pair of a step and a step that names its token."""
     sources, targets = [], []
     tasks = steps.plan.program.task_at
     for position, statement in steps.statements.items():
@@ -106,10 +106,15 @@ def _names(steps: Steps) -> tuple[Column, Column]:
             rows = grid.row_in(steps.grid(tasks[token]), np.arange(grid.rows, dtype=np.int64))
             sources.append(numbers)
             targets.append(steps.numbers[token][rows])
-    source = np.concatenate([np.zeros(0, np.int64), *sources])
-    target = np.concatenate([np.zeros(0, np.int64), *targets])
-    order = np.argsort(source, kind="stable")
-    return np.searchsorted(source[order], np.arange(steps.count + 1)), target[order]
+    empty = np.zeros(0, np.int64)
+    return np.concatenate([empty, *targets]), np.concatenate([empty, *sources])
+
+
+def _names(steps: Steps) -> tuple[Column, Column]:
+    """The steps whose tokens each step names, side by side."""
+    named, namer = named_steps(steps)
+    order = np.argsort(namer, kind="stable")
+    return np.searchsorted(namer[order], np.arange(steps.count + 1)), named[order]
 
 
 def _namers(count: int, first_name: Column, name: Column) -> tuple[Column, Column]:

@@ -88,7 +88,7 @@ class TimingProfile:
 
 
 def timing_profile(device: Device, overrides: Figures | None = None) -> TimingProfile:
-    """Defaults, then what the device declares, then the overrides; ProfileError if those are bad."""
+    """Defaults, what the device declares, the overrides; ProfileError where those are bad."""
     figures: dict[tuple[str, str], int] = {}
     sources: dict[tuple[str, str], str] = {}
     for parameter in PARAMETERS:
@@ -112,6 +112,38 @@ def timing_profile(device: Device, overrides: Figures | None = None) -> TimingPr
     if problems:
         raise ProfileError("; ".join(problems))
     return TimingProfile(MappingProxyType(figures), MappingProxyType(sources), lanes)
+
+
+@dataclass(frozen=True, slots=True)
+class TimingFigure:
+    """A figure as it holds for a device; without value the machine does without it."""
+
+    unit: str
+    key: str
+    value: int | None
+    measure: str
+    source: str
+
+
+def timing_figures(device: Device, overrides: Figures | None = None) -> list[TimingFigure]:
+    """Every figure that the timed machine knows, with its source."""
+    profile = timing_profile(device, overrides)
+    found = []
+    for parameter in PARAMETERS:
+        key = (parameter.unit, parameter.key)
+        source = profile.sources.get(key) or f"not given: {_WITHOUT.get(key, 'not modelled')}"
+        found.append(TimingFigure(*key, profile.get(*key), parameter.measure, source))
+    return found
+
+
+# What the machine does where nobody gives a figure.
+_WITHOUT = {
+    ("NMU", "int4_macs"): "int8_macs holds",
+    ("NMU", "int16_macs"): "int8_macs holds",
+    ("NMU", "fp16_macs"): "int8_macs holds",
+    ("NMU", "mac_throughput"): "the figure for the operands' types holds",
+    ("SEQ", "max_active_tokens"): "no limit",
+}
 
 
 def _entries(unit: object, entries: object, problems: list[str]) -> list[tuple[str, Any]]:

@@ -1,0 +1,65 @@
+"""`nacre debug`: run a NEM program step by step, forwards and backwards, in a terminal."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from nacre.base.diagnostics import InputError
+from nacre.base.excerpt import safe
+from nacre.base.rendering import summary
+from nacre.cli.machine import (
+    Setup,
+    checked,
+    interpreter,
+    loaded_inputs,
+    machine_options,
+    read_program,
+    recorded,
+    show_findings,
+)
+from nacre.cli.main import ERRORS_FOUND, OK
+
+
+@click.command()
+@machine_options
+@click.option("--command", "commands", multiple=True, metavar="CMD", help="Do this first.")
+@click.option(
+    "--batch", is_flag=True, help="End after the commands; read none from standard input."
+)
+def debug(setup: Setup, commands: tuple[str, ...], batch: bool) -> int:
+    """Run a NEM program step by step; `help` lists the commands.
+
+    Commands are read from standard input, a terminal or not. Exit status: 0; 1 errors in the
+    program or its inputs and, where nobody sits at the terminal, a command that failed or a run
+    that ended in an error; 2 wrong usage.
+    """
+    from nacre.cli.debugger import Debugger, piped_commands, typed_commands
+
+    try:
+        program = read_program(setup)
+        found = checked(program, setup)
+        inputs, order = loaded_inputs(setup, program), recorded(setup)
+        debugger = Debugger(
+            program.source,
+            # DDR belongs to an interpreter: a run from the start gets a new one.
+            lambda: interpreter(setup).start(
+                program,
+                inputs,
+                allow=setup.allow,
+                order=order,
+                detect_races=setup.detect_races,
+            ),
+        )
+    except InputError as error:
+        show_findings(error.diagnostics)
+        click.echo(f"did not start {safe(setup.file)}: {summary(error.diagnostics)}")
+        return ERRORS_FOUND
+    show_findings(found)
+    debugger.greet(program.name, program.device.name)
+    is_watched = not batch and sys.stdin is not None and sys.stdin.isatty()
+    if debugger.follow(commands) and not batch:
+        lines = typed_commands(debugger) if is_watched else piped_commands()
+        debugger.follow(lines, is_watched)
+    return ERRORS_FOUND if debugger.has_failed and not is_watched else OK

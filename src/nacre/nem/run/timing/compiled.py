@@ -1,0 +1,34 @@
+"""The event loop compiled, where the extra `fast` is installed: the same source on arrays."""
+
+from __future__ import annotations
+
+import importlib.util
+import types
+from collections.abc import Callable
+from functools import cache
+
+from nacre.nem.run.timing import events
+from nacre.nem.run.timing.events import Columns
+
+# Compiling takes seconds: a plan must be large to win them back.
+WORTH_COMPILING = 200_000
+
+
+def is_available() -> bool:
+    """Whether the compiler is installed."""
+    return importlib.util.find_spec("numba") is not None
+
+
+@cache
+def simulate() -> Callable[[Columns, int], int]:
+    """`events.simulate`, compiled once a process."""
+    import numba
+
+    # Each function is given the compiled forms of those that it calls, in place of the module's.
+    compiled: dict[str, object] = {}
+    for function in events.FUNCTIONS:
+        names = {**vars(events), **compiled}
+        copy = types.FunctionType(function.__code__, names, function.__name__)
+        compiled[function.__name__] = numba.njit(copy)
+    made: Callable[[Columns, int], int] = compiled["simulate"]  # type: ignore[assignment]
+    return made

@@ -1,0 +1,97 @@
+"""The critical path: from the last completion back, always to what made a step wait."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from nacre.nem.model.program import Task
+from nacre.nem.plan.terms import Column
+from nacre.nem.run.timing.timeline import Timeline
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A task on the critical path, and why it started when it did."""
+
+    step: int
+    cause: str  # start, dependence, unit, token
+
+
+def critical_path(timeline: Timeline) -> list[Link]:
+    """The tasks of the path, first to last."""
+    if timeline.steps.count == 0 or timeline.is_stuck:
+        return []
+    walk = _Backwards(timeline)
+    step: int | None = int(np.argmax(timeline.end))
+    path: list[Link] = []
+    while step is not None:
+        before, cause = walk.cause(step)
+        if isinstance(timeline.steps.statement(step), Task):
+            path.append(Link(step, cause))
+        step = before
+    return path[::-1]
+
+
+class _Backwards:
+    def __init__(self, timeline: Timeline) -> None:
+        self._t = timeline
+        graph = timeline.steps.graph
+        order = np.argsort(graph.targets, kind="stable")
+        self._sources = graph.sources[order]
+        self._first = np.searchsorted(graph.targets[order], np.arange(graph.size + 1))
+        self._step_of = np.full(graph.size, -1, np.int64)
+        self._step_of[timeline.steps.node] = np.arange(timeline.steps.count)
+        self._by_end = np.argsort(timeline.end, kind="stable")
+        self._ends = timeline.end[self._by_end]
+
+    def cause(self, step: int) -> tuple[int | None, str]:
+        """The step that this one waited for last; None at the very start."""
+        t = self._t
+        start, ready = int(t.start[step]), int(t.ready[step])
+        if start == 0:
+            return None, "start"
+        if start > ready:
+            token_wait = int(t.token_at[step]) == start
+            holder = None if token_wait else self._unit_holder(step, start)
+            if holder is not None:
+                return holder, "unit"
+            return self._ended_at(start, int(t.placement.engine[step])), "token"
+        return self._last_dependence(step, ready), "dependence"
+
+    def _unit_holder(self, step: int, start: int) -> int | None:
+        """The task that left the unit as this one took it."""
+        for candidate in self._steps_ending(start):
+            if set(self._t.unit[candidate].tolist()) & set(self._t.unit[step].tolist()) - {-1}:
+                return candidate
+        # The unit had been free for longer: another task of the pool had to leave first.
+        pools = set(self._t.placement.pool[step].tolist()) - {-1}
+        for candidate in self._steps_ending(start):
+            if set(self._t.placement.pool[candidate].tolist()) & pools:
+                return candidate
+        return None
+
+    def _ended_at(self, time: int, engine: int) -> int | None:
+        found = self._steps_ending(time)
+        own = [s for s in found if int(self._t.placement.engine[s]) == engine]
+        return (own or found or [None])[0]  # type: ignore[list-item]
+
+    def _steps_ending(self, time: int) -> list[int]:
+        low, high = np.searchsorted(self._ends, [time, time + 1])
+        return [int(s) for s in self._by_end[low:high] if self._t.start[s] < time]
+
+    def _last_dependence(self, step: int, ready: int) -> int | None:
+        """A step that ended when this one became ready, found through gates and iterations."""
+        times: Column = self._t.node_time
+        node = int(self._t.steps.node[step])
+        while True:
+            sources = self._sources[self._first[node] : self._first[node + 1]]
+            at = [int(s) for s in sources if times[s] == ready]
+            if not at:
+                return None
+            steps = [int(self._step_of[s]) for s in at if self._step_of[s] >= 0]
+            tasks = [s for s in steps if self._t.start[s] < ready]
+            if tasks:
+                return tasks[0]
+            node = at[0]

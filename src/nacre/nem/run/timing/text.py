@@ -1,0 +1,133 @@
+"""A timed run as text for terminals."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+
+from nacre.nem.model.program import Task
+from nacre.nem.run.naming import task_name
+from nacre.nem.run.state import type_text
+from nacre.nem.run.tables import aligned
+from nacre.nem.run.timing.result import TimedResult
+
+_SHOWN_LINKS = 12
+CAUSES = ("window", "dependence", "token", "unit")
+
+
+def trace_rows(result: TimedResult) -> Iterator[tuple[object, ...]]:
+    """Step, task, type, start, end, unit, engine: one row a task, in the order of their starts."""
+    timeline = result.timeline
+    number = 0
+    for step in timeline.order.tolist():
+        if timeline.start[step] < 0 or not isinstance(timeline.steps.statement(step), Task):
+            continue
+        number += 1
+        units = "+".join(name.partition("@")[0] for name in result.unit_names(step))
+        yield (
+            number,
+            timeline.steps.name(step),
+            type_text(timeline.steps, step),
+            int(timeline.start[step]),
+            int(timeline.end[step]),
+            units,
+            int(timeline.placement.engine[step]),
+        )
+
+
+TRACE_COLUMNS = ("Step", "Task", "Type", "Start", "End", "Unit", "Engine")
+
+
+def trace_table(result: TimedResult) -> str:
+    """Every task with its start, end and unit."""
+    return aligned(TRACE_COLUMNS, trace_rows(result))
+
+
+def summary(result: TimedResult) -> str:
+    """Cycles, the bottleneck, units, stalls and the critical path."""
+    parts = [f"cycles: {result.cycles}", result.sentence()]
+    if result.waiting:
+        shown = ", ".join(result.waiting[:8])
+        more = f" and {len(result.waiting) - 8} more" if len(result.waiting) > 8 else ""
+        parts.append(f"waiting: {shown}{more}")
+    parts += ["", bounds_table(result), "", unit_table(result), "", stall_table(result)]
+    if result.critical_path:
+        parts += ["", "critical path: " + path_text(result)]
+    return "\n".join(parts)
+
+
+def bounds_table(result: TimedResult) -> str:
+    """The lower bounds, and how far above each the run is."""
+    bounds = result.bounds
+    named = (
+        ("compute", bounds.compute, "the busiest of NMU, CSTL and VPU"),
+        ("dma", bounds.dma, "L2 to L1 and back"),
+        ("ddr", bounds.ddr, "DDR to L2 and back"),
+        ("chain", bounds.chain, "dependences and windows, units without number"),
+    )
+    rows = []
+    for name, cycles, meaning in named:
+        above = f"{100 * (result.cycles - cycles) / cycles:+.0f}%" if cycles else "-"
+        rows.append((name, cycles, above, meaning))
+    return aligned(("Bound", "Cycles", "Run", "Meaning"), rows)
+
+
+def unit_table(result: TimedResult) -> str:
+    """Busy cycles of every unit that did something."""
+    total = max(1, result.cycles)
+    rows = [
+        (name, entry["tasks"], entry["busy"], f"{100 * entry['busy'] / total:.1f}%")
+        for name, entry in result.units.items()
+        if entry["tasks"]
+    ]
+    return aligned(("Unit", "Tasks", "Busy", "Share"), rows)
+
+
+def stall_table(result: TimedResult) -> str:
+    """What the tasks of each statement waited for, all instances together."""
+    stalls, steps = result.timeline.stalls, result.timeline.steps
+    rows: list[Sequence[object]] = []
+    totals: dict[str, int] = defaultdict(int)
+    for task in steps.plan.program.tasks:
+        mine = steps.numbers[task.position]
+        cells = [int(getattr(stalls, cause)[mine].sum()) for cause in CAUSES]
+        for cause, cycles in zip(CAUSES, cells, strict=True):
+            totals[cause] += cycles
+        name, line = task_name(steps.plan.program, task), steps.line_of[task.position]
+        rows.append((name, line, mine.size, *cells))
+    rows.append(("all", "", sum(int(str(row[2])) for row in rows), *totals.values()))
+    heading = ("Task", "Line", "Times", *(f"Wait: {cause}" for cause in CAUSES))
+    return aligned(heading, rows)
+
+
+def path_text(result: TimedResult) -> str:
+    """The critical path in one line, its middle left out where it is long."""
+    names = [result.timeline.steps.name(link.step) for link in result.critical_path]
+    if len(names) > _SHOWN_LINKS:
+        half = _SHOWN_LINKS // 2
+        names = [*names[:half], f"... {len(names) - 2 * half} more ...", *names[-half:]]
+    return " -> ".join(names)
+
+
+def comparison(before: TimedResult, after: TimedResult, changes: str) -> str:
+    """Two runs side by side: what a change of the device does."""
+    ratio = before.cycles / after.cycles if after.cycles else 0.0
+    rows: list[tuple[object, ...]] = [("cycles", before.cycles, after.cycles, f"{ratio:.2f}x")]
+    for name in ("compute", "dma", "ddr", "chain"):
+        was, now = getattr(before.bounds, name), getattr(after.bounds, name)
+        rows.append((f"bound: {name}", was, now, _change(was, now)))
+    for cause in CAUSES:
+        was, now = before.stall_totals[cause], after.stall_totals[cause]
+        rows.append((f"waits: {cause}", was, now, _change(was, now)))
+    units = dict.fromkeys([*before.cycles_by_unit, *after.cycles_by_unit])
+    for unit in units:
+        was, now = before.cycles_by_unit.get(unit, 0), after.cycles_by_unit.get(unit, 0)
+        rows.append((f"busy: {unit}", was, now, _change(was, now)))
+    table = aligned(("", "as it is", changes, "change"), rows)
+    return f"{table}\n\nas it is: {before.sentence()}\n{changes}: {after.sentence()}"
+
+
+def _change(was: int, now: int) -> str:
+    if was == now:
+        return "="
+    return f"{100 * (now - was) / was:+.0f}%" if was else "new"

@@ -1,0 +1,159 @@
+"""When every step ran and what it waited for: the result of the timed machine, as columns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from nacre.nem.model.devices import Device
+from nacre.nem.model.program import Loop, Statement
+from nacre.nem.plan.grid import TOP, Grid
+from nacre.nem.plan.terms import Column
+from nacre.nem.run.steps import Steps
+from nacre.nem.run.timing import compiled, events
+from nacre.nem.run.timing.events import Columns, Ints
+from nacre.nem.run.timing.prepare import columns, token_limits
+from nacre.nem.run.timing.profile import TimingProfile
+from nacre.nem.run.timing.resources import Placement, place
+
+
+@dataclass(frozen=True, eq=False)
+class Stalls:
+    """Cycles that each step waited, by cause."""
+
+    window: Column
+    dependence: Column
+    token: Column
+    unit: Column
+
+    @property
+    def total(self) -> Column:
+        """All of them."""
+        return self.window + self.dependence + self.token + self.unit
+
+
+@dataclass(frozen=True, eq=False)
+class Timeline:
+    """Columns over the steps. A step that never started has -1; then the run is stuck."""
+
+    steps: Steps
+    device: Device
+    profile: TimingProfile
+    placement: Placement
+    ready: Column
+    token_at: Column
+    start: Column
+    end: Column
+    unit: Column  # (steps, 2) instances; -1: none
+    node_time: Column
+
+    @property
+    def is_stuck(self) -> bool:
+        """Whether something never started."""
+        return bool((self.start < 0).any())
+
+    @property
+    def cycles(self) -> int:
+        """When the last step was complete."""
+        return int(self.end.max(initial=0))
+
+    @cached_property
+    def order(self) -> Column:
+        """The steps by their start, ties in program order: a legal order."""
+        return np.lexsort((np.arange(self.steps.count), self.start))
+
+    @cached_property
+    def stalls(self) -> Stalls:
+        """What each step waited for, from when it would have been reached to its start."""
+        reached, window = _reached(self)
+        waited = np.maximum(0, self.start - self.ready)
+        token = np.clip(self.token_at - self.ready, 0, waited)
+        dependence = np.maximum(0, self.ready - reached - window)
+        return Stalls(window, dependence, token, waited - token)
+
+
+def time_steps(
+    steps: Steps, device: Device, profile: TimingProfile, *, compile: bool | None = None
+) -> Timeline:
+    """Run the timed machine. Large plans are compiled where that is possible; `compile` decides."""
+    placed = place(steps, device, profile)
+    limits = token_limits(profile.get("SEQ", "max_active_tokens"), device.num_engines)
+    if compile is None:
+        compile = steps.count >= compiled.WORTH_COMPILING and compiled.is_available()
+    made = run_events(steps, placed, limits, compile=compile)
+    return Timeline(
+        steps,
+        device,
+        profile,
+        placed,
+        np.asarray(made.ready, np.int64),
+        np.asarray(made.token_at, np.int64),
+        np.asarray(made.start, np.int64),
+        np.asarray(made.end, np.int64),
+        np.asarray(made.unit, np.int64).reshape(-1, 2),
+        np.asarray(made.node_time, np.int64),
+    )
+
+
+def run_events(steps: Steps, placed: Placement, limits: list[int], *, compile: bool) -> Columns:
+    """The event loop on lists, or compiled on arrays."""
+    if steps.count == 0:
+        return columns(steps, placed, limits, _as_list)
+    if compile:
+        made = columns(steps, placed, limits, np.ascontiguousarray)
+        compiled.simulate()(made, steps.count)
+    else:
+        made = columns(steps, placed, limits, _as_list)
+        events.simulate(made, steps.count)
+    return made
+
+
+def _as_list(column: Column) -> Ints:
+    return column.tolist()
+
+
+def _reached(timeline: Timeline) -> tuple[Column, Column]:
+    """When each step would be reached without windows and waits, and its wait for windows."""
+    walk = _Walk(timeline)
+    walk.body(timeline.steps.plan.program.body, TOP, np.zeros(1, np.int64), np.zeros(1, np.int64))
+    return walk.reached, walk.window
+
+
+class _Walk:
+    """Goes through the bodies, on whole columns, with the times at which loops were joined."""
+
+    def __init__(self, timeline: Timeline) -> None:
+        self._steps = timeline.steps
+        self._time = timeline.node_time
+        self.reached = np.zeros(timeline.steps.count, np.int64)
+        self.window = np.zeros(timeline.steps.count, np.int64)
+
+    def body(
+        self, statements: tuple[Statement, ...], grid: Grid, reached: Column, window: Column
+    ) -> None:
+        """A body whose iterations are reached at these times and waited so long for windows."""
+        graph, grids = self._steps.graph, self._steps.plan.grids
+        for statement in statements:
+            if not isinstance(statement, Loop):
+                rows = self._steps.numbers[statement.position]
+                self.reached[rows], self.window[rows] = reached, window
+                continue
+            inner = grids.get(statement.position)
+            if inner is None:
+                continue
+            first = np.searchsorted(inner.parent_row, np.arange(grid.rows))
+            start = self._column(graph.first_start[statement.position], inner.rows)
+            # The first iteration waits for no window: it starts when the loop is reached.
+            own = np.maximum(0, start - start[first][inner.parent_row])
+            parents = inner.parent_row
+            self.body(statement.body, inner, reached[parents], window[parents] + own)
+            last = np.append(first[1:], inner.rows) - 1
+            joined = self._column(graph.first_done[statement.position], inner.rows)[last]
+            # What a join waits for is the loop's own work, no stall of what follows.
+            reached = np.maximum(reached, joined)
+            window = np.where(joined >= 0, 0, window)
+
+    def _column(self, first: int, rows: int) -> Column:
+        return self._time[first : first + rows]

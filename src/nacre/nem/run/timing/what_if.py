@@ -1,0 +1,74 @@
+"""A device with other figures: what if L1 were 2 MB, or the NMU twice as fast?"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+
+from nacre.base.excerpt import quoted
+from nacre.base.suggest import did_you_mean
+from nacre.nem.model.devices import Device
+from nacre.nem.run.timing.profile import PARAMETERS, ProfileError
+from nacre.nem.spec.units import DEVICE_UNITS, ENGINE_UNITS
+
+_SIZE = re.compile(r"(\d+)\s*([KMG]?)(?:i?B)?", re.IGNORECASE)
+_FACTORS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
+_MEMORIES = ("l1_size_bytes", "l2_size_bytes")
+
+
+def parsed_changes(text: str) -> dict[str, int]:
+    """`NMU.int8_macs=8192,topology.l1_size_bytes=2M` as figures; ProfileError names what is bad."""
+    changes: dict[str, int] = {}
+    problems = []
+    for part in text.split(","):
+        key, equals, value = (piece.strip() for piece in part.partition("="))
+        size = _SIZE.fullmatch(value)
+        if not equals or size is None:
+            problems.append(f"{quoted(part.strip())} is no change; write KEY=NUMBER")
+        elif key in changes:
+            problems.append(f"`{key}` is given twice")
+        else:
+            changes[key] = int(size[1]) * _FACTORS[size[2].upper()]
+    if problems:
+        raise ProfileError("; ".join(problems))
+    return changes
+
+
+def known_keys() -> list[str]:
+    """Every figure that can be changed."""
+    units = [f"topology.{u}" for u in (*ENGINE_UNITS, *DEVICE_UNITS)]
+    memories = [f"topology.{name}" for name in ("num_engines", *_MEMORIES)]
+    return [*(f"{p.unit}.{p.key}" for p in PARAMETERS), *memories, *units]
+
+
+def changed_device(device: Device, changes: Mapping[str, int]) -> Device:
+    """A device with some figures replaced; ProfileError where one is unknown or not sound."""
+    problems = [_problem(key, value) for key, value in changes.items()]
+    if any(problems):
+        raise ProfileError("; ".join(p for p in problems if p))
+    characteristics = {unit: dict(entries) for unit, entries in device.characteristics.items()}
+    topology = device.topology
+    for key, value in changes.items():
+        group, _, name = key.partition(".")
+        if group != "topology":
+            characteristics.setdefault(group, {})[name] = value
+        elif topology is not None and name in ("num_engines", *_MEMORIES):
+            topology = replace(topology, **{name: value})  # type: ignore[arg-type]
+        elif topology is not None and name in DEVICE_UNITS:
+            topology = replace(topology, device_units={**topology.device_units, name: value})
+        elif topology is not None:
+            topology = replace(topology, per_engine={**topology.per_engine, name: value})
+    named = f"{device.name} with {', '.join(f'{k}={v}' for k, v in changes.items())}"
+    return replace(device, name=named, topology=topology, characteristics=characteristics)
+
+
+def _problem(key: str, value: int) -> str | None:
+    known = known_keys()
+    if key not in known:
+        hint = did_you_mean(key, known)
+        return f"no figure {quoted(key)}{'; ' + hint if hint else ''}"
+    least = 0 if key.endswith(("latency", "burst")) or key.partition(".")[2] in DEVICE_UNITS else 1
+    if not least <= value < 1 << 40:
+        return f"`{key}` is {value}, expected at least {least}"
+    return None

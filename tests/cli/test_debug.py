@@ -1,0 +1,485 @@
+from __future__ import annotations
+
+import json
+import os
+import pty
+import re
+import select
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from nacre.base.diagnostics import InputError
+from nacre.cli.completion import completions
+from nacre.cli.debug_commands import COMMANDS, find, split
+from nacre.cli.debugger import Debugger
+from nacre.nem.run.session import Session
+from neminterp import NemInterpreter
+from tests.cli.runner import Outcome, environment, invoke, nacre
+
+Capsys = pytest.CaptureFixture[str]
+
+# Two tiles: doubled, clipped, stored. Lines matter to what is shown.
+PROGRAM = """\
+program tiles:
+buffer X : DDR (size=8)
+buffer Y : DDR (size=8)
+buffer L : L1 (size=4)
+loop i in [0..1]:
+    let x_i = region(X, i * 4, 4) elem=i8, shape=[2, 2], layout=MN
+    let y_i = region(Y, i * 4, 4) elem=i8, shape=[2, 2], layout=MN
+    let v = region(L, 0, 4) elem=i8, shape=[2, 2], layout=MN
+
+    tX = transfer.async(dst=v, src=x_i)
+    tA = add.async in v, v out v deps=[tX]
+    tR = relu.async in v out v deps=[tA]
+    tS = store.async(dst=y_i, src=v, deps=[tR])
+endloop
+wait(tS)
+"""
+DATA = np.array([1, -2, 3, -4, 5, 6, -7, 8], np.int8)
+
+
+def prepared(folder: Path, text: str = PROGRAM) -> Path:
+    path = folder / "tiles.nem"
+    path.write_text(text, encoding="utf-8")
+    np.save(folder / "x.npy", DATA)
+    return path
+
+
+def debugged(
+    capsys: Capsys, folder: Path, *commands: str, options: tuple[str, ...] = ()
+) -> Outcome:
+    path = prepared(folder)
+    given = [part for command in commands for part in ("--command", command)]
+    x = ("--input", f"X={folder}/x.npy")
+    return invoke(capsys, "debug", path, *x, "--batch", *options, *given)
+
+
+@pytest.fixture
+def session() -> Session:
+    interp = NemInterpreter()
+    return interp.start(interp.load_string(PROGRAM), {"X": DATA})
+
+
+@pytest.fixture
+def debugger(capsys: Capsys) -> Debugger:
+    interp = NemInterpreter()
+    program = interp.load_string(PROGRAM)
+    return Debugger(program.source, lambda: NemInterpreter().start(program, {"X": DATA}))
+
+
+# Whole sessions
+
+FORWARDS = """
+help
+help break
+# a comment, and an empty line
+
+where
+step
+s 2
+tasks
+tokens tA
+break tS if i == 1
+break iter 1
+b 12
+watch L[0:2] read
+watch token tX
+stops
+c
+c
+c
+delete 2 3 4 5
+stops
+continue
+p y_0
+print x_i
+print/x Y
+who Y
+list
+until tS
+iteration
+trace 3
+run
+step
+quit
+where
+"""
+
+BACKWARDS = """
+buffers
+break tR
+watch v
+c
+c
+back 2
+back-until 10
+iteration
+back-until region y_0
+restart
+stops
+c
+delete all
+run
+back
+back-until tA[1]
+where
+"""
+
+MISTAKES = """
+frobnicate
+b
+stpe
+step x
+step 0
+step -1
+back
+break nowhere
+break 1
+break tA[7]
+break if
+break tA if spam
+watch
+watch nothing
+delete 9
+delete x
+print
+print nothing
+print/q v
+print X[4:99]
+who
+who z
+until
+until tQ
+set
+set X
+set Q=x.npy
+set X=missing.npy
+set Y=tiles.nem
+set X@9=x.npy
+list 999
+trace t.txt
+trace no/t.json
+quit now
+tokens tQ
+back-until
+back-until region v if i == 1
+help frobnicate
+"""
+
+
+@pytest.mark.parametrize("name", ["forwards", "backwards", "mistakes"])
+def test_a_session_reads_like_this(tmp_path: Path, golden: Callable[..., None], name: str) -> None:
+    prepared(tmp_path)
+    script = {"forwards": FORWARDS, "backwards": BACKWARDS, "mistakes": MISTAKES}[name]
+    outcome = nacre(
+        "debug", "tiles.nem", "--input", "X=x.npy", cwd=tmp_path, stdin=script[1:].encode()
+    )
+    assert (outcome.status, outcome.err) == (int(name == "mistakes"), "")
+    golden(outcome.out)
+
+
+def test_what_the_run_finds_is_shown_once_and_again_after_going_back(
+    capsys: Capsys, tmp_path: Path
+) -> None:
+    path = prepared(tmp_path)
+    commands = ["step", "step", "step", "back 2", "step 2"]
+    given = [part for command in commands for part in ("--command", command)]
+    outcome = invoke(capsys, "debug", path, "--batch", *given)
+    assert outcome.status == 0
+    parts = re.split(r"^\(.*\) (?:step|back).*\n", outcome.out, flags=re.MULTILINE)[1:]
+    assert [part.count("warning[INI02]") for part in parts] == [0, 2, 0, 0, 2]
+
+
+def test_an_input_that_is_set_is_used_and_taken_back(capsys: Capsys, tmp_path: Path) -> None:
+    np.save(tmp_path / "two.npy", np.full(2, 0x0202, np.int16))
+    commands = [f"set X@0={tmp_path}/two.npy", "print X[0:8]", "iteration", "print y_i"]
+    outcome = debugged(capsys, tmp_path, *commands, "back-until tX", "print x_i")
+    assert outcome.status == 0
+    assert f"X@0 filled from {tmp_path}/two.npy" in outcome.out
+    assert "[  2   2   2   2   5   6 249   8]" in outcome.out
+    assert "y_i: i8 [2, 2] in Y[0:4]\n[[4 4]\n [4 4]]" in outcome.out
+    assert "x_i: i8 [2, 2] in X[0:4]\n[[2 2]\n [2 2]]" in outcome.out
+
+
+def test_a_restart_finds_memory_as_it_was_at_first(capsys: Capsys, tmp_path: Path) -> None:
+    outcome = debugged(capsys, tmp_path, "run", "who Y", "restart", "who Y", "who X")
+    assert outcome.out.count("bytes 0..7: nobody") == 1
+    assert "bytes 0..3: tS[0], line 13, step 4" in outcome.out
+    assert outcome.out.endswith("bytes 0..7: host\n")
+
+
+def test_a_trace_is_written(capsys: Capsys, tmp_path: Path) -> None:
+    outcome = debugged(capsys, tmp_path, "run", f"trace {tmp_path}/t.json")
+    assert outcome.status == 0
+    tasks = json.loads((tmp_path / "t.json").read_text())["tasks"]
+    assert [row["task"] for row in tasks][:4] == ["tX[0]", "tA[0]", "tR[0]", "tS[0]"]
+
+
+def test_types_that_numpy_lacks_are_printed(capsys: Capsys, tmp_path: Path) -> None:
+    text = (
+        "buffer X : DDR (size=8)\nbuffer Y : DDR (size=4)\n"
+        "let a = region(X, 0, 8) elem=bf16, shape=[4], layout=C\n"
+        "let b = region(Y, 0, 4) elem=i4, shape=[8], layout=C\n"
+        "t = transfer.sync(dst=region(Y, 0, 4), src=region(X, 0, 4))\n"
+    )
+    path = prepared(tmp_path, text)
+    np.array([0x3FC0, 0xC000, 0, 0xFFFF], np.uint16).tofile(tmp_path / "x.bin")
+    options = ("--input", f"X={tmp_path}/x.bin", "--command", "print a", "--command", "run")
+    outcome = invoke(capsys, "debug", path, *options, "--command", "print b", "--batch")
+    assert "a: bf16 [4] in X[0:8]\n[ 1.5 -2.   0.   nan]\n" in outcome.out
+    assert "b: i4 [8] in Y[0:4]\n[ 0 -4 -1  3  0  0  0 -4]\n" in outcome.out
+
+
+# Status
+
+
+@pytest.mark.parametrize(
+    ("commands", "status"),
+    [(["step"], 0), (["run"], 0), (["step", "nonsense", "run"], 1), (["break 99"], 1)],
+)
+def test_the_status_of_a_batch_says_whether_a_command_failed(
+    capsys: Capsys, tmp_path: Path, commands: list[str], status: int
+) -> None:
+    assert debugged(capsys, tmp_path, *commands).status == status
+
+
+def test_a_run_that_ends_in_an_error_says_so(capsys: Capsys, tmp_path: Path) -> None:
+    path = prepared(tmp_path, PROGRAM)
+    options = ("--strict", "--batch", "--command", "run", "--command", "step", "--command", "back")
+    outcome = invoke(capsys, "debug", path, *options)
+    assert outcome.status == 1
+    assert "error after 1 of 9 steps\nerror[INI02]" in outcome.out
+    assert "\n(error) step\nerror after 1 of 9 steps\n" in outcome.out
+    assert outcome.out.endswith(
+        "took back tX[0]; next is tX[0]\n    10 |     tX = transfer.async(dst=v, src=x_i)\n"
+    )
+
+
+def test_a_program_with_errors_is_refused(capsys: Capsys, tmp_path: Path) -> None:
+    path = prepared(tmp_path, PROGRAM.replace("deps=[tA]", ""))
+    outcome = invoke(capsys, "debug", path, "--batch")
+    assert outcome.status == 1
+    assert "error[HAZ" in outcome.out
+    assert outcome.out.splitlines()[-1].startswith(f"did not start {path}: ")
+    assert invoke(capsys, "debug", path, "--batch", "--allow", "HAZ").status == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--input", "Q=x.npy"], "the program has no buffer `Q`"),
+        (["--ddr-size", "9999T"], "of this machine"),
+        (["--device", "npm_lit"], "no device `npm_lit`"),
+    ],
+)
+def test_wrong_usage_has_status_2(
+    capsys: Capsys, tmp_path: Path, options: list[str], message: str
+) -> None:
+    outcome = invoke(capsys, "debug", prepared(tmp_path), "--batch", *options)
+    assert (outcome.status, outcome.out) == (2, "")
+    assert message in outcome.err
+
+
+def test_commands_that_are_no_text_are_mistakes(tmp_path: Path) -> None:
+    prepared(tmp_path)
+    script = b"\xff\xfe\nprint \x1b[2J\n" + b"x" * 200_000 + b"\nstep\n"
+    outcome = nacre("debug", "tiles.nem", "--input", "X=x.npy", cwd=tmp_path, stdin=script)
+    assert (outcome.status, outcome.err) == (1, "")
+    assert "\x1b" not in outcome.out
+    assert "tX[0] completed; next is tA[0]" in outcome.out
+
+
+def test_a_closed_standard_input_ends_the_session(tmp_path: Path) -> None:
+    path = prepared(tmp_path)
+    code = (
+        "import os, sys; os.close(0); "
+        f"os.execv(sys.executable, [sys.executable, '-m', 'nacre', 'debug', {str(path)!r}])"
+    )
+    outcome = nacre(command=("-c", code))
+    assert (outcome.status, outcome.err) == (0, "")
+
+
+# Commands
+
+
+def test_names_and_letters_of_commands_are_distinct() -> None:
+    names = [name for c in COMMANDS for name in (c.name, c.alias) if name is not None]
+    assert len(names) == len(set(names))
+    assert all(find(name).name == c.name for c in COMMANDS for name in (c.name, c.alias or c.name))
+
+
+@pytest.mark.parametrize(
+    ("word", "name"),
+    [("ste", "step"), ("cont", "continue"), ("bac", None), ("back", "back"), ("back-", "back-until"),
+     ("t", "trace"), ("to", "tokens"), ("sto", "stops"), ("st", None), ("pr", "print"), ("z", None)],
+)  # fmt: skip
+def test_a_command_may_be_cut_short(word: str, name: str | None) -> None:
+    if name is not None:
+        assert find(word).name == name
+        return
+    with pytest.raises(InputError):
+        find(word)
+
+
+@pytest.mark.parametrize(
+    ("line", "parts"),
+    [
+        ("", ("", "")),
+        ("  step  3 ", ("step", "3")),
+        ("print/x A[0:4]", ("print", "/x A[0:4]")),
+        ("set A=/b", ("set", "A=/b")),
+    ],
+)
+def test_a_line_is_a_command_and_its_argument(line: str, parts: tuple[str, str]) -> None:
+    assert split(line) == parts
+
+
+# Completion
+
+
+@pytest.mark.parametrize(
+    ("line", "offered"),
+    [
+        ("st", ["step ", "stops "]),
+        ("  back-", ["back-until "]),
+        ("zz", []),
+        ("break t", ["tX", "tA", "tR", "tS"]),
+        ("break tA i", ["iter ", "if "]),
+        ("b wait", ["wait@15"]),
+        ("print ", ["x_i", "y_i", "v", "X", "Y", "L"]),
+        ("print/x x", ["x_i"]),
+        ("p Y", ["Y"]),
+        ("watch to", ["token "]),
+        ("watch token tX", ["tX"]),
+        ("who L", ["L"]),
+        ("help qu", ["quit"]),
+        ("delete a", ["all "]),
+        ("step ", []),
+        ("zzz t", []),
+        ("st t", []),
+        ("set X", ["X"]),
+        ("set X=s", ["sub/"]),
+        ("set X=sub/", ["sub/a.npy", "sub/b.bin"]),
+        ("trace s", ["sub/"]),
+        ("trace [", []),
+    ],
+)
+def test_the_tab_key_offers_what_fits(
+    session: Session, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line: str, offered: list[str]
+) -> None:
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub/a.npy").touch()
+    (tmp_path / "sub/b.bin").touch()
+    monkeypatch.chdir(tmp_path)
+    word = re.split(r"[\s=]", line)[-1]
+    assert completions(line, word, session) == offered
+
+
+# Interrupts
+
+
+@pytest.mark.parametrize("command", ["continue", "run", "step 9", "until tS[1]", "iteration"])
+def test_an_interrupt_pauses_between_two_steps(
+    capsys: Capsys, debugger: Debugger, command: str
+) -> None:
+    taken = []
+
+    class Wait(Session):
+        pass
+
+    step = debugger.session._stepper.take
+
+    def interrupted_step(number: int) -> list[int] | None:
+        taken.append(number)
+        if len(taken) == 2:
+            os.kill(os.getpid(), signal.SIGINT)
+        return step(number)
+
+    debugger.session._stepper.take = interrupted_step  # type: ignore[method-assign]
+    debugger.carry_out(command)
+    assert capsys.readouterr().out.startswith("interrupted; next is tR[0]\n")
+    debugger.carry_out("back")
+    assert debugger.session.next_step == "tA[0]"
+    debugger.carry_out("continue")
+    assert debugger.session.status == "finished"
+    assert debugger.session.read_region("y_0").tolist() == [[2, 0], [6, 0]]
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_a_second_interrupt_ends_the_debugger(debugger: Debugger) -> None:
+    def twice(_: object) -> bool:
+        os.kill(os.getpid(), signal.SIGINT)
+        os.kill(os.getpid(), signal.SIGINT)
+        return False
+
+    debugger.session.add_breakpoint(condition=twice)
+    with pytest.raises(KeyboardInterrupt):
+        debugger.carry_out("continue")
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+class Typist:
+    """Somebody at a terminal, who types when it has shown what they wait for."""
+
+    def __init__(self, *arguments: str, folder: Path) -> None:
+        self._handle, inner = pty.openpty()
+        self.shown = ""
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "nacre", *arguments],
+            stdin=inner,
+            stdout=inner,
+            stderr=inner,
+            cwd=folder,
+            env=environment({"TERM": "dumb"}),
+            start_new_session=True,
+        )
+        os.close(inner)
+
+    def sees(self, text: str) -> None:
+        """Wait until a text has been shown, and forget what came before it."""
+        deadline = time.monotonic() + 60
+        while text not in self.shown:
+            assert time.monotonic() < deadline, self.shown
+            if select.select([self._handle], [], [], 1)[0]:
+                self.shown += os.read(self._handle, 65536).decode()
+        self.shown = self.shown.partition(text)[2]
+
+    def types(self, text: str) -> None:
+        os.write(self._handle, text.encode())
+
+    def done(self) -> int:
+        status = self.process.wait(timeout=60)
+        os.close(self._handle)
+        return status
+
+
+def test_a_terminal_has_completion_history_and_interrupts(tmp_path: Path) -> None:
+    prepared(tmp_path)
+    typist = Typist("debug", "tiles.nem", "--input", "X=x.npy", folder=tmp_path)
+    typist.sees("(tX[0] line 10) ")
+    typist.types("ste\t")
+    typist.sees("step ")
+    typist.types("2\n")
+    typist.sees("tA[0] completed; next is tR[0]")
+    typist.sees("(tR[0] line 12) ")
+    typist.types("half a com")
+    typist.sees("half a com")
+    typist.process.send_signal(signal.SIGINT)
+    typist.sees("`quit` or Ctrl-D ends the session")
+    typist.sees("(tR[0] line 12) ")
+    typist.types("\x1b[A\n")  # the arrow: the command before
+    typist.sees("tS[0] completed; next is tX[1]")
+    typist.sees("(tX[1] line 10) ")
+    typist.types("nonsense\n")
+    typist.sees("error: no command `nonsense`")
+    typist.sees("(tX[1] line 10) ")
+    typist.types("\x04")
+    assert typist.done() == 0

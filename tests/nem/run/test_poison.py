@@ -1,0 +1,187 @@
+"""Bytes that nobody wrote: carried along by copies, reported by computing and by the host."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from nacre.nem.run.session import Session
+from neminterp import NemInterpreter
+from tests.nem.plan.sketches import BUFFERS, SIZE
+from tests.nem.run.naive import Gap, Naive
+from tests.nem.run.programs import Items, instances, loaded, name_of, runnable, text
+
+few = settings(max_examples=40, suppress_health_check=[HealthCheck.filter_too_much])
+fills = st.lists(
+    st.tuples(st.sampled_from(BUFFERS), st.integers(0, SIZE - 64), st.binary(max_size=64)),
+    max_size=4,
+)
+
+
+def wording(gap: Gap, opcode_operand: str) -> str:
+    where = ", ".join(f"{name}={value}" for name, value in gap.env)
+    inside = f" in iteration {where}" if where else ""
+    return (
+        f"`{gap.token}`{inside} reads `{opcode_operand}` from bytes {gap.low}..{gap.high - 1} of "
+        f"`{gap.buffer}`, which nothing has written"
+    )
+
+
+@few
+@given(runnable(), fills)
+def test_masks_bytes_and_findings_are_those_of_a_naive_machine(
+    items: Items, given_bytes: list[tuple[str, int, bytes]]
+) -> None:
+    interpreter, naive = NemInterpreter(), Naive()
+    session = interpreter.start(loaded(items, interpreter), history_bytes=0)
+    for buffer, offset, data in given_bytes:
+        session.write_buffer(f"{buffer}@{offset}", data)
+        naive.host(buffer, offset, data)
+    assert session.run().status == "completed"
+    for task, env in instances(items, {}):
+        naive.run(task, env, name_of(task.token, env))
+    require_alike(session, naive, items)
+    names = {0: ("a", "x"), 1: ("b",)}
+    messages = [d.message for d in session.diagnostics]
+    assert len(messages) == len(naive.gaps)
+    for message, ((_, number), gap) in zip(messages, naive.gaps.items(), strict=True):
+        assert message.lower() in {wording(gap, n).lower() for n in names[number]}
+
+
+def require_alike(session: Session, naive: Naive, items: Items) -> None:
+    for name, buffer in session.memory.buffers.items():
+        storage = session.memory.storage(buffer)
+        assert storage.written.tolist() == naive.written[name], text(items)
+        assert storage.missing == naive.written[name].count(False)
+        # A byte that nobody wrote holds poison, wherever it came from.
+        assert storage.data.tobytes() == bytes(naive.memory[name])
+        assert {b for b, known in zip(storage.data, storage.written, strict=True) if not known} <= {
+            0xFF
+        }
+
+
+CHAIN = """\
+buffer A : L2 (size=16)
+buffer B : L1 (size=16)
+buffer C : L1 (size=16)
+t0 = transfer.sync(dst=region(B, 0, 16), src=region(A, 0, 16))
+loop i in [0..3]:
+    t1 = add.sync
+        in region(B, i * 4, 4) elem=i8, shape=[4], layout=C,
+           region(B, i * 4, 4) elem=i8, shape=[4], layout=C
+        out region(C, i * 4, 4) elem=i8, shape=[4], layout=C
+endloop
+t2 = store.sync(dst=region(A, 0, 16), src=region(C, 0, 16))
+"""
+
+
+def test_a_finding_comes_once_for_each_operand_at_its_first_gap() -> None:
+    interpreter = NemInterpreter()
+    session = interpreter.start(interpreter.load_string(CHAIN), {"A@0": b"abcdef"})
+    result = session.run()
+    assert result.status == "completed"
+    assert [(d.code, d.severity) for d in result.diagnostics] == [("INI02", "warning")] * 2
+    first, second = result.diagnostics
+    assert first.message.startswith("`t1` in iteration i=1 reads ")
+    assert all("bytes 6..7 of `B`" in d.message for d in (first, second))
+    lines = CHAIN.splitlines()
+    places = [d.span.location.line for d in (first, second)]
+    assert ["add" in lines[places[0] - 2], "elem=i8" in lines[places[1] - 1]] == [True, True]
+    assert places[1] == places[0] + 1
+
+
+def test_poison_counts_as_all_ones_and_results_count_as_written() -> None:
+    interpreter = NemInterpreter()
+    session = interpreter.start(interpreter.load_string(CHAIN), {"A@0": b"abcdef"})
+    session.run()
+    expected = bytes(2 * b for b in b"abcdef") + bytes([(0xFF + 0xFF) % 256] * 10)
+    assert session.read_buffer("A") == expected
+    assert session.memory.storage(session.memory.buffers["A"]).missing == 0
+    assert [d.code for d in session.diagnostics] == ["INI02"] * 2
+
+
+def test_a_copy_reports_nothing() -> None:
+    interpreter = NemInterpreter()
+    session = interpreter.start(interpreter.load_string(CHAIN))
+    session.step()
+    assert session.diagnostics == ()
+    assert session.memory.storage(session.memory.buffers["B"]).missing == 16
+
+
+def test_a_copy_of_poison_takes_away_what_was_written() -> None:
+    interpreter = NemInterpreter()
+    session = interpreter.start(interpreter.load_string(CHAIN), {"A@4": b"xyz", "B": bytes(16)})
+    storage = session.memory.storage(session.memory.buffers["B"])
+    assert storage.missing == 0
+    session.step()
+    assert storage.missing == 13
+    assert storage.data.tobytes() == b"\xff" * 4 + b"xyz" + b"\xff" * 9
+
+
+def test_strictness_stops_before_the_task_that_reads_poison() -> None:
+    interpreter = NemInterpreter(strict=True)
+    program = interpreter.load_string(CHAIN)
+    result = interpreter.run(program, {"A@0": b"abcdef"}, allow=["INI"])
+    assert result.status == "error"
+    (found,) = result.diagnostics
+    assert (found.code, found.severity) == ("INI02", "error")
+    assert result.session is not None
+    assert result.session.order == ["t0", "t1[0]"]
+    assert result.session.step().status == "error"
+    assert result.session.order == ["t0", "t1[0]"]
+
+
+def test_memory_of_zeros_has_no_poison() -> None:
+    interpreter = NemInterpreter(uninitialized="zero", strict=True)
+    program = interpreter.load_string(CHAIN)
+    result = interpreter.run(program, {"A@0": b"abcdef"}, allow=["INI"])
+    assert (result.status, result.diagnostics) == ("completed", ())
+    assert result.read_buffer("A") == bytes(2 * b for b in b"abcdef") + bytes(10)
+
+
+STRIDED = """\
+buffer A : L1 (size=16)
+buffer B : L1 (size=16)
+t0 = relu.sync
+    in region(A, 1, 14) elem=i8, shape=[3, 2], strides=[6, 1]
+    out region(B, 0, 6) elem=i8, shape=[3, 2], layout=C
+"""
+
+
+@pytest.mark.parametrize(
+    ("written", "expected"),
+    [
+        ([(0, 3), (7, 2), (13, 2)], None),  # exactly the elements
+        ([(0, 7), (9, 7)], (7, 8)),
+        ([(0, 8), (9, 7)], (8, 8)),
+        ([(1, 2), (7, 2)], (13, 14)),
+        ([], (1, 2)),
+    ],
+)
+def test_gaps_between_elements_need_not_be_written(
+    written: list[tuple[int, int]], expected: tuple[int, int] | None
+) -> None:
+    interpreter = NemInterpreter()
+    inputs = {f"A@{offset}": bytes(size) for offset, size in written}
+    result = interpreter.run(interpreter.load_string(STRIDED), inputs)
+    found = [d.message for d in result.diagnostics]
+    if expected is None:
+        assert found == []
+    else:
+        assert len(found) == 1
+        assert f"bytes {expected[0]}..{expected[1]} of `A`" in found[0]
+
+
+def test_the_host_is_told_what_it_reads() -> None:
+    interpreter = NemInterpreter()
+    session = interpreter.start(interpreter.load_string(CHAIN), {"A@2": b"abc"})
+    for _ in range(2):
+        assert session.read_buffer("A") == b"\xff\xffabc" + b"\xff" * 11
+    (found,) = session.diagnostics
+    assert found.code == "INI02"
+    assert found.message == "the host reads `A`, but nothing has written bytes 0..1"
+    assert session.read_region("A[2:5]").tobytes() == b"abc"
+    assert len(session.diagnostics) == 1
+    session.read_region("A[4:8]")
+    assert session.diagnostics[1].message.endswith("nothing has written bytes 5..7")
