@@ -169,7 +169,7 @@ def load(file: InputFile, program: Program) -> Any:  # noqa: ANN401 - an array o
     size = buffer.size or 0
     raw = read_bytes(file.path, limit=size)
     if isinstance(raw, Unreadable):
-        raise host_error(f"`{file.path}` does not fit into `{buffer.name}`: it {raw.reason}")
+        raise host_error(f"`{buffer.name}` has {size} bytes, `{file.path}` has more")
     return raw
 
 

@@ -165,6 +165,8 @@ def _break(debugger: Debugger, argument: str) -> None:
 
 def _split_condition(argument: str) -> tuple[str, str | None]:
     target, word, condition = re.sub(r"\s+", " ", f" {argument} ").partition(" if ")
+    if word and not condition:
+        raise host_error("`if` needs a condition such as `i == 3`")
     return target.strip(), condition.strip() if word else None
 
 
@@ -281,7 +283,7 @@ def _who(debugger: Debugger, argument: str) -> None:
 def _list(debugger: Debugger, argument: str) -> None:
     following = debugger.session.next_line
     centre = _number(argument) if argument else following or 1
-    last = len(debugger.source.line_starts)
+    last = len(debugger.source.text.splitlines())
     if not 1 <= centre <= last:
         raise host_error(f"the program has lines 1..{last}, not {centre}")
     first = max(1, centre - _LISTED_LINES)

@@ -25,6 +25,7 @@ _VERBS = {
     "devices": ("nacre.cli.devices", "devices", "list the built-in devices, or describe one"),
     "run": ("nacre.cli.run", "run", "run a NEM program, bit-true"),
     "debug": ("nacre.cli.debug", "debug", "run a NEM program step by step"),
+    "backend-check": ("nacre.cli.backend_check", "backend_check", "hold a backend to the numbers"),
 }
 
 

@@ -29,6 +29,10 @@ class Case:
         return layout(ELEMENT_TYPES[self.elem], self.shape, self.strides)
 
     @property
+    def rank(self) -> int:
+        return len(self.shape)
+
+    @property
     def indices(self) -> list[tuple[int, ...]]:
         return list(product(*map(range, self.shape)))
 

@@ -19,13 +19,12 @@ fills = st.lists(
 )
 
 
-def wording(gap: Gap, opcode_operand: str) -> str:
+def tells_of(message: str, gap: Gap) -> bool:
+    """Whether a message names the task, the iteration and the bytes."""
     where = ", ".join(f"{name}={value}" for name, value in gap.env)
-    inside = f" in iteration {where}" if where else ""
-    return (
-        f"`{gap.token}`{inside} reads `{opcode_operand}` from bytes {gap.low}..{gap.high - 1} of "
-        f"`{gap.buffer}`, which nothing has written"
-    )
+    who = f"`{gap.token}` in iteration {where} reads " if where else f"`{gap.token}` reads "
+    what = f"bytes {gap.low}..{gap.high - 1} of `{gap.buffer}`, which nothing has written"
+    return message.startswith(who) and message.endswith(what)
 
 
 @few
@@ -42,11 +41,9 @@ def test_masks_bytes_and_findings_are_those_of_a_naive_machine(
     for task, env in instances(items, {}):
         naive.run(task, env, name_of(task.token, env))
     require_alike(session, naive, items)
-    names = {0: ("a", "x"), 1: ("b",)}
     messages = [d.message for d in session.diagnostics]
     assert len(messages) == len(naive.gaps)
-    for message, ((_, number), gap) in zip(messages, naive.gaps.items(), strict=True):
-        assert message.lower() in {wording(gap, n).lower() for n in names[number]}
+    assert all(map(tells_of, messages, naive.gaps.values())), (messages, naive.gaps)
 
 
 def require_alike(session: Session, naive: Naive, items: Items) -> None:
@@ -184,4 +181,4 @@ def test_the_host_is_told_what_it_reads() -> None:
     assert session.read_region("A[2:5]").tobytes() == b"abc"
     assert len(session.diagnostics) == 1
     session.read_region("A[4:8]")
-    assert session.diagnostics[1].message.endswith("nothing has written bytes 5..7")
+    assert session.diagnostics[-1].message.endswith("nothing has written bytes 5..7")

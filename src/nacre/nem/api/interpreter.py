@@ -18,6 +18,7 @@ from nacre.nem.api.device_info import DeviceInfo, device_info
 from nacre.nem.api.documents import TEXT_NAME
 from nacre.nem.api.programs import LoadedProgram
 from nacre.nem.api.replay import Replay, differing, orders, witness_steps
+from nacre.nem.api.timing import Figures, read_profile, timed
 from nacre.nem.api.tree_text import tree_text
 from nacre.nem.checks.engine import CheckOptions, named_device
 from nacre.nem.model.devices import Device, default_device
@@ -28,6 +29,7 @@ from nacre.nem.run.memory import Memory, MemoryLevel, sizes_of
 from nacre.nem.run.options import HISTORY_BYTES, RunOptions, Scheduling, Uninitialized
 from nacre.nem.run.session import RunResult, Session
 from nacre.nem.run.steps import steps_of
+from nacre.nem.run.timing.result import TimedResult
 from nacre.nem.spec.limits import DEFAULT_DDR_BYTES, MAX_TASK_INSTANCES
 from nacre.nem.syntax.ast import Document
 
@@ -71,6 +73,8 @@ class NemInterpreter:
         self._seed = 0
         self._backends = BackendChoice()
         self._latest: LoadedProgram | None = None
+        self._mode = "functional"
+        self._profile: Figures | None = None
 
     # Programs
 
@@ -107,7 +111,12 @@ class NemInterpreter:
 
     def set_mode(self, mode: str) -> None:
         """`functional`: dependences alone decide the order. `timed`: the device's units do."""
-        _require_choice("mode", mode, ("functional",))
+        _require_choice("mode", mode, ("functional", "timed"))
+        self._mode = mode
+
+    def set_timing_profile(self, profile: Figures | str | Path | None) -> None:
+        """Figures that replace the device's in timed runs: a mapping, or a .json or .toml file."""
+        self._profile = read_profile(profile)
 
     def set_scheduling(
         self, scheduling: Literal["deterministic", "random"], seed: int | None = None
@@ -142,6 +151,22 @@ class NemInterpreter:
         """
         options = self._options(inputs, order=order, detect_races=detect_races)
         return self._session(program, options, allow).run(progress)
+
+    def time(
+        self,
+        program: LoadedProgram,
+        *,
+        changes: Mapping[str, int] | None = None,
+        profile: Figures | None = None,
+        allow: Iterable[str] = (),
+    ) -> TimedResult:
+        """Time a program without computing values, perhaps on a device with other figures.
+
+        `changes` are figures such as `{"NMU.int8_macs": 8192, "topology.l1_size_bytes": 2 << 20}`.
+        """
+        self._own(program).require_runnable(allow)
+        figures = self._profile if profile is None else read_profile(profile)
+        return timed(program.plan, program.device, figures, changes)
 
     def start(
         self,
@@ -198,7 +223,10 @@ class NemInterpreter:
         require_host_memory(own, "the device's L2 and L1 memory", help="name a smaller device")
         try:
             memory = Memory(plan.program, sizes, ddr or self._ddr.level)
-            return Session(plan, program.device, memory, options)
+            timing = None
+            if self._mode == "timed" and options.order is None:
+                timing = timed(plan, program.device, self._profile)
+            return Session(plan, program.device, memory, options, timing)
         except ValueError:
             errors = [d for d in program.diagnostics if d.severity == "error"]
             if not errors:

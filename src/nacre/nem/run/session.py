@@ -10,6 +10,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, overload
 
+import numpy as np
+
 from nacre.base.diagnostics import Diagnostic, InputError
 from nacre.nem.model.devices import Device
 from nacre.nem.model.program import Loop, Task
@@ -27,10 +29,20 @@ from nacre.nem.run.pauses import Pauses
 from nacre.nem.run.provenance import Written, who_wrote
 from nacre.nem.run.races import RaceDetector
 from nacre.nem.run.regions import Located, UnknownNameError, locate
-from nacre.nem.run.schedules import ProgramOrder, RandomOrder, RecordedOrder, Schedule
+from nacre.nem.run.schedules import (
+    ProgramOrder,
+    RandomOrder,
+    RecordedOrder,
+    Schedule,
+    TimedOrder,
+)
 from nacre.nem.run.stepper import Stepper
 from nacre.nem.run.steps import Steps, steps_of
 from nacre.nem.run.stops import Breakpoint, Condition, Watchpoint, require_line, require_task
+from nacre.nem.run.timing.export import export_timed
+from nacre.nem.run.timing.result import TimedResult
+from nacre.nem.run.timing.status import deadlock, engine_states
+from nacre.nem.run.timing.text import trace_table as timed_trace_table
 from nacre.nem.run.touching import Touching
 from nacre.nem.run.trace import export_trace
 from nacre.nem.spec.rules.running import RUN08
@@ -50,6 +62,11 @@ class RunResult:
     cycle_count: int | None = None  # of timed runs
     session: Session | None = field(default=None, repr=False, compare=False)
 
+    @property
+    def timing(self) -> TimedResult | None:
+        """The figures of a timed run."""
+        return self._ran.timing
+
     def read_buffer(self, name: str) -> bytes:
         """A buffer's bytes after the run."""
         return self._ran.read_buffer(name)
@@ -68,18 +85,26 @@ class RunResult:
 class Session(AbstractContextManager["Session"]):
     """One run of a program. L2 and L1 belong to it; DDR belongs to whoever started it."""
 
-    def __init__(self, plan: Plan, device: Device, memory: Memory, options: RunOptions) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        device: Device,
+        memory: Memory,
+        options: RunOptions,
+        timing: TimedResult | None = None,
+    ) -> None:
         self.plan = plan
         self.device = device
         self.options = options
         self.memory = memory
-        self.steps: Steps = steps_of(plan)
+        self.timing = timing  # of a timed run: its order is the order of the starts
+        self.steps: Steps = timing.timeline.steps if timing is not None else steps_of(plan)
         self._findings = Findings(plan.program, strict=options.strict)
         self._races = RaceDetector(self.steps) if options.detect_races else None
         self._stepper = Stepper(
             self.steps,
             Machine(plan, memory, options.backends, self._findings, ordered=options.ordered),
-            _schedule(self.steps, options),
+            _schedule(self.steps, options, timing),
             History(options.history_bytes) if options.history_bytes else None,
             self._races,
         )
@@ -87,6 +112,14 @@ class Session(AbstractContextManager["Session"]):
         self._host.fill(options.inputs)
         self._touching = Touching(plan)
         self._pauses = Pauses(self._stepper, self._touching)
+        if timing is not None and timing.waiting:
+            self._report_deadlock(timing)
+
+    def _report_deadlock(self, timing: TimedResult) -> None:
+        """Tasks that wait for tokens which nobody releases: nothing is run."""
+        step = int(np.flatnonzero(timing.timeline.start < 0)[0])
+        self._findings.diagnostics.append(deadlock(timing, step))
+        self._stepper.failed = step
 
     def __exit__(
         self,
@@ -136,7 +169,8 @@ class Session(AbstractContextManager["Session"]):
 
     def get_state(self) -> state.ExecutionState:
         """A snapshot: iteration, tokens, loops."""
-        return state.snapshot(self._stepper, self.status)
+        engines = {} if self.timing is None else engine_states(self.timing, self._stepper.order)
+        return state.snapshot(self._stepper, self.status, engines)
 
     def get_tokens(self) -> dict[str, dict[str, Any]]:
         """Tokens by instance and by bare name, which means the latest instance."""
@@ -277,7 +311,8 @@ class Session(AbstractContextManager["Session"]):
             names = {"finished": "completed", "running": "paused", "ready": "paused"}
             status = names.get(self.status, self.status)
         tasks = len(self._stepper.order) - self._waits_taken()
-        return RunResult(status, self.diagnostics, reason, tasks, None, self)
+        cycles = self.timing.cycles if self.timing is not None else None
+        return RunResult(status, self.diagnostics, reason, tasks, cycles, self)
 
     def _waits_taken(self) -> int:
         waits = {p for p, s in self.steps.statements.items() if not isinstance(s, Task)}
@@ -465,12 +500,19 @@ class Session(AbstractContextManager["Session"]):
 
     def dump_trace(self) -> None:
         """Print the steps taken."""
-        sys.stdout.write(tables.trace_table(self.steps, self._stepper.order) + "\n")
+        order = self._stepper.order
+        if self.timing is not None:
+            sys.stdout.write(timed_trace_table(self.timing, order) + "\n")
+        else:
+            sys.stdout.write(tables.trace_table(self.steps, order) + "\n")
 
     def export_trace(self, path: str | Path) -> None:
         """Write the steps taken to a .json or .csv file."""
         try:
-            export_trace(self.steps, self._stepper.order, Path(path))
+            if self.timing is not None:
+                export_timed(self.timing, self._stepper.order, Path(path))
+            else:
+                export_trace(self.steps, self._stepper.order, Path(path))
         except ValueError as error:
             raise host_error(str(error)) from None
         except OSError as error:
@@ -494,7 +536,9 @@ class Session(AbstractContextManager["Session"]):
         return tables.session_html(f"Session {self.plan.program.source.name}", rows)
 
 
-def _schedule(steps: Steps, options: RunOptions) -> Schedule:
+def _schedule(steps: Steps, options: RunOptions, timing: TimedResult | None) -> Schedule:
+    if timing is not None:
+        return TimedOrder(timing.timeline.order.tolist())
     if options.order is not None:
         return RecordedOrder(_steps_named(steps, options.order))
     if options.scheduling == "random":

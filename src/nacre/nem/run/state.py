@@ -183,7 +183,9 @@ def steps_beside(steps: Steps, step: int, loop: Loop) -> list[int]:
     return steps_in(steps, loop, int(rows[0]))
 
 
-def snapshot(stepper: Stepper, status: str) -> ExecutionState:
+def snapshot(
+    stepper: Stepper, status: str, engines: dict[int, dict[str, Any]] | None = None
+) -> ExecutionState:
     """Where a session stands."""
     loops = active_loops(stepper) if status != "finished" else []
     grids = stepper.steps.plan.grids
@@ -195,5 +197,5 @@ def snapshot(stepper: Stepper, status: str) -> ExecutionState:
     current = values[innermost.variable.name][-1] if innermost is not None else None
     names = {name for name, entry in tokens(stepper).items() if entry["satisfied"]}
     return ExecutionState(
-        status, len(stepper.order), stepper.steps.count, current, values, [], names, {}
+        status, len(stepper.order), stepper.steps.count, current, values, [], names, engines or {}
     )

@@ -5,7 +5,8 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -36,13 +37,17 @@ def trace_rows(steps: Steps, order: Sequence[int]) -> Iterator[dict[str, Any]]:
 
 def export_trace(steps: Steps, order: Sequence[int], path: Path) -> None:
     """Write a trace as JSON or CSV, by the file's ending."""
+    write_by_ending(path, lambda: _as_json(steps, order), lambda: _as_csv(steps, order))
+
+
+def write_by_ending(
+    path: Path, as_json: Callable[[], Iterable[str]], as_csv: Callable[[], Iterable[str]]
+) -> None:
+    """Write the one or the other; ValueError for a file of another kind."""
     ending = path.suffix.lower()
-    if ending == ".json":
-        write_whole(path, _as_json(steps, order))
-    elif ending == ".csv":
-        write_whole(path, _as_csv(steps, order))
-    else:
+    if ending not in (".json", ".csv"):
         raise ValueError(f"a trace ends in .json or .csv, found `{path.name}`")
+    write_whole(path, as_json() if ending == ".json" else as_csv())
 
 
 def _as_json(steps: Steps, order: Sequence[int]) -> Iterator[str]:
@@ -54,16 +59,22 @@ def _as_json(steps: Steps, order: Sequence[int]) -> Iterator[str]:
 
 
 def _as_csv(steps: Steps, order: Sequence[int]) -> Iterator[str]:
+    rows = (
+        [" ".join(map(str, v)) if isinstance(v, list) else v for v in row.values()]
+        for row in trace_rows(steps, order)
+    )
+    return csv_lines(COLUMNS, rows)
+
+
+def csv_lines(heading: Sequence[str], rows: Iterable[Sequence[object]]) -> Iterator[str]:
+    """A table as CSV, line by line."""
     buffer = io.StringIO(newline="")
     writer = csv.writer(buffer, lineterminator="\n")
-    writer.writerow(COLUMNS)
-    for row in trace_rows(steps, order):
-        cells = [" ".join(map(str, v)) if isinstance(v, list) else v for v in row.values()]
-        writer.writerow(cells)
+    for row in chain([heading], rows):
+        writer.writerow(row)
         yield buffer.getvalue()
         buffer.seek(0)
         buffer.truncate()
-    yield buffer.getvalue()
 
 
 def recorded_order(text: str) -> list[str]:

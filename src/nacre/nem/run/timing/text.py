@@ -15,11 +15,13 @@ _SHOWN_LINKS = 12
 CAUSES = ("window", "dependence", "token", "unit")
 
 
-def trace_rows(result: TimedResult) -> Iterator[tuple[object, ...]]:
+def trace_rows(
+    result: TimedResult, order: Sequence[int] | None = None
+) -> Iterator[tuple[object, ...]]:
     """Step, task, type, start, end, unit, engine: one row a task, in the order of their starts."""
     timeline = result.timeline
     number = 0
-    for step in timeline.order.tolist():
+    for step in timeline.order.tolist() if order is None else order:
         if timeline.start[step] < 0 or not isinstance(timeline.steps.statement(step), Task):
             continue
         number += 1
@@ -38,9 +40,9 @@ def trace_rows(result: TimedResult) -> Iterator[tuple[object, ...]]:
 TRACE_COLUMNS = ("Step", "Task", "Type", "Start", "End", "Unit", "Engine")
 
 
-def trace_table(result: TimedResult) -> str:
-    """Every task with its start, end and unit."""
-    return aligned(TRACE_COLUMNS, trace_rows(result))
+def trace_table(result: TimedResult, order: Sequence[int] | None = None) -> str:
+    """Every task (of those that ran so far) with its start, end and unit."""
+    return aligned(TRACE_COLUMNS, trace_rows(result, order))
 
 
 def summary(result: TimedResult) -> str:

@@ -167,3 +167,27 @@ RUN09 = declare(
     A task under `@deterministic` needs a backend that declares itself deterministic.
     """,
 )
+RUN10 = declare(
+    "RUN10",
+    "deadlock",
+    "Abstract Machine Model / Tokens",
+    """
+    A timed run is stuck: every token of a sequencer is taken, and none of them will come free.
+
+    A token is taken when its task starts and comes free when the task is complete and every task
+    or wait that names it has started. Those may themselves need a token first. The message names
+    the tasks that wait.
+    """,
+)
+RUN11 = declare(
+    "RUN11",
+    "timing-profile",
+    "Interpreter / Timed Mode",
+    """
+    A timing profile, or a change of a device's figures, names a unit or figure that does not
+    exist or gives a value that cannot be meant.
+
+    Throughputs and bandwidths are positive integers; latencies may be 0. `nacre devices NAME
+    --timing` lists every figure.
+    """,
+)

@@ -1,0 +1,251 @@
+"""The cases that a backend is tried on: types, shapes, attributes and values, always the same."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+from zlib import crc32
+
+import numpy as np
+
+from nacre.base.elements import ELEMENT_TYPES
+from nacre.kernels.call import Array, Call, Quantization, TensorType
+from nacre.kernels.registry import PRIMITIVES
+from nacre.kernels.shapes import Dims
+from nacre.nem.api.conformance_shapes import Geometry, geometries
+from nacre.nem.api.conformance_types import Form, Typing, typings
+from nacre.nem.spec.opcodes import Opcode, OperandSpec
+
+_SUMS = ("linear_algebra", "convolution", "pooling", "reduction", "normalization")
+_GROUP_SIZE = 2
+_REACH = 4.0  # real values that a quantised operand stands for go about as far as this
+_EVEN_SCALE = 0.5  # sums of its multiples are exact, in whatever order they are taken
+
+
+@dataclass(frozen=True, eq=False)
+class Case:
+    """One call of an opcode with its inputs."""
+
+    opcode: str
+    types: str
+    about: str  # shapes and what else tells it from other cases
+    call: Call
+    inputs: tuple[Array, ...]
+    is_strided: bool
+
+    def outputs(self) -> list[Array]:
+        """Arrays to be filled, with elements that stand out where nothing was written."""
+        made = []
+        for type_ in self.call.outputs:
+            values = _spaced(type_.shape, type_.dtype, self.is_strided)
+            values.fill(type_.dtype.type(85))
+            made.append(values)
+        return made
+
+
+def cases(opcode: Opcode) -> Iterator[Case]:
+    """Every case of an opcode, those of one combination of types together."""
+    for typing in typings(opcode):
+        for place, geometry in enumerate(geometries(opcode)):
+            maker = _Maker(opcode, typing, geometry)
+            yield maker.case()
+            if place > 0:
+                continue
+            yield maker.case(values="edges")
+            yield maker.case(is_strided=True)
+            for variation in _variations(opcode, typing):
+                yield maker.case(variation, values="edges")
+                yield maker.case(variation)
+
+
+def _variations(opcode: Opcode, typing: Typing) -> Iterator[dict[str, Any]]:
+    """Every other choice that an optional attribute offers, one at a time."""
+    floats = [e for e in typing.elems.values() if not ELEMENT_TYPES[e].is_integer]
+    for item in opcode.attributes:
+        if item.required or (opcode.category.startswith("elementwise") and typing.form != "plain"):
+            continue
+        if item.type == "id":
+            is_idle = opcode.name == "cast" and not (floats and len(floats) < len(typing.elems))
+            choices = () if is_idle else item.allowed
+            yield from ({item.name: c} for c in choices if c != item.default)
+        elif item.type == "bool" and (item.default is None or not floats):
+            yield from ({item.name: c} for c in (True, False) if c is not item.default)
+
+
+@dataclass(frozen=True)
+class _Maker:
+    """Makes the cases of one combination of types and one geometry."""
+
+    opcode: Opcode
+    typing: Typing
+    geometry: Geometry
+
+    def case(
+        self,
+        variation: Mapping[str, Any] | None = None,
+        values: str = "random",
+        is_strided: bool = False,
+    ) -> Case:
+        label = self.typing.label(self.opcode)
+        about = self._about(variation or {}, values, is_strided)
+        rng = np.random.default_rng(crc32(f"{self.opcode.name} {label} {about}".encode()))
+        attributes = self._attributes(variation or {})
+        specs = self._specs()
+        inputs = tuple(
+            self._type(spec, shape, rng)
+            for spec, shape in zip(specs, self.geometry.shapes, strict=False)
+        )
+        shapes = PRIMITIVES[self.opcode.name].shape([t.shape for t in inputs], attributes)
+        if shapes is None:
+            raise ValueError(f"the shapes of a case of `{self.opcode.name}` do not fit")
+        (result,) = self.opcode.outputs
+        outputs = tuple(self._type(result, shape, rng) for shape in shapes)
+        if "keeps_quant" in self.opcode.traits:
+            outputs = tuple(replace(output, quant=inputs[0].quant) for output in outputs)
+        arrays = tuple(
+            _laid_out(self._values(spec, type_, inputs, values, rng), is_strided)
+            for spec, type_ in zip(specs, inputs, strict=False)
+        )
+        call = Call(inputs, outputs, attributes)
+        return Case(self.opcode.name, label, about, call, arrays, is_strided)
+
+    def _specs(self) -> list[OperandSpec]:
+        given = [o for o in self.opcode.inputs if o.name in self.typing.elems]
+        # One variadic operand stands for all the shapes there are.
+        return given * len(self.geometry.shapes) if given[0].variadic else given
+
+    def _about(self, variation: Mapping[str, Any], values: str, is_strided: bool) -> str:
+        count = len(self._specs())
+        parts = [", ".join(str(list(shape)) for shape in self.geometry.shapes[:count])]
+        parts += [f"{name}={value}" for name, value in {**self.geometry.attributes}.items()]
+        parts += [f"{name}={value}" for name, value in variation.items()]
+        parts += ["edge values"] if values == "edges" else []
+        parts += ["strided"] if is_strided else []
+        return "; ".join(parts)
+
+    def _attributes(self, variation: Mapping[str, Any]) -> dict[str, Any]:
+        given = {**self.geometry.attributes, **variation}
+        if self.typing.accumulator is not None:
+            given["accum_type"] = self.typing.accumulator
+        defaults = {a.name: a.default for a in self.opcode.attributes if a.default is not None}
+        return {**defaults, **given}
+
+    def _type(self, spec: OperandSpec, shape: Dims, rng: np.random.Generator) -> TensorType:
+        element = ELEMENT_TYPES[self.typing.elems[spec.name]]
+        form = self._form(spec)
+        bare = TensorType(element, shape)
+        if form == "plain" or not element.is_integer:
+            return bare
+        axis = self._axis(spec, shape, form)
+        return TensorType(element, shape, self._quantization(spec, bare, axis, form, rng))
+
+    def _form(self, spec: OperandSpec) -> Form:
+        """How one operand is quantised; beside weights by parts, the others are whole."""
+        form = self.typing.form
+        if spec.role not in ("input", "weight", "output"):
+            return "plain"
+        if form == "raw_output":
+            return "plain" if spec.role == "output" else "per_tensor"
+        is_product = self.opcode.category in ("linear_algebra", "convolution")
+        if is_product and spec.role != "weight" and form != "plain":
+            return "per_tensor"
+        return form
+
+    def _axis(self, spec: OperandSpec, shape: Dims, form: Form) -> int | None:
+        """By channels the last axis; groups of weights lie along what is summed over."""
+        if form == "per_tensor":
+            return None
+        if form == "per_channel" or spec.role != "weight":
+            return len(shape) - 1
+        return 0 if self.opcode.name == "depthwise_conv2d" else len(shape) - 2
+
+    def _quantization(
+        self,
+        spec: OperandSpec,
+        type_: TensorType,
+        axis: int | None,
+        form: Form,
+        rng: np.random.Generator,
+    ) -> Quantization:
+        size = 1 if axis is None else type_.shape[axis]
+        group = _GROUP_SIZE if form == "per_group" else 1
+        count = -(-size // group)
+        scale = rng.uniform(0.5, 1.0, count) * self._step(spec, type_)
+        if self.opcode.category in ("pooling", "reduction"):
+            scale = np.full(count, _EVEN_SCALE * (2 if spec.role == "output" else 1))
+        low, high = max(int(type_.elem.lowest), -5), min(int(type_.elem.highest), 7)
+        zero = rng.integers(low, high, count, endpoint=True)
+        return Quantization(scale.astype(np.float32), zero.astype(np.int32), axis, group)
+
+    def _step(self, spec: OperandSpec, type_: TensorType) -> float:
+        """A scale under which results fill the type, now and then beyond its ends."""
+        is_product = self.opcode.category in ("linear_algebra", "convolution")
+        reach = 2 * _REACH**2 if is_product and spec.role == "output" else _REACH
+        return reach / float(type_.elem.highest)
+
+    def _values(
+        self,
+        spec: OperandSpec,
+        type_: TensorType,
+        inputs: tuple[TensorType, ...],
+        kind: str,
+        rng: np.random.Generator,
+    ) -> Array:
+        if spec.role == "indices":
+            x = inputs[0].shape
+            size = x[self.geometry.attributes["axis"] % len(x)]
+            return rng.integers(0, size, type_.shape).astype(type_.dtype)
+        if type_.elem.is_integer:
+            return self._integers(spec, type_, kind, rng)
+        spread = 60.0 if self.opcode.name == "cast" else 2.0
+        values = rng.standard_normal(type_.shape) * spread
+        if kind == "edges":
+            chosen = rng.choice(self._float_edges(type_), type_.shape)
+            values = np.where(rng.random(type_.shape) < self._edge_share, chosen, values)
+        with np.errstate(over="ignore"):
+            return values.astype(type_.dtype)
+
+    @property
+    def _edge_share(self) -> float:
+        # A single NaN fills the whole result of a sum: leave some results without.
+        return 0.1 if self.opcode.category in _SUMS or self.opcode.category == "softmax" else 0.7
+
+    def _float_edges(self, type_: TensorType) -> list[float]:
+        edges = [np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0, -1.0, 0.5, 1.5, 2.5, -2.5]
+        if self.opcode.category in _SUMS:
+            return edges  # the largest would overflow in one order of summation and not in another
+        smallest = float(np.ldexp(1.0, -24 if type_.elem.name == "f16" else -133))
+        return [*edges, float(type_.elem.lowest), float(type_.elem.highest), smallest]
+
+    def _integers(
+        self, spec: OperandSpec, type_: TensorType, kind: str, rng: np.random.Generator
+    ) -> Array:
+        low, high = int(type_.elem.lowest), int(type_.elem.highest)
+        if spec.role == "bias" and kind != "edges":
+            low, high = -20_000, 20_000
+        if type_.quant is not None and self.opcode.category in ("pooling", "reduction"):
+            low, high = max(low, -1000), min(high, 1000)
+        if self.opcode.name == "pow" and spec.name == "B" and type_.quant is None:
+            low, high = 0, min(high, 5)
+        values = rng.integers(low, high, type_.shape, endpoint=True)
+        if kind == "edges":
+            edges = [e for e in (low, low + 1, -1, 0, 1, high - 1, high) if low <= e <= high]
+            values = rng.choice(np.array(edges, np.int64), type_.shape)
+        if self.opcode.name == "div" and spec.name == "B" and type_.quant is None:
+            values = np.where(values == 0, 3, values)
+        return values.astype(type_.dtype)
+
+
+def _laid_out(values: Array, is_strided: bool) -> Array:
+    """The same values, read-only; strided, with other elements between them."""
+    placed = _spaced(values.shape, values.dtype, is_strided)
+    placed[...] = values
+    placed.flags.writeable = False
+    return placed
+
+
+def _spaced(shape: Dims, dtype: np.dtype[Any], is_strided: bool) -> Array:
+    if not is_strided:
+        return np.zeros(shape, dtype)
+    return np.zeros((*shape[:-1], 2 * shape[-1]), dtype)[..., ::2]

@@ -1,0 +1,71 @@
+"""Timing a program: profiles from callers and files, and devices with other figures."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+
+from nacre.base.diagnostics import InputError
+from nacre.base.source import Source
+from nacre.nem.model.devices import Device, default_device
+from nacre.nem.plan.plan import Plan
+from nacre.nem.run.host import host_error
+from nacre.nem.run.steps import steps_of
+from nacre.nem.run.timing.profile import Figures, ProfileError, timing_profile
+from nacre.nem.run.timing.result import TimedResult
+from nacre.nem.run.timing.timeline import time_steps
+from nacre.nem.run.timing.what_if import changed_device
+from nacre.nem.spec.rules.running import RUN11
+
+__all__ = ["Figures", "read_profile", "timed"]
+
+# A profile has a few dozen figures; anything larger is no profile.
+_MAX_PROFILE_BYTES = 1 << 20
+
+
+def read_profile(profile: Figures | str | Path | None) -> Figures | None:
+    """A profile from a mapping or a file, its figures looked at; InputError says what is wrong."""
+    if profile is None:
+        return None
+    found: object = _from_file(Path(profile)) if isinstance(profile, str | Path) else profile
+    if not isinstance(found, Mapping):
+        raise _unsound("a timing profile maps units to figures")
+    try:
+        timing_profile(default_device(), found)
+    except ProfileError as error:
+        raise _unsound(str(error)) from None
+    return found
+
+
+def _from_file(path: Path) -> object:
+    try:
+        raw = path.read_bytes()
+    except OSError as error:
+        raise host_error(f"cannot read `{path}`: {error.strerror}") from None
+    if len(raw) > _MAX_PROFILE_BYTES:
+        raise _unsound(f"`{path}` has {len(raw)} bytes, which is no timing profile")
+    try:
+        text = raw.decode()
+        return tomllib.loads(text) if path.suffix == ".toml" else json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise _unsound(f"`{path}` is no timing profile: {error}") from None
+
+
+def timed(
+    plan: Plan,
+    device: Device,
+    profile: Figures | None = None,
+    changes: Mapping[str, int] | None = None,
+) -> TimedResult:
+    """Time a plan on a device, perhaps with other figures."""
+    try:
+        target = changed_device(device, changes) if changes else device
+        return TimedResult(time_steps(steps_of(plan), target, timing_profile(target, profile)))
+    except ProfileError as error:
+        raise _unsound(str(error)) from None
+
+
+def _unsound(message: str) -> InputError:
+    return InputError([RUN11.at(Source("<host>", "").span(0, 0), message)])

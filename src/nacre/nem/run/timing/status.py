@@ -1,0 +1,56 @@
+"""What a timed run looks like at one moment, and where it is stuck."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from nacre.base.diagnostics import Diagnostic, Related
+from nacre.nem.run.timing.result import TimedResult
+from nacre.nem.spec.rules.running import RUN10
+
+_SHOWN = 8
+
+
+def engine_states(result: TimedResult, order: Sequence[int]) -> dict[int, dict[str, Any]]:
+    """By engine: the time of the latest start, and what each unit is doing then."""
+    timeline = result.timeline
+    now = int(timeline.start[order[-1]]) if order else 0
+    running = {
+        name: timeline.steps.name(step)
+        for step in order
+        if timeline.start[step] <= now < timeline.end[step]
+        for name in result.unit_names(step)
+    }
+    states: dict[int, dict[str, Any]] = {}
+    for pool in timeline.placement.pools:
+        if pool.engine is not None:
+            units = states.setdefault(pool.engine, {"time": now, "units": {}})["units"]
+            for instance in range(pool.first, pool.first + pool.count):
+                name = pool.name(instance)
+                units[name.partition("@")[0]] = running.get(name)
+    return states
+
+
+def deadlock(result: TimedResult, step: int) -> Diagnostic:
+    """The tasks that never start, because no token comes free."""
+    timeline = result.timeline
+    steps = timeline.steps
+    span = steps.plan.program.span
+    limit = timeline.profile.get("SEQ", "max_active_tokens")
+    waiting = result.waiting
+    shown = ", ".join(f"`{name}`" for name in waiting[:_SHOWN])
+    more = f" and {len(waiting) - _SHOWN} more" if len(waiting) > _SHOWN else ""
+    stuck = [i for i in range(steps.count) if timeline.start[i] < 0 and timeline.ready[i] >= 0]
+    related = tuple(
+        Related(span(steps.statement(i).node), f"`{steps.name(i)}` waits for a token")
+        for i in stuck[:_SHOWN]
+    )
+    return RUN10.at(
+        span(steps.statement(step).node),
+        f"at cycle {timeline.cycles} nothing can start: all {limit} tokens are taken, and "
+        f"{shown}{more} wait",
+        related=related,
+        help="let tasks name tokens sooner, use a smaller `@max_in_flight`, or a device with more "
+        "tokens",
+    )
