@@ -39,6 +39,8 @@ WITHOUT_EXAMPLE = {
     "RUN07": "needs a race, which a check refuses",
     "RUN08": "needs an order",
     "RUN09": "needs a backend",
+    "RUN10": "needs a timed run",
+    "RUN11": "needs a profile",
 }
 
 catalogue.load()

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,22 +11,18 @@ import click
 
 from nacre.base.excerpt import quoted, safe
 from nacre.base.suggest import did_you_mean
+from nacre.cli import debug_views
 from nacre.cli.arrays import load, parse_input
+from nacre.cli.debug_arguments import count, needed, no_argument, number, some
 from nacre.nem.run.host import host_error
-from nacre.nem.run.tables import aligned
 
 if TYPE_CHECKING:
     from nacre.cli.debugger import Debugger
-    from nacre.nem.run.arrays import RegionView
     from nacre.nem.run.session import RunResult
 
 Access = Literal["read", "write", "any"]
 
 _WORD = re.compile(r"\s*(?P<name>[^\s/]*)(?P<rest>.*)", re.DOTALL)
-_MOST_LISTED = 12  # names in a line
-_LISTED_LINES = 5  # of the source, before and after
-_TRACE_ROWS = 20
-_HEX_BYTES = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +52,7 @@ def find(word: str) -> Command:
     for command in COMMANDS:
         if word in (command.name, command.alias):
             return command
-    found = [command for command in COMMANDS if command.name.startswith(word)]
+    found = [command for command in COMMANDS if word and command.name.startswith(word)]
     if len(found) == 1:
         return found[0]
     if found:
@@ -73,7 +67,7 @@ def find(word: str) -> Command:
 
 def _step(debugger: Debugger, argument: str) -> None:
     last = None
-    for _ in range(_count(argument)):
+    for _ in range(count(argument)):
         result = debugger.session.step()
         if result.status == "finished":
             break
@@ -85,12 +79,12 @@ def _step(debugger: Debugger, argument: str) -> None:
 
 
 def _continue(debugger: Debugger, argument: str) -> None:
-    _no_argument(argument)
+    no_argument(argument)
     debugger.show_result(debugger.session.continue_())
 
 
 def _run(debugger: Debugger, argument: str) -> None:
-    _no_argument(argument)
+    no_argument(argument)
     session = debugger.session
     while not debugger.interrupts.is_asked and session.step().status == "completed":
         pass
@@ -98,11 +92,11 @@ def _run(debugger: Debugger, argument: str) -> None:
 
 
 def _until(debugger: Debugger, argument: str) -> None:
-    debugger.show_result(debugger.session.run_until(_needed(argument, "a token")))
+    debugger.show_result(debugger.session.run_until(needed(argument, "a token")))
 
 
 def _iteration(debugger: Debugger, argument: str) -> None:
-    _no_argument(argument)
+    no_argument(argument)
     debugger.show_result(debugger.session.step_iteration())
 
 
@@ -111,14 +105,14 @@ def _iteration(debugger: Debugger, argument: str) -> None:
 
 def _back(debugger: Debugger, argument: str) -> None:
     taken_back = []
-    for _ in range(_count(argument)):
+    for _ in range(count(argument)):
         one = debugger.session.step_back()
         if not one or debugger.interrupts.is_asked:
             break
         taken_back += one
     if not taken_back:
         raise host_error("there is no step to take back")
-    debugger.show_place(f"took back {_some(taken_back)}")
+    debugger.show_place(f"took back {some(taken_back)}")
 
 
 def _back_until(debugger: Debugger, argument: str) -> None:
@@ -131,14 +125,14 @@ def _back_until(debugger: Debugger, argument: str) -> None:
             raise host_error("a condition goes with a task or a line")
         result = session.run_back_until(region=region["name"])
     elif target.isdecimal():
-        result = session.run_back_until(line=_number(target), condition=condition)
+        result = session.run_back_until(line=number(target), condition=condition)
     else:
         result = session.run_back_until(task=target or None, condition=condition)
     debugger.show_result(result)
 
 
 def _restart(debugger: Debugger, argument: str) -> None:
-    _no_argument(argument)
+    no_argument(argument)
     debugger.restart()
     debugger.show_place("back at the start")
 
@@ -154,7 +148,7 @@ def _break(debugger: Debugger, argument: str) -> None:
         made = session.add_breakpoint(loop_iter=int(iteration["number"]), condition=condition)
         label = f"iteration {made.loop_iter}"
     elif target.isdecimal():
-        made = session.add_breakpoint(line=_number(target), condition=condition)
+        made = session.add_breakpoint(line=number(target), condition=condition)
         label = f"line {made.line}"
     else:
         made = session.add_breakpoint(task=target or None, condition=condition)
@@ -171,7 +165,7 @@ def _split_condition(argument: str) -> tuple[str, str | None]:
 
 
 def _watch(debugger: Debugger, argument: str) -> None:
-    target = _needed(argument, "a region or `token NAME`")
+    target = needed(argument, "a region or `token NAME`")
     token = re.fullmatch(r"token\s+(?P<name>.+)", target)
     if token is not None:
         made = debugger.session.add_watchpoint(token=token["name"])
@@ -187,7 +181,7 @@ def _watch(debugger: Debugger, argument: str) -> None:
 
 
 def _stops(debugger: Debugger, argument: str) -> None:
-    _no_argument(argument)
+    no_argument(argument)
     for stop in debugger.stops:
         click.echo(str(stop))
     if not debugger.stops:
@@ -199,115 +193,16 @@ def _delete(debugger: Debugger, argument: str) -> None:
         for stop in list(debugger.stops):
             debugger.delete_stop(stop.number)
         return
-    for word in _needed(argument, "the number of a stop, or `all`").split():
-        debugger.delete_stop(_number(word))
+    for word in needed(argument, "the number of a stop, or `all`").split():
+        debugger.delete_stop(number(word))
 
 
-# What there is to see
-
-
-def _where(debugger: Debugger, argument: str) -> None:
-    _no_argument(argument)
-    state = debugger.session.get_state()
-    click.echo(f"{state.status}, {state.step} of {state.steps} steps taken")
-    for variable, values in state.active_loops.items():
-        click.echo(f"loop {variable}: in flight {_some([str(v) for v in values])}")
-    debugger.show_place()
-
-
-def _tasks(debugger: Debugger, argument: str) -> None:
-    _no_argument(argument)
-    session = debugger.session
-    completed = session.get_completed_tasks()
-    click.echo(f"completed: {len(completed)}{', last ' + completed[-1] if completed else ''}")
-    click.echo(f"ready: {_some(session.get_ready_tasks()) or 'none'}")
-    click.echo(f"waiting: {_some(session.get_pending_tasks()) or 'none'}")
-
-
-def _tokens(debugger: Debugger, argument: str) -> None:
-    found = debugger.session.get_tokens()
-    shown = {n: e for n, e in found.items() if argument in (n, n.partition("[")[0]) or not argument}
-    if argument and not shown:
-        raise host_error(f"no token {quoted(argument)}", did_you_mean(argument, found))
-    rows = [
-        (name, "satisfied" if entry["satisfied"] else "-", entry["produced_by"])
-        for name, entry in shown.items()
-    ]
-    click.echo(aligned(("Token", "Status", "Produced by"), rows) if rows else "no tokens")
-
-
-def _buffers(debugger: Debugger, argument: str) -> None:
-    _no_argument(argument)
-    debugger.session.dump_buffers()
-
-
-def _print(debugger: Debugger, argument: str) -> None:
-    form, name = re.fullmatch(r"(/\S*)?\s*(.*)", argument, re.DOTALL).groups()  # type: ignore[union-attr]
-    if form not in (None, "/x"):
-        raise host_error(f"no form {quoted(form)}; there is `/x`, the bytes in hexadecimal")
-    session = debugger.session
-    located = session.locate(_needed(name, "a region or buffer"))
-    values = session.read_region(located.name)
-    kind = values.elem.name if values.elem is not None else str(values.dtype)
-    place = f"{located.buffer.name}[{located.offset}:{located.end}]"
-    click.echo(f"{safe(located.name)}: {kind} {list(values.shape)} in {place}")
-    click.echo(_hex_rows(values.read_bytes(), located.offset) if form else _values(values))
-
-
-def _values(values: RegionView) -> str:
-    import numpy as np
-
-    plain = np.asarray(values)
-    if plain.dtype.isbuiltin != 1:  # bf16 and i4 are not NumPy's own, and do not print well
-        integer = values.elem is not None and values.elem.is_integer
-        plain = plain.astype(np.int8 if integer else np.float32)
-    return np.array2string(plain, threshold=128, edgeitems=2, max_line_width=100)
-
-
-def _hex_rows(data: bytes, offset: int) -> str:
-    rows = [
-        f"{offset + at:08x}  {data[at : at + 16].hex(' ')}"
-        for at in range(0, min(len(data), _HEX_BYTES), 16)
-    ]
-    left = len(data) - _HEX_BYTES
-    return "\n".join([*rows, *([f"... {left} more bytes"] if left > 0 else [])])
-
-
-def _who(debugger: Debugger, argument: str) -> None:
-    for part in debugger.session.who_wrote(_needed(argument, "a region or buffer")):
-        by = part.writer or "nobody"
-        at = f", line {part.line}, step {part.step + 1}" if part.step is not None else ""
-        click.echo(f"bytes {part.low}..{part.high - 1}: {by}{at}")
-
-
-def _list(debugger: Debugger, argument: str) -> None:
-    following = debugger.session.next_line
-    centre = _number(argument) if argument else following or 1
-    last = len(debugger.source.text.splitlines())
-    if not 1 <= centre <= last:
-        raise host_error(f"the program has lines 1..{last}, not {centre}")
-    first = max(1, centre - _LISTED_LINES)
-    for line in range(first, min(last, centre + _LISTED_LINES) + 1):
-        click.echo(debugger.source_line(line, ">" if line == following else " "))
-
-
-def _trace(debugger: Debugger, argument: str) -> None:
-    if argument and not argument.isdecimal():
-        debugger.session.export_trace(argument)
-        click.echo(f"wrote {safe(argument)}")
-        return
-    rows = _number(argument) if argument else _TRACE_ROWS
-    with contextlib.redirect_stdout(io.StringIO()) as text:
-        debugger.session.dump_trace()
-    heading, *steps = text.getvalue().splitlines()
-    if len(steps) > rows:
-        click.echo(f"the last {rows} of {len(steps)} steps; `trace FILE` writes all")
-    click.echo("\n".join([heading, *steps[max(0, len(steps) - rows) :]]))
+# Memory, help and the end
 
 
 def _set(debugger: Debugger, argument: str) -> None:
     try:
-        file = parse_input(_needed(argument, "BUF=FILE"))
+        file = parse_input(needed(argument, "BUF=FILE"))
     except ValueError as error:
         raise host_error(str(error)) from None
     data = load(file, debugger.session.plan.program)
@@ -330,41 +225,8 @@ def _help(debugger: Debugger, argument: str) -> None:
 
 
 def _quit(debugger: Debugger, argument: str) -> None:
-    _no_argument(argument)
+    no_argument(argument)
     debugger.is_over = True
-
-
-# Arguments
-
-
-def _no_argument(argument: str) -> None:
-    if argument:
-        raise host_error(f"this command takes no argument, found {quoted(argument)}")
-
-
-def _needed(argument: str, what: str) -> str:
-    if not argument:
-        raise host_error(f"this command needs {what}")
-    return argument
-
-
-def _number(text: str) -> int:
-    if re.fullmatch("[0-9]{1,18}", text) is None:
-        raise host_error(f"{quoted(text)} is no number")
-    return int(text)
-
-
-def _count(argument: str) -> int:
-    count = _number(argument) if argument else 1
-    if count == 0:
-        raise host_error("0 steps are none")
-    return count
-
-
-def _some(names: list[str]) -> str:
-    listed = ", ".join(names[:_MOST_LISTED])
-    more = len(names) - _MOST_LISTED
-    return f"{listed} and {more} more" if more > 0 else listed
 
 
 COMMANDS = (
@@ -391,21 +253,22 @@ COMMANDS = (
             "The region is watched where it lies now; BUF[0:64] are some bytes of a buffer"),
     Command("stops", "", "list breakpoints and watchpoints", _stops),
     Command("delete", "N...|all", "remove breakpoints and watchpoints", _delete, "d", ("=all",)),
-    Command("where", "", "say where the run stands", _where),
-    Command("list", "[LINE]", "show the program around the next step", _list, "l"),
-    Command("tasks", "", "show what is completed, ready and waiting", _tasks),
-    Command("tokens", "[TOKEN]", "show which tokens are satisfied", _tokens, None, ("tasks",)),
-    Command("buffers", "", "show where buffers lie", _buffers),
+    Command("where", "", "say where the run stands", debug_views.show_where),
+    Command("list", "[LINE]", "show the program around the next step", debug_views.show_list, "l"),
+    Command("tasks", "", "show what is completed, ready and waiting", debug_views.show_tasks),
+    Command("tokens", "[TOKEN]", "show which tokens are satisfied", debug_views.show_tokens,
+            None, ("tasks",)),
+    Command("buffers", "", "show where buffers lie", debug_views.show_buffers),
     Command("print", "REGION", "show the elements of a region or buffer; print/x: bytes",
-            _print, "p", ("regions", "buffers"),
+            debug_views.show_print, "p", ("regions", "buffers"),
             "X_i is the region in the latest iteration, X_i[2] or X_2 in another; BUF[0:64] are "
             "some bytes of a buffer"),
-    Command("who", "REGION", "show who wrote the bytes of a region last", _who, None,
-            ("regions", "buffers")),
+    Command("who", "REGION", "show who wrote the bytes of a region last", debug_views.show_who,
+            None, ("regions", "buffers")),
     Command("set", "BUF=FILE", "fill a buffer from a .npy or raw file; BUF@OFFSET a part",
             _set, None, ("buffers",), after_equals=("files",)),
     Command("trace", "[N|FILE]", "show the last steps, or write all as .json or .csv",
-            _trace, "t", ("files",)),
+            debug_views.show_trace, "t", ("files",)),
     Command("help", "[CMD]", "list the commands, or explain one", _help, "h", ("commands",)),
     Command("quit", "", "end the session", _quit, "q"),
 )  # fmt: skip

@@ -179,9 +179,9 @@ class Debugger:
 
     def carry_out(self, line: str) -> None:
         """One command; a mistake is said, never raised."""
-        name, argument = debug_commands.split(line)
-        if not name or name.startswith("#"):
+        if not line.strip() or line.lstrip().startswith("#"):
             return
+        name, argument = debug_commands.split(line)
         try:
             with self.interrupts:
                 debug_commands.find(name).run(self, argument)

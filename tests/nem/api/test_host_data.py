@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from neminterp import InputError, NemInterpreter, Session
-from tests.nem.api.programs import PIPELINE, write_program
+from tests.nem.api.programs import PIPELINE
 
 TEXT = """
 buffer A : L2 (size=64)
@@ -287,79 +287,3 @@ def test_files_that_cannot_be_read_are_refused(tmp_path: Path) -> None:
 )
 def test_wrong_options_are_refused(option: dict[str, Any], says: str) -> None:
     assert says in refusal(lambda: NemInterpreter(**option))
-
-
-# Programs
-
-
-def codes(call: Callable[[], object]) -> list[str]:
-    with pytest.raises(InputError) as caught:
-        call()
-    return [d.code for d in caught.value.diagnostics]
-
-
-def test_a_program_with_errors_is_refused_with_all_of_them() -> None:
-    interp = NemInterpreter()
-    text = TEXT.replace("deps=[tX]", "deps=[tQ]").replace("region(Y, i * 16", "region(Q, i * 16")
-    program = interp.load_string(text)
-    errors = [d for d in interp.validate(program) if d.severity == "error"]
-    assert len(errors) >= 2
-    for call in (interp.run, interp.start):
-        with pytest.raises(InputError) as caught:
-            call(program, inputs={"A": bytes(64)})
-        assert list(caught.value.diagnostics) == errors
-
-
-def test_a_program_that_does_not_follow_the_grammar_is_refused() -> None:
-    interp = NemInterpreter()
-    program = interp.load_string("buffer A : L2 (size=\nloop loop\n")
-    assert codes(lambda: interp.run(program))
-    assert interp.ddr_info().allocated == 0
-
-
-def test_errors_of_a_group_may_be_allowed() -> None:
-    interp = NemInterpreter()
-    program = interp.load_string(TEXT.replace(" deps=[tX]", ""))  # relu no longer waits
-    assert set(codes(lambda: interp.run(program, inputs={"A": bytes(64)}))) == {"HAZ02"}
-    for allow in (["HAZ"], ["HAZ02"], "haz"):
-        result = interp.run(program, inputs={"A": bytes(64)}, allow=allow)
-        assert result.status == "completed"
-    assert codes(lambda: interp.run(program, allow=["NOPE"])) == ["RUN05"]
-
-
-def test_a_document_with_devices_only_has_nothing_to_run(tmp_path: Path) -> None:
-    interp = NemInterpreter()
-    text = 'include "npm_lite.nem"\ndevice mine extends npm_lite {\n}\n'
-    program = interp.load(write_program(tmp_path, text, "devices.nem"))
-    assert interp.validate(program) == []
-    for call in (interp.run, interp.start):
-        assert "holds no program" in refusal(partial(call, program))
-    assert interp.ddr_info().allocated == 0
-
-
-@pytest.mark.parametrize(
-    ("call", "says"),
-    [
-        (lambda i: i.run("program.nem"), "load the program first"),
-        (lambda i: i.start(None), "load the program first"),
-        (lambda i: i.validate("text"), "load the program first"),
-        (lambda i: i.dump_ast("text"), "load the program first"),
-        (lambda i: i.get_device_info("text"), "load the program first"),
-        (lambda i: i.load(3), "a path is text or a Path, found int"),
-        (lambda i: i.load_string(b"program p:"), "a program is text, found bytes"),
-        (lambda i: i.set_scheduling("fair"), "scheduling is `fair`"),
-        (lambda i: i.set_scheduling("random", seed="x"), "the seed is `x`"),
-    ],
-)
-def test_calls_with_the_wrong_kind_of_argument_are_refused(
-    call: Callable[[NemInterpreter], object], says: str
-) -> None:
-    assert says in refusal(lambda: call(NemInterpreter()))
-
-
-def test_files_that_hold_no_text_are_refused(tmp_path: Path) -> None:
-    interp = NemInterpreter()
-    (tmp_path / "binary.nem").write_bytes(b"\xff\xfe\x00")
-    assert codes(lambda: interp.load(tmp_path / "binary.nem")) == ["LEX10"]
-    assert codes(lambda: interp.load(tmp_path / "missing.nem")) == ["LEX11"]
-    assert codes(lambda: interp.load(tmp_path)) == ["LEX11"]

@@ -123,9 +123,22 @@ def test_a_program_is_run_to_its_end() -> None:
     assert result.tasks == STEPS - 1  # one is a wait
 
 
-def test_functional_is_a_mode_and_nonsense_is_none() -> None:
-    interp = NemInterpreter()
+def test_the_mode_is_switched_as_printed() -> None:
+    interp, inputs = filled()
+    program = interp.load_string(PIPELINE)
     interp.set_mode("functional")
+    assert interp.run(program, inputs=inputs).cycle_count is None
+    interp.set_mode("timed")
+    interp.set_timing_profile(
+        {
+            "NMU": {"mac_throughput": 4096, "latency": 2},
+            "CSTL": {"eltwise_throughput": 256, "latency": 1},
+            "DMA": {"bandwidth": 32, "latency": 4},
+        }
+    )
+    result = interp.run(program, inputs=inputs)
+    assert (result.cycle_count or 0) > 0
+    assert result.read_buffer("Y_DDR") == expected(*tiles()).tobytes()
     with pytest.raises(InputError, match="mode is `quick`"):
         interp.set_mode("quick")
 

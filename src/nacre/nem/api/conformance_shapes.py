@@ -73,7 +73,7 @@ _NORMS = (
 _POOLING = (
     _pool((1, 6, 6, 3), (2, 2), (0, 0, 0, 0), (2, 2)),
     _pool((2, 5, 7, 1), (3, 2), (1, 0, 1, 1), (2, 1)),
-    _pool((1, 1, 1, 2), (1, 1), (1, 1, 1, 1), (1, 1)),  # windows without any element
+    _pool((1, 1, 1, 1), (1, 1), (1, 1, 1, 1), (1, 1)),  # windows without any element
 )
 
 _BY_CATEGORY: Mapping[str, tuple[Geometry, ...]] = MappingProxyType(

@@ -14,6 +14,7 @@ from nacre.base.excerpt import safe
 from nacre.kernels.call import Array, Call, Fault, Run, TensorType
 from nacre.kernels.registry import PRIMITIVES
 from nacre.nem.run.arrays import RegionView
+from nacre.nem.spec.opcodes import OPCODES
 
 ENTRY_POINTS = "nacre.backends"
 
@@ -143,12 +144,28 @@ class NpmBackend:
         if function is None:
             raise BackendError(f"`{self._LIBRARY}` has no function for `{opcode}`")
         names = _NMU_OPERANDS.get(opcode)
+        taken = _without_defaults(function, opcode, attrs)
         if names is None:
-            result = function(*inputs, **attrs)
+            result = function(*inputs, **taken)
         else:
             operands = dict(zip(names, [*inputs, *[None] * (3 - len(inputs))], strict=True))
-            result = function(**operands, **attrs)
+            result = function(**operands, **taken)
         outputs[0][...] = np.asarray(result)
+
+
+def _without_defaults(
+    function: Callable[..., Any], opcode: str, attrs: dict[str, Any]
+) -> dict[str, Any]:
+    """Attributes without those that a function does not take and that say nothing new."""
+    try:
+        parameters = inspect.signature(function).parameters
+    except (TypeError, ValueError):
+        return attrs
+    if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values()):
+        return attrs
+    spec = OPCODES.get(opcode)
+    defaults = {a.name: a.default for a in spec.attributes} if spec is not None else {}
+    return {n: v for n, v in attrs.items() if n in parameters or v != defaults.get(n)}
 
 
 _NMU_OPERANDS = dict.fromkeys(

@@ -85,14 +85,14 @@ class TimedResult:
         statement = t.steps.statement(step)
         stalls = t.stalls
         units = self.unit_names(step)
-        first = int(t.placement.pool[step, 0])
-        on_device = first >= 0 and is_device_unit(t.placement.pools[first].unit)
+        first, second = (int(p) for p in t.placement.pool[step])
+        on_device = second < 0 <= first and is_device_unit(t.placement.pools[first].unit)
         name = task_name(t.steps.plan.program, statement) if isinstance(statement, Task) else "wait"
         return {
             "name": name,
             "op": statement.op if isinstance(statement, Task) else "wait",
             "iteration": list(t.steps.iteration(step)),
-            "engine": None if on_device and len(units) == 1 else int(t.placement.engine[step]),
+            "engine": None if on_device else int(t.placement.engine[step]),
             "unit": "+".join(units),
             "start": int(t.start[step]),
             "end": int(t.end[step]),

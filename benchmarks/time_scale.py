@@ -1,0 +1,145 @@
+"""How the timed machine scales, beside simpy modelling the same resources.
+
+The program is a tiled gemm in a ring of four slots: five tasks an iteration on sDMA and DMA, NMU
+and CSTL. simpy runs one process a task, with the same durations, the same units and the same
+window. SCALE-Sim, where it is installed, times a layer of the same shape.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import time
+from collections.abc import Generator
+from typing import Any
+
+from check_scale import gemm
+
+from nacre.base.source import Source
+from nacre.nem.model.resolver import resolve
+from nacre.nem.model.target import builtin_device
+from nacre.nem.plan.plan import Plan, build_plan
+from nacre.nem.run.steps import steps_of
+from nacre.nem.run.timing import compiled
+from nacre.nem.run.timing.profile import timing_profile
+from nacre.nem.run.timing.timeline import Timeline, time_steps
+from nacre.nem.syntax.parser import parse
+
+WINDOW = 4
+DEVICE = builtin_device("nem_reference")
+
+
+def plan_of(instances: int) -> Plan:
+    """A gemm program expanded."""
+    source = Source("scale.nem", gemm(instances))
+    return build_plan(resolve(source, parse(source).document).program, 5_000_000)
+
+
+def timed(plan: Plan, *, compile: bool) -> tuple[Timeline, float]:
+    """From the plan to starts, ends and stalls."""
+    start = time.perf_counter()
+    timeline = time_steps(steps_of(plan), DEVICE, timing_profile(DEVICE), compile=compile)
+    stalls = timeline.stalls.total.sum()
+    seconds = time.perf_counter() - start
+    if timeline.is_stuck or stalls < 0:
+        raise SystemExit("the benchmark's own program did not finish")
+    return timeline, seconds
+
+
+def table(name: str, sizes: list[int], *, compile: bool) -> dict[int, float]:
+    """Print the growth; seconds by size."""
+    before: tuple[int, float] | None = None
+    found: dict[int, float] = {}
+    for size in sizes:
+        plan = plan_of(size)
+        seconds = min(timed(plan, compile=compile)[1] for _ in range(2))
+        exponent = ""
+        if before is not None:
+            growth = math.log(seconds / before[1]) / math.log(plan.instances / before[0])
+            exponent = f"{growth:8.2f}"
+        print(f"{name:10} {plan.instances:>9,} {seconds:>9.3f} s {plan.instances / seconds:>12,.0f}/s"
+              f" {exponent:>9}")  # fmt: skip
+        before = (plan.instances, seconds)
+        found[size] = seconds
+    return found
+
+
+def simpy_seconds(durations: list[int], trips: int) -> tuple[float, float]:
+    """Seconds for the same program in simpy, and the cycles that it finds."""
+    import simpy
+
+    env = simpy.Environment()
+    units = {
+        "sDMA": simpy.Resource(env, DEVICE.count("sDMA")),
+        "DMA": simpy.Resource(env, DEVICE.count("DMA")),
+        "NMU": simpy.Resource(env, DEVICE.count("NMU")),
+        "CSTL": simpy.Resource(env, DEVICE.count("CSTL")),
+    }
+    ways = [("sDMA", "DMA"), ("NMU",), ("CSTL",), ("CSTL",), ("CSTL",)]
+    done = [env.event() for _ in range(trips)]
+
+    def task(way: tuple[str, ...], duration: int) -> Generator[Any, Any, None]:
+        requests = [units[name].request() for name in way]
+        for request in requests:
+            yield request
+        yield env.timeout(duration)
+        for name, request in zip(way, requests, strict=True):
+            units[name].release(request)
+
+    def iteration(i: int) -> Generator[Any, Any, None]:
+        if i >= WINDOW:
+            yield done[i - WINDOW]
+        if i > 0:
+            previous = done[i - 1]
+        for way, duration in zip(ways, durations, strict=True):
+            yield env.process(task(way, duration))
+        if i > 0 and not previous.processed:
+            yield previous
+        done[i].succeed()
+
+    for i in range(trips):
+        env.process(iteration(i))
+    start = time.perf_counter()
+    env.run()
+    return time.perf_counter() - start, env.now
+
+
+def against_simpy(size: int, ours: dict[str, float]) -> None:
+    """Print tasks per second of both, in one run."""
+    try:
+        import simpy  # noqa: F401
+    except ImportError:
+        print("\nsimpy is not installed: no comparison")
+        return
+    plan = plan_of(size)
+    timeline, _ = timed(plan, compile=False)
+    first = timeline.placement.duration[1:6].tolist()
+    trips = size // 5
+    seconds, cycles = simpy_seconds(first, trips)
+    rate = plan.instances / seconds
+    print(f"\n{'tasks':>9} {'simpy':>12} {'cycles':>12} {'ours':>12}")
+    print(f"{plan.instances:>9,} {rate:>10,.0f}/s {cycles:>12,.0f} {timeline.cycles:>12,}")
+    for name, own in ours.items():
+        print(f"{name:10} is {seconds / own:5.1f} times as fast as simpy")
+
+
+def main() -> None:
+    """Print the tables."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="sizes a tenth as large")
+    factor = 10 if parser.parse_args().quick else 1
+    sizes = [size // factor for size in (10_000, 100_000, 1_000_000)]
+    print(f"{'loop':10} {'tasks':>9} {'seconds':>11} {'rate':>14} {'exponent':>9}")
+    runs: list[tuple[str, bool]] = [("python", False)]
+    if compiled.is_available():
+        timed(plan_of(100), compile=True)  # compiles
+        runs.append(("compiled", True))
+    else:
+        print("numba is not installed: the compiled loop is left out")
+    middle = sizes[1]
+    ours = {name: table(name, sizes, compile=jit)[middle] for name, jit in runs}
+    against_simpy(middle, ours)
+
+
+if __name__ == "__main__":
+    main()

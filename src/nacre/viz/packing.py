@@ -1,0 +1,59 @@
+"""Columns of integers as short text: differences, zigzag, seven bits a byte, base64.
+
+Times in loops rise in steady steps, so their first or second differences are mostly zero; a zero
+stands for a whole run of zeros. The first byte says how many differences were taken. The page's
+`unpack` in `assets/data.js` is the inverse.
+"""
+
+from __future__ import annotations
+
+import base64
+
+import numpy as np
+import numpy.typing as npt
+
+from nacre.nem.plan.terms import Column
+
+_MOST_DIFFERENCES = 2
+_BITS = 7
+_MOST_BYTES = 10  # of an integer of 64 bits
+
+
+def packed(column: Column) -> str:
+    """The shortest of the column itself, its differences and their differences."""
+    made = []
+    values = np.asarray(column, np.int64)
+    for order in range(_MOST_DIFFERENCES + 1):
+        made.append(bytes([order]) + _variable_length(_without_runs(_zigzag(values))))
+        values = np.diff(values, prepend=np.int64(0))
+    return base64.b64encode(min(made, key=len)).decode("ascii")
+
+
+def _zigzag(values: Column) -> npt.NDArray[np.uint64]:
+    """Small numbers of either sign become small numbers without sign."""
+    return ((values << 1) ^ (values >> 63)).view(np.uint64)
+
+
+def _without_runs(values: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+    """Each run of zeros becomes a zero and its length."""
+    is_zero = values == 0
+    before = np.concatenate([[False], is_zero[:-1]])
+    starts = np.flatnonzero(is_zero & ~before)
+    after = np.concatenate([is_zero[1:], [False]])
+    lengths = np.flatnonzero(is_zero & ~after) - starts + 1
+    # What stays keeps its place in order: a run's length stands behind the run's first zero.
+    kept = np.flatnonzero(~is_zero)
+    places = np.concatenate([2 * kept, 2 * starts, 2 * starts + 1])
+    entries = np.concatenate([values[kept], values[starts], lengths.astype(np.uint64)])
+    result: npt.NDArray[np.uint64] = entries[np.argsort(places, kind="stable")]
+    return result
+
+
+def _variable_length(values: npt.NDArray[np.uint64]) -> bytes:
+    """Seven bits a byte, lowest first; the high bit says that more follow."""
+    shifts = np.arange(_MOST_BYTES, dtype=np.uint64) * np.uint64(_BITS)
+    groups = (values[:, None] >> shifts).astype(np.uint8) & np.uint8(0x7F)
+    is_needed = (values[:, None] >> shifts) > 0
+    is_needed[:, 0] = True
+    has_more = np.concatenate([is_needed[:, 1:], np.zeros((values.size, 1), bool)], axis=1)
+    return bytes((groups | (has_more.astype(np.uint8) << 7))[is_needed])

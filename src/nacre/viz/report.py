@@ -1,0 +1,79 @@
+"""The report page: one file that shows where the time of a run goes, without any network."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import html
+import json
+import re
+from importlib.resources import files
+from pathlib import Path
+
+from nacre.base.files import write_whole
+from nacre.nem.run.timing.result import TimedResult
+from nacre.viz.report_data import program_name, report_data
+
+# In this order they are one program.
+SCRIPTS = (
+    "data.js",
+    "elements.js",
+    "tracks.js",
+    "timeline.js",
+    "details.js",
+    "source.js",
+    "tables.js",
+    "charts.js",
+    "report.js",
+)
+STYLES = ("report.css",)
+_PLACE = re.compile(r"\{\{(\w+)\}\}")
+
+
+def render_report(result: TimedResult, *, title: str) -> str:
+    """The page as text. Whatever comes from the program stands in it escaped."""
+    script = "(() => {\n'use strict';\n" + _assets(SCRIPTS) + "})();\n"
+    style = _assets(STYLES)
+    parts = {
+        "policy": _policy(script, style),
+        "title": html.escape(title),
+        "sentence": html.escape(result.sentence()),
+        "style": style,
+        "script": script,
+        "data": embedded_json(report_data(result) | {"title": title}),
+    }
+    # In one pass: what is put in is never looked at again.
+    return _PLACE.sub(lambda place: parts[place[1]], _asset("report.html"))
+
+
+def write_report(result: TimedResult, path: Path | str, *, title: str | None = None) -> None:
+    """Write the page to a file, whole or not at all; its title is the program's name."""
+    name = title or program_name(result.timeline.steps.plan.program)
+    write_whole(Path(path), [render_report(result, title=name)])
+
+
+def embedded_json(value: object) -> str:
+    """JSON that can stand in a script element: nothing in it can end or open one."""
+    text = json.dumps(value, separators=(",", ":"), ensure_ascii=True)
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+def _policy(script: str, style: str) -> str:
+    """No network at all, and no script or style but the page's own."""
+    return (
+        f"default-src 'none'; script-src {_hash(script)}; style-src {_hash(style)}; "
+        "base-uri 'none'; form-action 'none'"
+    )
+
+
+def _hash(text: str) -> str:
+    digest = hashlib.sha256(text.encode()).digest()
+    return f"'sha256-{base64.b64encode(digest).decode('ascii')}'"
+
+
+def _assets(names: tuple[str, ...]) -> str:
+    return "\n".join(_asset(name) for name in names)
+
+
+def _asset(name: str) -> str:
+    return (files("nacre.viz") / "assets" / name).read_text(encoding="utf-8")

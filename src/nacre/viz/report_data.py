@@ -1,0 +1,201 @@
+"""What the report page is made of: plain values, tasks as packed columns.
+
+Tasks are numbered by statement and row, not by program order: the instances of a statement stand
+side by side, and what is nearly the same in all of them packs well. Statements and grids are
+numbered in the order of the text.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from nacre.nem.model.program import Program, Task
+from nacre.nem.plan.grid import TOP, Grid
+from nacre.nem.plan.terms import Column
+from nacre.nem.run.naming import task_name
+from nacre.nem.run.timing.result import TimedResult
+from nacre.nem.run.timing.timeline import Timeline
+from nacre.viz.blockers import NONE, blockers
+from nacre.viz.occupancy import occupancy
+from nacre.viz.packing import packed
+from nacre.viz.roofline import roofline
+from nacre.viz.utilisation import UnitUse, utilisation
+
+FORMAT = "nacre-report-1"
+MAX_WAITING = 200  # names of tasks that never started; more of them say nothing more
+
+
+def report_data(result: TimedResult) -> dict[str, Any]:
+    """Everything that the page shows, as values for JSON."""
+    timeline = result.timeline
+    program = timeline.steps.plan.program
+    tasks = tuple(t for t in program.tasks if t.position in timeline.steps.numbers)
+    grids = _grids(timeline)
+    return {
+        "format": FORMAT,
+        "program": program_name(program),
+        "device": timeline.device.name,
+        "status": result.status,
+        "sentence": result.sentence(),
+        "cycles": result.cycles,
+        "source": program.source.text,
+        "grids": [_grid_row(grid, grids) for grid in grids],
+        "statements": _statements(timeline, tasks, grids),
+        "tasks": _tasks(timeline, tasks),
+        "units": [_unit_row(use) for use in utilisation(timeline)],
+        "memory": _memory(timeline),
+        "bounds": _bounds(result),
+        "critical": _critical(result, tasks),
+        "roofline": _roofline(timeline, tasks),
+        "waiting": result.waiting[:MAX_WAITING],
+        "waiting_count": len(result.waiting),
+        "profile": _profile(timeline),
+    }
+
+
+def program_name(program: Program) -> str:
+    """The name in the program's header, or that of its file."""
+    header = program.document.header
+    return program.source.name if header is None else header.name.name
+
+
+def _grids(timeline: Timeline) -> list[Grid]:
+    """The grid of the top level, then those of the loops."""
+    return [TOP, *timeline.steps.plan.grids.values()]
+
+
+def _grid_row(grid: Grid, grids: list[Grid]) -> dict[str, Any]:
+    """A grid as its trip counts and first values: the page rebuilds the rows from them."""
+    if grid.parent is None:
+        return {"parent": NONE, "rows": grid.rows}
+    outer = next(i for i, g in enumerate(grids) if g is grid.parent)
+    counts = np.bincount(grid.parent_row, minlength=grid.parent.rows)
+    first = grid.values[-1][np.searchsorted(grid.parent_row, np.arange(grid.parent.rows))]
+    return {
+        "parent": outer,
+        "rows": grid.rows,
+        "variable": grid.loops[-1].variable.name,
+        "counts": packed(counts),
+        "first": packed(first),
+    }
+
+
+def _statements(timeline: Timeline, tasks: tuple[Task, ...], grids: list[Grid]) -> dict[str, Any]:
+    """Columns over the statements."""
+    program = timeline.steps.plan.program
+    number = {task.position: index for index, task in enumerate(tasks)}
+    grid_number = {id(grid): index for index, grid in enumerate(grids)}
+    places = [program.span(task.node).location for task in tasks]
+    return {
+        "name": [task_name(program, task) for task in tasks],
+        "op": [task.op for task in tasks],
+        "line": [place.line for place in places],
+        "end_line": [place.end_line for place in places],
+        "grid": [grid_number[id(timeline.steps.grid(task))] for task in tasks],
+        "deps": [[number[d] for d in dict.fromkeys(task.deps)] for task in tasks],
+    }
+
+
+def _order(timeline: Timeline, tasks: tuple[Task, ...]) -> Column:
+    """The steps of the tasks in the page's order."""
+    numbers = [timeline.steps.numbers[task.position] for task in tasks]
+    return np.concatenate([np.zeros(0, np.int64), *numbers])
+
+
+def _tasks(timeline: Timeline, tasks: tuple[Task, ...]) -> dict[str, str]:
+    """Columns over the tasks; a task that never started starts at -1 and waited for nothing."""
+    order = _order(timeline, tasks)
+    page_number = np.full(timeline.steps.count + 1, NONE, np.int64)
+    page_number[order] = np.arange(order.size)
+    has_started = timeline.start[order] >= 0
+    stalls = timeline.stalls
+    columns = {
+        "start": timeline.start[order],
+        "duration": np.where(has_started, timeline.end[order] - timeline.start[order], 0),
+        "unit": timeline.unit[order, 0],
+        "second_unit": timeline.unit[order, 1],
+        "window": np.where(has_started, stalls.window[order], 0),
+        "dependence": np.where(has_started, stalls.dependence[order], 0),
+        "token": np.where(has_started, stalls.token[order], 0),
+        "unit_wait": np.where(has_started, stalls.unit[order], 0),
+        "blocker": page_number[blockers(timeline)[order]],
+    }
+    return {name: packed(column) for name, column in columns.items()}
+
+
+def _unit_row(use: UnitUse) -> dict[str, Any]:
+    return {
+        "name": use.name,
+        "unit": use.unit,
+        "engine": use.engine,
+        "busy": use.busy,
+        "tasks": use.tasks,
+        "idle": use.idle,
+    }
+
+
+def _memory(timeline: Timeline) -> list[dict[str, Any]]:
+    return [
+        {
+            "place": memory.place,
+            "capacity": memory.capacity,
+            "peak": memory.peak,
+            "times": packed(memory.times),
+            "alive": packed(memory.alive),
+            "buffers": {
+                "name": [b.name for b in memory.buffers],
+                "size": [b.size for b in memory.buffers],
+                "first": [b.first for b in memory.buffers],
+                "last": [b.last for b in memory.buffers],
+                "host": [int(b.is_from_host) for b in memory.buffers],
+            },
+        }
+        for memory in occupancy(timeline)
+    ]
+
+
+def _bounds(result: TimedResult) -> dict[str, Any]:
+    b = result.bounds
+    kinds = {"compute": b.compute, "dma": b.dma, "ddr": b.ddr, "chain": b.chain}
+    return {"kinds": kinds, "units": {name: cycles for name, cycles in b.by_unit.items() if cycles}}
+
+
+def _critical(result: TimedResult, tasks: tuple[Task, ...]) -> dict[str, Any]:
+    """The path's tasks in the page's numbers, and the first letter of each one's cause."""
+    order = _order(result.timeline, tasks)
+    page_number = np.full(result.timeline.steps.count, NONE, np.int64)
+    page_number[order] = np.arange(order.size)
+    path = np.array([link.step for link in result.critical_path], np.int64)
+    causes = "".join(link.cause[0] for link in result.critical_path)
+    return {"task": packed(page_number[path]), "cause": causes}
+
+
+def _roofline(timeline: Timeline, tasks: tuple[Task, ...]) -> dict[str, Any] | None:
+    made = roofline(timeline)
+    if made is None:
+        return None
+    number = {task.position: index for index, task in enumerate(tasks)}
+    return {
+        "border": made.border,
+        "bytes_per_cycle": made.bytes_per_cycle,
+        "roofs": [{"types": r.types, "macs_per_cycle": r.macs_per_cycle} for r in made.roofs],
+        "points": {
+            "statement": [number[p.position] for p in made.points],
+            "macs": [p.macs for p in made.points],
+            "bytes": [round(p.bytes_moved, 3) for p in made.points],
+            "busy": [p.busy for p in made.points],
+        },
+        "macs": made.macs,
+        "bytes": made.bytes_moved,
+    }
+
+
+def _profile(timeline: Timeline) -> list[list[Any]]:
+    """The figures that the times rest on, with their sources."""
+    profile = timeline.profile
+    return [
+        [f"{unit}.{key}", value, profile.sources.get((unit, key), "")]
+        for (unit, key), value in profile.figures.items()
+    ]

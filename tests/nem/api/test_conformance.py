@@ -1,0 +1,262 @@
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from nacre.base.elements import ELEMENT_TYPES
+from nacre.kernels.call import Array, Call, Fault, Run
+from nacre.nem.api.conformance import Row, check_backend
+from nacre.nem.api.conformance_cases import Case, cases
+from nacre.nem.api.conformance_limits import stated_ulps
+from nacre.nem.api.conformance_types import tried_opcodes, typings
+from nacre.nem.model.families import effective_by_opcode, standard_families
+from nacre.nem.run.arrays import RegionView
+from nacre.nem.run.backends import NumpyBackend
+from nacre.nem.spec.opcodes import OPCODES
+
+TRIED = tried_opcodes()
+Attributes = dict[str, Any]
+
+
+class Copy:
+    """The reference behind the protocol; tests break it in one place each."""
+
+    def supports(self, opcode: str) -> bool:
+        return True
+
+    def execute(
+        self, opcode: str, inputs: list[RegionView], outputs: list[RegionView], attrs: Attributes
+    ) -> object:
+        NumpyBackend().execute(opcode, inputs, outputs, attrs)
+        return None
+
+
+class Mistaken(Copy):
+    """Off by one, rounded the wrong way, raising, of the wrong shape, or lacking an opcode."""
+
+    def supports(self, opcode: str) -> bool:
+        return opcode != "gather"
+
+    def execute(
+        self, opcode: str, inputs: list[RegionView], outputs: list[RegionView], attrs: Attributes
+    ) -> object:
+        if opcode == "softmax":
+            raise RuntimeError("no exponentials today")
+        if opcode == "transpose":
+            return np.zeros((9, 9), outputs[0].dtype)
+        super().execute(opcode, inputs, outputs, attrs)
+        (y, *_), elem = outputs, outputs[0].elem
+        if opcode == "relu" and elem is ELEMENT_TYPES["i8"] and y.quant is None:
+            y += np.int8(1)
+        if opcode == "gemm" and elem is ELEMENT_TYPES["f16"]:
+            y[...] = toward_zero([np.asarray(x).astype(np.float64) for x in inputs])
+        return None
+
+
+def toward_zero(operands: list[Array]) -> Array:
+    """The exact product of matrices, cut to f16 instead of rounded."""
+    with np.errstate(all="ignore"):
+        exact = operands[0] @ operands[1] + (operands[2] if len(operands) > 2 else 0)
+        near = exact.astype(np.float16)
+        return np.where(np.abs(near) > np.abs(exact), np.nextafter(near, np.float16(0)), near)
+
+
+class Ordered(NumpyBackend):
+    """The reference with another order of sums and other roots of its functions."""
+
+    def bind(self, opcode: str, call: Call) -> Run:
+        return super().bind(opcode, replace(call, ordered=True))
+
+
+def rows_of(backend: object, *opcodes: str) -> list[Row]:
+    return list(check_backend(backend, opcodes or None))  # type: ignore[arg-type]
+
+
+def kinds(rows: list[Row]) -> dict[tuple[str, str], str]:
+    """What is not exact, by opcode and types."""
+    return {(r.opcode, r.types): r.verdict.kind for r in rows if r.verdict.kind != "exact"}
+
+
+def test_the_reference_agrees_with_itself_in_every_row() -> None:
+    rows = rows_of(NumpyBackend())
+    assert kinds(rows) == {}
+    assert {row.opcode for row in rows} == {opcode.name for opcode in TRIED}
+
+
+def test_a_mistaken_backend_gets_exactly_the_verdicts_that_it_deserves() -> None:
+    rows = rows_of(Mistaken())
+    found = kinds(rows)
+    floats = ("f16", "bf16", "f32")
+    views = ("i8", "i16", "i32", *floats)
+    gathers = [row.types for row in rows if row.opcode == "gather"]
+    assert found == {
+        ("relu", "i8"): "differs",
+        ("gemm", "f16"): "differs",
+        ("gemm", "f16 with bias"): "differs",
+        **{("softmax", elem): "failed" for elem in floats},
+        **{("transpose", elem): "failed" for elem in views},
+        **{("gather", types): "not supported" for types in gathers},
+    }
+
+
+def test_a_verdict_says_what_was_found_where_and_in_which_case() -> None:
+    rows = rows_of(Mistaken(), "softmax", "transpose", "relu", "gemm", "gather")
+    verdicts = {(r.opcode, r.types): str(r.verdict) for r in rows}
+    assert verdicts["softmax", "f16"] == (
+        "failed: RuntimeError: no exponentials today; case [3, 5]; axis=1"
+    )
+    assert (
+        "failed: ValueError: gave shape [9, 9], expected [5, 2, 3]" in (verdicts["transpose", "i8"])
+    )
+    first = next(iter(cases(OPCODES["relu"])))
+    expected = max(int(first.inputs[0][0, 0]), 0)
+    assert verdicts["relu", "i8"] == (
+        f"differs: element [0, 0] is {expected + 1}, expected {expected}, and 14 more; case [3, 5]"
+    )
+    assert verdicts["gemm", "f16"].startswith("differs: element [")
+    assert verdicts["gather", "f16, i32 -> f16"] == "not supported"
+
+
+def test_another_order_of_sums_stays_within_the_limits() -> None:
+    found = kinds(rows_of(Ordered()))
+    assert set(found.values()) == {"within"}
+    assert {opcode for opcode, _ in found} >= {"gemm", "conv2d", "exp", "softmax", "layernorm"}
+
+
+@pytest.mark.parametrize(("shift", "kind"), [(1, "within"), (5, "within"), (60, "differs")])
+def test_the_limit_of_a_function_is_twice_its_stated_error(shift: int, kind: str) -> None:
+    class Shifted(Copy):
+        def execute(
+            self,
+            opcode: str,
+            inputs: list[RegionView],
+            outputs: list[RegionView],
+            attrs: Attributes,
+        ) -> object:
+            super().execute(opcode, inputs, outputs, attrs)
+            y = outputs[0]
+            if y.dtype == np.float32:
+                with np.errstate(all="ignore"):
+                    moved = np.asarray(y) + shift * np.spacing(np.abs(np.asarray(y)))
+                y[...] = np.where(np.isfinite(y) & (np.asarray(y) != 0), moved, y)
+            return None
+
+    (row,) = [row for row in rows_of(Shifted(), "exp") if row.types == "f32"]
+    assert row.verdict.kind == kind
+    if kind == "within":
+        assert str(row.verdict) == f"within {shift} ulps (5 allowed)"
+
+
+def test_types_that_a_backend_says_it_lacks_are_not_held_against_it() -> None:
+    class NoBf16(Copy):
+        def execute(
+            self,
+            opcode: str,
+            inputs: list[RegionView],
+            outputs: list[RegionView],
+            attrs: Attributes,
+        ) -> object:
+            if outputs[0].elem is ELEMENT_TYPES["bf16"]:
+                raise NotImplementedError("bf16 comes next year")
+            return super().execute(opcode, inputs, outputs, attrs)
+
+    rows = rows_of(NoBf16(), "add")
+    assert kinds(rows) == {("add", "bf16"): "not supported"}
+    assert all(row.verdict.is_good for row in rows)
+    assert "not supported: bf16 comes next year" in {str(row.verdict) for row in rows}
+
+
+def test_a_backend_that_writes_nothing_or_into_its_inputs_is_caught() -> None:
+    class Idle(NumpyBackend):
+        def bind(self, opcode: str, call: Call) -> Run:
+            return lambda inputs, outputs: None
+
+    class Careless(NumpyBackend):
+        def bind(self, opcode: str, call: Call) -> Run:
+            def run(inputs: Sequence[Array | None], outputs: Sequence[Array]) -> Fault | None:
+                assert inputs[0] is not None
+                inputs[0][...] = 0
+                return None
+
+            return run
+
+    assert {row.verdict.kind for row in rows_of(Idle(), "reshape", "conv2d")} == {"differs"}
+    assert {row.verdict.kind for row in rows_of(Careless(), "reshape")} == {"failed"}
+
+
+def test_every_opcode_that_computes_has_cases() -> None:
+    assert {o.name for o in TRIED} == OPCODES.keys() - {"transfer", "store", "compute"}
+    assert [opcode.name for opcode in TRIED if not any(cases(opcode))] == []
+
+
+def test_every_variant_of_every_family_is_tried() -> None:
+    families = standard_families().values()
+    by_opcode = effective_by_opcode(i for f in families for i in f.instances.values())
+    for name, instances in by_opcode.items():
+        tried = [typing.elems for typing in typings(OPCODES[name])]
+        for instance in instances:
+            wanted = {
+                operand.name: elem
+                for family_operand, elem in instance.operands.items()
+                for operand in OPCODES[name].bound(family_operand)
+            }
+            fixed = {n: e for n, e in wanted.items() if e in ELEMENT_TYPES}
+            absent = {n for n, e in wanted.items() if e == "absent"}
+            assert any(fixed.items() <= e.items() and not absent & e.keys() for e in tried), (
+                instance.id
+            )
+
+
+@pytest.mark.parametrize("name", ["gemm", "conv2d", "depthwise_conv2d"])
+def test_integer_products_are_tried_in_every_form_of_quantisation(name: str) -> None:
+    forms = {t.form for t in typings(OPCODES[name]) if t.elems["Y"] == "i8"}
+    assert forms == {"per_tensor", "per_channel", "per_group", "raw_output"}
+    grouped = [c for c in cases(OPCODES[name]) if c.types.endswith("per_group")]
+    weights = [c.call.input(1).quant for c in grouped]
+    assert any(quant is not None and quant.scale.size > 1 for quant in weights)
+
+
+def test_casts_are_tried_between_all_pairs_of_types() -> None:
+    pairs = {case.types for case in cases(OPCODES["cast"])}
+    assert pairs == {f"{a} -> {b}" for a in ELEMENT_TYPES for b in ELEMENT_TYPES}
+
+
+@pytest.mark.parametrize("name", [opcode.name for opcode in TRIED])
+def test_cases_are_odd_strided_and_go_to_the_ends_of_their_types(name: str) -> None:
+    made = list(cases(OPCODES[name]))
+    assert any(x.size == 1 for case in made for x in case.inputs)
+    assert any(not x.flags.c_contiguous for case in made for x in case.inputs)
+    assert {_reaches_an_end(case) for case in made} == {True, False}
+    assert len({(case.types, case.about) for case in made}) == len(made)
+
+
+def _reaches_an_end(case: Case) -> bool:
+    """Whether an input holds NaN, an infinity, or an end of its type."""
+    for x, type_ in zip(case.inputs, case.call.inputs, strict=True):
+        assert type_ is not None
+        ends = x == x.dtype.type(type_.elem.highest)
+        if not type_.elem.is_integer:
+            ends = ~np.isfinite(x.astype(np.float64))
+        if ends.any():
+            return True
+    return False
+
+
+def test_cases_are_the_same_every_time() -> None:
+    for one, other in zip(cases(OPCODES["gemm"]), cases(OPCODES["gemm"]), strict=True):
+        for a, b in zip(one.inputs, other.inputs, strict=True):
+            assert a.tobytes() == b.tobytes()
+
+
+def test_only_floats_and_quantised_functions_have_room_for_error() -> None:
+    for opcode in TRIED:
+        for case in cases(opcode):
+            ulps = stated_ulps(opcode.name, case.call)
+            if case.call.output.elem.is_integer and case.call.output.quant is None:
+                assert ulps == 0
+            if opcode.category == "view" or opcode.name in ("add", "mul", "maxpool", "cast"):
+                assert ulps == 0
