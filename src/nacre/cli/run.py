@@ -39,12 +39,25 @@ from nacre.cli.machine import (
     without,
 )
 from nacre.cli.main import ERRORS_FOUND, OK
+from nacre.cli.timed import (
+    PERFETTO_ENDINGS,
+    TimedOptions,
+    set_profile,
+    timed_options,
+    timing_json,
+    timing_text,
+    what_if,
+    write_page,
+    write_trace,
+)
 
 if TYPE_CHECKING:
+    from nacre.nem.api import NemInterpreter
     from nacre.nem.api.programs import LoadedProgram
     from nacre.nem.run.session import RunResult
+    from nacre.nem.run.timing.result import TimedResult
 
-_MODES = ("functional",)
+_MODES = ("functional", "timed")
 _TRACE_ENDINGS = (".json", ".csv")
 _QUIET_SECONDS = 0.5  # a run this short needs no progress
 _TICK_SECONDS = 0.1
@@ -52,6 +65,7 @@ _TICK_SECONDS = 0.1
 
 @click.command()
 @machine_options
+@timed_options
 @click.option("--mode", type=click.Choice(_MODES), default=_MODES[0], help="What decides order.")
 @click.option(
     "--output",
@@ -65,42 +79,90 @@ _TICK_SECONDS = 0.1
     "--trace",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE",
-    help="Write what ran, as .json or .csv.",
+    help="Write what ran: .json, .csv; of a timed run also .perfetto-trace.",
 )
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text")
 def run(
-    setup: Setup, mode: str, outputs: tuple[OutputFile, ...], trace: Path | None, form: str
+    setup: Setup,
+    timed: TimedOptions,
+    mode: str,
+    outputs: tuple[OutputFile, ...],
+    trace: Path | None,
+    form: str,
 ) -> int:
     """Run a NEM program, bit-true, with inputs from files and outputs to files.
 
-    FILE may be `-` for standard input. Exit status: 0 completed without errors, 1 errors in the
-    program, its inputs or its run, 2 wrong usage.
+    With `--mode timed` the device's units decide when each task starts, and the report says where
+    the time goes. FILE may be `-` for standard input.
+
+    Exit status: 0 completed without errors, 1 errors in the program, its inputs or its run, 2 wrong
+    usage.
     """
-    _require_targets(outputs, trace)
+    timed.require(mode, has_outputs=bool(outputs))
+    _require_targets(outputs, trace, mode)
     report = Report(form, setup.file)
     try:
         program = read_program(setup)
         report.program = program
         found = checked(program, setup)
         views = [output_view(file, program.plan.program) for file in outputs]
-        result = _run(setup, mode, program)
+        machine = interpreter(setup)
+        machine.set_mode(mode)
+        set_profile(machine, timed)
+        report.what_if = what_if(machine, program, timed, setup.allow)
+        if timed.no_values:
+            return _only_timed(machine, program, setup, timed, trace, report, found)
+        result = _run(machine, setup, program)
     except InputError as error:
         return report.refused(error.diagnostics)
+    report.timing, report.timed = result.timing, timed
     arrays = [as_array(result.read_buffer(v.file.buffer), v) for v in views if _is_whole(result)]
     during = _during(result, setup)
     if trace is not None:
         _write_trace(result, trace)
+    _write_page(report)
     for view, array in zip(views, arrays, strict=False):
         _write(view.file.path, file_bytes(array, view.file.path))
     return report.ran(result, [*found, *during], views if arrays else [], trace)
 
 
-def _require_targets(outputs: Sequence[OutputFile], trace: Path | None) -> None:
+def _only_timed(
+    machine: NemInterpreter,
+    program: LoadedProgram,
+    setup: Setup,
+    timed: TimedOptions,
+    trace: Path | None,
+    report: Report,
+    found: list[Diagnostic],
+) -> int:
+    """Time a program without computing anything."""
+    from nacre.nem.run.session import RunResult
+    from nacre.nem.run.timing.status import stuck
+
+    timing = machine.time(program, allow=setup.allow)
+    report.timing, report.timed = timing, timed
+    problems = stuck(timing)
+    if trace is not None:
+        write_trace(timing, trace)
+    _write_page(report)
+    tasks = sum(1 for _ in timing.started)
+    result = RunResult("error" if problems else "completed", tuple(problems), None, tasks)
+    return report.ran(result, [*found, *problems], [], trace)
+
+
+def _write_page(report: Report) -> None:
+    if report.timing is not None and report.timed is not None and report.timed.report is not None:
+        write_page(report.timing, report.timed.report, report.name)
+
+
+def _require_targets(outputs: Sequence[OutputFile], trace: Path | None, mode: str) -> None:
     """Whatever would keep a file from being written is better known before a long run."""
     paths = [file.path for file in outputs]
     if trace is not None:
-        if trace.suffix.lower() not in _TRACE_ENDINGS:
-            raise click.UsageError(f"a trace ends in .json or .csv, found {safe(trace.name)}")
+        endings = (*_TRACE_ENDINGS, *(PERFETTO_ENDINGS if mode == "timed" else ()))
+        if not trace.name.lower().endswith(endings):
+            known = " or ".join(endings)
+            raise click.UsageError(f"a trace ends in {known}, found {safe(trace.name)}")
         paths.append(trace)
     for path in paths:
         require_writable(path)
@@ -108,9 +170,7 @@ def _require_targets(outputs: Sequence[OutputFile], trace: Path | None) -> None:
             raise click.UsageError(f"{safe(str(path))} is to be written twice")
 
 
-def _run(setup: Setup, mode: str, program: LoadedProgram) -> RunResult:
-    machine = interpreter(setup)
-    machine.set_mode(mode)
+def _run(machine: NemInterpreter, setup: Setup, program: LoadedProgram) -> RunResult:
     inputs, order = loaded_inputs(setup, program), recorded(setup)
     progress = Progress()
     try:
@@ -149,6 +209,9 @@ def _write(path: Path, data: bytes) -> None:
 def _write_trace(result: RunResult, path: Path) -> None:
     if result.session is None:
         return
+    if result.timing is not None:
+        write_trace(result.timing, path)
+        return
     try:
         result.session.export_trace(path)
     except InputError as error:
@@ -186,9 +249,13 @@ class Report:
     form: str
     file: str
     program: LoadedProgram | None = None
+    timing: TimedResult | None = None
+    what_if: TimedResult | None = None
+    timed: TimedOptions | None = None
 
     @property
-    def _name(self) -> str:
+    def name(self) -> str:
+        """The program's name, or its file's."""
         return self.program.name if self.program is not None else self.file
 
     @property
@@ -201,7 +268,7 @@ class Report:
             self._json("error", 0, found, {})
             return ERRORS_FOUND
         show_findings(found)
-        click.echo(f"did not run {safe(self._name)}: {summary(found)}")
+        click.echo(f"did not run {safe(self.name)}: {summary(found)}")
         return ERRORS_FOUND
 
     def ran(
@@ -221,11 +288,15 @@ class Report:
         notes = f"; {summary(found)}" if found else ""
         how = result.status if _is_whole(result) else "stopped by an error"
         tasks = f"{result.tasks} task{'' if result.tasks == 1 else 's'}"
-        click.echo(f"ran {tasks} of {safe(self._name)} on {safe(self._device or '')}: {how}{notes}")
+        click.echo(f"ran {tasks} of {safe(self.name)} on {safe(self._device or '')}: {how}{notes}")
         for view in views:
             click.echo(f"wrote {safe(str(view.file.path))}: {view.file.buffer} as {view.kind}")
         if trace is not None:
             click.echo(f"wrote {safe(str(trace))}: the trace")
+        if self.timed is not None and self.timed.report is not None and self.timing is not None:
+            click.echo(f"wrote {safe(str(self.timed.report))}: the report")
+        if self.timing is not None and self.timed is not None:
+            click.echo(timing_text(self.timing, self.what_if, self.timed))
         return status
 
     def _json(
@@ -233,12 +304,15 @@ class Report:
     ) -> None:
         report = {
             "status": status,
-            "program": self._name,
+            "program": self.name,
             "device": self._device,
             "tasks": tasks,
             "diagnostics": [to_json(d) for d in found],
             "outputs": outputs,
         }
+        if self.timing is not None:
+            report |= timing_json(self.timing, self.what_if)
+            report["status"] = status
         click.echo(json.dumps(report, indent=2))
 
 

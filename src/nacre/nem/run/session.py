@@ -1,51 +1,28 @@
-"""A session: one run of a program, step by step, observable and reversible."""
+"""A session: one run of a program, step by step, forwards and backwards."""
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from pathlib import Path
-from types import TracebackType
 from typing import Any, Literal, overload
 
-import numpy as np
-
-from nacre.base.diagnostics import Diagnostic, InputError
+from nacre.base.diagnostics import Diagnostic
 from nacre.nem.model.devices import Device
 from nacre.nem.model.program import Loop, Task
 from nacre.nem.plan.plan import Plan
-from nacre.nem.run import state, tables
+from nacre.nem.run import state
 from nacre.nem.run.arrays import RegionView
 from nacre.nem.run.conditions import condition as parsed_condition
-from nacre.nem.run.findings import Findings
-from nacre.nem.run.history import History
-from nacre.nem.run.host import Host, host_error, whole_number
-from nacre.nem.run.machine import Machine
+from nacre.nem.run.host import host_error, whole_number
+from nacre.nem.run.inspection import Inspection
 from nacre.nem.run.memory import Memory
 from nacre.nem.run.options import RunOptions
 from nacre.nem.run.pauses import Pauses
-from nacre.nem.run.provenance import Written, who_wrote
-from nacre.nem.run.races import RaceDetector
-from nacre.nem.run.regions import Located, UnknownNameError, locate
-from nacre.nem.run.schedules import (
-    ProgramOrder,
-    RandomOrder,
-    RecordedOrder,
-    Schedule,
-    TimedOrder,
-)
-from nacre.nem.run.stepper import Stepper
-from nacre.nem.run.steps import Steps, steps_of
+from nacre.nem.run.regions import UnknownNameError
+from nacre.nem.run.steps import Steps
 from nacre.nem.run.stops import Breakpoint, Condition, Watchpoint, require_line, require_task
-from nacre.nem.run.timing.export import export_timed
 from nacre.nem.run.timing.result import TimedResult
-from nacre.nem.run.timing.status import deadlock, engine_states
-from nacre.nem.run.timing.text import trace_table as timed_trace_table
 from nacre.nem.run.touching import Touching
-from nacre.nem.run.trace import export_trace
-from nacre.nem.spec.rules.running import RUN08
 
 # Steps taken at once; fewer where somebody watches, for a step may take a while.
 _CHUNK, _WATCHED_CHUNK = 8192, 64
@@ -65,7 +42,7 @@ class RunResult:
     @property
     def timing(self) -> TimedResult | None:
         """The figures of a timed run."""
-        return self._ran.timing
+        return self.session.timing if self.session is not None else None
 
     def read_buffer(self, name: str) -> bytes:
         """A buffer's bytes after the run."""
@@ -82,8 +59,8 @@ class RunResult:
         return self.session
 
 
-class Session(AbstractContextManager["Session"]):
-    """One run of a program. L2 and L1 belong to it; DDR belongs to whoever started it."""
+class Session(Inspection):
+    """One run of a program, driven by its user."""
 
     def __init__(
         self,
@@ -93,100 +70,12 @@ class Session(AbstractContextManager["Session"]):
         options: RunOptions,
         timing: TimedResult | None = None,
     ) -> None:
-        self.plan = plan
-        self.device = device
-        self.options = options
-        self.memory = memory
-        self.timing = timing  # of a timed run: its order is the order of the starts
-        self.steps: Steps = timing.timeline.steps if timing is not None else steps_of(plan)
-        self._findings = Findings(plan.program, strict=options.strict)
-        self._races = RaceDetector(self.steps) if options.detect_races else None
-        self._stepper = Stepper(
-            self.steps,
-            Machine(plan, memory, options.backends, self._findings, ordered=options.ordered),
-            _schedule(self.steps, options, timing),
-            History(options.history_bytes) if options.history_bytes else None,
-            self._races,
-        )
-        self._host = Host(plan.program, memory, self._findings, self._stepper)
-        self._host.fill(options.inputs)
+        super().__init__(plan, device, memory, options, timing)
         self._touching = Touching(plan)
         self._pauses = Pauses(self._stepper, self._touching)
-        if timing is not None and timing.waiting:
-            self._report_deadlock(timing)
 
-    def _report_deadlock(self, timing: TimedResult) -> None:
-        """Tasks that wait for tokens which nobody releases: nothing is run."""
-        step = int(np.flatnonzero(timing.timeline.start < 0)[0])
-        self._findings.diagnostics.append(deadlock(timing, step))
-        self._stepper.failed = step
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Let go of the session's memories; what was read stays."""
-        self.memory.release()
-
-    # How it stands
-
-    @property
-    def status(self) -> str:
-        """`ready`, `running`, `finished` or `error`."""
-        if self._stepper.failed is not None:
-            return "error"
-        if self._stepper.is_finished:
-            return "finished"
-        return "running" if self._stepper.order else "ready"
-
-    @property
-    def diagnostics(self) -> tuple[Diagnostic, ...]:
-        """What the run has brought up so far."""
-        races = self._races.diagnostics if self._races is not None else []
-        return (*self._findings.diagnostics, *races)
-
-    @property
-    def order(self) -> list[str]:
-        """The instances that ran, by name: what `order=` takes to run them so again."""
-        return [self.steps.name(step) for step in self._stepper.order]
-
-    @property
-    def next_step(self) -> str | None:
-        """The name of the step that comes next."""
-        step = self._stepper.next()
-        return None if step is None else self.steps.name(step)
-
-    @property
-    def next_line(self) -> int | None:
-        """The line of the step that comes next."""
-        step = self._stepper.next()
-        return None if step is None else self.steps.line(step)
-
-    def get_state(self) -> state.ExecutionState:
-        """A snapshot: iteration, tokens, loops."""
-        engines = {} if self.timing is None else engine_states(self.timing, self._stepper.order)
-        return state.snapshot(self._stepper, self.status, engines)
-
-    def get_tokens(self) -> dict[str, dict[str, Any]]:
-        """Tokens by instance and by bare name, which means the latest instance."""
-        return state.tokens(self._stepper)
-
-    def get_pending_tasks(self) -> list[str]:
-        """Tasks of admitted iterations that wait for something."""
-        return state.pending(self._stepper)
-
-    def get_ready_tasks(self) -> list[str]:
-        """Tasks that could run now."""
-        return state.ready(self._stepper)
-
-    def get_completed_tasks(self) -> list[str]:
-        """Tasks that ran, in their order."""
-        return state.completed(self._stepper)
+    def __enter__(self) -> Session:
+        return self
 
     # Forwards
 
@@ -449,119 +338,6 @@ class Session(AbstractContextManager["Session"]):
             check(self.steps, value)
         except UnknownNameError as error:
             raise host_error(str(error)) from None
-
-    # Memory
-
-    def locate(self, name: str) -> Located:
-        """The bytes that a region's name means now."""
-        try:
-            return locate(name, self.steps, self._stepper.order)
-        except UnknownNameError as error:
-            raise host_error(str(error)) from None
-
-    def read_memory(
-        self, level: str, offset: int = 0, size: int | None = None, engine: int | None = None
-    ) -> bytes:
-        """Raw bytes of DDR, L2 or the L1 of an engine."""
-        return self._host.read_memory(level, offset, size, engine)
-
-    def read_region(self, name: str) -> RegionView:
-        """A region's elements, as an array of its type and shape."""
-        return self._host.read_region(self.locate(name))
-
-    def read_buffer(self, name: str) -> bytes:
-        """A buffer's bytes."""
-        return self._host.read_buffer(name)
-
-    def write_buffer(self, name: str, array: object) -> None:
-        """Fill a buffer (or from `NAME@OFFSET` on, a part of it) with an array's bytes."""
-        self._host.write_buffer(name, array)
-
-    def write_buffers(self, inputs: Mapping[str, Any]) -> None:
-        """Fill several buffers."""
-        self._host.fill(inputs)
-
-    def who_wrote(self, name: str) -> list[Written]:
-        """The last writer of every byte of a region or buffer."""
-        located = self.locate(name)
-        storage = self.memory.storage(located.buffer)
-        order, hosts = self._stepper.order, self._stepper.host_writes
-        return who_wrote(located, self.steps, order, hosts, storage)
-
-    # Pictures
-
-    def dump_buffers(self) -> None:
-        """Print the buffer map."""
-        sys.stdout.write(tables.buffer_table(self.plan.program, self.memory) + "\n")
-
-    def dump_region(self, name: str) -> None:
-        """Print a region's place, type and first bytes."""
-        sys.stdout.write(tables.region_text(self.locate(name), self.memory) + "\n")
-
-    def dump_trace(self) -> None:
-        """Print the steps taken."""
-        order = self._stepper.order
-        if self.timing is not None:
-            sys.stdout.write(timed_trace_table(self.timing, order) + "\n")
-        else:
-            sys.stdout.write(tables.trace_table(self.steps, order) + "\n")
-
-    def export_trace(self, path: str | Path) -> None:
-        """Write the steps taken to a .json or .csv file."""
-        try:
-            if self.timing is not None:
-                export_timed(self.timing, self._stepper.order, Path(path))
-            else:
-                export_trace(self.steps, self._stepper.order, Path(path))
-        except ValueError as error:
-            raise host_error(str(error)) from None
-        except OSError as error:
-            raise host_error(f"cannot write `{path}`: {error.strerror}") from None
-
-    def __repr__(self) -> str:
-        taken, total = len(self._stepper.order), self.steps.count
-        following = f", next {self.next_step}" if self.next_step is not None else ""
-        name = self.plan.program.source.name
-        found = f", {len(self.diagnostics)} findings" if self.diagnostics else ""
-        return f"<Session {name}: {self.status}, {taken} of {total} steps{following}{found}>"
-
-    def _repr_html_(self) -> str:
-        """What a notebook shows: the state as a small table."""
-        rows = (
-            ("status", self.status),
-            ("steps", f"{len(self._stepper.order)} of {self.steps.count}"),
-            ("next", self.next_step or "-"),
-            ("findings", len(self.diagnostics)),
-        )
-        return tables.session_html(f"Session {self.plan.program.source.name}", rows)
-
-
-def _schedule(steps: Steps, options: RunOptions, timing: TimedResult | None) -> Schedule:
-    if timing is not None:
-        return TimedOrder(timing.timeline.order.tolist())
-    if options.order is not None:
-        return RecordedOrder(_steps_named(steps, options.order))
-    if options.scheduling == "random":
-        return RandomOrder(options.seed)
-    return ProgramOrder()
-
-
-def _steps_named(steps: Steps, names: Sequence[str]) -> list[int]:
-    found, unknown = [], []
-    seen: dict[str, int] = {}
-    for name in names:
-        # Sibling loops may use a name again; they run one after the other.
-        step = steps.instance(name, seen.get(name, 0))
-        seen[name] = seen.get(name, 0) + 1
-        if step is None:
-            unknown.append(name)
-        else:
-            found.append(step)
-    if unknown:
-        span = steps.plan.program.source.span(0, 0)
-        message = f"the order names `{unknown[0]}`, which is no task or wait of the program"
-        raise InputError([RUN08.at(span, message)])
-    return found
 
 
 def _iteration(steps: Steps, step: int) -> str:

@@ -27,13 +27,10 @@ function whole(value) { return WHOLE.format(Math.round(value)); }
 /** 14,120 as `14.1k`: at most five characters. */
 function short(value) {
   if (value < 10000) return String(Math.round(value));
-  for (const [size, letter] of [[1e12, 'T'], [1e9, 'G'], [1e6, 'M'], [1e3, 'k']]) {
-    if (value >= size) return (value / size).toPrecision(3).replace(/\.?0+$/, dropZeros) + letter;
-  }
-  return String(value);
+  const [size, letter] = [[1e12, 'T'], [1e9, 'G'], [1e6, 'M'], [1e3, 'k']].find(([s]) => value >= s);
+  const scaled = value / size;
+  return scaled.toFixed(scaled >= 100 ? 0 : scaled >= 10 ? 1 : 2) + letter;
 }
-
-function dropZeros(tail) { return tail.startsWith('.') ? '' : tail; }
 
 function percent(part, total) {
   if (!total) return '–';

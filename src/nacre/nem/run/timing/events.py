@@ -35,11 +35,11 @@ class Columns(NamedTuple):
     namers_left: Ints  # of a step's token
     namers_mixed: Ints  # the exclusive or of the numbers of those left: the last one's own
     ready: Ints
-    token_at: Ints  # when its engine last came to have a token again, as the step starts
+    token_at: Ints  # since when it could have had a token, as it starts
     start: Ints
     end: Ints
     unit: Ints  # two instances a step
-    is_releaser: Ints  # it would release a token of its engine as it starts
+    releaser_from: Ints  # 1 + since when it would release a token of its engine; 0: it would not
     # By node of the event graph
     step_of: Ints  # -1: the node completes by itself
     open_edges: Ints
@@ -59,6 +59,7 @@ class Columns(NamedTuple):
     free_since: Ints  # -1: busy
     token_limit: Ints
     live: Ints
+    full_from: Ints
     full_until: Ints
     # Scratch
     heaps: Ints
@@ -144,8 +145,8 @@ def mark_releaser(c: Columns, token: int, step: int) -> None:
     """A ready step is the last to name a token: it takes the place of that token if need be."""
     q = c.queue[step]
     same_engine = c.engine[c.queue[token]] == c.engine[q]
-    if same_engine and c.has_token[token] and not c.is_releaser[step]:
-        c.is_releaser[step] = 1
+    if same_engine and c.has_token[token] and not c.releaser_from[step]:
+        c.releaser_from[step] = 1 + c.counts[NOW]
         c.releasers[q] += 1
 
 
@@ -189,7 +190,7 @@ def first_startable(c: Columns, cursor: int) -> int:
             for j in range(base, base + size):
                 key = heaps[j]
                 is_candidate = cursor < key < best and start[key] < 0
-                if is_candidate and (has_room or c.is_releaser[key]):
+                if is_candidate and (has_room or c.releaser_from[key]):
                     best = key
     return best
 
@@ -211,9 +212,23 @@ def name_tokens(c: Columns, step: int) -> None:
 
 def release(c: Columns, engine: int) -> None:
     """A token of an engine is free again."""
-    if c.live[engine] == c.token_limit[engine]:
+    if is_exhausted(c, engine):
         c.full_until[engine] = c.counts[NOW]
     c.live[engine] -= 1
+
+
+def is_exhausted(c: Columns, engine: int) -> bool:
+    """Whether an engine has had no token left for some time; a moment of this scan is none."""
+    is_full = c.live[engine] == c.token_limit[engine]
+    return bool(is_full and c.full_from[engine] < c.counts[NOW])
+
+
+def token_since(c: Columns, step: int, engine: int) -> int:
+    """Since when a step could have had a token: there was one, or it would release one itself."""
+    since = c.counts[NOW] if is_exhausted(c, engine) else c.full_until[engine]
+    if c.releaser_from[step]:
+        since = min(since, c.releaser_from[step] - 1)
+    return int(since)
 
 
 def occupy(c: Columns, step: int, place: int) -> int:
@@ -241,13 +256,16 @@ def begin(c: Columns, step: int, steps: int) -> None:
     now = counts[NOW]
     q = c.queue[step]
     c.start[step] = now
-    if c.is_releaser[step]:
+    if c.releaser_from[step]:
         c.releasers[q] -= 1
     engine = c.engine[q]
+    if engine >= 0:
+        c.token_at[step] = token_since(c, step, engine)
     name_tokens(c, step)
     if engine >= 0:
-        c.token_at[step] = c.full_until[engine]
         c.live[engine] += 1
+        if c.live[engine] == c.token_limit[engine]:
+            c.full_from[engine] = now
     c.unit[2 * step] = occupy(c, step, 2 * q)
     c.unit[2 * step + 1] = occupy(c, step, 2 * q + 1)
     if c.is_wait[step]:
@@ -314,5 +332,5 @@ def simulate(c: Columns, steps: int) -> int:
 
 
 # What the compiler is given, callees first.
-FUNCTIONS = (push, pop, complete, mark_releaser, enqueue, settle, is_free, first_startable, release,
-             name_tokens, occupy, begin, finish, scan, simulate)  # fmt: skip
+FUNCTIONS = (push, pop, complete, mark_releaser, enqueue, settle, is_free, first_startable,
+             is_exhausted, release, token_since, name_tokens, occupy, begin, finish, scan, simulate)  # fmt: skip

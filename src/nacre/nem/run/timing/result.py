@@ -111,6 +111,13 @@ class TimedResult:
         return [placed.pool_of(u).name(u) for u in found]
 
     @cached_property
+    def started(self) -> list[int]:
+        """The steps that started, in the order in which they did."""
+        order = self.timeline.order
+        found: list[int] = order[self.timeline.start[order] >= 0].tolist()
+        return found
+
+    @cached_property
     def waiting(self) -> list[str]:
         """The tasks that never started, where the run is stuck."""
         steps = self.timeline.steps

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from nacre.base.diagnostics import Diagnostic, Related
 from nacre.nem.run.timing.result import TimedResult
 from nacre.nem.spec.rules.running import RUN10
@@ -30,6 +32,12 @@ def engine_states(result: TimedResult, order: Sequence[int]) -> dict[int, dict[s
                 name = pool.name(instance)
                 units[name.partition("@")[0]] = running.get(name)
     return states
+
+
+def stuck(result: TimedResult) -> list[Diagnostic]:
+    """The deadlock of a run that is stuck."""
+    waiting = np.flatnonzero(result.timeline.start < 0)
+    return [deadlock(result, int(waiting[0]))] if waiting.size else []
 
 
 def deadlock(result: TimedResult, step: int) -> Diagnostic:

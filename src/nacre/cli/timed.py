@@ -1,0 +1,151 @@
+"""What `nacre run --mode timed` adds: profiles, what-if, traces with times, the report page."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from nacre.base.diagnostics import InputError
+from nacre.base.excerpt import safe
+from nacre.cli.arrays import WrongUsage, require_writable
+from nacre.cli.machine import as_usage
+
+if TYPE_CHECKING:
+    from nacre.nem.api import NemInterpreter
+    from nacre.nem.api.programs import LoadedProgram
+    from nacre.nem.run.timing.result import TimedResult
+
+PERFETTO_ENDINGS = (".perfetto-trace", ".pftrace")
+
+
+@dataclass(frozen=True)
+class TimedOptions:
+    """The options that a timed run takes."""
+
+    profile: Path | None
+    what_if: str | None
+    no_values: bool
+    report: Path | None
+
+    def require(self, mode: str, *, has_outputs: bool) -> None:
+        """Options that go together; the report's place is looked at before a long run."""
+        given = [
+            ("--profile", self.profile is not None),
+            ("--what-if", self.what_if is not None),
+            ("--no-values", self.no_values),
+            ("--report", self.report is not None),
+        ]
+        for name, is_given in given:
+            if is_given and mode != "timed":
+                raise click.UsageError(f"{name} needs --mode timed")
+        if self.no_values and has_outputs:
+            raise click.UsageError("--no-values computes nothing that --output could write")
+        if self.report is not None:
+            if self.report.suffix.lower() not in (".html", ".htm"):
+                raise click.UsageError(f"a report ends in .html, found {safe(self.report.name)}")
+            require_writable(self.report)
+
+
+_OPTIONS = (
+    click.option("--profile", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
+                 help="Figures that replace the device's: .json or .toml."),
+    click.option("--what-if", metavar="KEY=VALUE,..",
+                 help="Time it again with other figures, such as NMU.int8_macs=8192."),
+    click.option("--no-values", is_flag=True, help="Time only: compute nothing."),
+    click.option("--report", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE.html",
+                 help="Write a page that shows where the time goes."),
+)  # fmt: skip
+
+
+def timed_options(function: Callable[..., int]) -> Callable[..., int]:
+    """The options of timed runs; the function gets them as one value named `timed`."""
+    names = [field.name for field in fields(TimedOptions)]
+
+    @functools.wraps(function)
+    def collected(*positional: object, **given: Any) -> int:  # noqa: ANN401 - what click gives
+        timed = TimedOptions(**{name: given.pop(name) for name in names})
+        return function(*positional, timed=timed, **given)
+
+    for option in reversed(_OPTIONS):
+        option(collected)
+    return collected
+
+
+def set_profile(machine: NemInterpreter, timed: TimedOptions) -> None:
+    """Give the interpreter the profile of `--profile`."""
+    if timed.profile is None:
+        return
+    try:
+        machine.set_timing_profile(timed.profile)
+    except InputError as error:
+        raise as_usage(error) from None
+
+
+def what_if(
+    machine: NemInterpreter, program: LoadedProgram, timed: TimedOptions, allow: tuple[str, ...]
+) -> TimedResult | None:
+    """The run with other figures, where `--what-if` asks for one."""
+    from nacre.nem.run.timing.profile import ProfileError
+    from nacre.nem.run.timing.what_if import parsed_changes
+
+    if timed.what_if is None:
+        return None
+    try:
+        return machine.time(program, changes=parsed_changes(timed.what_if), allow=allow)
+    except ProfileError as error:
+        raise click.UsageError(f"--what-if: {safe(str(error))}") from None
+    except InputError as error:
+        raise as_usage(error) from None
+
+
+def timing_text(timing: TimedResult, changed: TimedResult | None, timed: TimedOptions) -> str:
+    """Where the time goes; with `--what-if`, both runs side by side."""
+    from nacre.nem.run.timing.text import comparison, summary
+
+    text = summary(timing)
+    if changed is not None:
+        text += f"\n\n{comparison(timing, changed, safe(timed.what_if or ''))}"
+    return text
+
+
+def timing_json(timing: TimedResult, changed: TimedResult | None) -> dict[str, Any]:
+    """The same as plain values."""
+    report = timing.as_json()
+    report["stalls"] = timing.stall_totals
+    report["summary"] = timing.sentence()
+    if changed is not None:
+        report["what_if"] = {
+            **{k: v for k, v in changed.as_json().items() if k != "tasks"},
+            "device": changed.timeline.device.name,
+            "summary": changed.sentence(),
+        }
+    return report
+
+
+def write_trace(timing: TimedResult, path: Path) -> None:
+    """Write a trace by the file's ending: .json, .csv or one of Perfetto's."""
+    from nacre.nem.run.timing.export import export_timed
+    from nacre.viz.perfetto import write_perfetto
+
+    _written(path, lambda: write_perfetto(timing, path)
+             if path.name.lower().endswith(PERFETTO_ENDINGS)
+             else export_timed(timing, timing.started, path))  # fmt: skip
+
+
+def write_page(timing: TimedResult, path: Path, title: str) -> None:
+    """Write the report page."""
+    from nacre.viz.report import write_report
+
+    _written(path, lambda: write_report(timing, path, title=title))
+
+
+def _written(path: Path, write: Callable[[], None]) -> None:
+    try:
+        write()
+    except OSError as error:
+        raise WrongUsage(f"cannot write {safe(str(path))}: {error.strerror}") from None
