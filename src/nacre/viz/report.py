@@ -37,7 +37,7 @@ def render_report(result: TimedResult, *, title: str) -> str:
     parts = {
         "policy": _policy(script, style),
         "title": html.escape(title),
-        "sentence": html.escape(result.sentence()),
+        "sentence": html.escape(_as_sentence(result.sentence())),
         "style": style,
         "script": script,
         "data": embedded_json(report_data(result) | {"title": title}),
@@ -50,6 +50,13 @@ def write_report(result: TimedResult, path: Path | str, *, title: str | None = N
     """Write the page to a file, whole or not at all; its title is the program's name."""
     name = title or program_name(result.timeline.steps.plan.program)
     write_whole(Path(path), [render_report(result, title=name)])
+
+
+def _as_sentence(text: str) -> str:
+    """A capital, digits in groups and a full stop; a name at the beginning stays as it is."""
+    grouped = re.sub(r"\b\d{4,}\b", lambda number: f"{int(number[0]):,}", text)
+    first = grouped.partition(" ")[0]
+    return (grouped[:1].upper() + grouped[1:] if first.islower() else grouped) + "."
 
 
 def embedded_json(value: object) -> str:

@@ -84,7 +84,7 @@ def verdict_of(backend: ComputeBackend, case: Case) -> Verdict:
         if complaint.startswith(_REFUSAL):
             return Verdict("not supported", complaint.removeprefix(_REFUSAL).removeprefix(": "))
         return Verdict("failed", f"{complaint}; case {case.about}")
-    limits = limits_of(case.opcode, case.call, case.inputs)
+    limits = None if case.is_exact else limits_of(case.opcode, case.call, case.inputs)
     with np.errstate(all="ignore"):
         return _gravest(
             [_compared(case, f, e, limits) for f, e in zip(found, expected, strict=True)]

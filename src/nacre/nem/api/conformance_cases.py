@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 from zlib import crc32
 
 import numpy as np
@@ -17,8 +17,13 @@ from nacre.nem.api.conformance_shapes import Geometry, geometries
 from nacre.nem.api.conformance_types import Form, Typing, typings
 from nacre.nem.spec.opcodes import Opcode, OperandSpec
 
-_SUMS = ("linear_algebra", "convolution", "pooling", "reduction", "normalization")
+_PLAIN_SUMS = ("linear_algebra", "convolution", "pooling", "reduction")
+_SUMS = (*_PLAIN_SUMS, "normalization")
+# Values: any of a type; the ends of a type, NaN and infinities; results halfway between two.
+Kind = Literal["random", "edges", "ties"]
 _GROUP_SIZE = 2
+# Sums of these, or themselves, lie halfway between two neighbours of f16, bf16 or i8.
+_HALFWAY = (1, 3, 5, -1, -3, 0.5, -1.5, 256, 257, 258, 259, 2048, 2049, 2050, 2051)
 _REACH = 4.0  # real values that a quantised operand stands for go about as far as this
 _EVEN_SCALE = 0.5  # sums of its multiples are exact, in whatever order they are taken
 
@@ -33,6 +38,7 @@ class Case:
     call: Call
     inputs: tuple[Array, ...]
     is_strided: bool
+    is_exact: bool  # sums of these values are exact in f32, in whatever order they are taken
 
     def outputs(self) -> list[Array]:
         """Arrays to be filled, with elements that stand out where nothing was written."""
@@ -53,6 +59,7 @@ def cases(opcode: Opcode) -> Iterator[Case]:
             if place > 0:
                 continue
             yield maker.case(values="edges")
+            yield maker.case(values="ties")
             yield maker.case(is_strided=True)
             for variation in _variations(opcode, typing):
                 yield maker.case(variation, values="edges")
@@ -84,7 +91,7 @@ class _Maker:
     def case(
         self,
         variation: Mapping[str, Any] | None = None,
-        values: str = "random",
+        values: Kind = "random",
         is_strided: bool = False,
     ) -> Case:
         label = self.typing.label(self.opcode)
@@ -93,14 +100,14 @@ class _Maker:
         attributes = self._attributes(variation or {})
         specs = self._specs()
         inputs = tuple(
-            self._type(spec, shape, rng)
+            self._type(spec, shape, values, rng)
             for spec, shape in zip(specs, self.geometry.shapes, strict=False)
         )
         shapes = PRIMITIVES[self.opcode.name].shape([t.shape for t in inputs], attributes)
         if shapes is None:
             raise ValueError(f"the shapes of a case of `{self.opcode.name}` do not fit")
         (result,) = self.opcode.outputs
-        outputs = tuple(self._type(result, shape, rng) for shape in shapes)
+        outputs = tuple(self._type(result, shape, values, rng) for shape in shapes)
         if "keeps_quant" in self.opcode.traits:
             outputs = tuple(replace(output, quant=inputs[0].quant) for output in outputs)
         arrays = tuple(
@@ -108,19 +115,20 @@ class _Maker:
             for spec, type_ in zip(specs, inputs, strict=False)
         )
         call = Call(inputs, outputs, attributes)
-        return Case(self.opcode.name, label, about, call, arrays, is_strided)
+        is_exact = values == "ties" and self.opcode.category in _PLAIN_SUMS
+        return Case(self.opcode.name, label, about, call, arrays, is_strided, is_exact)
 
     def _specs(self) -> list[OperandSpec]:
         given = [o for o in self.opcode.inputs if o.name in self.typing.elems]
         # One variadic operand stands for all the shapes there are.
         return given * len(self.geometry.shapes) if given[0].variadic else given
 
-    def _about(self, variation: Mapping[str, Any], values: str, is_strided: bool) -> str:
+    def _about(self, variation: Mapping[str, Any], values: Kind, is_strided: bool) -> str:
         count = len(self._specs())
         parts = [", ".join(str(list(shape)) for shape in self.geometry.shapes[:count])]
-        parts += [f"{name}={value}" for name, value in {**self.geometry.attributes}.items()]
+        parts += [f"{name}={value}" for name, value in self.geometry.attributes.items()]
         parts += [f"{name}={value}" for name, value in variation.items()]
-        parts += ["edge values"] if values == "edges" else []
+        parts += [] if values == "random" else [values]
         parts += ["strided"] if is_strided else []
         return "; ".join(parts)
 
@@ -131,14 +139,19 @@ class _Maker:
         defaults = {a.name: a.default for a in self.opcode.attributes if a.default is not None}
         return {**defaults, **given}
 
-    def _type(self, spec: OperandSpec, shape: Dims, rng: np.random.Generator) -> TensorType:
+    def _type(
+        self, spec: OperandSpec, shape: Dims, values: Kind, rng: np.random.Generator
+    ) -> TensorType:
         element = ELEMENT_TYPES[self.typing.elems[spec.name]]
         form = self._form(spec)
         bare = TensorType(element, shape)
         if form == "plain" or not element.is_integer:
             return bare
         axis = self._axis(spec, shape, form)
-        return TensorType(element, shape, self._quantization(spec, bare, axis, form, rng))
+        quant = self._quantization(spec, bare, axis, form, rng)
+        if values == "ties":
+            quant = _halving(quant, is_output=spec.role == "output")
+        return TensorType(element, shape, quant)
 
     def _form(self, spec: OperandSpec) -> Form:
         """How one operand is quantised; beside weights by parts, the others are whole."""
@@ -189,7 +202,7 @@ class _Maker:
         spec: OperandSpec,
         type_: TensorType,
         inputs: tuple[TensorType, ...],
-        kind: str,
+        kind: Kind,
         rng: np.random.Generator,
     ) -> Array:
         if spec.role == "indices":
@@ -203,6 +216,11 @@ class _Maker:
         if kind == "edges":
             chosen = rng.choice(self._float_edges(type_), type_.shape)
             values = np.where(rng.random(type_.shape) < self._edge_share, chosen, values)
+            _spread(values, (np.nan, np.inf, -np.inf))
+        elif kind == "ties":
+            is_sum = self.opcode.category in _SUMS
+            chosen = np.arange(-60, 61) if is_sum else np.array(_HALFWAY)
+            values = rng.choice(chosen, type_.shape)
         with np.errstate(over="ignore"):
             return values.astype(type_.dtype)
 
@@ -219,22 +237,46 @@ class _Maker:
         return [*edges, float(type_.elem.lowest), float(type_.elem.highest), smallest]
 
     def _integers(
-        self, spec: OperandSpec, type_: TensorType, kind: str, rng: np.random.Generator
+        self, spec: OperandSpec, type_: TensorType, kind: Kind, rng: np.random.Generator
     ) -> Array:
         low, high = int(type_.elem.lowest), int(type_.elem.highest)
+        is_second = spec.name == "B" and type_.quant is None
+        is_divisor = is_second and self.opcode.name == "div"
         if spec.role == "bias" and kind != "edges":
             low, high = -20_000, 20_000
         if type_.quant is not None and self.opcode.category in ("pooling", "reduction"):
             low, high = max(low, -1000), min(high, 1000)
-        if self.opcode.name == "pow" and spec.name == "B" and type_.quant is None:
+        if self.opcode.name == "pow" and is_second:
             low, high = 0, min(high, 5)
+        if kind == "ties":
+            low, high = max(low, -5), min(high, 5)
         values = rng.integers(low, high, type_.shape, endpoint=True)
         if kind == "edges":
-            edges = [e for e in (low, low + 1, -1, 0, 1, high - 1, high) if low <= e <= high]
+            every = (low, -1, 1, high) if is_divisor else (low, low + 1, -1, 0, 1, high - 1, high)
+            edges = [e for e in every if low <= e <= high]
             values = rng.choice(np.array(edges, np.int64), type_.shape)
-        if self.opcode.name == "div" and spec.name == "B" and type_.quant is None:
+            # The least integer by -1 is the one quotient that leaves its type.
+            _spread(values, (max(low, -1), 1) if is_divisor else (low, high))
+        if is_divisor:
             values = np.where(values == 0, 3, values)
         return values.astype(type_.dtype)
+
+
+def _spread(values: Array, firm: Sequence[float]) -> None:
+    """Put values that must not be missing at places far apart, as far as there are places."""
+    step = max(1, values.size // len(firm))
+    for place, value in zip(range(0, values.size, step), firm, strict=False):
+        values.flat[place] = value
+
+
+def _halving(quant: Quantization, is_output: bool) -> Quantization:
+    """The same form of quantisation, in which half of all results lie halfway between two steps.
+
+    An odd zero point tells whether it is added before or after rounding.
+    """
+    scale = np.full_like(quant.scale, 2.0 if is_output else 1.0)
+    zero = quant.zero_point | 1 if is_output else np.zeros_like(quant.zero_point)
+    return replace(quant, scale=scale, zero_point=zero)
 
 
 def _laid_out(values: Array, is_strided: bool) -> Array:

@@ -138,11 +138,13 @@ def _along_axis(opcode: str, call: Call, reals: list[Array], center: Float64) ->
         # Digits cancel where the mean is subtracted: what counts is the magnitude before.
         x = reals[0].astype(np.float64)
         root = np.sqrt(x.var(axis=axis, keepdims=True) + call.attributes["epsilon"])
-        scale = float(np.abs(reals[1]).max()) if len(reals) > 1 else 1.0
-        largest = np.maximum(largest, _largest(x, axis) / root * scale)
+        scale = _largest(reals[1].astype(np.float64), None) if len(reals) > 1 else np.ones(1)
+        largest = np.maximum(largest, _largest(x, axis) / root * scale.max())
     return np.broadcast_to(largest, center.shape)
 
 
 def _largest(values: Float64, axis: int | None) -> Float64:
-    found: Float64 = np.abs(values).max(axis=axis, keepdims=True)
+    """The greatest finite magnitude along an axis, or of all."""
+    finite = np.where(np.isfinite(values), np.abs(values), 0.0)
+    found: Float64 = finite.max(axis=axis, keepdims=True)
     return found

@@ -39,7 +39,7 @@ def _slice(x: Dims, starts: Dims, ends: Dims, axes: Dims, steps: Dims) -> Geomet
     return Geometry((x,), cut)
 
 
-_PLAIN: tuple[Dims, ...] = ((3, 5), (1,), (17,), (2, 1, 7))
+_PLAIN: tuple[Dims, ...] = ((9, 11), (1,), (17,), (2, 1, 7))
 
 _PRODUCTS = (
     Geometry(((4, 6), (6, 5), (5,))),
@@ -60,12 +60,12 @@ _POSITIONS = (
     Geometry(((1,),), {"axis": 0, "keepdims": False}),
 )
 _SOFTMAX = (
-    Geometry(((3, 5),), {"axis": 1}),
+    Geometry(((5, 5),), {"axis": 1}),
     Geometry(((2, 17, 3),), {"axis": 1}),
     Geometry(((1,),), {"axis": 0}),
 )
 _NORMS = (
-    Geometry(((3, 8), (8,), (8,)), {"axis": 1, "epsilon": 1e-5}),
+    Geometry(((5, 8), (8,), (8,)), {"axis": 1, "epsilon": 1e-5}),
     Geometry(((2, 5, 3), (5,)), {"axis": -2, "epsilon": 1e-3}),
     Geometry(((4, 17),), {"axis": -1, "epsilon": 1e-5}),
     Geometry(((1, 1),), {"axis": 0, "epsilon": 1e-5}),

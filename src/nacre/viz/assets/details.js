@@ -32,14 +32,14 @@ class Details {
       ['Cycles', whole(model.end[id] - model.start[id])],
       ['Source', el('button', { type: 'button', class: 'link', onclick: () => this.showLine(s.line) }, `line ${s.line}`)],
     ].filter(Boolean);
-    this.panel.replaceChildren(
+    this.panel.replaceChildren(...present(
       el('h3', { id: 'details-name' }, visible(model.name(id))),
       el('dl', { class: 'facts' }, facts.flatMap(([term, value]) => [el('dt', {}, term), el('dd', {}, value)])),
       this.waiting(id),
       this.why(id),
       this.links('Depends on', model.deps(id), model.deps(id).length),
       this.users(id),
-    );
+    ));
   }
 
   /** Stalls by cause, as a bar and as numbers. */

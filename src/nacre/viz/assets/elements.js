@@ -14,11 +14,14 @@ function el(tag, attributes = {}, ...children) {
     else if (key === 'style') Object.assign(made.style, value);
     else made.setAttribute(key, value === true ? '' : String(value));
   }
-  made.append(...children.flat().filter((child) => child !== null && child !== undefined));
+  made.append(...present(...children.flat()));
   return made;
 }
 
 const SVG_TAGS = new Set(['svg', 'g', 'path', 'line', 'rect', 'text', 'circle', 'tspan']);
+
+/** Children without the absent ones. */
+function present(...children) { return children.filter((child) => child !== null && child !== undefined); }
 
 function byId(id) { return document.getElementById(id); }
 
@@ -132,8 +135,8 @@ class LongList {
 
 /** A table whose columns sort it; `columns` have title, value, and optionally cell and numeric. */
 class SortedTable {
-  constructor({ label, columns, rows, sort, descending = true, most = 100, choose }) {
-    Object.assign(this, { columns, rows, sort, descending, most, choose });
+  constructor({ label, columns, rows, sort, descending = true, most = 100, choose, isChoice = () => Boolean(choose) }) {
+    Object.assign(this, { columns, rows, sort, descending, most, choose, isChoice });
     this.head = el('tr');
     this.body = el('tbody');
     this.note = el('p', { class: 'note' });
@@ -179,15 +182,16 @@ class SortedTable {
   }
 
   row(row) {
-    const made = el('tr', { class: this.choose ? 'choice' : null });
+    const isChoice = this.isChoice(row);
+    const made = el('tr', { class: isChoice ? 'choice' : null });
     this.columns.forEach((column, index) => {
       const content = column.cell ? column.cell(row) : column.numeric
         ? whole(column.value(row)) : visible(String(column.value(row)));
-      const isLink = index === 0 && this.choose;
+      const isLink = index === 0 && isChoice;
       made.append(el('td', { class: column.numeric ? 'number' : column.class },
         isLink ? el('button', { type: 'button', class: 'link' }, content) : content));
     });
-    if (this.choose) made.addEventListener('click', () => this.choose(row));
+    if (isChoice) made.addEventListener('click', () => this.choose(row));
     return made;
   }
 }

@@ -13,6 +13,8 @@ class SourceView {
       fill: (index, row) => this.fill(index + 1, row),
       choose: (index) => chooseLine(index + 1),
     });
+    const first = Math.min(...model.lines.keys());
+    if (Number.isFinite(first)) this.list.container.scrollTop = (first - 4) * this.list.rowHeight;
   }
 
   fill(number, row) {

@@ -80,6 +80,7 @@ class Timeline {
       canvas.style.height = `${height}px`;
     }
     this.mapColumns = null;
+    this.mapMarks = null;
     this.redraw();
   }
 
@@ -149,6 +150,7 @@ class Timeline {
   /** Emphasise some tasks and dim the others; null: none. */
   mark(ids) {
     this.markedIds = ids;
+    this.mapMarks = null;
     this.marked = ids ? tracksOf(this.model, maskOf(this.model, ids)) : null;
     this.redraw();
   }
@@ -180,6 +182,7 @@ class Timeline {
     context.rect(0, AXIS, this.width, this.seen - AXIS);
     context.clip();
     this.drawLanes(context);
+    this.drawGrid(context);
     context.beginPath();
     context.rect(GUTTER, AXIS, this.width - GUTTER, this.seen - AXIS);
     context.clip();
@@ -291,7 +294,7 @@ class Timeline {
     tile.height = 6;
     const pen = tile.getContext('2d');
     pen.strokeStyle = this.theme.panel;
-    pen.globalAlpha = 0.42;
+    pen.globalAlpha = 0.34;
     pen.lineWidth = 1.3;
     pen.beginPath();
     for (const shift of [-6, 0, 6]) {
@@ -336,7 +339,7 @@ class Timeline {
       const lane = this.laneOf.get(unit);
       if (!lane) continue;
       const y = lane.y - this.top + 2;
-      this.drawWaiting(context, id, y + LANE / 2 - 2);
+      this.drawWaiting(context, id, y - 2);
       const left = this.x(model.start[id]);
       const width = Math.max(3, this.x(model.end[id]) - left - 1);
       context.strokeStyle = theme.text;
@@ -355,7 +358,7 @@ class Timeline {
       const width = this.x(until) - left;
       if (until > at && width > 0) {
         context.fillStyle = this.theme[cause];
-        context.fillRect(left, y - 1, width, 3);
+        context.fillRect(left, y, width, 3);
       }
       at = until;
     });
@@ -383,7 +386,7 @@ class Timeline {
     if (Math.max(x0, x1) < GUTTER - 200 || Math.min(x0, x1) > this.width + 200) return;
     const y0 = from.y - this.top + LANE / 2;
     const y1 = to.y - this.top + LANE / 2;
-    const bend = Math.min(90, Math.max(24, Math.abs(x1 - x0) / 2, Math.abs(y1 - y0) / 3));
+    const bend = Math.min(90, Math.max(10, Math.abs(x1 - x0) / 2, Math.abs(y1 - y0) / 6));
     context.strokeStyle = colour;
     context.fillStyle = colour;
     context.lineWidth = isStrong ? 2 : 1.2;
@@ -403,22 +406,30 @@ class Timeline {
     context.fill();
   }
 
+  ticks() {
+    const step = niceStep((this.to - this.from) / Math.max(2, this.plotWidth / 110));
+    const found = [];
+    for (let tick = Math.ceil(this.from / step) * step; tick <= this.to; tick += step) found.push(tick);
+    return found;
+  }
+
+  drawGrid(context) {
+    context.fillStyle = this.theme.line;
+    for (const tick of this.ticks()) context.fillRect(Math.round(this.x(tick)), AXIS - 6, 1, this.seen);
+  }
+
   drawAxis(context) {
     const { theme } = this;
-    const step = niceStep((this.to - this.from) / Math.max(2, this.plotWidth / 110));
     context.font = `11px ${theme.font}`;
     context.textBaseline = 'middle';
     context.textAlign = 'left';
     context.fillStyle = theme.muted;
     context.fillText('cycles', 0, 11);
     context.textAlign = 'center';
-    for (let tick = Math.ceil(this.from / step) * step; tick <= this.to; tick += step) {
-      const x = Math.round(this.x(tick)) + 0.5;
+    for (const tick of this.ticks()) {
       const text = whole(tick);
       const half = context.measureText(text).width / 2;
-      context.fillStyle = theme.line;
-      context.fillRect(x - 0.5, 20, 1, this.seen - 20);
-      context.fillStyle = theme.muted;
+      const x = this.x(tick);
       context.fillText(text, Math.max(GUTTER - 8 + half, Math.min(this.width - half, x)), 11);
     }
     context.textAlign = 'left';
@@ -457,7 +468,7 @@ class Timeline {
     context.fillText('whole run', 0, MAP_HEIGHT / 2);
   }
 
-  /** How busy the shown units are together, column by column. */
+  /** How busy the units are together, column by column; the busiest column has 1. */
   activity() {
     const columns = Math.floor(this.plotWidth);
     const step = this.span / columns;
@@ -466,19 +477,16 @@ class Timeline {
       const track = this.tracks[unit];
       for (let i = 0; i < columns; i++) shares[i] += track.busyIn(i * step, (i + 1) * step);
     }
-    return shares.map((cycles) => cycles / step / Math.max(1, this.lanes.length));
+    const most = Math.max(1e-9, ...shares);
+    return shares.map((cycles) => cycles / most);
   }
 
   drawMarksOnMap(context) {
     if (!this.markedIds) return;
     const perPixel = this.span / this.plotWidth;
+    this.mapMarks ??= new Set(Array.from(this.markedIds, (id) => Math.floor(this.model.start[id] / perPixel)));
     context.fillStyle = this.theme.accent;
-    let last = -1;
-    for (const id of this.markedIds) {
-      const x = Math.floor(GUTTER + this.model.start[id] / perPixel);
-      if (x !== last) context.fillRect(x, 0, 1.5, 4);
-      last = x;
-    }
+    for (const column of this.mapMarks) context.fillRect(GUTTER + column, 0, 1.5, 4);
   }
 
   // Pointer

@@ -11,15 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from tests.nem.run.timing.oracle_costs import cost, ways_of
 from tests.nem.run.timing.sketches import Item, Loop, Machine, Task, Wait
 
-DEFAULTS = {
-    "NMU": {"int8_macs": 4096, "latency": 2},
-    "CSTL": {"eltwise_throughput": 256, "latency": 1, "store_bandwidth": 32, "store_latency": 4},
-    "DMA": {"bandwidth": 32, "latency": 4, "burst": 0},
-    "sDMA": {"bandwidth": 32, "latency": 16},
-    "VPU": {"throughput": 32, "latency": 4},
-}
 DEVICE_UNITS = ("sDMA",)
 
 
@@ -162,44 +156,7 @@ class Oracle:
             if task.resource is not None and unit == asked:
                 bound = task.resource[1].value(env) % self.machine.count(unit)
             step.units.append((unit, bound))
-        step.cycles = max(self._cost(task, unit, env) for unit in way)
-
-    # What it costs
-
-    def _figure(self, unit: str, key: str) -> int | None:
-        for figures in (self.machine.profile, self.machine.characteristics, DEFAULTS):
-            if key in figures.get(unit, {}):
-                return figures[unit][key]
-        return None
-
-    def _number(self, unit: str, key: str) -> int:
-        found = self._figure(unit, key)
-        assert found is not None, (unit, key)
-        return found
-
-    def _cost(self, task: Task, unit: str, env: dict[str, int]) -> int:
-        size = task.size.value(env)
-        if task.op in ("transfer", "store"):
-            prefix = "store_" if unit == "CSTL" else ""
-            bandwidth = self._number(unit, prefix + "bandwidth")
-            burst = 0 if unit == "CSTL" else self._number("DMA", "burst")
-            run = burst + ceil(size, bandwidth)
-            return self._number(unit, prefix + "latency") + max(1, task.rows) * run
-        m, n, k = task.product
-        latency = self._number(unit, "latency")
-        if unit == "NMU":
-            return latency + self._product_cycles(m * n * k, task.elem)
-        work = m * n * k if task.op == "gemm" else size
-        if unit == "CSTL":
-            return latency + ceil(work, self._number("CSTL", "eltwise_throughput"))
-        return latency + ceil(work, self._number("VPU", "throughput"))
-
-    def _product_cycles(self, macs: int, elem: str) -> int:
-        flat = self._figure("NMU", "mac_throughput")
-        if flat is not None:
-            return ceil(macs, flat)
-        half = self._figure("NMU", "fp16_macs") or self._number("NMU", "int8_macs")
-        return ceil(2 * macs, half) if elem == "f32" else ceil(macs, half)
+        step.cycles = max(cost(task, unit, env, self.machine) for unit in way)
 
     # When it runs
 
@@ -272,7 +229,7 @@ class Oracle:
         return True
 
     def _lacks_token(self, step: Step) -> bool:
-        """Whether its engine has no token to give, also when the step has let go of what it names."""
+        """Whether its engine has no token to give, even if the step first lets go of its own."""
         if self.machine.tokens is None or not has_token(step):
             return False
         alive = [s for s in self.steps if s.engine == step.engine and is_alive(s, step)]
@@ -307,21 +264,7 @@ class Oracle:
         assert step.ready is not None
         base, window = reached_without_waiting(step)
         token = max(0, step.lacked_token_until - step.ready)
-        return Stall(
-            window, step.ready - base - window, token, step.start - step.ready - token
-        )
-
-
-def ways_of(task: Task) -> list[tuple[str, ...]]:
-    """The units that can run a task, the preferred ones first."""
-    if task.op == "transfer":
-        levels = {task.source[:2], task.target[:2]}
-        if "DD" in levels:
-            return [("sDMA", "DMA") if "L1" in levels else ("sDMA",)]
-        return [("DMA",)]
-    if task.op == "store":
-        return [("CSTL",)]
-    return [("NMU",), ("VPU",)] if task.op == "gemm" else [("CSTL",), ("VPU",)]
+        return Stall(window, step.ready - base - window, token, step.start - step.ready - token)
 
 
 def has_token(step: Step) -> bool:
@@ -368,7 +311,3 @@ def _times(nest: Nest) -> Iterator[int]:
             else:
                 assert entry.start is not None
                 yield entry.start if entry.end is None else entry.end
-
-
-def ceil(value: int, divisor: int) -> int:
-    return -(-value // divisor)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 
 from hypothesis import strategies as st
 
@@ -97,6 +97,9 @@ class Machine:
             + (f"unit_characteristics {{\n{groups}\n}}\n" if figures else "")
             + "opcode.extended {\ngemm.float<f32>.no_bias\n}\n}\n"
         )
+
+
+Sketch = tuple[tuple[Item, ...], Machine]
 
 
 def program_text(items: tuple[Item, ...], machine: Machine) -> str:
@@ -289,3 +292,21 @@ def _linear(
         return Linear(base, draw(st.sampled_from(variables)), draw(st.sampled_from([32, 64])))
     modulus = draw(st.sampled_from([None, 2, 3]))
     return Linear(base, draw(st.sampled_from(variables)), step, modulus)
+
+
+@st.composite
+def sketches(draw: st.DrawFn) -> Sketch:
+    """A program with its machine."""
+    machine = draw(machines())
+    return draw(programs(machine)), machine
+
+
+def changed(items: tuple[Item, ...], change: Callable[[Task], Task]) -> tuple[Item, ...]:
+    """The same program with other tasks."""
+    made: list[Item] = []
+    for item in items:
+        if isinstance(item, Loop):
+            made.append(replace(item, body=changed(item.body, change)))
+        else:
+            made.append(change(item) if isinstance(item, Task) else item)
+    return tuple(made)

@@ -4,19 +4,10 @@ from __future__ import annotations
 
 import pytest
 from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from tests.nem.run.timing.oracle import Oracle
-from tests.nem.run.timing.sketches import Item, Machine, machines, program_text, programs
+from tests.nem.run.timing.sketches import Sketch, program_text, sketches
 from tests.nem.run.timing.timed import timed
-
-Sketch = tuple[tuple[Item, ...], Machine]
-
-
-@st.composite
-def sketches(draw: st.DrawFn) -> Sketch:
-    machine = draw(machines())
-    return draw(programs(machine)), machine
 
 
 def check(sketch: Sketch) -> None:
@@ -26,6 +17,7 @@ def check(sketch: Sketch) -> None:
     oracle = Oracle(items, machine)
     result = timed(text, machine.profile)
     assert result.status == ("deadlock" if oracle.waiting else "completed"), text
+    assert len(result.waiting) == len(oracle.waiting), text
     tasks = list(result.tasks)
     assert len(tasks) == len(oracle.tasks)
     for found, expected in zip(tasks, oracle.tasks, strict=True):

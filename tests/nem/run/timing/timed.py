@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from nacre.nem.run.steps import steps_of
@@ -31,3 +32,11 @@ def rows(result: TimedResult) -> list[Row]:
         (task["name"], task["iteration"], task["start"], task["end"], task["unit"])
         for task in result.tasks
     ]
+
+
+def timed_file(path: Path) -> TimedResult:
+    """Time a program from a file."""
+    program = NemInterpreter().load(path)
+    program.require_runnable()
+    figures = timing_profile(program.device)
+    return TimedResult(time_steps(steps_of(program.plan), program.device, figures))

@@ -241,7 +241,7 @@ def operation_not_named(facts: ProgramFacts) -> Iterator[Diagnostic]:
         t = transfer.sync(dst=region(M, 0, 32), src=region(S, 0, 32))
         let X = region(M, 0, 32) elem=i8, shape=[32], layout=C
         let Y = region(M, 32, 32) elem=i8, shape=[32], layout=C
-        c = compute.sync in X out Y op="core.Abs"
+        c = compute.sync in X out Y op="core.Relu"
     """
     for task, opcode in computes(facts, "generic"):
         for spec in opcode.required_attributes:

@@ -33,6 +33,7 @@ def columns(
     counts = np.zeros(COUNTS, np.int64)
     counts[TOP] = roots.size
     pools = [p.first for p in placed.pools] + [sum(p.count for p in placed.pools)]
+    without_unit = int(((placed.pool < 0).all(axis=1) & (is_wait == 0)).sum())
     zeros, nones = np.zeros(count, np.int64), np.full(count, NONE, np.int64)
     made = Columns(
         duration=placed.duration,
@@ -70,7 +71,7 @@ def columns(
         full_until=np.zeros(len(token_limits), np.int64),
         heaps=np.zeros(count + 1, np.int64),
         active=np.zeros(len(rows) + 1, np.int64),
-        events=np.zeros(pools[-1] + 1, np.int64),
+        events=np.zeros(pools[-1] + without_unit + 1, np.int64),  # all that can run at once
         stack=stack,
         counts=counts,
     )
