@@ -32,7 +32,8 @@ def report_data(result: TimedResult) -> dict[str, Any]:
     timeline = result.timeline
     program = timeline.steps.plan.program
     tasks = tuple(t for t in program.tasks if t.position in timeline.steps.numbers)
-    grids = _grids(timeline)
+    grids = [TOP, *timeline.steps.plan.grids.values()]
+    number = {id(grid): index for index, grid in enumerate(grids)}
     return {
         "format": FORMAT,
         "program": program_name(program),
@@ -41,8 +42,8 @@ def report_data(result: TimedResult) -> dict[str, Any]:
         "sentence": result.sentence(),
         "cycles": result.cycles,
         "source": program.source.text,
-        "grids": [_grid_row(grid, grids) for grid in grids],
-        "statements": _statements(timeline, tasks, grids),
+        "grids": [_grid_row(grid, number) for grid in grids],
+        "statements": _statements(timeline, tasks, number),
         "tasks": _tasks(timeline, tasks),
         "units": [_unit_row(use) for use in utilisation(timeline)],
         "memory": _memory(timeline),
@@ -61,20 +62,14 @@ def program_name(program: Program) -> str:
     return program.source.name if header is None else header.name.name
 
 
-def _grids(timeline: Timeline) -> list[Grid]:
-    """The grid of the top level, then those of the loops."""
-    return [TOP, *timeline.steps.plan.grids.values()]
-
-
-def _grid_row(grid: Grid, grids: list[Grid]) -> dict[str, Any]:
+def _grid_row(grid: Grid, number: dict[int, int]) -> dict[str, Any]:
     """A grid as its trip counts and first values: the page rebuilds the rows from them."""
     if grid.parent is None:
         return {"parent": NONE, "rows": grid.rows}
-    outer = next(i for i, g in enumerate(grids) if g is grid.parent)
     counts = np.bincount(grid.parent_row, minlength=grid.parent.rows)
     first = grid.values[-1][np.searchsorted(grid.parent_row, np.arange(grid.parent.rows))]
     return {
-        "parent": outer,
+        "parent": number[id(grid.parent)],
         "rows": grid.rows,
         "variable": grid.loops[-1].variable.name,
         "counts": packed(counts),
@@ -82,11 +77,12 @@ def _grid_row(grid: Grid, grids: list[Grid]) -> dict[str, Any]:
     }
 
 
-def _statements(timeline: Timeline, tasks: tuple[Task, ...], grids: list[Grid]) -> dict[str, Any]:
+def _statements(
+    timeline: Timeline, tasks: tuple[Task, ...], grid_number: dict[int, int]
+) -> dict[str, Any]:
     """Columns over the statements."""
     program = timeline.steps.plan.program
     number = {task.position: index for index, task in enumerate(tasks)}
-    grid_number = {id(grid): index for index, grid in enumerate(grids)}
     places = [program.span(task.node).location for task in tasks]
     return {
         "name": [task_name(program, task) for task in tasks],

@@ -51,7 +51,10 @@ class Details {
     const parts = CAUSES.map((cause, index) => ({ cause, label: cause, class: `cause-${cause}`, cycles: model.stalls[index][id] }))
       .filter((part) => part.cycles);
     const text = parts.map((part) => `${part.cause} ${whole(part.cycles)}`).join(', ');
-    box.append(stackedBar(parts, total, text), el('ul', { class: 'causes' }, parts.map((part) => el('li', {},
+    const admitted = parts.filter((part) => part.cause !== 'window');
+    const rest = total - model.stalls[0][id];
+    if (rest) box.append(stackedBar(admitted, rest, text));
+    box.append(el('ul', { class: 'causes' }, parts.map((part) => el('li', {},
       el('span', { class: `swatch ${part.class}` }), el('span', {}, `${whole(part.cycles)} ${CAUSE_TEXT[part.cause]}`)))));
     return box;
   }

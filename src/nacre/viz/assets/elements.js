@@ -25,6 +25,13 @@ function present(...children) { return children.filter((child) => child !== null
 
 function byId(id) { return document.getElementById(id); }
 
+/** The largest of many values; as arguments of a call they might be too many. */
+function largest(values, least = 0) {
+  let most = least;
+  for (const value of values) if (value > most) most = value;
+  return most;
+}
+
 function whole(value) { return WHOLE.format(Math.round(value)); }
 
 /** 14,120 as `14.1k`: at most five characters. */

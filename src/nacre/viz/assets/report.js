@@ -174,9 +174,7 @@ function onKey(event) {
     unmark();
     event.target.blur();
   } else if (isTyping) return;
-  else if (event.target.id === 'timeline-scroll' && event.key.startsWith('Arrow') && /Up|Down/.test(event.key)) {
-    timeline.scroller.scrollTop += event.key === 'ArrowDown' ? LANE : -LANE;
-  } else if (KEYS[event.key.length === 1 ? event.key.toLowerCase() : event.key]) {
+  else if (KEYS[event.key.length === 1 ? event.key.toLowerCase() : event.key]) {
     KEYS[event.key.length === 1 ? event.key.toLowerCase() : event.key]();
   } else return;
   event.preventDefault();

@@ -4,7 +4,7 @@ class SourceView {
   constructor(model, { chooseLine }) {
     this.model = model;
     this.lines = model.raw.source.split(/\r\n|\n/);
-    this.most = Math.max(1, ...[...model.lines.values()].map((line) => line.busy));
+    this.most = largest([...model.lines.values()].map((line) => line.busy), 1);
     this.range = [0, 0];
     this.list = new LongList(byId('source'), {
       rowHeight: 19,
@@ -13,8 +13,8 @@ class SourceView {
       fill: (index, row) => this.fill(index + 1, row),
       choose: (index) => chooseLine(index + 1),
     });
-    const first = Math.min(...model.lines.keys());
-    if (Number.isFinite(first)) this.list.container.scrollTop = (first - 4) * this.list.rowHeight;
+    const first = model.statements[0]?.line ?? 1; // statements come in the order of the text
+    this.list.container.scrollTop = (first - 4) * this.list.rowHeight;
   }
 
   fill(number, row) {

@@ -21,8 +21,12 @@ function fillWaiting(model, { chooseStatements }) {
   const box = byId('waiting-summary');
   if (!total) box.replaceChildren(el('p', {}, 'No task waited.'));
   else {
+    const admitted = parts.slice(1);
+    const rest = total - parts[0].cycles;
     box.replaceChildren(
-      stackedBar(parts, total, 'waiting cycles by cause'),
+      el('div', { class: 'labelled-bars' },
+        el('span', {}, 'All causes'), stackedBar(parts, total, 'waiting cycles by cause'),
+        ...(parts[0].cycles && rest ? [el('span', {}, 'Without window'), stackedBar(admitted, rest, 'waiting cycles by cause, without window')] : [])),
       el('dl', { class: 'figures small' }, parts.flatMap((part) => [
         el('dt', {}, el('span', { class: `swatch ${part.class}` }), part.label),
         el('dd', {}, whole(part.cycles), el('span', { class: 'count' }, ` ${percent(part.cycles, total)}`)),
@@ -58,11 +62,13 @@ function grouped(model) {
 }
 
 function waitingTable(rows, byOperation, chooseStatements) {
-  const most = Math.max(1, ...rows.map((row) => row.waited + row.busy));
+  // A window holds iteration i back since its loop began: that would hide all the rest.
+  const shown = (row) => row.busy + row.waited - row.stalls[0];
+  const most = largest(rows.map(shown), 1);
   const bar = (row) => {
-    const parts = [{ label: 'busy', class: 'cause-busy', cycles: row.busy },
-      ...CAUSES.map((cause, index) => ({ label: cause, class: `cause-${cause}`, cycles: row.stalls[index] }))];
-    return stackedBar(parts, most, `busy ${whole(row.busy)}, waited ${whole(row.waited)}`);
+    const parts = CAUSES.map((cause, index) => ({ label: cause, class: `cause-${cause}`, cycles: row.stalls[index] })).slice(1);
+    const text = parts.map((part) => `${part.label} ${whole(part.cycles)}`).join(', ');
+    return stackedBar([{ label: 'busy', class: 'cause-busy', cycles: row.busy }, ...parts], most, `busy ${whole(row.busy)}, ${text}`);
   };
   const names = byOperation ? [{ title: 'Operation', value: (row) => row.op }]
     : [{ title: 'Statement', value: (row) => row.name }, { title: 'Operation', value: (row) => row.op },
@@ -72,7 +78,7 @@ function waitingTable(rows, byOperation, chooseStatements) {
     { title: 'Busy', value: (row) => row.busy, numeric: true },
     ...CAUSES.map((cause, index) => ({ title: cause[0].toUpperCase() + cause.slice(1), value: (row) => row.stalls[index], numeric: true })),
     { title: 'Waited', value: (row) => row.waited, numeric: true },
-    { title: '', cell: bar, class: 'bar-cell' }];
+    { title: 'Busy and waited, without window', cell: bar, class: 'bar-cell' }];
   return new SortedTable({
     label: 'Waiting cycles by cause',
     columns,

@@ -193,7 +193,7 @@ class Timeline {
     this.drawMap();
     this.frameTime = performance.now() - began;
     const range = byId('timeline-range');
-    range.textContent = `${whole(this.from)} – ${whole(this.to)}`;
+    range.textContent = `cycles ${whole(this.from)} – ${whole(this.to)}`;
     range.dataset.from = this.from;
     range.dataset.to = this.to;
   }
@@ -477,7 +477,7 @@ class Timeline {
       const track = this.tracks[unit];
       for (let i = 0; i < columns; i++) shares[i] += track.busyIn(i * step, (i + 1) * step);
     }
-    const most = Math.max(1e-9, ...shares);
+    const most = largest(shares, 1e-9);
     return shares.map((cycles) => cycles / most);
   }
 
@@ -517,6 +517,9 @@ class Timeline {
   }
 
   wheel(event) {
+    // Where there is nothing left to zoom out of, the page scrolls.
+    const isWhole = this.to - this.from >= this.span;
+    if (isWhole && event.deltaY > 0 && !event.deltaX) return;
     event.preventDefault();
     this.tip.hidden = true;
     const isSideways = event.shiftKey || Math.abs(event.deltaX) > Math.abs(event.deltaY);

@@ -120,22 +120,29 @@ def test_a_machine_of_half_the_speed_takes_twice_as_long(sketch: Sketch) -> None
             task, size=replace(task.size, base=task.size.base // 32 * 32), product=(8, 8, 8)
         ),
     )
-    profiles = [
-        {
-            "NMU": {"mac_throughput": 256 // slow, "latency": 2 * slow},
-            "CSTL": {"eltwise_throughput": 32 // slow, "latency": slow, "store_bandwidth": 32 // slow,
-                     "store_latency": 3 * slow},
-            "DMA": {"bandwidth": 32 // slow, "latency": 4 * slow},
-            "sDMA": {"bandwidth": 16 // slow, "latency": 5 * slow},
-            "VPU": {"throughput": 32 // slow, "latency": 4 * slow},
-        }
-        for slow in (1, 2)
-    ]  # fmt: skip
-    fast, slow = (list(run((items, replace(machine, profile=p))).tasks) for p in profiles)
+    fast, slow = (
+        list(run((items, replace(machine, profile=speed(slow)))).tasks) for slow in (1, 2)
+    )
     for one, two in zip(fast, slow, strict=True):
         times = [max(-1, 2 * one["start"]), max(-1, 2 * one["end"])]
         assert [two["start"], two["end"], two["unit"]] == [*times, one["unit"]]
         assert two["stall"] == {cause: 2 * cycles for cause, cycles in one["stall"].items()}
+
+
+def speed(slow: int) -> dict[str, dict[str, int]]:
+    """Every figure of a profile, so many times slower."""
+    return {
+        "NMU": {"mac_throughput": 256 // slow, "latency": 2 * slow},
+        "CSTL": {
+            "eltwise_throughput": 32 // slow,
+            "latency": slow,
+            "store_bandwidth": 32 // slow,
+            "store_latency": 3 * slow,
+        },
+        "DMA": {"bandwidth": 32 // slow, "latency": 4 * slow},
+        "sDMA": {"bandwidth": 16 // slow, "latency": 5 * slow},
+        "VPU": {"throughput": 32 // slow, "latency": 4 * slow},
+    }
 
 
 @st.composite

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from nacre.nem.model.program import Task
 from nacre.nem.plan.terms import Column
@@ -16,7 +17,7 @@ class Link:
     """A task on the critical path, and why it started when it did."""
 
     step: int
-    cause: str  # start, dependence, unit, token
+    cause: str  # start, window, dependence, token, unit
 
 
 def critical_path(timeline: Timeline) -> list[Link]:
@@ -43,8 +44,17 @@ class _Backwards:
         self._first = np.searchsorted(graph.targets[order], np.arange(graph.size + 1))
         self._step_of = np.full(graph.size, -1, np.int64)
         self._step_of[timeline.steps.node] = np.arange(timeline.steps.count)
+        self._is_start = self._iterations(graph.first_start)
+        self._is_done = self._iterations(graph.first_done)
         self._by_end = np.argsort(timeline.end, kind="stable")
         self._ends = timeline.end[self._by_end]
+
+    def _iterations(self, first: dict[int, int]) -> npt.NDArray[np.bool_]:
+        """Which nodes are an event of a loop's iterations."""
+        found = np.zeros(self._step_of.size, np.bool_)
+        for position, node in first.items():
+            found[node : node + self._t.steps.plan.grids[position].rows] = True
+        return found
 
     def cause(self, step: int) -> tuple[int | None, str]:
         """The step that this one waited for last; None at the very start."""
@@ -58,7 +68,7 @@ class _Backwards:
             if holder is not None:
                 return holder, "unit"
             return self._ended_at(start, int(t.placement.engine[step])), "token"
-        return self._last_dependence(step, ready), "dependence"
+        return self._last_dependence(step, ready)
 
     def _unit_holder(self, step: int, start: int) -> int | None:
         """The task that left the unit as this one took it."""
@@ -81,17 +91,20 @@ class _Backwards:
         low, high = np.searchsorted(self._ends, [time, time + 1])
         return [int(s) for s in self._by_end[low:high] if self._t.start[s] < time]
 
-    def _last_dependence(self, step: int, ready: int) -> int | None:
+    def _last_dependence(self, step: int, ready: int) -> tuple[int | None, str]:
         """A step that ended when this one became ready, found through gates and iterations."""
+        cause = "dependence"
         times: Column = self._t.node_time
         node = int(self._t.steps.node[step])
         while True:
             sources = self._sources[self._first[node] : self._first[node + 1]]
             at = [int(s) for s in sources if times[s] == ready]
             if not at:
-                return None
+                return None, cause
             steps = [int(self._step_of[s]) for s in at if self._step_of[s] >= 0]
             tasks = [s for s in steps if self._t.start[s] < ready]
             if tasks:
-                return tasks[0]
+                return tasks[0], cause
+            if self._is_start[node] and self._is_done[at[0]]:
+                cause = "window"
             node = at[0]

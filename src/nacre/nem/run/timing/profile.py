@@ -97,7 +97,7 @@ def timing_profile(device: Device, overrides: Figures | None = None) -> TimingPr
             sources[parameter.unit, parameter.key] = parameter.source
     for unit, entries in device.characteristics.items():
         for key, value in entries.items():
-            if (unit, key) in _BY_NAME and value > 0:
+            if (unit, key) in _BY_NAME and _problem(unit, key, value) is None:
                 figures[unit, key] = value
                 sources[unit, key] = f"device {device.name}"
     problems: list[str] = []
