@@ -8,6 +8,7 @@ stands for a whole run of zeros. The first byte says how many differences were t
 from __future__ import annotations
 
 import base64
+from collections.abc import Iterable
 
 import numpy as np
 import numpy.typing as npt
@@ -27,6 +28,11 @@ def packed(column: Column) -> str:
         made.append(bytes([order]) + _variable_length(_without_runs(_zigzag(values))))
         values = np.diff(values, prepend=np.int64(0))
     return base64.b64encode(min(made, key=len)).decode("ascii")
+
+
+def packed_list(values: Iterable[int]) -> str:
+    """The same for values that are no column yet."""
+    return packed(np.fromiter(values, np.int64))
 
 
 def _zigzag(values: Column) -> npt.NDArray[np.uint64]:

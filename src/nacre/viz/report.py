@@ -32,6 +32,8 @@ _PLACE = re.compile(r"\{\{(\w+)\}\}")
 
 def render_report(result: TimedResult, *, title: str) -> str:
     """The page as text. Whatever comes from the program stands in it escaped."""
+    # File names may hold what is no text; no page can be written with it.
+    title = title.encode("utf-8", "replace").decode("utf-8")
     script = "(() => {\n'use strict';\n" + _assets(SCRIPTS) + "})();\n"
     style = _assets(STYLES)
     parts = {

@@ -7,6 +7,8 @@ numbered in the order of the text.
 
 from __future__ import annotations
 
+import base64
+import zlib
 from typing import Any
 
 import numpy as np
@@ -19,11 +21,12 @@ from nacre.nem.run.timing.result import TimedResult
 from nacre.nem.run.timing.timeline import Timeline
 from nacre.viz.blockers import NONE, blockers
 from nacre.viz.occupancy import occupancy
-from nacre.viz.packing import packed
+from nacre.viz.packing import packed, packed_list
 from nacre.viz.roofline import roofline
 from nacre.viz.utilisation import UnitUse, utilisation
 
 FORMAT = "nacre-report-1"
+LONG_SOURCE = 200_000  # characters
 MAX_WAITING = 200  # names of tasks that never started; more of them say nothing more
 
 
@@ -41,7 +44,7 @@ def report_data(result: TimedResult) -> dict[str, Any]:
         "status": result.status,
         "sentence": result.sentence(),
         "cycles": result.cycles,
-        "source": program.source.text,
+        "source": _source(program.source.text),
         "grids": [_grid_row(grid, number) for grid in grids],
         "statements": _statements(timeline, tasks, number),
         "tasks": _tasks(timeline, tasks),
@@ -62,6 +65,14 @@ def program_name(program: Program) -> str:
     return program.source.name if header is None else header.name.name
 
 
+def _source(text: str) -> str | dict[str, str]:
+    """The program's text; that of a long one, which repeats itself, deflated."""
+    if len(text) <= LONG_SOURCE:
+        return text
+    deflated = zlib.compress(text.encode("utf-8", "replace"))
+    return {"deflated": base64.b64encode(deflated).decode("ascii")}
+
+
 def _grid_row(grid: Grid, number: dict[int, int]) -> dict[str, Any]:
     """A grid as its trip counts and first values: the page rebuilds the rows from them."""
     if grid.parent is None:
@@ -80,17 +91,21 @@ def _grid_row(grid: Grid, number: dict[int, int]) -> dict[str, Any]:
 def _statements(
     timeline: Timeline, tasks: tuple[Task, ...], grid_number: dict[int, int]
 ) -> dict[str, Any]:
-    """Columns over the statements."""
+    """Columns over the statements; what they depend on is counted backwards from each."""
     program = timeline.steps.plan.program
     number = {task.position: index for index, task in enumerate(tasks)}
     places = [program.span(task.node).location for task in tasks]
+    ops = sorted({task.op for task in tasks})
+    deps = [[i - number[d] for d in dict.fromkeys(t.deps)] for i, t in enumerate(tasks)]
     return {
         "name": [task_name(program, task) for task in tasks],
-        "op": [task.op for task in tasks],
-        "line": [place.line for place in places],
-        "end_line": [place.end_line for place in places],
-        "grid": [grid_number[id(timeline.steps.grid(task))] for task in tasks],
-        "deps": [[number[d] for d in dict.fromkeys(task.deps)] for task in tasks],
+        "ops": ops,
+        "op": packed_list(ops.index(task.op) for task in tasks),
+        "line": packed_list(place.line for place in places),
+        "lines": packed_list(place.end_line - place.line for place in places),
+        "grid": packed_list(grid_number[id(timeline.steps.grid(task))] for task in tasks),
+        "dep_count": packed_list(len(entry) for entry in deps),
+        "dep": packed_list(back for entry in deps for back in entry),
     }
 
 

@@ -152,6 +152,8 @@ class Stepper:
             if self._races is not None:
                 self._races.took_back(len(self.order))
             return change.step
+        # A step that failed has changed nothing: it may be tried again.
+        self.failed = None
         return None
 
     def host_wrote(self, storage: Storage, low: int, high: int) -> None:

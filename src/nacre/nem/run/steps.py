@@ -37,6 +37,10 @@ class Steps:
         return {s.position: s for s in found if isinstance(s, Task | Wait)}
 
     @cached_property
+    def _rows_of_loop(self) -> dict[int, dict[tuple[int, ...], int]]:
+        return {}
+
+    @cached_property
     def graph(self) -> EventGraph:
         """What happens before what."""
         return event_graph(self.plan)
@@ -94,6 +98,18 @@ class Steps:
             found.setdefault(statement_name(self.plan.program, statement), []).append(statement)
         return found
 
+    def _rows(self, statement: Task | Wait) -> dict[tuple[int, ...], int]:
+        """The row of every iteration: a recorded order asks for as many as there are."""
+        innermost = statement.loops[-1].position if statement.loops else -1
+        found = self._rows_of_loop.get(innermost)
+        if found is None:
+            grid = self.grid(statement)
+            columns = [column.tolist() for column in grid.values]
+            iterations = zip(*columns, strict=True) if columns else [()]
+            found = {iteration: row for row, iteration in enumerate(iterations)}
+            self._rows_of_loop[innermost] = found
+        return found
+
     def instance(self, text: str, nth: int = 0) -> int | None:
         """The step that a name with its iteration means; None where there is no such instance.
 
@@ -104,7 +120,7 @@ class Steps:
             return None
         found = []
         for statement in self.by_name.get(parts[0], []):
-            row = row_of(self.grid(statement), parts[1] or ())
+            row = self._rows(statement).get(parts[1] or ())
             if row is not None:
                 found.append(int(self.numbers[statement.position][row]))
         return found[min(nth, len(found) - 1)] if found else None

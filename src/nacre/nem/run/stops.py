@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Any, Literal
 
 from nacre.base.excerpt import quoted
-from nacre.nem.model.program import Task
+from nacre.nem.model.program import Access, Task
 from nacre.nem.run.naming import split_instance
 from nacre.nem.run.regions import Located, UnknownNameError
 from nacre.nem.run.steps import Steps
-from nacre.nem.run.touching import Touching
+from nacre.nem.run.touching import Touch, Touching
 
 Condition = Callable[[Any], bool]  # given the session
 
@@ -78,11 +78,19 @@ class Watchpoint:
         kind = None if self.access == "any" else self.access
         return region is not None and any(
             buffer == region.buffer.index and low < region.end and region.offset < high
-            for buffer, _, low, high in touching.of(statement, int(steps.row[step]), kind)
+            for buffer, _, low, high in _touched(touching, statement, int(steps.row[step]), kind)
         )
 
     def __str__(self) -> str:
         return f"token {self.token}" if self.token else f"region {self.region and self.region.name}"
+
+
+def _touched(touching: Touching, task: Task, row: int, kind: Access | None) -> Iterator[Touch]:
+    """The runs of bytes that an instance reads, really fills, or both."""
+    if kind != "write":
+        yield from touching.of(task, row, "read")
+    if kind != "read":
+        yield from touching.written(task, row)
 
 
 def require_task(steps: Steps, name: str) -> None:

@@ -40,6 +40,14 @@ function unpack(text) {
   return values;
 }
 
+/** The text of the program; a long one comes deflated. */
+async function sourceText(raw) {
+  if (typeof raw.source === 'string') return raw.source;
+  const bytes = Uint8Array.from(atob(raw.source.deflated), (c) => c.charCodeAt(0));
+  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream('deflate'));
+  return new Response(stream).text();
+}
+
 /** A loop's iterations: `begin[p]` is the first row inside row p of the grid around it. */
 function readGrid(raw) {
   if (raw.parent < 0) return { parent: -1, rows: 1 };
@@ -73,20 +81,27 @@ class Model {
   }
 
   readStatements(raw) {
-    this.statements = raw.name.map((name, index) => ({
-      index,
-      name,
-      op: raw.op[index],
-      line: raw.line[index],
-      endLine: raw.end_line[index],
-      grid: raw.grid[index],
-      deps: raw.deps[index],
-      users: [],
-      first: 0,
-      count: this.grids[raw.grid[index]].rows,
-      busy: 0,
-      stalls: [0, 0, 0, 0],
-    }));
+    const [op, line, lines, grid, depCount, dep] = ['op', 'line', 'lines', 'grid', 'dep_count', 'dep'].map((key) => unpack(raw[key]));
+    let at = 0;
+    this.statements = raw.name.map((name, index) => {
+      // Dependences are counted backwards from the statement.
+      const deps = Array.from(dep.subarray(at, at + depCount[index]), (back) => index - back);
+      at += depCount[index];
+      return {
+        index,
+        name,
+        deps,
+        op: raw.ops[op[index]],
+        line: line[index],
+        endLine: line[index] + lines[index],
+        grid: grid[index],
+        users: [],
+        first: 0,
+        count: this.grids[grid[index]].rows,
+        busy: 0,
+        stalls: [0, 0, 0, 0],
+      };
+    });
     let first = 0;
     for (const statement of this.statements) {
       statement.first = first;

@@ -12,7 +12,7 @@ const details = new Details(model, {
   showLine: (line) => chooseLine(line),
   canStart: (id) => previousOnUnit(id),
 });
-const source = new SourceView(model, { chooseLine });
+let source = null; // until its text is there
 const tasks = new TaskList(model, { select });
 
 /** Select a task; -1 for none. */
@@ -23,7 +23,7 @@ function select(id, { reveal = true } = {}) {
   if (id < 0) return;
   const statement = model.statementOf(id);
   if (reveal && model.hasStarted(id)) timeline.reveal(id);
-  source.show(statement.line, statement.endLine);
+  source?.show(statement.line, statement.endLine);
   say(`${model.name(id)}, ${statement.op} on ${model.unitText(id)}, ${whole(model.start[id])} to ${whole(model.end[id])}`);
 }
 
@@ -58,7 +58,7 @@ function chooseStatements(statements) {
   const first = model.statements[statements[0]];
   const name = statements.length === 1 ? visible(first.name) : first.op;
   mark(ids, `${name}: ${whole(ids.length)} task${ids.length === 1 ? '' : 's'}`);
-  source.show(first.line, first.endLine);
+  source?.show(first.line, first.endLine);
   state.found = ids;
   state.at = -1;
 }
@@ -66,7 +66,7 @@ function chooseStatements(statements) {
 function chooseLine(number) {
   const line = model.lines.get(number);
   if (line) chooseStatements(line.statements);
-  else source.show(number, number);
+  else source?.show(number, number);
 }
 
 function unmark() {
@@ -232,6 +232,9 @@ listen();
 listenToTheme();
 timeline.showCritical(path);
 details.show(-1);
-document.documentElement.dataset.ready = 'true';
+sourceText(model.raw).then((text) => {
+  source = new SourceView(model, text, { chooseLine });
+  document.documentElement.dataset.ready = 'true';
+});
 // For the console, and for tests.
 window.nacre = { model, timeline, select, state };

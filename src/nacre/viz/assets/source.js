@@ -1,9 +1,9 @@
 // The program beside the timeline, with the cycles of every line.
 
 class SourceView {
-  constructor(model, { chooseLine }) {
+  constructor(model, text, { chooseLine }) {
     this.model = model;
-    this.lines = model.raw.source.split(/\r\n|\n/);
+    this.lines = text.split(/\r\n|\n/);
     this.most = largest([...model.lines.values()].map((line) => line.busy), 1);
     this.range = [0, 0];
     this.list = new LongList(byId('source'), {

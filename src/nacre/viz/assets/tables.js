@@ -103,7 +103,7 @@ function fillUnits(model) {
       { title: 'Tasks', value: (unit) => unit.tasks, numeric: true },
       { title: 'Busy', value: (unit) => unit.busy, numeric: true },
       { title: 'Busy %', value: (unit) => unit.busy / total, numeric: true, cell: (unit) => percent(unit.busy, total) },
-      { title: 'Idle', value: (unit) => total - unit.busy, numeric: true },
+      { title: 'Idle', value: (unit) => model.cycles - unit.busy, numeric: true },
       { title: 'Mostly idle because', value: why, class: 'words' },
       { title: '', cell: (unit) => stackedBar(parts(unit), total, `busy ${percent(unit.busy, total)}`), class: 'bar-cell' },
     ],

@@ -393,7 +393,9 @@ class Timeline {
     context.setLineDash(dash);
     context.beginPath();
     context.moveTo(x0, y0);
-    context.bezierCurveTo(x0 + bend, y0, x1 - bend, y1, x1 - 5, y1);
+    // Within a lane an arrow passes above the tasks between.
+    const lift = from === to ? LANE * 0.8 : 0;
+    context.bezierCurveTo(x0 + bend, y0 - lift, x1 - bend, y1 - lift, x1 - 5, y1);
     context.stroke();
     context.setLineDash([]);
     context.beginPath();
