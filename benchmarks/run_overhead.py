@@ -8,10 +8,14 @@ levels, poison, order and bounds. (c) The same pattern of copies in JAX Pallas' 
 from __future__ import annotations
 
 import argparse
+import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
+
+# One thread: the machine calls one kernel at a time, and threads that wait would be measured too.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import numpy as np
 import numpy.typing as npt
@@ -128,11 +132,11 @@ endloop
 CONV = {"pads": (0, 0, 0, 0), "strides": (1, 1), "dilations": (1, 1), "groups": 1}
 NHWC = ("NHWC", "HWIO", "NHWC")
 TILED = [
-    Tiled(f"gemm {elem}", "gemm", elem, 64, (64, 256), (256, 128), (64, 128),
+    Tiled(f"gemm {elem}", "gemm", elem, 256, (64, 256), (256, 128), (64, 128),
           {"accum_type": accum}, ("MK", "KN", "MN"))
     for elem, accum in (("f16", "f32"), ("i8", "i32"))
 ] + [
-    Tiled(f"conv2d {elem}", "conv2d", elem, 16, (1, 16, 16, 64), (3, 3, 64, 128),
+    Tiled(f"conv2d {elem}", "conv2d", elem, 64, (1, 16, 16, 64), (3, 3, 64, 128),
           (1, 14, 14, 128), {**CONV, "accum_type": accum}, NHWC)
     for elem, accum in (("f16", "f32"), ("i8", "i32"))
 ]  # fmt: skip
@@ -144,14 +148,16 @@ def best(run: Callable[[], float]) -> float:
 
 
 def machine_seconds(text: str, inputs: dict[str, Array], device: str | None = None) -> float:
-    """A run of a loaded and checked program."""
+    """A run of a loaded and checked program whose inputs are in place, as in the bare loop."""
     interp = NemInterpreter(device)
     program = interp.load_string(text)
-    interp.run(program, inputs)  # checks the program and touches memory
+    interp.run(program, inputs)  # checks the program and fills DDR, which outlives the run
 
     def once() -> float:
+        session = interp.start(program, {k: v for k, v in inputs.items() if k == "X"},
+                               history_bytes=0)  # fmt: skip
         start = time.perf_counter()
-        result = interp.run(program, inputs)
+        result = session.run()
         seconds = time.perf_counter() - start
         if result.status != "completed" or result.diagnostics:
             raise SystemExit(f"the benchmark's own program failed: {result.diagnostics}")

@@ -156,11 +156,10 @@ def _memory(timeline: Timeline) -> list[dict[str, Any]]:
             "times": packed(memory.times),
             "alive": packed(memory.alive),
             "buffers": {
-                "name": [b.name for b in memory.buffers],
-                "size": [b.size for b in memory.buffers],
-                "first": [b.first for b in memory.buffers],
-                "last": [b.last for b in memory.buffers],
-                "host": [int(b.is_from_host) for b in memory.buffers],
+                "name": [life.buffer.name for life in memory.buffers],
+                "size": [life.buffer.size or 0 for life in memory.buffers],
+                "first": [life.begin for life in memory.buffers],
+                "last": [life.end for life in memory.buffers],
             },
         }
         for memory in occupancy(timeline)

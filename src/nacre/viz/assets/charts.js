@@ -12,7 +12,7 @@ function memorySection(model, memory) {
   const { place, capacity, peak, buffers } = memory;
   const share = capacity ? `, ${percent(peak, capacity)} of ${byteText(capacity)}` : '';
   const rows = buffers.name.map((name, i) => ({
-    name, size: buffers.size[i], first: buffers.first[i], last: buffers.last[i], host: buffers.host[i],
+    name, size: buffers.size[i], first: buffers.first[i], last: buffers.last[i],
   }));
   const total = Math.max(1, model.cycles);
   const life = (row) => {

@@ -71,3 +71,11 @@ def stalls(result: TimedResult) -> dict[str, tuple[int, int, int, int]]:
         )
         for n in range(steps.count)
     }
+
+
+def rows_by_name(result: TimedResult) -> dict[str, tuple[int, int]]:
+    """By instance: start and end."""
+    steps, timeline = result.timeline.steps, result.timeline
+    return {
+        steps.name(n): (int(timeline.start[n]), int(timeline.end[n])) for n in range(steps.count)
+    }

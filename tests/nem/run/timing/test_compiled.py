@@ -18,7 +18,6 @@ from tests.nem.run.timing.sketches import Figures, Sketch, program_text, sketche
 pytestmark = [
     pytest.mark.full,  # compiling takes its time
     pytest.mark.skipif(not compiled.is_available(), reason="numba is not installed"),
-    pytest.mark.filterwarnings("ignore"),  # of the compiler
 ]
 
 EXAMPLES = sorted((Path(__file__).parents[4] / "examples").glob("*.nem"))

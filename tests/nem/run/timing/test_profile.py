@@ -155,5 +155,6 @@ def test_lanes_are_a_pair() -> None:
 
 def test_an_empty_profile_changes_nothing() -> None:
     plain = timing_profile(default_device())
-    for empty in ({}, {"DMA": {}}):
+    profiles: list[Figures] = [{}, {"DMA": {}}]
+    for empty in profiles:
         assert dict(timing_profile(default_device(), empty).figures) == dict(plain.figures)
