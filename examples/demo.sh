@@ -1,8 +1,9 @@
 #!/bin/sh
-# A short tour: programs that are right, the formatter, and two programs that are wrong.
-# Needs `nacre` on the PATH; `make demo` sees to that.
+# A short tour: programs that are right, two that are wrong, and one that is run, timed and debugged.
+# Needs `nacre` on the PATH, and `python` with NumPy; `make demo` sees to that.
 set -eu
 cd "$(dirname "$0")/.."
+folder=$(mktemp -d "${TMPDIR:-/tmp}/nacre-demo.XXXXXX")
 
 title() { printf '\n== %s\n' "$1"; }
 run() { printf '$ %s\n' "$1"; eval "$1"; }
@@ -30,4 +31,47 @@ run_wrong 'nacre check examples/broken/ring_too_small.nem'
 title "5. Every finding has a code, and every code a page"
 run 'nacre rule HAZ06'
 
-printf '\nShown: a strict check, the canonical form, two diagnostics with their places, and a rule.\n'
+title "6. Run a convolution, bit-true, and compare with NumPy"
+python - "$folder" <<'PYTHON'
+import sys
+import numpy as np
+
+folder = sys.argv[1]
+x = (np.arange(4 * 16 * 16 * 64) % 251 - 125).astype(np.int8).reshape(4, 16, 16, 64)
+w = (np.arange(3 * 3 * 64 * 128) % 31 - 15).astype(np.int8).reshape(3, 3, 64, 128)
+bias = (np.arange(128) * 256 - 16384).astype(np.int32)
+windows = np.lib.stride_tricks.sliding_window_view(x.astype(np.int64) - 3, (3, 3), axis=(1, 2))
+sums = np.einsum("nhwcij,ijco->nhwo", windows, w.astype(np.int64), optimize=True) + bias
+scale = np.float32(0.02) * np.float32(0.005) / np.float32(0.25)
+y = np.clip(np.rint(sums.astype(np.float32) * scale) - 10, -10, 127).astype(np.int8)
+for name, array in (("x", x), ("w", w), ("b", bias), ("expected", y)):
+    np.save(f"{folder}/{name}.npy", array)
+PYTHON
+inputs='--input X_L2=$folder/x.npy --input W_L2=$folder/w.npy --input B_L2=$folder/b.npy'
+output='--output Y_L2:i8:4x14x14x128=$folder/y.npy'
+run "nacre run examples/conv2d_relu.nem $inputs $output"
+cmp "$folder/y.npy" "$folder/expected.npy"
+echo "the same bytes as NumPy's int64 sums, rescaled"
+
+title "7. Any legal order gives the same bytes: three random schedules"
+for seed in 1 2 3; do
+    run "nacre run examples/conv2d_relu.nem --schedule random --seed $seed $inputs $output"
+    cmp "$folder/y.npy" "$folder/expected.npy"
+done
+echo "the same bytes each time"
+
+title "8. The same program in time: what limits it, and what a faster NMU would bring"
+run 'nacre run examples/conv2d_relu.nem --mode timed --no-values --what-if NMU.int8_macs=8192'
+
+title "9. A page that shows where the time goes"
+run "nacre run examples/conv2d_relu.nem --mode timed --no-values --report \$folder/report.html | head -2"
+[ -s "$folder/report.html" ]
+echo "open it in a browser: $folder/report.html"
+
+title "10. The debugger, forwards and backwards: who wrote the bytes that ReLU is about to read?"
+run "nacre debug examples/conv2d_relu.nem $inputs --batch --command 'break tR if i == 1' \\
+    --command continue --command 'who Y_L1' --command back --command tasks"
+
+rm -f "$folder"/*.npy
+printf '\nShown: checks, the canonical form, two diagnostics, a rule; a run that is right to the bit in '
+printf 'every order, its time and what limits it, a report page, and the debugger.\n'

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import doctest
 import os
 import re
 import subprocess
@@ -30,6 +31,8 @@ PAGES = [
 # A block that is marked is run: each `$ command` must print exactly the lines below it.
 MARK = "<!-- run by tests/test_examples.py -->"
 BLOCK = re.compile(re.escape(MARK) + r"\n```console\n(.*?)```", re.DOTALL)
+RUN_PAGES = ["README.md", "docs/running.md", "docs/timing.md"]
+PYTHON_BLOCK = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 NEM_BLOCK = re.compile(r"```nem\n(.*?)```", re.DOTALL)
 LINK = re.compile(r"\[[^\]]*\]\(([^)#\s]+)(?:#[^)]*)?\)")
 
@@ -48,7 +51,7 @@ def environment() -> dict[str, str]:
     return {**kept, "PATH": path, "PYTHONUTF8": "1"}
 
 
-def output_of(command: str, folder: Path = ROOT) -> str:
+def output_of(command: str, folder: Path) -> str:
     done = subprocess.run(
         ["sh", "-c", command],
         cwd=folder,
@@ -92,10 +95,13 @@ def test_the_broken_example_has_one_mistake(
 
 
 def test_the_demo_runs_from_any_folder(tmp_path: Path) -> None:
+    here, scratch = tmp_path / "here", tmp_path / "scratch"
+    here.mkdir()
+    scratch.mkdir()
     done = subprocess.run(
         [str(ROOT / "examples/demo.sh")],
-        cwd=tmp_path,
-        env=environment(),
+        cwd=here,
+        env={**environment(), "TMPDIR": str(scratch)},
         capture_output=True,
         encoding="utf-8",
         timeout=120,
@@ -104,7 +110,13 @@ def test_the_demo_runs_from_any_folder(tmp_path: Path) -> None:
 
     assert (done.returncode, done.stderr) == (0, "")
     assert all(f"error[{code}]" in done.stdout for code in BROKEN.values())
+    assert "the same bytes as NumPy" in done.stdout
+    assert "is the bottleneck" in done.stdout
     assert done.stdout.splitlines()[-1].startswith("Shown: ")
+    # The page that it speaks of is there, and nothing else is left behind.
+    left = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert [path.name for path in left] == ["report.html"]
+    assert f"open it in a browser: {left[0]}" in done.stdout
 
 
 def trimmed(text: str) -> str:
@@ -121,25 +133,70 @@ class Shown:
     output: str
 
 
-def shown_commands(page: Path) -> list[Shown]:
+def shown_blocks(page: Path) -> list[list[Shown]]:
+    """The marked blocks of a page; the commands of one may use what those before it wrote."""
     found = []
     for block in BLOCK.findall(page.read_text(encoding="utf-8")):
-        for step in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
-            command, _, output = step.partition("\n")
-            found.append(Shown(name_of(page), command, output))
+        steps = re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]
+        parts = (step.partition("\n") for step in steps)
+        found.append([Shown(name_of(page), command, output) for command, _, output in parts])
     return found
 
 
-COMMANDS = [shown for page in PAGES for shown in shown_commands(page)]
+BLOCKS = [block for page in PAGES for block in shown_blocks(page)]
 
 
-def test_the_readme_shows_commands_that_are_run() -> None:
-    assert len([shown for shown in COMMANDS if shown.page == "README.md"]) >= 4
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder like a clone's, in which commands may leave files."""
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    return tmp_path
 
 
-@pytest.mark.parametrize("shown", COMMANDS, ids=lambda shown: f"{shown.page}: {shown.command}")
-def test_the_command_prints_what_the_page_shows(shown: Shown) -> None:
-    assert trimmed(output_of(shown.command)) == trimmed(shown.output)
+@pytest.mark.parametrize("page", RUN_PAGES)
+def test_the_page_shows_commands_that_are_run(page: str) -> None:
+    assert len([shown for block in BLOCKS for shown in block if shown.page == page]) >= 4
+
+
+@pytest.mark.parametrize("block", BLOCKS, ids=lambda block: f"{block[0].page}: {block[0].command}")
+def test_the_commands_print_what_the_page_shows(block: list[Shown], folder: Path) -> None:
+    for shown in block:
+        assert trimmed(output_of(shown.command, folder)) == trimmed(shown.output), shown.command
+
+
+def session_examples(page: Path) -> list[str]:
+    """The `python` blocks of a page that show a session at the prompt."""
+    blocks = PYTHON_BLOCK.findall(page.read_text(encoding="utf-8"))
+    return [block for block in blocks if block.startswith(">>> ")]
+
+
+@pytest.mark.parametrize("name", RUN_PAGES)
+def test_the_python_sessions_of_the_page_go_as_shown(
+    name: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(folder)
+    text = "\n".join(session_examples(ROOT / name))
+    made = doctest.DocTestParser().get_doctest(text, {}, name, name, 0)
+    complaints: list[str] = []
+    doctest.DocTestRunner(verbose=False).run(made, out=complaints.append)
+    assert made.examples
+    assert "".join(complaints) == ""
+
+
+@pytest.mark.parametrize("script", sorted(ROOT.glob("examples/*.py")), ids=name_of)
+def test_the_example_script_runs_from_any_folder(script: Path, tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-W", "error", str(script)],
+        cwd=tmp_path,
+        env=environment(),
+        capture_output=True,
+        encoding="utf-8",
+        timeout=120,
+        check=False,
+    )
+
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "as NumPy says: True" in done.stdout
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)

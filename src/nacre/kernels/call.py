@@ -128,11 +128,12 @@ class Work:
 
     macs: int = 0
     elements: int = 0  # elements touched, a pass over n elements counts n
+    each: int = 1  # scalar operations an element; a transcendental function takes eight
 
     @property
     def scalar_operations(self) -> int:
         """The same for a unit that does one operation at a time."""
-        return self.macs + self.elements
+        return self.macs + self.elements * self.each
 
 
 # Inputs as arrays of the call's dtypes (None where left out), outputs as arrays to be filled.

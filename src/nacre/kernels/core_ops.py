@@ -14,7 +14,7 @@ from math import prod
 import numpy as np
 
 from nacre.kernels import shapes
-from nacre.kernels.call import Array, Attributes, Call, Fault, Primitive, Run, integers
+from nacre.kernels.call import Array, Attributes, Call, Fault, Primitive, Run, Work, integers
 from nacre.kernels.core_forms import from_two, of_one, of_two
 from nacre.kernels.core_products import CORE_PRODUCTS
 from nacre.kernels.numbers import wrapped
@@ -248,6 +248,10 @@ def _float_function(call: Call, function: np.ufunc) -> Run:
     return quiet(filling(fill_ordered if call.ordered else fill))
 
 
+def _transcendental(call: Call) -> Work:
+    return Work(elements=call.output.count, each=8)
+
+
 def _same_shape(x: Dims, attributes: Attributes) -> Dims:
     return x
 
@@ -266,6 +270,6 @@ CORE_OPS = (
     *CORE_PRODUCTS,
     Primitive("core.Relu", _relu, of_one(_same_shape), moves_outputs),
     Primitive("core.Neg", _neg, of_one(_same_shape), moves_outputs),
-    Primitive("core.Exp", _exp, of_one(_same_shape), moves_outputs),
-    Primitive("core.Log", _log, of_one(_same_shape), moves_outputs),
+    Primitive("core.Exp", _exp, of_one(_same_shape), _transcendental),
+    Primitive("core.Log", _log, of_one(_same_shape), _transcendental),
 )

@@ -18,7 +18,7 @@ from nacre.kernels.call import Array, Attributes, Call, Primitive, Run, TensorTy
 from nacre.kernels.integer_functions import bind_integer, tabled
 from nacre.kernels.numbers import widened
 from nacre.kernels.quantization import dequantizer, quantizer
-from nacre.kernels.real_functions import real_function
+from nacre.kernels.real_functions import is_transcendental, real_function
 from nacre.kernels.runs import Function, every, looking_up, quietly, storing, writing
 from nacre.kernels.shapes import Dims
 
@@ -95,8 +95,8 @@ def _bind_quantized(name: str, call: Call) -> Run:
     return tabled(compute, call) if len(sources) == 1 and is_uniform else storing(compute)
 
 
-def _work(call: Call) -> Work:
-    return Work(elements=call.output.count)
+def _work(name: str, call: Call) -> Work:
+    return Work(elements=call.output.count, each=8 if is_transcendental(name) else 1)
 
 
 def _primitive(name: str, arity: int) -> Primitive:
@@ -105,7 +105,7 @@ def _primitive(name: str, arity: int) -> Primitive:
         first = shapes[0] if len(shapes) == arity else None
         return None if first is None or any(dims != first for dims in shapes) else [first]
 
-    return Primitive(name, partial(bind, name), shape, _work)
+    return Primitive(name, partial(bind, name), shape, partial(_work, name))
 
 
 ELEMENTWISE: tuple[Primitive, ...] = (

@@ -51,6 +51,11 @@ def real_function(name: str, attributes: Attributes, ordered: bool = False) -> F
     return _through_double(function) if ordered and name in _TRANSCENDENTAL else function
 
 
+def is_transcendental(name: str) -> bool:
+    """Whether a scalar unit needs several operations for it."""
+    return name in _TRANSCENDENTAL or name == "gelu"
+
+
 def _through_double(function: Function) -> Function:
     """Computed in f64 and rounded to f32."""
 

@@ -14,6 +14,7 @@ from nacre.nem.plan.plan import Plan
 from nacre.nem.run.host import host_error
 from nacre.nem.run.steps import steps_of
 from nacre.nem.run.timing.profile import Figures, ProfileError, timing_profile
+from nacre.nem.run.timing.resources import NoUnitError
 from nacre.nem.run.timing.result import TimedResult
 from nacre.nem.run.timing.timeline import time_steps
 from nacre.nem.run.timing.what_if import changed_device
@@ -63,7 +64,7 @@ def timed(
     try:
         target = changed_device(device, changes) if changes else device
         return TimedResult(time_steps(steps_of(plan), target, timing_profile(target, profile)))
-    except ProfileError as error:
+    except (ProfileError, NoUnitError) as error:  # a change can take the last unit of a kind away
         raise _unsound(str(error)) from None
 
 

@@ -301,6 +301,14 @@ def sketches(draw: st.DrawFn) -> Sketch:
     return draw(programs(machine)), machine
 
 
+@st.composite
+def scarce(draw: st.DrawFn) -> Sketch:
+    """Many tasks on one engine that has few tokens: who is late changes who is next."""
+    counts = {"DMA": draw(st.integers(1, 3)), "CSTL": 2}
+    machine = Machine(1, counts, draw(st.integers(2, 4)))
+    return draw(programs(machine, 14)), machine
+
+
 def changed(items: tuple[Item, ...], change: Callable[[Task], Task]) -> tuple[Item, ...]:
     """The same program with other tasks."""
     made: list[Item] = []

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from tests.nem.run.timing.oracle import Oracle
-from tests.nem.run.timing.sketches import Sketch, program_text, sketches
+from tests.nem.run.timing.sketches import Sketch, program_text, scarce, sketches
 from tests.nem.run.timing.timed import timed
 
 
@@ -46,8 +47,13 @@ def test_random_programs_take_the_time_that_the_oracle_says(sketch: Sketch) -> N
     check(sketch)
 
 
+@given(scarce())
+def test_few_tokens_take_the_time_that_the_oracle_says(sketch: Sketch) -> None:
+    check(sketch)
+
+
 @pytest.mark.full
 @settings(max_examples=1000)
-@given(sketches())
+@given(st.one_of(sketches(), scarce()))
 def test_a_thousand_programs_take_the_time_that_the_oracle_says(sketch: Sketch) -> None:
     check(sketch)

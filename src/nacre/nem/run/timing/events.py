@@ -259,7 +259,7 @@ def begin(c: Columns, step: int, steps: int) -> None:
     if c.releaser_from[step]:
         c.releasers[q] -= 1
     engine = c.engine[q]
-    if engine >= 0:
+    if engine >= 0 and c.ready[step] < now:  # else it did not wait
         c.token_at[step] = token_since(c, step, engine)
     name_tokens(c, step)
     if engine >= 0:
