@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 if TYPE_CHECKING:
     import numpy as np
 
-Kind = Literal["signed", "unsigned", "float"]
+Kind = Literal["signed", "unsigned", "float", "bool"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class ElementType:
 
     @property
     def is_integer(self) -> bool:
-        """Whether values are integers."""
+        """Whether values are integers; truth values count as 0 and 1."""
         return self.kind != "float"
 
     @property
@@ -33,13 +33,15 @@ class ElementType:
         """The least value; for floats the least finite one."""
         if self.kind == "signed":
             return -(1 << (self.bits - 1))
-        return 0 if self.kind == "unsigned" else -self.largest_finite
+        return -self.largest_finite if self.kind == "float" else 0
 
     @property
     def highest(self) -> int | float:
         """The greatest value; for floats the greatest finite one."""
         if self.kind == "float":
             return self.largest_finite
+        if self.kind == "bool":
+            return 1
         return (1 << (self.bits - (self.kind == "signed"))) - 1
 
     @property
@@ -70,7 +72,22 @@ _ROWS = (
     ElementType("f32", "float", 32, "float32", 2.0**127 * (2 - 2.0**-23)),
 )
 
+# What graphs have beside what processors move.
+_GRAPH_ROWS = (
+    ElementType("bool", "bool", 8, "bool", 0.0),
+    ElementType("u4", "unsigned", 4, "uint4", 0.0),
+    ElementType("i64", "signed", 64, "int64", 0.0),
+    ElementType("f64", "float", 64, "float64", 2.0**1023 * (2 - 2.0**-52)),
+    ElementType("f8e4m3", "float", 8, "float8_e4m3fn", 448.0),
+    ElementType("f8e5m2", "float", 8, "float8_e5m2", 57344.0),
+)
+
+# The types of NEM: regions hold these.
 ELEMENT_TYPES: Mapping[str, ElementType] = MappingProxyType({row.name: row for row in _ROWS})
+# The types of the graph IR, the same ones included.
+GRAPH_TYPES: Mapping[str, ElementType] = MappingProxyType(
+    {row.name: row for row in (*_ROWS, *_GRAPH_ROWS)}
+)
 
 
 def bytes_needed(elements: int, element: ElementType) -> int:

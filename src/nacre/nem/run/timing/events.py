@@ -35,7 +35,7 @@ class Columns(NamedTuple):
     namers_left: Ints  # of a step's token
     namers_mixed: Ints  # the exclusive or of the numbers of those left: the last one's own
     ready: Ints
-    token_at: Ints  # since when it could have had a token, as it starts
+    token_at: Ints  # since when it could have had a token; 0 where it did not wait
     start: Ints
     end: Ints
     unit: Ints  # two instances a step

@@ -1,0 +1,1 @@
+"""Core IR: the graph IR that everything passes through."""

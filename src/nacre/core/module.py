@@ -1,0 +1,135 @@
+"""A module: a flat, ordered list of operations, its outputs, its state. Values, never changed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from msgspec import Struct
+
+from nacre.base.elements import GRAPH_TYPES, ElementType
+from nacre.base.source import Source
+from nacre.core.values import NO_ATTRIBUTES, Attributes
+
+Shape = tuple[int, ...]
+
+
+class TensorType(Struct, frozen=True, gc=False):
+    """An element type and a shape; a scalar has the shape ()."""
+
+    dtype: str
+    shape: Shape = ()
+
+    @property
+    def rank(self) -> int:
+        """How many axes it has."""
+        return len(self.shape)
+
+    @property
+    def element(self) -> ElementType:
+        """The element type as the table knows it."""
+        return GRAPH_TYPES[self.dtype]
+
+    def __str__(self) -> str:
+        return f"tensor<{self.dtype}[{', '.join(map(str, self.shape))}]>"
+
+
+class CoreOperation(Struct, frozen=True, gc=False):
+    """One instruction. It defines the value `value_id`."""
+
+    value_id: int
+    opcode: str
+    operands: tuple[int, ...]
+    attributes: Attributes
+    type: TensorType
+
+    @property
+    def result_type(self) -> str:
+        """The type as text."""
+        return str(self.type)
+
+
+def operation(
+    value_id: int,
+    opcode: str,
+    operands: tuple[int, ...],
+    type_: TensorType,
+    attributes: Attributes = NO_ATTRIBUTES,
+) -> CoreOperation:
+    """An operation, its attributes last."""
+    return CoreOperation(value_id, opcode, operands, attributes, type_)
+
+
+class State(Struct, frozen=True, gc=False):
+    """An input that keeps a value between runs: which output feeds it, and what it starts as."""
+
+    name: str  # of the Input
+    output: int
+    initial: int  # a constant
+
+
+@dataclass(frozen=True)
+class Places:
+    """Where the parts of a module stand in the text that it was read from."""
+
+    source: Source
+    spans: tuple[tuple[int, int], ...]  # of the operations, in order
+    outputs: tuple[int, int]
+    states: tuple[tuple[int, int], ...] = ()
+
+
+@dataclass(frozen=True)
+class Module:
+    """Operations in order, then what the module gives back and what it keeps."""
+
+    operations: tuple[CoreOperation, ...]
+    outputs: tuple[int, ...]
+    states: tuple[State, ...] = ()
+    places: Places | None = field(default=None, compare=False, repr=False)
+
+    @cached_property
+    def by_id(self) -> dict[int, CoreOperation]:
+        """Operations by the value that they define; the first where one is defined twice."""
+        found: dict[int, CoreOperation] = {}
+        for op in self.operations:
+            found.setdefault(op.value_id, op)
+        return found
+
+    @cached_property
+    def inputs(self) -> tuple[CoreOperation, ...]:
+        """The Input operations, in order."""
+        return tuple(op for op in self.operations if op.opcode == "Input")
+
+    @property
+    def input_types(self) -> dict[str, TensorType]:
+        """The types of the inputs by name."""
+        return {str(op.attributes.get("name")): op.type for op in self.inputs}
+
+    @property
+    def output_types(self) -> tuple[TensorType, ...]:
+        """The types of the outputs."""
+        return tuple(self.by_id[value].type for value in self.outputs)
+
+    @property
+    def next_id(self) -> int:
+        """The least id above all that are in use."""
+        return max((op.value_id for op in self.operations), default=-1) + 1
+
+    def __iter__(self) -> Iterator[CoreOperation]:
+        return iter(self.operations)
+
+    def __len__(self) -> int:
+        return len(self.operations)
+
+    def __str__(self) -> str:
+        from nacre.core.text.printer import print_module
+
+        return print_module(self)
+
+    def session(self) -> Any:  # noqa: ANN401 - a CoreSession; imported when used
+        """A session that keeps the module's state between runs."""
+        from nacre.core.evaluate import CoreSession
+
+        return CoreSession(self)

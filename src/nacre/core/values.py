@@ -1,0 +1,88 @@
+"""What an operation's attributes hold: words, strings, numbers, lists and tensor literals."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any, NoReturn
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[Any]
+
+
+class Word(str):
+    """A bare word, such as `Add` or `f32`: text without quotes."""
+
+    __slots__ = ()
+
+
+class Custom(tuple[tuple[int, int], ...]):
+    """`Custom([[top, bottom], [left, right]])`: pads of a convolution."""
+
+    __slots__ = ()
+
+
+class Literal:
+    """A tensor's elements. Two are equal when their bytes are: NaN equals itself, -0.0 is not 0.0."""
+
+    __slots__ = ("__dict__", "array")
+
+    def __init__(self, array: Array) -> None:
+        array = np.ascontiguousarray(array)
+        array.flags.writeable = False
+        self.array = array
+
+    @cached_property
+    def _key(self) -> tuple[str, tuple[int, ...], bytes]:
+        return str(self.array.dtype), self.array.shape, self.array.tobytes()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Literal) and (self is other or self._key == other._key)
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+    def __repr__(self) -> str:
+        return f"Literal({self.array.dtype}{list(self.array.shape)})"
+
+
+class Attributes(dict[str, Any]):
+    """The attributes of an operation: a dictionary that cannot be changed and can be a key."""
+
+    __slots__ = ("_hash",)
+
+    def __hash__(self) -> int:  # type: ignore[override]
+        try:
+            return self._hash
+        except AttributeError:
+            self._hash = hash(frozenset(self.items()))
+            return self._hash
+
+    def _refuse(self, *args: object, **others: object) -> NoReturn:
+        raise TypeError("attributes cannot be changed; make an operation with others")
+
+    __setitem__ = __delitem__ = clear = pop = popitem = setdefault = update = _refuse  # type: ignore[assignment]
+    __ior__ = _refuse  # type: ignore[assignment]
+
+
+NO_ATTRIBUTES = Attributes()
+
+
+def attributes(given: Mapping[str, Any]) -> Attributes:
+    """Attributes with lists as tuples and arrays as literals, sorted by name."""
+    return (
+        Attributes({key: frozen(given[key]) for key in sorted(given)}) if given else NO_ATTRIBUTES
+    )
+
+
+def frozen(value: Any) -> Any:  # noqa: ANN401 - whatever an attribute holds
+    """A value that can be a key."""
+    if isinstance(value, np.ndarray):
+        return Literal(value)
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, list | tuple) and not isinstance(value, Custom):
+        return tuple(frozen(item) for item in value)
+    return value
