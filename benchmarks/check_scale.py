@@ -29,20 +29,20 @@ def gemm(instances: int) -> str:
     return f"""
 buffer A_D : DDR (size={trips} * 4096)
 buffer B_L2 : L2 (size=4096)
-buffer Y_D : DDR (size={trips} * 4096)
+buffer Y_D : DDR (size={trips} * 2048)
 buffer A_L1 : L1 (size=4 * 4096)
 buffer B_L1 : L1 (size=4096)
-buffer Y_L1 : L1 (size=4 * 4096)
-let B = region(B_L1, 0, 4096) elem=f16, shape=[32, 64], layout=KN
+buffer Y_L1 : L1 (size=4 * 2048)
+let B = region(B_L1, 0, 4096) elem=f16, shape=[64, 32], layout=KN
 tB = transfer.sync(dst=B, src=region(B_L2, 0, 4096))
 loop i in [0..{trips} - 1] @max_in_flight(4):
-    let X = region(A_L1, (i mod 4) * 4096, 4096) elem=f16, shape=[64, 32], layout=MK
-    let Y = region(Y_L1, (i mod 4) * 4096, 4096) elem=f16, shape=[32, 64], layout=MN
+    let X = region(A_L1, (i mod 4) * 4096, 4096) elem=f16, shape=[32, 64], layout=MK
+    let Y = region(Y_L1, (i mod 4) * 2048, 2048) elem=f16, shape=[32, 32], layout=MN
     tX = transfer.async(dst=X, src=region(A_D, i * 4096, 4096))
     tG = gemm.async in X, B out Y deps=[tX] accum_type=f32
     tR = relu.async in Y out Y deps=[tG]
     tA = add.async in Y, Y out Y deps=[tR]
-    tS = store.async(dst=region(Y_D, i * 4096, 4096), src=Y, deps=[tA])
+    tS = store.async(dst=region(Y_D, i * 2048, 2048), src=Y, deps=[tA])
 endloop
 """
 

@@ -203,9 +203,7 @@ def against_bare_loop() -> None:
         inputs = {"X_D": tiles, "W_D": weights}
         ours = machine_seconds(tiled.text(), inputs, "nem_reference")
         bare = bare_seconds(tiled)
-        print(
-            f"{tiled.name:12} {ours * 1e3:>9.2f} ms {bare * 1e3:>9.2f} ms {ours / bare:>6.2f}x"
-        )
+        print(f"{tiled.name:12} {ours * 1e3:>9.2f} ms {bare * 1e3:>9.2f} ms {ours / bare:>6.2f}x")
 
 
 def against_pallas(count: int) -> None:

@@ -23,7 +23,7 @@ def tells_of(message: str, gap: Gap) -> bool:
     """Whether a message names the task, the iteration and the bytes."""
     where = ", ".join(f"{name}={value}" for name, value in gap.env)
     who = f"`{gap.token}` in iteration {where} reads " if where else f"`{gap.token}` reads "
-    what = f"bytes {gap.low}..{gap.high - 1} of `{gap.buffer}`, which nothing has written"
+    what = f"bytes {gap.low}..{gap.high - 1} of `{gap.buffer}`, which hold data that nothing wrote"
     return message.startswith(who) and message.endswith(what)
 
 

@@ -63,9 +63,18 @@ def timed(
     """Time a plan on a device, perhaps with other figures."""
     try:
         target = changed_device(device, changes) if changes else device
-        return TimedResult(time_steps(steps_of(plan), target, timing_profile(target, profile)))
+        figures = timing_profile(target, _besides(profile, changes))
+        return TimedResult(time_steps(steps_of(plan), target, figures))
     except (ProfileError, NoUnitError) as error:  # a change can take the last unit of a kind away
         raise _unsound(str(error)) from None
+
+
+def _besides(profile: Figures | None, changes: Mapping[str, int] | None) -> Figures:
+    """A profile without the figures that a change replaces: what is asked for last holds."""
+    return {
+        unit: {key: v for key, v in entries.items() if f"{unit}.{key}" not in (changes or {})}
+        for unit, entries in (profile or {}).items()
+    }
 
 
 def _unsound(message: str) -> InputError:

@@ -107,7 +107,7 @@ class Compute(Action):
             self.grid,
             row,
             f"reads {name}from bytes {gap[0]}..{gap[1] - 1} of `{slot.storage.buffer.name}`, "
-            "which nothing has written",
+            "which hold data that nothing wrote",
             node=node,
             help='fill the buffer, or run with `uninitialized="zero"`',
         )

@@ -6,7 +6,6 @@ from collections import defaultdict
 from dataclasses import replace
 from itertools import pairwise
 
-import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -15,7 +14,7 @@ from neminterp import NemInterpreter
 from tests.nem.plan.sketches import read
 from tests.nem.run.programs import Items, contents, instance_name, loaded, runnable, stored
 from tests.nem.run.programs import text as text_of
-from tests.nem.run.timing.cases import BUFFERS, LITE, copy, lite, load
+from tests.nem.run.timing.cases import BUFFERS, LITE, MID, copy, lite, load
 from tests.nem.run.timing.oracle import Oracle, has_token
 from tests.nem.run.timing.sketches import (
     Linear,
@@ -239,8 +238,22 @@ def test_more_tasks_than_units_have_a_chain_too() -> None:
     assert (result.cycles, result.bounds.chain, result.bounds.dma) == (720, 36, 720)
 
 
-@pytest.mark.xfail(strict=True, reason="DDR's own bandwidth bounds a run but does not slow it")
 def test_a_run_is_not_shorter_than_ddr_s_bandwidth_allows() -> None:
     text = LITE + BUFFERS + f"a = {copy('M', 'D', 4096)}\n"
     result = timed(text, {"DDR": {"bandwidth": 1}})
     assert result.cycles >= result.bounds.ddr == 4096
+
+
+def test_all_sdmas_share_ddr_s_bandwidth() -> None:
+    # Two copies of 4096 bytes on two sDMAs: 16 + 4096 / 32 = 144 cycles each, side by side.
+    text = MID + BUFFERS + f"a = {copy('M', 'D', 4096)}\nb = {copy('N', 'E', 4096)}\n"
+    free = timed(text)
+    assert [(row["start"], row["end"]) for row in free.tasks] == [(0, 144), (0, 144)]
+    # 64 bytes a cycle: each takes all of it for 64 cycles, so the second starts 64 cycles later.
+    shared = timed(text, {"DDR": {"bandwidth": 64}})
+    assert [(row["start"], row["end"]) for row in shared.tasks] == [(0, 144), (64, 208)]
+    assert list(shared.tasks)[1]["stall"]["unit"] == 64
+    # 16 bytes a cycle: slower than an sDMA, so it decides.
+    slow = timed(text, {"DDR": {"bandwidth": 16}})
+    assert [(row["start"], row["end"]) for row in slow.tasks] == [(0, 256), (256, 512)]
+    assert slow.bounds.ddr == slow.cycles == 512

@@ -9,7 +9,8 @@ import numpy as np
 
 from nacre.nem.model.program import Task
 from nacre.nem.run.signatures import signatures
-from nacre.nem.run.timing.costs import copied_bytes, work_of
+from nacre.nem.run.timing import compiled, costs
+from nacre.nem.run.timing.costs import work_of
 from nacre.nem.run.timing.events import NEVER
 from nacre.nem.run.timing.resources import NONE
 from nacre.nem.run.timing.timeline import Timeline, run_events
@@ -65,20 +66,16 @@ def _by_unit(timeline: Timeline) -> dict[str, int]:
 
 
 def _ddr_cycles(timeline: Timeline) -> int:
-    rate = timeline.profile.get("DDR", "bandwidth")
-    return 0 if rate is None else -(-ddr_bytes(timeline) // rate)
+    return int(timeline.placement.shared.sum())
 
 
 def ddr_bytes(timeline: Timeline) -> int:
     """Bytes that pass between DDR and the chip."""
     total = 0
     for task in timeline.steps.plan.program.tasks:
-        levels = [o.region.buffer.level for o in task.operands if o.region and o.region.buffer]
-        if task.op in ("transfer", "store") and "DDR" in levels:
-            moved = copied_bytes(task, timeline.steps.grid(task))
-            rows = timeline.steps.numbers[task.position].size
-            times = levels.count("DDR")
-            total += times * (moved * rows if isinstance(moved, int) else int(moved.sum()))
+        moved = costs.ddr_bytes(task, timeline.steps.grid(task))
+        rows = timeline.steps.numbers[task.position].size
+        total += moved * rows if isinstance(moved, int) else int(moved.sum())
     return total
 
 
@@ -88,10 +85,13 @@ def chain_cycles(timeline: Timeline) -> int:
     if steps.count == 0:
         return 0
     free = replace(
-        placed, pool=np.full_like(placed.pool, NONE), bound=np.full_like(placed.bound, NONE)
+        placed,
+        pool=np.full_like(placed.pool, NONE),
+        bound=np.full_like(placed.bound, NONE),
+        shared=np.zeros_like(placed.shared),
     )
     limits = [NEVER] * timeline.device.num_engines
-    made = run_events(steps, free, limits, compile=False)
+    made = run_events(steps, free, limits, compile=compiled.is_worth_it(steps.count))
     return int(max(made.end))
 
 

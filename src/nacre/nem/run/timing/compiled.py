@@ -19,6 +19,11 @@ def is_available() -> bool:
     return importlib.util.find_spec("numba") is not None
 
 
+def is_worth_it(steps: int) -> bool:
+    """Whether a plan is large enough for the compiler, and the compiler there."""
+    return steps >= WORTH_COMPILING and is_available()
+
+
 @cache
 def simulate() -> Callable[[Columns, int], int]:
     """`events.simulate`, compiled once a process."""

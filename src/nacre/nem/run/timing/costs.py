@@ -50,7 +50,8 @@ def _compute_cycles(task: Task, signature: Signature, unit: str, profile: Timing
     work = work_of(task, call)
     if unit == "NMU":
         rate = macs_per_two_cycles(call, profile)
-        return profile.at("NMU", "latency") + _ceil(2 * padded_macs(work, call, profile), rate)
+        macs = padded_macs(work, call, operation(task), profile)
+        return profile.at("NMU", "latency") + _ceil(2 * macs, rate)
     if unit == "CSTL":
         rate = profile.at("CSTL", "eltwise_throughput")
         return profile.at("CSTL", "latency") + _ceil(max(1, work.elements), rate)
@@ -71,14 +72,18 @@ def macs_per_two_cycles(call: Call, profile: TimingProfile) -> int:
     return profile.macs_per_two_cycles(width, is_float=is_float)
 
 
-def padded_macs(work: Work, call: Call, profile: TimingProfile) -> int:
+def padded_macs(work: Work, call: Call, operation_name: str, profile: TimingProfile) -> int:
     """MACs with the places of the array that stay empty, where its geometry is given."""
     if profile.lanes is None or not work.macs:
         return work.macs
     weights = call.inputs[1]
     if weights is None:
         return work.macs
-    rows, columns = weights.shape[-2], weights.shape[-1]
+    groups = int(call.attributes.get("groups", 1))
+    # A depthwise weight has one input channel a group, and its channels stand where others have it.
+    is_depthwise = operation_name == "depthwise_conv2d"
+    rows = 1 if is_depthwise else weights.shape[-2]
+    columns = weights.shape[-1] // groups
     full_rows = _ceil(rows, profile.lanes[0]) * profile.lanes[0]
     full_columns = _ceil(columns, profile.lanes[1]) * profile.lanes[1]
     return work.macs // (rows * columns) * full_rows * full_columns
@@ -129,6 +134,20 @@ def copied_bytes(task: Task, grid: Grid) -> int | Column:
     bits = ELEMENT_TYPES[source.region.elem or "u8"].bits
     sizes = [_ceil(math.prod(s.layouts[0].shape) * bits, 8) for s in made.distinct if s.layouts[0]]
     return sizes[0] if made.index is None else _by_row(sizes, made.index)
+
+
+def ddr_bytes(task: Task, grid: Grid) -> int | Column:
+    """Bytes that a task moves over DDR's own wires, in every row: twice within DDR."""
+    if task.op not in ("transfer", "store"):
+        return 0
+    levels = [o.region.buffer.level for o in task.operands if o.region and o.region.buffer]
+    return copied_bytes(task, grid) * levels.count("DDR")
+
+
+def ddr_cycles(task: Task, grid: Grid, profile: TimingProfile) -> int | Column:
+    """Cycles for which a task takes all of DDR's bandwidth; 0 where that is not limited."""
+    rate = profile.get("DDR", "bandwidth")
+    return 0 if rate is None else -(-ddr_bytes(task, grid) // rate)
 
 
 def _ceil(value: int, divisor: int) -> int:

@@ -79,7 +79,9 @@ def token_counters(timeline: Timeline) -> list[Counter]:
     steps = timeline.steps
     named, namer = named_steps(steps)
     released = timeline.end.copy()
-    np.maximum.at(released, named, timeline.start[namer])
+    # A token whose namer never starts stays taken to the end.
+    named_at = np.where(timeline.start[namer] < 0, timeline.cycles, timeline.start[namer])
+    np.maximum.at(released, named, named_at)
     has_token = np.zeros(steps.count, np.bool_)
     for task in steps.plan.program.tasks:
         if task.token is not None:

@@ -17,8 +17,8 @@ Ints = Any  # a list of integers, or an array of them when compiled
 NEVER = 1 << 62
 
 # Places in `Columns.counts`.
-NOW, EVENTS, ACTIVE, COMPLETED, TOP, LACKED = range(6)
-COUNTS = 6
+NOW, EVENTS, ACTIVE, COMPLETED, TOP, LACKED, SHARED_BUSY = range(7)
+COUNTS = 7
 
 
 class Columns(NamedTuple):
@@ -26,6 +26,7 @@ class Columns(NamedTuple):
 
     # By step
     duration: Ints
+    shared: Ints  # cycles for which it holds the one resource that all share; 0: none
     queue: Ints
     is_wait: Ints
     has_token: Ints
@@ -50,6 +51,7 @@ class Columns(NamedTuple):
     pool: Ints  # two a queue; -1: none
     bound: Ints  # the instance of each that it must have; -1: any
     engine: Ints  # whose tokens it takes; -1: none
+    shares: Ints  # whether its steps need the shared resource
     heap_base: Ints
     heap_size: Ints
     releasers: Ints
@@ -64,7 +66,7 @@ class Columns(NamedTuple):
     # Scratch
     heaps: Ints
     active: Ints  # queues that hold something
-    events: Ints  # a heap of end * steps + step
+    events: Ints  # a heap of end * (steps + 1) + step; the step `steps` frees what is shared
     stack: Ints  # nodes that are about to complete
     counts: Ints
 
@@ -180,6 +182,8 @@ def first_startable(c: Columns, cursor: int) -> int:
         i += 1
         if not (is_free(c, 2 * q) and is_free(c, 2 * q + 1)):
             continue
+        if c.shares[q] and counts[SHARED_BUSY]:
+            continue
         engine = c.engine[q]
         has_room = engine < 0 or c.live[engine] < c.token_limit[engine]
         if not has_room:
@@ -274,7 +278,11 @@ def begin(c: Columns, step: int, steps: int) -> None:
         complete(c, c.node[step])
     else:
         c.end[step] = now + c.duration[step]
-        counts[EVENTS] = push(c.events, 0, counts[EVENTS], c.end[step] * steps + step)
+        counts[EVENTS] = push(c.events, 0, counts[EVENTS], c.end[step] * (steps + 1) + step)
+        if c.shares[q]:
+            counts[SHARED_BUSY] = 1
+            free = (now + c.shared[step]) * (steps + 1) + steps
+            counts[EVENTS] = push(c.events, 0, counts[EVENTS], free)
 
 
 def finish(c: Columns, step: int) -> None:
@@ -320,12 +328,15 @@ def simulate(c: Columns, steps: int) -> int:
     settle(c)
     scan(c, steps)
     while counts[EVENTS] > 0:
-        now = events[0] // steps
+        now = events[0] // (steps + 1)
         counts[NOW] = now
-        while counts[EVENTS] > 0 and events[0] // steps == now:
-            step = events[0] % steps
+        while counts[EVENTS] > 0 and events[0] // (steps + 1) == now:
+            step = events[0] % (steps + 1)
             counts[EVENTS] = pop(events, 0, counts[EVENTS])
-            finish(c, step)
+            if step == steps:
+                counts[SHARED_BUSY] = 0
+            else:
+                finish(c, step)
         settle(c)
         scan(c, steps)
     return int(counts[COMPLETED])

@@ -17,65 +17,97 @@ def columns(
     steps: Steps, placed: Placement, token_limits: list[int], as_ints: Callable[[Column], Ints]
 ) -> Columns:
     """Everything that the loop reads and writes; `as_ints` makes lists or leaves arrays."""
-    count, graph = steps.count, steps.graph
     is_wait, has_token = _kinds(steps)
     queue, rows = _queues(placed, has_token)
+    made = {
+        **_by_step(steps, placed, queue),
+        **_by_node(steps),
+        **_by_queue(rows, queue),
+        **_by_unit(placed, token_limits),
+        "is_wait": is_wait,
+        "has_token": has_token,
+        "heaps": np.zeros(steps.count + 1, np.int64),
+        "active": np.zeros(len(rows) + 1, np.int64),
+        "events": np.zeros(_most_at_once(placed, is_wait), np.int64),
+    }
+    return Columns(**{name: as_ints(made[name]) for name in Columns._fields})
+
+
+def _most_at_once(placed: Placement, is_wait: Column) -> int:
+    """The most events that can lie ahead: one a unit, and one for a task without any."""
+    without_unit = int(((placed.pool < 0).all(axis=1) & (is_wait == 0)).sum())
+    return sum(pool.count for pool in placed.pools) + without_unit + 2
+
+
+def _by_step(steps: Steps, placed: Placement, queue: Column) -> dict[str, Column]:
+    count = steps.count
     first_name, name = _names(steps)
     left, mixed = _namers(count, first_name, name)
+    return {
+        "duration": placed.duration,
+        "shared": placed.shared,
+        "queue": queue,
+        "node": steps.node,
+        "first_name": first_name,
+        "name": name,
+        "namers_left": left,
+        "namers_mixed": mixed,
+        "ready": np.full(count, NONE, np.int64),
+        "token_at": np.zeros(count, np.int64),
+        "start": np.full(count, NONE, np.int64),
+        "end": np.full(count, NONE, np.int64),
+        "unit": np.full(2 * count, NONE, np.int64),
+        "releaser_from": np.zeros(count, np.int64),
+    }
+
+
+def _by_node(steps: Steps) -> dict[str, Column]:
+    graph = steps.graph
     order = np.argsort(graph.sources, kind="stable")
     step_of = np.full(graph.size, NONE, np.int64)
-    step_of[steps.node] = np.arange(count)
+    step_of[steps.node] = np.arange(steps.count)
     open_edges = np.bincount(graph.targets, minlength=graph.size)
     roots = np.flatnonzero(open_edges == 0)[::-1]
-    sizes = np.bincount(queue, minlength=len(rows))
     stack = np.zeros(graph.size + 1, np.int64)
     stack[: roots.size] = roots
     counts = np.zeros(COUNTS, np.int64)
     counts[TOP] = roots.size
-    pools = [p.first for p in placed.pools] + [sum(p.count for p in placed.pools)]
-    without_unit = int(((placed.pool < 0).all(axis=1) & (is_wait == 0)).sum())
-    zeros, nones = np.zeros(count, np.int64), np.full(count, NONE, np.int64)
-    made = Columns(
-        duration=placed.duration,
-        queue=queue,
-        is_wait=is_wait,
-        has_token=has_token,
-        node=steps.node,
-        first_name=first_name,
-        name=name,
-        namers_left=left,
-        namers_mixed=mixed,
-        ready=nones,
-        token_at=zeros,
-        start=nones.copy(),
-        end=nones.copy(),
-        unit=np.full(2 * count, NONE, np.int64),
-        releaser_from=zeros.copy(),
-        step_of=step_of,
-        open_edges=open_edges,
-        first_edge=np.searchsorted(graph.sources[order], np.arange(graph.size + 1)),
-        edge=graph.targets[order],
-        node_time=np.full(graph.size, NONE, np.int64),
-        pool=rows[:, [0, 1]].reshape(-1),
-        bound=rows[:, [2, 3]].reshape(-1),
-        engine=rows[:, 4],
-        heap_base=np.cumsum(sizes) - sizes,
-        heap_size=np.zeros(len(rows), np.int64),
-        releasers=np.zeros(len(rows), np.int64),
-        pool_first=np.array(pools, np.int64),
-        free_count=np.array([p.count for p in placed.pools], np.int64),
-        free_since=np.zeros(pools[-1], np.int64),
-        token_limit=np.array(token_limits, np.int64),
-        live=np.zeros(len(token_limits), np.int64),
-        full_from=np.zeros(len(token_limits), np.int64),
-        full_until=np.zeros(len(token_limits), np.int64),
-        heaps=np.zeros(count + 1, np.int64),
-        active=np.zeros(len(rows) + 1, np.int64),
-        events=np.zeros(pools[-1] + without_unit + 1, np.int64),  # all that can run at once
-        stack=stack,
-        counts=counts,
-    )
-    return Columns(*(as_ints(column) for column in made))
+    return {
+        "step_of": step_of,
+        "open_edges": open_edges,
+        "first_edge": np.searchsorted(graph.sources[order], np.arange(graph.size + 1)),
+        "edge": graph.targets[order],
+        "node_time": np.full(graph.size, NONE, np.int64),
+        "stack": stack,
+        "counts": counts,
+    }
+
+
+def _by_queue(rows: Column, queue: Column) -> dict[str, Column]:
+    sizes = np.bincount(queue, minlength=len(rows))
+    return {
+        "pool": rows[:, [0, 1]].reshape(-1),
+        "bound": rows[:, [2, 3]].reshape(-1),
+        "engine": rows[:, 4],
+        "shares": rows[:, 5],
+        "heap_base": np.cumsum(sizes) - sizes,
+        "heap_size": np.zeros(len(rows), np.int64),
+        "releasers": np.zeros(len(rows), np.int64),
+    }
+
+
+def _by_unit(placed: Placement, token_limits: list[int]) -> dict[str, Column]:
+    instances = sum(pool.count for pool in placed.pools)
+    engines = len(token_limits)
+    return {
+        "pool_first": np.array([*(p.first for p in placed.pools), instances], np.int64),
+        "free_count": np.array([p.count for p in placed.pools], np.int64),
+        "free_since": np.zeros(instances, np.int64),
+        "token_limit": np.array(token_limits, np.int64),
+        "live": np.zeros(engines, np.int64),
+        "full_from": np.zeros(engines, np.int64),
+        "full_until": np.zeros(engines, np.int64),
+    }
 
 
 def _kinds(steps: Steps) -> tuple[Column, Column]:
@@ -89,9 +121,9 @@ def _kinds(steps: Steps) -> tuple[Column, Column]:
 
 
 def _queues(placed: Placement, has_token: Column) -> tuple[Column, Column]:
-    """The queue of every step, and what each queue asks for: pools, instances, engine."""
+    """The queue of every step, and what each asks for: pools, instances, engine, sharing."""
     engine = np.where(has_token == 1, placed.engine, NONE)
-    table = np.column_stack([placed.pool, placed.bound, engine])
+    table = np.column_stack([placed.pool, placed.bound, engine, placed.shared > 0])
     rows, queue = np.unique(table, axis=0, return_inverse=True)
     return queue.reshape(-1), rows
 

@@ -11,7 +11,7 @@ from nacre.nem.model.program import Task
 from nacre.nem.plan.placement import bind, engine_column
 from nacre.nem.plan.terms import Column
 from nacre.nem.run.steps import Steps
-from nacre.nem.run.timing.costs import cycles
+from nacre.nem.run.timing.costs import cycles, ddr_cycles
 from nacre.nem.run.timing.profile import TimingProfile
 from nacre.nem.spec.units import DEVICE_UNITS, ENGINE_UNITS
 
@@ -39,6 +39,7 @@ class Placement:
 
     pools: tuple[Pool, ...]
     duration: Column
+    shared: Column  # cycles of DDR's bandwidth; 0 where that is not limited
     pool: Column  # (steps, 2); -1: none
     bound: Column  # (steps, 2): the instance within the pool; -1: any
     engine: Column  # that a task counts on
@@ -73,7 +74,7 @@ def place(steps: Steps, device: Device, profile: TimingProfile) -> Placement:
     """Units, bindings and cycles of every step; NoUnitError where a task has none."""
     pools = pools_of(device)
     index = {(p.unit, p.engine): i for i, p in enumerate(pools)}
-    duration = np.zeros(steps.count, np.int64)
+    duration, shared = np.zeros(steps.count, np.int64), np.zeros(steps.count, np.int64)
     pool = np.full((steps.count, 2), NONE, np.int64)
     bound = np.full((steps.count, 2), NONE, np.int64)
     engine = np.full(steps.count, NONE, np.int64)
@@ -95,4 +96,5 @@ def place(steps: Steps, device: Device, profile: TimingProfile) -> Placement:
                 pool[rows, slot] = np.array(by_engine, np.int64)[own]
             if unit == binding.unit and binding.index is not None:
                 bound[rows, slot] = binding.index
-    return Placement(pools, duration, pool, bound, engine)
+        shared[rows] = ddr_cycles(task, grid, profile)
+    return Placement(pools, np.maximum(duration, shared), shared, pool, bound, engine)

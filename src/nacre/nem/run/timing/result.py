@@ -119,7 +119,7 @@ class TimedResult:
 
     @cached_property
     def waiting(self) -> list[str]:
-        """The tasks that never started, where the run is stuck."""
+        """The steps that never started, where the run is stuck."""
         steps = self.timeline.steps
         return [steps.name(int(s)) for s in np.flatnonzero(self.timeline.start < 0)]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any, cast
 
 import numpy as np
 
@@ -81,7 +82,7 @@ def time_steps(
     placed = place(steps, device, profile)
     limits = token_limits(profile.get("SEQ", "max_active_tokens"), device.num_engines)
     if compile is None:
-        compile = steps.count >= compiled.WORTH_COMPILING and compiled.is_available()
+        compile = compiled.is_worth_it(steps.count)
     made = run_events(steps, placed, limits, compile=compile)
     return Timeline(
         steps,
@@ -101,13 +102,28 @@ def run_events(steps: Steps, placed: Placement, limits: list[int], *, compile: b
     """The event loop on lists, or compiled on arrays."""
     if steps.count == 0:
         return columns(steps, placed, limits, _as_list)
-    if compile:
+    # A key of the event heap is a time and a step in one: it must not leave 64 bits.
+    fits = float(placed.duration.sum()) * (steps.count + 1) < 2.0**62
+    if compile and fits:
         made = columns(steps, placed, limits, np.ascontiguousarray)
         compiled.simulate()(made, steps.count)
     else:
         made = columns(steps, placed, limits, _as_list)
-        events.simulate(made, steps.count)
+        events.simulate(_quick(made), steps.count)
     return made
+
+
+class _Slots:
+    """The same columns as attributes of an object, which Python finds faster than a tuple's."""
+
+    __slots__ = Columns._fields
+
+
+def _quick(made: Columns) -> Columns:
+    found: Any = _Slots()
+    for name in Columns._fields:
+        setattr(found, name, getattr(made, name))
+    return cast(Columns, found)
 
 
 def _as_list(column: Column) -> Ints:

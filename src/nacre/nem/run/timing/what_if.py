@@ -14,6 +14,7 @@ from nacre.nem.spec.units import DEVICE_UNITS, ENGINE_UNITS
 
 _SIZE = re.compile(r"(\d+)\s*([KMG]?)(?:i?B)?", re.IGNORECASE)
 _FACTORS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
+_MOST_UNITS = 1025  # engines, or instances of a unit: more is a slip of the pen
 _MEMORIES = ("l1_size_bytes", "l2_size_bytes")
 
 
@@ -68,7 +69,8 @@ def _problem(key: str, value: int) -> str | None:
     if key not in known:
         hint = did_you_mean(key, known)
         return f"no figure {quoted(key)}{'; ' + hint if hint else ''}"
+    most = _MOST_UNITS if key.startswith("topology.") and not key.endswith("_bytes") else 1 << 40
     least = 0 if key.endswith(("latency", "burst")) or key.partition(".")[2] in DEVICE_UNITS else 1
-    if not least <= value < 1 << 40:
-        return f"`{key}` is {value}, expected at least {least}"
+    if not least <= value < most:
+        return f"`{key}` is {value}, expected {least} to {most - 1}"
     return None
