@@ -34,6 +34,9 @@ def simulate() -> Callable[[Columns, int], int]:
     for function in events.FUNCTIONS:
         names = {**vars(events), **compiled}
         copy = types.FunctionType(function.__code__, names, function.__name__)
-        compiled[function.__name__] = numba.njit(copy)
+        # Inlined, or every call would hand over a copy of the whole tuple of columns; and without
+        # counting references, which would take fifty times as long as the work itself: nothing
+        # here makes or keeps an array.
+        compiled[function.__name__] = numba.njit(copy, forceinline=True, _nrt=False)
     made: Callable[[Columns, int], int] = compiled["simulate"]  # type: ignore[assignment]
     return made

@@ -1,0 +1,176 @@
+"""`nacre run --mode timed`: where the time goes, what if, traces and the page."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.runner import Outcome, invoke
+
+Capsys = pytest.CaptureFixture[str]
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+CONV = str(EXAMPLES / "conv2d_relu.nem")
+STUCK = """
+include "npm_lite.nem"
+device "stuck.nem"
+program stuck:
+buffer A : L2 (size=64)
+buffer B : L1 (size=64)
+a = transfer.async(dst=region(B, 0, 32), src=region(A, 0, 32))
+b = transfer.async(dst=region(B, 32, 32), src=region(A, 32, 32))
+c = transfer.async(dst=region(A, 0, 64), src=region(B, 0, 64), deps=[a, b])
+"""
+STUCK_DEVICE = """
+include "npm_lite.nem"
+device stuck extends npm_lite {
+    unit_characteristics {
+        SEQ { max_active_tokens = 1 }
+    }
+}
+"""
+
+
+def timed(capsys: Capsys, *arguments: str, status: int = 0) -> Outcome:
+    """A timed run that ends with a status."""
+    outcome = invoke(capsys, "run", "--mode", "timed", *arguments)
+    assert outcome.status == status, outcome.text
+    return outcome
+
+
+def test_the_text_names_the_bottleneck_and_what_tasks_waited_for(capsys: Capsys) -> None:
+    text = timed(capsys, "--no-values", CONV).out
+    assert "ran 17 tasks of conv2d_relu on npm_lite: completed" in text
+    assert "cycles: 17315" in text
+    assert "NMU@0 is the bottleneck: its work alone needs 14120 cycles (82% busy)" in text
+    assert "critical path: tW -> tC[0] -> tC[1]" in text
+    for heading in ("Bound", "Unit", "Wait: window", "Wait: dependence", "Wait: token"):
+        assert heading in text
+
+
+def test_json_has_the_promised_keys(capsys: Capsys) -> None:
+    report = json.loads(timed(capsys, "--no-values", "--format", "json", CONV).out)
+    assert (report["status"], report["cycles"]) == ("completed", 17315)
+    assert len(report["tasks"]) == 17
+    first = report["tasks"][1]
+    assert first == {
+        "name": "tX",
+        "op": "transfer",
+        "iteration": [0],
+        "engine": 0,
+        "unit": "DMA[1]@0",
+        "start": 0,
+        "end": 516,
+        "stall": {"window": 0, "dependence": 0, "token": 0, "unit": 0},
+    }
+    assert report["units"]["NMU[0]@0"] == {"busy": 14120, "tasks": 4}
+    assert report["bounds"] == {"compute": 14120, "dma": 2186, "ddr": 0, "chain": 11658}
+    assert report["critical_path"][-1] == "tS[3]"
+
+
+def test_a_timed_run_computes_the_same_values(tmp_path: Path, capsys: Capsys) -> None:
+    outputs = []
+    for mode in ("functional", "timed"):
+        out = tmp_path / f"{mode}.npy"
+        options = ["--uninitialized", "zero", "--output", f"Y_L2={out}"]
+        assert invoke(capsys, "run", "--mode", mode, *options, CONV).status == 0
+        outputs.append(out.read_bytes())
+    assert outputs[0] == outputs[1]
+
+
+def test_what_if_shows_both_runs_side_by_side(capsys: Capsys) -> None:
+    change = "NMU.int8_macs=8192,topology.l1_size_bytes=2M"
+    text = timed(capsys, "--no-values", "--what-if", change, CONV).out
+    row = next(line for line in text.splitlines() if line.startswith("cycles  "))
+    assert row.split() == ["cycles", "17315", "10259", "1.69x"]
+    arguments = ["--no-values", "--what-if", change, "--format", "json", CONV]
+    assert json.loads(timed(capsys, *arguments).out)["what_if"]["cycles"] == 10259
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("NMU.int8_mac=1", "did you mean `NMU.int8_macs`"),
+        ("NMU.int8_macs=0", "expected 1 to"),
+        ("NMU.int8_macs", "is no change; write KEY=NUMBER"),
+        ("DMA.bandwidth=-4", "is no change; write KEY=NUMBER"),
+        ("topology.NMU=99999999", "expected 1 to 1024"),
+    ],
+)
+def test_a_change_that_cannot_be_meant_is_wrong_usage(
+    text: str, words: str, capsys: Capsys
+) -> None:
+    assert words in timed(capsys, "--what-if", text, CONV, status=2).err
+
+
+def test_a_profile_comes_from_a_file(tmp_path: Path, capsys: Capsys) -> None:
+    (tmp_path / "fast.toml").write_text("[DMA]\nbandwidth = 64\nlatency = 0\n")
+    (tmp_path / "bad.json").write_text('{"DMA": {"bandwidth": 0}, "XMU": {}}')
+    fast, bad = str(tmp_path / "fast.toml"), str(tmp_path / "bad.json")
+    assert "cycles: 16159" in timed(capsys, "--no-values", "--profile", fast, CONV).out
+    message = timed(capsys, "--profile", bad, CONV, status=2).err
+    assert "`DMA.bandwidth` is `0`" in message
+    assert "no unit `XMU`" in message
+    assert (
+        invoke(
+            capsys, "run", "--mode", "timed", "--profile", str(tmp_path / "none.json"), CONV
+        ).status
+        == 2
+    )
+
+
+def test_traces_and_the_page_are_written(tmp_path: Path, capsys: Capsys) -> None:
+    for name in ("t.json", "t.csv", "t.perfetto-trace"):
+        path = str(tmp_path / name)
+        assert (
+            invoke(capsys, "run", "--mode", "timed", "--no-values", "--trace", path, CONV).status
+            == 0
+        )
+    page = tmp_path / "page.html"
+    assert (
+        invoke(capsys, "run", "--mode", "timed", "--no-values", "--report", str(page), CONV).status
+        == 0
+    )
+    rows = list(csv.DictReader((tmp_path / "t.csv").read_text().splitlines()))
+    assert list(rows[0])[:7] == ["step", "task", "type", "start", "end", "unit", "engine"]
+    assert rows[3]["task"] == "tC[0]"
+    trace = json.loads((tmp_path / "t.json").read_text())
+    assert (trace["mode"], trace["cycles"], len(trace["tasks"])) == ("timed", 17315, 17)
+    assert (tmp_path / "t.perfetto-trace").stat().st_size > 500
+    assert "conv2d_relu" in page.read_text()
+
+
+def test_a_deadlock_is_reported_with_the_waiting_tasks(tmp_path: Path, capsys: Capsys) -> None:
+    (tmp_path / "stuck.nem").write_text(STUCK_DEVICE)
+    program = tmp_path / "program.nem"
+    program.write_text(STUCK)
+    for options in ([], ["--no-values"]):
+        text = timed(capsys, *options, str(program), status=1).out
+        assert "error[RUN10]: at cycle 5 nothing can start: all 1 tokens are taken" in text
+        assert "`b`" in text
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--what-if", "NMU.latency=1"],
+        ["--no-values"],
+        ["--report", "x.html"],
+        ["--profile", "x.json"],
+        ["--trace", "x.perfetto-trace"],
+        ["--mode", "timed", "--report", "x.txt"],
+        ["--mode", "timed", "--trace", "x.vcd"],
+        ["--mode", "timed", "--no-values", "--output", "Y_L2=y.npy"],
+    ],
+)
+def test_options_that_do_not_go_together_are_wrong_usage(
+    options: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capsys
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    outcome = invoke(capsys, "run", *options, CONV)
+    assert outcome.status == 2
+    assert outcome.err
+    assert list(tmp_path.iterdir()) == []
