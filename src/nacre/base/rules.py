@@ -35,6 +35,7 @@ class Rule:
     source_text: str = field(repr=False)  # the page as its declaration indents it
     behaviour: bool = False
     strict_only: bool = False
+    language: str = "NEM"  # that it is about
 
     @property
     def page(self) -> str:
@@ -100,20 +101,21 @@ def declare(
     severity: Severity = "error",
     behaviour: bool = False,
     strict_only: bool = False,
+    language: str = "NEM",
 ) -> Rule:
     """Register a rule that is emitted where the mistake is met, or a promised behaviour."""
-    made = Rule(code, name, severity, spec, page, behaviour, strict_only)
+    made = Rule(code, name, severity, spec, page, behaviour, strict_only, language)
     _register(made)
     return made
 
 
 def rule(
-    code: str, name: str, spec: str, *, severity: Severity = "error"
+    code: str, name: str, spec: str, *, severity: Severity = "error", language: str = "NEM"
 ) -> Callable[[Callable[[Facts], Iterator[Diagnostic]]], Check[Facts]]:
     """Register a function as the rule `code`; its docstring is the rule's page."""
 
     def register(find: Callable[[Facts], Iterator[Diagnostic]]) -> Check[Facts]:
-        made = Rule(code, name, severity, spec, find.__doc__ or "")
+        made = Rule(code, name, severity, spec, find.__doc__ or "", language=language)
         _register(made)
         return Check(made, find)
 

@@ -25,7 +25,7 @@ class Custom(tuple[tuple[int, int], ...]):
 
 
 class Literal:
-    """A tensor's elements. Two are equal when their bytes are: NaN equals itself, -0.0 is not 0.0."""
+    """A tensor's elements, equal to others when their bytes are: -0.0 is not 0.0, NaN is NaN."""
 
     __slots__ = ("__dict__", "array")
 
@@ -63,8 +63,8 @@ class Attributes(dict[str, Any]):
     def _refuse(self, *args: object, **others: object) -> NoReturn:
         raise TypeError("attributes cannot be changed; make an operation with others")
 
-    __setitem__ = __delitem__ = clear = pop = popitem = setdefault = update = _refuse  # type: ignore[assignment]
-    __ior__ = _refuse  # type: ignore[assignment]
+    __setitem__ = __delitem__ = clear = pop = popitem = setdefault = update = _refuse
+    __ior__ = _refuse
 
 
 NO_ATTRIBUTES = Attributes()

@@ -83,11 +83,5 @@ def _element_text(item: Any) -> str:  # noqa: ANN401 - a scalar of any type
         return str(int(item))
     if item.dtype == np.float32 and np.isfinite(item):
         # The shortest digits for f32, not for the double that it widens to.
-        return _with_point(np.format_float_positional(item, unique=True, trim="0")
-                           if 1e-4 <= abs(item) < 1e16 or item == 0
-                           else np.format_float_scientific(item, unique=True, trim="0"))  # fmt: skip
+        return str(item)
     return float_text(float(item))
-
-
-def _with_point(text: str) -> str:
-    return text.replace("e+0", "e+").replace("e-0", "e-")

@@ -1,0 +1,1 @@
+"""The rules of Core IR: one function a code, one file a group."""

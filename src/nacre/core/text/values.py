@@ -1,0 +1,170 @@
+"""Attribute values as text: numbers, words, strings, lists, tensor literals."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from typing import Any
+
+import numpy as np
+
+from nacre.base.elements import GRAPH_TYPES, ElementType
+from nacre.core.values import NO_ATTRIBUTES, Attributes, Custom, Literal, Word, attributes
+
+_TOKEN = re.compile(
+    r"""\s*(?:
+        (?P<string>"(?:[^"\\]|\\.)*")
+      | (?P<number>[+-]?(?:\d+\.?\d*(?:[eE][+-]?\d+)?|\.\d+(?:[eE][+-]?\d+)?|inf\b|nan\b))
+      | (?P<word>[A-Za-z_]\w*)
+      | (?P<mark>[\[\](){},=])
+    )""",
+    re.VERBOSE | re.ASCII,
+)
+_ESCAPE = re.compile(r"\\(.)")
+_ESCAPES = {"n": "\n", '"': '"', "\\": "\\"}
+_PLAIN_DATA = re.compile(r"[\[\]\d\s,.eE+-]*", re.ASCII)
+_DEEPEST = 64  # arrays have no more axes
+
+
+class ValueProblem(Exception):  # noqa: N818 - carries a finding, not a failure of ours
+    """A value that cannot be read: what was expected, and where in the text."""
+
+    def __init__(self, message: str, at: int) -> None:
+        super().__init__(message)
+        self.message = message
+        self.at = at
+
+
+class _Reader:
+    """Goes through the tokens of attributes in braces."""
+
+    def __init__(self, text: str, start: int) -> None:
+        self._text = text
+        self.at = start
+
+    def peek(self) -> str:
+        """The token at hand; empty at the end."""
+        match = _TOKEN.match(self._text, self.at)
+        return match[0].strip() if match is not None else ""
+
+    def take(self, expected: str | None = None) -> str:
+        """The token at hand, which must be the expected one."""
+        match = _TOKEN.match(self._text, self.at)
+        found = match[0].strip() if match is not None else self._text[self.at : self.at + 1].strip()
+        if match is None or (expected is not None and found != expected):
+            wanted = f"`{expected}`" if expected is not None else "a value"
+            place = self.at if match is None else match.end() - len(found)
+            raise ValueProblem(f"expected {wanted}, found `{found}`" if found else
+                               f"expected {wanted} before the end of the line", place)  # fmt: skip
+        self.at = match.end()
+        return found
+
+    def braces(self) -> dict[str, Any]:
+        """`{key=value, key=value}`."""
+        self.take("{")
+        found: dict[str, Any] = {}
+        while self.peek() != "}":
+            place = self.at
+            key = self.take()
+            if not re.fullmatch(r"[A-Za-z_]\w*", key, re.ASCII):
+                raise ValueProblem(f"expected the name of an attribute, found `{key}`", place)
+            if key in found:
+                raise ValueProblem(f"attribute `{key}` is given twice", place)
+            self.take("=")
+            found[key] = self.value(0)
+            if self.peek() != "}":
+                self.take(",")
+        self.take("}")
+        return found
+
+    def value(self, depth: int) -> Any:  # noqa: ANN401 - whatever stands there
+        """Any value."""
+        if depth > _DEEPEST:
+            raise ValueProblem(f"more than {_DEEPEST} brackets inside each other", self.at)
+        place = self.at
+        token = self.take()
+        if token == "[":
+            items = []
+            while self.peek() != "]":
+                items.append(self.value(depth + 1))
+                if self.peek() != "]":
+                    self.take(",")
+            self.take("]")
+            return tuple(items)
+        if token.startswith('"'):
+            return _ESCAPE.sub(lambda m: _ESCAPES.get(m[1], m[1]), token[1:-1])
+        if token in ("true", "false"):
+            return token == "true"
+        if token == "Custom" and self.peek() == "(":
+            self.take("(")
+            pads = self.value(depth + 1)
+            self.take(")")
+            return Custom(pads) if isinstance(pads, tuple) else pads
+        if token[0].isalpha() and token not in ("inf", "nan"):
+            return Word(token)
+        if token in ("{", "}", "(", ")", "]", ",", "="):
+            raise ValueProblem(f"expected a value, found `{token}`", place)
+        return _number(token)
+
+
+def _number(token: str) -> int | float:
+    if re.fullmatch(r"[+-]?\d+", token, re.ASCII):
+        # Python refuses integers of thousands of digits; no type holds them either.
+        return int(token) if len(token) <= 40 else math.inf if token[0] != "-" else -math.inf
+    return float(token)
+
+
+def read_attributes(opcode: str, text: str, start: int = 0) -> tuple[Attributes, int]:
+    """Attributes in braces from `start` on, and where they end; ValueProblem says what is wrong."""
+    reader = _Reader(text, start)
+    found = reader.braces()
+    if not found:
+        return NO_ATTRIBUTES, reader.at
+    if opcode == "ConstTensor":
+        found = _with_literal(found)
+    elif opcode in ("ConstF32", "ConstF64") and type(found.get("value")) is int:
+        found["value"] = float(found["value"])
+    return attributes(found), reader.at
+
+
+def quick_literal(text: str) -> Any:  # noqa: ANN401 - nested lists of numbers, or None
+    """Nested lists of plain numbers, read at the speed of C; None where there is more to them."""
+    if _PLAIN_DATA.fullmatch(text) is None:
+        return None
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _with_literal(found: dict[str, Any]) -> dict[str, Any]:
+    """`data` as an array where it is one of the declared type; the verifier explains the rest."""
+    element = GRAPH_TYPES.get(str(found.get("dtype")))
+    if element is not None and "data" in found:
+        array = literal_array(found["data"], element)
+        if array is not None:
+            return {**found, "data": Literal(array)}
+    return found
+
+
+def literal_array(data: object, element: ElementType) -> np.ndarray[Any, Any] | None:
+    """Nested tuples as an array of a type; None where they are ragged or do not fit."""
+    try:
+        raw = np.array(data)
+    except (ValueError, OverflowError):
+        return None
+    if raw.dtype == object or raw.dtype.kind not in "iufb":
+        return None
+    if element.kind == "bool":
+        return raw.astype(element.dtype) if raw.dtype.kind == "b" else None
+    if raw.dtype.kind == "b":
+        return None
+    if element.is_integer:
+        if raw.dtype.kind == "f":
+            return None
+        fits = raw.size == 0 or (
+            int(raw.min()) >= element.lowest and int(raw.max()) <= element.highest
+        )
+        return raw.astype(element.dtype) if fits else None
+    return raw.astype(element.dtype)
