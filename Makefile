@@ -28,7 +28,7 @@ $(VENV)/.bench: $(VENV)/.ready
 	@$(PIP) install -c constraints.txt -e '.[dev,bench]'
 	@touch $@
 
-demo: $(VENV)/.ready ## set up, then check and format the examples and show diagnostics
+demo: $(VENV)/.ready ## set up, then check, run, time and debug the examples
 	@PATH="$(CURDIR)/$(BIN):$$PATH" ./examples/demo.sh
 
 test: $(VENV)/.ready ## set up, then run the tests that CI runs

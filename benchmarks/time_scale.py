@@ -8,12 +8,11 @@ window. SCALE-Sim, where it is installed, times a layer of the same shape.
 from __future__ import annotations
 
 import argparse
+import importlib
 import math
 import time
 from collections.abc import Generator
 from typing import Any
-
-from check_scale import gemm
 
 from nacre.base.source import Source
 from nacre.nem.model.resolver import resolve
@@ -26,6 +25,7 @@ from nacre.nem.run.timing.timeline import Timeline, time_steps
 from nacre.nem.syntax.parser import parse
 
 WINDOW = 4
+gemm = importlib.import_module("check_scale").gemm  # beside this script
 DEVICE = builtin_device("nem_reference")
 
 

@@ -174,3 +174,42 @@ def test_options_that_do_not_go_together_are_wrong_usage(
     assert outcome.status == 2
     assert outcome.err
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("change", "code"),
+    [
+        ("topology.num_engines=1", "BUF05"),
+        ("topology.sDMA=0", "PLC07"),
+        ("topology.l1_size_bytes=1K", "BUF07"),
+    ],
+)
+def test_a_program_that_does_not_fit_the_changed_device_is_told_so(
+    change: str, code: str, capsys: Capsys
+) -> None:
+    program = str(EXAMPLES / "two_engines.nem")
+    text = timed(capsys, "--no-values", "--what-if", change, program, status=1).out
+    assert f"error[{code}]" in text
+    assert f"npm_mid with {change.replace('1K', '1024')}" in text
+
+
+def test_a_changed_device_that_deadlocks_has_no_total(capsys: Capsys) -> None:
+    change = "SEQ.max_active_tokens=1"
+    text = timed(capsys, "--no-values", "--what-if", change, CONV).out
+    row = next(line for line in text.splitlines() if line.startswith("cycles  "))
+    assert row.split() == ["cycles", "17315", "deadlock", "-"]
+
+
+def test_profile_tags_gather_cycles(tmp_path: Path, capsys: Capsys) -> None:
+    program = tmp_path / "tags.nem"
+    program.write_text(
+        "buffer A : L2 (size=64)\nbuffer B : L1 (size=64)\n"
+        "loop i in [0..3] @profile(all):\n"
+        "    t = transfer.async(dst=region(B, 0, 64), src=region(A, 0, 64)) @profile(load)\n"
+        "    wait(t)\n"
+        "endloop\n"
+    )
+    report = json.loads(timed(capsys, "--no-values", "--format", "json", str(program)).out)
+    gathered = {"tasks": 4, "busy": 24, "waits": 36, "first": 0, "last": 24}
+    assert report["profile"] == {"load": gathered, "all": gathered}
+    assert "load" in timed(capsys, "--no-values", str(program)).out

@@ -100,6 +100,8 @@ def what_if(
     except ProfileError as error:
         raise click.UsageError(f"--what-if: {safe(str(error))}") from None
     except InputError as error:
+        if any(d.code != "RUN11" for d in error.diagnostics):
+            raise  # the program does not fit the changed device: that is found in the input
         raise as_usage(error) from None
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
 
 from msgspec import Struct
 
@@ -127,9 +126,3 @@ class Module:
         from nacre.core.text.printer import print_module
 
         return print_module(self)
-
-    def session(self) -> Any:  # noqa: ANN401 - a CoreSession; imported when used
-        """A session that keeps the module's state between runs."""
-        from nacre.core.evaluate import CoreSession
-
-        return CoreSession(self)

@@ -54,11 +54,10 @@ class Attributes(dict[str, Any]):
     __slots__ = ("_hash",)
 
     def __hash__(self) -> int:  # type: ignore[override]
-        try:
-            return self._hash
-        except AttributeError:
-            self._hash = hash(frozenset(self.items()))
-            return self._hash
+        found: int | None = getattr(self, "_hash", None)
+        if found is None:
+            found = self._hash = hash(frozenset(self.items()))
+        return found
 
     def _refuse(self, *args: object, **others: object) -> NoReturn:
         raise TypeError("attributes cannot be changed; make an operation with others")

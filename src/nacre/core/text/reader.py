@@ -14,7 +14,8 @@ from nacre.core.text.values import ValueProblem, read_attributes
 from nacre.core.values import NO_ATTRIBUTES, Attributes, Word, attributes
 
 _CANONICAL = re.compile(
-    r"%(\d{1,18}) = (\w+) \(((?:%\d{1,18}(?:, %\d{1,18})*)?)\)( \{.*\})? : (tensor<\w+\[[\d, ]*\]>)",
+    r"%(\d{1,18}) = (\w+) \(((?:%\d{1,18}(?:, %\d{1,18})*)?)\)( \{.*\})?"
+    r" : (tensor<\w+\[[\d, ]*\]>)",
     re.ASCII,
 )
 _HEAD = re.compile(r"\s*%(\d{1,18})\s*=\s*(\w+)\s*", re.ASCII)
@@ -125,8 +126,9 @@ class _Lines:
     def _operation(self, line: str, start: int) -> None:
         head = _HEAD.match(line)
         if head is None:
-            raise ValueProblem(f"expected `%ID = Opcode (...) : type`, found {quoted(line.strip(), 40)}",
-                               len(line) - len(line.lstrip()))  # fmt: skip
+            found = quoted(line.strip(), 40)
+            at = len(line) - len(line.lstrip())
+            raise ValueProblem(f"expected `%ID = Opcode (...) : type`, found {found}", at)
         operands = _OPERANDS.match(line, head.end())
         if operands is None:
             raise ValueProblem("expected operands such as `(%0, %1)`", head.end())

@@ -18,7 +18,7 @@ from nacre.nem.api.device_info import DeviceInfo, device_info
 from nacre.nem.api.documents import TEXT_NAME
 from nacre.nem.api.programs import LoadedProgram
 from nacre.nem.api.replay import Replay, differing, orders, witness_steps
-from nacre.nem.api.timing import Figures, read_profile, timed
+from nacre.nem.api.timing import Figures, changed_program, read_profile, timed
 from nacre.nem.api.tree_text import tree_text
 from nacre.nem.checks.engine import CheckOptions, named_device
 from nacre.nem.model.devices import Device, default_device
@@ -166,7 +166,11 @@ class NemInterpreter:
         """
         self._own(program).require_runnable(allow)
         figures = self._profile if profile is None else read_profile(profile)
-        return timed(program.plan, program.device, figures, changes)
+        if changes:
+            # On another device the program may no longer fit, or lack a unit: that is the answer.
+            program = changed_program(program, changes)
+            program.require_runnable(allow)
+        return timed(program.plan, program.device, figures, changes or {})
 
     def start(
         self,

@@ -6,9 +6,13 @@ import json
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
+
+from msgspec import structs
 
 from nacre.base.diagnostics import InputError
 from nacre.base.source import Source
+from nacre.nem.api.programs import LoadedProgram
 from nacre.nem.model.devices import Device, default_device
 from nacre.nem.plan.plan import Plan
 from nacre.nem.run.host import host_error
@@ -20,7 +24,7 @@ from nacre.nem.run.timing.timeline import time_steps
 from nacre.nem.run.timing.what_if import changed_device
 from nacre.nem.spec.rules.running import RUN11
 
-__all__ = ["Figures", "read_profile", "timed"]
+__all__ = ["Figures", "changed_program", "read_profile", "timed"]
 
 # A profile has a few dozen figures; anything larger is no profile.
 _MAX_PROFILE_BYTES = 1 << 20
@@ -54,25 +58,33 @@ def _from_file(path: Path) -> object:
         raise _unsound(f"`{path}` is no timing profile: {error}") from None
 
 
+def changed_program(program: LoadedProgram, changes: Mapping[str, int]) -> LoadedProgram:
+    """The same program for a device with other figures, to be checked again."""
+    try:
+        device = changed_device(program.device, changes)
+    except ProfileError as error:
+        raise _unsound(str(error)) from None
+    return LoadedProgram(program.source, structs.replace(program.options, device=device))
+
+
 def timed(
     plan: Plan,
     device: Device,
     profile: Figures | None = None,
-    changes: Mapping[str, int] | None = None,
+    changes: Mapping[str, int] = MappingProxyType({}),
 ) -> TimedResult:
-    """Time a plan on a device, perhaps with other figures."""
+    """Time a plan on a device; `changes` are figures that the device owes to a what-if."""
     try:
-        target = changed_device(device, changes) if changes else device
-        figures = timing_profile(target, _besides(profile, changes))
-        return TimedResult(time_steps(steps_of(plan), target, figures))
-    except (ProfileError, NoUnitError) as error:  # a change can take the last unit of a kind away
+        figures = timing_profile(device, _besides(profile, changes))
+        return TimedResult(time_steps(steps_of(plan), device, figures))
+    except (ProfileError, NoUnitError) as error:
         raise _unsound(str(error)) from None
 
 
-def _besides(profile: Figures | None, changes: Mapping[str, int] | None) -> Figures:
+def _besides(profile: Figures | None, changes: Mapping[str, int]) -> Figures:
     """A profile without the figures that a change replaces: what is asked for last holds."""
     return {
-        unit: {key: v for key, v in entries.items() if f"{unit}.{key}" not in (changes or {})}
+        unit: {key: v for key, v in entries.items() if f"{unit}.{key}" not in changes}
         for unit, entries in (profile or {}).items()
     }
 

@@ -124,6 +124,10 @@ class Task(Struct, frozen=True, eq=False):
     loops: tuple[Loop, ...]  # around it, outermost first
     node: ast.Copy | ast.Compute
 
+    def __repr__(self) -> str:
+        # Tasks, loops and regions point at each other: the whole would be most of the program.
+        return f"<Task {self.name}>"
+
     @property
     def name(self) -> str:
         """The token's name, or the opcode and the place in the program."""
@@ -145,6 +149,9 @@ class Wait(Struct, frozen=True, eq=False):
     tokens: tuple[int, ...]  # positions of the tasks
     loops: tuple[Loop, ...]
     node: ast.Wait
+
+    def __repr__(self) -> str:
+        return f"<Wait #{self.position}>"
 
 
 @dataclass(slots=True)

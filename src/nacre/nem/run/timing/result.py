@@ -111,6 +111,26 @@ class TimedResult:
         return [placed.pool_of(u).name(u) for u in found]
 
     @cached_property
+    def by_tag(self) -> dict[str, dict[str, int]]:
+        """What `@profile(tag)` on tasks and loops gathers: instances, busy cycles, waits, span."""
+        t = self.timeline
+        gathered: dict[str, list[np.ndarray[Any, np.dtype[np.int64]]]] = {}
+        for task in t.steps.plan.program.tasks:
+            for tag in dict.fromkeys(_tags(task)):
+                gathered.setdefault(tag, []).append(t.steps.numbers[task.position])
+        found = {}
+        for tag, columns in gathered.items():
+            steps = np.concatenate(columns)
+            found[tag] = {
+                "tasks": int(steps.size),
+                "busy": int(t.placement.duration[steps].sum()),
+                "waits": int(t.stalls.total[steps].sum()),
+                "first": int(t.start[steps].min()),
+                "last": int(t.end[steps].max()),
+            }
+        return found
+
+    @cached_property
     def started(self) -> list[int]:
         """The steps that started, in the order in which they did."""
         order = self.timeline.order
@@ -169,4 +189,13 @@ class TimedResult:
             "units": self.units,
             "bounds": {"compute": b.compute, "dma": b.dma, "ddr": b.ddr, "chain": b.chain},
             "critical_path": names,
+            **({"profile": self.by_tag} if self.by_tag else {}),
         }
+
+
+def _tags(task: Task) -> Iterator[str]:
+    """The tags of a task: its own, and those of the loops around it."""
+    for decorators in (task.decorators, *(loop.decorators for loop in task.loops)):
+        for decorator in decorators:
+            if decorator.name == "profile":
+                yield str(decorator.arguments[0]) if decorator.arguments else "(no tag)"

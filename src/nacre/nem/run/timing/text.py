@@ -53,6 +53,8 @@ def summary(result: TimedResult) -> str:
         more = f" and {len(result.waiting) - 8} more" if len(result.waiting) > 8 else ""
         parts.append(f"waiting: {shown}{more}")
     parts += ["", bounds_table(result), "", unit_table(result), "", stall_table(result)]
+    if result.by_tag:
+        parts += ["", tag_table(result)]
     if result.critical_path:
         parts += ["", "critical path: " + path_text(result)]
     return "\n".join(parts)
@@ -102,6 +104,12 @@ def stall_table(result: TimedResult) -> str:
     return aligned(heading, rows)
 
 
+def tag_table(result: TimedResult) -> str:
+    """What `@profile(tag)` gathers."""
+    rows = [(tag, *entry.values()) for tag, entry in result.by_tag.items()]
+    return aligned(("Profile", "Tasks", "Busy", "Waits", "First", "Last"), rows)
+
+
 def path_text(result: TimedResult) -> str:
     """The critical path in one line, its middle left out where it is long."""
     names = [result.timeline.steps.name(link.step) for link in result.critical_path]
@@ -113,8 +121,7 @@ def path_text(result: TimedResult) -> str:
 
 def comparison(before: TimedResult, after: TimedResult, changes: str) -> str:
     """Two runs side by side: what a change of the device does."""
-    ratio = before.cycles / after.cycles if after.cycles else 0.0
-    rows: list[tuple[object, ...]] = [("cycles", before.cycles, after.cycles, f"{ratio:.2f}x")]
+    rows: list[tuple[object, ...]] = [("cycles", *_cycles(before, after))]
     for name in ("compute", "dma", "ddr", "chain"):
         was, now = getattr(before.bounds, name), getattr(after.bounds, name)
         rows.append((f"bound: {name}", was, now, _change(was, now)))
@@ -127,6 +134,15 @@ def comparison(before: TimedResult, after: TimedResult, changes: str) -> str:
         rows.append((f"busy: {unit}", was, now, _change(was, now)))
     table = aligned(("", "as it is", changes, "change"), rows)
     return f"{table}\n\nas it is: {before.sentence()}\n{changes}: {after.sentence()}"
+
+
+def _cycles(before: TimedResult, after: TimedResult) -> tuple[object, object, str]:
+    """Both totals and how many times faster the second is; a run that is stuck has no total."""
+    was, now = (result.cycles if result.status == "completed" else result.status
+                for result in (before, after))  # fmt: skip
+    if isinstance(was, int) and isinstance(now, int) and now:
+        return was, now, f"{was / now:.2f}x"
+    return was, now, "-"
 
 
 def _change(was: int, now: int) -> str:
