@@ -89,8 +89,8 @@ class Tiled:
         """The program."""
         x, w, y = (self.bytes_of(shape) for shape in (self.x, self.w, self.y))
         quant = ", quant=per_tensor(scale=0.01, zero_point=0)" if self.elem == "i8" else ""
-        shapes = [f"elem={self.elem}, shape={list(s)}, layout={name}{quant}"
-                  for s, name in zip((self.x, self.w, self.y), self.layouts, strict=True)]  # fmt: skip
+        typed = zip((self.x, self.w, self.y), self.layouts, strict=True)
+        shapes = [f"elem={self.elem}, shape={list(s)}, layout={name}{quant}" for s, name in typed]
         given = {k: list(v) if isinstance(v, tuple) else v for k, v in self.attributes.items()}
         attributes = " ".join(f"{k}={v}" for k, v in given.items())
         return f"""

@@ -57,8 +57,8 @@ def table(name: str, sizes: list[int], *, compile: bool) -> dict[int, float]:
         if before is not None:
             growth = math.log(seconds / before[1]) / math.log(plan.instances / before[0])
             exponent = f"{growth:8.2f}"
-        print(f"{name:10} {plan.instances:>9,} {seconds:>9.3f} s {plan.instances / seconds:>12,.0f}/s"
-              f" {exponent:>9}")  # fmt: skip
+        rate = plan.instances / seconds
+        print(f"{name:10} {plan.instances:>9,} {seconds:>9.3f} s {rate:>12,.0f}/s {exponent:>9}")
         before = (plan.instances, seconds)
         found[size] = seconds
     return found

@@ -91,8 +91,8 @@ def render_rules() -> str:
 
 
 def _by_group() -> dict[str, list[Rule]]:
-    order = [*GROUPS, *sorted({rule.group for rule in RULES.values()} - GROUPS.keys())]
-    ordered = [RULES[code] for code in sorted(RULES)]
+    ordered = [RULES[code] for code in sorted(RULES) if RULES[code].language == "NEM"]
+    order = [*GROUPS, *sorted({rule.group for rule in ordered} - GROUPS.keys())]
     groups = {group: [rule for rule in ordered if rule.group == group] for group in order}
     return {group: rules for group, rules in groups.items() if rules}
 

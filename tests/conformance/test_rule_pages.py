@@ -44,7 +44,7 @@ WITHOUT_EXAMPLE = {
 }
 
 catalogue.load()
-CODES = sorted(RULES)
+CODES = sorted(code for code, rule in RULES.items() if rule.language == "NEM")
 
 
 def examples(rule: Rule, heading: str) -> list[str]:
