@@ -1,0 +1,97 @@
+"""Building modules: types are inferred, and nonsense is refused at once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from nacre.base.diagnostics import InputError
+from nacre.base.elements import GRAPH_TYPES
+from nacre.base.source import Source
+from nacre.core.module import CoreOperation, Module, State, TensorType
+from nacre.core.ops import OPS, Profile
+from nacre.core.rules.facts import Use
+from nacre.core.values import Attributes, Literal, Word, attributes
+from nacre.core.verify import judged
+
+
+class Builder:
+    """Appends operations and says the id of each; `module` gives the result."""
+
+    def __init__(self, profile: Profile = "nacre-1") -> None:
+        self._profile: Profile = profile
+        self._operations: list[CoreOperation] = []
+        self._types: dict[int, TensorType] = {}
+        self._states: list[State] = []
+
+    def type_of(self, value: int) -> TensorType:
+        """The type of a value."""
+        return self._types[value]
+
+    def input(self, name: str, dtype: str, shape: Sequence[int]) -> int:
+        """An input."""
+        return self._append(
+            "Input", (), attributes({"name": name}), TensorType(dtype, tuple(shape))
+        )
+
+    def constant(self, array: np.ndarray[Any, Any], dtype: str | None = None) -> int:
+        """A tensor literal."""
+        name = dtype or dtype_name(array.dtype)
+        data = array.astype(GRAPH_TYPES[name].dtype, copy=False)
+        given = {"data": Literal(data), "dtype": Word(name), "shape": tuple(data.shape)}
+        return self._append("ConstTensor", (), attributes(given), TensorType(name, data.shape))
+
+    def add(self, opcode: str, *operands: int, **given: object) -> int:
+        """An operation; its type is inferred, and InputError says why it cannot be."""
+        spec = OPS.get(opcode)
+        made = attributes(_worded(opcode, given))
+        types = [self._types[operand] for operand in operands]
+        inferred = None
+        if spec is not None and spec.least <= len(types) <= len(spec.operands):
+            inferred = spec.infer(types, made)
+        return self._append(opcode, operands, made, inferred or TensorType("f32"))
+
+    def _append(
+        self, opcode: str, operands: tuple[int, ...], given: Attributes, type_: TensorType
+    ) -> int:
+        value = len(self._operations)
+        spec = OPS.get(opcode)
+        if spec is None:
+            raise ValueError(f"no operation `{opcode}`")
+        types = tuple(self._types[operand] for operand in operands)
+        verdict = judged(Use(opcode, spec, types, given, type_, self._profile))
+        if verdict:
+            span = Source("<builder>", "").span(0, 0)
+            raise InputError([rule.at(span, message) for rule, message in verdict])
+        self._operations.append(CoreOperation(value, opcode, operands, given, type_))
+        self._types[value] = type_
+        return value
+
+    def state(self, name: str, output: int, initial: int) -> None:
+        """An input that keeps a value between runs."""
+        self._states.append(State(name, output, initial))
+
+    def module(self, *outputs: int) -> Module:
+        """The module with these outputs."""
+        return Module(tuple(self._operations), outputs, tuple(self._states))
+
+
+def _worded(opcode: str, given: Mapping[str, object]) -> dict[str, object]:
+    """Plain strings as words where the table says that an attribute is one."""
+    spec = OPS.get(opcode)
+    found: dict[str, object] = {}
+    for name, value in given.items():
+        attribute = spec.attribute(name) if spec is not None else None
+        is_word = attribute is not None and attribute.kind in ("word", "dtype", "padding")
+        found[name] = Word(value) if is_word and isinstance(value, str) else value
+    return found
+
+
+def dtype_name(dtype: np.dtype[Any]) -> str:
+    """The element type of an array type."""
+    for name, element in GRAPH_TYPES.items():
+        if element.dtype == dtype:
+            return name
+    raise ValueError(f"no element type for {dtype}")
