@@ -2,16 +2,22 @@
 
 The program is a tiled gemm in a ring of four slots: five tasks an iteration on sDMA and DMA, NMU
 and CSTL. simpy runs one process a task, with the same durations, the same units and the same
-window. SCALE-Sim, where it is installed, times a layer of the same shape.
+window. SCALE-Sim times a product of matrices of a common size; it needs a NumPy of its own, so
+`SCALESIM_PYTHON` names an interpreter that has it.
 """
 
 from __future__ import annotations
 
 import argparse
 import importlib
+import json
 import math
+import os
+import subprocess
+import tempfile
 import time
 from collections.abc import Generator
+from pathlib import Path
 from typing import Any
 
 from nacre.base.source import Source
@@ -123,6 +129,73 @@ def against_simpy(size: int, ours: dict[str, float]) -> None:
         print(f"{name:10} is {seconds / own:5.1f} times as fast as simpy")
 
 
+SCALESIM_CONFIG = """[general]
+run_name = nacre
+[architecture_presets]
+ArrayHeight: 64
+ArrayWidth: 64
+IfmapSramSzkB: 512
+FilterSramSzkB: 512
+OfmapSramSzkB: 256
+IfmapOffset: 0
+FilterOffset: 10000000
+OfmapOffset: 20000000
+Bandwidth: 32
+Dataflow: ws
+MemoryBanks: 1
+ReadRequestBuffer: 64
+WriteRequestBuffer: 64
+[layout]
+IfmapCustomLayout: False
+IfmapSRAMBankBandwidth: 10
+IfmapSRAMBankNum: 10
+IfmapSRAMBankPort: 2
+FilterCustomLayout: False
+FilterSRAMBankBandwidth: 10
+FilterSRAMBankNum: 10
+FilterSRAMBankPort: 2
+[sparsity]
+SparsitySupport: false
+SparseRep: ellpack_block
+OptimizedMapping: false
+BlockSize: 8
+RandomNumberGeneratorSeed: 40
+[run_presets]
+InterfaceBandwidth: USER
+UseRamulatorTrace: False
+"""
+SCALESIM_RUN = """
+import contextlib, csv, glob, io, json, time
+from scalesim.scale_sim import scalesim
+with contextlib.redirect_stdout(io.StringIO()):
+    sim = scalesim(save_disk_space=True, verbose=False, config="c.cfg", topology="t.csv",
+                   layout="l.csv", input_type_gemm=True)
+    start = time.perf_counter()
+    sim.run_scale(top_path="out")
+    seconds = time.perf_counter() - start
+report = open(glob.glob("out/**/COMPUTE_REPORT.csv", recursive=True)[0]).read().splitlines()
+print(json.dumps([seconds, int(report[1].split(",")[1])]))
+"""
+
+
+def against_scalesim(ours: float, cycles: int) -> None:
+    """Print simulated cycles per second of both."""
+    python = os.environ.get("SCALESIM_PYTHON")
+    if python is None:
+        print("\nSCALESIM_PYTHON is not set: no comparison with SCALE-Sim")
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        place = Path(folder)
+        (place / "c.cfg").write_text(SCALESIM_CONFIG)
+        (place / "t.csv").write_text("Layer,M,N,K,\nG,64,128,256,\n")
+        (place / "l.csv").write_text("layer" + ",x" * 20 + ",\nG" + ",1" * 20 + ",\n")
+        done = subprocess.run([python, "-c", SCALESIM_RUN], cwd=place, capture_output=True,
+                              text=True, check=True)  # fmt: skip
+    seconds, theirs = json.loads(done.stdout.splitlines()[-1])
+    print(f"\nSCALE-Sim: {theirs / seconds:,.0f} cycles/s on a 64 x 128 x 256 product; "
+          f"nacre: {cycles / ours:,.0f} cycles/s")  # fmt: skip
+
+
 def main() -> None:
     """Print the tables."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -139,6 +212,8 @@ def main() -> None:
     middle = sizes[1]
     ours = {name: table(name, sizes, compile=jit)[middle] for name, jit in runs}
     against_simpy(middle, ours)
+    timeline, _ = timed(plan_of(middle), compile=False)
+    against_scalesim(ours["python"], timeline.cycles)
 
 
 if __name__ == "__main__":

@@ -166,6 +166,7 @@ def is_free(c: Columns, place: int) -> bool:
 def first_startable(c: Columns, cursor: int) -> int:
     """The first step after the cursor, in program order, that can start now."""
     counts, active, heaps, heap_size, start = c.counts, c.active, c.heaps, c.heap_size, c.start
+    pool = c.pool
     best = NEVER
     i = 0
     while i < counts[ACTIVE]:
@@ -180,7 +181,7 @@ def first_startable(c: Columns, cursor: int) -> int:
             active[i] = active[counts[ACTIVE]]
             continue
         i += 1
-        if not (is_free(c, 2 * q) and is_free(c, 2 * q + 1)):
+        if not is_free(c, 2 * q) or (pool[2 * q + 1] >= 0 and not is_free(c, 2 * q + 1)):
             continue
         if c.shares[q] and counts[SHARED_BUSY]:
             continue
@@ -235,8 +236,8 @@ def token_since(c: Columns, step: int, engine: int) -> int:
     return int(since)
 
 
-def occupy(c: Columns, step: int, place: int) -> int:
-    """Take a unit for a step: the one that has been free for longest; -1: it needs none."""
+def occupy(c: Columns, place: int) -> int:
+    """Take a unit: the one that has been free for longest; -1: none is needed."""
     pool = c.pool[place]
     if pool < 0:
         return -1
@@ -265,13 +266,15 @@ def begin(c: Columns, step: int, steps: int) -> None:
     engine = c.engine[q]
     if engine >= 0 and c.ready[step] < now:  # else it did not wait
         c.token_at[step] = token_since(c, step, engine)
-    name_tokens(c, step)
+    if c.first_name[step] < c.first_name[step + 1]:
+        name_tokens(c, step)
     if engine >= 0:
         c.live[engine] += 1
         if c.live[engine] == c.token_limit[engine]:
             c.full_from[engine] = now
-    c.unit[2 * step] = occupy(c, step, 2 * q)
-    c.unit[2 * step + 1] = occupy(c, step, 2 * q + 1)
+    c.unit[2 * step] = occupy(c, 2 * q)
+    if c.pool[2 * q + 1] >= 0:
+        c.unit[2 * step + 1] = occupy(c, 2 * q + 1)
     if c.is_wait[step]:
         c.end[step] = now
         counts[COMPLETED] += 1

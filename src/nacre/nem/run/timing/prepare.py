@@ -18,9 +18,11 @@ def columns(
 ) -> Columns:
     """Everything that the loop reads and writes; `as_ints` makes lists or leaves arrays."""
     is_wait, has_token = _kinds(steps)
+    if min(token_limits, default=NEVER) == NEVER:  # then nobody need know who names what
+        has_token = np.zeros_like(has_token)
     queue, rows = _queues(placed, has_token)
     made = {
-        **_by_step(steps, placed, queue),
+        **_by_step(steps, placed, queue, counts_tokens=bool(has_token.any())),
         **_by_node(steps),
         **_by_queue(rows, queue),
         **_by_unit(placed, token_limits),
@@ -39,9 +41,13 @@ def _most_at_once(placed: Placement, is_wait: Column) -> int:
     return sum(pool.count for pool in placed.pools) + without_unit + 2
 
 
-def _by_step(steps: Steps, placed: Placement, queue: Column) -> dict[str, Column]:
+def _by_step(
+    steps: Steps, placed: Placement, queue: Column, *, counts_tokens: bool
+) -> dict[str, Column]:
     count = steps.count
-    first_name, name = _names(steps)
+    first_name, name = np.zeros(count + 1, np.int64), np.zeros(0, np.int64)
+    if counts_tokens:
+        first_name, name = _names(steps)
     left, mixed = _namers(count, first_name, name)
     return {
         "duration": placed.duration,

@@ -11,6 +11,8 @@ import numpy as np
 from nacre.nem.model.devices import Device
 from nacre.nem.model.program import Loop, Statement
 from nacre.nem.plan.grid import TOP, Grid
+from nacre.nem.plan.live_tokens import live_tokens
+from nacre.nem.plan.plan import Plan
 from nacre.nem.plan.terms import Column
 from nacre.nem.run.steps import Steps
 from nacre.nem.run.timing import compiled, events
@@ -18,6 +20,9 @@ from nacre.nem.run.timing.events import Columns, Ints
 from nacre.nem.run.timing.prepare import columns, token_limits
 from nacre.nem.run.timing.profile import TimingProfile
 from nacre.nem.run.timing.resources import Placement, place
+
+# The proof goes by statements; a program of more of them is timed before it is proved.
+_MOST_TASKS_TO_PROVE = 2000
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,7 +85,7 @@ def time_steps(
 ) -> Timeline:
     """Run the timed machine. Large plans are compiled where that is possible; `compile` decides."""
     placed = place(steps, device, profile)
-    limits = token_limits(profile.get("SEQ", "max_active_tokens"), device.num_engines)
+    limits = token_limits(_token_limit(steps.plan, device, profile), device.num_engines)
     if compile is None:
         compile = compiled.is_worth_it(steps.count)
     made = run_events(steps, placed, limits, compile=compile)
@@ -96,6 +101,15 @@ def time_steps(
         np.asarray(made.unit, np.int64).reshape(-1, 2),
         np.asarray(made.node_time, np.int64),
     )
+
+
+def _token_limit(plan: Plan, device: Device, profile: TimingProfile) -> int | None:
+    """The token limit; None where there is none, or where it is proved that nothing reaches it."""
+    limit = profile.get("SEQ", "max_active_tokens")
+    if limit is None or len(plan.program.tasks) > _MOST_TASKS_TO_PROVE:
+        return limit
+    is_harmless = all(found.most <= limit for found in live_tokens(plan, device, limit))
+    return None if is_harmless else limit
 
 
 def run_events(steps: Steps, placed: Placement, limits: list[int], *, compile: bool) -> Columns:
