@@ -9,12 +9,12 @@ from nacre._version import __version__
 from nacre.base.diagnostics import Diagnostic, InputError
 
 if TYPE_CHECKING:
-    from nacre import nem
+    from nacre import core, nem
 
-__all__ = ["Diagnostic", "InputError", "__version__", "nem"]
+__all__ = ["Diagnostic", "InputError", "__version__", "core", "nem"]
 
 # Loaded on first use: a command that only reads NEM must not pay for the rest.
-_ROOMS = frozenset({"nem"})
+_ROOMS = frozenset({"core", "nem"})
 
 
 def __getattr__(name: str) -> object:

@@ -4,110 +4,171 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Iterator
-from functools import cache
+from functools import cache, cached_property
+from itertools import accumulate, islice
 
 from nacre.base.diagnostics import Diagnostic
+from nacre.base.excerpt import quoted
 from nacre.base.rules import Rule
 from nacre.base.source import Source, Span
 from nacre.base.suggest import did_you_mean
 from nacre.core.module import CoreOperation, Module, TensorType
-from nacre.core.ops import OPS, Profile
+from nacre.core.ops import OPS, OpSpec, Profile
 from nacre.core.rules import module_rules as mod
 from nacre.core.rules.facts import Use, UseRule, use_rules
-from nacre.core.rules.signature import signature
-from nacre.core.text.printer import print_module
+from nacre.core.rules.signature import (
+    declared_type,
+    dimension_problem,
+    dimensions_positive,
+    element_problem,
+    element_type,
+    is_formed,
+    signature,
+    signature_problems,
+)
+from nacre.core.text.printer import operation_text
+from nacre.core.values import Attributes
 
-# Importing one registers its rules, and their order is the order in which they are asked.
-RULE_MODULES = ("signature",)
+# Importing one registers its rules.
+RULE_MODULES = (
+    "signature",
+    "constants",
+    "binary",
+    "reductions",
+    "shape_ops",
+    "indexing",
+    "linear",
+    "unary",
+)
 MAX_FINDINGS = 1000
 
 Verdict = tuple[tuple[Rule, str], ...]
-Key = tuple[str, tuple[TensorType, ...], object, TensorType]
+Key = tuple[str, tuple[int, ...], int, int]  # opcode, types of the operands, attributes, type
 
 
 @cache
 def _rules_of(opcode: str) -> tuple[UseRule, ...]:
+    """The rules about one opcode, by code: the order of imports must not show."""
     for module in RULE_MODULES:
         importlib.import_module(f"nacre.core.rules.{module}")
-    return tuple(r for r in use_rules() if not r.opcodes or opcode in r.opcodes)
+    return tuple(sorted((r for r in use_rules() if opcode in r.opcodes), key=_code))
+
+
+def _code(rule: UseRule) -> str:
+    return rule.rule.code
 
 
 def verify(module: Module, profile: Profile = "core-v1") -> list[Diagnostic]:
     """Every violation, in the order of the operations."""
-    return list(_Verifier(module, profile).findings())
+    return list(islice(_Verifier(module, profile).findings(), MAX_FINDINGS))
 
 
 class _Verifier:
-    """Goes through a module once. Uses that look alike are judged once."""
+    """Goes through a module once. Uses that look alike are judged once.
+
+    Types and attributes are numbered, so that looking up a use compares small integers.
+    """
 
     def __init__(self, module: Module, profile: Profile) -> None:
         self._module = module
         self._profile = profile
         self._verdicts: dict[Key, Verdict] = {}
-        self._places = module.places
-        self._count = 0
+        self._types = _Types(profile)
+        self._attributes = _Numbers()
+        self._known: dict[int, int] = {}  # the type of each value that is defined so far
+        self._names: set[str] = set()
+        self._last = -1
+        self._is_past_inputs = False
 
     def findings(self) -> Iterator[Diagnostic]:
-        """Every violation, at most so many."""
-        types: dict[int, TensorType] = {}
-        last, names, ended = -1, set[str](), False
+        """Every violation."""
+        known = self._known
         for index, op in enumerate(self._module.operations):
-            for rule, message in self._of_operation(op, types, last, ended, names):
+            problem = mod.record_problem(op)
+            if problem is not None:
+                yield self._at(signature.rule, problem, index)
+                continue
+            for rule, message in self._of_operation(op):
                 yield self._at(rule, message, index)
-                self._count += 1
-                if self._count >= MAX_FINDINGS:
-                    return
-            ended = ended or op.opcode != "Input"
-            types.setdefault(op.value_id, op.type)
-            last = max(last, op.value_id)
-        yield from self._interface(types)
+            known.setdefault(op.value_id, self._types.number(op.type))
+            self._last = max(self._last, op.value_id)
+        yield from self._interface()
 
-    def _of_operation(
-        self,
-        op: CoreOperation,
-        types: dict[int, TensorType],
-        last: int,
-        ended: bool,
-        names: set[str],
-    ) -> Iterator[tuple[Rule, str]]:
-        if op.value_id in types:
-            yield mod.MOD02, f"%{op.value_id} is defined twice"
-        elif op.value_id <= last:
-            yield mod.MOD05, f"%{op.value_id} stands after %{last}: ids increase down the text"
+    def _of_operation(self, op: CoreOperation) -> Iterator[tuple[Rule, str]]:
+        value = op.value_id
+        if value in self._known:
+            yield mod.MOD02, f"%{value} is defined twice"
+        elif value <= self._last:
+            yield mod.MOD05, f"%{value} stands after %{self._last}: ids increase down the text"
         if op.opcode == "Input":
-            yield from _input(op, ended, names)
-        operands = [types.get(operand) for operand in op.operands]
-        for operand, type_ in zip(op.operands, operands, strict=True):
-            if type_ is None:
-                yield mod.MOD01, f"%{operand} is not defined before this operation"
-        known = tuple(t for t in operands if t is not None)
-        if len(known) == len(operands):
-            yield from self._use(op, known)
+            yield from self._input(op)
+        else:
+            self._is_past_inputs = True
+        types = [self._known.get(operand) for operand in op.operands]
+        if None in types:
+            for operand, type_ in zip(op.operands, types, strict=True):
+                if type_ is None:
+                    yield mod.MOD01, f"%{operand} is not defined before this operation"
+        yield from self._use(op, tuple([t for t in types if t is not None]))
 
-    def _use(self, op: CoreOperation, types: tuple[TensorType, ...]) -> Verdict:
-        spec = OPS.get(op.opcode)
-        if spec is None or (spec.profile != self._profile and self._profile == "core-v1"):
-            return (_unknown_opcode(op.opcode, spec is not None),)
-        is_literal = "data" in op.attributes
-        key = (op.opcode, types, op.attributes, op.type)
-        found = None if is_literal else self._verdicts.get(key)
+    def _use(self, op: CoreOperation, types: tuple[int, ...]) -> Verdict:
+        """What is wrong with the operation itself; `types` are those of known operands."""
+        number = self._types.number(op.type)
+        attributes = self._attributes.number(op.attributes)
+        key = (op.opcode, types, attributes, number)
+        is_whole = len(types) == len(op.operands)
+        # A literal is seldom repeated, and numbering one would go through all of its elements.
+        is_kept = is_whole and attributes >= 0
+        found = self._verdicts.get(key) if is_kept else None
         if found is None:
-            use = Use(op.opcode, spec, types, op.attributes, op.type, self._profile)
-            found = judged(use)
-            if not is_literal:
+            found = self._judged(op, types, is_whole)
+            if is_kept:
                 self._verdicts[key] = found
         return found
 
-    def _interface(self, types: dict[int, TensorType]) -> Iterator[Diagnostic]:
+    def _judged(self, op: CoreOperation, types: tuple[int, ...], is_whole: bool) -> Verdict:
+        spec = OPS.get(op.opcode)
+        if spec is None or (spec.profile != "core-v1" and self._profile == "core-v1"):
+            return (_unknown_opcode(op.opcode, spec),)
+        if is_whole and all(map(self._types.is_sound, types)):
+            given = tuple(map(self._types.type, types))
+            use = Use(op.opcode, spec, given, op.attributes, op.type, self._profile)
+            return judged(use)
+        # An operand was found wrong where it is defined: nothing follows from its type.
+        found = signature_problems(spec, len(op.operands), op.attributes)
+        return tuple((signature.rule, message) for message in found)
+
+    def _input(self, op: CoreOperation) -> Iterator[tuple[Rule, str]]:
+        if self._is_past_inputs:
+            yield mod.MOD06, f"Input %{op.value_id} stands after an operation"
+        name = op.attributes.get("name")
+        if name is None:
+            yield mod.MOD07, f"Input %{op.value_id} has no name"
+        elif name == "":
+            yield mod.MOD08, f"the name of Input %{op.value_id} is empty"
+        elif isinstance(name, str) and name in self._names:
+            yield mod.MOD08, f"two Inputs are named {quoted(name)}"
+        elif isinstance(name, str):
+            self._names.add(name)
+
+    def _interface(self) -> Iterator[Diagnostic]:
         module = self._module
-        span = self._span("outputs", 0)
         if not module.outputs:
-            yield mod.MOD03.at(span, "the module has no output")
+            yield mod.MOD03.at(self._span("outputs", 0), "the module has no output")
         for value in module.outputs:
-            if value not in types:
-                yield mod.MOD03.at(span, f"output %{value} is not defined")
+            if not mod.is_id(value) or value not in self._known:
+                shown = f"%{value}" if mod.is_id(value) else quoted(repr(value))
+                message = f"output {shown} is not defined"
+                yield mod.MOD03.at(self._span("outputs", 0), message)
+        if not module.states:
+            return
+        states = mod.States(module)
         for index, state in enumerate(module.states):
-            for message in _state_problems(module, state.name, state.output, state.initial):
+            if self._profile == "core-v1":
+                message = "state is of `nacre-1`, not of `core-v1`"
+                yield mod.MOD15.at(self._span("state", index), message)
+                continue
+            for message in states.problems(state):
                 yield mod.MOD15.at(self._span("state", index), message)
 
     def _at(self, rule: Rule, message: str, index: int) -> Diagnostic:
@@ -115,69 +176,135 @@ class _Verifier:
 
     def _span(self, kind: str, index: int) -> Span:
         """Where a part stands: in the text that was read, or in the canonical text."""
-        places = self._places
+        places = self._module.places
         if places is None:
-            return _printed_span(self._module, kind, index)
+            return self._printed.span(kind, index)
         if kind == "operation" and index < len(places.spans):
             return places.source.span(*places.spans[index])
         if kind == "state" and index < len(places.states):
             return places.source.span(*places.states[index])
         return places.source.span(*places.outputs)
 
+    @cached_property
+    def _printed(self) -> _Printed:
+        return _Printed(self._module)
+
 
 def judged(use: Use) -> Verdict:
-    """What the rules say of one use; a wrong signature is all that can be said."""
-    found = [(signature.rule, message) for message in signature.find(use)]
+    """What the rules say of one use. A mistake that explains another one is said alone."""
+    found = _said(signature, use)
     if found:
-        return tuple(found)
-    rules = [r for r in _rules_of(use.opcode) if r is not signature]
-    specific = [(r.rule, m) for r in rules if r.opcodes for m in r.find(use)]
-    general = [(r.rule, m) for r in rules if not r.opcodes for m in r.find(use)]
-    # The declared type follows from the rest: where that is wrong, it says nothing new.
-    if specific:
-        general = [(rule, m) for rule, m in general if rule.code != "MOD11"]
-    return (*specific, *general)
+        return found  # no attribute can be relied on
+    element = _said(element_type, use)
+    shape = _said(dimensions_positive, use)
+    if not is_formed(use.type):
+        return shape  # not even the type can be shown
+    specific = tuple(said for rule in _rules_of(use.opcode) for said in _said(rule, use))
+    if any(rule.severity == "error" for rule, _ in specific):
+        # The declared shape follows from what is wrong.
+        return (*specific, *element)
+    if element or shape:
+        return (*specific, *element, *shape)
+    return (*specific, *_said(declared_type, use))
 
 
-def _unknown_opcode(opcode: str, is_elsewhere: bool) -> tuple[Rule, str]:
-    if is_elsewhere:
+def _said(rule: UseRule, use: Use) -> Verdict:
+    return tuple([(rule.rule, message) for message in rule.find(use)])
+
+
+def _unknown_opcode(opcode: str, spec: OpSpec | None) -> tuple[Rule, str]:
+    if spec is not None:
         return signature.rule, f"`{opcode}` is an operation of `nacre-1`, not of `core-v1`"
     hint = did_you_mean(opcode, OPS)
-    return signature.rule, f"no operation `{opcode}`{'; ' + hint if hint else ''}"
+    return signature.rule, f"no operation {quoted(opcode)}{'; ' + hint if hint else ''}"
 
 
-def _input(op: CoreOperation, ended: bool, names: set[str]) -> Iterator[tuple[Rule, str]]:
-    if ended:
-        yield mod.MOD06, f"Input %{op.value_id} stands after an operation"
-    name = op.attributes.get("name")
-    if name is None:
-        yield mod.MOD07, f"Input %{op.value_id} has no name"
-    elif name == "":
-        yield mod.MOD08, f"the name of Input %{op.value_id} is empty"
-    elif isinstance(name, str) and name in names:
-        yield mod.MOD08, f"two Inputs are named `{name}`"
-    elif isinstance(name, str):
-        names.add(name)
+class _Numbers:
+    """Numbers for attributes: the same number for the same values of the same types."""
+
+    def __init__(self) -> None:
+        self._by_identity: dict[int, int] = {}
+        self._by_value: dict[object, int] = {}
+
+    def number(self, given: Attributes) -> int:
+        """The number; -1 for what cannot be compared, or not cheaply."""
+        found = self._by_identity.get(id(given))
+        if found is None:
+            try:
+                key = None if "data" in given else _exact(tuple(given.items()))
+                found = -1 if key is None else self._by_value.setdefault(key, len(self._by_value))
+            except (TypeError, RecursionError):  # made by hand, of something that has no hash
+                found = -1
+            self._by_identity[id(given)] = found
+        return found
 
 
-def _state_problems(module: Module, name: str, output: int, initial: int) -> Iterator[str]:
-    inputs = module.input_types
-    type_ = inputs.get(name)
-    if type_ is None:
-        yield f"state `{name}` is no Input"
-    for value, what in ((output, "output"), (initial, "initial value")):
-        op = module.by_id.get(value)
-        if op is None:
-            yield f"the {what} %{value} of state `{name}` is not defined"
-        elif type_ is not None and op.type != type_:
-            yield f"the {what} of state `{name}` has type {op.type}, expected {type_}"
+def _exact(value: object) -> object:
+    """A key for a value that tells `1`, `1.0`, `true` and a word from a string: they are equal."""
+    if isinstance(value, tuple):
+        return type(value), tuple([_exact(item) for item in value])
+    return type(value), value
 
 
-def _printed_span(module: Module, kind: str, index: int) -> Span:
-    lines = print_module(module).split("\n")
-    line = index if kind == "operation" else len(module.operations)
-    if kind == "state":
-        line += 1 + index
-    start = sum(len(text) + 1 for text in lines[:line])
-    source = Source("<module>", "\n".join(lines))
-    return source.span(start, start + len(lines[line]))
+class _Types:
+    """Numbers for types, and which of them nothing can be built on."""
+
+    def __init__(self, profile: Profile) -> None:
+        self._profile = profile
+        self._by_identity: dict[int, int] = {}
+        self._by_value: dict[TensorType, int] = {}
+        self._all: list[TensorType] = []
+        self._sound: list[bool] = []
+
+    def number(self, type_: TensorType) -> int:
+        """The number; equal types have the same one."""
+        found = self._by_identity.get(id(type_))
+        if found is None:
+            found = self._by_identity[id(type_)] = self._new(type_)
+        return found
+
+    def _new(self, type_: TensorType) -> int:
+        is_sound = (
+            dimension_problem(type_) is None and element_problem(type_, self._profile) is None
+        )
+        found = self._by_value.get(type_) if is_sound else None
+        if found is None:
+            found = len(self._all)
+            self._all.append(type_)
+            self._sound.append(is_sound)
+            if is_sound:
+                self._by_value[type_] = found
+        return found
+
+    def type(self, number: int) -> TensorType:
+        """The type with a number."""
+        return self._all[number]
+
+    def is_sound(self, number: int) -> bool:
+        """Whether a type is one of the profile's, with a shape that can be."""
+        return self._sound[number]
+
+
+class _Printed:
+    """Where the parts of a module stand in its canonical text."""
+
+    def __init__(self, module: Module) -> None:
+        self._count = len(module.operations)
+        lines = [_line(op) for op in module.operations]
+        lines += ["outputs:", *("state:" for _ in module.states)]
+        self._starts = [0, *accumulate(len(line) + 1 for line in lines)]
+        self._source = Source("<module>", "\n".join(lines) + "\n")
+
+    def span(self, kind: str, index: int) -> Span:
+        """The line of a part."""
+        line = index if kind == "operation" else self._count
+        if kind == "state":
+            line += 1 + index
+        return self._source.span(self._starts[line], self._starts[line + 1] - 1)
+
+
+def _line(op: CoreOperation) -> str:
+    try:
+        return operation_text(op).replace("\n", " ")
+    except (TypeError, ValueError, AttributeError, RecursionError):
+        return "# an operation that cannot be printed"  # made by hand, of the wrong types

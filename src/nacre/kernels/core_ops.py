@@ -16,8 +16,7 @@ import numpy as np
 from nacre.kernels import shapes
 from nacre.kernels.call import Array, Attributes, Call, Fault, Primitive, Run, Work, integers
 from nacre.kernels.core_forms import from_two, of_one, of_two
-from nacre.kernels.core_products import CORE_PRODUCTS
-from nacre.kernels.numbers import wrapped
+from nacre.kernels.core_products import CORE_PRODUCTS, low_bits
 from nacre.kernels.reductions import bind_sum, float_sum, kept, reads_input, wide_float, widening
 from nacre.kernels.runs import copying, filling, quiet
 from nacre.kernels.shapes import Dims
@@ -41,7 +40,7 @@ def _binop(call: Call) -> Run:
         operation(a, b, out=y)
 
     def fill_narrow(a: Array, b: Array, y: Array) -> None:
-        y[...] = wrapped(operation(a, b), elem)
+        y[...] = low_bits(operation(a, b), elem)
 
     def fill_floats(a: Array, b: Array, y: Array) -> None:
         # NumPy and ml_dtypes compute half floats in f32 and round once, as asked.
@@ -75,7 +74,16 @@ def _reduced_shape(x: Dims, attributes: Attributes) -> Dims | None:
 
 
 def _sum(call: Call) -> Run:
-    return bind_sum(call, _axes(call))
+    type_, axes = call.input(0), _axes(call)
+    if type_.elem.bits >= 8:
+        return bind_sum(call, axes)
+    target = kept(type_.shape, axes)
+
+    def fill_narrow(x: Array, y: Array) -> None:
+        total = np.add.reduce(x, axis=axes, dtype=x.dtype, keepdims=True)
+        y.reshape(target)[...] = low_bits(total, type_.elem)
+
+    return filling(fill_narrow)
 
 
 def _mean(call: Call) -> Run:
@@ -217,7 +225,7 @@ def _neg(call: Call) -> Run:
     elem = call.output.elem
 
     def fill_narrow(x: Array, y: Array) -> None:
-        y[...] = wrapped(np.negative(x), elem)
+        y[...] = low_bits(np.negative(x), elem)
 
     def fill(x: Array, y: Array) -> None:
         np.negative(x, out=y)

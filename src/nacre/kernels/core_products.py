@@ -12,6 +12,7 @@ from math import prod
 
 import numpy as np
 
+from nacre.base.elements import ElementType
 from nacre.kernels import shapes
 from nacre.kernels.call import Array, Attributes, Call, Primitive, Run, TensorType, Work, integers
 from nacre.kernels.core_forms import from_two, of_two
@@ -33,12 +34,20 @@ from nacre.kernels.shapes import Dims
 Pads = tuple[tuple[int, int], tuple[int, int]]  # top and bottom, left and right
 
 
+def low_bits(values: Array, elem: ElementType) -> Array:
+    """Integers modulo 2 to the width of a type, as arrays carry it; `u4` stays without a sign."""
+    if elem.kind == "unsigned" and elem.bits < 8:
+        kept: Array = values.astype(np.int8) & np.int8((1 << elem.bits) - 1)
+        return kept
+    return wrapped(values, elem)
+
+
 def _storing(type_: TensorType) -> Callable[[Array, Array], None]:
     """How a result that was computed in a wider type gets into an output of this one."""
     elem = type_.elem
 
     def wrap(values: Array, y: Array) -> None:
-        y[...] = wrapped(values, elem)
+        y[...] = low_bits(values, elem)
 
     def round_once(values: Array, y: Array) -> None:
         y[...] = values

@@ -1,10 +1,18 @@
-"""MOD01-MOD09: ids, order, inputs and outputs of a whole module."""
+"""MOD01-MOD09, MOD14, MOD15: ids, order, inputs, outputs and state of a whole module."""
 
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from nacre.base.excerpt import quoted
 from nacre.base.rules import declare
+from nacre.core.module import CoreOperation, Module, State, TensorType
+from nacre.core.ops import OPS
 
 _MODEL = "Core IR / IR module model"
 _VERIFICATION = "Core IR / Verification"
 CORE = "Core IR"
+_MOST_ID = 10**18  # the text form has no larger ones
 
 MOD01 = declare(
     "MOD01", "operand-not-defined", f"{_VERIFICATION} 1",
@@ -21,6 +29,12 @@ MOD03 = declare(
     """
     A declared output refers to a value that no operation defines, or there is no output at all.
     """, language=CORE)  # fmt: skip
+MOD04 = declare(
+    "MOD04", "no-control-flow", _MODEL,
+    """
+    There are no blocks, labels or branches: a line with one cannot be read, and an opcode such as
+    `br` does not exist.
+    """, behaviour=True, language=CORE)  # fmt: skip
 MOD05 = declare(
     "MOD05", "ids-out-of-order", f"{_MODEL} / Values",
     """
@@ -42,9 +56,80 @@ MOD08 = declare(
     """
     Two Inputs have the same name, or a name is empty.
     """, language=CORE)  # fmt: skip
+MOD09 = declare(
+    "MOD09", "deterministic-findings", _VERIFICATION,
+    """
+    A module has the same findings in the same order whenever it is verified.
+    """, behaviour=True, language=CORE)  # fmt: skip
+MOD14 = declare(
+    "MOD14", "single-result", f"{_MODEL} / Values",
+    """
+    Every operation defines exactly one value.
+    """, behaviour=True, language=CORE)  # fmt: skip
 MOD15 = declare(
     "MOD15", "state", "Core IR / State",
     """
     A state names an input, an output or an initial value that does not exist, or their types
-    differ.
+    differ, or the initial value is no constant, or an input has two states. `core-v1` has no state.
     """, language=CORE)  # fmt: skip
+
+
+def record_problem(op: CoreOperation) -> str | None:
+    """What keeps a record from being looked at: a module need not come from the reader."""
+    if not is_id(op.value_id):
+        return "the id of an operation is not a number from 0 to 10^18 - 1"
+    if type(op.operands) is not tuple or not all(map(is_id, op.operands)):
+        return f"the operands of %{op.value_id} are not a list of ids"
+    if not isinstance(op.opcode, str):
+        return f"the opcode of %{op.value_id} is not a name"
+    if not isinstance(op.attributes, dict):
+        return f"the attributes of %{op.value_id} are not a dictionary"
+    type_: object = op.type
+    return None if isinstance(type_, TensorType) else f"%{op.value_id} has no type"
+
+
+def is_id(value: object) -> bool:
+    """Whether something can be the id of a value."""
+    return type(value) is int and 0 <= value < _MOST_ID
+
+
+class States:
+    """What the states of a module refer to, looked up once."""
+
+    def __init__(self, module: Module) -> None:
+        self._inputs: dict[str, TensorType] = {}
+        self._defined: dict[int, CoreOperation] = {}
+        self._seen: set[str] = set()
+        for op in module.operations:
+            if record_problem(op) is not None:
+                continue
+            self._defined.setdefault(op.value_id, op)
+            name = op.attributes.get("name")
+            if op.opcode == "Input" and isinstance(name, str):
+                self._inputs.setdefault(name, op.type)
+
+    def problems(self, state: State) -> Iterator[str]:
+        """What MOD15 says of a state."""
+        if not isinstance(state.name, str):
+            yield "the name of a state is not a string"
+            return
+        name, type_ = quoted(state.name), self._inputs.get(state.name)
+        if type_ is None:
+            yield f"state {name} is no Input"
+        if state.name in self._seen:
+            yield f"input {name} has two states"
+        self._seen.add(state.name)
+        for value, what in ((state.output, "output"), (state.initial, "initial value")):
+            op = self._defined.get(value) if is_id(value) else None
+            if op is None:
+                shown = f"%{value}" if is_id(value) else quoted(type(value).__name__)
+                yield f"the {what} {shown} of state {name} is not defined"
+            elif what == "initial value" and not _is_constant(op):
+                yield f"the initial value %{value} of state {name} is no constant"
+            elif type_ is not None and op.type != type_:
+                yield f"the {what} of state {name} has type {op.type}, expected {type_}"
+
+
+def _is_constant(op: CoreOperation) -> bool:
+    spec = OPS.get(op.opcode)
+    return spec is not None and "constant" in spec.traits

@@ -2,15 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
+from nacre.base.elements import GRAPH_TYPES
 from nacre.base.excerpt import quoted
 from nacre.base.suggest import did_you_mean
-from nacre.core.ops import V1_TYPES, AttributeSpec
+from nacre.core.module import TensorType
+from nacre.core.ops import V1_TYPES, AttributeSpec, OpSpec, Profile
 from nacre.core.rules.facts import Use, use_rule
-from nacre.core.values import Custom, Literal, Word
+from nacre.core.values import Attributes, Custom, Literal, Word
 
 _MODEL = "IR module model"
+_BOUND: int = 10**400  # Python refuses to show much larger numbers in a message
+_MOST_ELEMENTS = (1 << 63) - 1
+_MOST_AXES = 64  # arrays have no more
+
+# Attributes that a rule of their own judges: which is missing, which is of another kind.
+_MISSING_ELSEWHERE = {("ConstTensor", "dtype"), ("ConstTensor", "shape"), ("Input", "name")}
+_KIND_ELSEWHERE = {
+    ("ConstTensor", "dtype"),
+    ("ConstTensor", "shape"),
+    ("ConstTensor", "data"),
+    ("ConstI64", "value"),
+    ("Conv2d", "padding"),
+}
 
 
 @use_rule("MOD10", "signature", _MODEL)
@@ -19,21 +34,27 @@ def signature(use: Use) -> Iterator[str]:
 
     An opcode that does not exist, or not in the profile, is reported with this code too.
     """
-    least, most = use.spec.least, len(use.spec.operands)
-    if not least <= len(use.types) <= most:
+    yield from signature_problems(use.spec, len(use.types), use.attributes)
+
+
+def signature_problems(spec: OpSpec, count: int, attributes: Attributes) -> Iterator[str]:
+    """What is wrong with the number of operands and with the attributes."""
+    least, most = spec.least, len(spec.operands)
+    if not least <= count <= most:
         wanted = str(most) if least == most else f"{least} to {most}"
-        yield f"`{use.opcode}` has {len(use.types)} operands, expected {wanted}"
-    for spec in use.spec.attributes:
-        if spec.is_required and spec.name not in use.attributes:
-            yield f"`{use.opcode}` lacks the attribute `{spec.name}`"
-    known = [spec.name for spec in use.spec.attributes]
-    for name, value in use.attributes.items():
-        found = use.spec.attribute(name)
+        yield f"`{spec.name}` has {count} operands, expected {wanted}"
+    for wanted_one in spec.attributes:
+        is_ours = (spec.name, wanted_one.name) not in _MISSING_ELSEWHERE
+        if wanted_one.is_required and is_ours and wanted_one.name not in attributes:
+            yield f"`{spec.name}` lacks the attribute `{wanted_one.name}`"
+    known = [one.name for one in spec.attributes]
+    for name, value in attributes.items():
+        found = spec.attribute(name)
         if found is None:
-            hint = did_you_mean(name, known)
-            yield f"`{use.opcode}` has no attribute {quoted(name)}{'; ' + hint if hint else ''}"
-        elif not is_of_kind(found, value):
-            yield f"attribute `{name}` of `{use.opcode}` is not {KINDS[found.kind]}"
+            hint = did_you_mean(str(name), known)
+            yield f"`{spec.name}` has no attribute {quoted(str(name))}{'; ' + hint if hint else ''}"
+        elif (spec.name, name) not in _KIND_ELSEWHERE and not is_of_kind(found, value):
+            yield f"attribute `{name}` of `{spec.name}` is not {KINDS[found.kind]}"
 
 
 KINDS = {
@@ -63,41 +84,102 @@ def is_of_kind(spec: AttributeSpec, value: object) -> bool:
         return isinstance(value, Word | Custom)
     if kind == "data":
         return isinstance(value, Literal | tuple | bool | int | float)
-    if isinstance(value, bool):
-        return False
     if kind == "int":
-        return isinstance(value, int)
+        return type(value) is int and is_bounded(value)
     if kind == "float":
-        return isinstance(value, int | float)
-    allowed = (int,) if kind == "ints" else (int, float)
-    return isinstance(value, tuple) and all(
-        isinstance(item, allowed) and not isinstance(item, bool) for item in value
-    )
+        return _is_number(value)
+    if not isinstance(value, tuple):
+        return False
+    if kind == "ints":
+        return all(type(item) is int and is_bounded(item) for item in value)
+    return all(_is_number(item) for item in value)
+
+
+def _is_number(value: object) -> bool:
+    if isinstance(value, int):
+        return not isinstance(value, bool) and is_bounded(value)
+    return isinstance(value, float)
+
+
+def is_bounded(value: int) -> bool:
+    """Whether an integer is one that the text form can hold and a message can show."""
+    return -_BOUND < value < _BOUND
+
+
+def shape_text(dims: Sequence[int]) -> str:
+    """Dimensions or axes for a message, cut where there are many."""
+    shown = ", ".join(map(str, dims[:8]))
+    return f"[{shown}, ...]" if len(dims) > 8 else f"[{shown}]"
+
+
+def element_count(dims: Iterable[int]) -> int:
+    """How many elements a shape has; from 2^63 on always that many, so that numbers stay small."""
+    count = 1
+    for dim in dims:
+        count = max(-1 - _MOST_ELEMENTS, min(count * dim, _MOST_ELEMENTS + 1))
+    return count
+
+
+def count_text(count: int) -> str:
+    """A number of elements for a message."""
+    return str(count) if count <= _MOST_ELEMENTS else "more than 2^63 - 1"
 
 
 @use_rule("MOD11", "declared-type", _MODEL)
 def declared_type(use: Use) -> Iterator[str]:
     """The declared result type is not the one that follows from operands and attributes."""
     inferred = use.spec.infer(use.types, use.attributes)
-    if inferred is not None and inferred != use.type:
+    if inferred is None:
+        if use.spec.name != "Input":
+            yield f"`{use.opcode}` has no result for these operands and attributes"
+    elif inferred != use.type:
         yield f"`{use.opcode}` gives {inferred}, declared {use.type}"
 
 
 @use_rule("MOD12", "dimensions-positive", "Verification 3")
 def dimensions_positive(use: Use) -> Iterator[str]:
-    """A dimension of a tensor is zero or negative, or a tensor has more elements than 2^63 - 1."""
-    if any(dim <= 0 for dim in use.type.shape):
-        yield f"{use.type} has a dimension that is not positive"
-        return
-    count = 1
-    for dim in use.type.shape:
-        count *= dim
-    if count >= 1 << 63:
-        yield f"{use.type} has more elements than 2^63 - 1"
+    """A dimension of a tensor is zero or negative, or there are too many elements or axes.
+
+    A tensor has at most 2^63 - 1 elements and 64 axes.
+    """
+    problem = dimension_problem(use.type)
+    if problem is not None:
+        yield problem
+
+
+def dimension_problem(type_: TensorType) -> str | None:
+    """What is wrong with the shape of a type."""
+    if not is_formed(type_):
+        return "the shape is not a list of integers that can be shown"
+    shape = type_.shape
+    if len(shape) > _MOST_AXES:
+        return f"the tensor has {len(shape)} axes, expected at most {_MOST_AXES}"
+    for axis, dim in enumerate(shape):
+        if dim <= 0:
+            return f"dimension {axis} of {type_} is {dim}, expected a positive number"
+    if element_count(shape) > _MOST_ELEMENTS:
+        return f"{type_} has more elements than 2^63 - 1"
+    return None
+
+
+def is_formed(type_: TensorType) -> bool:
+    """Whether a shape is a tuple of integers that can be shown."""
+    shape: object = type_.shape
+    return isinstance(shape, tuple) and all(type(d) is int and is_bounded(d) for d in shape)
 
 
 @use_rule("MOD13", "element-type", "Instruction set and semantics")
 def element_type(use: Use) -> Iterator[str]:
     """The element type is not one of the profile's: `i32`, `i64`, `f32` and `f64` in `core-v1`."""
-    if use.profile == "core-v1" and use.type.dtype not in V1_TYPES:
-        yield f"`{use.type.dtype}` is no element type of `core-v1`"
+    problem = element_problem(use.type, use.profile)
+    if problem is not None:
+        yield problem
+
+
+def element_problem(type_: TensorType, profile: Profile) -> str | None:
+    """What is wrong with the element type of a type."""
+    known = V1_TYPES if profile == "core-v1" else GRAPH_TYPES
+    dtype: object = type_.dtype
+    if isinstance(dtype, str) and dtype in known:
+        return None
+    return f"{quoted(str(dtype))} is no element type of `{profile}`"

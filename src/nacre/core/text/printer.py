@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import re
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -10,13 +12,17 @@ import numpy as np
 from nacre.core.module import CoreOperation, Module
 from nacre.core.values import Array, Attributes, Custom, Literal, Word
 
+# Quotes, and what would end a line somewhere, move a cursor, or has no UTF-8.
+_SPECIAL = re.compile('["\\\\\x00-\x1f\x7f-\x9f\u2028\u2029\ufeff\ud800-\udfff]')
+_ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r"}
+
 
 def print_module(module: Module) -> str:
     """The canonical text: one operation a line, outputs last, then state."""
     lines = [operation_text(op) for op in module.operations]
-    lines.append("outputs: " + ", ".join(f"%{value}" for value in module.outputs))
+    lines.append(" ".join(["outputs:", ", ".join(f"%{v}" for v in module.outputs)]).rstrip())
     lines += [f"state: {quoted(s.name)} <- %{s.output} = %{s.initial}" for s in module.states]
-    return "\n".join(lines).replace("outputs: \n", "outputs:\n") + "\n"
+    return "\n".join(lines) + "\n"
 
 
 def operation_text(op: CoreOperation) -> str:
@@ -54,8 +60,12 @@ def value_text(value: Any) -> str:  # noqa: ANN401 - whatever an attribute holds
 
 def quoted(text: str) -> str:
     """A string in quotes."""
-    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
-    return f'"{escaped}"'
+    return f'"{_SPECIAL.sub(_escape, text)}"'
+
+
+def _escape(found: re.Match[str]) -> str:
+    character = found[0]
+    return _ESCAPES.get(character) or f"\\u{ord(character):04x}"
 
 
 def float_text(value: float) -> str:
@@ -81,7 +91,23 @@ def _element_text(item: Any) -> str:  # noqa: ANN401 - a scalar of any type
         return "true" if item else "false"
     if item.dtype.kind in "iu" or item.dtype.name in ("int4", "uint4"):
         return str(int(item))
-    if item.dtype == np.float32 and np.isfinite(item):
-        # The shortest digits for f32, not for the double that it widens to.
-        return str(item)
-    return float_text(float(item))
+    if item.dtype == np.float64 or not np.isfinite(item):
+        return float_text(float(item))
+    if item.dtype.itemsize <= 2:
+        return _narrow_text(item.dtype, item.tobytes())
+    # The shortest digits for f32, not for the double that it widens to.
+    value = float(str(item))
+    return repr(value if np.float32(value) == item else float(item))
+
+
+@cache
+def _narrow_text(dtype: np.dtype[Any], raw: bytes) -> str:
+    """The fewest digits that read back to a float of one or two bytes."""
+    item = np.frombuffer(raw, dtype)[0]
+    wide = float(item)
+    for digits in range(1, 9):
+        value = float(f"{wide:.{digits}g}")
+        with np.errstate(all="ignore"):  # the largest one, rounded up
+            if np.array(value).astype(dtype).tobytes() == raw:
+                return repr(value)
+    return repr(wide)

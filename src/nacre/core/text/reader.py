@@ -10,7 +10,7 @@ from nacre.base.excerpt import quoted
 from nacre.base.source import Source
 from nacre.core.module import CoreOperation, Module, Places, State, TensorType
 from nacre.core.rules.text import TXT01, TXT02, TXT05
-from nacre.core.text.values import ValueProblem, read_attributes
+from nacre.core.text.values import ValueProblem, read_attributes, unescaped
 from nacre.core.values import NO_ATTRIBUTES, Attributes, Word, attributes
 
 _CANONICAL = re.compile(
@@ -165,8 +165,7 @@ class _Lines:
             raise ValueProblem(
                 'expected `state: "name" <- %output = %initial`', line.index("state")
             )
-        name = match[1].replace('\\"', '"').replace("\\n", "\n").replace("\\\\", "\\")
-        self.states.append(State(name, int(match[2]), int(match[3])))
+        self.states.append(State(unescaped(match[1]), int(match[2]), int(match[3])))
         self.state_spans.append((start, start + len(line.rstrip())))
 
     def _report(self, rule: object, message: str, start: int, end: int) -> None:

@@ -21,9 +21,11 @@ _TOKEN = re.compile(
     )""",
     re.VERBOSE | re.ASCII,
 )
-_ESCAPE = re.compile(r"\\(.)")
-_ESCAPES = {"n": "\n", '"': '"', "\\": "\\"}
+_ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.))", re.ASCII)
+_ESCAPES = {"n": "\n", "r": "\r"}
 _PLAIN_DATA = re.compile(r"[\[\]\d\s,.eE+-]*", re.ASCII)
+_MOST_DIGITS = 4000  # of an integer; Python refuses more
+_NO_NUMBER = 10**309
 _DEEPEST = 64  # arrays have no more axes
 
 
@@ -42,6 +44,7 @@ class _Reader:
     def __init__(self, text: str, start: int) -> None:
         self._text = text
         self.at = start
+        self.has_truth = False  # whether `true` or `false` was met
 
     def peek(self) -> str:
         """The token at hand; empty at the end."""
@@ -93,15 +96,16 @@ class _Reader:
             self.take("]")
             return tuple(items)
         if token.startswith('"'):
-            return _ESCAPE.sub(lambda m: _ESCAPES.get(m[1], m[1]), token[1:-1])
+            return unescaped(token[1:-1])
         if token in ("true", "false"):
+            self.has_truth = True
             return token == "true"
         if token == "Custom" and self.peek() == "(":
             self.take("(")
             pads = self.value(depth + 1)
             self.take(")")
             return Custom(pads) if isinstance(pads, tuple) else pads
-        if token[0].isalpha() and token not in ("inf", "nan"):
+        if (token[0].isalpha() or token[0] == "_") and token not in ("inf", "nan"):
             return Word(token)
         if token in ("{", "}", "(", ")", "]", ",", "="):
             raise ValueProblem(f"expected a value, found `{token}`", place)
@@ -110,9 +114,31 @@ class _Reader:
 
 def _number(token: str) -> int | float:
     if re.fullmatch(r"[+-]?\d+", token, re.ASCII):
-        # Python refuses integers of thousands of digits; no type holds them either.
-        return int(token) if len(token) <= 40 else math.inf if token[0] != "-" else -math.inf
-    return float(token)
+        return int(token) if len(token) < _MOST_DIGITS else _beyond(token)
+    value = float(token)
+    if math.isinf(value) and "inf" not in token:
+        return _beyond(token)
+    # One NaN for all: attributes that hold the same object are equal.
+    return math.nan if math.isnan(value) else value
+
+
+def _beyond(token: str) -> int:
+    """An integer that no type holds, for a number of thousands of digits: the verifier refuses it.
+
+    It is no infinity, for that would be a value.
+    """
+    return -_NO_NUMBER if token[0] == "-" else _NO_NUMBER
+
+
+def unescaped(text: str) -> str:
+    r"""What stands between quotes: `\n`, `\r`, `\u0041`; others behind `\` are themselves."""
+    return _ESCAPE.sub(_character, text)
+
+
+def _character(escape: re.Match[str]) -> str:
+    if escape[1] is not None:
+        return chr(int(escape[1], 16))
+    return _ESCAPES.get(escape[2], escape[2])
 
 
 def read_attributes(opcode: str, text: str, start: int = 0) -> tuple[Attributes, int]:
@@ -122,10 +148,17 @@ def read_attributes(opcode: str, text: str, start: int = 0) -> tuple[Attributes,
     if not found:
         return NO_ATTRIBUTES, reader.at
     if opcode == "ConstTensor":
-        found = _with_literal(found)
+        found = _with_literal(found, reader.has_truth)
     elif opcode in ("ConstF32", "ConstF64") and type(found.get("value")) is int:
-        found["value"] = float(found["value"])
+        found["value"] = _as_float(found["value"])
     return attributes(found), reader.at
+
+
+def _as_float(value: int) -> int | float:
+    try:
+        return float(value)
+    except OverflowError:
+        return value
 
 
 def quick_literal(text: str) -> Any:  # noqa: ANN401 - nested lists of numbers, or None
@@ -138,33 +171,45 @@ def quick_literal(text: str) -> Any:  # noqa: ANN401 - nested lists of numbers, 
         return None
 
 
-def _with_literal(found: dict[str, Any]) -> dict[str, Any]:
+def _with_literal(found: dict[str, Any], has_truth: bool) -> dict[str, Any]:
     """`data` as an array where it is one of the declared type; the verifier explains the rest."""
     element = GRAPH_TYPES.get(str(found.get("dtype")))
-    if element is not None and "data" in found:
-        array = literal_array(found["data"], element)
-        if array is not None:
-            return {**found, "data": Literal(array)}
-    return found
+    if element is None or "data" not in found or (has_truth and element.kind != "bool"):
+        return found
+    array = literal_array(found["data"], element)
+    return found if array is None else {**found, "data": Literal(array)}
 
 
 def literal_array(data: object, element: ElementType) -> np.ndarray[Any, Any] | None:
     """Nested tuples as an array of a type; None where they are ragged or do not fit."""
-    try:
-        raw = np.array(data)
-    except (ValueError, OverflowError):
-        return None
-    if raw.dtype == object or raw.dtype.kind not in "iufb":
+    raw = _raw_array(data)
+    if raw is None or (element.kind == "bool") != (raw.dtype.kind == "b"):
         return None
     if element.kind == "bool":
-        return raw.astype(element.dtype) if raw.dtype.kind == "b" else None
-    if raw.dtype.kind == "b":
+        return raw.astype(element.dtype)
+    if not element.is_integer:
+        return _float_array(raw, element)
+    if raw.dtype.kind == "f":
         return None
-    if element.is_integer:
-        if raw.dtype.kind == "f":
-            return None
-        fits = raw.size == 0 or (
-            int(raw.min()) >= element.lowest and int(raw.max()) <= element.highest
-        )
-        return raw.astype(element.dtype) if fits else None
-    return raw.astype(element.dtype)
+    fits = raw.size == 0 or (int(raw.min()) >= element.lowest and int(raw.max()) <= element.highest)
+    return raw.astype(element.dtype) if fits else None
+
+
+def _raw_array(data: object) -> np.ndarray[Any, Any] | None:
+    """Numbers in whatever type holds them; None for ragged lists, words and strings."""
+    try:
+        raw = np.array(data)
+        if raw.dtype == object and all(type(item) in (int, float) for item in raw.flat):
+            raw = raw.astype(np.float64)  # integers beyond 64 bits
+    except (ValueError, OverflowError):
+        return None
+    return raw if raw.dtype.kind in "iufb" else None
+
+
+def _float_array(raw: np.ndarray[Any, Any], element: ElementType) -> np.ndarray[Any, Any] | None:
+    """Numbers as floats of a type; None where one is too large, or infinite and the type is not."""
+    with np.errstate(all="ignore"):
+        made = raw.astype(element.dtype)
+        back = made.astype(np.float64)
+    is_same = (np.isnan(raw) == np.isnan(back)) & (np.isinf(raw) == np.isinf(back))
+    return made if is_same.all() else None

@@ -137,7 +137,10 @@ def enqueue(c: Columns, step: int) -> None:
     if size == 0:
         c.active[c.counts[ACTIVE]] = q
         c.counts[ACTIVE] += 1
-    c.heap_size[q] = push(c.heaps, c.heap_base[q], size, step)
+        c.heaps[c.heap_base[q]] = step
+        c.heap_size[q] = 1
+    else:
+        c.heap_size[q] = push(c.heaps, c.heap_base[q], size, step)
     for j in range(c.first_name[step], c.first_name[step + 1]):
         if c.namers_left[c.name[j]] == 1:
             mark_releaser(c, c.name[j], step)
@@ -163,25 +166,41 @@ def is_free(c: Columns, place: int) -> bool:
     return bool(c.free_count[pool] > 0)
 
 
+def later_in_queue(c: Columns, q: int, cursor: int, best: int, has_room: bool) -> int:
+    """The first step of a queue after the cursor that can have a token, if it is before `best`."""
+    base = c.heap_base[q]
+    for j in range(base, base + c.heap_size[q]):
+        key = c.heaps[j]
+        is_candidate = cursor < key < best and c.start[key] < 0
+        if is_candidate and (has_room or c.releaser_from[key]):
+            best = key
+    return best
+
+
 def first_startable(c: Columns, cursor: int) -> int:
     """The first step after the cursor, in program order, that can start now."""
     counts, active, heaps, heap_size, start = c.counts, c.active, c.heaps, c.heap_size, c.start
-    pool = c.pool
+    pool, free_count = c.pool, c.free_count
     best = NEVER
     i = 0
     while i < counts[ACTIVE]:
         q = active[i]
         base = c.heap_base[q]
         size = heap_size[q]
-        while size > 0 and start[heaps[base]] >= 0:  # started out of turn
-            size = pop(heaps, base, size)
+        while size > 0 and start[heaps[base]] >= 0:  # started, perhaps out of turn
+            size = pop(heaps, base, size) if size > 1 else 0
         heap_size[q] = size
         if size == 0:
             counts[ACTIVE] -= 1
             active[i] = active[counts[ACTIVE]]
             continue
         i += 1
-        if not is_free(c, 2 * q) or (pool[2 * q + 1] >= 0 and not is_free(c, 2 * q + 1)):
+        first = pool[2 * q]
+        if first >= 0 and free_count[first] == 0:  # the quickest of the questions
+            continue
+        if c.bound[2 * q] >= 0 and not is_free(c, 2 * q):
+            continue
+        if pool[2 * q + 1] >= 0 and not is_free(c, 2 * q + 1):
             continue
         if c.shares[q] and counts[SHARED_BUSY]:
             continue
@@ -192,11 +211,7 @@ def first_startable(c: Columns, cursor: int) -> int:
         if has_room and heaps[base] > cursor:
             best = min(best, heaps[base])
         elif has_room or c.releasers[q] > 0:
-            for j in range(base, base + size):
-                key = heaps[j]
-                is_candidate = cursor < key < best and start[key] < 0
-                if is_candidate and (has_room or c.releaser_from[key]):
-                    best = key
+            best = later_in_queue(c, q, cursor, best, has_room)
     return best
 
 
@@ -293,11 +308,14 @@ def finish(c: Columns, step: int) -> None:
     counts = c.counts
     q = c.queue[step]
     counts[COMPLETED] += 1
-    for place in range(2):
-        chosen = c.unit[2 * step + place]
-        if chosen >= 0:
-            c.free_since[chosen] = counts[NOW]
-            c.free_count[c.pool[2 * q + place]] += 1
+    chosen = c.unit[2 * step]
+    if chosen >= 0:
+        c.free_since[chosen] = counts[NOW]
+        c.free_count[c.pool[2 * q]] += 1
+    chosen = c.unit[2 * step + 1]
+    if chosen >= 0:
+        c.free_since[chosen] = counts[NOW]
+        c.free_count[c.pool[2 * q + 1]] += 1
     if c.has_token[step] and c.namers_left[step] == 0:
         release(c, c.engine[q])
     complete(c, c.node[step])
@@ -346,6 +364,6 @@ def simulate(c: Columns, steps: int) -> int:
 
 
 # What the compiler is given, callees first.
-FUNCTIONS = (push, pop, complete, mark_releaser, enqueue, settle, is_free, first_startable,
+FUNCTIONS = (push, pop, complete, mark_releaser, enqueue, settle, is_free, later_in_queue, first_startable,
              is_exhausted, release, token_since, name_tokens, occupy, begin, finish, scan,
              simulate)  # fmt: skip

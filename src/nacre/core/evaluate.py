@@ -1,0 +1,138 @@
+"""What a module computes, on the shared kernels: the oracle for everything below it.
+
+Integers wrap. Floats of up to 32 bits are computed in f32, f64 in f64, and rounded once to their
+type. The mean of integers is exact and cut towards zero. Sums of floats are taken as NumPy and
+BLAS arrange them, reproducibly on one build; with `ordered` one by one in row-major order (along
+ascending k for products), with the same bytes on every platform.
+
+Every operation is computed, also one that nothing uses. A value is freed after its last use.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from nacre.base.diagnostics import Diagnostic, InputError
+from nacre.base.suggest import did_you_mean
+from nacre.core.evaluation_plan import Plan, carried, declared, initial_values, made_plan, place
+from nacre.core.module import Module
+from nacre.core.rules.evaluation import EVL01, EVL02, EVL03
+from nacre.core.values import Array
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """What came out, in the order of the outputs, and how much memory the values took."""
+
+    outputs: list[Array]
+    peak_bytes: int  # of the tensors alive at one time; what kernels need inside is not counted
+
+
+def evaluate(
+    module: Module, inputs: Mapping[str, Any] | None = None, *, ordered: bool = False
+) -> list[Array]:
+    """The outputs in order; state starts from its initial value. InputError says what is wrong.
+
+    A module that is evaluated often is better kept in a `CoreSession`, which prepares it once.
+    """
+    return CoreSession(module, ordered=ordered).run(inputs)
+
+
+def evaluate_with_peak(
+    module: Module, inputs: Mapping[str, Any] | None = None, *, ordered: bool = False
+) -> Evaluation:
+    """The outputs in order, and the peak of memory."""
+    session = CoreSession(module, ordered=ordered)
+    return Evaluation(session.run(inputs), session.peak_bytes)
+
+
+class CoreSession:
+    """A module made ready once and run many times; its state is kept between runs."""
+
+    def __init__(self, module: Module, *, ordered: bool = False) -> None:
+        self._module = module
+        self._plan: Plan = made_plan(module, ordered)
+        self._initial = initial_values(module)
+        self._state = dict(self._initial)
+
+    @property
+    def peak_bytes(self) -> int:
+        """The most bytes that tensors take at one time in a run."""
+        return self._plan.peak_bytes
+
+    @property
+    def state(self) -> dict[str, Array]:
+        """The state as it stands, by the name of the input that it feeds."""
+        types = self._module.input_types
+        return {name: declared(value, types[name]) for name, value in self._state.items()}
+
+    def reset(self) -> None:
+        """Put the state back to its initial value."""
+        self._state = dict(self._initial)
+
+    def run(self, inputs: Mapping[str, Any] | None = None) -> list[Array]:
+        """The outputs of one run. A state that is given as an input starts from what is given.
+
+        A run that fails leaves the state as it was.
+        """
+        module = self._module
+        given = _checked(module, {} if inputs is None else inputs, self._state)
+        ready = {
+            op.value_id: given[name] if name in given else self._state[name]
+            for op in module.inputs
+            for name in (str(op.attributes["name"]),)
+        }
+        kept = self._plan.run(ready)
+        self._state = {state.name: kept[state.output] for state in module.states}
+        return [declared(kept[value], module.by_id[value].type) for value in module.outputs]
+
+
+def _checked(
+    module: Module, inputs: Mapping[str, Any], state: Mapping[str, Array]
+) -> dict[str, Array]:
+    """The given arrays as the kernels carry them; InputError with all that is wrong about them."""
+    found: list[Diagnostic] = []
+    ready: dict[str, Array] = {}
+    names = set[str]()
+    for index, op in enumerate(module.operations):
+        if op.opcode != "Input":
+            continue
+        name = str(op.attributes["name"])
+        names.add(name)
+        if name not in inputs:
+            if name not in state:
+                message = f"input `{name}` is missing, expected {op.type}"
+                found.append(EVL01.at(place(module, index), message))
+            continue
+        array = _as_array(inputs[name])
+        wanted = op.type.element.dtype
+        if array is None or array.dtype != wanted or array.shape != op.type.shape:
+            message = f"input `{name}` is {_described(array)}, expected {op.type}"
+            found.append(EVL03.at(place(module, index), message))
+        else:
+            ready[name] = carried(array, op.type)
+    for extra in inputs:
+        if extra not in names:
+            hint = did_you_mean(str(extra), names)
+            message = f"the module has no input `{extra}`{'; ' + hint if hint else ''}"
+            found.append(EVL02.at(place(module, 0), message))
+    if found:
+        raise InputError(found)
+    return ready
+
+
+def _as_array(value: object) -> Array | None:
+    try:
+        return np.asarray(value)
+    except (ValueError, TypeError, RuntimeError):  # ragged lists, tensors that refuse
+        return None
+
+
+def _described(array: Array | None) -> str:
+    if array is None:
+        return "no array"
+    return f"an array of {array.dtype.name} with shape [{', '.join(map(str, array.shape))}]"

@@ -1,0 +1,244 @@
+"""A module made ready to run: verified, every operation bound, every value's last use known."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from nacre.base.diagnostics import InputError, has_errors
+from nacre.base.rules import Rule
+from nacre.base.source import Source, Span
+from nacre.core.module import CoreOperation, Module, TensorType
+from nacre.core.ops import OPS, OpSpec
+from nacre.core.rules.evaluation import EVL04, EVL05
+from nacre.core.rules.module_rules import MOD15
+from nacre.core.text.printer import operation_text
+from nacre.core.values import Array, Literal
+from nacre.core.verify import verify
+from nacre.kernels.call import Call, Fault, Run
+from nacre.kernels.call import TensorType as KernelType
+from nacre.kernels.registry import PRIMITIVES
+
+_SCALARS = {"ConstI64": "i64", "ConstF32": "f32", "ConstF64": "f64"}
+_MACHINE_BYTES = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One operation bound to its types."""
+
+    index: int  # of the operation
+    value: int
+    operands: tuple[int, ...]
+    run: Run | None  # None: a constant
+    constant: Array | None
+    type: KernelType
+    dead: tuple[int, ...]  # values that nothing needs afterwards
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Every step in order."""
+
+    module: Module
+    steps: tuple[Step, ...]
+    peak_bytes: int
+
+    def run(self, inputs: dict[int, Array]) -> dict[int, Array]:
+        """The values that outputs and states name, as the kernels carry them."""
+        values = dict(inputs)
+        for step in self.steps:
+            values[step.value] = self._result(step, values)
+            for value in step.dead:
+                del values[value]
+        return values
+
+    def _result(self, step: Step, values: dict[int, Array]) -> Array:
+        if step.constant is not None:
+            return step.constant
+        assert step.run is not None
+        operands = [values[operand] for operand in step.operands]
+        try:
+            result = np.empty(step.type.shape, step.type.dtype)
+            fault = step.run(operands, [result])
+        except (ValueError, TypeError, MemoryError) as error:
+            raise _refused(self.module, step.index, str(error)) from error
+        if fault is not None and fault.is_fatal:
+            raise _refused(self.module, step.index, _told(fault, len(operands)))
+        return result
+
+
+def _told(fault: Fault, operands: int) -> str:
+    if fault.position is None or operands < 2:
+        return fault.message
+    return f"{fault.message}, at [{', '.join(map(str, fault.position))}]"
+
+
+def _refused(module: Module, index: int, reason: str, rule: Rule = EVL04) -> InputError:
+    op = module.operations[index]
+    return InputError([rule.at(place(module, index), f"`{op.opcode}` %{op.value_id}: {reason}")])
+
+
+def place(module: Module, index: int) -> Span:
+    """Where an operation stands: in the text that was read, else in its line of canonical text."""
+    places = module.places
+    if places is not None and index < len(places.spans):
+        return places.source.span(*places.spans[index])
+    if index >= len(module.operations):
+        return Source("<module>", "").span(0, 0)
+    # The other lines are left empty: they may hold megabytes of constants.
+    line = operation_text(module.operations[index])
+    source = Source("<module>", "\n" * index + line)
+    return source.span(index, index + len(line))
+
+
+def made_plan(module: Module, ordered: bool) -> Plan:
+    """A module ready to run; InputError has the findings of the verifier if it is none."""
+    found = verify(module, "nacre-1")
+    if has_errors(found):
+        raise InputError(found)
+    types = {op.value_id: kernel_type(op.type) for op in module.operations}
+    dead = _last_uses(module)
+    bind = _Binder(module, types, ordered)
+    steps = tuple(
+        Step(
+            index,
+            op.value_id,
+            op.operands,
+            None if constant is not None else bind(index, op),
+            constant,
+            types[op.value_id],
+            dead[index],
+        )
+        for index, op in enumerate(module.operations)
+        if op.opcode != "Input"
+        for constant in (constant_array(op),)
+    )
+    peak = _peak(module, steps, types)
+    if peak > _MACHINE_BYTES:
+        message = f"the values need {peak:,} bytes at one time, the machine has {_MACHINE_BYTES:,}"
+        raise InputError([EVL05.at(place(module, 0), message)])
+    return Plan(module, steps, peak)
+
+
+class _Binder:
+    """Binds operations; those that look alike are bound once."""
+
+    def __init__(self, module: Module, types: dict[int, KernelType], ordered: bool) -> None:
+        self._module = module
+        self._types = types
+        self._ordered = ordered
+        self._bound: dict[object, Run] = {}
+
+    def __call__(self, index: int, op: CoreOperation) -> Run:
+        spec = OPS[op.opcode]
+        by_id = self._module.by_id
+        operands = tuple([by_id[operand].type for operand in op.operands])
+        # As keys 0.0 and -0.0 are equal, which some operations tell apart.
+        exact = repr(op.attributes) if _has_floats(spec) else None
+        key = (op.opcode, operands, op.attributes, op.type, exact)
+        found = self._bound.get(key)
+        if found is None:
+            found = self._bound[key] = self._bind(index, op, spec)
+        return found
+
+    def _bind(self, index: int, op: CoreOperation, spec: OpSpec) -> Run:
+        if spec.primitive is None:
+            raise _refused(self._module, index, "there is no kernel for it")
+        given = {a.name: a.default for a in spec.attributes if a.default is not None}
+        given.update(op.attributes)
+        inputs = tuple([self._types[operand] for operand in op.operands])
+        call = Call(inputs, (self._types[op.value_id],), given, self._ordered)
+        try:
+            return PRIMITIVES[spec.primitive].bind(call)
+        except (ValueError, TypeError) as error:
+            raise _refused(self._module, index, str(error)) from error
+
+
+def _has_floats(spec: OpSpec) -> bool:
+    return any(a.kind in ("float", "floats") for a in spec.attributes)
+
+
+def _last_uses(module: Module) -> list[tuple[int, ...]]:
+    """For every operation, the values that nothing needs after it."""
+    kept = {*module.outputs, *(state.output for state in module.states)}
+    last: dict[int, int] = {}
+    for index, op in enumerate(module.operations):
+        last[op.value_id] = index
+        for operand in op.operands:
+            last[operand] = index
+    dead: list[list[int]] = [[] for _ in module.operations]
+    inputs = {op.value_id for op in module.inputs}
+    for value, index in last.items():
+        # An Input is no step: one that nothing uses is given in any case.
+        if value not in kept and not (
+            value in inputs and module.operations[index].value_id == value
+        ):
+            dead[index].append(value)
+    return [tuple(values) for values in dead]
+
+
+def _peak(module: Module, steps: Sequence[Step], types: dict[int, KernelType]) -> int:
+    sizes = {value: _bytes(type_) for value, type_ in types.items()}
+    live = peak = sum(sizes[op.value_id] for op in module.inputs)
+    for step in steps:
+        live += sizes[step.value]
+        peak = max(peak, live)
+        live -= sum([sizes[value] for value in step.dead])
+    return peak
+
+
+def _bytes(type_: KernelType) -> int:
+    count = type_.dtype.itemsize
+    for dim in type_.shape:  # in Python's integers: hostile shapes leave those of NumPy
+        count *= dim
+    return count
+
+
+def kernel_type(type_: TensorType) -> KernelType:
+    """A type as the kernels know it."""
+    return KernelType(type_.element, type_.shape)
+
+
+def carried(array: Array, type_: TensorType) -> Array:
+    """An array as the kernels take it: dense, and types below a byte in whole bytes."""
+    kernel = kernel_type(type_)
+    return np.ascontiguousarray(array, dtype=kernel.dtype).reshape(type_.shape)
+
+
+def declared(array: Array, type_: TensorType) -> Array:
+    """A copy of an array in the element type that was declared."""
+    return np.array(array, dtype=type_.element.dtype)
+
+
+def constant_array(op: CoreOperation) -> Array | None:
+    """The value of a constant as the kernels carry it; None where the operation is no constant."""
+    if op.opcode in _SCALARS:
+        return np.array(op.attributes["value"], op.type.element.dtype)
+    if op.opcode != "ConstTensor":
+        return None
+    data = op.attributes["data"]
+    array = data.array if isinstance(data, Literal) else np.array(data, op.type.element.dtype)
+    return carried(array, op.type)
+
+
+def initial_values(module: Module) -> dict[str, Array]:
+    """What every state starts as, by the name of its input."""
+    found: dict[str, Array] = {}
+    for index, state in enumerate(module.states):
+        value = constant_array(module.by_id[state.initial])
+        if value is None:
+            message = f"the initial value %{state.initial} of state `{state.name}` is no constant"
+            raise InputError([MOD15.at(_state_place(module, index), message)])
+        found[state.name] = value
+    return found
+
+
+def _state_place(module: Module, index: int) -> Span:
+    places = module.places
+    if places is not None and index < len(places.states):
+        return places.source.span(*places.states[index])
+    return place(module, len(module.operations))

@@ -1,0 +1,207 @@
+"""A surface expression as a list of nodes, operands before what uses them.
+
+    expression = term {("+" | "-") term}
+    term       = factor {("*" | "@") factor}
+    factor     = {"-"} (number | list | name | call | "(" expression ")")
+    call       = function "(" argument {"," argument} ")", argument = [name "="] value
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+from msgspec import Struct
+
+from nacre.base.diagnostics import InputError
+from nacre.base.excerpt import quoted
+from nacre.base.rules import Rule
+from nacre.base.source import Source
+from nacre.base.suggest import did_you_mean
+from nacre.core.ops import OPS, AttributeSpec, OpSpec
+from nacre.core.rules.lowering import LOW01, LOW02, LOW03, LOW04, LOW05
+from nacre.core.values import Custom, Word
+
+FUNCTIONS = {
+    "relu": "Relu", "exp": "Exp", "log": "Log", "neg": "Neg", "sum": "Sum", "mean": "Mean",
+    "reshape": "Reshape", "transpose": "Transpose", "matmul": "MatMul", "dot": "Dot",
+    "conv2d": "Conv2d", "gather": "Gather", "slice": "Slice", "index": "Index",
+    "expand_dims": "ExpandDims", "squeeze": "Squeeze",
+}  # fmt: skip
+# What an argument that is left out stands for; None: it follows from the rank of the operand.
+_DEFAULTS: dict[tuple[str, str], Any] = {
+    ("Sum", "axes"): (), ("Sum", "keepdims"): False,
+    ("Mean", "axes"): (), ("Mean", "keepdims"): False,
+    ("Transpose", "permutation"): None, ("Slice", "steps"): None,
+    ("Conv2d", "strides"): (1, 1), ("Conv2d", "padding"): Word("Valid"),
+}  # fmt: skip
+_SUMS = {"+": "Add", "-": "Sub"}
+_PRODUCTS = {"*": "Mul", "@": "MatMul"}
+
+MAX_CHARACTERS = 1_000_000
+MAX_NESTING = 64  # each level takes a few frames of Python's stack
+_MAX_DIGITS = 40  # no element type holds more, and Python refuses thousands
+
+_TOKEN = re.compile(
+    r"""\s*(?:
+        (?P<number>(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)
+      | (?P<name>[A-Za-z_]\w*)
+      | (?P<mark>[-+*@()\[\],=])
+      | (?P<end>$)
+    )""",
+    re.VERBOSE | re.ASCII,
+)
+
+
+class Node(Struct, frozen=True):
+    """One step: an `Input` by name, a `ConstTensor` by its data, or an operation."""
+
+    opcode: str
+    operands: tuple[int, ...]
+    given: dict[str, Any]
+    start: int  # the place to point at: an operator, a function's name, a literal
+    end: int
+
+
+class _Token(Struct, frozen=True):
+    kind: str
+    text: str
+    start: int
+    end: int
+
+
+def read_expression(source: Source) -> list[Node]:
+    """The nodes of an expression, the result last; InputError says what cannot be read."""
+    if len(source.text) > MAX_CHARACTERS:
+        message = f"the expression has {len(source.text):,} characters, at most {MAX_CHARACTERS:,}"
+        raise InputError([LOW05.at(source.span(0, 0), message)])
+    return _Reader(source).read()
+
+
+class _Reader:
+    """Reads by recursive descent; chains of operators are loops, nesting is bounded."""
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self._tokens = self._split()
+        self._at = 0
+        self._depth = 0
+        self._nodes: list[Node] = []
+        self._variables: dict[str, int] = {}
+
+    def read(self) -> list[Node]:
+        """The whole text."""
+        result = self._expression()
+        if self._token.kind != "end":
+            self._fail(LOW01, f"expected an operator or the end, found {self._found()}")
+        if result != len(self._nodes) - 1:  # a variable alone that was met before: `(x)`
+            raise AssertionError("the result is not the last node")
+        return self._nodes
+
+    def _split(self) -> list[_Token]:
+        text, at, found = self._source.text, 0, list[_Token]()
+        while not found or found[-1].kind != "end":
+            match = _TOKEN.match(text, at)
+            if match is None:
+                at = len(text) - len(text[at:].lstrip())
+                message = f"expected an expression, found {quoted(text[at])}"
+                raise InputError([LOW01.at(self._source.span(at, at + 1), message)])
+            kind = match.lastgroup or "end"
+            found.append(_Token(kind, match[kind], *match.span(kind)))
+            at = match.end()
+        return found
+
+    @property
+    def _token(self) -> _Token:
+        return self._tokens[self._at]
+
+    def _take(self) -> _Token:
+        token = self._token
+        self._at += token.kind != "end"
+        return token
+
+    def _is_at(self, *marks: str) -> bool:
+        return self._token.kind == "mark" and self._token.text in marks
+
+    def _expect(self, mark: str) -> None:
+        if not self._is_at(mark):
+            self._fail(LOW01, f"expected `{mark}`, found {self._found()}")
+        self._take()
+
+    def _found(self) -> str:
+        return "the end" if self._token.kind == "end" else quoted(self._token.text)
+
+    def _fail(self, rule: Rule, message: str, token: _Token | None = None, help: str | None = None
+              ) -> NoReturn:  # fmt: skip
+        place = token or self._token
+        raise InputError([rule.at(self._source.span(place.start, place.end), message, help=help)])
+
+    def _node(self, opcode: str, operands: tuple[int, ...], token: _Token, **given: Any) -> int:  # noqa: ANN401
+        self._nodes.append(Node(opcode, operands, given, token.start, token.end))
+        return len(self._nodes) - 1
+
+    def _deeper(self) -> None:
+        self._depth += 1
+        if self._depth > MAX_NESTING:
+            self._fail(LOW05, f"more than {MAX_NESTING} levels inside each other")
+
+    def _expression(self) -> int:
+        self._deeper()
+        left = self._term()
+        while self._is_at(*_SUMS):
+            token = self._take()
+            operands = (left, self._term())
+            left = self._node("BinOp", operands, token, op=Word(_SUMS[token.text]))
+        self._depth -= 1
+        return left
+
+    def _term(self) -> int:
+        left = self._factor()
+        while self._is_at(*_PRODUCTS):
+            token = self._take()
+            operands = (left, self._factor())
+            if token.text == "@":
+                left = self._node("MatMul", operands, token)
+            else:
+                left = self._node("BinOp", operands, token, op=Word("Mul"))
+        return left
+
+    def _factor(self) -> int:
+        signs = []
+        while self._is_at("-"):
+            signs.append(self._take())
+        # The sign before a number is part of it: the least integer has no positive counterpart.
+        if signs and self._token.kind == "number":
+            sign = signs.pop()
+            number = self._take()
+            whole = _Token("number", number.text, sign.start, number.end)
+            value = self._node("ConstTensor", (), whole, data=-self._number(number))
+        else:
+            value = self._atom()
+        for sign in reversed(signs):
+            value = self._node("Neg", (value,), sign)
+        return value
+
+    def _atom(self) -> int:
+        token = self._token
+        if token.kind == "number":
+            return self._node("ConstTensor", (), self._take(), data=self._number(token))
+        if token.kind == "name":
+            self._take()
+            return self._call(token) if self._is_at("(") else self._variable(token)
+        if self._is_at("["):
+            data = self._numbers()
+            whole = _Token("list", "", token.start, self._tokens[self._at - 1].end)
+            return self._node("ConstTensor", (), whole, data=data)
+        if not self._is_at("("):
+            self._fail(LOW01, f"expected a name, a number or `(`, found {self._found()}")
+        self._take()
+        value = self._expression()
+        self._expect(")")
+        return value
+
+    def _variable(self, token: _Token) -> int:
+        if token.text not in self._variables:
+            self._variables[token.text] = self._node("Input", (), token, name=token.text)
+        return self._variables[token.text]

@@ -1,0 +1,147 @@
+"""Operations on constants, done ahead of time where that is exact."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from nacre.base.elements import GRAPH_TYPES, ElementType
+from nacre.core.module import CoreOperation, Module
+from nacre.core.ops import OPS, V1_TYPES
+from nacre.core.passes.sweep import Found, Rewrite, Seen, as_constant, sweep
+from nacre.core.values import Array
+from nacre.kernels.call import Call, TensorType
+from nacre.kernels.registry import PRIMITIVES
+
+MAX_ELEMENTS = 65_536  # of a result: a module is not to grow into an image of its memory
+# Results that are larger than this count towards what one walk may fold: a short text with many
+# large broadcasts would otherwise become gigabytes.
+_SMALL = 1024
+_BUDGET = 1 << 25
+
+_MOVES = frozenset({"Reshape", "Transpose", "ExpandDims", "Squeeze", "Slice", "Index", "Gather"})
+_FLOATS = _MOVES | {"BinOp", "Neg", "Relu"}
+_INTEGERS = _MOVES | {"BinOp", "Neg", "Sum", "Mean"}
+_EXACT: Mapping[str, Callable[..., Any]] = {
+    "Add": operator.add,
+    "Sub": operator.sub,
+    "Mul": operator.mul,
+}
+
+
+def fold_constants(module: Module) -> Module:
+    """Compute operations whose operands are constants, with the kernels that would run them.
+
+    - `BinOp` Add, Sub, Mul and `Neg`: integers where nothing wraps; floats where the result is
+      finite (`Neg` always), with the bits that the run would give
+    - `Relu`
+    - `Sum` of integers where nothing wraps, `Mean` of integers
+    - `Reshape`, `Transpose`, `ExpandDims`, `Squeeze`, `Slice`, and `Index` and `Gather` inside of
+      the tensor
+
+    Only i32, i64, f32 and f64, and at most 65,536 elements. What depends on the order
+    of summation or on the platform's mathematics (float sums, products of matrices, `Exp`, `Log`)
+    is left to the run. Scalars become `ConstI64`, `ConstF32` or `ConstF64`.
+    """
+    return sweep(module, folding())
+
+
+def folding() -> Rewrite:
+    """The rewrite, with a budget of its own."""
+    left = _BUDGET
+
+    def fold(op: CoreOperation, seen: Seen) -> Found:
+        nonlocal left
+        if not _may_fold(op):
+            return None
+        arrays = _constants(op, seen)
+        if arrays is None:
+            return None
+        # Moves cost what they move, the rest what it reads.
+        sizes = () if op.opcode in _MOVES else (a.size for a in arrays)
+        work = max(prod(op.type.shape), *sizes, 0)
+        if work > MAX_ELEMENTS or work > left:
+            return None
+        left -= work if work > _SMALL else 0
+        result = computed(op, arrays, seen)
+        return None if result is None else as_constant(op, result)
+
+    return fold
+
+
+def _may_fold(op: CoreOperation) -> bool:
+    if op.opcode not in _FLOATS and op.opcode not in _INTEGERS:
+        return False
+    if op.type.dtype not in V1_TYPES:
+        return False
+    known = _INTEGERS if op.type.element.is_integer else _FLOATS
+    return op.opcode in known and (op.opcode != "BinOp" or op.attributes["op"] in _EXACT)
+
+
+def _constants(op: CoreOperation, seen: Seen) -> list[Array] | None:
+    """The operands as arrays; None where one is no constant."""
+    found = []
+    for operand in op.operands:
+        array = seen.constant(operand)
+        if array is None:
+            return None
+        found.append(array)
+    return found
+
+
+def computed(op: CoreOperation, arrays: Sequence[Array], seen: Seen) -> Array | None:
+    """The result of an operation on constants; None where it is not safe to have it now."""
+    element = GRAPH_TYPES[op.type.dtype]
+    if element.is_integer and not _stays_inside(op, arrays, element):
+        return None
+    types = [seen.definitions[operand].type for operand in op.operands]
+    call = Call(
+        tuple(TensorType(t.element, t.shape) for t in types),
+        (TensorType(element, op.type.shape),),
+        op.attributes,
+    )
+    result: Array = np.empty(op.type.shape, element.dtype)
+    name = OPS[op.opcode].primitive
+    if name is None or PRIMITIVES[name].bind(call)(list(arrays), [result]) is not None:
+        return None
+    if op.opcode == "BinOp" and not element.is_integer and not bool(np.isfinite(result).all()):
+        return None
+    return result
+
+
+def _stays_inside(op: CoreOperation, arrays: Sequence[Array], element: ElementType) -> bool:
+    """Whether the exact result of integer arithmetic fits its type."""
+    if op.opcode == "BinOp":
+        return _fits_binop(op.attributes["op"], arrays[0], arrays[1], element)
+    if op.opcode == "Neg":
+        return int(arrays[0].min()) > element.lowest
+    if op.opcode == "Sum":
+        return _fits_sum(op, arrays[0], element)
+    return True
+
+
+def _fits_binop(kind: str, a: Array, b: Array, element: ElementType) -> bool:
+    exact = _EXACT[kind]
+    ends = [exact(x, y) for x in (int(a.min()), int(a.max())) for y in (int(b.min()), int(b.max()))]
+    if _is_inside(min(ends), max(ends), element):
+        return True
+    # The ends may not meet in one element: ask all of them, in integers without bounds.
+    every = exact(a.astype(object), b.astype(object))
+    return _is_inside(np.min(every), np.max(every), element)
+
+
+def _fits_sum(op: CoreOperation, x: Array, element: ElementType) -> bool:
+    count = x.size // prod(op.type.shape)
+    if _is_inside(int(x.min()) * count, int(x.max()) * count, element):
+        return True
+    axes = tuple(op.attributes["axes"]) or None
+    every = np.sum(x.astype(object), axis=axes)
+    return _is_inside(np.min(every), np.max(every), element)
+
+
+def _is_inside(least: int, most: int, element: ElementType) -> bool:
+    return bool(element.lowest <= least and most <= element.highest)

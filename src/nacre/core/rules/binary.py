@@ -1,0 +1,88 @@
+"""BIN01-BIN05: two tensors element by element."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from nacre.base.excerpt import quoted
+from nacre.base.rules import declare
+from nacre.base.suggest import did_you_mean
+from nacre.core.module import Shape
+from nacre.core.rules.facts import Use, use_rule
+from nacre.core.rules.signature import shape_text
+
+_BINARY = "Binary operations"
+V1_OPERATIONS = ("Add", "Sub", "Mul")
+# What is defined for truth values; arithmetic is not.
+_LOGICAL = frozenset({"And", "Or", "Xor"})
+
+
+@use_rule("BIN01", "binary-operation", _BINARY, "BinOp")
+def binary_operation(use: Use) -> Iterator[str]:
+    """The `op` of a BinOp is not one of the profile's: Add, Sub and Mul in `core-v1`.
+
+    `Div` is not part of Core v1.
+    """
+    found, allowed = use.attributes.get("op"), _operations(use)
+    if found in allowed:
+        return
+    hint = did_you_mean(str(found), allowed)
+    expected = ", ".join(f"`{name}`" for name in allowed)
+    yield (
+        f"{quoted(str(found))} is no operation of `BinOp` in `{use.profile}`, "
+        f"expected one of {expected}{'; ' + hint if hint else ''}"
+    )
+
+
+def _operations(use: Use) -> tuple[str, ...]:
+    if use.profile == "core-v1":
+        return V1_OPERATIONS
+    spec = use.spec.attribute("op")
+    return spec.choices if spec is not None else V1_OPERATIONS
+
+
+@use_rule("BIN02", "binary-types", _BINARY, "BinOp")
+def binary_types(use: Use) -> Iterator[str]:
+    """The operands of a BinOp differ in element type, or have one that it does not compute with.
+
+    There is no arithmetic on `bool`.
+    """
+    lhs, rhs = use.types
+    if lhs.dtype != rhs.dtype:
+        yield f"the operands have the types `{lhs.dtype}` and `{rhs.dtype}`, expected one type"
+    elif lhs.dtype == "bool" and use.attributes.get("op") not in _LOGICAL:
+        yield f"`{use.attributes.get('op')}` of `bool`, expected numbers"
+
+
+@use_rule("BIN03", "broadcast", _BINARY, "BinOp")
+def broadcast(use: Use) -> Iterator[str]:
+    """The shapes of the operands of a BinOp do not broadcast.
+
+    Shapes are aligned at their ends; two sizes go together if they are equal or one of them is 1.
+    """
+    lhs, rhs = (type_.shape for type_ in use.types)
+    failing = broadcast_failure(lhs, rhs)
+    if failing is not None:
+        yield f"shapes {shape_text(lhs)} and {shape_text(rhs)} do not broadcast: {failing}"
+
+
+def broadcast_failure(lhs: Shape, rhs: Shape) -> str | None:
+    """The first dimension of the aligned shapes that does not fit, and both extents."""
+    rank = max(len(lhs), len(rhs))
+    pairs = zip((1,) * (rank - len(lhs)) + lhs, (1,) * (rank - len(rhs)) + rhs, strict=True)
+    for axis, (left, right) in enumerate(pairs):
+        if left != right and left != 1 and right != 1:
+            return f"dimension {axis} is {left} and {right}"
+    return None
+
+
+BIN04 = declare(
+    "BIN04", "scalar-broadcast", f"Core IR / {_BINARY}",
+    """
+    A scalar, whose shape is `[]`, broadcasts to any shape.
+    """, behaviour=True, language="Core IR")  # fmt: skip
+BIN05 = declare(
+    "BIN05", "subtraction-order", f"Core IR / {_BINARY}",
+    """
+    Nothing changes the order of the operands of `Sub`.
+    """, behaviour=True, language="Core IR")  # fmt: skip

@@ -1,0 +1,182 @@
+"""CON01-CON07: constants, and whether a literal is what it is declared to be."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import isfinite
+from typing import Any
+
+import numpy as np
+
+from nacre.base.elements import GRAPH_TYPES, ElementType
+from nacre.base.excerpt import quoted
+from nacre.core.module import Shape, TensorType
+from nacre.core.rules.facts import Use, use_rule
+from nacre.core.rules.signature import count_text, is_bounded, shape_text
+from nacre.core.rules.signature import element_count as elements_of
+from nacre.core.values import Literal, Word
+
+_CONSTANTS = "Constants"
+_I64 = GRAPH_TYPES["i64"]
+
+
+@use_rule("CON01", "const-i64", _CONSTANTS, "ConstI64")
+def const_i64(use: Use) -> Iterator[str]:
+    """A ConstI64 is not declared `tensor<i64[]>`, or its value is no integer of 64 bits."""
+    value = use.attributes.get("value")
+    if type(value) is not int:
+        yield f"the value of `ConstI64` is {shown(value)}, expected an integer"
+    elif not _I64.lowest <= value <= _I64.highest:
+        yield f"the value {shown(value)} of `ConstI64` is outside of -2^63 to 2^63 - 1"
+    yield from _scalar_of(use, "i64")
+
+
+@use_rule("CON02", "const-f32", _CONSTANTS, "ConstF32")
+def const_f32(use: Use) -> Iterator[str]:
+    """A ConstF32 is not declared `tensor<f32[]>`."""
+    yield from _scalar_of(use, "f32")
+
+
+@use_rule("CON03", "const-f64", _CONSTANTS, "ConstF64")
+def const_f64(use: Use) -> Iterator[str]:
+    """A ConstF64 is not declared `tensor<f64[]>`."""
+    yield from _scalar_of(use, "f64")
+
+
+def _scalar_of(use: Use, dtype: str) -> Iterator[str]:
+    if use.type != TensorType(dtype):
+        yield f"`{use.opcode}` is declared {use.type}, expected {TensorType(dtype)}"
+
+
+@use_rule("CON04", "element-count", _CONSTANTS, "ConstTensor")
+def element_count(use: Use) -> Iterator[str]:
+    """A ConstTensor has more or fewer elements than its shape asks for."""
+    found, declared = literal_shape(use.attributes.get("data")), use.ints("shape")
+    if found is None or declared is None or _is_as_large(found, declared):
+        return
+    wanted = count_text(elements_of(declared))
+    yield (
+        f"the data has {elements_of(found)} elements, "
+        f"expected {wanted} for shape {shape_text(declared)}"
+    )
+
+
+@use_rule("CON05", "element-value", _CONSTANTS, "ConstTensor", "ConstF32", "ConstF64")
+def element_value(use: Use) -> Iterator[str]:
+    """An element of a literal is no value of its type: `1.5` or 2^40 in an `i32`."""
+    if use.opcode != "ConstTensor":
+        value = use.attributes.get("value")
+        if not is_value_of(value, GRAPH_TYPES[use.opcode.removeprefix("Const").lower()]):
+            yield f"the value {shown(value)} is out of range for `{use.opcode}`"
+        return
+    element = GRAPH_TYPES.get(str(use.attributes.get("dtype")))
+    data = use.attributes.get("data")
+    if element is None:
+        return
+    if isinstance(data, Literal):
+        if data.array.dtype != element.dtype:
+            yield f"the data is an array of {data.array.dtype}, expected `{element.name}`"
+        return
+    for position, value in enumerate(leaves(data)):
+        if not is_value_of(value, element):
+            yield f"element {position} of the data is {shown(value)}, no `{element.name}`"
+            return
+
+
+@use_rule("CON06", "literal-nesting", _CONSTANTS, "ConstTensor")
+def literal_nesting(use: Use) -> Iterator[str]:
+    """A literal is nested otherwise than its shape says, or its rows differ in length.
+
+    Flat data for a shape of two or more axes is such a literal.
+    """
+    found, declared = literal_shape(use.attributes.get("data")), use.ints("shape")
+    if declared is None:
+        return
+    if found is None:
+        yield f"the rows of the data differ in length, expected shape {shape_text(declared)}"
+    elif found != declared and _is_as_large(found, declared):
+        yield f"the data has shape {shape_text(found)}, expected {shape_text(declared)}"
+
+
+@use_rule("CON07", "literal-type", _CONSTANTS, "ConstTensor")
+def literal_type(use: Use) -> Iterator[str]:
+    """`dtype` or `shape` of a ConstTensor is missing, or differs from the declared type."""
+    dtype, shape = use.attributes.get("dtype"), use.attributes.get("shape")
+    if dtype is None:
+        yield "`ConstTensor` lacks the attribute `dtype`"
+    elif not isinstance(dtype, Word):
+        yield f"attribute `dtype` of `ConstTensor` is {shown(dtype)}, expected an element type"
+    elif dtype != use.type.dtype:
+        yield f"attribute `dtype` is {quoted(dtype)}, the declared type is {use.type}"
+    if shape is None:
+        yield "`ConstTensor` lacks the attribute `shape`"
+        return
+    known = use.ints("shape")
+    if known is None or not all(map(is_bounded, known)):
+        yield "attribute `shape` of `ConstTensor` is not a list of integers"
+    elif known != use.type.shape:
+        yield f"attribute `shape` is {shape_text(known)}, the declared type is {use.type}"
+
+
+def _is_as_large(found: Shape, declared: Shape) -> bool:
+    return elements_of(found) == elements_of(declared)
+
+
+def literal_shape(data: object) -> Shape | None:
+    """The shape of a literal; None where its rows differ in length."""
+    if isinstance(data, Literal):
+        return tuple(data.array.shape)
+    shape: list[int] = []
+    level: list[Any] = [data]
+    while any(isinstance(item, tuple) for item in level):
+        lengths = {len(item) if isinstance(item, tuple) else -1 for item in level}
+        if len(lengths) > 1:
+            return None
+        shape.append(lengths.pop())
+        level = [part for item in level for part in item]
+    return tuple(shape)
+
+
+def leaves(data: object) -> Iterator[object]:
+    """The elements of nested tuples, in order."""
+    waiting: list[Iterator[object]] = [iter((data,))]
+    while waiting:
+        item = next(waiting[-1], _END)
+        if item is _END:
+            waiting.pop()
+        elif isinstance(item, tuple):
+            waiting.append(iter(item))
+        else:
+            yield item
+
+
+_END = object()
+
+
+def is_value_of(value: object, element: ElementType) -> bool:
+    """Whether a literal's element can be stored in a type."""
+    if isinstance(value, bool):
+        return element.kind == "bool"
+    if element.kind == "bool" or not isinstance(value, int | float):
+        return False
+    if element.is_integer:
+        return isinstance(value, int) and element.lowest <= value <= element.highest
+    try:
+        wide = float(value)
+    except OverflowError:
+        return False
+    if not isfinite(wide):
+        return True
+    # Rounded, not compared: the shortest digits of the largest f32 are above it as a double.
+    with np.errstate(over="ignore", invalid="ignore"):
+        rounded = float(np.array(wide).astype(element.dtype))
+    return isfinite(rounded)
+
+
+def shown(value: object) -> str:
+    """A value for a message, short whatever it is."""
+    if isinstance(value, int) and not is_bounded(value):
+        return f"an integer of {value.bit_length()} bits"
+    if isinstance(value, str):
+        return quoted(value)
+    return str(value) if isinstance(value, int | float) else f"a {type(value).__name__}"

@@ -1,0 +1,73 @@
+"""UNA01-UNA07: one tensor element by element."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from nacre.base.elements import GRAPH_TYPES
+from nacre.base.rules import Rule, declare
+from nacre.core.rules.facts import Use, use_rule
+
+_UNARY = "Activation and elementwise unary operations"
+
+
+@use_rule("UNA01", "relu-type", _UNARY, "Relu")
+def relu_type(use: Use) -> Iterator[str]:
+    """Relu in `core-v1` is for floats only; `nacre-1` has it for integers too."""
+    if use.profile == "core-v1":
+        yield from _only_floats(use)
+    elif use.types[0].dtype == "bool":
+        yield "`Relu` of `bool`, expected numbers"
+
+
+@use_rule("UNA02", "neg-type", _UNARY, "Neg")
+def neg_type(use: Use) -> Iterator[str]:
+    """Neg is for numbers only: not for `bool`."""
+    if use.types[0].dtype == "bool":
+        yield "`Neg` of `bool`, expected numbers"
+
+
+@use_rule("UNA03", "exp-type", _UNARY, "Exp")
+def exp_type(use: Use) -> Iterator[str]:
+    """Exp is for floats only."""
+    yield from _only_floats(use)
+
+
+@use_rule("UNA04", "log-type", _UNARY, "Log")
+def log_type(use: Use) -> Iterator[str]:
+    """Log is for floats only."""
+    yield from _only_floats(use)
+
+
+def _only_floats(use: Use) -> Iterator[str]:
+    element = GRAPH_TYPES.get(use.types[0].dtype)
+    if element is None or element.is_integer:
+        yield f"`{use.opcode}` of `{use.types[0].dtype}`, expected floats"
+
+
+def _promise(code: str, name: str, page: str) -> Rule:
+    return declare(code, name, f"Core IR / {_UNARY}", page, behaviour=True, language="Core IR")
+
+
+UNA05 = _promise(
+    "UNA05",
+    "unary-type",
+    """
+    Relu, Neg, Exp and Log keep shape and element type.
+    """,
+)
+UNA06 = _promise(
+    "UNA06",
+    "log-and-nan",
+    """
+    Log of 0 is -inf and of a negative number NaN, as IEEE has it; Relu of NaN is 0, as the formula
+    `x if x > 0 else 0` says.
+    """,
+)
+UNA07 = _promise(
+    "UNA07",
+    "relu-of-minus-zero",
+    """
+    Relu of -0.0 is 0.0, by the same formula.
+    """,
+)

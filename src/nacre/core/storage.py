@@ -1,0 +1,168 @@
+"""Modules in files: canonical text, and big constants in a `.safetensors` beside it.
+
+A constant of more than 64 elements is written as a reference in the place of its data:
+
+    %3 = ConstTensor () {dtype=f32, file="m.core.safetensors", key="3", shape=[64, 64]} : ...
+
+The file has the text's name with `.safetensors` behind it and always lies beside the text. `i4` and
+`u4` are stored as I8 and U8, the rest under its own name. What is kept is the bits, NaN included.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from nacre.base.diagnostics import Diagnostic, InputError
+from nacre.base.excerpt import quoted
+from nacre.base.files import write_whole
+from nacre.base.source import Source, Span, Unreadable, read_source
+from nacre.core.module import CoreOperation, Module
+from nacre.core.rules.storage import STO01, STO02, STO03
+from nacre.core.tensor_file import TensorFile, TensorProblem, read_tensor_file, tensor_file_parts
+from nacre.core.text.printer import print_module
+from nacre.core.text.reader import parse_source
+from nacre.core.values import Array, Attributes, Literal, attributes
+
+INLINE_ELEMENTS = 64  # more than so many go into the file
+_SUFFIX = ".safetensors"
+_REFERENCE = ("file", "key")
+
+
+def save(module: Module, path: str | os.PathLike[str]) -> None:
+    """Write a module: its text at `path`, and beside it what is too big for text."""
+    target = Path(path)
+    name = target.name + _SUFFIX
+    stored: dict[str, tuple[str, Array]] = {}
+    shared: dict[int, str] = {}  # one array in several places is stored once
+    operations = tuple(_referring(op, name, stored, shared) for op in module.operations)
+    # The constants first: a text never refers to a file that is not there yet.
+    if stored:
+        write_whole(target.with_name(name), tensor_file_parts(stored))
+    write_whole(target, [print_module(Module(operations, module.outputs, module.states))])
+
+
+def _referring(
+    op: CoreOperation, name: str, stored: dict[str, tuple[str, Array]], shared: dict[int, str]
+) -> CoreOperation:
+    """The operation itself, or one that refers to the file."""
+    data = op.attributes.get("data")
+    if op.opcode != "ConstTensor" or not isinstance(data, Literal) or not _is_big(op, data.array):
+        return op
+    key = shared.get(id(data))
+    if key is None:
+        key = str(op.value_id)
+        while key in stored:
+            key += "+"
+        stored[key] = (op.type.dtype, data.array)
+        shared[id(data)] = key
+    kept = {k: v for k, v in op.attributes.items() if k != "data"}
+    return _with_attributes(op, attributes({**kept, "file": name, "key": key}))
+
+
+def _is_big(op: CoreOperation, array: Array) -> bool:
+    """Whether a constant is stored apart. A wrong one is not: its text shows what is wrong."""
+    is_as_declared = array.dtype == op.type.element.dtype and array.shape == op.type.shape
+    is_free = not any(name in op.attributes for name in _REFERENCE)
+    return array.size > INLINE_ELEMENTS and is_as_declared and is_free
+
+
+def _with_attributes(op: CoreOperation, given: Attributes) -> CoreOperation:
+    return CoreOperation(op.value_id, op.opcode, op.operands, given, op.type)
+
+
+def load(path: str | os.PathLike[str]) -> Module:
+    """Read a module; InputError says what is wrong with its text or its constants."""
+    target = Path(path)
+    source = read_source(target)
+    if isinstance(source, Unreadable):
+        span = source.place or Source(str(target), "").span(0, 0)
+        raise InputError([STO01.at(span, f"{quoted(str(target))} {source.reason}")])
+    module = parse_source(source)
+    if not any(_is_reference(op) for op in module.operations):
+        return module
+    resolver = _Resolver(target.parent, module)
+    operations = tuple(resolver.resolved(i, op) for i, op in enumerate(module.operations))
+    if resolver.found:
+        raise InputError(resolver.found)
+    return Module(operations, module.outputs, module.states, module.places)
+
+
+def _is_reference(op: CoreOperation) -> bool:
+    return op.opcode == "ConstTensor" and any(name in op.attributes for name in _REFERENCE)
+
+
+class _Resolver:
+    """Puts the stored arrays into the operations that refer to them; each file is read once."""
+
+    def __init__(self, folder: Path, module: Module) -> None:
+        self._folder = folder
+        self._module = module
+        self._files: dict[str, TensorFile | None] = {}  # None: reported already
+        self._literals: dict[tuple[str, str, str], Literal] = {}
+        self.found: list[Diagnostic] = []
+
+    def resolved(self, index: int, op: CoreOperation) -> CoreOperation:
+        """The operation with its data."""
+        if not _is_reference(op):
+            return op
+        name, key = (op.attributes.get(part) for part in _REFERENCE)
+        if not _is_string(name) or not _is_string(key) or "data" in op.attributes:
+            message = f"constant %{op.value_id} needs a string `file`, a string `key` and no `data`"
+            self.found.append(STO03.at(self._span(index), message))
+            return op
+        file = self._file(str(name), index)
+        if file is None:
+            return op
+        try:
+            literal = self._literal(file, str(name), str(key), op)
+        except TensorProblem as problem:
+            message = f"constant %{op.value_id}: {problem}"
+            self.found.append(STO03.at(self._span(index), message))
+            return op
+        kept = {k: v for k, v in op.attributes.items() if k not in _REFERENCE}
+        return _with_attributes(op, attributes({**kept, "data": literal}))
+
+    def _literal(self, file: TensorFile, name: str, key: str, op: CoreOperation) -> Literal:
+        place = (name, key, str(op.type))
+        if place not in self._literals:
+            self._literals[place] = Literal(file.tensor(key, op.type))
+        return self._literals[place]
+
+    def _file(self, name: str, index: int) -> TensorFile | None:
+        if name not in self._files:
+            self._files[name] = self._read(name, index)
+        return self._files[name]
+
+    def _read(self, name: str, index: int) -> TensorFile | None:
+        path = _beside(self._folder, name)
+        if path is None:
+            message = f"constants lie in {quoted(name)}, expected a `{_SUFFIX}` beside the text"
+            self.found.append(STO02.at(self._span(index), message))
+            return None
+        try:
+            return read_tensor_file(path)
+        except TensorProblem as problem:
+            self.found.append(STO01.at(self._span(index), f"{quoted(name)} {problem}"))
+            return None
+
+    def _span(self, index: int) -> Span:
+        places = self._module.places
+        assert places is not None  # it was read from text just now
+        return places.source.span(*places.spans[index])
+
+
+def _is_string(value: object) -> bool:
+    return type(value) is str  # a bare word is another type
+
+
+def _beside(folder: Path, name: str) -> Path | None:
+    """A file of that name in the folder; None for whatever could lead elsewhere."""
+    if not name.endswith(_SUFFIX) or any(c in name for c in "/\\:\0") or name.startswith(".."):
+        return None
+    home = folder.resolve()
+    try:
+        path = (home / name).resolve()
+    except (OSError, RuntimeError):  # links in a circle
+        return None
+    return path if path.parent == home else None

@@ -1,0 +1,122 @@
+"""The `.safetensors` format: a length, a JSON header with a row a tensor, then the bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from nacre.base.elements import GRAPH_TYPES, ElementType
+from nacre.base.source import Unreadable, read_bytes
+from nacre.core.module import TensorType
+from nacre.core.values import Array
+
+MAX_TENSOR_FILE_BYTES = 1 << 37  # far above what memory holds: an accident, not a model
+_LENGTH_BYTES = 8
+_NAMES = MappingProxyType(
+    {
+        "bool": "BOOL", "i4": "I8", "u4": "U8", "i8": "I8", "u8": "U8", "i16": "I16", "u16": "U16",
+        "i32": "I32", "u32": "U32", "i64": "I64", "f16": "F16", "bf16": "BF16", "f32": "F32",
+        "f64": "F64", "f8e4m3": "F8_E4M3", "f8e5m2": "F8_E5M2",
+    }
+)  # fmt: skip
+
+
+class TensorProblem(Exception):  # noqa: N818 - carries a finding, not a failure of ours
+    """Why a file or a tensor in it cannot be had."""
+
+
+class _Row(msgspec.Struct, frozen=True):
+    dtype: str
+    shape: tuple[int, ...]
+    data_offsets: tuple[int, int]
+
+
+def tensor_file_parts(tensors: Mapping[str, tuple[str, Array]]) -> Iterator[bytes]:
+    """The bytes of a file: arrays by key, each with the element type that it is declared as."""
+    rows: dict[str, _Row] = {}
+    at = 0
+    for key, (dtype, array) in tensors.items():
+        size = array.size * _stored_type(GRAPH_TYPES[dtype]).itemsize
+        rows[key] = _Row(_NAMES[dtype], array.shape, (at, at + size))
+        at += size
+    header = msgspec.json.encode(rows)
+    header += b" " * (-len(header) % _LENGTH_BYTES)
+    yield len(header).to_bytes(_LENGTH_BYTES, "little")
+    yield header
+    for dtype, array in tensors.values():
+        yield array.astype(_stored_type(GRAPH_TYPES[dtype])).tobytes()
+
+
+def _stored_type(element: ElementType) -> np.dtype[Any]:
+    if element.bits < 8:
+        return np.dtype(np.int8 if element.kind == "signed" else np.uint8)
+    dtype = element.dtype
+    return dtype.newbyteorder("<") if dtype.kind in "iuf" else dtype
+
+
+class TensorFile:
+    """The contents of a file; a tensor is looked at when it is asked for."""
+
+    def __init__(self, raw: bytes, rows: Mapping[str, msgspec.Raw], start: int) -> None:
+        self._raw = raw
+        self._rows = rows
+        self._start = start  # of the tensors' bytes
+
+    def tensor(self, key: str, wanted: TensorType) -> Array:
+        """The tensor of that key, which must be of that type."""
+        row = self._row(key)
+        if (row.dtype, row.shape) != (_NAMES[wanted.dtype], wanted.shape):
+            found = f"{row.dtype}[{', '.join(map(str, row.shape))}]"
+            raise TensorProblem(f"tensor `{key}` of the file is {found}, expected {wanted}")
+        element = wanted.element
+        stored = _stored_type(element)
+        first, last = row.data_offsets
+        size = stored.itemsize
+        for dim in wanted.shape:
+            size *= dim
+        if not 0 <= first <= last <= len(self._raw) - self._start or last - first != size:
+            message = f"tensor `{key}` lies at [{first}, {last}), expected {size} bytes of the file"
+            raise TensorProblem(message)
+        count = size // stored.itemsize
+        values = np.frombuffer(self._raw, stored, count, self._start + first)
+        _check_values(values, key, element)
+        return values.reshape(wanted.shape).astype(element.dtype, copy=not values.flags.aligned)
+
+    def _row(self, key: str) -> _Row:
+        raw = self._rows.get(key)
+        if raw is None or key == "__metadata__":
+            raise TensorProblem(f"the file holds no tensor `{key}`")
+        try:
+            return msgspec.json.decode(raw, type=_Row)
+        except (msgspec.DecodeError, RecursionError) as error:
+            raise TensorProblem(f"the row of tensor `{key}` is malformed") from error
+
+
+def _check_values(values: Array, key: str, element: ElementType) -> None:
+    """Bytes that are no value of the type: truth values other than 0 and 1, 4 bits out of range."""
+    if element.bits >= 8 and element.kind != "bool":
+        return
+    bits = values.view(np.uint8) if element.kind == "bool" else values
+    if bits.size and not element.lowest <= int(bits.min()) <= int(bits.max()) <= element.highest:
+        raise TensorProblem(f"tensor `{key}` has values that are no {element.name}")
+
+
+def read_tensor_file(path: Path) -> TensorFile:
+    """A file's contents, its header checked; TensorProblem says what is wrong."""
+    raw = read_bytes(path, limit=MAX_TENSOR_FILE_BYTES)
+    if isinstance(raw, Unreadable):
+        raise TensorProblem(raw.reason)
+    length = int.from_bytes(raw[:_LENGTH_BYTES], "little")
+    start = _LENGTH_BYTES + length
+    if len(raw) < _LENGTH_BYTES or start > len(raw):
+        raise TensorProblem(f"has {len(raw)} bytes, its header says that there are {start} or more")
+    try:
+        rows = msgspec.json.decode(raw[_LENGTH_BYTES:start], type=dict[str, msgspec.Raw])
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise TensorProblem("is no `.safetensors` file: its header is no JSON object") from error
+    return TensorFile(raw, rows, start)
