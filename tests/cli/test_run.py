@@ -315,9 +315,10 @@ def test_a_run_that_stops_writes_its_trace_but_no_output(capsys: Capsys, tmp_pat
     outcome = invoke(capsys, "run", program, *options, "--allow", "RUN")
     assert outcome.status == 1
     assert "error[RUN02]: `b` " in outcome.out
-    assert outcome.out.splitlines()[-2] == (
-        "ran 1 task of divide on (no device): stopped by an error; 1 error"
-    )
+    assert outcome.out.splitlines()[-3:-1] == [
+        "ran 1 task of divide on (no device): stopped by an error; 1 error",
+        f"did not write {y}",
+    ]
     assert y.read_text() == "as it was"
     assert [row["task"] for row in json.loads(trace.read_text())["tasks"]] == ["a"]
     assert report(invoke(capsys, "run", program, *options, "--format", "json"))["outputs"] == {}

@@ -5,9 +5,12 @@ from __future__ import annotations
 import csv
 import json
 from pathlib import Path
+from typing import cast
 
+import numpy as np
 import pytest
 
+from neminterp import InputError, NemInterpreter
 from tests.cli.runner import Outcome, invoke
 
 Capsys = pytest.CaptureFixture[str]
@@ -94,10 +97,10 @@ def test_what_if_shows_both_runs_side_by_side(capsys: Capsys) -> None:
     ("text", "words"),
     [
         ("NMU.int8_mac=1", "did you mean `NMU.int8_macs`"),
-        ("NMU.int8_macs=0", "expected 1 to"),
+        ("NMU.int8_macs=0", "expected an integer from 1 to"),
         ("NMU.int8_macs", "is no change; write KEY=NUMBER"),
         ("DMA.bandwidth=-4", "is no change; write KEY=NUMBER"),
-        ("topology.NMU=99999999", "expected 1 to 1024"),
+        ("topology.NMU=99999999", "expected an integer from 1 to 1024"),
     ],
 )
 def test_a_change_that_cannot_be_meant_is_wrong_usage(
@@ -164,6 +167,10 @@ def test_a_deadlock_is_reported_with_the_waiting_tasks(tmp_path: Path, capsys: C
         ["--mode", "timed", "--report", "x.txt"],
         ["--mode", "timed", "--trace", "x.vcd"],
         ["--mode", "timed", "--no-values", "--output", "Y_L2=y.npy"],
+        ["--mode", "timed", "--no-values", "--detect-races"],
+        ["--mode", "timed", "--no-values", "--input", "X_L2=x.npy"],
+        ["--mode", "timed", "--replay", "x.json"],
+        ["--mode", "timed", "--schedule", "random"],
     ],
 )
 def test_options_that_do_not_go_together_are_wrong_usage(
@@ -213,3 +220,47 @@ def test_profile_tags_gather_cycles(tmp_path: Path, capsys: Capsys) -> None:
     gathered = {"tasks": 4, "busy": 24, "waits": 36, "first": 0, "last": 24}
     assert report["profile"] == {"load": gathered, "all": gathered}
     assert "load" in timed(capsys, "--no-values", str(program)).out
+
+
+def test_a_timed_run_that_stops_tells_only_what_ran(tmp_path: Path, capsys: Capsys) -> None:
+    program = tmp_path / "divide.nem"
+    program.write_text(
+        "buffer X : L1 (size=4)\nbuffer Y : L1 (size=4)\nbuffer M : L2 (size=4)\n"
+        "let x = region(X, 0, 4) elem=i8, shape=[4], layout=C\n"
+        "let y = region(Y, 0, 4) elem=i8, shape=[4], layout=C\n"
+        "a = relu.sync in x out x\nb = div.sync in x, x out y\n"
+        "c = store.sync(dst=region(M, 0, 4), src=region(Y, 0, 4))\n"
+    )
+    trace, page = tmp_path / "t.json", tmp_path / "p.html"
+    options = ["--uninitialized", "zero", "--trace", str(trace), "--report", str(page)]
+    text = timed(capsys, *options, str(program), status=1).out
+    assert "error[RUN02]" in text
+    assert "stopped by an error" in text
+    assert "cycles:" not in text
+    assert f"did not write {page}" in text
+    assert not page.exists()
+    told = json.loads(trace.read_text())
+    assert (told["status"], [row["task"] for row in told["tasks"]]) == ("error", ["a"])
+
+
+def test_what_is_read_is_not_overwritten(tmp_path: Path, capsys: Capsys) -> None:
+    program = tmp_path / "own.nem"
+    program.write_text("buffer X : L2 (size=4)\n")
+    outcome = invoke(capsys, "run", "--output", f"X={program}", str(program))
+    assert outcome.status == 2
+    assert "is read, and would be overwritten" in outcome.err
+    assert program.read_text() == "buffer X : L2 (size=4)\n"
+
+
+@pytest.mark.parametrize("value", [np.int64(8192), np.int32(8192), 8192])
+def test_a_change_may_be_an_integer_of_any_library(value: int) -> None:
+    interp = NemInterpreter()
+    assert interp.time(interp.load(CONV), changes={"NMU.int8_macs": value}).cycles == 10259
+
+
+@pytest.mark.parametrize("value", [8192.0, True, "3x", None])
+def test_a_change_that_is_no_integer_is_refused(value: object) -> None:
+    interp = NemInterpreter()
+    changes = cast(dict[str, int], {"NMU.int8_macs": value})
+    with pytest.raises(InputError, match="RUN11"):
+        interp.time(interp.load(CONV), changes=changes)

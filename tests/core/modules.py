@@ -46,12 +46,20 @@ def inputs_of(module: Module, seed: int = 1) -> dict[str, Array]:
 
 
 @st.composite
-def modules(draw: st.DrawFn, most_operations: int = 14, dtypes: Sequence[str] = DTYPES) -> Module:
-    """A random graph over the ops of Core v1."""
+def modules(
+    draw: st.DrawFn,
+    most_operations: int = 14,
+    dtypes: Sequence[str] = DTYPES,
+    has_late_inputs: bool = False,
+) -> Module:
+    """A random graph over the ops of Core v1; late inputs stand after operations (MOD06)."""
     growing = _Growing(draw, dtypes)
     for index in range(draw(st.integers(1, 3))):
         growing.input(index)
     for _ in range(draw(st.integers(1, most_operations))):
+        growing.grow()
+    if has_late_inputs:
+        growing.input(len(growing.values))
         growing.grow()
     outputs = draw(st.lists(st.sampled_from(growing.values), min_size=1, max_size=3))
     return growing.builder.module(*outputs, growing.values[-1])

@@ -43,6 +43,16 @@ def test_the_argument_stays_and_the_result_is_valid_new_and_no_larger(made: Modu
     assert len(after) <= len(made)
 
 
+@given(made=modules(has_late_inputs=True), seed=st.integers(0, 1000))
+def test_late_inputs_are_hoisted_and_values_kept(made: Module, seed: int) -> None:
+    assert {d.code for d in verify(made)} <= {"MOD06"}
+    after, inputs = canonicalise(made), inputs_of(made, seed)
+    assert verify(after) == []
+    assert after.input_types == made.input_types
+    pairs = zip(interpret(made, inputs), interpret(after, inputs), strict=True)
+    assert all(same_bits(before, now) for before, now in pairs)
+
+
 @given(made=modules())
 def test_operands_of_add_and_mul_ascend(made: Module) -> None:
     for op in canonicalise(made):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -21,14 +22,19 @@ from nacre.cli.machine import (
 )
 from nacre.cli.main import ERRORS_FOUND, OK
 
+if TYPE_CHECKING:
+    from nacre.nem.api.programs import LoadedProgram
+    from nacre.nem.run.session import Session
+
 
 @click.command()
 @machine_options
+@click.option("--mode", type=click.Choice(["functional", "timed"]), default="functional")
 @click.option("--command", "commands", multiple=True, metavar="CMD", help="Do this first.")
 @click.option(
     "--batch", is_flag=True, help="End after the commands; read none from standard input."
 )
-def debug(setup: Setup, commands: tuple[str, ...], batch: bool) -> int:
+def debug(setup: Setup, mode: str, commands: tuple[str, ...], batch: bool) -> int:
     """Run a NEM program step by step; `help` lists the commands.
 
     Commands are read from standard input, a terminal or not. Exit status: 0; 1 errors in the
@@ -44,13 +50,7 @@ def debug(setup: Setup, commands: tuple[str, ...], batch: bool) -> int:
         debugger = Debugger(
             program.source,
             # DDR belongs to an interpreter: a run from the start gets a new one.
-            lambda: interpreter(setup).start(
-                program,
-                inputs,
-                allow=setup.allow,
-                order=order,
-                detect_races=setup.detect_races,
-            ),
+            lambda: _started(setup, mode, program, inputs, order),
         )
     except InputError as error:
         show_findings(error.diagnostics)
@@ -63,3 +63,17 @@ def debug(setup: Setup, commands: tuple[str, ...], batch: bool) -> int:
         lines = typed_commands(debugger) if is_watched else piped_commands()
         debugger.follow(lines, is_watched)
     return ERRORS_FOUND if debugger.has_failed and not is_watched else OK
+
+
+def _started(
+    setup: Setup,
+    mode: str,
+    program: LoadedProgram,
+    inputs: dict[str, Any],
+    order: list[str] | None,
+) -> Session:
+    machine = interpreter(setup)
+    machine.set_mode(mode)
+    return machine.start(
+        program, inputs, allow=setup.allow, order=order, detect_races=setup.detect_races
+    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 import time
 from collections.abc import Sequence
@@ -98,9 +99,10 @@ def run(
     Exit status: 0 completed without errors, 1 errors in the program, its inputs or its run, 2 wrong
     usage.
     """
-    timed.require(mode, has_outputs=bool(outputs))
+    timed.require(mode, setup, has_outputs=bool(outputs))
     _require_targets(outputs, trace, mode)
-    report = Report(form, setup.file)
+    _require_sources_kept(setup, timed, [*(f.path for f in outputs), trace, timed.report])
+    report = Report(form, setup.file, asked=tuple(file.path for file in outputs))
     try:
         program = read_program(setup)
         report.program = program
@@ -115,7 +117,10 @@ def run(
         result = _run(machine, setup, program)
     except InputError as error:
         return report.refused(error.diagnostics)
-    report.timing, report.timed = result.timing, timed
+    if _is_whole(result) or (result.timing is not None and result.timing.waiting):
+        report.timing, report.timed = result.timing, timed
+    elif timed.report is not None:
+        report.asked = (*report.asked, timed.report)
     arrays = [as_array(result.read_buffer(v.file.buffer), v) for v in views if _is_whole(result)]
     during = _during(result, setup)
     if trace is not None:
@@ -145,7 +150,7 @@ def _only_timed(
     if trace is not None:
         write_trace(timing, trace)
     _write_page(report)
-    tasks = sum(1 for _ in timing.started)
+    tasks = sum(1 for _ in timing.tasks) if not problems else 0
     result = RunResult("error" if problems else "completed", tuple(problems), None, tasks)
     return report.ran(result, [*found, *problems], [], trace)
 
@@ -153,6 +158,17 @@ def _only_timed(
 def _write_page(report: Report) -> None:
     if report.timing is not None and report.timed is not None and report.timed.report is not None:
         write_page(report.timing, report.timed.report, report.name)
+
+
+def _require_sources_kept(
+    setup: Setup, timed: TimedOptions, written: Sequence[Path | None]
+) -> None:
+    """Nothing that is read may be overwritten."""
+    read = [Path(setup.file), *(file.path for file in setup.inputs), setup.replay, timed.profile]
+    sources = {path.resolve() for path in read if path is not None and os.path.exists(path)}
+    for path in written:
+        if path is not None and path.resolve() in sources:
+            raise click.UsageError(f"{safe(str(path))} is read, and would be overwritten")
 
 
 def _require_targets(outputs: Sequence[OutputFile], trace: Path | None, mode: str) -> None:
@@ -209,7 +225,7 @@ def _write(path: Path, data: bytes) -> None:
 def _write_trace(result: RunResult, path: Path) -> None:
     if result.session is None:
         return
-    if result.timing is not None:
+    if result.timing is not None and _is_whole(result):
         write_trace(result.timing, path)
         return
     try:
@@ -252,6 +268,7 @@ class Report:
     timing: TimedResult | None = None
     what_if: TimedResult | None = None
     timed: TimedOptions | None = None
+    asked: tuple[Path, ...] = ()  # the files that a whole run writes
 
     @property
     def name(self) -> str:
@@ -289,6 +306,8 @@ class Report:
         how = result.status if _is_whole(result) else "stopped by an error"
         tasks = f"{result.tasks} task{'' if result.tasks == 1 else 's'}"
         click.echo(f"ran {tasks} of {safe(self.name)} on {safe(self._device or '')}: {how}{notes}")
+        if not _is_whole(result) and self.asked:
+            click.echo(f"did not write {', '.join(safe(str(path)) for path in self.asked)}")
         for view in views:
             click.echo(f"wrote {safe(str(view.file.path))}: {view.file.buffer} as {view.kind}")
         if trace is not None:

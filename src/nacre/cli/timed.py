@@ -13,7 +13,7 @@ import click
 from nacre.base.diagnostics import InputError
 from nacre.base.excerpt import safe
 from nacre.cli.arrays import WrongUsage, require_writable
-from nacre.cli.machine import as_usage
+from nacre.cli.machine import Setup, as_usage
 
 if TYPE_CHECKING:
     from nacre.nem.api import NemInterpreter
@@ -32,8 +32,16 @@ class TimedOptions:
     no_values: bool
     report: Path | None
 
-    def require(self, mode: str, *, has_outputs: bool) -> None:
+    def require(self, mode: str, setup: Setup, *, has_outputs: bool) -> None:
         """Options that go together; the report's place is looked at before a long run."""
+        if mode == "timed" and setup.replay is not None:
+            raise click.UsageError("--replay gives an order, and so does --mode timed")
+        if mode == "timed" and setup.schedule == "random":
+            raise click.UsageError("--schedule random and --mode timed both decide the order")
+        unused = [("--detect-races", setup.detect_races), ("--input", bool(setup.inputs))]
+        for name, is_given in unused:
+            if is_given and self.no_values:
+                raise click.UsageError(f"--no-values computes nothing: {name} would be ignored")
         given = [
             ("--profile", self.profile is not None),
             ("--what-if", self.what_if is not None),

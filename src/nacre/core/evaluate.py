@@ -98,9 +98,7 @@ def _checked(
     found: list[Diagnostic] = []
     ready: dict[str, Array] = {}
     names = set[str]()
-    for index, op in enumerate(module.operations):
-        if op.opcode != "Input":
-            continue
+    for index, op in enumerate(module.inputs):  # they come first: the verifier has seen to it
         name = str(op.attributes["name"])
         names.add(name)
         if name not in inputs:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 
 from nacre.base.diagnostics import InputError, has_errors
 from nacre.base.rules import Rule
@@ -23,11 +25,9 @@ from nacre.kernels.call import TensorType as KernelType
 from nacre.kernels.registry import PRIMITIVES
 
 _SCALARS = {"ConstI64": "i64", "ConstF32": "f32", "ConstF64": "f64"}
-_MACHINE_BYTES = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(Struct, frozen=True, gc=False):
     """One operation bound to its types."""
 
     index: int  # of the operation
@@ -100,7 +100,8 @@ def made_plan(module: Module, ordered: bool) -> Plan:
     found = verify(module, "nacre-1")
     if has_errors(found):
         raise InputError(found)
-    types = {op.value_id: kernel_type(op.type) for op in module.operations}
+    known = {type_: kernel_type(type_) for type_ in {op.type for op in module.operations}}
+    types = {op.value_id: known[op.type] for op in module.operations}
     dead = _last_uses(module)
     bind = _Binder(module, types, ordered)
     steps = tuple(
@@ -117,11 +118,19 @@ def made_plan(module: Module, ordered: bool) -> Plan:
         if op.opcode != "Input"
         for constant in (constant_array(op),)
     )
-    peak = _peak(module, steps, types)
-    if peak > _MACHINE_BYTES:
-        message = f"the values need {peak:,} bytes at one time, the machine has {_MACHINE_BYTES:,}"
+    peak, most = _peak(module, steps, types), _machine_bytes()
+    if peak > most:
+        message = f"the values need {peak:,} bytes at one time, the machine has {most:,}"
         raise InputError([EVL05.at(place(module, 0), message)])
     return Plan(module, steps, peak)
+
+
+def _machine_bytes() -> int:
+    """The memory of the machine; where the system does not say, whatever can be addressed."""
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):
+        return sys.maxsize
 
 
 class _Binder:
@@ -182,7 +191,8 @@ def _last_uses(module: Module) -> list[tuple[int, ...]]:
 
 
 def _peak(module: Module, steps: Sequence[Step], types: dict[int, KernelType]) -> int:
-    sizes = {value: _bytes(type_) for value, type_ in types.items()}
+    by_type = {id(type_): _bytes(type_) for type_ in types.values()}
+    sizes = {value: by_type[id(type_)] for value, type_ in types.items()}
     live = peak = sum(sizes[op.value_id] for op in module.inputs)
     for step in steps:
         live += sizes[step.value]

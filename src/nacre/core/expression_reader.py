@@ -1,15 +1,15 @@
 """A surface expression as a list of nodes, operands before what uses them.
 
-    expression = term {("+" | "-") term}
-    term       = factor {("*" | "@") factor}
-    factor     = {"-"} (number | list | name | call | "(" expression ")")
-    call       = function "(" argument {"," argument} ")", argument = [name "="] value
+expression = term {("+" | "-") term}
+term       = factor {("*" | "@") factor}
+factor     = {"-"} (number | list | name | call | "(" expression ")")
+call       = function "(" argument {"," argument} ")", argument = [name "="] value
 """
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Callable
 from typing import Any, NoReturn
 
 from msgspec import Struct
@@ -92,11 +92,9 @@ class _Reader:
 
     def read(self) -> list[Node]:
         """The whole text."""
-        result = self._expression()
+        self._expression()
         if self._token.kind != "end":
             self._fail(LOW01, f"expected an operator or the end, found {self._found()}")
-        if result != len(self._nodes) - 1:  # a variable alone that was met before: `(x)`
-            raise AssertionError("the result is not the last node")
         return self._nodes
 
     def _split(self) -> list[_Token]:
@@ -132,8 +130,9 @@ class _Reader:
     def _found(self) -> str:
         return "the end" if self._token.kind == "end" else quoted(self._token.text)
 
-    def _fail(self, rule: Rule, message: str, token: _Token | None = None, help: str | None = None
-              ) -> NoReturn:  # fmt: skip
+    def _fail(
+        self, rule: Rule, message: str, token: _Token | None = None, help: str | None = None
+    ) -> NoReturn:
         place = token or self._token
         raise InputError([rule.at(self._source.span(place.start, place.end), message, help=help)])
 
@@ -205,3 +204,118 @@ class _Reader:
         if token.text not in self._variables:
             self._variables[token.text] = self._node("Input", (), token, name=token.text)
         return self._variables[token.text]
+
+    def _call(self, name: _Token) -> int:
+        opcode = FUNCTIONS.get(name.text)
+        if opcode is None:
+            help = did_you_mean(name.text, FUNCTIONS)
+            self._fail(LOW02, f"no function {quoted(name.text)}", name, help)
+        spec, operands, given = OPS[opcode], list[int](), dict[str, Any]()
+        self._expect("(")
+        while not self._is_at(")"):
+            self._argument(name, spec, operands, given)
+            if not self._is_at(")"):
+                self._expect(",")
+        self._take()
+        if len(operands) < len(spec.operands):
+            found, wanted = len(operands), len(spec.operands)
+            self._fail(LOW03, f"`{name.text}` has {found} operands, expected {wanted}", name)
+        for attribute in spec.attributes:
+            self._complete(name, opcode, attribute.name, given)
+        return self._node(opcode, tuple(operands), name, **given)
+
+    def _argument(
+        self, name: _Token, spec: OpSpec, operands: list[int], given: dict[str, Any]
+    ) -> None:
+        """One argument: operands first, then attributes in order or by name."""
+        token, following = self._token, self._tokens[min(self._at + 1, len(self._tokens) - 1)]
+        if token.kind == "name" and following.text == "=":
+            found = spec.attribute(token.text)
+            if found is None:
+                help = did_you_mean(token.text, [a.name for a in spec.attributes])
+                message = f"`{name.text}` has no argument {quoted(token.text)}"
+                self._fail(LOW03, message, token, help)
+            if token.text in given:
+                self._fail(LOW03, f"argument `{token.text}` is given twice", token)
+            self._at += 2
+            given[found.name] = self._value(found)
+        elif len(operands) < len(spec.operands):
+            operands.append(self._expression())
+        elif len(given) < len(spec.attributes) and spec.attributes[len(given)].name not in given:
+            found = spec.attributes[len(given)]
+            given[found.name] = self._value(found)
+        else:
+            most = len(spec.operands) + len(spec.attributes)
+            self._fail(LOW03, f"`{name.text}` takes at most {most} arguments")
+
+    def _complete(self, name: _Token, opcode: str, argument: str, given: dict[str, Any]) -> None:
+        if argument in given:
+            return
+        if (opcode, argument) not in _DEFAULTS:
+            self._fail(LOW03, f"`{name.text}` lacks the argument `{argument}`", name)
+        given[argument] = _DEFAULTS[opcode, argument]
+
+    def _value(self, spec: AttributeSpec) -> Any:  # noqa: ANN401 - whatever the attribute holds
+        token = self._token
+        if spec.kind == "bool" and token.text in ("true", "false"):
+            return self._take().text == "true"
+        if spec.kind == "padding" and token.text in ("Valid", "Same"):
+            return Word(self._take().text)
+        if spec.kind in ("ints", "padding") and self._is_at("["):
+            found = self._numbers()
+            if spec.kind == "ints" and all(type(item) is int for item in found):
+                return found
+            if spec.kind == "padding" and _is_pads(found):
+                return Custom(found)
+        elif spec.kind == "ints" and (token.kind == "number" or self._is_at("-")):
+            found = self._numbers()
+            if type(found) is int:
+                return (found,)
+        end = max(token.end, self._tokens[self._at - 1].end)
+        text = self._source.text[token.start : end]
+        shown = quoted(text) if text else "missing"
+        place = _Token("value", "", token.start, end)
+        self._fail(LOW03, f"argument `{spec.name}` is {shown}, {_EXPECTED[spec.kind]}", place)
+
+    def _numbers(self) -> Any:  # noqa: ANN401 - a number, or tuples of them
+        """A number with its sign, or a list of numbers or of lists as long as each other."""
+        if not self._is_at("["):
+            sign = -1 if self._is_at("-") else 1
+            self._at += sign < 0
+            token = self._token
+            if token.kind != "number":
+                self._fail(LOW01, f"expected a number, found {self._found()}")
+            return sign * self._number(self._take())
+        self._deeper()
+        self._take()
+        items: list[Any] = []
+        while not self._is_at("]"):
+            items.append(self._numbers())
+            if not self._is_at("]"):
+                self._expect(",")
+        self._take()
+        self._depth -= 1
+        return tuple(items)
+
+    def _number(self, token: _Token) -> int | float:
+        if not token.text.isdigit():
+            value = float(token.text)
+            if math.isinf(value):
+                self._fail(LOW04, f"{quoted(token.text)} is beyond every type", token)
+            return value
+        if len(token.text) > _MAX_DIGITS:
+            self._fail(LOW04, f"an integer of {len(token.text)} digits fits no type", token)
+        return int(token.text)
+
+
+_EXPECTED = {
+    "bool": "expected `true` or `false`",
+    "ints": "expected a list of integers",
+    "padding": "expected `Valid`, `Same` or `[[top, bottom], [left, right]]`",
+}
+
+
+def _is_pads(found: Any) -> bool:  # noqa: ANN401 - whatever was read
+    return all(
+        isinstance(pair, tuple) and all(type(item) is int for item in pair) for pair in found
+    )

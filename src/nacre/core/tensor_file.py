@@ -108,7 +108,7 @@ def _check_values(values: Array, key: str, element: ElementType) -> None:
 
 def read_tensor_file(path: Path) -> TensorFile:
     """A file's contents, its header checked; TensorProblem says what is wrong."""
-    raw = read_bytes(path, limit=MAX_TENSOR_FILE_BYTES)
+    raw = _contents(path)
     if isinstance(raw, Unreadable):
         raise TensorProblem(raw.reason)
     length = int.from_bytes(raw[:_LENGTH_BYTES], "little")
@@ -120,3 +120,12 @@ def read_tensor_file(path: Path) -> TensorFile:
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise TensorProblem("is no `.safetensors` file: its header is no JSON object") from error
     return TensorFile(raw, rows, start)
+
+
+def _contents(path: Path) -> bytes | Unreadable:
+    try:
+        size = path.stat().st_size
+    except OSError:
+        size = 0  # reading it says why
+    # The limit is the file's own size: so much is set aside before the first byte is read.
+    return read_bytes(path, limit=min(size, MAX_TENSOR_FILE_BYTES))

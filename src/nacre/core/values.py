@@ -30,7 +30,7 @@ class Literal:
     __slots__ = ("__dict__", "array")
 
     def __init__(self, array: Array) -> None:
-        array = np.ascontiguousarray(array)
+        array = np.asarray(array, order="C").view()  # ascontiguousarray would give a scalar an axis
         array.flags.writeable = False
         self.array = array
 

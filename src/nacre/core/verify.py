@@ -84,6 +84,10 @@ class _Verifier:
         """Every violation."""
         known = self._known
         for index, op in enumerate(self._module.operations):
+            if self._is_known_to_be_sound(op):
+                self._last = op.value_id
+                known[op.value_id] = self._types.number(op.type)
+                continue
             problem = mod.record_problem(op)
             if problem is not None:
                 yield self._at(signature.rule, problem, index)
@@ -93,6 +97,21 @@ class _Verifier:
             known.setdefault(op.value_id, self._types.number(op.type))
             self._last = max(self._last, op.value_id)
         yield from self._interface()
+
+    def _is_known_to_be_sound(self, op: CoreOperation) -> bool:
+        """The common case, decided at once: the next id, and a use that was judged before."""
+        value, known = op.value_id, self._known
+        if type(value) is not int or value <= self._last or not self._is_past_inputs:
+            return False
+        try:
+            types = tuple([known[o] for o in op.operands if type(o) is int])
+            attributes = self._attributes.number(op.attributes)
+            key = (op.opcode, types, attributes, self._types.number(op.type))
+            found = self._verdicts.get(key)
+        except (KeyError, TypeError, AttributeError):
+            return False
+        is_whole = type(op.operands) is tuple and len(types) == len(op.operands)
+        return found == () and is_whole and op.opcode != "Input"
 
     def _of_operation(self, op: CoreOperation) -> Iterator[tuple[Rule, str]]:
         value = op.value_id
@@ -157,8 +176,7 @@ class _Verifier:
             yield mod.MOD03.at(self._span("outputs", 0), "the module has no output")
         for value in module.outputs:
             if not mod.is_id(value) or value not in self._known:
-                shown = f"%{value}" if mod.is_id(value) else quoted(repr(value))
-                message = f"output {shown} is not defined"
+                message = f"output {mod.id_text(value)} is not defined"
                 yield mod.MOD03.at(self._span("outputs", 0), message)
         if not module.states:
             return
@@ -231,7 +249,7 @@ class _Numbers:
         found = self._by_identity.get(id(given))
         if found is None:
             try:
-                key = None if "data" in given else _exact(tuple(given.items()))
+                key = None if "data" in given else (*given, *map(_exact, given.values()))
                 found = -1 if key is None else self._by_value.setdefault(key, len(self._by_value))
             except (TypeError, RecursionError):  # made by hand, of something that has no hash
                 found = -1
@@ -241,9 +259,12 @@ class _Numbers:
 
 def _exact(value: object) -> object:
     """A key for a value that tells `1`, `1.0`, `true` and a word from a string: they are equal."""
-    if isinstance(value, tuple):
-        return type(value), tuple([_exact(item) for item in value])
-    return type(value), value
+    if not isinstance(value, tuple):
+        return type(value), value
+    kinds = tuple(map(type, value))
+    if all(kind is int for kind in kinds):
+        return type(value), value
+    return type(value), kinds, tuple(map(_exact, value))
 
 
 class _Types:

@@ -181,14 +181,14 @@ def test_a_text_that_is_no_condition_is_refused(condition: str, says: str) -> No
 @pytest.mark.parametrize(
     ("where", "says"),
     [
-        ({}, "a breakpoint needs a task, a line, an iteration or a condition"),
+        ({}, "a stop needs a task, a line, an iteration or a condition"),
         ({"task": "tZ"}, "no task `tZ`; there are `tL`, `tV`, `tW`, `wait@17`"),
         ({"task": ""}, "no task ``"),
         ({"task": 7}, "no task `7`"),
         ({"task": "tR[8]"}, "`tR` has no iteration [8]"),
         ({"task": "tR[1,2]"}, "`tR` has no iteration [1, 2]"),
         ({"task": "tR[" + "9" * 5000 + "]"}, "no task"),
-        ({"line": 1}, "no task or wait stands on line 1; the next one begins on line 14"),
+        ({"line": 999}, "no task or wait stands on line 999 or after it"),
         ({"line": 999}, "no task or wait stands on line 999"),
         ({"line": "24"}, "the line is `24`, expected a number"),
         ({"loop_iter": "x"}, "the iteration is `x`, expected a whole number"),
@@ -253,3 +253,44 @@ def test_a_watchpoint_on_nothing_is_refused(watched: dict[str, str], says: str) 
     with pytest.raises(InputError) as caught:
         pipeline().add_watchpoint(**watched)  # type: ignore[arg-type]
     assert says in caught.value.diagnostics[0].message
+
+
+def test_a_breakpoint_on_a_line_without_a_task_stands_on_the_next_one() -> None:
+    interp = NemInterpreter()
+    program = interp.load_string(
+        "buffer A : L2 (size=8)\nbuffer B : L1 (size=8)\n\n# nothing here\n"
+        "t = transfer.async(dst=region(B, 0, 8), src=region(A, 0, 8))\n"
+    )
+    session = interp.start(program)
+    assert session.add_breakpoint(line=3).line == 5
+    assert session.run().status == "breakpoint"
+    assert session.next_step == "t"
+
+
+def test_a_closed_session_says_so() -> None:
+    interp = NemInterpreter()
+    session = interp.start(interp.load_string("buffer A : L2 (size=8)\n"))
+    session.close()
+    for call in (session.step, session.run, session.step_back, session.dump_buffers):
+        with pytest.raises(InputError, match="the session is closed"):
+            call()
+
+
+def test_a_timed_session_knows_what_is_in_flight() -> None:
+    interp = NemInterpreter()
+    interp.set_mode("timed")
+    program = interp.load_string(
+        "buffer A : L2 (size=64)\nbuffer B : L1 (size=64)\n"
+        "a = transfer.async(dst=region(B, 0, 32), src=region(A, 0, 32))\n"
+        "b = transfer.async(dst=region(B, 32, 32), src=region(A, 32, 32))\n"
+        "wait(a, b)\n"
+    )
+    session = interp.start(program)
+    session.step(n=2)
+    assert session.get_state().active_tasks == ["a", "b"]
+    assert session.get_tokens()["a"]["satisfied"] is False
+    assert session.get_completed_tasks() == []
+    session.step()
+    assert session.get_state().active_tasks == []
+    assert session.get_state().satisfied_tokens == {"a", "b"}
+    assert session.run().cycle_count == 5

@@ -73,6 +73,23 @@ MOD15 = declare(
     differ, or the initial value is no constant, or an input has two states. `core-v1` has no state.
     """, language=CORE)  # fmt: skip
 
+TXT03 = declare(
+    "TXT03", "lossless-text", f"{_MODEL} / Reference encoding",
+    """
+    A module that is printed and read is the same module, and canonical text that is read and
+    printed is the same text.
+    """, behaviour=True, language=CORE)  # fmt: skip
+TXT04 = declare(
+    "TXT04", "attribute-order", f"{_MODEL} / Reference encoding",
+    """
+    Attributes are printed by ascending name, in whatever order they are written.
+    """, behaviour=True, language=CORE)  # fmt: skip
+TXT06 = declare(
+    "TXT06", "operation-record", f"{_MODEL} / CoreOperation structure",
+    """
+    An operation has `value_id`, `opcode`, `operands`, `attributes` and `result_type`.
+    """, behaviour=True, language=CORE)  # fmt: skip
+
 
 def record_problem(op: CoreOperation) -> str | None:
     """What keeps a record from being looked at: a module need not come from the reader."""
@@ -91,6 +108,11 @@ def record_problem(op: CoreOperation) -> str | None:
 def is_id(value: object) -> bool:
     """Whether something can be the id of a value."""
     return type(value) is int and 0 <= value < _MOST_ID
+
+
+def id_text(value: object) -> str:
+    """An id for a message, whatever stands in its place."""
+    return f"%{value}" if is_id(value) else f"(a {type(value).__name__} that is no id)"
 
 
 class States:
@@ -122,8 +144,7 @@ class States:
         for value, what in ((state.output, "output"), (state.initial, "initial value")):
             op = self._defined.get(value) if is_id(value) else None
             if op is None:
-                shown = f"%{value}" if is_id(value) else quoted(type(value).__name__)
-                yield f"the {what} {shown} of state {name} is not defined"
+                yield f"the {what} {id_text(value)} of state {name} is not defined"
             elif what == "initial value" and not _is_constant(op):
                 yield f"the initial value %{value} of state {name} is no constant"
             elif type_ is not None and op.type != type_:

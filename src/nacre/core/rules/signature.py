@@ -51,10 +51,18 @@ def signature_problems(spec: OpSpec, count: int, attributes: Attributes) -> Iter
     for name, value in attributes.items():
         found = spec.attribute(name)
         if found is None:
-            hint = did_you_mean(str(name), known)
-            yield f"`{spec.name}` has no attribute {quoted(str(name))}{'; ' + hint if hint else ''}"
+            yield f"`{spec.name}` has no attribute {_name_text(name)}{_hint(name, known)}"
         elif (spec.name, name) not in _KIND_ELSEWHERE and not is_of_kind(found, value):
             yield f"attribute `{name}` of `{spec.name}` is not {KINDS[found.kind]}"
+
+
+def _hint(name: object, known: list[str]) -> str:
+    hint = did_you_mean(name, known) if isinstance(name, str) else None
+    return f"; {hint}" if hint else ""
+
+
+def _name_text(name: object) -> str:
+    return quoted(name) if isinstance(name, str) else f"a {type(name).__name__}"
 
 
 KINDS = {
@@ -182,4 +190,4 @@ def element_problem(type_: TensorType, profile: Profile) -> str | None:
     dtype: object = type_.dtype
     if isinstance(dtype, str) and dtype in known:
         return None
-    return f"{quoted(str(dtype))} is no element type of `{profile}`"
+    return f"{_name_text(dtype)} is no element type of `{profile}`"

@@ -91,7 +91,7 @@ def _element_text(item: Any) -> str:  # noqa: ANN401 - a scalar of any type
         return "true" if item else "false"
     if item.dtype.kind in "iu" or item.dtype.name in ("int4", "uint4"):
         return str(int(item))
-    if item.dtype == np.float64 or not np.isfinite(item):
+    if item.dtype == np.float64 or not math.isfinite(float(item)):
         return float_text(float(item))
     if item.dtype.itemsize <= 2:
         return _narrow_text(item.dtype, item.tobytes())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
@@ -96,7 +97,9 @@ class Ddr:
 def load_npy(path: str | Path) -> np.ndarray[Any, Any]:
     """The array of a .npy file from a stranger: nothing in it is run."""
     try:
-        array = np.load(path, allow_pickle=False, mmap_mode="r")
+        # A header can ask for more elements than there are numbers; NumPy would warn as well.
+        with np.errstate(all="ignore"), warnings.catch_warnings(action="ignore"):
+            array = np.load(path, allow_pickle=False, mmap_mode="r")
     except OSError as error:
         raise host_error(f"cannot read `{path}`: {error.strerror or error}") from None
     except Exception as error:  # a stranger's file can be wrong in any way

@@ -28,10 +28,11 @@ class Replay:
 
 def witness_steps(diagnostic: Diagnostic, steps: Steps) -> tuple[int, int]:
     """The two instances that a hazard speaks of."""
-    data = diagnostic.data or {}
+    data = getattr(diagnostic, "data", None) or {}
     pair = data.get("witness")
     if not isinstance(pair, list) or len(pair) != 2:
-        raise host_error(f"`{diagnostic.code}` carries no witness to replay")
+        code = getattr(diagnostic, "code", diagnostic)
+        raise host_error(f"`{code}` carries no witness to replay")
     found = []
     for entry in pair:
         statement = steps.statements.get(entry["position"])

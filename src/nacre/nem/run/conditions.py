@@ -5,6 +5,7 @@ from __future__ import annotations
 import operator
 import re
 from collections.abc import Callable, Collection, Mapping
+from collections.abc import Set as AbstractSet
 
 from nacre.base.excerpt import quoted
 from nacre.base.source import Source
@@ -37,7 +38,7 @@ def condition(
 
 
 def _comparison(
-    text: str, constants: Mapping[str, int], known: Collection[str]
+    text: str, constants: Mapping[str, int], known: AbstractSet[str]
 ) -> Callable[[Mapping[str, int]], bool]:
     match = _COMPARISON.fullmatch(text.strip())
     if match is None:
@@ -46,6 +47,9 @@ def _comparison(
         )
     left, right = _expression(match["left"], known), _expression(match["right"], known)
     compare = _OPERATORS[match["op"]]
+    samples = ({**constants, **dict.fromkeys(known - constants.keys(), n)} for n in (1, 2, 5))
+    if all(None in (conventional_value(left, s), conventional_value(right, s)) for s in samples):
+        raise UnknownNameError(f"{quoted(text.strip())} divides by zero")
 
     def holds(variables: Mapping[str, int]) -> bool:
         values = {**constants, **variables}

@@ -48,6 +48,8 @@ def raw_bytes(data: object) -> Bytes:
         raise host_error(f"the data is no array: {error}") from None
     if array.dtype.hasobject or array.dtype.kind in "USmM":
         raise host_error(f"the data is an array of {array.dtype}, expected one of numbers")
+    if not array.dtype.isnative:  # memory is little-endian, as every machine that runs this
+        array = array.astype(array.dtype.newbyteorder("="))
     return np.ascontiguousarray(array).reshape(-1).view(np.uint8)
 
 

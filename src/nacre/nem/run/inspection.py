@@ -36,7 +36,7 @@ from nacre.nem.run.stepper import Stepper
 from nacre.nem.run.steps import Steps, steps_of
 from nacre.nem.run.timing.export import export_timed
 from nacre.nem.run.timing.result import TimedResult
-from nacre.nem.run.timing.status import engine_states, stuck
+from nacre.nem.run.timing.status import engine_states, in_flight, stuck
 from nacre.nem.run.timing.text import trace_table as timed_trace_table
 from nacre.nem.run.trace import export_trace
 from nacre.nem.spec.rules.running import RUN08
@@ -124,11 +124,18 @@ class Inspection(AbstractContextManager["Inspection"]):
     def get_state(self) -> state.ExecutionState:
         """A snapshot: iteration, tokens, loops."""
         engines = {} if self.timing is None else engine_states(self.timing, self._stepper.order)
-        return state.snapshot(self._stepper, self.status, engines)
+        return state.snapshot(self._stepper, self.status, engines, self._in_flight)
+
+    @property
+    def _in_flight(self) -> frozenset[int]:
+        """Steps that have started and are not complete yet: in timed sessions only."""
+        if self.timing is None or self._stepper.is_finished:
+            return frozenset()
+        return in_flight(self.timing, self._stepper.order)
 
     def get_tokens(self) -> dict[str, dict[str, Any]]:
         """Tokens by instance and by bare name, which means the latest instance."""
-        return state.tokens(self._stepper)
+        return state.tokens(self._stepper, self._in_flight)
 
     def get_pending_tasks(self) -> list[str]:
         """Tasks of admitted iterations that wait for something."""
@@ -139,8 +146,8 @@ class Inspection(AbstractContextManager["Inspection"]):
         return state.ready(self._stepper)
 
     def get_completed_tasks(self) -> list[str]:
-        """Tasks that ran, in their order."""
-        return state.completed(self._stepper)
+        """Tasks that are complete, in the order of their starts."""
+        return state.completed(self._stepper, self._in_flight)
 
     # Memory
 
@@ -184,6 +191,7 @@ class Inspection(AbstractContextManager["Inspection"]):
 
     def dump_buffers(self) -> None:
         """Print the buffer map."""
+        self.memory.require_open()
         sys.stdout.write(tables.buffer_table(self.plan.program, self.memory) + "\n")
 
     def dump_region(self, name: str) -> None:
@@ -202,7 +210,7 @@ class Inspection(AbstractContextManager["Inspection"]):
         """Write the steps taken to a .json or .csv file."""
         try:
             if self.timing is not None:
-                export_timed(self.timing, self._stepper.order, Path(path))
+                export_timed(self.timing, self._stepper.order, Path(path), self.status)
             else:
                 export_trace(self.steps, self._stepper.order, Path(path))
         except ValueError as error:
@@ -239,11 +247,13 @@ def _schedule(steps: Steps, options: RunOptions, timing: TimedResult | None) -> 
 
 
 def _steps_named(steps: Steps, names: Sequence[str]) -> list[int]:
+    if isinstance(names, str) or not isinstance(names, Sequence):
+        raise host_error("an order is a list of names of instances")
     found, unknown = [], []
     seen: dict[str, int] = {}
     for name in names:
         # Sibling loops may use a name again; they run one after the other.
-        step = steps.instance(name, seen.get(name, 0))
+        step = steps.instance(str(name), seen.get(name, 0))
         seen[name] = seen.get(name, 0) + 1
         if step is None:
             unknown.append(name)

@@ -20,7 +20,7 @@ from nacre.nem.run.options import RunOptions
 from nacre.nem.run.pauses import Pauses
 from nacre.nem.run.regions import UnknownNameError
 from nacre.nem.run.steps import Steps
-from nacre.nem.run.stops import Breakpoint, Condition, Watchpoint, require_line, require_task
+from nacre.nem.run.stops import Breakpoint, Condition, Watchpoint, line_with_step, require_task
 from nacre.nem.run.timing.result import TimedResult
 from nacre.nem.run.touching import Touching
 
@@ -88,7 +88,7 @@ class Session(Inspection):
         if n is None:
             return self._step()
         results: list[state.StepResult] = []
-        for _ in range(whole_number(n, "the number of steps")):
+        for _ in range(_count(n)):
             result = self._step()
             if result.status == "finished":
                 break
@@ -98,6 +98,7 @@ class Session(Inspection):
         return results
 
     def _step(self) -> state.StepResult:
+        self.memory.require_open()
         step = self._stepper.next()
         if step is None:
             self._stepper.explain_illegal_order()
@@ -112,6 +113,7 @@ class Session(Inspection):
 
     def run(self, progress: Callable[[int, int], None] | None = None) -> RunResult:
         """Run to the next breakpoint or watchpoint, or to the end."""
+        self.memory.require_open()
         if not self._pauses:
             while not self._stepper.is_finished and self._stepper.failed is None:
                 self._stepper.take_many(_CHUNK if progress is None else _WATCHED_CHUNK)
@@ -177,6 +179,7 @@ class Session(Inspection):
 
     def _run_while(self, go_on: Callable[[], bool]) -> RunResult:
         """Take steps while a condition holds and no stop is met."""
+        self.memory.require_open()
         while go_on():
             step = self._stepper.next()
             if step is None:
@@ -200,7 +203,7 @@ class Session(Inspection):
             names = {"finished": "completed", "running": "paused", "ready": "paused"}
             status = names.get(self.status, self.status)
         tasks = len(self._stepper.order) - self._waits_taken()
-        cycles = self.timing.cycles if self.timing is not None else None
+        cycles = self.timing.cycles_of(self._stepper.order) if self.timing is not None else None
         return RunResult(status, self.diagnostics, reason, tasks, cycles, self)
 
     def _waits_taken(self) -> int:
@@ -213,8 +216,9 @@ class Session(Inspection):
 
     def step_back(self, n: int = 1) -> list[str]:
         """Take steps back; the names of those that were, fewer at the start of what is kept."""
+        self.memory.require_open()
         taken_back = []
-        for _ in range(n):
+        for _ in range(_count(n)):
             step = self._stepper.back()
             if step is None:
                 break
@@ -231,8 +235,11 @@ class Session(Inspection):
         condition: Condition | str | None = None,
     ) -> RunResult:
         """Go back until before a step of a task or line, or before a region was last written."""
+        self.memory.require_open()
         if token is not None:
             task = token
+        if region is not None and (task, line, condition) != (None, None, None):
+            raise host_error("going back is until a region was written, or until a task or line")
         stop = self._made_breakpoint(task, line, None, condition) if region is None else None
         watch = Watchpoint(region=self.locate(region)) if region is not None else None
         while (step := self._stepper.back()) is not None:
@@ -274,17 +281,24 @@ class Session(Inspection):
         condition: Condition | str | None,
     ) -> Breakpoint:
         if task is None and line is None and loop_iter is None and condition is None:
-            raise host_error("a breakpoint needs a task, a line, an iteration or a condition")
+            raise host_error("a stop needs a task, a line, an iteration or a condition")
         if task is not None:
             self._require(require_task, task)
         if line is not None:
-            self._require(require_line, line)
+            line = self._line(line)
         if loop_iter is not None:
             whole_number(loop_iter, "the iteration")
         if not (condition is None or isinstance(condition, str) or callable(condition)):
             raise host_error("a condition is text or a function of the session")
         asked = self._condition(condition) if isinstance(condition, str) else condition
         return Breakpoint(task, line, loop_iter, asked)
+
+    def _line(self, line: int) -> int:
+        """The line itself or, where no task or wait stands on it, the next one that has one."""
+        try:
+            return line_with_step(self.steps, line)
+        except UnknownNameError as error:
+            raise host_error(str(error)) from None
 
     def _condition(self, text: str) -> Condition:
         try:
@@ -338,6 +352,14 @@ class Session(Inspection):
             check(self.steps, value)
         except UnknownNameError as error:
             raise host_error(str(error)) from None
+
+
+def _count(value: object) -> int:
+    """How many steps a caller means."""
+    number = whole_number(value, "the number of steps")
+    if number < 0:
+        raise host_error(f"the number of steps is {number}, expected 0 or more")
+    return number
 
 
 def _iteration(steps: Steps, step: int) -> str:

@@ -75,12 +75,12 @@ def step_result(steps: Steps, step: int, status: str, diagnostics: tuple[Any, ..
     )
 
 
-def tokens(stepper: Stepper) -> dict[str, dict[str, Any]]:
+def tokens(stepper: Stepper, in_flight: frozenset[int] = frozenset()) -> dict[str, dict[str, Any]]:
     """Every token that can have been produced by now, under its instances and its bare name.
 
     A bare name means the latest instance that ran, and the first one before any has.
     """
-    steps, done = stepper.steps, set(stepper.order)
+    steps, done = stepper.steps, set(stepper.order) - in_flight
     found: dict[str, dict[str, Any]] = {}
     latest = {int(steps.position[step]): step for step in stepper.order}
     for task in steps.plan.program.tasks:
@@ -130,10 +130,11 @@ def ready(stepper: Stepper) -> list[str]:
     return [steps.name(s) for s in stepper.frontier.ready if isinstance(steps.statement(s), Task)]
 
 
-def completed(stepper: Stepper) -> list[str]:
-    """Tasks that ran, in the order in which they did."""
+def completed(stepper: Stepper, in_flight: frozenset[int] = frozenset()) -> list[str]:
+    """Tasks that are complete, in the order in which they started."""
     steps = stepper.steps
-    return [steps.name(s) for s in stepper.order if isinstance(steps.statement(s), Task)]
+    done = [s for s in stepper.order if s not in in_flight]
+    return [steps.name(s) for s in done if isinstance(steps.statement(s), Task)]
 
 
 def active_loops(stepper: Stepper) -> list[tuple[Loop, list[int]]]:
@@ -184,7 +185,10 @@ def steps_beside(steps: Steps, step: int, loop: Loop) -> list[int]:
 
 
 def snapshot(
-    stepper: Stepper, status: str, engines: dict[int, dict[str, Any]] | None = None
+    stepper: Stepper,
+    status: str,
+    engines: dict[int, dict[str, Any]],
+    in_flight: frozenset[int],
 ) -> ExecutionState:
     """Where a session stands."""
     loops = active_loops(stepper) if status != "finished" else []
@@ -195,7 +199,9 @@ def snapshot(
     }
     innermost = max(loops, key=lambda pair: pair[0].depth)[0] if loops else None
     current = values[innermost.variable.name][-1] if innermost is not None else None
-    names = {name for name, entry in tokens(stepper).items() if entry["satisfied"]}
+    names = {name for name, entry in tokens(stepper, in_flight).items() if entry["satisfied"]}
+    active = [stepper.steps.name(step) for step in sorted(in_flight)]
+    count = stepper.steps.count
     return ExecutionState(
-        status, len(stepper.order), stepper.steps.count, current, values, [], names, engines or {}
+        status, len(stepper.order), count, current, values, active, names, engines
     )

@@ -102,16 +102,18 @@ def require_task(steps: Steps, name: str) -> None:
         raise UnknownNameError(f"`{parts[0]}` has no iteration {list(parts[1])}")
 
 
-def require_line(steps: Steps, line: int) -> None:
-    """A line on which a breakpoint can stand."""
+def line_with_step(steps: Steps, line: int) -> int:
+    """The line of a breakpoint: that one or, where no task or wait stands there, the next."""
     if not isinstance(line, int):
         raise UnknownNameError(f"the line is `{line}`, expected a number")
     span = steps.plan.program.span
     places = [span(s.node).location for s in steps.statements.values()]
-    if not any(p.line <= line <= (p.end_line or p.line) for p in places):
-        later = sorted(p.line for p in places if p.line > line)
-        near = f"; the next one begins on line {later[0]}" if later else ""
-        raise UnknownNameError(f"no task or wait stands on line {line}{near}")
+    if any(p.line <= line <= (p.end_line or p.line) for p in places):
+        return line
+    later = sorted(p.line for p in places if p.line > line)
+    if not later:
+        raise UnknownNameError(f"no task or wait stands on line {line} or after it")
+    return later[0]
 
 
 def _some(steps: Steps) -> str:

@@ -80,10 +80,13 @@ def csv_lines(heading: Sequence[str], rows: Iterable[Sequence[object]]) -> Itera
 def recorded_order(text: str) -> list[str]:
     """The instances that a JSON trace names, in its order; ValueError says what is wrong."""
     try:
-        rows = json.loads(text)["tasks"]
-        names = [row["task"] for row in rows]
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        trace = json.loads(text)
+    except (ValueError, RecursionError) as error:
         raise ValueError(f"this is no trace of nacre: {error}") from None
-    if not all(isinstance(name, str) for name in names):
-        raise ValueError("this is no trace of nacre: a task without name")
+    rows = trace.get("tasks") if isinstance(trace, dict) else None
+    given = rows if isinstance(rows, list) else [None]
+    named = [row.get("task") if isinstance(row, dict) else None for row in given]
+    names = [name for name in named if isinstance(name, str)]
+    if len(names) < len(given):
+        raise ValueError("this is no trace of nacre: it has no list `tasks` of named tasks")
     return names

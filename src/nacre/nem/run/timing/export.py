@@ -15,12 +15,15 @@ from nacre.nem.run.trace import csv_lines, write_by_ending
 CSV_COLUMNS = (*(name.lower() for name in TRACE_COLUMNS), *(f"stall_{c}" for c in CAUSES))
 
 
-def export_timed(result: TimedResult, order: Sequence[int], path: Path) -> None:
-    """Write a trace as JSON or CSV, by the file's ending."""
-    write_by_ending(path, lambda: json_parts(result, order), lambda: csv_parts(result, order))
+def export_timed(
+    result: TimedResult, order: Sequence[int], path: Path, status: str = "finished"
+) -> None:
+    """Write a trace as JSON or CSV, by the file's ending; of a part of a run, what ran of it."""
+    told = result.status if status == "finished" else status
+    write_by_ending(path, lambda: json_parts(result, order, told), lambda: csv_parts(result, order))
 
 
-def json_parts(result: TimedResult, order: Sequence[int]) -> Iterator[str]:
+def json_parts(result: TimedResult, order: Sequence[int], status: str) -> Iterator[str]:
     """Tasks in the order of their starts, then units, bounds and the critical path."""
     steps = result.timeline.steps
     head = {
@@ -28,8 +31,8 @@ def json_parts(result: TimedResult, order: Sequence[int]) -> Iterator[str]:
         "mode": "timed",
         "program": steps.plan.program.source.name,
         "device": result.timeline.device.name,
-        "status": result.status,
-        "cycles": result.cycles,
+        "status": status,
+        "cycles": result.cycles_of(order),
     }
     yield json.dumps(head)[:-1] + ', "tasks": ['
     separator = "\n"

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
+
+import numpy as np
 
 from nacre.base.excerpt import quoted
 from nacre.base.suggest import did_you_mean
@@ -107,7 +110,7 @@ def timing_profile(device: Device, overrides: Figures | None = None) -> TimingPr
             if (unit, key) == ("NMU", _LANES):
                 lanes = (int(value[0]), int(value[1]))
             else:
-                figures[unit, key] = value
+                figures[unit, key] = operator.index(value)
                 sources[unit, key] = "profile"
     if problems:
         raise ProfileError("; ".join(problems))
@@ -184,5 +187,19 @@ def _problem(unit: str, key: str, value: object) -> str | None:
     return None
 
 
+MOST = (1 << 40) - 1  # of any figure: what is larger is a slip of the pen, and sums would overflow
+
+
 def _is_count(value: object, least: int) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and least <= value < 1 << 40
+    number = as_integer(value)
+    return number is not None and least <= number <= MOST
+
+
+def as_integer(value: object) -> int | None:
+    """An integer of any library; None for floats, truth values and everything else."""
+    if isinstance(value, bool | np.bool_):
+        return None
+    try:
+        return operator.index(value)  # type: ignore[arg-type]
+    except TypeError:
+        return None

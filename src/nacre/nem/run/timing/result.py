@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -16,7 +16,7 @@ from nacre.nem.run.timing.critical import Link, critical_path
 from nacre.nem.run.timing.timeline import Timeline
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class TimedResult:
     """The figures of a timed run, worked out when they are asked for."""
 
@@ -31,6 +31,14 @@ class TimedResult:
     def cycles(self) -> int:
         """From the start to the last completion."""
         return self.timeline.cycles
+
+    def cycles_of(self, order: Sequence[int]) -> int:
+        """When the last of some steps is complete."""
+        return int(self.timeline.end[np.asarray(order, np.int64)].max()) if len(order) else 0
+
+    def __repr__(self) -> str:
+        name = self.timeline.steps.plan.program.source.name
+        return f"<TimedResult {name} on {self.timeline.device.name}: {self.cycles} cycles>"
 
     @cached_property
     def bounds(self) -> Bounds:
@@ -85,14 +93,12 @@ class TimedResult:
         statement = t.steps.statement(step)
         stalls = t.stalls
         units = self.unit_names(step)
-        first, second = (int(p) for p in t.placement.pool[step])
-        on_device = second < 0 <= first and is_device_unit(t.placement.pools[first].unit)
         name = task_name(t.steps.plan.program, statement) if isinstance(statement, Task) else "wait"
         return {
             "name": name,
             "op": statement.op if isinstance(statement, Task) else "wait",
             "iteration": list(t.steps.iteration(step)),
-            "engine": None if on_device else int(t.placement.engine[step]),
+            "engine": None if self.is_on_device(step) else int(t.placement.engine[step]),
             "unit": "+".join(units),
             "start": int(t.start[step]),
             "end": int(t.end[step]),
@@ -103,6 +109,12 @@ class TimedResult:
                 "unit": int(stalls.unit[step]),
             },
         }
+
+    def is_on_device(self, step: int) -> bool:
+        """Whether a step runs on units of the device alone: then it has no engine."""
+        placed = self.timeline.placement
+        first, second = (int(pool) for pool in placed.pool[step])
+        return second < 0 <= first and is_device_unit(placed.pools[first].unit)
 
     def unit_names(self, step: int) -> list[str]:
         """The unit instances that a step occupied."""

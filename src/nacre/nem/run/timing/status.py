@@ -34,6 +34,13 @@ def engine_states(result: TimedResult, order: Sequence[int]) -> dict[int, dict[s
     return states
 
 
+def in_flight(result: TimedResult, order: Sequence[int]) -> frozenset[int]:
+    """The steps that have started and not ended when the latest of an order starts."""
+    timeline = result.timeline
+    now = int(timeline.start[order[-1]]) if order else 0
+    return frozenset(step for step in order if timeline.end[step] > now)
+
+
 def stuck(result: TimedResult) -> list[Diagnostic]:
     """The deadlock of a run that is stuck."""
     waiting = np.flatnonzero(result.timeline.start < 0)

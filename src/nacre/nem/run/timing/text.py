@@ -33,7 +33,7 @@ def trace_rows(
             int(timeline.start[step]),
             int(timeline.end[step]),
             units,
-            int(timeline.placement.engine[step]),
+            "-" if result.is_on_device(step) else int(timeline.placement.engine[step]),
         )
 
 

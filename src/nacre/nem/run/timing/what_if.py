@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import re
 from collections.abc import Mapping
 from dataclasses import replace
@@ -9,7 +10,7 @@ from dataclasses import replace
 from nacre.base.excerpt import quoted
 from nacre.base.suggest import did_you_mean
 from nacre.nem.model.devices import Device
-from nacre.nem.run.timing.profile import PARAMETERS, ProfileError
+from nacre.nem.run.timing.profile import PARAMETERS, ProfileError, as_integer
 from nacre.nem.spec.units import DEVICE_UNITS, ENGINE_UNITS
 
 _SIZE = re.compile(r"(\d+)\s*([KMG]?)(?:i?B)?", re.IGNORECASE)
@@ -45,9 +46,12 @@ def known_keys() -> list[str]:
 
 def changed_device(device: Device, changes: Mapping[str, int]) -> Device:
     """A device with some figures replaced; ProfileError where one is unknown or not sound."""
-    problems = [_problem(key, value) for key, value in changes.items()]
+    if not isinstance(changes, Mapping):
+        raise ProfileError("changes map figures such as `NMU.int8_macs` to integers")
+    problems = [_problem(str(key), value) for key, value in changes.items()]
     if any(problems):
         raise ProfileError("; ".join(p for p in problems if p))
+    changes = {str(key): operator.index(value) for key, value in changes.items()}
     characteristics = {unit: dict(entries) for unit, entries in device.characteristics.items()}
     topology = device.topology
     for key, value in changes.items():
@@ -64,13 +68,16 @@ def changed_device(device: Device, changes: Mapping[str, int]) -> Device:
     return replace(device, name=named, topology=topology, characteristics=characteristics)
 
 
-def _problem(key: str, value: int) -> str | None:
+def _problem(key: str, value: object) -> str | None:
     known = known_keys()
     if key not in known:
         hint = did_you_mean(key, known)
         return f"no figure {quoted(key)}{'; ' + hint if hint else ''}"
     most = _MOST_UNITS if key.startswith("topology.") and not key.endswith("_bytes") else 1 << 40
     least = 0 if key.endswith(("latency", "burst")) or key.partition(".")[2] in DEVICE_UNITS else 1
-    if not least <= value < most:
-        return f"`{key}` is {value}, expected {least} to {most - 1}"
+    number = as_integer(value)
+    if number is None or not least <= number < most:
+        return (
+            f"`{key}` is {quoted(str(value), 40)}, expected an integer from {least} to {most - 1}"
+        )
     return None

@@ -1,0 +1,57 @@
+"""The names that users rely on."""
+
+from __future__ import annotations
+
+import importlib
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import nacre
+
+TEXT = """%0 = Input () {name="x"} : tensor<f32[2]>
+%1 = Relu (%0) : tensor<f32[2]>
+outputs: %1
+"""
+
+
+def test_a_module_goes_from_text_to_numbers() -> None:
+    module = nacre.core.parse(TEXT)
+    assert nacre.core.verify(module) == []
+    assert nacre.core.print_module(module) == TEXT
+    (found,) = nacre.core.evaluate(module, {"x": np.array([-1, 2], np.float32)})
+    assert found.tolist() == [0.0, 2.0]
+
+
+@pytest.mark.parametrize("name", dir(nacre.core))
+def test_a_public_name_is_what_it_says_even_beside_a_file_of_that_name(name: str) -> None:
+    for file in ("evaluate", "verify", "storage", "module", "text.reader"):
+        importlib.import_module(f"nacre.core.{file}")
+    found = getattr(nacre.core, name)
+    assert callable(found)
+    assert found.__name__ == name
+    assert found.__module__.startswith("nacre.core.")
+
+
+def test_an_unknown_name_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="nonsense"):
+        nacre.core.nonsense  # noqa: B018
+
+
+def test_the_room_is_loaded_on_first_use_and_costs_nothing_before() -> None:
+    program = (
+        "import sys, nacre; assert 'nacre.core' not in sys.modules; "
+        "nacre.core; assert 'numpy' not in sys.modules; "
+        "nacre.core.parse; assert 'nacre.core.evaluate' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def test_what_is_wrong_has_code_severity_message_and_line() -> None:
+    with pytest.raises(nacre.InputError) as caught:
+        nacre.core.parse("# first\nnonsense\noutputs: %0\n")
+    (found,) = caught.value.diagnostics
+    assert (found.code, found.severity, found.location.line) == ("TXT05", "error", 2)
+    assert "nonsense" in found.message
