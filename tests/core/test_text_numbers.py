@@ -107,7 +107,6 @@ def test_numbers_are_printed_with_the_fewest_digits(dtype: str, value: float, te
 
 
 # `np.ascontiguousarray` in `Literal` makes one axis of none.
-@pytest.mark.xfail(strict=True)
 @pytest.mark.parametrize("text", ["4.5", "-0.0", "nan"])
 def test_a_literal_without_axes_is_a_number(text: str) -> None:
     canonical = line(f"%0 = ConstTensor () {{data={text}, dtype=f32, shape=[]}} : tensor<f32[]>")

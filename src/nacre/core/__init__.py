@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from nacre.core.builder import Builder
+    from nacre.core.canonical import canonicalise
     from nacre.core.evaluate import CoreSession, Evaluation, evaluate, evaluate_with_peak
+    from nacre.core.expressions import lower
     from nacre.core.module import CoreOperation, Module, TensorType
     from nacre.core.storage import load, save
     from nacre.core.text.printer import print_module
@@ -23,9 +25,11 @@ __all__ = [
     "Evaluation",
     "Module",
     "TensorType",
+    "canonicalise",
     "evaluate",
     "evaluate_with_peak",
     "load",
+    "lower",
     "parse",
     "print_module",
     "save",
@@ -41,9 +45,11 @@ _HOMES = MappingProxyType(
         "Evaluation": "evaluate",
         "Module": "module",
         "TensorType": "module",
+        "canonicalise": "canonical",
         "evaluate": "evaluate",
         "evaluate_with_peak": "evaluate",
         "load": "storage",
+        "lower": "expressions",
         "parse": "text.reader",
         "print_module": "text.printer",
         "save": "storage",

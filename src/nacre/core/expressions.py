@@ -16,11 +16,10 @@ from nacre.base.suggest import did_you_mean
 from nacre.core.expression_reader import Node, read_expression
 from nacre.core.module import CoreOperation, Module, TensorType
 from nacre.core.ops import OPS
-from nacre.core.passes.sweep import literal_of
 from nacre.core.rules.facts import Use
 from nacre.core.rules.lowering import LOW02, LOW04, LOW06
 from nacre.core.text.values import literal_array
-from nacre.core.values import Attributes, Word, attributes
+from nacre.core.values import Attributes, Literal, Word, attributes
 from nacre.core.verify import judged
 
 _TYPE = re.compile(r"\s*(\w+)\s*(?:\[\s*((?:\d{1,18}\s*(?:,\s*\d{1,18}\s*)*)?)\])?\s*", re.ASCII)
@@ -144,7 +143,7 @@ class _Typing:
             problem = _literal_problem(node.given["data"], dtype)
             self._found.append(LOW04.at(span, f"the literal {text} {problem}"))
             return None
-        given = {"data": literal_of(array), "dtype": Word(dtype), "shape": array.shape}
+        given = {"data": Literal(array), "dtype": Word(dtype), "shape": array.shape}
         return self._checked(node, (), attributes(given), TensorType(dtype, array.shape))
 
     def _checked(

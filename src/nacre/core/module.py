@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
 from nacre.base.elements import GRAPH_TYPES, ElementType
 from nacre.base.source import Source
 from nacre.core.values import NO_ATTRIBUTES, Attributes
+
+if TYPE_CHECKING:
+    from nacre.core.evaluate import CoreSession
 
 Shape = tuple[int, ...]
 
@@ -126,3 +130,9 @@ class Module:
         from nacre.core.text.printer import print_module
 
         return print_module(self)
+
+    def session(self) -> CoreSession:
+        """A session that keeps the module's state between runs."""
+        from nacre.core.evaluate import CoreSession
+
+        return CoreSession(self)

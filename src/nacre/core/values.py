@@ -30,9 +30,10 @@ class Literal:
     __slots__ = ("__dict__", "array")
 
     def __init__(self, array: Array) -> None:
-        array = np.asarray(array, order="C").view()  # ascontiguousarray would give a scalar an axis
-        array.flags.writeable = False
-        self.array = array
+        # `ascontiguousarray` would give a scalar an axis; the view leaves the caller's flags alone.
+        kept = _one_nan(np.asarray(array, order="C")).view()
+        kept.flags.writeable = False
+        self.array = kept
 
     @cached_property
     def _key(self) -> tuple[str, tuple[int, ...], bytes]:
@@ -46,6 +47,17 @@ class Literal:
 
     def __repr__(self) -> str:
         return f"Literal({self.array.dtype}{list(self.array.shape)})"
+
+
+def _one_nan(array: Array) -> Array:
+    """All NaN with the same bits: the text form has one word for them."""
+    if array.dtype.kind in "iub" or array.dtype.name in ("int4", "uint4"):
+        return array
+    with np.errstate(invalid="ignore"):  # of NaN that signal
+        unknown = np.isnan(array)
+        if not unknown.any():
+            return array
+        return np.where(unknown, array.dtype.type(np.nan), array)
 
 
 class Attributes(dict[str, Any]):

@@ -101,7 +101,7 @@ class _Verifier:
     def _is_known_to_be_sound(self, op: CoreOperation) -> bool:
         """The common case, decided at once: the next id, and a use that was judged before."""
         value, known = op.value_id, self._known
-        if type(value) is not int or value <= self._last or not self._is_past_inputs:
+        if not mod.is_id(value) or value <= self._last or not self._is_past_inputs:
             return False
         try:
             types = tuple([known[o] for o in op.operands if type(o) is int])

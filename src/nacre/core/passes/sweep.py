@@ -124,16 +124,8 @@ def as_constant(op: CoreOperation, array: Array) -> CoreOperation:
         return CoreOperation(
             op.value_id, scalar, (), attributes({"value": array[()].item()}), op.type
         )
-    given = {"data": literal_of(array), "dtype": Word(op.type.dtype), "shape": op.type.shape}
+    given = {"data": Literal(array), "dtype": Word(op.type.dtype), "shape": op.type.shape}
     return CoreOperation(op.value_id, "ConstTensor", (), attributes(given), op.type)
-
-
-def literal_of(array: Array) -> Literal:
-    """A literal with the shape of the array; NumPy makes a row of a scalar that it copies."""
-    made = Literal(array)
-    if made.array.shape != array.shape:
-        made.array = made.array.reshape(array.shape)
-    return made
 
 
 def _fill(array: Array | None) -> int | float | None:
