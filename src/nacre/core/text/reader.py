@@ -14,18 +14,18 @@ from nacre.core.text.values import ValueProblem, read_attributes, unescaped
 from nacre.core.values import NO_ATTRIBUTES, Attributes, Word, attributes
 
 _CANONICAL = re.compile(
-    r"%(\d{1,19}) = (\w+) \(((?:%\d{1,19}(?:, %\d{1,19})*)?)\)( \{.*\})?"
+    r"%(\d{1,18}) = (\w+) \(((?:%\d{1,18}(?:, %\d{1,18})*)?)\)( \{.*\})?"
     r" : (tensor<\w+\[[\d, ]*\]>)",
     re.ASCII,
 )
-_HEAD = re.compile(r"\s*%(\d{1,19})\s*=\s*(\w+)\s*", re.ASCII)
-_OPERANDS = re.compile(r"\(\s*((?:%\d{1,19}\s*(?:,\s*%\d{1,19}\s*)*)?)\)\s*", re.ASCII)
+_HEAD = re.compile(r"\s*%(\d{1,18})\s*=\s*(\w+)\s*", re.ASCII)
+_OPERANDS = re.compile(r"\(\s*((?:%\d{1,18}\s*(?:,\s*%\d{1,18}\s*)*)?)\)\s*", re.ASCII)
 _TYPE = re.compile(r"\s*:\s*tensor\s*<\s*(\w+)\s*\[([^\]]*)\]\s*>\s*(?:#.*)?", re.ASCII)
 _OUTPUTS = re.compile(
-    r"\s*outputs\s*:\s*((?:%\d{1,19}\s*(?:,\s*%\d{1,19}\s*)*)?)(?:#.*)?", re.ASCII
+    r"\s*outputs\s*:\s*((?:%\d{1,18}\s*(?:,\s*%\d{1,18}\s*)*)?)(?:#.*)?", re.ASCII
 )
 _STATE = re.compile(
-    r'\s*state\s*:\s*"((?:[^"\\]|\\.)*)"\s*<-\s*%(\d{1,19})\s*=\s*%(\d{1,19})\s*(?:#.*)?', re.ASCII
+    r'\s*state\s*:\s*"((?:[^"\\]|\\.)*)"\s*<-\s*%(\d{1,18})\s*=\s*%(\d{1,18})\s*(?:#.*)?', re.ASCII
 )
 _BLANK = re.compile(r"\s*(?:#.*)?")
 _ID = re.compile(r"%(\d+)", re.ASCII)
