@@ -8,6 +8,7 @@ levels, poison, order and bounds. (c) The same pattern of copies in JAX Pallas' 
 from __future__ import annotations
 
 import argparse
+import importlib
 import os
 import time
 from collections.abc import Callable
@@ -221,41 +222,9 @@ def against_pallas(count: int) -> None:
 
 def pallas_rate(count: int) -> float:
     """DMAs per second of Pallas' interpret mode."""
-    import jax
-    import jax.numpy as jnp
-    from jax.experimental import pallas as pl
-    from jax.experimental.pallas import tpu as pltpu
-
-    def kernel(x, out, slots, semaphores):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN202
-        def body(i, carry):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN202
-            slot = jax.lax.rem(i, 2)
-            load = pltpu.make_async_copy(x.at[i], slots.at[slot], semaphores.at[slot])
-            load.start()
-            load.wait()
-            save = pltpu.make_async_copy(slots.at[slot], out.at[i], semaphores.at[slot])
-            save.start()
-            save.wait()
-            return carry
-
-        jax.lax.fori_loop(0, count // 2, body, 0)
-
-    x = jnp.zeros((count // 2, 8, 128), jnp.float32)
-    call = pl.pallas_call(
-        kernel,
-        out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype),
-        in_specs=[pl.BlockSpec(memory_space=pl.ANY)],
-        out_specs=pl.BlockSpec(memory_space=pl.ANY),
-        scratch_shapes=[pltpu.VMEM((2, 8, 128), jnp.float32), pltpu.SemaphoreType.DMA((2,))],
-        interpret=pltpu.InterpretParams(),
-    )
-    call(x).block_until_ready()  # the first call compiles
-
-    def once() -> float:
-        start = time.perf_counter()
-        call(x).block_until_ready()
-        return time.perf_counter() - start
-
-    return count / best(once)
+    run = importlib.import_module("check_scale").pallas_copies(count, detect_races=False)
+    run()  # the first call compiles
+    return count / best(run)
 
 
 def main() -> None:

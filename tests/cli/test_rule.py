@@ -5,19 +5,24 @@ import json
 import pytest
 
 from nacre.base.rules import RULES
+from nacre.core import catalogue as core_catalogue
 from nacre.nem.checks import catalogue
 from tests.cli.runner import invoke, nacre
 
 Capsys = pytest.CaptureFixture[str]
 
 catalogue.load()
+core_catalogue.load()
+
+# NEM first, then Core IR.
+LISTED = sorted(RULES, key=lambda code: (RULES[code].language != "NEM", code))
 
 
 def test_without_a_code_all_rules_are_listed() -> None:
     outcome = nacre("rule")
     assert (outcome.status, outcome.err) == (0, "")
     rows = [line.split() for line in outcome.out.splitlines()]
-    assert [row[0] for row in rows] == sorted(RULES)
+    assert [row[0] for row in rows] == LISTED
     for code, standing, name in rows:
         rule = RULES[code]
         assert (standing, name) == ("behaviour" if rule.behaviour else rule.severity, rule.name)
@@ -61,7 +66,7 @@ def test_a_group_lists_its_rules(capsys: Capsys) -> None:
 
 def test_rules_are_given_as_json(capsys: Capsys) -> None:
     listed = json.loads(invoke(capsys, "rule", "--format", "json").out)
-    assert [row["code"] for row in listed] == sorted(RULES)
+    assert [row["code"] for row in listed] == LISTED
     assert all(row.keys() == {"code", "name", "severity", "spec", "page"} for row in listed)
     (single,) = json.loads(invoke(capsys, "rule", "DEV04", "--format", "json").out)
     assert (single["severity"], single["page"]) == ("warning", RULES["DEV04"].page)

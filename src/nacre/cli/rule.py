@@ -10,6 +10,7 @@ from nacre.base.excerpt import safe
 from nacre.base.rules import RULES, Rule
 from nacre.base.suggest import did_you_mean
 from nacre.cli.main import OK
+from nacre.core import catalogue as core_catalogue
 from nacre.nem.checks import catalogue
 
 
@@ -17,8 +18,12 @@ from nacre.nem.checks import catalogue
 @click.argument("code", required=False)
 @click.option("--format", "output", type=click.Choice(["text", "json"]), default="text")
 def rule(code: str | None, output: str) -> int:
-    """Explain the rule CODE; without one, list all rules. A group such as BUF lists its rules."""
+    """Explain the rule CODE; without one, list all rules. A group such as BUF lists its rules.
+
+    The rules of NEM come first, then those of Core IR.
+    """
     catalogue.load()
+    core_catalogue.load()
     wanted = code.upper() if code else None
     if wanted is None:
         rules = list(RULES.values())
@@ -27,7 +32,7 @@ def rule(code: str | None, output: str) -> int:
     if not rules:
         hint = did_you_mean(wanted or "", RULES)
         raise click.UsageError(f"no rule {safe(code or '')}{'; ' + hint if hint else ''}")
-    rules.sort(key=lambda r: r.code)
+    rules.sort(key=lambda r: (r.language != "NEM", r.code))
     if output == "json":
         click.echo(json.dumps([_as_json(r) for r in rules], indent=2))
     elif wanted in RULES:

@@ -1,0 +1,348 @@
+"""`nacre core`: modules of Core IR verified, rewritten, evaluated, made and measured."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from nacre.base.diagnostics import Diagnostic, InputError, has_errors
+from nacre.base.excerpt import quoted, safe
+from nacre.base.files import write_whole
+from nacre.base.rendering import render_text, summary
+from nacre.cli.arrays import WrongUsage, file_bytes, option_value, require_writable, unreadable
+from nacre.cli.inputs import STDIN, distinct, read_argument, show
+from nacre.cli.main import ERRORS_FOUND, OK, WRONG_USAGE
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from nacre.core.module import Module
+    from nacre.core.ops import Profile
+    from nacre.core.passes.runner import Pass
+
+_SHOWN_ELEMENTS = 64  # a longer array is shown by its ends
+_OUT = click.option(
+    "-o", "out", metavar="FILE", type=click.Path(path_type=Path), help="Write the module here."
+)
+
+
+@click.group()
+def core() -> None:
+    """Work with modules of Core IR, the graph IR.
+
+    FILE is a module's text, or `-` for standard input. Exit status: 0 no errors, 1 errors in the
+    module or its inputs, 2 wrong usage.
+    """
+
+
+# Verify
+
+
+@core.command()
+@click.argument("files", nargs=-1, required=True, metavar="FILE...")
+@click.option(
+    "--profile",
+    type=click.Choice(["core-v1", "nacre-1"]),
+    default="core-v1",
+    show_default=True,
+    help="Which operations and element types there are.",
+)
+@click.option("--format", "output", type=click.Choice(["text", "json"]), default="text")
+def verify(files: tuple[str, ...], profile: Profile, output: str) -> int:
+    """Find every mistake in modules."""
+    from nacre.core.verify import verify as verified
+
+    found: list[Diagnostic] = []
+    count, failed = 0, False
+    for name in files:
+        try:
+            found += verified(_read(name), profile)
+        except InputError as error:
+            found += error.diagnostics
+        except WrongUsage as error:
+            error.show()
+            failed = True
+            continue
+        count += 1
+    shown = distinct(found)
+    show(shown, output)
+    if output == "text" and count:
+        click.echo(f"verified {count} module{'s' if count > 1 else ''}: {summary(shown)}")
+    if failed:
+        return WRONG_USAGE
+    return ERRORS_FOUND if has_errors(shown) else OK
+
+
+def _read(name: str) -> Module:
+    """A module from a file; WrongUsage where there is none, InputError where it is wrong."""
+    from nacre.core.storage import load
+    from nacre.core.text.reader import parse_source
+
+    if name != STDIN:
+        reason = unreadable(Path(name))
+        if reason is not None:
+            raise WrongUsage(reason)
+        return load(name)
+    source = read_argument(name)
+    if isinstance(source, str):
+        raise WrongUsage(source)
+    if isinstance(source, Diagnostic):
+        raise InputError([source])
+    return parse_source(source)
+
+
+def _reported(work: Callable[[], None]) -> int:
+    """Do the work; what is wrong with the input goes to standard error, as the result would not."""
+    try:
+        work()
+    except InputError as error:
+        click.echo(render_text(error.diagnostics), err=True)
+        return ERRORS_FOUND
+    return OK
+
+
+# Canonical form
+
+
+def _list_passes(ctx: click.Context, option: click.Parameter, is_given: bool) -> None:
+    if not is_given:
+        return
+    from nacre.core.passes.runner import pipeline_text
+
+    click.echo(pipeline_text(), nl=False)
+    ctx.exit()
+
+
+@core.command()
+@click.argument("file")
+@_OUT
+@click.option("--until", metavar="PASS", help="Stop after this pass.")
+@click.option(
+    "--print-after",
+    "shown_after",
+    multiple=True,
+    metavar="PASS",
+    help="Print the module after this pass on standard error.",
+)
+@click.option(
+    "--list-passes",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_list_passes,
+    help="List the passes in their order, and do nothing else.",
+)
+def canon(file: str, out: Path | None, until: str | None, shown_after: tuple[str, ...]) -> int:
+    """Bring a module into canonical form."""
+    from nacre.core.canonical import canonicalise
+    from nacre.core.passes.runner import PIPELINE, cut
+    from nacre.core.text.printer import print_module
+
+    for name in (until, *shown_after):
+        try:
+            cut(PIPELINE, name)
+        except ValueError as error:
+            raise click.UsageError(safe(str(error))) from None
+
+    def shown(one: Pass, module: Module) -> None:
+        if one.name in shown_after:
+            click.echo(f"# after {one.name}\n{print_module(module)}", err=True)
+
+    return _reported(lambda: _give(canonicalise(_read(file), until=until, on_pass=shown), out))
+
+
+def _give(module: Module, out: Path | None) -> None:
+    """Print a module, or save it."""
+    if out is None:
+        click.echo(str(module), nl=False)
+        return
+    from nacre.core.storage import save
+
+    require_writable(out)
+    try:
+        save(module, out)
+    except OSError as error:
+        raise WrongUsage(f"cannot write {safe(str(out))}: {error.strerror}") from None
+    click.echo(f"wrote {safe(str(out))}: {len(module):,} operations")
+
+
+# Lowering
+
+
+def _named(form: str) -> Callable[[str], tuple[str, str]]:
+    """A reader of values with a name before them."""
+
+    def parsed(text: str) -> tuple[str, str]:
+        name, equals, value = text.partition("=")
+        if not (name and equals and value) or "\0" in value:
+            raise ValueError(f"{quoted(text)} does not have the form {form}")
+        return name, value
+
+    return parsed
+
+
+def _distinct(pairs: Sequence[tuple[str, str]]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for name, value in pairs:
+        if name in found:
+            raise click.UsageError(f"input {quoted(name)} is given twice")
+        found[name] = value
+    return found
+
+
+@core.command()
+@click.argument("expression", metavar="EXPR")
+@click.option(
+    "--input",
+    "inputs",
+    multiple=True,
+    metavar="NAME=TYPE",
+    type=option_value(_named("NAME=TYPE, such as x=f32[2,3]")),
+    help="A name in the expression and its type, such as x=f32[2,3].",
+)
+@_OUT
+def lower(expression: str, inputs: tuple[tuple[str, str], ...], out: Path | None) -> int:
+    """Make a module of an expression, such as "relu(x @ w + b)"."""
+    from nacre.core.expressions import lower as lowered
+
+    types = _distinct(inputs)
+    return _reported(lambda: _give(lowered(expression, types), out))
+
+
+# Evaluation
+
+
+def _parse_output(text: str) -> tuple[int | None, Path]:
+    """`FILE.npz` for all outputs, `INDEX=FILE.npy` for one."""
+    index, equals, path = text.partition("=")
+    if equals and index.isascii() and index.isdigit() and len(index) < 10 and path.endswith(".npy"):
+        return int(index), Path(path)
+    if text.endswith(".npz") and "\0" not in text:
+        return None, Path(text)
+    raise ValueError(f"{quoted(text)} is neither FILE.npz nor INDEX=FILE.npy")
+
+
+@core.command("eval")
+@click.argument("file")
+@click.option(
+    "--input",
+    "inputs",
+    multiple=True,
+    metavar="NAME=FILE.npy",
+    type=option_value(_named("NAME=FILE.npy")),
+    help="The array of an input.",
+)
+@click.option(
+    "--output",
+    "outputs",
+    multiple=True,
+    metavar="FILE.npz|INDEX=FILE.npy",
+    type=option_value(_parse_output),
+    help="Where to write all outputs, or one of them.",
+)
+@click.option("--ordered", is_flag=True, help="Sum floats one by one, the same on every platform.")
+@click.option("--peak", is_flag=True, help="Say how many bytes the values took at one time.")
+def evaluate(
+    file: str,
+    inputs: tuple[tuple[str, str], ...],
+    outputs: tuple[tuple[int | None, Path], ...],
+    ordered: bool,
+    peak: bool,
+) -> int:
+    """Evaluate a module, and print its outputs."""
+    paths = _distinct(inputs)
+    for _, path in outputs:
+        require_writable(path)
+
+    def work() -> None:
+        from nacre.core.evaluate import CoreSession
+
+        module = _read(file)
+        _require_indices(outputs, len(module.outputs))
+        session = CoreSession(module, ordered=ordered)
+        arrays = session.run({name: _array(name, path, module) for name, path in paths.items()})
+        _print_outputs(module, arrays)
+        if peak:
+            click.echo(f"peak: {session.peak_bytes:,} bytes")
+        for index, path in outputs:
+            _write(path, _npz(arrays) if index is None else file_bytes(arrays[index], path))
+
+    return _reported(work)
+
+
+def _require_indices(outputs: Sequence[tuple[int | None, Path]], count: int) -> None:
+    for index, _ in outputs:
+        if index is not None and index >= count:
+            raise click.UsageError(f"there is no output {index}: the module has {count}")
+
+
+def _array(name: str, path: str, module: Module) -> np.ndarray[Any, Any]:
+    """The array of a file, in the machine's byte order."""
+    from nacre.nem.api.ddr import load_npy
+
+    reason = unreadable(Path(path))
+    if reason is not None:
+        raise WrongUsage(reason)
+    array = load_npy(path)
+    type_ = module.input_types.get(name)
+    wanted = None if type_ is None else type_.element.dtype
+    if wanted is not None and array.dtype.kind == "V" and array.dtype.itemsize == wanted.itemsize:
+        # NumPy's files do not know bf16 and its like, and keep nothing but their size.
+        return array.view(wanted) if array.dtype.names is None else array
+    return array.astype(array.dtype.newbyteorder("="), copy=False)
+
+
+def _print_outputs(module: Module, arrays: Sequence[np.ndarray[Any, Any]]) -> None:
+    import numpy as np
+
+    for index, (value, array) in enumerate(zip(module.outputs, arrays, strict=True)):
+        click.echo(f"output {index}: %{value} {module.by_id[value].type}")
+        click.echo(np.array2string(array, threshold=_SHOWN_ELEMENTS))
+
+
+def _npz(arrays: Sequence[np.ndarray[Any, Any]]) -> bytes:
+    import numpy as np
+
+    stream = io.BytesIO()
+    np.savez(stream, **{str(i): array for i, array in enumerate(arrays)})
+    return stream.getvalue()
+
+
+def _write(path: Path, data: bytes) -> None:
+    try:
+        write_whole(path, [data])
+    except OSError as error:
+        reason = error.strerror or os.strerror(error.errno or 0)
+        raise WrongUsage(f"cannot write {safe(str(path))}: {reason}") from None
+    click.echo(f"wrote {safe(str(path))}")
+
+
+# Figures
+
+
+@core.command()
+@click.argument("file")
+@click.option("--format", "output", type=click.Choice(["text", "json"]), default="text")
+def stats(file: str, output: str) -> int:
+    """Count operations, parameters, multiplications and the memory of activations."""
+
+    def work() -> None:
+        from nacre.cli.core_stats import stats_of
+        from nacre.core.verify import verify as verified
+
+        module = _read(file)
+        found = verified(module, "nacre-1")
+        if has_errors(found):
+            raise InputError(found)
+        figures = stats_of(module)
+        click.echo(
+            json.dumps(figures.as_json(), indent=2) if output == "json" else figures.as_text()
+        )
+
+    return _reported(work)

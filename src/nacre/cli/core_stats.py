@@ -1,0 +1,121 @@
+"""What a module of Core IR costs: operations, parameters, multiplications, memory."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+from nacre.core.evaluation_plan import kernel_type
+from nacre.core.module import CoreOperation, Module, TensorType
+from nacre.core.ops import OPS
+from nacre.kernels.call import Call
+from nacre.kernels.registry import PRIMITIVES
+
+
+@dataclass(frozen=True, slots=True)
+class Stats:
+    """The figures of a module."""
+
+    operations: dict[str, int]  # by opcode, the most frequent first
+    macs: dict[str, int]  # by opcode, where there are any
+    parameters: int  # elements of constants
+    parameter_bytes: int
+    activation_peak_bytes: int
+    inputs: dict[str, str]
+    outputs: list[str]
+
+    def as_json(self) -> dict[str, Any]:
+        """The stable machine form."""
+        return {
+            "operations": self.operations,
+            "operations_total": sum(self.operations.values()),
+            "macs": self.macs,
+            "macs_total": sum(self.macs.values()),
+            "parameters": self.parameters,
+            "parameter_bytes": self.parameter_bytes,
+            "activation_peak_bytes": self.activation_peak_bytes,
+            "inputs": self.inputs,
+            "outputs": self.outputs,
+        }
+
+    def as_text(self) -> str:
+        """A table by opcode, then the sums."""
+        width = max(10, *map(len, self.operations))
+        rows = [
+            f"{opcode:{width}} {count:>12,} {self.macs.get(opcode, 0):>20,}"
+            for opcode, count in self.operations.items()
+        ]
+        total, macs = sum(self.operations.values()), sum(self.macs.values())
+        return "\n".join(
+            [
+                f"{'opcode':{width}} {'operations':>12} {'MACs':>20}",
+                *rows,
+                f"{'all':{width}} {total:>12,} {macs:>20,}",
+                "",
+                f"parameters:      {self.parameters:,} ({self.parameter_bytes:,} bytes)",
+                f"activation peak: {self.activation_peak_bytes:,} bytes",
+            ]
+        )
+
+
+def stats_of(module: Module) -> Stats:
+    """The figures of a module that has no errors."""
+    counts = Counter(op.opcode for op in module.operations)
+    macs = Counter[str]()
+    parameters = parameter_bytes = 0
+    for op in module.operations:
+        if is_constant(op):
+            parameters += prod(op.type.shape)
+            parameter_bytes += size_bytes(op.type)
+        else:
+            macs[op.opcode] += _macs(op, module)
+    return Stats(
+        dict(sorted(counts.items(), key=lambda row: (-row[1], row[0]))),
+        {opcode: count for opcode, count in sorted(macs.items()) if count},
+        parameters,
+        parameter_bytes,
+        activation_peak_bytes(module),
+        {name: str(type_) for name, type_ in module.input_types.items()},
+        list(map(str, module.output_types)),
+    )
+
+
+def is_constant(op: CoreOperation) -> bool:
+    """Whether an operation is a constant."""
+    return "constant" in OPS[op.opcode].traits
+
+
+def size_bytes(type_: TensorType) -> int:
+    """The bytes of a tensor in memory, types below a byte in whole bytes."""
+    return prod(type_.shape) * kernel_type(type_).dtype.itemsize
+
+
+def _macs(op: CoreOperation, module: Module) -> int:
+    spec = OPS[op.opcode]
+    if spec.primitive is None:
+        return 0
+    given = {a.name: a.default for a in spec.attributes if a.default is not None}
+    inputs = tuple(kernel_type(module.by_id[operand].type) for operand in op.operands)
+    call = Call(inputs, (kernel_type(op.type),), {**given, **op.attributes})
+    return PRIMITIVES[spec.primitive].work(call).macs
+
+
+def activation_peak_bytes(module: Module) -> int:
+    """The most bytes of inputs and results alive at one time; constants are not counted."""
+    last = {op.value_id: index for index, op in enumerate(module.operations)}
+    for index, op in enumerate(module.operations):
+        last.update(dict.fromkeys(op.operands, index))
+    kept = {*module.outputs, *(state.output for state in module.states)}
+    sizes = {op.value_id: 0 if is_constant(op) else size_bytes(op.type) for op in module.operations}
+    live = peak = sum(sizes[op.value_id] for op in module.inputs)
+    for index, op in enumerate(module.operations):
+        if op.opcode == "Input":
+            continue
+        live += sizes[op.value_id]
+        peak = max(peak, live)
+        for value in {op.value_id, *op.operands} - kept:
+            if last[value] == index:
+                live -= sizes[value]
+    return peak
