@@ -27,49 +27,63 @@ SIZES = (1_000, 10_000, 100_000)
 ENOUGH_SECONDS = 3.0  # a stage is repeated until all its runs have taken this long
 MOST_RUNS = 10
 KINDS = ("Add", "Mul", "Sub", "Neg")
+LANES = 64  # independent chains, each of a shape of its own: a model has tens of types, not one
 
 Seconds = dict[str, float]  # by stage
 Rows = dict[str, dict[int, Seconds]]  # by tool and size
 
 
-def operands(index: int) -> tuple[int, int]:
-    """The values that an operation uses: the one before it, and one further back."""
-    return index - 1, max(0, index - 1 - index % 97)
+def use(index: int) -> tuple[str, int, int]:
+    """What an operation does, to the last value of its lane and to one further back."""
+    row, lane = divmod(index, LANES)
+    return KINDS[row % 4], index - LANES, max(lane, index - LANES * (1 + row % 7))
 
 
-# The same chain of additions, products, differences and signs for everyone.
+def width(index: int) -> int:
+    """The second dimension of a value."""
+    return 8 + index % LANES
+
+
+# The same chains of additions, products, differences and signs for everyone.
 
 
 def core_text(count: int) -> str:
     """A module of so many operations in our text form."""
     lines = [
-        '%0 = Input () {name="a"} : tensor<f32[4, 8]>',
-        '%1 = Input () {name="b"} : tensor<f32[4, 8]>',
+        f'%{lane} = Input () {{name="x{lane}"}} : tensor<f32[4, {width(lane)}]>'
+        for lane in range(LANES)
     ]
-    for index in range(2, count):
-        kind, (last, other) = KINDS[index % 4], operands(index)
-        use = f"Neg (%{last})" if kind == "Neg" else f"BinOp (%{last}, %{other}) {{op={kind}}}"
-        lines.append(f"%{index} = {use} : tensor<f32[4, 8]>")
-    return "\n".join([*lines, f"outputs: %{count - 1}", ""])
+    for index in range(LANES, count):
+        kind, last, other = use(index)
+        text = f"Neg (%{last})" if kind == "Neg" else f"BinOp (%{last}, %{other}) {{op={kind}}}"
+        lines.append(f"%{index} = {text} : tensor<f32[4, {width(index)}]>")
+    results = ", ".join(f"%{index}" for index in range(count - LANES, count))
+    return "\n".join([*lines, f"outputs: {results}", ""])
 
 
 def mlir_text(count: int) -> str:
     """The same in MLIR's generic form."""
-    tensor = "tensor<4x8xf32>"
+    tensors = [f"tensor<4x{width(lane)}xf32>" for lane in range(LANES)]
+    results = range(count - LANES, count)
+    types = f"({', '.join(tensors)}) -> ({', '.join(tensors[i % LANES] for i in results)})"
     lines = [
         '"builtin.module"() ({',
-        f'"func.func"() <{{function_type = ({tensor}, {tensor}) -> {tensor}, sym_name = "f"}}> ({{',
-        f"^bb0(%0: {tensor}, %1: {tensor}):",
+        f'"func.func"() <{{function_type = {types}, sym_name = "f"}}> ({{',
+        f"^bb0({', '.join(f'%{lane}: {tensor}' for lane, tensor in enumerate(tensors))}):",
     ]
-    for index in range(2, count):
-        kind, (last, other) = KINDS[index % 4], operands(index)
+    for index in range(LANES, count):
+        kind, last, other = use(index)
+        tensor = tensors[index % LANES]
         if kind == "Neg":
             lines.append(f'%{index} = "arith.negf"(%{last}) : ({tensor}) -> {tensor}')
         else:
             name = f"arith.{kind.lower()}f"
-            types = f"({tensor}, {tensor}) -> {tensor}"
-            lines.append(f'%{index} = "{name}"(%{last}, %{other}) : {types}')
-    tail = [f'"func.return"(%{count - 1}) : ({tensor}) -> ()', "}) : () -> ()", "}) : () -> ()", ""]
+            lines.append(
+                f'%{index} = "{name}"(%{last}, %{other}) : ({tensor}, {tensor}) -> {tensor}'
+            )
+    values = ", ".join(f"%{i}" for i in results)
+    given = ", ".join(tensors[i % LANES] for i in results)
+    tail = [f'"func.return"({values}) : ({given}) -> ()', "}) : () -> ()", "}) : () -> ()", ""]
     return "\n".join(lines + tail)
 
 
@@ -106,12 +120,12 @@ def measure_xdsl(count: int) -> Seconds:
         context.load_dialect(dialect)
     text = mlir_text(count)
 
-    def parse() -> ModuleOp:
-        return Parser(context, text).parse_module()
-
-    module = parse()
+    Parser(context, mlir_text(LANES + 4)).parse_module()  # loads code
+    made: list[ModuleOp] = []
+    seconds = best(lambda: made.append(Parser(context, text).parse_module()))
+    module = made[0]
     return {
-        "parse": best(parse),
+        "parse": seconds,
         "verify": best(module.verify),
         "print": best(lambda: Printer(StringIO(), print_generic_format=True).print_op(module)),
     }
@@ -121,15 +135,18 @@ def measure_onnx_ir(count: int) -> Seconds:
     ir: Any = importlib.import_module("onnx_ir")  # may be missing, and has no types for us
 
     def build() -> None:
-        type_, shape = ir.TensorType(ir.DataType.FLOAT), ir.Shape([4, 8])
-        values = [ir.val(name, type=type_, shape=shape) for name in ("a", "b")]
+        type_ = ir.TensorType(ir.DataType.FLOAT)
+        values = [
+            ir.val(f"x{lane}", type=type_, shape=ir.Shape([4, width(lane)]))
+            for lane in range(LANES)
+        ]
         nodes = []
-        for index in range(2, count):
-            kind, (last, other) = KINDS[index % 4], operands(index)
+        for index in range(LANES, count):
+            kind, last, other = use(index)
             used = [values[last]] if kind == "Neg" else [values[last], values[other]]
             nodes.append(ir.node(kind, used))
             values.append(nodes[-1].outputs[0])
-        ir.Graph(values[:2], values[-1:], nodes=nodes, opset_imports={"": 20})
+        ir.Graph(values[:LANES], values[-LANES:], nodes=nodes, opset_imports={"": 20})
 
     return {"build": best(build)}
 

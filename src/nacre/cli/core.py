@@ -2,31 +2,33 @@
 
 from __future__ import annotations
 
-import io
 import json
-import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from nacre.base.diagnostics import Diagnostic, InputError, has_errors
 from nacre.base.excerpt import quoted, safe
-from nacre.base.files import write_whole
 from nacre.base.rendering import render_text, summary
-from nacre.cli.arrays import WrongUsage, file_bytes, option_value, require_writable, unreadable
+from nacre.cli.arrays import WrongUsage, option_value, require_writable, unreadable
+from nacre.cli.core_arrays import (
+    OutputFile,
+    parse_output,
+    print_outputs,
+    read_array,
+    require_indices,
+    write_output,
+)
 from nacre.cli.inputs import STDIN, distinct, read_argument, show
 from nacre.cli.main import ERRORS_FOUND, OK, WRONG_USAGE
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from nacre.core.module import Module
     from nacre.core.ops import Profile
     from nacre.core.passes.runner import Pass
 
-_SHOWN_ELEMENTS = 64  # a longer array is shown by its ends
 _OUT = click.option(
     "-o", "out", metavar="FILE", type=click.Path(path_type=Path), help="Write the module here."
 )
@@ -218,16 +220,6 @@ def lower(expression: str, inputs: tuple[tuple[str, str], ...], out: Path | None
 # Evaluation
 
 
-def _parse_output(text: str) -> tuple[int | None, Path]:
-    """`FILE.npz` for all outputs, `INDEX=FILE.npy` for one."""
-    index, equals, path = text.partition("=")
-    if equals and index.isascii() and index.isdigit() and len(index) < 10 and path.endswith(".npy"):
-        return int(index), Path(path)
-    if text.endswith(".npz") and "\0" not in text:
-        return None, Path(text)
-    raise ValueError(f"{quoted(text)} is neither FILE.npz nor INDEX=FILE.npy")
-
-
 @core.command("eval")
 @click.argument("file")
 @click.option(
@@ -243,7 +235,7 @@ def _parse_output(text: str) -> tuple[int | None, Path]:
     "outputs",
     multiple=True,
     metavar="FILE.npz|INDEX=FILE.npy",
-    type=option_value(_parse_output),
+    type=option_value(parse_output),
     help="Where to write all outputs, or one of them.",
 )
 @click.option("--ordered", is_flag=True, help="Sum floats one by one, the same on every platform.")
@@ -251,7 +243,7 @@ def _parse_output(text: str) -> tuple[int | None, Path]:
 def evaluate(
     file: str,
     inputs: tuple[tuple[str, str], ...],
-    outputs: tuple[tuple[int | None, Path], ...],
+    outputs: tuple[OutputFile, ...],
     ordered: bool,
     peak: bool,
 ) -> int:
@@ -264,63 +256,16 @@ def evaluate(
         from nacre.core.evaluate import CoreSession
 
         module = _read(file)
-        _require_indices(outputs, len(module.outputs))
+        require_indices(outputs, len(module.outputs))
         session = CoreSession(module, ordered=ordered)
-        arrays = session.run({name: _array(name, path, module) for name, path in paths.items()})
-        _print_outputs(module, arrays)
+        arrays = session.run({name: read_array(name, path, module) for name, path in paths.items()})
+        print_outputs(module, arrays)
         if peak:
             click.echo(f"peak: {session.peak_bytes:,} bytes")
-        for index, path in outputs:
-            _write(path, _npz(arrays) if index is None else file_bytes(arrays[index], path))
+        for output in outputs:
+            write_output(output, arrays)
 
     return _reported(work)
-
-
-def _require_indices(outputs: Sequence[tuple[int | None, Path]], count: int) -> None:
-    for index, _ in outputs:
-        if index is not None and index >= count:
-            raise click.UsageError(f"there is no output {index}: the module has {count}")
-
-
-def _array(name: str, path: str, module: Module) -> np.ndarray[Any, Any]:
-    """The array of a file, in the machine's byte order."""
-    from nacre.nem.api.ddr import load_npy
-
-    reason = unreadable(Path(path))
-    if reason is not None:
-        raise WrongUsage(reason)
-    array = load_npy(path)
-    type_ = module.input_types.get(name)
-    wanted = None if type_ is None else type_.element.dtype
-    if wanted is not None and array.dtype.kind == "V" and array.dtype.itemsize == wanted.itemsize:
-        # NumPy's files do not know bf16 and its like, and keep nothing but their size.
-        return array.view(wanted) if array.dtype.names is None else array
-    return array.astype(array.dtype.newbyteorder("="), copy=False)
-
-
-def _print_outputs(module: Module, arrays: Sequence[np.ndarray[Any, Any]]) -> None:
-    import numpy as np
-
-    for index, (value, array) in enumerate(zip(module.outputs, arrays, strict=True)):
-        click.echo(f"output {index}: %{value} {module.by_id[value].type}")
-        click.echo(np.array2string(array, threshold=_SHOWN_ELEMENTS))
-
-
-def _npz(arrays: Sequence[np.ndarray[Any, Any]]) -> bytes:
-    import numpy as np
-
-    stream = io.BytesIO()
-    np.savez(stream, **{str(i): array for i, array in enumerate(arrays)})
-    return stream.getvalue()
-
-
-def _write(path: Path, data: bytes) -> None:
-    try:
-        write_whole(path, [data])
-    except OSError as error:
-        reason = error.strerror or os.strerror(error.errno or 0)
-        raise WrongUsage(f"cannot write {safe(str(path))}: {reason}") from None
-    click.echo(f"wrote {safe(str(path))}")
 
 
 # Figures
