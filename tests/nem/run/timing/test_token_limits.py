@@ -111,3 +111,18 @@ def test_every_engine_has_tokens_of_its_own() -> None:
         row("b", 36, 41, "DMA[1]@0"),
         row("c", 0, 36, "DMA[0]@1"),
     ]
+
+
+def test_a_task_that_comes_to_release_a_token_as_they_run_out_never_lacked_one() -> None:
+    first = "@resource(DMA[0])"
+    result = limited(
+        2,
+        f"a = {load(32, on='@resource(DMA[1])')}",
+        load(1024, on=first),
+        f"b = {load(1024, 'a', first)}",
+        f"c = {load(32, 'a', first)}",
+    )
+    # From 5 to 36 there is a token to spare. At 36 `b` takes it, and leaves `c` as the last that
+    # names `a`: `c` could take the place of that token. All that it waits for is the unit.
+    assert [r[2:4] for r in rows(result)] == [(0, 5), (0, 36), (36, 72), (72, 77)]
+    assert stalls(result)["c"] == (0, 5, 0, 67)

@@ -40,7 +40,7 @@ class Columns(NamedTuple):
     start: Ints
     end: Ints
     unit: Ints  # two instances a step
-    releaser_from: Ints  # 1 + since when it would release a token of its engine; 0: it would not
+    releaser_from: Ints  # 1 + token_since as it came to release a token itself; 0: it does not
     # By node of the event graph
     step_of: Ints  # -1: the node completes by itself
     open_edges: Ints
@@ -151,7 +151,7 @@ def mark_releaser(c: Columns, token: int, step: int) -> None:
     q = c.queue[step]
     same_engine = c.engine[c.queue[token]] == c.engine[q]
     if same_engine and c.has_token[token] and not c.releaser_from[step]:
-        c.releaser_from[step] = 1 + c.counts[NOW]
+        c.releaser_from[step] = 1 + token_since(c, step, c.engine[q])
         c.releasers[q] += 1
 
 
@@ -245,10 +245,9 @@ def is_exhausted(c: Columns, engine: int) -> bool:
 
 def token_since(c: Columns, step: int, engine: int) -> int:
     """Since when a step could have had a token: there was one, or it would release one itself."""
-    since = c.counts[NOW] if is_exhausted(c, engine) else c.full_until[engine]
-    if c.releaser_from[step]:
-        since = min(since, c.releaser_from[step] - 1)
-    return int(since)
+    if c.releaser_from[step]:  # from then on it lacks none, however full the engine gets
+        return int(c.releaser_from[step] - 1)
+    return int(c.counts[NOW] if is_exhausted(c, engine) else c.full_until[engine])
 
 
 def occupy(c: Columns, place: int) -> int:
@@ -365,7 +364,7 @@ def simulate(c: Columns, steps: int) -> int:
 
 # What the compiler is given, callees first.
 FUNCTIONS = (
-    *(push, pop, complete, mark_releaser, enqueue, settle, is_free, later_in_queue),
-    *(first_startable, is_exhausted, release, token_since, name_tokens, occupy, begin, finish),
-    *(scan, simulate),
+    *(push, pop, complete, is_exhausted, token_since, mark_releaser, enqueue, settle, is_free),
+    *(later_in_queue, first_startable, release, name_tokens, occupy, begin, finish, scan),
+    simulate,
 )
