@@ -29,6 +29,7 @@ from neminterp import NemInterpreter
 
 Array = npt.NDArray[Any]
 REPEATS = 5
+check_scale = importlib.import_module("check_scale")  # beside this script
 
 
 def small(count: int, elem: str) -> str:
@@ -45,20 +46,6 @@ loop i in [0..{count // 3} - 1] @max_in_flight(2):
     tX = transfer.async(dst=a, src=region(X, (i mod 64) * 4096, 4096))
     tA = add.async in a, a out b deps=[tX]
     tY = transfer.sync(dst=region(Y, (i mod 2) * 4096, 4096), src=b, deps=[tA])
-endloop
-"""
-
-
-def copies(count: int) -> str:
-    """`count` DMAs of 4 KB: in and out through two slots."""
-    return f"""
-buffer X : DDR (size={count // 2} * 4096)
-buffer Y : DDR (size={count // 2} * 4096)
-buffer B : L1 (size=8192)
-loop i in [0..{count // 2} - 1] @max_in_flight(2):
-    let slot = region(B, (i mod 2) * 4096, 4096)
-    tI = transfer.async(dst=slot, src=region(X, i * 4096, 4096))
-    tO = transfer.async(dst=region(Y, i * 4096, 4096), src=slot, deps=[tI])
 endloop
 """
 
@@ -210,7 +197,7 @@ def against_bare_loop() -> None:
 def against_pallas(count: int) -> None:
     """Print DMAs per second of both, in one run."""
     x = {"X": np.zeros(count // 2 * 4096, np.uint8)}
-    ours = count / machine_seconds(copies(count), x)
+    ours = count / machine_seconds(check_scale.copies(count), x)
     print(f"\n{'DMAs of 4 KB':14} {'nacre':>14} {'Pallas':>12} {'ratio':>8}")
     try:
         theirs = pallas_rate(256)
@@ -222,7 +209,7 @@ def against_pallas(count: int) -> None:
 
 def pallas_rate(count: int) -> float:
     """DMAs per second of Pallas' interpret mode."""
-    run = importlib.import_module("check_scale").pallas_copies(count, detect_races=False)
+    run = check_scale.pallas_copies(count, detect_races=False)
     run()  # the first call compiles
     return count / best(run)
 

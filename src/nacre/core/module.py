@@ -115,11 +115,6 @@ class Module:
         """The types of the outputs."""
         return tuple(self.by_id[value].type for value in self.outputs)
 
-    @property
-    def next_id(self) -> int:
-        """The least id above all that are in use."""
-        return max((op.value_id for op in self.operations), default=-1) + 1
-
     def __iter__(self) -> Iterator[CoreOperation]:
         return iter(self.operations)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from typing import Any
@@ -23,7 +22,6 @@ _TOKEN = re.compile(
 )
 _ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.))", re.ASCII)
 _ESCAPES = {"n": "\n", "r": "\r"}
-_PLAIN_DATA = re.compile(r"[\[\]\d\s,.eE+-]*", re.ASCII)
 _MOST_DIGITS = 4000  # of an integer; Python refuses more
 _NO_NUMBER = 10**309
 _DEEPEST = 64  # arrays have no more axes
@@ -159,16 +157,6 @@ def _as_float(value: int) -> int | float:
         return float(value)
     except OverflowError:
         return value
-
-
-def quick_literal(text: str) -> Any:  # noqa: ANN401 - nested lists of numbers, or None
-    """Nested lists of plain numbers, read at the speed of C; None where there is more to them."""
-    if _PLAIN_DATA.fullmatch(text) is None:
-        return None
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        return None
 
 
 def _with_literal(found: dict[str, Any], has_truth: bool) -> dict[str, Any]:

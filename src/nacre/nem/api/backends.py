@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from nacre.base.diagnostics import InputError
-from nacre.base.source import Source
 from nacre.base.suggest import did_you_mean
 from nacre.kernels.call import Call, Run
 from nacre.nem.run.arrays import RegionView
@@ -18,6 +17,7 @@ from nacre.nem.run.backends import (
     load_backend,
 )
 from nacre.nem.run.host import host_error
+from nacre.nem.run.host_place import HOST
 from nacre.nem.spec.opcodes import OPCODES
 from nacre.nem.spec.rules.running import RUN09
 
@@ -111,4 +111,4 @@ def _name(backend: ComputeBackend) -> str:
 
 
 def _unusable(message: str) -> InputError:
-    return InputError([RUN09.at(Source("<host>", "").span(0, 0), message)])
+    return InputError([RUN09.at(HOST, message)])

@@ -15,9 +15,9 @@ import numpy.typing as npt
 
 from nacre.base.diagnostics import InputError
 from nacre.base.excerpt import quoted
-from nacre.base.source import Source
 from nacre.nem.model.program import Buffer
 from nacre.nem.run.host import as_tensor, host_error, raw_bytes, read_level, whole_number
+from nacre.nem.run.host_place import HOST
 from nacre.nem.run.memory import MemoryLevel, host_memory_bytes, place_buffers
 from nacre.nem.spec.rules.running import RUN06
 
@@ -130,7 +130,7 @@ def require_host_memory(size: int, what: str, help: str | None = None) -> None:
     limit = host_memory_bytes()
     if limit is not None and size > limit:
         message = f"{what} takes {size} bytes, more than the {limit} of this machine"
-        raise InputError([RUN06.at(Source("<host>", "").span(0, 0), message, help=help)])
+        raise InputError([RUN06.at(HOST, message, help=help)])
 
 
 def _shape(shape: object) -> tuple[int, ...]:

@@ -56,20 +56,15 @@ def orders(steps: Steps, first: int, second: int) -> tuple[list[str], list[str]]
 def _ancestors(steps: Steps, targets: list[int]) -> set[int]:
     """Every step that must come before one of these."""
     graph = steps.graph
-    order = np.argsort(graph.targets, kind="stable")
-    sources = graph.sources[order]
-    first = np.searchsorted(graph.targets[order], np.arange(graph.size + 1))
-    step_of = np.full(graph.size, -1, np.int64)
-    step_of[steps.node] = np.arange(steps.count)
     seen = np.zeros(graph.size, np.bool_)
     stack = [int(steps.node[target]) for target in targets]
     while stack:
         node = stack.pop()
-        for source in sources[first[node] : first[node + 1]].tolist():
+        for source in graph.before.of(node):
             if not seen[source]:
                 seen[source] = True
                 stack.append(source)
-    found = set(step_of[np.flatnonzero(seen)].tolist())
+    found = set(steps.of_node[np.flatnonzero(seen)].tolist())
     return found - {-1, *targets}
 
 

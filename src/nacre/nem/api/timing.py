@@ -11,11 +11,11 @@ from types import MappingProxyType
 from msgspec import structs
 
 from nacre.base.diagnostics import InputError
-from nacre.base.source import Source
 from nacre.nem.api.programs import LoadedProgram
 from nacre.nem.model.devices import Device, default_device
 from nacre.nem.plan.plan import Plan
 from nacre.nem.run.host import host_error
+from nacre.nem.run.host_place import HOST
 from nacre.nem.run.steps import steps_of
 from nacre.nem.run.timing.profile import Figures, ProfileError, timing_profile
 from nacre.nem.run.timing.resources import NoUnitError
@@ -90,4 +90,4 @@ def _besides(profile: Figures | None, changes: Mapping[str, int]) -> Figures:
 
 
 def _unsound(message: str) -> InputError:
-    return InputError([RUN11.at(Source("<host>", "").span(0, 0), message)])
+    return InputError([RUN11.at(HOST, message)])

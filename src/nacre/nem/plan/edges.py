@@ -8,6 +8,8 @@ one happens before the other; every order that respects the edges is a legal exe
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
@@ -15,6 +17,18 @@ from nacre.nem.model.program import Loop, Statement, Task, Wait
 from nacre.nem.plan.grid import TOP, Grid
 from nacre.nem.plan.plan import Plan
 from nacre.nem.plan.terms import Column
+
+
+class Neighbours(NamedTuple):
+    """The nodes on one side of each node: those of node n are nodes[first[n]:first[n + 1]]."""
+
+    first: Column
+    nodes: Column
+
+    def of(self, node: int) -> list[int]:
+        """The neighbours of one node."""
+        found: list[int] = self.nodes[self.first[node] : self.first[node + 1]].tolist()
+        return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,6 +45,21 @@ class EventGraph:
     def node(self, statement: Task | Wait, row: int) -> int:
         """The node of an instance."""
         return self.first_node[statement.position] + row
+
+    @cached_property
+    def before(self) -> Neighbours:
+        """What each node waits for."""
+        return self._neighbours(self.targets, self.sources)
+
+    @cached_property
+    def after(self) -> Neighbours:
+        """What waits for each node."""
+        return self._neighbours(self.sources, self.targets)
+
+    def _neighbours(self, here: Column, there: Column) -> Neighbours:
+        order = np.argsort(here, kind="stable")
+        first = np.searchsorted(here[order], np.arange(self.size + 1))
+        return Neighbours(first, there[order])
 
 
 def event_graph(plan: Plan) -> EventGraph:

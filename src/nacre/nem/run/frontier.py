@@ -18,18 +18,14 @@ class Frontier:
 
     def __init__(self, steps: Steps) -> None:
         graph = steps.graph
-        order = np.argsort(graph.sources, kind="stable")
-        self._targets = graph.targets[order]
-        self._first = np.searchsorted(graph.sources[order], np.arange(graph.size + 1)).tolist()
-        self._open: list[int] = np.bincount(graph.targets, minlength=graph.size).tolist()
-        step_of = np.full(graph.size, -1, np.int64)
-        step_of[steps.node] = np.arange(steps.count)
-        self._step_of: list[int] = step_of.tolist()
+        waits_for = np.bincount(graph.targets, minlength=graph.size)
+        self._after = graph.after
+        self._open: list[int] = waits_for.tolist()
+        self._step_of: list[int] = steps.of_node.tolist()
         self._node: list[int] = steps.node.tolist()
         self._done = bytearray(graph.size)
         self.ready: list[int] = []
-        roots = np.flatnonzero(np.bincount(graph.targets, minlength=graph.size) == 0)
-        self._settle(roots.tolist())
+        self._settle(np.flatnonzero(waits_for == 0).tolist())
 
     def is_ready(self, step: int) -> bool:
         """Whether a step may run now."""
@@ -57,21 +53,17 @@ class Frontier:
                 continue
             self._done[node] = 1
             completed.append(node)
-            for target in self._after(node):
+            for target in self._after.of(node):
                 self._open[target] -= 1
                 if not self._open[target]:
                     stack.append(target)
         return completed
 
-    def _after(self, node: int) -> list[int]:
-        found: list[int] = self._targets[self._first[node] : self._first[node + 1]].tolist()
-        return found
-
     def undo(self, step: int, completed: list[int]) -> None:
         """Put a step back: the reverse of `complete`."""
         for node in reversed(completed):
             self._done[node] = 0
-            for target in self._after(node):
+            for target in self._after.of(node):
                 held = self._step_of[target]
                 if not self._open[target] and held >= 0:
                     del self.ready[bisect_left(self.ready, held)]

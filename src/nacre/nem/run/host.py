@@ -12,25 +12,24 @@ import numpy as np
 from nacre.base.diagnostics import Diagnostic, InputError
 from nacre.base.elements import ELEMENT_TYPES
 from nacre.base.excerpt import quoted
-from nacre.base.source import Source
 from nacre.base.suggest import did_you_mean
 from nacre.kernels.call import TensorType
 from nacre.nem.model.program import Buffer, Program
 from nacre.nem.run.arrays import RegionView
 from nacre.nem.run.findings import Findings
+from nacre.nem.run.host_place import HOST
 from nacre.nem.run.layouts import first_unwritten
 from nacre.nem.run.memory import Bytes, Memory, MemoryLevel
 from nacre.nem.run.regions import Located
 from nacre.nem.run.stepper import Stepper
 from nacre.nem.spec.rules.running import INI02, RUN05
 
-_HOST = Source("<host>", "")
 _MOST_DIGITS = 18  # of an offset as text
 
 
 def host_finding(message: str, help: str | None = None) -> Diagnostic:
     """A diagnostic about what a caller asked for."""
-    return RUN05.at(_HOST.span(0, 0), message, help=help)
+    return RUN05.at(HOST, message, help=help)
 
 
 def host_error(message: str, help: str | None = None) -> InputError:
@@ -159,7 +158,7 @@ class Host:
             message = (
                 f"the host reads `{name}`, but nothing has written bytes {gap[0]}..{gap[1] - 1}"
             )
-            found = INI02.at(_HOST.span(0, 0), message)
+            found = INI02.at(HOST, message)
             if found not in self._findings.diagnostics:
                 self._findings.diagnostics.append(found)
 

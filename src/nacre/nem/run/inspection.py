@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from types import TracebackType
@@ -175,10 +175,6 @@ class Inspection(AbstractContextManager["Inspection"]):
     def write_buffer(self, name: str, array: object) -> None:
         """Fill a buffer (or from `NAME@OFFSET` on, a part of it) with an array's bytes."""
         self._host.write_buffer(name, array)
-
-    def write_buffers(self, inputs: Mapping[str, Any]) -> None:
-        """Fill several buffers."""
-        self._host.fill(inputs)
 
     def who_wrote(self, name: str) -> list[Written]:
         """The last writer of every byte of a region or buffer."""

@@ -10,9 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from nacre.base.diagnostics import InputError
-from nacre.base.source import Source
 from nacre.nem.model.devices import Device
 from nacre.nem.model.program import Buffer, Program
+from nacre.nem.run.host_place import HOST
 from nacre.nem.spec.limits import DEFAULT_L1_BYTES, DEFAULT_L2_BYTES
 from nacre.nem.spec.rules.running import RUN05
 
@@ -195,7 +195,7 @@ class Memory:
         """Raise InputError after `release`."""
         if not self._is_open:
             message = "the session is closed, its memories are gone"
-            raise InputError([RUN05.at(Source("<host>", "").span(0, 0), message)])
+            raise InputError([RUN05.at(HOST, message)])
 
     def base(self, buffer: Buffer) -> int:
         """Where a buffer starts in its memory."""

@@ -40,12 +40,6 @@ class RaceDetector:
         self._shadows: dict[int, _Shadow] = {}
         self._seen: dict[tuple[int, int], int] = {}  # pairs of positions, when they were met
         self._turn: dict[int, int] = {}  # when a step ran
-        graph = steps.graph
-        order = np.argsort(graph.targets, kind="stable")
-        self._sources = graph.sources[order]
-        self._first = np.searchsorted(graph.targets[order], np.arange(graph.size + 1))
-        self._step_of = np.full(graph.size, _NOBODY, np.int64)
-        self._step_of[steps.node] = np.arange(steps.count)
         self.diagnostics: list[Diagnostic] = []  # one for every pair that was seen
         self._is_stale = False
 
@@ -126,13 +120,13 @@ class RaceDetector:
         stack, seen = [int(self._steps.node[later])], set[int]()
         while stack:
             node = stack.pop()
-            for source in self._sources[self._first[node] : self._first[node + 1]].tolist():
+            for source in self._steps.graph.before.of(node):
                 if source == goal:
                     return True
                 if source in seen:
                     continue
                 seen.add(source)
-                step = int(self._step_of[source])
+                step = int(self._steps.of_node[source])
                 # What ran before the goal cannot have the goal before it; a wait has no turn.
                 if step == _NOBODY or self._turn.get(step, oldest + 1) > oldest:
                     stack.append(source)

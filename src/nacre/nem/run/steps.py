@@ -53,6 +53,13 @@ class Steps:
             first[position] = self.graph.first_node.get(position, 0)
         return first[self.position] + self.row
 
+    @cached_property
+    def of_node(self) -> Column:
+        """The step of every node; -1 for nodes that complete by themselves."""
+        found = np.full(self.graph.size, -1, np.int64)
+        found[self.node] = np.arange(self.count)
+        return found
+
     def statement(self, step: int) -> Task | Wait:
         """The statement of a step."""
         return self.statements[int(self.position[step])]

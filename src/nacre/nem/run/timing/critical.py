@@ -39,11 +39,8 @@ class _Backwards:
     def __init__(self, timeline: Timeline) -> None:
         self._t = timeline
         graph = timeline.steps.graph
-        order = np.argsort(graph.targets, kind="stable")
-        self._sources = graph.sources[order]
-        self._first = np.searchsorted(graph.targets[order], np.arange(graph.size + 1))
-        self._step_of = np.full(graph.size, -1, np.int64)
-        self._step_of[timeline.steps.node] = np.arange(timeline.steps.count)
+        self._before = graph.before
+        self._step_of = timeline.steps.of_node
         self._is_start = self._iterations(graph.first_start)
         self._is_done = self._iterations(graph.first_done)
         self._by_end = np.argsort(timeline.end, kind="stable")
@@ -97,8 +94,7 @@ class _Backwards:
         times: Column = self._t.node_time
         node = int(self._t.steps.node[step])
         while True:
-            sources = self._sources[self._first[node] : self._first[node + 1]]
-            at = [int(s) for s in sources if times[s] == ready]
+            at = [s for s in self._before.of(node) if times[s] == ready]
             if not at:
                 return None, cause
             steps = [int(self._step_of[s]) for s in at if self._step_of[s] >= 0]

@@ -69,9 +69,6 @@ def _by_step(
 
 def _by_node(steps: Steps) -> dict[str, Column]:
     graph = steps.graph
-    order = np.argsort(graph.sources, kind="stable")
-    step_of = np.full(graph.size, NONE, np.int64)
-    step_of[steps.node] = np.arange(steps.count)
     open_edges = np.bincount(graph.targets, minlength=graph.size)
     roots = np.flatnonzero(open_edges == 0)[::-1]
     stack = np.zeros(graph.size + 1, np.int64)
@@ -79,10 +76,10 @@ def _by_node(steps: Steps) -> dict[str, Column]:
     counts = np.zeros(COUNTS, np.int64)
     counts[TOP] = roots.size
     return {
-        "step_of": step_of,
+        "step_of": steps.of_node,
         "open_edges": open_edges,
-        "first_edge": np.searchsorted(graph.sources[order], np.arange(graph.size + 1)),
-        "edge": graph.targets[order],
+        "first_edge": graph.after.first,
+        "edge": graph.after.nodes,
         "node_time": np.full(graph.size, NONE, np.int64),
         "stack": stack,
         "counts": counts,

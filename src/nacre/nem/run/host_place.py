@@ -1,0 +1,7 @@
+"""Where a diagnostic stands that is about the caller, not about any text."""
+
+from __future__ import annotations
+
+from nacre.base.source import Source
+
+HOST = Source("<host>", "").span(0, 0)
