@@ -49,7 +49,7 @@ class Builder:
         made = attributes(_worded(opcode, given))
         types = [self._types[operand] for operand in operands]
         inferred = None
-        if spec is not None and spec.least <= len(types) <= len(spec.operands):
+        if spec is not None and spec.takes(len(types)):
             inferred = spec.infer(types, made)
         return self._append(opcode, operands, made, inferred or TensorType("f32"))
 

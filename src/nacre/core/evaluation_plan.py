@@ -157,10 +157,8 @@ class _Binder:
     def _bind(self, index: int, op: CoreOperation, spec: OpSpec) -> Run:
         if spec.primitive is None:
             raise _refused(self._module, index, "there is no kernel for it")
-        given = {a.name: a.default for a in spec.attributes if a.default is not None}
-        given.update(op.attributes)
         inputs = tuple([self._types[operand] for operand in op.operands])
-        call = Call(inputs, (self._types[op.value_id],), given, self._ordered)
+        call = Call(inputs, (self._types[op.value_id],), spec.filled(op.attributes), self._ordered)
         try:
             return PRIMITIVES[spec.primitive].bind(call)
         except (ValueError, TypeError) as error:

@@ -39,6 +39,7 @@ RULE_MODULES = (
     "indexing",
     "linear",
     "unary",
+    "further",
 )
 MAX_FINDINGS = 1000
 

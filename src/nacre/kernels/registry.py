@@ -10,6 +10,16 @@ from nacre.kernels.conversion import CONVERSION
 from nacre.kernels.convolution import CONVOLUTION
 from nacre.kernels.core_ops import CORE_OPS
 from nacre.kernels.elementwise import ELEMENTWISE
+from nacre.kernels.graph_convolution import GRAPH_CONVOLUTION
+from nacre.kernels.graph_data import GRAPH_DATA
+from nacre.kernels.graph_elementwise import GRAPH_ELEMENTWISE
+from nacre.kernels.graph_linear import GRAPH_LINEAR
+from nacre.kernels.graph_normalization import GRAPH_NORMALIZATION
+from nacre.kernels.graph_pooling import GRAPH_POOLING
+from nacre.kernels.graph_quantized import GRAPH_QUANTIZED
+from nacre.kernels.graph_reductions import GRAPH_REDUCTIONS
+from nacre.kernels.graph_resize import GRAPH_RESIZE
+from nacre.kernels.graph_scatter import GRAPH_SCATTER
 from nacre.kernels.linear import LINEAR
 from nacre.kernels.normalization import NORMALIZATION
 from nacre.kernels.pooling import POOLING
@@ -26,6 +36,16 @@ _ROWS = (
     *NORMALIZATION,
     *CONVERSION,
     *CORE_OPS,
+    *GRAPH_ELEMENTWISE,
+    *GRAPH_REDUCTIONS,
+    *GRAPH_NORMALIZATION,
+    *GRAPH_LINEAR,
+    *GRAPH_CONVOLUTION,
+    *GRAPH_POOLING,
+    *GRAPH_DATA,
+    *GRAPH_SCATTER,
+    *GRAPH_RESIZE,
+    *GRAPH_QUANTIZED,
 )
 
 PRIMITIVES: Mapping[str, Primitive] = MappingProxyType({row.name: row for row in _ROWS})

@@ -102,7 +102,7 @@ def computed(op: CoreOperation, arrays: Sequence[Array], seen: Seen) -> Array | 
     call = Call(
         tuple(TensorType(t.element, t.shape) for t in types),
         (TensorType(element, op.type.shape),),
-        op.attributes,
+        OPS[op.opcode].filled(op.attributes),
     )
     result: Array = np.empty(op.type.shape, element.dtype)
     name = OPS[op.opcode].primitive

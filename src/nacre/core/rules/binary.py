@@ -10,11 +10,10 @@ from nacre.base.suggest import did_you_mean
 from nacre.core.module import Shape
 from nacre.core.rules.facts import Use, use_rule
 from nacre.core.rules.signature import shape_text
+from nacre.core.specs import CLASS_WORDS, CLASSES
 
 _BINARY = "Binary operations"
 V1_OPERATIONS = ("Add", "Sub", "Mul")
-# What is defined for truth values; arithmetic is not.
-_LOGICAL = frozenset({"And", "Or", "Xor"})
 
 
 @use_rule("BIN01", "binary-operation", _BINARY, "BinOp")
@@ -45,13 +44,16 @@ def _operations(use: Use) -> tuple[str, ...]:
 def binary_types(use: Use) -> Iterator[str]:
     """The operands of a BinOp differ in element type, or have one that it does not compute with.
 
-    There is no arithmetic on `bool`.
+    There is no arithmetic on `bool`; And, Or and Xor are for `bool` and integers, shifts for
+    integers.
     """
     lhs, rhs = use.types
+    op = use.attributes.get("op")
+    accepted = use.spec.accepted(0, op)
     if lhs.dtype != rhs.dtype:
         yield f"the operands have the types `{lhs.dtype}` and `{rhs.dtype}`, expected one type"
-    elif lhs.dtype == "bool" and use.attributes.get("op") not in _LOGICAL:
-        yield f"`{use.attributes.get('op')}` of `bool`, expected numbers"
+    elif lhs.dtype not in CLASSES[accepted]:
+        yield f"`{op}` of `{lhs.dtype}`, expected {CLASS_WORDS[accepted]}"
 
 
 @use_rule("BIN03", "broadcast", _BINARY, "BinOp")

@@ -39,10 +39,8 @@ def signature(use: Use) -> Iterator[str]:
 
 def signature_problems(spec: OpSpec, count: int, attributes: Attributes) -> Iterator[str]:
     """What is wrong with the number of operands and with the attributes."""
-    least, most = spec.least, len(spec.operands)
-    if not least <= count <= most:
-        wanted = str(most) if least == most else f"{least} to {most}"
-        yield f"`{spec.name}` has {count} operands, expected {wanted}"
+    if not spec.takes(count):
+        yield f"`{spec.name}` has {count} operands, expected {_wanted(spec)}"
     for wanted_one in spec.attributes:
         is_ours = (spec.name, wanted_one.name) not in _MISSING_ELSEWHERE
         if wanted_one.is_required and is_ours and wanted_one.name not in attributes:
@@ -54,6 +52,12 @@ def signature_problems(spec: OpSpec, count: int, attributes: Attributes) -> Iter
             yield f"`{spec.name}` has no attribute {_name_text(name)}{_hint(name, known)}"
         elif (spec.name, name) not in _KIND_ELSEWHERE and not is_of_kind(found, value):
             yield f"attribute `{name}` of `{spec.name}` is not {KINDS[found.kind]}"
+
+
+def _wanted(spec: OpSpec) -> str:
+    if spec.most is None:
+        return f"at least {spec.least}"
+    return str(spec.most) if spec.least == spec.most else f"{spec.least} to {spec.most}"
 
 
 def _hint(name: object, known: list[str]) -> str:

@@ -1,0 +1,1 @@
+"""The rows of the operation table, one file a group."""

@@ -1,0 +1,70 @@
+"""NCR01-NCR03: the operations that `nacre-1` has beyond Core v1, judged by their rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from nacre.base.elements import GRAPH_TYPES
+from nacre.base.excerpt import quoted
+from nacre.base.suggest import did_you_mean
+from nacre.core.ops import OPS
+from nacre.core.rules.facts import Use, use_rule
+from nacre.core.specs import CLASS_WORDS, CLASSES
+from nacre.kernels.fitting import Fitting
+from nacre.kernels.registry import PRIMITIVES
+
+_FURTHER = "Profile nacre-1"
+_OPCODES = tuple(name for name, spec in OPS.items() if spec.profile == "nacre-1")
+
+
+@use_rule("NCR01", "operand-types", _FURTHER, *_OPCODES)
+def operand_types(use: Use) -> Iterator[str]:
+    """An operand of an operation of `nacre-1` has an element type that it is not for."""
+    spec, op = use.spec, use.attributes.get("op")
+    first: str | None = None  # the type that `same` refers to: of the last operand with a class
+    for index, type_ in enumerate(use.types):
+        name = spec.operands[min(index, len(spec.operands) - 1)]
+        accepted = spec.accepted(index, op)
+        if spec.most is None and index > 0:
+            accepted = "same"
+        if accepted == "same":
+            if type_.dtype != first:
+                yield f"operand `{name}` has the type `{type_.dtype}`, expected `{first}`"
+        elif type_.dtype not in CLASSES[accepted]:
+            what = f"`{op}` of `{use.opcode}`" if index == 0 and op in spec.by_op else use.opcode
+            expected = CLASS_WORDS[accepted]
+            yield f"operand `{name}` of {what} has the type `{type_.dtype}`, expected {expected}"
+        if accepted in ("any", "number", "float") and first is None:
+            first = type_.dtype
+
+
+@use_rule("NCR02", "operands-fit", _FURTHER, *_OPCODES)
+def operands_fit(use: Use) -> Iterator[str]:
+    """Shapes and attributes of an operation of `nacre-1` do not go together."""
+    if use.spec.primitive is None or next(attribute_words(use), None) is not None:
+        return
+    shape = PRIMITIVES[use.spec.primitive].shape
+    if isinstance(shape, Fitting):
+        reason = shape.reason([t.shape for t in use.types], use.spec.filled(use.attributes))
+        if reason is not None:
+            yield f"`{use.opcode}`: {reason}"
+
+
+@use_rule("NCR03", "attribute-word", _FURTHER, *_OPCODES)
+def attribute_word(use: Use) -> Iterator[str]:
+    """A word that an operation of `nacre-1` does not know, or an element type that is none."""
+    yield from attribute_words(use)
+
+
+def attribute_words(use: Use) -> Iterator[str]:
+    """What is wrong with words."""
+    for spec in use.spec.attributes:
+        value = use.attributes.get(spec.name)
+        if value is None:
+            continue
+        known = tuple(GRAPH_TYPES) if spec.kind == "dtype" else spec.choices
+        if spec.kind in ("word", "dtype") and value not in known:
+            hint = did_you_mean(str(value), known)
+            expected = ", ".join(f"`{word}`" for word in known)
+            told = f"{quoted(str(value))} is no `{spec.name}` of `{use.opcode}`"
+            yield f"{told}, expected one of {expected}{'; ' + hint if hint else ''}"

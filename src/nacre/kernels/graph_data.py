@@ -1,0 +1,7 @@
+"""Elements in other places, as graphs have them."""
+
+from __future__ import annotations
+
+from nacre.kernels.call import Primitive
+
+GRAPH_DATA: tuple[Primitive, ...] = ()

@@ -1,0 +1,7 @@
+"""Sums of products that graphs have."""
+
+from __future__ import annotations
+
+from nacre.kernels.call import Primitive
+
+GRAPH_LINEAR: tuple[Primitive, ...] = ()

@@ -1,0 +1,7 @@
+"""Poolings that graphs have."""
+
+from __future__ import annotations
+
+from nacre.kernels.call import Primitive
+
+GRAPH_POOLING: tuple[Primitive, ...] = ()
