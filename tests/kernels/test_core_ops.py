@@ -479,7 +479,7 @@ def test_elementwise_ops_may_write_over_their_input(op: str) -> None:
     ("op", "inputs", "attributes"),
     [
         ("BinOp", [(3, 4), (3, 5)], {"op": "Add"}),
-        ("BinOp", [(3,), (3,)], {"op": "Div"}),
+        ("BinOp", [(3,), (3,)], {"op": "Divide"}),
         ("BinOp", [(3,)], {"op": "Add"}),
         ("Sum", [(2, 3)], {"axes": (2,)}),
         ("Sum", [(2, 3)], {"axes": (1, -1)}),

@@ -80,7 +80,7 @@ class CoreSession:
         A run that fails leaves the state as it was.
         """
         module = self._module
-        given = _checked(module, {} if inputs is None else inputs, self._state)
+        given = checked_inputs(module, {} if inputs is None else inputs, self._state)
         ready = {
             op.value_id: given[name] if name in given else self._state[name]
             for op in module.inputs
@@ -91,7 +91,7 @@ class CoreSession:
         return [declared(kept[value], module.by_id[value].type) for value in module.outputs]
 
 
-def _checked(
+def checked_inputs(
     module: Module, inputs: Mapping[str, Any], state: Mapping[str, Array]
 ) -> dict[str, Array]:
     """The given arrays as the kernels carry them; InputError with all that is wrong about them."""

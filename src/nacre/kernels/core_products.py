@@ -101,7 +101,7 @@ def _dot_shape(a: Dims, b: Dims, attributes: Attributes) -> Dims | None:
     return a[:-1] + b[1:]
 
 
-def _pads(x: Dims, w: Dims, attributes: Attributes) -> Pads | None:
+def conv2d_pads(x: Dims, w: Dims, attributes: Attributes) -> Pads | None:
     """How much surrounds a tensor before it is convolved; None where the attributes are odd."""
     padding, strides = attributes.get("padding"), integers(attributes, "strides")
     if strides is None or len(strides) != 2 or min(strides) < 1:
@@ -129,7 +129,7 @@ def _same(size: int, window: int, stride: int) -> tuple[int, int]:
 def _conv2d_shape(x: Dims, w: Dims, attributes: Attributes) -> Dims | None:
     if len(x) != 4 or len(w) != 4 or x[3] != w[2]:
         return None
-    pads = _pads(x, w, attributes)
+    pads = conv2d_pads(x, w, attributes)
     if pads is None:
         return None
     (top, bottom), (left, right) = pads
@@ -139,7 +139,7 @@ def _conv2d_shape(x: Dims, w: Dims, attributes: Attributes) -> Dims | None:
 
 def _conv2d(call: Call) -> Run:
     x_shape, w_shape, y_shape = call.input(0).shape, call.input(1).shape, call.output.shape
-    pads = _pads(x_shape, w_shape, call.attributes)
+    pads = conv2d_pads(x_shape, w_shape, call.attributes)
     if pads is None:
         raise ValueError("`strides` and `padding` do not fit together")
     (top, bottom), (left, right) = pads

@@ -1,7 +1,263 @@
-"""Functions of one element at a time that graphs have."""
+"""Functions of one element at a time that graphs have.
+
+Floats of up to 16 bits have so few values that a function of one is looked up in a table.
+"""
 
 from __future__ import annotations
 
-from nacre.kernels.call import Primitive
+from collections.abc import Mapping, Sequence
+from functools import partial, reduce
+from math import ceil, floor, isfinite, isnan
+from types import MappingProxyType
 
-GRAPH_ELEMENTWISE: tuple[Primitive, ...] = ()
+import numpy as np
+
+from nacre.kernels import shapes
+from nacre.kernels.call import Array, Attributes, Call, Fault, Primitive, Run, Work
+from nacre.kernels.core_products import low_bits
+from nacre.kernels.fitting import Fitting, Misfit, shown
+from nacre.kernels.graph_functions import REALS, number, real_function, select
+from nacre.kernels.graph_functions_cast import bind_cast
+from nacre.kernels.numbers import widened
+from nacre.kernels.products import same_nan
+from nacre.kernels.reductions import wide_float, widening
+from nacre.kernels.runs import (
+    Function,
+    every,
+    looking_up,
+    present,
+    quiet,
+    quietly,
+    storing,
+    writing,
+)
+from nacre.kernels.shapes import Dims
+from nacre.kernels.views import moves_outputs
+
+_BLOCK = 1 << 14  # elements that a function of several steps takes at a time: they stay in caches
+
+_RELATIONS: Mapping[str, np.ufunc] = MappingProxyType(
+    {
+        "Eq": np.equal,
+        "Ne": np.not_equal,
+        "Lt": np.less,
+        "Le": np.less_equal,
+        "Gt": np.greater,
+        "Ge": np.greater_equal,
+    }
+)
+_TESTS: Mapping[str, np.ufunc] = MappingProxyType({"IsNan": np.isnan, "IsInf": np.isinf})
+_INTEGER: Mapping[str, np.ufunc] = MappingProxyType(
+    {"Abs": np.absolute, "Sign": np.sign, "Not": np.invert}  # of `bool`, the last is logical
+)
+
+
+def _compare(call: Call) -> Run:
+    relation, wide = _RELATIONS[call.attributes["op"]], widening(call.input(0))
+
+    def run(inputs: Sequence[Array | None], outputs: Sequence[Array]) -> Fault | None:
+        relation(wide(present(inputs[0])), wide(present(inputs[1])), out=outputs[0])
+        return None
+
+    return quiet(run)
+
+
+def _where(call: Call) -> Run:
+    def run(inputs: Sequence[Array | None], outputs: Sequence[Array]) -> Fault | None:
+        condition, a, b = (present(array) for array in inputs)
+        select(condition, a, b, outputs[0])
+        return None
+
+    return run
+
+
+def _unary(call: Call) -> Run:
+    op = call.attributes["op"]
+    if call.input(0).elem.is_integer:
+        return _integers(call, _INTEGER[op])
+    return _test(call, _TESTS[op]) if op in _TESTS else _real(op, call)
+
+
+def _test(call: Call, test: np.ufunc) -> Run:
+    # Not into the output: NumPy 2.4 writes wrong values into one that is not dense.
+    wide = widening(call.input(0))
+    return storing(lambda x: test(wide(x)))
+
+
+def _integers(call: Call, function: np.ufunc) -> Run:
+    elem = call.output.elem
+    if elem.bits >= 8:
+        return writing(function, 1)
+
+    def run(inputs: Sequence[Array | None], outputs: Sequence[Array]) -> Fault | None:
+        outputs[0][...] = low_bits(function(present(inputs[0])), elem)
+        return None
+
+    return run
+
+
+def _real(name: str, call: Call) -> Run:
+    wide = wide_float(call.input(0))
+    return _floats(call, real_function(name, call.attributes, wide, call.ordered))
+
+
+def _floats(call: Call, function: Function) -> Run:
+    """A function of a float tensor: looked up, in one step, or in blocks."""
+    x, y = call.input(0), call.output
+    if x.elem.bits <= 16:
+        return looking_up(quietly(_table, function, x.dtype, y.dtype))
+    return writing(function, 1) if isinstance(function, np.ufunc) else _blocks(function)
+
+
+def _table(function: Function, source: np.dtype[np.generic], result: np.dtype[np.generic]) -> Array:
+    """A function of every value of a type."""
+    x = widened(every(source))
+    return function(x, out=np.empty_like(x)).astype(result)
+
+
+def _blocks(function: Function) -> Run:
+    def run(inputs: Sequence[Array | None], outputs: Sequence[Array]) -> Fault | None:
+        x, y = present(inputs[0]), outputs[0]
+        if not (x.flags.c_contiguous and y.flags.c_contiguous):
+            function(x, out=y)
+            return None
+        x, y = x.reshape(-1), y.reshape(-1)
+        for start in range(0, x.size, _BLOCK):
+            function(x[start : start + _BLOCK], out=y[start : start + _BLOCK])
+        return None
+
+    return quiet(run)
+
+
+def _relu(call: Call) -> Run:
+    if not call.output.elem.is_integer:
+        return _real("ReluNan", call)
+    return _integer_bounds(call, 0, call.output.elem.highest)
+
+
+def _clip(call: Call) -> Run:
+    if not call.output.elem.is_integer:
+        return _real("Clip", call)
+    low, high = call.attributes["min"], call.attributes["max"]
+    return _integer_bounds(
+        call,
+        ceil(low) if _is_finite(low) else low,
+        floor(high) if _is_finite(high) else high,
+    )
+
+
+def _is_finite(value: float) -> bool:
+    return isinstance(value, int) or isfinite(value)
+
+
+def _integer_bounds(call: Call, low: float, high: float) -> Run:
+    """Integers between two bounds, which stop at the ends of the type themselves."""
+    elem, dtype = call.output.elem, call.output.dtype.type
+    least, greatest = (dtype(min(max(bound, elem.lowest), elem.highest)) for bound in (low, high))
+
+    def function(x: Array, out: Array) -> Array:
+        np.maximum(x, least, out=out)
+        np.minimum(out, greatest, out=out)
+        return out
+
+    return writing(function, 1)
+
+
+def _prelu(call: Call) -> Run:
+    wide, is_ordered = widening(call.output), call.ordered
+
+    def run(inputs: Sequence[Array | None], outputs: Sequence[Array]) -> Fault | None:
+        x, slope = wide(present(inputs[0])), wide(present(inputs[1]))
+        y = outputs[0] if outputs[0].dtype == x.dtype else np.empty(x.shape, x.dtype)
+        select(np.asarray(x > 0), x, np.asarray(x * slope), y)
+        if is_ordered:
+            same_nan(y)
+        if y is not outputs[0]:
+            outputs[0][...] = y
+        return None
+
+    return quiet(run)
+
+
+def _known(attributes: Attributes, name: str, known: Sequence[str]) -> None:
+    """Raise a Misfit where a word is none of those known."""
+    if attributes.get(name) not in known:
+        expected = ", ".join(f"`{word}`" for word in known)
+        raise Misfit(f"`{name}` is `{attributes.get(name)}`, expected one of {expected}")
+
+
+def _same_shape(inputs: Sequence[Dims], attributes: Attributes) -> Dims:
+    return inputs[0]
+
+
+def _broadcast(inputs: Sequence[Dims], attributes: Attributes) -> Dims:
+    def join(a: Dims, b: Dims) -> Dims:
+        found = shapes.broadcast(a, b)
+        if found is None:
+            told = " and ".join(map(shown, inputs))
+            raise Misfit(f"shapes {told} do not broadcast, expected equal sizes or 1")
+        return found
+
+    return reduce(join, inputs)
+
+
+def _fit_compare(inputs: Sequence[Dims], attributes: Attributes) -> Dims:
+    _known(attributes, "op", tuple(_RELATIONS))
+    return _broadcast(inputs, attributes)
+
+
+def _fit_unary(inputs: Sequence[Dims], attributes: Attributes) -> Dims:
+    _known(attributes, "op", UNARY)
+    return inputs[0]
+
+
+def _fit_gelu(inputs: Sequence[Dims], attributes: Attributes) -> Dims:
+    _known(attributes, "approximate", ("none", "tanh"))
+    return inputs[0]
+
+
+def _fit_clip(inputs: Sequence[Dims], attributes: Attributes) -> Dims:
+    for name in ("min", "max"):
+        if isnan(number(attributes, name)):
+            raise Misfit(f"`{name}` is nan, expected a number or an infinity")
+    return inputs[0]
+
+
+def _fit_prelu(inputs: Sequence[Dims], attributes: Attributes) -> Dims:
+    x, slope = inputs
+    if not shapes.broadcasts_to(slope, x):
+        raise Misfit(f"`slope` has the shape {shown(slope)}, expected one that stretches to "
+                     f"that of the input, {shown(x)}")  # fmt: skip
+    return x
+
+
+def _transcendental(call: Call) -> Work:
+    return Work(elements=call.output.count, each=8)
+
+
+def _unary_work(call: Call) -> Work:
+    found = REALS.get(call.attributes["op"])
+    is_costly = found is not None and found.is_transcendental
+    return _transcendental(call) if is_costly else moves_outputs(call)
+
+
+def _of_floats(name: str) -> Primitive:
+    """An op that is a function of its own."""
+    fit = _fit_gelu if name == "Gelu" else _same_shape
+    work = _transcendental if REALS[name].is_transcendental else moves_outputs
+    return Primitive(f"core.{name}", partial(_real, name), Fitting(fit), work)
+
+
+_OPS = ("LeakyRelu", "Elu", "Selu", "HardSigmoid", "HardSwish", "Gelu", "Silu")
+UNARY = (*(name for name in REALS if name not in {*_OPS, "ReluNan", "Clip"}), "Not", *_TESTS)
+
+GRAPH_ELEMENTWISE: tuple[Primitive, ...] = (
+    Primitive("core.Compare", _compare, Fitting(_fit_compare), moves_outputs),
+    Primitive("core.Where", _where, Fitting(_broadcast), moves_outputs),
+    Primitive("core.Unary", _unary, Fitting(_fit_unary), _unary_work),
+    Primitive("core.ReluNan", _relu, Fitting(_same_shape), moves_outputs),
+    *(_of_floats(name) for name in _OPS),
+    Primitive("core.Clip", _clip, Fitting(_fit_clip), moves_outputs),
+    Primitive("core.PRelu", _prelu, Fitting(_fit_prelu), moves_outputs),
+    Primitive("core.Cast", bind_cast, Fitting(_same_shape), moves_outputs),
+)

@@ -1,7 +1,247 @@
-"""Normalisations that graphs have."""
+"""Normalisations that graphs have, in f32 (f64 in f64), rounded once to the output type.
+
+Nothing is special about NaN and infinities: IEEE arithmetic decides. A softmax over values that
+hold NaN or plus infinity, or nothing but minus infinity, is NaN throughout.
+"""
 
 from __future__ import annotations
 
-from nacre.kernels.call import Primitive
+from collections.abc import Callable, Sequence
+from math import isfinite, prod
 
-GRAPH_NORMALIZATION: tuple[Primitive, ...] = ()
+import numpy as np
+
+from nacre.kernels.call import Array, Attributes, Call, Fault, Primitive, Run, Work
+from nacre.kernels.fitting import Fitting, Misfit, expect_rank, expect_shape, fitting_axis
+from nacre.kernels.graph_normalization_rows import (
+    Parameters,
+    centred,
+    in_type,
+    levelled,
+    row_by_row,
+)
+from nacre.kernels.graph_products import settle, swift
+from nacre.kernels.reductions import float_sum, wide_float, widening
+from nacre.kernels.runs import Function, present
+from nacre.kernels.shapes import Dims
+
+
+def through_double(function: np.ufunc, is_ordered: bool) -> Function:
+    """A function of floats; ordered, from f64: the libraries of all platforms round it alike."""
+    if not is_ordered:
+        return function
+
+    def run(x: Array, *others: object, out: Array | None = None) -> Array:
+        exact: Array = function(x.astype(np.float64), *others)
+        if out is None:
+            return exact.astype(x.dtype)
+        out[...] = exact
+        return out
+
+    return run
+
+
+def _number(call: Call, name: str) -> Array:
+    """A float among the attributes, in the type that is computed in."""
+    return in_type(call.attributes[name], wide_float(call.input(0)))
+
+
+def _storing(call: Call, compute: Callable[..., Array]) -> Run:
+    """A run that widens the operands, computes a new array, and rounds once."""
+    wide, is_ordered = widening(call.input(0)), call.ordered
+
+    def run(inputs: Sequence[Array | None], outputs: Sequence[Array]) -> Fault | None:
+        found = compute(*(wide(present(x)) for x in inputs))
+        settle(found, is_ordered)
+        outputs[0][...] = found
+        return None
+
+    return swift(run)
+
+
+def _bind_softmax(call: Call) -> Run:
+    axis, is_ordered = _axis(call), call.ordered
+    exp = through_double(np.exp, is_ordered)
+
+    def fill(x: Array, y: Array, axis: int = axis) -> None:
+        np.subtract(x, np.maximum.reduce(x, axis=axis, keepdims=True), out=y)
+        exp(y, out=y)
+        np.divide(y, float_sum(y, (axis,), is_ordered), out=y)
+
+    return _along(call, fill)
+
+
+def _bind_log_softmax(call: Call) -> Run:
+    axis, is_ordered = _axis(call), call.ordered
+    exp, log = (through_double(function, is_ordered) for function in (np.exp, np.log))
+
+    def fill(x: Array, y: Array, axis: int = axis) -> None:
+        np.subtract(x, np.maximum.reduce(x, axis=axis, keepdims=True), out=y)
+        np.subtract(y, log(float_sum(exp(y), (axis,), is_ordered)), out=y)
+
+    return _along(call, fill)
+
+
+def _along(call: Call, fill: Callable[..., None]) -> Run:
+    """Rows where the axis is the last one, else all at once."""
+    x = call.input(0).shape
+    if _axis(call) == len(x) - 1:
+        return row_by_row(call, x[-1], lambda x, y: fill(x, y, 1), Parameters(1, 1))
+
+    def compute(x: Array) -> Array:
+        y = np.empty_like(x)
+        fill(x, y)
+        return y
+
+    return _storing(call, compute)
+
+
+def _axis(call: Call) -> int:
+    return fitting_axis(call.attributes["axis"], len(call.input(0).shape))
+
+
+def _bind_layer_norm(call: Call) -> Run:
+    size = prod(call.input(0).shape[_axis(call) :])
+    return row_by_row(call, size, centred(call, size), Parameters(1, size))
+
+
+def _bind_rms_norm(call: Call) -> Run:
+    size = prod(call.input(0).shape[_axis(call) :])
+    return row_by_row(call, size, levelled(call, size), Parameters(1, size))
+
+
+def _bind_channels(call: Call) -> Run:
+    """`GroupNorm`, and `InstanceNorm`, where every channel is a group."""
+    x = call.input(0).shape
+    groups = call.attributes.get("groups", x[1])
+    size = prod(x[1:]) // groups
+    return row_by_row(call, size, centred(call, size), Parameters(groups, x[1] // groups))
+
+
+def _spread(x: Dims, axis: int) -> Dims:
+    """The shape under which one value per place along an axis broadcasts."""
+    return tuple(dim if at == axis else 1 for at, dim in enumerate(x))
+
+
+def _bind_batch_norm(call: Call) -> Run:
+    spread, epsilon = _spread(call.input(0).shape, _axis(call)), _number(call, "epsilon")
+
+    def compute(x: Array, scale: Array, bias: Array, mean: Array, variance: Array) -> Array:
+        factor = scale / np.sqrt(variance + epsilon)
+        # One multiplication and one addition for each element, as onnxruntime and torch have it.
+        shift = bias - mean * factor
+        values: Array = np.multiply(x, factor.reshape(spread))
+        np.add(values, shift.reshape(spread), out=values)
+        return values
+
+    return _storing(call, compute)
+
+
+def _bind_lrn(call: Call) -> Run:
+    channels, size = call.input(0).shape[1], call.attributes["size"]
+    share = in_type(call.attributes["alpha"] / size, wide_float(call.input(0)))
+    beta, bias = _number(call, "beta"), _number(call, "bias")
+    power = through_double(np.power, call.ordered)
+    before, behind = (size - 1) // 2, size - 1 - (size - 1) // 2
+    offsets = range(-min(before, channels - 1), min(behind, channels - 1) + 1)
+
+    def compute(x: Array) -> Array:
+        squares = np.square(x)
+        total = np.zeros_like(squares)
+        for offset in offsets:
+            first, last = max(0, -offset), min(channels, channels - offset)
+            target = total[:, first:last]
+            np.add(target, squares[:, first + offset : last + offset], out=target)
+        np.multiply(total, share, out=total)
+        np.add(total, bias, out=total)
+        return np.divide(x, power(total, beta, out=total), out=total)
+
+    return _storing(call, compute)
+
+
+def expect_finite(attributes: Attributes, name: str, least: float | None = None) -> None:
+    """Raise a Misfit where a number is NaN, infinite, or too small."""
+    value = attributes[name]
+    try:
+        is_fine = isfinite(value) and (least is None or value >= least)
+    except OverflowError:  # an integer beyond all floats
+        is_fine = False
+    if not is_fine:
+        wanted = "a finite number" if least is None else f"a finite number of at least {least:g}"
+        raise Misfit(f"`{name}` is {value}, expected {wanted}")
+
+
+def _fit_softmax(inputs: Sequence[Dims], attributes: Attributes) -> Dims:
+    fitting_axis(attributes["axis"], len(inputs[0]))
+    return inputs[0]
+
+
+def _parameters(inputs: Sequence[Dims], wanted: Dims) -> None:
+    names = ("`scale`", "`bias`", "`mean`", "`variance`")
+    for dims, name in zip(inputs[1:], names, strict=False):
+        expect_shape(dims, wanted, name)
+
+
+def _fit_trailing(inputs: Sequence[Dims], attributes: Attributes) -> Dims:
+    x = inputs[0]
+    axis = fitting_axis(attributes["axis"], len(x))
+    expect_finite(attributes, "epsilon", 0)
+    _parameters(inputs, x[axis:])
+    return x
+
+
+def _fit_channels(inputs: Sequence[Dims], attributes: Attributes) -> Dims:
+    x = inputs[0]
+    expect_rank(x, 3 if "groups" not in attributes else 2)
+    groups = attributes.get("groups", x[1])
+    if groups < 1 or x[1] % groups:
+        raise Misfit(f"`groups` is {groups}, expected a divisor of the {x[1]} channels")
+    expect_finite(attributes, "epsilon", 0)
+    _parameters(inputs, x[1:2])
+    return x
+
+
+def _fit_batch_norm(inputs: Sequence[Dims], attributes: Attributes) -> Dims:
+    x = inputs[0]
+    axis = fitting_axis(attributes["axis"], len(x))
+    expect_finite(attributes, "epsilon", 0)
+    _parameters(inputs, (x[axis],))
+    return x
+
+
+def _fit_lrn(inputs: Sequence[Dims], attributes: Attributes) -> Dims:
+    expect_rank(inputs[0], 2)
+    if attributes["size"] < 1:
+        raise Misfit(f"`size` is {attributes['size']}, expected at least 1")
+    for name in ("size", "alpha", "beta", "bias"):
+        expect_finite(attributes, name)
+    return inputs[0]
+
+
+def _exponential_work(call: Call) -> Work:
+    return Work(elements=call.output.count, each=11)  # e^x, and passes for maximum, sum, quotient
+
+
+def _norm_work(call: Call) -> Work:
+    return Work(elements=2 * call.output.count)
+
+
+def _batch_norm_work(call: Call) -> Work:
+    return Work(elements=call.output.count)
+
+
+def _lrn_work(call: Call) -> Work:
+    size = min(call.attributes["size"], 2 * call.input(0).shape[1])
+    return Work(elements=call.output.count, each=8 + size)
+
+
+GRAPH_NORMALIZATION: tuple[Primitive, ...] = (
+    Primitive("core.Softmax", _bind_softmax, Fitting(_fit_softmax), _exponential_work),
+    Primitive("core.LogSoftmax", _bind_log_softmax, Fitting(_fit_softmax), _exponential_work),
+    Primitive("core.LayerNorm", _bind_layer_norm, Fitting(_fit_trailing), _norm_work),
+    Primitive("core.RmsNorm", _bind_rms_norm, Fitting(_fit_trailing), _norm_work),
+    Primitive("core.GroupNorm", _bind_channels, Fitting(_fit_channels), _norm_work),
+    Primitive("core.InstanceNorm", _bind_channels, Fitting(_fit_channels), _norm_work),
+    Primitive("core.BatchNorm", _bind_batch_norm, Fitting(_fit_batch_norm), _batch_norm_work),
+    Primitive("core.Lrn", _bind_lrn, Fitting(_fit_lrn), _lrn_work),
+)

@@ -4,7 +4,8 @@
 [Cout, Cin / groups, window..], NHWC last, with weights [window.., Cin / groups, Cout]. Weights of
 `ConvTranspose` are [Cin, Cout / groups, window..] or [window.., Cout / groups, Cin]. An empty list
 of strides, pads or dilations stands for ones, zeros and ones. Pads are all beginnings, then all
-ends.
+ends. With `ceil` a window may hang over the end of the padding, but a last one that starts behind
+the input is dropped; what hangs over never counts as an element.
 """
 
 from __future__ import annotations

@@ -1,24 +1,52 @@
-"""Operations of `nacre-1` that move elements. Indices below 0 count from the end."""
+"""Operations of `nacre-1` that move elements. Indices below 0 count from the end.
+
+`mode` of the two blocks: `DCR` has the block before the channels that are left, as ONNX, `CRD`
+behind them, as PyTorch.
+"""
 
 from __future__ import annotations
 
-from nacre.core.specs import like, named, optional, required, row
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from msgspec.structs import replace
+
+from nacre.core.module import TensorType
+from nacre.core.specs import OpSpec, always, like, named, optional, required, row
+from nacre.core.values import Attributes
+from nacre.kernels.graph_pad import pad_problem
+
+# Names of element types and attributes with defaults; what is wrong with them.
+Problem = Callable[[Sequence[str], Mapping[str, Any]], str | None]
+
+
+def agreeing(problem: Problem, spec: OpSpec) -> OpSpec:
+    """The row without a result where element types and attributes do not go together."""
+
+    def infer(types: Sequence[TensorType], given: Attributes) -> TensorType | None:
+        told = problem([type_.dtype for type_ in types], spec.filled(given))
+        return spec.infer(types, given) if told is None else None
+
+    return replace(spec, infer=infer)
+
 
 _AXIS = required("axis", "int")
 _SHAPE = required("shape", "ints")
 _REDUCTION = optional("reduction", "word", "none", "none", "add", "mul", "min", "max")
 _LARGEST = optional("largest", "bool", True)
 _K = required("k", "int")
+_BLOCK = (required("block", "int"), optional("mode", "word", "DCR", "DCR", "CRD"))
 
 DATA = (
     row("Broadcast", "stretched to a shape, as in BinOp", "input:any", _SHAPE, traits=("view",),
         aten="expand.default"),
     row("Concat", "tensors after each other along an axis", "inputs*:any", _AXIS,
         aten="cat.default"),
-    row("Pad", "elements around; pads are all beginnings, then all ends", "input:any",
-        required("pads", "ints"),
+    agreeing(pad_problem, row(
+        "Pad", "elements around; pads are all beginnings, then all ends, below 0 they cut",
+        "input:any", required("pads", "ints"),
         optional("mode", "word", "constant", "constant", "reflect", "edge", "wrap"),
-        optional("value", "float", 0.0), aten="constant_pad_nd.default"),
+        optional("value", "float", 0.0), aten="constant_pad_nd.default")),
     row("Flip", "axes run backwards", "input:any", required("axes", "ints"), aten="flip.default"),
     row("Tile", "repeated along every axis", "input:any", required("repeats", "ints"),
         aten="repeat.default"),
@@ -32,12 +60,12 @@ DATA = (
         "input:any indices:index updates:same", _AXIS, _REDUCTION, aten="scatter_reduce.two"),
     row("ScatterNd", "parts replaced, or combined, by index tuples",
         "input:any indices:index updates:same", _REDUCTION, aten="index_put.default"),
-    row("ScatterRows", "rows of the first axis replaced", "input:any indices:index rows:same",
-        aten="index_put.default"),
+    row("ScatterRows", "rows of the first axis replaced; an index without axes is of one row",
+        "input:any indices:index rows:same", aten="index_put.default"),
     row("TopKValues", "the k largest or smallest elements, in order", "input:number", _K, _AXIS,
         _LARGEST, aten="topk.default"),
     row("TopKIndices", "where the k largest or smallest elements lie", "input:number", _K, _AXIS,
-        _LARGEST, result=lambda types, attributes: "i64", aten="topk.default"),
+        _LARGEST, result=always("i64"), aten="topk.default"),
     row("OneHot", "values[1] where the new axis meets the index, values[0] elsewhere",
         "indices:index values:any", required("depth", "int"), optional("axis", "int", -1),
         result=like(1), aten="one_hot.default"),
@@ -53,11 +81,10 @@ DATA = (
         optional("scales", "floats", ()), optional("cubic_a", "float", -0.75),
         optional("exclude_outside", "bool", False), optional("antialias", "bool", False),
         aten="upsample_bilinear2d.vec"),
-    row("DepthToSpace", "channels to a finer plane, [N, C, H, W]", "input:any",
-        required("block", "int"), optional("mode", "word", "DCR", "DCR", "CRD"),
-        aten="pixel_shuffle.default"),
-    row("SpaceToDepth", "a plane to more channels, [N, C, H, W]", "input:any",
-        required("block", "int"), aten="pixel_unshuffle.default"),
+    row("DepthToSpace", "channels to a finer plane, [N, C, H, W]", "input:any", *_BLOCK,
+        aten="view.default permute.default clone.default view.default"),
+    row("SpaceToDepth", "a plane to more channels, [N, C, H, W]", "input:any", *_BLOCK,
+        aten="view.default permute.default clone.default view.default"),
     row("Trilu", "the upper or lower triangle of matrices, the rest 0", "input:any",
         optional("upper", "bool", True), optional("k", "int", 0), aten="triu.default"),
     row("DynamicSlice", "a part of fixed size from starts that are moved inside",

@@ -36,7 +36,7 @@ def _accepted(function: str) -> Accepts:
 
 
 def _unary_result(types: Sequence[TensorType], attributes: Mapping[str, Any]) -> str:
-    return "bool" if attributes["op"] in _TESTS else types[0].dtype
+    return "bool" if attributes.get("op") in _TESTS else types[0].dtype
 
 
 _EACH: tuple[Trait, ...] = ("elementwise",)

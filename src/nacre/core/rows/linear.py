@@ -1,4 +1,9 @@
-"""Operations of `nacre-1` that are sums of products, convolutions aside."""
+"""Operations of `nacre-1` that are sums of products, convolutions aside.
+
+`Attention` is q [.., L, E], k [.., S, E] and v [.., S, V], the dimensions before broadcast, and a
+mask that broadcasts to [.., L, S]. `causal` hides key j from query i where j > i. A query that may
+look at no key gives zeros.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""Operations of `nacre-1` that normalise. Channels are axis 1 where nothing else is said."""
+"""Operations of `nacre-1` that normalise. Channels are axis 1 where nothing else is said.
+
+Scales and biases of `LayerNorm` and `RmsNorm` have the shape of the axes from `axis` on, all other
+parameters one entry for each channel. `Lrn` looks at `(size - 1) / 2` channels before, rounded
+down, and at the rest of `size` behind, as ONNX has it.
+"""
 
 from __future__ import annotations
 

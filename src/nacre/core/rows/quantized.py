@@ -1,15 +1,22 @@
 """Operations of `nacre-1` between reals and the integers that stand for them.
 
 `axis` says along which axis scales and zero points run; it plays no part where there is only one.
-The fused operations carry their scales as attributes: one, or one for each output channel.
+With a `block` above 0 so many neighbours along that axis share one, and scales have the rank of the
+tensor. The zero point has the type of the integers; left out it is 0, and floats of 8 bits have
+none. The fused operations are on integers only and carry their scales as attributes: one, or one
+for each output channel. Windows of `QPool` lie close together, as NEM has them.
 """
 
 from __future__ import annotations
 
 from nacre.core.rows.convolution import CONVOLUTION
+from nacre.core.rows.data import agreeing
 from nacre.core.specs import always, like, named, optional, required, row
+from nacre.kernels.graph_fused import fused_problem
+from nacre.kernels.graph_quantized import dequantize_problem, quantize_problem
 
 _AXIS = optional("axis", "int", 1)
+_BLOCK = optional("block", "int", 0)
 _TO = required("to", "dtype")
 _X_SCALE, _X_ZERO = required("x_scale", "float"), optional("x_zero", "int", 0)
 _W_SCALES, _W_ZEROS = required("w_scales", "floats"), optional("w_zeros", "ints", ())
@@ -19,28 +26,36 @@ _CALLS = "quantized_decomposed.dequantize_per_tensor.default"
 _BACK = "quantized_decomposed.quantize_per_tensor.default"
 _CONV, _MAX_POOL = CONVOLUTION[0], CONVOLUTION[2]
 
+_POOL_ATTRIBUTES = tuple(a for a in _MAX_POOL.attributes if a.name != "dilations")
+
 QUANTIZED = (
-    row("Quantize", "round(x / scale) + zero, held inside the type",
-        "input:float scale:same zero:byte", _AXIS, _TO, result=named("to"), aten=_BACK),
-    row("Dequantize", "(x - zero) * scale", "input:byte scale:float zero:byte", _AXIS,
-        result=like(1), aten=_CALLS),
+    agreeing(quantize_problem, row(
+        "Quantize", "round(x / scale) + zero, held inside the type",
+        "input:float scale:same zero?:byte", _AXIS, _BLOCK, _TO, result=named("to"), aten=_BACK)),
+    agreeing(dequantize_problem, row(
+        "Dequantize", "(x - zero) * scale", "input:byte scale:float zero?:byte", _AXIS, _BLOCK,
+        result=like(1), aten=_CALLS)),
     row("DynamicQuantizeScale", "the scale of u8 that holds the range of x and 0", "input:float",
         aten="quantized_decomposed.choose_qparams.tensor"),
     row("DynamicQuantizeZero", "the zero point that goes with that scale", "input:float",
         result=always("u8"), aten="quantized_decomposed.choose_qparams.tensor"),
-    row("QConv", "Conv of dequantised tensors, quantised; the bias is in units of both scales",
+    agreeing(fused_problem, row(
+        "QConv", "Conv of dequantised tensors, quantised; the bias is in units of both scales",
         "input:byte weight:byte bias?:index", *_CONV.attributes, *_SCALES, _TO,
-        result=named("to"), aten=f"{_CALLS} convolution.default {_BACK}"),
-    row("QLinear", "Linear of dequantised tensors, quantised",
+        result=named("to"), aten=f"{_CALLS} convolution.default {_BACK}")),
+    agreeing(fused_problem, row(
+        "QLinear", "Linear of dequantised tensors, quantised; the bias as in QConv",
         "input:byte weight:byte bias?:index", *_SCALES, _TO, result=named("to"),
-        aten=f"{_CALLS} linear.default {_BACK}"),
-    row("QBinOp", "BinOp of dequantised tensors, quantised", "lhs:byte rhs:byte",
+        aten=f"{_CALLS} linear.default {_BACK}")),
+    agreeing(fused_problem, row(
+        "QBinOp", "BinOp of dequantised tensors, quantised", "lhs:byte rhs:byte",
         required("op", "word", "Add", "Sub", "Mul", "Div", "Min", "Max"),
         required("a_scale", "float"), optional("a_zero", "int", 0),
         required("b_scale", "float"), optional("b_zero", "int", 0), _Y_SCALE, _Y_ZERO, _TO,
-        result=named("to"), aten=f"{_CALLS} add.Tensor {_BACK}"),
-    row("QPool", "a pooling of dequantised elements, quantised", "input:byte",
-        required("op", "word", "Max", "Avg"), *_MAX_POOL.attributes,
+        result=named("to"), aten=f"{_CALLS} add.Tensor {_BACK}")),
+    agreeing(fused_problem, row(
+        "QPool", "a pooling of dequantised elements, quantised", "input:byte",
+        required("op", "word", "Max", "Avg"), *_POOL_ATTRIBUTES,
         optional("count_pad", "bool", False), _X_SCALE, _X_ZERO, _Y_SCALE, _Y_ZERO, _TO,
-        result=named("to"), aten=f"{_CALLS} avg_pool2d.default {_BACK}"),
+        result=named("to"), aten=f"{_CALLS} avg_pool2d.default {_BACK}")),
 )  # fmt: skip
