@@ -21,6 +21,12 @@ class TimedResult:
     """The figures of a timed run, worked out when they are asked for."""
 
     timeline: Timeline
+    clock_mhz: float | None = None
+
+    @property
+    def milliseconds(self) -> float | None:
+        """The time at the clock, where one is given."""
+        return None if self.clock_mhz is None else self.cycles / (1000 * self.clock_mhz)
 
     @property
     def status(self) -> str:

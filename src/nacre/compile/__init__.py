@@ -1,0 +1,1 @@
+"""From Core IR to NEM: legalise, layout, partition, tile, place, schedule, emit."""

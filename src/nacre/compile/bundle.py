@@ -1,0 +1,139 @@
+"""A compiled model: program, weights and manifest; saved, loaded, run, timed, validated."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from nacre.base.diagnostics import InputError
+from nacre.base.elements import GRAPH_TYPES
+from nacre.compile.manifest import Manifest, Port
+from nacre.compile.validation import Validation, validated
+from nacre.core.evaluate import checked_inputs
+from nacre.core.evaluation_plan import initial_values
+from nacre.core.module import Module
+from nacre.core.values import Array
+from nacre.kernels.runs import quietly
+from nacre.nem.api.interpreter import NemInterpreter
+from nacre.nem.api.programs import LoadedProgram
+from nacre.nem.api.timing import Figures
+from nacre.nem.run.session import RunResult, Session
+from nacre.nem.run.timing.result import TimedResult
+
+
+@dataclass(frozen=True, eq=False)
+class Bundle:
+    """A model for a device."""
+
+    source: Module
+    program: str  # NEM
+    weights: bytes
+    manifest: Manifest
+
+    def run(
+        self, inputs: Mapping[str, Any] | None = None, *, ordered: bool = False
+    ) -> dict[str, Array]:
+        """The outputs by name, in the model's own element types; state starts from its start."""
+        return self.session(ordered=ordered).run(inputs)
+
+    def session(self, *, ordered: bool = False) -> BundleSession:
+        """A session that keeps the model's state between runs."""
+        return BundleSession(self, ordered)
+
+    def time(self, profile: Figures | None = None, clock_mhz: float | None = None) -> TimedResult:
+        """How long the program takes; with a clock, in milliseconds too."""
+        machine, program = self._machine(ordered=False)
+        result = machine.time(program, profile=profile)
+        return TimedResult(result.timeline, clock_mhz)
+
+    def validate(self, inputs: Mapping[str, Any]) -> Validation:
+        """Hold a run to the legalised module and to the model as it came."""
+        return validated(self, inputs)
+
+    def save(self, folder: str | Path) -> None:
+        """Write the bundle into a folder, which is made."""
+        from nacre.compile.storage import save
+
+        save(self, Path(folder))
+
+    @staticmethod
+    def load(folder: str | Path) -> Bundle:
+        """Read a bundle; InputError says what is wrong with it."""
+        from nacre.compile.storage import load
+
+        return load(Path(folder))
+
+    @cached_property
+    def _loaded(self) -> LoadedProgram:
+        """The program, checked once for all runs."""
+        interpreter = NemInterpreter(ddr_size=self._ddr_bytes, strict=True)
+        program = interpreter.load_string(self.program)
+        program.require_runnable()
+        return program
+
+    @property
+    def _ddr_bytes(self) -> int:
+        return self.manifest.ddr_bytes
+
+    def _machine(self, ordered: bool) -> tuple[NemInterpreter, LoadedProgram]:
+        return NemInterpreter(ddr_size=self._ddr_bytes, ordered=ordered), self._loaded
+
+    def started(self, arrays: Mapping[str, Array], ordered: bool) -> Session:
+        """A session of the program with its memory filled: weights, and inputs by name."""
+        machine, program = self._machine(ordered)
+        filled: dict[str, Any] = {}
+        for port in self.manifest.inputs:
+            filled[port.buffer] = in_memory(arrays[port.name], port.elem)
+        if self.manifest.weights is not None:
+            filled[self.manifest.weights] = self.weights
+        return machine.start(program, filled, history_bytes=0)
+
+
+class BundleSession:
+    """Runs of a bundle one after the other; state is kept between them."""
+
+    def __init__(self, bundle: Bundle, ordered: bool = False) -> None:
+        self._bundle, self._ordered = bundle, ordered
+        self._initial = initial_values(bundle.source)
+        self._state: dict[str, Array] = dict(self._initial)
+
+    @property
+    def state(self) -> dict[str, Array]:
+        """The state as it stands, by the name of the input that it feeds."""
+        return dict(self._state)
+
+    def reset(self) -> None:
+        """Put the state back to its start."""
+        self._state = dict(self._initial)
+
+    def run(self, inputs: Mapping[str, Any] | None = None) -> dict[str, Array]:
+        """The outputs of one run, by name."""
+        manifest = self._bundle.manifest
+        given = checked_inputs(self._bundle.source, inputs or {}, self._state)
+        arrays = {**self._state, **given}
+        result = self._bundle.started(arrays, self._ordered).run()
+        if result.status != "completed":
+            raise InputError(list(result.diagnostics))
+        outputs = [from_memory(result, port) for port in manifest.outputs]
+        for state in manifest.states:
+            self._state[state.input] = outputs[state.output]
+        count = len(self._bundle.source.outputs)
+        names = [port.name for port in manifest.outputs[:count]]
+        return dict(zip(names, outputs[:count], strict=True))
+
+
+def in_memory(array: Array, elem: str) -> Array:
+    """An array as the device holds it; what is too large becomes infinite."""
+    return quietly(array.astype, GRAPH_TYPES[elem].dtype, copy=False)
+
+
+def from_memory(result: RunResult, port: Port) -> Array:
+    """An output in the model's own element type."""
+    raw = np.frombuffer(result.read_buffer(port.buffer), GRAPH_TYPES[port.elem].dtype)
+    own: Array = raw.reshape(port.shape).astype(GRAPH_TYPES[port.dtype].dtype)
+    return own

@@ -1,0 +1,110 @@
+"""Seventh stage: the program as NEM text, formatted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from nacre.base.diagnostics import InternalError
+from nacre.compile.program import (
+    Comment,
+    Compute,
+    Copy,
+    Let,
+    Loop,
+    Program,
+    Region,
+    Statement,
+    Wait,
+)
+from nacre.compile.target import Target
+from nacre.nem.api.documents import format as format_nem
+
+
+def emit(program: Program, target: Target) -> str:
+    """The text: device, buffers, layers."""
+    lines = [*target.head, "", f"program {program.name}:", ""]
+    for buffer in program.buffers:
+        comment = f"  # {buffer.comment}" if buffer.comment else ""
+        lines.append(
+            f"buffer {buffer.name} : {buffer.level} (size={buffer.size}, align=64){comment}"
+        )
+    lines += _lines(program.statements, "")
+    return format_nem("\n".join(lines) + "\n")
+
+
+def _lines(statements: Sequence[Statement], indent: str) -> Iterator[str]:
+    for statement in statements:
+        if isinstance(statement, Comment):
+            yield ""
+        for line in _written(statement):
+            yield indent + line
+
+
+def _written(statement: Statement) -> Iterator[str]:
+    match statement:
+        case Comment():
+            yield f"# {statement.text}"
+        case Let():
+            yield f"let {statement.name} = {_region(statement.region)}"
+        case Copy():
+            yield _copy(statement)
+        case Compute():
+            yield _compute(statement)
+        case Wait():
+            yield f"wait({', '.join(statement.tokens)})"
+        case Loop():
+            yield from _loop(statement)
+
+
+def _copy(statement: Copy) -> str:
+    dst, src = (s if isinstance(s, str) else _region(s) for s in (statement.dst, statement.src))
+    deps = f", deps=[{', '.join(statement.deps)}]" if statement.deps else ""
+    head = f"{statement.token} = {statement.op}.async(dst={dst}, src={src}{deps})"
+    return head + _debug(statement.debug)
+
+
+def _compute(statement: Compute) -> str:
+    given = "".join(f" {key}={_value(value)}" for key, value in statement.attributes.items())
+    return (
+        f"{statement.token} = {statement.op}.async in {', '.join(statement.inputs)} "
+        f"out {statement.output} deps=[{', '.join(statement.deps)}]{given}"
+        f"{_debug(statement.debug)}"
+    )
+
+
+def _loop(statement: Loop) -> Iterator[str]:
+    window = f" @max_in_flight({statement.window})" if statement.window > 1 else ""
+    yield f"loop {statement.variable} in [{statement.first}..{statement.last}]{window}:"
+    yield from _lines(statement.body, "    ")
+    yield "endloop"
+
+
+def _debug(name: str) -> str:
+    return f" @debug({name})" if name else ""
+
+
+def _region(region: Region) -> str:
+    text = f"region({region.buffer}, {region.offset}, {region.size})"
+    if not region.elem:
+        return text
+    order = f"strides={_value(region.strides)}" if region.strides else f"layout={region.layout}"
+    return f"{text} elem={region.elem}, shape={_value(region.shape)}, {order}"
+
+
+def _value(value: object) -> str:
+    if isinstance(value, tuple):
+        return f"[{', '.join(map(str, value))}]"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, float):
+        return _float(value)
+    if isinstance(value, int | str):
+        return str(value)
+    raise InternalError(f"no NEM for {value!r}")
+
+
+def _float(value: float) -> str:
+    """A number as NEM writes it, with a point."""
+    text = repr(value)
+    mantissa, mark, exponent = text.partition("e")
+    return f"{mantissa if '.' in mantissa else mantissa + '.0'}{mark}{exponent}"

@@ -1,0 +1,72 @@
+"""The stages in their order, from a module to a bundle."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from nacre.compile.bundle import Bundle
+from nacre.compile.emit import emit
+from nacre.compile.layout import layout
+from nacre.compile.legalise import Legal, legalise
+from nacre.compile.manifest import manifest
+from nacre.compile.options import Options
+from nacre.compile.partition import Partition, partition
+from nacre.compile.place import Placement, place
+from nacre.compile.program import Program
+from nacre.compile.schedule import schedule
+from nacre.compile.support import require_types
+from nacre.compile.target import Target
+from nacre.compile.tile import Tiling, tile
+from nacre.core.module import Module
+
+OnStage = Callable[[str, object], None]  # a stage's name, and what came out of it
+STAGES = ("legalise", "layout", "partition", "tile", "place", "schedule", "emit")
+
+
+@dataclass(frozen=True, eq=False)
+class Compiled:
+    """What every stage made."""
+
+    legal: Legal
+    partition: Partition
+    tilings: tuple[Tiling, ...]
+    placement: Placement
+    program: Program
+    text: str
+
+
+def run_stages(
+    module: Module, target: Target, options: Options, on_stage: OnStage | None = None
+) -> Compiled:
+    """Every stage on the result of the one before; `on_stage` is shown each result."""
+
+    def shown(stage: str, result: object) -> None:
+        if on_stage is not None:
+            on_stage(stage, result)
+
+    legal = legalise(module, options.precision)
+    shown("legalise", legal)
+    legal = layout(legal)
+    shown("layout", legal)
+    layers = partition(legal)
+    require_types(layers, options)
+    shown("partition", layers)
+    tilings = tile(layers, options)
+    shown("tile", tilings)
+    placement = place(layers, tilings, options)
+    shown("place", placement)
+    program = schedule(layers, tilings, placement, options)
+    shown("schedule", program)
+    text = emit(program, target)
+    shown("emit", text)
+    return Compiled(legal, layers, tilings, placement, program, text)
+
+
+def compile_module(
+    module: Module, target: Target, options: Options, on_stage: OnStage | None = None
+) -> Bundle:
+    """A module as a bundle for a device."""
+    made = run_stages(module, target, options, on_stage)
+    described = manifest(module, made.partition, made.placement, made.program, options)
+    return Bundle(module, made.text, made.placement.weights, described)

@@ -1,0 +1,86 @@
+"""Bundles in folders: `model.nem`, `weights.safetensors`, `manifest.json`, and the model itself."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+import msgspec
+import numpy as np
+from safetensors import SafetensorError
+from safetensors.numpy import load as load_tensors
+from safetensors.numpy import save as save_tensors
+
+from nacre.base.diagnostics import InputError
+from nacre.base.files import write_whole
+from nacre.base.source import Source, Unreadable, read_bytes
+from nacre.compile.bundle import Bundle
+from nacre.compile.manifest import FORMAT, Manifest
+from nacre.compile.rules import CMP07
+from nacre.core.storage import load as load_module
+from nacre.core.storage import save as save_module
+
+PROGRAM, WEIGHTS, MANIFEST, MODEL = (
+    "model.nem",
+    "weights.safetensors",
+    "manifest.json",
+    "model.core",
+)
+_MOST_BYTES = 1 << 34  # of a file
+
+
+def save(bundle: Bundle, folder: Path) -> None:
+    """Write a bundle; the manifest comes last, so that a folder with one is whole."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / MANIFEST).unlink(missing_ok=True)
+    packed = np.frombuffer(bundle.weights, np.uint8)
+    files = {
+        PROGRAM: bundle.program.encode(),
+        WEIGHTS: save_tensors({"weights": packed} if packed.size else {}),
+    }
+    for name, content in files.items():
+        write_whole(folder / name, [content])
+    save_module(bundle.source, folder / MODEL)
+    hashes = {name: hashlib.sha256(content).hexdigest() for name, content in files.items()}
+    described = msgspec.structs.replace(bundle.manifest, sha256=hashes)
+    text = msgspec.json.format(msgspec.json.encode(described), indent=1)
+    write_whole(folder / MANIFEST, [text, b"\n"])
+
+
+def load(folder: Path) -> Bundle:
+    """Read a bundle; InputError with CMP07 where a part is missing, damaged or of another kind."""
+    described = _manifest(folder)
+    files = {name: _content(folder, name) for name in (PROGRAM, WEIGHTS)}
+    for name, content in files.items():
+        if described.sha256.get(name) != hashlib.sha256(content).hexdigest():
+            raise _damaged(folder / name, "is not the file that the manifest was written for")
+    try:
+        tensors = load_tensors(files[WEIGHTS])
+    except SafetensorError as error:
+        raise _damaged(folder / WEIGHTS, f"cannot be read: {error}") from None
+    packed = tensors["weights"].tobytes() if "weights" in tensors else b""
+    module = load_module(folder / MODEL)
+    whole = msgspec.structs.replace(described, sha256={})
+    return Bundle(module, files[PROGRAM].decode(), packed, whole)
+
+
+def _content(folder: Path, name: str) -> bytes:
+    raw = read_bytes(folder / name, limit=_MOST_BYTES)
+    if isinstance(raw, Unreadable):
+        raise _damaged(folder / name, raw.reason)
+    return raw
+
+
+def _manifest(folder: Path) -> Manifest:
+    raw = _content(folder, MANIFEST)
+    try:
+        found = msgspec.json.decode(raw, type=Manifest)
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
+        raise _damaged(folder / MANIFEST, f"is no manifest: {error}") from None
+    if found.format != FORMAT:
+        raise _damaged(folder / MANIFEST, f"has the format {found.format}, expected {FORMAT}")
+    return found
+
+
+def _damaged(path: Path, reason: str) -> InputError:
+    return InputError([CMP07.at(Source(str(path), "").span(0, 0), f"{path.name} {reason}")])

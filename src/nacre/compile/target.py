@@ -1,0 +1,63 @@
+"""The device that a model is compiled for, and how a program names it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from nacre.base.diagnostics import InputError
+from nacre.base.source import Source
+from nacre.compile.rules import CMP04
+from nacre.nem.checks.engine import named_device
+from nacre.nem.model.builtins import builtin_file, builtin_names
+from nacre.nem.model.devices import Device
+from nacre.nem.model.target import UnknownDeviceError
+
+
+@dataclass(frozen=True)
+class Target:
+    """A device and the lines at the head of its programs."""
+
+    device: Device
+    head: tuple[str, ...]
+
+
+def request_error(message: str, help: str | None = None) -> InputError:
+    """The exception for something that was asked for and does not exist."""
+    return InputError([CMP04.at(Source("<compile>", "").span(0, 0), message, help=help)])
+
+
+def target_of(device: str | Path | Device) -> Target:
+    """The device that a caller names: a built-in one, that of a file, or a value."""
+    if isinstance(device, Device):
+        return Target(device, _head(device))
+    try:
+        found = named_device(str(device))
+    except UnknownDeviceError as error:
+        raise request_error(str(error)) from None
+    errors = [d for d in found.diagnostics if d.severity == "error"]
+    if errors:
+        raise InputError(errors)
+    return Target(found.device, _head(found.device))
+
+
+def _head(device: Device) -> tuple[str, ...]:
+    """How a program names a device: a built-in one is included, another is written out."""
+    if device.name in builtin_names() and _is_builtin(device):
+        return (f'include "{builtin_file(device.name)}"', "", f"device {device.name}")
+    chain: list[Device] = []
+    at: Device | None = device
+    while at is not None and not _is_builtin(at):
+        chain.append(at)
+        at = at.parent
+    if at is None or any(d.node is None or d.source is None for d in chain):
+        raise request_error(
+            f"device `{device.name}` does not extend a built-in device",
+            "let it extend `nem_baseline_1_0`",
+        )
+    texts = [d.source.text[d.node.start : d.node.end] for d in reversed(chain)]  # type: ignore[union-attr]
+    return (f'include "{builtin_file(at.name)}"', "", *texts, "", f"device {device.name}")
+
+
+def _is_builtin(device: Device) -> bool:
+    return device.source is not None and device.source.name.startswith("nacre:")

@@ -1,0 +1,145 @@
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from nacre import core
+from nacre.cli.core_convert import READERS, TARGETS
+from nacre.core.builder import Builder
+from nacre.core.mlir.export import to_mlir
+from tests.cli.runner import invoke, nacre, without_privileges
+
+Capsys = pytest.CaptureFixture[str]
+
+LAYER = """\
+%0 = Input () {name="x"} : tensor<f32[2, 3]>
+%1 = Relu (%0) : tensor<f32[2, 3]>
+outputs: %1
+"""
+WRONG = LAYER.replace("%1 = Relu (%0) : tensor<f32[2, 3]>", "%1 = Relu (%0) : tensor<f32[3]>")
+NO_FORM = """\
+%0 = Input () {name="x"} : tensor<f32[2, 3]>
+%1 = Index (%0) {indices=[2, 0]} : tensor<f32[]>
+%2 = Index (%0) {indices=[0, 0]} : tensor<f32[]>
+%3 = Index (%0) {indices=[0, 3]} : tensor<f32[]>
+outputs: %1, %2, %3
+"""
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    for name, text in (("m.core", LAYER), ("wrong.core", WRONG), ("no_form.core", NO_FORM)):
+        (tmp_path / name).write_text(text)
+    return tmp_path
+
+
+def files() -> list[str]:
+    return sorted(os.listdir())
+
+
+BEFORE = ["m.core", "no_form.core", "wrong.core"]
+
+
+def test_the_suffix_says_what_to_convert_to(capsys: Capsys) -> None:
+    outcome = invoke(capsys, "core", "convert", "m.core", "-o", "m.mlir")
+    assert (outcome.status, outcome.err) == (0, "")
+    assert outcome.out == "wrote m.mlir: 2 operations\n"
+    assert Path("m.mlir").read_text() == to_mlir(core.parse(LAYER))
+    assert files() == sorted([*BEFORE, "m.mlir"])
+
+
+@pytest.mark.parametrize("out", [(), ("-o", "-")])
+def test_without_a_file_the_text_is_printed(capsys: Capsys, out: tuple[str, ...]) -> None:
+    outcome = invoke(capsys, "core", "convert", "m.core", "--to", "mlir", *out)
+    assert (outcome.status, outcome.err) == (0, "")
+    assert outcome.out == to_mlir(core.parse(LAYER))
+    assert files() == BEFORE
+
+
+def test_the_option_decides_for_a_name_that_says_nothing(capsys: Capsys) -> None:
+    outcome = invoke(capsys, "core", "convert", "m.core", "-o", "m.txt", "--to", "mlir")
+    assert outcome.status == 0
+    assert Path("m.txt").read_text() == to_mlir(core.parse(LAYER))
+
+
+def test_core_text_keeps_big_constants_beside_it(capsys: Capsys) -> None:
+    build = Builder()
+    x = build.input("x", "f32", (100,))
+    table = build.constant(np.arange(100, dtype=np.float32))
+    module = build.module(build.add("BinOp", x, table, op="Add"))
+    Path("big.core").write_text(str(module))
+    outcome = invoke(capsys, "core", "convert", "big.core", "-o", "c.core")
+    assert (outcome.status, outcome.out) == (0, "wrote c.core: 3 operations\n")
+    assert core.load("c.core") == module
+    assert Path("c.core.safetensors").exists()
+    printed = invoke(capsys, "core", "convert", "c.core", "--to", "core")
+    assert printed.out == str(module)
+
+
+def test_a_module_is_read_from_standard_input() -> None:
+    outcome = nacre("core", "convert", "-", "--to", "mlir", stdin=LAYER.encode())
+    assert (outcome.status, outcome.out) == (0, to_mlir(core.parse(LAYER)))
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_a_wrong_module_leaves_no_file(capsys: Capsys, target: str) -> None:
+    outcome = invoke(capsys, "core", "convert", "wrong.core", "-o", f"w.{target}")
+    assert (outcome.status, outcome.out) == (1, "")
+    assert "error[MOD11]" in outcome.err
+    assert "--> wrong.core:2:1" in outcome.err
+    assert files() == BEFORE
+
+
+def test_everything_without_a_form_in_mlir_is_shown_and_nothing_is_written(capsys: Capsys) -> None:
+    Path("old.mlir").write_text("as it was")
+    outcome = invoke(capsys, "core", "convert", "no_form.core", "-o", "old.mlir")
+    assert (outcome.status, outcome.out) == (1, "")
+    assert outcome.err.count("error[MLR01]") == 2
+    assert "--> no_form.core:2:1" in outcome.err
+    assert "--> no_form.core:4:1" in outcome.err
+    assert Path("old.mlir").read_text() == "as it was"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("m.core",), "nothing says what to convert to, expected --to or -o FILE"),
+        (("m.core", "-o", "-"), "nothing says what to convert to"),
+        (("m.core", "-o", "m.onnx"), "`m.onnx`, expected a name in `.core` or `.mlir`, or --to"),
+        (("m.core", "-o", "m.mlir", "--to", "core"), "--to says core, the name `m.mlir` says mlir"),
+        (
+            ("m.onnx", "--to", "mlir"),
+            "cannot tell how to read `m.onnx`, expected a name in `.core`",
+        ),
+        (("m.core", "--to", "onnx"), "'onnx' is not one of 'core', 'mlir'"),
+        (("none.core", "--to", "mlir"), "nacre: none.core does not exist"),
+        (("m.core", "-o", "none/m.mlir"), "cannot write none/m.mlir: none is no folder"),
+    ],
+)
+def test_wrong_usage_says_what_is_possible(
+    capsys: Capsys, arguments: tuple[str, ...], message: str
+) -> None:
+    outcome = invoke(capsys, "core", "convert", *arguments)
+    assert (outcome.status, outcome.out) == (2, "")
+    assert message in outcome.err
+    assert files() == BEFORE
+
+
+def test_a_folder_that_may_not_be_written_is_wrong_usage(folder: Path) -> None:
+    shut = folder / "shut"
+    shut.mkdir(mode=0o500)
+    outcome = nacre("core", "convert", "m.core", "-o", "shut/m.mlir", before=without_privileges)
+    assert (outcome.status, outcome.out) == (2, "")
+    assert outcome.err == "nacre: cannot write shut/m.mlir: Permission denied\n"
+    assert list(shut.iterdir()) == []
+
+
+def test_help_names_every_form(capsys: Capsys) -> None:
+    outcome = invoke(capsys, "core", "convert", "--help")
+    assert outcome.status == 0
+    for suffix in (*READERS, *(target.suffix for target in TARGETS.values())):
+        assert f"`{suffix}`" in outcome.out

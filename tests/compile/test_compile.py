@@ -1,0 +1,251 @@
+"""From a module to a plan: clean, right and timed, for models of every kind that is known."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+
+import nacre
+from nacre import core
+from nacre.base.diagnostics import InputError
+from nacre.compile.pipeline import STAGES
+from nacre.core.builder import Builder
+from nacre.core.module import Module
+from nacre.nem.api import NemInterpreter
+from tests.compile.models import convolution_model, inputs_of, linear_model, models, values
+
+DEVICES = ("npm4k", "npm_lite", "npm16k")
+
+
+def require_right(module: Module, device: str) -> nacre.Bundle:
+    """Strictly clean, the bits of the legalised module, close to the model."""
+    bundle = nacre.compile(module, device)
+    assert nacre.nem.check(bundle.program, strict=True) == []
+    assert nacre.nem.format(bundle.program) == bundle.program
+    validation = bundle.validate(inputs_of(module))
+    assert validation.first_difference is None, str(validation)
+    return bundle
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_a_matrix_product_with_bias_and_relu(device: str) -> None:
+    module = linear_model()
+    bundle = require_right(module, device)
+    given_inputs = inputs_of(module)
+    assert bundle.validate(given_inputs).ok
+    found = bundle.run(given_inputs)["output0"]
+    expected = core.evaluate(module, given_inputs)[0]
+    assert found.dtype == np.float32
+    assert np.abs(found - expected).max() <= 1e-2 * np.abs(expected).max()
+    assert "@max_in_flight(2)" in bundle.program
+    timed = bundle.time(clock_mhz=800)
+    assert timed.macs_by_unit == {"NMU": 256 * 64 * 96}
+    assert timed.cycles >= timed.bounds.largest
+    assert timed.milliseconds == timed.cycles / 800_000
+
+
+@pytest.mark.parametrize("padding", ["Same", "Valid"])
+@pytest.mark.parametrize("strides", [(1, 1), (2, 2)])
+def test_a_convolution(padding: str, strides: tuple[int, int]) -> None:
+    module = convolution_model(strides=strides, padding=padding)
+    bundle = require_right(module, "npm4k")
+    assert bundle.validate(inputs_of(module)).ok
+    assert "VPU" not in bundle.time().macs_by_unit
+
+
+def test_a_layer_whose_weights_do_not_fit_at_once_is_cut_into_columns() -> None:
+    module = linear_model(64, 2048, 1024)
+    bundle = require_right(module, "npm4k")
+    assert "linear_0_w1" in bundle.program
+    assert bundle.validate(inputs_of(module)).ok
+    timed = bundle.time()
+    # The weights alone, 4 MiB at 32 bytes a cycle, are the bound; the next block comes meanwhile.
+    assert timed.cycles < 1.1 * timed.bounds.largest
+
+
+# A counterexample is small enough as it comes; making it smaller takes minutes.
+_PHASES = (Phase.explicit, Phase.reuse, Phase.generate)
+
+
+@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None, phases=_PHASES)
+@given(models())
+def test_any_model_gives_a_clean_plan_with_the_bits_of_the_legalised_module(module: Module) -> None:
+    require_right(module, "npm4k")
+
+
+@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None, phases=_PHASES)
+@given(models())
+def test_a_plan_is_right_on_small_and_on_large_devices(module: Module) -> None:
+    for device in DEVICES[1:]:
+        require_right(module, device)
+
+
+def test_any_schedule_gives_the_same_bytes() -> None:
+    bundle = nacre.compile(convolution_model(), "npm4k")
+    interpreter = NemInterpreter()
+    program = interpreter.load_string(bundle.program)
+    image = values((1, 28, 28, 16), 5).astype(np.float16)
+    filled = {"image_DDR": image, "weights": bundle.weights}
+    expected = interpreter.run(program, filled).read_buffer("output0_DDR")
+    for seed in range(10):
+        interpreter.set_scheduling("random", seed)
+        result = interpreter.run(program, filled, detect_races=True)
+        assert result.status == "completed"
+        assert result.read_buffer("output0_DDR") == expected
+
+
+def test_the_same_model_gives_the_same_bytes() -> None:
+    first, second = (nacre.compile(convolution_model(), "npm4k") for _ in range(2))
+    assert first.program == second.program
+    assert first.weights == second.weights
+    assert first.manifest == second.manifest
+
+
+def test_every_stage_can_be_seen() -> None:
+    seen: dict[str, str] = {}
+
+    def shown(stage: str, result: object) -> None:
+        seen[stage] = str(result)
+
+    bundle = nacre.compile(linear_model(), "npm4k", on_stage=shown)
+    assert tuple(seen) == STAGES
+    assert "Linear" in seen["legalise"]
+    assert "linear_0: Linear" in seen["partition"]
+    assert seen["emit"] == bundle.program
+
+
+def test_every_task_knows_where_it_comes_from() -> None:
+    module = linear_model()
+    bundle = nacre.compile(module, "npm4k")
+    (layer,) = bundle.manifest.layers
+    tokens = {task["name"] for task in bundle.time().tasks}
+    assert set(layer.tasks) == tokens
+    sources = [module.by_id[op.source or 0].opcode for op in layer.operations]
+    assert sources == ["BinOp", "Relu"]
+
+
+def test_a_wrong_weight_is_found_and_named() -> None:
+    module = linear_model()
+    right = nacre.compile(module, "npm4k")
+    spoilt = bytearray(right.weights)
+    spoilt[1] ^= 0x40
+    wrong = nacre.Bundle(module, right.program, bytes(spoilt), right.manifest)
+    validation = wrong.validate(inputs_of(module))
+    assert not validation.ok
+    assert validation.first_difference is not None
+    assert validation.first_difference.layer == "linear_0"
+
+
+def test_state_is_kept_in_a_session() -> None:
+    builder = Builder()
+    x, h = builder.input("x", "f32", (4, 8)), builder.input("h", "f32", (4, 8))
+    total = builder.add("BinOp", x, h, op="Add")
+    zero = builder.constant(np.zeros((4, 8), np.float32))
+    builder.state("h", total, zero)
+    module = builder.module(builder.add("Relu", total))
+    bundle = nacre.compile(module, "npm4k")
+    session, reference = bundle.session(), module.session()
+    for seed in range(3):
+        given_inputs = {"x": values((4, 8), seed)}
+        found = session.run(given_inputs)["output0"]
+        assert np.allclose(found, reference.run(given_inputs)[0], atol=0.02)
+    once = bundle.run({"x": values((4, 8), 0)})["output0"]
+    session.reset()
+    assert np.array_equal(session.run({"x": values((4, 8), 0)})["output0"], once)
+
+
+def test_constants_beyond_the_precision_are_held_and_reported() -> None:
+    builder = Builder("core-v1")
+    x = builder.input("x", "f32", (4, 4))
+    weights = np.full((4, 4), 1e6, np.float32)
+    module = builder.module(builder.add("MatMul", x, builder.constant(weights)))
+    bundle = nacre.compile(module, "npm4k")
+    assert bundle.manifest.notes == (
+        "16 elements of constant %2 lie beyond f16; they are held at 65504",
+    )
+
+
+# What cannot be compiled
+
+
+def codes(error: InputError) -> list[str]:
+    return [d.code for d in error.diagnostics]
+
+
+def test_all_operations_without_a_form_are_named_at_once() -> None:
+    text = """
+%0 = Input () {name="x"} : tensor<f32[4, 4]>
+%1 = Sum (%0) {axes=[1], keepdims=true} : tensor<f32[4, 1]>
+%2 = BinOp (%0, %1) {op=Sub} : tensor<f32[4, 4]>
+%3 = MatMul (%2, %0) : tensor<f32[4, 4]>
+outputs: %3
+"""
+    with pytest.raises(InputError) as caught:
+        nacre.compile(core.parse(text), "npm4k")
+    assert codes(caught.value) == ["CMP01"] * 3
+    messages = [d.message for d in caught.value.diagnostics]
+    assert "`Sum` %1" in messages[0]
+    assert "broadcasts none" in messages[1]
+    assert "constant weights" in messages[2]
+
+
+def test_a_layer_too_deep_for_l1_is_refused_with_its_sizes() -> None:
+    module = linear_model(4, 1 << 19, 16, bias=False, relu=False)
+    with pytest.raises(InputError) as caught:
+        nacre.compile(module, "npm4k")
+    (found,) = caught.value.diagnostics
+    assert found.code == "CMP02"
+    assert "linear_0" in found.message
+    assert "16777216" in found.message
+
+
+def test_a_precision_that_the_device_lacks() -> None:
+    with pytest.raises(InputError) as caught:
+        nacre.compile(linear_model(), "npm4k", "f32")
+    assert set(codes(caught.value)) == {"CMP03"}
+    assert "it has f16" in (caught.value.diagnostics[0].help or "")
+
+
+@pytest.mark.parametrize(
+    ("device", "precision", "message"),
+    [
+        ("npm4q", "f16", "no device `npm4q`"),
+        ("npm4k", "f61", "no precision `f61`"),
+        ("nem_baseline_1_0", "f16", "no topology"),
+    ],
+)
+def test_requests_that_make_no_sense(device: str, precision: str, message: str) -> None:
+    with pytest.raises(InputError) as caught:
+        nacre.compile(linear_model(), device, precision)  # type: ignore[arg-type]
+    assert codes(caught.value) == ["CMP04"]
+    assert message in caught.value.diagnostics[0].message
+
+
+def test_sources_that_are_no_models() -> None:
+    for source in ("model.bin", 3):
+        with pytest.raises(InputError) as caught:
+            nacre.compile(source, "npm4k")  # type: ignore[arg-type]
+        assert codes(caught.value) == ["CMP04"]
+
+
+def test_an_output_that_nothing_computes() -> None:
+    builder = Builder("core-v1")
+    x = builder.input("x", "f32", (4,))
+    with pytest.raises(InputError) as caught:
+        nacre.compile(builder.module(x), "npm4k")
+    assert codes(caught.value) == ["CMP06"]
+
+
+def test_a_model_larger_than_ddr() -> None:
+    with pytest.raises(InputError) as caught:
+        nacre.compile(linear_model(), "npm4k", ddr_bytes=4096)
+    assert codes(caught.value) == ["CMP05"]
+    assert "output0_DDR" in caught.value.diagnostics[0].message
+
+
+def test_inputs_are_checked() -> None:
+    bundle = nacre.compile(linear_model(), "npm4k")
+    for wrong in ({}, {"x": np.zeros((2, 2), np.float32)}, {"y": np.zeros(3)}):
+        with pytest.raises(InputError):
+            bundle.run(wrong)
