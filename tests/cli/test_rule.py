@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import importlib
 import json
 
 import pytest
@@ -13,6 +14,7 @@ Capsys = pytest.CaptureFixture[str]
 
 catalogue.load()
 core_catalogue.load()
+importlib.import_module("nacre.compile.rules")
 
 # NEM first, then Core IR.
 LISTED = sorted(RULES, key=lambda code: (RULES[code].language != "NEM", code))

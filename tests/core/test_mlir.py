@@ -298,10 +298,10 @@ def test_narrow_constants_are_numbers_however_many_they_are() -> None:
 
 def test_uniform_constants_are_written_once_and_many_elements_as_bytes() -> None:
     assert dense_text(np.full((64, 64), 0.5, np.float32), "f32") == "dense<0.5>"
-    assert dense_text(np.full(99, np.nan, np.float32), "f32") == 'dense<"0x0000C07F">'
+    assert dense_text(np.full(99, np.nan, np.float32), "f32") == 'dense<"0x0000c07f">'
     assert dense_text(np.array([[1, -2], [3, 4]], np.int32), "i32") == "dense<[[1, -2], [3, 4]]>"
     text = dense_text(np.arange(MOST_LISTED + 1, dtype=np.int8), "i8")
-    assert text == 'dense<"0x000102030405060708090A0B0C0D0E0F10">'
+    assert text == 'dense<"0x000102030405060708090a0b0c0d0e0f10">'
     # A zero of another sign is another number.
     assert dense_text(np.array([0.0, -0.0]), "f64") == "dense<[0.0, -0.0]>"
 

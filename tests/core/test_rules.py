@@ -38,6 +38,7 @@ GROUPS = {
     "MAT": 4,
     "CNV": 9,
     "UNA": 7,
+    "NCR": 3,
     "CAN": 7,
     "TXT": 6,
     "LOW": 1,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 
 import click
@@ -20,10 +21,11 @@ from nacre.nem.checks import catalogue
 def rule(code: str | None, output: str) -> int:
     """Explain the rule CODE; without one, list all rules. A group such as BUF lists its rules.
 
-    The rules of NEM come first, then those of Core IR.
+    The rules of NEM come first, then those of Core IR and of the compiler.
     """
     catalogue.load()
     core_catalogue.load()
+    importlib.import_module("nacre.compile.rules")
     wanted = code.upper() if code else None
     if wanted is None:
         rules = list(RULES.values())

@@ -5,42 +5,42 @@ from __future__ import annotations
 from nacre.base.rules import declare
 
 _CLAUSE = "Lowering / Core IR to NEM"
-_CORE = "Core IR"
+_LANGUAGE = "Compiler"
 
 CMP01 = declare(
     "CMP01", "no-lowering", _CLAUSE,
     """
     An operation of the model has no form on the device that the compiler knows. All of them are
     reported at once.
-    """, language=_CORE)  # fmt: skip
+    """, language=_LANGUAGE)  # fmt: skip
 CMP02 = declare(
     "CMP02", "no-tile-fits", _CLAUSE,
     """
     Not even the smallest tile of a layer fits in L1 with what it needs beside it: its rows of
     input, its block of weights, its rows of output.
-    """, language=_CORE)  # fmt: skip
+    """, language=_LANGUAGE)  # fmt: skip
 CMP03 = declare(
     "CMP03", "precision-not-supported", _CLAUSE,
     """
     The device has no type combination for an operation in the precision that was asked for.
-    """, language=_CORE)  # fmt: skip
+    """, language=_LANGUAGE)  # fmt: skip
 CMP04 = declare(
     "CMP04", "compile-request", _CLAUSE,
     """
     What the compiler was asked for does not exist: a precision, a device, a kind of source.
-    """, language=_CORE)  # fmt: skip
+    """, language=_LANGUAGE)  # fmt: skip
 CMP05 = declare(
     "CMP05", "memory-too-small", _CLAUSE,
     """
     Weights, inputs, outputs and the tensors between layers do not fit in DDR.
-    """, language=_CORE)  # fmt: skip
+    """, language=_LANGUAGE)  # fmt: skip
 CMP06 = declare(
     "CMP06", "nothing-to-compute", _CLAUSE,
     """
     An output of the model is one of its inputs or a constant: no task would write it.
-    """, language=_CORE)  # fmt: skip
+    """, language=_LANGUAGE)  # fmt: skip
 CMP07 = declare(
     "CMP07", "bundle-unreadable", _CLAUSE,
     """
     A bundle's folder lacks a file, or a file of it is damaged or was written by something else.
-    """, language=_CORE)  # fmt: skip
+    """, language=_LANGUAGE)  # fmt: skip

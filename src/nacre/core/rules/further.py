@@ -31,7 +31,8 @@ def operand_types(use: Use) -> Iterator[str]:
             if type_.dtype != first:
                 yield f"operand `{name}` has the type `{type_.dtype}`, expected `{first}`"
         elif type_.dtype not in CLASSES[accepted]:
-            what = f"`{op}` of `{use.opcode}`" if index == 0 and op in spec.by_op else use.opcode
+            what = f"`{use.opcode}`"
+            what = f"`{op}` of {what}" if index == 0 and op in spec.by_op else what
             expected = CLASS_WORDS[accepted]
             yield f"operand `{name}` of {what} has the type `{type_.dtype}`, expected {expected}"
         if accepted in ("any", "number", "float") and first is None:
