@@ -51,9 +51,13 @@ def modules(
     most_operations: int = 14,
     dtypes: Sequence[str] = DTYPES,
     has_late_inputs: bool = False,
+    is_further: bool = False,
 ) -> Module:
-    """A random graph over the ops of Core v1; late inputs stand after operations (MOD06)."""
-    growing = _Growing(draw, dtypes)
+    """A random graph over the ops of Core v1; late inputs stand after operations (MOD06).
+
+    `is_further` brings in operations of `nacre-1`.
+    """
+    growing = _Growing(draw, dtypes, is_further)
     for index in range(draw(st.integers(1, 3))):
         growing.input(index)
     for _ in range(draw(st.integers(1, most_operations))):
@@ -68,8 +72,8 @@ def modules(
 class _Growing:
     """A graph that grows operation by operation."""
 
-    def __init__(self, draw: st.DrawFn, dtypes: Sequence[str]) -> None:
-        self.builder = Builder("core-v1")
+    def __init__(self, draw: st.DrawFn, dtypes: Sequence[str], is_further: bool = False) -> None:
+        self.builder = Builder("nacre-1" if is_further else "core-v1")
         self.values: list[int] = []
         self._draw = draw
         self._dtypes = dtypes
@@ -86,6 +90,8 @@ class _Growing:
             self._conv2d,
             self._constant,
         ]
+        if is_further:
+            self._ways += [self._choice, self._unary_further, self._reduce, self._rearranged] * 3
 
     def input(self, index: int) -> None:
         """One more input."""
@@ -198,6 +204,52 @@ class _Growing:
         strides = self._draw(st.sampled_from([(1, 1), (2, 1)]))
         self._add("Conv2d", value, weights, strides=strides, padding=padding)
 
+    # Of nacre-1
+
+    def _choice(self, value: int, type_: TensorType) -> None:
+        """A comparison, and the one or the other by it."""
+        fitting = [v for v in self.values if self._fits(type_, self.builder.type_of(v))]
+        other = self._draw(st.sampled_from(fitting))
+        condition = self.builder.add(
+            "Compare", value, other, op=self._draw(st.sampled_from(["Lt", "Eq", "Ge"]))
+        )
+        self._add("Where", condition, value, other)
+
+    def _unary_further(self, value: int, type_: TensorType) -> None:
+        if type_.element.is_integer:
+            self._add("Unary", value, op=self._draw(st.sampled_from(["Abs", "Sign", "Not"])))
+            return
+        name = self._draw(st.sampled_from(["Floor", "Sqrt", "Abs", "ReluNan", "Clip", "Cast"]))
+        if name == "ReluNan":
+            self._add(name, value)
+        elif name == "Clip":
+            self._add(name, value, min=-1.0, max=self._draw(st.sampled_from([0.5, 6.0])))
+        elif name == "Cast":
+            self._add(name, value, to=self._draw(st.sampled_from(["f32", "f16", "f64"])))
+        else:
+            self._add("Unary", value, op=name)
+
+    def _reduce(self, value: int, type_: TensorType) -> None:
+        axes = tuple(range(type_.rank))[: self._draw(st.integers(0, type_.rank))]
+        kind = self._draw(st.sampled_from(["Max", "Min"]))
+        self._add("Reduce", value, op=kind, axes=axes, keepdims=self._draw(st.booleans()))
+
+    def _rearranged(self, value: int, type_: TensorType) -> None:
+        if not type_.rank or prod(type_.shape) > _MOST_ELEMENTS // 4:
+            return
+        way = self._draw(st.sampled_from(["Concat", "Tile", "Flip", "Broadcast", "Pad"]))
+        count = self._draw(st.integers(1, 2))
+        if way == "Concat":
+            self._add(way, *[value] * count, axis=-1)
+        elif way == "Tile":
+            self._add(way, value, repeats=(count,) * type_.rank)
+        elif way == "Flip":
+            self._add(way, value, axes=tuple(range(count - 1)))
+        elif way == "Broadcast":
+            self._add(way, value, shape=(count, *type_.shape)[2 - count :])
+        else:
+            self._add(way, value, pads=(count - 1,) * (2 * type_.rank))
+
 
 def interpret(module: Module, inputs: Mapping[str, Array]) -> list[Array]:
     """The outputs of a module: one kernel after the other, everything kept."""
@@ -214,7 +266,7 @@ def interpret(module: Module, inputs: Mapping[str, Array]) -> list[Array]:
             call = kernel.Call(
                 tuple(kernel.TensorType(t.element, t.shape) for t in types),
                 (kernel.TensorType(op.type.element, op.type.shape),),
-                op.attributes,
+                OPS[op.opcode].filled(op.attributes),
                 ordered=True,
             )
             result: Array = np.empty(op.type.shape, op.type.element.dtype)

@@ -25,7 +25,15 @@ def test_values_are_kept_bit_for_bit(made: Module, seed: int) -> None:
     assert all(same_bits(before, after) for before, after in pairs)
 
 
-@given(made=modules(most_operations=25))
+@given(made=modules(most_operations=25, is_further=True), seed=st.integers(0, 1000))
+def test_values_of_further_operations_are_kept_too(made: Module, seed: int) -> None:
+    inputs = inputs_of(made, seed)
+    expected = interpret(made, inputs)
+    found = interpret(canonicalise(made), inputs)
+    assert all(map(same_bits, found, expected))
+
+
+@given(made=modules(most_operations=25, is_further=True))
 def test_twice_is_once(made: Module) -> None:
     once = canonicalise(made)
     assert canonicalise(once) == once

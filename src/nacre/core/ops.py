@@ -39,8 +39,9 @@ _ROWS = (
 
 OPS: Mapping[str, OpSpec] = MappingProxyType({row.name: row for row in _ROWS})
 
-# Those of `BinOp` and `Compare` whose operands may change places.
-_COMMUTATIVE = frozenset({"Add", "Mul", "Min", "Max", "And", "Or", "Xor", "Eq", "Ne"})
+# Those of `BinOp` and `Compare` whose operands may change places. Of two zeros Min and Max take
+# one by its place.
+_COMMUTATIVE = frozenset({"Add", "Mul", "And", "Or", "Xor", "Eq", "Ne"})
 
 
 def is_commutative(opcode: str, attributes: Attributes) -> bool:

@@ -7,7 +7,9 @@ from nacre.core.passes.sweep import Found, Seen, sweep
 
 # Elements keep their order here, so the same type means the same tensor. A slice with positive
 # steps that is as large as its input is all of it.
-_BY_TYPE = frozenset({"Reshape", "ExpandDims", "Squeeze", "Slice"})
+_BY_TYPE = frozenset(
+    {"Reshape", "ExpandDims", "Squeeze", "Slice", "Broadcast", "Tile", "Concat", "Cast"}
+)
 _REDUCTIONS = frozenset({"Sum", "Mean"})
 
 
@@ -16,7 +18,8 @@ def identity_ops(module: Module) -> Module:
 
     - `Reshape` to the shape that is there, `ExpandDims` and `Squeeze` of no axis
     - `Transpose` by the identity
-    - `Slice` of everything
+    - `Slice` of everything, `Broadcast` and `Tile` to the shape that is there, `Concat` of one
+      tensor, `Cast` to the type that is there
     - `Sum` and `Mean` of integers over axes of size 1 that are kept, or of a scalar; of floats
       they stay: a sum that starts from 0 loses the sign of -0.0
     """
