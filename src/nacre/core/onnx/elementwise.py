@@ -1,0 +1,274 @@
+"""Operations of ONNX on one element at a time."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nacre.base.elements import GRAPH_TYPES
+from nacre.core.builder import dtype_name
+from nacre.core.onnx.files import onnx
+from nacre.core.onnx.findings import NoForm
+from nacre.core.onnx.handlers import Handler, handles
+from nacre.core.onnx.use import Use
+from nacre.core.values import Array
+
+_BINARY = {
+    "Add": "Add",
+    "Sub": "Sub",
+    "Mul": "Mul",
+    "Div": "Div",
+    "And": "And",
+    "Or": "Or",
+    "Xor": "Xor",
+    "BitwiseAnd": "And",
+    "BitwiseOr": "Or",
+    "BitwiseXor": "Xor",
+}
+_COMPARE = {
+    "Equal": "Eq",
+    "Less": "Lt",
+    "LessOrEqual": "Le",
+    "Greater": "Gt",
+    "GreaterOrEqual": "Ge",
+}
+_UNARY = {
+    **{
+        name: name
+        for name in (
+            *("Abs", "Sign", "Ceil", "Floor", "Round", "Sqrt", "Reciprocal", "Erf"),
+            *("Sin", "Cos", "Tan", "Asin", "Acos", "Atan", "Sinh", "Cosh", "Tanh"),
+            *("Asinh", "Acosh", "Atanh", "Sigmoid", "Softplus", "Softsign", "Not"),
+        )
+    },
+    "BitwiseNot": "Not",
+    "IsNaN": "IsNan",
+}
+_PLAIN = {"Relu": "ReluNan", "Exp": "Exp", "Log": "Log", "Neg": "Neg", "HardSwish": "HardSwish"}
+
+
+def _register() -> None:
+    for name, op in _BINARY.items():
+        handles(name)(_binary(op))
+    for name, op in _COMPARE.items():
+        handles(name)(_compare(op))
+    for name, op in _UNARY.items():
+        handles(name)(_unary(op))
+    for name, opcode in _PLAIN.items():
+        handles(name)(_plain(opcode))
+
+
+def _binary(op: str) -> Handler:
+    return lambda use: use.add("BinOp", use.value(0), use.value(1), op=op)
+
+
+def _compare(op: str) -> Handler:
+    return lambda use: use.add("Compare", use.value(0), use.value(1), op=op)
+
+
+def _unary(op: str) -> Handler:
+    return lambda use: use.add("Unary", use.value(0), op=op)
+
+
+def _plain(opcode: str) -> Handler:
+    return lambda use: use.add(opcode, use.value(0))
+
+
+_register()
+
+
+@handles("Pow")
+def pow_(use: Use) -> int:
+    """X to a power, which may be of another type; the result has that of x."""
+    own = use.type(0)
+    wide = own.dtype if use.type(1).dtype == own.dtype else "f64"
+    base, power = use.cast(use.value(0), wide), use.cast(use.value(1), wide)
+    return use.cast(use.add("BinOp", base, power, op="Pow"), own.dtype)
+
+
+@handles("Mod")
+def mod(use: Use) -> int:
+    """The rest of a division, with the sign of the divisor, or of the dividend by `fmod`."""
+    op = "Rem" if use.attribute("fmod", 0) else "Mod"
+    return use.add("BinOp", use.value(0), use.value(1), op=op)
+
+
+@handles("BitShift")
+def bit_shift(use: Use) -> int:
+    """A shift to the left or right."""
+    op = {"LEFT": "ShiftLeft", "RIGHT": "ShiftRight"}.get(use.require("direction"))
+    if op is None:
+        raise NoForm(f"`direction` is {use.require('direction')!r}, expected LEFT or RIGHT")
+    return use.add("BinOp", use.value(0), use.value(1), op=op)
+
+
+@handles("Max", "Min", "Sum", "Mean")
+def several(use: Use) -> int:
+    """Any number of tensors, combined one after the other."""
+    kind = use.node.op
+    op = {"Max": "Max", "Min": "Min"}.get(kind, "Add")
+    total = use.value(0)
+    for index in range(1, use.count):
+        total = use.add("BinOp", total, use.value(index), op=op)
+    if kind == "Mean" and use.count > 1:
+        count = use.scalar(use.count, use.builder.type_of(total).dtype)
+        total = use.add("BinOp", total, count, op="Div")
+    return total
+
+
+@handles("Where")
+def where(use: Use) -> int:
+    """The one or the other."""
+    return use.add("Where", use.value(0), use.value(1), use.value(2))
+
+
+@handles("Identity", "Dropout")
+def identity(use: Use) -> list[int] | int:
+    """The tensor itself; a dropout drops nothing at inference, and its mask is all true."""
+    value = use.value(0)
+    if use.node.op == "Identity" or len(use.node.outputs) < 2:
+        return value
+    if use.has(2) and bool(use.require_known(2, "`training_mode`")):
+        raise NoForm("`training_mode` is on; Core IR has no random numbers")
+    shape = use.builder.type_of(value).shape
+    return [value, use.constant(np.ones(shape, np.bool_))]
+
+
+@handles("LeakyRelu")
+def leaky_relu(use: Use) -> int:
+    """x, below 0 times alpha."""
+    return use.add("LeakyRelu", use.value(0), alpha=float(use.attribute("alpha", 0.01)))
+
+
+@handles("Elu")
+def elu(use: Use) -> int:
+    """x, below 0 alpha * (e^x - 1)."""
+    return use.add("Elu", use.value(0), alpha=float(use.attribute("alpha", 1.0)))
+
+
+@handles("Celu")
+def celu(use: Use) -> int:
+    """Elu of x / alpha, times alpha: with the slope 1 at 0."""
+    alpha = float(use.attribute("alpha", 1.0))
+    dtype = use.type(0).dtype
+    scale = use.scalar(alpha, dtype)
+    inner = use.add("Elu", use.add("BinOp", use.value(0), scale, op="Div"))
+    return use.add("BinOp", inner, scale, op="Mul")
+
+
+@handles("Selu")
+def selu(use: Use) -> int:
+    """Scaled Elu."""
+    alpha = float(use.attribute("alpha", 1.67326319217681884765625))
+    gamma = float(use.attribute("gamma", 1.05070102214813232421875))
+    return use.add("Selu", use.value(0), alpha=alpha, gamma=gamma)
+
+
+@handles("HardSigmoid")
+def hard_sigmoid(use: Use) -> int:
+    """A line held between 0 and 1."""
+    alpha, beta = float(use.attribute("alpha", 0.2)), float(use.attribute("beta", 0.5))
+    return use.add("HardSigmoid", use.value(0), alpha=alpha, beta=beta)
+
+
+@handles("Gelu", "com.microsoft.Gelu")
+def gelu(use: Use) -> int:
+    """X times the normal distribution function."""
+    return use.add("Gelu", use.value(0), approximate=use.attribute("approximate", "none"))
+
+
+@handles("Swish")
+def swish(use: Use) -> int:
+    """X times Sigmoid of alpha x."""
+    alpha = float(use.attribute("alpha", 1.0))
+    if alpha == 1.0:
+        return use.add("Silu", use.value(0))
+    scaled = use.add("BinOp", use.value(0), use.scalar(alpha, use.type(0).dtype), op="Mul")
+    return use.add("BinOp", use.value(0), use.add("Unary", scaled, op="Sigmoid"), op="Mul")
+
+
+@handles("Mish")
+def mish(use: Use) -> int:
+    """X times Tanh of Softplus."""
+    inner = use.add("Unary", use.add("Unary", use.value(0), op="Softplus"), op="Tanh")
+    return use.add("BinOp", use.value(0), inner, op="Mul")
+
+
+@handles("ThresholdedRelu")
+def thresholded_relu(use: Use) -> int:
+    """X where it is greater than alpha, else 0."""
+    dtype = use.type(0).dtype
+    limit = use.scalar(float(use.attribute("alpha", 1.0)), dtype)
+    above = use.add("Compare", use.value(0), limit, op="Gt")
+    return use.add("Where", above, use.value(0), use.scalar(0.0, dtype))
+
+
+@handles("Shrink")
+def shrink(use: Use) -> int:
+    """X moved towards 0 by bias, between -lambd and lambd 0."""
+    dtype, x = use.type(0).dtype, use.value(0)
+    bias, limit = float(use.attribute("bias", 0.0)), float(use.attribute("lambd", 0.5))
+    zero = use.scalar(0, dtype)
+    above = use.add("Compare", x, use.scalar(limit, dtype), op="Gt")
+    below = use.add("Compare", x, use.scalar(-limit, dtype), op="Lt")
+    down = use.add("BinOp", x, use.scalar(bias, dtype), op="Sub")
+    up = use.add("BinOp", x, use.scalar(bias, dtype), op="Add")
+    return use.add("Where", above, down, use.add("Where", below, up, zero))
+
+
+@handles("PRelu")
+def prelu(use: Use) -> int:
+    """x, below 0 times a slope."""
+    return use.add("PRelu", use.value(0), use.value(1))
+
+
+@handles("Clip")
+def clip(use: Use) -> int:
+    """X between two numbers, which may be computed."""
+    x, dtype = use.value(0), use.type(0).dtype
+    ends = [use.known(i) if use.has(i) else np.zeros(0) for i in (1, 2)]
+    if all(end is not None and end.size <= 1 for end in ends) and not GRAPH_TYPES[dtype].is_integer:
+        low = use.number("min", 1, float("-inf"))
+        return use.add("Clip", x, min=low, max=use.number("max", 2, float("inf")))
+    for index, op in ((1, "Max"), (2, "Min")):
+        name = ("min", "max")[index - 1]
+        if use.has(index):
+            x = use.add("BinOp", x, use.value(index), op=op)
+        elif name in use.node.attributes:
+            end = use.scalar(use.node.attributes[name], dtype)
+            x = use.add("BinOp", x, end, op=op)
+    return x
+
+
+@handles("Cast", "CastLike")
+def cast(use: Use) -> int:
+    """The values in another element type."""
+    if use.node.op == "CastLike":
+        target = use.type(1).dtype
+    else:
+        target = element_name(int(use.require("to")))
+    saturate = bool(use.attribute("saturate", 1)) and target.startswith("f8")
+    if use.type(0).dtype == target:
+        return use.value(0)
+    return use.add("Cast", use.value(0), to=target, saturate=saturate)
+
+
+def element_name(kind: int) -> str:
+    """The element type of a TensorProto.DataType."""
+    try:
+        return dtype_name(np.dtype(onnx.helper.tensor_dtype_to_np_dtype(kind)))
+    except (ValueError, KeyError, TypeError):
+        raise NoForm(f"element type {kind} is not one of Core IR's") from None
+
+
+@handles("IsInf")
+def is_inf(use: Use) -> int:
+    """Whether x is infinite, of both signs or of one."""
+    up, down = use.attribute("detect_positive", 1), use.attribute("detect_negative", 1)
+    x, dtype = use.value(0), use.type(0).dtype
+    if up and down:
+        return use.add("Unary", x, op="IsInf")
+    if not up and not down:
+        nothing: Array = np.zeros(use.shape(0), np.bool_)
+        return use.constant(nothing)
+    end = use.scalar(float("inf" if up else "-inf"), dtype)
+    return use.add("Compare", x, end, op="Eq")

@@ -1,0 +1,308 @@
+"""Operations of ONNX that move elements, and those that ask for shapes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+
+import numpy as np
+
+from nacre.core.onnx.findings import NoForm, Unsound
+from nacre.core.onnx.handlers import handles
+from nacre.core.onnx.use import Tensor, Use
+from nacre.core.values import Array
+
+
+@handles("Shape")
+def shape(use: Use) -> Array:
+    """The shape, which is known."""
+    dims = use.shape(0)
+    start, end = use.attribute("start", 0), use.attribute("end", None)
+    return np.array(dims[slice(start, end)], np.int64)
+
+
+@handles("Size")
+def size(use: Use) -> Array:
+    """The number of elements, which is known."""
+    return np.array(prod(use.shape(0)), np.int64)
+
+
+@handles("Constant")
+def constant(use: Use) -> Array:
+    """A tensor among the attributes."""
+    kinds = {"value_float": np.float32, "value_int": np.int64, "value_floats": np.float32,
+             "value_ints": np.int64}  # fmt: skip
+    if "value" in use.node.attributes:
+        found: Array = use.node.attributes["value"]
+        return found
+    for name, kind in kinds.items():
+        if name in use.node.attributes:
+            return np.array(use.node.attributes[name], kind)
+    raise NoForm("it holds text or a sparse tensor")
+
+
+@handles("ConstantOfShape")
+def constant_of_shape(use: Use) -> Array:
+    """One value everywhere."""
+    dims = tuple(int(d) for d in use.require_known(0, "the shape"))
+    value = use.attribute("value", np.zeros(1, np.float32))
+    return np.broadcast_to(np.ravel(value)[0], dims)
+
+
+@handles("Reshape")
+def reshape(use: Use) -> int:
+    """Another shape; 0 keeps a size, -1 takes the rest."""
+    wanted = use.ints("shape", 1)
+    if wanted is None:
+        raise Unsound("the shape is missing")
+    own = use.shape(0)
+    keeps = not use.attribute("allowzero", 0)
+    dims = [own[i] if d == 0 and keeps and i < len(own) else d for i, d in enumerate(wanted)]
+    return use.reshaped(use.value(0), _with_rest(dims, prod(own)))
+
+
+def _with_rest(dims: list[int], count: int) -> tuple[int, ...]:
+    known = prod(d for d in dims if d != -1)
+    if dims.count(-1) == 1 and known > 0:
+        dims = [count // known if d == -1 else d for d in dims]
+    return tuple(dims)
+
+
+@handles("Flatten")
+def flatten(use: Use) -> int:
+    """A matrix: the axes before `axis`, and those from it on."""
+    dims = use.shape(0)
+    axis = int(use.attribute("axis", 1))
+    axis = axis + len(dims) if axis < 0 else axis
+    if not 0 <= axis <= len(dims):
+        raise Unsound(f"`axis` is {axis}, the tensor has {len(dims)} axes")
+    return use.reshaped(use.value(0), (prod(dims[:axis]), prod(dims[axis:])))
+
+
+@handles("Squeeze")
+def squeeze(use: Use) -> int:
+    """Without axes of size 1."""
+    dims = use.shape(0)
+    axes = use.ints("axes", 1)
+    if axes is None:
+        axes = tuple(i for i, dim in enumerate(dims) if dim == 1)
+    removed = {a % max(len(dims), 1) for a in axes}
+    if any(dims[a] != 1 for a in removed):
+        raise Unsound(f"`axes` names {sorted(removed)} of the shape {list(dims)}")
+    return use.reshaped(use.value(0), [d for i, d in enumerate(dims) if i not in removed])
+
+
+@handles("Unsqueeze")
+def unsqueeze(use: Use) -> int:
+    """With axes of size 1."""
+    dims = list(use.shape(0))
+    axes = use.ints("axes", 1)
+    if axes is None:
+        raise Unsound("`axes` is missing")
+    rank = len(dims) + len(axes)
+    for axis in sorted(a % rank for a in axes):
+        dims.insert(axis, 1)
+    return use.reshaped(use.value(0), dims)
+
+
+@handles("Transpose")
+def transpose(use: Use) -> int:
+    """The axes in another order; backwards where none is given."""
+    rank = len(use.shape(0))
+    order = use.attribute("perm", tuple(reversed(range(rank))))
+    return use.transposed(use.value(0), [int(a) for a in order])
+
+
+@handles("Expand")
+def expand(use: Use) -> int:
+    """Stretched by a shape, which broadcasts in both directions."""
+    wanted = use.ints("shape", 1) or ()
+    try:
+        dims = np.broadcast_shapes(use.shape(0), wanted)
+    except ValueError:
+        raise Unsound(f"{list(use.shape(0))} and {list(wanted)} do not broadcast") from None
+    if dims == use.shape(0):
+        return use.value(0)
+    return use.add("Broadcast", use.value(0), shape=tuple(int(d) for d in dims))
+
+
+@handles("Concat")
+def concat(use: Use) -> int:
+    """Tensors after each other; those without elements play no part."""
+    axis = use.axis(default=0)
+    parts = [i for i in range(use.count) if 0 not in use.shape(i)]
+    if len(parts) == 1:
+        return use.value(parts[0])
+    return use.add("Concat", *(use.value(i) for i in parts), axis=axis)
+
+
+@handles("Split")
+def split(use: Use) -> list[int]:
+    """Parts along an axis, of sizes that are given or equal."""
+    axis, dims = use.axis(default=0), use.shape(0)
+    sizes = use.ints("split", 1)
+    if sizes is None:
+        count = int(use.attribute("num_outputs", len(use.node.outputs)))
+        each = -(-dims[axis] // count)
+        sizes = tuple(min(each, dims[axis] - i * each) for i in range(count))
+    ends = np.cumsum(sizes).tolist()
+    starts = [0, *ends[:-1]]
+    return [sliced(use, use.value(0), {axis: (s, e, 1)}) for s, e in zip(starts, ends, strict=True)]
+
+
+def sliced(use: Use, value: int, parts: dict[int, tuple[int, int, int]]) -> int:
+    """A part of a value: start, end and positive step of some axes."""
+    dims = use.builder.type_of(value).shape
+    whole = [parts.get(axis, (0, dim, 1)) for axis, dim in enumerate(dims)]
+    if all(part == (0, dim, 1) for part, dim in zip(whole, dims, strict=True)):
+        return value
+    if any(end <= start for start, end, _ in whole):
+        raise NoForm("the result has no elements; Core IR has no empty tensors")
+    starts, ends, steps = (tuple(column) for column in zip(*whole, strict=True))
+    return use.add("Slice", value, starts=starts, ends=ends, steps=steps)
+
+
+@handles("Slice")
+def slice_(use: Use) -> int:
+    """A regular part; a negative step runs backwards."""
+    dims = use.shape(0)
+    starts, ends = use.ints("starts", 1), use.ints("ends", 2)
+    if starts is None or ends is None:
+        raise Unsound("`starts` or `ends` is missing")
+    axes = use.ints("axes", 3, range(len(starts))) or ()
+    steps = use.ints("steps", 4, [1] * len(starts)) or ()
+    parts: dict[int, tuple[int, int, int]] = {}
+    flipped: list[int] = []
+    for start, end, axis, step in zip(starts, ends, axes, steps, strict=True):
+        at = axis % len(dims)
+        taken = range(*slice(start, end, step).indices(dims[at]))
+        if step < 0 and taken:
+            flipped.append(at)
+            taken = taken[::-1]
+        parts[at] = (taken.start, taken.stop if taken else taken.start, abs(step))
+    value = sliced(use, use.value(0), parts)
+    return use.add("Flip", value, axes=tuple(flipped)) if flipped else value
+
+
+@handles("Gather")
+def gather(use: Use) -> int:
+    """Parts of an axis by index."""
+    return use.add("GatherAxis", use.value(0), use.value(1), axis=use.axis(default=0))
+
+
+@handles("GatherElements")
+def gather_elements(use: Use) -> int:
+    """An index of an axis for each element."""
+    return use.add("GatherElements", use.value(0), use.value(1), axis=use.axis(default=0))
+
+
+@handles("GatherND")
+def gather_nd(use: Use) -> int:
+    """Parts by index tuples."""
+    dims = int(use.attribute("batch_dims", 0))
+    return use.add("GatherNd", use.value(0), use.value(1), batch_dims=dims)
+
+
+@handles("ScatterElements", "Scatter")
+def scatter_elements(use: Use) -> int:
+    """Elements replaced or combined by index."""
+    values = (use.value(0), use.value(1), use.value(2))
+    reduction = use.attribute("reduction", "none")
+    return use.add("ScatterElements", *values, axis=use.axis(default=0), reduction=reduction)
+
+
+@handles("ScatterND")
+def scatter_nd(use: Use) -> int:
+    """Parts replaced or combined by index tuples."""
+    values = (use.value(0), use.value(1), use.value(2))
+    return use.add("ScatterNd", *values, reduction=use.attribute("reduction", "none"))
+
+
+@handles("Pad")
+def pad(use: Use) -> int:
+    """Elements around; negative pads cut."""
+    dims = use.shape(0)
+    pads = use.ints("pads", 1) or use.ints("paddings") or ()
+    axes = use.ints("axes", 3, range(len(dims))) or ()
+    half = len(axes)
+    around = [[0, 0] for _ in dims]
+    for index, axis in enumerate(axes):
+        around[axis % len(dims)] = [pads[index], pads[half + index]]
+    cut = {
+        a: (max(0, -b), d - max(0, -e), 1)
+        for a, ((b, e), d) in enumerate(zip(around, dims, strict=True))
+    }
+    value = sliced(use, use.value(0), cut)
+    flat = (*(max(0, b) for b, _ in around), *(max(0, e) for _, e in around))
+    if not any(flat):
+        return value
+    mode = use.attribute("mode", "constant")
+    number = use.number("value", 2, 0.0)
+    return use.add("Pad", value, pads=flat, mode=mode, value=number)
+
+
+@handles("Tile")
+def tile(use: Use) -> int:
+    """Repeated along every axis."""
+    repeats = use.ints("repeats", 1) or ()
+    return use.add("Tile", use.value(0), repeats=repeats)
+
+
+@handles("DepthToSpace")
+def depth_to_space(use: Use) -> int:
+    """Channels to a finer plane."""
+    block, mode = int(use.require("blocksize")), use.attribute("mode", "DCR")
+    return use.add("DepthToSpace", use.value(0), block=block, mode=mode)
+
+
+@handles("SpaceToDepth")
+def space_to_depth(use: Use) -> int:
+    """A plane to more channels."""
+    block, mode = int(use.require("blocksize")), use.attribute("mode", "DCR")
+    return use.add("SpaceToDepth", use.value(0), block=block, mode=mode)
+
+
+@handles("Trilu")
+def trilu(use: Use) -> int:
+    """The upper or lower triangle."""
+    k = use.ints("k", 1, [0]) or (0,)
+    return use.add("Trilu", use.value(0), upper=bool(use.attribute("upper", 1)), k=k[0])
+
+
+@handles("EyeLike")
+def eye_like(use: Use) -> Array:
+    """Ones on a diagonal, known from the shape."""
+    from nacre.core.onnx.elementwise import element_name
+
+    rows, columns = use.shape(0)
+    kind = use.attribute("dtype", None)
+    name = use.type(0).dtype if kind is None else element_name(int(kind))
+    from nacre.base.elements import GRAPH_TYPES
+
+    return np.eye(rows, columns, int(use.attribute("k", 0))).astype(GRAPH_TYPES[name].dtype)
+
+
+@handles("OneHot")
+def one_hot(use: Use) -> int:
+    """A new axis that is on at the index."""
+    depth = int(np.ravel(use.require_known(1, "`depth`"))[0])
+    axis = int(use.attribute("axis", -1))
+    indices = use.cast(use.value(0), "i64")
+    size_ = use.builder.constant(np.array(depth, np.int64))
+    return use.add("OneHot", use.add("BinOp", indices, size_, op="Mod"), use.value(2),
+                   depth=depth, axis=axis)  # fmt: skip
+
+
+@handles("TopK")
+def top_k(use: Use) -> Sequence[Tensor]:
+    """The k largest or smallest elements, and where they lie."""
+    found = use.ints("k", 1)
+    if found is None:
+        raise Unsound("`k` is missing")
+    given = {
+        "k": found[0],
+        "axis": int(use.attribute("axis", -1)),
+        "largest": bool(use.attribute("largest", 1)),
+    }
+    x = use.value(0)
+    return [use.add("TopKValues", x, **given), use.add("TopKIndices", x, **given)]

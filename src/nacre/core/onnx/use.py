@@ -1,0 +1,178 @@
+"""One node as its handler sees it: operands known or not, attributes with defaults, a builder."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from nacre.base.diagnostics import InputError
+from nacre.core.builder import Builder, dtype_name
+from nacre.core.module import TensorType
+from nacre.core.onnx.findings import NoForm, Unsound
+from nacre.core.onnx.nodes import Node
+from nacre.core.values import Array
+
+# A tensor of the model: its elements, where they are known, else a value of the module.
+Tensor = Array | int
+
+
+class Use:
+    """A node with its operands. Handlers ask it and add operations to the module through it."""
+
+    def __init__(self, node: Node, operands: Sequence[Tensor | None], builder: Builder) -> None:
+        self.node = node
+        self.builder = builder
+        self._operands = list(operands)
+
+    @property
+    def opset(self) -> int:
+        """The version of the node's domain."""
+        return self.node.opset
+
+    @property
+    def count(self) -> int:
+        """How many operands there are, those left out at the end not counted."""
+        given = [i for i, operand in enumerate(self._operands) if operand is not None]
+        return given[-1] + 1 if given else 0
+
+    def has(self, index: int) -> bool:
+        """Whether an operand is given."""
+        return index < len(self._operands) and self._operands[index] is not None
+
+    def tensor(self, index: int) -> Tensor:
+        """An operand that must be given."""
+        found = self._operands[index] if index < len(self._operands) else None
+        if found is None:
+            raise Unsound(f"operand {index} is missing")
+        return found
+
+    def known(self, index: int) -> Array | None:
+        """The elements of an operand, where they are known."""
+        if not self.has(index):
+            return None
+        found = self.tensor(index)
+        return found if isinstance(found, np.ndarray) else None
+
+    def require_known(self, index: int, what: str) -> Array:
+        """The elements of an operand that the module's shapes depend on."""
+        found = self.known(index)
+        if found is None:
+            raise NoForm(f"{what} is computed when the model runs, expected a constant")
+        return found
+
+    def value(self, index: int) -> int:
+        """An operand as a value of the module."""
+        return self.materialised(self.tensor(index))
+
+    def materialised(self, tensor: Tensor) -> int:
+        """A tensor as a value of the module; known elements become a constant."""
+        if isinstance(tensor, int):
+            return tensor
+        return self.constant(tensor)
+
+    def constant(self, array: Array) -> int:
+        """Elements as a value of the module."""
+        if 0 in array.shape:
+            raise NoForm("an operand has no elements; Core IR has no empty tensors")
+        try:
+            name = dtype_name(array.dtype)
+        except ValueError:
+            raise NoForm(f"an operand is of type {array.dtype}, which Core IR lacks") from None
+        return self.builder.constant(array, name)
+
+    def scalar(self, number: float, dtype: str) -> int:
+        """A constant of rank 0."""
+        from nacre.base.elements import GRAPH_TYPES
+
+        return self.builder.constant(np.array(number, GRAPH_TYPES[dtype].dtype), dtype)
+
+    def type(self, index: int) -> TensorType:
+        """The type of an operand."""
+        return self.type_of(self.tensor(index))
+
+    def type_of(self, tensor: Tensor) -> TensorType:
+        """The type of a tensor."""
+        if isinstance(tensor, int):
+            return self.builder.type_of(tensor)
+        try:
+            return TensorType(dtype_name(tensor.dtype), tensor.shape)
+        except ValueError:
+            raise NoForm(f"an operand is of type {tensor.dtype}, which Core IR lacks") from None
+
+    def shape(self, index: int) -> tuple[int, ...]:
+        """The shape of an operand."""
+        return (
+            np.shape(t)
+            if isinstance(t := self.tensor(index), np.ndarray)
+            else self.type(index).shape
+        )
+
+    # Attributes
+
+    def attribute(self, name: str, default: Any = None) -> Any:  # noqa: ANN401
+        """An attribute, or its default."""
+        return self.node.attributes.get(name, default)
+
+    def require(self, name: str) -> Any:  # noqa: ANN401 - whatever it holds
+        """An attribute that must be given."""
+        if name not in self.node.attributes:
+            raise Unsound(f"attribute `{name}` is missing")
+        return self.node.attributes[name]
+
+    def ints(
+        self, name: str, index: int | None = None, default: Sequence[int] | None = None
+    ) -> tuple[int, ...] | None:
+        """Integers that are an attribute in some versions and an operand in others."""
+        if name in self.node.attributes:
+            found = self.node.attributes[name]
+            return tuple(int(v) for v in found) if isinstance(found, tuple) else (int(found),)
+        if index is not None and self.has(index):
+            array = self.require_known(index, f"`{name}`")
+            return tuple(int(v) for v in np.ravel(array))
+        return None if default is None else tuple(default)
+
+    def number(self, name: str, index: int | None, default: float) -> float:
+        """A number that is an attribute in some versions and an operand in others."""
+        if name in self.node.attributes:
+            return float(self.node.attributes[name])
+        if index is not None and self.has(index):
+            array = self.require_known(index, f"`{name}`")
+            return float(np.ravel(array)[0]) if array.size else default
+        return default
+
+    def axis(self, name: str = "axis", default: int = 0, rank: int | None = None) -> int:
+        """An axis, counted from the front."""
+        size = len(self.shape(0)) if rank is None else rank
+        found = int(self.attribute(name, default))
+        if not -max(size, 1) <= found < max(size, 1):
+            raise Unsound(f"`{name}` is {found}, the tensor has {size} axes")
+        return found % size if size else 0
+
+    # The module
+
+    def add(self, opcode: str, *values: int, **attributes: object) -> int:
+        """An operation; one that does not fit is the node's fault."""
+        try:
+            return self.builder.add(opcode, *values, **attributes)
+        except InputError as error:
+            raise NoForm("; ".join(d.message for d in error.diagnostics)) from None
+
+    def reshaped(self, value: int, shape: Sequence[int]) -> int:
+        """The same elements under another shape."""
+        if self.builder.type_of(value).shape == tuple(shape):
+            return value
+        return self.add("Reshape", value, new_shape=tuple(shape))
+
+    def transposed(self, value: int, permutation: Sequence[int]) -> int:
+        """The axes in another order."""
+        if list(permutation) == sorted(permutation):
+            return value
+        return self.add("Transpose", value, permutation=tuple(permutation))
+
+    def cast(self, value: int, dtype: str) -> int:
+        """The same values in another type."""
+        if self.builder.type_of(value).dtype == dtype:
+            return value
+        return self.add("Cast", value, to=dtype)

@@ -1,0 +1,144 @@
+"""Operations of ONNX over windows: convolutions and poolings."""
+
+from __future__ import annotations
+
+from math import ceil
+from typing import Any
+
+from nacre.core.onnx.findings import NoForm, Unsound
+from nacre.core.onnx.handlers import handles
+from nacre.core.onnx.use import Use
+
+
+def window_attributes(use: Use, kernel: tuple[int, ...]) -> dict[str, Any]:
+    """Strides, dilations and pads, `auto_pad` worked out."""
+    rank = len(kernel)
+    strides = use.ints("strides", None, [1] * rank) or ()
+    dilations = use.ints("dilations", None, [1] * rank) or ()
+    pads = use.ints("pads", None, [0] * (2 * rank)) or ()
+    if not len(strides) == len(dilations) == rank or len(pads) != 2 * rank:
+        raise Unsound(f"strides, dilations and pads do not go with {rank} spatial axes")
+    auto = use.attribute("auto_pad", "NOTSET")
+    if auto in ("SAME_UPPER", "SAME_LOWER"):
+        sizes = use.shape(0)[2:]
+        pads = _same(sizes, kernel, strides, dilations, is_upper=auto == "SAME_UPPER")
+    elif auto == "VALID":
+        pads = (0,) * (2 * rank)
+    elif auto not in ("NOTSET", ""):
+        raise Unsound(f"`auto_pad` is {auto!r}")
+    return {"strides": strides, "pads": pads, "dilations": dilations}
+
+
+def _same(
+    sizes: tuple[int, ...],
+    kernel: tuple[int, ...],
+    strides: tuple[int, ...],
+    dilations: tuple[int, ...],
+    *,
+    is_upper: bool,
+) -> tuple[int, ...]:
+    """Pads for ceil(size / stride) windows; an odd one at the end, or at the beginning."""
+    begins, ends = [], []
+    for size, window, stride, dilation in zip(sizes, kernel, strides, dilations, strict=True):
+        count = ceil(size / stride)
+        total = max((count - 1) * stride + dilation * (window - 1) + 1 - size, 0)
+        begins.append(total // 2 if is_upper else total - total // 2)
+        ends.append(total - begins[-1])
+    return (*begins, *ends)
+
+
+@handles("Conv")
+def conv(use: Use) -> int:
+    """A convolution with channels first."""
+    kernel = use.shape(1)[2:]
+    given = window_attributes(use, kernel)
+    values = [use.value(i) for i in range(use.count)]
+    return use.add("Conv", *values, groups=int(use.attribute("group", 1)), **given)
+
+
+@handles("ConvTranspose")
+def conv_transpose(use: Use) -> int:
+    """A transposed convolution; `output_shape` decides the pads."""
+    kernel = use.shape(1)[2:]
+    rank = len(kernel)
+    given = window_attributes(use, kernel)
+    extra = use.ints("output_padding", None, [0] * rank) or ()
+    wanted = use.ints("output_shape")
+    auto = use.attribute("auto_pad", "NOTSET")
+    sizes = use.shape(0)[2:]
+    if wanted is None and auto in ("SAME_UPPER", "SAME_LOWER"):
+        wanted = tuple(s * t for s, t in zip(sizes, given["strides"], strict=True))
+    if wanted is not None:
+        given["pads"] = _transposed_pads(sizes, kernel, given, extra, wanted[-rank:], auto)
+    values = [use.value(i) for i in range(use.count)]
+    groups = int(use.attribute("group", 1))
+    return use.add("ConvTranspose", *values, groups=groups, output_padding=extra, **given)
+
+
+def _transposed_pads(
+    sizes: tuple[int, ...],
+    kernel: tuple[int, ...],
+    given: dict[str, Any],
+    extra: tuple[int, ...],
+    wanted: tuple[int, ...],
+    auto: str,
+) -> tuple[int, ...]:
+    begins, ends = [], []
+    for axis, size in enumerate(sizes):
+        reach = given["dilations"][axis] * (kernel[axis] - 1) + 1
+        full = given["strides"][axis] * (size - 1) + extra[axis] + reach
+        total = full - wanted[axis]
+        if total < 0:
+            raise NoForm(f"`output_shape` is larger than the windows reach along axis {axis}")
+        less = total // 2
+        begins.append(less if auto == "SAME_UPPER" else total - less)
+        ends.append(total - begins[-1])
+    return (*begins, *ends)
+
+
+@handles("MaxPool")
+def max_pool(use: Use) -> int:
+    """The largest element of each window."""
+    if len(use.node.outputs) > 1 and use.node.outputs[1]:
+        raise NoForm("its second output, the indices, is not supported")
+    return _pool(use, "MaxPool")
+
+
+@handles("AveragePool")
+def average_pool(use: Use) -> int:
+    """The mean of each window."""
+    return _pool(use, "AvgPool", count_pad=bool(use.attribute("count_include_pad", 0)))
+
+
+@handles("LpPool")
+def lp_pool(use: Use) -> int:
+    """The p-norm of each window."""
+    return _pool(use, "LpPool", p=int(use.attribute("p", 2)))
+
+
+def _pool(use: Use, opcode: str, **further: object) -> int:
+    kernel = tuple(int(k) for k in use.require("kernel_shape"))
+    given = window_attributes(use, kernel)
+    is_up = bool(use.attribute("ceil_mode", 0))
+    return use.add(opcode, use.value(0), kernel=kernel, ceil=is_up, **given, **further)
+
+
+@handles("GlobalAveragePool")
+def global_average_pool(use: Use) -> int:
+    """The mean of each channel."""
+    axes = tuple(range(2, len(use.shape(0))))
+    return use.add("Mean", use.value(0), axes=axes, keepdims=True)
+
+
+@handles("GlobalMaxPool")
+def global_max_pool(use: Use) -> int:
+    """The largest element of each channel."""
+    axes = tuple(range(2, len(use.shape(0))))
+    return use.add("Reduce", use.value(0), op="Max", axes=axes, keepdims=True)
+
+
+@handles("GlobalLpPool")
+def global_lp_pool(use: Use) -> int:
+    """The p-norm of each channel."""
+    kernel = use.shape(0)[2:]
+    return use.add("LpPool", use.value(0), kernel=kernel, p=int(use.attribute("p", 2)))

@@ -1,0 +1,46 @@
+"""ONX01-ONX07: ONNX models that cannot be brought in."""
+
+from nacre.base.rules import declare
+
+_CLAUSE = "Core IR / Import / ONNX"
+_CORE = "Core IR"
+
+ONX01 = declare(
+    "ONX01", "onnx-operation", _CLAUSE,
+    """
+    A node of the model has no form in Core IR: its operation is not known, or not with these
+    attributes, types or shapes. All such nodes are reported at once, each with the reason.
+    """, language=_CORE)  # fmt: skip
+ONX02 = declare(
+    "ONX02", "onnx-dynamic-shape", _CLAUSE,
+    """
+    An input of the model has a dimension without a size. Core IR has static shapes: give one for
+    each such input, as `--shape NAME=1x3x224x224` or `shapes={"NAME": (1, 3, 224, 224)}`.
+    """, language=_CORE)  # fmt: skip
+ONX03 = declare(
+    "ONX03", "onnx-file", _CLAUSE,
+    """
+    The file cannot be read as an ONNX model: it is missing, cut short, or something else.
+    """, language=_CORE)  # fmt: skip
+ONX04 = declare(
+    "ONX04", "onnx-graph", _CLAUSE,
+    """
+    The model's graph is not sound: a node uses a tensor that nothing before it defines, a name is
+    defined twice, an attribute is missing or of another kind, an initialiser is malformed.
+    """, language=_CORE)  # fmt: skip
+ONX05 = declare(
+    "ONX05", "onnx-external-data", _CLAUSE,
+    """
+    Weights in a file of their own that is missing or too short, or that does not lie in the
+    model's folder. A model from a stranger reads nothing else.
+    """, language=_CORE)  # fmt: skip
+ONX06 = declare(
+    "ONX06", "onnx-request", _CLAUSE,
+    """
+    A shape was given for an input that the model does not have, or one that contradicts it.
+    """, language=_CORE)  # fmt: skip
+ONX07 = declare(
+    "ONX07", "onnx-missing", _CLAUSE,
+    """
+    The package `onnx` is not installed; `pip install "nacre[onnx]"` brings it.
+    """, language=_CORE)  # fmt: skip
