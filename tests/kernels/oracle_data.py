@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from nacre.base.diagnostics import InputError
 from nacre.base.elements import GRAPH_TYPES
 from nacre.core.builder import Builder
+from nacre.core.evaluate import evaluate
 from nacre.core.module import Module, TensorType
 from nacre.core.ops import OPS
 from nacre.core.text.printer import print_module
@@ -123,11 +124,14 @@ def module_of(use: Use) -> Module:
 
 
 def holds(use: Use) -> None:
-    """A use that verifies in `nacre-1`, is refused in `core-v1`, and is the same when read back."""
+    """A use that verifies in `nacre-1`, is refused in `core-v1`, reads back the same, and runs."""
     module = module_of(use)
     assert verify(module, "nacre-1") == []
     assert "MOD10" in {found.code for found in verify(module, "core-v1")}
     assert parse(print_module(module)) == module
+    zeros = {name: np.zeros(t.shape, t.element.dtype) for name, t in module.input_types.items()}
+    (result,), (type_,) = evaluate(module, zeros), module.output_types
+    assert (result.dtype, result.shape) == (type_.element.dtype, type_.shape)
 
 
 def refused(use: Use, code: str, told: str) -> None:

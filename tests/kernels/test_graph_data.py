@@ -303,6 +303,26 @@ def test_blocks_as_onnx_and_pytorch(dtype: str, block: int, channels: int, seed:
         same_bits(back, fine[1])
 
 
+@pytest.mark.parametrize(
+    ("opcode", "given_"),
+    [
+        ("Broadcast", {"shape": ()}),
+        ("Flip", {"axes": ()}),
+        ("Tile", {"repeats": ()}),
+        ("Pad", {"pads": (), "mode": "constant"}),
+        ("Pad", {"pads": (), "mode": "wrap"}),
+        ("Pad", {"pads": (), "mode": "edge"}),
+        ("Resize", {"sizes": (), "mode": "linear"}),
+        ("Resize", {"sizes": ()}),
+    ],
+)
+@pytest.mark.parametrize("dtype", EVERY)
+def test_scalars_stay(opcode: str, given_: dict[str, Any], dtype: str) -> None:
+    if (opcode, dtype) != ("Resize", "bool"):
+        x = made(dtype, (), 3)
+        same_bits(computed(opcode, x, **given_), x[1])
+
+
 def test_what_does_not_fit_into_the_machine_is_refused_before_it_is_made() -> None:
     uses: tuple[Use, ...] = (
         ("Iota", (), {"shape": (1 << 50,), "axis": 0, "dtype": "f32"}),

@@ -78,8 +78,7 @@ def torch_functions() -> Mapping[str, Callable[..., Any]]:
 
 def _gelu(x: Any, approximate: str) -> Any:  # noqa: ANN401 - tensors of torch
     """By functions that keep their digits in the tail, where torch's own form cancels."""
-    import torch
-
+    torch = pytest.importorskip("torch")
     limited = torch.clamp(x, min=-100.0)
     if approximate == "none":
         return limited * torch.special.erfc(limited * -math.sqrt(0.5)) / 2
@@ -96,8 +95,7 @@ def allowed(name: str, x: Array, elem: str) -> float | Array:
 
 
 def exact(name: str, x: Array, attributes: Mapping[str, Any]) -> Array:
-    import torch
-
+    torch = pytest.importorskip("torch")
     given = {**_defaults(name), **attributes}
     result: Array = torch_functions()[name](torch.from_numpy(doubles(x)), **given).numpy()
     return result

@@ -397,7 +397,7 @@ def test_pool_as_nem(dtype: str, name: str, is_same: bool, seed: int) -> None:
 @pytest.mark.parametrize(
     ("size", "kernel", "stride", "pads", "ceil"),
     [(5, 2, 2, (0, 0), True), (5, 2, 2, (1, 1), True), (6, 3, 2, (1, 1), True),
-     (4, 1, 3, (0, 0), True), (7, 3, 3, (1, 1), False)],
+     (4, 1, 3, (0, 0), True), (2, 3, 2, (0, 0), True), (7, 3, 3, (1, 1), False)],
 )  # fmt: skip
 def test_how_many_windows_as_pytorch(
     size: int, kernel: int, stride: int, pads: Dims, ceil: bool

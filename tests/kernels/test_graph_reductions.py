@@ -275,7 +275,8 @@ def accumulated(op: str, line: Array, exclusive: bool, reverse: bool) -> list[An
     is_whole = line.dtype.kind in "iu"
     values = line.tolist() if is_whole else list(line)
     values = values[::-1] if reverse else values
-    found, so_far = [], None
+    found: list[Any] = []
+    so_far: Any = None
     for value in values:
         before = so_far
         so_far = value if so_far is None else RUNNING[op](so_far, value)

@@ -321,7 +321,7 @@ def test_one_hot(by: str, dtype: str, dims: Dims, seed: int, data: st.DataObject
             expected[tuple(target)] = values[1][1]
     found = computed("OneHot", at, values, depth=depth, axis=axis)
     same_bits(found, expected)
-    if dtype == "f32" and by == "i64":
+    if dtype == "f32" and by == "i64" and dims:
         arrays = [at[1], np.array(depth, np.int64), values[1]]
         (other,) = onnx_result("OneHot", arrays, {"axis": axis}, [np.float32])
         same_bits(found, other)

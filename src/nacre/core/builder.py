@@ -13,6 +13,7 @@ from nacre.base.source import Source
 from nacre.core.module import CoreOperation, Module, State, TensorType
 from nacre.core.ops import OPS, Profile
 from nacre.core.rules.facts import Use
+from nacre.core.rules.signature import signature_problems
 from nacre.core.values import Attributes, Literal, Word, attributes
 from nacre.core.verify import judged
 
@@ -29,6 +30,17 @@ class Builder:
     def type_of(self, value: int) -> TensorType:
         """The type of a value."""
         return self._types[value]
+
+    def operation(self, value: int) -> CoreOperation:
+        """The operation that defines a value."""
+        return self._operations[value]
+
+    def copy(self, op: CoreOperation, operands: tuple[int, ...]) -> int:
+        """An operation of another module on values of this one, whose types are the same."""
+        value = len(self._operations)
+        self._operations.append(CoreOperation(value, op.opcode, operands, op.attributes, op.type))
+        self._types[value] = op.type
+        return value
 
     def input(self, name: str, dtype: str, shape: Sequence[int]) -> int:
         """An input."""
@@ -49,7 +61,7 @@ class Builder:
         made = attributes(_worded(opcode, given))
         types = [self._types[operand] for operand in operands]
         inferred = None
-        if spec is not None and spec.takes(len(types)):
+        if spec is not None and not any(signature_problems(spec, len(types), made)):
             inferred = spec.infer(types, made)
         return self._append(opcode, operands, made, inferred or TensorType("f32"))
 

@@ -103,6 +103,7 @@ def made_plan(module: Module, ordered: bool) -> Plan:
     known = {type_: kernel_type(type_) for type_ in {op.type for op in module.operations}}
     types = {op.value_id: known[op.type] for op in module.operations}
     dead = _last_uses(module)
+    peak = _affordable(module, dead, types)
     bind = _Binder(module, types, ordered)
     steps = tuple(
         Step(
@@ -118,10 +119,6 @@ def made_plan(module: Module, ordered: bool) -> Plan:
         if op.opcode != "Input"
         for constant in (constant_array(op),)
     )
-    peak, most = _peak(module, steps, types), _machine_bytes()
-    if peak > most:
-        message = f"the values need {peak:,} bytes at one time, the machine has {most:,}"
-        raise InputError([EVL05.at(place(module, 0), message)])
     return Plan(module, steps, peak)
 
 
@@ -188,14 +185,27 @@ def _last_uses(module: Module) -> list[tuple[int, ...]]:
     return [tuple(values) for values in dead]
 
 
-def _peak(module: Module, steps: Sequence[Step], types: dict[int, KernelType]) -> int:
+def _affordable(
+    module: Module, dead: Sequence[tuple[int, ...]], types: dict[int, KernelType]
+) -> int:
+    """The most bytes at one time; InputError where the machine has fewer."""
+    peak, most = _peak(module, dead, types), _machine_bytes()
+    if peak > most:
+        message = f"the values need {peak:,} bytes at one time, the machine has {most:,}"
+        raise InputError([EVL05.at(place(module, 0), message)])
+    return peak
+
+
+def _peak(module: Module, dead: Sequence[tuple[int, ...]], types: dict[int, KernelType]) -> int:
     by_type = {id(type_): _bytes(type_) for type_ in types.values()}
     sizes = {value: by_type[id(type_)] for value, type_ in types.items()}
     live = peak = sum(sizes[op.value_id] for op in module.inputs)
-    for step in steps:
-        live += sizes[step.value]
+    for index, op in enumerate(module.operations):
+        if op.opcode == "Input":
+            continue
+        live += sizes[op.value_id]
         peak = max(peak, live)
-        live -= sum([sizes[value] for value in step.dead])
+        live -= sum([sizes[value] for value in dead[index]])
     return peak
 
 

@@ -24,6 +24,8 @@ Accepts = Literal[
     "any", "number", "float", "integer", "bool", "logic", "index", "byte", "same", "mask"
 ]
 Infer = Callable[[Sequence[TensorType], Attributes], TensorType | None]
+# What is wrong with element types and attribute values together, where something is.
+Problem = Callable[[Sequence[str], Mapping[str, Any]], str | None]
 Result = Callable[[Sequence[TensorType], Mapping[str, Any]], str]  # the element type of the result
 
 # The element types of the first profile.
@@ -86,6 +88,7 @@ class OpSpec(Struct, frozen=True):
     profile: Profile
     infer: Infer
     aten: Mapping[str, tuple[str, ...]]  # by `op`, else under "": the ATen calls that compute it
+    problem: Problem | None = None
     by_op: Mapping[str, Accepts] = MappingProxyType({})  # of the first operand, where `op` decides
     traits: frozenset[Trait] = frozenset()
     primitive: str | None = None  # in the kernels; None: the evaluator has nothing to compute
@@ -150,6 +153,7 @@ def row(
     profile: Profile = "nacre-1",
     aten: str | Mapping[str, str] = "",
     by_op: Mapping[str, Accepts] | None = None,
+    problem: Problem | None = None,
 ) -> OpSpec:
     """A row. Operands are written `x:float scale?:same`, `?` optional, `*` one or more.
 
@@ -169,6 +173,7 @@ def row(
         profile=profile,
         infer=infer or _from_primitive(f"core.{name}", result or like(0), attributes),
         aten=MappingProxyType({word: tuple(text.split()) for word, text in calls.items()}),
+        problem=problem,
         by_op=MappingProxyType({} if by_op is None else dict(by_op)),
         traits=frozenset(traits),
         primitive=primitive,

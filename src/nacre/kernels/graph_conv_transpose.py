@@ -8,6 +8,8 @@ channels, whose result is added where that place falls.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from itertools import product
 from math import prod
 
@@ -15,7 +17,15 @@ import numpy as np
 
 from nacre.kernels.call import Array, Attributes, Call, Fault, Primitive, Run, Work
 from nacre.kernels.fitting import Fitting, Misfit, expect_rank, expect_shape
-from nacre.kernels.graph_products import dense, factoring, fill_with_sums, settle, sums_dtype, swift
+from nacre.kernels.graph_products import (
+    Factors,
+    dense,
+    factoring,
+    fill_with_sums,
+    settle,
+    sums_dtype,
+    swift,
+)
 from nacre.kernels.graph_sliding import (
     Axis,
     Sliding,
@@ -28,6 +38,7 @@ from nacre.kernels.graph_sliding import (
 )
 from nacre.kernels.runs import present
 from nacre.kernels.shapes import Dims
+from nacre.kernels.views import Index
 
 
 def _windows(x: Dims, weight: Dims, attributes: Attributes) -> Sliding:
@@ -64,46 +75,78 @@ def _falls(axis: Axis, place: int, count: int) -> tuple[slice, slice] | None:
     return target, slice(first, last + 1)
 
 
-def _bind(call: Call) -> Run:
-    x_type, y_type, groups = call.input(0), call.output, call.attributes["groups"]
-    sliding = _windows(x_type.shape, call.input(1).shape, call.attributes)
-    is_last, size = sliding.is_last, tuple(axis.size for axis in sliding.axes)
-    batch = x_type.shape[0]
-    channels, outputs = (d.shape[-1 if is_last else 1] for d in (x_type, y_type))
-    counts = y_type.shape[1:-1] if is_last else y_type.shape[2:]
-    steps = [
-        (place, *zip(*falls, strict=True))
-        for place in product(*(range(axis.window) for axis in sliding.axes))
-        if None not in (falls := list(map(_falls, sliding.axes, place, counts)))
-    ]
-    ready = factoring(x_type.elem, channels // groups, call.ordered)
-    dtype, is_ordered = sums_dtype(x_type.elem), call.ordered
+@dataclass(frozen=True)
+class _Spreading:
+    """The numbers of one use, and where each place of the window falls."""
 
-    def run(inputs: Sequence[Array | None], outputs_: Sequence[Array]) -> Fault | None:
-        factors = ready(present(inputs[0]), present(inputs[1]))
+    sliding: Sliding
+    batch: int
+    channels: int
+    outputs: int
+    groups: int
+    counts: Dims  # the spatial shape of Y
+
+    @property
+    def size(self) -> Dims:
+        """The spatial shape of X."""
+        return tuple(axis.size for axis in self.sliding.axes)
+
+    @cached_property
+    def steps(self) -> list[tuple[int, Index, Index]]:
+        """Which place of the window falls where on Y, and from where in X."""
+        every = slice(None)
+        places = product(*(range(axis.window) for axis in self.sliding.axes))
+        found = []
+        for index, place in enumerate(places):
+            falls = [fall for fall in map(_falls, self.sliding.axes, place, self.counts) if fall]
+            if len(falls) == len(place):
+                targets, sources = zip(*falls, strict=True)
+                found.append((index, (every, every, *targets), (every, every, *sources)))
+        return found
+
+    def add(self, factors: Factors, total: Array) -> None:
+        """Add what every element of X spreads to Y [N, Cout, spatial..]."""
         x, w = factors.a, factors.b
-        if is_last:
+        if self.sliding.is_last:
             x, w = np.moveaxis(x, -1, 1), np.moveaxis(w, (-1, -2), (0, 1))
-        columns = dense(x).reshape(batch, groups, channels // groups, prod(size))
-        weights = w.reshape(groups, channels // groups, outputs // groups, *w.shape[2:])
+        inner, outer = self.channels // self.groups, self.outputs // self.groups
+        columns = dense(x).reshape(self.batch, self.groups, inner, -1)
+        weights = w.reshape(self.groups, inner, outer, -1)
+        spread = np.empty((self.batch, self.groups, outer, columns.shape[-1]), total.dtype)
+        planes = spread.reshape(self.batch, self.outputs, *self.size)
+        for index, target, source in self.steps:
+            matrix = weights[..., index].swapaxes(1, 2)
+            factors.multiply(np.ascontiguousarray(matrix), columns, spread)
+            held = total[target]
+            np.add(held, planes[source], out=held)
+
+
+def _bind(call: Call) -> Run:
+    x_type, y_type, is_ordered = call.input(0), call.output, call.ordered
+    sliding = _windows(x_type.shape, call.input(1).shape, call.attributes)
+    channels, outputs = (t.shape[-1 if sliding.is_last else 1] for t in (x_type, y_type))
+    counts = y_type.shape[1:-1] if sliding.is_last else y_type.shape[2:]
+    groups = call.attributes["groups"]
+    use = _Spreading(sliding, x_type.shape[0], channels, outputs, groups, counts)
+    ready = factoring(x_type.elem, channels // groups, is_ordered)
+    dtype = sums_dtype(x_type.elem)
+    first = (use.batch, outputs, *counts)
+
+    def run(inputs: Sequence[Array | None], results: Sequence[Array]) -> Fault | None:
+        factors = ready(present(inputs[0]), present(inputs[1]))
         bias = inputs[2] if len(inputs) > 2 else None
-        spread = np.empty((batch, groups, outputs // groups, prod(size)), dtype)
 
         def fill(sums: Array) -> None:
-            total = np.zeros((batch, outputs, *counts), dtype) if is_last else sums
-            total[...] = 0
-            for place, target, source in steps:
-                matrix = weights[(..., *place)].swapaxes(1, 2)
-                factors.multiply(np.ascontiguousarray(matrix), columns, spread)
-                held = total[(..., *target)]
-                np.add(held, spread.reshape(batch, outputs, *size)[(..., *source)], out=held)
+            total = np.empty(first, dtype) if sliding.is_last else sums
+            total.fill(0)
+            use.add(factors, total)
             if bias is not None:
                 total += bias.astype(dtype).reshape(-1, *(1,) * len(counts))
-            if is_last:
+            if sliding.is_last:
                 sums[...] = np.moveaxis(total, 1, -1)
             settle(sums, is_ordered)
 
-        fill_with_sums(outputs_[0], y_type, fill)
+        fill_with_sums(results[0], y_type, fill)
         return None
 
     return swift(run)

@@ -6,12 +6,14 @@ Floats of up to 16 bits have so few values that a function of one is looked up i
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import partial, reduce
+from functools import lru_cache, partial, reduce
 from math import ceil, floor, isfinite, isnan
 from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 
+from nacre.base.elements import ElementType
 from nacre.kernels import shapes
 from nacre.kernels.call import Array, Attributes, Call, Fault, Primitive, Run, Work
 from nacre.kernels.core_products import low_bits
@@ -97,22 +99,28 @@ def _integers(call: Call, function: np.ufunc) -> Run:
 
 
 def _real(name: str, call: Call) -> Run:
-    wide = wide_float(call.input(0))
-    return _floats(call, real_function(name, call.attributes, wide, call.ordered))
-
-
-def _floats(call: Call, function: Function) -> Run:
     """A function of a float tensor: looked up, in one step, or in blocks."""
-    x, y = call.input(0), call.output
+    x = call.input(0)
     if x.elem.bits <= 16:
-        return looking_up(quietly(_table, function, x.dtype, y.dtype))
+        attributes = tuple(sorted(call.attributes.items()))
+        # As keys 0.0 and -0.0 are equal, which functions tell apart; as text they are not.
+        return looking_up(_table(name, attributes, repr(attributes), call.ordered, x.elem))
+    function = real_function(name, call.attributes, wide_float(x), call.ordered)
     return writing(function, 1) if isinstance(function, np.ufunc) else _blocks(function)
 
 
-def _table(function: Function, source: np.dtype[np.generic], result: np.dtype[np.generic]) -> Array:
-    """A function of every value of a type."""
-    x = widened(every(source))
-    return function(x, out=np.empty_like(x)).astype(result)
+@lru_cache(maxsize=64)
+def _table(
+    name: str,
+    attributes: tuple[tuple[str, Any], ...],
+    exact: str,
+    ordered: bool,
+    elem: ElementType,
+) -> Array:
+    """A function of every value of a type, worked out once per process."""
+    function = real_function(name, dict(attributes), np.dtype(np.float32), ordered)
+    x = widened(every(elem.dtype))
+    return quietly(lambda: function(x, out=np.empty_like(x)).astype(elem.dtype))
 
 
 def _blocks(function: Function) -> Run:

@@ -71,7 +71,7 @@ def _fit_scales(attributes: Attributes, channels: int) -> None:
         raise Misfit(f"`w_zeros` has {zeros} entries, expected none, 1 or {channels}")
 
 
-def _spatial(x: Dims, window: Dims, attributes: Attributes) -> dict[str, Dims]:
+def _spatial(x: Dims, attributes: Attributes) -> dict[str, Dims]:
     rank = len(x)
     found = spatial_of(attributes, rank)
     for name, length, least in (
@@ -85,11 +85,17 @@ def _spatial(x: Dims, window: Dims, attributes: Attributes) -> dict[str, Dims]:
         padded = size + found["pads"][axis] + found["pads"][axis + rank]
         if padded > _LARGEST_SIZE:
             raise Misfit(f"`pads` make an axis of {padded} elements, expected less than 2^31")
-        reach = found["dilations"][axis] * (window[axis] - 1) + 1
-        if reach > padded:
+    return found
+
+
+def _expect_windows(counts: Dims, x: Dims, window: Dims, found: dict[str, Dims]) -> None:
+    """Raise a Misfit where not even one window fits along an axis."""
+    for axis, count in enumerate(counts):
+        if count < 1:
+            reach = found["dilations"][axis] * (window[axis] - 1) + 1
+            padded = x[axis] + found["pads"][axis] + found["pads"][axis + len(x)]
             told = f"the window reaches over {reach} elements along axis {axis} of the plane"
             raise Misfit(f"{told}, which has {padded} with its pads")
-    return found
 
 
 def fit_qconv(inputs: Sequence[Dims], attributes: Attributes) -> Dims:
@@ -107,11 +113,12 @@ def fit_qconv(inputs: Sequence[Dims], attributes: Attributes) -> Dims:
     if channels != each * groups:
         told = f"`input` has {channels} channels"
         raise Misfit(f"{told}, expected {each * groups}: {groups} groups of {each}")
-    found = _spatial(plane, window, attributes)
+    found = _spatial(plane, attributes)
     if len(inputs) > 2:
         expect_shape(inputs[2], (outputs,), "`bias`")
     _fit_scales(attributes, outputs)
     counts = windows(plane, window, found["pads"], found["strides"], found["dilations"])
+    _expect_windows(counts, plane, window, found)
     return (x[0], outputs, *counts) if is_first else (x[0], *counts, outputs)
 
 
@@ -153,13 +160,14 @@ def fit_qpool(inputs: Sequence[Dims], attributes: Attributes) -> Dims:
     expect_least(kernel, 1, "kernel")
     if prod(kernel) > _MOST_PLACES:
         raise Misfit(f"`kernel` has {prod(kernel)} places, expected at most {_MOST_PLACES}")
-    found = _spatial(plane, kernel, attributes)
+    found = _spatial(plane, attributes)
     for width, window in zip(found["pads"], kernel * 2, strict=True):
         if width >= window:
             raise Misfit(f"`pads` has {width}, expected less than the window, {window}")
     _fit_result(attributes)
     _fit_scale(attributes, "x_scale")
     counts = _pooled(plane, kernel, found, is_ceil=attributes["ceil"])
+    _expect_windows(counts, plane, kernel, found)
     return (*x[:2], *counts) if is_first else (x[0], *counts, x[-1])
 
 

@@ -185,10 +185,19 @@ def _storing(type_: TensorType) -> Callable[[Array, Array], None]:
     def round_integers(values: Array, y: Array) -> None:
         y[...] = real_to_integer(np.rint(values), type_.elem)
 
+    def round_wide(values: Array, y: Array) -> None:
+        # f64 has 2^63, the next number above the highest value, but not that value.
+        rounded = np.maximum(np.rint(values), float(type_.elem.lowest))
+        is_beyond = rounded >= float(type_.elem.highest)
+        whole = np.where(is_beyond, 0.0, rounded).astype(y.dtype)
+        y[...] = np.where(is_beyond, type_.elem.highest, whole)
+
     def round_floats(values: Array, y: Array) -> None:
         y[...] = values
 
-    return round_integers if type_.elem.is_integer else round_floats
+    if type_.elem.is_integer:
+        return round_wide if type_.elem.bits > 32 else round_integers
+    return round_floats
 
 
 def _bind_nearest(call: Call, axes: Sequence[_Axis]) -> Run:
@@ -231,7 +240,7 @@ def _fit(inputs: Sequence[Dims], attributes: Attributes) -> Dims:
     _fit_words(attributes)
     expect_length(sizes, len(x), "sizes")
     expect_least(sizes, 1, "sizes")
-    if max(*x, *sizes, 0) > _LARGEST_SIZE:
+    if max((*x, *sizes), default=0) > _LARGEST_SIZE:
         raise Misfit(f"`sizes` has {max(sizes)}, expected at most 2^63 - 1")
     if attributes["mode"] == "nearest" and attributes["antialias"]:
         raise Misfit("`antialias` is true, expected false: `mode` is `nearest`")

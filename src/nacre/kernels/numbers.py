@@ -62,7 +62,11 @@ def real_to_integer(values: Array, element: ElementType) -> Array:
     unknown = np.isnan(clipped)
     if unknown.any():
         clipped = np.where(unknown, 0, clipped)
-    return clipped.astype(holder(element))
+    made = clipped.astype(holder(element))
+    if element.bits == 64:
+        # f64 has no 2^63 - 1: what stops at 2^63 would wrap.
+        made[wide >= float(element.highest)] = element.highest
+    return made
 
 
 def real_to_wrapped(values: Array, element: ElementType) -> Array:

@@ -6,29 +6,8 @@ behind them, as PyTorch.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
-
-from msgspec.structs import replace
-
-from nacre.core.module import TensorType
-from nacre.core.specs import OpSpec, always, like, named, optional, required, row
-from nacre.core.values import Attributes
+from nacre.core.specs import always, like, named, optional, required, row
 from nacre.kernels.graph_pad import pad_problem
-
-# Names of element types and attributes with defaults; what is wrong with them.
-Problem = Callable[[Sequence[str], Mapping[str, Any]], str | None]
-
-
-def agreeing(problem: Problem, spec: OpSpec) -> OpSpec:
-    """The row without a result where element types and attributes do not go together."""
-
-    def infer(types: Sequence[TensorType], given: Attributes) -> TensorType | None:
-        told = problem([type_.dtype for type_ in types], spec.filled(given))
-        return spec.infer(types, given) if told is None else None
-
-    return replace(spec, infer=infer)
-
 
 _AXIS = required("axis", "int")
 _SHAPE = required("shape", "ints")
@@ -42,11 +21,11 @@ DATA = (
         aten="expand.default"),
     row("Concat", "tensors after each other along an axis", "inputs*:any", _AXIS,
         aten="cat.default"),
-    agreeing(pad_problem, row(
-        "Pad", "elements around; pads are all beginnings, then all ends, below 0 they cut",
+    row("Pad", "elements around; pads are all beginnings, then all ends, below 0 they cut",
         "input:any", required("pads", "ints"),
         optional("mode", "word", "constant", "constant", "reflect", "edge", "wrap"),
-        optional("value", "float", 0.0), aten="constant_pad_nd.default")),
+        optional("value", "float", 0.0), aten="constant_pad_nd.default",
+        problem=pad_problem),
     row("Flip", "axes run backwards", "input:any", required("axes", "ints"), aten="flip.default"),
     row("Tile", "repeated along every axis", "input:any", required("repeats", "ints"),
         aten="repeat.default"),

@@ -37,6 +37,10 @@ def operand_types(use: Use) -> Iterator[str]:
             yield f"operand `{name}` of {what} has the type `{type_.dtype}`, expected {expected}"
         if accepted in ("any", "number", "float") and first is None:
             first = type_.dtype
+    if spec.problem is not None:
+        told = spec.problem([t.dtype for t in use.types], spec.filled(use.attributes))
+        if told is not None:
+            yield f"`{use.opcode}`: {told}"
 
 
 @use_rule("NCR02", "operands-fit", _FURTHER, *_OPCODES)

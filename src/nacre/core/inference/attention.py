@@ -1,0 +1,80 @@
+"""Attention that models spell out."""
+
+from __future__ import annotations
+
+from math import isclose, sqrt
+
+from nacre.core.inference.rewriting import Site
+from nacre.core.module import CoreOperation
+
+
+def product(site: Site) -> int | None:
+    """MatMul(Softmax(MatMul(q, k') * scale + mask), v)."""
+    weights = site.only(site.operands[0], "Softmax")
+    if weights is None or weights.attributes["axis"] not in (-1, weights.type.rank - 1):
+        return None
+    scores, mask = _masked(site, weights.operands[0])
+    scores, scale = _scaled(site, scores)
+    inner = site.only(scores, "MatMul")
+    if inner is None:
+        return None
+    keys = _turned(site, inner)
+    if keys is None:
+        return None
+    q, v = inner.operands[0], site.operands[1]
+    if not _fits(site, q, keys, v, mask):
+        return None
+    depth = site.type(q).shape[-1]
+    given = {} if isclose(scale, 1 / sqrt(depth), rel_tol=1e-6) else {"scale": scale}
+    return site.add("Attention", q, keys, v, *([] if mask is None else [mask]), **given)
+
+
+def _masked(site: Site, value: int) -> tuple[int, int | None]:
+    """Scores, and what is added to them."""
+    total = site.only(value, "BinOp", op="Add")
+    if total is None:
+        return value, None
+    for scores, mask in (total.operands, total.operands[::-1]):
+        if site.is_single(scores) and site.type(scores) == total.type and _is_scores(site, scores):
+            return scores, mask
+    return value, None
+
+
+def _is_scores(site: Site, value: int) -> bool:
+    scaled, _ = _scaled(site, value)
+    return site.maker(scaled, "MatMul") is not None
+
+
+def _scaled(site: Site, value: int) -> tuple[int, float]:
+    """Scores, and the number that they are multiplied by."""
+    found = site.only(value, "BinOp")
+    if found is None:
+        return value, 1.0
+    a, b = found.operands
+    if found.attributes["op"] == "Div":
+        number = site.number(b)
+        return (a, 1 / number) if number else (value, 1.0)
+    if found.attributes["op"] == "Mul":
+        for scores, factor in ((a, b), (b, a)):
+            number = site.number(factor)
+            if number is not None:
+                return scores, number
+    return value, 1.0
+
+
+def _turned(site: Site, inner: CoreOperation) -> int | None:
+    """The keys, whose last two axes a `Transpose` exchanges."""
+    turn = site.only(inner.operands[1], "Transpose")
+    if turn is None:
+        return None
+    order = list(turn.attributes["permutation"])
+    rank = len(order)
+    wanted = [*range(rank - 2), rank - 1, rank - 2]
+    return turn.operands[0] if order == wanted else None
+
+
+def _fits(site: Site, q: int, keys: int, v: int, mask: int | None) -> bool:
+    shapes = [site.type(value).shape for value in (q, keys, v)]
+    if len({len(shape) for shape in shapes}) != 1 or len({s[:-2] for s in shapes}) != 1:
+        return False
+    return mask is None or site.type(mask).element.kind == "float"

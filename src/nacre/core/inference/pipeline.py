@@ -1,0 +1,65 @@
+"""The rewrites for inference in their order."""
+
+from __future__ import annotations
+
+from nacre.core.canonical import canonicalise
+from nacre.core.inference import activations, attention, norms, scales
+from nacre.core.inference.rewriting import rewritten
+from nacre.core.module import Module
+from nacre.core.passes.runner import OnPass, Pass, run_passes
+
+
+def recover_activations(module: Module) -> Module:
+    """Put one operation in the place of those that spell out an activation.
+
+    - x * Sigmoid(x) to `Silu`
+    - x * HardSigmoid(x) of slope 1 / 6, x * Clip(x + 3, 0, 6) / 6 to `HardSwish`
+    - x / 2 * (1 + Erf(x / sqrt(2))) to `Gelu`
+    """
+    return rewritten(module, {"BinOp": [activations.product]})
+
+
+def recover_norms(module: Module) -> Module:
+    """Put one operation in the place of those that spell out a norm over the last axes.
+
+    - (x - Mean(x)) / sqrt(Mean(square) + epsilon) to `LayerNorm`
+    - x / sqrt(Mean(x * x) + epsilon) to `RmsNorm`
+    - a constant that a norm is multiplied by, or that is added to it, to its scale and bias
+    """
+    return rewritten(rewritten(module, {"BinOp": [norms.division]}), {"BinOp": [norms.scale]})
+
+
+def recover_attention(module: Module) -> Module:
+    """Put `Attention` in the place of the products and the softmax that spell it out.
+
+    - MatMul(Softmax(MatMul(q, Transpose(k)) * scale + mask), v)
+    """
+    return rewritten(module, {"MatMul": [attention.product]})
+
+
+def fold_scales(module: Module) -> Module:
+    """Move what happens to single channels into the weights before it.
+
+    - `BatchNorm` after `Conv`, `ConvTranspose`, `Linear`, `MatMul`
+    - a product times, over, plus or minus a constant a channel
+    - `Pad` with zeros before `Conv` to its pads
+    """
+    patterns = {"BatchNorm": [scales.batch_norm], "BinOp": [scales.scale], "Conv": [scales.pad]}
+    return rewritten(module, patterns)
+
+
+INFERENCE: tuple[Pass, ...] = (
+    Pass("recover-activations", recover_activations),
+    Pass("recover-norms", recover_norms),
+    Pass("recover-attention", recover_attention),
+    Pass("fold-scales", fold_scales),
+)
+
+
+def optimise(module: Module, *, until: str | None = None, on_pass: OnPass | None = None) -> Module:
+    """A module with nearly the same values in fewer operations, in canonical form.
+
+    The last bits of floats may differ: scales move into weights.
+    """
+    made = run_passes(canonicalise(module), INFERENCE, until=until, on_pass=on_pass)
+    return canonicalise(made)
