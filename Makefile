@@ -55,6 +55,7 @@ bench: $(VENV)/.bench ## measure against peers, side by side
 docs: $(VENV)/.ready ## write the generated tables and pages
 	@$(BIN)/python -m tools.generate_opcodes
 	@$(BIN)/python -m tools.generate_docs
+	@$(BIN)/python -m tools.generate_operations
 
 clean: ## remove what the targets made
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis

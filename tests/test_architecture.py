@@ -312,6 +312,7 @@ def load_tool(name: str) -> ModuleType:
         ("generate_opcodes", "render_docs", "docs/reference/opcodes.md"),
         ("generate_docs", "render_rules", "docs/reference/rules.md"),
         ("generate_docs", "render_devices", "docs/reference/devices.md"),
+        ("generate_operations", "render_operations", "docs/reference/operations.md"),
     ],
 )
 def test_generated_files_are_fresh(tool: str, function: str, path: str) -> None:

@@ -11,8 +11,8 @@ import click
 
 from nacre.base.diagnostics import Diagnostic, InputError, has_errors
 from nacre.base.excerpt import quoted, safe
-from nacre.base.rendering import render_text, summary
-from nacre.cli.arrays import WrongUsage, option_value, require_writable, unreadable
+from nacre.base.rendering import summary
+from nacre.cli.arrays import WrongUsage, option_value, require_writable
 from nacre.cli.core_arrays import (
     OutputFile,
     parse_output,
@@ -21,7 +21,10 @@ from nacre.cli.core_arrays import (
     require_indices,
     write_output,
 )
-from nacre.cli.inputs import STDIN, distinct, read_argument, show
+from nacre.cli.core_convert import convert
+from nacre.cli.core_files import give_module, read_module, reported
+from nacre.cli.core_grad import grad
+from nacre.cli.inputs import distinct, show
 from nacre.cli.main import ERRORS_FOUND, OK, WRONG_USAGE
 
 if TYPE_CHECKING:
@@ -64,7 +67,7 @@ def verify(files: tuple[str, ...], profile: Profile, output: str) -> int:
     count, failed = 0, False
     for name in files:
         try:
-            found += verified(_read(name), profile)
+            found += verified(read_module(name), profile)
         except InputError as error:
             found += error.diagnostics
         except WrongUsage as error:
@@ -79,34 +82,6 @@ def verify(files: tuple[str, ...], profile: Profile, output: str) -> int:
     if failed:
         return WRONG_USAGE
     return ERRORS_FOUND if has_errors(shown) else OK
-
-
-def _read(name: str) -> Module:
-    """A module from a file; WrongUsage where there is none, InputError where it is wrong."""
-    from nacre.core.storage import load
-    from nacre.core.text.reader import parse_source
-
-    if name != STDIN:
-        reason = unreadable(Path(name))
-        if reason is not None:
-            raise WrongUsage(reason)
-        return load(name)
-    source = read_argument(name)
-    if isinstance(source, str):
-        raise WrongUsage(source)
-    if isinstance(source, Diagnostic):
-        raise InputError([source])
-    return parse_source(source)
-
-
-def _reported(work: Callable[[], None]) -> int:
-    """Do the work; what is wrong with the input goes to standard error, as the result would not."""
-    try:
-        work()
-    except InputError as error:
-        click.echo(render_text(error.diagnostics), err=True)
-        return ERRORS_FOUND
-    return OK
 
 
 # Canonical form
@@ -156,22 +131,10 @@ def canon(file: str, out: Path | None, until: str | None, shown_after: tuple[str
         if one.name in shown_after:
             click.echo(f"# after {one.name}\n{print_module(module)}", err=True)
 
-    return _reported(lambda: _give(canonicalise(_read(file), until=until, on_pass=shown), out))
+    def work() -> None:
+        give_module(canonicalise(read_module(file), until=until, on_pass=shown), out)
 
-
-def _give(module: Module, out: Path | None) -> None:
-    """Print a module, or save it."""
-    if out is None:
-        click.echo(str(module), nl=False)
-        return
-    from nacre.core.storage import save
-
-    require_writable(out)
-    try:
-        save(module, out)
-    except OSError as error:
-        raise WrongUsage(f"cannot write {safe(str(out))}: {error.strerror}") from None
-    click.echo(f"wrote {safe(str(out))}: {len(module):,} operations")
+    return reported(work)
 
 
 # Lowering
@@ -214,7 +177,7 @@ def lower(expression: str, inputs: tuple[tuple[str, str], ...], out: Path | None
     from nacre.core.expressions import lower as lowered
 
     types = _distinct(inputs)
-    return _reported(lambda: _give(lowered(expression, types), out))
+    return reported(lambda: give_module(lowered(expression, types), out))
 
 
 # Evaluation
@@ -255,7 +218,7 @@ def evaluate(
     def work() -> None:
         from nacre.core.evaluate import CoreSession
 
-        module = _read(file)
+        module = read_module(file)
         require_indices(outputs, len(module.outputs))
         session = CoreSession(module, ordered=ordered)
         arrays = session.run({name: read_array(name, path, module) for name, path in paths.items()})
@@ -265,7 +228,7 @@ def evaluate(
         for output in outputs:
             write_output(output, arrays)
 
-    return _reported(work)
+    return reported(work)
 
 
 # Figures
@@ -281,7 +244,7 @@ def stats(file: str, output: str) -> int:
         from nacre.cli.core_stats import stats_of
         from nacre.core.verify import verify as verified
 
-        module = _read(file)
+        module = read_module(file)
         found = verified(module, "nacre-1")
         if has_errors(found):
             raise InputError(found)
@@ -290,4 +253,8 @@ def stats(file: str, output: str) -> int:
             json.dumps(figures.as_json(), indent=2) if output == "json" else figures.as_text()
         )
 
-    return _reported(work)
+    return reported(work)
+
+
+core.add_command(grad)
+core.add_command(convert)

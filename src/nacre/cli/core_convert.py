@@ -17,6 +17,7 @@ from nacre.base.diagnostics import InputError, has_errors
 from nacre.base.excerpt import quoted, safe
 from nacre.base.files import write_whole
 from nacre.cli.arrays import WrongUsage, require_writable
+from nacre.cli.core_files import read_module, reported
 from nacre.cli.inputs import STDIN
 
 if TYPE_CHECKING:
@@ -34,15 +35,8 @@ class Target:
     write: Callable[[Module, Path], None]
 
 
-def _read_core(name: str) -> Module:
-    # Imported here: `nacre core` lists this verb, so it cannot be loaded before.
-    from nacre.cli.core import _read
-
-    return _read(name)
-
-
 # How a file is read, by the suffix of its name.
-READERS: Mapping[str, Callable[[str], Module]] = MappingProxyType({".core": _read_core})
+READERS: Mapping[str, Callable[[str], Module]] = MappingProxyType({".core": read_module})
 
 
 def _verified(module: Module) -> Module:
@@ -97,11 +91,9 @@ def convert(file: str, out: str | None, to: str | None) -> int:
     FILE is read by its suffix: `.core`, or `-` for such a text on standard input. Written are
     `.core`, with big constants in a file beside it, and `.mlir`.
     """
-    from nacre.cli.core import _reported
-
     reader, target = _reader(file), _target(out, to)
     if out is None or out == STDOUT:
-        return _reported(lambda: click.echo(target.text(reader(file)), nl=False))
+        return reported(lambda: click.echo(target.text(reader(file)), nl=False))
     path = Path(out)
     require_writable(path)
 
@@ -113,7 +105,7 @@ def convert(file: str, out: str | None, to: str | None) -> int:
             raise WrongUsage(f"cannot write {safe(str(path))}: {error.strerror}") from None
         click.echo(f"wrote {safe(str(path))}: {len(module):,} operations")
 
-    return _reported(work)
+    return reported(work)
 
 
 def _reader(name: str) -> Callable[[str], Module]:

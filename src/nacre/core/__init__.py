@@ -12,7 +12,11 @@ if TYPE_CHECKING:
     from nacre.core.canonical import canonicalise
     from nacre.core.evaluate import CoreSession, Evaluation, evaluate, evaluate_with_peak
     from nacre.core.expressions import lower
+    from nacre.core.gradients.grad import grad
+    from nacre.core.inference.pipeline import optimise
+    from nacre.core.mlir.export import to_mlir
     from nacre.core.module import CoreOperation, Module, TensorType
+    from nacre.core.onnx.importer import from_onnx
     from nacre.core.storage import load, save
     from nacre.core.text.printer import print_module
     from nacre.core.text.reader import parse
@@ -28,11 +32,15 @@ __all__ = [
     "canonicalise",
     "evaluate",
     "evaluate_with_peak",
+    "from_onnx",
+    "grad",
     "load",
     "lower",
+    "optimise",
     "parse",
     "print_module",
     "save",
+    "to_mlir",
     "verify",
 ]
 
@@ -48,11 +56,15 @@ _HOMES = MappingProxyType(
         "canonicalise": "canonical",
         "evaluate": "evaluate",
         "evaluate_with_peak": "evaluate",
+        "from_onnx": "onnx.importer",
+        "grad": "gradients.grad",
         "load": "storage",
         "lower": "expressions",
+        "optimise": "inference.pipeline",
         "parse": "text.reader",
         "print_module": "text.printer",
         "save": "storage",
+        "to_mlir": "mlir.export",
         "verify": "verify",
     }
 )

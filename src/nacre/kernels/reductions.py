@@ -62,7 +62,8 @@ def float_sum(x: Array, axes: Dims, is_ordered: bool) -> Array:
     ascending = tuple(sorted(axes))
     rows = x.transpose(ascending + rest).reshape(-1, *(x.shape[axis] for axis in rest))
     # A running sum adds one by one, however the platform would arrange a plain sum.
-    last = np.add.accumulate(rows, axis=0)[-1:]
+    # From +0 on, as NumPy's own sums: a sum of -0.0 is 0.0.
+    last = np.add.accumulate(rows, axis=0)[-1:] + x.dtype.type(0)
     return same_nan(last.reshape(kept(x.shape, axes)))
 
 

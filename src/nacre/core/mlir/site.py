@@ -8,6 +8,7 @@ of the function have none.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Literal
 
 from msgspec import Struct
@@ -136,6 +137,7 @@ def operands_text(inputs: Sequence[Value], output: Value) -> str:
     return f"ins({names} : {types}) outs({output.name} : {output.typed})"
 
 
+@lru_cache
 def map_text(loops: int, axes: Axes) -> str:
     """An affine map from loops to the axes of a tensor."""
     dims = ", ".join(f"d{loop}" for loop in range(loops))

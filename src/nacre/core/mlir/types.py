@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache, lru_cache
+
 import numpy as np
 
 from nacre.base.elements import GRAPH_TYPES
@@ -15,6 +17,7 @@ _SPELLED = {"bool": "i1", "f8e4m3": "f8E4M3FN", "f8e5m2": "f8E5M2", INDEX: INDEX
 MOST_LISTED = 16  # elements that are written as numbers; more become bytes
 
 
+@cache
 def element_text(dtype: str) -> str:
     """An element type."""
     if dtype in _SPELLED:
@@ -23,6 +26,7 @@ def element_text(dtype: str) -> str:
     return f"i{element.bits}" if element.is_integer else element.name
 
 
+@lru_cache
 def tensor_text(type_: TensorType) -> str:
     """A tensor type."""
     return f"tensor<{''.join(f'{dim}x' for dim in type_.shape)}{element_text(type_.dtype)}>"
@@ -74,7 +78,7 @@ def dense_text(array: Array, dtype: str) -> str:
     kept = array.reshape(-1)[:1].reshape(()) if is_uniform else array
     is_listed = kept.size <= MOST_LISTED and (not is_float(dtype) or bool(np.isfinite(kept).all()))
     if has_bytes and not is_listed:
-        return f'dense<"0x{_bits(kept).tobytes().hex().upper()}">'
+        return f'dense<"0x{_bits(kept).tobytes().hex()}">'
     return f"dense<{_nested(kept.tolist(), dtype)}>"
 
 

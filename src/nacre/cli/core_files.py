@@ -1,0 +1,62 @@
+"""What the verbs of `nacre core` share: modules from files and to files, and how mistakes show."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from nacre.base.diagnostics import Diagnostic, InputError
+from nacre.base.excerpt import safe
+from nacre.base.rendering import render_text
+from nacre.cli.arrays import WrongUsage, require_writable, unreadable
+from nacre.cli.inputs import STDIN, read_argument
+from nacre.cli.main import ERRORS_FOUND, OK
+
+if TYPE_CHECKING:
+    from nacre.core.module import Module
+
+
+def read_module(name: str) -> Module:
+    """A module from a file; WrongUsage where there is none, InputError where it is wrong."""
+    from nacre.core.storage import load
+    from nacre.core.text.reader import parse_source
+
+    if name != STDIN:
+        reason = unreadable(Path(name))
+        if reason is not None:
+            raise WrongUsage(reason)
+        return load(name)
+    source = read_argument(name)
+    if isinstance(source, str):
+        raise WrongUsage(source)
+    if isinstance(source, Diagnostic):
+        raise InputError([source])
+    return parse_source(source)
+
+
+def reported(work: Callable[[], None]) -> int:
+    """Do the work; what is wrong with the input goes to standard error, as the result would not."""
+    try:
+        work()
+    except InputError as error:
+        click.echo(render_text(error.diagnostics), err=True)
+        return ERRORS_FOUND
+    return OK
+
+
+def give_module(module: Module, out: Path | None) -> None:
+    """Print a module, or save it."""
+    if out is None:
+        click.echo(str(module), nl=False)
+        return
+    from nacre.core.storage import save
+
+    require_writable(out)
+    try:
+        save(module, out)
+    except OSError as error:
+        raise WrongUsage(f"cannot write {safe(str(out))}: {error.strerror}") from None
+    click.echo(f"wrote {safe(str(out))}: {len(module):,} operations")

@@ -1,0 +1,197 @@
+"""`grad`: reverse mode over a module, once back through its operations.
+
+The gradient by an input is that of the sum of all elements of all float outputs. State is what it
+was at the start of a run: nothing goes back into the run before, unless the input that holds it is
+asked for by its name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from nacre.base.diagnostics import Diagnostic, InputError, InternalError, has_errors
+from nacre.base.excerpt import quoted
+from nacre.base.suggest import did_you_mean
+from nacre.core.canonical import canonicalise
+from nacre.core.evaluation_plan import place
+from nacre.core.gradients.site import Site
+from nacre.core.gradients.table import REFUSED, rule_of, rules_of
+from nacre.core.gradients.writer import NoGradient, Value, Writer
+from nacre.core.module import CoreOperation, Module, TensorType
+from nacre.core.ops import OPS
+from nacre.core.passes.dead_code import dead_code
+from nacre.core.passes.hoist_inputs import hoist_inputs
+from nacre.core.rules.gradients import GRD01, GRD02, GRD03
+from nacre.core.verify import MAX_FINDINGS, verify
+
+
+def grad(module: Module, wrt: Sequence[str]) -> Module:
+    """A module with the same outputs, then the gradient by each named input, in that order.
+
+    Each gradient has the type of its input. The ids of operations stay; those of the gradient
+    follow. A module that is not canonical is made so first. InputError has the findings of the
+    verifier, or names that are no float input, or every operation that has no gradient.
+    """
+    canonical = canonicalise(module, verify_each=False)
+    homes = _homes(module)
+    named = _named(module, canonical, (wrt,) if isinstance(wrt, str) else tuple(wrt))
+    back = _Backwards(canonical, named, homes, module)
+    made = back.module()
+    found = verify(made, "nacre-1")
+    if has_errors(found):
+        raise InternalError(f"the gradient is no valid module: {found[0]}")
+    return made
+
+
+def _homes(module: Module) -> dict[int, int]:
+    """Where the operation of each value stood in the module that was given, for messages."""
+    # Hoisting renumbers, and moves nothing but inputs.
+    order = sorted(range(len(module)), key=lambda at: module.operations[at].opcode != "Input")
+    return {op.value_id: at for op, at in zip(hoist_inputs(module), order, strict=True)}
+
+
+def _named(module: Module, canonical: Module, wrt: Iterable[str]) -> list[CoreOperation]:
+    """The inputs of these names; InputError for all that are none, or no floats."""
+    known = {str(op.attributes["name"]): op for op in canonical.inputs}
+    homes = {
+        str(op.attributes.get("name")): at
+        for at, op in enumerate(module.operations)
+        if op.opcode == "Input"
+    }
+    found: list[Diagnostic] = []
+    for name in wrt:
+        op = known.get(name)
+        if op is None:
+            hint = did_you_mean(str(name), known)
+            told = f"the module has no input {quoted(str(name))} to take a gradient by"
+            found.append(GRD02.at(place(module, 0), f"{told}{'; ' + hint if hint else ''}"))
+        elif not _is_float(op.type):
+            told = f"input {quoted(name)} is {op.type}, expected floats to take a gradient by"
+            found.append(GRD03.at(place(module, homes[name]), told))
+    if found:
+        raise InputError(found)
+    return [known[name] for name in wrt]
+
+
+def _is_float(type_: TensorType) -> bool:
+    return type_.element.kind == "float"
+
+
+def _varying(module: Module, named: Iterable[CoreOperation]) -> set[int]:
+    """The values that a gradient passes on the way from the named inputs.
+
+    What is refused passes all of its operands on, integers too, so that everything refused behind
+    it is found as well.
+    """
+    found = {op.value_id for op in named}
+    types = {op.value_id: op.type for op in module.operations}
+    for op in module.operations:
+        passed = [types[operand] for operand in _passing(op) if operand in found]
+        if passed and (
+            op.opcode in REFUSED or _is_float(op.type) or not all(map(_is_float, passed))
+        ):
+            found.add(op.value_id)
+    return found
+
+
+def _passing(op: CoreOperation) -> Sequence[int]:
+    """The operands through which a gradient passes."""
+    rules = rules_of(op)
+    if rules is None:
+        return op.operands
+    return [o for at, o in enumerate(op.operands) if rule_of(rules, at) is not None]
+
+
+def _needed(module: Module, varying: set[int]) -> set[int]:
+    """Of these values, the ones that a float output depends on."""
+    types = module.by_id
+    found = {value for value in module.outputs if _is_float(types[value].type)} & varying
+    for op in reversed(module.operations):
+        if op.value_id in found:
+            found.update(operand for operand in _passing(op) if operand in varying)
+    return found
+
+
+class _Backwards:
+    """The walk from the outputs to the inputs."""
+
+    def __init__(
+        self, module: Module, named: list[CoreOperation], homes: dict[int, int], given: Module
+    ) -> None:
+        self._module = module
+        self._named = named
+        self._homes, self._given = homes, given
+        self._active = _needed(module, _varying(module, named))
+        self._writer = Writer(module, not has_errors(verify(module, "core-v1")))
+        self._parts: dict[int, list[Value]] = {}  # of the gradient by each value
+        self._found: list[Diagnostic] = []
+
+    def module(self) -> Module:
+        """The module with its gradients."""
+        self._refuse()
+        for value in self._module.outputs:
+            if value in self._active:
+                seed = self._writer.scalar(1.0, self._module.by_id[value].type.dtype)
+                self._parts.setdefault(value, []).append(seed)
+        for op in reversed(self._module.operations):
+            if op.opcode != "Input" and op.value_id in self._active:
+                self._through(op)
+        if self._found:
+            raise InputError(self._found[:MAX_FINDINGS])
+        gradients = tuple(self._gradient(op) for op in self._named)
+        operations = (*self._module.operations, *self._writer.operations)
+        outputs = (*self._module.outputs, *gradients)
+        # A seed that met another number is not needed any more.
+        return dead_code(replace(self._module, operations=operations, outputs=outputs))
+
+    def _refuse(self) -> None:
+        refused = [
+            op
+            for op in self._module.operations
+            if op.opcode in REFUSED and op.value_id in self._active
+        ]
+        if refused:
+            found = [self._told(op, REFUSED[op.opcode]) for op in refused[:MAX_FINDINGS]]
+            raise InputError(found)
+
+    def _told(self, op: CoreOperation, reason: str) -> Diagnostic:
+        message = f"`{op.opcode}` %{op.value_id} has no gradient: {reason}"
+        return GRD01.at(place(self._given, self._homes[op.value_id]), message)
+
+    def _through(self, op: CoreOperation) -> None:
+        """Add the gradients by an operation's operands to what they have."""
+        rules = rules_of(op)
+        assert rules is not None  # what is refused was found before
+        thin = self._total(op.value_id)
+        values = tuple([self._value(operand) for operand in op.operands])
+        attributes = OPS[op.opcode].filled(op.attributes)
+        for index, operand in enumerate(op.operands):
+            rule = rule_of(rules, index) if operand in self._active else None
+            if rule is None:
+                continue
+            y = self._value(op.value_id)
+            site = Site(self._writer, op, attributes, values, y, thin, index)
+            try:
+                self._parts.setdefault(operand, []).append(rule(site))
+            except NoGradient as reason:
+                self._found.append(self._told(op, str(reason)))
+
+    def _value(self, value: int) -> Value:
+        return Value(self._writer, value, self._module.by_id[value].type)
+
+    def _total(self, value: int) -> Value:
+        """The gradient by a value: what all of its uses give, in the order of the walk."""
+        type_ = self._module.by_id[value].type
+        parts = self._parts.pop(value, None) or [self._writer.scalar(0.0, type_.dtype)]
+        total = parts[0]
+        for part in parts[1:]:
+            total = total + part
+        return total
+
+    def _gradient(self, op: CoreOperation) -> int:
+        found = self._parts.get(op.value_id)
+        total = self._total(op.value_id)
+        if found is not None:
+            self._parts[op.value_id] = [total]  # the same name may be given twice
+        return self._writer.full(total, op.type.shape).id

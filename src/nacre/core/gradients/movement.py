@@ -1,0 +1,178 @@
+"""Gradients of what moves elements to fixed places: they move back, and meet in sums."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import prod
+from types import MappingProxyType
+
+from nacre.core.gradients.indexing import scattered
+from nacre.core.gradients.products import turned
+from nacre.core.gradients.site import Rule, Site
+from nacre.core.gradients.writer import Value
+from nacre.core.module import Shape
+
+
+def reshaped(site: Site) -> Value:
+    """Of `Reshape`, `ExpandDims` and `Squeeze`."""
+    return site.single or site.g.reshape(site.x.shape)
+
+
+def transposed(site: Site) -> Value:
+    """The axes back in their order."""
+    order = site.attributes["permutation"]
+    return site.single or site.g.transpose([order.index(axis) for axis in range(len(order))])
+
+
+def indexed(site: Site) -> Value:
+    """Zeros around one element."""
+    sizes = site.x.shape
+    # An index outside is a fault of the run, not of the module.
+    places = [
+        min(max(at, 0), n - 1) for at, n in zip(site.attributes["indices"], sizes, strict=True)
+    ]
+    behind = [n - 1 - at for at, n in zip(places, sizes, strict=True)]
+    single = site.g.reshape((1,) * len(sizes))
+    return single.op("Pad", pads=(*places, *behind))
+
+
+def sliced(site: Site) -> Value:
+    """Zeros between and around: each element is padded to a step, then the whole to the tensor."""
+    sizes, counts = site.x.shape, site.y.shape
+    starts = [min(max(at, 0), n) for at, n in zip(site.attributes["starts"], sizes, strict=True)]
+    steps = [
+        step if count > 1 else 1
+        for step, count in zip(site.attributes["steps"], counts, strict=True)
+    ]
+    value = site.g
+    for axis, step in enumerate(steps):
+        if step > 1:
+            value = _with_gaps(value, axis, step)
+    # Below 0 where the last gap reaches over the end.
+    ends = [n - at - own for n, at, own in zip(sizes, starts, value.shape, strict=True)]
+    return value.op("Pad", pads=(*starts, *ends)) if any((*starts, *ends)) else value
+
+
+def _with_gaps(value: Value, axis: int, step: int) -> Value:
+    """Every element along an axis followed by zeros, to the length of a step."""
+    sizes = value.shape
+    apart = value.reshape((prod(sizes[:axis]), sizes[axis], 1, prod(sizes[axis + 1 :])))
+    stretched = apart.op("Pad", pads=(0, 0, 0, 0, 0, 0, step - 1, 0))
+    return stretched.reshape((*sizes[:axis], sizes[axis] * step, *sizes[axis + 1 :]))
+
+
+def broadcast(site: Site) -> Value:
+    """Summed over the axes that were stretched."""
+    return site.unbroadcast(site.thin)
+
+
+def concatenated(site: Site) -> Value:
+    """The part that came from this operand."""
+    axis = site.attributes["axis"] % site.y.rank
+    first = sum(value.shape[axis] for value in site.operands[: site.index])
+    starts = tuple(first if a == axis else 0 for a in range(site.y.rank))
+    ends = tuple(at + n for at, n in zip(starts, site.own.shape, strict=True))
+    return site.single or site.g.op("Slice", starts=starts, ends=ends, steps=(1,) * len(ends))
+
+
+def padded(site: Site) -> Value:
+    """The inside; what was reflected, repeated or wrapped is added where it came from."""
+    pads, mode = site.attributes["pads"], str(site.attributes["mode"])
+    if mode == "constant":
+        return site.g.op("Pad", pads=tuple(-width for width in pads))
+    value, rank = site.g, site.x.rank
+    for axis, size in enumerate(site.x.shape):
+        begin, end = pads[axis], pads[axis + rank]
+        if begin or end:
+            source = site.writer.iota((size,), 0).op("Pad", pads=(begin, end), mode=mode)
+            value = scattered(value, source, axis, size)
+    return value
+
+
+def flipped(site: Site) -> Value:
+    """The same axes backwards again."""
+    return site.single or site.g.op("Flip", axes=site.attributes["axes"])
+
+
+def tiled(site: Site) -> Value:
+    """All copies summed."""
+    value = site.g
+    for axis, (times, size) in enumerate(
+        zip(site.attributes["repeats"], site.x.shape, strict=True)
+    ):
+        if times > 1:
+            before, behind = value.shape[:axis], value.shape[axis + 1 :]
+            copies = value.reshape((prod(before), times, size, prod(behind)))
+            value = copies.sum((1,)).reshape((*before, size, *behind))
+    return value
+
+
+def _blocks(inverse: str) -> Rule:
+    def rule(site: Site) -> Value:
+        given = site.attributes
+        return site.single or site.g.op(inverse, block=given["block"], mode=str(given["mode"]))
+
+    return rule
+
+
+def triangle(site: Site) -> Value:
+    """The same triangle."""
+    return site.g.op("Trilu", upper=site.attributes["upper"], k=site.attributes["k"])
+
+
+def resized(site: Site) -> Value:
+    """Axis by axis: to the neighbour, or through the weights, which are the resized unit matrix."""
+    given, value = site.attributes, site.g
+    for axis, (size, count) in enumerate(zip(site.x.shape, site.y.shape, strict=True)):
+        scale = float(given["scales"][axis]) if given["scales"] else count / size
+        if size == count and scale == 1.0:
+            continue
+        along = (scale,) if given["scales"] else ()
+        if given["mode"] == "nearest":
+            places = _resized(site, site.writer.iota((size,), 0), (count,), along)
+            value = scattered(value, places, axis, size)
+        else:
+            unit = _unit(value, size)
+            weights = _resized(site, unit, (size, count), (1.0, *along) if along else ())
+            value = _through(value, turned(weights), axis)
+    return value
+
+
+def _resized(site: Site, value: Value, sizes: Shape, scales: tuple[float, ...]) -> Value:
+    """Another tensor resized in the same way."""
+    given = {n: str(v) if isinstance(v, str) else v for n, v in site.attributes.items()}
+    return value.op("Resize", **{**given, "sizes": sizes, "scales": scales})
+
+
+def _unit(value: Value, size: int) -> Value:
+    square, writer = (size, size), value.writer
+    return writer.iota(square, 0).compare("Eq", writer.iota(square, 1)).op("Cast", to=value.dtype)
+
+
+def _through(value: Value, weights: Value, axis: int) -> Value:
+    """A product with a matrix along one axis."""
+    order = (*(a for a in range(value.rank) if a != axis), axis)
+    moved = value.transpose(order)
+    rows = moved.reshape((-1, moved.shape[-1])).op("MatMul", weights)
+    back = rows.reshape((*moved.shape[:-1], weights.shape[1]))
+    return back.transpose([order.index(a) for a in range(value.rank)])
+
+
+MOVEMENT: Mapping[str, Rule] = MappingProxyType(
+    {
+        "Reshape": reshaped,
+        "ExpandDims": reshaped,
+        "Squeeze": reshaped,
+        "Transpose": transposed,
+        "Index": indexed,
+        "Slice": sliced,
+        "Broadcast": broadcast,
+        "Pad": padded,
+        "Flip": flipped,
+        "Tile": tiled,
+        "DepthToSpace": _blocks("SpaceToDepth"),
+        "SpaceToDepth": _blocks("DepthToSpace"),
+        "Trilu": triangle,
+        "Resize": resized,
+    }
+)

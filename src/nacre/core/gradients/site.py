@@ -1,0 +1,87 @@
+"""One operation on the way back: its operands, its result, and the gradient by that result.
+
+A gradient may be thin: of a shape that only broadcasts to that of the result, when it is the same
+along some axes. A seed is a single 1, and what `Sum` spreads is not stretched before it must be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from math import prod
+from typing import Any
+
+from msgspec import Struct
+
+from nacre.core.gradients.writer import Value, Writer
+from nacre.core.module import CoreOperation, Shape
+
+
+class Site(Struct, frozen=True):
+    """A use of an operation; `index` says which operand's gradient is asked for."""
+
+    writer: Writer
+    op: CoreOperation
+    attributes: Mapping[str, Any]  # with defaults
+    operands: tuple[Value, ...]
+    y: Value
+    thin: Value  # the gradient by the result
+    index: int = 0
+
+    @property
+    def x(self) -> Value:
+        """The first operand."""
+        return self.operands[0]
+
+    @property
+    def own(self) -> Value:
+        """The operand whose gradient is asked for."""
+        return self.operands[self.index]
+
+    @property
+    def g(self) -> Value:
+        """The gradient by the result, in its shape."""
+        return self.writer.full(self.thin, self.y.shape)
+
+    @property
+    def single(self) -> Value | None:
+        """The gradient as a scalar, where it is the same everywhere."""
+        return self.thin.reshape(()) if prod(self.thin.shape) == 1 else None
+
+    def zeros(self, value: Value) -> Value:
+        """Zeros of the type of a value."""
+        return self.writer.filled(0.0, value.dtype, value.shape)
+
+    def unbroadcast(self, value: Value) -> Value:
+        """A gradient by the result of a broadcast, summed to the shape of the operand."""
+        return summed_to(value, self.y.shape, self.own.shape)
+
+
+# The gradient by one operand, of a shape that broadcasts to that of the operand.
+Rule = Callable[[Site], Value]
+
+
+def summed_to(value: Value, whole: Shape, target: Shape) -> Value:
+    """Undo the broadcast of `target` to `whole`; the value may be thin."""
+    fresh = len(whole) - len(target)
+    hidden = len(whole) - value.rank  # axes that a thin value does not even have
+    axes, count = [], 1
+    for axis, size in enumerate(whole):
+        if size == 1 or (axis >= fresh and target[axis - fresh] == size):
+            continue
+        if axis < hidden or value.shape[axis - hidden] == 1:
+            count *= size
+        else:
+            axes.append(axis - hidden)
+    dropped = max(0, value.rank - len(target))
+    found = value.sum(axes, keepdims=axes != list(range(dropped)))
+    if found.rank > len(target):
+        found = found.reshape(found.shape[found.rank - len(target) :])
+    return found * float(count) if count > 1 else found
+
+
+def restored(site: Site, value: Value, axes: Sequence[int]) -> Value:
+    """A value of the shape of a reduction's result, so that it broadcasts against its operand."""
+    if value.rank == 0 or site.y.rank == site.x.rank:
+        return value
+    left = iter((1,) * (site.y.rank - value.rank) + value.shape)
+    return value.reshape([1 if axis in axes else next(left) for axis in range(site.x.rank)])
