@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 
 from nacre.base.diagnostics import InputError
 from nacre.core.canonical import canonicalise
-from nacre.core.module import Module
+from nacre.core.module import Labels, Module
 from nacre.core.passes.runner import PIPELINE
 from nacre.core.text.printer import print_module
 from nacre.core.text.reader import parse
@@ -134,3 +135,28 @@ def test_deep_chains_take_time_in_proportion() -> None:
     after = canonicalise(made)
     assert time.perf_counter() - start < 10  # well below a second on a machine of its own
     assert len(after) < 20_000
+
+
+def test_names_of_the_model_stay_with_their_values() -> None:
+    text = (
+        '%0 = Input () {name="a"} : tensor<f32[2]>\n'
+        "%1 = Neg (%0) : tensor<f32[2]>\n"
+        '%2 = Input () {name="b"} : tensor<f32[2]>\n'
+        "%3 = BinOp (%1, %2) {op=Add} : tensor<f32[2]>\n"
+        "outputs: %3\n"
+    )
+    labels = Labels(("sum",), {1: "minus", 3: "plus"})
+    made = canonicalise(replace(parse(text), labels=labels))
+    assert made.output_names == ("sum",)
+    assert made.labels is not None
+    assert {made.by_id[value].opcode: name for value, name in made.labels.nodes.items()} == {
+        "Neg": "minus",
+        "BinOp": "plus",
+    }
+
+
+def test_outputs_without_names_are_numbered_and_equal_names_told_apart() -> None:
+    module = parse('%0 = Input () {name="a"} : tensor<f32[2]>\noutputs: %0, %0, %0\n')
+    assert module.output_names == ("output0", "output1", "output2")
+    named = replace(module, labels=Labels(("y", "y")))
+    assert named.output_names == ("y", "y.1", "output2")

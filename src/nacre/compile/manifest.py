@@ -7,11 +7,12 @@ from collections.abc import Mapping
 from msgspec import Struct
 
 from nacre._version import __version__
+from nacre.compile.legalise import Legal
 from nacre.compile.options import Options, Precision
 from nacre.compile.partition import Layer, Partition
 from nacre.compile.place import WEIGHTS, Placement
 from nacre.compile.program import Program, tasks_of
-from nacre.core.module import Module, TensorType
+from nacre.core.module import CoreOperation, Module, TensorType
 
 FORMAT = 1
 
@@ -39,6 +40,7 @@ class Origin(Struct, frozen=True, forbid_unknown_fields=True):
     legal: int
     opcode: str
     source: int | None
+    node: str | None = None  # as the model calls it
 
 
 class Result(Struct, frozen=True, forbid_unknown_fields=True):
@@ -104,7 +106,7 @@ def manifest(
         ),
         notes=partition.legal.notes,
         l2_peak=placement.l2_peak,
-        layers=tuple(_layer(x, partition, placement, tokens) for x in partition.layers),
+        layers=tuple(_layer(x, source, partition, placement, tokens) for x in partition.layers),
     )
 
 
@@ -119,24 +121,32 @@ def _inputs(source: Module, partition: Partition, placement: Placement) -> tuple
 def _outputs(source: Module, partition: Partition, placement: Placement) -> tuple[Port, ...]:
     values = (*source.outputs, *(state.output for state in source.states))
     own: list[TensorType] = [source.by_id[value].type for value in values]
+    names = (*source.output_names, *(f"state {state.name}" for state in source.states))
     legal = partition.legal.module.output_types
     return tuple(
-        Port(f"output{index}", buffer, mine.dtype, theirs.dtype, mine.shape)
-        for index, (buffer, mine, theirs) in enumerate(
-            zip(placement.outputs, own, legal, strict=True)
-        )
+        Port(name, buffer, mine.dtype, theirs.dtype, mine.shape)
+        for name, buffer, mine, theirs in zip(names, placement.outputs, own, legal, strict=True)
     )
 
 
 def _layer(
-    layer: Layer, partition: Partition, placement: Placement, tokens: Mapping[str, list[str]]
+    layer: Layer,
+    source: Module,
+    partition: Partition,
+    placement: Placement,
+    tokens: Mapping[str, list[str]],
 ) -> LayerEntry:
     where, type_ = placement.tensors[layer.result], partition.legal.module.by_id[layer.result].type
-    origins = partition.legal.origins
     return LayerEntry(
         layer.name,
-        tuple(Origin(op.value_id, op.opcode, origins.get(op.value_id)) for op in layer.operations),
+        tuple(_origin(op, source, partition.legal) for op in layer.operations),
         layer.geometry.macs,
         Result(layer.result, where.buffer, where.offset, type_.dtype, type_.shape),
         tuple(tokens.get(layer.name, [])),
     )
+
+
+def _origin(op: CoreOperation, source: Module, legal: Legal) -> Origin:
+    value = legal.origins.get(op.value_id)
+    nodes = source.labels.nodes if source.labels is not None else {}
+    return Origin(op.value_id, op.opcode, value, nodes.get(value) if value is not None else None)

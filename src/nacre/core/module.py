@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -84,6 +84,19 @@ class Places:
 
 
 @dataclass(frozen=True)
+class Labels:
+    """What a model calls its parts. They are for people: two modules are equal without them."""
+
+    outputs: tuple[str, ...] = ()
+    nodes: Mapping[int, str] = field(default_factory=dict)  # by the value that a node became
+
+    def renumbered(self, ids: Mapping[int, int]) -> Labels:
+        """The same for values under other numbers; what has none is forgotten."""
+        kept = {ids[value]: name for value, name in self.nodes.items() if value in ids}
+        return Labels(self.outputs, kept)
+
+
+@dataclass(frozen=True)
 class Module:
     """Operations in order, then what the module gives back and what it keeps."""
 
@@ -91,6 +104,7 @@ class Module:
     outputs: tuple[int, ...]
     states: tuple[State, ...] = ()
     places: Places | None = field(default=None, compare=False, repr=False)
+    labels: Labels | None = field(default=None, compare=False, repr=False)
 
     @cached_property
     def by_id(self) -> dict[int, CoreOperation]:
@@ -109,6 +123,16 @@ class Module:
     def input_types(self) -> dict[str, TensorType]:
         """The types of the inputs by name."""
         return {str(op.attributes.get("name")): op.type for op in self.inputs}
+
+    @property
+    def output_names(self) -> tuple[str, ...]:
+        """What the model calls its outputs, each once; `output0` and so on where it does not say."""
+        given = self.labels.outputs if self.labels is not None else ()
+        names = [*given, *(f"output{i}" for i in range(len(given), len(self.outputs)))]
+        return tuple(
+            name if names.index(name) == index else f"{name}.{index}"
+            for index, name in enumerate(names[: len(self.outputs)])
+        )
 
     @property
     def output_types(self) -> tuple[TensorType, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -114,7 +115,9 @@ class _Walk:
         """The module."""
         for state in self.module.states:
             self.builder.state(state.name, self.ids[state.output], self.ids[state.initial])
-        return self.builder.module(*(self.ids[value] for value in self.module.outputs))
+        made = self.builder.module(*(self.ids[value] for value in self.module.outputs))
+        labels = self.module.labels
+        return made if labels is None else replace(made, labels=labels.renumbered(self.ids))
 
 
 def rewritten(module: Module, patterns: Mapping[str, Sequence[Pattern]]) -> Module:
@@ -122,7 +125,8 @@ def rewritten(module: Module, patterns: Mapping[str, Sequence[Pattern]]) -> Modu
     walk = _Walk(module)
     for op in module.operations:
         walk.take(op, patterns)
-    return dead_code(walk.finished())
+    made = walk.finished()
+    return replace(dead_code(made), labels=made.labels)
 
 
 def per_channel(array: Array, shape: Sequence[int], axis: int) -> Array | None:

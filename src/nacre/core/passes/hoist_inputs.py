@@ -30,4 +30,6 @@ def hoist_inputs(module: Module) -> Module:
         for op in ordered
     )
     states = tuple(State(s.name, new[s.output], new[s.initial]) for s in module.states)
-    return Module(moved, tuple(new[value] for value in module.outputs), states)
+    outputs = tuple(new[value] for value in module.outputs)
+    labels = None if module.labels is None else module.labels.renumbered(new)
+    return Module(moved, outputs, states, labels=labels)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from msgspec import Struct
 
@@ -76,6 +77,8 @@ def run_passes(
     is_hoisted, verified = not errors, module
     for index, one in enumerate(chosen):
         made = one.run(module)
+        if made is not module and made.labels is None and module.labels is not None:
+            made = replace(made, labels=module.labels)
         if made is not verified and (verify_each or index == len(chosen) - 1):
             errors = _errors(made)
             _blame(one, errors, is_hoisted)
