@@ -126,7 +126,7 @@ class Module:
 
     @property
     def output_names(self) -> tuple[str, ...]:
-        """What the model calls its outputs, each once; `output0` and so on where it does not say."""
+        """What the model calls its outputs, each once; `output0` and so on where it is silent."""
         given = self.labels.outputs if self.labels is not None else ()
         names = [*given, *(f"output{i}" for i in range(len(given), len(self.outputs)))]
         return tuple(

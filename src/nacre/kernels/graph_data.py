@@ -70,10 +70,10 @@ def _fit_flip(inputs: Sequence[Dims], attributes: Attributes) -> Dims:
 
 def _tile(call: Call) -> Run:
     x_shape = call.input(0).shape
-    paired = tuple(
-        n for pair in zip(call.attributes["repeats"], x_shape, strict=True) for n in pair
-    )
-    single = tuple(n for size in x_shape for n in (1, size))
+    pairs = zip(call.attributes["repeats"], x_shape, strict=True)
+    # An axis of times before each axis; those of size 1 are left out, for arrays have 64 at most.
+    places = [(n, m) for times, size in pairs for n, m in ((times, 1), (size, size)) if n > 1]
+    paired, single = tuple(n for n, _ in places), tuple(m for _, m in places)
 
     def fill(x: Array, y: Array) -> None:
         y.reshape(paired)[...] = x.reshape(single)

@@ -416,8 +416,9 @@ def test_one_wrong_token_gives_few_diagnostics_and_costs_no_other_line(
     lines, wrong = corrupted
     text = "\n".join(map(on_one_line, lines))
     parsed = read(text)
-    errors = [str(d) for d in parsed.diagnostics if d.severity == "error"]
-    assert len(errors) <= 3, (errors, text)
+    # An attribute that a program happens to give twice has nothing to do with the wrong token.
+    errors = [d for d in parsed.diagnostics if d.severity == "error" and d.code != "DOC17"]
+    assert len(errors) <= 3, ([str(d) for d in errors], text)
     read_whole = {
         (s.start, s.end) for s in all_statements(parsed.document.body) if not isinstance(s, Broken)
     }

@@ -54,6 +54,8 @@ E_CODES: Mapping[str, str] = MappingProxyType(
         "UNA02": "E2005",
         "UNA03": "E2005",
         "UNA04": "E2005",
+        "GRD01": "E5001",
+        "GRD03": "E5005",
     }
 )
 
