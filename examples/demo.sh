@@ -72,6 +72,25 @@ title "10. The debugger, forwards and backwards: who wrote the bytes that ReLU i
 run "nacre debug examples/conv2d_relu.nem $inputs --batch --command 'break tR if i == 1' \\
     --command continue --command 'who Y_L1' --command back --command tasks"
 
-rm -f "$folder"/*.npy
+title "11. From a graph to a plan: a layer compiled, checked, timed"
+python - "$folder" <<'PYTHON'
+import sys
+import numpy as np
+from nacre import core
+
+folder = sys.argv[1]
+random = np.random.default_rng(0)
+builder = core.Builder("core-v1")
+x = builder.input("x", "f32", (64, 32))
+w = builder.constant(random.standard_normal((32, 48)).astype(np.float32) / 6)
+b = builder.constant(random.standard_normal(48).astype(np.float32))
+total = builder.add("BinOp", builder.add("MatMul", x, w), b, op="Add")
+core.save(builder.module(builder.add("Relu", total)), f"{folder}/layer.core")
+PYTHON
+run "nacre compile \$folder/layer.core --device npm4k -o \$folder/bundle"
+run "nacre check --strict \$folder/bundle/model.nem"
+run "nacre run \$folder/bundle/model.nem --mode timed --no-values | head -3"
+
+rm -rf "$folder"/*.npy "$folder"/layer.core* "$folder/bundle"
 printf '\nShown: checks, the canonical form, two diagnostics, a rule; a run that is right to the bit in '
-printf 'every order, its time and what limits it, a report page, and the debugger.\n'
+printf 'every order, its time and what limits it, a report page, the debugger, and the compiler.\n'

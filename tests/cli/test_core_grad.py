@@ -1,18 +1,13 @@
 from __future__ import annotations
 
-import io
 import os
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from nacre import core
-from nacre.cli.core import core as group
-from nacre.cli.core_grad import grad
-from nacre.core.gradients.grad import grad as differentiated
-from tests.cli.runner import invoke
+from tests.cli.runner import invoke, nacre
 
 Capsys = pytest.CaptureFixture[str]
 
@@ -36,7 +31,6 @@ outputs: %3
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setitem(group.commands, "grad", grad)
     monkeypatch.chdir(tmp_path)
     for name, text in (("m.core", LAYER), ("wrong.core", WRONG), ("q.core", QUANTISED)):
         (tmp_path / name).write_text(text)
@@ -53,7 +47,7 @@ def files() -> list[str]:
 def test_gradients_are_printed_in_the_order_of_their_names(capsys: Capsys) -> None:
     outcome = invoke(capsys, "core", "grad", "m.core", "--wrt", "w", "--wrt", "x")
     assert (outcome.status, outcome.err) == (0, "")
-    assert outcome.out == str(differentiated(core.parse(LAYER), ["w", "x"]))
+    assert outcome.out == str(core.grad(core.parse(LAYER), ["w", "x"]))
     module = core.parse(outcome.out)
     assert [type_.shape for type_ in module.output_types] == [(), (3,), (2, 3)]
     inputs = {"x": np.ones((2, 3), np.float32), "w": np.arange(3, dtype=np.float32)}
@@ -64,18 +58,15 @@ def test_gradients_are_printed_in_the_order_of_their_names(capsys: Capsys) -> No
 
 def test_a_file_is_written_and_read_back(capsys: Capsys) -> None:
     outcome = invoke(capsys, "core", "grad", "m.core", "--wrt", "x", "-o", "g.core")
-    module = differentiated(core.parse(LAYER), ["x"])
+    module = core.grad(core.parse(LAYER), ["x"])
     assert (outcome.status, outcome.err) == (0, "")
     assert outcome.out == f"wrote g.core: {len(module)} operations\n"
     assert core.load("g.core") == module
 
 
-def test_a_module_is_read_from_standard_input(
-    capsys: Capsys, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(LAYER.encode())))
-    outcome = invoke(capsys, "core", "grad", "-", "--wrt", "x")
-    assert (outcome.status, outcome.out) == (0, str(differentiated(core.parse(LAYER), ["x"])))
+def test_a_module_is_read_from_standard_input() -> None:
+    outcome = nacre("core", "grad", "-", "--wrt", "x", stdin=LAYER.encode())
+    assert (outcome.status, outcome.out) == (0, str(core.grad(core.parse(LAYER), ["x"])))
 
 
 @pytest.mark.parametrize(

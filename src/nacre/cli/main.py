@@ -26,6 +26,7 @@ _VERBS = {
     "run": ("nacre.cli.run", "run", "run a NEM program, bit-true"),
     "debug": ("nacre.cli.debug", "debug", "run a NEM program step by step"),
     "backend-check": ("nacre.cli.backend_check", "backend_check", "hold a backend to the numbers"),
+    "compile": ("nacre.cli.compile", "compile_", "compile a model to a plan for a device"),
     "core": ("nacre.cli.core", "core", "verify, rewrite and evaluate modules of Core IR"),
 }
 

@@ -1,0 +1,95 @@
+"""`nacre compile`: a model to a plan for a device."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from nacre.base.excerpt import safe
+from nacre.cli.arrays import WrongUsage, option_value, unreadable
+from nacre.cli.core_files import reported
+from nacre.cli.machine import parse_size
+from nacre.nem.spec.limits import DEFAULT_DDR_BYTES
+
+if TYPE_CHECKING:
+    from nacre.compile.bundle import Bundle
+
+_STAGES = ("legalise", "layout", "partition", "tile", "place", "schedule", "emit")
+
+
+@click.command("compile")
+@click.argument("model", metavar="MODEL")
+@click.option("--device", required=True, metavar="D", help="A built-in device or a file.")
+@click.option("--precision", type=click.Choice(["f16", "f32", "i8"]), default="f16")
+@click.option(
+    "--print-after",
+    "shown_after",
+    multiple=True,
+    type=click.Choice(_STAGES),
+    metavar="STAGE",
+    help=f"Print what a stage made on standard error: {', '.join(_STAGES)}.",
+)
+@click.option("--ddr-size", type=option_value(parse_size), default=DEFAULT_DDR_BYTES,
+              metavar="BYTES", help="How large DDR is: 4096, 512M, 1G. Default: 256M.")  # fmt: skip
+@click.option(
+    "-o",
+    "out",
+    required=True,
+    metavar="FOLDER",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Write the bundle here.",
+)
+def compile_(
+    model: str,
+    device: str,
+    precision: str,
+    shown_after: tuple[str, ...],
+    ddr_size: int,
+    out: Path,
+) -> int:
+    """Compile MODEL, a module of Core IR (.core), to a plan in NEM for a device.
+
+    The bundle is a folder with the program, the weights, a manifest and the model itself.
+    """
+    reason = unreadable(Path(model))
+    if reason is not None:
+        raise WrongUsage(reason)
+
+    def shown(stage: str, result: object) -> None:
+        if stage in shown_after:
+            click.echo(f"# after {stage}\n{result}", err=True)
+
+    def work() -> None:
+        import nacre
+
+        bundle = nacre.compile(
+            model,
+            device,
+            precision,  # type: ignore[arg-type]
+            ddr_bytes=ddr_size,
+            on_stage=shown,
+        )
+        try:
+            bundle.save(out)
+        except OSError as error:
+            raise WrongUsage(f"cannot write {safe(str(out))}: {error.strerror}") from None
+        click.echo(_summary(bundle, out))
+
+    return reported(work)
+
+
+def _summary(bundle: Bundle, out: Path) -> str:
+    manifest = bundle.manifest
+    macs = sum(layer.macs for layer in manifest.layers)
+    count = len(manifest.layers)
+    lines = [
+        f"compiled for {manifest.device} in {manifest.precision}: "
+        f"{count} layer{'s' if count != 1 else ''}, {macs:,} MACs, "
+        f"{len(bundle.weights):,} bytes of weights",
+        *(f"note: {note}" for note in manifest.notes),
+        f"wrote {safe(str(out))}: model.nem ({len(bundle.program):,} bytes), weights.safetensors, "
+        "manifest.json, model.core",
+    ]
+    return "\n".join(lines)

@@ -1,0 +1,87 @@
+"""`nacre compile`: a bundle on disk, and what is said about models that cannot be compiled."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import nacre
+from nacre import core
+from nacre.cli.main import ERRORS_FOUND, OK, WRONG_USAGE, _status
+from tests.compile.models import inputs_of, linear_model
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    path = tmp_path / "model.core"
+    core.save(linear_model(64, 32, 48), path)
+    return path
+
+
+def run(*arguments: object) -> int:
+    return _status(["compile", *map(str, arguments)])
+
+
+def test_a_bundle_is_written(
+    model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "bundle"
+    assert run(model, "--device", "npm4k", "-o", folder) == OK
+    out = capsys.readouterr().out
+    assert "compiled for npm4k in f16: 1 layer, 98,304 MACs, 3,200 bytes of weights" in out
+    bundle = nacre.Bundle.load(folder)
+    assert bundle.validate(inputs_of(bundle.source)).ok
+    assert json.loads((folder / "manifest.json").read_text())["precision"] == "f16"
+
+
+def test_a_stage_is_shown(model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    asked = ("--print-after", "legalise", "--print-after", "partition")
+    assert run(model, "--device", "npm4k", *asked, "-o", tmp_path / "b") == OK
+    err = capsys.readouterr().err
+    assert "# after legalise" in err
+    assert "linear_0: Linear" in err
+    assert "# after tile" not in err
+
+
+def test_what_cannot_be_compiled_is_said_and_nothing_is_written(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "sum.core"
+    path.write_text(
+        '%0 = Input () {name="x"} : tensor<f32[4]>\n'
+        "%1 = Sum (%0) {axes=[0], keepdims=true} : tensor<f32[1]>\noutputs: %1\n"
+    )
+    assert run(path, "--device", "npm4k", "-o", tmp_path / "b") == ERRORS_FOUND
+    err = capsys.readouterr().err
+    assert "CMP01" in err
+    assert "sum.core:2" in err
+    assert not (tmp_path / "b").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status"),
+    [
+        (("missing.core", "--device", "npm4k"), WRONG_USAGE),
+        (("{model}", "--device", "npm4q"), ERRORS_FOUND),
+        (("{model}", "--device", "npm4k", "--precision", "f8"), WRONG_USAGE),
+        (("{model}", "--device", "npm4k", "--ddr-size", "many"), WRONG_USAGE),
+        (("{model}",), WRONG_USAGE),
+    ],
+)
+def test_wrong_requests(
+    model: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    arguments: tuple[str, ...],
+    status: int,
+) -> None:
+    given = [a.format(model=model) for a in arguments]
+    assert run(*given, "-o", tmp_path / "b") == status
+    assert "Traceback" not in capsys.readouterr().err
+
+
+def test_a_folder_that_cannot_be_written(model: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    assert run(model, "--device", "npm4k", "-o", tmp_path / "file" / "b") == WRONG_USAGE
