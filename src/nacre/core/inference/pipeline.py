@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from nacre.core.canonical import canonicalise
-from nacre.core.inference import activations, attention, norms, scales
+from nacre.core.inference import activations, attention, norms, scales, transposes
 from nacre.core.inference.rewriting import rewritten
 from nacre.core.module import Module
 from nacre.core.passes.runner import OnPass, Pass, run_passes
@@ -48,11 +48,30 @@ def fold_scales(module: Module) -> Module:
     return rewritten(module, patterns)
 
 
+def sink_transposes(module: Module) -> Module:
+    """Move transpositions down until they meet, and drop those that do nothing.
+
+    - an elementwise operation, `Concat`, `Pad`, `Slice`, `Resize`, `Softmax`, `BatchNorm` or a
+      reduction of transposed tensors to the transposition of its result
+    - two `Transpose`s to one or none; one that moves axes of size 1 only to `Reshape`
+    """
+    return rewritten(rewritten(module, transposes.SINKING), transposes.IDLE)
+
+
+def channels_last(module: Module) -> Module:
+    """Give convolutions and poolings their channels last, and cancel what that transposes.
+
+    - `Conv`, `ConvTranspose` and poolings in NCHW to NHWC between two transpositions
+    """
+    return sink_transposes(rewritten(module, transposes.LAST))
+
+
 INFERENCE: tuple[Pass, ...] = (
     Pass("recover-activations", recover_activations),
     Pass("recover-norms", recover_norms),
     Pass("recover-attention", recover_attention),
     Pass("fold-scales", fold_scales),
+    Pass("sink-transposes", sink_transposes),
 )
 
 
