@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 
 from nacre import core
-from nacre.cli.core_convert import READERS, TARGETS
+from nacre.cli.core_convert import TARGETS
 from nacre.core.builder import Builder
 from nacre.core.mlir.export import to_mlir
+from nacre.core.models import READERS
 from tests.cli.runner import invoke, nacre, without_privileges
 
 Capsys = pytest.CaptureFixture[str]
@@ -112,8 +113,8 @@ def test_everything_without_a_form_in_mlir_is_shown_and_nothing_is_written(capsy
         (("m.core", "-o", "m.onnx"), "`m.onnx`, expected a name in `.core` or `.mlir`, or --to"),
         (("m.core", "-o", "m.mlir", "--to", "core"), "--to says core, the name `m.mlir` says mlir"),
         (
-            ("m.onnx", "--to", "mlir"),
-            "cannot tell how to read `m.onnx`, expected a name in `.core`",
+            ("m.bin", "--to", "mlir"),
+            "cannot tell how to read `m.bin`, expected a name in `.core` or `.onnx` or `.pt2`",
         ),
         (("m.core", "--to", "onnx"), "'onnx' is not one of 'core', 'mlir'"),
         (("none.core", "--to", "mlir"), "nacre: none.core does not exist"),

@@ -223,10 +223,10 @@ def test_requests_that_make_no_sense(device: str, precision: str, message: str) 
 
 
 def test_sources_that_are_no_models() -> None:
-    for source in ("model.bin", 3):
+    for source, code in (("model.bin", "MDL01"), (3, "CMP04")):
         with pytest.raises(InputError) as caught:
             nacre.compile(source, "npm4k")  # type: ignore[arg-type]
-        assert codes(caught.value) == ["CMP04"]
+        assert codes(caught.value) == [code]
 
 
 def test_an_output_that_nothing_computes() -> None:

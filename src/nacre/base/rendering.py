@@ -73,7 +73,11 @@ def _render(diagnostic: Diagnostic, colour: bool, explain: bool) -> str:
     gutter = max(len(str(span.location.line)) for span, _, _ in spans)
     for index, (span, label, mark) in enumerate(spans):
         arrow = "-->" if index == 0 else ":::"
-        lines.append(f"{' ' * gutter}{paint(arrow, 'rule')} {safe(str(span.location))}")
+        place = str(span.location) if span.source.is_shown else span.source.name
+        lines.append(f"{' ' * gutter}{paint(arrow, 'rule')} {safe(place)}")
+        if not span.source.is_shown:
+            lines += [f"{' ' * gutter} {paint('=', 'rule')} {safe(label)}"] if label else []
+            continue
         lines += _excerpt_lines(span, safe(label), mark, gutter, diagnostic.severity, colour)
     if explain and diagnostic.data is not None:
         for reason in diagnostic.data.get("explanation", ()):

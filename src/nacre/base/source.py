@@ -37,6 +37,7 @@ class Source:
     name: str
     text: str = field(repr=False)
     path: Path | None = None
+    is_shown: bool = True  # a file that is no text has places, but no lines to show
 
     @cached_property
     def line_starts(self) -> list[int]:
@@ -83,6 +84,11 @@ class Span:
         line, column = self.source.position(self.start)
         end_line, end_column = self.source.position(self.end)
         return Location(self.source.name, line, column, end_line, end_column)
+
+
+def whole_file(name: str) -> Span:
+    """The place of what is wrong with a file as a whole, which may be no text."""
+    return Source(name, "", is_shown=False).span(0, 0)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ import click
 
 from nacre.base.excerpt import safe
 from nacre.cli.arrays import WrongUsage, option_value, unreadable
-from nacre.cli.core_files import reported
+from nacre.cli.core_files import Shapes, reported, shape_option
 from nacre.cli.machine import parse_size
 from nacre.nem.spec.limits import DEFAULT_DDR_BYTES
 
@@ -22,6 +22,7 @@ _STAGES = ("legalise", "layout", "partition", "tile", "place", "schedule", "emit
 @click.command("compile")
 @click.argument("model", metavar="MODEL")
 @click.option("--device", required=True, metavar="D", help="A built-in device or a file.")
+@shape_option
 @click.option("--precision", type=click.Choice(["f16", "f32", "i8"]), default="f16")
 @click.option(
     "--print-after",
@@ -44,12 +45,13 @@ _STAGES = ("legalise", "layout", "partition", "tile", "place", "schedule", "emit
 def compile_(
     model: str,
     device: str,
+    shapes: Shapes,
     precision: str,
     shown_after: tuple[str, ...],
     ddr_size: int,
     out: Path,
 ) -> int:
-    """Compile MODEL, a module of Core IR (.core), to a plan in NEM for a device.
+    """Compile MODEL (.core, .onnx or .pt2) to a plan in NEM for a device.
 
     The bundle is a folder with the program, the weights, a manifest and the model itself.
     """
@@ -68,6 +70,7 @@ def compile_(
             model,
             device,
             precision,  # type: ignore[arg-type]
+            shapes=dict(shapes),
             ddr_bytes=ddr_size,
             on_stage=shown,
         )

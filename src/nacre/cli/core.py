@@ -22,7 +22,7 @@ from nacre.cli.core_arrays import (
     write_output,
 )
 from nacre.cli.core_convert import convert
-from nacre.cli.core_files import give_module, read_module, reported
+from nacre.cli.core_files import Shapes, give_module, read_module, reported, shape_option
 from nacre.cli.core_grad import grad
 from nacre.cli.inputs import distinct, show
 from nacre.cli.main import ERRORS_FOUND, OK, WRONG_USAGE
@@ -236,15 +236,16 @@ def evaluate(
 
 @core.command()
 @click.argument("file")
+@shape_option
 @click.option("--format", "output", type=click.Choice(["text", "json"]), default="text")
-def stats(file: str, output: str) -> int:
+def stats(file: str, shapes: Shapes, output: str) -> int:
     """Count operations, parameters, multiplications and the memory of activations."""
 
     def work() -> None:
         from nacre.cli.core_stats import stats_of
         from nacre.core.verify import verify as verified
 
-        module = read_module(file)
+        module = read_module(file, shapes)
         found = verified(module, "nacre-1")
         if has_errors(found):
             raise InputError(found)

@@ -16,9 +16,10 @@ import click
 from nacre.base.diagnostics import InputError, has_errors
 from nacre.base.excerpt import quoted, safe
 from nacre.base.files import write_whole
-from nacre.cli.arrays import WrongUsage, require_writable
-from nacre.cli.core_files import read_module, reported
+from nacre.cli.arrays import WrongUsage, require_writable, unreadable
+from nacre.cli.core_files import Shapes, read_module, reported, shape_option
 from nacre.cli.inputs import STDIN
+from nacre.cli.main import ERRORS_FOUND, OK
 
 if TYPE_CHECKING:
     from nacre.core.module import Module
@@ -33,10 +34,6 @@ class Target:
     suffix: str
     text: Callable[[Module], str]
     write: Callable[[Module, Path], None]
-
-
-# How a file is read, by the suffix of its name.
-READERS: Mapping[str, Callable[[str], Module]] = MappingProxyType({".core": read_module})
 
 
 def _verified(module: Module) -> Module:
@@ -85,13 +82,30 @@ TARGETS: Mapping[str, Target] = MappingProxyType(
     help="Write here; the suffix says what to convert to. `-` or nothing: print.",
 )
 @click.option("--to", type=click.Choice(list(TARGETS)), help="What to convert to.")
-def convert(file: str, out: str | None, to: str | None) -> int:
-    """Convert a module, for example to MLIR.
+@shape_option
+@click.option("--optimise", is_flag=True, help="Rewrite for inference: fewer, larger operations.")
+@click.option("--report", is_flag=True, help="Say what an ONNX model needs, and convert nothing.")
+def convert(
+    file: str, out: str | None, to: str | None, shapes: Shapes, optimise: bool, report: bool
+) -> int:
+    """Convert a model, for example from ONNX, or to MLIR.
 
-    FILE is read by its suffix: `.core`, or `-` for such a text on standard input. Written are
-    `.core`, with big constants in a file beside it, and `.mlir`.
+    FILE is read by its suffix: `.core`, `.onnx`, `.pt2`, or `-` for text of Core IR on standard
+    input. Written are `.core`, with big constants in a file beside it, and `.mlir`.
     """
-    reader, target = _reader(file), _target(out, to)
+    _require_suffix(file)
+    if report:
+        return _coverage(file, shapes)
+    target = _target(out, to)
+
+    def reader(name: str) -> Module:
+        module = read_module(name, shapes)
+        if not optimise:
+            return module
+        from nacre.core.inference.pipeline import optimise as optimised
+
+        return optimised(module)
+
     if out is None or out == STDOUT:
         return reported(lambda: click.echo(target.text(reader(file)), nl=False))
     path = Path(out)
@@ -108,12 +122,33 @@ def convert(file: str, out: str | None, to: str | None) -> int:
     return reported(work)
 
 
-def _reader(name: str) -> Callable[[str], Module]:
-    suffix = ".core" if name == STDIN else Path(name).suffix.lower()
-    if suffix not in READERS:
+def _require_suffix(name: str) -> None:
+    from nacre.core.models import READERS
+
+    if name != STDIN and Path(name).suffix.lower() not in READERS:
         expected = _listed(READERS)
         raise click.UsageError(f"cannot tell how to read {quoted(name)}, expected {expected}")
-    return READERS[suffix]
+
+
+def _coverage(name: str, shapes: Shapes) -> int:
+    """The coverage of an ONNX model as a table; the status says whether all of it is covered."""
+    from nacre.core.onnx.coverage import coverage
+
+    if Path(name).suffix.lower() != ".onnx":
+        raise click.UsageError("--report is about ONNX models")
+    reason = unreadable(Path(name))
+    if reason is not None:
+        raise WrongUsage(reason)
+    is_whole = True
+
+    def work() -> None:
+        nonlocal is_whole
+        found = coverage(Path(name), dict(shapes))
+        is_whole = found.is_whole
+        click.echo(found.as_text())
+
+    status = reported(work)
+    return status or (OK if is_whole else ERRORS_FOUND)
 
 
 def _target(out: str | None, to: str | None) -> Target:

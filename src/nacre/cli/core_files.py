@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import click
 
 from nacre.base.diagnostics import Diagnostic, InputError
-from nacre.base.excerpt import safe
+from nacre.base.excerpt import quoted, safe
 from nacre.base.rendering import render_text
-from nacre.cli.arrays import WrongUsage, require_writable, unreadable
+from nacre.cli.arrays import WrongUsage, option_value, require_writable, unreadable
 from nacre.cli.inputs import STDIN, read_argument
 from nacre.cli.main import ERRORS_FOUND, OK
 
@@ -19,8 +19,32 @@ if TYPE_CHECKING:
     from nacre.core.module import Module
 
 
-def read_module(name: str) -> Module:
-    """A module from a file; WrongUsage where there is none, InputError where it is wrong."""
+def _shape(text: str) -> tuple[str, tuple[int, ...]]:
+    """`NAME=1x3x224x224`; an empty shape is a scalar's."""
+    name, sign, dims = text.rpartition("=")
+    parts = dims.split("x") if dims else []
+    if not sign or not name or not all(part.isdecimal() and len(part) < 19 for part in parts):
+        raise ValueError(f"{quoted(text)} is no shape such as NAME=1x3x224x224")
+    return name, tuple(int(part) for part in parts)
+
+
+Shapes = tuple[tuple[str, tuple[int, ...]], ...]  # as the option gives them
+shape_option = click.option(
+    "--shape",
+    "shapes",
+    multiple=True,
+    type=option_value(_shape),
+    metavar="NAME=1x3x224x224",
+    help="The shape of an input that the model leaves open; may be repeated.",
+)
+
+
+def read_module(name: str, shapes: Shapes = ()) -> Module:
+    """A model from a file; WrongUsage where there is none, InputError where it is wrong.
+
+    A file whose suffix says nothing is text of Core IR.
+    """
+    from nacre.core.models import READERS, read_model
     from nacre.core.storage import load
     from nacre.core.text.reader import parse_source
 
@@ -28,6 +52,8 @@ def read_module(name: str) -> Module:
         reason = unreadable(Path(name))
         if reason is not None:
             raise WrongUsage(reason)
+        if Path(name).suffix.lower() in READERS:
+            return read_model(name, dict(shapes))
         return load(name)
     source = read_argument(name)
     if isinstance(source, str):

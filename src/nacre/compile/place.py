@@ -10,7 +10,7 @@ from math import prod
 import numpy as np
 
 from nacre.base.diagnostics import Diagnostic, InputError
-from nacre.base.source import Source
+from nacre.base.source import whole_file
 from nacre.compile.options import Options
 from nacre.compile.partition import Layer, Partition
 from nacre.compile.program import Buffer
@@ -181,5 +181,5 @@ def _require_ddr(buffers: list[Buffer], module: Module, options: Options) -> Non
         return
     largest = ", ".join(f"`{b.name}` {b.size}" for b in sorted(held, key=lambda b: -b.size)[:3])
     message = f"DDR has {options.ddr_bytes} bytes, the model needs {total}: {largest}"
-    found: Diagnostic = CMP05.at(Source("<model>", "").span(0, 0), message)
+    found: Diagnostic = CMP05.at(whole_file("<model>"), message)
     raise InputError([found])

@@ -13,7 +13,7 @@ from safetensors.numpy import save as save_tensors
 
 from nacre.base.diagnostics import InputError
 from nacre.base.files import write_whole
-from nacre.base.source import Source, Unreadable, read_bytes
+from nacre.base.source import Unreadable, read_bytes, whole_file
 from nacre.compile.bundle import Bundle
 from nacre.compile.manifest import FORMAT, Manifest
 from nacre.compile.rules import CMP07
@@ -83,4 +83,4 @@ def _manifest(folder: Path) -> Manifest:
 
 
 def _damaged(path: Path, reason: str) -> InputError:
-    return InputError([CMP07.at(Source(str(path), "").span(0, 0), f"{path.name} {reason}")])
+    return InputError([CMP07.at(whole_file(str(path)), f"{path.name} {reason}")])

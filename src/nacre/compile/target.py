@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from nacre.base.diagnostics import InputError
-from nacre.base.source import Source
+from nacre.base.source import whole_file
 from nacre.compile.rules import CMP04
 from nacre.nem.checks.engine import named_device
 from nacre.nem.model.builtins import builtin_file, builtin_names
@@ -24,7 +24,7 @@ class Target:
 
 def request_error(message: str, help: str | None = None) -> InputError:
     """The exception for something that was asked for and does not exist."""
-    return InputError([CMP04.at(Source("<compile>", "").span(0, 0), message, help=help)])
+    return InputError([CMP04.at(whole_file("<compile>"), message, help=help)])
 
 
 def target_of(device: str | Path | Device) -> Target:

@@ -6,10 +6,11 @@ import numpy as np
 
 from nacre.base.elements import GRAPH_TYPES
 from nacre.core.builder import dtype_name
+from nacre.core.onnx.arithmetic import Expr, operand
 from nacre.core.onnx.files import onnx
-from nacre.core.onnx.findings import NoForm
+from nacre.core.onnx.findings import NoForm, Unsound
 from nacre.core.onnx.handlers import Handler, handles
-from nacre.core.onnx.use import Use
+from nacre.core.onnx.use import Tensor, Use
 from nacre.core.values import Array
 
 _BINARY = {
@@ -58,11 +59,19 @@ def _register() -> None:
 
 
 def _binary(op: str) -> Handler:
-    return lambda use: use.add("BinOp", use.value(0), use.value(1), op=op)
+    return lambda use: use.add("BinOp", use.value(0), _second(use), op=op)
 
 
 def _compare(op: str) -> Handler:
-    return lambda use: use.add("Compare", use.value(0), use.value(1), op=op)
+    return lambda use: use.add("Compare", use.value(0), _second(use), op=op)
+
+
+def _second(use: Use) -> int:
+    """The second operand; before opset 7 `axis` said where its axes begin."""
+    if use.opset >= 7 or "axis" not in use.node.attributes:
+        return use.value(1)
+    behind = len(use.shape(0)) - use.axis() - len(use.shape(1))
+    return use.reshaped(use.value(1), (*use.shape(1), *[1] * max(behind, 0)))
 
 
 def _unary(op: str) -> Handler:
@@ -79,8 +88,9 @@ _register()
 @handles("Pow")
 def pow_(use: Use) -> int:
     """X to a power, which may be of another type; the result has that of x."""
-    own = use.type(0)
-    wide = own.dtype if use.type(1).dtype == own.dtype else "f64"
+    own, other = use.type(0), use.type(1)
+    wide = "i64" if own.element.is_integer and other.element.is_integer else "f64"
+    wide = own.dtype if other.dtype == own.dtype else wide
     base, power = use.cast(use.value(0), wide), use.cast(use.value(1), wide)
     return use.cast(use.add("BinOp", base, power, op="Pow"), own.dtype)
 
@@ -94,11 +104,18 @@ def mod(use: Use) -> int:
 
 @handles("BitShift")
 def bit_shift(use: Use) -> int:
-    """A shift to the left or right."""
+    """A shift to the left or right; one out of range leaves nothing but the sign."""
     op = {"LEFT": "ShiftLeft", "RIGHT": "ShiftRight"}.get(use.require("direction"))
     if op is None:
-        raise NoForm(f"`direction` is {use.require('direction')!r}, expected LEFT or RIGHT")
-    return use.add("BinOp", use.value(0), use.value(1), op=op)
+        raise Unsound(f"`direction` is {use.require('direction')!r}, expected LEFT or RIGHT")
+    x, amount, bits = operand(use, 0), operand(use, 1), use.type(0).element.bits
+    given = use.known(1)
+    if given is not None and bool(np.all((given >= 0) & (given < bits))):
+        return use.add("BinOp", x.value, amount.value, op=op)
+    is_inside = amount.is_("Ge", 0) & amount.is_("Lt", bits)
+    shifted = use.add("BinOp", x.value, is_inside.choose(amount, 0).value, op=op)
+    rest = x.is_("Lt", 0).choose(x * 0 - 1, 0) if op == "ShiftRight" else x * 0
+    return is_inside.choose(Expr(use, shifted), rest).value
 
 
 @handles("Max", "Min", "Sum", "Mean")
@@ -124,13 +141,27 @@ def where(use: Use) -> int:
 @handles("Identity", "Dropout")
 def identity(use: Use) -> list[int] | int:
     """The tensor itself; a dropout drops nothing at inference, and its mask is all true."""
+    if use.node.op == "Dropout":
+        _refuse_training(use)
     value = use.value(0)
     if use.node.op == "Identity" or len(use.node.outputs) < 2:
         return value
-    if use.has(2) and bool(use.require_known(2, "`training_mode`")):
-        raise NoForm("`training_mode` is on; Core IR has no random numbers")
     shape = use.builder.type_of(value).shape
     return [value, use.constant(np.ones(shape, np.bool_))]
+
+
+def _refuse_training(use: Use) -> None:
+    """A dropout that drops; at a ratio of 0 it does not."""
+    if use.opset < 7 and not use.attribute("is_test", 0):
+        raise NoForm("`is_test` is 0; it draws random numbers, which Core IR lacks")
+    if use.opset < 12 or not use.has(2):
+        return
+    ratio = use.known(1) if use.has(1) else np.array(0.5)
+    if ratio is not None and not np.any(ratio):
+        return
+    if np.any(use.require_known(2, "`training_mode`")):
+        reason = "`training_mode` is on; it draws random numbers, which Core IR lacks"
+        raise NoForm(reason, "export the model for inference")
 
 
 @handles("LeakyRelu")
@@ -217,8 +248,12 @@ def shrink(use: Use) -> int:
 
 @handles("PRelu")
 def prelu(use: Use) -> int:
-    """x, below 0 times a slope."""
-    return use.add("PRelu", use.value(0), use.value(1))
+    """x, below 0 times a slope; before opset 7 one for each channel."""
+    rank, slopes = len(use.shape(0)), use.shape(1)
+    slope = use.value(1)
+    if use.opset < 7 and len(slopes) == 1 and rank > 1:
+        slope = use.reshaped(slope, (*slopes, *[1] * (rank - 2)))
+    return use.add("PRelu", use.value(0), slope)
 
 
 @handles("Clip")
@@ -240,16 +275,22 @@ def clip(use: Use) -> int:
 
 
 @handles("Cast", "CastLike")
-def cast(use: Use) -> int:
+def cast(use: Use) -> Tensor:
     """The values in another element type."""
     if use.node.op == "CastLike":
         target = use.type(1).dtype
     else:
         target = element_name(int(use.require("to")))
     saturate = bool(use.attribute("saturate", 1)) and target.startswith("f8")
+    elements = use.known(0)
+    if elements is not None and not elements.size:
+        return elements.astype(GRAPH_TYPES[target].dtype)
     if use.type(0).dtype == target:
         return use.value(0)
-    return use.add("Cast", use.value(0), to=target, saturate=saturate)
+    value = use.value(0)
+    if target in ("i4", "u4") and not use.type(0).element.is_integer:
+        value = use.cast(value, "i32")  # what does not fit loses its upper bits
+    return use.add("Cast", value, to=target, saturate=saturate)
 
 
 def element_name(kind: int) -> str:
@@ -257,7 +298,21 @@ def element_name(kind: int) -> str:
     try:
         return dtype_name(np.dtype(onnx.helper.tensor_dtype_to_np_dtype(kind)))
     except (ValueError, KeyError, TypeError):
-        raise NoForm(f"element type {kind} is not one of Core IR's") from None
+        raise NoForm(f"Core IR lacks the element type {type_title(kind)}") from None
+
+
+def type_title(kind: int) -> str:
+    """What ONNX calls an element type."""
+    names = {value: name for name, value in onnx.TensorProto.DataType.items()}
+    return str(names.get(kind, kind))
+
+
+@handles("ai.onnx.ml.Binarizer")
+def binarizer(use: Use) -> int:
+    """1 where x is greater than a threshold, else 0."""
+    dtype = use.type(0).dtype
+    limit = use.scalar(float(use.attribute("threshold", 0.0)), dtype)
+    return use.cast(use.add("Compare", use.value(0), limit, op="Gt"), dtype)
 
 
 @handles("IsInf")

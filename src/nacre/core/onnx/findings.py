@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from nacre.base.diagnostics import Diagnostic, InputError
 from nacre.base.rules import Rule
-from nacre.base.source import Source
+from nacre.base.source import whole_file
 
 
 def finding(rule: Rule, name: str, message: str, help: str | None = None) -> Diagnostic:
     """A finding about a model."""
-    return rule.at(Source(name, "").span(0, 0), message, help=help)
+    return rule.at(whole_file(name), message, help=help)
 
 
 def refusal(rule: Rule, name: str, message: str, help: str | None = None) -> InputError:

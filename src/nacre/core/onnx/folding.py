@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -14,46 +15,99 @@ import numpy as np
 from nacre.core.onnx.files import onnx
 from nacre.core.onnx.findings import NoForm
 from nacre.core.onnx.nodes import Node
+from nacre.core.onnx.refusals import NEVER_FOLDED
 from nacre.core.onnx.use import Tensor
 from nacre.core.values import Array
 
-_MOST_ELEMENTS = 1 << 24  # of all operands together: large products are left to the run
+_MOST_ELEMENTS = 1 << 24  # of all operands together, and of a result: the rest is left to the run
+_FEW_ELEMENTS = 1 << 12  # for what is slow, or whose result has a size that nothing says
+_SMALL = 64  # elements that inference of shapes may look at
 # What must not be decided at import, or has a meaning of its own here.
-_LEFT = frozenset({"RandomNormal", "RandomUniform", "RandomNormalLike", "RandomUniformLike",
-                   "Multinomial", "Bernoulli", "Loop", "If", "Scan"})  # fmt: skip
+_LEFT = NEVER_FOLDED | {"Loop", "If", "Scan", "SequenceMap"}
+# The reference implementation goes through these element by element.
+_SLOW = frozenset({"Attention", "AveragePool", "Col2Im", "Conv", "ConvInteger", "ConvTranspose",
+                   "DeformConv", "Det", "Einsum", "GRU", "GridSample", "LSTM", "LpPool", "MaxPool",
+                   "MaxUnpool", "QLinearConv", "RNN", "Resize", "RoiAlign", "STFT",
+                   "NegativeLogLikelihoodLoss", "SoftmaxCrossEntropyLoss"})  # fmt: skip
+# Their results have a shape that only elements say, but are never much larger than operands.
+_BOUNDED = frozenset({"Compress", "NonZero", "Unique"})
 
 
 def can_fold(node: Node, operands: Sequence[Tensor | None]) -> bool:
-    """Whether every operand is known, and few."""
+    """Whether every operand is known, and neither they nor the result are large."""
     if node.domain or node.op in _LEFT:
         return False
     known = [o for o in operands if o is not None]
     if not all(isinstance(o, np.ndarray) for o in known):
         return False
-    return sum(np.size(o) for o in known) <= _MOST_ELEMENTS
+    count = sum(np.size(o) for o in known)
+    if count > (_FEW_ELEMENTS if node.op in _SLOW else _MOST_ELEMENTS):
+        return False
+    made = _result_sizes(node, [o if isinstance(o, np.ndarray) else None for o in operands])
+    if None in made and count > _FEW_ELEMENTS and node.op not in _BOUNDED:
+        return False
+    return all(size is None or size <= _MOST_ELEMENTS for size in made)
+
+
+def _result_sizes(node: Node, arrays: Sequence[Array | None]) -> list[int | None]:
+    """How many elements each output has, where inference of shapes knows."""
+    model = _model(node, arrays)
+    if model is None:
+        return [None]
+    for array, name in zip(arrays, model.graph.node[0].input, strict=True):
+        if array is not None and array.size <= _SMALL and array.dtype.kind in "biuf":
+            model.graph.initializer.append(onnx.numpy_helper.from_array(array, name))
+    try:
+        inferred = onnx.shape_inference.infer_shapes(model, data_prop=True)
+    except Exception:  # what is wrong with the node is said by whoever computes it
+        return [None]
+    return [_size(output) for output in inferred.graph.output]
+
+
+def _size(output: Any) -> int | None:  # noqa: ANN401 - onnx.ValueInfoProto
+    type_ = output.type.tensor_type
+    if not type_.HasField("shape"):
+        return None
+    dims = [d.dim_value if d.HasField("dim_value") else None for d in type_.shape.dim]
+    return None if None in dims else prod(dim for dim in dims if dim is not None)
+
+
+def _model(node: Node, arrays: Sequence[Array | None]) -> Any:  # noqa: ANN401 - onnx.ModelProto
+    """A model of this node alone, or None where there can be none."""
+    names = [f"i{i}" if array is not None else "" for i, array in enumerate(arrays)]
+    outputs = [f"o{i}" if name else "" for i, name in enumerate(node.outputs)]
+    helper = onnx.helper
+    try:
+        proto = helper.make_node(node.op, names, outputs, **_given(node))
+        infos = [
+            helper.make_tensor_value_info(n, helper.np_dtype_to_tensor_dtype(a.dtype), a.shape)
+            for n, a in zip(names, arrays, strict=True)
+            if a is not None
+        ]
+        results = [helper.make_value_info(n, onnx.TypeProto()) for n in outputs if n]
+        graph = helper.make_graph([proto], "node", infos, results)
+        return helper.make_model(graph, opset_imports=[helper.make_opsetid("", node.opset)])
+    except Exception:  # attributes of no known kind, types that onnx has no name for
+        return None
 
 
 def folded(node: Node, arrays: Sequence[Array | None]) -> list[Array]:
     """The outputs of a node."""
     from onnx.reference import ReferenceEvaluator
 
-    names = [f"i{i}" if array is not None else "" for i, array in enumerate(arrays)]
-    outputs = [f"o{i}" if name else "" for i, name in enumerate(node.outputs)]
-    proto = onnx.helper.make_node(node.op, names, outputs, **_given(node))
-    infos = [onnx.helper.make_tensor_value_info(n, 1, None) for n in names if n]
-    results = [onnx.helper.make_tensor_value_info(n, 1, None) for n in outputs if n]
-    graph = onnx.helper.make_graph([proto], "node", infos, results)
-    imports = [onnx.helper.make_opsetid("", node.opset)]
+    model = _model(node, arrays)
+    if model is None:
+        raise NoForm("its operands are known, but of no kind that can be computed with")
+    given = {f"i{i}": array for i, array in enumerate(arrays) if array is not None}
     try:
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
-            model = onnx.helper.make_model(graph, opset_imports=imports)
-            given = {n: a for n, a in zip(names, arrays, strict=True) if n}
             found = list(ReferenceEvaluator(model).run(None, given))
     except Exception as error:
-        raise NoForm(f"its operands are known, but computing it failed: {error}") from None
+        told = str(error).partition("\n")[0][:120]
+        raise NoForm(f"its operands are known, but computing it failed: {told}") from None
     made = iter(found)
-    return [_array(next(made)) if name else np.zeros(0) for name in outputs]
+    return [_array(next(made)) if name else np.zeros(0) for name in node.outputs]
 
 
 def _given(node: Node) -> dict[str, Any]:

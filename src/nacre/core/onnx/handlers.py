@@ -14,7 +14,11 @@ Handler = Callable[[Use], "Tensor | Sequence[Tensor]"]
 
 _HANDLERS: dict[str, Handler] = {}
 # Importing one registers its handlers.
-MODULES = ("elementwise", "shapes", "linear", "windows", "normalization", "reductions")
+MODULES = ("elementwise", "shapes", "linear", "windows", "normalization", "reductions",
+           "resize", "sampling", "quantized", "quantized_products",
+           "pooling", "losses", "signals", "parts", "deform", "refusals", "attention",
+           "recurrent", "recurrent_quantized", "microsoft",
+           "microsoft_quantized", "microsoft_attention")  # fmt: skip
 
 
 def handles(*operations: str) -> Callable[[Handler], Handler]:

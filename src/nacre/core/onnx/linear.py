@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+from math import prod
+
+import numpy as np
+
+from nacre.core.onnx.arithmetic import Expr, known, operand
+from nacre.core.onnx.findings import NoForm, Unsound
 from nacre.core.onnx.handlers import handles
 from nacre.core.onnx.use import Use
 
@@ -58,3 +64,55 @@ def einsum(use: Use) -> int:
     """Sums of products over named axes."""
     values = [use.value(i) for i in range(use.count)]
     return use.add("Einsum", *values, equation=use.require("equation").replace(" ", ""))
+
+
+_LARGEST_DETERMINANT = 64
+
+
+@handles("Det")
+def determinant(use: Use) -> int:
+    """Determinants of matrices, by elimination; the largest entry of a column goes first."""
+    *batch, rows, columns = use.shape(0)
+    if rows != columns:
+        raise Unsound(f"the shape is {list(use.shape(0))}, expected square matrices")
+    if rows > _LARGEST_DETERMINANT:
+        raise NoForm(f"a matrix has {rows} rows, expected at most {_LARGEST_DETERMINANT}")
+    rest, found = operand(use, 0).reshaped(prod(batch), rows, rows), None
+    while rest.shape[1]:
+        factor, smaller = _eliminated(use, rest)
+        found = factor if found is None else found * factor
+        if smaller is None:
+            break
+        rest = smaller
+    assert found is not None
+    return found.reshaped(*batch).value
+
+
+def _eliminated(use: Use, x: Expr) -> tuple[Expr, Expr | None]:
+    """The first pivot of matrices with its sign, and the matrices that are left."""
+    batch, size, _ = x.shape
+    if size == 1:
+        return x.reshaped(batch), None
+    first = _columns(use, x, 0, 1).reshaped(batch, size)
+    at = Expr(use, use.add("ArgMax", first.map("Abs").value, axis=1, keepdims=True))
+    row = _rows(use, x, at)
+    pivot = _columns(use, row, 0, 1).reshaped(batch)
+    sign = 1.0 - (at % 2).to(x.dtype).reshaped(batch) * 2.0
+    others = known(use, np.arange(size - 1, dtype=np.int64)[None, :])
+    left = _rows(use, x, others + others.is_("Ge", at).to("i64"))
+    safe = pivot.is_("Eq", 0.0).choose(pivot * 0.0 + 1.0, pivot).reshaped(batch, 1, 1)
+    factors = _columns(use, left, 0, 1) / safe
+    smaller = _columns(use, left, 1, size) - factors * _columns(use, row, 1, size)
+    return pivot * sign, smaller
+
+
+def _rows(use: Use, x: Expr, index: Expr) -> Expr:
+    """Rows of each matrix by index."""
+    tuples = index.reshaped(*index.shape, 1)
+    return Expr(use, use.add("GatherNd", x.value, tuples.value, batch_dims=1))
+
+
+def _columns(use: Use, x: Expr, start: int, end: int) -> Expr:
+    batch, rows, _ = x.shape
+    given = {"starts": (0, 0, start), "ends": (batch, rows, end), "steps": (1, 1, 1)}
+    return Expr(use, use.add("Slice", x.value, **given))

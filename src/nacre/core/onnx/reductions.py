@@ -16,6 +16,8 @@ _REDUCE = {
     "ReduceLogSumExp": "LogSumExp",
 }
 
+_OF_TRUTH = {"Max": "Any", "Min": "All"}
+
 
 def _axes(use: Use) -> tuple[int, ...] | None:
     """The axes; none named means all, or nothing where `noop_with_empty_axes` says so."""
@@ -29,12 +31,10 @@ def _axes(use: Use) -> tuple[int, ...] | None:
 def _reduction(opcode: str, op: str | None) -> Handler:
     def handler(use: Use) -> int:
         axes, keepdims = _axes(use), bool(use.attribute("keepdims", 1))
-        x = use.value(0)
-        if axes is None:
+        x, dtype = use.value(0), use.type(0).dtype
+        if not axes:  # a scalar, or what `noop_with_empty_axes` is for
             return _elementwise(use, x, op)
-        if not axes:  # a scalar
-            return _elementwise(use, x, op)
-        given = {} if op is None else {"op": op}
+        given = {} if op is None else {"op": _OF_TRUTH.get(op, op) if dtype == "bool" else op}
         made = use.add(opcode, x, axes=axes, keepdims=keepdims, **given)
         dims = use.shape(0)
         if keepdims:

@@ -7,6 +7,7 @@ from math import prod
 
 import numpy as np
 
+from nacre.core.onnx.arithmetic import known, operand
 from nacre.core.onnx.findings import NoForm, Unsound
 from nacre.core.onnx.handlers import handles
 from nacre.core.onnx.use import Tensor, Use
@@ -137,7 +138,7 @@ def concat(use: Use) -> int:
 
 
 @handles("Split")
-def split(use: Use) -> list[int]:
+def split(use: Use) -> list[Tensor]:
     """Parts along an axis, of sizes that are given or equal."""
     axis, dims = use.axis(default=0), use.shape(0)
     sizes = use.ints("split", 1)
@@ -147,7 +148,17 @@ def split(use: Use) -> list[int]:
         sizes = tuple(min(each, dims[axis] - i * each) for i in range(count))
     ends = np.cumsum(sizes).tolist()
     starts = [0, *ends[:-1]]
-    return [sliced(use, use.value(0), {axis: (s, e, 1)}) for s, e in zip(starts, ends, strict=True)]
+    return [_part(use, {axis: (s, e, 1)}) for s, e in zip(starts, ends, strict=True)]
+
+
+def _part(use: Use, parts: dict[int, tuple[int, int, int]]) -> Tensor:
+    """A part of the tensor; one without elements is known, whatever the tensor holds."""
+    dims = use.shape(0)
+    if not any(end <= start for start, end, _ in parts.values()):
+        return sliced(use, use.value(0), parts)
+    ends = [parts.get(axis, (0, dim, 1)) for axis, dim in enumerate(dims)]
+    shape = [max(0, -(-(end - start) // step)) for start, end, step in ends]
+    return np.zeros(shape, use.type(0).element.dtype)
 
 
 def sliced(use: Use, value: int, parts: dict[int, tuple[int, int, int]]) -> int:
@@ -163,7 +174,7 @@ def sliced(use: Use, value: int, parts: dict[int, tuple[int, int, int]]) -> int:
 
 
 @handles("Slice")
-def slice_(use: Use) -> int:
+def slice_(use: Use) -> Tensor:
     """A regular part; a negative step runs backwards."""
     dims = use.shape(0)
     starts, ends = use.ints("starts", 1), use.ints("ends", 2)
@@ -180,14 +191,24 @@ def slice_(use: Use) -> int:
             flipped.append(at)
             taken = taken[::-1]
         parts[at] = (taken.start, taken.stop if taken else taken.start, abs(step))
-    value = sliced(use, use.value(0), parts)
-    return use.add("Flip", value, axes=tuple(flipped)) if flipped else value
+    value = _part(use, parts)
+    if not flipped or not isinstance(value, int):
+        return value
+    return use.add("Flip", value, axes=tuple(flipped))
 
 
 @handles("Gather")
 def gather(use: Use) -> int:
     """Parts of an axis by index."""
     return use.add("GatherAxis", use.value(0), use.value(1), axis=use.axis(default=0))
+
+
+@handles("ai.onnx.ml.ArrayFeatureExtractor")
+def array_feature_extractor(use: Use) -> int:
+    """Parts of the last axis by index."""
+    indices = use.reshaped(use.value(1), (prod(use.shape(1)),))
+    made = use.add("GatherAxis", use.value(0), indices, axis=len(use.shape(0)) - 1)
+    return use.reshaped(made, (1, prod(use.shape(1)))) if len(use.shape(0)) == 1 else made
 
 
 @handles("GatherElements")
@@ -237,8 +258,18 @@ def pad(use: Use) -> int:
     if not any(flat):
         return value
     mode = use.attribute("mode", "constant")
+    if mode == "constant" and use.has(2) and use.known(2) is None:
+        return _padded_by(use, value, flat)
     number = use.number("value", 2, 0.0)
     return use.add("Pad", value, pads=flat, mode=mode, value=number)
+
+
+def _padded_by(use: Use, value: int, pads: tuple[int, ...]) -> int:
+    """Padded with a number that is computed."""
+    dims, dtype = use.builder.type_of(value).shape, use.type(0).dtype
+    is_own = use.add("Pad", use.constant(np.ones(dims, np.bool_)), pads=pads)
+    number = use.cast(use.reshaped(use.value(2), ()), dtype)
+    return use.add("Where", is_own, use.add("Pad", value, pads=pads), number)
 
 
 @handles("Tile")
@@ -284,13 +315,18 @@ def eye_like(use: Use) -> Array:
 
 @handles("OneHot")
 def one_hot(use: Use) -> int:
-    """A new axis that is on at the index."""
+    """A new axis that is on at the index; an index beyond its ends is nowhere on."""
     depth = int(np.ravel(use.require_known(1, "`depth`"))[0])
-    axis = int(use.attribute("axis", -1))
-    indices = use.cast(use.value(0), "i64")
-    size_ = use.builder.constant(np.array(depth, np.int64))
-    return use.add("OneHot", use.add("BinOp", indices, size_, op="Mod"), use.value(2),
-                   depth=depth, axis=axis)  # fmt: skip
+    dims = use.shape(0)
+    axis, rank = int(use.attribute("axis", -1)), len(dims) + 1
+    if depth < 1 or not -rank <= axis < rank:
+        raise Unsound(f"`depth` is {depth}, `axis` is {axis} of {rank} axes")
+    at = axis % rank
+    indices = operand(use, 0).to("i64").reshaped(*dims[:at], 1, *dims[at:])
+    counted = indices.is_("Lt", 0).choose(indices + depth, indices)
+    places = known(use, np.arange(depth).reshape(-1, *[1] * (rank - at - 1)))
+    off, on = (operand(use, 2).rows(known(use, np.array(i))) for i in (0, 1))
+    return counted.is_("Eq", places).choose(on, off).value
 
 
 @handles("TopK")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import ceil
 from typing import Any
 
-from nacre.core.onnx.findings import NoForm, Unsound
+from nacre.core.onnx.findings import Unsound
 from nacre.core.onnx.handlers import handles
 from nacre.core.onnx.use import Use
 
@@ -69,7 +69,7 @@ def conv_transpose(use: Use) -> int:
     if wanted is None and auto in ("SAME_UPPER", "SAME_LOWER"):
         wanted = tuple(s * t for s, t in zip(sizes, given["strides"], strict=True))
     if wanted is not None:
-        given["pads"] = _transposed_pads(sizes, kernel, given, extra, wanted[-rank:], auto)
+        given["pads"], extra = _transposed_pads(sizes, kernel, given, extra, wanted[-rank:], auto)
     values = [use.value(i) for i in range(use.count)]
     groups = int(use.attribute("group", 1))
     return use.add("ConvTranspose", *values, groups=groups, output_padding=extra, **given)
@@ -82,41 +82,34 @@ def _transposed_pads(
     extra: tuple[int, ...],
     wanted: tuple[int, ...],
     auto: str,
-) -> tuple[int, ...]:
-    begins, ends = [], []
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Pads for a size, and elements behind the windows where they do not reach it."""
+    begins, ends, behind = [], [], []
     for axis, size in enumerate(sizes):
         reach = given["dilations"][axis] * (kernel[axis] - 1) + 1
         full = given["strides"][axis] * (size - 1) + extra[axis] + reach
-        total = full - wanted[axis]
-        if total < 0:
-            raise NoForm(f"`output_shape` is larger than the windows reach along axis {axis}")
+        total = max(full - wanted[axis], 0)
+        behind.append(extra[axis] + max(wanted[axis] - full, 0))
         less = total // 2
         begins.append(less if auto == "SAME_UPPER" else total - less)
         ends.append(total - begins[-1])
-    return (*begins, *ends)
-
-
-@handles("MaxPool")
-def max_pool(use: Use) -> int:
-    """The largest element of each window."""
-    if len(use.node.outputs) > 1 and use.node.outputs[1]:
-        raise NoForm("its second output, the indices, is not supported")
-    return _pool(use, "MaxPool")
+    return (*begins, *ends), tuple(behind)
 
 
 @handles("AveragePool")
 def average_pool(use: Use) -> int:
     """The mean of each window."""
-    return _pool(use, "AvgPool", count_pad=bool(use.attribute("count_include_pad", 0)))
+    return pool(use, "AvgPool", count_pad=bool(use.attribute("count_include_pad", 0)))
 
 
 @handles("LpPool")
 def lp_pool(use: Use) -> int:
     """The p-norm of each window."""
-    return _pool(use, "LpPool", p=int(use.attribute("p", 2)))
+    return pool(use, "LpPool", p=int(use.attribute("p", 2)))
 
 
-def _pool(use: Use, opcode: str, **further: object) -> int:
+def pool(use: Use, opcode: str, **further: object) -> int:
+    """A pooling with the node's windows."""
     kernel = tuple(int(k) for k in use.require("kernel_shape"))
     given = window_attributes(use, kernel)
     is_up = bool(use.attribute("ceil_mode", 0))

@@ -1,0 +1,58 @@
+"""Models of any kind that can be read, by the suffix of their file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
+
+from nacre.base.diagnostics import InputError
+from nacre.base.source import whole_file
+from nacre.core.module import Module
+from nacre.core.rules.models import MDL01, MDL02
+
+Shapes = Mapping[str, Sequence[int]]
+
+
+def _core(path: Path, shapes: Shapes | None) -> Module:
+    from nacre.core.storage import load
+
+    if shapes:
+        message = "the shapes of a module in Core IR are fixed"
+        raise InputError([MDL02.at(whole_file(str(path)), message)])
+    return load(path)
+
+
+def _onnx(path: Path, shapes: Shapes | None) -> Module:
+    from nacre.core.onnx.importer import from_onnx
+
+    return from_onnx(path, shapes)
+
+
+def _torch(path: Path, shapes: Shapes | None) -> Module:
+    from nacre.core.torch.importer import from_torch
+
+    if shapes:
+        message = "the shapes of an exported program are fixed; export it with others"
+        raise InputError([MDL02.at(whole_file(str(path)), message)])
+    return from_torch(path)
+
+
+# How a file is read. What a reader needs is imported when it is used.
+READERS: Mapping[str, Callable[[Path, Shapes | None], Module]] = MappingProxyType(
+    {".core": _core, ".onnx": _onnx, ".pt2": _torch}
+)
+
+
+def read_model(path: str | Path, shapes: Shapes | None = None) -> Module:
+    """A model from a file; `shapes` gives sizes to inputs that leave them open.
+
+    InputError says what is wrong with it.
+    """
+    file = Path(path)
+    reader = READERS.get(file.suffix.lower())
+    if reader is None:
+        known = ", ".join(f"`{suffix}`" for suffix in READERS)
+        message = f"cannot tell what `{file.name}` is by its suffix, expected {known}"
+        raise InputError([MDL01.at(whole_file(str(file)), message)])
+    return reader(file, shapes)

@@ -1,0 +1,111 @@
+"""Which keys a query may look at: masks known at import, given, or both."""
+
+from __future__ import annotations
+
+from math import prod
+
+import numpy as np
+from msgspec import Struct
+
+from nacre.core.onnx.findings import Unsound
+from nacre.core.onnx.tensors import broadcast, combined, in_type, shape_of, with_shape
+from nacre.core.onnx.use import Tensor, Use
+from nacre.core.values import Array
+
+
+class Places(Struct, frozen=True):
+    """How many queries and keys there are; the first query stands behind `offset` keys."""
+
+    batch: int
+    queries: int
+    keys: int
+    offset: int = 0
+
+
+def places_of(
+    use: Use, places: Places, left: int, right: int, lengths: Tensor | None
+) -> Tensor | None:
+    """Where keys lie from `left` before a query to `right` behind it, and inside the lengths.
+
+    A side below 0 is open. With lengths, of which there is one for each of the batch, the last
+    query stands at the last key that counts.
+    """
+    keys: Array = np.arange(places.keys, dtype=np.int64)
+    if lengths is not None:
+        count = with_shape(use, in_type(use, lengths, "i64"), (places.batch, 1, 1, 1))
+        inside = compared(use, "Lt", keys, count)
+        own: Array = np.arange(places.queries, dtype=np.int64)[:, None] - places.queries
+        stands = combined(use, "Add", own, count)
+        return joined_masks(use, inside, _window(use, keys, stands, left, right))
+    if left < 0 and right < 0:
+        return None
+    stands = np.arange(places.queries, dtype=np.int64)[:, None] + places.offset
+    return _window(use, keys, stands, left, right)
+
+
+def _window(use: Use, keys: Array, stands: Tensor, left: int, right: int) -> Tensor | None:
+    sides = []
+    if left >= 0:
+        start = combined(use, "Sub", stands, np.array(left, np.int64))
+        sides.append(compared(use, "Ge", keys, start))
+    if right >= 0:
+        end = combined(use, "Add", stands, np.array(right, np.int64))
+        sides.append(compared(use, "Le", keys, end))
+    return joined_masks(use, *sides) if sides else None
+
+
+_MOST_KNOWN = 1 << 22  # elements of a mask; larger ones are left to the run
+_RELATIONS = {"Lt": np.less, "Le": np.less_equal, "Ge": np.greater_equal, "Eq": np.equal}
+
+
+def compared(use: Use, op: str, a: Tensor, b: Tensor) -> Tensor:
+    """Whether a relation holds."""
+    count = prod(broadcast(use, a, b))
+    if isinstance(a, np.ndarray) and isinstance(b, np.ndarray) and count <= _MOST_KNOWN:
+        return np.asarray(_RELATIONS[op](a, b))
+    return use.add("Compare", use.materialised(a), use.materialised(b), op=op)
+
+
+def joined_masks(use: Use, *masks: Tensor | None) -> Tensor | None:
+    """What every mask lets take part; one of them may hold floats that are added to scores."""
+    given = [mask for mask in masks if mask is not None]
+    bools = [mask for mask in given if use.type_of(mask).dtype == "bool"]
+    floats = [mask for mask in given if use.type_of(mask).dtype != "bool"]
+    allowed: Tensor | None = None
+    for mask in bools:
+        allowed = mask if allowed is None else combined(use, "And", allowed, mask)
+    if len(floats) > 1:
+        raise Unsound("two masks are added to the scores")
+    if not floats or allowed is None:
+        return floats[0] if floats else allowed
+    return _chosen(use, allowed, floats[0])
+
+
+def _chosen(use: Use, allowed: Tensor, bias: Tensor) -> Tensor:
+    """The bias where something may take part, minus infinity elsewhere."""
+    never = use.scalar(float("-inf"), use.type_of(bias).dtype)
+    return use.add("Where", use.materialised(allowed), use.materialised(bias), never)
+
+
+def additive(use: Use, mask: Tensor, dtype: str) -> Tensor:
+    """A mask as numbers to be added."""
+    if use.type_of(mask).dtype != "bool":
+        return mask
+    if isinstance(mask, np.ndarray):
+        return in_type(use, np.where(mask, np.float32(0), np.float32(-np.inf)), dtype)
+    return _chosen(use, mask, in_type(use, np.zeros((), np.float32), dtype))
+
+
+def blind_rows(use: Use, mask: Tensor) -> Tensor | None:
+    """The queries that may look at no key, where there can be any."""
+    if isinstance(mask, np.ndarray) and mask.dtype == np.bool_:
+        found: Array = np.logical_not(np.any(mask, axis=-1, keepdims=True))
+        return found if found.any() else None
+    value, last = use.materialised(mask), len(shape_of(use, mask)) - 1
+    if last < 0:
+        raise Unsound("the mask is one number")
+    if use.type_of(mask).dtype == "bool":
+        seen = use.add("Reduce", value, op="Any", axes=(last,), keepdims=True)
+        return use.add("Unary", seen, op="Not")
+    top = use.add("Reduce", value, op="Max", axes=(last,), keepdims=True)
+    return use.add("Compare", top, use.scalar(float("-inf"), use.type_of(mask).dtype), op="Eq")

@@ -1,0 +1,123 @@
+"""Functions: those of the model, and those by which ONNX itself defines operations."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from msgspec import Struct
+
+from nacre.base.elements import GRAPH_TYPES
+from nacre.core.module import TensorType
+from nacre.core.onnx.files import onnx
+from nacre.core.onnx.findings import NoForm
+from nacre.core.onnx.nodes import STANDARD, Node, opsets_of
+
+# Domain, name and overload.
+Key = tuple[str, str, str]
+
+
+class Function(Struct, frozen=True):
+    """The body of a function for one call: no attribute refers to one of the call any more."""
+
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    nodes: tuple[Any, ...]  # onnx.NodeProto
+    opsets: Mapping[str, int]
+
+
+def key_of(proto: Any) -> Key:  # noqa: ANN401 - onnx.NodeProto or onnx.FunctionProto
+    """What a call names a function by."""
+    name = getattr(proto, "op_type", None) or proto.name
+    domain = proto.domain if proto.domain not in STANDARD else ""
+    return domain, name, proto.overload
+
+
+def local_functions(protos: Iterable[Any]) -> tuple[dict[Key, Any], list[str]]:
+    """The functions of a model, and the names of those that it has twice."""
+    found: dict[Key, Any] = {}
+    twice = []
+    for proto in protos:
+        if key_of(proto) in found:
+            twice.append(proto.name)
+        found[key_of(proto)] = proto
+    return found, twice
+
+
+def called(function: Any, attributes: Iterable[Any]) -> Function:  # noqa: ANN401
+    """A function with the attributes of a call, else with the defaults that it has for them."""
+    given = {a.name: a for a in function.attribute_proto}
+    given |= {a.name: a for a in attributes}
+    return Function(
+        tuple(function.input),
+        tuple(function.output),
+        tuple(_settled(node, given) for node in function.node),
+        opsets_of(function.opset_import),
+    )
+
+
+def _settled(node: Any, given: Mapping[str, Any]) -> Any:  # noqa: ANN401 - onnx.NodeProto
+    """A node whose attributes hold what they refer to; one that refers to nothing is left out."""
+    if not _refers(node):
+        return node
+    made = onnx.NodeProto()
+    made.CopyFrom(node)
+    del made.attribute[:]
+    for attribute in node.attribute:
+        source = given.get(attribute.ref_attr_name) if attribute.ref_attr_name else attribute
+        if source is None:
+            continue
+        copy = made.attribute.add()
+        copy.CopyFrom(source)
+        copy.name = attribute.name
+        if source is attribute and attribute.type == onnx.AttributeProto.GRAPH:
+            del copy.g.node[:]
+            copy.g.node.extend([_settled(inner, given) for inner in attribute.g.node])
+    return made
+
+
+def _refers(node: Any) -> bool:  # noqa: ANN401 - onnx.NodeProto
+    return any(
+        attribute.ref_attr_name
+        or (
+            attribute.type == onnx.AttributeProto.GRAPH
+            and any(_refers(inner) for inner in attribute.g.node)
+        )
+        for attribute in node.attribute
+    )
+
+
+def definition(
+    node: Node,
+    proto: Any,  # noqa: ANN401 - onnx.NodeProto
+    types: Sequence[TensorType | None],
+) -> Function | None:
+    """The function by which ONNX defines an operation; None where it defines it otherwise."""
+    try:
+        schema = onnx.defs.get_schema(node.op, node.opset, node.domain)
+    except onnx.defs.SchemaError:
+        return None
+    versions = [v for v in schema.all_function_opset_versions if v <= node.opset]
+    if not versions:
+        return None
+    version = max(versions)
+    try:
+        if version in schema.function_opset_versions:
+            raw = schema.get_function_with_opset_version(version)
+        else:
+            raw = schema.get_context_dependent_function_with_opset_version(
+                version, proto.SerializeToString(), [_type_proto(t) for t in types]
+            )
+        function = onnx.FunctionProto.FromString(raw)
+    except Exception as error:  # from the bindings of onnx, which does not say which it raises
+        raise NoForm(f"its definition as a function does not fit: {str(error)[:80]}") from None
+    defaults = [a.default_value for a in schema.attributes.values() if a.default_value.type]
+    return called(function, [*defaults, *proto.attribute])
+
+
+def _type_proto(type_: TensorType | None) -> bytes:
+    if type_ is None:
+        return b""
+    kind = onnx.helper.np_dtype_to_tensor_dtype(GRAPH_TYPES[type_.dtype].dtype)
+    raw: bytes = onnx.helper.make_tensor_type_proto(kind, type_.shape).SerializeToString()
+    return raw

@@ -1,0 +1,51 @@
+"""The builder of an imported model: one constant for one array, and an end to its growth."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from nacre.core.builder import Builder
+from nacre.core.module import CoreOperation, TensorType
+from nacre.core.onnx.findings import NoForm
+from nacre.core.values import Array, Attributes
+
+# Unrolled loops can grow without end; no module this long is worth having.
+MOST_OPERATIONS = 200_000
+_SMALL = 64  # bytes: such constants are told apart by their elements, others by their identity
+
+
+class ModelBuilder(Builder):
+    """Appends operations; an array that many nodes use becomes one constant."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        # An array is kept beside its value, so that no other one can come to have its identity.
+        self._constants: dict[object, tuple[int, Array]] = {}
+
+    @property
+    def count(self) -> int:
+        """How many operations there are."""
+        return len(self._operations)
+
+    def since(self, count: int) -> Sequence[CoreOperation]:
+        """The operations that were added when there were already so many."""
+        return self._operations[count:]
+
+    def operation(self, value: int) -> CoreOperation:
+        """The operation that defines a value."""
+        return self._operations[value]
+
+    def constant(self, array: Array, dtype: str | None = None) -> int:
+        """A tensor literal, the one that is there already where there is one."""
+        small = (array.dtype.str, array.shape, array.tobytes()) if array.nbytes <= _SMALL else None
+        key = (dtype, small or id(array))
+        if key not in self._constants:
+            self._constants[key] = (super().constant(array, dtype), array)
+        return self._constants[key][0]
+
+    def _append(
+        self, opcode: str, operands: tuple[int, ...], given: Attributes, type_: TensorType
+    ) -> int:
+        if self.count >= MOST_OPERATIONS:
+            raise NoForm(f"the module would have more than {MOST_OPERATIONS:,} operations")
+        return super()._append(opcode, operands, given, type_)

@@ -1,0 +1,46 @@
+"""Tensors that may be known, taken apart and put together: known ones stay known."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from nacre.core.onnx.findings import NoForm
+from nacre.core.onnx.tensors import part, shape_of, with_shape
+from nacre.core.onnx.use import Tensor, Use
+
+
+def piece(use: Use, tensor: Tensor, axis: int, start: int, end: int) -> Tensor:
+    """The elements from `start` up to `end` along an axis."""
+    if isinstance(tensor, np.ndarray):
+        return tensor[(slice(None),) * axis + (slice(start, end),)]
+    return part(use, tensor, axis, start, end)
+
+
+def item(use: Use, tensor: Tensor, axis: int, index: int) -> Tensor:
+    """One index of an axis, which goes away."""
+    dims = shape_of(use, tensor)
+    found = piece(use, tensor, axis, index, index + 1)
+    return with_shape(use, found, dims[:axis] + dims[axis + 1 :])
+
+
+def joined(use: Use, tensors: Sequence[Tensor], axis: int) -> Tensor:
+    """Tensors after each other."""
+    known = [t for t in tensors if isinstance(t, np.ndarray)]
+    if len(known) == len(tensors):
+        return np.concatenate(known, axis)
+    if len(tensors) == 1:
+        return tensors[0]
+    return use.add("Concat", *(use.materialised(t) for t in tensors), axis=axis)
+
+
+def stacked(use: Use, tensors: Sequence[Tensor], axis: int) -> Tensor:
+    """Tensors of one type along a new axis."""
+    types = {use.type_of(tensor) for tensor in tensors}
+    if len(types) > 1:
+        found = " and ".join(sorted(str(type_) for type_ in types)[:2])
+        raise NoForm(f"it collects tensors of several types: {found}")
+    dims = shape_of(use, tensors[0])
+    wide = (*dims[:axis], 1, *dims[axis:])
+    return joined(use, [with_shape(use, tensor, wide) for tensor in tensors], axis)

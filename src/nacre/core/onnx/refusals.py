@@ -1,0 +1,63 @@
+"""Operations of ONNX that have no form in Core IR whatever their operands, and why."""
+
+from __future__ import annotations
+
+from typing import NoReturn
+
+from nacre.core.onnx.findings import NoForm
+from nacre.core.onnx.handlers import Handler, handles
+from nacre.core.onnx.use import Use
+
+_BY_ELEMENTS = "the shape of its result depends on elements that are computed when the model runs"
+_RANDOM = "it draws random numbers, which Core IR lacks"
+_SEQUENCE = "it works on sequences or optional values; Core IR has tensors only"
+_TEXT = "it works on text, which Core IR lacks"
+_TRAINING = "it is a step of training; a module is for inference"
+_LEARNING = "it is of classical machine learning, which Core IR lacks"
+
+_REASONS = {
+    **dict.fromkeys(
+        ("NonZero", "NonMaxSuppression", "Unique", "Compress", "Range", "MelWeightMatrix",
+         "HannWindow", "HammingWindow", "BlackmanWindow"), _BY_ELEMENTS),
+    **dict.fromkeys(
+        ("RandomNormal", "RandomUniform", "RandomNormalLike", "RandomUniformLike", "Multinomial",
+         "Bernoulli"), _RANDOM),
+    **dict.fromkeys(
+        ("SequenceAt", "SequenceConstruct", "SequenceEmpty", "SequenceErase", "SequenceInsert",
+         "SequenceLength", "SequenceMap", "SplitToSequence", "ConcatFromSequence", "Optional",
+         "OptionalGetElement", "OptionalHasElement", "ai.onnx.ml.ZipMap"), _SEQUENCE),
+    **dict.fromkeys(
+        ("StringConcat", "StringNormalizer", "StringSplit", "RegexFullMatch", "TfIdfVectorizer"),
+        _TEXT),
+    **dict.fromkeys(
+        (f"ai.onnx.preview.training.{name}"
+         for name in ("Adagrad", "Adam", "Gradient", "Momentum")), _TRAINING),
+    **dict.fromkeys(
+        (f"ai.onnx.ml.{name}" for name in (
+            "CastMap", "CategoryMapper", "DictVectorizer", "FeatureVectorizer", "Imputer",
+            "LabelEncoder", "LinearClassifier", "LinearRegressor", "Normalizer", "OneHotEncoder",
+            "SVMClassifier", "SVMRegressor", "Scaler", "TreeEnsemble", "TreeEnsembleClassifier",
+            "TreeEnsembleRegressor")), _LEARNING),
+    "ImageDecoder": "it decodes a compressed image",
+    "BitCast": "it reads bits as another type, which Core IR lacks",
+}  # fmt: skip
+_REWRITES = {
+    _BY_ELEMENTS: "bind the inputs that decide it with `constants`",
+    _RANDOM: "make the numbers an input",
+    _TRAINING: "export the model for inference",
+}
+# Not even on known operands: the result would differ from run to run, or from machine to machine.
+NEVER_FOLDED = frozenset(
+    {name for name, reason in _REASONS.items() if reason == _RANDOM} | {"ImageDecoder"}
+)
+
+
+def _refused(reason: str) -> Handler:
+    def handler(use: Use) -> NoReturn:
+        raise NoForm(reason, _REWRITES.get(reason))
+
+    return handler
+
+
+for _name, _reason in _REASONS.items():
+    handles(_name)(_refused(_reason))

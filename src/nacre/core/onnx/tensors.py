@@ -1,0 +1,132 @@
+"""Arithmetic on tensors that may be known: known ones stay known."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import prod
+
+import numpy as np
+
+from nacre.base.elements import GRAPH_TYPES
+from nacre.core.onnx.findings import NoForm, Unsound
+from nacre.core.onnx.handlers import handlers
+from nacre.core.onnx.use import Tensor, Use
+from nacre.core.values import Array
+
+_FUNCTIONS = {"Add": np.add, "Sub": np.subtract, "Mul": np.multiply, "Div": np.divide,
+              "And": np.logical_and}  # fmt: skip
+
+
+def shape_of(use: Use, tensor: Tensor) -> tuple[int, ...]:
+    """The shape of a tensor."""
+    return tensor.shape if isinstance(tensor, np.ndarray) else use.builder.type_of(tensor).shape
+
+
+def optional(use: Use, index: int) -> Tensor | None:
+    """An operand, where it is given."""
+    return use.tensor(index) if use.has(index) else None
+
+
+def replaced(use: Use, operands: Mapping[int, Tensor | None], count: int | None = None) -> Use:
+    """The same node with other operands in some places, and with the first `count` only."""
+    size = use.count if count is None else count
+    return Use(use.node, [operands.get(i, optional(use, i)) for i in range(size)], use.builder)
+
+
+def delegated(use: Use, operation: str) -> int:
+    """What the handler of another operation makes of a node: its first result."""
+    made = handlers()[operation](use)
+    first = made if isinstance(made, int | np.ndarray) else made[0]
+    return use.materialised(first)
+
+
+def with_shape(use: Use, tensor: Tensor, dims: Sequence[int]) -> Tensor:
+    """The same elements under another shape."""
+    own = shape_of(use, tensor)
+    if prod(own) != prod(dims):
+        raise Unsound(f"an operand has the shape {list(own)}, expected {list(dims)}")
+    if isinstance(tensor, np.ndarray):
+        return tensor.reshape(tuple(dims))
+    return use.reshaped(tensor, dims)
+
+
+def single(use: Use, tensor: Tensor) -> Tensor:
+    """One number as a tensor of rank 0."""
+    return with_shape(use, tensor, ())
+
+
+def turned(use: Use, tensor: Tensor, order: Sequence[int]) -> Tensor:
+    """The axes in another order."""
+    if len(shape_of(use, tensor)) != len(order):
+        found = list(shape_of(use, tensor))
+        raise Unsound(f"an operand has the shape {found}, expected {len(order)} axes")
+    if isinstance(tensor, np.ndarray):
+        return np.ascontiguousarray(tensor.transpose(tuple(order)))
+    return use.transposed(tensor, order)
+
+
+def in_type(use: Use, tensor: Tensor, dtype: str) -> Tensor:
+    """A tensor in another element type."""
+    if isinstance(tensor, np.ndarray):
+        return tensor.astype(GRAPH_TYPES[dtype].dtype)
+    return use.cast(tensor, dtype)
+
+
+def combined(use: Use, op: str, a: Tensor, b: Tensor) -> Tensor:
+    """Two tensors element by element, in their own type."""
+    if not (isinstance(a, np.ndarray) and isinstance(b, np.ndarray)):
+        return use.add("BinOp", use.materialised(a), use.materialised(b), op=op)
+    broadcast(use, a, b)
+    with np.errstate(all="ignore"):
+        made: Array = np.asarray(_FUNCTIONS[op](a, b))
+    return made
+
+
+def broadcast(use: Use, *tensors: Tensor) -> tuple[int, ...]:
+    """The shape that tensors stretch to together."""
+    return _common(*(shape_of(use, tensor) for tensor in tensors))
+
+
+def _common(*shapes: tuple[int, ...]) -> tuple[int, ...]:
+    try:
+        return tuple(np.broadcast_shapes(*shapes))
+    except ValueError:
+        shown = " and ".join(str(list(dims)) for dims in shapes)
+        raise Unsound(f"the shapes {shown} do not broadcast") from None
+
+
+def stretched(use: Use, tensor: Tensor, dims: Sequence[int]) -> Tensor:
+    """A tensor stretched to a shape."""
+    own, wanted = shape_of(use, tensor), tuple(dims)
+    if own == wanted:
+        return tensor
+    if _common(own, wanted) != wanted:
+        raise Unsound(f"the shape {list(own)} does not stretch to {list(dims)}")
+    if isinstance(tensor, np.ndarray):
+        return np.broadcast_to(tensor, wanted)
+    return use.add("Broadcast", tensor, shape=wanted)
+
+
+def repeated(use: Use, tensor: Tensor, axis: int, count: int) -> Tensor:
+    """Each part along an axis several times, one after the other."""
+    if count == 1:
+        return tensor
+    if isinstance(tensor, np.ndarray):
+        return np.repeat(tensor, count, axis=axis)
+    dims = shape_of(use, tensor)
+    before, behind = dims[: axis + 1], dims[axis + 1 :]
+    wide = use.add("Broadcast", use.reshaped(tensor, (*before, 1, *behind)),
+                   shape=(*before, count, *behind))  # fmt: skip
+    return use.reshaped(wide, (*dims[:axis], dims[axis] * count, *behind))
+
+
+def part(use: Use, value: int, axis: int, start: int, end: int) -> int:
+    """A part along one axis."""
+    dims = use.builder.type_of(value).shape
+    if not 0 <= start < end <= dims[axis]:
+        raise NoForm(f"a part from {start} to {end} of {dims[axis]} has no elements")
+    if (start, end) == (0, dims[axis]):
+        return value
+    starts = tuple(start if a == axis else 0 for a in range(len(dims)))
+    ends = tuple(end if a == axis else d for a, d in enumerate(dims))
+    return use.add("Slice", value, starts=starts, ends=ends, steps=(1,) * len(dims))

@@ -1,0 +1,293 @@
+"""If, Loop and Scan against onnxruntime, and what is refused about them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nacre.base.diagnostics import Diagnostic, InputError
+from nacre.core.evaluate import evaluate
+from nacre.core.onnx import scopes
+from nacre.core.onnx.importer import from_onnx
+
+onnx = pytest.importorskip("onnx")
+ort = pytest.importorskip("onnxruntime")
+
+Array = npt.NDArray[Any]
+Proto = Any  # onnx has no types of its own
+F32 = np.dtype(np.float32)
+I64 = np.dtype(np.int64)
+BOOL = np.dtype(np.bool_)
+X = np.array([[1.0, -2.0, 3.0], [0.5, 0.0, -4.0]], np.float32)
+
+
+def info(name: str, dtype: np.dtype[Any] = F32, shape: Sequence[int] | None = None) -> Proto:
+    kind = onnx.helper.np_dtype_to_tensor_dtype(dtype)
+    return onnx.helper.make_tensor_value_info(name, kind, shape)
+
+
+def node(op: str, inputs: str, outputs: str, **attributes: object) -> Proto:
+    """A node; `_` stands for an operand that is left out."""
+    given = [name if name != "_" else "" for name in inputs.split()]
+    return onnx.helper.make_node(op, given, outputs.split(), name=f"n_{op}", **attributes)
+
+
+def graph(
+    nodes: Sequence[Any], inputs: Sequence[Any], outputs: Sequence[Any], **held: Array
+) -> Proto:
+    tensors = [onnx.numpy_helper.from_array(array, name) for name, array in held.items()]
+    return onnx.helper.make_graph(nodes, "g", inputs, outputs, tensors)
+
+
+def model(body: Proto, opset: int = 16) -> bytes:
+    imports = [onnx.helper.make_opsetid("", opset)]
+    made = onnx.helper.make_model(body, opset_imports=imports, ir_version=8)
+    raw: bytes = made.SerializeToString()
+    return raw
+
+
+def reference(raw: bytes, feeds: dict[str, Array]) -> list[Array]:
+    options = ort.SessionOptions()
+    options.log_severity_level = 4
+    found: list[Array] = ort.InferenceSession(raw, options).run(None, feeds)
+    return found
+
+
+def compare(raw: bytes, feeds: dict[str, Array], *known: str) -> None:
+    """The same outputs as onnxruntime; inputs that are `known` are bound at import."""
+    module = from_onnx(raw, constants={name: feeds[name] for name in known})
+    got = evaluate(module, {name: feeds[name] for name in module.input_types})
+    for one, other in zip(got, reference(raw, feeds), strict=True):
+        assert (one.dtype, one.shape) == (other.dtype, other.shape)
+        np.testing.assert_allclose(one, other, rtol=1e-6)
+
+
+def refusals(raw: bytes, constants: dict[str, Array] | None = None) -> tuple[Diagnostic, ...]:
+    with pytest.raises(InputError) as caught:
+        from_onnx(raw, constants=constants)
+    return caught.value.diagnostics
+
+
+def choice(then: Sequence[Any], other: Sequence[Any], **held: Array) -> bytes:
+    """`If` on an input, both branches giving `y` from `x` of the scope around."""
+    branches = {
+        "then_branch": graph(then, [], [info("y")]),
+        "else_branch": graph(other, [], [info("y")]),
+    }
+    inputs = [info("c", BOOL, ()), info("x", F32, X.shape)]
+    return model(graph([node("If", "c", "z", **branches)], inputs, [info("z")], **held))
+
+
+ABS_OR_NEG = ([node("Abs", "x", "y")], [node("Neg", "x", "y")])
+
+
+@pytest.mark.parametrize("condition", [True, False])
+@pytest.mark.parametrize("known", [("c",), ()])
+def test_a_branch_sees_the_scope_around_it(condition: bool, known: tuple[str, ...]) -> None:
+    compare(choice(*ABS_OR_NEG), {"c": np.array(condition), "x": X}, *known)
+
+
+def test_of_a_known_condition_only_one_branch_is_looked_at() -> None:
+    raw = choice([node("Abs", "x", "y")], [node("NoSuchOp", "x", "y")])
+    module = from_onnx(raw, constants={"c": np.array(True)})
+    np.testing.assert_array_equal(evaluate(module, {"x": X})[0], np.abs(X))
+
+
+def test_of_an_unknown_condition_both_branches_are_reported_with_their_place() -> None:
+    found = refusals(choice([node("NoSuchA", "x", "y")], [node("NoSuchB", "x", "y")]))
+    assert [d.code for d in found] == ["ONX01"] * 3
+    assert "`NoSuchA` `n_NoSuchA`" in found[0].message
+    assert "in `If` `n_If`: the operation is not known" in found[0].message
+    assert "`NoSuchB`" in found[1].message
+    assert "its condition is computed when the model runs" in found[2].message
+    assert found[2].help == "bind the inputs that it is computed from to constants"
+
+
+def test_branches_of_different_shapes_need_a_known_condition() -> None:
+    raw = choice([node("Abs", "x", "y")], [node("Transpose", "x", "y")])
+    (found,) = refusals(raw)
+    assert "the branches give tensor<f32[2, 3]> and tensor<f32[3, 2]>" in found.message
+    compare(raw, {"c": np.array(False), "x": X}, "c")
+
+
+@pytest.mark.parametrize(("index", "is_safe"), [(1, True), (-2, True), (2, False), (-3, False)])
+def test_a_branch_that_could_fail_is_not_run_where_the_other_is_meant(
+    index: int, is_safe: bool
+) -> None:
+    held = {"i": np.array([index], np.int64)}
+    picked = node("Gather", "x i", "y")
+    other = node("ReduceMax", "x", "y", axes=[0])
+    raw = choice([picked], [other], **held)
+    if is_safe:
+        compare(raw, {"c": np.array(True), "x": X})
+        return
+    (found,) = refusals(raw)
+    assert "`GatherAxis` can fail where the other is meant" in found.message
+
+
+def test_an_integer_division_by_what_is_not_known_keeps_branches_apart() -> None:
+    branches = {
+        "then_branch": graph([node("Div", "a b", "y")], [], [info("y", I64)]),
+        "else_branch": graph([node("Identity", "a", "y")], [], [info("y", I64)]),
+    }
+    inputs = [info("c", BOOL, ()), info("a", I64, (2,)), info("b", I64, (2,))]
+    raw = model(graph([node("If", "c", "z", **branches)], inputs, [info("z", I64)]))
+    (found,) = refusals(raw)
+    assert "`Div` can fail where the other is meant" in found.message
+    feeds = {"c": np.array(False), "a": np.array([4, 9]), "b": np.array([2, 0])}
+    compare(raw, feeds, "c")
+
+
+def counted(
+    body: Sequence[Any],
+    *,
+    trips: str = "m",
+    goes_on: str = "_",
+    carried: Sequence[int] = X.shape,
+    scans: int = 1,
+) -> bytes:
+    """`Loop` that carries `v` from `x`; the body gives `g`, `w` and what it collects, `s`."""
+    outputs = [info("g", BOOL), info("w"), info("s", F32, (2, 3))][: 2 + scans]
+    inner = graph(body, [info("i", I64, ()), info("c", BOOL, ()), info("v")], outputs)
+    results = "last all" if scans else "last"
+    loop = node("Loop", f"{trips} {goes_on} x", results, body=inner)
+    inputs = [info("m", I64, ()), info("p", BOOL, ()), info("x", F32, carried)]
+    used = [value for value in inputs if value.name in (trips, goes_on, "x")]
+    return model(graph([loop], used, [info(name) for name in results.split()]))
+
+
+# The condition passed on; the carried tensor plus the number of the round; its square collected.
+COUNTING = (
+    node("Identity", "c", "g"),
+    node("Cast", "i", "f", to=1),
+    node("Add", "v f", "w"),
+    node("Mul", "w w", "s"),
+)
+
+
+@given(trips=st.integers(1, 5))
+@settings(max_examples=5)
+def test_a_loop_is_unrolled_and_what_it_collects_is_stacked(trips: int) -> None:
+    compare(counted(COUNTING), {"m": np.array(trips, np.int64), "x": X}, "m")
+
+
+def test_a_loop_that_never_runs_passes_on_what_it_carries() -> None:
+    feeds: dict[str, Array] = {"m": np.array(0, np.int64), "x": X}
+    compare(counted(COUNTING[:3], scans=0), feeds, "m")
+    # Without a round there is nothing to stack, and Core IR has no empty tensors.
+    (found,) = refusals(counted(COUNTING), constants={"m": feeds["m"]})
+    assert "output `all`: " in found.message
+
+
+def test_a_condition_ends_a_loop_where_it_is_known() -> None:
+    three = onnx.numpy_helper.from_array(np.array(3, np.int64))
+    ends = (node("Constant", "", "t", value=three), node("Less", "i t", "g"), *COUNTING[1:])
+    feeds: dict[str, Array] = {"p": np.array(True), "x": X}
+    compare(counted(ends, trips="_", goes_on="p"), feeds, "p")
+    compare(counted(ends, goes_on="p"), {"m": np.array(2, np.int64), **feeds}, "p", "m")
+
+
+def test_what_a_loop_depends_on_must_be_known() -> None:
+    (found,) = refusals(counted(COUNTING))
+    assert "`Loop` `n_Loop` of (i64[], -, f32[2, 3]), opset 16: its trip count" in found.message
+    by_data = (node("ReduceSum", "v", "r", keepdims=0), node("Cast", "r", "g", to=9), *COUNTING[1:])
+    (found,) = refusals(counted(by_data), constants={"m": np.array(4, np.int64)})
+    assert "its condition is computed when the model runs" in found.message
+    assert found.help == "run a fixed number of times, and choose with Where"
+
+
+def test_a_loop_without_end_is_refused() -> None:
+    (found,) = refusals(counted(COUNTING, trips="_"))
+    assert "it runs more than 1024 times" in found.message
+
+
+def test_what_is_wrong_in_a_loop_is_said_once() -> None:
+    body = (*COUNTING[:3], node("NoSuchOp", "w", "s"))
+    (found,) = refusals(counted(body), constants={"m": np.array(9, np.int64)})
+    assert "`NoSuchOp` `n_NoSuchOp`" in found.message
+    assert "in `Loop` `n_Loop`" in found.message
+
+
+def test_a_loop_may_change_the_shape_of_what_it_carries() -> None:
+    body = (COUNTING[0], node("Concat", "v x", "w", axis=0))
+    compare(counted(body, scans=0), {"m": np.array(3, np.int64), "x": X}, "m")
+
+
+def test_what_a_loop_collects_must_have_one_shape() -> None:
+    body = (COUNTING[0], node("Concat", "v x", "w", axis=0), node("Abs", "w", "s"))
+    (found,) = refusals(counted(body), constants={"m": np.array(2, np.int64)})
+    assert "tensors of several types: tensor<f32[4, 3]> and tensor<f32[6, 3]>" in found.message
+
+
+def test_a_loop_does_not_hold_more_and_more_known_elements() -> None:
+    wide = onnx.numpy_helper.from_array(np.array([1 << 20], np.int64))
+    body = (*COUNTING[:3], node("Constant", "", "t", value=wide), node("ConstantOfShape", "t", "s"))
+    (found,) = refusals(counted(body), constants={"m": np.array(1000, np.int64)})
+    assert "it collects more than 16,777,216 known elements" in found.message
+
+
+def scanned(axis: int = 0, out: int = 0, *, back: int = 0, turned: int = 0) -> bytes:
+    body = graph([node("Add", "a b", "t"), node("Mul", "t b", "o")], [info("a"), info("b")],
+                 [info("t"), info("o")])  # fmt: skip
+    scan = node("Scan", "start x", "last all", body=body, num_scan_inputs=1,
+                scan_input_axes=[axis], scan_output_axes=[out],
+                scan_input_directions=[back], scan_output_directions=[turned])  # fmt: skip
+    inputs = [info("start", F32, (X.shape[1 - axis],)), info("x", F32, X.shape)]
+    return model(graph([scan], inputs, [info("last"), info("all")]))
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize("out", [0, 1, -1])
+@pytest.mark.parametrize("back", [0, 1])
+@pytest.mark.parametrize("turned", [0, 1])
+def test_a_scan_runs_along_any_axis_in_both_directions(
+    axis: int, out: int, back: int, turned: int
+) -> None:
+    start = np.arange(X.shape[1 - axis], dtype=np.float32)
+    compare(scanned(axis, out, back=back, turned=turned), {"start": start, "x": X})
+
+
+def test_a_scan_of_opset_8_has_a_batch() -> None:
+    body = graph([node("Add", "a b", "t"), node("Identity", "t", "o")],
+                 [info("a", F32, (3,)), info("b", F32, (3,))],
+                 [info("t", F32, (3,)), info("o", F32, (3,))])  # fmt: skip
+    scan = node("Scan", "_ start x", "last all", body=body, num_scan_inputs=1)
+    inputs = [info("start", F32, (2, 3)), info("x", F32, (2, 4, 3))]
+    raw = model(graph([scan], inputs, [info("last"), info("all")]), opset=8)
+    x = np.arange(24, dtype=np.float32).reshape(2, 4, 3)
+    last, every = evaluate(from_onnx(raw), {"start": X, "x": x})
+    want = X[:, None] + np.cumsum(x, axis=1)
+    np.testing.assert_array_equal(every, want)
+    np.testing.assert_array_equal(last, want[:, -1])
+
+
+def test_what_is_wrong_with_a_scan_is_said() -> None:
+    (found,) = refusals(scanned().replace(b"num_scan_inputs", b"num_scan_inputz"))
+    assert "attribute `num_scan_inputs` is missing" in found.message
+    body = graph([node("Abs", "b", "o")], [info("b")], [info("o")])
+    long = node("Scan", "x", "all", body=body, num_scan_inputs=1)
+    (found,) = refusals(model(graph([long], [info("x", F32, (1025, 1))], [info("all")])))
+    assert "it runs 1025 times, too often to be unrolled" in found.message
+
+
+def test_loops_in_loops_come_to_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rounds multiply: four loops of 1000 rounds in each other are refused soon, and once."""
+    body = graph([node("Identity", "v", "w"), node("Identity", "c", "g")],
+                 [info("i", I64, ()), info("c", BOOL, ()), info("v")],
+                 [info("g", BOOL), info("w")])  # fmt: skip
+    for _ in range(4):
+        inner = node("Loop", "m _ v", "w", body=body)
+        body = graph([inner, node("Identity", "c", "g")],
+                     [info("i", I64, ()), info("c", BOOL, ()), info("v")],
+                     [info("g", BOOL), info("w")])  # fmt: skip
+    outer = node("Loop", "m _ x", "y", body=body)
+    held: dict[str, Array] = {"m": np.array(1000, np.int64), "x": X}
+    monkeypatch.setattr(scopes, "MOST_NODES", 3000)
+    (found,) = refusals(model(graph([outer], [], [info("y")], **held)))
+    assert "laid out flat, the model has more than 3,000 inner nodes" in found.message
