@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from itertools import permutations
+from pathlib import Path
+
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
@@ -9,6 +12,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 import nacre
 from nacre import core
 from nacre.base.diagnostics import InputError
+from nacre.compile.geometry import swap_of
 from nacre.compile.pipeline import STAGES
 from nacre.core.builder import Builder
 from nacre.core.module import Module
@@ -249,3 +253,118 @@ def test_inputs_are_checked() -> None:
     for wrong in ({}, {"x": np.zeros((2, 2), np.float32)}, {"y": np.zeros(3)}):
         with pytest.raises(InputError):
             bundle.run(wrong)
+
+
+# What a stranger found
+
+
+@pytest.mark.parametrize("dtype", ["i8", "u8", "i16", "i32", "i64"])
+def test_integers_are_refused(dtype: str) -> None:
+    builder = Builder()
+    x = builder.input("x", dtype, (4, 4))
+    with pytest.raises(InputError) as caught:
+        nacre.compile(builder.module(builder.add("ReluNan", x)), "npm4k")
+    assert set(codes(caught.value)) == {"CMP01"}
+    assert dtype in caught.value.diagnostics[0].message
+
+
+@pytest.mark.parametrize("given", [{"max": 6.0}, {"min": 0.5}, {"min": -1.0, "max": 1.0}])
+def test_a_clip_with_one_bound(given: dict[str, float]) -> None:
+    builder = Builder()
+    x = builder.input("x", "f32", (4, 8))
+    module = builder.module(builder.add("ReluNan", builder.add("Clip", x, **given)))
+    assert require_right(module, "npm4k").validate(inputs_of(module)).ok
+
+
+def test_a_clip_without_bounds_is_nothing() -> None:
+    builder = Builder()
+    x = builder.input("x", "f32", (4, 8))
+    module = builder.module(builder.add("ReluNan", builder.add("Clip", x)))
+    assert "clamp" not in require_right(module, "npm4k").program
+
+
+def test_gelu_by_tanh_is_not_what_the_device_computes() -> None:
+    builder = Builder()
+    x = builder.input("x", "f32", (4, 8))
+    with pytest.raises(InputError) as caught:
+        nacre.compile(builder.module(builder.add("Gelu", x, approximate="tanh")), "npm4k")
+    assert codes(caught.value) == ["CMP01"]
+
+
+def test_a_bias_in_a_precision_that_has_none() -> None:
+    with pytest.raises(InputError) as caught:
+        nacre.compile(linear_model(), "nem_reference", "f32")
+    assert codes(caught.value) == ["CMP03"]
+    assert "`gemm` with a bias" in caught.value.diagnostics[0].message
+    module = linear_model(bias=False)
+    bundle = nacre.compile(module, "nem_reference", "f32")
+    assert bundle.validate(inputs_of(module)).ok
+
+
+def test_a_device_from_a_file() -> None:
+    path = Path(__file__).parents[2] / "examples/devices/npm_quad_cstl.nem"
+    module = linear_model()
+    assert require_right(module, str(path)).validate(inputs_of(module)).ok
+
+
+@pytest.mark.parametrize(
+    ("shape", "outputs", "groups"),
+    [((1, 3, 5, 5), 1, 1), ((1, 1, 5, 5), 2, 1), ((1, 3, 20, 24), 16, 1), ((2, 4, 9, 7), 4, 4)],
+)
+def test_channels_first(shape: tuple[int, ...], outputs: int, groups: int) -> None:
+    builder = Builder()
+    x = builder.input("x", "f32", shape)
+    weights = values((outputs, shape[1] // groups, 3, 3), 1, 0.2)
+    y = builder.add("Conv", x, builder.constant(weights), pads=(1, 1, 1, 1), groups=groups)
+    z = builder.add(
+        "Conv", builder.add("ReluNan", y), builder.constant(values((5, outputs, 1, 1), 2))
+    )
+    module = builder.module(z)
+    assert require_right(module, "npm4k").validate(inputs_of(module)).ok
+
+
+@pytest.mark.parametrize("shape", [(2, 3), (2, 3, 4), (4, 1, 6), (2, 3, 4, 5)])
+def test_transpositions(shape: tuple[int, ...]) -> None:
+    for order in permutations(range(len(shape))):
+        builder = Builder()
+        x = builder.input("x", "f32", shape)
+        turned = builder.add("Transpose", x, permutation=order)
+        module = builder.module(builder.add("ReluNan", turned))
+        kept = [axis for axis in order if shape[axis] != 1]
+        if kept != sorted(kept) and swap_of(shape, order) is None:
+            with pytest.raises(InputError, match="CMP01"):
+                nacre.compile(module, "npm4k")
+            continue
+        assert require_right(module, "npm4k").validate(inputs_of(module)).ok
+
+
+def test_which_transpositions_exchange_two_runs_of_axes() -> None:
+    assert swap_of((2, 3), (1, 0)) == (1, 2, 3, 1)
+    assert swap_of((2, 3, 4, 5), (0, 2, 3, 1)) == (2, 3, 20, 1)
+    assert swap_of((2, 3, 4, 5), (0, 2, 1, 3)) == (2, 3, 4, 5)
+    assert swap_of((1, 3, 1, 5), (3, 0, 1, 2)) == (1, 3, 5, 1)
+    assert swap_of((2, 3, 4), (2, 1, 0)) is None
+
+
+def test_constants_that_vanish_are_noted() -> None:
+    builder = Builder("core-v1")
+    x = builder.input("x", "f32", (4, 4))
+    weights = builder.constant(np.full((4, 4), 1e-9, np.float32))
+    bundle = nacre.compile(builder.module(builder.add("MatMul", x, weights)), "npm4k")
+    assert bundle.manifest.notes == ("16 elements of constant %2 are 0 in f16",)
+
+
+def test_a_state_that_nothing_computes_is_called_one() -> None:
+    builder = Builder()
+    x, h = builder.input("x", "f32", (4,)), builder.input("h", "f32", (4,))
+    builder.state("h", x, builder.constant(np.zeros(4, np.float32)))
+    with pytest.raises(InputError) as caught:
+        nacre.compile(builder.module(builder.add("BinOp", x, h, op="Add")), "npm4k")
+    assert "the next value of a state" in caught.value.diagnostics[0].message
+
+
+@pytest.mark.parametrize("clock", [0, -5, float("nan"), float("inf")])
+def test_a_clock_that_does_not_tick(clock: float) -> None:
+    with pytest.raises(InputError) as caught:
+        nacre.compile(linear_model(), "npm4k").time(clock_mhz=clock)
+    assert codes(caught.value) == ["CMP04"]

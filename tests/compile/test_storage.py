@@ -68,3 +68,47 @@ def test_saving_again_replaces_the_bundle(folder: Path) -> None:
     other = nacre.compile(convolution_model(strides=(2, 2)), "npm4k")
     other.save(folder)
     assert nacre.Bundle.load(folder).program == other.program
+
+
+@pytest.mark.parametrize("name", ["model.core", "model.core.safetensors"])
+def test_another_model_beside_the_plan_is_found(folder: Path, name: str) -> None:
+    content = bytearray((folder / name).read_bytes())
+    content[-3] ^= 1
+    (folder / name).write_bytes(content)
+    with pytest.raises(InputError) as caught:
+        nacre.Bundle.load(folder)
+    assert [d.code for d in caught.value.diagnostics] == ["CMP07"]
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        (("weights",), None),
+        (("weights",), "image_DDR"),
+        (("inputs",), []),
+        (("outputs",), []),
+        (("outputs", 0, "shape"), []),
+        (("outputs", 0, "elem"), "x"),
+        (("outputs", 0, "dtype"), "f64"),
+        (("outputs", 0, "buffer"), "nowhere"),
+        (("inputs", 0, "name"), "other"),
+        (("layers", 0, "result", "offset"), -1),
+        (("layers", 0, "result", "offset"), 10**30),
+        (("layers", 0, "result", "elem"), "x"),
+        (("states",), [{"input": "image", "output": 0}]),
+        (("format",), 99),
+        (("precision",), "f8"),
+    ],
+)
+def test_a_manifest_that_contradicts_the_rest_is_refused(
+    folder: Path, path: tuple[str | int, ...], value: object
+) -> None:
+    manifest = json.loads((folder / "manifest.json").read_text())
+    part = manifest
+    for key in path[:-1]:
+        part = part[key]
+    part[path[-1]] = value
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+    with pytest.raises(InputError) as caught:
+        nacre.Bundle.load(folder)
+    assert [d.code for d in caught.value.diagnostics] == ["CMP07"]

@@ -23,7 +23,7 @@ _STAGES = ("legalise", "layout", "partition", "tile", "place", "schedule", "emit
 @click.argument("model", metavar="MODEL")
 @click.option("--device", required=True, metavar="D", help="A built-in device or a file.")
 @shape_option
-@click.option("--precision", type=click.Choice(["f16", "f32", "i8"]), default="f16")
+@click.option("--precision", type=click.Choice(["f16", "f32"]), default="f16")
 @click.option(
     "--print-after",
     "shown_after",

@@ -65,10 +65,21 @@ def _write_mlir(module: Module, path: Path) -> None:
     write_whole(path, [_mlir_text(module)])
 
 
+def _onnx_text(module: Module) -> str:
+    raise WrongUsage("an ONNX model is no text, expected -o FILE")
+
+
+def _write_onnx(module: Module, path: Path) -> None:
+    from nacre.core.onnx_export.export import to_onnx
+
+    to_onnx(module, path)
+
+
 TARGETS: Mapping[str, Target] = MappingProxyType(
     {
         "core": Target(".core", _core_text, _write_core),
         "mlir": Target(".mlir", _mlir_text, _write_mlir),
+        "onnx": Target(".onnx", _onnx_text, _write_onnx),
     }
 )
 
@@ -91,7 +102,7 @@ def convert(
     """Convert a model, for example from ONNX, or to MLIR.
 
     FILE is read by its suffix: `.core`, `.onnx`, `.pt2`, or `-` for text of Core IR on standard
-    input. Written are `.core`, with big constants in a file beside it, and `.mlir`.
+    input. Written are `.core`, with big constants in a file beside it, `.mlir` and `.onnx`.
     """
     _require_suffix(file)
     if report:

@@ -13,6 +13,7 @@ import numpy as np
 from nacre.base.diagnostics import InputError
 from nacre.base.elements import GRAPH_TYPES
 from nacre.compile.manifest import Manifest, Port
+from nacre.compile.target import request_error
 from nacre.compile.validation import Validation, validated
 from nacre.core.evaluate import checked_inputs
 from nacre.core.evaluation_plan import initial_values
@@ -47,6 +48,8 @@ class Bundle:
 
     def time(self, profile: Figures | None = None, clock_mhz: float | None = None) -> TimedResult:
         """How long the program takes; with a clock, in milliseconds too."""
+        if clock_mhz is not None and not 0 < clock_mhz < float("inf"):
+            raise request_error(f"the clock is {clock_mhz} MHz, expected a positive number")
         machine, program = self._machine(ordered=False)
         result = machine.time(program, profile=profile)
         return TimedResult(result.timeline, clock_mhz)
@@ -75,6 +78,12 @@ class Bundle:
         program = interpreter.load_string(self.program)
         program.require_runnable()
         return program
+
+    @property
+    def buffer_sizes(self) -> dict[str, int]:
+        """The sizes of the program's buffers in bytes."""
+        buffers = self._loaded.plan.program.buffers
+        return {buffer.name: buffer.size or 0 for buffer in buffers}
 
     @property
     def _ddr_bytes(self) -> int:

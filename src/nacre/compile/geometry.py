@@ -14,6 +14,39 @@ from math import prod
 Dims = tuple[int, ...]
 
 
+def swap_of(shape: Dims, permutation: Dims) -> Dims | None:
+    """A transposition as [B, A, C, D] to [B, C, A, D]; None where it is not of this kind.
+
+    Axes of size 1 play no part, and those that stay together count as one.
+    """
+    kept = [axis for axis in permutation if shape[axis] != 1]
+    groups: list[list[int]] = []
+    for axis in kept:
+        if groups and axis == _next(groups[-1][-1], shape):
+            groups[-1].append(axis)
+        else:
+            groups.append([axis])
+    order = sorted(range(len(groups)), key=lambda i: groups[i][0])  # as they stand in the input
+    sizes = [prod(shape[axis] for axis in groups[i]) for i in order]
+    places = [order.index(i) for i in range(len(groups))]  # of each group of the result
+    for first, last in ((0, 0), (1, 0), (0, 1), (1, 1)):
+        middle = len(places) - first - last
+        ends = [0] * first + [len(places) - 1] * last
+        if middle == 2 and places == [*ends[:first], first + 1, first, *ends[first:]]:
+            before = sizes[0] if first else 1
+            after = sizes[-1] if last else 1
+            return before, sizes[first], sizes[first + 1], after
+    return None
+
+
+def _next(axis: int, shape: Dims) -> int:
+    """The next axis that has more than one element."""
+    following = axis + 1
+    while following < len(shape) and shape[following] == 1:
+        following += 1
+    return following
+
+
 @dataclass(frozen=True)
 class Tile:
     """Some output rows of an image and the input rows that they need."""
@@ -47,6 +80,7 @@ class Geometry:
     above: int = 0
     has_bias: bool = False
     cuts_columns: bool = False
+    swap: Dims = ()  # [A, C, D] of a transposition to [C, A, D]: rows are C
     element_bytes: int = 2
 
     @property

@@ -8,10 +8,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from nacre.base.diagnostics import InputError
+from nacre.compile.geometry import swap_of
 from nacre.compile.legalise import Legal
+from nacre.compile.rules import CMP01
 from nacre.core.canonical import canonicalise
+from nacre.core.evaluation_plan import place
 from nacre.core.inference.pipeline import channels_last
-from nacre.core.module import CoreOperation, Labels
+from nacre.core.module import CoreOperation, Labels, Module
 from nacre.core.ops import OPS
 
 
@@ -23,8 +27,22 @@ def layout(legal: Legal) -> Legal:
     origins = Labels(nodes={value: str(source) for value, source in legal.origins.items()})
     made = canonicalise(channels_last(replace(legal.module, labels=origins)))
     assert made.labels is not None
+    _require_swaps(made)
     found = {value: int(source) for value, source in made.labels.nodes.items()}
     return replace(legal, module=replace(made, labels=None), origins=found)
+
+
+def _require_swaps(module: Module) -> None:
+    """Raise InputError where a transposition is left that has no form."""
+    found = [
+        CMP01.at(place(module, index), f"`Transpose` by {list(op.attributes['permutation'])}, "
+                 "which the layout leaves over, moves more than two runs of axes")
+        for index, op in enumerate(module.operations)
+        if op.opcode == "Transpose"
+        and swap_of(module.by_id[op.operands[0]].type.shape, op.attributes["permutation"]) is None
+    ]  # fmt: skip
+    if found:
+        raise InputError(found)
 
 
 def _has_channels_first(op: CoreOperation) -> bool:

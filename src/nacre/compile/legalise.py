@@ -15,6 +15,7 @@ import numpy as np
 
 from nacre.base.diagnostics import Diagnostic, InputError
 from nacre.base.elements import GRAPH_TYPES
+from nacre.compile.geometry import swap_of
 from nacre.compile.lowerings import lowering_of
 from nacre.compile.rules import CMP01
 from nacre.core.builder import Builder
@@ -34,6 +35,7 @@ class Legal:
 
     module: Module
     origins: Mapping[int, int]
+    outputs: int  # how many are the model's own: the next values of states follow them
     notes: tuple[str, ...] = ()
 
     def __str__(self) -> str:
@@ -56,7 +58,7 @@ def legalise(source: Module, precision: str) -> Legal:
         raise InputError(walk.refused)
     kept = (*module.outputs, *(state.output for state in module.states))
     made = walk.builder.module(*(walk.value(value) for value in kept))
-    return Legal(made, dict(walk.origins), tuple(walk.notes))
+    return Legal(made, dict(walk.origins), len(module.outputs), tuple(walk.notes))
 
 
 class _NoForm(Exception):  # noqa: N818 - carries a finding, not a failure of ours
@@ -85,15 +87,23 @@ class _Walk:
         if op.opcode == "Input":
             name = str(op.attributes["name"])
             self._define(op, self.builder.input(name, self._dtype(op), op.type.shape))
+            if op.type.dtype not in _FLOATS:
+                self._refuse(op, f"its elements are of type {op.type.dtype}, expected floats")
         elif op.value_id in self._biased or "constant" in OPS[op.opcode].traits:
             # A product that an addition completes, and constants, are made where they are used:
             # what weights look like depends on who reads them.
             return
         else:
-            try:
-                self._define(op, _FORMS.get(op.opcode, _as_it_is)(self, op))
-            except _NoForm as reason:
-                self._refuse(op, str(reason))
+            self._form(op)
+
+    def _form(self, op: CoreOperation) -> None:
+        if op.type.dtype not in _FLOATS:
+            self._refuse(op, f"its elements are of type {op.type.dtype}, expected floats")
+            return
+        try:
+            self._define(op, _FORMS.get(op.opcode, _as_it_is)(self, op))
+        except _NoForm as reason:
+            self._refuse(op, str(reason))
 
     def _define(self, op: CoreOperation, value: int) -> None:
         self.ids[op.value_id] = value
@@ -137,6 +147,9 @@ class _Walk:
                 f"they are held at {element.largest_finite:g}"
             )
             array = np.clip(array, -element.largest_finite, element.largest_finite)
+        lost = int(((array != 0) & (array.astype(element.dtype) == 0)).sum())
+        if lost:
+            self.notes.append(f"{lost} elements of constant %{op.value_id} are 0 in {dtype}")
         return self.builder.constant(array.astype(element.dtype), dtype)
 
     def only_use(self, source: int) -> bool:
@@ -234,6 +247,43 @@ def _relu(walk: _Walk, op: CoreOperation) -> int:
     return walk.builder.add("ReluNan", walk.value(op.operands[0]))
 
 
+def _transpose(walk: _Walk, op: CoreOperation) -> int:
+    """`Transpose` that exchanges two runs of axes; one that moves nothing is a `Reshape`."""
+    x, order = walk.value(op.operands[0]), op.attributes["permutation"]
+    shape = walk.builder.type_of(x).shape
+    kept = [axis for axis in order if shape[axis] != 1]
+    if kept == sorted(kept):
+        return walk.builder.add("Reshape", x, new_shape=op.type.shape)
+    if swap_of(shape, order) is None:
+        raise _NoForm(f"it moves more than two runs of axes: {list(order)}")
+    return walk.builder.add("Transpose", x, permutation=order)
+
+
+def _clip(walk: _Walk, op: CoreOperation) -> int:
+    """`Clip` with both bounds: the device's own has no infinities."""
+    x = walk.value(op.operands[0])
+    filled = OPS["Clip"].filled(op.attributes)
+    low, high = float(filled["min"]), float(filled["max"])
+    if low == -np.inf and high == np.inf:
+        return x
+    most = GRAPH_TYPES[walk.builder.type_of(x).dtype].largest_finite
+    if max(abs(low), abs(high)) == np.inf:
+        walk.notes.append(f"`Clip` %{op.value_id} also holds infinities at {most:g}")
+    return walk.builder.add("Clip", x, min=max(low, -most), max=min(high, most))
+
+
+def _gelu(walk: _Walk, op: CoreOperation) -> int:
+    if op.attributes.get("approximate", "none") != "none":
+        raise _NoForm("the device computes `Gelu` by the error function, not by `tanh`")
+    return _as_it_is(walk, op)
+
+
+def _leaky_relu(walk: _Walk, op: CoreOperation) -> int:
+    if not np.isfinite(op.attributes.get("alpha", 0.01)):
+        raise _NoForm("`alpha` is not finite")
+    return _as_it_is(walk, op)
+
+
 def _as_it_is(walk: _Walk, op: CoreOperation) -> int:
     row = lowering_of(op)
     if row is None:
@@ -254,4 +304,8 @@ _FORMS: Mapping[str, _Form] = {
     **dict.fromkeys(_PRODUCTS, _product),
     "BinOp": _sum,
     "Relu": _relu,
+    "Clip": _clip,
+    "Transpose": _transpose,
+    "Gelu": _gelu,
+    "LeakyRelu": _leaky_relu,
 }

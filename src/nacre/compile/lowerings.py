@@ -10,9 +10,9 @@ from msgspec import Struct
 
 from nacre.core.module import CoreOperation
 
-# How an operation is cut into tiles: rows of a product, rows of windows, rows of elements; a view
-# costs nothing, for dense elements keep their order.
-Kind = Literal["linear", "window", "map", "view"]
+# How an operation is cut into tiles: rows of a product, rows of windows, rows of elements, rows of
+# a transposition; a view costs nothing, for dense elements keep their order.
+Kind = Literal["linear", "window", "map", "turn", "view"]
 Given = Callable[[Mapping[str, Any]], dict[str, object]]  # attributes in Core IR to those in NEM
 
 
@@ -42,6 +42,10 @@ def _bounds(attributes: Mapping[str, Any]) -> dict[str, object]:
     return {"min_val": float(attributes["min"]), "max_val": float(attributes["max"])}
 
 
+def _swap(attributes: Mapping[str, Any]) -> dict[str, object]:
+    return {"perm": (1, 0, 2)}
+
+
 def _maps() -> tuple[Lowering, ...]:
     unary = {"Sigmoid": "sigmoid", "Tanh": "tanh", "Sqrt": "sqrt", "Abs": "abs"}
     binary = ("Add", "Sub", "Mul", "Div", "Min", "Max", "Pow")
@@ -63,6 +67,7 @@ _ROWS = (
     Lowering("Linear", "linear", "gemm", attributes=_products),
     Lowering("Conv", "window", "conv2d", attributes=_products),
     *_maps(),
+    Lowering("Transpose", "turn", "transpose", attributes=_swap),
     *(Lowering(opcode, "view", "") for opcode in ("Reshape", "ExpandDims", "Squeeze")),
 )
 

@@ -8,8 +8,8 @@ from typing import Literal
 from nacre.nem.model.devices import Device
 from nacre.nem.spec.limits import DEFAULT_DDR_BYTES
 
-Precision = Literal["f16", "f32", "i8"]
-PRECISIONS: tuple[Precision, ...] = ("f16", "f32", "i8")
+Precision = Literal["f16", "f32"]
+PRECISIONS: tuple[Precision, ...] = ("f16", "f32")
 
 
 @dataclass(frozen=True)

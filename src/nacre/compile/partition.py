@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any
 
-from nacre.compile.geometry import Geometry
+from nacre.compile.geometry import Geometry, swap_of
 from nacre.compile.legalise import Legal
 from nacre.compile.lowerings import Kind, Lowering, lowering_of
 from nacre.core.evaluation_plan import constant_array
@@ -132,7 +132,7 @@ def _word(op: CoreOperation) -> str:
 def _finished(draft: _Draft) -> Layer:
     module, op = draft.module, draft.op
     weights = bias = None
-    if draft.row.kind != "map":
+    if draft.row.kind in ("linear", "window"):
         weights = constant_array(module.by_id[op.operands[1]])
         bias = constant_array(module.by_id[op.operands[2]]) if len(op.operands) > 2 else None
     if draft.row.kind == "linear" and weights is not None:
@@ -200,4 +200,20 @@ def _map(module: Module, op: CoreOperation) -> Geometry:
     )
 
 
-_OUTLINES = {"linear": _linear, "window": _window, "map": _map}
+def _turn(module: Module, op: CoreOperation) -> Geometry:
+    shape = module.by_id[op.operands[0]].type.shape
+    swap = swap_of(shape, op.attributes["permutation"])
+    assert swap is not None  # others are not legal
+    images, a, c, d = swap
+    return Geometry(
+        images=images,
+        in_rows=c,
+        out_rows=c,
+        x_inner=(a * d,),
+        y_inner=(a * d,),
+        swap=(a, c, d),
+        element_bytes=op.type.element.bits // 8,
+    )
+
+
+_OUTLINES = {"linear": _linear, "window": _window, "map": _map, "turn": _turn}

@@ -88,7 +88,8 @@ def _made(partition: Partition, value: int, index: int) -> int:
     if all(layer.result != tensor for layer in partition.layers):
         op = module.by_id[tensor]
         where = place_of(module, module.operations.index(op))
-        message = f"output {index} is `{op.opcode}` %{tensor}: nothing computes it"
+        what = f"output {index}" if index < partition.legal.outputs else "the next value of a state"
+        message = f"{what} is `{op.opcode}` %{tensor}: nothing computes it"
         raise InputError([CMP06.at(where, message)])
     return tensor
 

@@ -12,7 +12,13 @@ from nacre.compile.place import L1, Location, Placement
 from nacre.compile.program import Affine, Let, Region
 from nacre.compile.tile import Slots, Tiling, slot_bytes
 
-_LAYOUTS = {"linear": ("MK", "KN", "MN"), "window": ("NHWC", "HWIO", "NHWC"), "map": ("MN",) * 3}
+# Of input, weights and output.
+_LAYOUTS = {
+    "linear": ("MK", "KN", "MN"),
+    "window": ("NHWC", "HWIO", "NHWC"),
+    "map": ("MN", "", "MN"),
+    "turn": ("ABC", "", "BAC"),
+}
 
 
 @dataclass(frozen=True)
@@ -61,7 +67,7 @@ class LayerRegions:
 
     def x_region(self, spot: Spot, source: int) -> Region:
         """A tile of input in L1."""
-        shape = self._shape(spot.tile.x_rows, self._geometry.x_inner)
+        shape = self._x_shape(spot)
         size = prod(shape) * self._geometry.element_bytes
         offset = self.x_offset(spot, source)
         return Region(L1, offset, size, self._elem, shape, _LAYOUTS[self._layer.kind][0])
@@ -69,10 +75,18 @@ class LayerRegions:
     def y_region(self, spot: Spot) -> Region:
         """A tile of output in L1."""
         inner = (*self._geometry.y_inner[:-1], self._blocks[spot.block][1])
+        if self._geometry.swap:
+            inner = (self._geometry.swap[0], self._geometry.swap[2])
         shape = self._shape(spot.tile.rows, inner)
         size = prod(shape) * self._geometry.element_bytes
         layout = _LAYOUTS[self._layer.kind][2]
         return Region(L1, self.y_offset(spot), size, self._elem, shape, layout)
+
+    def _x_shape(self, spot: Spot) -> tuple[int, ...]:
+        if self._geometry.swap:
+            a, _, d = self._geometry.swap
+            return (a, spot.tile.rows, d)
+        return self._shape(spot.tile.x_rows, self._geometry.x_inner)
 
     def _shape(self, rows: int, inner: tuple[int, ...]) -> tuple[int, ...]:
         return (1, rows, *inner) if self._layer.kind == "window" else (rows, *inner)
@@ -105,7 +119,20 @@ class LayerRegions:
         inside = spot.tile.x_first * geometry.x_row_bytes - spot.tile.first * step
         offset = times(spot.row, step).plus(where.offset + inside)
         offset = plus(offset, times(spot.image, image))
+        if geometry.swap:
+            return self._swapped(spot, where)
         return Region(where.buffer, offset, spot.tile.x_rows * geometry.x_row_bytes)
+
+    def _swapped(self, spot: Spot, where: Location) -> Region:
+        """The part [A, rows, D] of a tensor [A, C, D]."""
+        a, c, d = self._geometry.swap
+        bytes_ = self._geometry.element_bytes
+        shape, strides = self._x_shape(spot), (c * d, d, 1)
+        offset = plus(times(spot.row, d * bytes_), times(spot.image, a * c * d * bytes_))
+        reach = (a - 1) * c * d + spot.tile.rows * d
+        size = reach * bytes_
+        offset = offset.plus(where.offset)
+        return Region(where.buffer, offset, size, self._elem, shape, strides=strides)
 
     def y_target(self, spot: Spot, where: Location) -> Region:
         """Where a tile of output goes; part of the columns is a region with gaps."""

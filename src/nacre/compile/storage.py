@@ -15,6 +15,7 @@ from nacre.base.diagnostics import InputError
 from nacre.base.files import write_whole
 from nacre.base.source import Unreadable, read_bytes, whole_file
 from nacre.compile.bundle import Bundle
+from nacre.compile.consistency import mismatch
 from nacre.compile.manifest import FORMAT, Manifest
 from nacre.compile.rules import CMP07
 from nacre.core.storage import load as load_module
@@ -26,6 +27,7 @@ PROGRAM, WEIGHTS, MANIFEST, MODEL = (
     "manifest.json",
     "model.core",
 )
+TENSORS = f"{MODEL}.safetensors"
 _MOST_BYTES = 1 << 34  # of a file
 
 
@@ -40,7 +42,11 @@ def save(bundle: Bundle, folder: Path) -> None:
     }
     for name, content in files.items():
         write_whole(folder / name, [content])
+    (folder / TENSORS).unlink(missing_ok=True)
     save_module(bundle.source, folder / MODEL)
+    for name in (MODEL, TENSORS):
+        if (folder / name).is_file():
+            files[name] = (folder / name).read_bytes()
     hashes = {name: hashlib.sha256(content).hexdigest() for name, content in files.items()}
     described = msgspec.structs.replace(bundle.manifest, sha256=hashes)
     text = msgspec.json.format(msgspec.json.encode(described), indent=1)
@@ -50,7 +56,8 @@ def save(bundle: Bundle, folder: Path) -> None:
 def load(folder: Path) -> Bundle:
     """Read a bundle; InputError with CMP07 where a part is missing, damaged or of another kind."""
     described = _manifest(folder)
-    files = {name: _content(folder, name) for name in (PROGRAM, WEIGHTS)}
+    named = [name for name in (MODEL, TENSORS) if name in described.sha256]
+    files = {name: _content(folder, name) for name in (PROGRAM, WEIGHTS, MODEL, *named)}
     for name, content in files.items():
         if described.sha256.get(name) != hashlib.sha256(content).hexdigest():
             raise _damaged(folder / name, "is not the file that the manifest was written for")
@@ -61,7 +68,11 @@ def load(folder: Path) -> Bundle:
     packed = tensors["weights"].tobytes() if "weights" in tensors else b""
     module = load_module(folder / MODEL)
     whole = msgspec.structs.replace(described, sha256={})
-    return Bundle(module, files[PROGRAM].decode(), packed, whole)
+    bundle = Bundle(module, files[PROGRAM].decode(), packed, whole)
+    problem = mismatch(bundle)
+    if problem is not None:
+        raise _damaged(folder / MANIFEST, problem)
+    return bundle
 
 
 def _content(folder: Path, name: str) -> bytes:

@@ -55,8 +55,9 @@ def _head(device: Device) -> tuple[str, ...]:
             f"device `{device.name}` does not extend a built-in device",
             "let it extend `nem_baseline_1_0`",
         )
-    texts = [d.source.text[d.node.start : d.node.end] for d in reversed(chain)]  # type: ignore[union-attr]
-    return (f'include "{builtin_file(at.name)}"', "", *texts, "", f"device {device.name}")
+    # The first device that a program writes out is the one that it is for.
+    texts = [d.source.text[d.node.start : d.node.end] for d in chain]  # type: ignore[union-attr]
+    return (f'include "{builtin_file(at.name)}"', "", *texts)
 
 
 def _is_builtin(device: Device) -> bool:

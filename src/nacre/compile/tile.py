@@ -170,7 +170,7 @@ def _costs(layer: Layer, tiling: Tiling, count: int, profile: TimingProfile) -> 
         each=profile.at("CSTL", "latency") + ceil(elements / throughput),
         store=_copied(slots.y, profile),
         weights=_copied(slots.w, profile) if slots.w else 0,
-        passes=len(layer.epilogue) + (layer.kind == "map"),
+        passes=len(layer.epilogue) + (layer.kind in ("map", "turn")),
     )
 
 

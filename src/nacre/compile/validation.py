@@ -16,6 +16,7 @@ from nacre.core.evaluate import checked_inputs, evaluate
 from nacre.core.evaluation_plan import initial_values
 from nacre.core.module import Module
 from nacre.core.values import Array
+from nacre.kernels.runs import quietly
 
 if TYPE_CHECKING:
     from nacre.compile.bundle import Bundle
@@ -50,7 +51,9 @@ class Validation:
     def __str__(self) -> str:
         errors = ", ".join(f"{name} {error:.2e}" for name, error in self.error_by_output.items())
         held = self.first_difference or "the plan equals the legalised module"
-        return f"{'valid' if self.ok else 'NOT VALID'}: {held}; error of {errors}"
+        is_lost = any(error == float("inf") for error in self.error_by_output.values())
+        why = " (a number on one side, NaN or an infinity on the other)" if is_lost else ""
+        return f"{'valid' if self.ok else 'NOT VALID'}: {held}; error of {errors}{why}"
 
 
 def validated(bundle: Bundle, inputs: Mapping[str, Any]) -> Validation:
@@ -112,7 +115,8 @@ def _reference(bundle: Bundle, arrays: Mapping[str, Array]) -> dict[int, Array]:
     values = [layer.result.value for layer in bundle.manifest.layers]
     types = legal.input_types
     given = {
-        name: array.astype(GRAPH_TYPES[types[name].dtype].dtype) for name, array in arrays.items()
+        name: quietly(array.astype, GRAPH_TYPES[types[name].dtype].dtype)
+        for name, array in arrays.items()
     }
     found = evaluate(Module(legal.operations, tuple(values)), given, ordered=True)
     return dict(zip(values, found, strict=True))

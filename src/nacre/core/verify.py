@@ -5,29 +5,26 @@ from __future__ import annotations
 import importlib
 from collections.abc import Iterator
 from functools import cache, cached_property
-from itertools import accumulate, islice
+from itertools import islice
 
 from nacre.base.diagnostics import Diagnostic
 from nacre.base.excerpt import quoted
 from nacre.base.rules import Rule
-from nacre.base.source import Source, Span
+from nacre.base.source import Span, whole_file
 from nacre.base.suggest import did_you_mean
-from nacre.core.module import CoreOperation, Module, TensorType
-from nacre.core.ops import OPS, OpSpec, Profile
+from nacre.core.module import CoreOperation, Module
+from nacre.core.ops import OPS, PROFILES, OpSpec, Profile
 from nacre.core.rules import module_rules as mod
 from nacre.core.rules.facts import Use, UseRule, use_rules
 from nacre.core.rules.signature import (
     declared_type,
-    dimension_problem,
     dimensions_positive,
-    element_problem,
     element_type,
     is_formed,
     signature,
     signature_problems,
 )
-from nacre.core.text.printer import operation_text
-from nacre.core.values import Attributes
+from nacre.core.verification_tables import Numbers, Printed, Types
 
 # Importing one registers its rules.
 RULE_MODULES = (
@@ -60,8 +57,18 @@ def _code(rule: UseRule) -> str:
 
 
 def verify(module: Module, profile: Profile = "core-v1") -> list[Diagnostic]:
-    """Every violation, in the order of the operations."""
-    return list(islice(_Verifier(module, profile).findings(), MAX_FINDINGS))
+    """Every violation, in the order of the operations. A module is never too broken for an answer.
+
+    ValueError where the profile is none.
+    """
+    if profile not in PROFILES:
+        raise ValueError(f"no profile `{profile}`, expected one of {', '.join(PROFILES)}")
+    try:
+        return list(islice(_Verifier(module, profile).findings(), MAX_FINDINGS))
+    except (TypeError, AttributeError, ValueError, LookupError) as error:
+        # Made by hand, of the wrong types: there may be no operations to go through.
+        message = f"this is no module: {str(error)[:80]}"
+        return [signature.rule.at(whole_file("<module>"), message)]
 
 
 class _Verifier:
@@ -74,8 +81,8 @@ class _Verifier:
         self._module = module
         self._profile = profile
         self._verdicts: dict[Key, Verdict] = {}
-        self._types = _Types(profile)
-        self._attributes = _Numbers()
+        self._types = Types(profile)
+        self._attributes = Numbers()
         self._known: dict[int, int] = {}  # the type of each value that is defined so far
         self._names: set[str] = set()
         self._last = -1
@@ -148,8 +155,8 @@ class _Verifier:
 
     def _judged(self, op: CoreOperation, types: tuple[int, ...], is_whole: bool) -> Verdict:
         spec = OPS.get(op.opcode)
-        if spec is None or (spec.profile != "core-v1" and self._profile == "core-v1"):
-            return (_unknown_opcode(op.opcode, spec),)
+        if spec is None or not is_of_profile(spec, self._profile):
+            return (unknown_opcode(op.opcode, spec),)
         if is_whole and all(map(self._types.is_sound, types)):
             given = tuple(map(self._types.type, types))
             use = Use(op.opcode, spec, given, op.attributes, op.type, self._profile)
@@ -166,6 +173,8 @@ class _Verifier:
             yield mod.MOD07, f"Input %{op.value_id} has no name"
         elif name == "":
             yield mod.MOD08, f"the name of Input %{op.value_id} is empty"
+        elif isinstance(name, str) and not mod.is_text(name):
+            yield mod.MOD08, f"the name of Input %{op.value_id} is no text: it has half a character"
         elif isinstance(name, str) and name in self._names:
             yield mod.MOD08, f"two Inputs are named {quoted(name)}"
         elif isinstance(name, str):
@@ -205,8 +214,8 @@ class _Verifier:
         return places.source.span(*places.outputs)
 
     @cached_property
-    def _printed(self) -> _Printed:
-        return _Printed(self._module)
+    def _printed(self) -> Printed:
+        return Printed(self._module)
 
 
 def judged(use: Use) -> Verdict:
@@ -231,102 +240,14 @@ def _said(rule: UseRule, use: Use) -> Verdict:
     return tuple([(rule.rule, message) for message in rule.find(use)])
 
 
-def _unknown_opcode(opcode: str, spec: OpSpec | None) -> tuple[Rule, str]:
+def is_of_profile(spec: OpSpec, profile: Profile) -> bool:
+    """Whether an operation belongs to a profile."""
+    return spec.profile == "core-v1" or profile != "core-v1"
+
+
+def unknown_opcode(opcode: str, spec: OpSpec | None) -> tuple[Rule, str]:
+    """What is said about an opcode that is none, or of another profile."""
     if spec is not None:
         return signature.rule, f"`{opcode}` is an operation of `nacre-1`, not of `core-v1`"
     hint = did_you_mean(opcode, OPS)
     return signature.rule, f"no operation {quoted(opcode)}{'; ' + hint if hint else ''}"
-
-
-class _Numbers:
-    """Numbers for attributes: the same number for the same values of the same types."""
-
-    def __init__(self) -> None:
-        self._by_identity: dict[int, int] = {}
-        self._by_value: dict[object, int] = {}
-
-    def number(self, given: Attributes) -> int:
-        """The number; -1 for what cannot be compared, or not cheaply."""
-        found = self._by_identity.get(id(given))
-        if found is None:
-            try:
-                key = None if "data" in given else (*given, *map(_exact, given.values()))
-                found = -1 if key is None else self._by_value.setdefault(key, len(self._by_value))
-            except (TypeError, RecursionError):  # made by hand, of something that has no hash
-                found = -1
-            self._by_identity[id(given)] = found
-        return found
-
-
-def _exact(value: object) -> object:
-    """A key for a value that tells `1`, `1.0`, `true` and a word from a string: they are equal."""
-    if not isinstance(value, tuple):
-        return type(value), value
-    kinds = tuple(map(type, value))
-    if all(kind is int for kind in kinds):
-        return type(value), value
-    return type(value), kinds, tuple(map(_exact, value))
-
-
-class _Types:
-    """Numbers for types, and which of them nothing can be built on."""
-
-    def __init__(self, profile: Profile) -> None:
-        self._profile = profile
-        self._by_identity: dict[int, int] = {}
-        self._by_value: dict[TensorType, int] = {}
-        self._all: list[TensorType] = []
-        self._sound: list[bool] = []
-
-    def number(self, type_: TensorType) -> int:
-        """The number; equal types have the same one."""
-        found = self._by_identity.get(id(type_))
-        if found is None:
-            found = self._by_identity[id(type_)] = self._new(type_)
-        return found
-
-    def _new(self, type_: TensorType) -> int:
-        is_sound = (
-            dimension_problem(type_) is None and element_problem(type_, self._profile) is None
-        )
-        found = self._by_value.get(type_) if is_sound else None
-        if found is None:
-            found = len(self._all)
-            self._all.append(type_)
-            self._sound.append(is_sound)
-            if is_sound:
-                self._by_value[type_] = found
-        return found
-
-    def type(self, number: int) -> TensorType:
-        """The type with a number."""
-        return self._all[number]
-
-    def is_sound(self, number: int) -> bool:
-        """Whether a type is one of the profile's, with a shape that can be."""
-        return self._sound[number]
-
-
-class _Printed:
-    """Where the parts of a module stand in its canonical text."""
-
-    def __init__(self, module: Module) -> None:
-        self._count = len(module.operations)
-        lines = [_line(op) for op in module.operations]
-        lines += ["outputs:", *("state:" for _ in module.states)]
-        self._starts = [0, *accumulate(len(line) + 1 for line in lines)]
-        self._source = Source("<module>", "\n".join(lines) + "\n")
-
-    def span(self, kind: str, index: int) -> Span:
-        """The line of a part."""
-        line = index if kind == "operation" else self._count
-        if kind == "state":
-            line += 1 + index
-        return self._source.span(self._starts[line], self._starts[line + 1] - 1)
-
-
-def _line(op: CoreOperation) -> str:
-    try:
-        return operation_text(op).replace("\n", " ")
-    except (TypeError, ValueError, AttributeError, RecursionError):
-        return "# an operation that cannot be printed"  # made by hand, of the wrong types

@@ -20,33 +20,47 @@ from nacre.core.onnx.use import Tensor
 from nacre.core.values import Array
 
 _MOST_ELEMENTS = 1 << 24  # of all operands together, and of a result: the rest is left to the run
-_FEW_ELEMENTS = 1 << 12  # for what is slow, or whose result has a size that nothing says
+_FEW_ELEMENTS = 1 << 12  # of operands where nothing says how large the result is
+_LARGEST_NUMBER = 1 << 24  # of an attribute: it may be a count
 _SMALL = 64  # elements that inference of shapes may look at
 # What must not be decided at import, or has a meaning of its own here.
 _LEFT = NEVER_FOLDED | {"Loop", "If", "Scan", "SequenceMap"}
-# The reference implementation goes through these element by element.
+# The reference implementation goes through these element by element; they have handlers.
 _SLOW = frozenset({"Attention", "AveragePool", "Col2Im", "Conv", "ConvInteger", "ConvTranspose",
                    "DeformConv", "Det", "Einsum", "GRU", "GridSample", "LSTM", "LpPool", "MaxPool",
                    "MaxUnpool", "QLinearConv", "RNN", "Resize", "RoiAlign", "STFT",
                    "NegativeLogLikelihoodLoss", "SoftmaxCrossEntropyLoss"})  # fmt: skip
+# Their attributes may be as large as they like: ends are cut, and values only stored.
+_UNBOUNDED = frozenset({"Constant", "ConstantOfShape", "Shape", "Slice"})
 # Their results have a shape that only elements say, but are never much larger than operands.
 _BOUNDED = frozenset({"Compress", "NonZero", "Unique"})
 
 
 def can_fold(node: Node, operands: Sequence[Tensor | None]) -> bool:
     """Whether every operand is known, and neither they nor the result are large."""
-    if node.domain or node.op in _LEFT:
+    if node.domain or node.op in _LEFT or node.op in _SLOW or not _is_tame(node):
         return False
     known = [o for o in operands if o is not None]
     if not all(isinstance(o, np.ndarray) for o in known):
         return False
     count = sum(np.size(o) for o in known)
-    if count > (_FEW_ELEMENTS if node.op in _SLOW else _MOST_ELEMENTS):
+    if count > _MOST_ELEMENTS:
         return False
     made = _result_sizes(node, [o if isinstance(o, np.ndarray) else None for o in operands])
     if None in made and count > _FEW_ELEMENTS and node.op not in _BOUNDED:
         return False
     return all(size is None or size <= _MOST_ELEMENTS for size in made)
+
+
+def _is_tame(node: Node) -> bool:
+    """Whether no attribute asks for very much of anything."""
+    if node.op in _UNBOUNDED:
+        return True
+    for value in node.attributes.values():
+        numbers = value if isinstance(value, tuple) else (value,)
+        if any(isinstance(n, int) and abs(n) > _LARGEST_NUMBER for n in numbers):
+            return False
+    return True
 
 
 def _result_sizes(node: Node, arrays: Sequence[Array | None]) -> list[int | None]:

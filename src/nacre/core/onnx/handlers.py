@@ -14,8 +14,8 @@ Handler = Callable[[Use], "Tensor | Sequence[Tensor]"]
 
 _HANDLERS: dict[str, Handler] = {}
 # Importing one registers its handlers.
-MODULES = ("elementwise", "shapes", "linear", "windows", "normalization", "reductions",
-           "resize", "sampling", "quantized", "quantized_products",
+MODULES = ("elementwise", "activations", "shapes", "linear", "windows", "normalization",
+           "reductions", "resize", "sampling", "quantized", "quantized_products",
            "pooling", "losses", "signals", "parts", "deform", "refusals", "attention",
            "recurrent", "recurrent_quantized", "microsoft",
            "microsoft_quantized", "microsoft_attention")  # fmt: skip

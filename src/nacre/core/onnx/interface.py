@@ -96,7 +96,8 @@ def _type(
         message = f"input `{value.name}` was given the shape {list(wanted)}, without elements"
         return finding(ONX01, name, message, "Core IR has no empty tensors")
     fits = dims is None or (
-        len(wanted) == len(sizes) and all(s in (0, w) for s, w in zip(sizes, wanted, strict=True))
+        len(wanted) == len(sizes)
+        and all(s < 1 or s == w for s, w in zip(sizes, wanted, strict=True))
     )
     if not fits or any(dim < 1 for dim in wanted):
         shown = _shown(dims) if dims is not None else "any shape"

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+import numpy.typing as npt
+
 from nacre.core.builder import Builder
 from nacre.core.module import CoreOperation, TensorType
 from nacre.core.onnx.findings import NoForm
@@ -35,12 +38,15 @@ class ModelBuilder(Builder):
         """The operation that defines a value."""
         return self._operations[value]
 
-    def constant(self, array: Array, dtype: str | None = None) -> int:
+    def constant(
+        self, array: npt.ArrayLike, dtype: str | None = None, *, copy: bool = False
+    ) -> int:
         """A tensor literal, the one that is there already where there is one."""
+        array = np.asarray(array)
         small = (array.dtype.str, array.shape, array.tobytes()) if array.nbytes <= _SMALL else None
         key = (dtype, small or id(array))
         if key not in self._constants:
-            self._constants[key] = (super().constant(array, dtype), array)
+            self._constants[key] = (super().constant(array, dtype, copy=copy), array)
         return self._constants[key][0]
 
     def _append(

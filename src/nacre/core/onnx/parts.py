@@ -1,14 +1,112 @@
-"""Operations of ONNX that move parts of a tensor."""
+"""Operations of ONNX that cut, pad and move parts of a tensor."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from nacre.core.onnx.arithmetic import known, operand
-from nacre.core.onnx.findings import Unsound
+from nacre.core.onnx.findings import NoForm, Unsound
 from nacre.core.onnx.handlers import handles
-from nacre.core.onnx.shapes import sliced
-from nacre.core.onnx.use import Use
+from nacre.core.onnx.shapes import counted
+from nacre.core.onnx.use import Tensor, Use
+
+
+@handles("Split")
+def split(use: Use) -> list[Tensor]:
+    """Parts along an axis, of sizes that are given or equal."""
+    axis, dims = use.axis(default=0), use.shape(0)
+    sizes = use.ints("split", 1)
+    if sizes is None:
+        count = int(use.attribute("num_outputs", len(use.node.outputs)))
+        if count != len(use.node.outputs):
+            raise Unsound(f"`num_outputs` is {count}, there are {len(use.node.outputs)}")
+        each = -(-dims[axis] // count)
+        sizes = tuple(max(min(each, dims[axis] - i * each), 0) for i in range(count))
+    if sum(sizes) != dims[axis] or min(sizes, default=0) < 0:
+        raise Unsound(f"`split` is {list(sizes)}, the axis has the size {dims[axis]}")
+    ends = np.cumsum(sizes).tolist()
+    starts = [0, *ends[:-1]]
+    return [_part(use, {axis: (s, e, 1)}) for s, e in zip(starts, ends, strict=True)]
+
+
+def _part(use: Use, parts: dict[int, tuple[int, int, int]]) -> Tensor:
+    """A part of the tensor; one without elements is known, whatever the tensor holds."""
+    dims = use.shape(0)
+    if not any(end <= start for start, end, _ in parts.values()):
+        return sliced(use, use.value(0), parts)
+    ends = [parts.get(axis, (0, dim, 1)) for axis, dim in enumerate(dims)]
+    shape = [max(0, -(-(end - start) // step)) for start, end, step in ends]
+    return np.zeros(shape, use.type(0).element.dtype)
+
+
+def sliced(use: Use, value: int, parts: dict[int, tuple[int, int, int]]) -> int:
+    """A part of a value: start, end and positive step of some axes."""
+    dims = use.builder.type_of(value).shape
+    whole = [parts.get(axis, (0, dim, 1)) for axis, dim in enumerate(dims)]
+    if all(part == (0, dim, 1) for part, dim in zip(whole, dims, strict=True)):
+        return value
+    if any(end <= start for start, end, _ in whole):
+        raise NoForm("the result has no elements; Core IR has no empty tensors")
+    starts, ends, steps = (tuple(column) for column in zip(*whole, strict=True))
+    return use.add("Slice", value, starts=starts, ends=ends, steps=steps)
+
+
+@handles("Slice")
+def slice_(use: Use) -> Tensor:
+    """A regular part; a negative step runs backwards."""
+    dims = use.shape(0)
+    starts, ends = use.ints("starts", 1), use.ints("ends", 2)
+    if starts is None or ends is None:
+        raise Unsound("`starts` or `ends` is missing")
+    axes = counted(use.ints("axes", 3, range(len(starts))) or (), len(dims))
+    steps = use.ints("steps", 4, [1] * len(starts)) or ()
+    parts: dict[int, tuple[int, int, int]] = {}
+    flipped: list[int] = []
+    for start, end, at, step in zip(starts, ends, axes, steps, strict=True):
+        taken = range(*slice(start, end, step).indices(dims[at]))
+        if step < 0 and taken:
+            flipped.append(at)
+            taken = taken[::-1]
+        parts[at] = (taken.start, taken.stop if taken else taken.start, abs(step))
+    value = _part(use, parts)
+    if not flipped or not isinstance(value, int):
+        return value
+    return use.add("Flip", value, axes=tuple(flipped))
+
+
+@handles("Pad")
+def pad(use: Use) -> int:
+    """Elements around; negative pads cut."""
+    dims = use.shape(0)
+    pads = use.ints("pads", 1) or use.ints("paddings") or ()
+    axes = counted(use.ints("axes", 3, range(len(dims))) or (), len(dims))
+    half = len(axes)
+    if len(pads) != 2 * half:
+        raise Unsound(f"`pads` is {list(pads)}, expected two for each of {half} axes")
+    around = [[0, 0] for _ in dims]
+    for index, axis in enumerate(axes):
+        around[axis] = [pads[index], pads[half + index]]
+    cut = {
+        a: (max(0, -b), d - max(0, -e), 1)
+        for a, ((b, e), d) in enumerate(zip(around, dims, strict=True))
+    }
+    value = sliced(use, use.value(0), cut)
+    flat = (*(max(0, b) for b, _ in around), *(max(0, e) for _, e in around))
+    if not any(flat):
+        return value
+    mode = use.attribute("mode", "constant")
+    if mode == "constant" and use.has(2) and use.known(2) is None:
+        return _padded_by(use, value, flat)
+    number = use.number("value", 2, 0.0)
+    return use.add("Pad", value, pads=flat, mode=mode, value=number)
+
+
+def _padded_by(use: Use, value: int, pads: tuple[int, ...]) -> int:
+    """Padded with a number that is computed."""
+    dims, dtype = use.builder.type_of(value).shape, use.type(0).dtype
+    is_own = use.add("Pad", use.constant(np.ones(dims, np.bool_)), pads=pads)
+    number = use.cast(use.reshaped(use.value(2), ()), dtype)
+    return use.add("Where", is_own, use.add("Pad", value, pads=pads), number)
 
 
 @handles("CenterCropPad")
@@ -16,13 +114,12 @@ def center_crop_pad(use: Use) -> int:
     """The middle of a tensor, or the tensor in the middle of zeros."""
     dims = use.shape(0)
     wanted = use.ints("shape", 1) or ()
-    axes = use.ints("axes", None, range(len(dims))) or ()
-    if len(wanted) != len(axes) or not all(-len(dims) <= a < len(dims) for a in axes):
+    axes = counted(use.ints("axes", None, range(len(dims))) or (), len(dims))
+    if len(wanted) != len(axes):
         raise Unsound(f"`shape` is {list(wanted)}, `axes` is {list(axes)}")
     cuts: dict[int, tuple[int, int, int]] = {}
     begins, ends = [0] * len(dims), [0] * len(dims)
-    for axis, size in zip(axes, wanted, strict=True):
-        at = axis % len(dims)
+    for at, size in zip(axes, wanted, strict=True):
         less = (dims[at] - size) // 2 if size < dims[at] else 0
         cuts[at] = (less, less + min(size, dims[at]), 1)
         more = max(size - dims[at], 0)

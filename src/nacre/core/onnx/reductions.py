@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from nacre.core.onnx.handlers import Handler, handles
+from nacre.core.onnx.shapes import counted
 from nacre.core.onnx.use import Use
 
 _REDUCE = {
@@ -25,7 +26,7 @@ def _axes(use: Use) -> tuple[int, ...] | None:
     rank = len(use.shape(0))
     if not axes:
         return None if use.attribute("noop_with_empty_axes", 0) else tuple(range(rank))
-    return tuple(a % rank for a in axes)
+    return counted(axes, rank)
 
 
 def _reduction(opcode: str, op: str | None) -> Handler:

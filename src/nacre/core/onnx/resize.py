@@ -16,6 +16,7 @@ import numpy as np
 from nacre.base.elements import GRAPH_TYPES
 from nacre.core.onnx.findings import NoForm, Unsound
 from nacre.core.onnx.handlers import handles
+from nacre.core.onnx.shapes import counted
 from nacre.core.onnx.use import Use
 from nacre.core.values import Array
 
@@ -76,10 +77,7 @@ def resize(use: Use) -> int:
     if use.opset < 11:
         return _resized(use, _first_scales(use), _first_manner(use))
     dims = use.shape(0)
-    named = use.ints("axes", None, range(len(dims))) or ()
-    if not all(-len(dims) <= a < len(dims) for a in named):
-        raise Unsound(f"`axes` is {list(named)}, the tensor has {len(dims)} axes")
-    chosen = tuple(a % len(dims) for a in named)
+    chosen = counted(use.ints("axes", None, range(len(dims))) or (), len(dims))
     manner = _manner(use)
     axes = _axes(use, dims, chosen)
     if manner.coordinate == "tf_crop_and_resize":

@@ -180,6 +180,8 @@ def affine_grid(use: Use) -> int:
     rank = len(sizes) - 2
     if rank not in (2, 3) or theta != (sizes[0], rank, rank + 1) or min(sizes) < 1:
         raise Unsound(f"`theta` of shape {list(theta)} does not go with sizes {list(sizes)}")
+    if prod(sizes) > _MOST_SAMPLES << 4:
+        raise NoForm(f"a grid of {list(sizes[2:])} is too large to know")
     lines = [_line(size, is_aligned=bool(use.attribute("align_corners", 0))) for size in sizes[2:]]
     mesh = np.meshgrid(*lines, indexing="ij")
     base = np.stack([*reversed(mesh), np.ones(sizes[2:])]).reshape(rank + 1, -1)

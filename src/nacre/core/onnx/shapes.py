@@ -7,11 +7,21 @@ from math import prod
 
 import numpy as np
 
-from nacre.core.onnx.arithmetic import known, operand
+from nacre.core.onnx.arithmetic import Expr, known, operand
 from nacre.core.onnx.findings import NoForm, Unsound
 from nacre.core.onnx.handlers import handles
 from nacre.core.onnx.use import Tensor, Use
 from nacre.core.values import Array
+
+_MOST_KNOWN = 1 << 20  # elements of one value that are worth knowing
+
+
+def counted(axes: Sequence[int], rank: int, name: str = "axes") -> tuple[int, ...]:
+    """Axes counted from the front; each may be named once."""
+    found = tuple(axis % rank if -rank <= axis < rank else -1 for axis in axes)
+    if -1 in found or len(set(found)) < len(found):
+        raise Unsound(f"`{name}` is {list(axes)}, expected different ones of {rank} axes")
+    return found
 
 
 @handles("Shape")
@@ -43,11 +53,15 @@ def constant(use: Use) -> Array:
 
 
 @handles("ConstantOfShape")
-def constant_of_shape(use: Use) -> Array:
+def constant_of_shape(use: Use) -> Tensor:
     """One value everywhere."""
-    dims = tuple(int(d) for d in use.require_known(0, "the shape"))
-    value = use.attribute("value", np.zeros(1, np.float32))
-    return np.broadcast_to(np.ravel(value)[0], dims)
+    dims = tuple(int(d) for d in np.ravel(use.require_known(0, "the shape")))
+    value = np.ravel(use.attribute("value", np.zeros(1, np.float32)))
+    if value.size != 1 or min(dims, default=0) < 0:
+        raise Unsound(f"the shape is {list(dims)}, of {value.size} values")
+    if prod(dims) <= _MOST_KNOWN:
+        return np.broadcast_to(value[0], dims)
+    return use.add("Broadcast", use.constant(value.reshape(())), shape=dims)
 
 
 @handles("Reshape")
@@ -87,7 +101,7 @@ def squeeze(use: Use) -> int:
     axes = use.ints("axes", 1)
     if axes is None:
         axes = tuple(i for i, dim in enumerate(dims) if dim == 1)
-    removed = {a % max(len(dims), 1) for a in axes}
+    removed = set(counted(axes, len(dims)))
     if any(dims[a] != 1 for a in removed):
         raise Unsound(f"`axes` names {sorted(removed)} of the shape {list(dims)}")
     return use.reshaped(use.value(0), [d for i, d in enumerate(dims) if i not in removed])
@@ -101,7 +115,7 @@ def unsqueeze(use: Use) -> int:
     if axes is None:
         raise Unsound("`axes` is missing")
     rank = len(dims) + len(axes)
-    for axis in sorted(a % rank for a in axes):
+    for axis in sorted(counted(axes, rank)):
         dims.insert(axis, 1)
     return use.reshaped(use.value(0), dims)
 
@@ -135,66 +149,6 @@ def concat(use: Use) -> int:
     if len(parts) == 1:
         return use.value(parts[0])
     return use.add("Concat", *(use.value(i) for i in parts), axis=axis)
-
-
-@handles("Split")
-def split(use: Use) -> list[Tensor]:
-    """Parts along an axis, of sizes that are given or equal."""
-    axis, dims = use.axis(default=0), use.shape(0)
-    sizes = use.ints("split", 1)
-    if sizes is None:
-        count = int(use.attribute("num_outputs", len(use.node.outputs)))
-        each = -(-dims[axis] // count)
-        sizes = tuple(min(each, dims[axis] - i * each) for i in range(count))
-    ends = np.cumsum(sizes).tolist()
-    starts = [0, *ends[:-1]]
-    return [_part(use, {axis: (s, e, 1)}) for s, e in zip(starts, ends, strict=True)]
-
-
-def _part(use: Use, parts: dict[int, tuple[int, int, int]]) -> Tensor:
-    """A part of the tensor; one without elements is known, whatever the tensor holds."""
-    dims = use.shape(0)
-    if not any(end <= start for start, end, _ in parts.values()):
-        return sliced(use, use.value(0), parts)
-    ends = [parts.get(axis, (0, dim, 1)) for axis, dim in enumerate(dims)]
-    shape = [max(0, -(-(end - start) // step)) for start, end, step in ends]
-    return np.zeros(shape, use.type(0).element.dtype)
-
-
-def sliced(use: Use, value: int, parts: dict[int, tuple[int, int, int]]) -> int:
-    """A part of a value: start, end and positive step of some axes."""
-    dims = use.builder.type_of(value).shape
-    whole = [parts.get(axis, (0, dim, 1)) for axis, dim in enumerate(dims)]
-    if all(part == (0, dim, 1) for part, dim in zip(whole, dims, strict=True)):
-        return value
-    if any(end <= start for start, end, _ in whole):
-        raise NoForm("the result has no elements; Core IR has no empty tensors")
-    starts, ends, steps = (tuple(column) for column in zip(*whole, strict=True))
-    return use.add("Slice", value, starts=starts, ends=ends, steps=steps)
-
-
-@handles("Slice")
-def slice_(use: Use) -> Tensor:
-    """A regular part; a negative step runs backwards."""
-    dims = use.shape(0)
-    starts, ends = use.ints("starts", 1), use.ints("ends", 2)
-    if starts is None or ends is None:
-        raise Unsound("`starts` or `ends` is missing")
-    axes = use.ints("axes", 3, range(len(starts))) or ()
-    steps = use.ints("steps", 4, [1] * len(starts)) or ()
-    parts: dict[int, tuple[int, int, int]] = {}
-    flipped: list[int] = []
-    for start, end, axis, step in zip(starts, ends, axes, steps, strict=True):
-        at = axis % len(dims)
-        taken = range(*slice(start, end, step).indices(dims[at]))
-        if step < 0 and taken:
-            flipped.append(at)
-            taken = taken[::-1]
-        parts[at] = (taken.start, taken.stop if taken else taken.start, abs(step))
-    value = _part(use, parts)
-    if not flipped or not isinstance(value, int):
-        return value
-    return use.add("Flip", value, axes=tuple(flipped))
 
 
 @handles("Gather")
@@ -237,39 +191,6 @@ def scatter_nd(use: Use) -> int:
     """Parts replaced or combined by index tuples."""
     values = (use.value(0), use.value(1), use.value(2))
     return use.add("ScatterNd", *values, reduction=use.attribute("reduction", "none"))
-
-
-@handles("Pad")
-def pad(use: Use) -> int:
-    """Elements around; negative pads cut."""
-    dims = use.shape(0)
-    pads = use.ints("pads", 1) or use.ints("paddings") or ()
-    axes = use.ints("axes", 3, range(len(dims))) or ()
-    half = len(axes)
-    around = [[0, 0] for _ in dims]
-    for index, axis in enumerate(axes):
-        around[axis % len(dims)] = [pads[index], pads[half + index]]
-    cut = {
-        a: (max(0, -b), d - max(0, -e), 1)
-        for a, ((b, e), d) in enumerate(zip(around, dims, strict=True))
-    }
-    value = sliced(use, use.value(0), cut)
-    flat = (*(max(0, b) for b, _ in around), *(max(0, e) for _, e in around))
-    if not any(flat):
-        return value
-    mode = use.attribute("mode", "constant")
-    if mode == "constant" and use.has(2) and use.known(2) is None:
-        return _padded_by(use, value, flat)
-    number = use.number("value", 2, 0.0)
-    return use.add("Pad", value, pads=flat, mode=mode, value=number)
-
-
-def _padded_by(use: Use, value: int, pads: tuple[int, ...]) -> int:
-    """Padded with a number that is computed."""
-    dims, dtype = use.builder.type_of(value).shape, use.type(0).dtype
-    is_own = use.add("Pad", use.constant(np.ones(dims, np.bool_)), pads=pads)
-    number = use.cast(use.reshaped(use.value(2), ()), dtype)
-    return use.add("Where", is_own, use.add("Pad", value, pads=pads), number)
 
 
 @handles("Tile")
@@ -324,7 +245,8 @@ def one_hot(use: Use) -> int:
     at = axis % rank
     indices = operand(use, 0).to("i64").reshaped(*dims[:at], 1, *dims[at:])
     counted = indices.is_("Lt", 0).choose(indices + depth, indices)
-    places = known(use, np.arange(depth).reshape(-1, *[1] * (rank - at - 1)))
+    line = (depth, *[1] * (rank - at - 1))
+    places = Expr(use, use.add("Iota", shape=line, axis=0, dtype="i64"))
     off, on = (operand(use, 2).rows(known(use, np.array(i))) for i in (0, 1))
     return counted.is_("Eq", places).choose(on, off).value
 

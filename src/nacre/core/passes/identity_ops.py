@@ -19,7 +19,7 @@ def identity_ops(module: Module) -> Module:
     - `Reshape` to the shape that is there, `ExpandDims` and `Squeeze` of no axis
     - `Transpose` by the identity
     - `Slice` of everything, `Broadcast` and `Tile` to the shape that is there, `Concat` of one
-      tensor, `Cast` to the type that is there
+      tensor, `Cast` to the type that is there (a saturating one stays: it holds infinities)
     - `Sum` and `Mean` of integers over axes of size 1 that are kept, or of a scalar; of floats
       they stay: a sum that starts from 0 loses the sign of -0.0
     """
@@ -29,6 +29,8 @@ def identity_ops(module: Module) -> Module:
 def without_identity(op: CoreOperation, seen: Seen) -> Found:
     """The operand of an operation that changes nothing."""
     opcode = op.opcode
+    if opcode == "Cast" and op.attributes.get("saturate", False):
+        return None  # infinities do not stay
     if opcode in _BY_TYPE:
         return op.operands[0] if _keeps_type(op, seen) else None
     if opcode == "Transpose":

@@ -154,3 +154,12 @@ class States:
 def _is_constant(op: CoreOperation) -> bool:
     spec = OPS.get(op.opcode)
     return spec is not None and "constant" in spec.traits
+
+
+def is_text(name: str) -> bool:
+    """Whether a string can be written as UTF-8: half of a surrogate pair cannot."""
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
