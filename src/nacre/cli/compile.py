@@ -64,9 +64,9 @@ def compile_(
             click.echo(f"# after {stage}\n{result}", err=True)
 
     def work() -> None:
-        import nacre
+        from nacre.compile.api import compile as compiled
 
-        bundle = nacre.compile(
+        bundle = compiled(
             model,
             device,
             precision,  # type: ignore[arg-type]

@@ -25,6 +25,8 @@ _LARGEST_NUMBER = 1 << 24  # of an attribute: it may be a count
 _SMALL = 64  # elements that inference of shapes may look at
 # What must not be decided at import, or has a meaning of its own here.
 _LEFT = NEVER_FOLDED | {"Loop", "If", "Scan", "SequenceMap"}
+# A handler is quicker with a constant, and the integers of quantised weights are worth keeping.
+_HANDLED = frozenset({"Constant", "DequantizeLinear"})
 # The reference implementation goes through these element by element; they have handlers.
 _SLOW = frozenset({"Attention", "AveragePool", "Col2Im", "Conv", "ConvInteger", "ConvTranspose",
                    "DeformConv", "Det", "Einsum", "GRU", "GridSample", "LSTM", "LpPool", "MaxPool",
@@ -38,7 +40,7 @@ _BOUNDED = frozenset({"Compress", "NonZero", "Unique"})
 
 def can_fold(node: Node, operands: Sequence[Tensor | None]) -> bool:
     """Whether every operand is known, and neither they nor the result are large."""
-    if node.domain or node.op in _LEFT or node.op in _SLOW or not _is_tame(node):
+    if node.domain or node.op in _LEFT | _HANDLED or node.op in _SLOW or not _is_tame(node):
         return False
     known = [o for o in operands if o is not None]
     if not all(isinstance(o, np.ndarray) for o in known):
@@ -107,6 +109,8 @@ def _model(node: Node, arrays: Sequence[Array | None]) -> Any:  # noqa: ANN401 -
 
 def folded(node: Node, arrays: Sequence[Array | None]) -> list[Array]:
     """The outputs of a node."""
+    if node.op == "Identity" and arrays[0] is not None:
+        return [arrays[0]]
     from onnx.reference import ReferenceEvaluator
 
     model = _model(node, arrays)

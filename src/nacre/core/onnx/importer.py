@@ -19,7 +19,7 @@ from nacre.core.onnx.findings import NoForm, Unsound, finding
 from nacre.core.onnx.folding import can_fold, folded
 from nacre.core.onnx.functions import Function, Key, called, definition, key_of, local_functions
 from nacre.core.onnx.handlers import handlers
-from nacre.core.onnx.interface import input_types
+from nacre.core.onnx.interface import bound_inputs, input_types, type_only_inputs
 from nacre.core.onnx.model_builder import ModelBuilder
 from nacre.core.onnx.nodes import Node, node_of, opsets_of
 from nacre.core.onnx.recurrent import RECURRENT
@@ -61,7 +61,9 @@ def walked(
     walk = Walk(name, folder, opsets_of(model.opset_import), functions)
     for repeated in twice:
         walk.unsound(f"the function `{repeated}` is defined twice")
-    walk.tensors.update({n: np.asarray(a) for n, a in (constants or {}).items()})
+    bound, problems = bound_inputs(model.graph.input, constants or {}, name)
+    walk.tensors.update(bound)
+    walk.found += problems
     walk.bring_in(model.graph, shapes or {})
     return walk, model.graph
 
@@ -99,7 +101,7 @@ class Walk:
         """Initialisers, inputs and nodes."""
         self.initialisers(graph)
         declared = [i for i in graph.input if i.name not in self.tensors]
-        types, problems = input_types(declared, shapes, self.name)
+        types, problems = input_types(declared, shapes, self.name, type_only_inputs(graph))
         self.found += problems
         if problems:
             return

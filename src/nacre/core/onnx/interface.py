@@ -6,12 +6,16 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
 from nacre.base.diagnostics import Diagnostic
 from nacre.base.suggest import did_you_mean
 from nacre.core.module import TensorType
 from nacre.core.onnx.elementwise import element_name
 from nacre.core.onnx.findings import NoForm, finding
 from nacre.core.rules.onnx import ONX01, ONX02, ONX06
+from nacre.core.values import Array
 
 
 def input_types(
@@ -32,6 +36,28 @@ def input_types(
             problems.append(made)
         else:
             found[value.name] = made
+    return found, problems
+
+
+def bound_inputs(
+    inputs: Sequence[Any], constants: Mapping[str, npt.ArrayLike], name: str
+) -> tuple[dict[str, Array], list[Diagnostic]]:
+    """The values that inputs are bound to, and what is wrong with them."""
+    found: dict[str, Array] = {}
+    problems: list[Diagnostic] = []
+    by_name = {value.name: value for value in inputs}
+    for given, value in constants.items():
+        array = np.asarray(value)
+        if given not in by_name:
+            problems.append(_unknown(given, inputs, name))
+            continue
+        made = _type(by_name[given], array.shape, name, is_free=False)
+        if isinstance(made, TensorType) and made.element.dtype != array.dtype:
+            message = f"input `{given}` was given {array.dtype}, the model says {made.dtype}"
+            made = finding(ONX06, name, message)
+        if isinstance(made, Diagnostic) and made.code == "ONX06" and 0 not in array.shape:
+            problems.append(made)
+        found[given] = array
     return found, problems
 
 

@@ -79,7 +79,7 @@ class Use:
         try:
             name = dtype_name(array.dtype)
         except ValueError:
-            raise NoForm(f"an operand is of type {array.dtype}, which Core IR lacks") from None
+            raise NoForm(f"an operand holds {_kind(array)}, which Core IR lacks") from None
         return self.builder.constant(array, name)
 
     def scalar(self, number: float, dtype: str) -> int:
@@ -99,7 +99,7 @@ class Use:
         try:
             return TensorType(dtype_name(tensor.dtype), tensor.shape)
         except ValueError:
-            raise NoForm(f"an operand is of type {tensor.dtype}, which Core IR lacks") from None
+            raise NoForm(f"an operand holds {_kind(tensor)}, which Core IR lacks") from None
 
     def shape(self, index: int) -> tuple[int, ...]:
         """The shape of an operand."""
@@ -176,3 +176,8 @@ class Use:
         if self.builder.type_of(value).dtype == dtype:
             return value
         return self.add("Cast", value, to=dtype)
+
+
+def _kind(array: Array) -> str:
+    """What an array holds, for a message."""
+    return "text" if array.dtype.kind in "OSU" else f"elements of type {array.dtype}"
