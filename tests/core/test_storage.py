@@ -259,3 +259,13 @@ def test_the_library_accepts_what_is_written(tmp_path: Path) -> None:
             "0": ("F64", [5, BIG]),
             "1": ("I64", [BIG]),
         }
+
+
+def test_a_folder_is_no_file_and_nothing_is_written_beside_it(tmp_path: Path) -> None:
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    builder = Builder()
+    module = builder.module(builder.constant(np.zeros(100, np.float32)))
+    with pytest.raises(IsADirectoryError):
+        save(module, folder)
+    assert list(tmp_path.iterdir()) == [folder]

@@ -10,6 +10,7 @@ The file has the text's name with `.safetensors` behind it and always lies besid
 
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
 
@@ -32,6 +33,8 @@ _REFERENCE = ("file", "key")
 def save(module: Module, path: str | os.PathLike[str]) -> None:
     """Write a module: its text at `path`, and beside it what is too big for text."""
     target = Path(path)
+    if target.is_dir():  # before anything is written beside it
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(target))
     name = target.name + _SUFFIX
     stored: dict[str, tuple[str, Array]] = {}
     shared: dict[int, str] = {}  # one array in several places is stored once
