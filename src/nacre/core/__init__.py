@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from nacre.core.storage import load, save
     from nacre.core.text.printer import print_module
     from nacre.core.text.reader import parse
+    from nacre.core.torch.importer import from_torch
     from nacre.core.verify import verify
 
 __all__ = [
@@ -33,6 +34,7 @@ __all__ = [
     "evaluate",
     "evaluate_with_peak",
     "from_onnx",
+    "from_torch",
     "grad",
     "load",
     "lower",
@@ -57,6 +59,7 @@ _HOMES = MappingProxyType(
         "evaluate": "evaluate",
         "evaluate_with_peak": "evaluate",
         "from_onnx": "onnx.importer",
+        "from_torch": "torch.importer",
         "grad": "gradients.grad",
         "load": "storage",
         "lower": "expressions",

@@ -32,10 +32,7 @@ def _onnx(path: Path, shapes: Shapes | None) -> Module:
 def _torch(path: Path, shapes: Shapes | None) -> Module:
     from nacre.core.torch.importer import from_torch
 
-    if shapes:
-        message = "the shapes of an exported program are fixed; export it with others"
-        raise InputError([MDL02.at(whole_file(str(path)), message)])
-    return from_torch(path)
+    return from_torch(path, shapes=shapes)
 
 
 # How a file is read. What a reader needs is imported when it is used.

@@ -1,0 +1,1 @@
+"""PyTorch modules and exported programs as modules of Core IR."""

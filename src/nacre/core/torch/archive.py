@@ -1,0 +1,181 @@
+"""Files of `torch.export.save`, read so that nothing of them runs.
+
+`torch.export.load` trusts its file. It unpickles example inputs and odd constants without limits,
+loads compiled libraries, evaluates the text of symbolic sizes, and imports modules that the layout
+of arguments names. So the file is taken apart here first. What could run is refused, what nobody
+needs (example inputs, guards, traces of the source) is left out, and PyTorch is given a new archive
+with the rest: JSON that has been looked through, and the bytes of plain tensors.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from nacre.core.onnx.findings import refusal
+from nacre.core.rules.torch import TCH03, TCH05
+from nacre.core.torch.folding import first_line
+from nacre.core.torch.library import quiet, torch
+
+_MODEL = "models/model.json"
+_CONFIGS = ("data/weights/model_weights_config.json", "data/constants/model_constants_config.json")
+_SAMPLES = "data/sample_inputs/model.pt"
+_PLAIN = re.compile(
+    r"(archive_format|archive_version|byteorder|version|\.data/\w+|\.format_version"
+    r"|\.storage_alignment|data/weights/weight_\d+|data/constants/tensor_\d+)"
+)
+# Sizes: sums and products of symbols and numbers, and a few functions. Symbols and their powers are
+# taken out first; what is left has no quote, no attribute and no power.
+_SYMBOL = re.compile(r"Symbol\('[a-z]{1,4}\d+'(?:, \w+=True)*\)|\b[a-z]{1,4}\d+\b")
+_POWER = re.compile(r"Pow\(S, Integer\(-?\d\)\)|S\*\*\d\b")
+_WORDS = re.compile(r"[A-Za-z_]\w*")
+_EXPRESSION = re.compile(r"(?:[A-Za-z_]\w*|\d{1,20}(?:\.\d{1,20})?|\*(?!\*)|[-+/(),<>=&|~! ])*")
+_FUNCTIONS = frozenset(
+    {
+        "FloorDiv", "ModularIndexing", "Where", "PythonMod", "Mod", "CleanDiv", "CeilToInt",
+        "FloorToInt", "CeilDiv", "FloatTrueDiv", "IntTrueDiv", "TruncToInt", "TruncToFloat",
+        "RoundToInt", "ToFloat", "Identity", "Max", "Min", "Eq", "Ne", "Lt", "Le", "Gt", "Ge",
+        "And", "Or", "Not", "True", "False", "Add", "Mul", "Integer", "Rational", "S",
+    }
+)  # fmt: skip
+_LAYOUTS = frozenset({None, "builtins.tuple", "builtins.list", "builtins.dict",
+                      "collections.OrderedDict"})  # fmt: skip
+_CALLS = ("torch.ops.aten.", "torch.ops.higher_order.", "_operator.", "math.", "torch.sym_")
+_LONGEST = 2000
+_ADVICE = "save it as `torch.export.save(torch.export.export(module, args), path)`"
+
+
+def read_program(path: Path) -> Any:  # noqa: ANN401 - ExportedProgram
+    """The program of a file; InputError where it is none, or where it would run code."""
+    name = str(path)
+    entries = _entries(path, name)
+    clean = _cleaned(entries, name)
+    try:
+        with quiet():
+            program = torch().export.load(io.BytesIO(clean))
+    except Exception as error:  # PyTorch's reader raises whatever the JSON makes it meet
+        message = f"PyTorch cannot read the program: {type(error).__name__}: {first_line(error)}"
+        raise refusal(TCH03, name, message) from None
+    for title, tensor in program.constants.items():
+        # It is a view of bytes, which a program cannot be exported with again.
+        program.constants[title] = tensor.clone()
+    return program
+
+
+def _entries(path: Path, name: str) -> dict[str, bytes]:
+    """The entries of the archive, without the folder that all of them lie in."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            infos = archive.infolist()
+            # One that is compressed could be far larger than the file; PyTorch writes none.
+            is_plain = all(info.compress_type == zipfile.ZIP_STORED for info in infos)
+            found = {info.filename: archive.read(info) for info in infos} if is_plain else {}
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise refusal(TCH03, name, f"cannot read the file: {reason}") from None
+    except Exception as error:  # zipfile has kinds of error of its own, and lets others through
+        raise refusal(TCH03, name, f"this is no archive: {first_line(error)}") from None
+    if not is_plain:
+        raise refusal(TCH03, name, "entries of the archive are compressed", _ADVICE)
+    roots = {entry.partition("/")[0] for entry in found}
+    if len(roots) != 1 or any("/" not in entry for entry in found):
+        raise refusal(TCH03, name, "this is no program of `torch.export.save`", _ADVICE)
+    entries = {entry.partition("/")[2]: raw for entry, raw in found.items()}
+    if entries.get("archive_format") != b"pt2" or _MODEL not in entries:
+        raise refusal(TCH03, name, "this is no program of `torch.export.save`", _ADVICE)
+    return entries
+
+
+def _cleaned(entries: dict[str, bytes], name: str) -> bytes:
+    """A new archive of what is safe to load."""
+    kept: dict[str, bytes] = {_SAMPLES: b""}
+    for entry, raw in entries.items():
+        if entry == _MODEL:
+            kept[entry] = json.dumps(_model(_parsed(raw, entry, name), name)).encode()
+        elif entry in _CONFIGS:
+            _check_payloads(_parsed(raw, entry, name), name)
+            kept[entry] = raw
+        elif _PLAIN.fullmatch(entry):
+            kept[entry] = raw
+        elif entry != _SAMPLES and not entry.startswith("extra/"):
+            raise refusal(TCH05, name, f"the archive holds `{entry}`, expected only weights")
+    buffer = io.BytesIO()
+    # By its own hand: PyTorch wants entries aligned and not compressed.
+    writer = torch()._C.PyTorchFileWriter(buffer)
+    for entry, raw in kept.items():
+        if not entry.startswith(".") and entry not in ("version", "byteorder"):
+            writer.write_record(entry, raw, len(raw))
+    writer.write_end_of_file()
+    return buffer.getvalue()
+
+
+def _parsed(raw: bytes, entry: str, name: str) -> Any:  # noqa: ANN401 - JSON
+    try:
+        return json.loads(raw)
+    except (ValueError, RecursionError) as error:
+        message = f"`{entry}` of the archive is no JSON: {first_line(error)}"
+        raise refusal(TCH03, name, message) from None
+
+
+def _check_payloads(config: Any, name: str) -> None:  # noqa: ANN401 - JSON
+    """Every tensor must be plain bytes."""
+    payloads = config.get("config") if isinstance(config, dict) else None
+    if not isinstance(payloads, dict) or not all(isinstance(p, dict) for p in payloads.values()):
+        raise refusal(TCH03, name, "the archive's list of tensors is malformed")
+    for title, payload in payloads.items():
+        is_plain = re.fullmatch(r"(weight|tensor)_\d+", str(payload.get("path_name"))) is not None
+        if not is_plain or payload.get("use_pickle", True):
+            raise refusal(TCH05, name, f"`{title}` is a pickled object, expected a plain tensor")
+
+
+def _model(model: Any, name: str) -> Any:  # noqa: ANN401 - JSON
+    """The graph, looked through, without what only tools for debugging read."""
+    for node in _dicts(model):
+        if isinstance(node.get("metadata"), dict):
+            node["metadata"] = {}
+        if "guards_code" in node:
+            node["guards_code"] = []
+        if isinstance(node.get("module_call_graph"), list):
+            node["module_call_graph"] = node["module_call_graph"][:1]
+        for key in ("in_spec", "out_spec"):
+            if isinstance(node.get(key), str):
+                _check_layout(node[key], name)
+        if "expr_str" in node:
+            _check_expression(node["expr_str"], name)
+        target = node.get("target")
+        if isinstance(target, str) and "inputs" in node and not target.startswith(_CALLS):
+            raise refusal(TCH05, name, f"a node calls `{target[:80]}`, expected an ATen operation")
+    return model
+
+
+def _check_expression(text: object, name: str) -> None:
+    shown = text if isinstance(text, str) and len(text) <= _LONGEST else "?"
+    left = _POWER.sub("S", _SYMBOL.sub("S", shown))
+    if not (_EXPRESSION.fullmatch(left) and _FUNCTIONS.issuperset(_WORDS.findall(left))):
+        raise refusal(TCH05, name, f"a size is {str(text)[:80]!r}, expected arithmetic")
+
+
+def _check_layout(text: str, name: str) -> None:
+    """Arguments may lie in tuples, lists and dicts; PyTorch imports what other types name."""
+    for node in _dicts(_parsed(text.encode(), "in_spec", name)):
+        if "type" in node and node["type"] not in _LAYOUTS:
+            message = f"arguments or results lie in a `{str(node['type'])[:80]}`"
+            help_ = "export a module that takes and gives tensors, tuples, lists and dicts"
+            raise refusal(TCH05, name, message, help_)
+
+
+def _dicts(found: Any) -> Iterator[dict[str, Any]]:  # noqa: ANN401 - JSON
+    """Every object of a JSON value, the outer ones first."""
+    waiting = [found]
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, dict):
+            yield value
+            waiting.extend(value.values())
+        elif isinstance(value, list):
+            waiting.extend(value)

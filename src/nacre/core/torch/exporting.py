@@ -1,0 +1,135 @@
+"""Modules, programs and files as one thing: a program of `torch.export` with static shapes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from nacre.base.diagnostics import InputError
+from nacre.base.suggest import did_you_mean
+from nacre.core.onnx.findings import finding, refusal
+from nacre.core.rules.torch import TCH04, TCH06
+from nacre.core.torch.archive import read_program
+from nacre.core.torch.folding import first_line
+from nacre.core.torch.handlers import handlers
+from nacre.core.torch.library import quiet, torch
+from nacre.core.torch.refused import REFUSED
+from nacre.core.torch.ties import untied
+
+Shapes = Mapping[str, Sequence[int]]
+# By what PyTorch's message has in it.
+_ADVICE = {
+    "ata-dependent": "choose by `torch.where`, and index by tensors, not by their elements",
+    "is mutated": "keep it by `module.register_buffer(name, tensor)`",
+    "ScriptModule": "export the module that it was made of",
+    "missing": "give the arguments of `forward` as `example_args` and `example_kwargs`",
+}
+
+
+def program_of(
+    source: Any,  # noqa: ANN401 - a module, a program, a path
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    shapes: Shapes | None,
+) -> tuple[Any, str]:
+    """The program of a source, with only such calls as handlers know where that is possible."""
+    library = torch()
+    if isinstance(source, str | Path):
+        name = str(source)
+        program = read_program(Path(source))
+    elif isinstance(source, library.export.ExportedProgram):
+        name, program = "<program>", source
+    elif isinstance(source, library.nn.Module):
+        name = type(source).__name__
+        program = _exported(source, args, kwargs, name)
+    else:
+        message = f"found a {type(source).__name__}, expected a module, a program or a path"
+        raise refusal(TCH04, "torch", message)
+    if (args or kwargs) and not isinstance(source, library.nn.Module):
+        message = "example arguments were given, but a program has its own"
+        raise refusal(TCH06, name, message, "give sizes that it leaves open as `shapes`")
+    if shapes:
+        program = _sized(program, shapes, name)
+    return _decomposed(program, name), name
+
+
+def _exported(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any], name: str) -> Any:  # noqa: ANN401
+    try:
+        with quiet(), torch().no_grad():
+            return torch().export.export(module, args, kwargs)
+    except Exception as error:  # export raises whatever the module's code does
+        message = f"`torch.export` refuses it: {type(error).__name__}: {first_line(error)}"
+        raise refusal(TCH04, name, message, _advice(message)) from None
+
+
+@cache
+def _table() -> Mapping[Any, Any]:
+    """PyTorch's decompositions, less those of calls that are taken, or refused, as they are."""
+    from nacre.core.torch.importer import key_of
+
+    table = torch().export.default_decompositions()
+    known = handlers().keys() | REFUSED.keys()
+    return {
+        call: function
+        for call, function in table.items()
+        if not (call.namespace == "aten" and key_of(call) in known)
+    }
+
+
+def _decomposed(program: Any, name: str) -> Any:  # noqa: ANN401 - ExportedProgram
+    try:
+        with quiet(), torch().no_grad():
+            return untied(program).run_decompositions(dict(_table()))
+    except Exception as error:  # whatever PyTorch's passes raise
+        message = f"it cannot be made of functions: {type(error).__name__}: {first_line(error)}"
+        raise refusal(TCH04, name, message, _advice(message)) from None
+
+
+def _advice(message: str) -> str | None:
+    return next((help_ for word, help_ in _ADVICE.items() if word in message), None)
+
+
+def _sized(program: Any, shapes: Shapes, name: str) -> Any:  # noqa: ANN401 - ExportedProgram
+    """The program for inputs of the given shapes: exported again, if any was open."""
+    nodes = {n.name: n for n in program.graph_module.graph.nodes if n.op == "placeholder"}
+    users = [s.arg.name for s in program.graph_signature.input_specs if s.kind.name == "USER_INPUT"]
+    metas = {user: nodes[user].meta.get("val") for user in users}
+    found = []
+    for given, wanted in shapes.items():
+        if given not in metas:
+            hint = did_you_mean(given, users) or f"the inputs are {', '.join(users)}"
+            found.append(finding(TCH06, name, f"the program has no input `{given}`", hint))
+        elif not _fits(metas[given], wanted):
+            dims = ", ".join(str(dim) for dim in getattr(metas[given], "shape", ()))
+            message = f"input `{given}` was given the shape {list(wanted)}, the program says"
+            found.append(finding(TCH06, name, f"{message} [{dims}]"))
+    if found:
+        raise InputError(found)
+    if all(isinstance(d, int) for meta in metas.values() for d in getattr(meta, "shape", ())):
+        return program
+    # One that is still open is reported with the rest of the interface.
+    if any(_is_open(meta) and user not in shapes for user, meta in metas.items()):
+        return program
+    leaves = [_example(meta, shapes.get(user)) for user, meta in metas.items()]
+    library = torch()
+    args, kwargs = library.utils._pytree.tree_unflatten(leaves, program.call_spec.in_spec)
+    return _exported(program.module(check_guards=False), args, kwargs, name)
+
+
+def _is_open(meta: Any) -> bool:  # noqa: ANN401 - a fake tensor
+    return any(not isinstance(dim, int) for dim in getattr(meta, "shape", ()))
+
+
+def _fits(meta: Any, wanted: Sequence[int]) -> bool:  # noqa: ANN401 - a fake tensor
+    dims = getattr(meta, "shape", None)
+    if dims is None or len(dims) != len(wanted) or any(int(d) < 1 for d in wanted):
+        return False
+    return all(not isinstance(d, int) or d == w for d, w in zip(dims, wanted, strict=True))
+
+
+def _example(meta: Any, shape: Sequence[int] | None) -> Any:  # noqa: ANN401 - a fake tensor
+    if not hasattr(meta, "dtype"):
+        return meta
+    return torch().zeros(tuple(shape or meta.shape), dtype=meta.dtype)

@@ -1,0 +1,73 @@
+"""Nodes on known tensors: computed by PyTorch itself, at import."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from nacre.core.onnx.findings import NoForm
+from nacre.core.torch.library import quiet, torch
+from nacre.core.torch.use import Value
+
+_MOST_ELEMENTS = 1 << 28  # a file must not fill the memory by asking for zeros
+# Calls without a tensor among their arguments that only make one: a file may name others.
+_FACTORIES = frozenset(
+    {
+        "arange.default", "arange.start", "arange.start_step", "empty.memory_format",
+        "empty_strided.default", "eye.default", "eye.m", "full.default", "linspace.default",
+        "logspace.default", "ones.default", "scalar_tensor.default", "tril_indices.default",
+        "triu_indices.default", "zeros.default", "empty_permuted.default", "hann_window.default",
+        "hamming_window.default",
+    }
+)  # fmt: skip
+
+
+def can_fold(key: str, target: Any, arguments: Any, result: Any) -> bool:  # noqa: ANN401
+    """Whether a call can be computed now: every tensor is known, and nothing is drawn."""
+    library = torch()
+    leaves = list(_leaves(arguments))
+    if any(isinstance(leaf, Value) for leaf in leaves):
+        return False
+    has_tensor = any(isinstance(leaf, library.Tensor) for leaf in leaves)
+    if target.namespace != "aten" or not (has_tensor or key in _FACTORIES):
+        return False
+    is_drawn = library.Tag.nondeterministic_seeded in target.tags
+    if is_drawn or target._schema.is_mutable:
+        return False
+    sizes = [getattr(leaf, "shape", ()) for leaf in _leaves(result)]
+    return all(_count(size) <= _MOST_ELEMENTS for size in sizes)
+
+
+def folded(target: Any, args: Any, kwargs: Any) -> Any:  # noqa: ANN401 - as the node has them
+    """What a call gives."""
+    try:
+        with torch().no_grad(), quiet():
+            kept = {k: v for k, v in kwargs.items() if k != "device"}
+            if "device" in kwargs:
+                kept["device"] = "cpu"
+            return target(*args, **kept)
+    except Exception as error:  # whatever PyTorch's kernels raise
+        raise NoForm(f"PyTorch cannot compute it: {first_line(error)}") from None
+
+
+def first_line(error: BaseException) -> str:
+    """The first line of what PyTorch says, not longer than a line."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return lines[0][:200] if lines else type(error).__name__
+
+
+def _leaves(found: Any) -> Iterator[Any]:  # noqa: ANN401 - nested lists
+    if isinstance(found, list | tuple):
+        for part in found:
+            yield from _leaves(part)
+    elif isinstance(found, dict):
+        yield from _leaves(list(found.values()))
+    else:
+        yield found
+
+
+def _count(shape: Any) -> int:  # noqa: ANN401 - torch.Size
+    count = 1
+    for dim in shape:
+        count *= dim if isinstance(dim, int) else 1  # it depends on elements, which are bounded
+    return count

@@ -1,0 +1,123 @@
+"""What a program takes, keeps and gives: inputs, weights, state, outputs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from nacre.base.diagnostics import Diagnostic
+from nacre.core.module import TensorType
+from nacre.core.onnx.findings import NoForm, finding
+from nacre.core.rules.torch import TCH01, TCH02
+from nacre.core.torch.elements import element_name
+from nacre.core.torch.library import torch
+
+_FIXED = "keep the shape by `torch.where(mask, x, other)`, or choose by integers that are known"
+
+
+@dataclass
+class Interface:
+    """By the names of nodes. A buffer that the program changes is an input and a state."""
+
+    inputs: dict[str, tuple[str, TensorType]] = field(default_factory=dict)
+    known: dict[str, Any] = field(default_factory=dict)  # weights, and numbers fixed by export
+    states: list[tuple[str, Any, Any]] = field(default_factory=list)  # name, node, initial
+    outputs: list[Any] = field(default_factory=list)  # nodes or numbers
+
+
+def interface_of(program: Any, name: str) -> tuple[Interface, list[Diagnostic]]:  # noqa: ANN401
+    """The interface of a program, and what is wrong with it."""
+    made, found = Interface(), list[Diagnostic]()
+    nodes = {node.name: node for node in program.graph_module.graph.nodes}
+    changed = _changed(program)
+    users = {spec.arg.name for spec in program.graph_signature.input_specs
+             if spec.kind.name == "USER_INPUT"}  # fmt: skip
+    kept: dict[str, tuple[str, Any]] = {}
+    for spec in program.graph_signature.input_specs:
+        node = nodes[spec.arg.name]
+        try:
+            if spec.kind.name == "USER_INPUT":
+                _user_input(made, node, found, name)
+            elif spec.target in changed:
+                title = spec.arg.name if spec.target in users else spec.target
+                tensor = _tensor(program, spec)
+                made.inputs[node.name] = (title, static_type(tensor))
+                kept[spec.target] = (title, tensor)
+            else:
+                made.known[node.name] = _tensor(program, spec)
+        except NoForm as problem:
+            message = f"input `{node.name}`: {problem.reason}"
+            found.append(finding(TCH01, name, message, problem.rewrite))
+    _outputs(made, program, kept, found, name)
+    return made, found
+
+
+def _changed(program: Any) -> set[str]:  # noqa: ANN401 - ExportedProgram
+    kinds = ("BUFFER_MUTATION", "PARAMETER_MUTATION")
+    outputs = program.graph_signature.output_specs
+    return {spec.target for spec in outputs if spec.kind.name in kinds}
+
+
+def _user_input(made: Interface, node: Any, found: list[Diagnostic], name: str) -> None:  # noqa: ANN401
+    meta = node.meta.get("val")
+    if not hasattr(meta, "dtype"):
+        made.known[node.name] = meta  # a number or None, which export has fixed
+        return
+    if any(not isinstance(dim, int) for dim in meta.shape):
+        shown = ", ".join(str(dim) for dim in meta.shape)
+        example = ", ".join(str(d) if isinstance(d, int) else "1" for d in meta.shape)
+        message = f"input `{node.name}` has the shape [{shown}], expected sizes"
+        found.append(finding(TCH02, name, message, f'shapes={{"{node.name}": ({example},)}}'))
+        return
+    made.inputs[node.name] = (node.name, static_type(meta))
+
+
+def expect_static(meta: Any) -> None:  # noqa: ANN401 - a fake tensor
+    """Raise where a shape is not known before the model runs."""
+    if any(not isinstance(dim, int) for dim in getattr(meta, "shape", ())):
+        raise NoForm("the shape of its result depends on elements", _FIXED)
+
+
+def static_type(meta: Any) -> TensorType:  # noqa: ANN401 - a fake tensor
+    """The type of a tensor; NoForm where it has none in Core IR."""
+    if not hasattr(meta, "dtype"):
+        raise NoForm("it is no tensor")
+    expect_static(meta)
+    if 0 in meta.shape:
+        raise NoForm("it has no elements; Core IR has no empty tensors")
+    return TensorType(element_name(meta.dtype), tuple(meta.shape))
+
+
+def _tensor(program: Any, spec: Any) -> Any:  # noqa: ANN401 - a weight or constant
+    found = program.state_dict.get(spec.target, program.constants.get(spec.target))
+    if found is None:
+        raise NoForm(f"{spec.kind.name.lower()} `{spec.target}` is not in the program")
+    library = torch()
+    if isinstance(found, library.Tensor):
+        if found.layout != library.strided:
+            raise NoForm(f"`{spec.target}` is a sparse tensor", "save it as `.to_dense()`")
+        if found.is_meta or isinstance(found, library._subclasses.FakeTensor):
+            raise NoForm(f"`{spec.target}` has no elements, only a shape", "load weights first")
+    return found
+
+
+def _outputs(
+    made: Interface,
+    program: Any,  # noqa: ANN401 - ExportedProgram
+    kept: dict[str, tuple[str, Any]],
+    found: list[Diagnostic],
+    name: str,
+) -> None:
+    graph = program.graph_module.graph
+    given = next(node for node in graph.nodes if node.op == "output").args[0]
+    for spec, value in zip(program.graph_signature.output_specs, given, strict=True):
+        if spec.target in kept:
+            title, initial = kept[spec.target]
+            made.states.append((title, value, initial))
+        elif spec.kind.name == "USER_OUTPUT":
+            if value is not None:
+                made.outputs.append(value)
+        elif spec.kind.name != "TOKEN":
+            message = f"`{spec.target}` is changed in place ({spec.kind.name.lower()})"
+            help_ = "return the new value, or keep the tensor as a buffer of the module"
+            found.append(finding(TCH01, name, message, help_))

@@ -1,0 +1,73 @@
+"""A tensor that a program holds under several names, made one."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+from nacre.core.torch.library import quiet, torch
+
+# Under which of its names a tensor stays, the first one first.
+_KINDS = ("PARAMETER", "BUFFER", "CONSTANT_TENSOR")
+
+
+def untied(program: Any) -> Any:  # noqa: ANN401 - ExportedProgram
+    """The program with one input for each tensor.
+
+    PyTorch makes no functions of programs that change a tensor while some tensor has two names,
+    as tied weights have, or a cache that is a buffer and an attribute of something else.
+    """
+    twins = _twins(program)
+    if not twins:
+        return program
+    with quiet():
+        graph_module = copy.deepcopy(program.graph_module)
+    nodes = {node.name: node for node in graph_module.graph.nodes}
+    for twin, kept in twins.values():
+        nodes[twin.arg.name].replace_all_uses_with(nodes[kept.arg.name])
+        graph_module.graph.erase_node(nodes[twin.arg.name])
+    graph_module.recompile()
+    return _with(program, graph_module, twins)
+
+
+def _twins(program: Any) -> dict[str, tuple[Any, Any]]:  # noqa: ANN401 - ExportedProgram
+    """By target: inputs that are another one's tensor, with that one."""
+    first: dict[object, Any] = {}
+    found: dict[str, tuple[Any, Any]] = {}
+    specs = [s for s in program.graph_signature.input_specs if s.kind.name in _KINDS]
+    for spec in sorted(specs, key=lambda s: _KINDS.index(s.kind.name)):
+        tensor = program.state_dict.get(spec.target, program.constants.get(spec.target))
+        if tensor is None or _has_no_address(tensor):
+            continue
+        key = (tensor.data_ptr(), tuple(tensor.shape), tensor.stride(), tensor.dtype)
+        if key in first:
+            found[spec.target] = (spec, first[key])
+        else:
+            first[key] = spec
+    return found
+
+
+def _has_no_address(tensor: Any) -> bool:  # noqa: ANN401 - torch.Tensor
+    library = torch()
+    is_fake = tensor.is_meta or isinstance(tensor, library._subclasses.FakeTensor)
+    return bool(is_fake or tensor.numel() == 0 or tensor.layout != library.strided)
+
+
+def _with(program: Any, graph_module: Any, twins: dict[str, tuple[Any, Any]]) -> Any:  # noqa: ANN401
+    library = torch()
+    signature = copy.deepcopy(program.graph_signature)
+    signature.input_specs = [s for s in signature.input_specs if s.target not in twins]
+    for spec in signature.output_specs:
+        if spec.target in twins:
+            spec.target = twins[spec.target][1].target
+    return library.export.ExportedProgram(
+        root=graph_module,
+        graph=graph_module.graph,
+        graph_signature=signature,
+        state_dict={k: v for k, v in program.state_dict.items() if k not in twins},
+        range_constraints=program.range_constraints,
+        module_call_graph=program.module_call_graph,
+        example_inputs=program.example_inputs,
+        constants={k: v for k, v in program.constants.items() if k not in twins},
+        verifiers=[program.verifier],
+    )

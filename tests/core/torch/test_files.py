@@ -1,0 +1,257 @@
+"""Programs in files: read as they were saved, and read so that nothing of them runs."""
+
+from __future__ import annotations
+
+import io
+import json
+import pickle
+import warnings
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nacre.base.diagnostics import InputError
+from nacre.core.evaluate import evaluate
+from nacre.core.torch.importer import from_torch
+from tests.core.torch.test_importer import findings, open_program
+
+torch = pytest.importorskip("torch")
+
+Loose = Any
+Entries = dict[str, bytes]
+X = torch.randn(2, 4, generator=torch.Generator().manual_seed(4))
+
+
+class Model(torch.nn.Module):  # type: ignore[misc, name-defined]
+    def __init__(self) -> None:
+        super().__init__()
+        self.one, self.two = torch.nn.Linear(4, 4), torch.nn.Linear(4, 4)
+        self.two.weight = self.one.weight
+        self.register_buffer("calls", torch.zeros(()))
+
+    def forward(self, x: Loose) -> Loose:
+        self.calls += 1
+        return {"y": self.two(torch.relu(self.one(x))) + torch.tensor([1.0, 2, 3, 4])}
+
+
+def stored(program: Loose) -> bytes:
+    buffer = io.BytesIO()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # PyTorch's own
+        torch.export.save(program, buffer)
+    return buffer.getvalue()
+
+
+@pytest.fixture(scope="module")
+def saved() -> bytes:
+    torch.manual_seed(5)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return stored(torch.export.export(Model(), (X,)))
+
+
+def changed(raw: bytes, change: Callable[[Entries], None]) -> bytes:
+    """The archive with other entries; names are without the folder."""
+    with zipfile.ZipFile(io.BytesIO(raw)) as archive:
+        entries = {
+            info.filename.partition("/")[2]: archive.read(info) for info in archive.infolist()
+        }
+    change(entries)
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        for name, data in entries.items():
+            archive.writestr(f"archive/{name}", data)
+    return buffer.getvalue()
+
+
+def edited(entry: str, change: Callable[[Loose], None]) -> Callable[[Entries], None]:
+    """A change of an entry of JSON."""
+
+    def apply(entries: Entries) -> None:
+        value = json.loads(entries[entry])
+        change(value)
+        entries[entry] = json.dumps(value).encode()
+
+    return apply
+
+
+def code_of(path: Path) -> tuple[str, str]:
+    ((code, message, _),) = findings(path)
+    return code, message
+
+
+def test_a_saved_program(tmp_path: Path, saved: bytes) -> None:
+    path = tmp_path / "model.pt2"
+    path.write_bytes(saved)
+    module = from_torch(path)
+    assert list(module.input_types) == ["calls", "x"]
+    torch.manual_seed(5)
+    with torch.no_grad():
+        expected = Model()(X)["y"].numpy()
+    np.testing.assert_allclose(evaluate(module, {"x": X.numpy()})[0], expected, rtol=1e-5)
+    matrices = [op for op in module if op.opcode == "ConstTensor" and op.type.shape == (4, 4)]
+    assert len(matrices) == 1
+
+
+def test_a_saved_program_with_open_sizes(tmp_path: Path) -> None:
+    path = tmp_path / "open.pt2"
+    path.write_bytes(stored(open_program()))
+    assert code_of(path)[0] == "TCH02"
+    module = from_torch(str(path), shapes={"xs_0": (7, 4)})
+    assert module.output_types[0].shape == (7, 7)
+
+
+@settings(max_examples=15)
+@given(part=st.floats(0, 0.999))
+def test_a_file_that_is_cut_short(saved: bytes, tmp_path_factory: Loose, part: float) -> None:
+    path = tmp_path_factory.mktemp("cut") / "cut.pt2"
+    path.write_bytes(saved[: int(len(saved) * part)])
+    assert code_of(path)[0] == "TCH03"
+
+
+def test_files_of_another_kind(tmp_path: Path) -> None:
+    path = tmp_path / "other.pt2"
+    assert code_of(path) == ("TCH03", "cannot read the file: No such file or directory")
+    assert code_of(tmp_path) == ("TCH03", "cannot read the file: Is a directory")
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("word/document.xml", "<a/>")
+    assert code_of(path) == ("TCH03", "this is no program of `torch.export.save`")
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("archive/archive_format", "pt2" * 1000)
+    assert code_of(path) == ("TCH03", "entries of the archive are compressed")
+    torch.save({"w": torch.ones(2)}, path)
+    assert code_of(path)[0] == "TCH03"
+
+
+class Bomb:
+    """Writes a file when it is unpickled."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __reduce__(self) -> Loose:
+        return Path.write_text, (self.path, "it ran")
+
+
+def test_example_inputs_are_not_unpickled(tmp_path: Path, saved: bytes) -> None:
+    mark, path = tmp_path / "mark", tmp_path / "model.pt2"
+    bomb = pickle.dumps(Bomb(mark))
+    path.write_bytes(changed(saved, lambda e: e.update({"data/sample_inputs/model.pt": bomb})))
+    assert len(from_torch(path).outputs) == 1
+    assert not mark.exists()
+
+
+def _all(value: Loose, key: str) -> list[Loose]:
+    """Every object of JSON that has a key."""
+    found = []
+    if isinstance(value, dict):
+        found += [value] if key in value else []
+        value = list(value.values())
+    if isinstance(value, list):
+        found += [one for part in value for one in _all(part, key)]
+    return found
+
+
+def _with_expression(model: Loose) -> None:
+    meta = next(iter(model["graph_module"]["graph"]["tensor_values"].values()))
+    expression = {"expr_str": "__import__('os').system('true')", "hint": None}
+    meta["sizes"] = [{"as_expr": expression}]
+
+
+def _with_layout(model: Loose) -> None:
+    spec = json.dumps(
+        [1, {"type": "collections.defaultdict", "context": "{}", "children_spec": []}]
+    )
+    _all(model, "in_spec")[0]["in_spec"] = spec
+
+
+def _with_call(model: Loose) -> None:
+    model["graph_module"]["graph"]["nodes"][0]["target"] = "torch.ops.inductor._alloc_from_pool"
+
+
+MODEL = "models/model.json"
+WEIGHTS = "data/weights/model_weights_config.json"
+CONSTANTS = "data/constants/model_constants_config.json"
+
+
+def _payload(**given: object) -> Callable[[Loose], None]:
+    return lambda config: next(iter(config["config"].values())).update(given)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (edited(MODEL, _with_expression), "a size is \"__import__('os')"),
+        (edited(MODEL, _with_layout), "`collections.defaultdict`"),
+        (edited(MODEL, _with_call), "`torch.ops.inductor._alloc_from_pool`"),
+        (edited(WEIGHTS, _payload(use_pickle=True)), "is a pickled object"),
+        (edited(CONSTANTS, _payload(path_name="opaque_obj_0")), "is a pickled object"),
+        (edited(CONSTANTS, _payload(path_name="custom_obj_0")), "is a pickled object"),
+        (edited(WEIGHTS, _payload(path_name="../../x")), "is a pickled object"),
+        (lambda e: e.update({"data/aotinductor/model/x.so": b"\x7fELF"}), "x.so`, expected only"),
+    ],
+)  # fmt: skip
+def test_a_file_that_would_run_code(
+    tmp_path: Path, saved: bytes, change: Callable[[Entries], None], words: str
+) -> None:
+    path = tmp_path / "model.pt2"
+    path.write_bytes(changed(saved, change))
+    code, message = code_of(path)
+    assert code == "TCH05"
+    assert words in message
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        edited(MODEL, lambda model: model.clear()),
+        edited(MODEL, lambda model: model["graph_module"]["graph"].update(nodes=3)),
+        edited(WEIGHTS, lambda config: config.update(config=[1])),
+        lambda e: e.update({MODEL: b"{"}),
+        lambda e: e.update({MODEL: b"[" * 100_000}),
+        lambda e: e.update({"data/weights/weight_0": b"\0\0\0\0"}),
+        lambda e: e.pop("data/weights/weight_0"),
+        lambda e: e.pop(WEIGHTS),
+    ],
+)
+def test_a_file_that_is_malformed(
+    tmp_path: Path, saved: bytes, change: Callable[[Entries], None]
+) -> None:
+    path = tmp_path / "model.pt2"
+    path.write_bytes(changed(saved, change))
+    assert code_of(path)[0] == "TCH03"
+
+
+@settings(max_examples=20)
+@given(seed=st.integers(0, 1 << 30))
+def test_a_graph_with_other_words(saved: bytes, tmp_path_factory: Loose, seed: int) -> None:
+    """Some value of the JSON takes the place of another: a finding or a module, nothing else."""
+    random = np.random.default_rng(seed)
+
+    def mixed(model: Loose) -> None:
+        places: list[tuple[Loose, Loose]] = []
+        waiting = [model["graph_module"]]
+        while waiting:
+            value = waiting.pop()
+            pairs = value.items() if isinstance(value, dict) else enumerate(value)
+            for key, part in pairs:
+                places.append((value, key))
+                if isinstance(part, dict | list):
+                    waiting.append(part)
+        (one, a), (other, b) = (places[i] for i in random.integers(len(places), size=2))
+        one[a] = json.loads(json.dumps(other[b]))
+
+    path = tmp_path_factory.mktemp("mixed") / "model.pt2"
+    path.write_bytes(changed(saved, edited(MODEL, mixed)))
+    found = ["TCH"]
+    try:
+        from_torch(path)
+    except InputError as error:
+        found = [d.code[:3] for d in error.diagnostics]
+    assert set(found) == {"TCH"}

@@ -1,0 +1,117 @@
+"""What has no form: all of it at once, each with its place, its reason and a rewrite."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from nacre.core.torch.refused import REFUSED
+from tests.core.torch.test_importer import Function, findings
+
+torch = pytest.importorskip("torch")
+
+Loose = Any
+X = torch.ones(3, 4)
+
+
+def test_all_nodes_are_reported_at_once() -> None:
+    def function(x: Loose) -> Loose:
+        a = torch.special.erfinv(x)
+        b = torch.lgamma(a) + torch.rand(3, 4)
+        return torch.nn.functional.dropout(b, 0.5, True)
+
+    found = findings(Function(function), X)
+    assert [(code, message.split(" of ")[0]) for code, message, _ in found] == [
+        ("TCH01", "node `erfinv` (erfinv.default)"),
+        ("TCH01", "node `lgamma` (lgamma.default)"),
+        ("TCH01", "node `rand` (rand.default)"),
+        ("TCH01", "node `native_dropout` (native_dropout.default)"),
+    ]
+    assert "(f32[3, 4]) at test_importer.py:" in found[0][1]
+    assert found[0][1].endswith(": the operation is not known")
+    assert [help_ for _, _, help_ in found[2:]] == [
+        "pass the numbers as an input",
+        "call `module.eval()`",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("function", "words", "rewrite"),
+    [
+        (lambda x: x[x > 0], "depends on elements", "torch.where"),
+        (lambda x: torch.nonzero(x), "depends on elements", "torch.where"),
+        (lambda x: torch.cond(x.sum() > 0, torch.sin, torch.cos, (x,)), "a branch", "torch.where"),
+        (lambda x: torch.fft.fft(x).real, "_fft_r2c", None),
+        (lambda x: x.add_(1), "`xs_0` is changed in place", "buffer"),
+        (lambda x: torch.bernoulli(x), "random", "as an input"),
+        (lambda x: torch.nn.functional.batch_norm(x, None, None, training=True), "batch", "eval"),
+        (lambda x: torch.nn.functional.adaptive_max_pool1d(x, 3), "does not divide", "max_pool"),
+        (lambda x: torch.nn.functional.interpolate(
+            x[None, None], (5, 5), mode="bilinear", antialias=True, align_corners=True),
+         "`antialias` and `align_corners`", "one of them"),
+        (lambda x: torch.nn.functional.max_pool1d(x, 2, return_indices=True)[1], "output 1", None),
+        (lambda x: x[:0], "no elements", None),
+        (lambda x: torch.view_as_complex(x.view(3, 2, 2)), "view_as_complex", None),
+    ],
+)  # fmt: skip
+def test_a_node_without_a_form(function: Loose, words: str, rewrite: str | None) -> None:
+    found = findings(Function(function), X.clone())
+    assert {code for code, _, _ in found} == {"TCH01"}
+    assert words in found[0][1]
+    assert (found[0][2] is None) if rewrite is None else rewrite in str(found[0][2])
+
+
+@pytest.mark.parametrize(
+    ("function", "words", "rewrite"),
+    [
+        (lambda x: x if x.sum() > 0 else -x, "data-dependent", "torch.where"),
+        (lambda x: x @ x, "reduction dim", None),
+        (lambda x, y: x, "missing", None),
+    ],
+)
+def test_a_module_that_cannot_be_exported(
+    function: Loose, words: str, rewrite: str | None, capfd: pytest.CaptureFixture[str]
+) -> None:
+    ((code, message, help_),) = findings(Function(function), X)
+    assert code == "TCH04"
+    assert words in message
+    assert rewrite is None or rewrite in str(help_)
+    assert "\n" not in message
+    assert capfd.readouterr() == ("", "")
+
+
+def test_a_tensor_that_is_no_buffer_is_changed() -> None:
+    class Plain(torch.nn.Module):  # type: ignore[misc, name-defined]
+        def __init__(self) -> None:
+            super().__init__()
+            self.kept = torch.zeros(3)
+
+        def forward(self, x: Loose) -> Loose:
+            self.kept.add_(x)
+            return self.kept * 1
+
+    ((code, message, help_),) = findings(Plain(), torch.ones(3))
+    assert code == "TCH04"
+    assert "kept is mutated" in message
+    assert help_ == "keep it by `module.register_buffer(name, tensor)`"
+
+
+def test_inputs_that_have_no_type() -> None:
+    found = findings(Function(lambda x, y: (x, y)), torch.ones(2, dtype=torch.complex64), X[:0])
+    assert [message for _, message, _ in found] == [
+        "input `xs_0`: element type complex64 is not one of Core IR's",
+        "input `xs_1`: it has no elements; Core IR has no empty tensors",
+    ]
+
+
+def test_something_else_than_a_module() -> None:
+    ((code, message, _),) = findings(3)
+    assert (code, message) == ("TCH04", "found a int, expected a module, a program or a path")
+
+
+def test_refused_overloads_exist() -> None:
+    regions = {"cond", "while_loop"}
+    for key in set(REFUSED) - regions:
+        name, _, overload = key.partition(".")
+        assert overload in getattr(torch.ops.aten, name).overloads(), key
