@@ -110,13 +110,14 @@ def test_everything_without_a_form_in_mlir_is_shown_and_nothing_is_written(capsy
     [
         (("m.core",), "nothing says what to convert to, expected --to or -o FILE"),
         (("m.core", "-o", "-"), "nothing says what to convert to"),
-        (("m.core", "-o", "m.onnx"), "`m.onnx`, expected a name in `.core` or `.mlir`, or --to"),
+        (("m.core", "-o", "m.bin"), "expected a name in `.core` or `.mlir` or `.onnx`, or --to"),
         (("m.core", "-o", "m.mlir", "--to", "core"), "--to says core, the name `m.mlir` says mlir"),
         (
             ("m.bin", "--to", "mlir"),
             "cannot tell how to read `m.bin`, expected a name in `.core` or `.onnx` or `.pt2`",
         ),
-        (("m.core", "--to", "onnx"), "'onnx' is not one of 'core', 'mlir'"),
+        (("m.core", "--to", "tflite"), "'tflite' is not one of 'core', 'mlir', 'onnx'"),
+        (("m.core", "--to", "onnx"), "an ONNX model is no text, expected -o FILE"),
         (("none.core", "--to", "mlir"), "nacre: none.core does not exist"),
         (("m.core", "-o", "none/m.mlir"), "cannot write none/m.mlir: none is no folder"),
     ],

@@ -125,6 +125,8 @@ class _Growing:
 
     def _binop(self, value: int, type_: TensorType) -> None:
         fitting = [v for v in self.values if self._fits(type_, self.builder.type_of(v))]
+        if not fitting:  # the value itself is too large
+            return
         other = self._draw(st.sampled_from(fitting))
         if self._draw(st.booleans()):
             shape = self._draw(st.sampled_from([(), (1,), type_.shape]))
@@ -209,6 +211,8 @@ class _Growing:
     def _choice(self, value: int, type_: TensorType) -> None:
         """A comparison, and the one or the other by it."""
         fitting = [v for v in self.values if self._fits(type_, self.builder.type_of(v))]
+        if not fitting:
+            return
         other = self._draw(st.sampled_from(fitting))
         condition = self.builder.add(
             "Compare", value, other, op=self._draw(st.sampled_from(["Lt", "Eq", "Ge"]))

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from nacre.core.mlir.export import to_mlir
     from nacre.core.module import CoreOperation, Module, TensorType
     from nacre.core.onnx.importer import from_onnx
+    from nacre.core.onnx_export.export import to_onnx
     from nacre.core.storage import load, save
     from nacre.core.text.printer import print_module
     from nacre.core.text.reader import parse
@@ -43,6 +44,7 @@ __all__ = [
     "print_module",
     "save",
     "to_mlir",
+    "to_onnx",
     "verify",
 ]
 
@@ -68,6 +70,7 @@ _HOMES = MappingProxyType(
         "print_module": "text.printer",
         "save": "storage",
         "to_mlir": "mlir.export",
+        "to_onnx": "onnx_export.export",
         "verify": "verify",
     }
 )

@@ -26,7 +26,7 @@ def require_onnx() -> None:
     """Raise InputError where the package is missing."""
     if onnx is None:
         help_ = 'pip install "nacre[onnx]"'
-        raise refusal(ONX07, "onnx", "reading ONNX models needs the package `onnx`", help_)
+        raise refusal(ONX07, "onnx", "ONNX models need the package `onnx`", help_)
 
 
 def read_model(path: Path) -> Any:  # noqa: ANN401 - onnx.ModelProto

@@ -1,0 +1,1 @@
+"""Core IR as ONNX models that onnxruntime runs."""

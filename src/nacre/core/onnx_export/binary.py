@@ -1,0 +1,172 @@
+"""Functions of two elements, and choices between them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from types import MappingProxyType
+
+import numpy as np
+
+from nacre.core.onnx_export.elementwise import inverted, picked
+from nacre.core.onnx_export.graph import Value
+from nacre.core.onnx_export.site import NoForm, Site
+
+Function = Callable[[Site, Value, Value], Value]
+
+
+def _native(operation: str) -> Function:
+    return lambda site, a, b: site.each(operation, a, b)
+
+
+def _is_float(value: Value) -> bool:
+    return value.dtype in ("f32", "f64")
+
+
+def _safe_divisor(site: Site, b: Value) -> tuple[Value, Value | None]:
+    """A divisor without -1, by which the lowest number stops the machine; and where it was -1."""
+    known = site.elements(b)
+    if known is not None and not (known == -1).any():
+        return b, None
+    is_minus = site.each("Equal", b, site.number(-1, b.dtype), dtype="bool")
+    return site.where(is_minus, site.number(1, b.dtype), b), is_minus
+
+
+def _quotient(site: Site, a: Value, b: Value) -> Value:
+    """Cut towards zero; the lowest number by -1 wraps to itself."""
+    if _is_float(a):
+        return site.each("Div", a, b)
+    divisor, is_minus = _safe_divisor(site, b)
+    found = site.each("Div", a, divisor)
+    return found if is_minus is None else site.where(is_minus, site.each("Neg", a), found)
+
+
+def _modulus(site: Site, a: Value, b: Value) -> Value:
+    """With the sign of the divisor."""
+    if not _is_float(a):
+        return site.each("Mod", a, _safe_divisor(site, b)[0])
+    zero = site.number(0, a.dtype)
+    rest = site.each("Mod", a, b, fmod=1)
+    is_negative = site.each("Less", b, zero, dtype="bool")
+    differs = site.each("Xor", is_negative, site.each("Less", rest, zero, dtype="bool"))
+    found = site.where(differs, site.each("Add", rest, b), rest)
+    nothing = site.where(is_negative, site.number(-0.0, a.dtype), zero)
+    return site.where(site.each("Equal", rest, zero, dtype="bool"), nothing, found)
+
+
+def _remainder(site: Site, a: Value, b: Value) -> Value:
+    """With the sign of the dividend. Of integers onnxruntime has it by way of f64, so not that."""
+    if _is_float(a):
+        return site.each("Mod", a, b, fmod=1)
+    divisor = _safe_divisor(site, b)[0]
+    whole = site.each("Mul", site.each("Div", a, divisor), divisor)
+    return site.each("Sub", a, whole)
+
+
+def _integer_power(site: Site, a: Value, b: Value) -> Value:
+    """By squaring, for onnxruntime goes by way of f64; exponents must be known."""
+    known = site.elements(b)
+    if known is None:
+        raise NoForm("an integer power whose exponents are not constant")
+    exponents = known.astype(np.int64)
+    if (exponents < 0).any():
+        raise NoForm("an integer power with a negative exponent, which fails in every run")
+    one = site.number(1, a.dtype)
+    result, square = site.expanded(one, np.broadcast_shapes(a.shape, b.shape)), a
+    for bit in range(int(exponents.max()).bit_length()):
+        square = site.each("Mul", square, square) if bit else square
+        is_set = site.array((exponents >> bit & 1).astype(np.bool_), "bool")
+        result = site.each("Mul", result, site.where(is_set, square, one))
+    return result
+
+
+def _picked(word: str, site: Site, a: Value, b: Value) -> Value:
+    return picked(site, word, a, b)
+
+
+# Numbers, in the type that is computed in.
+_NUMBERS: Mapping[str, Function] = MappingProxyType(
+    {
+        **{name: _native(name) for name in ("Add", "Sub", "Mul", "Pow")},
+        "Min": partial(_picked, "Min"),
+        "Max": partial(_picked, "Max"),
+        "Div": _quotient,
+        "Mod": _modulus,
+        "Rem": _remainder,
+    }
+)
+_LOGIC = frozenset({"And", "Or", "Xor"})
+
+
+def binop(site: Site) -> Value:
+    """`BinOp`."""
+    word, (a, b) = str(site.attributes["op"]), site.operands
+    if word in _LOGIC:
+        return _logic(site, word, a, b)
+    if word in _SHIFTS:
+        return site.result(_shifted(site, word, a, b))
+    if word == "Pow" and site.type.element.is_integer:
+        return site.result(_integer_power(site, site.wide(a), b))
+    return site.result(_NUMBERS[word](site, site.wide(a), site.wide(b)))
+
+
+def _logic(site: Site, word: str, a: Value, b: Value) -> Value:
+    if a.dtype == "bool":
+        return site.each(word, a, b)
+    wide = {"i4": "i8", "u4": "u8"}.get(a.dtype, a.dtype)
+    return site.result(site.each(f"Bitwise{word}", site.cast(a, wide), site.cast(b, wide)))
+
+
+_MOST_SHIFT = 63
+
+
+def _shifted(site: Site, word: str, a: Value, b: Value) -> Value:
+    """By way of u64, the only type whose shifts are of this width."""
+    wide, by = site.cast(a, "i64"), site.cast(b, "i64")
+    most = site.number(_MOST_SHIFT, "i64")
+    steps = site.cast(picked(site, "Min", by, most), "u64")
+    return _SHIFTS[word](site, wide, steps, site.each("Greater", by, most, dtype="bool"))
+
+
+def _bits(site: Site, a: Value, steps: Value, direction: str) -> Value:
+    moved = site.each("BitShift", site.cast(a, "u64"), steps, direction=direction)
+    return site.cast(moved, "i64")
+
+
+def _left(site: Site, a: Value, steps: Value, is_far: Value) -> Value:
+    return site.where(is_far, site.number(0, "i64"), _bits(site, a, steps, "LEFT"))
+
+
+def _right(site: Site, a: Value, steps: Value, is_far: Value) -> Value:
+    """Negative numbers fill up with ones: their bits are turned before and after."""
+    is_below = site.each("Less", a, site.number(0, "i64"), dtype="bool")
+    plain = _bits(site, site.where(is_below, inverted(site, a), a), steps, "RIGHT")
+    return site.where(is_below, inverted(site, plain), plain)
+
+
+_SHIFTS: Mapping[str, Callable[[Site, Value, Value, Value], Value]] = MappingProxyType(
+    {"ShiftLeft": _left, "ShiftRight": _right}
+)
+_RELATIONS: Mapping[str, str] = MappingProxyType(
+    {
+        "Eq": "Equal",
+        "Ne": "Equal",
+        "Lt": "Less",
+        "Le": "LessOrEqual",
+        "Gt": "Greater",
+        "Ge": "GreaterOrEqual",
+    }
+)
+
+
+def compare(site: Site) -> Value:
+    """`Compare`."""
+    word = str(site.attributes["op"])
+    given = (site.cast(x, "i32") if x.dtype == "bool" else site.wide(x) for x in site.operands)
+    found = site.each(_RELATIONS[word], *given, dtype="bool")
+    return site.each("Not", found) if word == "Ne" else found
+
+
+def where(site: Site) -> Value:
+    """`Where`."""
+    return site.where(*site.operands)

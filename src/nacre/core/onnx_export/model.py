@@ -1,0 +1,137 @@
+"""The file of an ONNX model, and the one beside it that has large constants."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct
+
+from nacre._version import __version__
+from nacre.base.elements import GRAPH_TYPES, bytes_needed
+from nacre.base.files import write_whole
+from nacre.core.onnx.files import onnx
+from nacre.core.onnx_export.graph import Graph, Tensor, Value, unique
+from nacre.core.onnx_export.types import CODES, raw_bytes
+
+OPSET = 21
+IR_VERSION = 10
+STATE = "nacre.state"  # the property that lists states
+MOST_INLINE = 1 << 30  # bytes of constants in the model; protobuf ends at 2^31
+_SMALL = 1024  # bytes that always stay in the model
+_PAGE = 4096  # where tensors of the other file begin, so that readers can map them
+_SUFFIX = ".data"
+
+
+class KeptState(Struct, frozen=True):
+    """The names of a state: an input, and the output that is its next value."""
+
+    input: str
+    output: str
+
+
+class Interface(Struct, frozen=True):
+    """What a model takes and gives."""
+
+    inputs: list[Value]
+    outputs: list[Value]
+    states: list[KeptState]
+
+
+class _Beside(Struct, frozen=True):
+    """Where a tensor lies in the other file."""
+
+    offset: int
+    length: int
+
+
+def write_model(path: Path, graph: Graph, interface: Interface, most_inline: int) -> None:
+    """Write a model, whole or not at all."""
+    name = path.name + _SUFFIX
+    beside = _placed(graph.tensors, most_inline)
+    model = _model(graph, interface, name, beside)
+    # The constants first: a model never refers to a file that is not there yet.
+    if beside:
+        write_whole(path.with_name(name), _data(graph.tensors, beside))
+    write_whole(path, [model.SerializeToString(deterministic=True)])
+
+
+def _size(tensor: Tensor) -> int:
+    return bytes_needed(int(tensor.array.size), GRAPH_TYPES[tensor.dtype])
+
+
+def _placed(tensors: list[Tensor], most_inline: int) -> dict[str, _Beside]:
+    """Where tensors lie in the other file; nowhere, where the model can hold all."""
+    if sum(map(_size, tensors)) <= most_inline:
+        return {}
+    found: dict[str, _Beside] = {}
+    offset = 0
+    for tensor in tensors:
+        length = _size(tensor)
+        if length > _SMALL:
+            found[tensor.name] = _Beside(offset, length)
+            offset += -(-length // _PAGE) * _PAGE
+    return found
+
+
+def _data(tensors: list[Tensor], beside: dict[str, _Beside]) -> Iterator[bytes]:
+    end = 0
+    for tensor in tensors:
+        place = beside.get(tensor.name)
+        if place is not None:
+            yield bytes(place.offset - end)
+            yield raw_bytes(tensor.array, tensor.dtype)
+            end = place.offset + place.length
+
+
+def _model(graph: Graph, interface: Interface, name: str, beside: dict[str, _Beside]) -> Any:  # noqa: ANN401 - onnx.ModelProto
+    helper = onnx.helper
+    taken: dict[str, int] = {}
+    nodes = [
+        helper.make_node(
+            node.operation,
+            node.operands,
+            node.results,
+            name=unique(node.name, taken),
+            **dict(sorted(node.attributes.items())),
+        )
+        for node in graph.nodes
+    ]
+    proto = helper.make_graph(
+        nodes,
+        "main",
+        [_typed(value) for value in interface.inputs],
+        [_typed(value) for value in interface.outputs],
+        [_tensor(tensor, name, beside.get(tensor.name)) for tensor in graph.tensors],
+    )
+    model = helper.make_model(
+        proto,
+        producer_name="nacre",
+        producer_version=__version__,
+        opset_imports=[helper.make_opsetid("", OPSET)],
+        ir_version=IR_VERSION,
+    )
+    if interface.states:
+        states = [{"input": state.input, "output": state.output} for state in interface.states]
+        model.metadata_props.add(key=STATE, value=json.dumps(states))
+    return model
+
+
+def _typed(value: Value) -> Any:  # noqa: ANN401 - onnx.ValueInfoProto
+    return onnx.helper.make_tensor_value_info(value.name, CODES[value.dtype], value.shape)
+
+
+def _tensor(tensor: Tensor, name: str, place: _Beside | None) -> Any:  # noqa: ANN401
+    proto = onnx.TensorProto(
+        name=tensor.name, data_type=CODES[tensor.dtype], dims=tensor.array.shape
+    )
+    if place is None:
+        proto.raw_data = raw_bytes(tensor.array, tensor.dtype)
+        return proto
+    proto.data_location = onnx.TensorProto.EXTERNAL
+    entries = {"location": name, "offset": place.offset, "length": place.length}
+    for key, value in entries.items():
+        proto.external_data.add(key=key, value=str(value))
+    return proto

@@ -1,0 +1,106 @@
+"""`Resize`, which ONNX has with the same words.
+
+onnxruntime interpolates planes of f32. For the rest an axis at a time is gathered, or multiplied
+by a matrix of weights: what the evaluator makes of the identity.
+"""
+
+from __future__ import annotations
+
+from math import floor
+
+import numpy as np
+
+from nacre.base.elements import GRAPH_TYPES
+from nacre.core.builder import Builder
+from nacre.core.evaluate import evaluate
+from nacre.core.module import TensorType
+from nacre.core.onnx_export.casts import whole
+from nacre.core.onnx_export.graph import Value
+from nacre.core.onnx_export.site import NoForm, Site
+from nacre.core.values import Array
+
+_MOST_WEIGHTS = 1 << 24
+
+
+def resize(site: Site) -> Value:
+    """`Resize`."""
+    (x,), mode = site.operands, str(site.attributes["mode"])
+    is_plane = x.type.rank == 4 and x.shape[:2] == site.type.shape[:2]
+    is_narrow = x.dtype in ("f32", "f16", "bf16", "f8e4m3", "f8e5m2")
+    scales = _scales(site, x.shape)
+    if is_narrow and is_plane and scales is not None:
+        return _native(site, site.wide(x), mode, scales)
+    return _by_axes(site, x, mode)
+
+
+def _native(site: Site, x: Value, mode: str, scales: tuple[float, ...]) -> Value:
+    """By an operation of ONNX, which takes either scales or sizes."""
+    made = site.add(
+        "Resize",
+        x,
+        None,
+        site.array(np.array(scales, np.float32), "f32") if scales else None,
+        None if scales else site.ints(site.type.shape),
+        type_=TensorType(x.dtype, site.type.shape),
+        mode=mode,
+        coordinate_transformation_mode=str(site.attributes["coordinate"]),
+        nearest_mode=str(site.attributes["rounding"]),
+        cubic_coeff_a=float(site.attributes["cubic_a"]),
+        exclude_outside=int(site.attributes["exclude_outside"]),
+        antialias=int(site.attributes["antialias"]),
+    )
+    return site.result(made)
+
+
+def _scales(site: Site, shape: tuple[int, ...]) -> tuple[float, ...] | None:
+    """Scales that must be written, none where sizes say the same; None where ONNX has no such."""
+    sizes, scales = site.type.shape, tuple(site.attributes["scales"])
+    if scales == tuple(after / before for before, after in zip(shape, sizes, strict=True)):
+        return ()
+    narrow = [float(np.float32(scale)) for scale in scales]
+    found = tuple(floor(size * scale) for size, scale in zip(shape, narrow, strict=False))
+    return None if scales and (narrow != list(scales) or found != sizes) else scales
+
+
+def _by_axes(site: Site, x: Value, mode: str) -> Value:
+    """One axis after the other; integers are weighted in f64 and rounded half to even."""
+    element = x.type.element
+    if element.is_integer and element.bits > 32 and mode != "nearest":
+        raise NoForm(f"{mode} of `{x.dtype}`, whose last digits depend on the order of sums")
+    scales = site.attributes["scales"] or [after / before for before, after in zip(
+        x.shape, site.type.shape, strict=True)]  # fmt: skip
+    axes = [a for a, (n, m) in enumerate(zip(x.shape, site.type.shape, strict=True))
+            if n != m or scales[a] != 1]  # fmt: skip
+    if mode == "nearest":
+        for axis in axes:
+            weights = _weights(site, x.shape[axis], axis, scales[axis])
+            x = site.gathered(x, site.array(weights.argmax(axis=0), "i64"), axis)
+        return x
+    value = site.cast(x, "f64") if element.is_integer else site.wide(x)
+    for axis in axes:
+        weights = _weights(site, value.shape[axis], axis, scales[axis])
+        value = _weighted(site, value, axis, weights)
+    if element.is_integer:
+        return whole(site, site.each("Round", value), site.type.dtype)
+    return site.result(value)
+
+
+def _weights(site: Site, size: int, axis: int, scale: float) -> Array:
+    """[before, after]: how much of each element is in each of the result."""
+    count = site.type.shape[axis]
+    if size * max(size, count) > _MOST_WEIGHTS:
+        raise NoForm(f"weights from {size} elements to {count}, expected fewer")
+    builder = Builder()
+    given = {**site.attributes, "sizes": (size, count), "scales": (1.0, float(scale))}
+    module = builder.module(builder.add("Resize", builder.input("x", "f64", (size, size)), **given))
+    return evaluate(module, {"x": np.eye(size)})[0]
+
+
+def _weighted(site: Site, x: Value, axis: int, weights: Array) -> Value:
+    last = x.type.rank - 1
+    order = [a for a in range(x.type.rank) if a != axis] + [axis]
+    rows = site.transposed(x, order)
+    matrix = site.array(weights.astype(GRAPH_TYPES[x.dtype].dtype), x.dtype)
+    type_ = TensorType(x.dtype, (*rows.shape[:last], weights.shape[1]))
+    found = site.add("MatMul", rows, matrix, type_=type_)
+    return site.transposed(found, [order.index(a) for a in range(x.type.rank)])
