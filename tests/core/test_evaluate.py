@@ -13,6 +13,7 @@ import numpy.typing as npt
 import pytest
 from hypothesis import given
 
+from nacre.base.diagnostics import InputError
 from nacre.base.elements import GRAPH_TYPES
 from nacre.core.builder import Builder
 from nacre.core.evaluate import evaluate
@@ -313,3 +314,23 @@ def test_a_scalar_f32_constant_is_rounded_to_f32() -> None:
     module = parse("%0 = ConstF32 () {value=0.1} : tensor<f32[]>\noutputs: %0, %0\n")
     first, second = evaluate(module)
     assert first.tobytes() == second.tobytes() == np.float32(0.1).tobytes()
+
+
+def test_state_does_not_follow_an_array_of_the_caller() -> None:
+    builder = Builder()
+    h, x = builder.input("h", "f32", (2,)), builder.input("x", "f32", (2,))
+    builder.state("h", x, builder.constant(np.zeros(2, np.float32)))
+    session = builder.module(h).session()
+    array = np.ones(2, np.float32)
+    session.run({"x": array})
+    array[:] = 7
+    assert session.run({"x": array})[0].tolist() == [1, 1]
+
+
+def test_inputs_that_are_no_mapping_are_refused() -> None:
+    builder = Builder()
+    module = builder.module(builder.input("x", "f32", (2,)))
+    with pytest.raises(InputError, match="expected arrays by name"):
+        evaluate(module, [np.zeros(2, np.float32)])  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="byte order"):
+        evaluate(module, {"x": np.zeros(2, ">f4")})

@@ -5,11 +5,13 @@ type. The mean of integers is exact and cut towards zero. Sums of floats are tak
 BLAS arrange them, reproducibly on one build; with `ordered` one by one in row-major order (along
 ascending k for products), with the same bytes on every platform.
 
-Every operation is computed, also one that nothing uses. A value is freed after its last use.
+Every operation is computed, also one that nothing uses. A value makes room after its last use; a
+session keeps the memory of its values for the next run.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -18,7 +20,15 @@ import numpy as np
 
 from nacre.base.diagnostics import Diagnostic, InputError
 from nacre.base.suggest import did_you_mean
-from nacre.core.evaluation_plan import Plan, carried, declared, initial_values, made_plan, place
+from nacre.core.evaluation_plan import (
+    Plan,
+    carried,
+    declared,
+    initial_values,
+    kernel_type,
+    made_plan,
+    place,
+)
 from nacre.core.module import Module
 from nacre.core.rules.evaluation import EVL01, EVL02, EVL03
 from nacre.core.values import Array
@@ -58,11 +68,17 @@ class CoreSession:
         self._plan: Plan = made_plan(module, ordered)
         self._initial = initial_values(module)
         self._state = dict(self._initial)
+        self._handed_out = self._without_a_copy()
 
     @property
     def peak_bytes(self) -> int:
         """The most bytes that tensors take at one time in a run."""
         return self._plan.peak_bytes
+
+    @property
+    def room_bytes(self) -> int:
+        """The bytes that a session keeps between runs for the values that it computes."""
+        return self._plan.layout.size
 
     @property
     def state(self) -> dict[str, Array]:
@@ -87,14 +103,37 @@ class CoreSession:
             for name in (str(op.attributes["name"]),)
         }
         kept = self._plan.run(ready)
-        self._state = {state.name: kept[state.output] for state in module.states}
-        return [declared(kept[value], module.by_id[value].type) for value in module.outputs]
+        # A state that takes up an input is copied: the caller may change that array.
+        self._state = {
+            s.name: np.array(kept[s.output]) if s.output in ready else kept[s.output]
+            for s in module.states
+        }
+        return [
+            kept[value] if value in self._handed_out else declared(kept[value], type_)
+            for value, type_ in zip(module.outputs, module.output_types, strict=True)
+        ]
+
+    def _without_a_copy(self) -> frozenset[int]:
+        """The outputs that a caller may have as they are: nothing else looks at them."""
+        module = self._module
+        uses = Counter([*module.outputs, *(state.output for state in module.states)])
+        types = {value: module.by_id[value].type for value in module.outputs}
+        return frozenset(
+            value
+            for value, type_ in types.items()
+            if uses[value] == 1
+            and value in self._plan.fresh
+            and kernel_type(type_).dtype == type_.element.dtype
+        )
 
 
 def checked_inputs(
     module: Module, inputs: Mapping[str, Any], state: Mapping[str, Array]
 ) -> dict[str, Array]:
     """The given arrays as the kernels carry them; InputError with all that is wrong about them."""
+    if not isinstance(inputs, Mapping):
+        message = f"inputs are a {type(inputs).__name__}, expected arrays by name"
+        raise InputError([EVL03.at(place(module, 0), message)])
     found: list[Diagnostic] = []
     ready: dict[str, Array] = {}
     names = set[str]()
@@ -133,4 +172,5 @@ def _as_array(value: object) -> Array | None:
 def _described(array: Array | None) -> str:
     if array is None:
         return "no array"
-    return f"an array of {array.dtype.name} with shape [{', '.join(map(str, array.shape))}]"
+    order = "" if array.dtype.isnative else " in the byte order of other machines"
+    return f"an array of {array.dtype.name}{order} with shape [{', '.join(map(str, array.shape))}]"

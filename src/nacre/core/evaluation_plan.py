@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 from msgspec import Struct
@@ -13,6 +13,7 @@ from msgspec import Struct
 from nacre.base.diagnostics import InputError, has_errors
 from nacre.base.rules import Rule
 from nacre.base.source import Source, Span
+from nacre.core.evaluation_memory import OVERWRITING, Birth, Layout, laid_out
 from nacre.core.module import CoreOperation, Module, TensorType
 from nacre.core.ops import OPS, OpSpec
 from nacre.core.rules.evaluation import EVL04, EVL05
@@ -41,28 +42,52 @@ class Step(Struct, frozen=True, gc=False):
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Every step in order."""
+    """Every step in order, and where its value lies."""
 
     module: Module
     steps: tuple[Step, ...]
     peak_bytes: int
+    layout: Layout  # of the values that do not leave the run
+    fresh: frozenset[int]  # those that leave it in memory that nothing else has
+    # Memory that no run is using. A run takes it out of here, so that several may go on at once.
+    _rooms: list[list[Array | None]] = field(default_factory=list, repr=False, compare=False)
 
     def run(self, inputs: dict[int, Array]) -> dict[int, Array]:
         """The values that outputs and states name, as the kernels carry them."""
-        values = dict(inputs)
-        for step in self.steps:
-            values[step.value] = self._result(step, values)
-            for value in step.dead:
-                del values[value]
-        return values
+        try:
+            room = self._rooms.pop()
+        except IndexError:
+            room = self._new_room()
+        try:
+            values = dict(inputs)
+            for step, target in zip(self.steps, room, strict=True):
+                values[step.value] = self._result(step, values, target)
+                for value in step.dead:
+                    del values[value]
+            return values
+        finally:
+            self._rooms.append(room)
 
-    def _result(self, step: Step, values: dict[int, Array]) -> Array:
+    def _new_room(self) -> list[Array | None]:
+        """For every step the array that it fills; None where each run makes one of its own."""
+        layout = self.layout
+        try:
+            block = layout.block()
+        except MemoryError as error:
+            message = f"the values need {layout.size:,} bytes at one time, which cannot be had"
+            raise InputError([EVL05.at(place(self.module, 0), message)]) from error
+        return [
+            layout.array(block, step.value, step.type) if step.value in layout.places else None
+            for step in self.steps
+        ]
+
+    def _result(self, step: Step, values: dict[int, Array], target: Array | None) -> Array:
         if step.constant is not None:
             return step.constant
         assert step.run is not None
         operands = [values[operand] for operand in step.operands]
         try:
-            result = np.empty(step.type.shape, step.type.dtype)
+            result = np.empty(step.type.shape, step.type.dtype) if target is None else target
             fault = step.run(operands, [result])
         except (ValueError, TypeError, MemoryError) as error:
             raise _refused(self.module, step.index, str(error)) from error
@@ -119,7 +144,32 @@ def made_plan(module: Module, ordered: bool) -> Plan:
         if op.opcode != "Input"
         for constant in (constant_array(op),)
     )
-    return Plan(module, steps, peak)
+    layout = _layout(module, steps, ordered)
+    computed = {step.value for step in steps if step.run is not None}
+    return Plan(module, steps, peak, layout, frozenset(computed - layout.places.keys()))
+
+
+def _layout(module: Module, steps: Sequence[Step], ordered: bool) -> Layout:
+    """Places for what steps compute; what outlives a run has memory of its own in each of them."""
+    kept = {*module.outputs, *(state.output for state in module.states)}
+    births = [
+        Birth(
+            step.value,
+            None if step.run is None or step.value in kept else _bytes(step.type),
+            step.dead,
+            # In order, kernels take other ways, which may read an operand again.
+            () if ordered else _heirlooms(module.by_id, module.operations[step.index]),
+        )
+        for step in steps
+    ]
+    return laid_out(births)
+
+
+def _heirlooms(by_id: Mapping[int, CoreOperation], op: CoreOperation) -> tuple[int, ...]:
+    """The operands over which an operation may write its result."""
+    if op.opcode not in OVERWRITING:
+        return ()
+    return tuple([operand for operand in op.operands if by_id[operand].type == op.type])
 
 
 def _machine_bytes() -> int:

@@ -42,10 +42,8 @@ from nacre.kernels.patches import ChannelwiseProduct, PatchProduct, Windows
 from nacre.kernels.runs import present
 from nacre.kernels.shapes import Dims
 
-# Of one matrix of columns; larger ones are made block by block.
-_COLUMN_BYTES = 4 << 20
-# Each channel by itself: planes narrower than this have longer runs with channels last.
-_NARROW = 16
+# Of one matrix of columns; larger ones are made block by block, for they should stay in the cache.
+_COLUMN_BYTES = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -67,6 +65,12 @@ class _Geometry:
     def is_channelwise(self) -> bool:
         """Whether every channel is convolved by itself."""
         return self.groups > 1 and self.groups == self.channels
+
+    @property
+    def is_pointwise(self) -> bool:
+        """Whether every window is one element, and every element has one: X is its own columns."""
+        use = self.sliding
+        return set(use.window) == set(use.strides) == {1} and not use.is_padded
 
     @property
     def windows(self) -> Windows:
@@ -97,11 +101,12 @@ def _geometry(call: Call) -> _Geometry:
 
 def _bind(call: Call) -> Run:
     use, y_type, is_ordered = _geometry(call), call.output, call.ordered
-    is_narrow = use.is_channelwise and use.sliding.counts[-1] < _NARROW
-    if use.sliding.is_last or is_ordered or is_narrow:
+    if use.sliding.is_last or is_ordered:
         convolve = _channels_last(use)
     elif use.is_channelwise:
         convolve = convolve_planes(use.sliding, use.batch, use.channels, use.outputs)
+    elif use.is_pointwise:
+        convolve = _by_elements(use)
     else:
         convolve = _by_columns(use)
     ready = factoring(y_type.elem, use.depth, is_ordered)
@@ -142,6 +147,21 @@ def _channels_last(use: _Geometry) -> Convolve:
         if bias is not None:
             np.add(total, bias, out=total)
         sums[...] = total if is_last else np.moveaxis(total, -1, 1)
+
+    return run
+
+
+def _by_elements(use: _Geometry) -> Convolve:
+    """Every window one element: X itself is the matrix of columns."""
+    groups, inner, width = use.groups, use.channels // use.groups, use.outputs // use.groups
+    places = prod(use.sliding.counts)
+
+    def run(factors: Factors, sums: Array, bias: Array | None) -> None:
+        columns = dense(factors.a).reshape(use.batch, groups, inner, places)
+        target = sums.reshape(use.batch, groups, width, places)
+        factors.multiply(factors.b.reshape(groups, width, inner), columns, target)
+        if bias is not None:
+            np.add(target, bias.reshape(groups, width, 1), out=target)
 
     return run
 

@@ -1,0 +1,283 @@
+"""Real models: our evaluator beside onnxruntime and the reference evaluator of onnx.
+
+One thread each. Every model has a process of its own; in it the tools take turns, and the best
+time of each counts. Ours runs the optimised module, whose import and optimisation are timed apart.
+Models are fetched with pip; one that cannot be had is shown as such.
+
+    python benchmarks/evaluate.py                  every model
+    python benchmarks/evaluate.py nudenet magika   some
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import json
+import math
+import os
+import subprocess
+import sys
+import time
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+# Before NumPy is loaded: its BLAS reads them once.
+for _variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ[_variable] = "1"
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from tools.fetch_models import Unavailable, model_path
+
+ROUNDS = 15
+ENOUGH_SECONDS = 6.0  # for one tool and model
+TRANSFORMER, LENGTH = "minilm", 128
+Feeds = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A model in both forms, and what it is given."""
+
+    module: Any  # optimised
+    feeds: Feeds
+    onnx: bytes
+    onnx_feeds: Feeds
+    import_seconds: float
+    optimise_seconds: float
+    memory: float | None  # growth of the resident size, by the bytes of weights and values
+    session: Any
+
+
+@dataclass(frozen=True)
+class Row:
+    """What was measured of one model."""
+
+    name: str
+    kind: str  # cnn, transformer, other
+    import_seconds: float
+    optimise_seconds: float
+    ours: float
+    runtime: float
+    reference: float | None  # None: it cannot run the model
+    memory: float | None
+
+
+def resident_peak() -> int | None:
+    """The largest size that this process has had, where the system says so."""
+    try:
+        lines = Path("/proc/self/status").read_text().splitlines()
+    except OSError:
+        return None
+    return next((int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM")), None)
+
+
+def prepare(bring_in: Callable[[], Any], feeds: Feeds, weights: int) -> dict[str, Any]:
+    """Import, optimise and run once, with the time and the memory that this takes."""
+    from nacre.core.evaluate import CoreSession
+    from nacre.core.inference.pipeline import optimise
+
+    before = resident_peak()
+    start = time.perf_counter()
+    module = bring_in()
+    imported = time.perf_counter()
+    module = optimise(module)
+    optimised = time.perf_counter()
+    session = CoreSession(module)
+    session.run(dict(zip(module.input_types, feeds.values(), strict=True)))
+    after = resident_peak()
+    known = before is not None and after is not None
+    growth = (after or 0) - (before or 0)
+    return {
+        "module": module,
+        "session": session,
+        "import_seconds": imported - start,
+        "optimise_seconds": optimised - imported,
+        "memory": growth / (weights + session.room_bytes) if known else None,
+    }
+
+
+def warm_up() -> None:
+    """Load what is loaded at first use, BLAS with its buffers too: it belongs to no model."""
+    import numpy as np
+    from onnx import TensorProto, helper
+
+    from nacre.core.onnx.importer import from_onnx
+
+    ends = [helper.make_tensor_value_info(n, TensorProto.FLOAT, (64, 64)) for n in ("x", "y")]
+    node = helper.make_node("MatMul", ["x", "x"], ["y"])
+    graph = helper.make_graph([node], "product", ends[:1], ends[1:])
+    opsets = [helper.make_opsetid("", 17)]
+    model = helper.make_model(graph, opset_imports=opsets, ir_version=8).SerializeToString()
+    prepare(lambda: from_onnx(model), {"x": np.zeros((64, 64), np.float32)}, 1)
+
+
+def prepare_onnx(name: str) -> Prepared:
+    from tests.core.models.real_models import REAL_MODELS
+
+    model = next(model for model in REAL_MODELS if model.name == name)
+    feeds = model.feeds()
+    made = prepare(model.module, feeds, model.path.stat().st_size)
+    data = model.path.read_bytes()
+    return Prepared(feeds=feeds, onnx=data, onnx_feeds={**feeds, **model.constants}, **made)
+
+
+def prepare_transformer() -> Prepared:
+    """Ours comes through `torch.export`; for the others torch writes an ONNX file."""
+    import torch
+
+    from nacre.core.torch.importer import from_torch
+    from tests.core.models.minilm import minilm, sentence
+
+    path = model_path(TRANSFORMER)
+    network, (ids, mask) = minilm(path), sentence(LENGTH)
+    given = torch.from_numpy(ids), torch.from_numpy(mask)
+    feeds = {"ids": ids, "mask": mask}
+    weights = sum(w.numel() * w.element_size() for w in network.parameters())
+    made = prepare(lambda: from_torch(network, given), feeds, weights)
+    file: Any = io.BytesIO()
+    torch.onnx.export(network, given, file, input_names=list(feeds), opset_version=17, dynamo=False)
+    return Prepared(feeds=feeds, onnx=file.getvalue(), onnx_feeds=feeds, **made)
+
+
+def best_times(tools: Mapping[str, Callable[[], object]]) -> dict[str, float]:
+    """The shortest run of each, in rounds; one that has had enough time drops out."""
+    best, spent = dict.fromkeys(tools, math.inf), dict.fromkeys(tools, 0.0)
+    for call in tools.values():
+        call()
+    for _ in range(ROUNDS):
+        for name, call in tools.items():
+            if spent[name] > ENOUGH_SECONDS:
+                continue
+            for _ in range(3):
+                start = time.perf_counter()
+                call()
+                taken = time.perf_counter() - start
+                best[name] = min(best[name], taken)
+                spent[name] += taken
+    return best
+
+
+def runtime_session(model: bytes) -> Any:  # noqa: ANN401 - onnxruntime has no types
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    options.log_severity_level = 3
+    return onnxruntime.InferenceSession(model, options)
+
+
+def reference_run(model: bytes, feeds: Feeds) -> Callable[[], object] | None:
+    """A run of the reference evaluator; None where it fails on the model."""
+    import onnx
+    from onnx.reference import ReferenceEvaluator
+
+    try:
+        evaluator = ReferenceEvaluator(onnx.load_from_string(model))
+        evaluator.run(None, dict(feeds))
+    except Exception:  # whatever it fails with, it cannot run the model
+        return None
+    return lambda: evaluator.run(None, dict(feeds))
+
+
+def measure(name: str) -> Row:
+    from tests.core.models.real_models import REAL_MODELS
+
+    warm_up()
+    made = prepare_transformer() if name == TRANSFORMER else prepare_onnx(name)
+    cnns = {model.name for model in REAL_MODELS if model.is_cnn}
+    kind = "transformer" if name == TRANSFORMER else "cnn" if name in cnns else "other"
+    runtime = runtime_session(made.onnx)
+    taken = {one.name for one in runtime.get_inputs()}
+    feeds = {name: array for name, array in made.onnx_feeds.items() if name in taken}
+    ours = dict(zip(made.module.input_types, made.feeds.values(), strict=True))
+    tools: dict[str, Callable[[], object]] = {
+        "ours": lambda: made.session.run(ours),
+        "runtime": lambda: runtime.run(None, feeds),
+    }
+    reference = reference_run(made.onnx, feeds)
+    if reference is not None:
+        tools["reference"] = reference
+    best = best_times(tools)
+    return Row(
+        name,
+        kind,
+        made.import_seconds,
+        made.optimise_seconds,
+        best["ours"],
+        best["runtime"],
+        best.get("reference"),
+        made.memory,
+    )
+
+
+def in_own_process(name: str) -> Row | str:
+    """What was measured, or why it could not be."""
+    try:
+        model_path(name)
+    except Unavailable as reason:
+        return str(reason)
+    command = [sys.executable, __file__, "--one", name]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        return (done.stderr.strip().splitlines() or ["it failed"])[-1]
+    return Row(**json.loads(done.stdout.strip().splitlines()[-1]))
+
+
+def line(row: Row) -> str:
+    reference = "cannot run it" if row.reference is None else f"{row.reference * 1e3:10.1f} ms"
+    memory = "" if row.memory is None else f"{row.memory:5.1f}x"
+    return (
+        f"{row.name:<16} {row.import_seconds:6.2f} s {row.optimise_seconds:6.2f} s "
+        f"{row.ours * 1e3:8.2f} ms {row.runtime * 1e3:8.2f} ms {row.ours / row.runtime:5.2f}x "
+        f"{reference:>14} {memory:>7}"
+    )
+
+
+def summary(rows: Sequence[Row]) -> list[str]:
+    shares = [row.reference / row.ours for row in rows if row.reference is not None]
+    told = []
+    if shares:
+        mean = math.exp(sum(map(math.log, shares)) / len(shares))
+        told.append(f"geometric mean: {mean:.1f} times as fast as the reference evaluator")
+    bounded = [row for row in rows if row.kind != "other"]
+    if bounded:
+        worst = max(bounded, key=lambda row: row.ours / row.runtime)
+        ratio = worst.ours / worst.runtime
+        told.append(f"CNNs and the transformer: at most {ratio:.2f} times onnxruntime's time "
+                    f"({worst.name})")  # fmt: skip
+    held = [row for row in rows if row.memory is not None]
+    if held:
+        largest = max(held, key=lambda row: row.memory or 0.0)
+        told.append(f"memory: at most {largest.memory:.1f} times weights and values "
+                    f"({largest.name})")  # fmt: skip
+    return told
+
+
+def main() -> None:
+    from tools.fetch_models import MODELS
+
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(MODELS))
+    parser.add_argument("--one", choices=list(MODELS), help=argparse.SUPPRESS)
+    chosen = parser.parse_args()
+    unknown = [name for name in chosen.names if name not in MODELS]
+    if unknown:
+        parser.error(f"no model `{unknown[0]}`, expected some of: {', '.join(MODELS)}")
+    if chosen.one:
+        warnings.simplefilter("ignore")  # of the tools that are measured
+        print(json.dumps(asdict(measure(chosen.one))))
+        return
+    print("model            import s optimise s        ours  onnxruntime        reference   memory")
+    rows = []
+    for name in chosen.names or MODELS:
+        found = in_own_process(name)
+        print(line(found) if isinstance(found, Row) else f"{name:<16} {found}", flush=True)
+        rows += [found] if isinstance(found, Row) else []
+    print("", *summary(rows), sep="\n")
+
+
+if __name__ == "__main__":
+    main()
