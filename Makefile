@@ -34,7 +34,11 @@ demo: $(VENV)/.ready ## set up, then check, run, time and debug the examples
 test: $(VENV)/.ready ## set up, then run the tests that CI runs
 	@$(BIN)/python -m pytest -n $(JOBS) -m 'not full'
 
-test-full: $(VENV)/.ready ## every test, the long ones too
+$(VENV)/.full: $(VENV)/.ready
+	@$(PIP) install -c constraints.txt -e '.[dev,torch,mlir,oracles]'
+	@touch $@
+
+test-full: $(VENV)/.full ## every test, the long ones too, with PyTorch, xDSL and IREE beside
 	@NACRE_HYPOTHESIS_PROFILE=full $(BIN)/python -m pytest -n $(JOBS)
 
 mutate: $(VENV)/.ready ## break 10,000 race-free programs and count what the checker misses

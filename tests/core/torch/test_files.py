@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from nacre.base.diagnostics import InputError
 from nacre.core.evaluate import evaluate
 from nacre.core.torch.importer import from_torch
-from tests.core.torch.test_importer import findings, open_program
+from tests.core.torch.programs import findings, open_program
 
 torch = pytest.importorskip("torch")
 

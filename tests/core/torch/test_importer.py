@@ -9,32 +9,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from nacre.base.diagnostics import InputError
 from nacre.core.evaluate import evaluate
 from nacre.core.module import TensorType
 from nacre.core.torch import library
 from nacre.core.torch.elements import array_of
 from nacre.core.torch.importer import from_torch
 from nacre.core.verify import verify
+from tests.core.torch.programs import Function, findings, open_program
 
 torch = pytest.importorskip("torch")
 
 Loose = Any
-
-
-class Function(torch.nn.Module):  # type: ignore[misc, name-defined]
-    def __init__(self, function: Loose) -> None:
-        super().__init__()
-        self.function = function
-
-    def forward(self, *xs: Loose) -> Loose:
-        return self.function(*xs)
-
-
-def findings(source: Loose, *args: Loose, **given: Loose) -> list[tuple[str, str, str | None]]:
-    with pytest.raises(InputError) as raised:
-        from_torch(source, args, **given)
-    return [(d.code, d.message, d.help) for d in raised.value.diagnostics]
 
 
 def test_inputs_and_outputs_are_flattened_in_order() -> None:
@@ -155,14 +140,6 @@ def test_recurrent_layers_become_products(kind: str) -> None:
     expected = [y, *(state if isinstance(state, tuple) else [state])]
     for one, other in zip(found, expected, strict=True):
         np.testing.assert_allclose(one, other.numpy(), rtol=1e-5, atol=1e-5)
-
-
-def open_program() -> Loose:
-    layer = Function(lambda x, y: torch.nn.functional.softmax(x @ x.mT, -1) + y.sum())
-    sizes = {0: torch.export.Dim("n", min=2, max=64)}
-    return torch.export.export(
-        layer, (torch.ones(3, 4), torch.ones(2)), dynamic_shapes=((sizes, None),)
-    )
 
 
 def test_open_sizes_are_given() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from nacre.core.torch.refused import REFUSED
-from tests.core.torch.test_importer import Function, findings
+from tests.core.torch.programs import Function, findings
 
 torch = pytest.importorskip("torch")
 
@@ -28,7 +28,7 @@ def test_all_nodes_are_reported_at_once() -> None:
         ("TCH01", "node `rand` (rand.default)"),
         ("TCH01", "node `native_dropout` (native_dropout.default)"),
     ]
-    assert "(f32[3, 4]) at test_importer.py:" in found[0][1]
+    assert "(f32[3, 4]) at programs.py:" in found[0][1]
     assert found[0][1].endswith(": the operation is not known")
     assert [help_ for _, _, help_ in found[2:]] == [
         "pass the numbers as an input",
