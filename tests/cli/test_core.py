@@ -303,6 +303,15 @@ def test_the_figures_of_a_module_are_counted(capsys: Capsys) -> None:
         "activation_peak_bytes": 24 + 8,  # x and the product; the weights are not counted
         "inputs": {"x": "tensor<f32[2, 3]>"},
         "outputs": ["tensor<f32[]>"],
+        "layers": [
+            {
+                "name": "%2",
+                "opcode": "MatMul",
+                "macs": 6,
+                "parameters": 3,
+                "type": "tensor<f32[2, 1]>",
+            }
+        ],
     }
     text = invoke(capsys, "core", "stats", "s.core").out.splitlines()
     assert text[0].split() == ["opcode", "operations", "MACs"]

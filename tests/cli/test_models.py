@@ -94,6 +94,23 @@ def test_figures_of_a_model(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     assert json.loads(capsys.readouterr().out)["operations"] == {"Input": 1, "ReluNan": 1}
 
 
+def test_layers_have_the_names_of_the_model(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    helper = onnx.helper
+    node = helper.make_node("MatMul", ["x", "w"], ["y"], name="first product")
+    weights = onnx.numpy_helper.from_array(np.ones((4, 5), np.float32), "w")
+    x = helper.make_tensor_value_info("x", 1, [2, 4])
+    y = helper.make_tensor_value_info("y", 1, None)
+    graph = helper.make_graph([node], "g", [x], [y], [weights])
+    made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)])
+    path = tmp_path / "m.onnx"
+    path.write_bytes(made.SerializeToString())
+    assert run("stats", path, "--layers") == OK
+    row = capsys.readouterr().out.splitlines()[1]
+    assert row.split() == ["first", "product", "MatMul", "40", "20", "tensor<f32[2,", "5]>"]
+
+
 @pytest.mark.parametrize("shape", ["x", "x=", "=2", "x=2xb", "x=-1x4", "x=2x4,3"])
 def test_shapes_that_are_none(tmp_path: Path, shape: str) -> None:
     path = model(tmp_path / "m.onnx", "Relu")

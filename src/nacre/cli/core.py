@@ -26,6 +26,7 @@ from nacre.cli.core_files import Shapes, give_module, read_module, reported, sha
 from nacre.cli.core_grad import grad
 from nacre.cli.inputs import distinct, show
 from nacre.cli.main import ERRORS_FOUND, OK, WRONG_USAGE
+from nacre.cli.progress import watched
 
 if TYPE_CHECKING:
     from nacre.core.module import Module
@@ -201,12 +202,14 @@ def lower(expression: str, inputs: tuple[tuple[str, str], ...], out: Path | None
     type=option_value(parse_output),
     help="Where to write all outputs, or one of them.",
 )
+@shape_option
 @click.option("--ordered", is_flag=True, help="Sum floats one by one, the same on every platform.")
 @click.option("--peak", is_flag=True, help="Say how many bytes the values took at one time.")
 def evaluate(
     file: str,
     inputs: tuple[tuple[str, str], ...],
     outputs: tuple[OutputFile, ...],
+    shapes: Shapes,
     ordered: bool,
     peak: bool,
 ) -> int:
@@ -218,10 +221,12 @@ def evaluate(
     def work() -> None:
         from nacre.core.evaluate import CoreSession
 
-        module = read_module(file)
+        module = read_module(file, shapes)
         require_indices(outputs, len(module.outputs))
         session = CoreSession(module, ordered=ordered)
-        arrays = session.run({name: read_array(name, path, module) for name, path in paths.items()})
+        given = {name: read_array(name, path, module) for name, path in paths.items()}
+        with watched("operations") as progress:
+            arrays = session.run(given, progress=progress)
         print_outputs(module, arrays)
         if peak:
             click.echo(f"peak: {session.peak_bytes:,} bytes")
@@ -237,8 +242,9 @@ def evaluate(
 @core.command()
 @click.argument("file")
 @shape_option
+@click.option("--layers", is_flag=True, help="A row for every operation that multiplies.")
 @click.option("--format", "output", type=click.Choice(["text", "json"]), default="text")
-def stats(file: str, shapes: Shapes, output: str) -> int:
+def stats(file: str, shapes: Shapes, layers: bool, output: str) -> int:
     """Count operations, parameters, multiplications and the memory of activations."""
 
     def work() -> None:
@@ -251,7 +257,9 @@ def stats(file: str, shapes: Shapes, output: str) -> int:
             raise InputError(found)
         figures = stats_of(module)
         click.echo(
-            json.dumps(figures.as_json(), indent=2) if output == "json" else figures.as_text()
+            json.dumps(figures.as_json(), indent=2)
+            if output == "json"
+            else figures.as_text(with_layers=layers)
         )
 
     return reported(work)

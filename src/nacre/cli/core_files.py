@@ -14,6 +14,7 @@ from nacre.base.rendering import render_text
 from nacre.cli.arrays import WrongUsage, option_value, require_writable, unreadable
 from nacre.cli.inputs import STDIN, read_argument
 from nacre.cli.main import ERRORS_FOUND, OK
+from nacre.cli.progress import watched
 
 if TYPE_CHECKING:
     from nacre.core.module import Module
@@ -53,7 +54,8 @@ def read_module(name: str, shapes: Shapes = ()) -> Module:
         if reason is not None:
             raise WrongUsage(reason)
         if Path(name).suffix.lower() in READERS:
-            return read_model(name, dict(shapes))
+            with watched("nodes") as progress:
+                return read_model(name, dict(shapes), progress)
         return load(name)
     source = read_argument(name)
     if isinstance(source, str):

@@ -25,6 +25,7 @@ class Stats:
     activation_peak_bytes: int
     inputs: dict[str, str]
     outputs: list[str]
+    layers: list[dict[str, Any]]  # those that multiply, in order
 
     def as_json(self) -> dict[str, Any]:
         """The stable machine form."""
@@ -38,10 +39,20 @@ class Stats:
             "activation_peak_bytes": self.activation_peak_bytes,
             "inputs": self.inputs,
             "outputs": self.outputs,
+            "layers": self.layers,
         }
 
-    def as_text(self) -> str:
-        """A table by opcode, then the sums."""
+    def _layer_lines(self) -> list[str]:
+        width = max([4, *(len(layer["name"]) for layer in self.layers)])
+        head = f"{'name':{width}} {'opcode':14} {'MACs':>16} {'parameters':>12}  result"
+        return [head] + [
+            f"{layer['name']:{width}} {layer['opcode']:14} {layer['macs']:>16,} "
+            f"{layer['parameters']:>12,}  {layer['type']}"
+            for layer in self.layers
+        ]
+
+    def as_text(self, *, with_layers: bool = False) -> str:
+        """A table by opcode, then the sums; before them, if so asked, a row a layer."""
         width = max(10, *map(len, self.operations))
         rows = [
             f"{opcode:{width}} {count:>12,} {self.macs.get(opcode, 0):>20,}"
@@ -50,6 +61,7 @@ class Stats:
         total, macs = sum(self.operations.values()), sum(self.macs.values())
         return "\n".join(
             [
+                *([*self._layer_lines(), ""] if with_layers else []),
                 f"{'opcode':{width}} {'operations':>12} {'MACs':>20}",
                 *rows,
                 f"{'all':{width}} {total:>12,} {macs:>20,}",
@@ -79,7 +91,28 @@ def stats_of(module: Module) -> Stats:
         activation_peak_bytes(module),
         {name: str(type_) for name, type_ in module.input_types.items()},
         list(map(str, module.output_types)),
+        _layers(module),
     )
+
+
+def _layers(module: Module) -> list[dict[str, Any]]:
+    """Operations that multiply: what the model calls them, and what they cost."""
+    names = module.labels.nodes if module.labels is not None else {}
+    return [
+        {
+            "name": names.get(op.value_id, f"%{op.value_id}"),
+            "opcode": op.opcode,
+            "macs": macs,
+            "parameters": sum(
+                prod(module.by_id[operand].type.shape)
+                for operand in op.operands
+                if is_constant(module.by_id[operand])
+            ),
+            "type": str(op.type),
+        }
+        for op in module.operations
+        if not is_constant(op) and (macs := _macs(op, module))
+    ]
 
 
 def is_constant(op: CoreOperation) -> bool:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import sys
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -40,6 +38,7 @@ from nacre.cli.machine import (
     without,
 )
 from nacre.cli.main import ERRORS_FOUND, OK
+from nacre.cli.progress import Progress
 from nacre.cli.timed import (
     PERFETTO_ENDINGS,
     TimedOptions,
@@ -60,8 +59,6 @@ if TYPE_CHECKING:
 
 _MODES = ("functional", "timed")
 _TRACE_ENDINGS = (".json", ".csv")
-_QUIET_SECONDS = 0.5  # a run this short needs no progress
-_TICK_SECONDS = 0.1
 
 
 @click.command()
@@ -232,30 +229,6 @@ def _write_trace(result: RunResult, path: Path) -> None:
         result.session.export_trace(path)
     except InputError as error:
         raise WrongUsage(safe(error.diagnostics[0].message)) from None
-
-
-class Progress:
-    """A line on standard error that says how far a long run is, where somebody watches."""
-
-    def __init__(self) -> None:
-        self.is_wanted = sys.stderr is not None and sys.stderr.isatty()
-        self._due = time.monotonic() + _QUIET_SECONDS
-        self._width = 0
-
-    def __call__(self, taken: int, total: int) -> None:
-        """So many steps of so many have been taken."""
-        now = time.monotonic()
-        if now < self._due:
-            return
-        self._due = now + _TICK_SECONDS
-        text = f"{taken:,} of {total:,} steps ({100 * taken // max(total, 1)} %)"
-        self._width = max(self._width, len(text))
-        click.echo(f"\r{text.ljust(self._width)}", err=True, nl=False)
-
-    def clear(self) -> None:
-        """Take the line away."""
-        if self._width:
-            click.echo(f"\r{' ' * self._width}\r", err=True, nl=False)
 
 
 @dataclass

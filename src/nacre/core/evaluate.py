@@ -12,7 +12,7 @@ session keeps the memory of its values for the next run.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -90,10 +90,16 @@ class CoreSession:
         """Put the state back to its initial value."""
         self._state = dict(self._initial)
 
-    def run(self, inputs: Mapping[str, Any] | None = None) -> list[Array]:
+    def run(
+        self,
+        inputs: Mapping[str, Any] | None = None,
+        *,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> list[Array]:
         """The outputs of one run. A state that is given as an input starts from what is given.
 
-        A run that fails leaves the state as it was.
+        A run that fails leaves the state as it was. `progress` is told how many operations of how
+        many are done.
         """
         module = self._module
         given = checked_inputs(module, {} if inputs is None else inputs, self._state)
@@ -102,7 +108,7 @@ class CoreSession:
             for op in module.inputs
             for name in (str(op.attributes["name"]),)
         }
-        kept = self._plan.run(ready)
+        kept = self._plan.run(ready, progress)
         # A state that takes up an input is copied: the caller may change that array.
         self._state = {
             s.name: np.array(kept[s.output]) if s.output in ready else kept[s.output]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -52,8 +52,13 @@ class Plan:
     # Memory that no run is using. A run takes it out of here, so that several may go on at once.
     _rooms: list[list[Array | None]] = field(default_factory=list, repr=False, compare=False)
 
-    def run(self, inputs: dict[int, Array]) -> dict[int, Array]:
-        """The values that outputs and states name, as the kernels carry them."""
+    def run(
+        self, inputs: dict[int, Array], progress: Callable[[int, int], None] | None = None
+    ) -> dict[int, Array]:
+        """The values that outputs and states name, as the kernels carry them.
+
+        `progress` is told how many operations of how many are done.
+        """
         try:
             room = self._rooms.pop()
         except IndexError:
@@ -64,6 +69,8 @@ class Plan:
                 values[step.value] = self._result(step, values, target)
                 for value in step.dead:
                     del values[value]
+                if progress is not None:
+                    progress(step.index + 1, len(self.module.operations))
             return values
         finally:
             self._rooms.append(room)

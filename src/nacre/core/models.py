@@ -12,9 +12,10 @@ from nacre.core.module import Module
 from nacre.core.rules.models import MDL01, MDL02
 
 Shapes = Mapping[str, Sequence[int]]
+Progress = Callable[[int, int], None]  # how many of how many
 
 
-def _core(path: Path, shapes: Shapes | None) -> Module:
+def _core(path: Path, shapes: Shapes | None, progress: Progress | None) -> Module:
     from nacre.core.storage import load
 
     if shapes:
@@ -23,25 +24,27 @@ def _core(path: Path, shapes: Shapes | None) -> Module:
     return load(path)
 
 
-def _onnx(path: Path, shapes: Shapes | None) -> Module:
+def _onnx(path: Path, shapes: Shapes | None, progress: Progress | None) -> Module:
     from nacre.core.onnx.importer import from_onnx
 
-    return from_onnx(path, shapes)
+    return from_onnx(path, shapes, progress=progress)
 
 
-def _torch(path: Path, shapes: Shapes | None) -> Module:
+def _torch(path: Path, shapes: Shapes | None, progress: Progress | None) -> Module:
     from nacre.core.torch.importer import from_torch
 
     return from_torch(path, shapes=shapes)
 
 
 # How a file is read. What a reader needs is imported when it is used.
-READERS: Mapping[str, Callable[[Path, Shapes | None], Module]] = MappingProxyType(
+READERS: Mapping[str, Callable[[Path, Shapes | None, Progress | None], Module]] = MappingProxyType(
     {".core": _core, ".onnx": _onnx, ".pt2": _torch}
 )
 
 
-def read_model(path: str | Path, shapes: Shapes | None = None) -> Module:
+def read_model(
+    path: str | Path, shapes: Shapes | None = None, progress: Progress | None = None
+) -> Module:
     """A model from a file; `shapes` gives sizes to inputs that leave them open.
 
     InputError says what is wrong with it.
@@ -52,4 +55,4 @@ def read_model(path: str | Path, shapes: Shapes | None = None) -> Module:
         known = ", ".join(f"`{suffix}`" for suffix in READERS)
         message = f"cannot tell what `{file.name}` is by its suffix, expected {known}"
         raise InputError([MDL01.at(whole_file(str(file)), message)])
-    return reader(file, shapes)
+    return reader(file, shapes, progress)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import ChainMap
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -34,13 +34,15 @@ def from_onnx(
     shapes: Mapping[str, Sequence[int]] | None = None,
     *,
     constants: Mapping[str, Array] | None = None,
+    progress: Callable[[int, int], None] | None = None,
 ) -> Module:
     """An ONNX model as a module of `nacre-1`; InputError lists all that stands in the way.
 
     `shapes` gives sizes to inputs whose dimensions the model leaves open; `constants` binds inputs
-    to values for good, such as one that holds a shape.
+    to values for good, such as one that holds a shape. `progress` is told how many nodes of how
+    many are in.
     """
-    walk, graph = walked(source, shapes, constants)
+    walk, graph = walked(source, shapes, constants, progress)
     if walk.found:
         raise InputError(walk.found)
     return walk.module(graph)
@@ -50,6 +52,7 @@ def walked(
     source: str | Path | bytes,
     shapes: Mapping[str, Sequence[int]] | None = None,
     constants: Mapping[str, Array] | None = None,
+    progress: Callable[[int, int], None] | None = None,
 ) -> tuple[Walk, Any]:
     """The walk over a model's graph, whatever it found, and the graph."""
     if isinstance(source, bytes):
@@ -58,7 +61,7 @@ def walked(
         path = Path(source)
         model, name, folder = read_model(path), str(path), path.parent
     functions, twice = local_functions(model.functions)
-    walk = Walk(name, folder, opsets_of(model.opset_import), functions)
+    walk = Walk(name, folder, opsets_of(model.opset_import), functions, progress)
     for repeated in twice:
         walk.unsound(f"the function `{repeated}` is defined twice")
     bound, problems = bound_inputs(model.graph.input, constants or {}, name)
@@ -88,6 +91,7 @@ class Walk:
     folder: Path | None
     opsets: Mapping[str, int]
     functions: Mapping[Key, Any]
+    progress: Callable[[int, int], None] | None = None
     builder: ModelBuilder = field(default_factory=ModelBuilder)
     # None is an operand of a function that its call leaves out.
     tensors: ChainMap[str, Tensor | Lost | None] = field(default_factory=ChainMap)
@@ -129,11 +133,14 @@ class Walk:
             self.found.append(finding(ONX01, self.name, message))
             self.tensors[sparse.values.name] = Lost()
 
-    def nodes(self, protos: Iterable[Any]) -> None:
+    def nodes(self, protos: Sequence[Any]) -> None:
         """Nodes in their order, which is that of their definitions."""
-        for proto in protos:
+        total = len(protos)
+        for number, proto in enumerate(protos):
             if self.holders:
                 self.allowance.take()
+            elif self.progress is not None:
+                self.progress(number, total)
             try:
                 node = node_of(proto, self.opsets, self._read)
             except Unsound as problem:
