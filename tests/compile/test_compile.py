@@ -368,3 +368,23 @@ def test_a_clock_that_does_not_tick(clock: float) -> None:
     with pytest.raises(InputError) as caught:
         nacre.compile(linear_model(), "npm4k").time(clock_mhz=clock)
     assert codes(caught.value) == ["CMP04"]
+
+
+def test_rows_that_see_nothing_but_padding() -> None:
+    builder = Builder()
+    x = builder.input("x", "f32", (1, 1, 9, 1))
+    weights = builder.constant(values((1, 3, 1, 5), 1))
+    given = {"layout": "NHWC", "pads": (1, 1, 0, 1), "strides": (2, 1)}
+    with pytest.raises(InputError) as caught:
+        nacre.compile(builder.module(builder.add("Conv", x, weights, **given)), "npm4k")
+    assert codes(caught.value) == ["CMP02"]
+    assert "nothing but padding" in caught.value.diagnostics[0].message
+
+
+@pytest.mark.parametrize("pads", [(1, 0, 1, 0), (2, 0, 2, 0)])
+def test_rows_of_padding_beside_others(pads: tuple[int, ...]) -> None:
+    builder = Builder()
+    x = builder.input("x", "f32", (1, 6, 5, 3))
+    weights = builder.constant(values((1, 1, 3, 4), 1))
+    module = builder.module(builder.add("Conv", x, weights, layout="NHWC", pads=pads))
+    assert require_right(module, "npm4k").validate(inputs_of(module)).ok

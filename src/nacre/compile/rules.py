@@ -17,7 +17,8 @@ CMP02 = declare(
     "CMP02", "no-tile-fits", _CLAUSE,
     """
     Not even the smallest tile of a layer fits in L1 with what it needs beside it: its rows of
-    input, its block of weights, its rows of output.
+    input, its block of weights, its rows of output. Or its padding is as high as its window, and
+    rows of its output see nothing else.
     """, language=_LANGUAGE)  # fmt: skip
 CMP03 = declare(
     "CMP03", "precision-not-supported", _CLAUSE,

@@ -180,10 +180,14 @@ def _copied(size: int, profile: TimingProfile) -> int:
 
 def _no_fit(layer: Layer, partition: Partition, options: Options) -> Diagnostic:
     geometry = layer.geometry
-    least = min(_tilings(geometry), key=lambda t: l1_bytes(geometry, t))
-    slots = slot_bytes(geometry, least.rows, least.columns)
     module = partition.legal.module
     index = next(i for i, op in enumerate(module.operations) if op is layer.op)
+    least = min(_tilings(geometry), key=lambda t: l1_bytes(geometry, t), default=None)
+    if least is None:
+        message = f"every tile of `{layer.name}` has rows that see nothing but padding"
+        help_ = "pad by less than the window's height"
+        return CMP02.at(place(module, index), message, help=help_)
+    slots = slot_bytes(geometry, least.rows, least.columns)
     message = (
         f"no tile of `{layer.name}` fits in the {options.l1_bytes} bytes of L1: the smallest, "
         f"{least}, takes {l1_bytes(geometry, least)} ({slots.x} a tile of input, {slots.y} of "
