@@ -90,7 +90,7 @@ TARGETS: Mapping[str, Target] = MappingProxyType(
     "-o",
     "out",
     metavar="FILE",
-    help="Write here; the suffix says what to convert to. `-` or nothing: print.",
+    help="Write here; the suffix says what to convert to. `-`, or nothing beside --to: print.",
 )
 @click.option("--to", type=click.Choice(list(TARGETS)), help="What to convert to.")
 @shape_option
@@ -106,6 +106,8 @@ def convert(
     """
     _require_suffix(file)
     if report:
+        if out is not None or to is not None or optimise:
+            raise click.UsageError("--report converts nothing: leave -o, --to and --optimise out")
         return _coverage(file, shapes)
     target = _target(out, to)
 

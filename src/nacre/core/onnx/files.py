@@ -19,6 +19,8 @@ except ImportError:  # an extra
 else:
     onnx = _onnx
 
+# Element types of which two share a byte.
+_PACKED = frozenset({"int4", "uint4", "float4_e2m1fn"})
 _MOST_BYTES = 1 << 31  # protobuf has no larger messages
 
 
@@ -74,20 +76,36 @@ def _external(tensor: Any, folder: Path | None, name: str) -> Array:  # noqa: AN
     path = _inside(entries.get("location", ""), folder, name, tensor.name)
     dtype = np.dtype(onnx.helper.tensor_dtype_to_np_dtype(tensor.data_type))
     shape = tuple(tensor.dims)
-    offset = _number(entries.get("offset", "0"), tensor.name)
-    needed = math.prod(shape) * dtype.itemsize
+    offset = _number(entries.get("offset", "0"), tensor.name, "offset")
+    is_packed = dtype.name in _PACKED
+    needed = -(-math.prod(shape) // 2) if is_packed else math.prod(shape) * dtype.itemsize
+    length = _number(entries.get("length", str(needed)), tensor.name, "length")
     size = path.stat().st_size
-    if dtype.name in ("int4", "uint4") or offset + needed > size:
-        message = f"tensor `{tensor.name}` takes bytes {offset}..{offset + needed}"
-        raise refusal(ONX05, name, f"{message} of {path.name}, which has {size}")
+    if length != needed or offset + needed > size:
+        message = f"tensor `{tensor.name}` takes {needed} bytes from {offset} on"
+        given = f"the model says {length} and {path.name} has {size}"
+        raise refusal(ONX05, name, f"{message}, but {given}")
+    if is_packed:
+        return _unpacked(tensor, path, offset, needed)
     if not needed:
         return np.zeros(shape, dtype)
     return np.memmap(path, dtype, "r", offset, shape)
 
 
-def _number(text: str, tensor: str) -> int:
+def _unpacked(tensor: Any, path: Path, offset: int, size: int) -> Array:  # noqa: ANN401
+    """Elements of half a byte, read as if they stood in the model."""
+    with path.open("rb") as file:
+        file.seek(offset)
+        raw = file.read(size)
+    inline = onnx.TensorProto(data_type=tensor.data_type, dims=tensor.dims, raw_data=raw)
+    array: Array = onnx.numpy_helper.to_array(inline)
+    return array
+
+
+def _number(text: str, tensor: str, what: str) -> int:
     if not text.isdecimal() or len(text) > 18:
-        raise Unsound(f"the offset of tensor `{tensor}` is {text[:20]!r}, expected a number")
+        message = f"the {what} of tensor `{tensor}` is {text[:20]!r}, expected a number of bytes"
+        raise Unsound(message)
     return int(text)
 
 
@@ -96,9 +114,15 @@ def _inside(location: str, folder: Path | None, name: str, tensor: str) -> Path:
     if folder is None:
         raise refusal(ONX05, name, f"tensor `{tensor}` lies in a file, the model in none")
     root = folder.resolve()
-    path = (root / location).resolve()
+    try:
+        path = (root / location).resolve()
+        is_there = path.is_file()
+    except (ValueError, OSError) as error:  # a name that no file can have
+        raise refusal(
+            ONX05, name, f"tensor `{tensor}` lies in a file with no name: {error}"
+        ) from None
     if not location or not path.is_relative_to(root) or path == root:
         raise refusal(ONX05, name, f"tensor `{tensor}` lies in {location!r}, outside of the folder")
-    if not path.is_file():
+    if not is_there:
         raise refusal(ONX05, name, f"tensor `{tensor}` lies in {location!r}, which does not exist")
     return path

@@ -23,6 +23,7 @@ from nacre.core.onnx.interface import bound_inputs, input_types, type_only_input
 from nacre.core.onnx.model_builder import ModelBuilder
 from nacre.core.onnx.nodes import Node, node_of, opsets_of
 from nacre.core.onnx.recurrent import RECURRENT
+from nacre.core.onnx.schemas import opset_problem, require_schema
 from nacre.core.onnx.scopes import MOST_DEPTH, Allowance, Lost, Reported, Spent
 from nacre.core.onnx.use import Tensor, Use
 from nacre.core.rules.onnx import ONX01, ONX04
@@ -64,6 +65,12 @@ def walked(
     walk = Walk(name, folder, opsets_of(model.opset_import), functions, progress)
     for repeated in twice:
         walk.unsound(f"the function `{repeated}` is defined twice")
+    wrong = opset_problem(walk.opsets, model.graph.node)
+    if wrong is not None:
+        walk.unsound(wrong)
+        return walk, model.graph
+    if not model.graph.output:
+        walk.unsound("the model has no output")
     bound, problems = bound_inputs(model.graph.input, constants or {}, name)
     walk.tensors.update(bound)
     walk.found += problems
@@ -142,6 +149,7 @@ class Walk:
             elif self.progress is not None:
                 self.progress(number, total)
             try:
+                require_schema(proto, self.opsets)
                 node = node_of(proto, self.opsets, self._read)
             except Unsound as problem:
                 self.unsound(f"node `{proto.op_type}`: {problem}")

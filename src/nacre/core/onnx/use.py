@@ -167,8 +167,11 @@ class Use:
 
     def transposed(self, value: int, permutation: Sequence[int]) -> int:
         """The axes in another order."""
-        if list(permutation) == sorted(permutation):
+        rank = self.builder.type_of(value).rank
+        if list(permutation) == list(range(rank)):
             return value
+        if sorted(permutation) != list(range(rank)):
+            raise Unsound(f"{list(permutation)} is no order of {rank} axes")
         return self.add("Transpose", value, permutation=tuple(permutation))
 
     def cast(self, value: int, dtype: str) -> int:
