@@ -12,7 +12,8 @@ from nacre.core.builder import Builder
 from nacre.core.module import Module
 
 Array = npt.NDArray[Any]
-ACTIVATIONS = ("Relu", "Sigmoid", "Tanh", "Abs", "Neg", "Silu", "LeakyRelu")
+# Without Neg: two of them are nothing, and a model that gives back its input is refused.
+ACTIVATIONS = ("Relu", "Sigmoid", "Tanh", "Abs", "Silu", "LeakyRelu")
 
 
 def values(shape: tuple[int, ...], seed: int, spread: float = 1.0) -> Array:

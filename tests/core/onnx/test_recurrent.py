@@ -241,7 +241,7 @@ def test_stored_weights_with_sequences_of_several_lengths_are_refused() -> None:
         ({}, {"clip": -1.0}, "`clip` is -1.0, expected more than 0"),
         ({}, {"hidden_size": 5}, "operand 1 has the shape [1, 16, 3], expected [1, 20, 3]"),
         ({"X": (MOST_STEPS + 1, 2, 3)}, {}, f"it runs over {MOST_STEPS + 1} steps"),
-        ({}, {"clip": [1.0]}, "attributes or operands do not fit"),
+        ({}, {"clip": [1.0]}, "attribute `clip` is of another type than ONNX says"),
     ],
 )
 def test_what_is_wrong_with_a_layer_is_said(
