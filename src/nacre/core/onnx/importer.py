@@ -152,7 +152,8 @@ class Walk:
                 require_schema(proto, self.opsets)
                 node = node_of(proto, self.opsets, self._read)
             except Unsound as problem:
-                self.unsound(f"node `{proto.op_type}`: {problem}")
+                named = f" `{proto.name}`" if proto.name else ""
+                self.unsound(f"`{proto.op_type}`{named}: {problem}")
                 self._lose(proto.output)
             except InputError as error:  # weights beside the model
                 self.found += error.diagnostics
