@@ -52,7 +52,7 @@ def test_an_extra_input_is_refused_with_a_hint() -> None:
         (np.ones(3, np.float32), "an array of float32 with shape [3]"),
         (np.ones((2, 1), np.float32), "an array of float32 with shape [2, 1]"),
         (np.ones(2), "an array of float64 with shape [2]"),
-        (np.ones(2, ">f4"), "an array of float32 with shape [2]"),
+        (np.ones(2, ">f4"), "an array of float32 in the byte order of other machines"),
         (np.ones(2, np.int32), "an array of int32 with shape [2]"),
         ([1.0, 2.0], "an array of float64 with shape [2]"),
         ([[1.0], [1.0, 2.0]], "no array"),
