@@ -13,7 +13,7 @@ import nacre
 from nacre import core
 from nacre.base.diagnostics import InputError
 from nacre.compile.geometry import swap_of
-from nacre.compile.pipeline import STAGES
+from nacre.compile.options import STAGES
 from nacre.core.builder import Builder
 from nacre.core.module import Module
 from nacre.nem.api import NemInterpreter

@@ -11,26 +11,25 @@ from nacre.base.excerpt import safe
 from nacre.cli.arrays import WrongUsage, option_value, unreadable
 from nacre.cli.core_files import Shapes, reported, shape_option
 from nacre.cli.machine import parse_size
+from nacre.compile.options import PRECISIONS, STAGES
 from nacre.nem.spec.limits import DEFAULT_DDR_BYTES
 
 if TYPE_CHECKING:
     from nacre.compile.bundle import Bundle
-
-_STAGES = ("legalise", "layout", "partition", "tile", "place", "schedule", "emit")
 
 
 @click.command("compile")
 @click.argument("model", metavar="MODEL")
 @click.option("--device", required=True, metavar="D", help="A built-in device or a file.")
 @shape_option
-@click.option("--precision", type=click.Choice(["f16", "f32"]), default="f16")
+@click.option("--precision", type=click.Choice(PRECISIONS), default="f16")
 @click.option(
     "--print-after",
     "shown_after",
     multiple=True,
-    type=click.Choice(_STAGES),
+    type=click.Choice(STAGES),
     metavar="STAGE",
-    help=f"Print what a stage made on standard error: {', '.join(_STAGES)}.",
+    help=f"Print what a stage made on standard error: {', '.join(STAGES)}.",
 )
 @click.option("--ddr-size", type=option_value(parse_size), default=DEFAULT_DDR_BYTES,
               metavar="BYTES", help="How large DDR is: 4096, 512M, 1G. Default: 256M.")  # fmt: skip

@@ -10,6 +10,8 @@ from nacre.nem.spec.limits import DEFAULT_DDR_BYTES
 
 Precision = Literal["f16", "f32"]
 PRECISIONS: tuple[Precision, ...] = ("f16", "f32")
+# In their order; each is a file of that name.
+STAGES = ("legalise", "layout", "partition", "tile", "place", "schedule", "emit")
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,6 @@ from nacre.compile.tile import Tiling, tile
 from nacre.core.module import Module
 
 OnStage = Callable[[str, object], None]  # a stage's name, and what came out of it
-STAGES = ("legalise", "layout", "partition", "tile", "place", "schedule", "emit")
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from nacre.kernels.real_functions import sigmoid
+from nacre.kernels.special import polynomial
 
 Float64 = npt.NDArray[np.float64]
 
@@ -131,14 +132,5 @@ def silu(x: Float64, out: Float64) -> Float64:
 
 
 def _ratio(x: Float64, above: tuple[Float64, ...], below: tuple[Float64, ...]) -> Float64:
-    quotient = _polynomial(x, above)
-    return np.divide(quotient, _polynomial(x, below), out=quotient)
-
-
-def _polynomial(x: Float64, coefficients: tuple[Float64, ...]) -> Float64:
-    """Horner's scheme, in one array that is used over and over."""
-    total = np.multiply(x, coefficients[-1])
-    for coefficient in coefficients[-2:0:-1]:
-        np.add(total, coefficient, out=total)
-        np.multiply(total, x, out=total)
-    return np.add(total, coefficients[0], out=total)
+    quotient = polynomial(x, above)
+    return np.divide(quotient, polynomial(x, below), out=quotient)

@@ -73,16 +73,16 @@ def erf(values: Array) -> Float32:
     x = values.astype(np.float64)
     limited = np.minimum(np.maximum(x, -_ERF_LIMIT), _ERF_LIMIT)
     square = np.multiply(limited, limited)
-    ratio = _polynomial(square, _ERF_ABOVE)
-    np.divide(ratio, _polynomial(square, _ERF_BELOW), out=ratio)
+    ratio = polynomial(square, _ERF_ABOVE)
+    np.divide(ratio, polynomial(square, _ERF_BELOW), out=ratio)
     np.multiply(ratio, limited, out=ratio)
     return ratio.astype(np.float32)
 
 
 def normal_tail(t: Float64) -> Float64:
     """How likely a normal variable exceeds t, which is 0 to 14.5, in f64 with 33 good bits."""
-    ratio = _polynomial(t, _TAIL_ABOVE)
-    np.divide(ratio, _polynomial(t, _TAIL_BELOW), out=ratio)
+    ratio = polynomial(t, _TAIL_ABOVE)
+    np.divide(ratio, polynomial(t, _TAIL_BELOW), out=ratio)
     power = np.multiply(t, t)
     np.multiply(power, _HALF, out=power)
     np.multiply(ratio, np.exp(power, out=power), out=ratio)
@@ -100,7 +100,7 @@ def gelu(values: Array) -> Float32:
     return lost.astype(np.float32)
 
 
-def _polynomial(x: Float64, coefficients: tuple[Float64, ...]) -> Float64:
+def polynomial(x: Float64, coefficients: tuple[Float64, ...]) -> Float64:
     """Horner's scheme, in one array that is used over and over."""
     total = np.multiply(x, coefficients[-1])
     for coefficient in coefficients[-2:0:-1]:

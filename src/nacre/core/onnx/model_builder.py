@@ -34,10 +34,6 @@ class ModelBuilder(Builder):
         """The operations that were added when there were already so many."""
         return self._operations[count:]
 
-    def operation(self, value: int) -> CoreOperation:
-        """The operation that defines a value."""
-        return self._operations[value]
-
     def constant(
         self, array: npt.ArrayLike, dtype: str | None = None, *, copy: bool = False
     ) -> int:
