@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from nacre.base.suggest import did_you_mean
 from nacre.compile.bundle import Bundle
 from nacre.compile.options import PRECISIONS, Options, Precision
 from nacre.compile.pipeline import OnStage, compile_module
+from nacre.compile.quantise.calibration import Calibration
 from nacre.compile.target import request_error, target_of
 from nacre.core.models import Shapes, read_model
 from nacre.core.module import Module
@@ -16,19 +18,29 @@ from nacre.nem.spec.limits import DEFAULT_DDR_BYTES
 
 
 def compile(  # the name that users call
-    source: str | Path | Module,
+    source: object,
     device: str | Path | Device,
     precision: Precision = "f16",
     *,
+    calibration: Calibration | None = None,
     shapes: Shapes | None = None,
+    example_args: tuple[object, ...] | None = None,
+    observer: str = "mse",
+    precision_map: Mapping[str | int, str] | None = None,
     ddr_bytes: int = DEFAULT_DDR_BYTES,
     on_stage: OnStage | None = None,
 ) -> Bundle:
     """Compile a model, a module or the path of one (`.core`, `.onnx`), to a plan for a device.
 
-    `shapes` gives sizes to inputs that leave them open. `device` is a built-in name, a file, or a
-    device. InputError lists what stands in the way.
-    `on_stage` is shown the result of every stage.
+    - `source`: also a module of PyTorch, with `example_args` as it is called
+    - `device`: a built-in name, a file, or a device
+    - `calibration`: for `i8`, inputs by name with an axis of samples in front, or a list of inputs
+    - `shapes`: sizes of inputs that leave them open
+    - `observer`: how a range of floats becomes a scale: `minmax`, `percentile` or `mse`
+    - `precision_map`: layers of an `i8` plan that stay floats: `{"head*": "f16"}`
+    - `on_stage`: is shown the result of every stage
+
+    InputError lists what stands in the way.
     """
     if precision not in PRECISIONS:
         hint = did_you_mean(str(precision), PRECISIONS)
@@ -36,13 +48,25 @@ def compile(  # the name that users call
             f"no precision `{precision}`, expected one of {', '.join(PRECISIONS)}", hint
         )
     target = target_of(device)
-    module = _module(source, shapes)
-    return compile_module(module, target, Options(target.device, precision, ddr_bytes), on_stage)
+    module = _module(source, shapes, example_args)
+    options = Options(
+        target.device, precision, ddr_bytes, calibration, observer, precision_map or {}
+    )
+    return compile_module(module, target, options, on_stage)
 
 
-def _module(source: str | Path | Module, shapes: Shapes | None) -> Module:
+def _module(
+    source: object, shapes: Shapes | None, example_args: tuple[object, ...] | None
+) -> Module:
     if isinstance(source, Module):
         return source
-    if not isinstance(source, str | Path):
-        raise request_error(f"a model is a module or a path, found {type(source).__name__}")
-    return read_model(source, shapes)
+    if isinstance(source, str | Path):
+        return read_model(source, shapes)
+    if example_args is not None:
+        from nacre.core.torch.importer import from_torch
+
+        return from_torch(source, example_args)
+    raise request_error(
+        f"a model is a module or a path, found {type(source).__name__}",
+        "give `example_args` beside a module of PyTorch",
+    )

@@ -19,7 +19,6 @@ from nacre.core.evaluate import checked_inputs
 from nacre.core.evaluation_plan import initial_values
 from nacre.core.module import Module
 from nacre.core.values import Array
-from nacre.kernels.runs import quietly
 from nacre.nem.api.interpreter import NemInterpreter
 from nacre.nem.api.programs import LoadedProgram
 from nacre.nem.api.timing import Figures
@@ -35,6 +34,7 @@ class Bundle:
     program: str  # NEM
     weights: bytes
     manifest: Manifest
+    legal: Module  # what the plan is held to
 
     def run(
         self, inputs: Mapping[str, Any] | None = None, *, ordered: bool = False
@@ -97,7 +97,7 @@ class Bundle:
         machine, program = self._machine(ordered)
         filled: dict[str, Any] = {}
         for port in self.manifest.inputs:
-            filled[port.buffer] = in_memory(arrays[port.name], port.elem)
+            filled[port.buffer] = port.stored(arrays[port.name])
         if self.manifest.weights is not None:
             filled[self.manifest.weights] = self.weights
         return machine.start(program, filled, history_bytes=0)
@@ -136,13 +136,7 @@ class BundleSession:
         return dict(zip(names, outputs[:count], strict=True))
 
 
-def in_memory(array: Array, elem: str) -> Array:
-    """An array as the device holds it; what is too large becomes infinite."""
-    return quietly(array.astype, GRAPH_TYPES[elem].dtype, copy=False)
-
-
 def from_memory(result: RunResult, port: Port) -> Array:
     """An output in the model's own element type."""
     raw = np.frombuffer(result.read_buffer(port.buffer), GRAPH_TYPES[port.elem].dtype)
-    own: Array = raw.reshape(port.shape).astype(GRAPH_TYPES[port.dtype].dtype)
-    return own
+    return port.real(raw.reshape(port.shape))

@@ -7,7 +7,7 @@ from math import prod
 
 from nacre.base.elements import GRAPH_TYPES
 from nacre.compile.bundle import Bundle
-from nacre.compile.manifest import Port
+from nacre.compile.manifest import Port, Result
 from nacre.core.module import TensorType
 
 
@@ -36,13 +36,19 @@ def _mismatches(bundle: Bundle) -> Iterator[str]:
     if sizes.get(manifest.weights or "", 0) != len(bundle.weights):
         yield "does not say where the weights go"
     for layer in manifest.layers:
-        result = layer.result
-        element = GRAPH_TYPES.get(result.elem)
-        size = sizes.get(result.buffer)
-        if element is None or size is None or min(result.shape, default=1) < 1:
-            yield f"has a layer `{layer.name}` that leaves its result nowhere"
-        elif not 0 <= result.offset <= size - prod(result.shape) * element.bits // 8:
-            yield f"puts the result of layer `{layer.name}` outside of `{result.buffer}`"
+        for result in layer.results:
+            yield from _result(layer.name, result, sizes)
+
+
+def _result(layer: str, result: Result, sizes: dict[str, int]) -> Iterator[str]:
+    element, size = GRAPH_TYPES.get(result.elem), sizes.get(result.buffer)
+    is_odd = len(result.shape) != len(result.strides) or min(result.strides, default=0) < 0
+    if element is None or size is None or is_odd or min(result.shape, default=1) < 1:
+        yield f"has a layer `{layer}` that leaves its result nowhere"
+        return
+    reach = 1 + sum((n - 1) * s for n, s in zip(result.shape, result.strides, strict=True))
+    if not 0 <= result.offset <= size - reach * element.bits // 8:
+        yield f"puts the result of layer `{layer}` outside of `{result.buffer}`"
 
 
 def _port(port: Port, type_: TensorType, sizes: dict[str, int]) -> Iterator[str]:

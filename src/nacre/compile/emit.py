@@ -64,11 +64,11 @@ def _copy(statement: Copy) -> str:
 
 
 def _compute(statement: Compute) -> str:
-    given = "".join(f" {key}={_value(value)}" for key, value in statement.attributes.items())
+    given = "".join(f" {key}={_given(key, v)}" for key, v in statement.attributes.items())
+    deps = f" deps=[{', '.join(statement.deps)}]" if statement.deps else ""
     return (
         f"{statement.token} = {statement.op}.async in {', '.join(statement.inputs)} "
-        f"out {statement.output} deps=[{', '.join(statement.deps)}]{given}"
-        f"{_debug(statement.debug)}"
+        f"out {statement.output}{deps}{given}{_debug(statement.debug)}"
     )
 
 
@@ -88,12 +88,29 @@ def _region(region: Region) -> str:
     if not region.elem:
         return text
     order = f"strides={_value(region.strides)}" if region.strides else f"layout={region.layout}"
-    return f"{text} elem={region.elem}, shape={_value(region.shape)}, {order}"
+    return f"{text} elem={region.elem}, shape={_value(region.shape)}, {order}{_quant(region)}"
+
+
+def _quant(region: Region) -> str:
+    quant = region.quant
+    if quant is None:
+        return ""
+    if quant.is_single:
+        scale, zero = _float(quant.scales[0]), quant.zeros[0]
+        return f", quant=per_tensor(scale={scale}, zero_point={zero})"
+    scales = ", ".join(map(_float, quant.scales))
+    zeros, axis = _value(quant.zeros), len(region.shape) - 1
+    return f", quant=per_channel(axis={axis}, scales=[{scales}], zero_points={zeros})"
+
+
+def _given(key: str, value: object) -> str:
+    """The operation of a generic task is a string, other words are bare."""
+    return f'"{value}"' if key == "op" else _value(value)
 
 
 def _value(value: object) -> str:
     if isinstance(value, tuple):
-        return f"[{', '.join(map(str, value))}]"
+        return f"[{', '.join(map(_value, value))}]"
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, float):

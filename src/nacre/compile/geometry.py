@@ -1,10 +1,4 @@
-"""What a layer computes, as rows: every output row needs some input rows and all weights.
-
-Linear layers, convolutions and elementwise layers have the same outline. An image is `in_rows`
-rows of `x_inner` elements; an output row takes `window` of them, `stride` apart from the next, and
-has `y_inner` elements, the last axis of which, the columns, may be cut as well. Weights are
-[*w_inner, columns].
-"""
+"""Rows and what they need: transpositions as runs of axes, and windows that slide over rows."""
 
 from __future__ import annotations
 
@@ -65,68 +59,42 @@ class Tile:
 
 
 @dataclass(frozen=True)
-class Geometry:
-    """The outline of a layer."""
+class Window:
+    """How a window slides over the rows of an image, and what it sees beside its row."""
 
-    images: int
     in_rows: int
-    out_rows: int
-    x_inner: Dims
-    y_inner: Dims
-    w_inner: Dims = ()
-    sources: int = 1  # tensors that are read row by row
-    window: int = 1  # with dilation
-    stride: int = 1
-    above: int = 0
-    has_bias: bool = False
-    cuts_columns: bool = False
-    swap: Dims = ()  # [A, C, D] of a transposition to [C, A, D]: rows are C
-    element_bytes: int = 2
+    height: int  # with dilation
+    stride: int
+    above: int
+    sides: tuple[int, int]  # padding at the left and at the right
+    kernel: tuple[int, int]
+    strides: tuple[int, int]
+    dilations: tuple[int, int] = (1, 1)
+    groups: int = 1
 
-    @property
-    def columns(self) -> int:
-        """The size of the last axis of the output."""
-        return self.y_inner[-1]
-
-    @property
-    def macs(self) -> int:
-        """Multiplications and additions of the whole layer."""
-        return self.images * self.out_rows * prod(self.y_inner) * prod(self.w_inner or (0,))
-
-    @property
-    def x_row_bytes(self) -> int:
-        """Bytes of an input row."""
-        return prod(self.x_inner) * self.element_bytes
-
-    def x_tile_bytes(self, rows: int) -> int:
-        """Bytes of the input rows that some output rows need, of all sources."""
-        needed = min((rows - 1) * self.stride + self.window, self.in_rows)
-        return needed * self.x_row_bytes
-
-    def y_tile_bytes(self, rows: int, columns: int) -> int:
-        """Bytes of a tile of the output."""
-        return rows * prod(self.y_inner[:-1]) * columns * self.element_bytes
-
-    def w_block_bytes(self, columns: int) -> int:
-        """Bytes of the weights of some columns, their bias behind them."""
-        if not self.w_inner:
-            return 0
-        return (prod(self.w_inner) + self.has_bias) * columns * self.element_bytes
+    def reach(self, rows: int) -> int:
+        """At most so many input rows are needed for so many output rows."""
+        return min((rows - 1) * self.stride + self.height, self.in_rows)
 
     def tile(self, first: int, rows: int) -> Tile:
         """The tile of some output rows."""
         start = first * self.stride - self.above
-        end = start + (rows - 1) * self.stride + self.window
+        end = start + (rows - 1) * self.stride + self.height
         above, below = max(0, -start), max(0, end - self.in_rows)
         return Tile(first, rows, start + above, end - below - start - above, above, below)
 
-    def is_sound(self, rows: int) -> bool:
+    def is_sound(self, out_rows: int, rows: int) -> bool:
         """Whether every tile reads something: none lies wholly in the padding above or below."""
-        last = (self.out_rows - 1) // rows * rows
-        ends = self.tile(0, min(rows, self.out_rows)), self.tile(last, self.out_rows - last)
+        last = (out_rows - 1) // rows * rows
+        ends = self.tile(0, min(rows, out_rows)), self.tile(last, out_rows - last)
         return all(tile.x_rows > 0 for tile in ends)
 
-    def tiles(self, rows: int) -> tuple[Tile, ...]:
-        """All tiles of an image, top to bottom; the last one may be smaller."""
-        starts = range(0, self.out_rows, rows)
-        return tuple(self.tile(first, min(rows, self.out_rows - first)) for first in starts)
+
+def tiles(window: Window | None, out_rows: int, rows: int) -> tuple[Tile, ...]:
+    """All tiles of an image, top to bottom; the last one may be smaller."""
+    found = []
+    for first in range(0, out_rows, rows):
+        count = min(rows, out_rows - first)
+        plain = Tile(first, count, first, count)
+        found.append(plain if window is None else window.tile(first, count))
+    return tuple(found)

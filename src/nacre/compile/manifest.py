@@ -4,27 +4,53 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 
 from nacre._version import __version__
+from nacre.base.elements import GRAPH_TYPES
+from nacre.compile.layers import Layer, element_bytes
 from nacre.compile.legalise import Legal
 from nacre.compile.options import Options, Precision
-from nacre.compile.partition import Layer, Partition
+from nacre.compile.partition import Partition
 from nacre.compile.place import WEIGHTS, Placement
-from nacre.compile.program import Program, tasks_of
+from nacre.compile.program import Compute, Copy, Program, tasks_of
+from nacre.compile.quantise.ports import Port as StoredPort
+from nacre.compile.quantise.quantiser import Quantised
 from nacre.core.module import CoreOperation, Module, TensorType
+from nacre.core.values import Array
+from nacre.kernels.runs import quietly
 
-FORMAT = 1
+FORMAT = 2
 
 
 class Port(Struct, frozen=True, forbid_unknown_fields=True):
-    """An input or output. Where `dtype` and `elem` differ, the host casts."""
+    """An input or output. Where `dtype` and `elem` differ, the host casts, or quantises."""
 
     name: str
     buffer: str
     dtype: str  # in the model
     elem: str  # in memory
     shape: tuple[int, ...]
+    scale: float | None = None
+    zero: int | None = None
+
+    def stored(self, array: Array) -> Array:
+        """An array of the model as the device holds it; what is too large becomes infinite."""
+        element = GRAPH_TYPES[self.elem]
+        if self.scale is None:
+            return quietly(array.astype, element.dtype, copy=False)
+        real = array.astype(np.float32) / np.float32(self.scale)
+        steps = np.rint(real) + np.float32(self.zero or 0)
+        return np.asarray(np.clip(steps, element.lowest, element.highest).astype(element.dtype))
+
+    def real(self, array: Array) -> Array:
+        """What the device holds as an array of the model."""
+        if self.scale is not None:
+            steps = array.astype(np.float32) - np.float32(self.zero or 0)
+            array = steps * np.float32(self.scale)
+        return np.asarray(array.astype(GRAPH_TYPES[self.dtype].dtype))
 
 
 class StatePort(Struct, frozen=True, forbid_unknown_fields=True):
@@ -44,23 +70,26 @@ class Origin(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Result(Struct, frozen=True, forbid_unknown_fields=True):
-    """Where a layer's tensor lies when the layer is done."""
+    """Where a value lies when its layer is done; strides in elements."""
 
     value: int
     buffer: str
     offset: int
     elem: str
     shape: tuple[int, ...]
+    strides: tuple[int, ...]
 
 
 class LayerEntry(Struct, frozen=True, forbid_unknown_fields=True):
-    """A layer: its operations, its tensor, the tokens of its tasks."""
+    """A layer: its operations, the values that leave it, the tokens of its tasks."""
 
     name: str
     operations: tuple[Origin, ...]
     macs: int
-    result: Result
+    results: tuple[Result, ...]
     tasks: tuple[str, ...]
+    loads: tuple[str, ...] = ()  # of weights and what tiles share, which may come earlier
+    escaped: tuple[str, ...] = ()  # what runs by name on the VPU, and why
 
 
 class Manifest(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -77,6 +106,7 @@ class Manifest(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     states: tuple[StatePort, ...]
     notes: tuple[str, ...]
     l2_peak: int
+    l2_bound: int  # the most bytes of L2 that are alive at once
     layers: tuple[LayerEntry, ...]
     sha256: Mapping[str, str] = {}  # of the files beside it
 
@@ -87,26 +117,39 @@ def manifest(
     placement: Placement,
     program: Program,
     options: Options,
+    quantised: Quantised | None = None,
 ) -> Manifest:
     """The manifest of a compiled model."""
-    tokens: dict[str, list[str]] = {}
+    tokens: dict[str, list[Copy | Compute]] = {}
     for task in tasks_of(program.statements):
-        tokens.setdefault(task.debug, []).append(task.token)
+        tokens.setdefault(task.debug, []).append(task)
     return Manifest(
         nacre=__version__,
         device=options.device.name,
         precision=options.precision,
         ddr_bytes=options.ddr_bytes,
         weights=WEIGHTS if placement.weights else None,
-        inputs=_inputs(source, partition, placement),
-        outputs=_outputs(source, partition, placement),
+        inputs=_scaled(_inputs(source, partition, placement), quantised and quantised.inputs),
+        outputs=_scaled(_outputs(source, partition, placement), quantised and quantised.outputs),
         states=tuple(
             StatePort(state.name, len(source.outputs) + index)
             for index, state in enumerate(source.states)
         ),
         notes=partition.legal.notes,
         l2_peak=placement.l2_peak,
+        l2_bound=placement.l2_bound,
         layers=tuple(_layer(x, source, partition, placement, tokens) for x in partition.layers),
+    )
+
+
+def _scaled(ports: tuple[Port, ...], stored: tuple[StoredPort, ...] | None) -> tuple[Port, ...]:
+    """Ports with the scales that the host uses."""
+    found = {port.name: port for port in stored or ()}
+    return tuple(
+        replace(port, scale=found[port.name].scale, zero=found[port.name].zero)
+        if port.name in found
+        else port
+        for port in ports
     )
 
 
@@ -122,10 +165,10 @@ def _outputs(source: Module, partition: Partition, placement: Placement) -> tupl
     values = (*source.outputs, *(state.output for state in source.states))
     own: list[TensorType] = [source.by_id[value].type for value in values]
     names = (*source.output_names, *(f"state {state.name}" for state in source.states))
-    legal = partition.legal.module.output_types
+    elems = [partition.tensors[view.tensor].elem for view in partition.outputs]
     return tuple(
-        Port(name, buffer, mine.dtype, theirs.dtype, mine.shape)
-        for name, buffer, mine, theirs in zip(names, placement.outputs, own, legal, strict=True)
+        Port(name, buffer, mine.dtype, elem, mine.shape)
+        for name, buffer, mine, elem in zip(names, placement.outputs, own, elems, strict=True)
     )
 
 
@@ -134,16 +177,29 @@ def _layer(
     source: Module,
     partition: Partition,
     placement: Placement,
-    tokens: Mapping[str, list[str]],
+    tokens: Mapping[str, list[Copy | Compute]],
 ) -> LayerEntry:
-    where, type_ = placement.tensors[layer.result], partition.legal.module.by_id[layer.result].type
+    tasks = tokens.get(layer.name, [])
     return LayerEntry(
         layer.name,
         tuple(_origin(op, source, partition.legal) for op in layer.operations),
-        layer.geometry.macs,
-        Result(layer.result, where.buffer, where.offset, type_.dtype, type_.shape),
-        tuple(tokens.get(layer.name, [])),
+        layer.macs,
+        tuple(_result(made.value, partition, placement) for made in layer.results),
+        tuple(task.token for task in tasks if not task.ahead),
+        tuple(task.token for task in tasks if task.ahead),
+        tuple(
+            f"{op.opcode} %{op.value_id}: {partition.legal.escaped[op.value_id]}"
+            for op in layer.operations
+            if op.value_id in partition.legal.escaped
+        ),
     )
+
+
+def _result(value: int, partition: Partition, placement: Placement) -> Result:
+    view = partition.views[value]
+    where, tensor = placement.tensors[view.tensor], partition.tensors[view.tensor]
+    offset = where.offset + view.offset * element_bytes(tensor.elem)
+    return Result(value, where.buffer, offset, tensor.elem, view.shape, view.strides)
 
 
 def _origin(op: CoreOperation, source: Module, legal: Legal) -> Origin:

@@ -2,16 +2,29 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Literal
 
+from nacre.compile.quantise.calibration import Calibration
 from nacre.nem.model.devices import Device
+from nacre.nem.run.timing.profile import TimingProfile, timing_profile
 from nacre.nem.spec.limits import DEFAULT_DDR_BYTES
 
-Precision = Literal["f16", "f32"]
-PRECISIONS: tuple[Precision, ...] = ("f16", "f32")
+Precision = Literal["f16", "f32", "i8"]
+PRECISIONS: tuple[Precision, ...] = ("f16", "f32", "i8")
 # In their order; each is a file of that name.
-STAGES = ("legalise", "layout", "partition", "tile", "place", "schedule", "emit")
+STAGES = (
+    "legalise",
+    "layout",
+    "quantise",
+    "partition",
+    "tile",
+    "place",
+    "schedule",
+    "emit",
+)
 
 
 @dataclass(frozen=True)
@@ -21,6 +34,9 @@ class Options:
     device: Device
     precision: Precision = "f16"
     ddr_bytes: int = DEFAULT_DDR_BYTES
+    calibration: Calibration | None = None  # what inputs look like
+    observer: str = "mse"  # how a range becomes a scale
+    precision_map: Mapping[str | int, str] = field(default_factory=dict)
 
     @property
     def l1_bytes(self) -> int:
@@ -31,3 +47,8 @@ class Options:
     def l2_bytes(self) -> int:
         """L2 of the device."""
         return (self.device.topology and self.device.topology.l2_size_bytes) or 0
+
+    @cached_property
+    def profile(self) -> TimingProfile:
+        """How fast the device is."""
+        return timing_profile(self.device)

@@ -3,217 +3,130 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
-from math import prod
-from typing import Any
+from functools import cached_property
 
-from nacre.compile.geometry import Geometry, swap_of
+from nacre.compile.grouping import Group, grouped
+from nacre.compile.items import Item, items_of
+from nacre.compile.layers import Access, Layer, Move
 from nacre.compile.legalise import Legal
-from nacre.compile.lowerings import Kind, Lowering, lowering_of
-from nacre.core.evaluation_plan import constant_array
+from nacre.compile.options import Options
+from nacre.compile.outline import OUTLINES, Draft, add_functions, add_vectors, stored
+from nacre.compile.tensors import Memory, Shift, Tensor, memory_of
+from nacre.compile.views import View
 from nacre.core.module import CoreOperation, Module
-from nacre.core.ops import OPS
-from nacre.core.values import Array
-
-
-@dataclass(frozen=True, eq=False)
-class Layer:
-    """A product or a function of elements, and what is done to its result in place."""
-
-    name: str
-    kind: Kind
-    op: CoreOperation
-    epilogue: tuple[CoreOperation, ...]
-    sources: tuple[int, ...]  # tensors that are read
-    result: int  # the value of the last operation
-    geometry: Geometry
-    weights: Array | None = None  # [*w_inner, columns]
-    bias: Array | None = None
-
-    @property
-    def operations(self) -> tuple[CoreOperation, ...]:
-        """Everything that it computes, in order."""
-        return (self.op, *self.epilogue)
-
-    @property
-    def attributes(self) -> Mapping[str, Any]:
-        """The attributes of the first operation, defaults filled in."""
-        return OPS[self.op.opcode].filled(self.op.attributes)
-
-    def __str__(self) -> str:
-        done = ", ".join(f"{op.opcode} %{op.value_id}" for op in self.operations)
-        read = ", ".join(f"%{source}" for source in self.sources)
-        return f"{self.name}: {done} of {read}"
 
 
 @dataclass(frozen=True, eq=False)
 class Partition:
-    """Layers in the order in which they run, and which tensor each value is."""
+    """Layers in the order in which they run, the tensors between them, the outputs."""
 
     legal: Legal
     layers: tuple[Layer, ...]
-    tensors: Mapping[int, int]  # a view is the tensor that it shows
+    tensors: Mapping[int, Tensor]
+    views: Mapping[int, View]  # where each value lies
+    outputs: tuple[View, ...]
+
+    @cached_property
+    def outside(self) -> frozenset[int]:
+        """Tensors that lie in DDR whatever happens: inputs, outputs, constants."""
+        inputs = (op.value_id for op in self.legal.module.inputs)
+        constants = (t for t, found in self.tensors.items() if found.constant is not None)
+        return frozenset({*inputs, *constants, *(view.tensor for view in self.outputs)})
 
     def is_outside(self, tensor: int) -> bool:
-        """Whether a tensor is an input or an output of the model."""
-        module = self.legal.module
-        is_input = module.by_id[tensor].opcode == "Input"
-        return is_input or any(self.tensors[value] == tensor for value in module.outputs)
+        """Whether a tensor lies in DDR whatever happens."""
+        return tensor in self.outside
 
     def __str__(self) -> str:
         return "".join(f"{layer}\n" for layer in self.layers)
 
 
-def partition(legal: Legal) -> Partition:
-    """Layers: one for each product, with the functions of one operand that follow it."""
-    gathering = _Gathering(legal.module)
-    for op in legal.module.operations:
-        row = lowering_of(op)
-        if row is not None:
-            gathering.take(op, row)
-    return Partition(legal, tuple(map(_finished, gathering.drafts)), gathering.tensors)
+def partition(legal: Legal, options: Options) -> Partition:
+    """Layers: one for each product or pooling, with the functions of elements around its result."""
+    module = legal.module
+    items = items_of(module, legal.escaped)
+    memory = memory_of(module, items)
+    groups = grouped(module, items, memory)
+    building = _Building(module, memory, options.l1_bytes, _wanted(module, items, groups))
+    for group in groups:
+        building.take(group)
+    for shift in memory.output_shifts:
+        building.copy("output", (), [shift])
+    tensors = {**memory.tensors, **building.tensors}
+    return Partition(legal, tuple(building.layers), tensors, memory.views, memory.outputs)
 
 
-@dataclass(eq=False)
-class _Draft:
-    name: str
-    row: Lowering
-    op: CoreOperation
-    epilogue: list[CoreOperation]
-    sources: tuple[int, ...]
-    module: Module
-
-    @property
-    def result(self) -> int:
-        return (self.epilogue[-1] if self.epilogue else self.op).value_id
+def _wanted(module: Module, items: list[Item], groups: list[Group]) -> frozenset[int]:
+    """Values that are read outside of the group that makes them."""
+    home = {item.result: group.number for group in groups for item in group.items}
+    own = {item.result: group.number for group in groups for item in group.items}
+    wanted = set(module.outputs)
+    for item in items:
+        at = own.get(item.result)
+        wanted.update(u.value for u in item.inputs if at is None or home.get(u.value) != at)
+    return frozenset(wanted)
 
 
-class _Gathering:
-    """Goes down the module and gathers."""
+class _Building:
+    """Makes layers of groups."""
 
-    def __init__(self, module: Module) -> None:
-        self.module = module
-        self.drafts: list[_Draft] = []
-        self.tensors = {op.value_id: op.value_id for op in module.operations}
-        self._makers: dict[int, _Draft] = {}
-        self._uses = Counter(o for op in module.operations for o in op.operands)
-        self._uses.update(module.outputs)
+    def __init__(
+        self, module: Module, memory: Memory, l1_bytes: int, wanted: frozenset[int]
+    ) -> None:
+        self._module, self._memory = module, memory
+        self._l1_bytes, self._wanted = l1_bytes, wanted
+        self.layers: list[Layer] = []
+        self.tensors: dict[int, Tensor] = {}
 
-    def take(self, op: CoreOperation, row: Lowering) -> None:
-        """One operation that has a form."""
-        first = self.tensors[op.operands[0]]
-        if row.kind == "view":
-            self.tensors[op.value_id] = first
+    def take(self, group: Group) -> None:
+        """A group as a layer, after the copies that it needs."""
+        operations = tuple(op for item in group.items for op in item.operations)
+        if group.main == "copy":
+            item = group.items[0]
+            self.copy(_word(item.op), operations, list(self._memory.shifts[item.result]))
             return
-        maker = self._makers.get(first)
-        if maker is not None and row.kind == "map" and self._continues(op, maker):
-            maker.epilogue.append(op)
-            self._makers[op.value_id] = maker
-            return
-        read = op.operands if row.kind == "map" else op.operands[:1]
-        sources = tuple(self.tensors[o] for o in read)
-        name = f"{_word(op)}_{len(self.drafts)}"
-        draft = _Draft(name, row, op, [], sources, self.module)
-        self.drafts.append(draft)
-        self._makers[op.value_id] = draft
+        draft = Draft(self._module, self._memory, group, self._l1_bytes, self._wanted)
+        draft.tensors = self.tensors
+        add_vectors(draft)
+        OUTLINES[group.main](draft)
+        add_functions(draft)
+        results = stored(draft)
+        if draft.shifts:
+            self.copy("dense", (), draft.shifts)
+        self.layers.append(
+            Layer(
+                self._name(_word(group.items[0].op)),
+                group.main,  # type: ignore[arg-type]
+                operations,
+                draft.images,
+                draft.rows,
+                draft.columns,
+                draft.cuts_columns,
+                tuple(draft.operands),
+                draft.packed,
+                tuple(draft.locals),
+                tuple(draft.steps),
+                results,
+                draft.window,
+                macs=draft.macs,
+            )
+        )
 
-    def _continues(self, op: CoreOperation, maker: _Draft) -> bool:
-        """Whether an operation works on a result that nobody else wants: then in its place."""
-        operand = op.operands[0]
-        return len(op.operands) == 1 and maker.result == operand and self._uses[operand] == 1
+    def copy(self, word: str, operations: tuple[CoreOperation, ...], shifts: list[Shift]) -> None:
+        """A layer that only moves elements."""
+        plain = (part for shift in shifts for part in shift.plain())
+        moves = tuple(Move(self._access(s.source), self._access(s.target)) for s in plain)
+        self.layers.append(Layer(self._name(word), "copy", operations, moves=moves))
+
+    def _access(self, view: View) -> Access:
+        tensor = self._memory.tensors.get(view.tensor) or self.tensors[view.tensor]
+        return Access(view.tensor, view.shape, view.strides, tensor.elem, view.offset)
+
+    def _name(self, word: str) -> str:
+        return f"{word}_{len(self.layers)}"
 
 
 def _word(op: CoreOperation) -> str:
     return re.sub(r"[^a-z0-9]", "", str(op.attributes.get("op", op.opcode)).lower())
-
-
-def _finished(draft: _Draft) -> Layer:
-    module, op = draft.module, draft.op
-    weights = bias = None
-    if draft.row.kind in ("linear", "window"):
-        weights = constant_array(module.by_id[op.operands[1]])
-        bias = constant_array(module.by_id[op.operands[2]]) if len(op.operands) > 2 else None
-    if draft.row.kind == "linear" and weights is not None:
-        weights = weights.T  # [in, out], as the product wants it
-    return Layer(
-        draft.name,
-        draft.row.kind,
-        op,
-        tuple(draft.epilogue),
-        draft.sources,
-        draft.result,
-        _OUTLINES[draft.row.kind](module, op),
-        weights,
-        bias,
-    )
-
-
-def _linear(module: Module, op: CoreOperation) -> Geometry:
-    shape = module.by_id[op.operands[0]].type.shape
-    rows = prod(shape[:-1])
-    return Geometry(
-        images=1,
-        in_rows=rows,
-        out_rows=rows,
-        x_inner=shape[-1:],
-        y_inner=op.type.shape[-1:],
-        w_inner=shape[-1:],
-        has_bias=len(op.operands) > 2,
-        cuts_columns=True,
-        element_bytes=op.type.element.bits // 8,
-    )
-
-
-def _window(module: Module, op: CoreOperation) -> Geometry:
-    images, height, width, channels = module.by_id[op.operands[0]].type.shape
-    kernel = module.by_id[op.operands[1]].type.shape
-    filled = OPS[op.opcode].filled(op.attributes)
-    strides, dilations = filled["strides"] or (1, 1), filled["dilations"] or (1, 1)
-    return Geometry(
-        images=images,
-        in_rows=height,
-        out_rows=op.type.shape[1],
-        x_inner=(width, channels),
-        y_inner=op.type.shape[2:],
-        w_inner=kernel[:3],
-        window=dilations[0] * (kernel[0] - 1) + 1,
-        stride=strides[0],
-        above=(filled["pads"] or (0,))[0],
-        has_bias=len(op.operands) > 2,
-        cuts_columns=filled["groups"] == 1,
-        element_bytes=op.type.element.bits // 8,
-    )
-
-
-def _map(module: Module, op: CoreOperation) -> Geometry:
-    shape = op.type.shape or (1,)
-    return Geometry(
-        images=1,
-        in_rows=prod(shape[:-1]),
-        out_rows=prod(shape[:-1]),
-        x_inner=shape[-1:],
-        y_inner=shape[-1:],
-        sources=len(op.operands),
-        element_bytes=op.type.element.bits // 8,
-    )
-
-
-def _turn(module: Module, op: CoreOperation) -> Geometry:
-    shape = module.by_id[op.operands[0]].type.shape
-    swap = swap_of(shape, op.attributes["permutation"])
-    assert swap is not None  # others are not legal
-    images, a, c, d = swap
-    return Geometry(
-        images=images,
-        in_rows=c,
-        out_rows=c,
-        x_inner=(a * d,),
-        y_inner=(a * d,),
-        swap=(a, c, d),
-        element_bytes=op.type.element.bits // 8,
-    )
-
-
-_OUTLINES = {"linear": _linear, "window": _window, "map": _map, "turn": _turn}

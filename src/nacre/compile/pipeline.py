@@ -14,6 +14,7 @@ from nacre.compile.options import Options
 from nacre.compile.partition import Partition, partition
 from nacre.compile.place import Placement, place
 from nacre.compile.program import Program
+from nacre.compile.quantise.quantiser import Quantised, quantise
 from nacre.compile.schedule import schedule
 from nacre.compile.support import require_types
 from nacre.compile.target import Target
@@ -28,6 +29,7 @@ class Compiled:
     """What every stage made."""
 
     legal: Legal
+    quantised: Quantised | None
     partition: Partition
     tilings: tuple[Tiling, ...]
     placement: Placement
@@ -44,11 +46,23 @@ def run_stages(
         if on_stage is not None:
             on_stage(stage, result)
 
-    legal = legalise(module, options.precision)
+    # Integers of 8 bits take their scales from what the floats are.
+    legal = legalise(module, "f32" if options.precision == "i8" else options.precision)
     shown("legalise", legal)
     legal = layout(legal)
     shown("layout", legal)
-    layers = partition(legal)
+    quantised: Quantised | None = None
+    if options.precision == "i8":
+        quantised = quantise(
+            legal,
+            options.calibration,
+            source=module,
+            observer=options.observer,
+            precision_map=options.precision_map,
+        )
+        legal = quantised.legal
+        shown("quantise", quantised)
+    layers = partition(legal, options)
     require_types(layers, options)
     shown("partition", layers)
     tilings = tile(layers, options)
@@ -59,7 +73,7 @@ def run_stages(
     shown("schedule", program)
     text = emit(program, target)
     shown("emit", text)
-    return Compiled(legal, layers, tilings, placement, program, text)
+    return Compiled(legal, quantised, layers, tilings, placement, program, text)
 
 
 def compile_module(
@@ -67,5 +81,7 @@ def compile_module(
 ) -> Bundle:
     """A module as a bundle for a device."""
     made = run_stages(module, target, options, on_stage)
-    described = manifest(module, made.partition, made.placement, made.program, options)
-    return Bundle(module, made.text, made.placement.weights, described)
+    described = manifest(
+        module, made.partition, made.placement, made.program, options, made.quantised
+    )
+    return Bundle(module, made.text, made.placement.weights, described, made.legal.module)

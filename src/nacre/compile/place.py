@@ -5,22 +5,23 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from math import prod
 
 import numpy as np
 
 from nacre.base.diagnostics import Diagnostic, InputError
 from nacre.base.source import whole_file
+from nacre.compile.layers import Layer
 from nacre.compile.options import Options
-from nacre.compile.partition import Layer, Partition
+from nacre.compile.partition import Partition
 from nacre.compile.program import Buffer
-from nacre.compile.rules import CMP05, CMP06
-from nacre.compile.tile import Tiling, aligned, l1_bytes
-from nacre.core.evaluation_plan import place as place_of
-from nacre.core.module import Module, TensorType
+from nacre.compile.rules import CMP05
+from nacre.compile.spaces import aligned
+from nacre.compile.tensors import Tensor
+from nacre.compile.tile import Footprint, Tiling, footprint
 
 WEIGHTS = "weights"
-L1, L2, SPILL = "tiles_L1", "tensors_L2", "tensors_DDR"
+L2, SPILL = "tensors_L2", "tensors_DDR"
+_L1 = "tiles_L1"
 
 
 @dataclass(frozen=True)
@@ -32,22 +33,55 @@ class Location:
     offset: int
 
 
+@dataclass(frozen=True)
+class Ground:
+    """Where the parts of a layer lie in L1: blocks of weights, what tiles share, the ring."""
+
+    footprint: Footprint
+    weights: int
+    shared: int
+    ring: int
+    end: int  # of the whole
+    start: int
+
+    def space(self, number: int) -> tuple[int, bool]:
+        """Where a space begins, in the first slot of the ring; and whether it is in the ring."""
+        fixed = self.footprint.spaces.fixed
+        before = sum(
+            size
+            for other, size in enumerate(self.footprint.sizes[:number])
+            if fixed[other] == fixed[number]
+        )
+        return (self.shared if fixed[number] else self.ring) + before, not fixed[number]
+
+
 @dataclass(frozen=True, eq=False)
 class Placement:
     """Every tensor's place, every block of weights, and the buffers that hold them."""
 
     tensors: Mapping[int, Location]
     blocks: Mapping[tuple[str, int], int]  # layer, block: where it begins in the weights
+    grounds: Mapping[str, Ground]  # by layer
     weights: bytes
     buffers: tuple[Buffer, ...]
     inputs: Mapping[str, str]  # buffers by the name of the input
     outputs: tuple[str, ...]  # buffers in order
     l2_peak: int
+    l2_bound: int  # no placement can do with less
+
+    def l1(self, engine: int) -> str:
+        """The buffer in an engine's L1."""
+        return l1_name(engine)
 
     def __str__(self) -> str:
         lines = [f"{b.name}: {b.level}, {b.size} bytes" for b in self.buffers]
         lines += [f"%{v}: {p.buffer}@{p.offset}" for v, p in self.tensors.items()]
         return "\n".join(lines) + "\n"
+
+
+def l1_name(engine: int) -> str:
+    """The name of the buffer in an engine's L1."""
+    return f"{_L1}_{engine}" if engine else _L1
 
 
 def place(partition: Partition, tilings: tuple[Tiling, ...], options: Options) -> Placement:
@@ -57,48 +91,74 @@ def place(partition: Partition, tilings: tuple[Tiling, ...], options: Options) -
     given = {op.value_id: names.new(op.attributes["name"]) for op in module.inputs}
     tensors = {value: Location(name, "DDR", 0) for value, name in given.items()}
     buffers = [
-        Buffer(given[op.value_id], "DDR", _bytes(op.type), f"input {op.type}")
+        Buffer(given[op.value_id], "DDR", partition.tensors[op.value_id].bytes, f"input {op.type}")
         for op in module.inputs
     ]
     outputs: list[str] = []
-    for index, value in enumerate(module.outputs):
-        tensor = _made(partition, value, index)
-        if tensor not in tensors:
-            tensors[tensor] = Location(names.new(f"output{index}"), "DDR", 0)
-            type_ = module.by_id[tensor].type
-            buffers.append(Buffer(tensors[tensor].buffer, "DDR", _bytes(type_), f"output {type_}"))
-        outputs.append(tensors[tensor].buffer)
-    peak, spilled = _between(partition, tensors, options)
-    blocks, weights = _packed(layers, tilings)
+    for index, view in enumerate(partition.outputs):
+        if view.tensor not in tensors:
+            tensors[view.tensor] = Location(names.new(f"output{index}"), "DDR", 0)
+            size = partition.tensors[view.tensor].bytes
+            what = f"output {module.by_id[module.outputs[index]].type}"
+            buffers.append(Buffer(tensors[view.tensor].buffer, "DDR", size, what))
+        outputs.append(tensors[view.tensor].buffer)
+    peak, bound, spilled = _between(partition, tensors, options)
+    blocks, packed = _packed(layers, tilings)
+    _add_constants(partition, tensors, packed)
     buffers += [Buffer(SPILL, "DDR", spilled, "tensors between layers")] if spilled else []
-    buffers += [Buffer(WEIGHTS, "DDR", len(weights), "packed by tiles")] if weights else []
+    buffers += [Buffer(WEIGHTS, "DDR", len(packed), "packed by tiles")] if packed else []
     buffers += [Buffer(L2, "L2", peak, "tensors between layers")] if peak else []
-    most = max((l1_bytes(x.geometry, t) for x, t in zip(layers, tilings, strict=True)), default=0)
-    level = "L1[0]" if options.device.num_engines > 1 else "L1"
-    buffers += [Buffer(L1, level, most, "tiles of the layer that runs")]
-    _require_ddr(buffers, module, options)
+    grounds = _grounds(layers, tilings, options)
+    buffers += _l1_buffers(tilings, grounds, options)
+    _require_ddr(buffers, options)
     inputs = {str(op.attributes["name"]): given[op.value_id] for op in module.inputs}
-    return Placement(tensors, blocks, weights, tuple(buffers), inputs, tuple(outputs), peak)
+    return Placement(
+        tensors, blocks, grounds, bytes(packed), tuple(buffers), inputs, tuple(outputs), peak, bound
+    )
 
 
-def _made(partition: Partition, value: int, index: int) -> int:
-    """The tensor of an output, which a layer must make."""
-    module = partition.legal.module
-    tensor = partition.tensors[value]
-    if all(layer.result != tensor for layer in partition.layers):
-        op = module.by_id[tensor]
-        where = place_of(module, module.operations.index(op))
-        what = f"output {index}" if index < partition.legal.outputs else "the next value of a state"
-        message = f"{what} is `{op.opcode}` %{tensor}: nothing computes it"
-        raise InputError([CMP06.at(where, message)])
-    return tensor
+def _grounds(
+    layers: tuple[Layer, ...], tilings: tuple[Tiling, ...], options: Options
+) -> dict[str, Ground]:
+    """Layers take turns at the two ends of L1, weights outermost: the next ones find room."""
+    whole = options.l1_bytes // 64 * 64
+    found: dict[str, Ground] = {}
+    low = True
+    for layer, tiling in zip(layers, tilings, strict=True):
+        if layer.main == "copy":
+            continue
+        needed = footprint(layer, tiling)
+        total, weights = needed.total(tiling), tiling.w_slots * needed.w_bytes
+        start = 0 if low else whole - total
+        if low:
+            ground = Ground(needed, 0, weights, weights + needed.shared, total, 0)
+        else:
+            ring = tiling.slots * needed.ring
+            ground = Ground(needed, whole - weights, start + ring, start, whole, start)
+        found[layer.name] = ground
+        low = not low
+    return found
+
+
+def _l1_buffers(
+    tilings: tuple[Tiling, ...], grounds: Mapping[str, Ground], options: Options
+) -> list[Buffer]:
+    if not grounds:
+        return []
+    used = max((tiling.engines for tiling in tilings), default=1)
+    size = max(ground.end for ground in grounds.values())
+    many = options.device.num_engines > 1
+    return [
+        Buffer(l1_name(e), f"L1[{e}]" if many else "L1", size, "tiles of the layers that run")
+        for e in range(used)
+    ]
 
 
 class _Names:
     """Names for buffers: those of the model as far as NEM can write them, each once."""
 
     def __init__(self) -> None:
-        self._taken = {WEIGHTS, L1, L2, SPILL}
+        self._taken = {WEIGHTS, L2, SPILL}
 
     def new(self, wanted: object) -> str:
         """A name like the one wanted."""
@@ -112,22 +172,20 @@ class _Names:
         return name
 
 
-def _bytes(type_: TensorType) -> int:
-    return prod(type_.shape) * type_.element.bits // 8
-
-
 def _between(
     partition: Partition, tensors: dict[int, Location], options: Options
-) -> tuple[int, int]:
-    """Places for tensors between layers: the peak of L2, and bytes of DDR for the rest."""
-    module, peak, spilled = partition.legal.module, 0, 0
-    lives = _lifetimes(partition.layers)
+) -> tuple[int, int, int]:
+    """Places for tensors between layers: the peak of L2, its bound, bytes of DDR for the rest."""
+    lives = _lifetimes(partition)
+    wanted = [
+        value for value in lives if value not in tensors and not _is_constant(partition, value)
+    ]
+    sizes = {value: aligned(partition.tensors[value].bytes) for value in wanted}
+    peak, spilled = 0, 0
     taken: list[tuple[int, int, int, int]] = []  # offset, end, first layer, last layer
-    wanted = [value for value in lives if value not in tensors]
     # Large ones first: they find a gap last.
-    for value in sorted(wanted, key=lambda v: (-_bytes(module.by_id[v].type), v)):
-        size = aligned(_bytes(module.by_id[value].type))
-        first, last = lives[value]
+    for value in sorted(wanted, key=lambda v: (-sizes[v], v)):
+        size, (first, last) = sizes[value], lives[value]
         offset = 0
         for start, end, begun, over in sorted(taken):
             if begun > last or over < first:
@@ -142,40 +200,66 @@ def _between(
         taken.append((offset, offset + size, first, last))
         tensors[value] = Location(L2, "L2", offset)
         peak = max(peak, offset + size)
-    return peak, spilled
+    held = [(lives[v], sizes[v]) for v in wanted if tensors[v].level == "L2"]
+    return peak, _bound(held, len(partition.layers)), spilled
 
 
-def _lifetimes(layers: tuple[Layer, ...]) -> dict[int, tuple[int, int]]:
-    """The layer that makes a tensor, and the last one that reads it."""
+def _bound(held: list[tuple[tuple[int, int], int]], layers: int) -> int:
+    """The most bytes that are alive at once."""
+    change = [0] * (layers + 1)
+    for (first, last), size in held:
+        change[first] += size
+        change[last + 1] -= size
+    return int(np.cumsum(change).max(initial=0))
+
+
+def _is_constant(partition: Partition, tensor: int) -> bool:
+    return partition.tensors[tensor].constant is not None
+
+
+def _lifetimes(partition: Partition) -> dict[int, tuple[int, int]]:
+    """The layer that begins a tensor, and the last one that reads or writes it."""
     lives: dict[int, tuple[int, int]] = {}
-    for index, layer in enumerate(layers):
-        lives[layer.result] = (index, index)
-        for source in layer.sources:
-            if source in lives:
-                lives[source] = (lives[source][0], index)
+    for index, layer in enumerate(partition.layers):
+        for tensor in (*layer.writes, *layer.reads):
+            first, _ = lives.get(tensor, (index, index))
+            lives[tensor] = (first, index)
     return lives
 
 
 def _packed(
     layers: tuple[Layer, ...], tilings: tuple[Tiling, ...]
-) -> tuple[dict[tuple[str, int], int], bytes]:
+) -> tuple[dict[tuple[str, int], int], bytearray]:
     """Weights as the tiles use them: a block of columns after the other, its bias behind it."""
     blocks: dict[tuple[str, int], int] = {}
     packed = bytearray()
     for layer, tiling in zip(layers, tilings, strict=True):
-        if layer.weights is None:
+        if layer.packed is None:
             continue
-        for number, (first, count) in enumerate(tiling.column_blocks(layer.geometry)):
+        for number, (first, count) in enumerate(tiling.column_blocks(layer.columns)):
             blocks[layer.name, number] = len(packed)
-            taken = layer.weights[..., first : first + count]
+            taken = layer.packed.array[..., first : first + count]
+            begun = len(packed)
             packed += np.ascontiguousarray(taken).tobytes()
-            if layer.bias is not None:
-                packed += layer.bias[first : first + count].tobytes()
+            if layer.packed.bias is not None:
+                packed += bytes(layer.packed.weight_bytes(count) - (len(packed) - begun))
+                packed += layer.packed.bias[first : first + count].tobytes()
             packed += bytes(aligned(len(packed)) - len(packed))
-    return blocks, bytes(packed)
+    return blocks, packed
 
 
-def _require_ddr(buffers: list[Buffer], module: Module, options: Options) -> None:
+def _add_constants(partition: Partition, tensors: dict[int, Location], packed: bytearray) -> None:
+    """Constants that tiles or copies read as they are, behind the weights."""
+    read = dict.fromkeys(t for layer in partition.layers for t in layer.reads)
+    for value in read:
+        found: Tensor = partition.tensors[value]
+        if found.constant is not None and value not in tensors:
+            tensors[value] = Location(WEIGHTS, "DDR", len(packed))
+            packed += np.ascontiguousarray(found.constant).tobytes()
+            packed += bytes(aligned(len(packed)) - len(packed))
+
+
+def _require_ddr(buffers: list[Buffer], options: Options) -> None:
     held = [b for b in buffers if b.level == "DDR"]
     total = sum(b.size for b in held)
     if total <= options.ddr_bytes:

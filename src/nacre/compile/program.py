@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+
+from nacre.compile.items import Quant
 
 Dims = tuple[int, ...]
 
@@ -18,6 +20,18 @@ class Affine:
     def plus(self, constant: int = 0, *terms: tuple[str, int]) -> Affine:
         """The same with more added."""
         return Affine(self.constant + constant, (*self.terms, *(t for t in terms if t[1])))
+
+    def times(self, factor: int) -> Affine:
+        """Every term times a number."""
+        terms = tuple((name, n * factor) for name, n in self.terms if n * factor)
+        return Affine(self.constant * factor, terms)
+
+    def with_added(self, other: Affine) -> Affine:
+        """Two offsets together; multiples of one variable become one."""
+        sums: dict[str, int] = {}
+        for name, n in (*self.terms, *other.terms):
+            sums[name] = sums.get(name, 0) + n
+        return Affine(self.constant + other.constant, tuple((k, n) for k, n in sums.items() if n))
 
     def __str__(self) -> str:
         # Parentheses, for read from left to right the value would be another one.
@@ -41,6 +55,7 @@ class Region:
     shape: Dims = ()
     layout: str = ""
     strides: Dims = ()
+    quant: Quant | None = None  # one scale, or one for each index of the last axis
 
 
 @dataclass(frozen=True)
@@ -61,6 +76,7 @@ class Copy:
     src: Region | str
     deps: tuple[str, ...] = ()
     debug: str = ""
+    ahead: bool = False  # for all tiles of a layer: it may stand among the tasks of another
 
 
 @dataclass(frozen=True)
@@ -71,9 +87,15 @@ class Compute:
     op: str
     inputs: tuple[str, ...]
     output: str
-    deps: tuple[str, ...]
+    deps: tuple[str, ...] = ()
     attributes: Mapping[str, object] = field(default_factory=dict)
     debug: str = ""
+    ahead: bool = False
+
+
+def after(task: Copy | Compute, deps: tuple[str, ...]) -> Copy | Compute:
+    """A task with what it waits for."""
+    return replace(task, deps=deps)
 
 
 @dataclass(frozen=True)

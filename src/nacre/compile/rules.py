@@ -1,4 +1,4 @@
-"""CMP01-CMP07: models that cannot be compiled for a device."""
+"""CMP01-CMP10: models that cannot be compiled for a device."""
 
 from __future__ import annotations
 
@@ -44,4 +44,24 @@ CMP07 = declare(
     "CMP07", "bundle-unreadable", _CLAUSE,
     """
     A bundle's folder lacks a file, or a file of it is damaged or was written by something else.
+    """, language=_LANGUAGE)  # fmt: skip
+CMP08 = declare(
+    "CMP08", "calibration-missing", _CLAUSE,
+    """
+    The model is to run on integers of 8 bits, and nothing says which ranges its values have: it
+    carries no scales of its own, and no calibration data was given. A handful of inputs as the
+    model will see them is enough.
+    """, language=_LANGUAGE)  # fmt: skip
+CMP09 = declare(
+    "CMP09", "calibration-data", _CLAUSE,
+    """
+    Calibration data does not fit the model: an input is missing or unknown, an array has another
+    type or shape, there is no sample, or an element is not finite. Everything that is wrong is
+    reported at once.
+    """, language=_LANGUAGE)  # fmt: skip
+CMP10 = declare(
+    "CMP10", "quantise-request", _CLAUSE,
+    """
+    The quantiser was asked for something that does not exist: an observer, a layer of the
+    precision map, a precision for it.
     """, language=_LANGUAGE)  # fmt: skip

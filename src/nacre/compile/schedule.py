@@ -1,264 +1,399 @@
 """Sixth stage: the order of tasks, what each waits for, and how many tiles are in flight.
 
-A layer of few tiles is written out: every task names what it waits for. A layer of many tiles is a
-loop over those that differ in their place only; tiles at the border, and a smaller last one,
-follow it. Blocks of weights are loaded one ahead.
+A layer of few tiles is written out: every task names what it waits for, which may be tasks of the
+layer before. A layer of many tiles is a loop over those that differ in their place only; tiles at
+the border, and a smaller last one, follow it. Weights are loaded one block ahead, and those of the
+next layer before the loop of this one where L1 has room for both.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from dataclasses import dataclass, replace
 
-from nacre.compile.geometry import Tile
-from nacre.compile.lowerings import lowering_of
+from nacre.compile.geometry import Tile, tiles
+from nacre.compile.layers import Layer, element_bytes
 from nacre.compile.options import Options
-from nacre.compile.partition import Layer, Partition
-from nacre.compile.place import L1, WEIGHTS, Placement
-from nacre.compile.program import (
-    Affine,
-    Comment,
-    Compute,
-    Copy,
-    Let,
-    Loop,
-    Program,
-    Region,
-    Statement,
-    Wait,
-)
-from nacre.compile.regions import LayerRegions, Spot
-from nacre.compile.tile import Tiling
-from nacre.core.module import CoreOperation
-from nacre.core.ops import OPS
-
-_MOST_WRITTEN_OUT = 6  # tiles; more are a loop
+from nacre.compile.order import Order, Touch, touch
+from nacre.compile.partition import Partition
+from nacre.compile.place import Location, Placement
+from nacre.compile.program import Affine, Comment, Copy, Let, Loop, Program, Region, Statement, Wait
+from nacre.compile.tasks import LayerTasks, Spot, Task, outside
+from nacre.compile.tile import MOST_WRITTEN_OUT, Tiling
+from nacre.compile.views import dense
 
 
 def schedule(
     partition: Partition, tilings: tuple[Tiling, ...], placement: Placement, options: Options
 ) -> Program:
     """The program of all layers, one after the other."""
-    statements: list[Statement] = []
-    open_tokens: tuple[str, ...] = ()  # of tasks that nothing has waited for
-    for layer, tiling in zip(partition.layers, tilings, strict=True):
-        if open_tokens:
-            statements.append(Wait(open_tokens))
-        made = _LayerSchedule(layer, tiling, placement, options)
-        statements += made.statements()
-        open_tokens = made.open_tokens
-    return Program("model", placement.buffers, tuple(statements))
+    line = _Line()
+    made = [
+        None if layer.main == "copy" else _LayerSchedule(layer, tiling, placement, partition, line)
+        for layer, tiling in zip(partition.layers, tilings, strict=True)
+    ]
+    for index, layer in enumerate(partition.layers):
+        following = next((m for m in made[index + 1 :] if m is not None), None)
+        own = made[index]
+        if own is None:
+            line.comment(f"{layer.name}: {_done(layer)}")
+            _copied(layer, placement, line)
+        else:
+            own.run(following)
+    return Program("model", placement.buffers, tuple(line.statements))
+
+
+class _Line:
+    """Statements in their order, and what the tasks among them wait for."""
+
+    def __init__(self) -> None:
+        self.statements: list[Statement] = []
+        self.order = Order()
+        self._declared: set[str] = set()
+        self.ahead: set[str] = set()
+
+    def comment(self, text: str) -> None:
+        """A line for readers."""
+        self.statements.append(Comment(text))
+
+    def let(self, let: Let) -> None:
+        """A name, once."""
+        if let.name not in self._declared:
+            self._declared.add(let.name)
+            self.statements.append(let)
+
+    def task(self, task: Task) -> None:
+        """A task after everything that it conflicts with."""
+        deps = self.order.conflicts(task.touches)
+        for statement in task.statements(deps):
+            if isinstance(statement, Let):
+                self.let(statement)
+            else:
+                self.statements.append(statement)
+        self.order.add(task.statement.token, deps, task.touches)
+        if task.statement.ahead:
+            self.ahead.add(task.statement.token)
+
+    def loads(self, touches: list[Touch]) -> tuple[str, ...]:
+        """The tasks outside of a loop that bring what is read inside."""
+        return self.order.conflicts(touches)
+
+    def settle(self, tokens: set[str]) -> None:
+        """Tokens that a loop, which is done, has waited for."""
+        self.order.settle(tokens)
+
+    def barrier(self) -> None:
+        """Wait for all tasks, but not for what is loaded ahead."""
+        tokens = tuple(t for t in self.order.open_tokens if t not in self.ahead)
+        if tokens:
+            self.statements.append(Wait(tokens))
+            self.order.settle(tokens)
+
+    def wait(self, touches: list[Touch]) -> None:
+        """Wait for what conflicts with these."""
+        tokens = self.order.conflicts(touches)
+        if tokens:
+            self.statements.append(Wait(tokens))
+            self.order.settle(tokens)
+
+
+@dataclass(frozen=True)
+class _Lane:
+    """An engine in one round of tiles: which block it has, and which tile of the round."""
+
+    engine: int
+    block: int
+    place: int
 
 
 class _LayerSchedule:
     """Makes the statements of one layer."""
 
     def __init__(
-        self, layer: Layer, tiling: Tiling, placement: Placement, options: Options
+        self, layer: Layer, tiling: Tiling, placement: Placement, partition: Partition, line: _Line
     ) -> None:
-        self._layer, self._placement, self.slots = layer, placement, tiling.slots
-        self._tiling, self._geometry = tiling, layer.geometry
-        self._has_weights = layer.weights is not None
-        self._blocks = tiling.column_blocks(self._geometry)
-        self._tiles = self._geometry.tiles(tiling.rows)
-        self._regions = LayerRegions(layer, tiling, placement, options.precision)
-        self.open_tokens: tuple[str, ...] = ()
+        self.layer, self._tiling, self._placement = layer, tiling, placement
+        self._partition, self._line = partition, line
+        self._tasks = LayerTasks(layer, tiling, placement)
+        self._blocks = tiling.column_blocks(layer.columns)
+        self._tiles = tiles(layer.window, layer.rows, tiling.rows)
+        self._ground = placement.grounds[layer.name]
+        self._used: dict[int, int] = {}  # tiles so far, by engine: they take turns in the slots
+        self._is_begun = False
 
-    def statements(self) -> list[Statement]:
-        """The layer, under a comment that says what it is."""
-        done = " + ".join(op.opcode for op in self._layer.operations)
-        head = Comment(f"{self._layer.name}: {done}, tiles of {self._tiling}")
-        count = self._geometry.images * len(self._tiles) * len(self._blocks)
-        body = self._written_out() if count <= _MOST_WRITTEN_OUT else self._in_loops()
-        return [head, *body]
+    # The order of it all
 
-    # Few tiles
-
-    def _written_out(self) -> Iterator[Statement]:
-        """Every tile by itself."""
-        line = _Line(self)
-        readers: dict[int, list[str]] = {}  # block: products that read it
-        for block in range(len(self._blocks)):
-            if block == 0:
-                yield from self._loaded(0, ())
-            if block + 1 < len(self._blocks):
-                yield from self._loaded(block + 1, tuple(readers.get(block - 1, ())))
-            begun = len(line.computed)
-            for image in range(self._geometry.images):
-                for tile in self._tiles:
-                    yield from line.tile(f"{len(line.computed)}", tile, Affine(image), block)
-            readers[block] = line.computed[begun:]
-        self.open_tokens = line.open_tokens
-
-    # Many tiles
-
-    def _in_loops(self) -> Iterator[Statement]:
-        yield from self._loaded(0, ())
-        for block in range(len(self._blocks)):
-            if block + 1 < len(self._blocks):
-                yield from self._loaded(block + 1, ())
-            yield from self._block(block)
-            is_last = block == len(self._blocks) - 1
-            if self.open_tokens and not is_last:
-                # The next block uses the same slots.
-                yield Wait(self.open_tokens)
-                self.open_tokens = ()
-
-    def _block(self, block: int) -> Iterator[Statement]:
-        """All tiles of a block of columns."""
-        images, tag = self._geometry.images, f"b{block}" if len(self._blocks) > 1 else ""
-        if images > 1 and len(self._tiles) == 1:
-            yield self._over_images(block, tag)
+    def begin(self) -> None:
+        """Bring what all tiles share, and the first weights, on their way; once."""
+        if self._is_begun:
             return
-        if images == 1:
-            yield from self._over_rows(block, tag, Affine())
-            return
-        body = tuple(self._over_rows(block, tag, Affine(0, (("n", 1),))))
-        self.open_tokens = ()  # an iteration is complete before the next begins
-        yield Loop("n", 0, images - 1, 1, body)
+        self._is_begun = True
+        for engine in range(self._tiling.engines):
+            for task in self._tasks.shared(engine):
+                self._line.task(task)
+        self._load_weights(0)
 
-    def _over_images(self, block: int, tag: str) -> Loop:
-        slots = self.slots
-        spot = Spot(
-            tag, self._tiles[0], Affine(0, (("n", 1),)), Affine(0), _turn("n", slots), block
+    def run(self, following: _LayerSchedule | None) -> None:
+        """All tiles; the next layer's weights are asked for before the last of them."""
+        self._line.comment(f"{self.layer.name}: {_done(self.layer)}, tiles of {self._tiling}")
+        self.begin()
+        self._line.barrier()
+        groups = self._groups()
+        for number, lanes in enumerate(groups):
+            if number + 1 < len(groups):
+                self._load_weights(number + 1)
+            elif following is not None and self._leaves_room(following):
+                following.begin()
+            self._name_weights(number, lanes)
+            self._tiles_of(number, lanes)
+
+    def _groups(self) -> list[list[_Lane]]:
+        """The lanes of every group of blocks that is computed at a time."""
+        engines, blocks = self._tiling.engines, len(self._blocks)
+        if self._tiling.split == "rows":
+            return [[_Lane(e, block, e) for e in range(engines)] for block in range(blocks)]
+        firsts = range(0, blocks, engines)
+        return [
+            [_Lane(b - first, b, 0) for b in range(first, min(first + engines, blocks))]
+            for first in firsts
+        ]
+
+    def _leaves_room(self, following: _LayerSchedule) -> bool:
+        """Whether what another layer begins with lies apart from all that this one uses."""
+        ground, own = following._ground, self._ground
+        shared = ground.footprint.shared
+        begins = min(ground.weights, ground.shared if shared else ground.weights)
+        ends = max(
+            ground.weights + following._tiling.w_slots * ground.footprint.w_bytes,
+            ground.shared + shared if shared else 0,
         )
-        return Loop("n", 0, self._geometry.images - 1, slots, tuple(self.tile(spot)))
+        reads = {a.tensor for a in following.layer.operands if a.is_fixed(False)}
+        writes = set(self.layer.writes)
+        return (ends <= own.start or own.end <= begins) and not reads & writes
 
-    def _over_rows(self, block: int, tag: str, image: Affine) -> Iterator[Statement]:
-        slots, rows = self.slots, self._tiling.rows
-        inner = [t for t in self._tiles if t.is_inner and t.rows == rows]
-        rest = [t for t in self._tiles if not (t.is_inner and t.rows == rows)]
-        if len(inner) > 1:
-            first, last = inner[0].first // rows, inner[-1].first // rows
-            spot = Spot(tag, inner[0], image, Affine(0, (("i", rows),)), _turn("i", slots), block)
-            yield Loop("i", first, last, slots, tuple(self.tile(spot)))
+    def _load_weights(self, number: int) -> None:
+        if self.layer.packed is None:
+            return
+        slot = number % self._tiling.w_slots
+        for lane in self._groups()[number]:
+            self._line.task(self._tasks.weight_load(lane.engine, lane.block, slot))
+
+    def _name_weights(self, number: int, lanes: list[_Lane]) -> None:
+        slot = number % self._tiling.w_slots
+        for lane in lanes:
+            for let in self._tasks.weight_lets(lane.engine, lane.block, slot):
+                self._line.let(let)
+
+    # Tiles
+
+    def _tiles_of(self, number: int, lanes: list[_Lane]) -> None:
+        layer = self.layer
+        rounds = layer.images * len(self._tiles) // self._step
+        tag = f"b{number}" if len(self._blocks) > 1 else ""
+        if rounds <= MOST_WRITTEN_OUT:
+            places = [(n, tile) for n in range(layer.images) for tile in self._tiles]
+            self._written_out(number, lanes, tag, [(Affine(n), tile) for n, tile in places])
+        elif layer.images > 1 and len(self._tiles) == 1:
+            self._over_images(number, lanes, tag)
+        elif layer.images == 1:
+            self._over_rows(number, lanes, tag, Affine(), self._line)
         else:
-            rest = [*self._tiles]
-        line = _Line(self)
-        for number, tile in enumerate(rest):
-            yield from line.tile(f"{tag}e{number}", tile, image, block)
-        self.open_tokens = line.open_tokens
-
-    # Tasks
-
-    def token(self, letter: str, tag: str) -> str:
-        """The token of a task of a tile."""
-        return f"{self._layer.name}_{letter}{tag}"
-
-    def _loaded(self, block: int, deps: tuple[str, ...]) -> Iterator[Statement]:
-        """A block of weights on its way to L1."""
-        if not self._has_weights:
-            return
-        yield from self._regions.weight_lets(block)
-        size = self._geometry.w_block_bytes(self._blocks[block][1])
-        offset = self._placement.blocks[self._layer.name, block]
-        yield Copy(
-            self.token("w", str(block)),
-            "transfer",
-            Region(L1, self._regions.w_offset(block), size),
-            Region(WEIGHTS, Affine(offset), size),
-            deps,
-            self._layer.name,
-        )
-
-    def tile(self, spot: Spot) -> Iterator[Statement]:
-        """Load, compute in place, store."""
-        layer, tag = self._layer, spot.tag
-        loads = [self.token(f"x{i}" if i else "x", tag) for i in range(len(layer.sources))]
-        x_names = [f"{layer.name}_X{i or ''}{tag}" for i in range(len(layer.sources))]
-        y_name = f"{layer.name}_Y{tag}"
-        for index, name in enumerate(x_names):
-            yield Let(name, self._regions.x_region(spot, index))
-        yield Let(y_name, self._regions.y_region(spot))
-        for source, (load, name) in enumerate(zip(loads, x_names, strict=True)):
-            yield Copy(
-                load,
-                "transfer",
-                name,
-                self._regions.x_source(spot, source),
-                spot.x_deps,
-                layer.name,
-            )
-        w_token = (self.token("w", str(spot.block)),) if self._has_weights else ()
-        token = self.token("c", tag)
-        yield Compute(
-            token,
-            _nem(layer.op),
-            (*x_names, *self._regions.weight_names(spot.block)),
-            y_name,
-            (*loads, *w_token, *spot.deps),
-            self._attributes(spot),
-            layer.name,
-        )
-        for index, op in enumerate(layer.epilogue):
-            following = self.token(f"f{index}", tag)
-            row = lowering_of(op)
-            given = row.attributes(OPS[op.opcode].filled(op.attributes)) if row else {}
-            yield Compute(following, _nem(op), (y_name,), y_name, (token,), given, layer.name)
-            token = following
-        yield self._stored(spot, y_name, token)
-
-    def _stored(self, spot: Spot, y_name: str, token: str) -> Copy:
-        target = self._regions.location(self._layer.result)
-        op = "store" if target.level == "L2" else "transfer"
-        region = self._regions.y_target(spot, target)
-        deps, debug = (token,), self._layer.name
-        return Copy(self.token("s", spot.tag), op, region, y_name, deps, debug)
-
-    def _attributes(self, spot: Spot) -> dict[str, object]:
-        row = lowering_of(self._layer.op)
-        assert row is not None
-        given = row.attributes(self._layer.attributes)
-        if self._layer.kind != "window":
-            return given
-        filled = self._layer.attributes
-        _, left, _, right = filled["pads"] or (0, 0, 0, 0)
-        return {
-            "pads": (spot.tile.above, left, spot.tile.below, right),
-            "strides": filled["strides"] or (1, 1),
-            "dilations": filled["dilations"] or (1, 1),
-            "groups": filled["groups"],
-            **given,
-        }
-
-
-class _Line:
-    """Tiles written one after the other; a slot is free when the tile that had it is done."""
-
-    def __init__(self, schedule: _LayerSchedule) -> None:
-        self._schedule = schedule
-        self.computed: list[str] = []
-        self._stored: list[str] = []
+            self._over_both(number, lanes, tag)
 
     @property
-    def open_tokens(self) -> tuple[str, ...]:
-        """Of tasks that nothing has waited for."""
-        return tuple(self._stored[-self._schedule.slots :])
+    def _step(self) -> int:
+        """Tiles in a round: engines that share out rows take one each."""
+        return self._tiling.engines if self._tiling.split == "rows" else 1
 
-    def tile(self, tag: str, tile: Tile, image: Affine, block: int) -> Iterator[Statement]:
-        """One more tile."""
-        number, slots = len(self.computed), self._schedule.slots
-        old = number - slots
-        spot = Spot(
-            tag,
-            tile,
-            image,
-            Affine(tile.first),
-            Affine(number % slots),
-            block,
-            (self.computed[old],) if old >= 0 else (),
-            (self._stored[old],) if old >= 0 else (),
+    def _written_out(
+        self, number: int, lanes: list[_Lane], tag: str, places: list[tuple[Affine, Tile]]
+    ) -> None:
+        """Every tile by itself."""
+        self._in_line(number, lanes, tag, places, self._line)
+
+    def _in_line(
+        self,
+        number: int,
+        lanes: list[_Lane],
+        tag: str,
+        places: list[tuple[Affine, Tile]],
+        line: _Line,
+    ) -> None:
+        for first in range(0, len(places), self._step):
+            for lane in lanes:
+                at = first + lane.place
+                if at >= len(places):
+                    continue
+                image, tile = places[at]
+                used = self._used.get(lane.engine, 0)
+                self._used[lane.engine] = used + 1
+                name = f"{tag}t{at}" + (f"k{lane.block}" if self._step == 1 < len(lanes) else "")
+                spot = self._spot(name, lane, image, tile, Affine(used % self._tiling.slots))
+                for task in self._tasks.tile(spot, number % self._tiling.w_slots):
+                    line.task(task)
+
+    def _spot(self, tag: str, lane: _Lane, image: Affine, tile: Tile, slot: Affine) -> Spot:
+        size = self.layer.size(tile.rows, self._blocks[lane.block][1])
+        size = type(size)(tile.rows, tile.x_rows, size.columns)
+        row, x_row = Affine(tile.first), Affine(tile.x_first)
+        return Spot(
+            tag, lane.engine, lane.block, image, row, x_row, size, slot, tile.above, tile.below
         )
-        yield from self._schedule.tile(spot)
-        self.computed.append(self._schedule.token("c", tag))
-        self._stored.append(self._schedule.token("s", tag))
+
+    def _over_images(self, number: int, lanes: list[_Lane], tag: str) -> None:
+        """A loop over images of one tile each; those that do not fill a round follow it."""
+        step, images = self._step, self.layer.images
+        rounds = images // step
+        tile = self._tiles[0]
+        body = _Body(self._line)
+        for lane in lanes:
+            image = Affine(lane.place, (("n", step),))
+            spot = self._spot(_lane_tag(tag, lane), lane, image, tile, self._turn("n"))
+            for task in self._tasks.tile(spot, number % self._tiling.w_slots):
+                body.task(task)
+        self._loop("n", rounds, self._tiling.slots, body)
+        rest = [(Affine(n), tile) for n in range(rounds * step, images)]
+        self._in_line(number, lanes, f"{tag}e", rest, self._line)
+
+    def _over_rows(
+        self, number: int, lanes: list[_Lane], tag: str, image: Affine, line: _Line
+    ) -> None:
+        """A loop over tiles of whole rows without padding; the others follow it."""
+        rows, step = self._tiling.rows, self._step
+        inner = [t for t in self._tiles if t.is_inner and t.rows == rows]
+        rounds = len(inner) // step
+        looped = inner[: rounds * step] if rounds > 1 else []
+        if looped:
+            body = _Body(line)
+            stride = self.layer.window.stride if self.layer.window is not None else 1
+            for lane in lanes:
+                first = looped[lane.place]
+                spot = self._spot(_lane_tag(tag, lane), lane, image, first, self._turn("i"))
+                moved = Affine(first.first, (("i", step * rows),))
+                x_moved = Affine(first.x_first, (("i", step * rows * stride),))
+                spot = _at(spot, moved, x_moved)
+                for task in self._tasks.tile(spot, number % self._tiling.w_slots):
+                    body.task(task)
+            self._loop("i", rounds, self._tiling.slots, body, line)
+        rest = [(image, t) for t in self._tiles if t not in looped]
+        self._in_line(number, lanes, f"{tag}e", rest, line)
+
+    def _over_both(self, number: int, lanes: list[_Lane], tag: str) -> None:
+        """Images one after the other; each is complete before the next begins."""
+        body = _Body(self._line)
+        self._over_rows(number, lanes, tag, Affine(0, (("n", 1),)), body)
+        self._loop("n", self.layer.images, 1, body)
+
+    def _turn(self, variable: str) -> Affine:
+        slots = self._tiling.slots
+        return Affine(0, ((f"({variable} mod {slots})", 1),)) if slots > 1 else Affine()
+
+    def _loop(
+        self, variable: str, rounds: int, window: int, body: _Body, line: _Line | None = None
+    ) -> None:
+        """A loop, after all that it conflicts with; everything in it is done where it ends."""
+        line = line or self._line
+        line.wait(self._extent())
+        line.statements.append(Loop(variable, 0, rounds - 1, window, tuple(body.statements)))
+        line.settle(body.named)
+        self._used.clear()
+
+    def _extent(self) -> list[Touch]:
+        """Everything that the tiles of the layer touch, but not what is loaded once."""
+        ground, slots = self._ground, self._tiling.slots
+        found = [
+            Touch(
+                self._placement.l1(e),
+                ground.ring,
+                ground.ring + slots * ground.footprint.ring,
+                True,
+            )
+            for e in range(self._tiling.engines)
+        ]
+        for tensor in self.layer.reads:
+            found.append(self._whole(tensor, False))
+        for tensor in self.layer.writes:
+            found.append(self._whole(tensor, True))
+        return found
+
+    def _whole(self, tensor: int, writes: bool) -> Touch:
+        where: Location = self._placement.tensors[tensor]
+        size = self._partition.tensors[tensor].bytes
+        return Touch(where.buffer, where.offset, where.offset + size, writes)
 
 
-def _nem(op: CoreOperation) -> str:
-    row = lowering_of(op)
-    assert row is not None
-    return row.nem
+class _Body(_Line):
+    """The statements of a loop: what tasks wait for lies inside, or was begun before the loop."""
+
+    def __init__(self, around: _Line) -> None:
+        super().__init__()
+        self._around = around
+        self.named: set[str] = set()  # tokens from outside
+        self._declared = set(around._declared)
+
+    def loads(self, touches: list[Touch]) -> tuple[str, ...]:
+        """The tasks around and in this loop that bring what is read further inside."""
+        return (*self._around.loads(touches), *self.order.conflicts(touches))
+
+    def settle(self, tokens: set[str]) -> None:
+        """What an inner loop has waited for; what is not of this loop concerns the one around."""
+        own = {token for token in tokens if self.order.knows(token)}
+        self.order.settle(own)
+        self.named |= tokens - own
+
+    def task(self, task: Task) -> None:
+        """A task after those of its iteration, and after what was loaded for all tiles."""
+        held = [t for t in task.touches if _is_l1(t)]
+        inside = self.order.conflicts(held)
+        outer = [t for t in held if not t.writes]
+        before = self._around.loads(outer)
+        deps = tuple(dict.fromkeys((*before, *inside)))
+        self.named.update(before)
+        for statement in task.statements(deps):
+            if isinstance(statement, Let):
+                self.let(statement)
+            else:
+                self.statements.append(statement)
+        self.order.add(task.statement.token, inside, held)
 
 
-def _turn(variable: str, slots: int) -> Affine:
-    """Which slot an iteration uses."""
-    return Affine(0, ((f"({variable} mod {slots})", 1),)) if slots > 1 else Affine(0)
+def _is_l1(touched: Touch) -> bool:
+    return touched.buffer.startswith("tiles_L1")
+
+
+def _lane_tag(tag: str, lane: _Lane) -> str:
+    return f"{tag}e{lane.engine}" if lane.engine else tag
+
+
+def _at(spot: Spot, row: Affine, x_row: Affine) -> Spot:
+    return replace(spot, row=row, x_row=x_row)
+
+
+def _done(layer: Layer) -> str:
+    return " + ".join(op.opcode for op in layer.operations) or "elements moved"
+
+
+def _copied(layer: Layer, placement: Placement, line: _Line) -> None:
+    """Elements moved from memory to memory."""
+    for number, move in enumerate(layer.moves):
+        regions: list[Region] = []
+        for access in (move.target, move.source):
+            where = placement.tensors[access.tensor]
+            shape = tuple(int(axis) for axis in access.axes)
+            regions.append(
+                outside(where.buffer, where.offset, Affine(access.offset), access, shape)
+            )
+        dst, src = _alike(regions[0], regions[1])
+        bytes_ = element_bytes(move.target.elem)
+        copy = Copy(f"{layer.name}_m{number}", "transfer", dst, src, debug=layer.name)
+        line.task(Task(copy, (touch(dst, True, bytes_), touch(src, False, bytes_))))
+
+
+def _alike(dst: Region, src: Region) -> tuple[Region, Region]:
+    """Both sides typed where one of them has gaps."""
+    if bool(dst.elem) == bool(src.elem):
+        return dst, src
+    typed = dst if dst.elem else src
+    plain = replace(
+        src if dst.elem else dst, elem=typed.elem, shape=typed.shape, strides=dense(typed.shape)
+    )
+    return (dst, plain) if dst.elem else (plain, src)

@@ -1,4 +1,7 @@
-"""Bundles in folders: `model.nem`, `weights.safetensors`, `manifest.json`, and the model itself."""
+"""Bundles in folders: `model.nem`, `weights.safetensors`, `manifest.json`, and both modules.
+
+`model.core` is the model as it came, `legal.core` what the plan is held to.
+"""
 
 from __future__ import annotations
 
@@ -21,13 +24,9 @@ from nacre.compile.rules import CMP07
 from nacre.core.storage import load as load_module
 from nacre.core.storage import save as save_module
 
-PROGRAM, WEIGHTS, MANIFEST, MODEL = (
-    "model.nem",
-    "weights.safetensors",
-    "manifest.json",
-    "model.core",
-)
-TENSORS = f"{MODEL}.safetensors"
+PROGRAM, WEIGHTS, MANIFEST = "model.nem", "weights.safetensors", "manifest.json"
+MODEL, LEGAL = "model.core", "legal.core"
+MODULES = (MODEL, f"{MODEL}.safetensors", LEGAL, f"{LEGAL}.safetensors")
 _MOST_BYTES = 1 << 34  # of a file
 
 
@@ -42,9 +41,11 @@ def save(bundle: Bundle, folder: Path) -> None:
     }
     for name, content in files.items():
         write_whole(folder / name, [content])
-    (folder / TENSORS).unlink(missing_ok=True)
+    for name in MODULES:
+        (folder / name).unlink(missing_ok=True)
     save_module(bundle.source, folder / MODEL)
-    for name in (MODEL, TENSORS):
+    save_module(bundle.legal, folder / LEGAL)
+    for name in MODULES:
         if (folder / name).is_file():
             files[name] = (folder / name).read_bytes()
     hashes = {name: hashlib.sha256(content).hexdigest() for name, content in files.items()}
@@ -56,8 +57,8 @@ def save(bundle: Bundle, folder: Path) -> None:
 def load(folder: Path) -> Bundle:
     """Read a bundle; InputError with CMP07 where a part is missing, damaged or of another kind."""
     described = _manifest(folder)
-    named = [name for name in (MODEL, TENSORS) if name in described.sha256]
-    files = {name: _content(folder, name) for name in (PROGRAM, WEIGHTS, MODEL, *named)}
+    named = [name for name in MODULES if name in described.sha256]
+    files = {name: _content(folder, name) for name in (PROGRAM, WEIGHTS, MODEL, LEGAL, *named)}
     for name, content in files.items():
         if described.sha256.get(name) != hashlib.sha256(content).hexdigest():
             raise _damaged(folder / name, "is not the file that the manifest was written for")
@@ -66,9 +67,9 @@ def load(folder: Path) -> Bundle:
     except SafetensorError as error:
         raise _damaged(folder / WEIGHTS, f"cannot be read: {error}") from None
     packed = tensors["weights"].tobytes() if "weights" in tensors else b""
-    module = load_module(folder / MODEL)
+    module, legal = load_module(folder / MODEL), load_module(folder / LEGAL)
     whole = msgspec.structs.replace(described, sha256={})
-    bundle = Bundle(module, files[PROGRAM].decode(), packed, whole)
+    bundle = Bundle(module, files[PROGRAM].decode(), packed, whole, legal)
     problem = mismatch(bundle)
     if problem is not None:
         raise _damaged(folder / MANIFEST, problem)

@@ -3,51 +3,55 @@
 from __future__ import annotations
 
 from nacre.base.diagnostics import Diagnostic, InputError
-from nacre.compile.lowerings import Lowering, lowering_of
+from nacre.compile.layers import Layer, Step
 from nacre.compile.options import PRECISIONS, Options
 from nacre.compile.partition import Partition
 from nacre.compile.rules import CMP03
 from nacre.core.evaluation_plan import place
-from nacre.core.module import CoreOperation
 from nacre.nem.model.devices import Device
+from nacre.nem.spec.opcodes import OPCODES
 
 
 def require_types(partition: Partition, options: Options) -> None:
-    """Raise InputError with every opcode that the device lacks in the precision."""
+    """Raise InputError with every opcode that the device lacks in the types of a task."""
     module = partition.legal.module
-    found: dict[str, Diagnostic] = {}
+    found: dict[tuple[str, str], Diagnostic] = {}
     for layer in partition.layers:
-        for op in layer.operations:
-            row = lowering_of(op)
-            if row is None:
+        for step in layer.steps:
+            form, elem = _form(step), _elem(layer, step)
+            if (form, elem) in found or supports(options.device, step.nem, elem, form):
                 continue
-            form = _form(op, row)
-            if form in found or supports(options.device, row.nem, options.precision, form):
-                continue
-            message = f"device `{options.device.name}` has no {form} in {options.precision}"
-            found[form] = CMP03.at(
-                place(module, module.operations.index(op)),
-                message,
-                help=_other(row.nem, form, options),
+            message = f"device `{options.device.name}` has no {form} in {elem}"
+            index = module.operations.index(layer.operations[0])
+            found[form, elem] = CMP03.at(
+                place(module, index), message, help=_other(step.nem, form, options)
             )
     if found:
         raise InputError(list(found.values()))
 
 
-def _form(op: CoreOperation, row: Lowering) -> str:
+def _elem(layer: Layer, step: Step) -> str:
+    return layer.locals[step.inputs[0].local].elem
+
+
+def _form(step: Step) -> str:
     """What a device must have: an opcode, of products with or without a bias."""
-    if row.kind not in ("linear", "window"):
-        return f"`{row.nem}`"
-    return f"`{row.nem}` with a bias" if len(op.operands) > 2 else f"`{row.nem}` without a bias"
+    if step.nem not in ("gemm", "conv2d"):
+        return f"`{step.nem}`"
+    return f"`{step.nem}` with a bias" if len(step.inputs) > 2 else f"`{step.nem}` without a bias"
 
 
-def supports(device: Device, opcode: str, precision: str, form: str) -> bool:
-    """Whether an opcode has a variant of a precision in a form."""
+def supports(device: Device, opcode: str, elem: str, form: str) -> bool:
+    """Whether an opcode has a variant for an element type in a form."""
+    if opcode not in OPCODES or not OPCODES[opcode].families:
+        return True  # such an opcode takes every type
     ending = (
         ".with_bias" if "with a bias" in form else ".no_bias" if "without a bias" in form else ""
     )
     variants = (instance.id for instance in device.effective.get(opcode, ()))
-    return any(precision in variant and variant.endswith(ending) for variant in variants)
+    return any(
+        (elem in variant or "<" not in variant) and variant.endswith(ending) for variant in variants
+    )
 
 
 def _other(opcode: str, form: str, options: Options) -> str | None:

@@ -3,195 +3,215 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from math import ceil
+from typing import Literal
 
 from nacre.base.diagnostics import Diagnostic, InputError
-from nacre.compile.geometry import Geometry
+from nacre.compile.costs import TileCosts, tile_costs
+from nacre.compile.layers import Layer
 from nacre.compile.options import Options
-from nacre.compile.partition import Layer, Partition
+from nacre.compile.partition import Partition
 from nacre.compile.rules import CMP02
+from nacre.compile.spaces import Spaces, aligned, space_bytes, spaces_of
 from nacre.core.evaluation_plan import place
-from nacre.nem.run.timing.profile import TimingProfile, timing_profile
 
-ALIGN = 64  # of everything in L1
-_GRAIN = 16  # columns come in multiples of this, as long as there are several tiles
+_GRAIN = 16  # columns come in multiples of this, as long as there are several blocks
+_MOST_SLOTS = 4
+MOST_WRITTEN_OUT = 6  # tiles of an engine; more are a loop
+_SPARE_TOKENS = 5  # for weights and what is loaded ahead
+
+Split = Literal["rows", "columns"]
 
 
 @dataclass(frozen=True)
 class Tiling:
-    """The size of a layer's tiles, and how many of each kind L1 holds at a time."""
+    """The size of a layer's tiles, how many of each kind L1 holds at a time, who computes them."""
 
     rows: int
     columns: int
-    slots: int  # tiles of input, and of output
-    w_slots: int  # blocks of weights
+    slots: int = 1  # tiles
+    w_slots: int = 1  # blocks of weights
+    engines: int = 1
+    split: Split = "rows"  # what engines share out
 
-    def column_blocks(self, geometry: Geometry) -> tuple[tuple[int, int], ...]:
+    def column_blocks(self, columns: int) -> tuple[tuple[int, int], ...]:
         """First column and number of columns of every block."""
-        firsts = range(0, geometry.columns, self.columns)
-        return tuple((c, min(self.columns, geometry.columns - c)) for c in firsts)
+        firsts = range(0, columns, self.columns)
+        return tuple((c, min(self.columns, columns - c)) for c in firsts)
 
     def __str__(self) -> str:
-        return f"{self.rows} rows by {self.columns} columns, {self.slots} slots"
+        on = f", {self.engines} engines by {self.split}" if self.engines > 1 else ""
+        return f"{self.rows} rows by {self.columns} columns, {self.slots} slots{on}"
 
 
 @dataclass(frozen=True)
-class Slots:
-    """Bytes of one slot of each ring."""
+class Footprint:
+    """What a layer takes in L1: a ring of tiles, what all tiles share, blocks of weights."""
 
-    x: int
-    y: int
-    w: int
+    spaces: Spaces
+    sizes: tuple[int, ...]  # of spaces
+    w_bytes: int  # a block
+
+    @property
+    def ring(self) -> int:
+        """Bytes of one tile."""
+        return sum(s for s, fixed in zip(self.sizes, self.spaces.fixed, strict=True) if not fixed)
+
+    @property
+    def shared(self) -> int:
+        """Bytes of what is loaded once."""
+        return sum(s for s, fixed in zip(self.sizes, self.spaces.fixed, strict=True) if fixed)
+
+    def total(self, tiling: Tiling) -> int:
+        """All of it."""
+        return tiling.slots * self.ring + self.shared + tiling.w_slots * self.w_bytes
 
 
-def slot_bytes(geometry: Geometry, rows: int, columns: int) -> Slots:
-    """What a tile takes in L1; every slot begins on a boundary."""
-    return Slots(
-        aligned(geometry.x_tile_bytes(rows)),
-        aligned(geometry.y_tile_bytes(rows, columns)),
-        aligned(geometry.w_block_bytes(columns)),
-    )
+@lru_cache(maxsize=256)
+def _spaces(layer: Layer, cuts: bool) -> Spaces:
+    return spaces_of(layer, cuts)
 
 
-def aligned(size: int) -> int:
-    """A size rounded up to the next boundary."""
-    return -(-size // ALIGN) * ALIGN
-
-
-def l1_bytes(geometry: Geometry, tiling: Tiling) -> int:
-    """What a layer takes in L1."""
-    slots = slot_bytes(geometry, tiling.rows, tiling.columns)
-    ring = tiling.slots * (geometry.sources * slots.x + slots.y)
-    return ring + tiling.w_slots * slots.w
+def footprint(layer: Layer, tiling: Tiling) -> Footprint:
+    """What a layer takes in L1 with tiles of a size."""
+    spaces = _spaces(layer, tiling.columns < layer.columns)
+    size = layer.size(tiling.rows, tiling.columns)
+    w_bytes = aligned(layer.packed.block_bytes(tiling.columns)) if layer.packed else 0
+    return Footprint(spaces, space_bytes(layer, spaces, size), w_bytes)
 
 
 def tile(partition: Partition, options: Options) -> tuple[Tiling, ...]:
-    """The cheapest tiling of every layer that fits; InputError names the layers without one."""
+    """The cheapest tiling of every layer that fits; InputError names the layers without one.
+
+    From the last layer to the first: a layer leaves room for the weights of the next one, if that
+    costs it less than waiting for them would.
+    """
     found: list[Tiling] = []
     refused: list[Diagnostic] = []
-    for layer in partition.layers:
-        chosen = _chosen(layer, partition, options)
+    next_weights = 0
+    for layer in reversed(partition.layers):
+        if layer.main == "copy":
+            found.append(Tiling(1, 1))
+            continue
+        chosen = _chosen(layer, partition, options, next_weights)
         if chosen is None:
             refused.append(_no_fit(layer, partition, options))
-        else:
-            found.append(chosen)
+            continue
+        found.append(chosen)
+        next_weights = footprint(layer, chosen).w_bytes
     if refused:
-        raise InputError(refused)
-    return tuple(found)
+        raise InputError(refused[::-1])
+    return tuple(found[::-1])
 
 
-def _chosen(layer: Layer, partition: Partition, options: Options) -> Tiling | None:
-    geometry = layer.geometry
-    fitting = [t for t in _tilings(geometry) if l1_bytes(geometry, t) <= options.l1_bytes]
-    # Of tilings that cost the same, the largest tiles: fewer tasks.
-    return min(
-        fitting,
-        key=lambda t: (_cycles(layer, t, partition, options), -t.rows * t.columns),
-        default=None,
-    )
+def _chosen(
+    layer: Layer, partition: Partition, options: Options, next_weights: int
+) -> Tiling | None:
+    best: tuple[float, int, Tiling] | None = None
+    for tiling in _tilings(layer, options):
+        needed = footprint(layer, tiling).total(tiling)
+        if needed > options.l1_bytes:
+            continue
+        costs = tile_costs(layer, tiling, partition, options)
+        late = next_weights / 32 if needed + next_weights > options.l1_bytes else 0.0
+        key = (cycles(layer, tiling, costs, options) + late, -tiling.rows * tiling.columns)
+        if best is None or key < best[:2]:
+            best = (*key, tiling)
+    return None if best is None else best[2]
 
 
-def _tilings(geometry: Geometry) -> Iterator[Tiling]:
-    for columns in _column_sizes(geometry):
-        blocks = ceil(geometry.columns / columns)
-        for rows in filter(geometry.is_sound, _parts(geometry.out_rows)):
-            tiles = geometry.images * ceil(geometry.out_rows / rows) * blocks
-            yield Tiling(rows, columns, min(2, tiles), min(2, blocks))
+def cycles(layer: Layer, tiling: Tiling, costs: TileCosts, options: Options) -> float:
+    """About how long a layer takes: the busiest unit, and filling and draining the pipe."""
+    device = options.device
+    blocks = ceil(layer.columns / tiling.columns)
+    tiles = layer.images * ceil(layer.rows / tiling.rows)
+    by_rows = tiling.split == "rows"
+    share = ceil(tiles / tiling.engines) if by_rows else tiles
+    own_blocks = blocks if by_rows else ceil(blocks / tiling.engines)
+    count = share * own_blocks  # of one engine
+    weight_loads = own_blocks * costs.weights
+    work = {
+        "NMU": count * costs.nmu,
+        "CSTL": count * costs.cstl,
+        "VPU": count * costs.vpu,
+        "DMA": count * costs.dma + weight_loads,
+    }
+    busiest = max(used / max(1, device.count(unit)) for unit, used in work.items())
+    outside = tiling.engines * (count * costs.sdma + weight_loads)
+    busiest = max(busiest, outside / max(1, device.count("sDMA")))
+    busiest = max(busiest, ceil(count / tiling.slots) * costs.chain)
+    drains = own_blocks if count > MOST_WRITTEN_OUT else 1
+    return busiest + drains * costs.chain + costs.weights / 4
 
 
-def _column_sizes(geometry: Geometry) -> list[int]:
-    if not geometry.cuts_columns:
-        return [geometry.columns]
-    cut = {-(-size // _GRAIN) * _GRAIN for size in _parts(geometry.columns)}
-    return sorted({geometry.columns, *(size for size in cut if size < geometry.columns)})
+def _tilings(layer: Layer, options: Options) -> Iterator[Tiling]:
+    limit = _token_limit(options)
+    lanes = max(1, sum(not a.stays for a in layer.operands) + len(layer.results) - 1)
+    for columns in _column_sizes(layer):
+        blocks = ceil(layer.columns / columns)
+        for rows in _parts(layer.rows):
+            if layer.window is not None and not layer.window.is_sound(layer.rows, rows):
+                continue
+            tiles = layer.images * ceil(layer.rows / rows)
+            for split, engines in _splits(options, tiles, blocks):
+                of_one = ceil(tiles / engines) * blocks if split == "rows" else (
+                    tiles * ceil(blocks / engines))  # fmt: skip
+                for slots in range(1, _MOST_SLOTS + 1):
+                    if slots > of_one or (slots > 2 and slots * lanes > limit):
+                        break
+                    own = blocks if split == "rows" else ceil(blocks / engines)
+                    yield Tiling(rows, columns, slots, min(2, own), engines, split)
+
+
+def _splits(options: Options, tiles: int, blocks: int) -> Iterator[tuple[Split, int]]:
+    engines = options.device.num_engines
+    yield "rows", max(1, min(engines, tiles))
+    if engines > 1 and blocks > 1:
+        yield "columns", min(engines, blocks)
+
+
+def _token_limit(options: Options) -> int:
+    limit = options.device.characteristics.get("SEQ", {}).get("max_active_tokens")
+    return int(limit) - _SPARE_TOKENS if limit else 64
+
+
+def _column_sizes(layer: Layer) -> list[int]:
+    if not layer.cuts_columns:
+        return [layer.columns]
+    cut = {-(-size // _GRAIN) * _GRAIN for size in _parts(layer.columns)}
+    return sorted({layer.columns, *(size for size in cut if size < layer.columns)})
 
 
 def _parts(size: int) -> list[int]:
-    """Sizes of equal parts, from the whole down to one; each size once."""
-    sizes, count = [], 1
+    """Sizes of about equal parts, from the whole down to one; ever fewer as they get small."""
+    sizes: list[int] = []
+    count = 1
     while True:
         part = -(-size // count)
-        sizes.append(part)
+        if not sizes or part < sizes[-1]:
+            sizes.append(part)
         if part == 1:
             return sizes
-        count = -(-size // (part - 1))
-
-
-@dataclass(frozen=True)
-class _Costs:
-    """Cycles of the tasks of one tile, and of one block of weights."""
-
-    load: int
-    product: int
-    each: int  # a pass over the output
-    store: int
-    weights: int
-    passes: int
-
-    @property
-    def chain(self) -> int:
-        """A tile from its first byte to its last."""
-        return self.load + self.product + self.passes * self.each + self.store
-
-
-def _cycles(layer: Layer, tiling: Tiling, partition: Partition, options: Options) -> int:
-    """About how long a layer takes: the busiest unit, and filling and draining the pipe.
-
-    What travels between DDR and L1 occupies an sDMA and a DMA of the engine.
-    """
-    geometry, device = layer.geometry, options.device
-    blocks = ceil(geometry.columns / tiling.columns)
-    count = geometry.images * ceil(geometry.out_rows / tiling.rows) * blocks
-    costs = _costs(layer, tiling, count, timing_profile(device))
-    reads_ddr = any(partition.is_outside(source) for source in layer.sources)
-    writes_ddr = partition.is_outside(layer.result)
-    work = {
-        "NMU": count * costs.product,
-        "CSTL": count * (costs.passes * costs.each + (0 if writes_ddr else costs.store)),
-        "DMA": count * (costs.load + (costs.store if writes_ddr else 0)) + blocks * costs.weights,
-        "sDMA": count * (reads_ddr * costs.load + writes_ddr * costs.store)
-        + blocks * costs.weights,
-    }
-    busiest = max(cycles // max(1, device.count(unit)) for unit, cycles in work.items())
-    return busiest + costs.weights + blocks * costs.chain
-
-
-def _costs(layer: Layer, tiling: Tiling, count: int, profile: TimingProfile) -> _Costs:
-    geometry = layer.geometry
-    slots = slot_bytes(geometry, tiling.rows, tiling.columns)
-    rate = profile.macs_per_two_cycles(8 * geometry.element_bytes, is_float=True)
-    macs = ceil(geometry.macs / count)
-    elements = geometry.y_tile_bytes(tiling.rows, tiling.columns) // geometry.element_bytes
-    throughput = profile.at("CSTL", "eltwise_throughput")
-    return _Costs(
-        load=geometry.sources * _copied(slots.x, profile),
-        product=profile.at("NMU", "latency") + ceil(2 * macs / rate) if macs else 0,
-        each=profile.at("CSTL", "latency") + ceil(elements / throughput),
-        store=_copied(slots.y, profile),
-        weights=_copied(slots.w, profile) if slots.w else 0,
-        passes=len(layer.epilogue) + (layer.kind in ("map", "turn")),
-    )
-
-
-def _copied(size: int, profile: TimingProfile) -> int:
-    return profile.at("sDMA", "latency") + ceil(size / profile.at("sDMA", "bandwidth"))
+        count = max(count + 1, count * 5 // 4)
 
 
 def _no_fit(layer: Layer, partition: Partition, options: Options) -> Diagnostic:
-    geometry = layer.geometry
     module = partition.legal.module
-    index = next(i for i, op in enumerate(module.operations) if op is layer.op)
-    least = min(_tilings(geometry), key=lambda t: l1_bytes(geometry, t), default=None)
+    index = next(i for i, op in enumerate(module.operations) if op is layer.operations[0])
+    alone = [replace(t, slots=1, w_slots=1) for t in _tilings(layer, options)]
+    least = min(alone, key=lambda t: footprint(layer, t).total(t), default=None)
     if least is None:
         message = f"every tile of `{layer.name}` has rows that see nothing but padding"
         help_ = "pad by less than the window's height"
         return CMP02.at(place(module, index), message, help=help_)
-    slots = slot_bytes(geometry, least.rows, least.columns)
+    needed = footprint(layer, least)
     message = (
         f"no tile of `{layer.name}` fits in the {options.l1_bytes} bytes of L1: the smallest, "
-        f"{least}, takes {l1_bytes(geometry, least)} ({slots.x} a tile of input, {slots.y} of "
-        f"output, {slots.w} a block of weights)"
+        f"{least.rows} rows by {least.columns} columns, takes {needed.total(least)} "
+        f"({needed.ring} a tile, {needed.shared} for all tiles, {needed.w_bytes} a block of "
+        "weights)"
     )
     help_ = f"a device with more L1 than {options.device.name}, or a narrower layer"
     return CMP02.at(place(module, index), message, help=help_)

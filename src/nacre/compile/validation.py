@@ -1,4 +1,8 @@
-"""Is the plan right? Held to the legalised module to the bit, and to the model within bounds."""
+"""Is the plan right? Every layer held to the legalised module, and the outputs to the model.
+
+A layer is compared with what the legalised module makes of the same operands: integers to the bit,
+floats to the bit too where both add up in one order, else within a few units of the last place.
+"""
 
 from __future__ import annotations
 
@@ -9,20 +13,22 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nacre.base.elements import GRAPH_TYPES
-from nacre.compile.layout import layout
-from nacre.compile.legalise import legalise
-from nacre.compile.manifest import LayerEntry
+from nacre.compile.manifest import Result
+from nacre.compile.reference import Reference
 from nacre.core.evaluate import checked_inputs, evaluate
 from nacre.core.evaluation_plan import initial_values
-from nacre.core.module import Module
 from nacre.core.values import Array
-from nacre.kernels.runs import quietly
 
 if TYPE_CHECKING:
     from nacre.compile.bundle import Bundle
+    from nacre.nem.run.session import Session
 
 # The largest error that is accepted, as a part of the output's largest magnitude.
 TOLERANCES: Mapping[str, float] = {"f16": 1e-2, "f32": 1e-4}
+SQNR_DB = 15.0  # the least ratio of signal to noise that is accepted of integers of 8 bits
+# Above so many MACs both sides add up in any order, which is much faster.
+_MOST_ORDERED_MACS = 20_000_000
+_ULPS = 4  # for each task of a layer, of its element or of a sixteenth of the largest
 
 
 @dataclass(frozen=True)
@@ -30,13 +36,17 @@ class Difference:
     """Where the plan first departs from the legalised module."""
 
     layer: str
+    operation: str  # in the legalised module, and where it comes from
     position: tuple[int, ...]
     found: float
     expected: float
 
     def __str__(self) -> str:
         at = ", ".join(map(str, self.position))
-        return f"`{self.layer}` at [{at}] is {self.found!r}, expected {self.expected!r}"
+        return (
+            f"`{self.layer}` ({self.operation}) at [{at}] is {self.found!r}, "
+            f"expected {self.expected!r}"
+        )
 
 
 @dataclass(frozen=True)
@@ -44,36 +54,51 @@ class Validation:
     """Two numbers: against the legalised module, and against the model."""
 
     ok: bool
-    first_difference: Difference | None  # against the legalised module, in ordered arithmetic
-    error_by_output: Mapping[str, float]  # against the model, of the largest magnitude
-    tolerance: float
+    first_difference: Difference | None
+    error_by_output: Mapping[str, float]  # of the largest magnitude
+    sqnr_by_output: Mapping[str, float]  # signal to quantisation noise in dB
+    tolerance: float  # of the errors; of the ratios where the plan runs on integers of 8 bits
+    precision: str = "f16"
 
     def __str__(self) -> str:
-        errors = ", ".join(f"{name} {error:.2e}" for name, error in self.error_by_output.items())
+        if self.precision == "i8":
+            ratios = self.sqnr_by_output.items()
+            errors = ", ".join(f"{name} {ratio:.1f} dB" for name, ratio in ratios)
+        else:
+            found = self.error_by_output.items()
+            errors = ", ".join(f"{name} {error:.2e}" for name, error in found)
         held = self.first_difference or "the plan equals the legalised module"
         is_lost = any(error == float("inf") for error in self.error_by_output.values())
         why = " (a number on one side, NaN or an infinity on the other)" if is_lost else ""
-        return f"{'valid' if self.ok else 'NOT VALID'}: {held}; error of {errors}{why}"
+        word = "SQNR" if self.precision == "i8" else "error"
+        return f"{'valid' if self.ok else 'NOT VALID'}: {held}; {word} of {errors}{why}"
 
 
-def validated(bundle: Bundle, inputs: Mapping[str, Any]) -> Validation:
-    """Run the plan and both modules on the same inputs."""
+def validated(
+    bundle: Bundle, inputs: Mapping[str, Any], expected: list[Array] | None = None
+) -> Validation:
+    """Run the plan, the legalised module layer by layer, and the model on the same inputs."""
     source = bundle.source
     state = initial_values(source)
     arrays = {**state, **checked_inputs(source, inputs, state)}
     difference = _first_difference(bundle, arrays)
     got = bundle.run(inputs)
-    expected = evaluate(source, inputs)
-    errors = {
-        name: _relative(array, wanted)
-        for (name, array), wanted in zip(got.items(), expected, strict=True)
-    }
-    tolerance = TOLERANCES[bundle.manifest.precision]
-    is_close = all(error <= tolerance for error in errors.values())
-    return Validation(difference is None and is_close, difference, errors, tolerance)
+    wanted = evaluate(source, inputs) if expected is None else expected
+    pairs = {name: (got[name], w) for name, w in zip(got, wanted, strict=True)}
+    errors = {name: relative_error(a, b) for name, (a, b) in pairs.items()}
+    ratios = {name: sqnr(a, b) for name, (a, b) in pairs.items()}
+    precision = bundle.manifest.precision
+    if precision == "i8":
+        tolerance = SQNR_DB
+        is_close = all(ratio >= SQNR_DB for ratio in ratios.values())
+    else:
+        tolerance = TOLERANCES[precision]
+        is_close = all(error <= tolerance for error in errors.values())
+    is_ok = difference is None and is_close
+    return Validation(is_ok, difference, errors, ratios, tolerance, precision)
 
 
-def _relative(found: Array, expected: Array) -> float:
+def relative_error(found: Array, expected: Array) -> float:
     """The largest error over the largest magnitude; infinite where one of them is no number."""
     a, b = found.astype(np.float64), expected.astype(np.float64)
     if not np.array_equal(np.isfinite(a), np.isfinite(b)):
@@ -84,24 +109,32 @@ def _relative(found: Array, expected: Array) -> float:
     return worst / most if most else worst
 
 
-def _first_difference(bundle: Bundle, arrays: Mapping[str, Array]) -> Difference | None:
-    """The first layer whose tensor in memory has other bits than the legalised module gives.
+def sqnr(found: Array, expected: Array) -> float:
+    """Ten times the logarithm of signal power over noise power; infinite where there is no noise."""
+    a, b = found.astype(np.float64), expected.astype(np.float64)
+    noise, signal = float(np.sum((a - b) ** 2)), float(np.sum(b**2))
+    if not noise:
+        return float("inf")
+    return 10 * float(np.log10(signal / noise)) if signal else float("-inf")
 
-    Layers run one after the other in program order, so a tensor is looked at when the next layer's
-    first task comes: later layers may reuse its memory.
+
+def _first_difference(bundle: Bundle, arrays: Mapping[str, Array]) -> Difference | None:
+    """The first layer whose values in memory are not what its operands give.
+
+    Layers run one after the other in program order, so values are looked at when the next layer's
+    first task comes: later layers may reuse their memory.
     """
     layers = bundle.manifest.layers
     owners = {token: index for index, layer in enumerate(layers) for token in layer.tasks}
-    expected = _reference(bundle, arrays)
-    session = bundle.started(arrays, ordered=True)
+    is_ordered = sum(layer.macs for layer in layers) <= _MOST_ORDERED_MACS
+    reference = Reference(bundle, arrays, is_ordered)
+    session = bundle.started(arrays, ordered=is_ordered)
     current: int | None = None
     while True:
         coming = session.next_step
         owner = current if coming is None else owners.get(coming.partition("[")[0], current)
         if current is not None and (coming is None or owner != current):
-            layer = layers[current]
-            raw = session.read_buffer(layer.result.buffer)
-            found = _difference(raw, layer, expected[layer.result.value])
+            found = _compared(session, bundle, current, reference, is_ordered)
             if found is not None:
                 return found
         current = owner
@@ -109,24 +142,51 @@ def _first_difference(bundle: Bundle, arrays: Mapping[str, Array]) -> Difference
             return None
 
 
-def _reference(bundle: Bundle, arrays: Mapping[str, Array]) -> dict[int, Array]:
-    """The values of all layers' results by the legalised module."""
-    legal = layout(legalise(bundle.source, bundle.manifest.precision)).module
-    values = [layer.result.value for layer in bundle.manifest.layers]
-    types = legal.input_types
-    given = {
-        name: quietly(array.astype, GRAPH_TYPES[types[name].dtype].dtype)
-        for name, array in arrays.items()
-    }
-    found = evaluate(Module(legal.operations, tuple(values)), given, ordered=True)
-    return dict(zip(values, found, strict=True))
+def _compared(
+    session: Session, bundle: Bundle, index: int, reference: Reference, is_exact: bool
+) -> Difference | None:
+    layer = bundle.manifest.layers[index]
+    for result in layer.results:
+        found = read_result(session, result)
+        expected = reference.expected(result.value)
+        reference.take(result.value, found)
+        ulps = 0 if is_exact else _ULPS * len(layer.operations)
+        at = _position(found, expected, ulps)
+        if at is not None:
+            made = next((o for o in layer.operations if o.legal == result.value), None)
+            what = f"{made.opcode} %{result.value}" if made else f"%{result.value}"
+            what += f" of {made.node}" if made and made.node else ""
+            return Difference(layer.name, what, at, float(found[at]), float(expected[at]))
+    return None
 
 
-def _difference(raw: bytes, layer: LayerEntry, expected: Array) -> Difference | None:
-    dtype, offset = GRAPH_TYPES[layer.result.elem].dtype, layer.result.offset
-    found = np.frombuffer(raw, dtype, expected.size, offset).reshape(expected.shape)
-    differs = (found != expected) & ~(np.isnan(found) & np.isnan(expected))
+def read_result(session: Session, result: Result) -> Array:
+    """A value as it lies in memory."""
+    dtype = GRAPH_TYPES[result.elem].dtype
+    raw = np.frombuffer(session.read_buffer(result.buffer), np.uint8)
+    size = dtype.itemsize
+    reach = 1 + sum((n - 1) * s for n, s in zip(result.shape, result.strides, strict=True))
+    part = raw[result.offset : result.offset + reach * size].copy().view(dtype)
+    strides = [s * size for s in result.strides]
+    found: Array = np.lib.stride_tricks.as_strided(part, result.shape, strides)
+    return found.copy()
+
+
+def _position(found: Array, expected: Array, ulps: int) -> tuple[int, ...] | None:
+    """The first element that differs by more than some units of the last place."""
+    if expected.dtype == np.bool_:
+        found = found.astype(np.bool_)
+    differs = found != expected
+    if expected.dtype.kind not in "iub":
+        differs &= ~(np.isnan(found) & np.isnan(expected))
+        if ulps and differs.any():
+            a, b = found.astype(np.float64), expected.astype(np.float64)
+            finite = np.isfinite(b) & np.isfinite(a)
+            most = float(np.max(np.abs(b), where=finite, initial=0.0))
+            digits = {2: 2.0**-10, 4: 2.0**-23}.get(expected.dtype.itemsize, 2.0**-23)
+            allowed = ulps * digits * np.maximum(np.abs(b), most / 16)
+            with np.errstate(invalid="ignore"):
+                differs &= ~(finite & (np.abs(a - b) <= allowed))
     if not differs.any():
         return None
-    at = tuple(int(i) for i in np.argwhere(differs)[0])
-    return Difference(layer.name, at, float(found[at]), float(expected[at]))
+    return tuple(int(i) for i in np.argwhere(differs)[0])

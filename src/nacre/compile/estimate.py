@@ -1,0 +1,219 @@
+"""Whether a model fits a device, how fast it is there, and where the time goes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from nacre.base.diagnostics import Diagnostic, InputError, InternalError
+from nacre.compile.api import compile as compiled
+from nacre.compile.bounds import ModelBounds, model_bounds
+from nacre.compile.bundle import Bundle
+from nacre.compile.estimate_layers import LayerTime, layer_times
+from nacre.compile.options import Precision
+from nacre.compile.partition import Partition
+from nacre.compile.pipeline import OnStage
+from nacre.compile.quantise.calibration import Calibration
+from nacre.compile.rules import CMP04, CMP08, CMP09, CMP10
+from nacre.compile.target import request_error, target_of
+from nacre.core.models import Shapes, read_model
+from nacre.core.module import Module
+from nacre.core.values import Array
+from nacre.nem.model.devices import Device
+from nacre.nem.model.provenance import figures
+from nacre.nem.run.timing.bounds import ddr_bytes
+from nacre.nem.run.timing.profile import Figures, timing_figures, timing_profile
+from nacre.nem.run.timing.result import TimedResult
+from nacre.nem.spec.limits import DEFAULT_DDR_BYTES
+
+DEFAULT_CLOCK_MHZ = 1000.0
+_LANES_OUT = 128  # columns of the NMU's array: output channels
+_DDR_BANDWIDTH = 64  # bytes/cycle
+_BURST = 2  # cycles for each run of bytes
+_SEED, _SAMPLES = 1, 2  # of stand-in calibration data
+
+# Codes of something that was asked for: the model and the device may be all right.
+_REQUESTS = frozenset(rule.code for rule in (CMP04, CMP08, CMP09, CMP10))
+
+
+@dataclass(frozen=True, eq=False)
+class PlanTimes:
+    """A plan, timed with the device's own figures and with derated ones."""
+
+    bundle: Bundle
+    ideal: TimedResult
+    derated: TimedResult
+    layers: tuple[LayerTime, ...]
+
+    @cached_property
+    def ddr_bytes(self) -> int:
+        """Bytes that pass between DDR and the chip."""
+        return ddr_bytes(self.ideal.timeline)
+
+    @property
+    def vpu_share(self) -> float:
+        """The share of the run in which the busiest VPU works."""
+        busy = [e["busy"] for name, e in self.ideal.units.items() if name.startswith("VPU")]
+        return max(busy, default=0) / max(1, self.ideal.cycles)
+
+
+@dataclass(frozen=True, eq=False)
+class Estimate:
+    """What is known of a model on a device; without a plan, `problems` says why there is none."""
+
+    device: Device
+    precision: Precision
+    clock_mhz: float
+    derating: Figures
+    assumptions: tuple[str, ...]
+    problems: tuple[Diagnostic, ...] = ()
+    bounds: ModelBounds | None = None
+    escaped: Mapping[str, str] | None = None  # operations on the VPU, and why
+    plan: PlanTimes | None = None
+
+    @property
+    def fits(self) -> bool:
+        """Whether there is a plan."""
+        return self.plan is not None
+
+    @property
+    def mac_utilisation(self) -> float | None:
+        """The share of all NMUs' MACs that the run uses."""
+        if self.plan is None or self.bounds is None:
+            return None
+        needed = sum(float(layer.nmu) for layer in self.bounds.layers)
+        return needed / max(1, self.plan.ideal.cycles)
+
+
+def estimate(
+    source: str | Path | Module,
+    device: str | Path | Device,
+    precision: Precision = "f16",
+    *,
+    shapes: Shapes | None = None,
+    calibration: Calibration | None = None,
+    clock_mhz: float | None = None,
+    ddr_bytes: int = DEFAULT_DDR_BYTES,
+    on_stage: OnStage | None = None,
+) -> Estimate:
+    """Compile a model for a device and time it; a model that does not fit is an answer too.
+
+    i8 without `calibration` is timed with random ranges, which the estimate says: no time depends
+    on values. InputError where the request itself is wrong.
+    """
+    if clock_mhz is not None and not 0 < clock_mhz < float("inf"):
+        raise request_error(f"the clock is {clock_mhz} MHz, expected a positive number")
+    target = target_of(device).device
+    module = source if isinstance(source, Module) else read_model(source, shapes)
+    ranges = "" if precision in ("f16", "f32") else "calibrated with the data that was given"
+    if ranges and calibration is None:
+        calibration = stand_in_data(module)
+        ranges = "the ranges are those of random inputs; no time depends on them, accuracy would"
+    watch = _Watch(on_stage)
+    base = Estimate(
+        target,
+        precision,
+        clock_mhz or DEFAULT_CLOCK_MHZ,
+        derated_figures(target, precision),
+        _assumptions(target, clock_mhz, precision, ranges),
+    )
+    try:
+        bundle = compiled(
+            module,
+            device,
+            precision,
+            calibration=calibration,
+            ddr_bytes=ddr_bytes,
+            on_stage=watch.shown,
+        )
+    except InputError as error:
+        if any(d.code in _REQUESTS or not d.code.startswith("CMP") for d in error.diagnostics):
+            raise
+        return replace(base, problems=error.diagnostics, **watch.found(target))
+    found = watch.found(target)
+    return replace(base, **found, plan=_timed(bundle, base, found["bounds"]))
+
+
+def _timed(bundle: Bundle, base: Estimate, bounds: ModelBounds) -> PlanTimes:
+    ideal = bundle.time(clock_mhz=base.clock_mhz)
+    derated = bundle.time(base.derating, base.clock_mhz)
+    for result in (ideal, derated):
+        if result.status != "completed":
+            raise InternalError(
+                f"the plan for {base.device.name} does not end: {result.sentence()}"
+            )
+    return PlanTimes(bundle, ideal, derated, layer_times(ideal.timeline, bundle.manifest, bounds))
+
+
+class _Watch:
+    """Keeps what the stages made, and shows it on."""
+
+    def __init__(self, on_stage: OnStage | None) -> None:
+        self._on_stage = on_stage
+        self._partition: Partition | None = None
+
+    def shown(self, stage: str, result: object) -> None:
+        """A stage is done."""
+        if isinstance(result, Partition):
+            self._partition = result
+        if self._on_stage is not None:
+            self._on_stage(stage, result)
+
+    def found(self, device: Device) -> dict[str, Any]:
+        """The bounds and what runs on the VPU, as far as the stages came."""
+        made = self._partition
+        if made is None:
+            return {}
+        module = made.legal.module
+        escaped = made.legal.escaped
+        bounds = model_bounds(module, made.layers, device, timing_profile(device), escaped)
+        named = {f"{module.by_id[v].opcode} %{v}": why for v, why in escaped.items()}
+        return {"bounds": bounds, "escaped": named}
+
+
+def derated_figures(device: Device, precision: str) -> Figures:
+    """Figures for what the device's own leave out: its array's shape, shared DDR, short runs."""
+    profile = timing_profile(device)
+    bits = {"i8": 8, "f16": 16, "f32": 32}[precision]
+    rate = profile.macs_per_two_cycles(bits, is_float=precision != "i8") // 2
+    lanes = (max(1, rate // _LANES_OUT), min(rate, _LANES_OUT))
+    return {"NMU": {"lanes": lanes}, "DDR": {"bandwidth": _DDR_BANDWIDTH}, "DMA": {"burst": _BURST}}
+
+
+def _assumptions(
+    device: Device, clock_mhz: float | None, precision: str, ranges: str
+) -> tuple[str, ...]:
+    """What the numbers rest on and nobody has measured."""
+    rows = figures(device)
+    held = [f"{row.name} {row.value:,}" for row in rows if row.basis == "assumption" and row.value]
+    timing = [
+        f"{row.unit}.{row.key} {row.value:,}"
+        for row in timing_figures(device)
+        if row.value is not None and not row.source.startswith("device")
+    ]
+    rows_in, columns_out = derated_figures(device, precision)["NMU"]["lanes"]
+    return (
+        *([f"clock {DEFAULT_CLOCK_MHZ:,.0f} MHz"] if clock_mhz is None else []),
+        *([f"{device.name}: {', '.join(held)}"] if held else []),
+        f"units: {', '.join(timing)}",
+        f"derated: NMU of {rows_in} input by {columns_out} output channels, DDR "
+        f"{_DDR_BANDWIDTH} bytes/cycle shared by all sDMAs, {_BURST} cycles for each run of a copy",
+        *([f"i8: {ranges}"] if ranges else []),
+    )
+
+
+def stand_in_data(module: Module) -> dict[str, Array]:
+    """A few random inputs, for plans that are timed and never run."""
+    rng = np.random.default_rng(_SEED)
+    made: dict[str, Array] = {}
+    for name, type_ in module.input_types.items():
+        shape = (_SAMPLES, *type_.shape)
+        is_float = type_.element.kind == "float"
+        values: Array = rng.standard_normal(shape) if is_float else rng.integers(0, 2, shape)
+        made[name] = values.astype(type_.element.dtype)
+    return made

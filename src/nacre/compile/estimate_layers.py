@@ -1,0 +1,144 @@
+"""Where the time of a plan goes, layer by layer."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from nacre.compile.bounds import LayerBound, ModelBounds
+from nacre.compile.manifest import LayerEntry, Manifest
+from nacre.nem.model.program import Task
+from nacre.nem.plan.terms import Column
+from nacre.nem.run.timing.costs import ddr_bytes
+from nacre.nem.run.timing.timeline import Timeline
+
+OTHER = "(no layer)"
+DEPENDENCES = "dependences"
+_LEAST_BUSY = 0.5  # a unit that is idle for longer does not limit a layer
+
+
+@dataclass(frozen=True, eq=False)
+class LayerTime:
+    """A layer of a plan: when it ran, what it used, what limits it."""
+
+    name: str
+    operations: tuple[str, ...]
+    nodes: tuple[str, ...]  # as the model calls them
+    macs: int
+    start: int  # of what does not come ahead of the layer, as its weights may
+    end: int
+    cycles: int  # from when all that ended earlier was done; over all layers they add up to the run
+    busy: Mapping[str, int]  # by type of unit: cycles of its tasks over instances, busiest engine
+    bottleneck: str
+    ddr_bytes: int
+    tasks: tuple[str, ...]  # tokens
+    bound: LayerBound | None
+
+    @property
+    def over_bound(self) -> float | None:
+        """How many times its bound a layer takes."""
+        floor = self.bound.cycles if self.bound is not None else 0
+        return self.cycles / floor if floor else None
+
+
+def layer_times(
+    timeline: Timeline, manifest: Manifest, bounds: ModelBounds
+) -> tuple[LayerTime, ...]:
+    """The layers in the order of the plan; tasks that belong to none come last."""
+    program = timeline.steps.plan.program
+    by_token = {task.token: task for task in program.tasks if task.token is not None}
+    tasks = {
+        entry.name: [by_token[t] for t in (*entry.tasks, *entry.loads) if t in by_token]
+        for entry in manifest.layers
+    }
+    owned = {task.position for found in tasks.values() for task in found}
+    rest = [task for task in program.tasks if task.position not in owned]
+    entries: list[LayerEntry | None] = [*manifest.layers]
+    if rest:
+        tasks[OTHER] = rest
+        entries.append(None)
+    names = [OTHER if entry is None else entry.name for entry in entries]
+    steps = {name: _steps(timeline, tasks[name]) for name in names}
+    added = _added(timeline, steps)
+    known = bounds.by_name
+    return tuple(
+        _time(timeline, entry, name, tasks[name], steps[name], added[name], known.get(name))
+        for entry, name in zip(entries, names, strict=True)
+    )
+
+
+def _time(
+    timeline: Timeline,
+    entry: LayerEntry | None,
+    name: str,
+    tasks: Sequence[Task],
+    steps: Column,
+    cycles: int,
+    bound: LayerBound | None,
+) -> LayerTime:
+    busy = _busy(timeline, steps)
+    ahead = entry.loads if entry is not None else ()
+    own = _steps(timeline, [task for task in tasks if task.token not in ahead])
+    origins = entry.operations if entry is not None else ()
+    nodes = dict.fromkeys(origin.node for origin in origins if origin.node is not None)
+    return LayerTime(
+        name,
+        tuple(origin.opcode for origin in origins),
+        tuple(nodes),
+        bound.macs if bound is not None else entry.macs if entry is not None else 0,
+        int(timeline.start[own].min()) if own.size else 0,
+        int(timeline.end[steps].max(initial=0)),
+        cycles,
+        busy,
+        _bottleneck(busy, cycles),
+        _ddr_bytes(timeline, tasks),
+        tuple(task.token for task in tasks if task.token is not None),
+        bound,
+    )
+
+
+def _steps(timeline: Timeline, tasks: Sequence[Task]) -> Column:
+    numbers = [timeline.steps.numbers.get(task.position) for task in tasks]
+    return np.concatenate([np.zeros(0, np.int64), *(n for n in numbers if n is not None)])
+
+
+def _added(timeline: Timeline, steps: Mapping[str, Column]) -> dict[str, int]:
+    """Cycles that each layer adds to the run, the layers taken in the order in which they end."""
+    ends = {name: int(timeline.end[mine].max(initial=0)) for name, mine in steps.items()}
+    added: dict[str, int] = {}
+    done = 0
+    for name in sorted(ends, key=lambda layer: ends[layer]):
+        added[name] = max(0, ends[name] - done)
+        done = max(done, ends[name])
+    return added
+
+
+def _busy(timeline: Timeline, steps: Column) -> dict[str, int]:
+    """Work over instances of every pool; of the engines, the one that has most."""
+    placed = timeline.placement
+    busy: dict[str, int] = defaultdict(int)
+    pools, durations = placed.pool[steps], placed.duration[steps]
+    for number in np.unique(pools[pools >= 0]).tolist():
+        pool = placed.pools[number]
+        work = int((durations[:, None] * (pools == number)).sum())
+        busy[pool.unit] = max(busy[pool.unit], -(-work // pool.count))
+    return dict(busy)
+
+
+def _bottleneck(busy: Mapping[str, int], cycles: int) -> str:
+    """The unit that has most to do; none where it is idle for most of the layer's own cycles."""
+    unit = max(busy, key=lambda name: busy[name], default=DEPENDENCES)
+    return unit if busy.get(unit, 0) >= _LEAST_BUSY * cycles else DEPENDENCES
+
+
+def _ddr_bytes(timeline: Timeline, tasks: Sequence[Task]) -> int:
+    total = 0
+    for task in tasks:
+        rows = timeline.steps.numbers.get(task.position)
+        if rows is not None:
+            moved = ddr_bytes(task, timeline.steps.grid(task))
+            total += moved * rows.size if isinstance(moved, int) else int(moved.sum())
+    return total

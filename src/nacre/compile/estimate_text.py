@@ -1,0 +1,283 @@
+"""Estimates for people and for programs: one screen of text, or plain values."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from nacre.base.excerpt import safe
+from nacre.base.rendering import to_json
+from nacre.compile.estimate import Estimate
+from nacre.compile.estimate_layers import LayerTime
+
+MOST_LAYERS = 12  # shown of one device; of several, each shows half as many
+_MOST_PROBLEMS = 8
+_WIDTH = 100
+_NODE = 28  # characters of a node's name
+Row = tuple[str, ...]
+
+
+def estimate_text(model: str, found: Mapping[str, Estimate], most: int | None = None) -> str:
+    """Every device in a column, then their layers, problems and assumptions.
+
+    `most` is how many layers of a device are shown, the costliest first.
+    """
+    parts = [f"{safe(model)} in {next(iter(found.values())).precision}", _figures(found)]
+    shown = most if most is not None else MOST_LAYERS if len(found) == 1 else MOST_LAYERS // 2
+    for name, one in found.items():
+        if one.plan is not None:
+            parts.append(_layers(name, one, shown))
+        else:
+            parts.append(_problems(name, one))
+    for name, one in found.items():
+        if one.escaped:
+            parts.append(_escaped(name, one.escaped))
+        if one.plan is not None and one.bounds and one.plan.ideal.cycles < one.bounds.whole:
+            parts.append(
+                f"{safe(name)}: below the whole bound, for tensors that stay in L1 need no store; "
+                f"without stores it is {one.bounds.floor:,}"
+            )
+        notes = one.plan.bundle.manifest.notes if one.plan is not None else ()
+        parts += [f"{safe(name)}: note: {safe(note)}" for note in notes]
+    parts.append(_assumed(found))
+    return "\n\n".join(parts)
+
+
+# One column a device
+
+
+def _figures(found: Mapping[str, Estimate]) -> str:
+    columns = [_column(one) for one in found.values()]
+    titles = list(columns[0])
+    rows = [(title, *(column[title] for column in columns)) for title in titles]
+    used = [row for row in rows if any(cell for cell in row[1:])]
+    return _table(("", *map(safe, found)), used)
+
+
+def _column(one: Estimate) -> dict[str, str]:
+    plan, bounds = one.plan, one.bounds
+    cycles = plan.ideal.cycles if plan is not None else None
+    derated = plan.derated.cycles if plan is not None else None
+    l2 = (one.device.topology and one.device.topology.l2_size_bytes) or 0
+    return {
+        "fits": "yes" if one.fits else "no",
+        "cycles": _number(cycles),
+        f"ms at {one.clock_mhz:,.6g} MHz": _milliseconds(cycles, one),
+        "cycles, derated": _number(derated),
+        f"ms at {one.clock_mhz:,.6g} MHz, derated": _milliseconds(derated, one),
+        "layer bound": _number(bounds.layer if bounds is not None else None),
+        "over the layer bound": _times(cycles, bounds.layer if bounds is not None else None),
+        "whole bound": _number(bounds.whole if bounds is not None else None),
+        "over the whole bound": _times(cycles, bounds.whole if bounds is not None else None),
+        "MAC utilisation": _share(one.mac_utilisation),
+        "MACs on": _macs(one),
+        "DDR traffic": size_text(plan.ddr_bytes) if plan is not None else "",
+        "weights": size_text(len(plan.bundle.weights)) if plan is not None else "",
+        "L2 peak": f"{size_text(plan.bundle.manifest.l2_peak)} of {size_text(l2)}" if plan else "",
+        "VPU share": _share(plan.vpu_share if plan is not None else None),
+        "busiest unit": _busiest(one),
+    }
+
+
+def _macs(one: Estimate) -> str:
+    if one.plan is None:
+        return ""
+    macs = one.plan.ideal.macs_by_unit
+    return ", ".join(f"{unit} {count:,}" for unit, count in macs.items()) or "none"
+
+
+def _busiest(one: Estimate) -> str:
+    if one.plan is None:
+        return ""
+    units, cycles = one.plan.ideal.units, max(1, one.plan.ideal.cycles)
+    name = max(units, key=lambda unit: units[unit]["busy"])
+    return f"{name} {_share(units[name]['busy'] / cycles)}"
+
+
+# Layers
+
+
+def _layers(name: str, one: Estimate, most: int) -> str:
+    assert one.plan is not None
+    layers, total = one.plan.layers, max(1, one.plan.ideal.cycles)
+    costly = sorted(layers, key=lambda layer: -layer.cycles)[:most]
+    heading: Row = ("layer", "operations", "MACs", "cycles", "share", "bound", "over", "limited by")
+    title = f"layers on {safe(name)}"
+    if len(layers) > len(costly):
+        title += f": the {len(costly)} of {len(layers)} that take longest"
+    rows = [_layer_row(layer, total) for layer in costly]
+    if any(layer.nodes for layer in costly):
+        heading = (*heading, "node")
+        rows = [(*row, _node(layer)) for row, layer in zip(rows, costly, strict=True)]
+    return f"{title}\n{_table(heading, rows, words=(0, 1, 7, 8))}"
+
+
+def _node(layer: LayerTime) -> str:
+    """The layer as the model calls it, by the end of the name: that is where names differ."""
+    name = layer.nodes[0] if layer.nodes else ""
+    return safe(name if len(name) <= _NODE else f"...{name[-_NODE + 3 :]}")
+
+
+def _layer_row(layer: LayerTime, total: int) -> Row:
+    over = layer.over_bound
+    bound = layer.bound
+    return (
+        safe(layer.name),
+        _shortened(" + ".join(layer.operations), 28),
+        f"{layer.macs:,}" if layer.macs else "-",
+        f"{layer.cycles:,}",
+        _share(layer.cycles / total),
+        f"{bound.cycles:,} {bound.limit}" if bound is not None and bound.limit else "-",
+        f"{over:.2f}x" if over is not None else "-",
+        _limited(layer),
+    )
+
+
+def _limited(layer: LayerTime) -> str:
+    unit = max(layer.busy, key=lambda name: layer.busy[name], default=None)
+    if unit is None or not layer.cycles:
+        return layer.bottleneck
+    busy = f"{unit} {_share(min(1.0, layer.busy[unit] / layer.cycles))}"
+    return busy if unit == layer.bottleneck else f"{layer.bottleneck} ({busy})"
+
+
+# What stands in the way, and what the numbers rest on
+
+
+def _problems(name: str, one: Estimate) -> str:
+    lines = [f"{safe(name)} cannot take the model:"]
+    for found in one.problems[:_MOST_PROBLEMS]:
+        lines.append(_wrapped(f"{found.code}: {safe(found.message)}"))
+        if found.help is not None:
+            lines.append(_wrapped(f"help: {safe(found.help)}"))
+    if len(one.problems) > _MOST_PROBLEMS:
+        lines.append(f"  and {len(one.problems) - _MOST_PROBLEMS} more")
+    return "\n".join(lines)
+
+
+def _escaped(name: str, escaped: Mapping[str, str]) -> str:
+    lines = [f"on the VPU of {safe(name)}, for want of another form:"]
+    return "\n".join([*lines, *(f"  {safe(op)}: {safe(why)}" for op, why in escaped.items())])
+
+
+def _assumed(found: Mapping[str, Estimate]) -> str:
+    every = dict.fromkeys(line for one in found.values() for line in one.assumptions)
+    return "\n".join(["assumptions", *(_wrapped(safe(line)) for line in every)])
+
+
+def _wrapped(line: str) -> str:
+    return textwrap.fill(line, _WIDTH, initial_indent="  ", subsequent_indent="    ")
+
+
+# Numbers as text
+
+
+def _table(heading: Row, rows: Sequence[Row], words: Sequence[int] = (0,)) -> str:
+    """Columns of numbers to the right, those of words to the left."""
+    lines = [heading, *rows]
+    widths = [max(len(line[i]) for line in lines) for i in range(len(heading))]
+    return "\n".join(
+        "  ".join(
+            cell.ljust(width) if i in words else cell.rjust(width)
+            for i, (cell, width) in enumerate(zip(line, widths, strict=True))
+        ).rstrip()
+        for line in lines
+    )
+
+
+def _number(value: int | None) -> str:
+    return "" if value is None else f"{value:,}"
+
+
+def _milliseconds(cycles: int | None, one: Estimate) -> str:
+    return "" if cycles is None else f"{cycles / (1000 * one.clock_mhz):,.4g}"
+
+
+def _times(cycles: int | None, bound: int | None) -> str:
+    return "" if cycles is None or not bound else f"{cycles / bound:.2f}x"
+
+
+def _share(value: float | None) -> str:
+    return "" if value is None else f"{100 * value:.1f} %"
+
+
+def size_text(size: int) -> str:
+    """A number of bytes as people say it: `312.5 KiB`."""
+    for unit, factor in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
+        if size >= factor:
+            return f"{size / factor:,.4g} {unit}"
+    return f"{size} B"
+
+
+def _shortened(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[: most - 3]}..."
+
+
+# Plain values
+
+
+def estimate_json(one: Estimate) -> dict[str, Any]:
+    """An estimate as plain values; what is not known is None."""
+    plan, bounds = one.plan, one.bounds
+    layer_bound = bounds.layer if bounds is not None else None
+    whole_bound = bounds.whole if bounds is not None else None
+    timed = plan.ideal if plan is not None else None
+    return {
+        "fits": one.fits,
+        "device": one.device.name,
+        "precision": one.precision,
+        "clock_mhz": one.clock_mhz,
+        "cycles": timed.cycles if timed else None,
+        "milliseconds": timed.milliseconds if timed else None,
+        "derated": _derated(one),
+        "layer_bound": layer_bound,
+        "whole_bound": whole_bound,
+        "floor": bounds.floor if bounds is not None else None,
+        "over_layer_bound": timed.cycles / layer_bound if timed and layer_bound else None,
+        "over_whole_bound": timed.cycles / whole_bound if timed and whole_bound else None,
+        "mac_utilisation": one.mac_utilisation,
+        "macs_by_unit": timed.macs_by_unit if timed else {},
+        "cycles_by_unit": timed.cycles_by_unit if timed else {},
+        "vpu_share": plan.vpu_share if plan else None,
+        "ddr_bytes": plan.ddr_bytes if plan else None,
+        "weight_bytes": len(plan.bundle.weights) if plan else None,
+        "l2_peak": plan.bundle.manifest.l2_peak if plan else None,
+        "l2_bound": plan.bundle.manifest.l2_bound if plan else None,
+        "l2_bytes": one.device.topology.l2_size_bytes if one.device.topology else None,
+        "layers": [layer_json(layer) for layer in plan.layers] if plan else [],
+        "escaped": dict(one.escaped or {}),
+        "notes": list(plan.bundle.manifest.notes) if plan else [],
+        "assumptions": list(one.assumptions),
+        "problems": [to_json(found) for found in one.problems],
+    }
+
+
+def _derated(one: Estimate) -> dict[str, Any]:
+    timed = one.plan.derated if one.plan is not None else None
+    return {
+        "cycles": timed.cycles if timed else None,
+        "milliseconds": timed.milliseconds if timed else None,
+        "figures": {unit: dict(entries) for unit, entries in one.derating.items()},
+    }
+
+
+def layer_json(layer: LayerTime) -> dict[str, Any]:
+    """A layer as plain values."""
+    bound = layer.bound
+    return {
+        "name": layer.name,
+        "operations": list(layer.operations),
+        "nodes": list(layer.nodes),
+        "macs": layer.macs,
+        "cycles": layer.cycles,
+        "start": layer.start,
+        "end": layer.end,
+        "bound": bound.cycles if bound is not None else None,
+        "bound_by": bound.limit if bound is not None else None,
+        "bottleneck": layer.bottleneck,
+        "busy": dict(layer.busy),
+        "ddr_bytes": layer.ddr_bytes,
+        "compulsory_ddr_bytes": bound.ddr_bytes if bound is not None else None,
+        "tasks": list(layer.tasks),
+    }

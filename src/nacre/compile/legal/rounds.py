@@ -1,0 +1,69 @@
+"""Forms applied until none applies: what one form makes, the next round may take apart.
+
+Labels say which operation of the source a value comes from. A pattern labels its result only, so
+what it adds on the way takes the label of whoever uses it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from nacre.base.diagnostics import InternalError
+from nacre.core.inference.rewriting import Pattern, Site, rewritten
+from nacre.core.module import Labels, Module
+
+Forms = Mapping[str, Sequence[Pattern]]
+_MOST_ROUNDS = 40
+
+
+def labelled(module: Module) -> Module:
+    """The module with a label for every value that something labelled is made from."""
+    known = dict(module.labels.nodes) if module.labels is not None else {}
+    for op in reversed(module.operations):
+        mine = known.get(op.value_id)
+        if mine is not None:
+            for operand in op.operands:
+                known.setdefault(operand, mine)
+    outputs = module.labels.outputs if module.labels is not None else ()
+    return replace(module, labels=Labels(outputs, known))
+
+
+def in_rounds(module: Module, forms: Forms) -> Module:
+    """The module with forms applied until none applies."""
+    for _ in range(_MOST_ROUNDS):
+        counted = _Counted(forms)
+        made = labelled(rewritten(module, counted.forms))
+        if not counted.applied:
+            return module
+        module = made
+    raise InternalError(f"forms still apply after {_MOST_ROUNDS} rounds: {counted.applied}")
+
+
+class _Counted:
+    """Forms that note which of them applied."""
+
+    def __init__(self, forms: Forms) -> None:
+        self.applied: set[str] = set()
+        self.forms: Forms = {
+            opcode: [self._noting(opcode, pattern) for pattern in patterns]
+            for opcode, patterns in forms.items()
+        }
+
+    def _noting(self, opcode: str, pattern: Pattern) -> Pattern:
+        def noted(site: Site) -> int | None:
+            made = pattern(site)
+            if made is not None:
+                self.applied.add(opcode)
+            return made
+
+        return noted
+
+
+def merged(*tables: Forms) -> Forms:
+    """Several tables as one; those that come first are tried first."""
+    found: dict[str, list[Pattern]] = {}
+    for table in tables:
+        for opcode, patterns in table.items():
+            found.setdefault(opcode, []).extend(patterns)
+    return found

@@ -1,0 +1,61 @@
+"""Which forms each operation has, in the order in which they are tried."""
+
+from __future__ import annotations
+
+from nacre.compile.legal.activations import ACTIVATION_FORMS
+from nacre.compile.legal.attention import ATTENTION_FORMS
+from nacre.compile.legal.channels import CHANNEL_FORMS
+from nacre.compile.legal.constants import CONSTANT_FORMS
+from nacre.compile.legal.einsum import EINSUM_FORMS
+from nacre.compile.legal.gather import GATHER_FORMS
+from nacre.compile.legal.moves import EARLY_MOVES, LATE_MOVES, TRANSPOSE_FORMS
+from nacre.compile.legal.norms import NORM_FORMS
+from nacre.compile.legal.onehot import ONE_HOT_FORMS
+from nacre.compile.legal.products import PRODUCT_FORMS
+from nacre.compile.legal.recover import RECOVER_FORMS
+from nacre.compile.legal.reductions import REDUCTION_FORMS
+from nacre.compile.legal.resize import RESIZE_FORMS
+from nacre.compile.legal.rounds import Forms, merged
+from nacre.compile.legal.scaling import SCALING_FORMS
+from nacre.compile.legal.transposed import TRANSPOSED_FORMS
+from nacre.compile.legal.windows import EARLY_WINDOWS, LATE_WINDOWS
+from nacre.core.inference.transposes import SINKING
+
+# Operations of the first profile under the names that everything else knows.
+FIRST: Forms = merged(
+    CONSTANT_FORMS, {"Conv2d": EARLY_WINDOWS["Conv2d"], "Dot": PRODUCT_FORMS["Dot"]}
+)
+# Before the layout: two axes for every window, channels last between transpositions.
+EARLY: Forms = merged(
+    CONSTANT_FORMS,
+    EARLY_WINDOWS,
+    EARLY_MOVES,
+    EINSUM_FORMS,
+    RECOVER_FORMS,
+    ONE_HOT_FORMS,
+)
+# Transpositions sink past what they can while operations still have their names.
+SINK: Forms = merged(CONSTANT_FORMS, SINKING)
+# What is left, in operations of the device.
+LATE: Forms = merged(
+    CONSTANT_FORMS,
+    SCALING_FORMS,
+    CHANNEL_FORMS,
+    ATTENTION_FORMS,
+    GATHER_FORMS,
+    ACTIVATION_FORMS,
+    LATE_WINDOWS,
+    ONE_HOT_FORMS,
+    TRANSPOSED_FORMS,
+    RESIZE_FORMS,
+    REDUCTION_FORMS,
+    NORM_FORMS,
+    PRODUCT_FORMS,
+    LATE_MOVES,
+)
+# Transpositions that the forms have added sink once more.
+_SETTLED = frozenset({"Softmax", "LogSoftmax", "CumSum", "Resize"})
+SETTLE: Forms = merged(
+    CONSTANT_FORMS, {name: forms for name, forms in SINKING.items() if name not in _SETTLED}
+)
+LAST: Forms = merged(CONSTANT_FORMS, TRANSPOSE_FORMS)

@@ -1,0 +1,143 @@
+"""`ConvTranspose` as ordinary convolutions, one for each phase of its stride.
+
+An output at s * m + r takes the weights r, s + r, 2 s + r, .. and nothing else, so each r is a
+convolution of its own with a shorter window. All of them are one convolution with more channels,
+whose results are then woven together.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nacre.compile.legal.rounds import Forms
+from nacre.compile.legal.windows import (
+    Ints,
+    ints,
+    is_plane,
+    padded,
+    pads_of,
+    reshaped,
+    separate_bias,
+    sliced,
+)
+from nacre.core.inference.rewriting import Site
+from nacre.core.values import Array
+
+
+def by_phases(site: Site) -> int | None:
+    """One convolution for all phases, and a transposition that weaves them."""
+    weights = site.constant(site.operands[1])
+    if weights is None or not is_plane(site) or set(ints(site, "dilations", 2, 1)) != {1}:
+        return None
+    strides, groups = ints(site, "strides", 2, 1), site.attributes["groups"]
+    assert isinstance(groups, int)
+    begins, _ = pads_of(site, 2)
+    x = site.operands[0]
+    around: list[tuple[int, int]] = []
+    for axis in (0, 1):
+        taps = -(-weights.shape[axis] // strides[axis])
+        first, last = _reach(site, axis, strides[axis], begins[axis])
+        before, behind = taps - 1 - first, last - site.type(x).shape[axis + 1] + 1
+        x = _cut(site, x, axis + 1, -before, -behind)
+        around.append((max(before, 0), max(behind, 0)))
+    pads = (around[0][0], around[1][0], around[0][1], around[1][1])
+    kernel = site.literal(_phase_weights(weights, strides, groups), site.op.type.dtype)
+    bias = _phase_bias(site, strides, groups)
+    made = site.add("Conv", x, kernel, *bias, layout="NHWC", pads=pads, groups=groups)
+    made = _woven(site, made, strides, groups)
+    for axis in (0, 1):
+        first = begins[axis] % strides[axis]
+        count = site.op.type.shape[axis + 1]
+        made = sliced(site, made, axis + 1, first, first + count)
+    return made
+
+
+def _reach(site: Site, axis: int, stride: int, begin: int) -> tuple[int, int]:
+    """The first and the last place of a phase's result."""
+    count = site.op.type.shape[axis + 1]
+    return begin // stride, (begin + count - 1) // stride
+
+
+def _cut(site: Site, x: int, axis: int, before: int, behind: int) -> int:
+    """A tensor without elements that no output needs; nothing where the numbers are not above 0."""
+    size = site.type(x).shape[axis]
+    return sliced(site, x, axis, max(before, 0), size - max(behind, 0))
+
+
+def _phase_weights(weights: Array, strides: Ints, groups: int) -> Array:
+    """Weights [kh, kw, Cout / g, Cin] as those of all phases: [th, tw, Cin / g, g * s * s * Cout].
+
+    The taps run backwards, and each group's channels are [phase, phase, Cout / g].
+    """
+    high, wide, outputs, inputs = weights.shape
+    taps = [-(-size // stride) for size, stride in zip((high, wide), strides, strict=True)]
+    room = np.zeros((taps[0] * strides[0], taps[1] * strides[1], outputs, inputs), weights.dtype)
+    room[:high, :wide] = weights
+    split = room.reshape(
+        taps[0], strides[0], taps[1], strides[1], outputs, groups, inputs // groups
+    )
+    flipped = split[::-1, :, ::-1]
+    order = flipped.transpose(0, 2, 6, 5, 1, 3, 4)
+    columns = groups * strides[0] * strides[1] * outputs
+    return np.ascontiguousarray(order).reshape(taps[0], taps[1], inputs // groups, columns)
+
+
+def _woven(site: Site, value: int, strides: Ints, groups: int) -> int:
+    """[N, H, W, g * s * s * C] to [N, H * s, W * s, g * C]."""
+    images, height, width, channels = site.type(value).shape
+    high, wide = strides
+    if high * wide == 1:
+        return value
+    left = channels // (groups * high * wide)
+    split = reshaped(site, value, (images, height, width, groups, high, wide, left))
+    turned = site.add("Transpose", split, permutation=(0, 1, 4, 2, 5, 3, 6))
+    return reshaped(site, turned, (images, height * high, width * wide, groups * left))
+
+
+def _phase_bias(site: Site, strides: Ints, groups: int) -> tuple[int, ...]:
+    """The bias for the channels of all phases."""
+    bias = site.constant(site.operands[2]) if len(site.operands) > 2 else None
+    if bias is None:
+        return ()
+    split = bias.reshape(groups, 1, -1)
+    every = np.broadcast_to(split, (groups, strides[0] * strides[1], split.shape[-1]))
+    return (site.literal(np.ravel(every), site.op.type.dtype),)
+
+
+def by_zeros(site: Site) -> int | None:
+    """With gaps between taps: zeros between the elements, then a convolution backwards."""
+    weights = site.constant(site.operands[1])
+    if weights is None or not is_plane(site):
+        return None
+    strides, dilations = ints(site, "strides", 2, 1), ints(site, "dilations", 2, 1)
+    begins, _ = pads_of(site, 2)
+    groups = site.attributes["groups"]
+    assert isinstance(groups, int)
+    x = _spread(site, site.operands[0], strides)
+    around: list[tuple[int, int]] = []
+    for axis in (0, 1):
+        reach = dilations[axis] * (weights.shape[axis] - 1)
+        before = reach - begins[axis]
+        behind = site.op.type.shape[axis + 1] + reach - site.type(x).shape[axis + 1] - before
+        x = _cut(site, x, axis + 1, -before, -behind)
+        around.append((max(before, 0), max(behind, 0)))
+    pads = (around[0][0], around[1][0], around[0][1], around[1][1])
+    kernel = site.literal(_phase_weights(weights, (1, 1), groups), site.op.type.dtype)
+    given = {"layout": "NHWC", "pads": pads, "dilations": dilations, "groups": groups}
+    return site.add("Conv", x, kernel, *site.operands[2:], **given)
+
+
+def _spread(site: Site, x: int, strides: Ints) -> int:
+    """Zeros between rows and columns."""
+    if set(strides) == {1}:
+        return x
+    images, height, width, channels = site.type(x).shape
+    high, wide = strides
+    split = reshaped(site, x, (images, height, 1, width, 1, channels))
+    filled = padded(site, padded(site, split, 2, 0, high - 1), 4, 0, wide - 1)
+    whole = reshaped(site, filled, (images, height * high, width * wide, channels))
+    trimmed = sliced(site, whole, 1, 0, (height - 1) * high + 1)
+    return sliced(site, trimmed, 2, 0, (width - 1) * wide + 1)
+
+
+TRANSPOSED_FORMS: Forms = {"ConvTranspose": [separate_bias, by_phases, by_zeros]}

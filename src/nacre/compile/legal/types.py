@@ -1,0 +1,135 @@
+"""Element types: those of the graph narrowed to those of the device.
+
+Forms are found in f32, so that weights are rounded once; the precision comes last. 64-bit integers
+become 32-bit ones: shapes and indices fit, and what does not is held at the end and noted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from types import MappingProxyType
+
+import numpy as np
+
+from nacre.base.elements import GRAPH_TYPES
+from nacre.core.builder import Builder
+from nacre.core.evaluation_plan import constant_array
+from nacre.core.module import CoreOperation, Labels, Module
+from nacre.core.ops import OPS
+from nacre.core.values import Array
+
+Note = Callable[[str], None]
+Types = Mapping[str, str]
+# Before the forms: one type of floats, one of indices.
+NARROW: Types = MappingProxyType({"f64": "f32", "f16": "f32", "bf16": "f32", "i64": "i32"})
+_TYPE_ATTRIBUTES = ("to", "dtype")
+# Results of one type whatever the operands are; a cast behind them narrows it.
+FIXED_RESULTS = frozenset({"ArgMax", "ArgMin", "TopKIndices"})
+# Reals that stand for integers are f32 on both sides: the device's scales are literals of f32.
+_QUANTISING = frozenset({"Quantize", "Dequantize", "DynamicQuantizeScale", "DynamicQuantizeZero"})
+
+
+def retyped(module: Module, types: Types, note: Note, *, finite: bool = False) -> Module:
+    """The module with its element types exchanged for others; `finite` bounds are the device's."""
+    walk = _Walk(types, note, finite)
+    for op in module.operations:
+        walk.take(op)
+    for state in module.states:
+        walk.builder.state(state.name, walk.ids[state.output], walk.ids[state.initial])
+    made = walk.builder.module(*(walk.ids[value] for value in module.outputs))
+    labels = module.labels.renumbered(walk.ids) if module.labels is not None else Labels()
+    return replace(made, labels=labels)
+
+
+class _Walk:
+    """Goes down a module and builds it anew."""
+
+    def __init__(self, types: Types, note: Note, finite: bool) -> None:
+        self.builder = Builder()
+        self.ids: dict[int, int] = {}
+        self._types = types
+        self._note = note
+        self._finite = finite
+
+    def take(self, op: CoreOperation) -> None:
+        """One operation."""
+        self.ids[op.value_id] = self._made(op)
+
+    def _made(self, op: CoreOperation) -> int:
+        dtype = self._types.get(op.type.dtype, op.type.dtype)
+        if op.opcode == "Input":
+            return self.builder.input(str(op.attributes["name"]), dtype, op.type.shape)
+        array = constant_array(op)
+        if array is not None:
+            held = self._held(op, array, dtype)
+            return self.builder.constant(held, dtype, copy=False)
+        operands = [self.ids[o] for o in op.operands]
+        if op.opcode in _QUANTISING and "f32" in self._types:
+            return self._quantising(op, operands, dtype)
+        if op.opcode == "Cast" and self._is_idle(op, operands[0], dtype):
+            return operands[0]
+        given = {**op.attributes}
+        for name in _TYPE_ATTRIBUTES:
+            if name in given and OPS[op.opcode].attribute(name) is not None:
+                given[name] = self._types.get(str(given[name]), given[name])
+        self._hold_numbers(op, given, dtype)
+        made = self.builder.add(op.opcode, *operands, **given)
+        if op.opcode in FIXED_RESULTS and self.builder.type_of(made).dtype != dtype:
+            made = self.builder.add("Cast", made, to=dtype)
+        return made
+
+    def _is_idle(self, op: CoreOperation, operand: int, dtype: str) -> bool:
+        """Whether a cast has become one to the type that is there."""
+        return self.builder.type_of(operand).dtype == dtype and not op.attributes.get("saturate")
+
+    def _hold_numbers(self, op: CoreOperation, given: dict[str, object], dtype: str) -> None:
+        """Bounds and fillings that the type cannot hold, moved inside."""
+        if GRAPH_TYPES[dtype].kind != "float":
+            return
+        most = GRAPH_TYPES[dtype].largest_finite
+        if op.opcode == "Clip" and self._finite:
+            filled = OPS["Clip"].filled(op.attributes)
+            given |= {"min": float(filled["min"]), "max": float(filled["max"])}
+            if max(abs(filled["min"]), abs(filled["max"])) == np.inf:
+                self._note(f"`Clip` %{op.value_id} also holds infinities at {most:g}")
+        for name in {"Pad": ("value",), "Clip": ("min", "max")}.get(op.opcode, ()):
+            number = given.get(name)
+            if isinstance(number, float) and abs(number) > most:
+                is_kept = np.isinf(number) and not (self._finite and op.opcode == "Clip")
+                given[name] = number if is_kept else float(np.copysign(most, number))
+
+    def _quantising(self, op: CoreOperation, operands: list[int], dtype: str) -> int:
+        """Between f32 and integers, whatever the precision: casts stand around it."""
+        wide = [
+            self.builder.add("Cast", value, to="f32")
+            if GRAPH_TYPES[self.builder.type_of(value).dtype].kind == "float"
+            and self.builder.type_of(value).dtype != "f32"
+            else value
+            for value in operands
+        ]
+        made = self.builder.add(op.opcode, *wide, **op.attributes)
+        if self.builder.type_of(made).dtype == dtype:
+            return made
+        return self.builder.add("Cast", made, to=dtype)
+
+    def _held(self, op: CoreOperation, array: Array, dtype: str) -> Array:
+        """Elements in another type, moved inside its range where they lie beyond."""
+        if dtype == op.type.dtype:
+            return array
+        element = GRAPH_TYPES[dtype]
+        low, high = element.lowest, element.highest
+        with np.errstate(invalid="ignore"):
+            beyond = np.isfinite(array) & ((array < low) | (array > high))
+        if beyond.any():
+            self._note(
+                f"{int(beyond.sum())} elements of constant %{op.value_id} lie beyond {dtype}; "
+                f"they are held at {high:g}"
+            )
+            array = np.where(beyond, np.clip(array, low, high), array)
+        made = array.astype(element.dtype)
+        if element.kind == "float":
+            lost = int(((array != 0) & (made == 0)).sum())
+            if lost:
+                self._note(f"{lost} elements of constant %{op.value_id} are 0 in {dtype}")
+        return made

@@ -1,0 +1,90 @@
+"""Integers of 8 bits that stand for reals: `real = (stored - zero) * scale`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from nacre.base.elements import GRAPH_TYPES
+from nacre.core.values import Array
+
+I8 = GRAPH_TYPES["i8"]
+LOW, HIGH = -128, 127
+STEPS = HIGH - LOW
+# Scales stay where a product of two of them over a third is a normal number of f32.
+LEAST_SCALE, MOST_SCALE = 2.0**-40, 2.0**40
+# The accumulator has 31 bits; so much of it is left to the bias.
+MOST_BIAS = 2.0**30
+
+
+@dataclass(frozen=True)
+class Affine:
+    """A scale, which is a number of f32, and a zero point."""
+
+    scale: float
+    zero: int
+
+    @property
+    def low(self) -> float:
+        """The least real that has a place."""
+        return (LOW - self.zero) * self.scale
+
+    @property
+    def high(self) -> float:
+        """The greatest real that has a place."""
+        return (HIGH - self.zero) * self.scale
+
+    @property
+    def is_sound(self) -> bool:
+        """Whether it can be used as it is."""
+        return LEAST_SCALE <= self.scale <= MOST_SCALE and LOW <= self.zero <= HIGH
+
+    def times(self, factor: float) -> Affine:
+        """What the same integers stand for after a product with a positive number."""
+        return Affine(single(self.scale * factor), self.zero)
+
+    def stored(self, reals: Array) -> Array:
+        """The integers for reals: `saturate(rint(real / scale) + zero)`, NaN is 0, in f32."""
+        with np.errstate(all="ignore"):
+            steps = np.rint(np.asarray(reals, np.float32) / np.float32(self.scale))
+        steps = np.nan_to_num(steps, nan=0.0, posinf=1e9, neginf=-1e9) + np.float32(self.zero)
+        return np.clip(steps, LOW, HIGH).astype(np.int8)
+
+    def real(self, stored: Array) -> Array:
+        """The reals that integers stand for, in f32."""
+        steps = stored.astype(np.float32) - np.float32(self.zero)
+        return np.asarray(steps * np.float32(self.scale))
+
+    def __str__(self) -> str:
+        return f"scale {self.scale:.6g}, zero {self.zero}"
+
+
+def single(value: float) -> float:
+    """A number as f32 has it, within the bounds of scales."""
+    return float(np.float32(min(max(value, LEAST_SCALE), MOST_SCALE)))
+
+
+def of_range(low: float, high: float) -> Affine:
+    """The scale for a range, which is stretched to 0: that must be exact, for padding is 0."""
+    low, high = min(low, 0.0), max(high, 0.0)
+    if low == high:
+        return Affine(single(1.0 / STEPS), 0)
+    scale = single((high - low) / STEPS)
+    if low == 0.0:
+        return Affine(scale, LOW)
+    if high == 0.0:
+        return Affine(scale, HIGH)
+    zero = int(np.rint(LOW - low / scale))
+    return Affine(scale, min(max(zero, LOW), HIGH))
+
+
+def of_constant(array: Array) -> Affine:
+    """The scale for a constant that is an operand; one number is exact."""
+    finite = array[np.isfinite(array)]
+    if finite.size == 0:
+        return of_range(0.0, 0.0)
+    low, high = float(finite.min()), float(finite.max())
+    if low == high:
+        return Affine(single(abs(low)), 0) if low else of_range(0.0, 0.0)
+    return of_range(low, high)

@@ -1,0 +1,235 @@
+"""Calibration data: what is accepted, what is wrong with it, and what it shows of a module."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from nacre.base.diagnostics import Diagnostic, InputError
+from nacre.base.source import whole_file
+from nacre.base.suggest import did_you_mean
+from nacre.compile.quantise.observers import Histogram
+from nacre.compile.quantise.running import Watched
+from nacre.compile.rules import CMP08, CMP09
+from nacre.core.evaluation_plan import initial_values
+from nacre.core.module import Module, TensorType
+from nacre.core.values import Array
+
+Calibration = Mapping[str, Any] | Sequence[Mapping[str, Any]]
+Sample = dict[str, Array]
+
+_PLACE = whole_file("<calibration>")
+_HELP = (
+    "give inputs as the model will see them: `calibration={name: array}` with one more axis in "
+    "front, or a list of inputs; `--calibrate FILE.npz` on the command line"
+)
+
+
+def required() -> InputError:
+    """The exception where there is no data, and the model brings no scales of its own."""
+    message = "i8 needs calibration data: the model does not say which ranges its values have"
+    return InputError([CMP08.at(_PLACE, message, help=_HELP)])
+
+
+@dataclass(frozen=True)
+class Samples:
+    """Checked data: inputs of one run each, made when they are asked for."""
+
+    source: Module
+    given: Calibration
+    count: int
+
+    def __iter__(self) -> Iterator[Sample]:
+        for index in range(self.count):
+            yield {
+                name: _shaped(np.asarray(value), self.source.input_types[name])
+                for name, value in _nth(self.given, index).items()
+            }
+
+
+def samples(source: Module, given: Calibration | None) -> Samples:
+    """The data for a model; InputError lists everything that is wrong with it."""
+    if given is None:
+        raise required()
+    problems, count = _judged(source, given)
+    if problems:
+        raise InputError([CMP09.at(_PLACE, message, help=help_) for message, help_ in problems])
+    return Samples(source, given, count)
+
+
+Problem = tuple[str, str | None]  # a message, and what helps
+
+
+def _judged(source: Module, given: Calibration) -> tuple[list[Problem], int]:
+    if isinstance(given, Mapping):
+        return _judged_stack(source, given)
+    if isinstance(given, str | bytes) or not isinstance(given, Sequence):
+        told = f"calibration data is a {type(given).__name__}, expected arrays by name or a list"
+        return [(told, _HELP)], 0
+    if not given:
+        return [("calibration data has no sample", _HELP)], 0
+    found: list[Problem] = []
+    for index, sample in enumerate(given):
+        where = f"sample {index}: "
+        if not isinstance(sample, Mapping):
+            found.append((f"{where}a {type(sample).__name__}, expected arrays by name", None))
+            continue
+        found += [(where + told, help_) for told, help_ in _judged_sample(source, sample)]
+    return found, len(given)
+
+
+def _judged_stack(source: Module, given: Mapping[str, Any]) -> tuple[list[Problem], int]:
+    """Arrays whose first axis counts samples."""
+    found = list(_names(source, given))
+    counts: dict[str, int] = {}
+    for name, type_ in source.input_types.items():
+        if name not in given:
+            continue
+        array = _array(given[name])
+        if array is None or array.ndim == 0:
+            found.append((f"`{name}` is no array with an axis of samples", _HELP))
+            continue
+        counts[name] = len(array)
+        if len(array) == 0:
+            found.append((f"`{name}` has no sample", None))
+        else:
+            found += _judged_array(name, array, type_, array.shape[1:], " a sample")
+    if len(set(counts.values())) > 1:
+        told = ", ".join(f"`{name}` {count}" for name, count in counts.items())
+        found.append((f"inputs have different numbers of samples: {told}", None))
+    if not given:
+        found.append(("calibration data has no input", _HELP))
+    return found, next(iter(counts.values()), 0)
+
+
+def _judged_sample(source: Module, sample: Mapping[str, Any]) -> Iterator[Problem]:
+    yield from _names(source, sample)
+    for name, type_ in source.input_types.items():
+        if name in sample:
+            array = _array(sample[name])
+            if array is None:
+                yield f"`{name}` is no array", None
+            else:
+                yield from _judged_array(name, array, type_, array.shape, "")
+
+
+def _names(source: Module, given: Mapping[str, Any]) -> Iterator[Problem]:
+    types = source.input_types
+    states = {state.name for state in source.states}
+    for name, type_ in types.items():
+        if name not in given and name not in states:
+            yield f"input `{name}` is missing, expected {type_}", None
+    for name in given:
+        if name not in types:
+            hint = did_you_mean(str(name), types)
+            yield f"the model has no input `{name}`", hint or None
+
+
+def _judged_array(
+    name: str, array: Array, type_: TensorType, shape: tuple[int, ...], each: str
+) -> Iterator[Problem]:
+    wanted = type_.element.dtype
+    if array.dtype != wanted:
+        yield f"`{name}` has elements of {array.dtype.name}, expected {wanted.name}", None
+    if shape not in _shapes(type_):
+        told = f"`{name}` has the shape [{', '.join(map(str, shape))}]{each}"
+        yield f"{told}, expected [{', '.join(map(str, type_.shape))}]", None
+    if array.dtype.kind == "f" and not bool(np.isfinite(array).all()):
+        at = np.argwhere(~np.isfinite(array))[0]
+        found = array[tuple(at)]
+        place = ", ".join(map(str, at))
+        yield f"`{name}` has {found} at [{place}], expected finite numbers", None
+
+
+def _shapes(type_: TensorType) -> tuple[tuple[int, ...], ...]:
+    """A first axis of one element may be left out: it counts samples already."""
+    shape = type_.shape
+    return (shape, shape[1:]) if shape[:1] == (1,) else (shape,)
+
+
+def _array(value: object) -> Array | None:
+    try:
+        found = np.asarray(value)
+    except (ValueError, TypeError, RuntimeError):
+        return None
+    return None if found.dtype == object else found
+
+
+def _nth(given: Calibration, index: int) -> Mapping[str, Any]:
+    if isinstance(given, Mapping):
+        return {name: array[index] for name, array in given.items()}
+    return given[index]
+
+
+def _shaped(array: Array, type_: TensorType) -> Array:
+    return np.ascontiguousarray(array).reshape(type_.shape)
+
+
+class Feeds:
+    """Samples as the legal module takes them: in its types, and state from run to run."""
+
+    def __init__(self, data: Samples, legal: Module) -> None:
+        self._data = data
+        self._types = legal.input_types
+        self._start = initial_values(data.source)
+        count = len(data.source.outputs)
+        self._nexts = {
+            state.name: legal.outputs[count + index]
+            for index, state in enumerate(data.source.states)
+        }
+        self._state = dict(self._start)
+
+    def __iter__(self) -> Iterator[Sample]:
+        self._state = dict(self._start)
+        for sample in self._data:
+            given = {**self._state, **sample}
+            yield {
+                name: array.astype(self._types[name].element.dtype, copy=False)
+                for name, array in given.items()
+            }
+
+    def keep(self, value: int, array: Array) -> None:
+        """Take up a value that is the next one of a state."""
+        for name, found in self._nexts.items():
+            if found == value:
+                self._state[name] = array
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What calibration saw: a histogram of each float value, and means of channels of products."""
+
+    histograms: Mapping[int, Histogram]
+    means: Mapping[int, Array]
+
+
+def observed(watched: Watched, feeds: Feeds, products: frozenset[int], most: int) -> Seen:
+    """Run every sample and look at every float value.
+
+    Of products also at each channel's mean, over that many samples at most.
+    """
+    module = watched.module
+    floats = {op.value_id for op in module.operations if op.type.element.kind == "float"}
+    histograms: dict[int, Histogram] = {}
+    totals: dict[int, Array] = {}
+    count = 0
+    for sample in feeds:
+        count += 1
+        for value, array in watched.run(sample):
+            feeds.keep(value, array)
+            if value in floats:
+                histograms.setdefault(value, Histogram()).add(array)
+            if value in products and count <= most:
+                mean = channel_means(array)
+                totals[value] = totals[value] + mean if value in totals else mean
+    return Seen(histograms, {value: total / min(count, most) for value, total in totals.items()})
+
+
+def channel_means(array: Array) -> Array:
+    """The mean of each channel, which is the last axis."""
+    rows = array.reshape(-1, array.shape[-1])
+    made: Array = rows.mean(axis=0, dtype=np.float64)
+    return made

@@ -1,0 +1,158 @@
+"""Which values are integers of 8 bits and which floats of 16: islands, and how far they reach."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Set
+from dataclasses import dataclass
+
+from nacre.compile.quantise.observers import Histogram
+from nacre.compile.quantise.roles import Graph, bounds_of, is_dangerous, scale_factor
+from nacre.core.module import CoreOperation
+
+# Parts of a Concat that only outputs see lie in floats where one is so much smaller than all.
+_MOST_RATIO = 16.0
+
+
+@dataclass(frozen=True)
+class Domains:
+    """Values in floats of 16 bits; other floats are integers of 8 bits."""
+
+    floats: Set[int]
+
+    def is_i8(self, graph: Graph, value: int) -> bool:
+        """Whether a computed value is stored in integers of 8 bits."""
+        return graph.is_float(value) and value not in self.floats
+
+
+def domains(
+    graph: Graph,
+    seen: Mapping[int, Histogram],
+    forced: Set[int],
+    states: Set[int],
+    scaled: Set[int] | None = None,
+) -> Domains:
+    """Where floats are kept: what has no form on integers, what is forced, and what lies between.
+
+    `scaled` are the values whose scales the model gives itself: where it gives some, whatever has
+    none stays in floats.
+    """
+    floats = set(states)
+    for op in graph.module.operations:
+        if graph.is_float(op.value_id) and _starts(graph, op, seen, forced, scaled):
+            floats.add(op.value_id)
+    _spread_down(graph, floats)
+    if scaled is None:
+        _spread_up(graph, floats)
+        _spread_down(graph, floats)
+    for op in graph.module.inputs:
+        if graph.is_float(op.value_id) and not _wanted(graph, op.value_id, floats):
+            floats.add(op.value_id)
+    _spread_down(graph, floats)
+    return Domains(frozenset(floats))
+
+
+def _starts(
+    graph: Graph,
+    op: CoreOperation,
+    seen: Mapping[int, Histogram],
+    forced: Set[int],
+    scaled: Set[int] | None,
+) -> bool:
+    role = graph.roles[op.value_id]
+    if role == "island" or op.value_id in forced:
+        return True
+    if role == "map" and is_dangerous(graph, op, seen):
+        return True
+    if scaled is not None and _chooses(graph, op):
+        sources = all(_came_scaled(graph, value, scaled) for value in graph.computed(op))
+        own = _is_scaled(graph, op.value_id, scaled) or scale_factor(graph, op) is not None
+        return not (sources and own)
+    return scaled is None and op.opcode == "Concat" and _is_uneven(graph, op, seen)
+
+
+def _chooses(graph: Graph, op: CoreOperation) -> bool:
+    """Whether an operation has a scale of its own, and not that of what it moves."""
+    role = graph.roles[op.value_id]
+    return role in ("product", "scale", "map", "pool") or (
+        role == "keep" and len(graph.computed(op)) > 1
+    )
+
+
+def _is_scaled(graph: Graph, value: int, scaled: Set[int]) -> bool:
+    """Whether the model says the scale of a value, or of what holds it between bounds."""
+    if value in scaled:
+        return True
+    user = graph.only_user(value)
+    is_bound = user is not None and bounds_of(user) is not None
+    return is_bound and user is not None and _is_scaled(graph, user.value_id, scaled)
+
+
+def _came_scaled(graph: Graph, value: int, scaled: Set[int]) -> bool:
+    """Whether the model says the scale of a value, or of what was moved to become it."""
+    if _is_scaled(graph, value, scaled):
+        return True
+    op = graph.op(value)
+    computed = graph.computed(op)
+    is_moved = _is_keep(graph, op) or scale_factor(graph, op) is not None
+    return is_moved and len(computed) == 1 and _came_scaled(graph, computed[0], scaled)
+
+
+def _is_keep(graph: Graph, op: CoreOperation) -> bool:
+    return graph.roles[op.value_id] == "keep"
+
+
+def _is_uneven(graph: Graph, op: CoreOperation, seen: Mapping[int, Histogram]) -> bool:
+    """Whether the parts of a Concat for the outside have ranges that one scale cannot serve."""
+    if not _leaves(graph, op.value_id):
+        return False
+    parts = [seen[o] for o in op.operands if o in seen and not seen[o].is_empty]
+    reaches = [max(-part.low, part.high) for part in parts if part.reach]
+    return bool(reaches) and max(reaches) > _MOST_RATIO * min(reaches)
+
+
+def _leaves(graph: Graph, value: int) -> bool:
+    """Whether only outputs see a value, perhaps moved about."""
+    users = graph.users.get(value, [])
+    return all(_is_keep(graph, user) and _leaves(graph, user.value_id) for user in users)
+
+
+def _spread_down(graph: Graph, floats: set[int]) -> None:
+    """What moves floats moves them as they are; a function of floats only stays one."""
+    for op in graph.module.operations:
+        if graph.roles[op.value_id] not in ("keep", "map", "pool"):
+            continue
+        computed = graph.computed(op)
+        if computed and all(value in floats for value in computed):
+            floats.add(op.value_id)
+
+
+def _spread_up(graph: Graph, floats: set[int]) -> None:
+    """A function whose result only islands see is computed in floats at once.
+
+    Bounds stay with what they bound: they cost nothing there.
+    """
+    for op in reversed(graph.module.operations):
+        users = graph.users.get(op.value_id, [])
+        if (
+            graph.roles[op.value_id] == "map"
+            and bounds_of(op) is None
+            and op.value_id not in graph.kept
+            and users
+            and all(_is_float_user(graph, user, floats) for user in users)
+        ):
+            floats.add(op.value_id)
+
+
+def _is_float_user(graph: Graph, user: CoreOperation, floats: Set[int]) -> bool:
+    return user.value_id in floats or graph.roles[user.value_id] == "plain"
+
+
+def _wanted(graph: Graph, value: int, floats: Set[int]) -> bool:
+    """Whether something works on a value in integers of 8 bits."""
+    for user in graph.users.get(value, []):
+        role = graph.roles[user.value_id]
+        if role == "keep" and _wanted(graph, user.value_id, floats):
+            return True
+        if role in ("product", "scale", "map", "pool") and user.value_id not in floats:
+            return True
+    return False

@@ -1,0 +1,141 @@
+"""Which range of reals 256 steps are to cover, by what was seen: a table of observers by name.
+
+What is seen goes into a histogram around 0 whose bins double their width when a value falls
+outside: one pass over the samples, in memory that does not grow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+
+import numpy as np
+
+from nacre.compile.quantise.affine import HIGH, LOW, Affine, of_range
+from nacre.core.values import Array
+
+HALF = 2048  # bins on either side of 0
+Function = Callable[[Array], Array]
+# From what was seen to the range; the function is what is done to each element next, if only that.
+Observer = Callable[["Histogram", "Function | None"], Affine]
+
+_TINY = 2.0**-100  # below this all is 0
+_SHARE = 0.9999  # of all elements that the percentile keeps
+_PARTS = 24  # of each end of the range that the search tries
+
+
+class Histogram:
+    """Counts of the finite elements that were seen, their ends, and how many were not finite."""
+
+    def __init__(self) -> None:
+        self.counts = np.zeros(2 * HALF, np.int64)
+        self.reach = 0.0  # the bins cover -reach to reach
+        self.low, self.high = np.inf, -np.inf
+        self.lost = 0
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no finite element was seen."""
+        return self.low > self.high
+
+    @property
+    def centres(self) -> Array:
+        """The middle of each bin."""
+        made: Array = (np.arange(-HALF, HALF) + 0.5) * (self.reach / HALF)
+        return made
+
+    def add(self, array: Array) -> None:
+        """Take in the elements of an array."""
+        flat = np.ravel(array)
+        low, high = float(flat.min()), float(flat.max())
+        if not (np.isfinite(low) and np.isfinite(high)):
+            finite = flat[np.isfinite(flat)]
+            self.lost += flat.size - finite.size
+            if finite.size == 0:
+                return
+            flat, low, high = finite, float(finite.min()), float(finite.max())
+        self.low, self.high = min(self.low, low), max(self.high, high)
+        self._cover(max(-low, high))
+        if self.reach:
+            self._count(flat)
+
+    def _cover(self, most: float) -> None:
+        """Widen the bins until they reach a magnitude."""
+        if self.reach == 0.0 and most > _TINY:
+            self.reach = float(np.nextafter(most, np.inf))
+        while 0.0 < self.reach <= most:
+            pairs = self.counts.reshape(HALF, 2).sum(axis=1)
+            self.counts = np.zeros_like(self.counts)
+            self.counts[HALF // 2 : HALF // 2 + HALF] = pairs
+            self.reach *= 2.0
+
+    def _count(self, flat: Array) -> None:
+        steps = flat.astype(np.float32, copy=False) * np.float32(HALF / self.reach)
+        bins = np.floor(steps, out=np.asarray(steps)).astype(np.int32) + HALF
+        np.clip(bins, 0, 2 * HALF - 1, out=bins)
+        self.counts += np.bincount(bins, minlength=2 * HALF)
+
+    def joined(self, other: Histogram) -> Histogram:
+        """What both have seen."""
+        if self.is_empty or other.is_empty:
+            return self if other.is_empty else other
+        made = Histogram()
+        made.low, made.high = min(self.low, other.low), max(self.high, other.high)
+        made.lost = self.lost + other.lost
+        made._cover(max(-made.low, made.high))
+        for part in (self, other):
+            if part.reach:
+                seen = part.counts > 0
+                steps = np.floor(part.centres[seen] * (HALF / made.reach)).astype(np.int64) + HALF
+                bins = np.clip(steps, 0, 2 * HALF - 1)
+                np.add.at(made.counts, bins, part.counts[seen])
+        return made
+
+
+def _whole(seen: Histogram, after: Function | None) -> Affine:
+    return of_range(seen.low, seen.high)
+
+
+def _percentile(seen: Histogram, after: Function | None) -> Affine:
+    """Leave out the same share of elements at either end."""
+    if seen.reach == 0.0:
+        return _whole(seen, after)
+    total = int(seen.counts.sum())
+    reached = np.cumsum(seen.counts)
+    rest = (1.0 - _SHARE) / 2.0 * total
+    first = int(np.searchsorted(reached, rest, side="right"))
+    last = int(np.searchsorted(reached, total - rest, side="left"))
+    width = seen.reach / HALF
+    low, high = (first - HALF) * width, (min(last, 2 * HALF - 1) + 1 - HALF) * width
+    return of_range(max(low, seen.low), min(high, seen.high))
+
+
+def _least_error(seen: Histogram, after: Function | None) -> Affine:
+    """The range with the least square error, of what comes after where that is one function."""
+    if seen.reach == 0.0:
+        return _whole(seen, after)
+    used = np.flatnonzero(seen.counts)
+    weights = seen.counts[used].astype(np.float64)
+    reals = np.clip(seen.centres[used], seen.low, seen.high)
+    wanted = reals if after is None else after(reals)
+    low, high = min(seen.low, 0.0), max(seen.high, 0.0)
+
+    def error(found: Affine) -> float:
+        steps = np.clip(np.rint(reals / found.scale) + found.zero, LOW, HIGH)
+        made = (steps - found.zero) * found.scale
+        lost = (made if after is None else after(made)) - wanted
+        return float(np.dot(lost * lost, weights))
+
+    # One end after the other, twice: the ends hardly depend on each other.
+    parts = np.linspace(1.0, 1.0 / _PARTS, _PARTS)
+    for _ in range(2):
+        if high > 0.0:
+            high = float(min(high * parts, key=lambda end: error(of_range(low, end))))
+        if low < 0.0:
+            low = float(min(low * parts, key=lambda end: error(of_range(end, high))))
+    return of_range(low, high)
+
+
+OBSERVERS: Mapping[str, Observer] = MappingProxyType(
+    {"minmax": _whole, "percentile": _percentile, "mse": _least_error}
+)

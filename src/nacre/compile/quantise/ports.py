@@ -1,0 +1,82 @@
+"""How inputs and outputs are stored, and how the host makes them."""
+
+from __future__ import annotations
+
+import numpy as np
+from msgspec import Struct
+
+from nacre.base.elements import GRAPH_TYPES
+from nacre.compile.quantise.affine import Affine
+from nacre.compile.quantise.calibration import Sample
+from nacre.compile.quantise.rewrite import Rewritten
+from nacre.core.module import Module
+from nacre.core.values import Array
+from nacre.kernels.runs import quietly
+
+
+class Port(Struct, frozen=True):
+    """An input or output: `dtype` in the model, `elem` in memory, with a scale where quantised."""
+
+    name: str
+    dtype: str
+    elem: str
+    scale: float | None = None
+    zero: int | None = None
+
+    @property
+    def affine(self) -> Affine | None:
+        """What its integers stand for."""
+        if self.scale is None or self.zero is None:
+            return None
+        return Affine(self.scale, self.zero)
+
+    def stored(self, array: Array) -> Array:
+        """An array of the model as memory holds it."""
+        if self.affine is not None:
+            return self.affine.stored(array)
+        made: Array = quietly(np.asarray(array).astype, GRAPH_TYPES[self.elem].dtype)
+        return made
+
+    def real(self, array: Array) -> Array:
+        """What memory holds as an array of the model."""
+        found = array if self.affine is None else self.affine.real(array)
+        return np.asarray(found.astype(GRAPH_TYPES[self.dtype].dtype))
+
+    def __str__(self) -> str:
+        scale = "" if self.affine is None else f", {self.affine}"
+        return f"{self.name}: {self.dtype} as {self.elem}{scale}"
+
+
+def ports_of(
+    source: Module, module: Module, made: Rewritten
+) -> tuple[tuple[Port, ...], tuple[Port, ...]]:
+    """Inputs, and outputs with the next values of states behind them."""
+    inputs = []
+    for op in module.inputs:
+        name = str(op.attributes["name"])
+        inputs.append(_port(name, source.input_types[name].dtype, op.value_id, made))
+    values = (*source.outputs, *(state.output for state in source.states))
+    names = (*source.output_names, *(f"state {state.name}" for state in source.states))
+    outputs = [
+        _port(name, source.by_id[own].type.dtype, value, made)
+        for name, own, value in zip(names, values, module.outputs, strict=True)
+    ]
+    return tuple(inputs), tuple(outputs)
+
+
+def _port(name: str, dtype: str, value: int, made: Rewritten) -> Port:
+    stored = made.stored[value]
+    elem = made.module.by_id[stored.value].type.dtype
+    if stored.affine is None:
+        return Port(name, dtype, elem)
+    return Port(name, dtype, elem, stored.affine.scale, stored.affine.zero)
+
+
+def stored_inputs(module: Module, made: Rewritten, sample: Sample) -> Sample:
+    """Inputs of the float module as the module on integers takes them."""
+    found: Sample = {}
+    for op in module.inputs:
+        name = str(op.attributes["name"])
+        port = _port(name, op.type.dtype, op.value_id, made)
+        found[name] = port.stored(sample[name])
+    return found

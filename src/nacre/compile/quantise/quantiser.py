@@ -1,0 +1,212 @@
+"""Post-training quantisation: a legal float module to one on integers of 8 bits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from itertools import islice
+
+from nacre.base.diagnostics import InputError
+from nacre.base.source import whole_file
+from nacre.base.suggest import did_you_mean
+from nacre.compile.legalise import Legal
+from nacre.compile.quantise import calibration as calibrating
+from nacre.compile.quantise.affine import Affine
+from nacre.compile.quantise.calibration import Calibration, Feeds, Sample, Samples, Seen, samples
+from nacre.compile.quantise.correction import MOST_SAMPLES, corrected
+from nacre.compile.quantise.islands import domains
+from nacre.compile.quantise.observers import OBSERVERS
+from nacre.compile.quantise.own_scales import Given
+from nacre.compile.quantise.ports import Port, ports_of, stored_inputs
+from nacre.compile.quantise.report import Report, losses
+from nacre.compile.quantise.rewrite import Rewritten, rewritten
+from nacre.compile.quantise.roles import Graph, bounds_of
+from nacre.compile.quantise.running import Watched
+from nacre.compile.quantise.scales import Scales
+from nacre.compile.rules import CMP10
+from nacre.core.module import Module
+from nacre.core.passes.dead_code import dead_code
+
+_PLACE = whole_file("<quantise>")
+_MOST_REPORTED = 8  # samples that the report is taken from
+
+
+@dataclass(frozen=True, eq=False)
+class Quantised:
+    """A legal module on integers, how its inputs and outputs are stored, what that costs."""
+
+    legal: Legal
+    inputs: tuple[Port, ...]
+    outputs: tuple[Port, ...]
+    report: Report
+
+    @property
+    def ports(self) -> tuple[Port, ...]:
+        """Inputs, then outputs, those that feed state last."""
+        return (*self.inputs, *self.outputs)
+
+    def __str__(self) -> str:
+        return f"{self.legal}{''.join(f'# {port}{chr(10)}' for port in self.ports)}"
+
+
+def quantise(
+    legal: Legal,
+    calibration: Calibration | None,
+    *,
+    source: Module,
+    observer: str = "mse",
+    precision_map: Mapping[str | int, str] | None = None,
+    given: Given | None = None,
+    correct: bool = True,
+) -> Quantised:
+    """A legal float module on integers of 8 bits, with islands of f16 where that has no form.
+
+    - `calibration`: inputs by name with an axis of samples in front, or a list of inputs. Without
+      it only a model that brings its own scales can be quantised.
+    - `source`: the module that was legalised, `given`: the scales that it came with, which
+      `unquantised` finds
+    - `observer`: `minmax`, `percentile` or `mse`
+    - `precision_map`: layers, by name or value of the source, that stay floats: `{"head*": "f16"}`
+    - `correct`: whether biases take back what rounded weights do to the means of channels
+    """
+    if observer not in OBSERVERS:
+        hint = did_you_mean(str(observer), OBSERVERS)
+        known = ", ".join(f"`{name}`" for name in OBSERVERS)
+        raise _refused(f"no observer `{observer}`, expected one of {known}", hint)
+    module = legal.module
+    if calibration is None and not given:
+        raise calibrating.required()
+    forced = _forced(legal, source, precision_map or {})
+    graph, watched = Graph(module), Watched(module)
+    data = None if calibration is None else samples(source, calibration)
+    seen = _seen(graph, watched, data)
+    fixed = _fixed(graph, given or {})
+    found = domains(
+        graph, seen.histograms, forced, _states(source, graph), set(fixed) if given else None
+    )
+    scales = Scales(graph, found, seen.histograms, OBSERVERS[observer], fixed)
+    is_own = bool(given)  # the model's own scales are taken as they are
+    made = rewritten(
+        graph, found, scales, searched=observer == "mse" and not is_own, on_grid=is_own
+    )
+    if data is not None and correct and not is_own:
+        pairs = islice(_pairs(data, watched, made), MOST_SAMPLES)
+        made = corrected(made, seen.means, [stored for _, stored in pairs])
+    made = replace(made, module=dead_code(made.module))
+    layers = {
+        value: _name(legal, source, value)
+        for value in made.stored
+        if value not in scales.bounded and graph.is_float(value)
+    }
+    report = _report(watched, made, data, layers, legal, source)
+    inputs, outputs = ports_of(source, module, made)
+    return Quantised(_legal(legal, made), inputs, outputs, report)
+
+
+def _refused(message: str, hint: str | None = None) -> InputError:
+    return InputError([CMP10.at(_PLACE, message, help=hint or None)])
+
+
+def _forced(
+    legal: Legal, source: Module, precision_map: Mapping[str | int, str]
+) -> frozenset[int]:  # fmt: skip
+    """The values that the precision map keeps in floats; InputError for what names no layer."""
+    names = {value: _names(legal, source, value) for value in legal.module.by_id}
+    found: set[int] = set()
+    problems = []
+    for layer, precision in precision_map.items():
+        if precision != "f16":
+            told = f"the precision of `{layer}` is `{precision}`, expected `f16`"
+            problems.append(CMP10.at(_PLACE, told))
+        hits = {value for value, own in names.items() if _matches(layer, own)}
+        if not hits:
+            known = sorted({name for own in names.values() for name in own})
+            hint = did_you_mean(str(layer), known)
+            problems.append(CMP10.at(_PLACE, f"no layer is called `{layer}`", help=hint or None))
+        found |= hits
+    if problems:
+        raise InputError(problems)
+    return frozenset(found)
+
+
+def _matches(layer: str | int, names: tuple[str, ...]) -> bool:
+    if isinstance(layer, int):
+        return f"%{layer}" in names
+    return any(name == layer or fnmatchcase(name, layer) for name in names)
+
+
+def _names(legal: Legal, source: Module, value: int) -> tuple[str, ...]:
+    """What a value of the legal module may be called: after its node, and after its number."""
+    origin = legal.origins.get(value)
+    if origin is None:
+        return ()
+    label = source.labels.nodes.get(origin) if source.labels is not None else None
+    return (f"%{origin}",) if label is None else (label, f"%{origin}")
+
+
+def _name(legal: Legal, source: Module, value: int) -> str:
+    return next(iter(_names(legal, source, value)), f"legal %{value}")
+
+
+def _states(source: Module, graph: Graph) -> frozenset[int]:
+    """Inputs that keep a value between runs: floats, for their errors would add up."""
+    names = {state.name for state in source.states}
+    inputs = graph.module.inputs
+    return frozenset(op.value_id for op in inputs if op.attributes["name"] in names)
+
+
+def _seen(graph: Graph, watched: Watched, data: Samples | None) -> Seen:
+    if data is None:
+        return Seen({}, {})
+    products = frozenset(v for v, role in graph.roles.items() if role == "product")
+    return calibrating.observed(watched, Feeds(data, graph.module), products, MOST_SAMPLES)
+
+
+def _fixed(graph: Graph, given: Given) -> dict[int, Affine]:
+    """The scales that the model came with, by the values that their bounds hold."""
+    found: dict[int, Affine] = {}
+    for op in graph.module.operations:
+        bounds = bounds_of(op)
+        if bounds is not None and bounds in given:
+            found[op.value_id] = given[bounds]
+    return found
+
+
+def _pairs(
+    data: Samples, watched: Watched, made: Rewritten
+) -> Iterator[tuple[Sample, Sample]]:  # fmt: skip
+    """Samples for the float module, and the same for the module on integers."""
+    for sample in Feeds(data, watched.module):
+        yield sample, stored_inputs(watched.module, made, sample)
+
+
+def _report(
+    watched: Watched,
+    made: Rewritten,
+    data: Samples | None,
+    layers: Mapping[int, str],
+    legal: Legal,
+    source: Module,
+) -> Report:
+    if data is None:
+        return Report((), {}, 0, made.notes)
+    names = source.output_names
+    outputs = dict(zip(names, legal.module.outputs, strict=False))
+    pairs = islice(_pairs(data, watched, made), _MOST_REPORTED)
+    return losses(watched, made, pairs, layers, outputs, made.notes)
+
+
+def _legal(legal: Legal, made: Rewritten) -> Legal:
+    """The module on integers, with where each of its operations comes from."""
+    origins: dict[int, int] = {}
+    escaped: dict[int, str] = {}
+    for value, stored in made.stored.items():
+        if value in legal.origins:
+            origins.setdefault(stored.value, legal.origins[value])
+        if value in legal.escaped:
+            escaped[stored.value] = legal.escaped[value]
+    notes = (*legal.notes, *made.notes)
+    return replace(
+        legal, module=made.module, origins=origins, notes=notes, escaped=escaped, precision="i8"
+    )

@@ -1,0 +1,163 @@
+"""The accuracy that is lost: each layer's result on integers against the float module's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from math import inf, log10
+
+import numpy as np
+from msgspec import Struct
+
+from nacre.compile.quantise.affine import Affine
+from nacre.compile.quantise.calibration import Sample
+from nacre.compile.quantise.rewrite import Rewritten, Stored
+from nacre.compile.quantise.running import Watched
+from nacre.core.module import Module
+from nacre.core.values import Array
+
+_WEAK = 15.0  # dB that every output should have
+
+
+class Loss(Struct, frozen=True):
+    """A value of the float module and how well integers have it."""
+
+    layer: str
+    opcode: str
+    value: int  # in the float module
+    stored: int  # in the module on integers
+    elem: str
+    scale: float | None
+    zero: int | None
+    sqnr: float | None  # dB; None: nothing to lose, or the same to the bit
+
+    def __str__(self) -> str:
+        kept = f"{self.sqnr:6.1f} dB" if self.sqnr is not None else "     exact"
+        scale = f"scale {self.scale:.4g}, zero {self.zero}" if self.scale is not None else ""
+        return f"{kept}  {self.elem:4} {self.opcode:12} {self.layer}  {scale}".rstrip()
+
+
+class Report(Struct, frozen=True):
+    """Every layer, the outputs, and how many samples it was taken from."""
+
+    layers: tuple[Loss, ...]
+    outputs: Mapping[str, float | None]
+    samples: int
+    notes: tuple[str, ...] = ()
+
+    @property
+    def worst(self) -> tuple[Loss, ...]:
+        """Layers by what they lose, those that lose most first."""
+        return tuple(sorted(self.layers, key=lambda loss: inf if loss.sqnr is None else loss.sqnr))
+
+    def __str__(self) -> str:
+        lines = [f"accuracy on {self.samples} samples, signal over quantisation noise:"]
+        lines += [f"  {loss}" for loss in self.layers]
+        for name, sqnr in self.outputs.items():
+            told = "exact" if sqnr is None else f"{sqnr:.1f} dB"
+            weak = f", below {_WEAK:g} dB" if sqnr is not None and sqnr < _WEAK else ""
+            lines.append(f"output `{name}`: {told}{weak}")
+        return "\n".join([*lines, *(f"note: {note}" for note in self.notes)]) + "\n"
+
+
+class _Powers:
+    """Sums of squares of a signal and of what was lost of it."""
+
+    def __init__(self) -> None:
+        self.signal = self.noise = 0.0
+
+    def add(self, real: Array, found: Array) -> None:
+        wanted, made = real.ravel(), found.ravel()
+        lost = np.subtract(made, wanted, dtype=np.float32)
+        signal, noise = float(np.dot(wanted, wanted)), float(np.dot(lost, lost))
+        if not (np.isfinite(signal) and np.isfinite(noise)):  # what is no number, or too large
+            is_number = np.isfinite(wanted) & np.isfinite(made)
+            exact = wanted[is_number].astype(np.float64)
+            far = made[is_number].astype(np.float64) - exact
+            signal, noise = float(np.dot(exact, exact)), float(np.dot(far, far))
+        self.signal += signal
+        self.noise += noise
+
+    @property
+    def sqnr(self) -> float | None:
+        if self.noise == 0.0:
+            return None
+        return 10.0 * log10(self.signal / self.noise) if self.signal else -inf
+
+
+def losses(
+    floats: Watched,
+    made: Rewritten,
+    feeds: Iterable[tuple[Sample, Sample]],
+    layers: Mapping[int, str],
+    outputs: Mapping[str, int],
+    notes: tuple[str, ...] = (),
+) -> Report:
+    """Both modules on the same samples, side by side.
+
+    `layers` names the values of the float module that are looked at, `outputs` says which of them
+    the outputs are. The modules run in step, so that no more than one value waits for its other.
+    """
+    integers = Watched(made.module)
+    wanted = {value: made.stored[value] for value in layers if value in made.stored}
+    powers = {value: _Powers() for value in wanted}
+    count = 0
+    for real, stored in feeds:
+        count += 1
+        _compared(floats.run(real), integers.run(stored), wanted, powers)
+    found = {value: powers[value].sqnr for value in wanted}
+    return Report(
+        tuple(
+            _loss(name, value, floats.module, made, found[value])
+            for value, name in layers.items()
+            if value in wanted
+        ),
+        {name: found.get(value) for name, value in outputs.items()},
+        count,
+        notes,
+    )
+
+
+def _compared(
+    reals: Iterable[tuple[int, Array]],
+    integers: Iterable[tuple[int, Array]],
+    wanted: Mapping[int, Stored],
+    powers: Mapping[int, _Powers],
+) -> None:
+    stream = iter(integers)
+    done: dict[int, Array] = {}  # integers that later float values stand for too
+    last = {stored.value: value for value, stored in wanted.items()}
+    for value, array in reals:
+        stored = wanted.get(value)
+        if stored is None:
+            continue
+        if stored.value not in done:
+            for at, found in stream:
+                if at in last:
+                    done[at] = found
+                if at == stored.value:
+                    break
+        if stored.value in done:
+            powers[value].add(array, _real(done[stored.value], stored.affine))
+            if last[stored.value] == value:
+                del done[stored.value]
+
+
+def _real(array: Array, affine: Affine | None) -> Array:
+    return np.asarray(array, np.float32) if affine is None else affine.real(array)
+
+
+def _loss(
+    name: str, value: int, module: Module, made: Rewritten, sqnr: float | None
+) -> Loss:  # fmt: skip
+    stored = made.stored[value]
+    affine = stored.affine
+    return Loss(
+        name,
+        module.by_id[value].opcode,
+        value,
+        stored.value,
+        made.module.by_id[stored.value].type.dtype,
+        None if affine is None else affine.scale,
+        None if affine is None else affine.zero,
+        sqnr,
+    )

@@ -1,0 +1,178 @@
+"""The scale and zero point of every value: values that share them, and what they must cover."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+
+import numpy as np
+
+from nacre.compile.quantise.affine import Affine, of_range
+from nacre.compile.quantise.islands import Domains
+from nacre.compile.quantise.observers import Function, Histogram, Observer
+from nacre.compile.quantise.roles import Graph, bounds_of, scale_factor
+from nacre.core.module import CoreOperation
+from nacre.core.ops import OPS
+from nacre.core.values import Array
+from nacre.kernels.call import Call
+from nacre.kernels.call import TensorType as KernelType
+from nacre.kernels.registry import PRIMITIVES
+from nacre.kernels.runs import quietly
+
+# A part of a Concat that others use too takes over its scale if it has half of its range.
+_LEAST_SHARE = 0.5
+_BOUNDED = ("input", "product", "scale", "map", "pool")  # may take over bounds that follow
+
+
+class Scales:
+    """Finds scales: values that must agree are gathered first."""
+
+    def __init__(
+        self,
+        graph: Graph,
+        domains: Domains,
+        seen: Mapping[int, Histogram],
+        observer: Observer,
+        given: Mapping[int, Affine],
+    ) -> None:
+        self._graph, self._domains, self._seen = graph, domains, seen
+        self._observer, self._given = observer, given
+        self._parents: dict[int, int] = {}
+        self._fixed: dict[int, Affine] = {}  # of groups, by the model itself
+        self._factors: dict[int, tuple[int, float]] = {}  # of groups: another value's, times that
+        self.bounded: set[int] = set()  # values whose range is that of what bounds them
+        self._found: dict[int, Affine] = {}
+        self._gather()
+
+    def of(self, value: int) -> Affine:
+        """The scale of a value; of one in floats, that in which integers would have it."""
+        root = self._root(value)
+        if root not in self._found:
+            self._found[root] = self._chosen(root)
+        return self._found[root]
+
+    def is_factor(self, value: int) -> bool:
+        """Whether a value is another one under another scale."""
+        return self._root(value) == value and value in self._factors
+
+    def _root(self, value: int) -> int:
+        while self._parents.get(value, value) != value:
+            value = self._parents[value]
+        return value
+
+    def _gather(self) -> None:
+        graph = self._graph
+        for value, found in self._given.items():
+            self._fixed[value] = found
+        for op in graph.module.operations:
+            if graph.roles[op.value_id] == "constant" or not self._is_i8(op.value_id):
+                continue
+            factor = scale_factor(graph, op)
+            if op.opcode == "Concat":
+                self._concat(op)
+            elif graph.roles[op.value_id] == "keep":
+                self._join(op.operands[0], op.value_id)
+            elif factor is not None and op.value_id not in self._fixed:
+                source = graph.computed(op)[0]
+                if self._is_i8(source):
+                    self._factors[op.value_id] = source, factor
+            elif bounds_of(op) is not None:
+                self._bound(op)
+
+    def _is_i8(self, value: int) -> bool:
+        return self._domains.is_i8(self._graph, value)
+
+    def _join(self, source: int, result: int) -> bool:
+        """One scale for two values, unless the model gives them two."""
+        a, b = self._root(source), self._root(result)
+        if a == b:
+            return True
+        is_set = [root in self._fixed or root in self._factors for root in (a, b)]
+        if all(is_set):
+            return a in self._fixed and self._fixed.get(a) == self._fixed.get(b)
+        if is_set[1]:
+            a, b = b, a
+        self._parents[b] = a
+        return True
+
+    def _bound(self, op: CoreOperation) -> None:
+        """Give bounds to what they bound, if nothing else sees it: there they cost nothing."""
+        source = op.operands[0]
+        is_free = source not in self._fixed and not self.is_factor(source)
+        is_joint = len(self._graph.computed(self._graph.op(source))) > 1
+        if (
+            self._is_i8(source)
+            and (self._graph.roles[source] in _BOUNDED or (is_joint and self._given))
+            and self._graph.only_user(source) is op
+            and is_free
+            and self._join(op.value_id, source)
+        ):
+            self.bounded.add(source)
+
+    def _concat(self, op: CoreOperation) -> None:
+        graph, whole = self._graph, self._reach(op.value_id)
+        for part in dict.fromkeys(op.operands):
+            if part in graph.constants or not self._is_i8(part):
+                continue
+            root = self._root(part)
+            if root in self._factors or root in self._fixed:
+                continue  # it is quantised once more
+            if self._is_only_here(part, op) or self._reach(part) >= _LEAST_SHARE * whole:
+                self._join(part, op.value_id)
+
+    def _is_only_here(self, value: int, op: CoreOperation) -> bool:
+        """Whether a value and what it was moved from have no other use."""
+        graph = self._graph
+        if graph.only_user(value) is not op:
+            return False
+        maker = graph.op(value)
+        if graph.roles[value] == "keep" and len(graph.computed(maker)) == 1:
+            return self._is_only_here(maker.operands[0], maker)
+        return graph.roles[value] != "input"
+
+    def _reach(self, value: int) -> float:
+        found = self._seen.get(value)
+        return 0.0 if found is None or found.is_empty else max(-found.low, found.high)
+
+    def _chosen(self, root: int) -> Affine:
+        if root in self._fixed:
+            return self._fixed[root]
+        if root in self._factors:
+            source, factor = self._factors[root]
+            return self.of(source).times(factor)
+        members = [value for value in self._members(root) if value not in self.bounded]
+        # What is moved has the elements of what it was moved from.
+        made = [v for v in members if self._graph.roles[v] != "keep"] or members
+        wide = [v for v in members if self._graph.op(v).opcode in ("Concat", "Pad")]
+        total = Histogram()
+        for value in dict.fromkeys((*made, *wide)):
+            if value in self._seen:
+                total = total.joined(self._seen[value])
+        if total.is_empty:
+            return of_range(0.0, 0.0)
+        return self._observer(total, self._after(made))
+
+    def _members(self, root: int) -> list[int]:
+        if not hasattr(self, "_groups"):
+            self._groups: dict[int, list[int]] = {}
+            for op in self._graph.module.operations:
+                self._groups.setdefault(self._root(op.value_id), []).append(op.value_id)
+        return self._groups[root]
+
+    def _after(self, made: list[int]) -> Function | None:
+        """What is done to each element next, where a value has one use and that is a function."""
+        user = self._graph.only_user(made[0]) if len(made) == 1 else None
+        if user is None or self._graph.roles[user.value_id] != "map" or len(user.operands) != 1:
+            return None
+        return partial(_applied, user)
+
+
+def _applied(op: CoreOperation, x: Array) -> Array:
+    """An operation on one float tensor, in f32."""
+    spec = OPS[op.opcode]
+    assert spec.primitive is not None
+    type_ = KernelType(op.type.element, x.shape)
+    run = PRIMITIVES[spec.primitive].bind(Call((type_,), (type_,), spec.filled(op.attributes)))
+    result = np.empty(x.shape, type_.dtype)
+    quietly(run, [x.astype(type_.dtype)], [result])
+    return result.astype(np.float64)

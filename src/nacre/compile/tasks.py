@@ -1,0 +1,280 @@
+"""The tasks of one tile: what is loaded, computed and stored, and the regions of all that."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from math import prod
+
+from nacre.compile.layers import Access, Layer, Operand, Size, Step, element_bytes, resolved
+from nacre.compile.order import Touch, touch
+from nacre.compile.place import WEIGHTS, Placement
+from nacre.compile.program import Affine, Compute, Copy, Let, Region, Statement
+from nacre.compile.tile import Tiling
+from nacre.compile.views import dense, reach
+
+_LAYOUTS = {1: "C", 2: "MN", 3: "ABC", 4: "ABCD", 5: "ABCDE", 6: "ABCDEF", 7: "ABCDEFG"}
+
+
+@dataclass(frozen=True)
+class Spot:
+    """Where a tile is in its layer, and in L1."""
+
+    tag: str  # of its tokens and regions
+    engine: int
+    block: int
+    image: Affine
+    row: Affine  # first output row
+    x_row: Affine  # first input row
+    size: Size
+    slot: Affine
+    above: int = 0  # rows of padding
+    below: int = 0
+
+
+@dataclass(frozen=True)
+class Task:
+    """A task before it is known what it waits for, with the names that it declares."""
+
+    statement: Copy | Compute
+    touches: tuple[Touch, ...]
+    lets: tuple[Let, ...] = ()
+
+    def statements(self, deps: tuple[str, ...]) -> Iterator[Statement]:
+        """The names, then the task."""
+        yield from self.lets
+        yield replace(self.statement, deps=deps)
+
+
+class LayerTasks:
+    """Makes the tasks of one layer."""
+
+    def __init__(self, layer: Layer, tiling: Tiling, placement: Placement) -> None:
+        self.layer, self.tiling, self._placement = layer, tiling, placement
+        self._blocks = tiling.column_blocks(layer.columns)
+        self._cuts = len(self._blocks) > 1
+        self._ground = placement.grounds[layer.name]
+        self._spaces = self._ground.footprint.spaces
+        self._fixed = layer.fixed_locals(self._cuts)
+
+    # Once for a layer or a block
+
+    def shared(self, engine: int) -> Iterator[Task]:
+        """What all tiles read, brought to L1 and stretched there."""
+        rows = min(self.tiling.rows, self.layer.rows)
+        columns = min(self.tiling.columns, self.layer.columns)
+        size = self.layer.size(rows, columns)
+        spot = Spot(f"a{_on(engine)}", engine, 0, Affine(), Affine(), Affine(), size, Affine())
+        for local, access in enumerate(self.layer.operands):
+            if local in self._fixed:
+                yield _ahead(self._load(spot, local, access))
+        for number, step in enumerate(self.layer.steps):
+            if step.output.local in self._fixed:
+                yield _ahead(self._step(spot, number, step, 0))
+
+    def weight_load(self, engine: int, block: int, slot: int) -> Task:
+        """A block of weights on its way to L1."""
+        packed, name = self.layer.packed, self.layer.name
+        assert packed is not None
+        size = packed.block_bytes(self._blocks[block][1])
+        buffer = self._placement.l1(engine)
+        dst = Region(buffer, Affine(self._w_offset(slot)), size)
+        src = Region(WEIGHTS, Affine(self._placement.blocks[name, block]), size)
+        copy = Copy(f"{name}_w{block}{_on(engine)}", "transfer", dst, src, debug=name, ahead=True)
+        return Task(copy, (touch(dst, True), touch(src, False)))
+
+    def weight_lets(self, engine: int, block: int, slot: int) -> Iterator[Let]:
+        """The names of a block of weights and of its bias in L1."""
+        packed = self.layer.packed
+        if packed is None:
+            return
+        first, count = self._blocks[block]
+        names = self._weight_names(engine, block)
+        shape, buffer = (*packed.inner, count), self._placement.l1(engine)
+        offset = self._w_offset(slot)
+        size = prod(shape) * element_bytes(packed.elem)
+        quant = packed.quant.columns(first, count) if packed.quant else None
+        layout = "HWIO" if len(shape) == 4 else "KN"
+        region = Region(buffer, Affine(offset), size, packed.elem, shape, layout, quant=quant)
+        yield Let(names[0], region)
+        if packed.bias is not None:
+            begins = offset + packed.weight_bytes(count)
+            size = count * element_bytes(packed.bias_elem)
+            yield Let(
+                names[1], Region(buffer, Affine(begins), size, packed.bias_elem, (count,), "C")
+            )
+
+    def _weight_names(self, engine: int, block: int) -> tuple[str, str]:
+        ending = f"{block}{_on(engine)}"
+        return f"{self.layer.name}_W{ending}", f"{self.layer.name}_B{ending}"
+
+    def _w_offset(self, slot: int) -> int:
+        return self._ground.weights + slot * self._ground.footprint.w_bytes
+
+    # For every tile
+
+    def tile(self, spot: Spot, w_slot: int) -> Iterator[Task]:
+        """Load, compute, store."""
+        for local, access in enumerate(self.layer.operands):
+            if local not in self._fixed and not access.stays:
+                yield self._load(spot, local, access)
+        for number, step in enumerate(self.layer.steps):
+            if step.output.local not in self._fixed:
+                yield self._step(spot, number, step, w_slot)
+        for number, result in enumerate(self.layer.results):
+            where = self._placement.tensors[result.access.tensor]
+            op = "store" if where.level == "L2" else "transfer"
+            name, let = self._named(spot, Operand(result.local))
+            dst = self._outside(spot, result.access)
+            token = f"{self.layer.name}_s{number or ''}{spot.tag}"
+            copy = Copy(token, op, dst, name, debug=self.layer.name)
+            bytes_ = element_bytes(result.access.elem)
+            touches = (touch(dst, True, bytes_), touch(let.region, False))
+            yield Task(copy, touches, (let,))
+
+    def _load(self, spot: Spot, local: int, access: Access) -> Task:
+        name, let = self._named(spot, Operand(local))
+        src = self._outside(spot, access)
+        token = f"{self.layer.name}_x{local or ''}{spot.tag}"
+        copy = Copy(token, "transfer", name, src, debug=self.layer.name)
+        bytes_ = element_bytes(access.elem)
+        return Task(copy, (touch(let.region, True), touch(src, False, bytes_)), (let,))
+
+    def _step(self, spot: Spot, number: int, step: Step, w_slot: int) -> Task:
+        names: list[str] = []
+        lets: list[Let] = []
+        touches: list[Touch] = []
+        for operand in step.inputs:
+            name, let = self._operand(spot, operand, w_slot)
+            names.append(name)
+            lets += [let] if not self._is_weight(operand.local) else []
+            touches.append(touch(let.region, False))
+        result, let = self._named(spot, step.output)
+        lets.append(let)
+        touches.append(touch(let.region, True))
+        token = f"{self.layer.name}_c{number or ''}{spot.tag}"
+        attributes = {**self._window(spot, step), **self._repeats(spot, step), **step.attributes}
+        compute = Compute(token, step.nem, tuple(names), result, (), attributes, self.layer.name)
+        return Task(compute, tuple(touches), tuple(dict.fromkeys(lets)))
+
+    def _is_weight(self, local: int) -> bool:
+        first = len(self.layer.operands)
+        return self.layer.packed is not None and first <= local < first + 1 + (
+            self.layer.packed.bias is not None
+        )
+
+    def _operand(self, spot: Spot, operand: Operand, w_slot: int) -> tuple[str, Let]:
+        if self._is_weight(operand.local):
+            names = self._weight_names(spot.engine, spot.block)
+            lets = list(self.weight_lets(spot.engine, spot.block, w_slot))
+            at = operand.local - len(self.layer.operands)
+            return names[at], lets[at]
+        if operand.local < len(self.layer.operands):
+            access = self.layer.operands[operand.local]
+            if access.stays:
+                return self._table(spot, operand, access)
+        return self._named(spot, operand)
+
+    def _table(self, spot: Spot, operand: Operand, access: Access) -> tuple[str, Let]:
+        """A tensor that is read where it lies."""
+        shape = resolved(access.axes, spot.size)
+        where = self._placement.tensors[access.tensor]
+        bytes_ = element_bytes(access.elem)
+        name = f"{self.layer.name}_T{operand.local}{spot.tag}"
+        offset = Affine(where.offset + access.offset * bytes_)
+        size = reach(shape, access.strides) * bytes_
+        region = Region(where.buffer, offset, size, access.elem, shape, _LAYOUTS[len(shape)])
+        if access.strides != dense(shape):
+            region = replace(region, layout="", strides=access.strides)
+        return name, Let(name, region)
+
+    def _window(self, spot: Spot, step: Step) -> dict[str, object]:
+        window = self.layer.window
+        if window is None or step is not self.layer.steps[0]:
+            return {}
+        left, right = window.sides
+        given: dict[str, object] = {
+            "pads": (spot.above, left, spot.below, right),
+            "strides": window.strides,
+        }
+        if self.layer.main == "pool":
+            return {"kernel_shape": window.kernel, **given}
+        groups = window.groups or spot.size.columns
+        return {**given, "dilations": window.dilations, "groups": groups}
+
+    def _repeats(self, spot: Spot, step: Step) -> dict[str, object]:
+        """How an operand is stretched: its last elements are repeated along axes of size 1."""
+        if not step.repeats:
+            return {}
+        values = (self.layer.locals[o.local] for o in (step.inputs[0], step.output))
+        small, large = (resolved(value.axes, spot.size) for value in values)
+        ends = tuple(b - a for a, b in zip(small, large, strict=True))
+        return {"pads": (0,) * len(ends) + ends, "mode": "edge"}
+
+    # Regions
+
+    def _named(self, spot: Spot, operand: Operand) -> tuple[str, Let]:
+        """A local value in L1 and its name, which says under which scale it is read."""
+        local = self.layer.locals[operand.local]
+        space = self._spaces.of_local[operand.local]
+        assert space is not None
+        start, in_ring = self._ground.space(space)
+        offset = Affine(start)
+        if in_ring:
+            offset = spot.slot.times(self._ground.footprint.ring).plus(start)
+        shape = resolved(operand.axes or local.axes, spot.size)
+        size = prod(shape) * element_bytes(local.elem)
+        layout = "NHWC" if self.layer.window is not None and len(shape) == 4 else ""
+        region = Region(
+            self._placement.l1(spot.engine), offset, size, local.elem, shape,
+            operand.layout or layout or _LAYOUTS[max(1, len(shape))], quant=operand.quant,
+        )  # fmt: skip
+        ending = "" if operand.quant is None else f"q{self._quants(operand)}"
+        ending += "w" if operand.layout else ""
+        name = f"{self.layer.name}_V{operand.local}{ending}{spot.tag}"
+        return name, Let(name, region)
+
+    def _quants(self, operand: Operand) -> int:
+        """The number of a scale among those that a value is read under."""
+        seen = [
+            o.quant
+            for step in self.layer.steps
+            for o in (*step.inputs, step.output)
+            if o.local == operand.local and o.quant is not None
+        ]
+        return list(dict.fromkeys(seen)).index(operand.quant)
+
+    def _outside(self, spot: Spot, access: Access) -> Region:
+        """The part of a tensor that a tile reads or writes, where it lies."""
+        where = self._placement.tensors[access.tensor]
+        first = self._blocks[spot.block][0]
+        at = Affine(access.offset + first * access.stride_of("columns"))
+        at = at.with_added(spot.image.times(access.image))
+        at = at.with_added(spot.row.times(access.stride_of("rows")))
+        at = at.with_added(spot.x_row.times(access.stride_of("x_rows")))
+        shape = resolved(access.axes, spot.size)
+        return outside(where.buffer, where.offset, at, access, shape)
+
+
+def outside(buffer: str, base: int, at: Affine, access: Access, shape: tuple[int, ...]) -> Region:
+    """A part of a tensor: plain bytes where it has no gaps."""
+    bytes_ = element_bytes(access.elem)
+    offset = at.times(bytes_).plus(base)
+    close = all(
+        n == 1 or s == d for n, s, d in zip(shape, access.strides, dense(shape), strict=True)
+    )
+    if close:
+        return Region(buffer, offset, prod(shape) * bytes_)
+    strides = tuple(
+        s if n > 1 else d for n, s, d in zip(shape, access.strides, dense(shape), strict=True)
+    )
+    size = reach(shape, strides) * bytes_
+    return Region(buffer, offset, size, access.elem, shape, strides=strides)
+
+
+def _ahead(task: Task) -> Task:
+    return replace(task, statement=replace(task.statement, ahead=True))
+
+
+def _on(engine: int) -> str:
+    return f"e{engine}" if engine else ""
