@@ -5,7 +5,8 @@ passes over elements at the rate of all CSTLs, and its result once at the rate a
 the bytes that DDR must give or take, at the rate of all sDMAs. The *layer bound* is the sum over
 the layers. The *whole bound* is the largest of the three sums: it lets every layer overlap every
 other. The *floor* leaves out what a clever plan may avoid: stores, for a tensor may stay in L1, and
-transpositions, for a strided copy may do them. Nothing is below the floor.
+transpositions, for a strided copy may do them; and it lets VPUs help with everything. Nothing is
+below the floor.
 
 What is counted, and what is not:
 - All units count, on every engine, whether a plan uses them or not. Latencies do not count.
@@ -15,8 +16,7 @@ What is counted, and what is not:
   `Gather` takes from a table moves on a DMA of the engine, and no sDMA is charged with it.
 - A result that leaves the model is charged to DDR, not to the CSTLs: a transfer may carry it.
 - Views and copies (`Slice`, `Concat`, `Pad` and so on) cost nothing: regions may do the same.
-- Types change for nothing beside an operation (a quantised task does it on the way), and take one
-  pass where a layer does nothing else.
+- Types change for nothing: a quantised task does it on the way, and alone it is work of the VPU.
 - An escaped operation costs nothing but its store: it has no rate on NMU or CSTL.
 """
 
@@ -66,7 +66,8 @@ class LayerBound:
     nmu: Fraction
     cstl: Fraction
     ddr: Fraction
-    unavoidable: Fraction  # of the CSTLs' cycles
+    least_nmu: Fraction  # with VPUs helping
+    least_cstl: Fraction  # of what cannot be avoided, with VPUs helping
 
     @property
     def largest(self) -> Fraction:
@@ -97,7 +98,7 @@ class ModelBounds:
     @cached_property
     def layer(self) -> int:
         """The sum over the layers."""
-        return ceil(sum((bound.largest for bound in self.layers), Fraction()))
+        return ceil(_added(bound.largest for bound in self.layers))
 
     @cached_property
     def whole(self) -> int:
@@ -107,7 +108,7 @@ class ModelBounds:
     @cached_property
     def floor(self) -> int:
         """What no plan is below, wherever it keeps its tensors."""
-        return ceil(max(self._sum("nmu"), self._sum("unavoidable"), self._sum("ddr")))
+        return ceil(max(self._sum("least_nmu"), self._sum("least_cstl"), self._sum("ddr")))
 
     @property
     def by_name(self) -> dict[str, LayerBound]:
@@ -115,7 +116,7 @@ class ModelBounds:
         return {bound.name: bound for bound in self.layers}
 
     def _sum(self, kind: str) -> Fraction:
-        return sum((getattr(bound, kind) for bound in self.layers), Fraction())
+        return _added(getattr(bound, kind) for bound in self.layers)
 
 
 def model_bounds(
@@ -142,10 +143,7 @@ def _bound(
     computed = [op for op in group.operations if op.value_id not in escaped]
     calls = {op.value_id: call_of(module, op) for op in computed}
     macs = {value: PRIMITIVES[name].work(call).macs for value, (name, call) in calls.items()}
-    nmu = sum(
-        (Fraction(count) / rates.macs(calls[value][1]) for value, count in macs.items() if count),
-        Fraction(),
-    )
+    rate = {value: rates.macs(calls[value][1]) for value, count in macs.items() if count}
     elements = _elements(computed, calls)
     fixed = _elements([op for op in computed if op.opcode not in _AVOIDABLE], calls)
     does_nothing = all(op.opcode in MOVES for op in group.operations)
@@ -156,11 +154,16 @@ def _bound(
         elements,
         store_bytes,
         ddr_bytes,
-        nmu,
+        _added(macs[value] / per_cycle for value, per_cycle in rate.items()),
         elements / rates.elements + store_bytes / rates.stored,
         ddr_bytes / rates.ddr,
-        fixed / rates.elements,
+        _added(macs[value] / (per_cycle + rates.help) for value, per_cycle in rate.items()),
+        fixed / (rates.elements + rates.help),
     )
+
+
+def _added(cycles: Iterable[Fraction]) -> Fraction:
+    return sum(cycles, Fraction())
 
 
 class _Rates:
@@ -172,6 +175,7 @@ class _Rates:
         self._nmus = engines * max(1, device.count("NMU"))
         self._profile = profile
         self.elements = Fraction(cstls * profile.at("CSTL", "eltwise_throughput"))
+        self.help = engines * device.count("VPU") * profile.at("VPU", "throughput")
         self.stored = Fraction(cstls * profile.at("CSTL", "store_bandwidth"))
         ports = max(1, device.count("sDMA")) * profile.at("sDMA", "bandwidth")
         shared = profile.get("DDR", "bandwidth")
@@ -193,15 +197,12 @@ def call_of(module: Module, op: CoreOperation) -> tuple[str, Call]:
 def _elements(
     operations: Sequence[CoreOperation], calls: Mapping[int, tuple[str, Call]]
 ) -> int:  # fmt: skip
-    """Passes over elements; changes of type count where there is nothing else."""
-    proper = [op for op in operations if op.opcode not in CONVERSIONS]
-    if not proper:
-        return max((prod(op.type.shape) for op in operations), default=0)
-    return sum(_passes(op, *calls[op.value_id]) for op in proper)
+    """Passes over elements."""
+    return sum(_passes(op, *calls[op.value_id]) for op in operations)
 
 
 def _passes(op: CoreOperation, primitive: str, call: Call) -> int:
-    if op.opcode in MOVES:
+    if op.opcode in MOVES or op.opcode in CONVERSIONS:
         return 0
     if op.opcode in _PASSES:
         return _PASSES[op.opcode] * prod(op.type.shape)

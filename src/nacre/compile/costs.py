@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from dataclasses import dataclass
 from math import ceil, prod
 from typing import TYPE_CHECKING
@@ -33,7 +34,9 @@ class TileCosts:
     weights: float
 
 
-def tile_costs(layer: Layer, tiling: Tiling, partition: Partition, options: Options) -> TileCosts:
+def tile_costs(
+    layer: Layer, tiling: Tiling, partition: Partition, options: Options, held: Container[int]
+) -> TileCosts:
     """What one whole tile costs. What travels between DDR and L1 occupies an sDMA and a DMA."""
     profile = options.profile
     size = layer.size(min(tiling.rows, layer.rows), min(tiling.columns, layer.columns))
@@ -41,7 +44,7 @@ def tile_costs(layer: Layer, tiling: Tiling, partition: Partition, options: Opti
     dma = sdma = cstl = nmu = vpu = longest = 0.0
     fixed = layer.fixed_locals(cuts)
     for local, access in enumerate(layer.operands):
-        if local in fixed or access.stays:
+        if local in fixed or access.stays or access.tensor in held:
             continue
         outside = partition.is_outside(access.tensor)
         took = _copied(access, size, profile, outside)
@@ -58,6 +61,8 @@ def tile_costs(layer: Layer, tiling: Tiling, partition: Partition, options: Opti
         )
     chain = longest + nmu + cstl + vpu
     for result in layer.results:
+        if result.access.tensor in held:
+            continue
         outside = partition.is_outside(result.access.tensor)
         took = _copied(result.access, size, profile, outside)
         chain += took

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nacre.compile.bounds import LayerBound, ModelBounds
+from nacre.compile.bounds import CONVERSIONS, LayerBound, ModelBounds
 from nacre.compile.manifest import LayerEntry, Manifest
 from nacre.nem.model.program import Task
 from nacre.nem.plan.terms import Column
@@ -36,6 +36,11 @@ class LayerTime:
     ddr_bytes: int
     tasks: tuple[str, ...]  # tokens
     bound: LayerBound | None
+
+    @property
+    def main_operations(self) -> tuple[str, ...]:
+        """The operations without changes of type, unless it does nothing else."""
+        return tuple(o for o in self.operations if o not in CONVERSIONS) or self.operations
 
     @property
     def over_bound(self) -> float | None:

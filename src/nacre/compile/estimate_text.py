@@ -124,7 +124,7 @@ def _layer_row(layer: LayerTime, total: int) -> Row:
     bound = layer.bound
     return (
         safe(layer.name),
-        _shortened(" + ".join(layer.operations), 28),
+        _shortened(" + ".join(layer.main_operations), 28),
         f"{layer.macs:,}" if layer.macs else "-",
         f"{layer.cycles:,}",
         _share(layer.cycles / total),

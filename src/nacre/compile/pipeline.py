@@ -18,7 +18,7 @@ from nacre.compile.quantise.quantiser import Quantised, quantise
 from nacre.compile.schedule import schedule
 from nacre.compile.support import require_types
 from nacre.compile.target import Target
-from nacre.compile.tile import Tiling, tile
+from nacre.compile.tile import Tilings, tile
 from nacre.core.module import Module
 
 OnStage = Callable[[str, object], None]  # a stage's name, and what came out of it
@@ -31,7 +31,7 @@ class Compiled:
     legal: Legal
     quantised: Quantised | None
     partition: Partition
-    tilings: tuple[Tiling, ...]
+    tilings: Tilings
     placement: Placement
     program: Program
     text: str

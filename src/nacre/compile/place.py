@@ -14,10 +14,11 @@ from nacre.compile.layers import Layer
 from nacre.compile.options import Options
 from nacre.compile.partition import Partition
 from nacre.compile.program import Buffer
+from nacre.compile.residency import gap, lifetimes
 from nacre.compile.rules import CMP05
 from nacre.compile.spaces import aligned
 from nacre.compile.tensors import Tensor
-from nacre.compile.tile import Footprint, Tiling, footprint
+from nacre.compile.tile import Footprint, Tiling, Tilings, footprint
 
 WEIGHTS = "weights"
 L2, SPILL = "tensors_L2", "tensors_DDR"
@@ -84,9 +85,9 @@ def l1_name(engine: int) -> str:
     return f"{_L1}_{engine}" if engine else _L1
 
 
-def place(partition: Partition, tilings: tuple[Tiling, ...], options: Options) -> Placement:
+def place(partition: Partition, tiled: Tilings, options: Options) -> Placement:
     """Inputs, outputs and weights in DDR; tensors between layers in L2, in DDR where it is full."""
-    module, layers = partition.legal.module, partition.layers
+    module, layers, tilings = partition.legal.module, partition.layers, tiled.layers
     names = _Names()
     given = {op.value_id: names.new(op.attributes["name"]) for op in module.inputs}
     tensors = {value: Location(name, "DDR", 0) for value, name in given.items()}
@@ -102,14 +103,16 @@ def place(partition: Partition, tilings: tuple[Tiling, ...], options: Options) -
             what = f"output {module.by_id[module.outputs[index]].type}"
             buffers.append(Buffer(tensors[view.tensor].buffer, "DDR", size, what))
         outputs.append(tensors[view.tensor].buffer)
+    for tensor, offset in tiled.held.offsets.items():
+        tensors[tensor] = Location(l1_name(0), "L1", offset)
     peak, bound, spilled = _between(partition, tensors, options)
     blocks, packed = _packed(layers, tilings)
     _add_constants(partition, tensors, packed)
     buffers += [Buffer(SPILL, "DDR", spilled, "tensors between layers")] if spilled else []
     buffers += [Buffer(WEIGHTS, "DDR", len(packed), "packed by tiles")] if packed else []
     buffers += [Buffer(L2, "L2", peak, "tensors between layers")] if peak else []
-    grounds = _grounds(layers, tilings, options)
-    buffers += _l1_buffers(tilings, grounds, options)
+    grounds = _grounds(layers, tiled, options)
+    buffers += _l1_buffers(tiled, grounds, options)
     _require_ddr(buffers, options)
     inputs = {str(op.attributes["name"]): given[op.value_id] for op in module.inputs}
     return Placement(
@@ -117,23 +120,21 @@ def place(partition: Partition, tilings: tuple[Tiling, ...], options: Options) -
     )
 
 
-def _grounds(
-    layers: tuple[Layer, ...], tilings: tuple[Tiling, ...], options: Options
-) -> dict[str, Ground]:
+def _grounds(layers: tuple[Layer, ...], tiled: Tilings, options: Options) -> dict[str, Ground]:
     """Layers take turns at the two ends of L1, weights outermost: the next ones find room."""
-    whole = options.l1_bytes // 64 * 64
+    base, whole = tiled.held.zone, options.l1_bytes // 64 * 64
     found: dict[str, Ground] = {}
     low = True
-    for layer, tiling in zip(layers, tilings, strict=True):
+    for layer, tiling in zip(layers, tiled.layers, strict=True):
         if layer.main == "copy":
             continue
-        needed = footprint(layer, tiling)
+        needed = footprint(layer, tiling, tiled.held)
         total, weights = needed.total(tiling), tiling.w_slots * needed.w_bytes
-        start = 0 if low else whole - total
         if low:
-            ground = Ground(needed, 0, weights, weights + needed.shared, total, 0)
+            shared = base + weights
+            ground = Ground(needed, base, shared, shared + needed.shared, base + total, base)
         else:
-            ring = tiling.slots * needed.ring
+            start, ring = whole - total, tiling.slots * needed.ring
             ground = Ground(needed, whole - weights, start + ring, start, whole, start)
         found[layer.name] = ground
         low = not low
@@ -141,11 +142,11 @@ def _grounds(
 
 
 def _l1_buffers(
-    tilings: tuple[Tiling, ...], grounds: Mapping[str, Ground], options: Options
+    tiled: Tilings, grounds: Mapping[str, Ground], options: Options
 ) -> list[Buffer]:
     if not grounds:
         return []
-    used = max((tiling.engines for tiling in tilings), default=1)
+    used = max((tiling.engines for tiling in tiled.layers), default=1)
     size = max(ground.end for ground in grounds.values())
     many = options.device.num_engines > 1
     return [
@@ -176,7 +177,7 @@ def _between(
     partition: Partition, tensors: dict[int, Location], options: Options
 ) -> tuple[int, int, int]:
     """Places for tensors between layers: the peak of L2, its bound, bytes of DDR for the rest."""
-    lives = _lifetimes(partition)
+    lives = lifetimes(partition)
     wanted = [
         value for value in lives if value not in tensors and not _is_constant(partition, value)
     ]
@@ -186,13 +187,7 @@ def _between(
     # Large ones first: they find a gap last.
     for value in sorted(wanted, key=lambda v: (-sizes[v], v)):
         size, (first, last) = sizes[value], lives[value]
-        offset = 0
-        for start, end, begun, over in sorted(taken):
-            if begun > last or over < first:
-                continue
-            if offset + size <= start:
-                break
-            offset = max(offset, end)
+        offset = gap(taken, size, first, last)
         if offset + size > options.l2_bytes:
             tensors[value] = Location(SPILL, "DDR", spilled)
             spilled += size
@@ -215,16 +210,6 @@ def _bound(held: list[tuple[tuple[int, int], int]], layers: int) -> int:
 
 def _is_constant(partition: Partition, tensor: int) -> bool:
     return partition.tensors[tensor].constant is not None
-
-
-def _lifetimes(partition: Partition) -> dict[int, tuple[int, int]]:
-    """The layer that begins a tensor, and the last one that reads or writes it."""
-    lives: dict[int, tuple[int, int]] = {}
-    for index, layer in enumerate(partition.layers):
-        for tensor in (*layer.writes, *layer.reads):
-            first, _ = lives.get(tensor, (index, index))
-            lives[tensor] = (first, index)
-    return lives
 
 
 def _packed(

@@ -18,18 +18,18 @@ from nacre.compile.partition import Partition
 from nacre.compile.place import Location, Placement
 from nacre.compile.program import Affine, Comment, Copy, Let, Loop, Program, Region, Statement, Wait
 from nacre.compile.tasks import LayerTasks, Spot, Task, outside
-from nacre.compile.tile import MOST_WRITTEN_OUT, Tiling
+from nacre.compile.tile import MOST_WRITTEN_OUT, Tiling, Tilings
 from nacre.compile.views import dense
 
 
 def schedule(
-    partition: Partition, tilings: tuple[Tiling, ...], placement: Placement, options: Options
+    partition: Partition, tiled: Tilings, placement: Placement, options: Options
 ) -> Program:
     """The program of all layers, one after the other."""
     line = _Line()
     made = [
         None if layer.main == "copy" else _LayerSchedule(layer, tiling, placement, partition, line)
-        for layer, tiling in zip(partition.layers, tilings, strict=True)
+        for layer, tiling in zip(partition.layers, tiled.layers, strict=True)
     ]
     for index, layer in enumerate(partition.layers):
         following = next((m for m in made[index + 1 :] if m is not None), None)
@@ -244,6 +244,7 @@ class _LayerSchedule:
         step, images = self._step, self.layer.images
         rounds = images // step
         tile = self._tiles[0]
+        self._line.wait(self._extent())
         body = _Body(self._line)
         for lane in lanes:
             image = Affine(lane.place, (("n", step),))
@@ -263,6 +264,7 @@ class _LayerSchedule:
         rounds = len(inner) // step
         looped = inner[: rounds * step] if rounds > 1 else []
         if looped:
+            line.wait(self._extent())
             body = _Body(line)
             stride = self.layer.window.stride if self.layer.window is not None else 1
             for lane in lanes:
@@ -279,6 +281,7 @@ class _LayerSchedule:
 
     def _over_both(self, number: int, lanes: list[_Lane], tag: str) -> None:
         """Images one after the other; each is complete before the next begins."""
+        self._line.wait(self._extent())
         body = _Body(self._line)
         self._over_rows(number, lanes, tag, Affine(0, (("n", 1),)), body)
         self._loop("n", self.layer.images, 1, body)
@@ -292,7 +295,6 @@ class _LayerSchedule:
     ) -> None:
         """A loop, after all that it conflicts with; everything in it is done where it ends."""
         line = line or self._line
-        line.wait(self._extent())
         line.statements.append(Loop(variable, 0, rounds - 1, window, tuple(body.statements)))
         line.settle(body.named)
         self._used.clear()

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
-from nacre.compile.layers import Layer, Size, element_bytes
+from nacre.compile.layers import Access, Layer, Size, element_bytes
 
 ALIGN = 64  # of everything in L1
 
@@ -21,16 +22,20 @@ class Spaces:
     of_local: tuple[int | None, ...]
     count: int
     fixed: tuple[bool, ...]  # by space: loaded once for all tiles
+    placed: Mapping[int, Access] = field(default_factory=dict)  # values that are parts of tensors
 
 
-def spaces_of(layer: Layer, cuts: bool) -> Spaces:
-    """Spaces for operands and results of steps; a value may take that of one that is done."""
-    return _Assigning(layer, cuts).spaces()
+def spaces_of(layer: Layer, cuts: bool, resident: frozenset[int]) -> Spaces:
+    """Spaces for operands and results of steps; a value may take that of one that is done.
+
+    `resident` are tensors that lie in L1 as they are: they need no space.
+    """
+    return _Assigning(layer, cuts, resident).spaces()
 
 
 class _Assigning:
-    def __init__(self, layer: Layer, cuts: bool) -> None:
-        self._layer, self._cuts = layer, cuts
+    def __init__(self, layer: Layer, cuts: bool, resident: frozenset[int]) -> None:
+        self._layer, self._resident = layer, resident
         self._home: list[int | None] = [None] * len(layer.locals)
         self._fixed: list[bool] = []
         self._signature: list[tuple[object, ...]] = []  # of the values in a space
@@ -49,15 +54,33 @@ class _Assigning:
 
     def spaces(self) -> Spaces:
         layer = self._layer
+        placed = {
+            local: access
+            for local, access in enumerate(layer.operands)
+            if access.tensor in self._resident
+        }
         for local, access in enumerate(layer.operands):
-            if not access.stays:
+            if not access.stays and local not in placed:
                 self._home[local] = self._new(local, local in self._shared)
         for number, step in enumerate(layer.steps):
             if step.output.local in self._shared:
                 self._home[step.output.local] = self._new(step.output.local, True)
                 continue
             self._place(number, step.output.local, step.in_place, [i.local for i in step.inputs])
-        return Spaces(tuple(self._home), len(self._fixed), tuple(self._fixed))
+        self._settle_results(placed)
+        return Spaces(tuple(self._home), len(self._fixed), tuple(self._fixed), placed)
+
+    def _settle_results(self, placed: dict[int, Access]) -> None:
+        """Results that stay in L1 are made in their place, with all that was computed there."""
+        for result in self._layer.results:
+            if result.access.tensor not in self._resident:
+                continue
+            space = self._home[result.local]
+            first = len(self._layer.operands)
+            for local, home in enumerate(self._home):
+                if home == space and local >= first and space is not None:
+                    placed[local] = result.access
+                    self._home[local] = None
 
     def _place(self, number: int, local: int, in_place: bool, inputs: list[int]) -> None:
         taken = {

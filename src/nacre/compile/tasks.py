@@ -66,7 +66,7 @@ class LayerTasks:
         size = self.layer.size(rows, columns)
         spot = Spot(f"a{_on(engine)}", engine, 0, Affine(), Affine(), Affine(), size, Affine())
         for local, access in enumerate(self.layer.operands):
-            if local in self._fixed:
+            if local in self._fixed and local not in self._spaces.placed:
                 yield _ahead(self._load(spot, local, access))
         for number, step in enumerate(self.layer.steps):
             if step.output.local in self._fixed:
@@ -116,12 +116,14 @@ class LayerTasks:
     def tile(self, spot: Spot, w_slot: int) -> Iterator[Task]:
         """Load, compute, store."""
         for local, access in enumerate(self.layer.operands):
-            if local not in self._fixed and not access.stays:
+            if local not in self._fixed and not access.stays and local not in self._spaces.placed:
                 yield self._load(spot, local, access)
         for number, step in enumerate(self.layer.steps):
             if step.output.local not in self._fixed:
                 yield self._step(spot, number, step, w_slot)
         for number, result in enumerate(self.layer.results):
+            if result.local in self._spaces.placed:
+                continue
             where = self._placement.tensors[result.access.tensor]
             op = "store" if where.level == "L2" else "transfer"
             name, let = self._named(spot, Operand(result.local))
@@ -216,6 +218,8 @@ class LayerTasks:
     def _named(self, spot: Spot, operand: Operand) -> tuple[str, Let]:
         """A local value in L1 and its name, which says under which scale it is read."""
         local = self.layer.locals[operand.local]
+        if operand.local in self._spaces.placed:
+            return self._resident(spot, operand)
         space = self._spaces.of_local[operand.local]
         assert space is not None
         start, in_ring = self._ground.space(space)
@@ -229,10 +233,27 @@ class LayerTasks:
             self._placement.l1(spot.engine), offset, size, local.elem, shape,
             operand.layout or layout or _LAYOUTS[max(1, len(shape))], quant=operand.quant,
         )  # fmt: skip
+        name = self._name(spot, operand)
+        return name, Let(name, region)
+
+    def _resident(self, spot: Spot, operand: Operand) -> tuple[str, Let]:
+        """A part of a tensor that stays in L1."""
+        access, local = self._spaces.placed[operand.local], self.layer.locals[operand.local]
+        region = self._outside(spot, access)
+        shape = resolved(operand.axes or local.axes, spot.size)
+        layout = operand.layout or ("NHWC" if self.layer.window and len(shape) == 4 else "")
+        if region.strides:
+            region = replace(region, quant=operand.quant)
+        else:
+            layout = layout or _LAYOUTS[max(1, len(shape))]
+            region = replace(region, elem=local.elem, shape=shape, layout=layout, quant=operand.quant)
+        name = self._name(spot, operand)
+        return name, Let(name, region)
+
+    def _name(self, spot: Spot, operand: Operand) -> str:
         ending = "" if operand.quant is None else f"q{self._quants(operand)}"
         ending += "w" if operand.layout else ""
-        name = f"{self.layer.name}_V{operand.local}{ending}{spot.tag}"
-        return name, Let(name, region)
+        return f"{self.layer.name}_V{operand.local}{ending}{spot.tag}"
 
     def _quants(self, operand: Operand) -> int:
         """The number of a scale among those that a value is read under."""

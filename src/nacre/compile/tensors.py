@@ -188,7 +188,7 @@ class _Assigning:
         if item.kind == "pad":
             yield from self._filled(item, own)
         for value, part in self._parts(item, own):
-            if self.views[value] != part:
+            if not self.views[value].is_same(part):
                 yield Shift(self.views[value], part)
 
     def _filled(self, item: Item, own: View) -> Iterator[Shift]:

@@ -13,6 +13,7 @@ from nacre.compile.costs import TileCosts, tile_costs
 from nacre.compile.layers import Layer
 from nacre.compile.options import Options
 from nacre.compile.partition import Partition
+from nacre.compile.residency import Residency, residency
 from nacre.compile.rules import CMP02
 from nacre.compile.spaces import Spaces, aligned, space_bytes, spaces_of
 from nacre.core.evaluation_plan import place
@@ -21,6 +22,8 @@ _GRAIN = 16  # columns come in multiples of this, as long as there are several b
 _MOST_SLOTS = 4
 MOST_WRITTEN_OUT = 6  # tiles of an engine; more are a loop
 _SPARE_TOKENS = 5  # for weights and what is loaded ahead
+
+_ZONES = (0.5, 0.25, 0.0)  # parts of L1 for tensors that stay there
 
 Split = Literal["rows", "columns"]
 
@@ -70,56 +73,91 @@ class Footprint:
 
 
 @lru_cache(maxsize=256)
-def _spaces(layer: Layer, cuts: bool) -> Spaces:
-    return spaces_of(layer, cuts)
+def _spaces(layer: Layer, cuts: bool, resident: frozenset[int]) -> Spaces:
+    return spaces_of(layer, cuts, resident)
 
 
-def footprint(layer: Layer, tiling: Tiling) -> Footprint:
-    """What a layer takes in L1 with tiles of a size."""
-    spaces = _spaces(layer, tiling.columns < layer.columns)
+def footprint(layer: Layer, tiling: Tiling, held: Residency) -> Footprint:
+    """What a layer takes in L1 with tiles of a size, beside the tensors that stay there."""
+    spaces = _spaces(layer, tiling.columns < layer.columns, held.of(layer))
     size = layer.size(tiling.rows, tiling.columns)
     w_bytes = aligned(layer.packed.block_bytes(tiling.columns)) if layer.packed else 0
     return Footprint(spaces, space_bytes(layer, spaces, size), w_bytes)
 
 
-def tile(partition: Partition, options: Options) -> tuple[Tiling, ...]:
+@dataclass(frozen=True, eq=False)
+class Tilings:
+    """A tiling for every layer, and the tensors that stay in L1."""
+
+    layers: tuple[Tiling, ...]
+    held: Residency
+    cycles: float  # about how long all layers take
+
+    def __str__(self) -> str:
+        lines = [f"{tiling}\n" for tiling in self.layers]
+        kept = ", ".join(f"%{tensor}" for tensor in self.held.offsets)
+        return "".join(lines) + f"in L1: {kept or 'nothing'}, {self.held.zone} bytes\n"
+
+
+def tile(partition: Partition, options: Options) -> Tilings:
     """The cheapest tiling of every layer that fits; InputError names the layers without one.
 
-    From the last layer to the first: a layer leaves room for the weights of the next one, if that
-    costs it less than waiting for them would.
+    Several sizes of the zone for tensors that stay in L1 are tried.
+    """
+    best: Tilings | None = None
+    for part in _ZONES:
+        held = residency(partition, options, int(options.l1_bytes * part))
+        if best is not None and held.offsets == best.held.offsets:
+            continue
+        found = _tiled(partition, options, held, is_last=part == _ZONES[-1] and best is None)
+        if found is not None and (best is None or found.cycles < best.cycles):
+            best = found
+    assert best is not None  # without a zone, a layer that does not fit is an error
+    return best
+
+
+def _tiled(
+    partition: Partition, options: Options, held: Residency, *, is_last: bool
+) -> Tilings | None:
+    """From the last layer to the first: a layer leaves room for the weights of the next one, if
+    that costs it less than waiting for them would.
     """
     found: list[Tiling] = []
     refused: list[Diagnostic] = []
-    next_weights = 0
+    next_weights, total = 0, 0.0
     for layer in reversed(partition.layers):
         if layer.main == "copy":
             found.append(Tiling(1, 1))
             continue
-        chosen = _chosen(layer, partition, options, next_weights)
+        chosen = _chosen(layer, partition, options, held, next_weights)
+        if chosen is None and not is_last:
+            return None
         if chosen is None:
             refused.append(_no_fit(layer, partition, options))
             continue
-        found.append(chosen)
-        next_weights = footprint(layer, chosen).w_bytes
+        total += chosen[0]
+        found.append(chosen[1])
+        next_weights = footprint(layer, chosen[1], held).w_bytes
     if refused:
         raise InputError(refused[::-1])
-    return tuple(found[::-1])
+    return Tilings(tuple(found[::-1]), held, total)
 
 
 def _chosen(
-    layer: Layer, partition: Partition, options: Options, next_weights: int
-) -> Tiling | None:
+    layer: Layer, partition: Partition, options: Options, held: Residency, next_weights: int
+) -> tuple[float, Tiling] | None:
     best: tuple[float, int, Tiling] | None = None
-    for tiling in _tilings(layer, options):
-        needed = footprint(layer, tiling).total(tiling)
-        if needed > options.l1_bytes:
+    room = options.l1_bytes - held.zone
+    for tiling in _tilings(layer, options, held):
+        needed = footprint(layer, tiling, held).total(tiling)
+        if needed > room:
             continue
-        costs = tile_costs(layer, tiling, partition, options)
-        late = next_weights / 32 if needed + next_weights > options.l1_bytes else 0.0
+        costs = tile_costs(layer, tiling, partition, options, held)
+        late = next_weights / 32 if needed + next_weights > room else 0.0
         key = (cycles(layer, tiling, costs, options) + late, -tiling.rows * tiling.columns)
         if best is None or key < best[:2]:
             best = (*key, tiling)
-    return None if best is None else best[2]
+    return None if best is None else (best[0], best[2])
 
 
 def cycles(layer: Layer, tiling: Tiling, costs: TileCosts, options: Options) -> float:
@@ -143,11 +181,14 @@ def cycles(layer: Layer, tiling: Tiling, costs: TileCosts, options: Options) -> 
     busiest = max(busiest, outside / max(1, device.count("sDMA")))
     busiest = max(busiest, ceil(count / tiling.slots) * costs.chain)
     drains = own_blocks if count > MOST_WRITTEN_OUT else 1
+    if layer.images > 1 and tiling.rows < layer.rows:
+        drains *= layer.images  # each is complete before the next begins
     return busiest + drains * costs.chain + costs.weights / 4
 
 
-def _tilings(layer: Layer, options: Options) -> Iterator[Tiling]:
+def _tilings(layer: Layer, options: Options, held: Residency) -> Iterator[Tiling]:
     limit = _token_limit(options)
+    engines = 1 if held.keeps_together(layer) else options.device.num_engines
     lanes = max(1, sum(not a.stays for a in layer.operands) + len(layer.results) - 1)
     for columns in _column_sizes(layer):
         blocks = ceil(layer.columns / columns)
@@ -155,18 +196,17 @@ def _tilings(layer: Layer, options: Options) -> Iterator[Tiling]:
             if layer.window is not None and not layer.window.is_sound(layer.rows, rows):
                 continue
             tiles = layer.images * ceil(layer.rows / rows)
-            for split, engines in _splits(options, tiles, blocks):
-                of_one = ceil(tiles / engines) * blocks if split == "rows" else (
-                    tiles * ceil(blocks / engines))  # fmt: skip
+            for split, used in _splits(engines, tiles, blocks):
+                of_one = ceil(tiles / used) * blocks if split == "rows" else (
+                    tiles * ceil(blocks / used))  # fmt: skip
                 for slots in range(1, _MOST_SLOTS + 1):
                     if slots > of_one or (slots > 2 and slots * lanes > limit):
                         break
-                    own = blocks if split == "rows" else ceil(blocks / engines)
-                    yield Tiling(rows, columns, slots, min(2, own), engines, split)
+                    own = blocks if split == "rows" else ceil(blocks / used)
+                    yield Tiling(rows, columns, slots, min(2, own), used, split)
 
 
-def _splits(options: Options, tiles: int, blocks: int) -> Iterator[tuple[Split, int]]:
-    engines = options.device.num_engines
+def _splits(engines: int, tiles: int, blocks: int) -> Iterator[tuple[Split, int]]:
     yield "rows", max(1, min(engines, tiles))
     if engines > 1 and blocks > 1:
         yield "columns", min(engines, blocks)
@@ -200,13 +240,14 @@ def _parts(size: int) -> list[int]:
 def _no_fit(layer: Layer, partition: Partition, options: Options) -> Diagnostic:
     module = partition.legal.module
     index = next(i for i, op in enumerate(module.operations) if op is layer.operations[0])
-    alone = [replace(t, slots=1, w_slots=1) for t in _tilings(layer, options)]
-    least = min(alone, key=lambda t: footprint(layer, t).total(t), default=None)
+    none = Residency()
+    alone = [replace(t, slots=1, w_slots=1) for t in _tilings(layer, options, none)]
+    least = min(alone, key=lambda t: footprint(layer, t, none).total(t), default=None)
     if least is None:
         message = f"every tile of `{layer.name}` has rows that see nothing but padding"
         help_ = "pad by less than the window's height"
         return CMP02.at(place(module, index), message, help=help_)
-    needed = footprint(layer, least)
+    needed = footprint(layer, least, none)
     message = (
         f"no tile of `{layer.name}` fits in the {options.l1_bytes} bytes of L1: the smallest, "
         f"{least.rows} rows by {least.columns} columns, takes {needed.total(least)} "

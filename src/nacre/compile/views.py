@@ -45,6 +45,14 @@ class View:
             )
         )
 
+    def is_same(self, other: View) -> bool:
+        """Whether both show the same elements in one order; strides of single ones say nothing."""
+        mine, theirs = (
+            tuple(s for n, s in zip(v.shape, v.strides, strict=True) if n > 1) for v in (self, other)
+        )
+        places = (self.tensor, self.offset, self.shape) == (other.tensor, other.offset, other.shape)
+        return places and mine == theirs
+
     def sliced(self, starts: Dims, steps: Dims, shape: Dims) -> View:
         """Every `step`-th element from `start` on, so many of them along each axis."""
         offset = sum(s * stride for s, stride in zip(starts, self.strides, strict=True))
@@ -66,7 +74,7 @@ class View:
         return replace(self, shape=shape, strides=tuple(self.strides[axis] for axis in order))
 
     def reshaped(self, shape: Dims) -> View | None:
-        """The same elements in their order under another shape; None where strides cannot say it."""
+        """The same elements in their order under another shape; None where strides cannot."""
         sizes, (strides,) = collapsed(self.shape, [self.strides])
         found: list[int] = []
         axis, left = len(shape) - 1, list(zip(sizes, strides, strict=True))

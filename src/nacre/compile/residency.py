@@ -1,0 +1,91 @@
+"""Which tensors stay in L1 from the layer that makes them to the last one that reads them.
+
+Such a tensor is neither stored nor loaded: tasks write and read it in its place. They share a zone
+at the beginning of L1; tiles have the rest. L1 belongs to an engine, so all layers that touch such
+a tensor run on the first one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from nacre.compile.layers import Layer
+from nacre.compile.options import Options
+from nacre.compile.partition import Partition
+from nacre.compile.spaces import aligned
+
+# On a device of several engines only layers of so little work give up the others.
+_MOST_LONELY_MACS = 1 << 19
+
+
+@dataclass(frozen=True)
+class Residency:
+    """Tensors in L1 and where they begin, and how much of it they take."""
+
+    offsets: Mapping[int, int] = field(default_factory=dict)
+    zone: int = 0
+
+    def __contains__(self, tensor: object) -> bool:
+        return tensor in self.offsets
+
+    def of(self, layer: Layer) -> frozenset[int]:
+        """The tensors in L1 that a layer touches."""
+        return frozenset(t for t in (*layer.reads, *layer.writes) if t in self.offsets)
+
+    def keeps_together(self, layer: Layer) -> bool:
+        """Whether a layer touches a tensor in L1."""
+        return bool(self.of(layer))
+
+
+def residency(partition: Partition, options: Options, zone: int) -> Residency:
+    """Tensors for a zone of so many bytes: those that take the least room for the least time."""
+    lives = lifetimes(partition)
+    wanted = [t for t in lives if _may_stay(t, partition, options)]
+    sizes = {t: aligned(partition.tensors[t].bytes) for t in wanted}
+
+    def room(tensor: int) -> tuple[int, int]:
+        first, last = lives[tensor]
+        return sizes[tensor] * (last - first + 1), tensor
+
+    taken: list[tuple[int, int, int, int]] = []  # offset, end, first layer, last layer
+    offsets: dict[int, int] = {}
+    for tensor in sorted(wanted, key=room):
+        offset = gap(taken, sizes[tensor], *lives[tensor])
+        if offset + sizes[tensor] <= zone:
+            taken.append((offset, offset + sizes[tensor], *lives[tensor]))
+            offsets[tensor] = offset
+    return Residency(offsets, max((end for _, end, _, _ in taken), default=0))
+
+
+def gap(taken: list[tuple[int, int, int, int]], size: int, first: int, last: int) -> int:
+    """The lowest offset at which nothing else lives at the same time."""
+    offset = 0
+    for start, end, begun, over in sorted(taken):
+        if begun > last or over < first:
+            continue
+        if offset + size <= start:
+            break
+        offset = max(offset, end)
+    return offset
+
+
+def lifetimes(partition: Partition) -> dict[int, tuple[int, int]]:
+    """The layer that begins a tensor, and the last one that reads or writes it."""
+    lives: dict[int, tuple[int, int]] = {}
+    for index, layer in enumerate(partition.layers):
+        for tensor in (*layer.writes, *layer.reads):
+            first, _ = lives.get(tensor, (index, index))
+            lives[tensor] = (first, index)
+    return lives
+
+
+def _may_stay(tensor: int, partition: Partition, options: Options) -> bool:
+    if partition.is_outside(tensor):
+        return False
+    layers = [x for x in partition.layers if tensor in (*x.reads, *x.writes)]
+    if any(a.stays for x in layers for a in x.operands if a.tensor == tensor):
+        return False  # the table of a gather is read where DMA finds it
+    if options.device.num_engines == 1:
+        return True
+    return all(layer.macs <= _MOST_LONELY_MACS for layer in layers)
