@@ -15,7 +15,9 @@ from nacre.compile.partition import Partition
 from nacre.compile.target import target_of
 from nacre.core.builder import Builder
 from nacre.core.module import Module
+from nacre.nem.run.timing.costs import copied_bytes
 from nacre.nem.run.timing.profile import timing_profile
+from nacre.nem.run.timing.result import TimedResult
 from tests.compile.models import convolution_model, linear_model, models, values
 
 # npm4k: one engine; an NMU of 2048 fp16 or 4096 int8 MACs, two CSTLs of 256 elements or 32 stored
@@ -99,7 +101,8 @@ def test_the_sum_over_layers_and_the_largest_of_the_sums() -> None:
     assert (pool.limit, pool.store_bytes) == ("DDR", 0)
     assert bounds.layer == 288 + 128
     assert bounds.whole == max(288, 256 + 32, 216 + 128)
-    assert bounds.floor == max(288, 32, 216 + 128)
+    products, passes = 16 * 16 * 64 * 72 / (4096 + 32), 8 * 8 * 64 * 4 / (512 + 32)
+    assert bounds.floor == ceil(max(products, passes, 216 + 128))
 
 
 def test_f32_products_run_at_half_the_rate_of_f16() -> None:
@@ -151,7 +154,7 @@ def test_a_quantised_function_is_one_pass_and_its_scales_are_literals() -> None:
     assert layer.ddr_bytes == 2 * 8 * 8 * 32
 
 
-def test_softmax_takes_three_passes_and_an_island_one_to_enter() -> None:
+def test_softmax_takes_three_passes_and_entering_an_island_none_of_the_cstls() -> None:
     builder = Builder()
     x = builder.input("x", "f16", (4, 10))
     (softmax,) = bounds_of(builder.module(builder.add("Softmax", x, axis=-1))).layers
@@ -160,7 +163,7 @@ def test_softmax_takes_three_passes_and_an_island_one_to_enter() -> None:
     x = builder.input("x", "i8", (4, 10))
     real = builder.add("Dequantize", x, builder.constant(np.float32(0.5)))
     (entry,) = bounds_of(builder.module(builder.add("Cast", real, to="f16"))).layers
-    assert entry.elements == 40
+    assert entry.elements == 0
 
 
 def test_an_escaped_operation_is_charged_with_its_store_only() -> None:
@@ -205,7 +208,17 @@ def test_no_plan_is_below_the_floor_nor_a_plan_that_stores_its_tensors_below_the
     timed = bundle.time()
     assert bounds.floor <= bounds.whole <= bounds.layer
     assert timed.cycles >= bounds.floor
-    stored = sum(1 for task in timed.tasks if task["op"] == "store")
-    if stored >= sum(1 for layer in bounds.layers if layer.store_bytes):
+    if stored_bytes(timed) >= sum(layer.store_bytes for layer in bounds.layers):
         assert timed.cycles >= bounds.whole
-    assert sum(layer.macs for layer in bounds.layers) == timed.macs_by_unit.get("NMU", 0)
+    assert sum(layer.macs for layer in bounds.layers) <= timed.macs_by_unit.get("NMU", 0)
+
+
+def stored_bytes(timed: TimedResult) -> int:
+    """Bytes that the CSTLs of a run store."""
+    steps, total = timed.timeline.steps, 0
+    for task in steps.plan.program.tasks:
+        if task.op == "store":
+            moved = copied_bytes(task, steps.grid(task))
+            rows = steps.numbers[task.position].size
+            total += moved * rows if isinstance(moved, int) else int(moved.sum())
+    return total

@@ -35,8 +35,8 @@ def estimate_text(model: str, found: Mapping[str, Estimate], most: int | None = 
             parts.append(_escaped(name, one.escaped))
         if one.plan is not None and one.bounds and one.plan.ideal.cycles < one.bounds.whole:
             parts.append(
-                f"{safe(name)}: below the whole bound, for tensors that stay in L1 need no store; "
-                f"without stores it is {one.bounds.floor:,}"
+                f"{safe(name)}: below the whole bound, which counts a store for each layer;\n"
+                "  tensors that stay in L1 need none, and the floor leaves stores out"
             )
         notes = one.plan.bundle.manifest.notes if one.plan is not None else ()
         parts += [f"{safe(name)}: note: {safe(note)}" for note in notes]
@@ -70,6 +70,8 @@ def _column(one: Estimate) -> dict[str, str]:
         "over the layer bound": _times(cycles, bounds.layer if bounds is not None else None),
         "whole bound": _number(bounds.whole if bounds is not None else None),
         "over the whole bound": _times(cycles, bounds.whole if bounds is not None else None),
+        "floor": _number(bounds.floor if bounds is not None else None),
+        "over the floor": _times(cycles, bounds.floor if bounds is not None else None),
         "MAC utilisation": _share(one.mac_utilisation),
         "MACs on": _macs(one),
         "DDR traffic": size_text(plan.ddr_bytes) if plan is not None else "",
@@ -222,6 +224,7 @@ def estimate_json(one: Estimate) -> dict[str, Any]:
     plan, bounds = one.plan, one.bounds
     layer_bound = bounds.layer if bounds is not None else None
     whole_bound = bounds.whole if bounds is not None else None
+    floor = bounds.floor if bounds is not None else None
     timed = plan.ideal if plan is not None else None
     return {
         "fits": one.fits,
@@ -233,9 +236,10 @@ def estimate_json(one: Estimate) -> dict[str, Any]:
         "derated": _derated(one),
         "layer_bound": layer_bound,
         "whole_bound": whole_bound,
-        "floor": bounds.floor if bounds is not None else None,
+        "floor": floor,
         "over_layer_bound": timed.cycles / layer_bound if timed and layer_bound else None,
         "over_whole_bound": timed.cycles / whole_bound if timed and whole_bound else None,
+        "over_floor": timed.cycles / floor if timed and floor else None,
         "mac_utilisation": one.mac_utilisation,
         "macs_by_unit": timed.macs_by_unit if timed else {},
         "cycles_by_unit": timed.cycles_by_unit if timed else {},

@@ -86,7 +86,9 @@ def escape_row(op: CoreOperation) -> Lowering:
     """An operation that is run by its name."""
 
     def given(attributes: Mapping[str, Any]) -> dict[str, object]:
-        return {"op": f"core.{op.opcode}", **attributes}
+        function = f".{attributes['op']}" if "op" in attributes else ""
+        others = {name: value for name, value in attributes.items() if name != "op"}
+        return {"op": f"core.{op.opcode}{function}", **others}
 
     return Lowering(op.opcode, "escape", "compute", attributes=given)
 

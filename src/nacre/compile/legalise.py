@@ -11,12 +11,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from nacre.compile.legal.rounds import in_rounds
+from nacre.compile.legal.rounds import in_rounds, tidied
 from nacre.compile.legal.tables import EARLY, FIRST
 from nacre.compile.legal.types import NARROW, retyped
 from nacre.core.canonical import canonicalise
-from nacre.core.inference.pipeline import optimise
+from nacre.core.inference.pipeline import INFERENCE, optimise
 from nacre.core.module import Labels, Module
+from nacre.core.passes.dead_code import dead_code
+from nacre.core.passes.runner import run_passes
 
 
 @dataclass(frozen=True)
@@ -49,9 +51,24 @@ def legalise(source: Module, precision: str) -> Legal:
     numbers = Labels(nodes={op.value_id: str(op.value_id) for op in module.operations})
     notes: list[str] = []
     made = retyped(Module(module.operations, kept, labels=numbers), NARROW, notes.append)
-    made = optimise(in_rounds(made, FIRST))  # scales fold while nothing stands between
-    made = optimise(in_rounds(made, EARLY))
+    named = in_rounds(made, FIRST)
+    notes += _rounding_left_out(made, named)
+    made = optimise(named)  # scales fold while nothing stands between
+    made = tidied(in_rounds(made, EARLY))
+    made = tidied(run_passes(made, INFERENCE, verify_each=False))
     return Legal(made, origins(made), len(module.outputs), tuple(notes), precision=precision)
+
+
+def _rounding_left_out(before: Module, after: Module) -> list[str]:
+    """A note where products are done in floats that found their scales at run time."""
+    counts = [
+        sum(op.opcode == "DynamicQuantizeScale" for op in dead_code(module).operations)
+        for module in (before, after)
+    ]
+    count = counts[0] - counts[1]
+    if not count:
+        return []
+    return [f"{count} tensors that the model quantises by scales of each run stay floats"]
 
 
 def origins(module: Module) -> dict[int, int]:

@@ -48,6 +48,12 @@ class Options:
         """L2 of the device."""
         return (self.device.topology and self.device.topology.l2_size_bytes) or 0
 
+    @property
+    def tokens(self) -> int:
+        """How many tokens an engine keeps at a time; where nothing says so, as many as are wanted."""
+        limit = self.device.characteristics.get("SEQ", {}).get("max_active_tokens")
+        return int(limit) if limit else 1 << 16
+
     @cached_property
     def profile(self) -> TimingProfile:
         """How fast the device is."""

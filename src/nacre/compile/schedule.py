@@ -9,9 +9,10 @@ next layer before the loop of this one where L1 has room for both.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from math import prod
 
 from nacre.compile.geometry import Tile, tiles
-from nacre.compile.layers import Layer, element_bytes
+from nacre.compile.layers import Layer, Move, element_bytes
 from nacre.compile.options import Options
 from nacre.compile.order import Order, Touch, touch
 from nacre.compile.partition import Partition
@@ -21,12 +22,16 @@ from nacre.compile.tasks import LayerTasks, Spot, Task, outside
 from nacre.compile.tile import MOST_WRITTEN_OUT, Tiling, Tilings
 from nacre.compile.views import dense
 
+_SPARE = 2  # tokens that are never counted on
+_MOST_COPIES = 8  # between two waits
+_LEAST_PART = 2048  # bytes that are worth a task of their own
+
 
 def schedule(
     partition: Partition, tiled: Tilings, placement: Placement, options: Options
 ) -> Program:
     """The program of all layers, one after the other."""
-    line = _Line()
+    line = _Line(options.tokens)
     made = [
         None if layer.main == "copy" else _LayerSchedule(layer, tiling, placement, partition, line)
         for layer, tiling in zip(partition.layers, tiled.layers, strict=True)
@@ -36,7 +41,7 @@ def schedule(
         own = made[index]
         if own is None:
             line.comment(f"{layer.name}: {_done(layer)}")
-            _copied(layer, placement, line)
+            _copied(layer, placement, line, options)
         else:
             own.run(following)
     return Program("model", placement.buffers, tuple(line.statements))
@@ -45,7 +50,9 @@ def schedule(
 class _Line:
     """Statements in their order, and what the tasks among them wait for."""
 
-    def __init__(self) -> None:
+    def __init__(self, tokens: int = 0) -> None:
+        self._tokens = tokens  # that an engine keeps
+        self._begun = 0  # tasks since everything was waited for
         self.statements: list[Statement] = []
         self.order = Order()
         self._declared: set[str] = set()
@@ -70,6 +77,7 @@ class _Line:
             else:
                 self.statements.append(statement)
         self.order.add(task.statement.token, deps, task.touches)
+        self._begun += 1
         if task.statement.ahead:
             self.ahead.add(task.statement.token)
 
@@ -81,8 +89,11 @@ class _Line:
         """Tokens that a loop, which is done, has waited for."""
         self.order.settle(tokens)
 
-    def barrier(self) -> None:
-        """Wait for all tasks, but not for what is loaded ahead."""
+    def make_room(self, tasks: int) -> None:
+        """Wait for all tasks, but not for what is loaded ahead, unless more fit the tokens."""
+        if self._begun + tasks + _SPARE <= self._tokens:
+            return
+        self._begun = 0
         tokens = tuple(t for t in self.order.open_tokens if t not in self.ahead)
         if tokens:
             self.statements.append(Wait(tokens))
@@ -136,7 +147,7 @@ class _LayerSchedule:
         """All tiles; the next layer's weights are asked for before the last of them."""
         self._line.comment(f"{self.layer.name}: {_done(self.layer)}, tiles of {self._tiling}")
         self.begin()
-        self._line.barrier()
+        self._line.make_room(self._count())
         groups = self._groups()
         for number, lanes in enumerate(groups):
             if number + 1 < len(groups):
@@ -145,6 +156,12 @@ class _LayerSchedule:
                 following.begin()
             self._name_weights(number, lanes)
             self._tiles_of(number, lanes)
+
+    def _count(self) -> int:
+        """Tasks that are written out: all of them, or many where there is a loop."""
+        tiles = self.layer.images * len(self._tiles) * len(self._blocks)
+        each = len(self.layer.operands) + len(self.layer.steps) + len(self.layer.results)
+        return tiles * each + 2 * len(self._blocks) * self._tiling.engines
 
     def _groups(self) -> list[list[_Lane]]:
         """The lanes of every group of blocks that is computed at a time."""
@@ -374,9 +391,13 @@ def _done(layer: Layer) -> str:
     return " + ".join(op.opcode for op in layer.operations) or "elements moved"
 
 
-def _copied(layer: Layer, placement: Placement, line: _Line) -> None:
-    """Elements moved from memory to memory."""
-    for number, move in enumerate(layer.moves):
+def _copied(layer: Layer, placement: Placement, line: _Line, options: Options) -> None:
+    """Elements moved from memory to memory, large parts by several units at a time."""
+    units = options.device.count("DMA") * options.device.num_engines
+    parts = [part for move in layer.moves for part in _shared_out(move, units)]
+    for number, move in enumerate(parts):
+        if number % _MOST_COPIES == 0:
+            line.make_room(_MOST_COPIES)
         regions: list[Region] = []
         for access in (move.target, move.source):
             where = placement.tensors[access.tensor]
@@ -388,6 +409,27 @@ def _copied(layer: Layer, placement: Placement, line: _Line) -> None:
         bytes_ = element_bytes(move.target.elem)
         copy = Copy(f"{layer.name}_m{number}", "transfer", dst, src, debug=layer.name)
         line.task(Task(copy, (touch(dst, True, bytes_), touch(src, False, bytes_))))
+
+
+def _shared_out(move: Move, units: int) -> list[Move]:
+    """A move in up to as many parts as there are units, along the largest outer axis."""
+    shape = tuple(int(axis) for axis in move.source.axes)
+    size = prod(shape) * element_bytes(move.source.elem)
+    count = min(units, size // _LEAST_PART)
+    axis = max(range(len(shape)), key=lambda a: (min(shape[a], count), -a), default=0)
+    if count < 2 or not shape or shape[axis] < 2:
+        return [move]
+    step = -(-shape[axis] // count)
+    found = []
+    for first in range(0, shape[axis], step):
+        now = min(step, shape[axis] - first)
+        axes = (*shape[:axis], now, *shape[axis + 1 :])
+        ends = (
+            replace(a, axes=axes, offset=a.offset + first * a.strides[axis])
+            for a in (move.source, move.target)
+        )
+        found.append(Move(*ends))
+    return found
 
 
 def _alike(dst: Region, src: Region) -> tuple[Region, Region]:

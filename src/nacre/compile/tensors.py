@@ -121,9 +121,54 @@ class _Assigning:
                 continue
             own = self.assigned.get(item.result) or View.whole(item.result, item.op.type.shape)
             counts = Counter(use.value for use in item.inputs)
-            for value, part in self._parts(item, own):
-                if counts[value] == 1:
+            parts = list(self._parts(item, own))
+            for value, part in (*parts, *self._rejoined(item, own, parts, makers)):
+                if counts[value] <= 1:
                     self._assign(value, part, makers)
+
+    def _rejoined(
+        self,
+        item: Item,
+        own: View,
+        parts: list[tuple[int, View]],
+        makers: Mapping[int, Item],
+    ) -> Iterator[tuple[int, View]]:
+        """Values of which all slices along the axis stand side by side in their order."""
+        if item.kind != "concat":
+            return
+        axis = item.attributes["axis"] % len(own.shape)
+        first, at = 0, 0
+        while at < len(parts):
+            source, end = self._slices(parts, at, axis, makers)
+            if source is not None:
+                shape = self.module.by_id[source].type.shape
+                starts = tuple(first if a == axis else 0 for a in range(len(shape)))
+                yield source, own.sliced(starts, (1,) * len(shape), shape)
+            for _, part in parts[at:end]:
+                first += part.shape[axis]
+            at = end
+
+    def _slices(
+        self, parts: list[tuple[int, View]], at: int, axis: int, makers: Mapping[int, Item]
+    ) -> tuple[int | None, int]:
+        """The value that the parts from a place on are all slices of, and where they end."""
+        maker = makers.get(parts[at][0])
+        if maker is None or maker.kind != "slice":
+            return None, at + 1
+        source, covered, end = maker.inputs[0].value, 0, at
+        shape = self.module.by_id[source].type.shape
+        while end < len(parts):
+            maker = makers.get(parts[end][0])
+            if maker is None or maker.kind != "slice" or maker.inputs[0].value != source:
+                break
+            starts, steps = maker.attributes["starts"], maker.attributes["steps"]
+            wanted = tuple(covered if a == axis else 0 for a in range(len(shape)))
+            if tuple(starts) != wanted or set(steps) != {1}:
+                break
+            covered += maker.op.type.shape[axis]
+            end += 1
+        is_whole = covered == shape[axis] and end > at
+        return (source if is_whole else None), max(end, at + 1)
 
     def _assign(self, value: int, part: View, makers: Mapping[int, Item]) -> None:
         maker = makers.get(value)

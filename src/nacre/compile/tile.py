@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from math import ceil
 from typing import Literal
@@ -19,7 +19,7 @@ from nacre.compile.spaces import Spaces, aligned, space_bytes, spaces_of
 from nacre.core.evaluation_plan import place
 
 _GRAIN = 16  # columns come in multiples of this, as long as there are several blocks
-_MOST_SLOTS = 4
+_MOST_SLOTS = 8
 MOST_WRITTEN_OUT = 6  # tiles of an engine; more are a loop
 _SPARE_TOKENS = 5  # for weights and what is loaded ahead
 
@@ -148,15 +148,19 @@ def _chosen(
 ) -> tuple[float, Tiling] | None:
     best: tuple[float, int, Tiling] | None = None
     room = options.l1_bytes - held.zone
-    for tiling in _tilings(layer, options, held):
-        needed = footprint(layer, tiling, held).total(tiling)
-        if needed > room:
+    for shape in _shapes(layer):
+        needed = footprint(layer, shape, held)
+        if needed.total(shape) > room:
             continue
-        costs = tile_costs(layer, tiling, partition, options, held)
-        late = next_weights / 32 if needed + next_weights > room else 0.0
-        key = (cycles(layer, tiling, costs, options) + late, -tiling.rows * tiling.columns)
-        if best is None or key < best[:2]:
-            best = (*key, tiling)
+        costs = tile_costs(layer, shape, partition, options, held)
+        for tiling in _ways(layer, shape, options, held):
+            total = needed.total(tiling)
+            if total > room:
+                continue
+            late = next_weights / 32 if total + next_weights > room else 0.0
+            key = (cycles(layer, tiling, costs, options) + late, -tiling.rows * tiling.columns)
+            if best is None or key < best[:2]:
+                best = (*key, tiling)
     return None if best is None else (best[0], best[2])
 
 
@@ -186,24 +190,28 @@ def cycles(layer: Layer, tiling: Tiling, costs: TileCosts, options: Options) -> 
     return busiest + drains * costs.chain + costs.weights / 4
 
 
-def _tilings(layer: Layer, options: Options, held: Residency) -> Iterator[Tiling]:
+def _shapes(layer: Layer) -> Iterator[Tiling]:
+    """Sizes of tiles, one in L1 at a time."""
+    for columns in _column_sizes(layer):
+        for rows in _parts(layer.rows):
+            if layer.window is None or layer.window.is_sound(layer.rows, rows):
+                yield Tiling(rows, columns)
+
+
+def _ways(layer: Layer, shape: Tiling, options: Options, held: Residency) -> Iterator[Tiling]:
+    """How engines share out tiles of a size, and how many of them each has in flight."""
     limit = _token_limit(options)
     engines = 1 if held.keeps_together(layer) else options.device.num_engines
     lanes = max(1, sum(not a.stays for a in layer.operands) + len(layer.results) - 1)
-    for columns in _column_sizes(layer):
-        blocks = ceil(layer.columns / columns)
-        for rows in _parts(layer.rows):
-            if layer.window is not None and not layer.window.is_sound(layer.rows, rows):
-                continue
-            tiles = layer.images * ceil(layer.rows / rows)
-            for split, used in _splits(engines, tiles, blocks):
-                of_one = ceil(tiles / used) * blocks if split == "rows" else (
-                    tiles * ceil(blocks / used))  # fmt: skip
-                for slots in range(1, _MOST_SLOTS + 1):
-                    if slots > of_one or (slots > 2 and slots * lanes > limit):
-                        break
-                    own = blocks if split == "rows" else ceil(blocks / used)
-                    yield Tiling(rows, columns, slots, min(2, own), used, split)
+    blocks = ceil(layer.columns / shape.columns)
+    tiles = layer.images * ceil(layer.rows / shape.rows)
+    for split, used in _splits(engines, tiles, blocks):
+        own = blocks if split == "rows" else ceil(blocks / used)
+        count = (ceil(tiles / used) if split == "rows" else tiles) * own
+        for slots in range(1, min(_MOST_SLOTS, count) + 1):
+            if slots > 2 and slots * lanes > limit:
+                break
+            yield Tiling(shape.rows, shape.columns, slots, min(2, own), used, split)
 
 
 def _splits(engines: int, tiles: int, blocks: int) -> Iterator[tuple[Split, int]]:
@@ -213,8 +221,7 @@ def _splits(engines: int, tiles: int, blocks: int) -> Iterator[tuple[Split, int]
 
 
 def _token_limit(options: Options) -> int:
-    limit = options.device.characteristics.get("SEQ", {}).get("max_active_tokens")
-    return int(limit) - _SPARE_TOKENS if limit else 64
+    return max(1, options.tokens - _SPARE_TOKENS)
 
 
 def _column_sizes(layer: Layer) -> list[int]:
@@ -241,8 +248,9 @@ def _no_fit(layer: Layer, partition: Partition, options: Options) -> Diagnostic:
     module = partition.legal.module
     index = next(i for i, op in enumerate(module.operations) if op is layer.operations[0])
     none = Residency()
-    alone = [replace(t, slots=1, w_slots=1) for t in _tilings(layer, options, none)]
-    least = min(alone, key=lambda t: footprint(layer, t, none).total(t), default=None)
+    least = min(
+        _shapes(layer), key=lambda t: footprint(layer, t, none).total(t), default=None
+    )
     if least is None:
         message = f"every tile of `{layer.name}` has rows that see nothing but padding"
         help_ = "pad by less than the window's height"

@@ -7,8 +7,10 @@ import hashlib
 import html
 import json
 import re
+from collections.abc import Mapping
 from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
 from nacre.base.files import write_whole
 from nacre.nem.run.timing.result import TimedResult
@@ -24,14 +26,20 @@ SCRIPTS = (
     "source.js",
     "tables.js",
     "charts.js",
+    "layers.js",
     "report.js",
 )
 STYLES = ("report.css",)
 _PLACE = re.compile(r"\{\{(\w+)\}\}")
 
 
-def render_report(result: TimedResult, *, title: str) -> str:
-    """The page as text. Whatever comes from the program stands in it escaped."""
+def render_report(
+    result: TimedResult, *, title: str, layers: Mapping[str, Any] | None = None
+) -> str:
+    """The page as text, with a view of a model's layers where there are some.
+
+    Whatever comes from the program stands in it escaped.
+    """
     # File names may hold what is no text; no page can be written with it.
     title = title.encode("utf-8", "replace").decode("utf-8")
     script = "(() => {\n'use strict';\n" + _assets(SCRIPTS) + "})();\n"
@@ -42,7 +50,7 @@ def render_report(result: TimedResult, *, title: str) -> str:
         "sentence": html.escape(_as_sentence(result.sentence())),
         "style": style,
         "script": script,
-        "data": embedded_json(report_data(result) | {"title": title}),
+        "data": embedded_json(report_data(result) | {"title": title, "layers": layers}),
     }
     # In one pass: what is put in is never looked at again.
     return _PLACE.sub(lambda place: parts[place[1]], _asset("report.html"))

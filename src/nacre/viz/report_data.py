@@ -34,7 +34,7 @@ def report_data(result: TimedResult) -> dict[str, Any]:
     """Everything that the page shows, as values for JSON."""
     timeline = result.timeline
     program = timeline.steps.plan.program
-    tasks = tuple(t for t in program.tasks if t.position in timeline.steps.numbers)
+    tasks = statement_tasks(timeline)
     grids = [TOP, *timeline.steps.plan.grids.values()]
     number = {id(grid): index for index, grid in enumerate(grids)}
     return {
@@ -57,6 +57,12 @@ def report_data(result: TimedResult) -> dict[str, Any]:
         "waiting_count": len(result.waiting),
         "profile": _profile(timeline),
     }
+
+
+def statement_tasks(timeline: Timeline) -> tuple[Task, ...]:
+    """The tasks of the program by their numbers as statements on the page."""
+    tasks = timeline.steps.plan.program.tasks
+    return tuple(task for task in tasks if task.position in timeline.steps.numbers)
 
 
 def program_name(program: Program) -> str:

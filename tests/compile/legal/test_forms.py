@@ -20,14 +20,39 @@ def unary(opcode: str, *shape: int, **attributes: object) -> Make:
     return lambda s: s.add(opcode, s.x(*shape), **attributes)
 
 
+def positive(op: str) -> Make:
+    """A function of numbers above 0."""
+
+    def make(s: Sample) -> int:
+        size = s.add("Unary", s.x(3, 5), op="Abs")
+        above = s.add("BinOp", size, s.builder.constant(np.float32(0.5)), op="Add")
+        return s.add("Unary", above, op=op)
+
+    return make
+
+
+def einsum(equation: str, *shapes: tuple[int, ...]) -> Make:
+    return lambda s: s.add("Einsum", *(s.x(*shape) for shape in shapes), equation=equation)
+
+
+EQUATIONS = (
+    ("ij,jk->ik", (3, 4), (4, 5)),
+    ("bij,bkj->bki", (2, 3, 4), (2, 5, 4)),
+    ("bhid,bhjd->bhij", (2, 3, 4, 5), (2, 3, 6, 5)),
+    ("ij->ji", (3, 4)),
+    ("ijk->j", (3, 4, 5)),
+    ("i,j->ij", (3,), (4,)),
+    ("ij,ij->i", (3, 4), (3, 4)),
+    ("ij,jk,kl->il", (2, 3), (3, 4), (4, 5)),
+    ("...i,ij->...j", (2, 3, 4), (4, 5)),
+    ("bi,bj->bij", (2, 3), (2, 4)),
+)
 FORMS: dict[str, Make] = {
     # Functions of one element
     **{f"unary {op}": unary("Unary", 3, 5, op=op) for op in
        ("Sigmoid", "Tanh", "Abs", "Softplus", "Softsign", "Exp2", "Sinh", "Cosh", "Expm1")},
-    **{f"positive {op}": (lambda s, op=op: s.add(
-        "Unary", s.add("BinOp", s.add("Unary", s.x(3, 5), op="Abs"),
-                       s.builder.constant(np.float32(0.5)), op="Add"), op=op))
-       for op in ("Sqrt", "Rsqrt", "Reciprocal", "Log2", "Log10")},
+    **{f"positive {op}": positive(op) for op in
+       ("Sqrt", "Rsqrt", "Reciprocal", "Log2", "Log10")},
     **{name: unary(name, 4, 6) for name in
        ("Relu", "ReluNan", "HardSigmoid", "HardSwish", "Elu", "Selu", "Gelu", "Silu", "LeakyRelu",
         "Neg", "Exp")},
@@ -85,13 +110,13 @@ FORMS: dict[str, Make] = {
         "Unary", s.add("Conv", s.add("Mean", x, axes=(2, 3), keepdims=True), s.w(4, 4, 1, 1)),
         op="Sigmoid"), op="Mul"))(s.add("Conv", s.x(1, 3, 6, 6), s.w(4, 3, 3, 3))),
     "batch norm": lambda s: s.add("BatchNorm", s.x(2, 3, 4, 5), s.w(3), s.w(3), s.w(3),
-                                  s.builder.constant(np.float32([0.5, 1, 2]))),
+                                  s.builder.constant(np.array([0.5, 1, 2], np.float32))),
     "batch norm computed": lambda s: s.add(
         "BatchNorm", s.x(2, 3, 4, 5), s.w(3), s.x(3), s.w(3), s.add("Exp", s.x(3))),
     "affine": lambda s: s.add("BinOp", s.add("BinOp", s.x(1, 4, 5, 3), s.w(3), op="Mul"),
                               s.w(3), op="Add"),
     "over channels": lambda s: s.add("BinOp", s.x(1, 4, 5, 3), s.builder.constant(
-        np.float32([2, 3, 5])), op="Div"),
+        np.array([2, 3, 5], np.float32)), op="Div"),
     # Sizes
     "nearest": unary("Resize", 1, 3, 4, 5, sizes=(1, 3, 8, 15), coordinate="asymmetric",
                      rounding="floor"),
@@ -135,12 +160,7 @@ FORMS: dict[str, Make] = {
     "matmul by constants": lambda s: s.add("MatMul", s.x(2, 4, 5), s.w(2, 5, 6)),
     "linear of a vector": lambda s: s.add("Linear", s.x(5), s.w(4, 5), s.w(4)),
     "linear computed": lambda s: s.add("Linear", s.x(3, 5), s.x(4, 5), s.x(4)),
-    **{f"einsum {e}": (lambda s, e=e, shapes=shapes: s.add(
-        "Einsum", *(s.x(*shape) for shape in shapes), equation=e)) for e, *shapes in (
-        ("ij,jk->ik", (3, 4), (4, 5)), ("bij,bkj->bki", (2, 3, 4), (2, 5, 4)),
-        ("bhid,bhjd->bhij", (2, 3, 4, 5), (2, 3, 6, 5)), ("ij->ji", (3, 4)), ("ijk->j", (3, 4, 5)),
-        ("i,j->ij", (3,), (4,)), ("ij,ij->i", (3, 4), (3, 4)), ("ij,jk,kl->il", (2, 3), (3, 4),
-        (4, 5)), ("...i,ij->...j", (2, 3, 4), (4, 5)), ("bi,bj->bij", (2, 3), (2, 4)))},
+    **{f"einsum {e[0]}": einsum(*e) for e in EQUATIONS},
     # Norms and attention
     "softmax": unary("Softmax", 3, 4, 5, axis=-1),
     "softmax along": unary("Softmax", 3, 4, 5, axis=1),
@@ -217,8 +237,8 @@ def test_convolutions_of_any_shape(data: st.DataObject) -> None:
     if opcode == "ConvTranspose":
         if spatial == 3:
             return  # an escape
-        after = [(n - 1) * s + r - p - q for n, s, r, p, q in
-                 zip(size, strides, reach, pads[:spatial], pads[spatial:], strict=True)]  # fmt: skip
+        axes = zip(size, strides, reach, pads[:spatial], pads[spatial:], strict=True)
+        after = [(n - 1) * s + r - p - q for n, s, r, p, q in axes]
         if min(after) < 1:
             return
     module = sample.module(sample.add(opcode, x, weights, *bias, **given_))

@@ -43,7 +43,7 @@ affines = st.builds(
 
 
 def sandwich(
-    opcode: str, operands: list[tuple[Array, Affine]], y: Affine, ordered: bool, **given: Any
+    opcode: str, operands: list[tuple[Array, Affine]], y: Affine, ordered: bool, **given: object
 ) -> Array:
     """Out of integers, one operation in f32, into integers again, by the evaluator."""
     builder = Builder()

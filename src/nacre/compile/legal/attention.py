@@ -70,7 +70,7 @@ def _known_rows(site: Site, seen: Array) -> int | None:
     rows = is_seen.any(axis=-1, keepdims=True) if is_seen.ndim else np.array(is_seen)
     if bool(rows.all()):
         return None
-    return site.literal(rows.astype(np.float32), site.op.type.dtype)
+    return site.literal(np.asarray(rows, np.float32), site.op.type.dtype)
 
 
 def _masked(site: Site, scores: int, mask: int, sighted: int | None) -> tuple[int, int | None]:

@@ -17,7 +17,8 @@ def batch_norm(site: Site) -> int | None:
     """X * factor + shift, a number each for every channel."""
     x, *parameters = site.operands
     axis, epsilon = site.attributes["axis"], site.attributes["epsilon"]
-    assert isinstance(axis, int) and isinstance(epsilon, float)
+    assert isinstance(axis, int)
+    assert isinstance(epsilon, float)
     rank = site.op.type.rank
     along = (-1, *(1,) * (rank - 1 - axis % rank))
     known = [site.constant(p) for p in parameters]

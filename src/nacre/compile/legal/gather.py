@@ -10,6 +10,7 @@ from nacre.compile.legal.along import FEW, runs_of, taken
 from nacre.compile.legal.rounds import Forms
 from nacre.compile.legal.windows import reshaped
 from nacre.core.inference.rewriting import Site
+from nacre.core.values import Array
 
 
 def known_indices(site: Site) -> int | None:
@@ -45,6 +46,42 @@ def along_first_axis(site: Site) -> int | None:
     return reshaped(site, back, site.op.type.shape)
 
 
+def known_tuples(site: Site) -> int | None:
+    """`GatherNd` with tuples that are known: parts that are stretched, or rows by their numbers."""
+    x, indices = site.operands
+    known = site.constant(indices)
+    shape, batches = site.type(x).shape, site.attributes["batch_dims"]
+    if known is None or batches or known.size == 0:
+        return None
+    depth = known.shape[-1]
+    sizes = np.array(shape[:depth])
+    wrapped = np.where(known < 0, known + sizes, known)
+    if bool((wrapped < 0).any() or (wrapped >= sizes).any()):
+        return None
+    places = np.ravel_multi_index(tuple(np.moveaxis(wrapped, -1, 0)), tuple(sizes))
+    rest = shape[depth:]
+    stretched = _stretched(np.asarray(places), int(sizes.prod()))
+    if stretched is not None:
+        part = reshaped(site, x, (*stretched, *rest))
+        if part != x and site.type(part).shape == site.op.type.shape:
+            return part
+        return site.add("Broadcast", part, shape=site.op.type.shape)
+    rows = reshaped(site, x, (int(sizes.prod()), *rest))
+    picked = site.literal(np.ravel(places), "i32")
+    return reshaped(site, site.add("GatherAxis", rows, picked, axis=0), site.op.type.shape)
+
+
+def _stretched(places: Array, count: int) -> tuple[int, ...] | None:
+    """The shape in which rows one after the other become places by being stretched."""
+    whole = places
+    for axis in range(places.ndim):
+        first = whole.take([0], axis)
+        if bool((whole == first).all()):
+            whole = first
+    is_each = whole.size == count and bool((np.ravel(whole) == np.arange(count)).all())
+    return whole.shape if is_each else None
+
+
 def _axis(site: Site) -> int:
     axis = site.attributes.get("axis", 0)
     assert isinstance(axis, int)
@@ -54,4 +91,5 @@ def _axis(site: Site) -> int:
 GATHER_FORMS: Forms = {
     "Gather": [known_indices],
     "GatherAxis": [known_indices, along_first_axis],
+    "GatherNd": [known_tuples],
 }

@@ -27,10 +27,17 @@ def _behind_views(site: Site, value: int) -> int:
     return value
 
 
-def _pair(site: Site, value: int, op: str) -> tuple[tuple[int, int], tuple[int, int]] | None:
-    """The operands of a function of two, in both orders."""
-    found = site.maker(_behind_views(site, value), "BinOp", op=op)
-    return None if found is None else ((found.operands[0], found.operands[1]), (found.operands[1], found.operands[0]))  # fmt: skip
+def kept_axes(site: Site) -> int | None:
+    """A reduction whose axes a view puts back: one that keeps them."""
+    found = site.maker(site.operands[0], "Mean", "Sum", "Reduce")
+    if found is None or found.attributes.get("keepdims"):
+        return None
+    shape = site.type(found.operands[0]).shape
+    axes = {axis % len(shape) for axis in found.attributes["axes"]}
+    kept = tuple(1 if axis in axes else size for axis, size in enumerate(shape))
+    if not axes or site.op.type.shape != kept:
+        return None
+    return site.add(found.opcode, found.operands[0], **{**found.attributes, "keepdims": True})
 
 
 def mean_of_sum(site: Site) -> int | None:
@@ -202,13 +209,9 @@ def _centred(site: Site, value: int, axis: int) -> int:
         most = _behind_views(site, split[0])
     top = site.maker(most, "Reduce", op="Max")
     is_top = top is not None and top.operands[0] == x
-    is_along = top is not None and [a % exp_rank(site, x) for a in top.attributes["axes"]] == [axis]
+    rank = site.type(x).rank
+    is_along = top is not None and [a % rank for a in top.attributes["axes"]] == [axis]
     return x if is_top and is_along else value
-
-
-def exp_rank(site: Site, value: int) -> int:
-    """How many axes a value has."""
-    return site.type(value).rank
 
 
 def gelu_by_tanh(site: Site) -> int | None:
@@ -287,4 +290,5 @@ def _is_cube(site: Site, value: int, x: int) -> bool:
     return factors == 3 and isclose(number, 0.044715, rel_tol=1e-3)
 
 
+VIEW_FORMS: Forms = {"Reshape": [kept_axes], "ExpandDims": [kept_axes]}
 RECOVER_FORMS: Forms = {"BinOp": [mean_of_sum, gelu_by_tanh, softmax, layer_norm, norm_parameters]}

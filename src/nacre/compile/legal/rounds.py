@@ -12,6 +12,11 @@ from dataclasses import replace
 from nacre.base.diagnostics import InternalError
 from nacre.core.inference.rewriting import Pattern, Site, rewritten
 from nacre.core.module import Labels, Module
+from nacre.core.passes.dead_code import dead_code
+from nacre.core.passes.identities import without_identity_operand
+from nacre.core.passes.identity_ops import without_identity
+from nacre.core.passes.inverse_pairs import without_pair
+from nacre.core.passes.sweep import sweep
 
 Forms = Mapping[str, Sequence[Pattern]]
 _MOST_ROUNDS = 40
@@ -58,6 +63,15 @@ class _Counted:
             return made
 
         return noted
+
+
+def tidied(module: Module) -> Module:
+    """The module without operations that do nothing or undo each other.
+
+    That is the canonical form but for what looks at every constant: it is done after each table.
+    """
+    made = sweep(module, without_identity, without_pair, without_identity_operand)
+    return labelled(replace(dead_code(made), labels=module.labels))
 
 
 def merged(*tables: Forms) -> Forms:

@@ -6,13 +6,16 @@ from nacre.compile.legal.activations import ACTIVATION_FORMS
 from nacre.compile.legal.attention import ATTENTION_FORMS
 from nacre.compile.legal.channels import CHANNEL_FORMS
 from nacre.compile.legal.constants import CONSTANT_FORMS
+from nacre.compile.legal.dynamic import DYNAMIC_FORMS
 from nacre.compile.legal.einsum import EINSUM_FORMS
 from nacre.compile.legal.gather import GATHER_FORMS
+from nacre.compile.legal.logic import LOGIC_FORMS
 from nacre.compile.legal.moves import EARLY_MOVES, LATE_MOVES, TRANSPOSE_FORMS
 from nacre.compile.legal.norms import NORM_FORMS
 from nacre.compile.legal.onehot import ONE_HOT_FORMS
 from nacre.compile.legal.products import PRODUCT_FORMS
-from nacre.compile.legal.recover import RECOVER_FORMS
+from nacre.compile.legal.quantized import QUANTIZED_FORMS
+from nacre.compile.legal.recover import RECOVER_FORMS, VIEW_FORMS
 from nacre.compile.legal.reductions import REDUCTION_FORMS
 from nacre.compile.legal.resize import RESIZE_FORMS
 from nacre.compile.legal.rounds import Forms, merged
@@ -23,7 +26,11 @@ from nacre.core.inference.transposes import SINKING
 
 # Operations of the first profile under the names that everything else knows.
 FIRST: Forms = merged(
-    CONSTANT_FORMS, {"Conv2d": EARLY_WINDOWS["Conv2d"], "Dot": PRODUCT_FORMS["Dot"]}
+    CONSTANT_FORMS,
+    DYNAMIC_FORMS,
+    QUANTIZED_FORMS,
+    VIEW_FORMS,
+    {"Conv2d": EARLY_WINDOWS["Conv2d"], "Dot": PRODUCT_FORMS["Dot"]},
 )
 # Before the layout: two axes for every window, channels last between transpositions.
 EARLY: Forms = merged(
@@ -52,6 +59,7 @@ LATE: Forms = merged(
     NORM_FORMS,
     PRODUCT_FORMS,
     LATE_MOVES,
+    LOGIC_FORMS,
 )
 # Transpositions that the forms have added sink once more.
 _SETTLED = frozenset({"Softmax", "LogSoftmax", "CumSum", "Resize"})

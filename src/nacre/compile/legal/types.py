@@ -35,9 +35,7 @@ def retyped(module: Module, types: Types, note: Note, *, finite: bool = False) -
     walk = _Walk(types, note, finite)
     for op in module.operations:
         walk.take(op)
-    for state in module.states:
-        walk.builder.state(state.name, walk.ids[state.output], walk.ids[state.initial])
-    made = walk.builder.module(*(walk.ids[value] for value in module.outputs))
+    made = walk.builder.module(*(walk.value(value) for value in module.outputs))
     labels = module.labels.renumbered(walk.ids) if module.labels is not None else Labels()
     return replace(made, labels=labels)
 
@@ -48,25 +46,37 @@ class _Walk:
     def __init__(self, types: Types, note: Note, finite: bool) -> None:
         self.builder = Builder()
         self.ids: dict[int, int] = {}
+        self._constants: dict[int, CoreOperation] = {}
         self._types = types
         self._note = note
         self._finite = finite
 
     def take(self, op: CoreOperation) -> None:
-        """One operation."""
-        self.ids[op.value_id] = self._made(op)
+        """One operation. Constants are made where they are used: in which type depends on that."""
+        if "constant" in OPS[op.opcode].traits:
+            self._constants[op.value_id] = op
+        else:
+            self.ids[op.value_id] = self._made(op)
+
+    def value(self, source: int) -> int:
+        """The value that a value has become."""
+        if source not in self.ids:
+            op = self._constants[source]
+            self.ids[source] = self._constant(op, self._types.get(op.type.dtype, op.type.dtype))
+        return self.ids[source]
+
+    def _constant(self, op: CoreOperation, dtype: str) -> int:
+        array = constant_array(op)
+        assert array is not None
+        return self.builder.constant(self._held(op, array, dtype), dtype, copy=False)
 
     def _made(self, op: CoreOperation) -> int:
         dtype = self._types.get(op.type.dtype, op.type.dtype)
         if op.opcode == "Input":
             return self.builder.input(str(op.attributes["name"]), dtype, op.type.shape)
-        array = constant_array(op)
-        if array is not None:
-            held = self._held(op, array, dtype)
-            return self.builder.constant(held, dtype, copy=False)
-        operands = [self.ids[o] for o in op.operands]
         if op.opcode in _QUANTISING and "f32" in self._types:
-            return self._quantising(op, operands, dtype)
+            return self._quantising(op, dtype)
+        operands = [self.value(o) for o in op.operands]
         if op.opcode == "Cast" and self._is_idle(op, operands[0], dtype):
             return operands[0]
         given = {**op.attributes}
@@ -99,19 +109,23 @@ class _Walk:
                 is_kept = np.isinf(number) and not (self._finite and op.opcode == "Clip")
                 given[name] = number if is_kept else float(np.copysign(most, number))
 
-    def _quantising(self, op: CoreOperation, operands: list[int], dtype: str) -> int:
+    def _quantising(self, op: CoreOperation, dtype: str) -> int:
         """Between f32 and integers, whatever the precision: casts stand around it."""
-        wide = [
-            self.builder.add("Cast", value, to="f32")
-            if GRAPH_TYPES[self.builder.type_of(value).dtype].kind == "float"
-            and self.builder.type_of(value).dtype != "f32"
-            else value
-            for value in operands
-        ]
-        made = self.builder.add(op.opcode, *wide, **op.attributes)
+        made = self.builder.add(op.opcode, *map(self._wide, op.operands), **op.attributes)
         if self.builder.type_of(made).dtype == dtype:
             return made
         return self.builder.add("Cast", made, to=dtype)
+
+    def _wide(self, source: int) -> int:
+        """A value with its floats in f32."""
+        if source in self._constants:
+            op = self._constants[source]
+            return self._constant(op, op.type.dtype)
+        value = self.value(source)
+        type_ = self.builder.type_of(value)
+        if type_.element.is_integer or type_.dtype == "f32":
+            return value
+        return self.builder.add("Cast", value, to="f32")
 
     def _held(self, op: CoreOperation, array: Array, dtype: str) -> Array:
         """Elements in another type, moved inside its range where they lie beyond."""

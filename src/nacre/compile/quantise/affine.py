@@ -12,8 +12,8 @@ from nacre.core.values import Array
 I8 = GRAPH_TYPES["i8"]
 LOW, HIGH = -128, 127
 STEPS = HIGH - LOW
-# Scales stay where a product of two of them over a third is a normal number of f32.
-LEAST_SCALE, MOST_SCALE = 2.0**-40, 2.0**40
+LEAST_SCALE, MOST_SCALE = 2.0**-80, 2.0**80
+LEAST_PRODUCT = 2.0**-120  # of two scales, which has to be a normal number of f32
 # The accumulator has 31 bits; so much of it is left to the bias.
 MOST_BIAS = 2.0**30
 
@@ -49,12 +49,19 @@ class Affine:
         with np.errstate(all="ignore"):
             steps = np.rint(np.asarray(reals, np.float32) / np.float32(self.scale))
         steps = np.nan_to_num(steps, nan=0.0, posinf=1e9, neginf=-1e9) + np.float32(self.zero)
-        return np.clip(steps, LOW, HIGH).astype(np.int8)
+        made: Array = np.clip(steps, LOW, HIGH).astype(np.int8)
+        return made
 
     def real(self, stored: Array) -> Array:
         """The reals that integers stand for, in f32."""
         steps = stored.astype(np.float32) - np.float32(self.zero)
         return np.asarray(steps * np.float32(self.scale))
+
+    def keeps(self, low: float, high: float) -> bool:
+        """Whether every integer is still the same after its real is held between two bounds."""
+        every = np.arange(LOW, HIGH + 1).astype(np.int8)
+        held = np.clip(self.real(every), np.float32(low), np.float32(high))
+        return np.array_equal(self.stored(held), every)
 
     def __str__(self) -> str:
         return f"scale {self.scale:.6g}, zero {self.zero}"

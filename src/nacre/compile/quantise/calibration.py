@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from nacre.base.diagnostics import Diagnostic, InputError
+from nacre.base.diagnostics import InputError
 from nacre.base.source import whole_file
 from nacre.base.suggest import did_you_mean
 from nacre.compile.quantise.observers import Histogram
@@ -63,10 +63,10 @@ def samples(source: Module, given: Calibration | None) -> Samples:
 Problem = tuple[str, str | None]  # a message, and what helps
 
 
-def _judged(source: Module, given: Calibration) -> tuple[list[Problem], int]:
+def _judged(source: Module, given: object) -> tuple[list[Problem], int]:
     if isinstance(given, Mapping):
         return _judged_stack(source, given)
-    if isinstance(given, str | bytes) or not isinstance(given, Sequence):
+    if not isinstance(given, list | tuple):
         told = f"calibration data is a {type(given).__name__}, expected arrays by name or a list"
         return [(told, _HELP)], 0
     if not given:

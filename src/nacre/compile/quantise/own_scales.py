@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 
@@ -56,6 +55,15 @@ class _Reals:
         return Affine(self.scale, self.zero + _SHIFTS[self.dtype])
 
 
+@dataclass(frozen=True)
+class _Counts:
+    """Integers of 32 bits that are a float value over a scale, plus a number."""
+
+    value: int
+    scale: float
+    shift: int
+
+
 def unquantised(module: Module) -> Plain:
     """The float model behind a quantised one; a model without quantised operations as it is."""
     if not any(op.opcode in _QUANTISED for op in module.operations):
@@ -81,6 +89,7 @@ class _Walk:
         self.builder = Builder()
         self.ids: dict[int, int] = {}
         self.stored: dict[int, _Reals] = {}
+        self.counts: dict[int, _Counts] = {}
         self.given: dict[tuple[float, float], Affine] = {}
         self.notes: list[str] = []
 
@@ -119,10 +128,12 @@ class _Walk:
         """A value of the module itself; stored integers are made from their floats."""
         if source in self.ids:
             return self.ids[source]
-        array = constant_array(self.module.by_id[source])
+        op = self.module.by_id[source]
+        array = constant_array(op)
         if array is not None:
-            dtype = self.module.by_id[source].type.dtype
-            made = self.builder.constant(array, dtype)
+            made = self.builder.constant(array, op.type.dtype)
+        elif source in self.counts:  # after all as it was
+            made = self.builder.copy(op, tuple(self.value(operand) for operand in op.operands))
         else:
             found = self.stored[source]
             scale = self.builder.constant(np.float32(found.scale), "f32")
@@ -151,12 +162,17 @@ class _Walk:
             reals = _reals(array, np.float32(scale), np.int64(zero))
             return self.builder.constant(reals, "f32")
         found = self.stored.get(source)
-        if found is None or (found.scale, found.zero) != (float(np.float32(scale)), zero):
+        if found is None or found.zero != zero or np.isnan(found.scale):
             return None
-        return found.value
+        factor = float(np.float32(scale)) / found.scale
+        return found.value if factor == 1.0 else self.times(found.value, factor)
+
+    def times(self, value: int, factor: float) -> int:
+        """A float value times a number."""
+        return self.builder.add("BinOp", value, self.builder.constant(np.float32(factor)), op="Mul")
 
 
-def _reals(array: Array, scale: Any, zero: Any) -> Array:
+def _reals(array: Array, scale: Array | np.float32, zero: Array | np.int64) -> Array:
     """`(stored - zero) * scale` in f32, the difference exact."""
     steps = (array.astype(np.int64) - zero).astype(np.float32)
     return np.asarray(steps * scale)
@@ -210,14 +226,45 @@ def _dequantized_constant(
     walk: _Walk, op: CoreOperation, array: Array, scale: Array
 ) -> Array | None:  # fmt: skip
     zero = walk.constant(op.operands[2]) if len(op.operands) > 2 else np.zeros((), np.int64)
-    if zero is None or op.type.dtype != "f32" or not op.type.element.dtype == scale.dtype:
+    if zero is None or op.type.dtype != "f32" or op.type.element.dtype != scale.dtype:
         return None
     axis = OPS["Dequantize"].filled(op.attributes)["axis"]
     shape = [1] * array.ndim
     if scale.size > 1:
         shape[axis] = scale.size
-    wide = zero.astype(np.int64)
-    return _reals(array, scale.reshape(shape), wide.reshape(shape if wide.size > 1 else [1] * array.ndim))
+    wide = np.broadcast_to(zero.astype(np.int64).ravel(), (scale.size,))
+    return _reals(array, scale.reshape(shape), wide.reshape(shape))
+
+
+def _cast(walk: _Walk, op: CoreOperation) -> bool:
+    """Stored integers as wider ones, and those as floats."""
+    source, to = op.operands[0], op.attributes["to"]
+    found, counts = walk.stored.get(source), walk.counts.get(source)
+    if found is not None and to == "i32" and not np.isnan(found.scale):
+        walk.counts[op.value_id] = _Counts(found.value, found.scale, found.zero)
+        return True
+    if counts is None or to != "f32" or counts.shift:
+        return False
+    walk.ids[op.value_id] = walk.times(counts.value, 1.0 / counts.scale)
+    return True
+
+
+def _less(walk: _Walk, op: CoreOperation) -> bool:
+    """A zero point taken off."""
+    counts, array = walk.counts.get(op.operands[0]), walk.constant(op.operands[-1])
+    if counts is None or op.attributes["op"] != "Sub" or array is None or array.size != 1:
+        return False
+    walk.counts[op.value_id] = replace(counts, shift=counts.shift - int(array.flat[0]))
+    return True
+
+
+def _sum(walk: _Walk, op: CoreOperation) -> bool:
+    counts = walk.counts.get(op.operands[0])
+    if counts is None or counts.shift:
+        return False
+    made = walk.builder.add("Sum", counts.value, **op.attributes)
+    walk.counts[op.value_id] = replace(counts, value=made)
+    return True
 
 
 def _product(walk: _Walk, op: CoreOperation) -> bool:
@@ -235,7 +282,8 @@ def _product(walk: _Walk, op: CoreOperation) -> bool:
             _reals(array, scales.reshape(shape), zeros.reshape(shape)), "f32"
         )
     else:
-        w = walk.reals(op.operands[1], float(scales[0]), int(zeros[0])) if scales.size == 1 else None
+        is_one = scales.size == 1
+        w = walk.reals(op.operands[1], float(scales[0]), int(zeros[0])) if is_one else None
     bias = walk.constant(op.operands[2]) if len(op.operands) > 2 else None
     if x is None or w is None or (len(op.operands) > 2 and bias is None):
         return False
@@ -246,14 +294,12 @@ def _product(walk: _Walk, op: CoreOperation) -> bool:
     return _stored_result(walk, op, op.opcode[1:], operands)
 
 
-def _stored_result(
-    walk: _Walk, op: CoreOperation, opcode: str, operands: list[int], **more: object
-) -> bool:
+def _stored_result(walk: _Walk, op: CoreOperation, opcode: str, operands: list[int]) -> bool:
     """The float operation behind a fused one."""
     given = OPS[op.opcode].filled(op.attributes)
     own = {a.name for a in OPS[opcode].attributes}
-    kept = {name: v for name, v in op.attributes.items() if name in own and name != "op"}
-    made = walk.builder.add(opcode, *operands, **kept, **more)
+    kept = {name: v for name, v in op.attributes.items() if name in own}
+    made = walk.builder.add(opcode, *operands, **kept)
     scale = float(np.float32(given["y_scale"]))
     walk.remember(op, _Reals(made, scale, given["y_zero"], str(given["to"])))
     return True
@@ -266,9 +312,7 @@ def _binary(walk: _Walk, op: CoreOperation) -> bool:
         for value, side in zip(op.operands, "ab", strict=True)
     ]
     operands = [side for side in sides if side is not None]
-    return len(operands) == 2 and _stored_result(
-        walk, op, "BinOp", operands, op=str(given["op"])
-    )  # fmt: skip
+    return len(operands) == 2 and _stored_result(walk, op, "BinOp", operands)
 
 
 def _pool(walk: _Walk, op: CoreOperation) -> bool:
@@ -284,4 +328,7 @@ _FORMS: Mapping[str, Callable[[_Walk, CoreOperation], bool]] = {
     "QLinear": _product,
     "QBinOp": _binary,
     "QPool": _pool,
+    "Cast": _cast,
+    "BinOp": _less,
+    "Sum": _sum,
 }

@@ -8,7 +8,7 @@ from msgspec import Struct
 from nacre.base.elements import GRAPH_TYPES
 from nacre.compile.quantise.affine import Affine
 from nacre.compile.quantise.calibration import Sample
-from nacre.compile.quantise.rewrite import Rewritten
+from nacre.compile.quantise.rewrite import Rewritten, Stored
 from nacre.core.module import Module
 from nacre.core.values import Array
 from nacre.kernels.runs import quietly
@@ -54,19 +54,19 @@ def ports_of(
     inputs = []
     for op in module.inputs:
         name = str(op.attributes["name"])
-        inputs.append(_port(name, source.input_types[name].dtype, op.value_id, made))
+        dtype = source.input_types[name].dtype
+        inputs.append(_port(name, dtype, made.stored[op.value_id], made.module))
     values = (*source.outputs, *(state.output for state in source.states))
     names = (*source.output_names, *(f"state {state.name}" for state in source.states))
     outputs = [
-        _port(name, source.by_id[own].type.dtype, value, made)
-        for name, own, value in zip(names, values, module.outputs, strict=True)
+        _port(name, source.by_id[own].type.dtype, stored, made.module)
+        for name, own, stored in zip(names, values, made.outputs, strict=True)
     ]
     return tuple(inputs), tuple(outputs)
 
 
-def _port(name: str, dtype: str, value: int, made: Rewritten) -> Port:
-    stored = made.stored[value]
-    elem = made.module.by_id[stored.value].type.dtype
+def _port(name: str, dtype: str, stored: Stored, module: Module) -> Port:
+    elem = module.by_id[stored.value].type.dtype
     if stored.affine is None:
         return Port(name, dtype, elem)
     return Port(name, dtype, elem, stored.affine.scale, stored.affine.zero)
@@ -77,6 +77,6 @@ def stored_inputs(module: Module, made: Rewritten, sample: Sample) -> Sample:
     found: Sample = {}
     for op in module.inputs:
         name = str(op.attributes["name"])
-        port = _port(name, op.type.dtype, op.value_id, made)
+        port = _port(name, op.type.dtype, made.stored[op.value_id], made.module)
         found[name] = port.stored(sample[name])
     return found

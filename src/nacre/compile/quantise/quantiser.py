@@ -88,8 +88,9 @@ def quantise(
     scales = Scales(graph, found, seen.histograms, OBSERVERS[observer], fixed)
     is_own = bool(given)  # the model's own scales are taken as they are
     made = rewritten(
-        graph, found, scales, searched=observer == "mse" and not is_own, on_grid=is_own
-    )
+        graph, found, scales, legal.outputs, searched=observer == "mse" and not is_own,
+        on_grid=is_own,
+    )  # fmt: skip
     if data is not None and correct and not is_own:
         pairs = islice(_pairs(data, watched, made), MOST_SAMPLES)
         made = corrected(made, seen.means, [stored for _, stored in pairs])

@@ -16,6 +16,7 @@ from nacre.core.module import Module
 from nacre.core.values import Array
 
 _WEAK = 15.0  # dB that every output should have
+_FAINT = 1e-20
 
 
 class Loss(Struct, frozen=True):
@@ -69,7 +70,7 @@ class _Powers:
         wanted, made = real.ravel(), found.ravel()
         lost = np.subtract(made, wanted, dtype=np.float32)
         signal, noise = float(np.dot(wanted, wanted)), float(np.dot(lost, lost))
-        if not (np.isfinite(signal) and np.isfinite(noise)):  # what is no number, or too large
+        if not (_FAINT < signal < np.inf and noise < np.inf):  # f32 does not hold the squares
             is_number = np.isfinite(wanted) & np.isfinite(made)
             exact = wanted[is_number].astype(np.float64)
             far = made[is_number].astype(np.float64) - exact

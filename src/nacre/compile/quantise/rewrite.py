@@ -46,21 +46,28 @@ class Rewritten:
 
     module: Module
     stored: Mapping[int, Stored]  # by the value of the float module
+    outputs: tuple[Stored, ...]
     products: tuple[Product, ...]
     notes: tuple[str, ...]
 
 
 def rewritten(
-    graph: Graph, domains: Domains, scales: Scales, *, searched: bool, on_grid: bool
+    graph: Graph, domains: Domains, scales: Scales, own: int, *, searched: bool, on_grid: bool
 ) -> Rewritten:
-    """A float module on integers, with islands of floats."""
+    """A float module on integers, with islands of floats.
+
+    `own` outputs are the model's; those behind are the next values of states, which are floats.
+    """
     walk = _Walk(graph, domains, scales, searched, on_grid)
     for op in graph.module.operations:
         walk.take(op)
-    outputs = [walk.output(value) for value in graph.module.outputs]
-    return Rewritten(
-        walk.builder.module(*outputs), walk.stored, tuple(walk.products), tuple(walk.notes)
+    kept = graph.module.outputs
+    outputs = tuple(
+        walk.stored[value] if index < own and value in walk.stored else Stored(walk.floats(value))
+        for index, value in enumerate(kept)
     )
+    module = walk.builder.module(*(output.value for output in outputs))
+    return Rewritten(module, walk.stored, outputs, tuple(walk.products), tuple(walk.notes))
 
 
 class _Walk:
@@ -85,10 +92,6 @@ class _Walk:
         has_form = role == "input" or self.domains.is_i8(self.graph, op.value_id)
         form = _FORMS[role] if has_form else _island
         self.stored[op.value_id] = form(self, op)
-
-    def output(self, value: int) -> int:
-        """A value as it leaves the module."""
-        return self.stored[value].value if value in self.stored else self.floats(value)
 
     def once(self, key: object, make: Callable[[], int]) -> int:
         """A value that is made the first time it is asked for."""
@@ -239,7 +242,7 @@ def _map(walk: _Walk, op: CoreOperation) -> Stored:
     bounds = bounds_of(op)
     if bounds is not None:
         source = walk.stored.get(op.operands[0], Stored(-1))
-        if source.affine == y and bounds[0] <= y.low and y.high <= bounds[1]:
+        if source.affine == y and y.keeps(*bounds):
             return source
     reals = [walk.real(walk.integers(operand)) for operand in op.operands]
     return Stored(walk.quantized(walk.builder.add(op.opcode, *reals, **op.attributes), y), y)
@@ -264,7 +267,7 @@ def _keep(walk: _Walk, op: CoreOperation) -> Stored:
     ]
     given: dict[str, Any] = dict(op.attributes)
     if op.opcode == "Pad":
-        value = np.array(OPS["Pad"].filled(given)["value"], np.float32)
+        value = np.array(OPS["Pad"].filled(op.attributes)["value"], np.float32)
         given["value"] = float(y.stored(value))
     return Stored(walk.builder.add(op.opcode, *operands, **given), y)
 

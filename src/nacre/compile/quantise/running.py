@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from nacre.base.diagnostics import InputError, has_errors
 from nacre.core.evaluation_plan import constant_array, kernel_type, place
-from nacre.core.module import CoreOperation, Module
+from nacre.core.module import CoreOperation, Module, TensorType
 from nacre.core.ops import OPS
 from nacre.core.rules.evaluation import EVL04
 from nacre.core.values import Array
@@ -79,7 +78,7 @@ class Watched:
         return result
 
 
-def bound(module: Module, op: CoreOperation, **changed: Any) -> Run:
+def bound(module: Module, op: CoreOperation, **changed: object) -> Run:
     """An operation ready to run, some of its attributes changed."""
     spec = OPS[op.opcode]
     assert spec.primitive is not None
@@ -87,7 +86,7 @@ def bound(module: Module, op: CoreOperation, **changed: Any) -> Run:
     result = kernel_type(op.type)
     attributes = {**spec.filled(op.attributes), **changed}
     if "to" in changed:
-        result = kernel_type(type(op.type)(changed["to"], op.type.shape))
+        result = kernel_type(TensorType(str(changed["to"]), op.type.shape))
     return PRIMITIVES[spec.primitive].bind(Call(inputs, (result,), attributes))
 
 

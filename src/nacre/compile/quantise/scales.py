@@ -140,6 +140,9 @@ class Scales:
         if root in self._factors:
             source, factor = self._factors[root]
             return self.of(source).times(factor)
+        inherited = self._inherited(root) if self._given else None
+        if inherited is not None:
+            return inherited
         members = [value for value in self._members(root) if value not in self.bounded]
         # What is moved has the elements of what it was moved from.
         made = [v for v in members if self._graph.roles[v] != "keep"] or members
@@ -151,6 +154,17 @@ class Scales:
         if total.is_empty:
             return of_range(0.0, 0.0)
         return self._observer(total, self._after(made))
+
+    def _inherited(self, value: int) -> Affine | None:
+        """The scale that a value in floats has from what it was moved or multiplied from."""
+        graph = self._graph
+        computed = graph.computed(graph.op(value))
+        if value not in self._domains.floats or len(computed) != 1:
+            return None
+        factor = scale_factor(graph, graph.op(value))
+        if factor is not None:
+            return self.of(computed[0]).times(factor)
+        return self.of(computed[0]) if graph.roles[value] == "keep" else None
 
     def _members(self, root: int) -> list[int]:
         if not hasattr(self, "_groups"):

@@ -6,14 +6,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nacre.compile.quantise.affine import HIGH, MOST_BIAS, Affine, single
+from nacre.compile.quantise.affine import HIGH, LEAST_PRODUCT, MOST_BIAS, Affine, single
 from nacre.core.values import Array
 
 # Shares of the largest weight that the search tries as the end of the range.
 _SHARES = tuple(float(share) for share in np.linspace(1.0, 0.6, 21))
 # A channel whose steps are smaller than this of the result's can change nothing in it.
 _LEAST_FACTOR = 2.0**-30
-_ON_GRID = 2e-3  # how far from an integer a weight may be that is on a grid
+_ON_GRID = 1e-4  # how far from an integer a weight may be that is on a grid
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,13 +42,14 @@ def quantised_weights(
         grid = _grid(weights, axis)
         scales = np.where(grid > 0, grid, scales)
     reals = np.zeros(len(flat)) if bias is None else bias.astype(np.float64)
-    least = np.maximum(np.abs(reals) / (x.scale * MOST_BIAS), _LEAST_FACTOR * y.scale / x.scale)
+    for_bias = np.abs(reals) / (x.scale * MOST_BIAS)
+    least = np.maximum(for_bias, max(_LEAST_FACTOR * y.scale, LEAST_PRODUCT) / x.scale)
     kept = np.array([single(scale) for scale in np.maximum(scales, least)], np.float32)
     stored = np.clip(np.rint(flat / kept[:, None]), -HIGH, HIGH).astype(np.int8)
     shaped = np.moveaxis(stored.reshape(rows.shape), 0, axis)
     units = np.float32(x.scale) * kept
     steps = np.clip(np.rint(reals / units), -MOST_BIAS, MOST_BIAS).astype(np.int32)
-    widened = int(np.sum((scales < least) & (np.abs(flat).max(axis=1) > 0)))
+    widened = int(np.sum((scales < for_bias) & (np.abs(flat).max(axis=1) > 0)))
     return Weights(
         np.ascontiguousarray(shaped), tuple(float(s) for s in kept), steps, widened
     )  # fmt: skip
@@ -56,15 +57,14 @@ def quantised_weights(
 
 def _least_error(flat: Array) -> Array:
     most = np.abs(flat).max(axis=1)
-    most[most == 0] = 1.0
-    best, scales = np.full(len(flat), np.inf), most / HIGH
+    best, scales = np.full(len(flat), np.inf), np.zeros(len(flat))
     for share in _SHARES:
-        tried = most * (share / HIGH)
+        tried = np.where(most > 0, most * (share / HIGH), 1.0)
         steps = np.clip(np.rint(flat / tried[:, None]), -HIGH, HIGH)
         lost = ((steps * tried[:, None] - flat) ** 2).sum(axis=1)
         better = lost < best
         best, scales = np.where(better, lost, best), np.where(better, tried, scales)
-    return scales
+    return np.where(most > 0, scales, 0.0)
 
 
 def _grid(weights: Array, axis: int) -> Array:
@@ -73,7 +73,7 @@ def _grid(weights: Array, axis: int) -> Array:
     flat = rows.reshape(rows.shape[0], -1)
     most = np.abs(flat).max(axis=1)
     found = np.zeros(len(flat), np.float32)
-    for count in range(HIGH, 0, -1):
+    for count in range(1, HIGH + 1):
         open_ = np.flatnonzero((found == 0) & (most > 0))
         if not len(open_):
             break

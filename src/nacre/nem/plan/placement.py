@@ -40,7 +40,20 @@ def capable_units(task: Task) -> tuple[Way, ...]:
         return (transfer_units(levels[0], levels[1]),)
     if task.opcode is None:
         return ()
+    level = table_level(task)
+    if level is not None:
+        return (transfer_units(level, "L1"),)
     return tuple((unit,) for unit in task.opcode.eligible_units)
+
+
+def table_level(task: Task) -> str | None:
+    """Where the table of a gather lies if not in L1: its rows are fetched as a transfer would."""
+    for operand in task.operands:
+        is_table = operand.spec is not None and operand.spec.role == "table"
+        buffer = operand.region.buffer if operand.region is not None else None
+        if is_table and buffer is not None and not is_in_l1(buffer):
+            return buffer.level
+    return None
 
 
 def eligible_units(task: Task, device: Device) -> tuple[Way, ...]:

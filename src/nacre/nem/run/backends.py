@@ -11,9 +11,9 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 
 from nacre.base.excerpt import safe
-from nacre.kernels.call import Array, Call, Fault, Run, TensorType
-from nacre.kernels.registry import PRIMITIVES
+from nacre.kernels.call import Array, Call, Fault, Primitive, Run, TensorType
 from nacre.nem.run.arrays import RegionView
+from nacre.nem.run.core_operations import primitive_of, resolved, with_bytes
 from nacre.nem.spec.opcodes import OPCODES
 
 ENTRY_POINTS = "nacre.backends"
@@ -64,22 +64,19 @@ class NumpyBackend:
 
     def supports(self, opcode: str) -> bool:
         """Whether there is a kernel for an opcode."""
-        return opcode in PRIMITIVES
+        return primitive_of(opcode) is not None
 
-    def bind(self, opcode: str, call: Call) -> Run:
+    def bind(self, opcode: str, given: Call) -> Run:
         """The kernel, specialised for types and attributes."""
-        primitive = PRIMITIVES[opcode]
-        expected = primitive.shape([t.shape if t else None for t in call.inputs], call.attributes)
-        found = [t.shape for t in call.outputs]
-        if expected is None or list(expected) != found:
-            given = [list(t.shape) for t in call.inputs if t is not None]
-            operands = f"inputs of shape {_listed(given)}"
-            if expected is None:
-                raise BackendError(f"{operands} and the attributes do not go together")
-            raise BackendError(
-                f"{operands} give shape {_listed(expected)}, but the output has {_listed(found)}"
-            )
-        return primitive.bind(call)
+        primitive = primitive_of(opcode)
+        if primitive is None:
+            raise BackendError(f"there is no kernel for `{safe(opcode)}`")
+        call = resolved(opcode, given)
+        try:
+            return with_bytes(given, call, _bound_kernel(primitive, call))
+        except KeyError as error:
+            missing = safe(str(error.args[0]))
+            raise BackendError(f"`{safe(opcode)}` lacks or does not know `{missing}`") from None
 
     def execute(
         self,
@@ -95,6 +92,21 @@ class NumpyBackend:
         fault = self.bind(opcode, call)([np.asarray(v) for v in inputs], outputs)
         if fault is not None and fault.is_fatal:
             raise ValueError(fault.message)
+
+
+def _bound_kernel(primitive: Primitive, call: Call) -> Run:
+    """A kernel for a call whose shapes go together."""
+    expected = primitive.shape([t.shape if t else None for t in call.inputs], call.attributes)
+    found = [t.shape for t in call.outputs]
+    if expected is None or list(expected) != found:
+        given = [list(t.shape) for t in call.inputs if t is not None]
+        operands = f"inputs of shape {_listed(given)}"
+        if expected is None:
+            raise BackendError(f"{operands} and the attributes do not go together")
+        raise BackendError(
+            f"{operands} give shape {_listed(expected)}, but the output has {_listed(found)}"
+        )
+    return primitive.bind(call)
 
 
 def _listed(shapes: Sequence[Sequence[int]]) -> str:

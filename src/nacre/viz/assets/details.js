@@ -9,8 +9,8 @@ const CAUSE_TEXT = {
 };
 
 class Details {
-  constructor(model, { select, showLine, canStart }) {
-    Object.assign(this, { model, select, showLine, canStart });
+  constructor(model, { select, showLine, canStart, layerOf, chooseLayer }) {
+    Object.assign(this, { model, select, showLine, canStart, layerOf, chooseLayer });
     this.panel = byId('details');
   }
 
@@ -23,8 +23,10 @@ class Details {
     const { model } = this;
     const s = model.statementOf(id);
     const iteration = model.iteration(id).map((part) => `${part.variable} = ${part.value}`).join(', ');
+    const layer = this.layerOf(s);
     const facts = [
       ['Operation', s.op],
+      layer ? ['Layer', el('button', { type: 'button', class: 'link', onclick: () => this.chooseLayer(layer) }, visible(layer.name))] : null,
       iteration ? ['Iteration', visible(iteration)] : null,
       ['Unit', model.unitText(id)],
       model.hasStarted(id)

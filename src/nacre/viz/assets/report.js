@@ -7,7 +7,10 @@ const path = Array.from(unpack(model.raw.critical.task));
 const state = { selected: -1, found: [], at: -1, showsCritical: true };
 
 const timeline = new Timeline(model, { onSelect: (id) => select(id, { reveal: false }) });
+const layerOf = layersByStatement(model);
 const details = new Details(model, {
+  layerOf: (statement) => layerOf?.get(statement.index),
+  chooseLayer: (layer) => chooseLayer(layer),
   select: (id) => select(id),
   showLine: (line) => chooseLine(line),
   canStart: (id) => previousOnUnit(id),
@@ -48,7 +51,7 @@ function mark(ids, text) {
   byId('marked-text').textContent = ids ? text : '';
 }
 
-function chooseStatements(statements) {
+function chooseStatements(statements, label = null) {
   const ids = [];
   for (const index of statements) {
     const s = model.statements[index];
@@ -56,11 +59,21 @@ function chooseStatements(statements) {
   }
   ids.sort((a, b) => model.start[a] - model.start[b]);
   const first = model.statements[statements[0]];
-  const name = statements.length === 1 ? visible(first.name) : first.op;
+  const name = label ?? (statements.length === 1 ? visible(first.name) : first.op);
   mark(ids, `${name}: ${whole(ids.length)} task${ids.length === 1 ? '' : 's'}`);
   source?.show(first.line, first.endLine);
   state.found = ids;
   state.at = -1;
+}
+
+/** Mark the tasks of a layer and bring its time into sight. */
+function chooseLayer(layer) {
+  if (!layer.statements.length) return;
+  chooseStatements(layer.statements, visible(layer.name));
+  const margin = 0.05 * (layer.end - layer.start);
+  timeline.show(layer.start - margin, layer.end + margin);
+  byId('timeline').scrollIntoView({ block: 'nearest' });
+  say(`${layer.name}, ${whole(layer.start)} to ${whole(layer.end)}`);
 }
 
 function chooseLine(number) {
@@ -221,6 +234,7 @@ function listen() {
 }
 
 fillHeader();
+fillLayers(model, { chooseLayer });
 fillWaiting(model, { chooseStatements });
 fillUnits(model);
 fillBounds(model);

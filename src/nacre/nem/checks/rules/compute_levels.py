@@ -47,7 +47,8 @@ def compute_operand_in_l2(facts: ProgramFacts) -> Iterator[Diagnostic]:
 def compute_operand_in_ddr(facts: ProgramFacts) -> Iterator[Diagnostic]:
     """An operand of a compute task lies in DDR, off the chip.
 
-    No unit that computes reaches DDR. Data comes in through transfers, usually by way of L2.
+    No unit that computes reaches DDR. Data comes in through transfers, usually by way of L2. The
+    table of a `gather` may lie there: its rows are fetched by DMA.
 
     Bad:
 
@@ -65,6 +66,8 @@ def compute_operand_in_ddr(facts: ProgramFacts) -> Iterator[Diagnostic]:
         u = transfer.sync(dst=region(A, 0, 64), src=X)
     """
     for task, operand, name in _operands(facts, "DDR"):
+        if operand.spec is not None and operand.spec.role == "table":
+            continue
         role = f"operand `{operand.spec.name}`" if operand.spec is not None else "an operand"
         yield compute_operand_in_ddr.at(
             facts.span(operand.node.value),

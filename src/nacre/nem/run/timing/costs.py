@@ -8,12 +8,13 @@ import numpy as np
 
 from nacre.base.elements import ELEMENT_TYPES
 from nacre.kernels.call import Call, Work
-from nacre.kernels.registry import PRIMITIVES
 from nacre.nem.model.program import Region, Task
 from nacre.nem.plan.footprints import copies_elements, dense_strides, strided
 from nacre.nem.plan.grid import Grid
+from nacre.nem.plan.placement import table_level
 from nacre.nem.plan.terms import Column
 from nacre.nem.run.actions import copy_operands
+from nacre.nem.run.core_operations import primitive_of, resolved
 from nacre.nem.run.machine import operation
 from nacre.nem.run.signatures import Signature, concrete, extents, lookup_at, signatures
 from nacre.nem.run.timing.profile import TimingProfile
@@ -21,10 +22,11 @@ from nacre.nem.run.timing.profile import TimingProfile
 
 def work_of(task: Task, call: Call) -> Work:
     """How much a compute task has to do; for an unknown operation, a pass over its outputs."""
-    primitive = PRIMITIVES.get(operation(task))
+    name = operation(task)
+    primitive = primitive_of(name)
     if primitive is None:
         return Work(elements=sum(t.count for t in call.outputs))
-    return primitive.work(call)
+    return primitive.work(resolved(name, call))
 
 
 def cycles(task: Task, unit: str, grid: Grid, profile: TimingProfile) -> int | Column:
@@ -55,11 +57,24 @@ def _compute_cycles(task: Task, signature: Signature, unit: str, profile: Timing
     if unit == "CSTL":
         rate = profile.at("CSTL", "eltwise_throughput")
         return profile.at("CSTL", "latency") + _ceil(max(1, work.elements), rate)
+    level = table_level(task)
+    if level is not None:
+        return _gathered(call, unit, profile)
     if unit == "DMA":
         size = sum(t.count * t.elem.bits for t in call.outputs)
         return profile.at("DMA", "latency") + _ceil(_ceil(size, 8), profile.at("DMA", "bandwidth"))
     operations = max(1, work.scalar_operations)
     return profile.at("VPU", "latency") + _ceil(operations, profile.at("VPU", "throughput"))
+
+
+def _gathered(call: Call, unit: str, profile: TimingProfile) -> int:
+    """Rows of a table outside L1, fetched one run each."""
+    indices, result = call.inputs[1], call.outputs[0]
+    rows = max(1, indices.count if indices is not None else 1)
+    run = _ceil(result.count * result.elem.bits, 8 * rows)
+    burst = profile.get("DMA", "burst") or 0
+    fetched = rows * (burst + _ceil(run, profile.at(unit, "bandwidth")))
+    return profile.at(unit, "latency") + fetched
 
 
 def macs_per_two_cycles(call: Call, profile: TimingProfile) -> int:
@@ -138,6 +153,11 @@ def copied_bytes(task: Task, grid: Grid) -> int | Column:
 
 def ddr_bytes(task: Task, grid: Grid) -> int | Column:
     """Bytes that a task moves over DDR's own wires, in every row: twice within DDR."""
+    if table_level(task) == "DDR":
+        made = signatures(task, grid)
+        sizes = [sum(_ceil(t.count * t.elem.bits, 8) for t in s.call.outputs) for s in made.distinct
+                 if s.call is not None]  # fmt: skip
+        return sizes[0] if made.index is None else _by_row(sizes, made.index)
     if task.op not in ("transfer", "store"):
         return 0
     levels = [o.region.buffer.level for o in task.operands if o.region and o.region.buffer]

@@ -1,0 +1,228 @@
+"""`nacre demo`: the whole road, from a trained network to a page that shows where its time goes."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from importlib.resources import as_file, files
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+import click
+
+from nacre.base.diagnostics import InputError, InternalError
+from nacre.base.excerpt import safe
+from nacre.base.rendering import summary
+from nacre.cli.arrays import WrongUsage, require_writable
+from nacre.cli.calibration import read_calibration
+from nacre.cli.core_files import reported
+from nacre.compile.options import PRECISIONS, Precision
+
+if TYPE_CHECKING:
+    from nacre.compile.bundle import Bundle
+    from nacre.compile.estimate import Estimate
+    from nacre.core.module import Module
+    from nacre.core.values import Array
+
+DEVICE = "npm4k"
+CLOCK_MHZ = 1000.0
+_FOLDER = "nacre-demo"
+
+T = TypeVar("T")
+
+
+@click.command()
+@click.option("--device", default=DEVICE, metavar="D", help=f"Default: {DEVICE}.")
+@click.option(
+    "--precision",
+    type=click.Choice(PRECISIONS),
+    default="i8",
+)
+@click.option(
+    "-o",
+    "out",
+    default=_FOLDER,
+    metavar="FOLDER",
+    type=click.Path(path_type=Path, file_okay=False),
+    help=f"Where the bundle and the report go. Default: {_FOLDER}.",
+)
+def demo(device: str, precision: Precision, out: Path) -> int:
+    """Take a small trained network from its file to a report.
+
+    It is imported, compiled (in i8: quantised), checked, run, held to the model and timed. The
+    network reads handwritten digits; it and some of them come with nacre. Nothing is downloaded.
+    """
+    with ExitStack() as stack:
+        folder = stack.enter_context(as_file(files("nacre") / "demo"))
+        return reported(lambda: take_the_road(folder, device, precision, out))
+
+
+def take_the_road(folder: Path, device: str, precision: Precision, out: Path) -> None:
+    """Every stage in turn, each with a line about what came out of it."""
+    began = time.monotonic()
+    _require_room(out)
+    road = _Road()
+    module = road.stage("import the model", lambda: _imported(folder))
+    made = road.stage("compile it", lambda: _compiled(module, folder, device, precision))
+    plan = made.plan
+    assert plan is not None
+    samples = _samples(folder)
+    road.stage("check the plan", lambda: _checked(plan.bundle))
+    road.stage(
+        "run it, and hold it to the legalised model", lambda: _validated(plan.bundle, samples)
+    )
+    road.stage("read digits with it", lambda: _recognised(plan.bundle, module, samples))
+    road.stage("time it", lambda: _timed(made))
+    written = road.stage("write the report", lambda: _reported(made, out))
+    click.echo(f"\nthe whole road took {time.monotonic() - began:.0f} s; what it made:")
+    for path, what in written.items():
+        click.echo(f"  {safe(str(path))}: {what}")
+
+
+class _Road:
+    """Counts the stages and tells about each."""
+
+    def __init__(self) -> None:
+        self._number = 0
+
+    def stage(self, title: str, work: Callable[[], tuple[T, str]]) -> T:
+        """Do a stage's work, and say what came out of it."""
+        self._number += 1
+        click.echo(f"{self._number}. {title}")
+        since = time.monotonic()
+        made, said = work()
+        click.echo(f"   {safe(said)} ({time.monotonic() - since:.1f} s)")
+        return made
+
+
+Samples = list[tuple[dict[str, "Array"], int]]  # inputs, and what they show
+
+
+def _samples(folder: Path) -> Samples:
+    arrays = read_calibration(folder / "samples.npz")
+    labels = arrays.pop("label")
+    return [
+        ({name: array[index] for name, array in arrays.items()}, int(label))
+        for index, label in enumerate(labels)
+    ]
+
+
+def _require_room(out: Path) -> None:
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise WrongUsage(f"cannot write {safe(str(out))}: {error.strerror}") from None
+    require_writable(out / "report.html")
+
+
+def _imported(folder: Path) -> tuple[Module, str]:
+    from nacre.compile.bounds import call_of
+    from nacre.core.models import read_model
+    from nacre.core.onnx.files import onnx
+    from nacre.kernels.registry import PRIMITIVES
+
+    # Without the package `onnx` the same model is read from Core IR.
+    path = folder / ("digits.onnx" if onnx is not None else "digits.core")
+    module = read_model(path)
+    constants = [op for op in module.operations if op.opcode == "ConstTensor"]
+    parameters = sum(math.prod(op.type.shape) for op in constants)
+    calls = [call_of(module, op) for op in module.operations if op.operands]
+    macs = sum(PRIMITIVES[name].work(call).macs for name, call in calls if name in PRIMITIVES)
+    count = len(module.operations) - len(constants) - len(module.inputs)
+    return module, f"{path.name}: {count} operations, {parameters:,} parameters, {macs:,} MACs"
+
+
+def _compiled(
+    module: Module, folder: Path, device: str, precision: Precision
+) -> tuple[Estimate, str]:
+    from nacre.compile.estimate import estimate
+
+    calibration, how = None, str(precision)
+    if precision not in ("f16", "f32"):
+        calibration = read_calibration(folder / "calibration.npz")
+        how += f", calibrated with {len(next(iter(calibration.values())))} images"
+    made = estimate(module, device, precision, calibration=calibration, clock_mhz=CLOCK_MHZ)
+    if made.plan is None:
+        raise InputError(made.problems)
+    bundle = made.plan.bundle
+    lines = bundle.program.count("\n")
+    return made, (
+        f"for {made.device.name} in {how}: {len(bundle.manifest.layers)} layers, "
+        f"{len(bundle.weights):,} bytes of weights, {lines:,} lines of NEM"
+    )
+
+
+def _checked(bundle: Bundle) -> tuple[None, str]:
+    from nacre.nem.api.documents import check
+
+    found = [d for d in check(bundle.program, strict=True) if d.severity != "info"]
+    if found:
+        raise InternalError(f"the plan is not clean: {summary(found)}")
+    return None, "strict: no error, no warning, and no race in any order"
+
+
+def _validated(bundle: Bundle, samples: Samples) -> tuple[None, str]:
+    found = bundle.validate(samples[0][0])
+    if found.first_difference is not None:
+        raise InternalError(f"the plan is not right: {found.first_difference}")
+    return None, str(found)
+
+
+def _recognised(bundle: Bundle, module: Module, samples: Samples) -> tuple[None, str]:
+    """The digits that the plan finds, beside those of the model in its own precision."""
+    from nacre.core.evaluate import evaluate
+
+    session, right, same, noise = bundle.session(), 0, 0, []
+    for inputs, label in samples:
+        (found,) = session.run(inputs).values()
+        expected = evaluate(module, inputs)[0]
+        right += int(found.argmax()) == label
+        same += int(found.argmax()) == int(expected.argmax())
+        noise.append(_decibels(found, expected))
+    return None, (
+        f"{right} of {len(samples)} digits that the model has never seen are right; {same} are "
+        f"what the model says in its own precision, with a signal-to-noise ratio of at least "
+        f"{min(noise):.1f} dB"
+    )
+
+
+def _decibels(found: Array, expected: Array) -> float:
+    """How far the signal is above the error."""
+    import numpy as np
+
+    error = float(np.square(found.astype(np.float64) - expected).sum())
+    signal = float(np.square(expected.astype(np.float64)).sum())
+    return 10 * math.log10(signal / error) if error else math.inf
+
+
+def _timed(made: Estimate) -> tuple[None, str]:
+    assert made.plan is not None
+    assert made.bounds is not None
+    timed = made.plan.ideal
+    bounds = (made.bounds.layer, made.bounds.whole, made.bounds.floor)
+    over = [f"{timed.cycles / bound:.2f}x" for bound in bounds]
+    return None, (
+        f"{timed.cycles:,} cycles, {timed.milliseconds or 0:.4g} ms at {CLOCK_MHZ:,.0f} MHz; "
+        f"{over[0]} the layer bound, {over[1]} the whole bound, {over[2]} the floor; derated "
+        f"{made.plan.derated.cycles:,} cycles"
+    )
+
+
+def _reported(made: Estimate, out: Path) -> tuple[dict[Path, str], str]:
+    from nacre.viz.layers import write_estimate
+
+    assert made.plan is not None
+    page, folder = out / "report.html", out / "bundle"
+    try:
+        write_estimate(made, page, title="Handwritten digits")
+        made.plan.bundle.save(folder)
+    except OSError as error:
+        raise WrongUsage(f"cannot write {safe(str(out))}: {error.strerror}") from None
+    written = {
+        page: "layers and timeline, for a browser",
+        folder: "the plan, its weights, its manifest and the model",
+        folder / "model.nem": "the plan itself: check, run, time and debug it",
+    }
+    return written, f"{page.stat().st_size:,} bytes of page, which need no network"

@@ -1,0 +1,181 @@
+"""`nacre estimate`: does a model fit, how fast is it, where does the time go?"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from nacre.base.excerpt import quoted, safe
+from nacre.cli.arrays import WrongUsage, option_value, require_writable
+from nacre.cli.core_files import Shapes, read_module, reported, shape_option
+from nacre.cli.machine import parse_size
+from nacre.cli.main import ERRORS_FOUND
+from nacre.compile.options import PRECISIONS, STAGES
+from nacre.nem.spec.limits import DEFAULT_DDR_BYTES
+
+if TYPE_CHECKING:
+    from nacre.compile.estimate import Estimate
+    from nacre.core.module import Module
+
+_ENDINGS = (".html", ".htm")
+
+
+def _layers(text: str) -> int | None:
+    if text == "all":
+        return sys.maxsize
+    if not (text.isascii() and text.isdigit() and len(text) < 10):
+        raise ValueError(f"{quoted(text)} is neither a number nor `all`")
+    return int(text)
+
+
+@click.command()
+@click.argument("model", metavar="MODEL")
+@click.option(
+    "--device",
+    "devices",
+    required=True,
+    multiple=True,
+    metavar="D",
+    help="A built-in device or a file; may be repeated, to compare them.",
+)
+@shape_option
+@click.option("--precision", type=click.Choice(PRECISIONS), default="f16")
+@click.option(
+    "--clock",
+    type=click.FloatRange(0, min_open=True),
+    metavar="MHZ",
+    help="For milliseconds. Default: 1000, as an assumption.",
+)
+@click.option(
+    "--calibrate",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE.npz",
+    help="Inputs to quantise with, by name, samples along the first axis.",
+)
+@click.option("--ddr-size", type=option_value(parse_size), default=DEFAULT_DDR_BYTES,
+              metavar="BYTES", help="How large DDR is: 4096, 512M, 1G. Default: 256M.")  # fmt: skip
+@click.option(
+    "--layers",
+    "most",
+    type=option_value(_layers),
+    metavar="N|all",
+    help="How many layers are shown, the costliest first.",
+)
+@click.option(
+    "--report",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE.html",
+    help="Write a page with the layers and the timeline; of several devices, one each.",
+)
+@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text")
+def estimate(
+    model: str,
+    devices: tuple[str, ...],
+    shapes: Shapes,
+    precision: str,
+    clock: float | None,
+    calibrate: Path | None,
+    ddr_size: int,
+    most: int | None,
+    report: Path | None,
+    form: str,
+) -> int:
+    """Say whether MODEL (.core, .onnx or .pt2) fits devices, how fast it is and why.
+
+    The model is compiled and the plan timed: with the device's own figures, and derated by what
+    they leave out. Bounds come from the model and the device, never from the plan.
+
+    Exit status: 0 it fits every device, 1 it does not or something is wrong with it, 2 wrong
+    usage.
+    """
+    pages = _pages(report, devices)
+    data = _calibration(calibrate, precision)
+    found: dict[str, Estimate] = {}
+
+    def work() -> None:
+        module = read_module(model, shapes)
+        given = {"clock_mhz": clock, "calibration": data, "ddr_bytes": ddr_size}
+        for device in dict.fromkeys(devices):
+            found[device] = _estimated(module, device, precision, given)
+        _write(pages, found, model)
+        click.echo(_told(model, found, most, form))
+        if form == "text":
+            written = (page for name, page in pages.items() if found[name].fits)
+            for page in written:
+                click.echo(f"\nwrote {safe(str(page))}: layers and timeline")
+
+    status = reported(work)
+    is_fit = all(one.fits for one in found.values())
+    return status if is_fit else status or ERRORS_FOUND
+
+
+def _estimated(module: Module, device: str, precision: str, given: Mapping[str, Any]) -> Estimate:
+    from nacre.compile.estimate import estimate as estimated
+
+    is_watched = sys.stderr is not None and sys.stderr.isatty()
+
+    def shown(stage: str, result: object) -> None:
+        names = (*STAGES, "time")
+        following = names[names.index(stage) + 1] if stage in STAGES else stage
+        click.echo(f"\r{safe(device)}: {following}".ljust(60), err=True, nl=False)
+
+    try:
+        on_stage = shown if is_watched else None
+        return estimated(module, device, precision, on_stage=on_stage, **given)  # type: ignore[arg-type]
+    finally:
+        if is_watched:
+            click.echo("\r" + " " * 60 + "\r", err=True, nl=False)
+
+
+def _told(model: str, found: Mapping[str, Estimate], most: int | None, form: str) -> str:
+    from nacre.compile.estimate_text import estimate_json, estimate_text
+
+    if form == "json":
+        return json.dumps({name: estimate_json(one) for name, one in found.items()}, indent=2)
+    return estimate_text(Path(model).name, found, most)
+
+
+def _pages(report: Path | None, devices: tuple[str, ...]) -> dict[str, Path]:
+    """Where the page of each device goes: the file itself, or one beside it for each of several."""
+    if report is None:
+        return {}
+    if report.suffix.lower() not in _ENDINGS:
+        raise click.UsageError(f"a report ends in .html, found {safe(report.name)}")
+    names = list(dict.fromkeys(devices))
+    pages = {name: report.with_name(f"{report.stem}-{Path(name).stem}{report.suffix}")
+             for name in names}  # fmt: skip
+    if len(names) == 1:
+        pages = {names[0]: report}
+    if len(set(pages.values())) < len(pages):
+        raise click.UsageError("two devices would share a page: give their pages one by one")
+    for page in pages.values():
+        require_writable(page)
+    return pages
+
+
+def _write(pages: Mapping[str, Path], found: Mapping[str, Estimate], model: str) -> None:
+    from nacre.viz.layers import write_estimate
+
+    for name, page in pages.items():
+        if not found[name].fits:
+            continue
+        try:
+            write_estimate(found[name], page, title=Path(model).name)
+        except OSError as error:
+            raise WrongUsage(f"cannot write {safe(str(page))}: {error.strerror}") from None
+
+
+def _calibration(path: Path | None, precision: str) -> dict[str, Any] | None:
+    """The arrays to quantise with, where some are given."""
+    if path is None:
+        return None
+    if precision in ("f16", "f32"):
+        raise click.UsageError(f"--calibrate is for integers, and --precision is {precision}")
+    from nacre.cli.calibration import read_calibration
+
+    return read_calibration(path)

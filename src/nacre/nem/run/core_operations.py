@@ -1,0 +1,91 @@
+"""`compute op="core.NAME"` on regions: functions by name, and truth values that lie there as bytes.
+
+Operations of Core IR that have an attribute `op` carry its value behind their name, for `op` of
+`compute` is that name: `core.Compare.Eq`. Regions have no element type for truth values. They lie
+in them as u8, 0 and 1, and are read and written as what they are where an operation means them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from nacre.base.elements import GRAPH_TYPES
+from nacre.kernels.call import Array, Call, Fault, Primitive, Run, TensorType
+from nacre.kernels.registry import PRIMITIVES
+
+_BOOL, _BYTE = GRAPH_TYPES["bool"], GRAPH_TYPES["u8"]
+_FUNCTIONAL = frozenset({"core.BinOp", "core.Unary", "core.Compare", "core.Reduce", "core.QBinOp",
+                         "core.QPool"})  # fmt: skip
+# Operands that are truth values, by their places, and whether the result is one.
+_TRUTHS: dict[str, tuple[tuple[int, ...], bool]] = {
+    "core.Where": ((0,), False),
+    "core.Reduce.Any": ((0,), True),
+    "core.Reduce.All": ((0,), True),
+    "core.Unary.IsNan": ((), True),
+    "core.Unary.IsInf": ((), True),
+    **{f"core.Compare.{op}": ((), True) for op in ("Eq", "Ne", "Lt", "Le", "Gt", "Ge")},
+}
+
+
+def primitive_of(opcode: str) -> Primitive | None:
+    """The primitive that computes an opcode or an operation; None where there is none."""
+    name, _ = _split(opcode)
+    return PRIMITIVES.get(name)
+
+
+def _split(opcode: str) -> tuple[str, str]:
+    """The name of a primitive, and the function that stands behind it."""
+    name, _, function = opcode.rpartition(".")
+    return (name, function) if name in _FUNCTIONAL else (opcode, "")
+
+
+def resolved(opcode: str, call: Call) -> Call:
+    """A call as the primitive wants it: the function among its attributes, truth values as such."""
+    if not opcode.startswith("core."):
+        return call
+    _, function = _split(opcode)
+    attributes = {name: value for name, value in call.attributes.items() if name != "op"}
+    if function:
+        attributes["op"] = function
+    places, is_result = _truths(opcode, call)
+    inputs = tuple(
+        _truth(type_) if index in places else type_ for index, type_ in enumerate(call.inputs)
+    )
+    outputs = tuple(_truth(t) or t for t in call.outputs) if is_result else call.outputs
+    return replace(call, inputs=inputs, outputs=outputs, attributes=attributes)
+
+
+def _truths(opcode: str, call: Call) -> tuple[tuple[int, ...], bool]:
+    if opcode == "core.Cast":
+        return (), call.attributes.get("to") == "bool"
+    return _TRUTHS.get(opcode, ((), False))
+
+
+def _truth(type_: TensorType | None) -> TensorType | None:
+    if type_ is None or type_.elem is not _BYTE:
+        return type_
+    return replace(type_, elem=_BOOL)
+
+
+def with_bytes(given: Call, call: Call, run: Run) -> Run:
+    """A run on regions' arrays, of which some are bytes where the primitive takes truth values."""
+    reads = [
+        i for i, (a, b) in enumerate(zip(given.inputs, call.inputs, strict=True)) if a is not b
+    ]
+    writes = [
+        i for i, (a, b) in enumerate(zip(given.outputs, call.outputs, strict=True)) if a is not b
+    ]
+    if not reads and not writes:
+        return run
+
+    def run_on_bytes(inputs: Sequence[Array | None], outputs: Sequence[Array]) -> Fault | None:
+        taken = [
+            x != 0 if index in reads and x is not None else x for index, x in enumerate(inputs)
+        ]
+        made = [y.view(np.bool_) if index in writes else y for index, y in enumerate(outputs)]
+        return run(taken, made)
+
+    return run_on_bytes

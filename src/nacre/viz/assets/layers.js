@@ -1,0 +1,85 @@
+// The layers of a compiled model: what each costs, what it cannot do without, what limits it.
+
+/** Which layer each statement belongs to; null where the page is about no model. */
+function layersByStatement(model) {
+  if (!model.raw.layers) return null;
+  const found = new Map();
+  model.raw.layers.rows.forEach((layer) => layer.statements.forEach((index) => found.set(index, layer)));
+  return found;
+}
+
+function fillLayers(model, { chooseLayer }) {
+  const raw = model.raw.layers;
+  if (!raw) return;
+  byId('layers').hidden = false;
+  byId('layers-link').hidden = false;
+  byId('layers-count').textContent = whole(raw.rows.length);
+  const total = Math.max(1, model.cycles);
+  const rows = raw.rows.map((layer, index) => ({ ...layer, index, over: layer.bound ? layer.cycles / layer.bound : Infinity }));
+  byId('layers-figures').replaceChildren(...layerFigures(model, raw));
+  byId('layers-table').replaceChildren(new SortedTable({
+    label: 'Layers of the model',
+    columns: [
+      { title: 'Layer', value: (row) => row.name },
+      { title: 'Operations', value: (row) => row.operations.join(' + '), class: 'words', cell: (row) => operationsText(row) },
+      { title: 'MACs', value: (row) => row.macs, numeric: true },
+      { title: 'DDR bytes', value: (row) => row.bytes, numeric: true },
+      { title: 'Cycles', value: (row) => row.cycles, numeric: true },
+      { title: 'Of the run', value: (row) => row.cycles, numeric: true, cell: (row) => percent(row.cycles, model.cycles) },
+      { title: 'Bound', value: (row) => row.bound, numeric: true, cell: (row) => (row.bound ? `${whole(row.bound)} ${row.bound_by}` : '–') },
+      { title: 'Over', value: (row) => row.over, numeric: true, cell: (row) => (row.bound ? `${row.over.toFixed(2)}×` : '–') },
+      { title: 'Limited by', value: (row) => row.bottleneck, class: 'words', cell: (row) => limitText(row) },
+      { title: 'When', value: (row) => row.start, cell: (row) => spanBar(row, total), class: 'bar-cell wide' },
+    ],
+    rows,
+    sort: -1,
+    most: 400,
+    choose: (row) => chooseLayer(row),
+  }).element, ...layerNotes(raw));
+}
+
+/** What a layer does; the model's own names for it show when the pointer rests on it. */
+function operationsText(row) {
+  const nodes = row.nodes.map(visible).join('\n');
+  return el('span', { title: nodes || null }, visible(row.operations.join(' + ')));
+}
+
+function layerFigures(model, raw) {
+  const times = (bound) => (bound ? `${(model.cycles / bound).toFixed(2)}×` : '–');
+  const clock = `at ${whole(raw.clock_mhz)} MHz`;
+  const milliseconds = (value) => (value === null ? '–' : `${Number(value.toPrecision(4))} ms`);
+  return [
+    ['Precision', raw.precision],
+    [`Time ${clock}`, milliseconds(raw.milliseconds)],
+    ['Derated', `${whole(raw.derated_cycles)} cycles, ${milliseconds(raw.derated_milliseconds)}`],
+    ['Over the layer bound', times(raw.layer_bound)],
+    ['Over the whole bound', times(raw.whole_bound)],
+    ['Over the floor', times(raw.floor)],
+    ['MAC utilisation', raw.mac_utilisation === null ? '–' : percent(raw.mac_utilisation, 1)],
+    ['DDR traffic', byteText(raw.ddr_bytes)],
+  ].map(([term, value]) => el('div', {}, el('dt', {}, term), el('dd', {}, value)));
+}
+
+/** The unit that has most to do, and for what share of the layer's own cycles. */
+function limitText(row) {
+  const [unit, busy] = Object.entries(row.busy).sort((a, b) => b[1] - a[1])[0] ?? [];
+  if (!unit || !row.cycles) return row.bottleneck;
+  const share = `${unit} ${percent(Math.min(busy, row.cycles), row.cycles)}`;
+  return unit === row.bottleneck ? share : `${row.bottleneck} (${share})`;
+}
+
+function spanBar(row, total) {
+  const text = `${whole(row.start)} to ${whole(row.end)}`;
+  return el('span', { class: 'life', role: 'img', 'aria-label': text, title: text }, el('span', {
+    style: { left: `${(100 * row.start) / total}%`, width: `${Math.max(0.3, (100 * (row.end - row.start)) / total)}%` },
+  }));
+}
+
+function layerNotes(raw) {
+  const escaped = raw.escaped.map(([op, why]) => el('li', {}, `${visible(op)}: ${visible(why)}`));
+  return [
+    ...(escaped.length ? [el('h3', {}, 'On the VPU, for want of another form'), el('ul', { class: 'plain' }, escaped)] : []),
+    el('h3', {}, 'Assumptions'),
+    el('ul', { class: 'plain' }, raw.assumptions.map((line) => el('li', {}, visible(line)))),
+  ];
+}

@@ -1,0 +1,118 @@
+"""Calibration data that does not fit, and data in the forms that are accepted."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from nacre.base.diagnostics import InputError
+from nacre.compile.quantise.quantiser import quantise
+from nacre.core.builder import Builder
+from nacre.core.module import Module
+from tests.compile.quantise.networks import legal, mobile, numbers, samples, sqnr, stored_run
+
+IMAGE = (1, 16, 16, 3)
+
+
+def found(
+    calibration: Any,  # noqa: ANN401 - whatever somebody gives
+    module: Module | None = None,
+    **given: Any,  # noqa: ANN401
+) -> list[tuple[str, str]]:
+    """Codes and messages."""
+    source = mobile() if module is None else module
+    with pytest.raises(InputError) as caught:
+        quantise(legal(source), calibration, source=source, **given)
+    return [(d.code, d.message) for d in caught.value.diagnostics]
+
+
+def test_without_data_it_says_how_to_give_it() -> None:
+    source = mobile()
+    with pytest.raises(InputError) as caught:
+        quantise(legal(source), None, source=source)
+    (told,) = caught.value.diagnostics
+    assert told.code == "CMP08"
+    assert told.help is not None
+    assert "--calibrate" in told.help
+    assert "calibration=" in told.help
+
+
+@pytest.mark.parametrize(
+    ("calibration", "message"),
+    [
+        ([], "no sample"),
+        ({}, "`image` is missing"),
+        ("images", "is a str"),
+        (7, "is a int"),
+        ([5], "sample 0: a int"),
+        ([{"imagee": np.zeros(IMAGE, np.float32)}], "no input `imagee`"),
+        ([{"image": np.zeros((1, 16, 16, 4), np.float32)}], "shape [1, 16, 16, 4], expected"),
+        ([{"image": np.zeros(IMAGE, np.float64)}], "elements of float64, expected float32"),
+        ([{"image": [[1], [1, 2]]}], "is no array"),
+        ({"image": np.zeros((0, *IMAGE), np.float32)}, "has no sample"),
+        ({"image": np.zeros((3, 16, 16), np.float32)}, "shape [16, 16] a sample"),
+        ({"image": np.float32(1)}, "no array with an axis of samples"),
+        ({"image": np.full((2, *IMAGE), np.nan, np.float32)}, "has nan at [0, 0, 0, 0, 0]"),
+    ],
+)
+def test_data_that_does_not_fit(calibration: object, message: str) -> None:
+    told = found(calibration)
+    assert {code for code, _ in told} == {"CMP09"}
+    assert any(message in text for _, text in told), told
+
+
+def test_everything_that_is_wrong_is_told_at_once() -> None:
+    wrong = [{"image": np.zeros((2, 2), np.float64)}, {}, {"other": np.zeros(1)}]
+    told = [message for _, message in found(wrong)]
+    assert len(told) == 5
+    assert [m for m in told if m.startswith("sample 1")] == [
+        "sample 1: input `image` is missing, expected tensor<f32[1, 16, 16, 3]>"
+    ]
+
+
+def test_inputs_with_different_numbers_of_samples() -> None:
+    builder = Builder()
+    a, b = (builder.input(name, "f32", (4,)) for name in "ab")
+    module = builder.module(builder.add("BinOp", a, b, op="Add"))
+    told = found({"a": numbers(1, 2, 4), "b": numbers(1, 3, 4)}, module)
+    assert told == [("CMP09", "inputs have different numbers of samples: `a` 2, `b` 3")]
+
+
+def test_a_stack_a_stack_without_the_batch_and_a_list_are_the_same() -> None:
+    source = mobile()
+    listed = samples(source, 3)
+    stack = np.stack([sample["image"] for sample in listed])
+    made = [
+        str(quantise(legal(source), given, source=source))
+        for given in (listed, {"image": stack}, {"image": stack[:, 0]})
+    ]
+    assert made[0] == made[1] == made[2]
+
+
+def test_an_observer_and_a_precision_that_do_not_exist() -> None:
+    data = samples(mobile(), 1)
+    ((code, message),) = found(data, observer="mean")
+    assert (code, message[:20]) == ("CMP10", "no observer `mean`, ")
+    told = found(data, precision_map={"conv_5": "f8", "nothing": "f16"})
+    assert {code for code, _ in told} == {"CMP10"}
+    assert any("no layer is called `nothing`" in m for _, m in told)
+    assert any("is `f8`, expected `f16`" in m for _, m in told)
+
+
+def test_data_of_integers_reaches_the_module_in_its_narrow_type() -> None:
+    """A source in i64 whose legal form has i32: the host casts, and so does calibration."""
+    builder = Builder()
+    index = builder.input("index", "i64", (3,))
+    table = builder.constant(numbers(4, 10, 8))
+    source = builder.module(builder.add("Gather", table, index))
+    narrow = Builder()
+    value = narrow.input("index", "i32", (3,))
+    made = narrow.add("Gather", narrow.constant(numbers(4, 10, 8)), value)
+    data = [{"index": np.array([1, 2, 9])}]
+    quantised = quantise(legal(narrow.module(made)), data, source=source)
+    (port,) = quantised.inputs
+    assert (port.dtype, port.elem, port.scale) == ("i64", "i32", None)
+    (rows,) = stored_run(quantised, data[0])
+    assert sqnr(numbers(4, 10, 8)[[1, 2, 9]], rows) > 60
