@@ -68,6 +68,7 @@ def compute(
     *,
     ordered: bool = False,
     layout: str = "dense",
+    heat: bool | None = None,
 ) -> Array:
     """The output of an op that cannot fail, of the type that its row says."""
     elems = [elem] * len(arrays) if isinstance(elem, str) else list(elem)
@@ -84,6 +85,7 @@ def compute(
         OPS[op].filled(attributes),
         ordered=ordered,
         layout=layout,
+        heat=heat,
     )
     assert fault is None
     return found

@@ -12,7 +12,7 @@ import onnxruntime
 from hypothesis import strategies as st
 
 from nacre.base.elements import ELEMENT_TYPES, ElementType
-from nacre.kernels.call import Call, Fault, Primitive, Quantization, TensorType
+from nacre.kernels.call import Call, Fault, Known, Primitive, Quantization, TensorType
 
 Array = npt.NDArray[Any]
 Dims = tuple[int, ...]
@@ -56,10 +56,15 @@ def perform(
     *,
     ordered: bool = False,
     layout: str = "dense",
+    heat: bool | None = None,
 ) -> tuple[list[Array], Fault | None]:
-    """The outputs, which held something else before, and the fault."""
-    call = Call(tuple(types), tuple(outputs), attributes, ordered)
+    """The outputs, which held something else before, and the fault.
+
+    With a `heat` all inputs but the first are known when the primitive is bound, hot or not.
+    """
     given = [laid_out(np.asarray(a, t.dtype), layout) for a, t in zip(arrays, types, strict=True)]
+    known = {} if heat is None else {i: Known(a, heat) for i, a in enumerate(given) if i}
+    call = Call(tuple(types), tuple(outputs), attributes, ordered, known)
     before = [array.copy() for array in given]
     results = [laid_out(np.full(t.shape, 77 % t.elem.highest, t.dtype), layout) for t in outputs]
     fault = primitive.bind(call)(given, results)

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from nacre.kernels import graph_conv_planes, graph_convolution
+from nacre.kernels import graph_conv_columns, graph_conv_planes
 from tests.kernels.oracle_graph_layers import (
     FLOATS,
     INTEGERS,
@@ -121,7 +121,9 @@ def test_integers_are_exact_and_wrap(
     dims, attributes = data.draw(convolutions(op))
     arrays = [values(elem, shape, seed + i) for i, shape in enumerate(dims)]
     wanted = wrapped(term_by_term(op, [a.astype(object) for a in arrays], attributes), elem)
-    found = compute(op, elem, laid(arrays, order), {**attributes, "layout": order}, layout=layout)
+    given_ = {**attributes, "layout": order}
+    heat = data.draw(st.sampled_from([None, False, True]))
+    found = compute(op, elem, laid(arrays, order), given_, layout=layout, heat=heat)
     assert_same(np.moveaxis(found, -1, 1) if order == "NHWC" else found, wanted)
 
 
@@ -149,6 +151,7 @@ def test_floats_are_rounded_once(
         {**attributes, "layout": order},
         layout=layout,
         ordered=ordered,
+        heat=data.draw(st.sampled_from([None, False])),
     )
     if order == "NHWC":
         found = np.moveaxis(found, -1, 1)
@@ -175,6 +178,14 @@ BIG: list[tuple[str, Dims, Dims, dict[str, Any]]] = [
     ("Conv", (1, 12, 61, 61), (24, 1, 3, 3), {"groups": 12, "strides": (2, 2)}),
     ("Conv", (1, 12, 14, 14), (12, 1, 5, 5), {"groups": 12, "pads": (2, 2, 2, 2)}),
     ("Conv", (1, 12, 20, 50), (8, 3, 3, 3), {"groups": 4, "dilations": (2, 3)}),
+    ("Conv", (2, 12, 2, 30), (12, 1, 5, 5), {"groups": 12, "pads": (2, 2, 2, 2)}),
+    ("Conv", (1, 6, 30, 9), (6, 1, 3, 3),
+     {"groups": 6, "dilations": (9, 1), "pads": (9, 1, 9, 1)}),
+    ("Conv", (1, 6, 9, 10, 11), (12, 1, 3, 2, 3),
+     {"groups": 6, "strides": (2, 1, 2), "pads": (1, 0, 1, 1, 0, 1)}),
+    ("Conv", (2, 3, 21, 64), (8, 3, 5, 3),
+     {"strides": (2, 2), "pads": (2, 1, 2, 0), "dilations": (1, 2)}),
+    ("Conv", (1, 3, 4, 40), (8, 3, 7, 3), {"pads": (5, 4, 5, 4)}),
     ("Conv", (2, 4, 300), (6, 4, 9), {"pads": (4, 4)}),
     ("Conv", (1, 3, 9, 10, 11), (5, 3, 3, 2, 3), {"strides": (2, 1, 2)}),
     ("ConvTranspose", (2, 8, 15, 17), (8, 6, 2, 2), {"strides": (2, 2)}),
@@ -196,11 +207,40 @@ def test_larger_ones_as_torch_and_onnxruntime(
     (wanted,) = onnx_result(op, arrays, {names.get(k, k): v for k, v in attributes.items()})
     # Small blocks, so that several take part.
     for limit in (1 << 22, 1 << 12):
-        monkeypatch.setattr(graph_convolution, "_COLUMN_BYTES", limit)
+        monkeypatch.setattr(graph_conv_columns, "_COLUMN_BYTES", limit)
         monkeypatch.setattr(graph_conv_planes, "_PLANE_BYTES", limit)
-        found = compute(op, "f32", laid(arrays, order), {**attributes, "layout": order})
-        got = np.moveaxis(found, -1, 1) if order == "NHWC" else found
-        np.testing.assert_allclose(got, wanted, rtol=1e-4, atol=1e-4)
+        for heat in (None, False):
+            found = compute(
+                op, "f32", laid(arrays, order), {**attributes, "layout": order}, heat=heat
+            )
+            got = np.moveaxis(found, -1, 1) if order == "NHWC" else found
+            np.testing.assert_allclose(got, wanted, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("heat", [None, False])
+@pytest.mark.parametrize("where", ["x", "w"])
+def test_what_is_not_finite_reaches_the_windows_that_see_it(where: str, heat: bool | None) -> None:
+    """Also where rows are computed in bands, whose weights are zero for rows outside a window."""
+    arrays = [values("f32", shape, i) for i, shape in enumerate(((1, 4, 17, 12), (4, 1, 3, 3)))]
+    for place, number in (
+        ((0, 0, 1, 0), np.inf),
+        ((0, 2, 9, 11), np.nan),
+        ((0, 3, 16, 5), -np.inf),
+    ):
+        if where == "x":
+            arrays[0][place] = number
+    if where == "w":
+        arrays[1][2, 0, 0, 1] = np.inf
+    (wanted,) = onnx_result("Conv", arrays, {"group": 4, "pads": (1, 1, 1, 1)})
+    given_ = {"groups": 4, "pads": (1, 1, 1, 1), "layout": "NCHW"}
+    found = compute("Conv", "f32", arrays, given_, heat=heat)
+    if where == "x":
+        assert 0 < np.isfinite(found).sum() < found.size
+        np.testing.assert_array_equal(np.isfinite(found), np.isfinite(wanted))
+    # Of a weight and the padding onnxruntime makes NaN or nothing, by the way it takes.
+    is_known = np.isfinite(found) & np.isfinite(wanted)
+    np.testing.assert_allclose(found[is_known], wanted[is_known], rtol=1e-5, atol=1e-5)
+    assert not np.isfinite(found[0, 2, 1:]).any() if where == "w" else True
 
 
 @pytest.mark.parametrize(("op", "x", "w", "attributes"), BIG)

@@ -30,6 +30,7 @@ from tests.kernels.oracle_views import LAYOUTS, Array, Dims, assert_same, onnx_r
 layouts = st.sampled_from(LAYOUTS)
 floats, integers = st.sampled_from(FLOATS), st.sampled_from(INTEGERS)
 sizes = st.integers(1, 4)
+heats = st.sampled_from([None, False, True])
 
 
 def wrapped(sums: Array, elem: str) -> Array:
@@ -53,13 +54,28 @@ def linear_sums(arrays: Sequence[Array]) -> Array:
     return y + bias[0] if bias else y
 
 
-@given(linears(), integers, layouts, seeds)
+@given(linears(), integers, layouts, seeds, heats)
 def test_linear_integers_are_exact_and_wrap(
-    dims: list[Dims], elem: str, layout: str, seed: int
+    dims: list[Dims], elem: str, layout: str, seed: int, heat: bool | None
 ) -> None:
     arrays = [values(elem, shape, seed + i) for i, shape in enumerate(dims)]
     wanted = wrapped(linear_sums([a.astype(object) for a in arrays]), elem)
-    assert_same(compute("Linear", elem, arrays, {}, layout=layout), wanted)
+    assert_same(compute("Linear", elem, arrays, {}, layout=layout, heat=heat), wanted)
+
+
+@given(st.integers(1, 3000), st.integers(1, 6), st.integers(-140, 10), seeds, heats)
+def test_linear_of_small_integers_in_blocks_of_bytes(
+    depth: int, rows: int, least: int, seed: int, heat: bool | None
+) -> None:
+    """Weights of a byte in 32 bits, around any middle: as dynamic quantisation has them."""
+    rng = np.random.default_rng(seed)
+    x = rng.integers(-255, 256, (rows, depth)).astype(np.int32)
+    w = rng.integers(least, least + 256, (300, depth)).astype(np.int32)
+    bias = rng.integers(-(1 << 20), 1 << 20, 300).astype(np.int32)
+    wanted = x.astype(np.int64) @ w.T.astype(np.int64)
+    assert_same(compute("Linear", "i32", [x, w], {}, heat=heat), wanted.astype(np.int32))
+    found = compute("Linear", "i32", [x, w, bias], {}, heat=heat)
+    assert_same(found, (wanted + bias).astype(np.int32))
 
 
 @given(linears(), floats, layouts, seeds, st.booleans())
@@ -69,7 +85,7 @@ def test_linear_floats_are_rounded_once(
     arrays = [values(elem, shape, seed + i) for i, shape in enumerate(dims)]
     wide = [a.astype(np.float64).astype(object) for a in arrays]
     bound = linear_sums([abs(a) for a in wide]).astype(np.float64)
-    found = compute("Linear", elem, arrays, {}, layout=layout, ordered=ordered)
+    found = compute("Linear", elem, arrays, {}, layout=layout, ordered=ordered, heat=False)
     wanted = linear_sums(wide).astype(np.float64)
     assert_near(found, wanted, elem, ulps=8.0, magnitude=bound)
 

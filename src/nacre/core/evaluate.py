@@ -12,26 +12,29 @@ session keeps the memory of its values for the next run.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 import numpy as np
 
 from nacre.base.diagnostics import Diagnostic, InputError
-from nacre.base.suggest import did_you_mean
+from nacre.base.excerpt import quoted
+from nacre.base.suggest import Hints
 from nacre.core.evaluation_plan import (
-    Plan,
     carried,
     declared,
     initial_values,
     kernel_type,
     made_plan,
-    place,
 )
+from nacre.core.evaluation_run import Plan, place
 from nacre.core.module import Module
 from nacre.core.rules.evaluation import EVL01, EVL02, EVL03
+from nacre.core.rules.signature import shape_text
 from nacre.core.values import Array
+from nacre.core.verify import MAX_FINDINGS
 
 
 @dataclass(frozen=True)
@@ -69,6 +72,8 @@ class CoreSession:
         self._initial = initial_values(module)
         self._state = dict(self._initial)
         self._handed_out = self._without_a_copy()
+        self._inputs = tuple((op.value_id, str(op.attributes["name"])) for op in module.inputs)
+        self._outputs = tuple(zip(module.outputs, module.output_types, strict=True))
 
     @property
     def peak_bytes(self) -> int:
@@ -104,9 +109,8 @@ class CoreSession:
         module = self._module
         given = checked_inputs(module, {} if inputs is None else inputs, self._state)
         ready = {
-            op.value_id: given[name] if name in given else self._state[name]
-            for op in module.inputs
-            for name in (str(op.attributes["name"]),)
+            value: given[name] if name in given else self._state[name]
+            for value, name in self._inputs
         }
         kept = self._plan.run(ready, progress)
         # A state that takes up an input is copied: the caller may change that array.
@@ -116,19 +120,19 @@ class CoreSession:
         }
         return [
             kept[value] if value in self._handed_out else declared(kept[value], type_)
-            for value, type_ in zip(module.outputs, module.output_types, strict=True)
+            for value, type_ in self._outputs
         ]
 
     def _without_a_copy(self) -> frozenset[int]:
         """The outputs that a caller may have as they are: nothing else looks at them."""
-        module = self._module
+        module, fresh = self._module, self._plan.fresh
         uses = Counter([*module.outputs, *(state.output for state in module.states)])
         types = {value: module.by_id[value].type for value in module.outputs}
         return frozenset(
             value
             for value, type_ in types.items()
             if uses[value] == 1
-            and value in self._plan.fresh
+            and value in fresh
             and kernel_type(type_).dtype == type_.element.dtype
         )
 
@@ -140,43 +144,52 @@ def checked_inputs(
     if not isinstance(inputs, Mapping):
         message = f"inputs are a {type(inputs).__name__}, expected arrays by name"
         raise InputError([EVL03.at(place(module, 0), message)])
-    found: list[Diagnostic] = []
     ready: dict[str, Array] = {}
-    names = set[str]()
-    for index, op in enumerate(module.inputs):  # they come first: the verifier has seen to it
-        name = str(op.attributes["name"])
-        names.add(name)
-        if name not in inputs:
-            if name not in state:
-                message = f"input `{name}` is missing, expected {op.type}"
-                found.append(EVL01.at(place(module, index), message))
-            continue
-        array = _as_array(inputs[name])
-        wanted = op.type.element.dtype
-        if array is None or array.dtype != wanted or array.shape != op.type.shape:
-            message = f"input `{name}` is {_described(array)}, expected {op.type}"
-            found.append(EVL03.at(place(module, index), message))
-        else:
-            ready[name] = carried(array, op.type)
-    for extra in inputs:
-        if extra not in names:
-            hint = did_you_mean(str(extra), names)
-            message = f"the module has no input `{extra}`{'; ' + hint if hint else ''}"
-            found.append(EVL02.at(place(module, 0), message))
+    found = list(islice(_problems(module, inputs, state, ready), MAX_FINDINGS))
     if found:
         raise InputError(found)
     return ready
 
 
+def _problems(
+    module: Module,
+    inputs: Mapping[str, Any],
+    state: Mapping[str, Array],
+    ready: dict[str, Array],
+) -> Iterator[Diagnostic]:
+    """What is wrong with the given arrays; those that are right go to `ready`."""
+    names = {str(op.attributes["name"]): op.type for op in module.inputs}
+    for index, (name, type_) in enumerate(names.items()):  # they come first in the module
+        if name not in inputs:
+            if name not in state:
+                message = f"input {quoted(name)} is missing, expected {type_}"
+                yield EVL01.at(place(module, index), message)
+            continue
+        array = _as_array(inputs[name])
+        if array is None or array.dtype != type_.element.dtype or array.shape != type_.shape:
+            message = f"input {quoted(name)} is {_described(inputs[name])}, expected {type_}"
+            yield EVL03.at(place(module, index), message)
+        else:
+            ready[name] = carried(array, type_)
+    hints = Hints(names)
+    for extra in inputs:
+        if extra not in names:
+            message = f"the module has no input {quoted(str(extra))}{hints.suffix(str(extra))}"
+            yield EVL02.at(place(module, 0), message)
+
+
 def _as_array(value: object) -> Array | None:
+    if isinstance(value, np.ma.MaskedArray):
+        return None  # what is masked has no value
     try:
         return np.asarray(value)
     except (ValueError, TypeError, RuntimeError):  # ragged lists, tensors that refuse
         return None
 
 
-def _described(array: Array | None) -> str:
+def _described(value: object) -> str:
+    array = _as_array(value)
     if array is None:
-        return "no array"
+        return "a masked array" if isinstance(value, np.ma.MaskedArray) else "no array"
     order = "" if array.dtype.isnative else " in the byte order of other machines"
-    return f"an array of {array.dtype.name}{order} with shape [{', '.join(map(str, array.shape))}]"
+    return f"an array of {array.dtype.name}{order} with shape {shape_text(array.shape)}"

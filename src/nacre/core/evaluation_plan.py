@@ -4,127 +4,27 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Mapping, Sequence
 
 import numpy as np
-from msgspec import Struct
 
 from nacre.base.diagnostics import InputError, has_errors
-from nacre.base.rules import Rule
-from nacre.base.source import Source, Span
+from nacre.base.source import Span
 from nacre.core.evaluation_memory import OVERWRITING, Birth, Layout, laid_out
+from nacre.core.evaluation_run import Plan, Step, refused
+from nacre.core.evaluation_run import place as place  # noqa: PLC0414 - others have it from here
 from nacre.core.module import CoreOperation, Module, TensorType
 from nacre.core.ops import OPS, OpSpec
-from nacre.core.rules.evaluation import EVL04, EVL05
+from nacre.core.rules.evaluation import EVL05
 from nacre.core.rules.module_rules import MOD15
-from nacre.core.text.printer import operation_text
 from nacre.core.values import Array, Literal
 from nacre.core.verify import verify
-from nacre.kernels.call import Call, Fault, Run
+from nacre.kernels.call import Call, Known, Run
 from nacre.kernels.call import TensorType as KernelType
 from nacre.kernels.registry import PRIMITIVES
 
 _SCALARS = {"ConstI64": "i64", "ConstF32": "f32", "ConstF64": "f64"}
-
-
-class Step(Struct, frozen=True, gc=False):
-    """One operation bound to its types."""
-
-    index: int  # of the operation
-    value: int
-    operands: tuple[int, ...]
-    run: Run | None  # None: a constant
-    constant: Array | None
-    type: KernelType
-    dead: tuple[int, ...]  # values that nothing needs afterwards
-
-
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """Every step in order, and where its value lies."""
-
-    module: Module
-    steps: tuple[Step, ...]
-    peak_bytes: int
-    layout: Layout  # of the values that do not leave the run
-    fresh: frozenset[int]  # those that leave it in memory that nothing else has
-    # Memory that no run is using. A run takes it out of here, so that several may go on at once.
-    _rooms: list[list[Array | None]] = field(default_factory=list, repr=False, compare=False)
-
-    def run(
-        self, inputs: dict[int, Array], progress: Callable[[int, int], None] | None = None
-    ) -> dict[int, Array]:
-        """The values that outputs and states name, as the kernels carry them.
-
-        `progress` is told how many operations of how many are done.
-        """
-        try:
-            room = self._rooms.pop()
-        except IndexError:
-            room = self._new_room()
-        try:
-            values = dict(inputs)
-            for step, target in zip(self.steps, room, strict=True):
-                values[step.value] = self._result(step, values, target)
-                for value in step.dead:
-                    del values[value]
-                if progress is not None:
-                    progress(step.index + 1, len(self.module.operations))
-            return values
-        finally:
-            self._rooms.append(room)
-
-    def _new_room(self) -> list[Array | None]:
-        """For every step the array that it fills; None where each run makes one of its own."""
-        layout = self.layout
-        try:
-            block = layout.block()
-        except MemoryError as error:
-            message = f"the values need {layout.size:,} bytes at one time, which cannot be had"
-            raise InputError([EVL05.at(place(self.module, 0), message)]) from error
-        return [
-            layout.array(block, step.value, step.type) if step.value in layout.places else None
-            for step in self.steps
-        ]
-
-    def _result(self, step: Step, values: dict[int, Array], target: Array | None) -> Array:
-        if step.constant is not None:
-            return step.constant
-        assert step.run is not None
-        operands = [values[operand] for operand in step.operands]
-        try:
-            result = np.empty(step.type.shape, step.type.dtype) if target is None else target
-            fault = step.run(operands, [result])
-        except (ValueError, TypeError, MemoryError) as error:
-            raise _refused(self.module, step.index, str(error)) from error
-        if fault is not None and fault.is_fatal:
-            raise _refused(self.module, step.index, _told(fault, len(operands)))
-        return result
-
-
-def _told(fault: Fault, operands: int) -> str:
-    if fault.position is None or operands < 2:
-        return fault.message
-    return f"{fault.message}, at [{', '.join(map(str, fault.position))}]"
-
-
-def _refused(module: Module, index: int, reason: str, rule: Rule = EVL04) -> InputError:
-    op = module.operations[index]
-    return InputError([rule.at(place(module, index), f"`{op.opcode}` %{op.value_id}: {reason}")])
-
-
-def place(module: Module, index: int) -> Span:
-    """Where an operation stands: in the text that was read, else in its line of canonical text."""
-    places = module.places
-    if places is not None and index < len(places.spans):
-        return places.source.span(*places.spans[index])
-    if index >= len(module.operations):
-        return Source("<module>", "").span(0, 0)
-    # The other lines are left empty: they may hold megabytes of constants.
-    line = operation_text(module.operations[index])
-    source = Source("<module>", "\n" * index + line)
-    return source.span(index, index + len(line))
 
 
 def made_plan(module: Module, ordered: bool) -> Plan:
@@ -136,24 +36,27 @@ def made_plan(module: Module, ordered: bool) -> Plan:
     types = {op.value_id: known[op.type] for op in module.operations}
     dead = _last_uses(module)
     peak = _affordable(module, dead, types)
-    bind = _Binder(module, types, ordered)
+    constants = {
+        op.value_id: array
+        for op in module.operations
+        for array in (constant_array(op),)
+        if array is not None
+    }
+    bind = _Binder(module, types, constants, ordered)
     steps = tuple(
         Step(
             index,
             op.value_id,
             op.operands,
-            None if constant is not None else bind(index, op),
-            constant,
+            bind(index, op),
             types[op.value_id],
             dead[index],
         )
         for index, op in enumerate(module.operations)
-        if op.opcode != "Input"
-        for constant in (constant_array(op),)
+        if op.opcode != "Input" and op.value_id not in constants
     )
     layout = _layout(module, steps, ordered)
-    computed = {step.value for step in steps if step.run is not None}
-    return Plan(module, steps, peak, layout, frozenset(computed - layout.places.keys()))
+    return Plan(module, constants, steps, peak, layout)
 
 
 def _layout(module: Module, steps: Sequence[Step], ordered: bool) -> Layout:
@@ -162,7 +65,7 @@ def _layout(module: Module, steps: Sequence[Step], ordered: bool) -> Layout:
     births = [
         Birth(
             step.value,
-            None if step.run is None or step.value in kept else _bytes(step.type),
+            None if step.value in kept else _bytes(step.type),
             step.dead,
             # In order, kernels take other ways, which may read an operand again.
             () if ordered else _heirlooms(module.by_id, module.operations[step.index]),
@@ -190,9 +93,17 @@ def _machine_bytes() -> int:
 class _Binder:
     """Binds operations; those that look alike are bound once."""
 
-    def __init__(self, module: Module, types: dict[int, KernelType], ordered: bool) -> None:
+    def __init__(
+        self,
+        module: Module,
+        types: dict[int, KernelType],
+        constants: Mapping[int, Array],
+        ordered: bool,
+    ) -> None:
         self._module = module
         self._types = types
+        self._constants = constants
+        self._hot = _hot(module, constants)
         self._ordered = ordered
         self._bound: dict[object, Run] = {}
 
@@ -202,21 +113,55 @@ class _Binder:
         operands = tuple([by_id[operand].type for operand in op.operands])
         # As keys 0.0 and -0.0 are equal, which some operations tell apart.
         exact = repr(op.attributes) if _has_floats(spec) else None
-        key = (op.opcode, operands, op.attributes, op.type, exact)
+        known = self._known(op, spec)
+        values = tuple([op.operands[at] for at in known])
+        key = (op.opcode, operands, op.attributes, op.type, exact, values)
         found = self._bound.get(key)
         if found is None:
-            found = self._bound[key] = self._bind(index, op, spec)
+            found = self._bound[key] = self._bind(index, op, spec, known)
         return found
 
-    def _bind(self, index: int, op: CoreOperation, spec: OpSpec) -> Run:
+    def _known(self, op: CoreOperation, spec: OpSpec) -> dict[int, Known]:
+        """The operands that are constants, for a kernel that prepares them."""
+        if spec.primitive is None or not PRIMITIVES[spec.primitive].takes_known:
+            return {}
+        return {
+            at: Known(self._constants[value], value in self._hot)
+            for at, value in enumerate(op.operands)
+            if value in self._constants
+        }
+
+    def _bind(self, index: int, op: CoreOperation, spec: OpSpec, known: dict[int, Known]) -> Run:
         if spec.primitive is None:
-            raise _refused(self._module, index, "there is no kernel for it")
+            raise refused(self._module, index, "there is no kernel for it")
         inputs = tuple([self._types[operand] for operand in op.operands])
-        call = Call(inputs, (self._types[op.value_id],), spec.filled(op.attributes), self._ordered)
+        result, attributes = self._types[op.value_id], spec.filled(op.attributes)
+        call = Call(inputs, (result,), attributes, self._ordered, known)
         try:
             return PRIMITIVES[spec.primitive].bind(call)
         except (ValueError, TypeError) as error:
-            raise _refused(self._module, index, str(error)) from error
+            raise refused(self._module, index, str(error)) from error
+
+
+def _hot(module: Module, constants: Mapping[int, Array]) -> frozenset[int]:
+    """Integers that several products take, as far as keeping them as floats is not too much.
+
+    Together they may take as much memory again as all constants have values of a byte.
+    """
+    uses = Counter(
+        operand
+        for op in module.operations
+        for operand in op.operands
+        if operand in constants and constants[operand].dtype.kind in "iu"
+    )
+    left = sum(array.size for array in constants.values())
+    found = set[int]()
+    for value, count in uses.most_common():
+        bytes_ = 4 * constants[value].size
+        if count > 1 and bytes_ <= left:
+            left -= bytes_
+            found.add(value)
+    return frozenset(found)
 
 
 def _has_floats(spec: OpSpec) -> bool:

@@ -80,6 +80,17 @@ class TensorType:
         return int(np.prod(self.shape, dtype=np.int64))
 
 
+@dataclass(frozen=True, eq=False, slots=True)
+class Known:
+    """The values of an input that are known before any run."""
+
+    values: Array
+    is_hot: bool = False  # used so often that a run may keep them in the type it computes in
+
+
+_NOTHING_KNOWN: Mapping[int, Known] = MappingProxyType({})
+
+
 @dataclass(frozen=True, eq=False)
 class Call:
     """One use of a primitive. An optional input that is left out is None."""
@@ -88,6 +99,8 @@ class Call:
     outputs: tuple[TensorType, ...]
     attributes: Attributes = field(default_factory=lambda: _NO_ATTRIBUTES)
     ordered: bool = False  # floats in a fixed order of accumulation, the same on every platform
+    # Inputs whose values are known already, by their index: every run is given these very arrays.
+    known: Mapping[int, Known] = field(default_factory=lambda: _NOTHING_KNOWN)
 
     def input(self, index: int) -> TensorType:
         """An input that must be there."""
@@ -148,3 +161,4 @@ class Primitive:
     bind: Callable[[Call], Run]
     shape: Callable[[Sequence[Dims | None], Attributes], list[Dims] | None]  # None: do not fit
     work: Callable[[Call], Work]
+    takes_known: bool = False  # whether binding makes use of inputs that are known already

@@ -24,11 +24,10 @@ from nacre.kernels.graph_products import (
     fill_with_sums,
     settle,
     sums_dtype,
-    swift,
 )
 from nacre.kernels.patches import blocks
 from nacre.kernels.reductions import float_sum
-from nacre.kernels.runs import present
+from nacre.kernels.runs import present, swift
 from nacre.kernels.shapes import Dims
 
 # Of one block of scores: they are passed over several times, so they should stay in the cache.

@@ -1,147 +1,221 @@
-"""Each channel convolved by itself, channels first: a product with the columns of its own plane.
+"""Each channel convolved by itself, channels first: products with the columns of its own plane.
 
-Planes are taken apart by their strides, once: element t of part r along an axis is the padded
-element r + t * stride. Under one place of the window the elements of all windows then lie in one
-run of a part, from some offset on, with whatever stands between the rows of windows. So a column
-of windows is copied in runs as long as a plane, and what comes out between the rows is left behind.
+Along the first axis nothing is copied over and over. A band of some rows of the result is one
+product: of the rows of X that any of them sees, each with the places of a window along the other
+axes, by weights that are zero where a row of the result does not see a row of X. A zero times an
+infinity would be NaN, so what is not finite is computed again from whole windows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import product
-from math import gcd, prod
+from math import isfinite, prod
+from typing import Any
 
 import numpy as np
 
 from nacre.kernels.call import Array
-from nacre.kernels.graph_products import Factors, dense
+from nacre.kernels.graph_conv_parts import Parts, taken_apart
+from nacre.kernels.graph_products import Factors
 from nacre.kernels.graph_sliding import Axis, Sliding
-from nacre.kernels.shapes import Dims
+from nacre.kernels.scratch import scratch
 
 Convolve = Callable[[Factors, Array, Array | None], None]  # operands, sums, bias
 
 # Of the columns of some channels: they are written and read once, and should stay in the cache.
 _PLANE_BYTES = 1 << 19
+_BAND_ROWS = 6  # of X, from the first window of a band to the last: more make mostly zeros
+_FURTHEST = 16  # rows that a window may reach over and still be cut from a band
+_ONE_ROW = Axis(size=1, window=1, begin=0, end=0, stride=1, dilation=1)
 
 
 @dataclass(frozen=True)
-class _Share:
-    """The places of a window that fall on one part, in a grid of equal distances."""
+class _Band:
+    """Some rows of the result, and the rows of X that they see."""
 
-    first: int  # offset in the part
-    shape: Dims  # how many places along every axis
-    steps: Dims  # from one place to the next
+    first: int
+    count: int
+    start: int
+    stop: int
+
+    @property
+    def rows(self) -> slice:
+        """In the result."""
+        return slice(self.first, self.first + self.count)
+
+
+def _bands(axis: Axis) -> list[_Band]:
+    """The rows of the result in bands of equal height, as far as that goes."""
+    most = min(axis.count, _BAND_ROWS // axis.stride + 1)
+    height = -(-axis.count // -(-axis.count // most))
+    found = []
+    for first in range(0, axis.count, height):
+        count = min(height, axis.count - first)
+        start = first * axis.stride - axis.begin
+        stop = start + (count - 1) * axis.stride + axis.dilation * (axis.window - 1) + 1
+        start = min(max(start, 0), axis.size - 1)  # one row at least, if only to be weighed by zero
+        found.append(_Band(first, count, start, max(min(stop, axis.size), start + 1)))
+    return found
 
 
 @dataclass(frozen=True)
-class _Parts:
-    """Planes taken apart by their strides."""
+class _Planes:
+    """A convolution of so many channels, each with its own `outputs / channels` windows."""
 
-    sliding: Sliding
-    size: Dims  # of one part
-    remainders: tuple[Dims, ...]  # which part each is: one remainder for each axis
-    shares: tuple[_Share, ...]  # one for each part
-    order: tuple[int, ...]  # the places of a window, one share after the other
-    length: int  # of the run that holds what all windows have at a place
+    rows: Axis
+    parts: Parts  # along the other axes
+    batch: int
+    channels: int
+    multiplier: int
+    itemsize: int  # of an element
+    bands: Sequence[_Band]
 
-    def of(self, x: Array) -> Array:
-        """The parts of X [N, C, spatial..] as [part, N, C, size]."""
-        shape = (len(self.remainders), *x.shape[:2], *self.size)
-        if not self.sliding.is_padded and set(self.sliding.strides) == {1}:
-            return dense(x).reshape(1, *x.shape[:2], -1)
-        parts = np.zeros(shape, x.dtype)
-        every = slice(None)
-        for index, remainder in enumerate(self.remainders):
-            pairs = list(map(_inside, self.sliding.axes, remainder, self.size))
-            targets, sources = zip(*pairs, strict=True)
-            parts[(index, every, every, *targets)] = x[(every, every, *sources)]
-        return parts.reshape(*shape[:3], -1)
+    @cached_property
+    def places(self) -> int:
+        """Of a window, along the other axes."""
+        return len(self.parts.order)
 
-    def gather(self, x: Array, image: int, channels: slice, run: slice, columns: Array) -> None:
-        """Fill columns [channels, places, run] from the parts of an image."""
-        size, item = x.shape[-1], x.itemsize
-        at, width = 0, run.stop - run.start
-        for part, share in enumerate(self.shares):
-            plane = (part * x.shape[1] + image) * x.shape[2] + channels.start
-            shape = (len(columns), *share.shape, width)
-            view = np.ndarray(
-                shape,
-                x.dtype,
-                x,
-                offset=(plane * size + share.first + run.start) * item,
-                strides=[step * item for step in (size, *share.steps, 1)],
-            )
-            behind = at + prod(share.shape)
-            columns[:, at:behind].reshape(shape)[...] = view
-            at = behind
+    def weights(self, given: Array) -> list[Array]:
+        """For every band [channels, rows of the result, rows of X by places]; like ones are one."""
+        axis = self.rows
+        shape = (self.channels, self.multiplier, axis.window, self.places)
+        windows = given.reshape(shape)[..., list(self.parts.order)]
+        known: dict[tuple[int, int, int], Array] = {}
+        for band in self.bands:
+            key = self._likeness(band)
+            if key in known:
+                continue
+            height = band.stop - band.start
+            made = np.zeros((*shape[:2], band.count, height, self.places), given.dtype)
+            for row, place in product(range(band.count), range(axis.window)):
+                seen = row * axis.stride + place * axis.dilation - key[0]
+                if 0 <= seen < height:
+                    made[:, :, row, seen] = windows[:, :, place]
+            known[key] = made.reshape(self.channels, self.multiplier * band.count, -1)
+        return [known[self._likeness(band)] for band in self.bands]
+
+    def _likeness(self, band: _Band) -> tuple[int, int, int]:
+        """What the weights of a band depend on."""
+        above = band.start - band.first * self.rows.stride + self.rows.begin
+        return above, band.stop - band.start, band.count
+
+    def run(self, x: Array, weights: Sequence[Array], sums: Array, bias: Array | None) -> None:
+        """Fill the sums of products."""
+        other = self.parts.sliding
+        split = self.parts.of(x.reshape(-1, *(axis.size for axis in other.axes)))
+        shape = (self.channels, self.multiplier, self.rows.count, *other.counts)
+        y = sums.reshape(self.batch, *shape)
+        for some, few in self.blocks:
+            bands = [(self.bands[at], weights[at][some]) for at in few]
+            (top, _), (bottom, _) = bands[0], bands[-1]
+            room = (some.stop - some.start, bottom.stop - top.start, self.places, self.width)
+            columns = scratch("columns", room, x.dtype)
+            for image in range(self.batch):
+                plane = (image * self.channels + some.start) * self.rows.size + top.start
+                self._multiply(split, plane, columns, bands, y[image, some])
+        if bias is not None:
+            planes = sums.reshape(self.batch, bias.size, -1)
+            np.add(planes, bias.reshape(-1, 1), out=planes)
+
+    @cached_property
+    def width(self) -> int:
+        """Of the runs that are computed at a time."""
+        return min(self.parts.length, max(1, _PLANE_BYTES // (self.places * self.itemsize)))
+
+    @cached_property
+    def blocks(self) -> list[tuple[slice, range]]:
+        """Channels and bands that are computed together: their columns stay in the cache."""
+        rows = max(1, _PLANE_BYTES // (self.width * self.places * self.itemsize))
+        found, start = [], 0
+        while start < len(self.bands):
+            stop, top = start + 1, self.bands[start].start
+            while stop < len(self.bands) and self.bands[stop].stop - top <= rows:
+                stop += 1
+            most = max(1, rows // (self.bands[stop - 1].stop - top))
+            step = -(-self.channels // -(-self.channels // most))  # blocks of equal size
+            for first in range(0, self.channels, step):
+                found.append((slice(first, min(first + step, self.channels)), range(start, stop)))
+            start = stop
+        return found
+
+    def _multiply(
+        self,
+        split: Array,
+        plane: int,
+        columns: Array,
+        bands: Sequence[tuple[_Band, Array]],
+        target: Array,
+    ) -> None:
+        """The bands of some channels of an image, from a plane on."""
+        count, length, counts = len(columns), self.parts.length, self.parts.sliding.counts
+        start, width = bands[0][0].start, columns.shape[-1]
+        inner = (counts[0], *self.parts.size[1:])  # with what stands between the rows
+        is_direct = self.multiplier == 1 and width == length and inner == counts
+        rooms = [
+            target[:, 0, band.rows].reshape(count, band.count, length)
+            if is_direct
+            else np.empty((count, self.multiplier * band.count, prod(inner)), target.dtype)
+            for band, _ in bands
+        ]
+        for at in range(0, length, width):
+            piece = slice(at, min(at + width, length))
+            taken = columns[..., : piece.stop - at]
+            self.parts.gather(split, plane, self.rows.size, piece, taken)
+            for (band, weights), room in zip(bands, rooms, strict=True):
+                seen = taken[:, band.start - start : band.stop - start]
+                shape = (count, weights.shape[-1], piece.stop - at)
+                np.matmul(weights, seen.reshape(shape), out=room[:, :, piece])
+        if is_direct:
+            return
+        whole: tuple[Any, ...] = (..., *(slice(0, size) for size in counts))
+        for (band, _), room in zip(bands, rooms, strict=True):
+            shaped = room.reshape(count, self.multiplier, band.count, *inner)
+            target[:, :, band.rows] = shaped[whole]
 
 
-def _parts(sliding: Sliding) -> _Parts:
-    axes = sliding.axes
-    size = tuple(axis.count + axis.dilation * (axis.window - 1) // axis.stride for axis in axes)
-    steps = [prod(size[at + 1 :]) for at in range(len(size))]
-    numbers = np.arange(prod(sliding.window)).reshape(sliding.window)
-    remainders, shares, order = [], [], list[int]()
-    for chosen in product(*map(_progressions, axes)):
-        offsets, rests = zip(
-            *(divmod(k.start * axis.dilation, axis.stride)
-              for k, axis in zip(chosen, axes, strict=True)),
-            strict=True,
-        )  # fmt: skip
-        across = [k.step * axis.dilation // axis.stride * step
-                  for k, axis, step in zip(chosen, axes, steps, strict=True)]  # fmt: skip
-        first = sum(at * step for at, step in zip(offsets, steps, strict=True))
-        remainders.append(rests)
-        shares.append(_Share(first, tuple(map(len, chosen)), tuple(across)))
-        order += numbers[np.ix_(*chosen)].ravel().tolist()
-    length = sum((axis.count - 1) * step for axis, step in zip(axes, steps, strict=True)) + 1
-    return _Parts(sliding, size, tuple(remainders), tuple(shares), tuple(order), length)
-
-
-def _progressions(axis: Axis) -> list[range]:
-    """The places of the window along an axis, those together that fall on the same part."""
-    period = axis.stride // gcd(axis.stride, axis.dilation)
-    return [range(k, axis.window, period) for k in range(min(period, axis.window))]
-
-
-def _inside(axis: Axis, remainder: int, size: int) -> tuple[slice, slice]:
-    """Where elements of X stand along an axis of a part, and which they are."""
-    first = max(0, -((remainder - axis.begin) // axis.stride))
-    last = min(size - 1, (axis.size - 1 + axis.begin - remainder) // axis.stride)
-    start = remainder + first * axis.stride - axis.begin
-    count = max(0, last - first + 1)
-    return slice(first, first + count), slice(start, start + count * axis.stride, axis.stride)
-
-
-def convolve_planes(sliding: Sliding, batch: int, channels: int, outputs: int) -> Convolve:
-    """The convolution of so many channels, each with its own `outputs / channels` windows."""
-    parts, counts, multiplier = _parts(sliding), sliding.counts, outputs // channels
-    ones, rows = (1,) * len(counts), (counts[0], *parts.size[1:])
-    every = slice(None)
-    inner = (every, every, *(slice(0, count) for count in counts))
-    depth, order = prod(sliding.window), list(parts.order)
+def convolve_planes(
+    sliding: Sliding,
+    batch: int,
+    channels: int,
+    outputs: int,
+    dtype: np.dtype[Any],
+    known: Array | None,
+) -> Convolve:
+    """The convolution of so many channels in a type; its weights may be known ahead."""
+    numbers = batch, channels, outputs // channels, dtype.itemsize
+    whole = _Planes(_ONE_ROW, taken_apart(sliding), *numbers, _bands(_ONE_ROW))
+    banded = _banded(sliding, *numbers)
+    ready = None if known is None else _prepared(known, banded, whole)
 
     def run(factors: Factors, sums: Array, bias: Array | None) -> None:
-        x = parts.of(factors.a)
-        weights = factors.b.reshape(channels, multiplier, depth)[..., order]
-        planes = sums.reshape(batch, channels, multiplier, *counts)
-        shift = np.zeros(outputs, sums.dtype) if bias is None else bias
-        shift = shift.reshape(channels, multiplier, *ones)
-        width = min(parts.length, max(1, _PLANE_BYTES // (depth * x.itemsize)))
-        step = min(channels, max(1, _PLANE_BYTES // (depth * width * x.itemsize)))
-        columns = np.empty((step, depth, width), x.dtype)
-        room = np.empty((step, multiplier, prod(rows)), sums.dtype)
-        for image, start in product(range(batch), range(0, channels, step)):
-            some = slice(start, min(start + step, channels))
-            count = some.stop - some.start
-            for at in range(0, parts.length, width):
-                piece = slice(at, min(at + width, parts.length))
-                taken = columns[:count, :, : piece.stop - at]
-                parts.gather(x, image, some, piece, taken)
-                np.matmul(weights[some], taken, out=room[:count, :, piece])
-            whole = room[:count].reshape(-1, multiplier, *rows)
-            np.add(whole[inner], shift[some], out=planes[image, some])
+        way, weights = ready or _prepared(factors.b, banded, whole)
+        way.run(factors.a, weights, sums, bias)
+        if way is not whole:
+            flat = sums.reshape(-1)
+            # The sum of squares is not finite if one element is not.
+            if not isfinite(np.dot(flat, flat)):
+                whole.run(factors.a, whole.weights(factors.b), sums, bias)
 
     return run
+
+
+def _banded(
+    sliding: Sliding, batch: int, channels: int, multiplier: int, itemsize: int
+) -> _Planes | None:
+    """The same in bands of rows; None where that is no gain."""
+    rows, *others = sliding.axes
+    reach = rows.dilation * (rows.window - 1) + 1
+    if not others or reach > min(_FURTHEST, 4 * rows.window):
+        return None
+    parts = taken_apart(replace(sliding, axes=tuple(others)))
+    return _Planes(rows, parts, batch, channels, multiplier, itemsize, _bands(rows))
+
+
+def _prepared(given: Array, banded: _Planes | None, whole: _Planes) -> tuple[_Planes, list[Array]]:
+    """The way for weights, and what it makes of them."""
+    if banded is None or given.dtype.kind != "f" or not np.isfinite(given).all():
+        return whole, whole.weights(given)
+    return banded, banded.weights(given)

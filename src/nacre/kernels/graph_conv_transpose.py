@@ -24,7 +24,6 @@ from nacre.kernels.graph_products import (
     fill_with_sums,
     settle,
     sums_dtype,
-    swift,
 )
 from nacre.kernels.graph_sliding import (
     Axis,
@@ -36,7 +35,7 @@ from nacre.kernels.graph_sliding import (
     listed,
     spatial_of,
 )
-from nacre.kernels.runs import present
+from nacre.kernels.runs import present, swift
 from nacre.kernels.shapes import Dims
 from nacre.kernels.views import Index
 

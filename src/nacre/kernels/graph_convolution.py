@@ -9,14 +9,13 @@ then over the channels: so ordered results do not depend on the layout.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from itertools import product
 from math import prod
 
 import numpy as np
 
 from nacre.kernels.call import Array, Attributes, Call, Fault, Primitive, Run, Work
 from nacre.kernels.fitting import Fitting, Misfit, expect_rank, expect_shape
+from nacre.kernels.graph_conv_columns import Geometry, by_columns, by_elements, by_rows
 from nacre.kernels.graph_conv_planes import Convolve, convolve_planes
 from nacre.kernels.graph_conv_transpose import CONV_TRANSPOSE
 from nacre.kernels.graph_products import (
@@ -27,8 +26,9 @@ from nacre.kernels.graph_products import (
     multiplicands,
     settle,
     sums_dtype,
-    swift,
+    widening,
 )
+from nacre.kernels.graph_runs import into_dense
 from nacre.kernels.graph_sliding import (
     Sliding,
     fitting_counts,
@@ -38,97 +38,81 @@ from nacre.kernels.graph_sliding import (
     joined,
     spatial_of,
 )
-from nacre.kernels.patches import ChannelwiseProduct, PatchProduct, Windows
-from nacre.kernels.runs import present
+from nacre.kernels.patches import ChannelwiseProduct, PatchProduct
+from nacre.kernels.runs import present, swift
 from nacre.kernels.shapes import Dims
 
-# Of one matrix of columns; larger ones are made block by block, for they should stay in the cache.
-_COLUMN_BYTES = 1 << 20
 
-
-@dataclass(frozen=True)
-class _Geometry:
-    """The numbers of one convolution."""
-
-    sliding: Sliding
-    batch: int
-    channels: int
-    outputs: int
-    groups: int
-
-    @property
-    def depth(self) -> int:
-        """How many products a sum has."""
-        return prod(self.sliding.window) * (self.channels // self.groups)
-
-    @property
-    def is_channelwise(self) -> bool:
-        """Whether every channel is convolved by itself."""
-        return self.groups > 1 and self.groups == self.channels
-
-    @property
-    def is_pointwise(self) -> bool:
-        """Whether every window is one element, and every element has one: X is its own columns."""
-        use = self.sliding
-        return set(use.window) == set(use.strides) == {1} and not use.is_padded
-
-    @property
-    def windows(self) -> Windows:
-        """The windows over X padded, with channels last."""
-        use = self.sliding
-        padded = (self.batch, *use.padded, self.channels)
-        y = (self.batch, *use.counts, self.outputs)
-        return Windows(padded, use.window, y, use.strides, use.dilations, self.groups)
-
-    def padded(self, x: Array, is_last: bool) -> Array:
-        """X, whose channels are where they should be, with its padding."""
-        use = self.sliding
-        if not use.is_padded:
-            return dense(x)
-        values = np.zeros(joined(self.batch, use.padded, self.channels, is_last), x.dtype)
-        inner = tuple(slice(axis.begin, axis.begin + axis.size) for axis in use.axes)
-        every = slice(None)
-        values[(every, *inner) if is_last else (every, every, *inner)] = x
-        return values
-
-
-def _geometry(call: Call) -> _Geometry:
+def _geometry(call: Call) -> Geometry:
     x, w = call.input(0).shape, call.input(1).shape
     sliding = _windows(x, w, call.attributes)
     channels, outputs = (x[-1], w[-1]) if sliding.is_last else (x[1], w[0])
-    return _Geometry(sliding, x[0], channels, outputs, call.attributes["groups"])
+    return Geometry(sliding, x[0], channels, outputs, call.attributes["groups"])
 
 
 def _bind(call: Call) -> Run:
     use, y_type, is_ordered = _geometry(call), call.output, call.ordered
+    # Weights with channels last have no row for each sum.
+    known = None if use.sliding.is_last else call.known.get(1)
+    elem, has_bias = call.output.elem, call.has_input(2)
+    is_channelwise = use.is_channelwise
+    if known is not None and use.is_pointwise and elem.name == "f32" and not is_ordered:
+        return _weighing(use, known.values)
     if use.sliding.is_last or is_ordered:
         convolve = _channels_last(use)
-    elif use.is_channelwise:
-        convolve = convolve_planes(use.sliding, use.batch, use.channels, use.outputs)
-    elif use.is_pointwise:
-        convolve = _by_elements(use)
+    elif is_channelwise:
+        weights = None if known is None else widening(elem)(known.values)
+        numbers = use.batch, use.channels, use.outputs
+        convolve = convolve_planes(use.sliding, *numbers, sums_dtype(elem), weights)
     else:
-        convolve = _by_columns(use)
-    ready = factoring(y_type.elem, use.depth, is_ordered)
-    if use.is_channelwise:
-        ready = multiplicands(y_type.elem)
-    dtype = sums_dtype(y_type.elem)
+        convolve = _by_product(use)
+    ready = (
+        multiplicands(elem)
+        if is_channelwise
+        else factoring(elem, use.depth, is_ordered, known, is_narrow=not has_bias)
+    )
+    dtype = sums_dtype(elem)
 
     def run(inputs: Sequence[Array | None], outputs: Sequence[Array]) -> Fault | None:
         factors = ready(present(inputs[0]), present(inputs[1]))
-        bias = inputs[2] if len(inputs) > 2 else None
+        bias = present(inputs[2]).astype(dtype, copy=False) if has_bias else None
 
         def fill(sums: Array) -> None:
-            convolve(factors, sums, None if bias is None else bias.astype(dtype))
+            convolve(factors, sums, bias)
             settle(sums, is_ordered)
 
-        fill_with_sums(outputs[0], y_type, fill)
+        fill_with_sums(outputs[0], y_type, fill, factors.sums)
         return None
 
     return swift(run)
 
 
-def _channels_last(use: _Geometry) -> Convolve:
+def _weighing(use: Geometry, weights: Array) -> Run:
+    """A single product with weights that are known. Of small ones the way there is most."""
+    groups, width, places = use.groups, use.outputs // use.groups, prod(use.sliding.counts)
+    several = () if use.batch == groups == 1 else (use.batch, groups)
+    given, made = (*several, use.depth, places), (*several, width, places)
+    matrices = dense(weights).reshape(*several[1:], width, use.depth)
+    column = (*several[1:], width, 1)
+
+    def run(inputs: Sequence[Array | None], outputs: Sequence[Array]) -> Fault | None:
+        sums = outputs[0].reshape(made)
+        np.matmul(matrices, dense(present(inputs[0])).reshape(given), out=sums)
+        if len(inputs) > 2:
+            np.add(sums, present(inputs[2]).reshape(column), out=sums)
+        return None
+
+    return swift(into_dense(run))
+
+
+def _by_product(use: Geometry) -> Convolve:
+    """The way to the product of matrices that a convolution is."""
+    if use.is_pointwise:
+        return by_elements(use)
+    return by_rows(use) if use.has_few_weights else by_columns(use)
+
+
+def _channels_last(use: Geometry) -> Convolve:
     """Every window a row; channels first are moved to the end and back."""
     windows, is_last = use.windows, use.sliding.is_last
     convolve = (ChannelwiseProduct if use.is_channelwise else PatchProduct)(windows)
@@ -149,60 +133,6 @@ def _channels_last(use: _Geometry) -> Convolve:
         sums[...] = total if is_last else np.moveaxis(total, -1, 1)
 
     return run
-
-
-def _by_elements(use: _Geometry) -> Convolve:
-    """Every window one element: X itself is the matrix of columns."""
-    groups, inner, width = use.groups, use.channels // use.groups, use.outputs // use.groups
-    places = prod(use.sliding.counts)
-
-    def run(factors: Factors, sums: Array, bias: Array | None) -> None:
-        columns = dense(factors.a).reshape(use.batch, groups, inner, places)
-        target = sums.reshape(use.batch, groups, width, places)
-        factors.multiply(factors.b.reshape(groups, width, inner), columns, target)
-        if bias is not None:
-            np.add(target, bias.reshape(groups, width, 1), out=target)
-
-    return run
-
-
-def _by_columns(use: _Geometry) -> Convolve:
-    """Every window of an image a column: the product lies as the result does."""
-    groups, places = use.groups, use.sliding.counts
-    shape, steps = _columns(use)
-    tail = prod(places[1:])
-    width = use.outputs // groups
-
-    def run(factors: Factors, sums: Array, bias: Array | None) -> None:
-        x = use.padded(factors.a, is_last=False)
-        weights = factors.b.reshape(groups, width, use.depth)
-        strides = [step * x.itemsize for step in steps]
-        view = np.ndarray(shape, x.dtype, x, strides=strides)
-        rows = max(1, _COLUMN_BYTES // (groups * use.depth * tail * x.itemsize))
-        planes = sums.reshape(use.batch, groups, width, prod(places))
-        column = None if bias is None else bias.reshape(groups, width, 1)
-        for image, start in product(range(use.batch), range(0, places[0], rows)):
-            stop = min(start + rows, places[0])
-            taken = view[image][..., start:stop, *(slice(None),) * (len(places) - 1)]
-            # Where a window is one element, this is X itself.
-            columns = np.ascontiguousarray(taken).reshape(groups, use.depth, -1)
-            target = planes[image, :, :, start * tail : stop * tail]
-            factors.multiply(weights, columns, target)
-            if column is not None:
-                np.add(target, column, out=target)
-
-    return run
-
-
-def _columns(use: _Geometry) -> tuple[Dims, Dims]:
-    """Shape and steps, in elements, of [N, Cin, window.., out..] over X padded."""
-    padded = (use.channels, *use.sliding.padded)
-    steps = tuple(prod(padded[axis + 1 :]) for axis in range(len(padded)))
-    pairs = tuple(zip(steps[1:], use.sliding.axes, strict=True))
-    within = tuple(step * axis.dilation for step, axis in pairs)
-    across = tuple(step * axis.stride for step, axis in pairs)
-    shape = (use.batch, use.channels, *use.sliding.window, *use.sliding.counts)
-    return shape, (prod(padded), steps[0], *within, *across)
 
 
 def _windows(x: Dims, weight: Dims, attributes: Attributes) -> Sliding:
@@ -232,6 +162,6 @@ def _work(call: Call) -> Work:
 
 
 GRAPH_CONVOLUTION: tuple[Primitive, ...] = (
-    Primitive("core.Conv", _bind, Fitting(fit_convolution), _work),
+    Primitive("core.Conv", _bind, Fitting(fit_convolution), _work, takes_known=True),
     CONV_TRANSPOSE,
 )

@@ -36,7 +36,7 @@ from nacre.kernels.runs import (
 from nacre.kernels.shapes import Dims
 from nacre.kernels.views import moves_outputs
 
-_BLOCK = 1 << 14  # elements that a function of several steps takes at a time: they stay in caches
+_BLOCK = 1 << 15  # elements that a function of several steps takes at a time: they stay in caches
 
 _RELATIONS: Mapping[str, np.ufunc] = MappingProxyType(
     {
@@ -130,8 +130,9 @@ def _blocks(function: Function) -> Run:
             function(x, out=y)
             return None
         x, y = x.reshape(-1), y.reshape(-1)
-        for start in range(0, x.size, _BLOCK):
-            function(x[start : start + _BLOCK], out=y[start : start + _BLOCK])
+        step = max(1, -(-x.size // -(-x.size // _BLOCK))) if x.size else 1  # blocks of equal size
+        for start in range(0, x.size, step):
+            function(x[start : start + step], out=y[start : start + step])
         return None
 
     return quiet(run)

@@ -7,6 +7,7 @@ comes between. Infinities give the limit of a function where there is one, and N
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from math import isfinite
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -33,7 +34,7 @@ ULPS: Mapping[str, float] = MappingProxyType({
 
 # Of rank 0, which NumPy takes in half the time of a number, and in the narrowest float type, so
 # that f32 and f64 operands keep their types.
-_ZERO, _ONE, _THREE, _SIX = (np.array(value, np.float16) for value in (0.0, 1.0, 3.0, 6.0))
+_ZERO, _ONE = (np.array(value, np.float16) for value in (0.0, 1.0))
 
 Make = Callable[[Attributes, "np.dtype[Any]", bool], Function]
 
@@ -140,10 +141,20 @@ def _softsign(x: Array, out: Array) -> Array:
     return out
 
 
-def _hard_swish(x: Array, out: Array) -> Array:
-    np.maximum(x, -_THREE, out=out)
-    share = np.minimum(out + _THREE, _SIX)
-    return np.multiply(out, np.divide(share, _SIX, out=share), out=out)
+def _hard_swish(attributes: Attributes, wide: np.dtype[Any], ordered: bool) -> Function:
+    """`x * clip(x + 3, 0, 6) / 6`."""
+    zero, three, six = (np.array(value, wide) for value in (0.0, 3.0, 6.0))
+
+    def run(x: Array, out: Array) -> Array:
+        share = np.add(x, three)
+        share.clip(zero, six, out=share)
+        np.divide(share, six, out=share)
+        # Their squares have no finite sum if one of them is not; an infinity times 0 would be NaN.
+        held = x if isfinite(np.vdot(x, x)) else np.maximum(x, -three)
+        result: Array = np.multiply(held, share, out=out)
+        return result
+
+    return run
 
 
 def _erf(x: Array, out: Array) -> Array:
@@ -170,8 +181,7 @@ def clipping(low: Array, high: Array, ordered: bool) -> Function:
     """Between two numbers; where the lower is above the upper, that is the upper."""
 
     def run(x: Array, out: Array) -> Array:
-        np.maximum(x, low, out=out)
-        return np.minimum(out, high, out=out)
+        return x.clip(low, high, out=out)
 
     def run_ordered(x: Array, out: Array) -> Array:
         # Which of two zeros `maximum` takes depends on the platform.
@@ -218,8 +228,8 @@ def _hard_sigmoid(attributes: Attributes, wide: np.dtype[Any], ordered: bool) ->
     hold = clipping(np.array(0.0, wide), np.array(1.0, wide), ordered)
 
     def run(x: Array, out: Array) -> Array:
-        line = np.multiply(x, alpha)
-        return hold(np.add(line, beta, out=line), out=out)
+        np.multiply(x, alpha, out=out)
+        return hold(np.add(out, beta, out=out), out=out)
 
     return run
 
@@ -236,7 +246,6 @@ _ROUNDED: Mapping[str, Function] = MappingProxyType(
         "Rsqrt": _rsqrt,
         "Reciprocal": np.reciprocal,
         "Softsign": _softsign,
-        "HardSwish": _hard_swish,
     }
 )
 _TRANSCENDENTAL: Mapping[str, Function] = MappingProxyType(
@@ -270,6 +279,7 @@ REALS: Mapping[str, Real] = MappingProxyType(
         "Silu": Real(_by_width(real_functions.silu, normal.silu), True),
         "Gelu": Real(_gelu, True),
         "ReluNan": Real(_relu),
+        "HardSwish": Real(_hard_swish),
         "Clip": Real(_clip),
         "LeakyRelu": Real(_leaky_relu),
         "Elu": Real(_elu, True),

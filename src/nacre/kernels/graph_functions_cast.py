@@ -8,15 +8,16 @@ no infinity), with `saturate` that greatest value, infinities too. Everything bu
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
 from nacre.base.elements import ElementType
-from nacre.kernels.call import Array, Call, Run
+from nacre.kernels.call import Array, Call, Fault, Run
 from nacre.kernels.core_products import low_bits
 from nacre.kernels.numbers import real_to_integer, saturated, widened
-from nacre.kernels.runs import every, looking_up, quietly, storing
+from nacre.kernels.runs import converting, every, looking_up, present, quiet, quietly, storing
 
 Convert = Callable[[Array], Array]
 
@@ -29,7 +30,34 @@ def bind_cast(call: Call) -> Run:
     convert = _conversion(source.elem, result.elem, bool(call.attributes["saturate"]))
     if source.elem.kind == "float" and source.elem.bits <= 16:
         return looking_up(quietly(lambda: convert(every(source.dtype)).astype(result.dtype)))
-    return storing(convert)
+    if _is_plain(source.elem, result.elem) and not call.attributes["saturate"]:
+        return converting
+    is_cut = source.elem.kind == "float" and result.elem.is_integer and result.elem.kind != "bool"
+    return _cutting(result.elem, convert, source.dtype) if is_cut else storing(convert)
+
+
+def _cutting(result: ElementType, convert: Convert, dtype: np.dtype[Any]) -> Run:
+    """Floats cut towards zero as the processor does it, where all of them stay in the type."""
+    # Strictly between these, for the ends themselves may have been rounded outwards.
+    low, high = dtype.type(result.lowest - 1), dtype.type(result.highest + 1)
+
+    def run(inputs: Sequence[Array | None], outputs: Sequence[Array]) -> Fault | None:
+        x, y = present(inputs[0]), outputs[0]
+        least, most = np.minimum.reduce(x, axis=None), np.maximum.reduce(x, axis=None)
+        if low < least and most < high:  # NaN is neither
+            np.copyto(y, x, casting="unsafe")
+        else:
+            y[...] = convert(x)
+        return None
+
+    return quiet(run)
+
+
+def _is_plain(source: ElementType, result: ElementType) -> bool:
+    """Whether NumPy converts in the same way: integers wrap, and become floats in one rounding."""
+    if not source.is_integer or source.bits < 8 or result.kind == "bool":
+        return False
+    return result.bits >= 8 if result.is_integer else result.bits >= 32
 
 
 def _conversion(source: ElementType, result: ElementType, saturate: bool) -> Convert:

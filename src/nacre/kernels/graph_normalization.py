@@ -21,9 +21,9 @@ from nacre.kernels.graph_normalization_rows import (
     levelled,
     row_by_row,
 )
-from nacre.kernels.graph_products import settle, swift
+from nacre.kernels.graph_products import settle
 from nacre.kernels.reductions import float_sum, wide_float, widening
-from nacre.kernels.runs import Function, present
+from nacre.kernels.runs import Function, present, swift
 from nacre.kernels.shapes import Dims
 
 # As far from 0 as this, by the bytes of a float, powers of e can be added up and divided as they

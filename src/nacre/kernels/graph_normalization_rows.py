@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from nacre.kernels.call import Array, Call, Fault, Run
-from nacre.kernels.graph_products import dense, settle, swift
+from nacre.kernels.graph_products import dense, settle
 from nacre.kernels.reductions import float_sum, wide_float, widening
-from nacre.kernels.runs import present, quietly
+from nacre.kernels.runs import present, quietly, swift
 
 Rows = Callable[[Array, Array], None]  # normalises rows [count, size] into others of that shape
 # So many elements are normalised at a time: they are passed over several times.

@@ -18,7 +18,6 @@ import numpy as np
 from nacre.kernels.call import Array, Attributes, Call, Primitive, Run, Work
 from nacre.kernels.fitting import Fitting, Misfit, expect_length
 from nacre.kernels.graph_normalization import through_double
-from nacre.kernels.graph_products import swift
 from nacre.kernels.graph_sliding import (
     Axis,
     Sliding,
@@ -30,7 +29,7 @@ from nacre.kernels.graph_sliding import (
 )
 from nacre.kernels.products import same_nan
 from nacre.kernels.reductions import wide_float, widening
-from nacre.kernels.runs import filling
+from nacre.kernels.runs import filling, swift
 from nacre.kernels.shapes import Dims
 
 # So many elements of one window are taken in one step, where their order is not asked for.

@@ -6,24 +6,25 @@ and modulo 2^64 beyond. What is stored is rounded or wrapped once.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from math import ceil
 from typing import Any
 
 import numpy as np
 
 from nacre.base.elements import ElementType
-from nacre.kernels.call import Array, Fault, Run, TensorType
+from nacre.kernels.call import Array, Known, TensorType
 from nacre.kernels.core_products import low_bits
 from nacre.kernels.numbers import widened
-from nacre.kernels.products import Plan, exact_product, plan, same_nan
-from nacre.kernels.runs import quiet
+from nacre.kernels.products import Plan, exact_product, plan, plan_within, same_nan
+from nacre.kernels.scratch import scratch
 
 # The product of matrices [.., M, K] by [.., K, N], written into an array.
 Multiply = Callable[[Array, Array, Array], object]
 
-_BUFFER = 256  # elements
+_UP = 1 + 2.0**-30  # makes up for the rounding of sums in f64
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,6 +34,7 @@ class Factors:
     a: Array
     b: Array
     multiply: Multiply
+    sums: np.dtype[Any]  # the type that holds every sum
 
 
 def sums_dtype(elem: ElementType) -> np.dtype[Any]:
@@ -42,40 +44,84 @@ def sums_dtype(elem: ElementType) -> np.dtype[Any]:
     return np.dtype(np.float64 if elem.bits > 32 else np.float32)
 
 
-def factoring(elem: ElementType, depth: int, is_ordered: bool) -> Callable[[Array, Array], Factors]:
-    """How operands of an element type are made ready for sums of `depth` products each."""
+def factoring(
+    elem: ElementType,
+    depth: int,
+    is_ordered: bool,
+    known: Known | None = None,
+    *,
+    is_narrow: bool = False,
+) -> Callable[[Array, Array], Factors]:
+    """How operands of an element type are made ready for sums of `depth` products each.
+
+    The second one may be known ahead. Narrow sums of integers have the least type that holds them.
+    """
+    dtype = sums_dtype(elem)
     if elem.is_integer:
-        return partial(_integer_factors, depth=depth)
-    wide = _as_given if elem.bits > 32 else widened
+        extent = None if known is None else Extent.of(known.values.reshape(-1, depth))
+        return partial(_integer_factors, depth=depth, known=extent, is_narrow=is_narrow)
+    wide = widening(elem)
     multiply: Multiply = _in_order if is_ordered else np.matmul
-    return lambda a, b: Factors(_for_blas(wide(a)), _for_blas(wide(b)), multiply)
+    if known is not None:
+        ready = _for_blas(wide(known.values))
+        return lambda a, b: Factors(_for_blas(wide(a)), ready, multiply, dtype)
+    return lambda a, b: Factors(_for_blas(wide(a)), _for_blas(wide(b)), multiply, dtype)
+
+
+def widening(elem: ElementType) -> Callable[[Array], Array]:
+    """How an operand gets the type of its sums."""
+    dtype = sums_dtype(elem)
+    return widened if dtype == np.float32 else lambda values: values.astype(dtype, copy=False)
 
 
 def multiplicands(elem: ElementType) -> Callable[[Array, Array], Factors]:
     """How operands are made ready to be multiplied element by element."""
-    dtype = sums_dtype(elem)
-    wide = widened if dtype == np.float32 else _as_given
-    return lambda a, b: Factors(
-        wide(a).astype(dtype, copy=False), wide(b).astype(dtype, copy=False), np.matmul
-    )
+    wide, dtype = widening(elem), sums_dtype(elem)
+    return lambda a, b: Factors(wide(a), wide(b), np.matmul, dtype)
 
 
-def _as_given(values: Array) -> Array:
-    return values
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """How far integer weights reach: the largest absolute value, and the largest sum of them."""
+
+    reach: int
+    length: int  # along one sum
+
+    @classmethod
+    def of(cls, weights: Array) -> Extent:
+        """Of weights with a row for each sum, taken in parts: they may be as large as a model."""
+        parts = [weights[start : start + 64] for start in range(0, len(weights), 64)]
+        lengths = [np.abs(part, dtype=np.float64).sum(axis=1).max() for part in parts]
+        return cls(reach(weights), ceil(max(lengths) * _UP))
+
+    def plan(self, x: Array, depth: int) -> Plan:
+        """How to get the sums of products with x."""
+        return plan_within(depth, reach(x), self.reach, self.length)
 
 
-def _integer_factors(a: Array, b: Array, depth: int) -> Factors:
-    chosen = plan(depth, reach(a), reach(b))
+def _integer_factors(
+    a: Array, b: Array, depth: int, known: Extent | None, is_narrow: bool
+) -> Factors:
+    chosen = plan(depth, reach(a), reach(b)) if known is None else known.plan(a, depth)
+    is_whole = is_narrow and chosen.result == chosen.dtype
     return Factors(
-        a.astype(chosen.dtype, order="C"),
-        b.astype(chosen.dtype, order="C"),
-        partial(_exactly, chosen=chosen),
+        _copied("left", a, chosen.dtype),
+        _copied("right", b, chosen.dtype),
+        np.matmul if is_whole else partial(_exactly, chosen=chosen),
+        chosen.result if is_narrow else np.dtype(np.int64),
     )
+
+
+def _copied(use: str, values: Array, dtype: np.dtype[Any]) -> Array:
+    room = scratch(use, values.shape, dtype)
+    np.copyto(room, values, casting="unsafe")
+    return room
 
 
 def reach(values: Array) -> int:
     """The largest absolute value."""
-    return max(int(values.max()), -int(values.min()))
+    most, least = np.maximum.reduce(values, axis=None), np.minimum.reduce(values, axis=None)
+    return max(int(most), -int(least))
 
 
 def _exactly(a: Array, b: Array, out: Array, chosen: Plan) -> None:
@@ -111,28 +157,28 @@ def _for_blas(values: Array) -> Array:
     return dense(values)
 
 
-def fill_with_sums(y: Array, type_: TensorType, fill: Callable[[Array], None]) -> None:
-    """Let a function compute into an output, or into an array from which that is stored once."""
-    elem, dtype = type_.elem, sums_dtype(type_.elem)
+def fill_with_sums(
+    y: Array, type_: TensorType, fill: Callable[[Array], None], dtype: np.dtype[Any] | None = None
+) -> None:
+    """Let a function compute into an output, or into an array from which that is stored once.
+
+    The type of the sums is that of the elements, or a narrower one that holds them all.
+    """
+    dtype = dtype or sums_dtype(type_.elem)
     if y.dtype == dtype and y.flags.c_contiguous and y.flags.aligned:
         fill(y)
         return
-    sums = np.empty(type_.shape, dtype)
+    sums = scratch("sums", type_.shape, dtype)
     fill(sums)
-    y[...] = low_bits(sums, elem) if elem.is_integer else sums
+    store_sums(sums, type_.elem, y)
 
 
-def swift(run: Run) -> Run:
-    """A quiet run in which NumPy does not gather short rows in buffers before it computes.
-
-    For rows of fewer elements than a buffer holds it would, and take up to four times as long.
-    """
-
-    def run_swiftly(inputs: Sequence[Array | None], outputs: Sequence[Array]) -> Fault | None:
-        np.setbufsize(_BUFFER)  # of the context that `quiet` runs this in, and of no other
-        return run(inputs, outputs)
-
-    return quiet(run_swiftly)
+def store_sums(sums: Array, elem: ElementType, y: Array) -> None:
+    """Round or wrap sums once. Integers may come as floats that hold them."""
+    if not elem.is_integer or elem.bits >= 32:
+        np.copyto(y, sums, casting="unsafe")
+        return
+    y[...] = low_bits(sums.astype(np.int64, copy=False), elem)
 
 
 def settle(sums: Array, is_ordered: bool) -> None:

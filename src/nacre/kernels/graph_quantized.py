@@ -19,6 +19,7 @@ from nacre.kernels.fitting import Fitting, Misfit, expect_least, expect_shape, f
 from nacre.kernels.graph_fused import GRAPH_FUSED
 from nacre.kernels.reductions import wide_float, widening
 from nacre.kernels.runs import filling, present, quiet
+from nacre.kernels.scratch import scratch
 from nacre.kernels.shapes import Dims
 from nacre.kernels.views import moves_outputs
 
@@ -47,7 +48,9 @@ def _quantize(call: Call) -> Run:
     store = _limiting(call.output) if not elem.is_integer else _rounding(call)
 
     def run(inputs: Sequence[Array | None], outputs: Sequence[Array]) -> Fault | None:
-        steps = np.asarray(np.divide(wide(present(inputs[0])), spread(wide(present(inputs[1])))))
+        x = wide(present(inputs[0]))
+        steps = scratch("steps", x.shape, x.dtype)
+        np.divide(x, spread(wide(present(inputs[1]))), out=steps)
         store(steps, spread(present(inputs[2])) if has_zero else None, outputs[0])
         return None
 
@@ -75,13 +78,14 @@ def _rounding(call: Call) -> Callable[[Array, Array | None, Array], None]:
 
     def store(steps: Array, zero: Array | None, y: Array) -> None:
         np.rint(steps, out=steps)
-        if np.isnan(np.max(steps)):  # one NaN makes the maximum one
-            np.copyto(steps, 0, where=np.isnan(steps))
         moved = steps.astype(wide, copy=False)
         if zero is not None:
-            moved += zero.astype(wide)
-        np.maximum(moved, low, out=moved)
-        np.minimum(moved, high, out=moved)
+            np.add(moved, zero.astype(wide), out=moved)
+        least, most = np.minimum.reduce(moved, axis=None), np.maximum.reduce(moved, axis=None)
+        if not (least >= low and most <= high):  # NaN is neither
+            unknown = np.isnan(moved)
+            moved.clip(low, high, out=moved)
+            np.copyto(moved, 0 if zero is None else zero, where=unknown)
         np.copyto(y, moved, casting="unsafe")
 
     return store
@@ -160,8 +164,8 @@ def _fit_dequantize(inputs: Sequence[Dims], attributes: Attributes) -> Dims:
 
 def _range(x: Array) -> tuple[Any, Any]:
     """The scale of u8 that holds the range of x and 0, and where that range begins."""
-    zero = x.dtype.type(0)
-    low, high = np.minimum(x.min(), zero), np.maximum(x.max(), zero)
+    low = np.minimum.reduce(x, axis=None, initial=0)
+    high = np.maximum.reduce(x, axis=None, initial=0)
     scale = (high - low) / x.dtype.type(255)
     return (x.dtype.type(1) if high == low else scale), low
 
@@ -180,8 +184,8 @@ def _dynamic_zero(call: Call) -> Run:
 
     def fill(x: Array, y: Array) -> None:
         scale, low = _range(wide(x))
-        zero = np.rint(np.minimum(np.maximum(-low / scale, 0), 255))
-        y[...] = 0 if np.isnan(zero) else zero
+        zero = -low / scale
+        y[...] = 0 if np.isnan(zero) else round(min(max(float(zero), 0.0), 255.0))
 
     return quiet(filling(fill))
 

@@ -8,8 +8,8 @@ adds. Longer sums are cut into chunks for which it does, and the chunks are adde
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from functools import cached_property, partial
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -54,6 +54,7 @@ class Plan:
         return partial(exact_product, plan=self)
 
 
+@lru_cache(maxsize=1024)
 def plan(depth: int, reach_a: int, reach_b: int, shortest_chunk: int = _SHORTEST_CHUNK) -> Plan:
     """The fastest exact way for operands whose absolute values stay within their reach."""
     largest = max(reach_a * reach_b, 1)
@@ -63,6 +64,18 @@ def plan(depth: int, reach_a: int, reach_b: int, shortest_chunk: int = _SHORTEST
         if chunk >= min(depth, shortest_chunk):
             return Plan(np.dtype(dtype), min(chunk, depth), depth, bound)
     return Plan(np.dtype(np.int64), depth, depth, bound)
+
+
+@lru_cache(maxsize=1024)
+def plan_within(depth: int, reach_a: int, reach_b: int, length_b: int) -> Plan:
+    """The same where the absolute values of b along a sum come to `length_b` at most.
+
+    No partial sum is then above `reach_a * length_b`, which may do without chunks.
+    """
+    whole = plan(1, reach_a, length_b)
+    if whole.dtype == np.float32:
+        return replace(whole, chunk=depth, depth=depth)
+    return plan(depth, reach_a, reach_b)
 
 
 def zero_points(type_: TensorType) -> Array | None:

@@ -91,13 +91,8 @@ def test_nudenet_is_imported_within_two_seconds() -> None:
 
 
 @EVERY_MODEL
-def test_a_run_takes_less_than_three_times_the_model_and_its_values(
-    model: RealModel, request: pytest.FixtureRequest
-) -> None:
+def test_a_run_takes_less_than_three_times_the_model_and_its_values(model: RealModel) -> None:
     size = path_of(model.name).stat().st_size
-    if model.name == "ddddocr-int8":
-        reason = "weights of 8 bits are held in 32, and every product makes floats of them"
-        request.applymarker(pytest.mark.xfail(reason=reason, strict=True))
     module = optimise(model.module())
     feeds = model.feeds()
     tracemalloc.start()

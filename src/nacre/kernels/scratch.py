@@ -1,0 +1,39 @@
+"""Memory that kernels fill and read within one call, kept from call to call.
+
+New memory of some size comes from the system page by page, each cleared at its first use: that
+takes longer than what is then done with it. A thread has its own.
+"""
+
+from __future__ import annotations
+
+from math import prod
+from threading import local
+from typing import Any
+
+import numpy as np
+
+from nacre.kernels.call import Array
+from nacre.kernels.shapes import Dims
+
+_MOST_BYTES = 1 << 21  # what is larger is new in every call, and given back
+
+
+class _Rooms(local):
+    """The memory of a thread, by what it is for."""
+
+    def __init__(self) -> None:
+        self.by_use: dict[str, Array] = {}
+
+
+_ROOMS = _Rooms()
+
+
+def scratch(use: str, shape: Dims, dtype: np.dtype[Any]) -> Array:
+    """An array of arbitrary values, to be used until the same is asked for again."""
+    size = prod(shape) * dtype.itemsize
+    if size > _MOST_BYTES:
+        return np.empty(shape, dtype)
+    room = _ROOMS.by_use.get(use)
+    if room is None or room.nbytes < size:
+        room = _ROOMS.by_use[use] = np.empty(size, np.uint8)
+    return np.ndarray(shape, dtype, room)
