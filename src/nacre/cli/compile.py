@@ -7,15 +7,25 @@ from typing import TYPE_CHECKING
 
 import click
 
-from nacre.base.excerpt import safe
+from nacre.base.excerpt import quoted, safe
 from nacre.cli.arrays import WrongUsage, option_value, unreadable
+from nacre.cli.calibration import read_calibration
 from nacre.cli.core_files import Shapes, reported, shape_option
 from nacre.cli.machine import parse_size
-from nacre.compile.options import PRECISIONS, STAGES
+from nacre.compile.options import OBSERVERS, PRECISIONS, STAGES
 from nacre.nem.spec.limits import DEFAULT_DDR_BYTES
 
 if TYPE_CHECKING:
     from nacre.compile.bundle import Bundle
+
+_MOST_LOSSES = 5  # layers that are named
+
+
+def _kept(text: str) -> tuple[str, str]:
+    name, mark, precision = text.rpartition("=")
+    if not (mark and name and precision):
+        raise ValueError(f"{quoted(text)} is not `LAYER=PRECISION`, as in `head*=f16`")
+    return name, precision
 
 
 @click.command("compile")
@@ -23,6 +33,26 @@ if TYPE_CHECKING:
 @click.option("--device", required=True, metavar="D", help="A built-in device or a file.")
 @shape_option
 @click.option("--precision", type=click.Choice(PRECISIONS), default="f16")
+@click.option(
+    "--calibrate",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE.npz",
+    help="Inputs to quantise with, by name, samples along the first axis.",
+)
+@click.option(
+    "--observer",
+    type=click.Choice(OBSERVERS),
+    default="mse",
+    help="How a range of floats becomes a scale.",
+)
+@click.option(
+    "--precision-map",
+    "kept",
+    multiple=True,
+    type=option_value(_kept),
+    metavar="LAYER=f16",
+    help="A layer, or a pattern of names, that stays f16 in an i8 plan; may be repeated.",
+)
 @click.option(
     "--print-after",
     "shown_after",
@@ -46,6 +76,9 @@ def compile_(
     device: str,
     shapes: Shapes,
     precision: str,
+    calibrate: Path | None,
+    observer: str,
+    kept: tuple[tuple[str, str], ...],
     shown_after: tuple[str, ...],
     ddr_size: int,
     out: Path,
@@ -57,6 +90,8 @@ def compile_(
     reason = unreadable(Path(model))
     if reason is not None:
         raise WrongUsage(reason)
+
+    data = read_calibration(calibrate) if calibrate is not None else None
 
     def shown(stage: str, result: object) -> None:
         if stage in shown_after:
@@ -70,6 +105,9 @@ def compile_(
             device,
             precision,  # type: ignore[arg-type]
             shapes=dict(shapes),
+            calibration=data,
+            observer=observer,
+            precision_map=dict(kept),
             ddr_bytes=ddr_size,
             on_stage=shown,
         )
@@ -91,7 +129,15 @@ def _summary(bundle: Bundle, out: Path) -> str:
         f"{count} layer{'s' if count != 1 else ''}, {macs:,} MACs, "
         f"{len(bundle.weights):,} bytes of weights",
         *(f"note: {note}" for note in manifest.notes),
+        *(f"on the VPU: {line}" for layer in manifest.layers for line in layer.escaped),
+        *_losses(bundle),
         f"wrote {safe(str(out))}: model.nem ({len(bundle.program):,} bytes), weights.safetensors, "
-        "manifest.json, model.core",
+        "manifest.json, model.core, legal.core",
     ]
     return "\n".join(lines)
+
+
+def _losses(bundle: Bundle) -> list[str]:
+    """What quantisation costs, the worst layers first."""
+    worst = sorted(bundle.manifest.losses, key=lambda loss: loss.sqnr)[:_MOST_LOSSES]
+    return [f"SQNR {loss.sqnr:.1f} dB: {safe(loss.layer)}" for loss in worst]

@@ -47,7 +47,7 @@ def tile_costs(
         if local in fixed or access.stays or access.tensor in held:
             continue
         outside = partition.is_outside(access.tensor)
-        took = _copied(access, size, profile, outside)
+        took: float = _copied(access, size, profile, outside)
         dma, sdma = dma + took, sdma + (took if outside else 0)
         longest = max(longest, took)
     for step in layer.steps:
@@ -72,8 +72,11 @@ def tile_costs(
             cstl += took
     weights = 0.0
     if layer.packed is not None:
+        device = options.device
+        paths = min(device.count("sDMA"), tiling.engines * device.count("DMA"))
+        width = max(1, paths // tiling.engines) * profile.at("sDMA", "bandwidth")
         weights = profile.at("sDMA", "latency") + ceil(
-            layer.packed.block_bytes(size.columns) / profile.at("sDMA", "bandwidth")
+            layer.packed.block_bytes(size.columns) / width
         )
     return TileCosts(nmu, cstl, vpu, dma, sdma, chain, weights)
 

@@ -182,7 +182,7 @@ class Layer:
         return tuple(dict.fromkeys(found))
 
     def fixed_locals(self, cuts: bool) -> frozenset[int]:
-        """Values that are the same for all tiles: shared operands, and what is made of them only."""
+        """Values that are the same for all tiles: shared operands, and those stretched."""
         fixed = {i for i, access in enumerate(self.operands) if access.is_fixed(cuts)}
         for step in self.steps:
             if step.repeats and all(operand.local in fixed for operand in step.inputs):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import isfinite
 
 import numpy as np
 from msgspec import Struct
@@ -92,6 +93,14 @@ class LayerEntry(Struct, frozen=True, forbid_unknown_fields=True):
     escaped: tuple[str, ...] = ()  # what runs by name on the VPU, and why
 
 
+class LayerLoss(Struct, frozen=True, forbid_unknown_fields=True):
+    """How well integers of 8 bits have what a layer makes: signal over quantisation noise, dB."""
+
+    layer: str
+    opcode: str
+    sqnr: float
+
+
 class Manifest(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Everything about a bundle that is neither text nor weights."""
 
@@ -108,6 +117,7 @@ class Manifest(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     l2_peak: int
     l2_bound: int  # the most bytes of L2 that are alive at once
     layers: tuple[LayerEntry, ...]
+    losses: tuple[LayerLoss, ...] = ()  # on the calibration data
     sha256: Mapping[str, str] = {}  # of the files beside it
 
 
@@ -129,8 +139,12 @@ def manifest(
         precision=options.precision,
         ddr_bytes=options.ddr_bytes,
         weights=WEIGHTS if placement.weights else None,
-        inputs=_scaled(_inputs(source, partition, placement), quantised and quantised.inputs),
-        outputs=_scaled(_outputs(source, partition, placement), quantised and quantised.outputs),
+        inputs=_scaled(
+            _inputs(source, partition, placement), quantised.inputs if quantised else ()
+        ),
+        outputs=_scaled(
+            _outputs(source, partition, placement), quantised.outputs if quantised else ()
+        ),
         states=tuple(
             StatePort(state.name, len(source.outputs) + index)
             for index, state in enumerate(source.states)
@@ -138,13 +152,24 @@ def manifest(
         notes=partition.legal.notes,
         l2_peak=placement.l2_peak,
         l2_bound=placement.l2_bound,
+        losses=_losses(quantised),
         layers=tuple(_layer(x, source, partition, placement, tokens) for x in partition.layers),
     )
 
 
-def _scaled(ports: tuple[Port, ...], stored: tuple[StoredPort, ...] | None) -> tuple[Port, ...]:
+def _losses(quantised: Quantised | None) -> tuple[LayerLoss, ...]:
+    if quantised is None:
+        return ()
+    return tuple(
+        LayerLoss(loss.layer, loss.opcode, loss.sqnr)
+        for loss in quantised.report.layers
+        if loss.sqnr is not None and isfinite(loss.sqnr)
+    )
+
+
+def _scaled(ports: tuple[Port, ...], stored: tuple[StoredPort, ...]) -> tuple[Port, ...]:
     """Ports with the scales that the host uses."""
-    found = {port.name: port for port in stored or ()}
+    found = {port.name: port for port in stored}
     return tuple(
         replace(port, scale=found[port.name].scale, zero=found[port.name].zero)
         if port.name in found

@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-from nacre.compile.quantise.calibration import Calibration
 from nacre.nem.model.devices import Device
-from nacre.nem.run.timing.profile import TimingProfile, timing_profile
 from nacre.nem.spec.limits import DEFAULT_DDR_BYTES
+
+if TYPE_CHECKING:
+    from nacre.compile.quantise.calibration import Calibration
+    from nacre.nem.run.timing.profile import TimingProfile
 
 Precision = Literal["f16", "f32", "i8"]
 PRECISIONS: tuple[Precision, ...] = ("f16", "f32", "i8")
+OBSERVERS = ("minmax", "percentile", "mse")
 # In their order; each is a file of that name.
 STAGES = (
     "legalise",
@@ -50,11 +53,14 @@ class Options:
 
     @property
     def tokens(self) -> int:
-        """How many tokens an engine keeps at a time; where nothing says so, as many as are wanted."""
+        """How many tokens an engine keeps at a time; where nothing says so, any number."""
         limit = self.device.characteristics.get("SEQ", {}).get("max_active_tokens")
         return int(limit) if limit else 1 << 16
 
     @cached_property
     def profile(self) -> TimingProfile:
         """How fast the device is."""
+        # Imported here: the command line reads the names above before it needs NumPy.
+        from nacre.nem.run.timing.profile import timing_profile
+
         return timing_profile(self.device)

@@ -39,7 +39,8 @@ def touch(region: Region, writes: bool, element_bytes: int = 1) -> Touch:
     pitch = run = 0
     if region.strides:
         gaps = [(s, n) for n, s in zip(region.shape, region.strides, strict=True) if n > 1 and s]
-        length, steps = 1, []
+        length = 1
+        steps: list[int] = []
         for stride, size in reversed(gaps):
             if stride <= length and not steps:
                 length = max(length, stride * (size - 1) + length)

@@ -14,6 +14,7 @@ from nacre.compile.tensors import Memory, Shift, Tensor
 from nacre.compile.views import View, collapsed
 from nacre.core.evaluation_plan import constant_array
 from nacre.core.module import Module
+from nacre.core.values import Array
 
 Dims = tuple[int, ...]
 Along = Callable[[View], tuple[Dims, Dims]]
@@ -134,8 +135,11 @@ def linear(draft: Draft) -> None:
     access = Access(
         x.tensor, axes, (row, x.strides[-1]), draft.elem(item.inputs[0].value), x.offset, image
     )
-    _take_externals(draft, {v: o for v, o in zip(draft.externals(), others, strict=True)},
-                    lambda v: (*_lead_strides(lead, sizes, v.strides[:-1]), v.strides[-1]))  # fmt: skip
+    _take_externals(
+        draft,
+        dict(zip(draft.externals(), others, strict=True)),
+        lambda v: (*_lead_strides(lead, sizes, v.strides[:-1]), v.strides[-1]),
+    )
     x_local = draft.load(access)
     _main_step(draft, item, (x_local,))
     draft.along = lambda v: _matrix(draft.as_shape(v, shape), lead, sizes)
@@ -171,7 +175,7 @@ def _in_runs(shape: Dims, sizes: Dims, strides: Dims) -> Dims:
     return tuple(found)
 
 
-def _pack(draft: Draft, item: Item, weights: object) -> None:
+def _pack(draft: Draft, item: Item, weights: Array) -> None:
     """Constant weights, with the bias where there is one."""
     bias = None
     if len(item.inputs) > 2:
@@ -179,7 +183,7 @@ def _pack(draft: Draft, item: Item, weights: object) -> None:
     values = [draft.elem(use.value) for use in item.inputs[1:]]
     draft.packed = Packed(
         weights, bias, values[0], values[1] if len(values) > 1 else "", item.inputs[1].quant
-    )  # type: ignore[arg-type]
+    )
 
 
 def _take_externals(

@@ -141,9 +141,7 @@ def _grounds(layers: tuple[Layer, ...], tiled: Tilings, options: Options) -> dic
     return found
 
 
-def _l1_buffers(
-    tiled: Tilings, grounds: Mapping[str, Ground], options: Options
-) -> list[Buffer]:
+def _l1_buffers(tiled: Tilings, grounds: Mapping[str, Ground], options: Options) -> list[Buffer]:
     if not grounds:
         return []
     used = max((tiling.engines for tiling in tiled.layers), default=1)

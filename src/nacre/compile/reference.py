@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from nacre.core.evaluate import evaluate
 from nacre.core.module import CoreOperation, Module, operation
-from nacre.core.values import Array
+from nacre.core.values import Array, attributes
 
 if TYPE_CHECKING:
     from nacre.compile.bundle import Bundle
@@ -43,7 +43,7 @@ class Reference:
             if at in self._known and at != value:
                 name = f"v{at}"
                 given[name] = self._known[at]
-                operations[at] = CoreOperation(at, "Input", (), {"name": name}, op.type)
+                operations[at] = CoreOperation(at, "Input", (), attributes({"name": name}), op.type)
             else:
                 operations[at] = op
                 pending += op.operands

@@ -15,9 +15,6 @@ from nacre.compile.options import Options
 from nacre.compile.partition import Partition
 from nacre.compile.spaces import aligned
 
-# On a device of several engines only layers of so little work give up the others.
-_MOST_LONELY_MACS = 1 << 19
-
 
 @dataclass(frozen=True)
 class Residency:
@@ -38,10 +35,14 @@ class Residency:
         return bool(self.of(layer))
 
 
-def residency(partition: Partition, options: Options, zone: int) -> Residency:
-    """Tensors for a zone of so many bytes: those that take the least room for the least time."""
+def residency(partition: Partition, options: Options, zone: int, most_macs: int) -> Residency:
+    """Tensors for a zone of so many bytes: those that take the least room for the least time.
+
+    On a device of several engines only layers of at most so many MACs give up the others.
+    """
     lives = lifetimes(partition)
-    wanted = [t for t in lives if _may_stay(t, partition, options)]
+    most = most_macs if options.device.num_engines > 1 else None
+    wanted = [t for t in lives if _may_stay(t, partition, most)]
     sizes = {t: aligned(partition.tensors[t].bytes) for t in wanted}
 
     def room(tensor: int) -> tuple[int, int]:
@@ -80,12 +81,10 @@ def lifetimes(partition: Partition) -> dict[int, tuple[int, int]]:
     return lives
 
 
-def _may_stay(tensor: int, partition: Partition, options: Options) -> bool:
+def _may_stay(tensor: int, partition: Partition, most_macs: int | None) -> bool:
     if partition.is_outside(tensor):
         return False
     layers = [x for x in partition.layers if tensor in (*x.reads, *x.writes)]
     if any(a.stays for x in layers for a in x.operands if a.tensor == tensor):
         return False  # the table of a gather is read where DMA finds it
-    if options.device.num_engines == 1:
-        return True
-    return all(layer.macs <= _MOST_LONELY_MACS for layer in layers)
+    return most_macs is None or all(layer.macs <= most_macs for layer in layers)

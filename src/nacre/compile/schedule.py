@@ -33,7 +33,9 @@ def schedule(
     """The program of all layers, one after the other."""
     line = _Line(options.tokens)
     made = [
-        None if layer.main == "copy" else _LayerSchedule(layer, tiling, placement, partition, line)
+        None
+        if layer.main == "copy"
+        else _LayerSchedule(layer, tiling, placement, partition, line, options)
         for layer, tiling in zip(partition.layers, tiled.layers, strict=True)
     ]
     for index, layer in enumerate(partition.layers):
@@ -120,11 +122,17 @@ class _LayerSchedule:
     """Makes the statements of one layer."""
 
     def __init__(
-        self, layer: Layer, tiling: Tiling, placement: Placement, partition: Partition, line: _Line
+        self,
+        layer: Layer,
+        tiling: Tiling,
+        placement: Placement,
+        partition: Partition,
+        line: _Line,
+        options: Options,
     ) -> None:
         self.layer, self._tiling, self._placement = layer, tiling, placement
         self._partition, self._line = partition, line
-        self._tasks = LayerTasks(layer, tiling, placement)
+        self._tasks = LayerTasks(layer, tiling, placement, options)
         self._blocks = tiling.column_blocks(layer.columns)
         self._tiles = tiles(layer.window, layer.rows, tiling.rows)
         self._ground = placement.grounds[layer.name]
@@ -192,7 +200,8 @@ class _LayerSchedule:
             return
         slot = number % self._tiling.w_slots
         for lane in self._groups()[number]:
-            self._line.task(self._tasks.weight_load(lane.engine, lane.block, slot))
+            for task in self._tasks.weight_loads(lane.engine, lane.block, slot):
+                self._line.task(task)
 
     def _name_weights(self, number: int, lanes: list[_Lane]) -> None:
         slot = number % self._tiling.w_slots

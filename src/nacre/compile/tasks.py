@@ -7,12 +7,15 @@ from dataclasses import dataclass, replace
 from math import prod
 
 from nacre.compile.layers import Access, Layer, Operand, Size, Step, element_bytes, resolved
+from nacre.compile.options import Options
 from nacre.compile.order import Touch, touch
 from nacre.compile.place import WEIGHTS, Placement
 from nacre.compile.program import Affine, Compute, Copy, Let, Region, Statement
+from nacre.compile.spaces import aligned
 from nacre.compile.tile import Tiling
 from nacre.compile.views import dense, reach
 
+_LEAST_PART = 4096  # bytes of weights that are worth a task of their own
 _LAYOUTS = {1: "C", 2: "MN", 3: "ABC", 4: "ABCD", 5: "ABCDE", 6: "ABCDEF", 7: "ABCDEFG"}
 
 
@@ -49,8 +52,12 @@ class Task:
 class LayerTasks:
     """Makes the tasks of one layer."""
 
-    def __init__(self, layer: Layer, tiling: Tiling, placement: Placement) -> None:
+    def __init__(
+        self, layer: Layer, tiling: Tiling, placement: Placement, options: Options
+    ) -> None:
         self.layer, self.tiling, self._placement = layer, tiling, placement
+        device = options.device
+        self._paths = min(device.count("sDMA"), tiling.engines * device.count("DMA"))
         self._blocks = tiling.column_blocks(layer.columns)
         self._cuts = len(self._blocks) > 1
         self._ground = placement.grounds[layer.name]
@@ -72,16 +79,21 @@ class LayerTasks:
             if step.output.local in self._fixed:
                 yield _ahead(self._step(spot, number, step, 0))
 
-    def weight_load(self, engine: int, block: int, slot: int) -> Task:
-        """A block of weights on its way to L1."""
+    def weight_loads(self, engine: int, block: int, slot: int) -> Iterator[Task]:
+        """A block of weights on its way to L1, large ones by several units at a time."""
         packed, name = self.layer.packed, self.layer.name
         assert packed is not None
         size = packed.block_bytes(self._blocks[block][1])
         buffer = self._placement.l1(engine)
-        dst = Region(buffer, Affine(self._w_offset(slot)), size)
-        src = Region(WEIGHTS, Affine(self._placement.blocks[name, block]), size)
-        copy = Copy(f"{name}_w{block}{_on(engine)}", "transfer", dst, src, debug=name, ahead=True)
-        return Task(copy, (touch(dst, True), touch(src, False)))
+        parts = max(1, min(self._paths // self.tiling.engines, size // _LEAST_PART))
+        step = aligned(-(-size // parts))
+        for number, first in enumerate(range(0, size, step)):
+            count = min(step, size - first)
+            dst = Region(buffer, Affine(self._w_offset(slot) + first), count)
+            src = Region(WEIGHTS, Affine(self._placement.blocks[name, block] + first), count)
+            token = f"{name}_w{block}{_on(engine)}" + (f"p{number}" if number else "")
+            copy = Copy(token, "transfer", dst, src, debug=name, ahead=True)
+            yield Task(copy, (touch(dst, True), touch(src, False)))
 
     def weight_lets(self, engine: int, block: int, slot: int) -> Iterator[Let]:
         """The names of a block of weights and of its bias in L1."""
@@ -246,7 +258,9 @@ class LayerTasks:
             region = replace(region, quant=operand.quant)
         else:
             layout = layout or _LAYOUTS[max(1, len(shape))]
-            region = replace(region, elem=local.elem, shape=shape, layout=layout, quant=operand.quant)
+            region = replace(
+                region, elem=local.elem, shape=shape, layout=layout, quant=operand.quant
+            )
         name = self._name(spot, operand)
         return name, Let(name, region)
 
@@ -263,6 +277,7 @@ class LayerTasks:
             for o in (*step.inputs, step.output)
             if o.local == operand.local and o.quant is not None
         ]
+        assert operand.quant is not None
         return list(dict.fromkeys(seen)).index(operand.quant)
 
     def _outside(self, spot: Spot, access: Access) -> Region:

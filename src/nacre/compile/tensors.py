@@ -272,10 +272,8 @@ class _Assigning:
         view = View(source.tensor, tuple(spread), tuple(strides), source.offset)
         target = own.reshaped(tuple(spread))
         assert target is not None  # an axis can always be split
-        sizes = tuple(size for size in spread if size != 1)
         kept = [axis for axis, size in enumerate(spread) if size != 1]
-        pick = lambda v: View(v.tensor, sizes, tuple(v.strides[a] for a in kept), v.offset)  # noqa: E731
-        return Shift(pick(view), pick(target))
+        return Shift(_along(view, kept), _along(target, kept))
 
     def _output(self, value: int) -> tuple[View, Shift | None]:
         """A whole tensor that holds an output and nothing else; a copy where it has none."""
@@ -293,6 +291,12 @@ class _Assigning:
 
     def _is_computed(self, tensor: int) -> bool:
         return tensor < 0 or self.module.by_id[tensor].opcode != "Input"
+
+
+def _along(view: View, axes: list[int]) -> View:
+    """A view of these axes; the others have one element."""
+    shape, strides = (tuple(values[a] for a in axes) for values in (view.shape, view.strides))
+    return View(view.tensor, shape, strides, view.offset)
 
 
 def _viewed(item: Item, source: View, shape: Dims) -> View | None:

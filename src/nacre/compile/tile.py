@@ -23,7 +23,8 @@ _MOST_SLOTS = 8
 MOST_WRITTEN_OUT = 6  # tiles of an engine; more are a loop
 _SPARE_TOKENS = 5  # for weights and what is loaded ahead
 
-_ZONES = (0.5, 0.25, 0.0)  # parts of L1 for tensors that stay there
+# Parts of L1 for tensors that stay there, and the MACs of layers that give up engines for them.
+_ZONES = ((0.5, 1 << 40), (0.25, 1 << 40), (0.5, 1 << 19), (0.0, 0))
 
 Split = Literal["rows", "columns"]
 
@@ -105,11 +106,13 @@ def tile(partition: Partition, options: Options) -> Tilings:
     Several sizes of the zone for tensors that stay in L1 are tried.
     """
     best: Tilings | None = None
-    for part in _ZONES:
-        held = residency(partition, options, int(options.l1_bytes * part))
-        if best is not None and held.offsets == best.held.offsets:
+    tried: list[Residency] = []
+    for part, most_macs in _ZONES:
+        held = residency(partition, options, int(options.l1_bytes * part), most_macs)
+        if any(held.offsets == other.offsets for other in tried):
             continue
-        found = _tiled(partition, options, held, is_last=part == _ZONES[-1] and best is None)
+        tried.append(held)
+        found = _tiled(partition, options, held, is_last=part == 0 and best is None)
         if found is not None and (best is None or found.cycles < best.cycles):
             best = found
     assert best is not None  # without a zone, a layer that does not fit is an error
@@ -119,8 +122,10 @@ def tile(partition: Partition, options: Options) -> Tilings:
 def _tiled(
     partition: Partition, options: Options, held: Residency, *, is_last: bool
 ) -> Tilings | None:
-    """From the last layer to the first: a layer leaves room for the weights of the next one, if
-    that costs it less than waiting for them would.
+    """Tilings beside some tensors that stay in L1; None where a layer does not fit.
+
+    From the last layer to the first: a layer leaves room for the weights of the next one, if that
+    costs it less than waiting for them would.
     """
     found: list[Tiling] = []
     refused: list[Diagnostic] = []
@@ -248,9 +253,7 @@ def _no_fit(layer: Layer, partition: Partition, options: Options) -> Diagnostic:
     module = partition.legal.module
     index = next(i for i, op in enumerate(module.operations) if op is layer.operations[0])
     none = Residency()
-    least = min(
-        _shapes(layer), key=lambda t: footprint(layer, t, none).total(t), default=None
-    )
+    least = min(_shapes(layer), key=lambda t: footprint(layer, t, none).total(t), default=None)
     if least is None:
         message = f"every tile of `{layer.name}` has rows that see nothing but padding"
         help_ = "pad by less than the window's height"

@@ -110,7 +110,7 @@ def relative_error(found: Array, expected: Array) -> float:
 
 
 def sqnr(found: Array, expected: Array) -> float:
-    """Ten times the logarithm of signal power over noise power; infinite where there is no noise."""
+    """Signal over noise in dB; infinite where there is no noise."""
     a, b = found.astype(np.float64), expected.astype(np.float64)
     noise, signal = float(np.sum((a - b) ** 2)), float(np.sum(b**2))
     if not noise:

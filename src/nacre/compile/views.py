@@ -48,7 +48,8 @@ class View:
     def is_same(self, other: View) -> bool:
         """Whether both show the same elements in one order; strides of single ones say nothing."""
         mine, theirs = (
-            tuple(s for n, s in zip(v.shape, v.strides, strict=True) if n > 1) for v in (self, other)
+            tuple(s for n, s in zip(v.shape, v.strides, strict=True) if n > 1)
+            for v in (self, other)
         )
         places = (self.tensor, self.offset, self.shape) == (other.tensor, other.offset, other.shape)
         return places and mine == theirs
