@@ -104,8 +104,9 @@ def _quant(region: Region) -> str:
 
 
 def _given(key: str, value: object) -> str:
-    """The operation of a generic task is a string, other words are bare."""
-    return f'"{value}"' if key == "op" else _value(value)
+    """The operation of a generic task is a string, and so is what is no word."""
+    is_text = isinstance(value, str) and (key == "op" or not value.isidentifier())
+    return f'"{value}"' if is_text else _value(value)
 
 
 def _value(value: object) -> str:

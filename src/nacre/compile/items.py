@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from nacre.base.diagnostics import InternalError
+from nacre.compile.legal.escape import escape_of
 from nacre.compile.lowerings import Lowering, lowering_of
 from nacre.core.evaluation_plan import constant_array
 from nacre.core.module import CoreOperation, Module
@@ -84,11 +85,12 @@ _FUSED: Mapping[tuple[str, str], Lowering] = {
 
 def escape_row(op: CoreOperation) -> Lowering:
     """An operation that is run by its name."""
+    found = escape_of(op)
+    if isinstance(found, str):
+        raise InternalError(f"`{op.opcode}` is not legal: {found}")
 
     def given(attributes: Mapping[str, Any]) -> dict[str, object]:
-        function = f".{attributes['op']}" if "op" in attributes else ""
-        others = {name: value for name, value in attributes.items() if name != "op"}
-        return {"op": f"core.{op.opcode}{function}", **others}
+        return {"op": found.name, **found.attributes}
 
     return Lowering(op.opcode, "escape", "compute", attributes=given)
 
@@ -127,7 +129,7 @@ class _Reading:
         if op.opcode == "Quantize":
             return self._quantised(op)
         if op.opcode == "Cast":
-            found = self._entry(op)
+            found = self._entry(op) or self._narrowed(op)
             if found is not None:
                 return found
         if op.opcode == "Dequantize":
@@ -148,6 +150,14 @@ class _Reading:
             return None
         use = Use(inner.operands[0], self._quant(inner))
         return Item(_DEQUANTIZE, inner, (use,), op.value_id, (inner, op))
+
+    def _narrowed(self, op: CoreOperation) -> Item | None:
+        """`Cast` of an index: operations that find one write it in the type that is wanted."""
+        inner = self.module.by_id[op.operands[0]]
+        if inner.value_id not in self._escaped or inner.type.dtype != "i64":
+            return None
+        uses = tuple(map(Use, inner.operands))
+        return Item(escape_row(inner), inner, uses, op.value_id, (inner, op))
 
     def _quantised(self, op: CoreOperation) -> Item:
         """An operation between dequantised operands and a quantised result, or a lone one."""

@@ -10,6 +10,7 @@ from nacre.compile.geometry import Window, swap_of
 from nacre.compile.grouping import Group
 from nacre.compile.items import Item, Use
 from nacre.compile.layers import Access, Axes, Local, Operand, Packed, Result, Step
+from nacre.compile.legal.escape import independent_axes
 from nacre.compile.tensors import Memory, Shift, Tensor
 from nacre.compile.views import View, collapsed
 from nacre.core.evaluation_plan import constant_array
@@ -388,24 +389,33 @@ def gather(draft: Draft) -> None:
 
 
 def escape(draft: Draft) -> None:
-    """An operation on whole tensors."""
+    """An operation on whole tensors, or on parts along the first axis where they are independent."""
     item = draft.group.items[0]
+    shape = item.op.type.shape
+    is_cut = bool(shape) and _is_cut(draft, item)
     loaded = []
     for use in item.inputs:
         view = draft.solid(draft.view(use.value))
-        shape = view.shape or (1,)
-        view = draft.as_shape(view, shape)
-        access = Access(view.tensor, shape, view.strides, draft.elem(use.value), view.offset)
-        loaded.append(Operand(draft.load(access), axes=draft.shape(use.value)))
-    shape = item.op.type.shape
-    draft.axes = shape or (1,)
+        held = view.shape or (1,)
+        view = draft.as_shape(view, held)
+        moves = is_cut and len(held) == len(shape) and held[0] == shape[0]
+        axes: Axes = ("rows", *held[1:]) if moves else held
+        access = Access(view.tensor, axes, view.strides, draft.elem(use.value), view.offset)
+        loaded.append(Operand(draft.load(access)))
+    draft.axes = ("rows", *shape[1:]) if is_cut else shape or (1,)
+    draft.rows = shape[0] if is_cut else 1
     output = _new_local(draft, draft.axes, draft.elem(item.result))
     draft.of_value[item.result] = output
     given = dict(item.row.attributes(item.attributes))
-    draft.steps.append(
-        Step(item.row.nem, tuple(loaded), Operand(output, axes=shape), given, work="scalar")
-    )
+    draft.steps.append(Step(item.row.nem, tuple(loaded), Operand(output), given, work="scalar"))
     draft.along = lambda v: ((0,), draft.as_shape(v, shape or (1,)).strides)
+
+
+def _is_cut(draft: Draft, item: Item) -> bool:
+    """Whether rows are independent, and no attribute says how many there are."""
+    if any(name in item.attributes for name in ("shape", "sizes", "new_shape", "repeats")):
+        return False
+    return independent_axes(draft.module, item.op) > 0
 
 
 OUTLINES: Mapping[str, Callable[[Draft], None]] = {
