@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 Precision = Literal["f16", "f32", "i8"]
 PRECISIONS: tuple[Precision, ...] = ("f16", "f32", "i8")
 OBSERVERS = ("minmax", "percentile", "mse")
+# Tensors that stay in L1, several tiles at a time, weights that are loaded a layer ahead.
+FEATURES = ("residency", "slots", "ahead")
 # In their order; each is a file of that name.
 STAGES = (
     "legalise",
@@ -40,6 +42,7 @@ class Options:
     calibration: Calibration | None = None  # what inputs look like
     observer: str = "mse"  # how a range becomes a scale
     precision_map: Mapping[str | int, str] = field(default_factory=dict)
+    without: frozenset[str] = frozenset()  # of FEATURES: what a plan is to do without, to compare
 
     @property
     def l1_bytes(self) -> int:

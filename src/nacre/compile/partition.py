@@ -7,13 +7,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
+from nacre.compile.assembly import memory_of
+from nacre.compile.drafts import Draft
 from nacre.compile.grouping import Group, grouped
 from nacre.compile.items import Item, items_of
 from nacre.compile.layers import Access, Layer, Move
 from nacre.compile.legalise import Legal
 from nacre.compile.options import Options
-from nacre.compile.outline import OUTLINES, Draft, add_functions, add_vectors, stored
-from nacre.compile.tensors import Memory, Shift, Tensor, memory_of
+from nacre.compile.outline import OUTLINES, add_functions, add_vectors, stored
+from nacre.compile.tensors import Memory, Shift, Tensor
 from nacre.compile.views import View
 from nacre.core.module import CoreOperation, Module
 

@@ -9,29 +9,25 @@ next layer before the loop of this one where L1 has room for both.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from math import prod
 
+from nacre.compile.copies import copied
 from nacre.compile.geometry import Tile, tiles
-from nacre.compile.layers import Layer, Move, element_bytes
+from nacre.compile.layers import Layer
+from nacre.compile.lines import Body, Line
 from nacre.compile.options import Options
-from nacre.compile.order import Order, Touch, touch
+from nacre.compile.order import Touch
 from nacre.compile.partition import Partition
 from nacre.compile.place import Location, Placement
-from nacre.compile.program import Affine, Comment, Copy, Let, Loop, Program, Region, Statement, Wait
-from nacre.compile.tasks import LayerTasks, Spot, Task, outside
+from nacre.compile.program import Affine, Loop, Program
+from nacre.compile.tasks import LayerTasks, Spot
 from nacre.compile.tile import MOST_WRITTEN_OUT, Tiling, Tilings
-from nacre.compile.views import dense
-
-_SPARE = 2  # tokens that are never counted on
-_MOST_COPIES = 8  # between two waits
-_LEAST_PART = 2048  # bytes that are worth a task of their own
 
 
 def schedule(
     partition: Partition, tiled: Tilings, placement: Placement, options: Options
 ) -> Program:
     """The program of all layers, one after the other."""
-    line = _Line(options.tokens)
+    line = Line(options.tokens)
     made = [
         None
         if layer.main == "copy"
@@ -43,70 +39,10 @@ def schedule(
         own = made[index]
         if own is None:
             line.comment(f"{layer.name}: {_done(layer)}")
-            _copied(layer, placement, line, options)
+            copied(layer, placement, line, options)
         else:
             own.run(following)
     return Program("model", placement.buffers, tuple(line.statements))
-
-
-class _Line:
-    """Statements in their order, and what the tasks among them wait for."""
-
-    def __init__(self, tokens: int = 0) -> None:
-        self._tokens = tokens  # that an engine keeps
-        self._begun = 0  # tasks since everything was waited for
-        self.statements: list[Statement] = []
-        self.order = Order()
-        self._declared: set[str] = set()
-        self.ahead: set[str] = set()
-
-    def comment(self, text: str) -> None:
-        """A line for readers."""
-        self.statements.append(Comment(text))
-
-    def let(self, let: Let) -> None:
-        """A name, once."""
-        if let.name not in self._declared:
-            self._declared.add(let.name)
-            self.statements.append(let)
-
-    def task(self, task: Task) -> None:
-        """A task after everything that it conflicts with."""
-        deps = self.order.conflicts(task.touches)
-        for statement in task.statements(deps):
-            if isinstance(statement, Let):
-                self.let(statement)
-            else:
-                self.statements.append(statement)
-        self.order.add(task.statement.token, deps, task.touches)
-        self._begun += 1
-        if task.statement.ahead:
-            self.ahead.add(task.statement.token)
-
-    def loads(self, touches: list[Touch]) -> tuple[str, ...]:
-        """The tasks outside of a loop that bring what is read inside."""
-        return self.order.conflicts(touches)
-
-    def settle(self, tokens: set[str]) -> None:
-        """Tokens that a loop, which is done, has waited for."""
-        self.order.settle(tokens)
-
-    def make_room(self, tasks: int) -> None:
-        """Wait for all tasks, but not for what is loaded ahead, unless more fit the tokens."""
-        if self._begun + tasks + _SPARE <= self._tokens:
-            return
-        self._begun = 0
-        tokens = tuple(t for t in self.order.open_tokens if t not in self.ahead)
-        if tokens:
-            self.statements.append(Wait(tokens))
-            self.order.settle(tokens)
-
-    def wait(self, touches: list[Touch]) -> None:
-        """Wait for what conflicts with these."""
-        tokens = self.order.conflicts(touches)
-        if tokens:
-            self.statements.append(Wait(tokens))
-            self.order.settle(tokens)
 
 
 @dataclass(frozen=True)
@@ -127,7 +63,7 @@ class _LayerSchedule:
         tiling: Tiling,
         placement: Placement,
         partition: Partition,
-        line: _Line,
+        line: Line,
         options: Options,
     ) -> None:
         self.layer, self._tiling, self._placement = layer, tiling, placement
@@ -138,6 +74,7 @@ class _LayerSchedule:
         self._ground = placement.grounds[layer.name]
         self._used: dict[int, int] = {}  # tiles so far, by engine: they take turns in the slots
         self._is_begun = False
+        self._is_ahead = "ahead" not in options.without
 
     # The order of it all
 
@@ -160,7 +97,7 @@ class _LayerSchedule:
         for number, lanes in enumerate(groups):
             if number + 1 < len(groups):
                 self._load_weights(number + 1)
-            elif following is not None and self._leaves_room(following):
+            elif self._is_ahead and following is not None and self._leaves_room(following):
                 following.begin()
             self._name_weights(number, lanes)
             self._tiles_of(number, lanes)
@@ -242,7 +179,7 @@ class _LayerSchedule:
         lanes: list[_Lane],
         tag: str,
         places: list[tuple[Affine, Tile]],
-        line: _Line,
+        line: Line,
     ) -> None:
         for first in range(0, len(places), self._step):
             for lane in lanes:
@@ -271,7 +208,7 @@ class _LayerSchedule:
         rounds = images // step
         tile = self._tiles[0]
         self._line.wait(self._extent())
-        body = _Body(self._line)
+        body = Body(self._line)
         for lane in lanes:
             image = Affine(lane.place, (("n", step),))
             spot = self._spot(_lane_tag(tag, lane), lane, image, tile, self._turn("n"))
@@ -282,7 +219,7 @@ class _LayerSchedule:
         self._in_line(number, lanes, f"{tag}e", rest, self._line)
 
     def _over_rows(
-        self, number: int, lanes: list[_Lane], tag: str, image: Affine, line: _Line
+        self, number: int, lanes: list[_Lane], tag: str, image: Affine, line: Line
     ) -> None:
         """A loop over tiles of whole rows without padding; the others follow it."""
         rows, step = self._tiling.rows, self._step
@@ -291,7 +228,7 @@ class _LayerSchedule:
         looped = inner[: rounds * step] if rounds > 1 else []
         if looped:
             line.wait(self._extent())
-            body = _Body(line)
+            body = Body(line)
             stride = self.layer.window.stride if self.layer.window is not None else 1
             for lane in lanes:
                 first = looped[lane.place]
@@ -308,7 +245,7 @@ class _LayerSchedule:
     def _over_both(self, number: int, lanes: list[_Lane], tag: str) -> None:
         """Images one after the other; each is complete before the next begins."""
         self._line.wait(self._extent())
-        body = _Body(self._line)
+        body = Body(self._line)
         self._over_rows(number, lanes, tag, Affine(0, (("n", 1),)), body)
         self._loop("n", self.layer.images, 1, body)
 
@@ -317,7 +254,7 @@ class _LayerSchedule:
         return Affine(0, ((f"({variable} mod {slots})", 1),)) if slots > 1 else Affine()
 
     def _loop(
-        self, variable: str, rounds: int, window: int, body: _Body, line: _Line | None = None
+        self, variable: str, rounds: int, window: int, body: Body, line: Line | None = None
     ) -> None:
         """A loop, after all that it conflicts with; everything in it is done where it ends."""
         line = line or self._line
@@ -349,45 +286,6 @@ class _LayerSchedule:
         return Touch(where.buffer, where.offset, where.offset + size, writes)
 
 
-class _Body(_Line):
-    """The statements of a loop: what tasks wait for lies inside, or was begun before the loop."""
-
-    def __init__(self, around: _Line) -> None:
-        super().__init__()
-        self._around = around
-        self.named: set[str] = set()  # tokens from outside
-        self._declared = set(around._declared)
-
-    def loads(self, touches: list[Touch]) -> tuple[str, ...]:
-        """The tasks around and in this loop that bring what is read further inside."""
-        return (*self._around.loads(touches), *self.order.conflicts(touches))
-
-    def settle(self, tokens: set[str]) -> None:
-        """What an inner loop has waited for; what is not of this loop concerns the one around."""
-        own = {token for token in tokens if self.order.knows(token)}
-        self.order.settle(own)
-        self.named |= tokens - own
-
-    def task(self, task: Task) -> None:
-        """A task after those of its iteration, and after what was loaded for all tiles."""
-        held = [t for t in task.touches if _is_l1(t)]
-        inside = self.order.conflicts(held)
-        outer = [t for t in held if not t.writes]
-        before = self._around.loads(outer)
-        deps = tuple(dict.fromkeys((*before, *inside)))
-        self.named.update(before)
-        for statement in task.statements(deps):
-            if isinstance(statement, Let):
-                self.let(statement)
-            else:
-                self.statements.append(statement)
-        self.order.add(task.statement.token, inside, held)
-
-
-def _is_l1(touched: Touch) -> bool:
-    return touched.buffer.startswith("tiles_L1")
-
-
 def _lane_tag(tag: str, lane: _Lane) -> str:
     return f"{tag}e{lane.engine}" if lane.engine else tag
 
@@ -398,55 +296,3 @@ def _at(spot: Spot, row: Affine, x_row: Affine) -> Spot:
 
 def _done(layer: Layer) -> str:
     return " + ".join(op.opcode for op in layer.operations) or "elements moved"
-
-
-def _copied(layer: Layer, placement: Placement, line: _Line, options: Options) -> None:
-    """Elements moved from memory to memory, large parts by several units at a time."""
-    units = options.device.count("DMA") * options.device.num_engines
-    parts = [part for move in layer.moves for part in _shared_out(move, units)]
-    for number, move in enumerate(parts):
-        if number % _MOST_COPIES == 0:
-            line.make_room(_MOST_COPIES)
-        regions: list[Region] = []
-        for access in (move.target, move.source):
-            where = placement.tensors[access.tensor]
-            shape = tuple(int(axis) for axis in access.axes)
-            regions.append(
-                outside(where.buffer, where.offset, Affine(access.offset), access, shape)
-            )
-        dst, src = _alike(regions[0], regions[1])
-        bytes_ = element_bytes(move.target.elem)
-        copy = Copy(f"{layer.name}_m{number}", "transfer", dst, src, debug=layer.name)
-        line.task(Task(copy, (touch(dst, True, bytes_), touch(src, False, bytes_))))
-
-
-def _shared_out(move: Move, units: int) -> list[Move]:
-    """A move in up to as many parts as there are units, along the largest outer axis."""
-    shape = tuple(int(axis) for axis in move.source.axes)
-    size = prod(shape) * element_bytes(move.source.elem)
-    count = min(units, size // _LEAST_PART)
-    axis = max(range(len(shape)), key=lambda a: (min(shape[a], count), -a), default=0)
-    if count < 2 or not shape or shape[axis] < 2:
-        return [move]
-    step = -(-shape[axis] // count)
-    found = []
-    for first in range(0, shape[axis], step):
-        now = min(step, shape[axis] - first)
-        axes = (*shape[:axis], now, *shape[axis + 1 :])
-        ends = (
-            replace(a, axes=axes, offset=a.offset + first * a.strides[axis])
-            for a in (move.source, move.target)
-        )
-        found.append(Move(*ends))
-    return found
-
-
-def _alike(dst: Region, src: Region) -> tuple[Region, Region]:
-    """Both sides typed where one of them has gaps."""
-    if bool(dst.elem) == bool(src.elem):
-        return dst, src
-    typed = dst if dst.elem else src
-    plain = replace(
-        src if dst.elem else dst, elem=typed.elem, shape=typed.shape, strides=dense(typed.shape)
-    )
-    return (dst, plain) if dst.elem else (plain, src)

@@ -49,9 +49,15 @@ def supports(device: Device, opcode: str, elem: str, form: str) -> bool:
         ".with_bias" if "with a bias" in form else ".no_bias" if "without a bias" in form else ""
     )
     variants = (instance.id for instance in device.effective.get(opcode, ()))
-    return any(
-        (elem in variant or "<" not in variant) and variant.endswith(ending) for variant in variants
-    )
+    return any(_takes(variant, elem) and variant.endswith(ending) for variant in variants)
+
+
+def _takes(variant: str, elem: str) -> bool:
+    """Whether a variant names an element type; one that names none takes every type but of i4."""
+    _, mark, named = variant.partition("<")
+    if not mark:
+        return ".int4" not in variant
+    return elem in named.partition(">")[0].split(", ")
 
 
 def _other(opcode: str, form: str, options: Options) -> str | None:

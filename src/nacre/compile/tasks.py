@@ -11,6 +11,7 @@ from nacre.compile.options import Options
 from nacre.compile.order import Touch, touch
 from nacre.compile.place import WEIGHTS, Placement
 from nacre.compile.program import Affine, Compute, Copy, Let, Region, Statement
+from nacre.compile.regions import outside
 from nacre.compile.spaces import aligned
 from nacre.compile.tile import Tiling
 from nacre.compile.views import dense, reach
@@ -290,22 +291,6 @@ class LayerTasks:
         at = at.with_added(spot.x_row.times(access.stride_of("x_rows")))
         shape = resolved(access.axes, spot.size)
         return outside(where.buffer, where.offset, at, access, shape)
-
-
-def outside(buffer: str, base: int, at: Affine, access: Access, shape: tuple[int, ...]) -> Region:
-    """A part of a tensor: plain bytes where it has no gaps."""
-    bytes_ = element_bytes(access.elem)
-    offset = at.times(bytes_).plus(base)
-    close = all(
-        n == 1 or s == d for n, s, d in zip(shape, access.strides, dense(shape), strict=True)
-    )
-    if close:
-        return Region(buffer, offset, prod(shape) * bytes_)
-    strides = tuple(
-        s if n > 1 else d for n, s, d in zip(shape, access.strides, dense(shape), strict=True)
-    )
-    size = reach(shape, strides) * bytes_
-    return Region(buffer, offset, size, access.elem, shape, strides=strides)
 
 
 def _ahead(task: Task) -> Task:

@@ -107,7 +107,8 @@ def tile(partition: Partition, options: Options) -> Tilings:
     """
     best: Tilings | None = None
     tried: list[Residency] = []
-    for part, most_macs in _ZONES:
+    zones = _ZONES[-1:] if "residency" in options.without else _ZONES
+    for part, most_macs in zones:
         held = residency(partition, options, int(options.l1_bytes * part), most_macs)
         if any(held.offsets == other.offsets for other in tried):
             continue
@@ -213,7 +214,8 @@ def _ways(layer: Layer, shape: Tiling, options: Options, held: Residency) -> Ite
     for split, used in _splits(engines, tiles, blocks):
         own = blocks if split == "rows" else ceil(blocks / used)
         count = (ceil(tiles / used) if split == "rows" else tiles) * own
-        for slots in range(1, min(_MOST_SLOTS, count) + 1):
+        most = 1 if "slots" in options.without else _MOST_SLOTS
+        for slots in range(1, min(most, count) + 1):
             if slots > 2 and slots * lanes > limit:
                 break
             yield Tiling(shape.rows, shape.columns, slots, min(2, own), used, split)
