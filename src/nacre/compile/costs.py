@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Container
 from dataclasses import dataclass
 from math import ceil, prod
 from typing import TYPE_CHECKING
@@ -15,6 +14,7 @@ from nacre.nem.run.timing.profile import TimingProfile
 
 if TYPE_CHECKING:
     from nacre.compile.partition import Partition
+    from nacre.compile.residency import Residency
     from nacre.compile.tile import Tiling
 
 # Passes over the elements.
@@ -35,7 +35,7 @@ class TileCosts:
 
 
 def tile_costs(
-    layer: Layer, tiling: Tiling, partition: Partition, options: Options, held: Container[int]
+    layer: Layer, tiling: Tiling, partition: Partition, options: Options, held: Residency
 ) -> TileCosts:
     """What one whole tile costs. What travels between DDR and L1 occupies an sDMA and a DMA."""
     profile = options.profile
@@ -71,7 +71,7 @@ def tile_costs(
         else:
             cstl += took
     weights = 0.0
-    if layer.packed is not None:
+    if layer.packed is not None and not held.holds_weights(layer):
         device = options.device
         paths = min(device.count("sDMA"), tiling.engines * device.count("DMA"))
         width = max(1, paths // tiling.engines) * profile.at("sDMA", "bandwidth")

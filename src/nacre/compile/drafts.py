@@ -131,14 +131,19 @@ def in_runs(shape: Dims, sizes: Dims, strides: Dims) -> Dims:
     return tuple(found)
 
 
-def pack(draft: Draft, item: Item, weights: Array) -> None:
+def pack(draft: Draft, item: Item, weights: Array, *, with_bias: bool = True) -> None:
     """Constant weights, with the bias where there is one."""
     bias = None
-    if len(item.inputs) > 2:
+    if len(item.inputs) > 2 and with_bias:
         bias = constant_array(draft.module.by_id[item.inputs[2].value])
     values = [draft.elem(use.value) for use in item.inputs[1:]]
     draft.packed = Packed(
-        weights, bias, values[0], values[1] if len(values) > 1 else "", item.inputs[1].quant
+        weights,
+        bias,
+        values[0],
+        values[1] if len(values) > 1 else "",
+        item.inputs[1].quant,
+        tuple(use.value for use in item.inputs[1:]),
     )
 
 

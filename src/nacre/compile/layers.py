@@ -114,6 +114,7 @@ class Packed:
     elem: str
     bias_elem: str
     quant: Quant | None = None
+    key: tuple[int, ...] = ()  # the constants that it is made of
 
     @property
     def inner(self) -> Dims:

@@ -11,8 +11,8 @@ from msgspec import Struct
 from nacre.core.module import CoreOperation
 
 # How an operation is cut into tiles: rows of a product, rows of windows, elements, rows that are
-# normalised, rows of a transposition. A view costs nothing, for dense elements keep their order; the
-# next ones copy. An escape runs by name on the VPU.
+# normalised, rows of a transposition. A view costs nothing, for dense elements keep their order;
+# the next ones copy. An escape runs by name on the VPU.
 Kind = Literal[
     "linear", "matmul", "window", "pool", "map", "rows", "turn",
     "view", "slice", "concat", "broadcast", "pad", "resize", "gather", "escape",

@@ -9,6 +9,7 @@ from nacre.compile.drafts import (
     Draft,
     lead_strides,
     main_step,
+    new_local,
     pack,
     planes,
     set_lead,
@@ -16,7 +17,7 @@ from nacre.compile.drafts import (
 )
 from nacre.compile.geometry import Window
 from nacre.compile.items import Item
-from nacre.compile.layers import Access, Axes
+from nacre.compile.layers import Access, Axes, Operand, Step
 from nacre.compile.views import View, collapsed
 from nacre.core.evaluation_plan import constant_array
 
@@ -40,7 +41,8 @@ def linear(draft: Draft) -> None:
     draft.axes = ("rows", "columns")
     weights = constant_array(draft.module.by_id[item.inputs[1].value])
     assert weights is not None  # others are products of two computed operands
-    pack(draft, item, weights.T)
+    is_apart = len(item.inputs) > 2 and draft.elem(item.result) == "f32"
+    pack(draft, item, weights.T, with_bias=not is_apart)
     draft.macs = prod(shape) * weights.shape[1]
     depth = x.shape[-1]
     image, row = lead_strides(lead, sizes, x.strides[:-1])
@@ -54,8 +56,28 @@ def linear(draft: Draft) -> None:
         lambda v: (*lead_strides(lead, sizes, v.strides[:-1]), v.strides[-1]),
     )
     x_local = draft.load(access)
+    bias = _bias(draft, item) if is_apart else None
     main_step(draft, item, (x_local,))
+    if bias is not None:
+        _add_bias(draft, item, bias)
     draft.along = lambda v: _matrix(draft.as_shape(v, shape), lead, sizes)
+
+
+def _bias(draft: Draft, item: Item) -> int:
+    """The bias of a product in f32, which no device has in one task: one more operand."""
+    value = item.inputs[2].value
+    view = draft.view(value)
+    axes: Axes = (1, "columns")
+    return draft.load(Access(view.tensor, axes, (0, *view.strides), draft.elem(value), view.offset))
+
+
+def _add_bias(draft: Draft, item: Item, bias: int) -> None:
+    product, elem = draft.of_value[item.result], draft.elem(item.result)
+    wide, total = (new_local(draft, draft.axes, elem) for _ in range(2))
+    draft.steps.append(Step("pad", (Operand(bias),), Operand(wide), repeats=True))
+    operands = (Operand(product), Operand(wide))
+    draft.steps.append(Step("add", operands, Operand(total), in_place=True))
+    draft.of_value[item.result] = total
 
 
 def _matrix(view: View, lead: Dims, sizes: Dims) -> tuple[Dims, Dims]:

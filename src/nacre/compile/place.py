@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -136,6 +136,8 @@ def _grounds(layers: tuple[Layer, ...], tiled: Tilings, options: Options) -> dic
         else:
             start, ring = whole - total, tiling.slots * needed.ring
             ground = Ground(needed, whole - weights, start + ring, start, whole, start)
+        if layer.packed is not None and tiled.held.holds_weights(layer):
+            ground = replace(ground, weights=tiled.held.weights[layer.packed.key])
         found[layer.name] = ground
         low = not low
     return found
@@ -215,11 +217,17 @@ def _packed(
 ) -> tuple[dict[tuple[str, int], int], bytearray]:
     """Weights as the tiles use them: a block of columns after the other, its bias behind it."""
     blocks: dict[tuple[str, int], int] = {}
+    begins: dict[tuple[tuple[int, ...], int], str] = {}
     packed = bytearray()
     for layer, tiling in zip(layers, tilings, strict=True):
         if layer.packed is None:
             continue
+        known = (layer.packed.key, tiling.columns)
+        begins.setdefault(known, layer.name)
         for number, (first, count) in enumerate(tiling.column_blocks(layer.columns)):
+            if begins[known] != layer.name:  # another layer's weights too, cut alike
+                blocks[layer.name, number] = blocks[begins[known], number]
+                continue
             blocks[layer.name, number] = len(packed)
             taken = layer.packed.array[..., first : first + count]
             begun = len(packed)

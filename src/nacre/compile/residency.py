@@ -15,6 +15,9 @@ from nacre.compile.options import Options
 from nacre.compile.partition import Partition
 from nacre.compile.spaces import aligned
 
+Key = tuple[int, ...]
+Span = tuple[int, int, int, int]  # offset, end, first layer, last layer
+
 
 @dataclass(frozen=True)
 class Residency:
@@ -22,6 +25,9 @@ class Residency:
 
     offsets: Mapping[int, int] = field(default_factory=dict)
     zone: int = 0
+    # Weights that several layers share, by their constants: where they begin, who brings them.
+    weights: Mapping[Key, int] = field(default_factory=dict)
+    bringers: Mapping[Key, str] = field(default_factory=dict)
 
     def __contains__(self, tensor: object) -> bool:
         return tensor in self.offsets
@@ -32,7 +38,11 @@ class Residency:
 
     def keeps_together(self, layer: Layer) -> bool:
         """Whether a layer touches a tensor in L1."""
-        return bool(self.of(layer))
+        return bool(self.of(layer)) or self.holds_weights(layer)
+
+    def holds_weights(self, layer: Layer) -> bool:
+        """Whether a layer finds its weights in L1."""
+        return layer.packed is not None and layer.packed.key in self.weights
 
 
 def residency(partition: Partition, options: Options, zone: int, most_macs: int) -> Residency:
@@ -49,17 +59,44 @@ def residency(partition: Partition, options: Options, zone: int, most_macs: int)
         first, last = lives[tensor]
         return sizes[tensor] * (last - first + 1), tensor
 
-    taken: list[tuple[int, int, int, int]] = []  # offset, end, first layer, last layer
+    taken: list[Span] = []
+    weights = _shared_weights(partition, zone, most, taken)
     offsets: dict[int, int] = {}
     for tensor in sorted(wanted, key=room):
         offset = gap(taken, sizes[tensor], *lives[tensor])
         if offset + sizes[tensor] <= zone:
             taken.append((offset, offset + sizes[tensor], *lives[tensor]))
             offsets[tensor] = offset
-    return Residency(offsets, max((end for _, end, _, _ in taken), default=0))
+    bringers = {
+        key: next(x.name for x in partition.layers if x.packed and x.packed.key == key)
+        for key in weights
+    }
+    used = max((end for _, end, _, _ in taken), default=0)
+    return Residency(offsets, used, weights, bringers)
 
 
-def gap(taken: list[tuple[int, int, int, int]], size: int, first: int, last: int) -> int:
+def _shared_weights(
+    partition: Partition, zone: int, most_macs: int | None, taken: list[Span]
+) -> dict[Key, int]:
+    """Weights of several layers that fit in half of the zone together."""
+    users: dict[Key, list[int]] = {}
+    sizes: dict[Key, int] = {}
+    for index, layer in enumerate(partition.layers):
+        if layer.packed is not None and (most_macs is None or layer.macs <= most_macs):
+            users.setdefault(layer.packed.key, []).append(index)
+            sizes[layer.packed.key] = aligned(layer.packed.block_bytes(layer.columns))
+    found: dict[Key, int] = {}
+    for key, layers in sorted(users.items(), key=lambda item: -len(item[1])):
+        # They come while the layer before the first one runs.
+        first, last = max(0, layers[0] - 1), layers[-1]
+        offset = gap(taken, sizes[key], first, last)
+        if len(layers) > 1 and offset + sizes[key] <= zone // 2:
+            taken.append((offset, offset + sizes[key], first, last))
+            found[key] = offset
+    return found
+
+
+def gap(taken: list[Span], size: int, first: int, last: int) -> int:
     """The lowest offset at which nothing else lives at the same time."""
     offset = 0
     for start, end, begun, over in sorted(taken):

@@ -8,6 +8,7 @@ next layer before the loop of this one where L1 has room for both.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from nacre.compile.copies import copied
@@ -31,7 +32,7 @@ def schedule(
     made = [
         None
         if layer.main == "copy"
-        else _LayerSchedule(layer, tiling, placement, partition, line, options)
+        else _LayerSchedule(layer, tiling, placement, partition, line, options, tiled.held.bringers)
         for layer, tiling in zip(partition.layers, tiled.layers, strict=True)
     ]
     for index, layer in enumerate(partition.layers):
@@ -65,6 +66,7 @@ class _LayerSchedule:
         partition: Partition,
         line: Line,
         options: Options,
+        bringers: Mapping[tuple[int, ...], str],
     ) -> None:
         self.layer, self._tiling, self._placement = layer, tiling, placement
         self._partition, self._line = partition, line
@@ -73,6 +75,7 @@ class _LayerSchedule:
         self._tiles = tiles(layer.window, layer.rows, tiling.rows)
         self._ground = placement.grounds[layer.name]
         self._used: dict[int, int] = {}  # tiles so far, by engine: they take turns in the slots
+        self._bringers = bringers  # layers that load weights which others use too
         self._is_begun = False
         self._is_ahead = "ahead" not in options.without
 
@@ -133,7 +136,8 @@ class _LayerSchedule:
         return (ends <= own.start or own.end <= begins) and not reads & writes
 
     def _load_weights(self, number: int) -> None:
-        if self.layer.packed is None:
+        packed = self.layer.packed
+        if packed is None or self._bringers.get(packed.key, self.layer.name) != self.layer.name:
             return
         slot = number % self._tiling.w_slots
         for lane in self._groups()[number]:

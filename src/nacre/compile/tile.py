@@ -82,7 +82,9 @@ def footprint(layer: Layer, tiling: Tiling, held: Residency) -> Footprint:
     """What a layer takes in L1 with tiles of a size, beside the tensors that stay there."""
     spaces = _spaces(layer, tiling.columns < layer.columns, held.of(layer))
     size = layer.size(tiling.rows, tiling.columns)
-    w_bytes = aligned(layer.packed.block_bytes(tiling.columns)) if layer.packed else 0
+    w_bytes = 0
+    if layer.packed is not None and not held.holds_weights(layer):
+        w_bytes = aligned(layer.packed.block_bytes(tiling.columns))
     return Footprint(spaces, space_bytes(layer, spaces, size), w_bytes)
 
 
@@ -110,7 +112,7 @@ def tile(partition: Partition, options: Options) -> Tilings:
     zones = _ZONES[-1:] if "residency" in options.without else _ZONES
     for part, most_macs in zones:
         held = residency(partition, options, int(options.l1_bytes * part), most_macs)
-        if any(held.offsets == other.offsets for other in tried):
+        if any((held.offsets, held.weights) == (t.offsets, t.weights) for t in tried):
             continue
         tried.append(held)
         found = _tiled(partition, options, held, is_last=part == 0 and best is None)
@@ -154,7 +156,7 @@ def _chosen(
 ) -> tuple[float, Tiling] | None:
     best: tuple[float, int, Tiling] | None = None
     room = options.l1_bytes - held.zone
-    for shape in _shapes(layer):
+    for shape in _shapes(layer, held):
         needed = footprint(layer, shape, held)
         if needed.total(shape) > room:
             continue
@@ -196,9 +198,10 @@ def cycles(layer: Layer, tiling: Tiling, costs: TileCosts, options: Options) -> 
     return busiest + drains * costs.chain + costs.weights / 4
 
 
-def _shapes(layer: Layer) -> Iterator[Tiling]:
-    """Sizes of tiles, one in L1 at a time."""
-    for columns in _column_sizes(layer):
+def _shapes(layer: Layer, held: Residency) -> Iterator[Tiling]:
+    """Sizes of tiles, one in L1 at a time; weights that stay there are not cut."""
+    is_whole = held.holds_weights(layer)
+    for columns in [layer.columns] if is_whole else _column_sizes(layer):
         for rows in _parts(layer.rows):
             if layer.window is None or layer.window.is_sound(layer.rows, rows):
                 yield Tiling(rows, columns)
@@ -255,7 +258,9 @@ def _no_fit(layer: Layer, partition: Partition, options: Options) -> Diagnostic:
     module = partition.legal.module
     index = next(i for i, op in enumerate(module.operations) if op is layer.operations[0])
     none = Residency()
-    least = min(_shapes(layer), key=lambda t: footprint(layer, t, none).total(t), default=None)
+    least = min(
+        _shapes(layer, none), key=lambda t: footprint(layer, t, none).total(t), default=None
+    )
     if least is None:
         message = f"every tile of `{layer.name}` has rows that see nothing but padding"
         help_ = "pad by less than the window's height"

@@ -15,11 +15,10 @@ from tests.compile.quantise.networks import sqnr, stored_run
 from tests.core.models.real_models import REAL_MODELS, RealModel
 from tools.fetch_models import Unavailable
 
-# The least signal over noise, some dB below what was measured on these very inputs.
-LEAST = {
-    "ppocr-cls": 28.0, "ppocr-det": 15.0, "ppocr-rec": 15.0, "nudenet": 30.0,
-    "silero-ifless": 20.0, "magika": 30.0,
-}  # fmt: skip
+LEAST = 15.0  # dB of every output, on inputs that calibration did not see
+SAMPLES = 12  # with 4, one of these models falls below that on some inputs
+UNSEEN = (300, 301, 302)
+NAMES = ("ppocr-cls", "ppocr-det", "ppocr-rec", "nudenet", "silero-ifless", "magika")
 _SMALL = ("ppocr-cls", "silero-ifless")
 _BY_NAME = {model.name: model for model in REAL_MODELS}
 
@@ -31,7 +30,7 @@ def inputs(model: RealModel, seed: int) -> dict[str, Any]:
 
 @pytest.mark.parametrize(
     "name",
-    [pytest.param(n, marks=[] if n in _SMALL else [pytest.mark.full]) for n in LEAST],
+    [pytest.param(n, marks=[] if n in _SMALL else [pytest.mark.full]) for n in NAMES],
 )
 def test_outputs_keep_their_signal(name: str) -> None:
     model = _BY_NAME[name]
@@ -40,12 +39,14 @@ def test_outputs_keep_their_signal(name: str) -> None:
     except Unavailable as reason:
         pytest.skip(str(reason))
     legal = layout(legalise(module, "f32"))
-    made = quantise(legal, [inputs(model, seed) for seed in range(4)], source=module)
+    made = quantise(legal, [inputs(model, seed) for seed in range(SAMPLES)], source=module)
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 3
     session = onnxruntime.InferenceSession(str(model.path), options)
-    given = inputs(model, 100)
-    expected = session.run(None, {**given, **model.constants})
-    for port, wanted, found in zip(made.outputs, expected, stored_run(made, given), strict=True):
-        kept = sqnr(wanted, found)
-        assert kept >= LEAST[name]
+    for seed in UNSEEN:
+        given = inputs(model, seed)
+        expected = session.run(None, {**given, **model.constants})
+        found = stored_run(made, given)
+        for port, wanted, array in zip(made.outputs, expected, found, strict=True):
+            kept = sqnr(wanted, array)
+            assert kept >= LEAST, f"output `{port.name}` with input {seed}: {kept:.1f} dB"
