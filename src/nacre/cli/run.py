@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +26,7 @@ from nacre.cli.arrays import (
     parse_output,
     require_writable,
 )
+from nacre.cli.bundles import opened
 from nacre.cli.machine import (
     Setup,
     checked,
@@ -88,10 +89,11 @@ def run(
     trace: Path | None,
     form: str,
 ) -> int:
-    """Run a NEM program, bit-true, with inputs from files and outputs to files.
+    """Run a NEM program or a compiled bundle, bit-true, with inputs and outputs in files.
 
-    With `--mode timed` the device's units decide when each task starts, and the report says where
-    the time goes. FILE may be `-` for standard input.
+    Inputs and outputs of a bundle, which is a folder, go by the model's names. With `--mode timed`
+    the device's units decide when each task starts, and the report says where the time goes. FILE
+    may be `-` for standard input.
 
     Exit status: 0 completed without errors, 1 errors in the program, its inputs or its run, 2 wrong
     usage.
@@ -101,6 +103,9 @@ def run(
     _require_sources_kept(setup, timed, [*(f.path for f in outputs), trace, timed.report])
     report = Report(form, setup.file, asked=tuple(file.path for file in outputs))
     try:
+        bundle = opened(setup, outputs, needs_inputs=not timed.no_values)
+        if bundle is not None:
+            setup, outputs = bundle.setup, ()
         program = read_program(setup)
         report.program = program
         found = checked(program, setup)
@@ -111,7 +116,7 @@ def run(
         report.what_if = what_if(machine, program, timed, setup.allow)
         if timed.no_values:
             return _only_timed(machine, program, setup, timed, trace, report, found)
-        result = _run(machine, setup, program)
+        result = _run(machine, setup, program, bundle.filled if bundle is not None else {})
     except InputError as error:
         return report.refused(error.diagnostics)
     if _is_whole(result) or (result.timing is not None and result.timing.waiting):
@@ -125,6 +130,10 @@ def run(
     _write_page(report)
     for view, array in zip(views, arrays, strict=False):
         _write(view.file.path, file_bytes(array, view.file.path))
+    if bundle is not None and _is_whole(result):
+        for path, data, what in bundle.files(result):
+            _write(path, data)
+            report.written.append((path, what))
     return report.ran(result, [*found, *during], views if arrays else [], trace)
 
 
@@ -183,8 +192,10 @@ def _require_targets(outputs: Sequence[OutputFile], trace: Path | None, mode: st
             raise click.UsageError(f"{safe(str(path))} is to be written twice")
 
 
-def _run(machine: NemInterpreter, setup: Setup, program: LoadedProgram) -> RunResult:
-    inputs, order = loaded_inputs(setup, program), recorded(setup)
+def _run(
+    machine: NemInterpreter, setup: Setup, program: LoadedProgram, filled: Mapping[str, Any]
+) -> RunResult:
+    inputs, order = {**filled, **loaded_inputs(setup, program)}, recorded(setup)
     progress = Progress()
     try:
         return machine.run(
@@ -242,6 +253,7 @@ class Report:
     what_if: TimedResult | None = None
     timed: TimedOptions | None = None
     asked: tuple[Path, ...] = ()  # the files that a whole run writes
+    written: list[tuple[Path, str]] = field(default_factory=list)  # outputs of a bundle
 
     @property
     def name(self) -> str:
@@ -271,7 +283,8 @@ class Report:
         """A run came to its end, or to an error."""
         status = ERRORS_FOUND if has_errors(found) or not _is_whole(result) else OK
         if self.form == "json":
-            written = {str(v.file.path): _as_json(v) for v in views}
+            written: dict[str, Any] = {str(v.file.path): _as_json(v) for v in views}
+            written |= {str(path): {"output": what} for path, what in self.written}
             self._json(result.status, result.tasks, found, written)
             return status
         show_findings(found)
@@ -283,6 +296,8 @@ class Report:
             click.echo(f"did not write {', '.join(safe(str(path)) for path in self.asked)}")
         for view in views:
             click.echo(f"wrote {safe(str(view.file.path))}: {view.file.buffer} as {view.kind}")
+        for path, what in self.written:
+            click.echo(f"wrote {safe(str(path))}: {safe(what)}")
         if trace is not None:
             click.echo(f"wrote {safe(str(trace))}: the trace")
         if self.timed is not None and self.timed.report is not None and self.timing is not None:

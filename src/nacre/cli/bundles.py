@@ -1,0 +1,99 @@
+"""`nacre run FOLDER`: a bundle's program, its weights, inputs and outputs by the model's names."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from nacre.base.excerpt import quoted, safe
+from nacre.base.suggest import did_you_mean
+from nacre.cli.arrays import OutputFile, WrongUsage, file_bytes, unreadable
+from nacre.cli.machine import Setup
+
+if TYPE_CHECKING:
+    from nacre.compile.bundle import Bundle
+    from nacre.compile.manifest import Port
+    from nacre.nem.run.session import RunResult
+
+
+@dataclass(frozen=True)
+class OpenBundle:
+    """A bundle as options name it: what fills its buffers, and which outputs are written where."""
+
+    setup: Setup
+    filled: dict[str, Any]
+    targets: tuple[tuple[Port, Path], ...]
+
+    def files(self, result: RunResult) -> list[tuple[Path, bytes, str]]:
+        """Every output that is asked for: its file, what goes there, and what that is."""
+        from nacre.compile.bundle import from_memory
+
+        found = []
+        for port, path in self.targets:
+            array = from_memory(result, port)
+            what = f"{port.name} as {port.dtype} {'x'.join(map(str, port.shape))}"
+            found.append((path, file_bytes(array, path), what))
+        return found
+
+
+def opened(
+    setup: Setup, outputs: tuple[OutputFile, ...], *, needs_inputs: bool = True
+) -> OpenBundle | None:
+    """The bundle in a folder; None where the file is no folder, InputError where it is broken."""
+    folder = Path(setup.file)
+    if setup.file == "-" or not folder.is_dir():
+        return None
+    from nacre.compile.bundle import Bundle
+    from nacre.compile.storage import PROGRAM
+
+    if setup.device is not None:
+        raise click.UsageError("a bundle is for one device: compile the model for another")
+    bundle = Bundle.load(folder)
+    inside = replace(
+        setup, file=str(folder / PROGRAM), inputs=(), ddr_size=bundle.manifest.ddr_bytes
+    )
+    ports = {port.name: port for port in bundle.manifest.outputs}
+    ports |= {port.buffer: port for port in bundle.manifest.outputs}
+    targets = tuple((_port(file, ports), file.path) for file in outputs)
+    filled = _filled(bundle, setup) if needs_inputs else {}
+    return OpenBundle(inside, filled, targets)
+
+
+def _port(file: OutputFile, ports: dict[str, Port]) -> Port:
+    if file.buffer not in ports:
+        names = list(dict.fromkeys(port.name for port in ports.values()))
+        hint = did_you_mean(file.buffer, names) or f"the outputs are {', '.join(names[:8])}"
+        raise click.UsageError(f"the model has no output {quoted(file.buffer)}; {safe(hint)}")
+    if file.elem is not None or file.shape is not None:
+        raise click.UsageError("outputs of a bundle have the model's own types and shapes")
+    return ports[file.buffer]
+
+
+def _filled(bundle: Bundle, setup: Setup) -> dict[str, Any]:
+    """Weights and inputs, as the device holds them."""
+    from nacre.core.evaluate import checked_inputs
+    from nacre.core.evaluation_plan import initial_values
+
+    given = {file.target: _array(file.path) for file in setup.inputs}
+    state = initial_values(bundle.source)
+    arrays = {**state, **checked_inputs(bundle.source, given, state)}
+    filled: dict[str, Any] = {
+        port.buffer: port.stored(arrays[port.name]) for port in bundle.manifest.inputs
+    }
+    if bundle.manifest.weights is not None:
+        filled[bundle.manifest.weights] = bundle.weights
+    return filled
+
+
+def _array(path: Path) -> Any:  # noqa: ANN401 - an array of any type
+    from nacre.nem.api.ddr import load_npy
+
+    reason = unreadable(path)
+    if reason is not None:
+        raise WrongUsage(reason)
+    if path.suffix != ".npy":
+        raise WrongUsage(f"{safe(str(path))}: inputs of a bundle are .npy files")
+    return load_npy(path)
