@@ -105,9 +105,11 @@ class _Assigning:
                 break
             starts, steps = maker.attributes["starts"], maker.attributes["steps"]
             wanted = tuple(covered if a == axis else 0 for a in range(len(shape)))
-            if tuple(starts) != wanted or set(steps) != {1}:
+            taken = maker.op.type.shape
+            is_narrow = any(a != axis and n != shape[a] for a, n in enumerate(taken))
+            if tuple(starts) != wanted or set(steps) != {1} or is_narrow:
                 break
-            covered += maker.op.type.shape[axis]
+            covered += taken[axis]
             end += 1
         is_whole = covered == shape[axis] and end > at
         return (source if is_whole else None), max(end, at + 1)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -72,7 +72,7 @@ class Bundle:
         return load(Path(folder))
 
     @cached_property
-    def _loaded(self) -> LoadedProgram:
+    def loaded(self) -> LoadedProgram:
         """The program, checked once for all runs."""
         interpreter = NemInterpreter(ddr_size=self._ddr_bytes, strict=True)
         program = interpreter.load_string(self.program)
@@ -82,19 +82,26 @@ class Bundle:
     @property
     def buffer_sizes(self) -> dict[str, int]:
         """The sizes of the program's buffers in bytes."""
-        buffers = self._loaded.plan.program.buffers
+        buffers = self.loaded.plan.program.buffers
         return {buffer.name: buffer.size or 0 for buffer in buffers}
 
     @property
     def _ddr_bytes(self) -> int:
         return self.manifest.ddr_bytes
 
-    def _machine(self, ordered: bool) -> tuple[NemInterpreter, LoadedProgram]:
-        return NemInterpreter(ddr_size=self._ddr_bytes, ordered=ordered), self._loaded
+    def _machine(
+        self, ordered: bool, *, is_watched: bool = False
+    ) -> tuple[NemInterpreter, LoadedProgram]:
+        # The check has shown that nothing is read before it is written; validation looks again.
+        kind: Literal["poison", "zero"] = "poison" if is_watched else "zero"
+        machine = NemInterpreter(ddr_size=self._ddr_bytes, ordered=ordered, uninitialized=kind)
+        return machine, self.loaded
 
-    def started(self, arrays: Mapping[str, Array], ordered: bool) -> Session:
+    def started(
+        self, arrays: Mapping[str, Array], ordered: bool, *, is_watched: bool = False
+    ) -> Session:
         """A session of the program with its memory filled: weights, and inputs by name."""
-        machine, program = self._machine(ordered)
+        machine, program = self._machine(ordered, is_watched=is_watched)
         filled: dict[str, Any] = {}
         for port in self.manifest.inputs:
             filled[port.buffer] = port.stored(arrays[port.name])

@@ -144,10 +144,11 @@ def _grounds(layers: tuple[Layer, ...], tiled: Tilings, options: Options) -> dic
 
 
 def _l1_buffers(tiled: Tilings, grounds: Mapping[str, Ground], options: Options) -> list[Buffer]:
-    if not grounds:
+    # Copies alone use L1 too, where tensors stay there.
+    size = max((ground.end for ground in grounds.values()), default=tiled.held.zone)
+    if not size:
         return []
     used = max((tiling.engines for tiling in tiled.layers), default=1)
-    size = max(ground.end for ground in grounds.values())
     many = options.device.num_engines > 1
     return [
         Buffer(l1_name(e), f"L1[{e}]" if many else "L1", size, "tiles of the layers that run")

@@ -30,6 +30,11 @@ class Reference:
         dtype = self._module.by_id[value].type.element.dtype
         self._known[value] = found.astype(dtype)
 
+    def held(self, value: int) -> Array:
+        """A value that the plan has made, or what follows from such."""
+        known = self._known.get(value)
+        return self.expected(value) if known is None else known
+
     def expected(self, value: int) -> Array:
         """A value by the operations between it and what is known."""
         operations: dict[int, CoreOperation] = {}

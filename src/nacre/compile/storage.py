@@ -21,6 +21,7 @@ from nacre.compile.bundle import Bundle
 from nacre.compile.consistency import mismatch
 from nacre.compile.manifest import FORMAT, Manifest
 from nacre.compile.rules import CMP07
+from nacre.core.module import Module
 from nacre.core.storage import load as load_module
 from nacre.core.storage import save as save_module
 
@@ -67,13 +68,24 @@ def load(folder: Path) -> Bundle:
     except SafetensorError as error:
         raise _damaged(folder / WEIGHTS, f"cannot be read: {error}") from None
     packed = tensors["weights"].tobytes() if "weights" in tensors else b""
-    module, legal = load_module(folder / MODEL), load_module(folder / LEGAL)
+    try:
+        program = files[PROGRAM].decode()
+    except UnicodeDecodeError as error:
+        raise _damaged(folder / PROGRAM, f"is no text: {error}") from None
+    module, legal = _module(folder / MODEL), _module(folder / LEGAL)
     whole = msgspec.structs.replace(described, sha256={})
-    bundle = Bundle(module, files[PROGRAM].decode(), packed, whole, legal)
+    bundle = Bundle(module, program, packed, whole, legal)
     problem = mismatch(bundle)
     if problem is not None:
         raise _damaged(folder / MANIFEST, problem)
     return bundle
+
+
+def _module(path: Path) -> Module:
+    try:
+        return load_module(path)
+    except InputError as error:
+        raise _damaged(path, f"holds no module: {error.diagnostics[0].message}") from None
 
 
 def _content(folder: Path, name: str) -> bytes:

@@ -21,6 +21,7 @@ from nacre.core.evaluation_plan import place
 _GRAIN = 16  # columns come in multiples of this, as long as there are several blocks
 _MOST_SLOTS = 8
 MOST_WRITTEN_OUT = 6  # tiles of an engine; more are a loop
+_TASK_CYCLES = 2  # for which a task more is not worth it: people read the plan, and it is run
 _SPARE_TOKENS = 5  # for weights and what is loaded ahead
 
 # Parts of L1 for tensors that stay there, and the MACs of layers that give up engines for them.
@@ -195,7 +196,8 @@ def cycles(layer: Layer, tiling: Tiling, costs: TileCosts, options: Options) -> 
     drains = own_blocks if count > MOST_WRITTEN_OUT else 1
     if layer.images > 1 and tiling.rows < layer.rows:
         drains *= layer.images  # each is complete before the next begins
-    return busiest + drains * costs.chain + costs.weights / 4
+    tasks = len(layer.operands) + len(layer.steps) + len(layer.results)
+    return busiest + drains * costs.chain + costs.weights / 4 + _TASK_CYCLES * count * tasks
 
 
 def _shapes(layer: Layer, held: Residency) -> Iterator[Tiling]:

@@ -18,6 +18,8 @@ from nacre.nem.run.layouts import Layout, layout
 
 Symbolic = LoopVariable | Operation
 Lookup = Mapping[Symbolic, int]
+# What stays as it is: a scale a channel makes long tuples of these.
+_PLAIN = frozenset({int, float, str, bool, type(None)})
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,7 +66,7 @@ def concrete(value: Any, lookup: Lookup) -> Any:  # noqa: ANN401 - as nested as 
     """A value with everything symbolic in it looked up."""
     if isinstance(value, LoopVariable | Operation):
         return lookup[value]
-    if isinstance(value, tuple):
+    if isinstance(value, tuple) and not _PLAIN.issuperset(map(type, value)):
         return tuple(concrete(item, lookup) for item in value)
     return value
 
@@ -98,8 +100,9 @@ def _symbolic(value: object) -> Iterator[Symbolic]:
     if isinstance(value, LoopVariable | Operation):
         yield value
     elif isinstance(value, tuple):
-        for item in value:
-            yield from _symbolic(item)
+        if not _PLAIN.issuperset(map(type, value)):
+            for item in value:
+                yield from _symbolic(item)
     elif isinstance(value, Quant):
         yield from _symbolic(value.scales)
         yield from _symbolic(value.zero_points)

@@ -94,11 +94,10 @@ def padded_macs(work: Work, call: Call, operation_name: str, profile: TimingProf
     weights = call.inputs[1]
     if weights is None:
         return work.macs
-    groups = int(call.attributes.get("groups", 1))
     # A depthwise weight has one input channel a group, and its channels stand where others have it.
     is_depthwise = operation_name == "depthwise_conv2d"
     rows = 1 if is_depthwise else weights.shape[-2]
-    columns = weights.shape[-1] // groups
+    columns = weights.shape[-1]  # groups stand side by side
     full_rows = _ceil(rows, profile.lanes[0]) * profile.lanes[0]
     full_columns = _ceil(columns, profile.lanes[1]) * profile.lanes[1]
     return work.macs // (rows * columns) * full_rows * full_columns
