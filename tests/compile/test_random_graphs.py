@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 
 import nacre
-from nacre.base.diagnostics import Diagnostic
+from nacre.base.diagnostics import Diagnostic, InputError
 from nacre.compile.options import Precision
 from nacre.core.builder import Builder
 from nacre.core.module import Module
@@ -48,7 +48,13 @@ def clean(program: str) -> list[Diagnostic]:
 def problem(module: Module, device: str, precision: Precision) -> str | None:
     """What is wrong with the plan of a model."""
     calibration = [feeds_of(module, seed) for seed in (3, 4)] if precision == "i8" else None
-    bundle = nacre.compile(module, device, precision, calibration=calibration)
+    try:
+        bundle = nacre.compile(module, device, precision, calibration=calibration)
+    except InputError as error:
+        codes = {d.code for d in error.diagnostics}
+        if device == TINY and codes == {"CMP02"}:
+            return None  # not even one row fits
+        raise
     found = clean(bundle.program)
     if found:
         return f"{device} {precision}: {found[0]}"

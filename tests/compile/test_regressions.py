@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import pytest
 
+import nacre
 from nacre import core
+from nacre.base.diagnostics import InputError
 from nacre.compile.options import Precision
+from nacre.core.builder import Builder
+from nacre.core.module import Module
 from tests.compile.models import values
 from tests.compile.random_graphs import Case, feeds_of
 from tests.compile.test_random_graphs import TINY, require_right
-from nacre.core.builder import Builder
-from nacre.core.module import Module
 
 
 def right(module: Module, *devices: str, precision: Precision = "f16") -> None:
@@ -47,6 +49,14 @@ outputs: %4
 """
         )
     )
+
+
+def test_a_row_that_does_not_fit_is_an_error_even_where_nothing_could_stay_in_l1() -> None:
+    builder = Builder()
+    x = builder.input("x", "f32", (2, 9000))
+    with pytest.raises(InputError) as caught:
+        nacre.compile(builder.module(builder.add("Softmax", x, axis=1)), TINY)
+    assert [d.code for d in caught.value.diagnostics] == ["CMP02"]
 
 
 def test_copies_alone_may_keep_a_tensor_in_l1() -> None:

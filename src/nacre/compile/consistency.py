@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from math import isfinite, prod
 
 from nacre.base.diagnostics import InputError
-from nacre.base.elements import GRAPH_TYPES
 from nacre.compile.bundle import Bundle
 from nacre.compile.layers import element_bytes
 from nacre.compile.manifest import LayerEntry, Port, Result
@@ -118,9 +117,7 @@ def _program(bundle: Bundle) -> Iterator[str]:
 def _layers(bundle: Bundle) -> Iterator[str]:
     """Layers compute operations of the legal module and leave values of it where they fit."""
     names = Counter(layer.name for layer in bundle.manifest.layers)
-    computing = {
-        task.name for task in bundle.loaded.plan.program.tasks if task.op not in _MOVES
-    }
+    computing = {task.name for task in bundle.loaded.plan.program.tasks if task.op not in _MOVES}
     for layer in bundle.manifest.layers:
         if not layer.name or names[layer.name] > 1:
             yield f"has a layer `{layer.name}` without a name of its own"

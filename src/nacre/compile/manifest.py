@@ -127,6 +127,7 @@ def manifest(
     placement: Placement,
     program: Program,
     options: Options,
+    named: Module,
     quantised: Quantised | None = None,
 ) -> Manifest:
     """The manifest of a compiled model."""
@@ -153,7 +154,7 @@ def manifest(
         l2_peak=placement.l2_peak,
         l2_bound=placement.l2_bound,
         losses=_losses(quantised),
-        layers=tuple(_layer(x, source, partition, placement, tokens) for x in partition.layers),
+        layers=tuple(_layer(x, named, partition, placement, tokens) for x in partition.layers),
     )
 
 

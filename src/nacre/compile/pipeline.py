@@ -14,6 +14,7 @@ from nacre.compile.options import Options
 from nacre.compile.partition import Partition, partition
 from nacre.compile.place import Placement, place
 from nacre.compile.program import Program
+from nacre.compile.quantise.own_scales import Plain, unquantised
 from nacre.compile.quantise.quantiser import Quantised, quantise
 from nacre.compile.schedule import schedule
 from nacre.compile.support import require_types
@@ -28,6 +29,7 @@ OnStage = Callable[[str, object], None]  # a stage's name, and what came out of 
 class Compiled:
     """What every stage made."""
 
+    named: Module  # whose operations those of the legal module come from
     legal: Legal
     quantised: Quantised | None
     partition: Partition
@@ -46,8 +48,9 @@ def run_stages(
         if on_stage is not None:
             on_stage(stage, result)
 
-    # Integers of 8 bits take their scales from what the floats are.
-    legal = legalise(module, "f32" if options.precision == "i8" else options.precision)
+    # Integers of 8 bits take their scales from what the floats are, or from the model itself.
+    plain = unquantised(module) if options.precision == "i8" else Plain(module)
+    legal = legalise(plain.module, "f32" if options.precision == "i8" else options.precision)
     shown("legalise", legal)
     legal = layout(legal)
     shown("layout", legal)
@@ -56,7 +59,8 @@ def run_stages(
         quantised = quantise(
             legal,
             options.calibration,
-            source=module,
+            source=plain.module,
+            given=plain.given or None,
             observer=options.observer,
             precision_map=options.precision_map,
         )
@@ -73,7 +77,7 @@ def run_stages(
     shown("schedule", program)
     text = emit(program, target)
     shown("emit", text)
-    return Compiled(legal, quantised, layers, tilings, placement, program, text)
+    return Compiled(plain.module, legal, quantised, layers, tilings, placement, program, text)
 
 
 def compile_module(
@@ -82,6 +86,6 @@ def compile_module(
     """A module as a bundle for a device."""
     made = run_stages(module, target, options, on_stage)
     described = manifest(
-        module, made.partition, made.placement, made.program, options, made.quantised
+        module, made.partition, made.placement, made.program, options, made.named, made.quantised
     )
     return Bundle(module, made.text, made.placement.weights, described, made.legal.module)

@@ -116,10 +116,12 @@ def tile(partition: Partition, options: Options) -> Tilings:
         if any((held.offsets, held.weights) == (t.offsets, t.weights) for t in tried):
             continue
         tried.append(held)
-        found = _tiled(partition, options, held, is_last=part == 0 and best is None)
+        found = _tiled(partition, options, held, is_last=False)
         if found is not None and (best is None or found.cycles < best.cycles):
             best = found
-    assert best is not None  # without a zone, a layer that does not fit is an error
+    if best is None:  # not even without a zone: which layers it is, is an error
+        best = _tiled(partition, options, Residency(), is_last=True)
+    assert best is not None
     return best
 
 

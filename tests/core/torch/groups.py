@@ -80,14 +80,24 @@ ONE = [
     case("full_like.default", lambda op, x, i, b: op(x, 2.5)),
 ]  # fmt: skip
 
+BITS = {
+    "Tensor": lambda op, x, y, i, j: op(i, j.abs() % 7),
+    "Scalar": lambda op, x, y, i, j: op(i, 3),
+    "Tensor_Scalar": lambda op, x, y, i, j: op(i, 3),
+    "Scalar_Tensor": lambda op, x, y, i, j: op(3, j.abs() % 7),
+}
 # Of x, y: f32 that broadcast; i, j: i64 of these shapes.
 TWO = [
     *(
-        case(key, (lambda op, x, y, i, j: op(i, j.abs() % 7)) if key.endswith("Tensor") else
-             lambda op, x, y, i, j: op(i, 3))
+        case(key, BITS[key.partition(".")[2]])
         for key in sorted(derived())
         if key.startswith("bitwise") and not key.endswith("default")
     ),
+    *(case(f"__{name}__.Scalar", lambda op, x, y, i, j: op(i, 3))
+      for name in ("lshift", "rshift")),
+    *(case(f"__{name}__.Tensor", lambda op, x, y, i, j: op(i, j.abs() % 7))
+      for name in ("lshift", "rshift")),
+    case("remainder.Scalar_Tensor", lambda op, x, y, i, j: [op(7, j + 20), op(2.5, y)]),
     *(
         case(key, lambda op, x, y, i, j: [op(x, y), op(x, j + 20), op(i, j + 20)])
         for key in sorted(derived())

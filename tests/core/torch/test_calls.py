@@ -9,9 +9,11 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from nacre.core.ops import OPS
+from nacre.core.torch.decompositions import PYTORCHS, decompositions
 from nacre.core.torch.handlers import handlers
 from nacre.core.torch.refused import REFUSED
 from tests.core.torch.calls import check
+from tests.core.torch.decomposed import ELEMENTS, GRIDS, ORDERS, PARTS
 from tests.core.torch.groups import AXES, ONE, PLACES, SHAPES, TWO
 from tests.core.torch.layers import ATTENTION, NORMS, PRODUCTS, SIZES, WINDOWS
 
@@ -100,6 +102,33 @@ def test_other_sizes(seed: int, side: int) -> None:
     check(SIZES, [numbers(seed, 2, 3, *[side] * n) for n in (1, 2, 3)], rtol=1e-4)
 
 
+@few
+@given(SEEDS, st.integers(1, 3), st.integers(2, 4), st.integers(2, 4))
+def test_functions_that_we_write_by_others(seed: int, a: int, b: int, c: int) -> None:
+    x, y = numbers(seed, a, b, c), numbers(seed + 1, a, b, c)
+    u = torch.rand(a, b, c, generator=torch.Generator().manual_seed(seed))
+    check(ELEMENTS, [x, y, u, integers(seed, a, b, c)])
+
+
+@settings(few, max_examples=1)
+@given(SEEDS)
+def test_parts_that_we_write_by_others(seed: int) -> None:
+    x = numbers(seed, 3, 4, 6)
+    check(PARTS, [x, integers(seed, 3, 4, 6) % 3, x > 0.3], rtol=1e-4)
+
+
+@pytest.mark.full
+def test_every_way_to_sample_a_grid() -> None:
+    check(GRIDS, [numbers(1, 1, 1, 3, 4, 6), numbers(2, 1, 2, 2, 2, 3) * 2], rtol=1e-4)
+
+
+@few
+@given(SEEDS, st.integers(2, 4), st.integers(2, 5), st.integers(2, 5))
+def test_orders_that_we_write_by_others(seed: int, a: int, b: int, c: int) -> None:
+    x = numbers(seed, a, b, c)
+    check(ORDERS, [x, integers(seed, a, b, c), torch.where(x > 0.5, float("nan"), x)])
+
+
 def test_calls_of_the_table_are_taken() -> None:
     named = {call for spec in OPS.values() for calls in spec.aten.values() for call in calls}
     quantised = {call for call in named if "quantize" in call}
@@ -108,12 +137,13 @@ def test_calls_of_the_table_are_taken() -> None:
 
 
 def test_every_handler_is_called() -> None:
-    groups = [ONE, TWO, AXES, SHAPES, PLACES, PRODUCTS, ATTENTION, WINDOWS, NORMS, SIZES]
-    called = {case.key for group in groups for case in group}
-    left = set(handlers()) - called - set(REFUSED)
+    groups = [ONE, TWO, AXES, SHAPES, PLACES, PRODUCTS, ATTENTION, WINDOWS, NORMS, SIZES, ELEMENTS]
+    called = {case.key for group in [*groups, PARTS, ORDERS] for case in group}
+    left = {*handlers(), *decompositions(), *PYTORCHS} - called - set(REFUSED)
     # For other devices, or always with statistics of the batch.
     assert left == {
         "_scaled_dot_product_efficient_attention.default",
         "_native_batch_norm_legit.no_stats",
         "_batch_norm_with_update_functional.default",
+        "bucketize.Scalar",
     }

@@ -19,12 +19,15 @@ from hypothesis import strategies as st
 from nacre.base.diagnostics import InputError
 from nacre.core.evaluate import evaluate
 from nacre.core.torch.importer import from_torch
-from tests.core.torch.programs import findings, open_program
+from tests.core.torch.programs import Function, findings, open_program
 
 torch = pytest.importorskip("torch")
 
 Loose = Any
 Entries = dict[str, bytes]
+MODEL = "models/model.json"
+WEIGHTS = "data/weights/model_weights_config.json"
+CONSTANTS = "data/constants/model_constants_config.json"
 X = torch.randn(2, 4, generator=torch.Generator().manual_seed(4))
 
 
@@ -82,7 +85,8 @@ def edited(entry: str, change: Callable[[Loose], None]) -> Callable[[Entries], N
 
 
 def code_of(path: Path) -> tuple[str, str]:
-    ((code, message, _),) = findings(path)
+    ((code, message, help_),) = findings(path)
+    assert help_
     return code, message
 
 
@@ -124,9 +128,86 @@ def test_files_of_another_kind(tmp_path: Path) -> None:
     assert code_of(path) == ("TCH03", "this is no program of `torch.export.save`")
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("archive/archive_format", "pt2" * 1000)
-    assert code_of(path) == ("TCH03", "entries of the archive are compressed")
+    message = "entries of the archive are compressed or overlap, expected plain ones"
+    assert code_of(path) == ("TCH03", message)
     torch.save({"w": torch.ones(2)}, path)
     assert code_of(path)[0] == "TCH03"
+
+
+@settings(max_examples=20)
+@given(place=st.floats(0, 0.9999), bit=st.integers(0, 7))
+def test_a_file_with_a_bit_that_flipped(
+    saved: bytes, tmp_path_factory: Loose, place: float, bit: int
+) -> None:
+    raw = bytearray(saved)
+    raw[int(len(raw) * place)] ^= 1 << bit
+    path = tmp_path_factory.mktemp("flipped") / "model.pt2"
+    path.write_bytes(raw)
+    try:
+        assert len(from_torch(path).outputs) == 1
+    except InputError as error:
+        found = [(d.code[:3], bool(d.help)) for d in error.diagnostics]
+        assert set(found) == {("TCH", True)}
+
+
+def _overlapping(raw: bytes, copies: int) -> bytes:
+    """The archive with a directory that names its largest entry again and again."""
+    source = zipfile.ZipFile(io.BytesIO(raw))
+    largest = max(source.infolist(), key=lambda info: info.file_size)
+    buffer = io.BytesIO(raw)
+    with zipfile.ZipFile(buffer, "a") as archive:
+        for copy in range(copies):
+            info = zipfile.ZipInfo(f"archive/data/weights/weight_{100 + copy}")
+            for name in ("CRC", "compress_size", "file_size", "header_offset"):
+                setattr(info, name, getattr(largest, name))
+            archive.filelist.append(info)
+            archive.NameToInfo[info.filename] = info
+        archive._didModify = True  # type: ignore[attr-defined]
+    return buffer.getvalue()
+
+
+def test_a_file_that_would_be_far_larger_in_memory(tmp_path: Path, saved: bytes) -> None:
+    path = tmp_path / "bomb.pt2"
+    path.write_bytes(_overlapping(saved, 2000))
+    code, message = code_of(path)
+    assert code == "TCH03"
+    assert "overlap" in message
+
+
+@pytest.mark.parametrize("entry", [WEIGHTS, CONSTANTS])
+def test_a_tensor_that_is_larger_than_the_file(tmp_path: Path, saved: bytes, entry: str) -> None:
+    """Elements that lie on each other take no room in the file, but in memory they would."""
+
+    def stretched(config: Loose) -> None:
+        meta = next(iter(config["config"].values()))["tensor_meta"]
+        meta["sizes"] = [{"as_int": 1 << 20}, {"as_int": 1 << 20}]
+        meta["strides"] = [{"as_int": 0}, {"as_int": 0}]
+
+    path = tmp_path / "model.pt2"
+    path.write_bytes(changed(saved, edited(entry, stretched)))
+    code, message = code_of(path)
+    assert code == "TCH03"
+    assert "elements, more than the file has bytes" in message
+
+
+def test_a_line_of_the_model_is_kept_in_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "model.pt2"
+    path.write_bytes(stored(torch.export.export(Function(torch.lgamma), (X,))))
+    assert " at programs.py:" in code_of(path)[1]
+
+
+def test_a_trace_cannot_drive_the_terminal(tmp_path: Path) -> None:
+    def changed_trace(model: Loose) -> None:
+        for node in model["graph_module"]["graph"]["nodes"]:
+            trace = 'File "a/\x1b[31mmodel.py", line 7, in forward'
+            node["metadata"]["stack_trace"] = trace
+
+    path = tmp_path / "model.pt2"
+    raw = stored(torch.export.export(Function(torch.lgamma), (X,)))
+    path.write_bytes(changed(raw, edited(MODEL, changed_trace)))
+    message = code_of(path)[1]
+    assert "model.py:7" in message
+    assert "\x1b" not in message
 
 
 class Bomb:
@@ -173,11 +254,6 @@ def _with_layout(model: Loose) -> None:
 
 def _with_call(model: Loose) -> None:
     model["graph_module"]["graph"]["nodes"][0]["target"] = "torch.ops.inductor._alloc_from_pool"
-
-
-MODEL = "models/model.json"
-WEIGHTS = "data/weights/model_weights_config.json"
-CONSTANTS = "data/constants/model_constants_config.json"
 
 
 def _payload(**given: object) -> Callable[[Loose], None]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Set
 from dataclasses import dataclass
+from math import prod
 
 from nacre.compile.quantise.observers import Histogram
 from nacre.compile.quantise.roles import Graph, bounds_of, is_dangerous, scale_factor
@@ -11,6 +12,8 @@ from nacre.core.module import CoreOperation
 
 # Parts of a Concat that only outputs see lie in floats where one is so much smaller than all.
 _MOST_RATIO = 16.0
+# A product of floats stays one where it leaves so many times fewer elements.
+_LEAST_SHRINK = 4
 
 
 @dataclass(frozen=True)
@@ -37,17 +40,18 @@ def domains(
     none stays in floats.
     """
     floats = set(states)
+    shrinks = scaled is None
     for op in graph.module.operations:
         if graph.is_float(op.value_id) and _starts(graph, op, seen, forced, scaled):
             floats.add(op.value_id)
-    _spread_down(graph, floats)
+    _spread_down(graph, floats, shrinks)
     if scaled is None:
         _spread_up(graph, floats)
-        _spread_down(graph, floats)
+        _spread_down(graph, floats, shrinks)
     for op in graph.module.inputs:
         if graph.is_float(op.value_id) and not _wanted(graph, op.value_id, floats):
             floats.add(op.value_id)
-    _spread_down(graph, floats)
+    _spread_down(graph, floats, shrinks)
     return Domains(frozenset(floats))
 
 
@@ -116,14 +120,24 @@ def _leaves(graph: Graph, value: int) -> bool:
     return all(_is_keep(graph, user) and _leaves(graph, user.value_id) for user in users)
 
 
-def _spread_down(graph: Graph, floats: set[int]) -> None:
-    """What moves floats moves them as they are; a function of floats only stays one."""
+def _spread_down(graph: Graph, floats: set[int], shrinks: bool) -> None:
+    """What moves floats moves them as they are; a function of floats only stays one.
+
+    So does a product that leaves few elements of many: there are fewer to quantise after it.
+    """
     for op in graph.module.operations:
-        if graph.roles[op.value_id] not in ("keep", "map", "pool"):
+        role = graph.roles[op.value_id]
+        is_small = shrinks and role == "product" and _shrinks(graph, op)
+        if role not in ("keep", "map", "pool") and not is_small:
             continue
         computed = graph.computed(op)
         if computed and all(value in floats for value in computed):
             floats.add(op.value_id)
+
+
+def _shrinks(graph: Graph, op: CoreOperation) -> bool:
+    sizes = [prod(graph.op(value).type.shape) for value in graph.computed(op)]
+    return _LEAST_SHRINK * prod(op.type.shape) <= min(sizes, default=0)
 
 
 def _spread_up(graph: Graph, floats: set[int]) -> None:

@@ -3,7 +3,7 @@
 `torch.export.load` trusts its file. It unpickles example inputs and odd constants without limits,
 loads compiled libraries, evaluates the text of symbolic sizes, and imports modules that the layout
 of arguments names. So the file is taken apart here first. What could run is refused, what nobody
-needs (example inputs, guards, traces of the source) is left out, and PyTorch is given a new archive
+needs (example inputs, guards, histories of nodes) is left out, and PyTorch is given a new archive
 with the rest: JSON that has been looked through, and the bytes of plain tensors.
 """
 
@@ -21,6 +21,7 @@ from nacre.core.onnx.findings import refusal
 from nacre.core.rules.torch import TCH03, TCH05
 from nacre.core.torch.folding import first_line
 from nacre.core.torch.library import quiet, torch
+from nacre.core.torch.remedies import NEWER, OTHERWISE
 
 _MODEL = "models/model.json"
 _CONFIGS = ("data/weights/model_weights_config.json", "data/constants/model_constants_config.json")
@@ -47,6 +48,9 @@ _LAYOUTS = frozenset({None, "builtins.tuple", "builtins.list", "builtins.dict",
                       "collections.OrderedDict"})  # fmt: skip
 _CALLS = ("torch.ops.aten.", "torch.ops.higher_order.", "_operator.", "math.", "torch.sym_")
 _LONGEST = 2000
+_LONGEST_TRACE = 20_000
+_MOST_ELEMENTS = 1 << 28  # of a tensor whose elements lie on each other in the file
+_PLAIN_ONES = "keep only plain tensors as parameters and buffers, and export the model again"
 _ADVICE = "save it as `torch.export.save(torch.export.export(module, args), path)`"
 
 
@@ -60,7 +64,11 @@ def read_program(path: Path) -> Any:  # noqa: ANN401 - ExportedProgram
             program = torch().export.load(io.BytesIO(clean))
     except Exception as error:  # PyTorch's reader raises whatever the JSON makes it meet
         message = f"PyTorch cannot read the program: {type(error).__name__}: {first_line(error)}"
-        raise refusal(TCH03, name, message) from None
+        raise refusal(TCH03, name, message, NEWER) from None
+    for title, tensor in {**program.state_dict, **program.constants}.items():
+        if tensor.numel() > max(_MOST_ELEMENTS, len(clean)):
+            message = f"`{title}` has {tensor.numel():,} elements, more than the file has bytes"
+            raise refusal(TCH03, name, message, _ADVICE)
     for title, tensor in program.constants.items():
         # It is a view of bytes, which a program cannot be exported with again.
         program.constants[title] = tensor.clone()
@@ -72,16 +80,21 @@ def _entries(path: Path, name: str) -> dict[str, bytes]:
     try:
         with zipfile.ZipFile(path) as archive:
             infos = archive.infolist()
-            # One that is compressed could be far larger than the file; PyTorch writes none.
+            # What is compressed, or lies on each other, could be far larger than the file; PyTorch
+            # writes neither.
             is_plain = all(info.compress_type == zipfile.ZIP_STORED for info in infos)
+            is_plain &= sum(info.file_size for info in infos) <= path.stat().st_size
             found = {info.filename: archive.read(info) for info in infos} if is_plain else {}
     except OSError as error:
         reason = error.strerror or str(error)
-        raise refusal(TCH03, name, f"cannot read the file: {reason}") from None
+        help_ = "check the name, and that the file may be read"
+        raise refusal(TCH03, name, f"cannot read the file: {reason}", help_) from None
     except Exception as error:  # zipfile has kinds of error of its own, and lets others through
-        raise refusal(TCH03, name, f"this is no archive: {first_line(error)}") from None
+        message = f"this is no archive, or a damaged one: {first_line(error)}"
+        raise refusal(TCH03, name, message, _ADVICE) from None
     if not is_plain:
-        raise refusal(TCH03, name, "entries of the archive are compressed", _ADVICE)
+        message = "entries of the archive are compressed or overlap, expected plain ones"
+        raise refusal(TCH03, name, message, _ADVICE)
     roots = {entry.partition("/")[0] for entry in found}
     if len(roots) != 1 or any("/" not in entry for entry in found):
         raise refusal(TCH03, name, "this is no program of `torch.export.save`", _ADVICE)
@@ -96,14 +109,16 @@ def _cleaned(entries: dict[str, bytes], name: str) -> bytes:
     kept: dict[str, bytes] = {_SAMPLES: b""}
     for entry, raw in entries.items():
         if entry == _MODEL:
-            kept[entry] = json.dumps(_model(_parsed(raw, entry, name), name)).encode()
+            kept[entry] = _written(_model(_parsed(raw, entry, name), name), entry, name)
         elif entry in _CONFIGS:
             _check_payloads(_parsed(raw, entry, name), name)
             kept[entry] = raw
         elif _PLAIN.fullmatch(entry):
             kept[entry] = raw
         elif entry != _SAMPLES and not entry.startswith("extra/"):
-            raise refusal(TCH05, name, f"the archive holds `{entry}`, expected only weights")
+            raise refusal(
+                TCH05, name, f"the archive holds `{entry}`, expected only weights", _PLAIN_ONES
+            )
     buffer = io.BytesIO()
     # By its own hand: PyTorch wants entries aligned and not compressed.
     writer = torch()._C.PyTorchFileWriter(buffer)
@@ -119,25 +134,37 @@ def _parsed(raw: bytes, entry: str, name: str) -> Any:  # noqa: ANN401 - JSON
         return json.loads(raw)
     except (ValueError, RecursionError) as error:
         message = f"`{entry}` of the archive is no JSON: {first_line(error)}"
-        raise refusal(TCH03, name, message) from None
+        raise refusal(TCH03, name, message, _ADVICE) from None
+
+
+def _written(value: Any, entry: str, name: str) -> bytes:  # noqa: ANN401 - JSON
+    try:
+        return json.dumps(value).encode()
+    except RecursionError as error:
+        message = f"`{entry}` of the archive is nested too deep: {first_line(error)}"
+        raise refusal(TCH03, name, message, _ADVICE) from None
 
 
 def _check_payloads(config: Any, name: str) -> None:  # noqa: ANN401 - JSON
     """Every tensor must be plain bytes."""
     payloads = config.get("config") if isinstance(config, dict) else None
     if not isinstance(payloads, dict) or not all(isinstance(p, dict) for p in payloads.values()):
-        raise refusal(TCH03, name, "the archive's list of tensors is malformed")
+        message = "the archive's list of tensors is malformed, expected one object for each"
+        raise refusal(TCH03, name, message, _ADVICE)
     for title, payload in payloads.items():
         is_plain = re.fullmatch(r"(weight|tensor)_\d+", str(payload.get("path_name"))) is not None
         if not is_plain or payload.get("use_pickle", True):
-            raise refusal(TCH05, name, f"`{title}` is a pickled object, expected a plain tensor")
+            message = f"`{title}` is a pickled object, expected a plain tensor"
+            raise refusal(TCH05, name, message, _PLAIN_ONES)
 
 
 def _model(model: Any, name: str) -> Any:  # noqa: ANN401 - JSON
     """The graph, looked through, without what only tools for debugging read."""
     for node in _dicts(model):
         if isinstance(node.get("metadata"), dict):
-            node["metadata"] = {}
+            trace = node["metadata"].get("stack_trace")
+            is_short = isinstance(trace, str) and len(trace) <= _LONGEST_TRACE
+            node["metadata"] = {"stack_trace": trace} if is_short else {}
         if "guards_code" in node:
             node["guards_code"] = []
         if isinstance(node.get("module_call_graph"), list):
@@ -149,7 +176,8 @@ def _model(model: Any, name: str) -> Any:  # noqa: ANN401 - JSON
             _check_expression(node["expr_str"], name)
         target = node.get("target")
         if isinstance(target, str) and "inputs" in node and not target.startswith(_CALLS):
-            raise refusal(TCH05, name, f"a node calls `{target[:80]}`, expected an ATen operation")
+            message = f"a node calls `{target[:80]}`, expected an ATen operation"
+            raise refusal(TCH05, name, message, OTHERWISE)
     return model
 
 
@@ -157,7 +185,8 @@ def _check_expression(text: object, name: str) -> None:
     shown = text if isinstance(text, str) and len(text) <= _LONGEST else "?"
     left = _POWER.sub("S", _SYMBOL.sub("S", shown))
     if not (_EXPRESSION.fullmatch(left) and _FUNCTIONS.issuperset(_WORDS.findall(left))):
-        raise refusal(TCH05, name, f"a size is {str(text)[:80]!r}, expected arithmetic")
+        message = f"a size is {str(text)[:80]!r}, expected arithmetic"
+        raise refusal(TCH05, name, message, "export the model with fixed shapes")
 
 
 def _check_layout(text: str, name: str) -> None:

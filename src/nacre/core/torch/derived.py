@@ -14,6 +14,7 @@ from nacre.core.torch.use import Use
 
 # What arithmetic on truth values means.
 _OF_BOOL: Mapping[str, str] = {"Add": "Or", "Mul": "And", "Max": "Or", "Min": "And", "Sub": "Xor"}
+_OF_NUMBERS = frozenset({"Scalar", "Scalar_Tensor", "Tensor_Scalar"})
 _ROUNDING = frozenset({"Ceil", "Floor", "Round", "Trunc"})
 
 
@@ -24,8 +25,9 @@ def derived() -> dict[str, Handler]:
         handler = _handler(spec, op)
         name, _, overload = call.partition(".")
         found.setdefault(call, handler)
-        if overload == "Tensor" and "Scalar" in getattr(torch().ops.aten, name).overloads():
-            found.setdefault(f"{name}.Scalar", handler)
+        others = getattr(torch().ops.aten, name).overloads() if overload == "Tensor" else ()
+        for other in _OF_NUMBERS.intersection(others):
+            found.setdefault(f"{name}.{other}", handler)
     return found
 
 

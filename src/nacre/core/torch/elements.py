@@ -10,6 +10,7 @@ from typing import Any
 from nacre.base.elements import GRAPH_TYPES
 from nacre.core.onnx.findings import NoForm
 from nacre.core.torch.library import torch
+from nacre.core.torch.remedies import CAST
 from nacre.core.values import Array
 
 _NAMES: Mapping[str, str] = MappingProxyType(
@@ -29,11 +30,20 @@ def _elements() -> Mapping[Any, str]:
     return MappingProxyType(found)
 
 
+def _rewrite(dtype: Any) -> str:  # noqa: ANN401 - torch.dtype
+    if getattr(dtype, "is_complex", False):
+        return "write it with real and imaginary parts apart, as two tensors or a last axis of 2"
+    return CAST
+
+
 def element_name(dtype: Any) -> str:  # noqa: ANN401 - torch.dtype
     """The element type of a tensor type."""
     found = _elements().get(dtype)
     if found is None:
-        raise NoForm(f"element type {str(dtype).removeprefix('torch.')} is not one of Core IR's")
+        raise NoForm(
+            f"element type {str(dtype).removeprefix('torch.')} is not one of Core IR's",
+            _rewrite(dtype),
+        )
     return found
 
 

@@ -8,6 +8,7 @@ from nacre.core.ops import OPS
 from nacre.core.torch.derived import function
 from nacre.core.torch.handlers import handles
 from nacre.core.torch.library import torch
+from nacre.core.torch.remedies import EVAL
 from nacre.core.torch.use import Tensor, Use
 
 # PyTorch computes these powers in another way; so must we.
@@ -36,14 +37,31 @@ def div_mode(use: Use) -> int:
     if mode == "trunc":
         quotient = use.binary("Div", a, b)
         return quotient if is_integer else use.add("Unary", quotient, op="Trunc")
-    # What is left has the sign of the divisor, so the rest divides evenly, up to rounding.
-    even = use.binary("Sub", a, use.binary("Mod", a, b))
-    quotient = use.binary("Div", even, b)
-    if is_integer:
-        return quotient
-    rounded = use.add("Unary", quotient, op="Round")
-    by_zero = use.add("Compare", b, use.scalar(0, use.dtype), op="Eq")
-    return use.add("Where", by_zero, use.binary("Div", a, b), rounded)
+    if is_integer:  # what is left has the sign of the divisor, so the rest divides evenly
+        return use.binary("Div", use.binary("Sub", a, use.binary("Mod", a, b)), b)
+    return _floored(use, a, b)
+
+
+def _floored(use: Use, a: int, b: int) -> int:
+    """A quotient of floats, rounded down, right also where it would round up to a whole number."""
+    zero = use.scalar(0, use.dtype)
+    left = use.binary("Rem", a, b)
+    # It divides evenly, up to rounding. One less where what is left has another sign.
+    whole = use.add("Unary", use.binary("Div", use.binary("Sub", a, left), b), op="Round")
+    signs = [use.add("Compare", side, zero, op="Lt") for side in (left, b)]
+    is_less = use.binary("And", use.binary("Xor", *signs), truth_of(use, left))
+    quotient = use.binary("Sub", whole, use.cast(is_less, use.dtype))
+    # One that is 0 has the sign of a plain division only where the dividend is 0.
+    zeros = [use.add("Compare", side, zero, op="Eq") for side in (a, b)]
+    plain = use.binary("Div", a, b)
+    return use.add("Where", use.binary("Or", *zeros), plain, use.binary("Add", quotient, zero))
+
+
+@handles("__lshift__.Scalar", "__lshift__.Tensor", "__rshift__.Scalar", "__rshift__.Tensor")
+def shift(use: Use) -> int:
+    """Bits moved."""
+    op = "ShiftLeft" if "lshift" in use.name else "ShiftRight"
+    return use.binary(op, use.value("self", use.dtype), use.value("other", use.dtype))
 
 
 @handles("pow.Tensor_Scalar")
@@ -81,7 +99,11 @@ def logical_not(use: Use) -> int:
 
 def truth(use: Use, name: str) -> int:
     """An operand as truth values."""
-    value = use.value(name)
+    return truth_of(use, use.value(name))
+
+
+def truth_of(use: Use, value: int) -> int:
+    """A value as truth values."""
     dtype = use.type_of(value).dtype
     if dtype == "bool":
         return value
@@ -130,7 +152,7 @@ def cast(use: Use) -> Tensor:
 def identity(use: Use) -> int | list[int]:
     """The tensor itself; a dropout drops nothing at inference."""
     if "dropout" in use.name and use.get("train", False) and use.get("p", 0.5) > 0:
-        raise NoForm("it drops at random; Core IR has no random numbers", "call `module.eval()`")
+        raise NoForm("it drops at random; Core IR has no random numbers", EVAL)
     value = use.value("self" if "self" in use.names else "input")
     return [value] if use.name.startswith("native") else value
 

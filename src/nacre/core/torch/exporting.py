@@ -12,16 +12,23 @@ from nacre.base.suggest import did_you_mean
 from nacre.core.onnx.findings import finding, refusal
 from nacre.core.rules.torch import TCH04, TCH06
 from nacre.core.torch.archive import read_program
+from nacre.core.torch.decompositions import PYTORCHS, decompositions
 from nacre.core.torch.folding import first_line
 from nacre.core.torch.handlers import handlers
 from nacre.core.torch.library import quiet, torch
+from nacre.core.torch.nodes import key_of
 from nacre.core.torch.refused import REFUSED
+from nacre.core.torch.remedies import place_of_error
 from nacre.core.torch.ties import untied
 
 Shapes = Mapping[str, Sequence[int]]
 # By what PyTorch's message has in it.
 _ADVICE = {
     "ata-dependent": "choose by `torch.where`, and index by tensors, not by their elements",
+    "aten.equal": "compare by `(a == b).all()`, and choose by `torch.where`",
+    "DynamicOutputShape": "keep shapes fixed, and mask what does not count: `torch.where`",
+    "UnbackedSymbol": "keep shapes fixed, and mask what does not count: `torch.where`",
+    "zeros(): argument": "leave `pack_padded_sequence` out: mask what is behind the end",
     "is mutated": "keep it by `module.register_buffer(name, tensor)`",
     "ScriptModule": "export the module that it was made of",
     "missing": "give the arguments of `forward` as `example_args` and `example_kwargs`",
@@ -46,7 +53,8 @@ def program_of(
         program = _exported(source, args, kwargs, name)
     else:
         message = f"found a {type(source).__name__}, expected a module, a program or a path"
-        raise refusal(TCH04, "torch", message)
+        help_ = "give a `torch.nn.Module`, what `torch.export.export` gives, or a `.pt2` file"
+        raise refusal(TCH04, "torch", message, help_)
     if (args or kwargs) and not isinstance(source, library.nn.Module):
         message = "example arguments were given, but a program has its own"
         raise refusal(TCH06, name, message, "give sizes that it leaves open as `shapes`")
@@ -60,35 +68,48 @@ def _exported(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any], name: 
         with quiet(), torch().no_grad():
             return torch().export.export(module, args, kwargs)
     except Exception as error:  # export raises whatever the module's code does
-        message = f"`torch.export` refuses it: {type(error).__name__}: {first_line(error)}"
+        place, kind = place_of_error(error), type(error).__name__
+        message = f"`torch.export` refuses it{place}: {kind}: {first_line(error)}"
         raise refusal(TCH04, name, message, _advice(message)) from None
 
 
 @cache
 def _table() -> Mapping[Any, Any]:
-    """PyTorch's decompositions, less those of calls that are taken, or refused, as they are."""
-    from nacre.core.torch.importer import key_of
-
+    """PyTorch's decompositions, less those of calls that are taken or refused as they are; ours."""
     table = torch().export.default_decompositions()
     known = handlers().keys() | REFUSED.keys()
-    return {
+    found = {
         call: function
         for call, function in table.items()
         if not (call.namespace == "aten" and key_of(call) in known)
     }
+    everything = torch()._decomp.decomposition_table
+    found.update((call, everything[call]) for call in map(overload, PYTORCHS))
+    found.update((overload(key), function) for key, function in decompositions().items())
+    return found
+
+
+def overload(key: str) -> Any:  # noqa: ANN401 - OpOverload
+    """A call of ATen by its name."""
+    name, _, form = key.partition(".")
+    return getattr(getattr(torch().ops.aten, name), form)
 
 
 def _decomposed(program: Any, name: str) -> Any:  # noqa: ANN401 - ExportedProgram
     try:
         with quiet(), torch().no_grad():
-            return untied(program).run_decompositions(dict(_table()))
+            made = untied(program).run_decompositions(dict(_table()))
+            # What nobody uses, such as the places of a pooling, needs no form.
+            made.graph_module.graph.eliminate_dead_code()
+            return made
     except Exception as error:  # whatever PyTorch's passes raise
         message = f"it cannot be made of functions: {type(error).__name__}: {first_line(error)}"
         raise refusal(TCH04, name, message, _advice(message)) from None
 
 
-def _advice(message: str) -> str | None:
-    return next((help_ for word, help_ in _ADVICE.items() if word in message), None)
+def _advice(message: str) -> str:
+    found = (help_ for word, help_ in _ADVICE.items() if word in message)
+    return next(found, "write the part otherwise; `torch.export.export(module, args)` says more")
 
 
 def _sized(program: Any, shapes: Shapes, name: str) -> Any:  # noqa: ANN401 - ExportedProgram
@@ -104,7 +125,8 @@ def _sized(program: Any, shapes: Shapes, name: str) -> Any:  # noqa: ANN401 - Ex
         elif not _fits(metas[given], wanted):
             dims = ", ".join(str(dim) for dim in getattr(metas[given], "shape", ()))
             message = f"input `{given}` was given the shape {list(wanted)}, the program says"
-            found.append(finding(TCH06, name, f"{message} [{dims}]"))
+            help_ = "give a size for every dimension, and no other where the program has one"
+            found.append(finding(TCH06, name, f"{message} [{dims}]", help_))
     if found:
         raise InputError(found)
     if all(isinstance(d, int) for meta in metas.values() for d in getattr(meta, "shape", ())):

@@ -7,11 +7,12 @@ from typing import Any
 
 from nacre.core.onnx.findings import NoForm
 from nacre.core.torch.library import quiet, torch
+from nacre.core.torch.remedies import OTHERWISE
 from nacre.core.torch.use import Value
 
 _MOST_ELEMENTS = 1 << 28  # a file must not fill the memory by asking for zeros
 # Calls without a tensor among their arguments that only make one: a file may name others.
-_FACTORIES = frozenset(
+FACTORIES = frozenset(
     {
         "arange.default", "arange.start", "arange.start_step", "empty.memory_format",
         "empty_strided.default", "eye.default", "eye.m", "full.default", "linspace.default",
@@ -29,7 +30,7 @@ def can_fold(key: str, target: Any, arguments: Any, result: Any) -> bool:  # noq
     if any(isinstance(leaf, Value) for leaf in leaves):
         return False
     has_tensor = any(isinstance(leaf, library.Tensor) for leaf in leaves)
-    if target.namespace != "aten" or not (has_tensor or key in _FACTORIES):
+    if target.namespace != "aten" or not (has_tensor or key in FACTORIES):
         return False
     is_drawn = library.Tag.nondeterministic_seeded in target.tags
     if is_drawn or target._schema.is_mutable:
@@ -47,7 +48,7 @@ def folded(target: Any, args: Any, kwargs: Any) -> Any:  # noqa: ANN401 - as the
                 kept["device"] = "cpu"
             return target(*args, **kept)
     except Exception as error:  # whatever PyTorch's kernels raise
-        raise NoForm(f"PyTorch cannot compute it: {first_line(error)}") from None
+        raise NoForm(f"PyTorch cannot compute it: {first_line(error)}", OTHERWISE) from None
 
 
 def first_line(error: BaseException) -> str:

@@ -9,7 +9,7 @@ from types import MappingProxyType
 
 from nacre.core.torch.use import Tensor, Use
 
-# One tensor, one for each output, or a number.
+# One tensor, one for each output, or a number. A function makes an output that few models use.
 Handler = Callable[[Use], "int | Tensor | Sequence[int | Tensor]"]
 
 _HANDLERS: dict[str, Handler] = {}

@@ -3,35 +3,47 @@
 from __future__ import annotations
 
 import operator
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from nacre.base.diagnostics import Diagnostic, InputError
-from nacre.base.suggest import did_you_mean
-from nacre.core.builder import Builder
 from nacre.core.module import Module
-from nacre.core.onnx.findings import NoForm, finding
+from nacre.core.onnx.findings import NoForm, finding, refusal
+from nacre.core.onnx.model_builder import MOST_OPERATIONS, ModelBuilder
 from nacre.core.rules.torch import TCH01
-from nacre.core.torch.elements import element_name
+from nacre.core.torch.elements import dtype_of
 from nacre.core.torch.exporting import program_of
 from nacre.core.torch.folding import can_fold, folded
 from nacre.core.torch.handlers import handlers
-from nacre.core.torch.interface import Interface, expect_static, interface_of, static_type
-from nacre.core.torch.library import torch
-from nacre.core.torch.refused import REFUSED
+from nacre.core.torch.indexing import without_masks
+from nacre.core.torch.interface import Interface, interface_of, is_empty, is_open, static_type
+from nacre.core.torch.library import quiet, torch
+from nacre.core.torch.nodes import (
+    arguments_of,
+    described,
+    holds,
+    item,
+    key_of,
+    mapped,
+    named,
+    number,
+    wrapped,
+)
+from nacre.core.torch.refused import REFUSED, shape_depends, why_not
+from nacre.core.torch.remedies import PARTS, place_of
 from nacre.core.torch.use import Constants, Tensor, Use, Value
 
 # Calls that check what holds already: shapes and types are static.
-_CHECKS = frozenset(
+CHECKS = frozenset(
     {
         "_assert_tensor_metadata.default", "_assert_scalar.default", "sym_constrain_range.default",
         "sym_constrain_range_for_size.default",
     }
 )  # fmt: skip
-_FRAME = re.compile(r'File "([^"<]+)", line (\d+)')
+_SIZES = frozenset(
+    {"sym_size.int", "sym_numel.default", "sym_stride.int", "sym_storage_offset.default"}
+)
 
 
 def from_torch(
@@ -46,13 +58,33 @@ def from_torch(
     inputs whose dimensions a program leaves open. Buffers that the module changes become state.
     InputError lists all that stands in the way.
     """
+    walk, interface, _ = walked(source, example_args, example_kwargs, shapes)
+    return walk.module(interface)
+
+
+def walked(
+    source: Any,  # noqa: ANN401 - a module, a program, a path
+    example_args: Sequence[Any] = (),
+    example_kwargs: Mapping[str, Any] | None = None,
+    shapes: Mapping[str, Sequence[int]] | None = None,
+) -> tuple[Walk, Interface, Any]:
+    """A graph that was gone down, with what was found wrong on the way; InputError before it."""
     program, name = program_of(source, tuple(example_args), dict(example_kwargs or {}), shapes)
     interface, problems = interface_of(program, name)
     if problems:
         raise InputError(problems)
     walk = Walk(name)
     walk.bring_in(program.graph_module, interface)
-    return walk.module(interface)
+    return walk, interface, program.graph_module.graph
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """A node that has no form."""
+
+    node: Any  # fx.Node
+    reason: str
+    rewrite: str
 
 
 class Lost:
@@ -64,9 +96,11 @@ class Walk:
     """Goes down a graph. What is wrong is collected; one report for one cause."""
 
     name: str
-    builder: Builder = field(default_factory=Builder)
+    builder: ModelBuilder = field(default_factory=ModelBuilder)
     tensors: dict[str, Tensor | Lost] = field(default_factory=dict)
     found: list[Diagnostic] = field(default_factory=list)
+    refused: list[Refusal] = field(default_factory=list)
+    lost: int = 0  # nodes that could not be looked at
     constants: Constants = field(init=False)
 
     def __post_init__(self) -> None:
@@ -86,10 +120,14 @@ class Walk:
                 tensors[node.name] = getattr(graph_module, node.target)
             elif node.op == "call_function":
                 tensors[node.name] = self._made(node, tensors)
+                if self.builder.count >= MOST_OPERATIONS:
+                    message = f"it has more than {MOST_OPERATIONS:,} operations"
+                    raise refusal(TCH01, self.name, message, PARTS)
 
     def _made(self, node: Any, tensors: dict[str, Any]) -> Any:  # noqa: ANN401 - fx.Node
-        args, kwargs = (_mapped(part, lambda n: tensors[n.name]) for part in _arguments(node))
-        if _holds(args, Lost) or _holds(kwargs, Lost):
+        args, kwargs = (mapped(part, lambda n: tensors[n.name]) for part in arguments_of(node))
+        if holds(args, Lost) or holds(kwargs, Lost):
+            self.lost += 1
             return Lost()
         try:
             return self._taken(node, args, kwargs)
@@ -110,32 +148,60 @@ class Walk:
     def _taken(self, node: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:  # noqa: ANN401
         target = node.target
         if target is operator.getitem:
-            return _item(args[0], args[1])
+            return item(args[0], args[1])
         key = key_of(target)
-        if key in _CHECKS:
+        if key in CHECKS:
             return None
         result, is_call = node.meta.get("val"), hasattr(target, "_schema")
         if is_call and can_fold(key, target, [args, kwargs], result):
-            return folded(target, args, kwargs)
-        if key in REFUSED:
-            raise NoForm(*REFUSED[key])
-        if not is_call:
-            return _number(target, args)
+            made = folded(target, args, kwargs)
+            if is_open(result):  # now its shape is known too
+                node.meta["val"] = made
+            return made
+        if is_call and is_open(result):
+            result = node.meta["val"] = self._sized(target, args, kwargs)
+        if key in _SIZES and isinstance(result, int):
+            return result
+        if is_empty(result):
+            return torch().empty(tuple(result.shape), dtype=result.dtype)  # known: it has none
         handler = handlers().get(key)
+        if key in REFUSED or (handler is None and is_call):
+            raise NoForm(*why_not(key))
         if handler is None:
-            raise NoForm("the operation is not known", did_you_mean(key, handlers()))
-        for part in result if isinstance(result, list | tuple) else [result]:
-            expect_static(part)
+            return number(target, args)
         names = [argument.name for argument in target._schema.arguments]
-        metas = _mapped(_arguments(node), lambda n: n.meta.get("val"))
-        given, known = (_named(names, target, *part) for part in ((args, kwargs), metas))
+        metas = mapped(arguments_of(node), lambda n: n.meta.get("val"))
+        given, known = (named(names, target, *part) for part in ((args, kwargs), metas))
         made = handler(Use(key, given, known, result, self.constants))
-        return _wrapped(made)
+        return wrapped(made)
+
+    def _sized(self, target: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:  # noqa: ANN401
+        """What a call gives, without elements, where a shape followed from ones that are known."""
+        library = torch()
+
+        def shaped(found: Any) -> Any:  # noqa: ANN401 - an argument
+            if isinstance(found, Value):
+                type_ = self.builder.type_of(found.id)
+                return library.empty(type_.shape, dtype=dtype_of(type_.dtype), device="meta")
+            if isinstance(found, library.device):
+                return library.device("meta")
+            return found.to("meta") if isinstance(found, library.Tensor) else found
+
+        if key_of(target) == "index.Tensor":
+            args = [args[0], without_masks(args[1])]
+        given = [mapped(part, shaped, lambda _: True) for part in (args, kwargs)]
+        try:
+            with library.no_grad(), quiet():
+                return target(*given[0], **given[1])
+        except Exception:  # PyTorch has no shape for it
+            raise NoForm(*shape_depends(key_of(target))) from None
 
     def _refuse(self, node: Any, problem: NoForm) -> None:  # noqa: ANN401
-        shapes = ", ".join(_described(n.meta.get("val")) for n in node.all_input_nodes)
+        shapes = ", ".join(described(n.meta.get("val")) for n in node.all_input_nodes)
         key = key_of(node.target)
-        message = f"node `{node.name}` ({key}) of ({shapes}){_line(node)}: {problem.reason}"
+        place = place_of(node.meta.get("stack_trace") or "")
+        message = f"node `{node.name}` ({key}) of ({shapes}){place}: {problem.reason}"
+        self.refused.append(Refusal(node, problem.reason, problem.rewrite))
         self.found.append(finding(TCH01, self.name, message, problem.rewrite))
 
     def module(self, interface: Interface) -> Module:
@@ -163,82 +229,6 @@ class Walk:
         try:
             return self.constants.value(tensor)
         except NoForm as problem:
-            self.found.append(finding(TCH01, self.name, f"output `{place}`: {problem.reason}"))
+            message = f"output `{place}`: {problem.reason}"
+            self.found.append(finding(TCH01, self.name, message, problem.rewrite))
             return 0
-
-
-def key_of(target: Any) -> str:  # noqa: ANN401 - an overload, a function
-    """How handlers call an operation: `name.overload`, other namespaces before it."""
-    if hasattr(target, "_schema"):
-        name = f"{target._opname}.{target._overloadname}"
-        return name if target.namespace == "aten" else f"{target.namespace}.{name}"
-    found = getattr(target, "name", None) or getattr(target, "__name__", str(target))
-    return str(found() if callable(found) else found)
-
-
-def _arguments(node: Any) -> list[Any]:  # noqa: ANN401 - fx.Node
-    return [list(node.args), dict(node.kwargs)]
-
-
-def _named(names: list[str], target: Any, args: Any, kwargs: Any) -> dict[str, Any]:  # noqa: ANN401
-    """Arguments by their names, defaults filled in."""
-    schema = target._schema.arguments
-    found = {a.name: a.default_value if a.has_default_value() else None for a in schema}
-    found.update(zip(names, args, strict=False))
-    found.update(kwargs)
-    return found
-
-
-def _mapped(found: Any, function: Any) -> Any:  # noqa: ANN401 - nested lists of nodes
-    """Nested arguments with every node replaced."""
-    if isinstance(found, list | tuple):
-        return [_mapped(part, function) for part in found]
-    if isinstance(found, dict):
-        return {name: _mapped(part, function) for name, part in found.items()}
-    return function(found) if hasattr(found, "all_input_nodes") else found
-
-
-def _holds(found: Any, kind: type) -> bool:  # noqa: ANN401 - nested lists
-    if isinstance(found, list | tuple):
-        return any(_holds(part, kind) for part in found)
-    if isinstance(found, dict):
-        return any(_holds(part, kind) for part in found.values())
-    return isinstance(found, kind)
-
-
-def _number(target: Any, args: list[Any]) -> Any:  # noqa: ANN401 - a function of Python
-    """Arithmetic on numbers of the program."""
-    if target.__module__ not in ("_operator", "math"):
-        raise NoForm("the operation is not known")
-    if _holds(args, Value):
-        raise NoForm("it works on numbers that are computed when the model runs")
-    return target(*args)
-
-
-def _item(found: Any, index: int) -> Any:  # noqa: ANN401 - a list of tensors
-    if not isinstance(found, list | tuple) or index >= len(found):
-        raise NoForm(f"output {index} of the operation has no form")
-    return found[index]
-
-
-def _wrapped(made: Any) -> Any:  # noqa: ANN401 - what a handler gives
-    if isinstance(made, list | tuple):
-        return [_wrapped(part) for part in made]
-    return Value(made) if isinstance(made, int) else made
-
-
-def _line(node: Any) -> str:  # noqa: ANN401 - fx.Node
-    """Where the user's code calls it; nothing where the program does not say."""
-    frames = _FRAME.findall(node.meta.get("stack_trace") or "")
-    own = [frame for frame in frames if "/torch/nn/" not in frame[0].replace("\\", "/")]
-    return f" at {Path(own[-1][0]).name}:{own[-1][1]}" if own else ""
-
-
-def _described(meta: Any) -> str:  # noqa: ANN401 - a fake tensor
-    if not hasattr(meta, "dtype"):
-        return "-" if isinstance(meta, list | tuple) or meta is None else str(meta)
-    try:
-        name = element_name(meta.dtype)
-    except NoForm:
-        name = str(meta.dtype).removeprefix("torch.")
-    return f"{name}{[int(d) if isinstance(d, int) else str(d) for d in meta.shape]}"

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from nacre.core.onnx.findings import NoForm
 from nacre.core.torch.handlers import handles
 from nacre.core.torch.library import torch
+from nacre.core.torch.remedies import NEWER
 from nacre.core.torch.shapes import sliced
 from nacre.core.torch.use import Tensor, Use, Value
 
@@ -45,26 +44,32 @@ def gather(use: Use) -> int:
     return use.add("GatherElements", x, at, axis=axis)
 
 
+def without_masks(indices: list[Tensor]) -> list[Tensor]:
+    """Indices with those in the place of masks that say the same, where these are known."""
+    kinds = (torch().bool, torch().uint8)
+    found: list[Tensor] = []
+    for index in indices:
+        if isinstance(index, torch().Tensor) and index.dtype in kinds:
+            found += index.nonzero(as_tuple=True)
+        else:
+            found.append(index)
+    return found
+
+
 def chosen(use: Use, shape: tuple[int, ...]) -> tuple[list[int], list[Tensor]]:
     """The axes that `indices` names and an index for each; known masks become indices."""
     axes: list[int] = []
     found: list[Tensor] = []
     at = 0
-    for index, meta in zip(use.get("indices"), use.metas["indices"], strict=True):
-        if index is None:
-            at += 1
-            continue
-        if meta.dtype in (torch().bool, torch().uint8):
-            if isinstance(index, Value):
-                raise NoForm(_MASK, _MASK_REWRITE)
-            parts: list[Any] = list(index.nonzero(as_tuple=True))
-        else:
-            parts = [index]
-        found += parts
-        axes += range(at, at + len(parts))
-        at += len(parts)
+    for index in without_masks(use.get("indices")):
+        if isinstance(index, Value) and use.type_of(index.id).dtype in ("bool", "u8"):
+            raise NoForm(_MASK, _MASK_REWRITE)
+        if index is not None:
+            found.append(index)
+            axes.append(at)
+        at += 1
     if at > len(shape):
-        raise NoForm(f"{at} indices for {len(shape)} axes")
+        raise NoForm(f"{at} indices for {len(shape)} axes", NEWER)
     return axes, found
 
 

@@ -11,6 +11,7 @@ from nacre.core.onnx.findings import NoForm, finding
 from nacre.core.rules.torch import TCH01, TCH02
 from nacre.core.torch.elements import element_name
 from nacre.core.torch.library import torch
+from nacre.core.torch.remedies import NEWER, NOT_EMPTY, OTHERWISE
 
 _FIXED = "keep the shape by `torch.where(mask, x, other)`, or choose by integers that are known"
 
@@ -38,6 +39,8 @@ def interface_of(program: Any, name: str) -> tuple[Interface, list[Diagnostic]]:
         try:
             if spec.kind.name == "USER_INPUT":
                 _user_input(made, node, found, name)
+            elif spec.kind.name == "TOKEN":  # the order of effects, of which there is none
+                made.known[node.name] = None
             elif spec.target in changed:
                 title = spec.arg.name if spec.target in users else spec.target
                 tensor = _tensor(program, spec)
@@ -72,26 +75,36 @@ def _user_input(made: Interface, node: Any, found: list[Diagnostic], name: str) 
     made.inputs[node.name] = (node.name, static_type(meta))
 
 
-def expect_static(meta: Any) -> None:  # noqa: ANN401 - a fake tensor
-    """Raise where a shape is not known before the model runs."""
-    if any(not isinstance(dim, int) for dim in getattr(meta, "shape", ())):
-        raise NoForm("the shape of its result depends on elements", _FIXED)
+def is_open(meta: Any) -> bool:  # noqa: ANN401 - fake tensors, or a number
+    """Whether a shape is not known before the model runs."""
+    if isinstance(meta, list | tuple):
+        return any(is_open(part) for part in meta)
+    if not hasattr(meta, "shape"):
+        return hasattr(meta, "node")  # a symbol in the place of a number
+    return any(not isinstance(dim, int) for dim in meta.shape)
+
+
+def is_empty(meta: Any) -> bool:  # noqa: ANN401 - a fake tensor
+    """Whether a tensor is known to have no elements."""
+    shape = getattr(meta, "shape", ())
+    return all(isinstance(dim, int) for dim in shape) and 0 in shape
 
 
 def static_type(meta: Any) -> TensorType:  # noqa: ANN401 - a fake tensor
     """The type of a tensor; NoForm where it has none in Core IR."""
     if not hasattr(meta, "dtype"):
-        raise NoForm("it is no tensor")
-    expect_static(meta)
+        raise NoForm("it is no tensor", OTHERWISE)
+    if is_open(meta):
+        raise NoForm("the shape of its result depends on elements", _FIXED)
     if 0 in meta.shape:
-        raise NoForm("it has no elements; Core IR has no empty tensors")
+        raise NoForm("it has no elements; Core IR has no empty tensors", NOT_EMPTY)
     return TensorType(element_name(meta.dtype), tuple(meta.shape))
 
 
 def _tensor(program: Any, spec: Any) -> Any:  # noqa: ANN401 - a weight or constant
     found = program.state_dict.get(spec.target, program.constants.get(spec.target))
     if found is None:
-        raise NoForm(f"{spec.kind.name.lower()} `{spec.target}` is not in the program")
+        raise NoForm(f"{spec.kind.name.lower()} `{spec.target}` is not in the program", NEWER)
     library = torch()
     if isinstance(found, library.Tensor):
         if found.layout != library.strided:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from nacre.core.onnx.findings import NoForm
 from nacre.core.torch.handlers import handles
+from nacre.core.torch.remedies import EVAL
 from nacre.core.torch.use import Use
 
 
@@ -68,7 +69,7 @@ def einsum(use: Use) -> int:
 def attention(use: Use) -> int:
     """softmax(q k' * scale + mask) v; key heads are repeated where there are fewer."""
     if use.get("dropout_p", 0.0) > 0:
-        raise NoForm("`dropout_p` is not 0; Core IR has no random numbers", "call `module.eval()`")
+        raise NoForm("`dropout_p` is not 0; Core IR has no random numbers", EVAL)
     return _attended(use, use.get("attn_mask"))
 
 
@@ -77,7 +78,7 @@ def attention(use: Use) -> int:
 def kernel_attention(use: Use) -> list[int]:
     """The same as one of PyTorch's kernels has it; only its first output has a form."""
     if use.get("dropout_p", 0.0) > 0:
-        raise NoForm("`dropout_p` is not 0; Core IR has no random numbers", "call `module.eval()`")
+        raise NoForm("`dropout_p` is not 0; Core IR has no random numbers", EVAL)
     return [_attended(use, use.get("attn_mask", use.get("attn_bias")))]
 
 

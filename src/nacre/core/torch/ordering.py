@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from nacre.core.onnx.findings import NoForm
 from nacre.core.torch.handlers import handles
+from nacre.core.torch.remedies import NOT_EMPTY
 from nacre.core.torch.use import Use
 
 
@@ -25,7 +26,7 @@ def _ordered(use: Use, count: int, is_largest: bool) -> list[int]:
     if use.type_of(x).rank == 0:
         raise NoForm("it is of a scalar", "leave it out")
     if count == 0:
-        raise NoForm("the result has no elements; Core IR has no empty tensors")
+        raise NoForm("the result has no elements; Core IR has no empty tensors", NOT_EMPTY)
     axis = int(use.get("dim", -1)) % use.type_of(x).rank
     given = {"k": count, "axis": axis, "largest": is_largest}
     return [use.add(opcode, x, **given) for opcode in ("TopKValues", "TopKIndices")]

@@ -90,7 +90,9 @@ def variance(use: Use) -> int | list[int]:
     correction = use.get("correction", 1)
     left = count - correction
     if left <= 0:
-        raise NoForm(f"{count} elements less the correction {correction} leave none")
+        raise NoForm(
+            f"{count} elements less the correction {correction} leave none", "use `correction=0`"
+        )
     x, dtype = use.value("self"), use.dtype
     mean = use.add("Mean", x, axes=axes, keepdims=True)
     mean = use.reshaped(mean, [1 if a in axes else d for a, d in enumerate(dims)])

@@ -9,7 +9,7 @@ from nacre.core.torch.handlers import handles
 from nacre.core.torch.indexing import chosen, places, tuples
 from nacre.core.torch.library import torch
 from nacre.core.torch.shapes import bounds, sliced
-from nacre.core.torch.use import Use
+from nacre.core.torch.use import Use, Value
 
 _REDUCTIONS = {"sum": "add", "add": "add", "prod": "mul", "multiply": "mul", "amin": "min",
                "amax": "max"}  # fmt: skip
@@ -83,8 +83,10 @@ def index_copy(use: Use) -> int:
 def index_put(use: Use) -> int:
     """Elements at indices of some axes replaced, or added to."""
     dims = use.shape_of("self")
-    axes, indices = chosen(use, dims)
     accumulate = bool(use.get("accumulate", False))
+    if (masked := _masked(use, accumulate=accumulate)) is not None:
+        return masked
+    axes, indices = chosen(use, dims)
     rest = [a for a in range(len(dims)) if a not in axes]
     update = use.value("values", use.dtype)
     if len(axes) == 1 and not accumulate:
@@ -109,6 +111,31 @@ def index_put(use: Use) -> int:
     return use.transposed(made, [order.index(a) for a in range(len(dims))])
 
 
+def _masked(use: Use, *, accumulate: bool) -> int | None:
+    """Elements replaced where a mask is true, by what does not depend on how many they are."""
+    masks = [
+        (at, index)
+        for at, index in enumerate(use.get("indices"))
+        if isinstance(index, Value) and use.type_of(index.id).dtype == "bool"
+    ]
+    given = [index for index in use.get("indices") if index is not None]
+    if len(masks) != 1 or len(given) != 1:
+        return None
+    ((first, mask),) = masks
+    x, update = use.value("self"), use.value("values", use.dtype)
+    dims, covered = use.shape_of("self"), use.type_of(mask.id).shape
+    rest = dims[first + len(covered) :]
+    own = use.type_of(update).shape
+    if len(own) > len(rest) and any(dim != 1 for dim in own[: len(own) - len(rest)]):
+        reason = "there is a value for each place where the mask is true when the model runs"
+        raise NoForm(reason, "use `x.masked_scatter(mask, values)`")
+    update = use.reshaped(update, own[max(len(own) - len(rest), 0) :])
+    wide = use.reshaped(mask.id, (*covered, *[1] * len(rest)))
+    if accumulate:
+        update = use.binary("Add", x, update)
+    return use.stretched(use.add("Where", wide, update, x), dims)
+
+
 @handles("index_add.default")
 def index_add(use: Use) -> int:
     """Parts of an axis added to."""
@@ -131,8 +158,8 @@ def scatter(use: Use) -> int:
     reduction = "add" if use.name.startswith("scatter_add") else "none"
     if use.has("reduce"):
         word = str(use.get("reduce"))
-        if word not in _REDUCTIONS or not use.get("include_self", True):
-            raise NoForm(f"it combines by `{word}`, or without the elements that are there")
+        if word not in _REDUCTIONS:
+            raise NoForm(f"it combines by `{word}`", f"use one of {', '.join(_REDUCTIONS)}")
         reduction = _REDUCTIONS[word]
     at = places(use, use.get("index"))
     reach = use.type_of(at).shape

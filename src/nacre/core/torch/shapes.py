@@ -5,6 +5,7 @@ from __future__ import annotations
 from nacre.core.onnx.findings import NoForm
 from nacre.core.torch.handlers import handles
 from nacre.core.torch.library import torch
+from nacre.core.torch.remedies import NOT_EMPTY
 from nacre.core.torch.use import Use, Value
 
 
@@ -66,7 +67,7 @@ def cat(use: Use) -> int:
         dims[axis] = 1
         parts = [use.reshaped(part, dims) for part in parts]
     if not parts:
-        raise NoForm("the result has no elements; Core IR has no empty tensors")
+        raise NoForm("the result has no elements; Core IR has no empty tensors", NOT_EMPTY)
     return parts[0] if len(parts) == 1 else use.add("Concat", *parts, axis=axis)
 
 
@@ -99,7 +100,7 @@ def sliced(use: Use, value: int, parts: dict[int, tuple[int, int, int]]) -> int:
     if all(part == (0, dim, 1) for part, dim in zip(whole, dims, strict=True)):
         return value
     if any(end <= start for start, end, _ in whole):
-        raise NoForm("the result has no elements; Core IR has no empty tensors")
+        raise NoForm("the result has no elements; Core IR has no empty tensors", NOT_EMPTY)
     starts, ends, steps = (tuple(column) for column in zip(*whole, strict=True))
     return use.add("Slice", value, starts=starts, ends=ends, steps=steps)
 

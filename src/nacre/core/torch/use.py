@@ -12,6 +12,7 @@ from nacre.core.module import TensorType
 from nacre.core.onnx.findings import NoForm
 from nacre.core.torch.elements import array_of, dtype_of, element_name
 from nacre.core.torch.library import torch
+from nacre.core.torch.remedies import NEWER, NOT_EMPTY, OTHERWISE
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +37,7 @@ class Constants:
     def value(self, tensor: Any) -> int:  # noqa: ANN401 - torch.Tensor
         """A tensor as a value of the module."""
         if tensor.numel() == 0:
-            raise NoForm("an operand has no elements; Core IR has no empty tensors")
+            raise NoForm("an operand has no elements; Core IR has no empty tensors", NOT_EMPTY)
         name = element_name(tensor.dtype)
         key = (tensor.data_ptr(), tuple(tensor.shape), tensor.stride(), name)
         if key not in self._made:
@@ -110,13 +111,14 @@ class Use:
     def taken(self, found: Any, dtype: str | None = None) -> int:  # noqa: ANN401 - tensor or number
         """A tensor or a number as a value of the module."""
         if found is None:
-            raise NoForm("an operand is missing")
+            raise NoForm("an operand is missing", NEWER)
         if isinstance(found, Value):
             return found.id if dtype is None else self.cast(found.id, dtype)
         if isinstance(found, bool | int | float):
             return self.scalar(found, dtype or self.dtype)
         if not isinstance(found, torch().Tensor):
-            raise NoForm(f"an operand is a {type(found).__name__}, expected a tensor or a number")
+            kind = type(found).__name__
+            raise NoForm(f"an operand is a {kind}, expected a tensor or a number", OTHERWISE)
         if dtype is not None and element_name(found.dtype) != dtype:
             found = found.to(dtype_of(dtype))
         return self.constants.value(found)
@@ -146,14 +148,16 @@ class Use:
         try:
             return self.constants.value(torch().tensor(number, dtype=dtype_of(dtype)))
         except (RuntimeError, OverflowError):
-            raise NoForm(f"{number} is outside of the range of {dtype}") from None
+            raise NoForm(
+                f"{number} is outside of the range of {dtype}", "use a number of that type"
+            ) from None
 
     def add(self, opcode: str, *values: int, **attributes: object) -> int:
         """An operation; one that does not fit is the node's fault."""
         try:
             return self.builder.add(opcode, *values, **attributes)
         except InputError as error:
-            raise NoForm("; ".join(d.message for d in error.diagnostics)) from None
+            raise NoForm("; ".join(d.message for d in error.diagnostics), OTHERWISE) from None
 
     def binary(self, op: str, a: int, b: int) -> int:
         """Two values element by element."""
@@ -164,7 +168,7 @@ class Use:
         if self.type_of(value).shape == tuple(shape):
             return value
         if 0 in shape:
-            raise NoForm("the result has no elements; Core IR has no empty tensors")
+            raise NoForm("the result has no elements; Core IR has no empty tensors", NOT_EMPTY)
         return self.add("Reshape", value, new_shape=tuple(shape))
 
     def transposed(self, value: int, permutation: Sequence[int]) -> int:

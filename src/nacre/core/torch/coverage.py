@@ -1,0 +1,44 @@
+"""What of a PyTorch program can be brought in, operation by operation."""
+
+from __future__ import annotations
+
+import operator
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from nacre.base.diagnostics import InputError
+from nacre.core.onnx.coverage import Coverage, Row
+from nacre.core.torch.importer import CHECKS, walked
+from nacre.core.torch.nodes import key_of
+
+
+def coverage(
+    source: Any,  # noqa: ANN401 - a module, a program, a path
+    shapes: Mapping[str, Sequence[int]] | None = None,
+    *,
+    example_args: Sequence[Any] = (),
+    example_kwargs: Mapping[str, Any] | None = None,
+) -> Coverage:
+    """The coverage of a `.pt2` file, a program or a module, after PyTorch has decomposed it.
+
+    InputError where it is no sound program at all.
+    """
+    walk, _, graph = walked(source, example_args, example_kwargs, shapes)
+    unsound = [d for d in walk.found if d.code != "TCH01"]
+    if unsound:
+        raise InputError(unsound)
+    calls = [node for node in graph.nodes if node.op == "call_function"]
+    counted = Counter(key_of(node.target) for node in calls if node.target is not operator.getitem)
+    reasons: dict[str, Counter[str]] = {}
+    for refusal in walk.refused:
+        reasons.setdefault(key_of(refusal.node.target), Counter())[refusal.reason] += 1
+    for operation, found in reasons.items():
+        counted[operation] = max(counted[operation], sum(found.values()))
+    rows = [
+        Row(op, count, dict(reasons.get(op, {})))
+        for op, count in counted.items()
+        if op not in CHECKS
+    ]
+    rows.sort(key=lambda row: (-row.refused, -row.nodes, row.operation))
+    return Coverage(tuple(rows), walk.lost)

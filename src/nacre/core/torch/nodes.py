@@ -1,0 +1,104 @@
+"""Nodes of an exported graph: their names, their arguments, numbers that they compute."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+from nacre.core.onnx.findings import NoForm
+from nacre.core.torch.elements import element_name
+from nacre.core.torch.refused import why_not
+from nacre.core.torch.remedies import NEWER, UNUSED
+from nacre.core.torch.use import Value
+
+
+def key_of(target: Any) -> str:  # noqa: ANN401 - an overload, a function
+    """How handlers call an operation: `name.overload`, other namespaces before it."""
+    if hasattr(target, "_schema"):
+        name = f"{target._opname}.{target._overloadname}"
+        return name if target.namespace == "aten" else f"{target.namespace}.{name}"
+    found = getattr(target, "name", None) or getattr(target, "__name__", str(target))
+    return str(found() if callable(found) else found)
+
+
+def arguments_of(node: Any) -> list[Any]:  # noqa: ANN401 - fx.Node
+    """Those by place, and those by name."""
+    return [list(node.args), dict(node.kwargs)]
+
+
+def named(names: list[str], target: Any, args: Any, kwargs: Any) -> dict[str, Any]:  # noqa: ANN401
+    """Arguments by their names, defaults filled in."""
+    schema = target._schema.arguments
+    found = {a.name: a.default_value if a.has_default_value() else None for a in schema}
+    found.update(zip(names, args, strict=False))
+    found.update(kwargs)
+    return found
+
+
+def _is_node(found: object) -> bool:
+    return hasattr(found, "all_input_nodes")
+
+
+def mapped(found: Any, function: Any, is_meant: Callable[[Any], bool] = _is_node) -> Any:  # noqa: ANN401
+    """Nested arguments with every node, or what else is meant, replaced."""
+    if isinstance(found, list | tuple):
+        return [mapped(part, function, is_meant) for part in found]
+    if isinstance(found, dict):
+        return {name: mapped(part, function, is_meant) for name, part in found.items()}
+    return function(found) if is_meant(found) else found
+
+
+def holds(found: Any, kind: type) -> bool:  # noqa: ANN401 - nested lists
+    """Whether something of a kind is among arguments."""
+    if isinstance(found, list | tuple):
+        return any(holds(part, kind) for part in found)
+    if isinstance(found, dict):
+        return any(holds(part, kind) for part in found.values())
+    return isinstance(found, kind)
+
+
+_MOST_BITS = 64
+
+
+def number(target: Any, args: list[Any]) -> Any:  # noqa: ANN401 - a function of Python
+    """Arithmetic on numbers of the program."""
+    if getattr(target, "__module__", None) not in ("_operator", "math"):
+        raise NoForm(*why_not(key_of(target)))
+    if not all(isinstance(arg, bool | int | float) for arg in args):
+        reason = "it works on numbers that are computed when the model runs"
+        raise NoForm(reason, "keep them tensors, and shapes fixed")
+    # A file must not keep us busy with a power of a power.
+    if any(isinstance(arg, int) and arg.bit_length() > _MOST_BITS for arg in args) or (
+        target in (operator.pow, operator.lshift) and abs(args[1]) > _MOST_BITS
+    ):
+        raise NoForm("its numbers are beyond 64 bits", NEWER)
+    try:
+        return target(*args)
+    except (ArithmeticError, TypeError, ValueError) as error:
+        raise NoForm(f"it cannot be computed: {error}", NEWER) from None
+
+
+def item(found: Any, index: int) -> Any:  # noqa: ANN401 - a list of tensors
+    """One output of a call; some are made only now."""
+    if not isinstance(found, list | tuple) or index >= len(found):
+        raise NoForm(f"output {index} of the operation has no form", UNUSED)
+    return wrapped(found[index]()) if callable(found[index]) else found[index]
+
+
+def wrapped(made: Any) -> Any:  # noqa: ANN401 - what a handler gives
+    """Values told apart from numbers."""
+    if isinstance(made, list | tuple):
+        return [wrapped(part) for part in made]
+    return Value(made) if isinstance(made, int) else made
+
+
+def described(meta: Any) -> str:  # noqa: ANN401 - a fake tensor
+    """A type for a message."""
+    if not hasattr(meta, "dtype"):
+        return "-" if isinstance(meta, list | tuple) or meta is None else str(meta)
+    try:
+        name = element_name(meta.dtype)
+    except NoForm:
+        name = str(meta.dtype).removeprefix("torch.")
+    return f"{name}{[int(d) if isinstance(d, int) else str(d) for d in meta.shape]}"
