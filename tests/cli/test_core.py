@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -350,3 +351,155 @@ def test_rules_of_core_ir_can_be_explained(capsys: Capsys) -> None:
     outcome = invoke(capsys, "rule", "mat02")
     assert outcome.status == 0
     assert outcome.out.startswith("MAT02 ")
+
+
+# JSON, and standard output by its name
+
+
+def document(out: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(out, parse_constant=pytest.fail)
+    return found
+
+
+RESULTS = (
+    ("canon", "m.core"),
+    ("grad", "m.core", "--wrt", "x"),
+    ("lower", "relu(x)", "--input", "x=f32[2]"),
+    ("convert", "m.core", "--to", "core"),
+    ("convert", "m.core", "--to", "mlir"),
+)
+
+
+@pytest.mark.parametrize("arguments", RESULTS, ids=" ".join)
+def test_a_module_as_json(arguments: tuple[str, ...], capsys: Capsys) -> None:
+    text = invoke(capsys, "core", *arguments)
+    outcome = invoke(capsys, "core", *arguments, "--format", "json")
+    assert (outcome.status, outcome.err) == (0, "")
+    found = document(outcome.out)
+    assert found["module"] == text.out
+    assert next(iter(found["inputs"].values())).startswith("tensor<f32[2")
+    assert found["operations"] > 1
+    assert found["outputs"][0].startswith("tensor<f32[2")
+
+
+@pytest.mark.parametrize("arguments", RESULTS[:4], ids=" ".join)
+def test_a_module_that_is_written_as_json(
+    arguments: tuple[str, ...], folder: Path, capsys: Capsys
+) -> None:
+    expected = invoke(capsys, "core", *arguments).out
+    outcome = invoke(capsys, "core", *arguments, "-o", "out.core", "--format", "json")
+    assert outcome.status == 0
+    found = document(outcome.out)
+    assert (found["path"], "module" in found) == ("out.core", False)
+    assert (folder / "out.core").read_text() == expected
+
+
+@pytest.mark.parametrize("arguments", RESULTS, ids=" ".join)
+def test_a_line_for_a_name_is_standard_output(
+    arguments: tuple[str, ...], folder: Path, capsys: Capsys
+) -> None:
+    expected = invoke(capsys, "core", *arguments)
+    outcome = invoke(capsys, "core", *arguments, "-o", "-")
+    assert (outcome.status, outcome.out) == (0, expected.out)
+    assert not (folder / "-").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (("canon", "wrong.core"), "MAT02"),
+        (("eval", "wrong.core"), "MAT02"),
+        (("eval", "m.core"), "EVL01"),
+        (("grad", "m.core", "--wrt", "q"), "GRD02"),
+        (("lower", "relu(x"), "LOW01"),
+        (("convert", "wrong.core", "--to", "mlir"), "MAT02"),
+        (("convert", "wrong.core", "-o", "x.mlir"), "MAT02"),
+        (("stats", "wrong.core"), "MAT02"),
+        (("verify", "wrong.core"), "MAT02"),
+    ],
+)
+def test_a_mistake_as_json(
+    arguments: tuple[str, ...], code: str, folder: Path, capsys: Capsys
+) -> None:
+    outcome = invoke(capsys, "core", *arguments, "--format", "json")
+    assert (outcome.status, outcome.err) == (1, "")
+    first = document(outcome.out)["diagnostics"][0]
+    assert first["code"] == code
+    assert {"line", "column", "file", "message", "severity"} <= first.keys()
+    assert not (folder / "x.mlir").exists()
+
+
+def test_outputs_as_json(folder: Path, capsys: Capsys) -> None:
+    outcome = invoke(
+        capsys, "core", "eval", "m.core", *INPUTS, "--output", "o.npz", "--format", "json"
+    )
+    assert outcome.status == 0
+    found = document(outcome.out)
+    expected = np.maximum(X @ W + B, 0)
+    assert found == {
+        "outputs": [
+            {
+                "name": "output0",
+                "id": 5,
+                "dtype": "f32",
+                "shape": [2, 4],
+                "values": expected.tolist(),
+            }
+        ],
+        "peak_bytes": found["peak_bytes"],
+        "written": ["o.npz"],
+    }
+    assert found["peak_bytes"] > 0
+    assert (folder / "o.npz").exists()
+
+
+def test_what_json_has_no_number_for_is_a_word(folder: Path, capsys: Capsys) -> None:
+    text = """\
+%0 = ConstTensor () {data=[nan, inf, -inf, 0.5], dtype=f16, shape=[4]} : tensor<f16[4]>
+%1 = ConstTensor () {data=[true, false], dtype=bool, shape=[2]} : tensor<bool[2]>
+%2 = ConstTensor () {data=-8, dtype=i4, shape=[]} : tensor<i4[]>
+outputs: %0, %1, %2
+"""
+    (folder / "odd.core").write_text(text)
+    found = document(invoke(capsys, "core", "eval", "odd.core", "--format", "json").out)
+    values = [output["values"] for output in found["outputs"]]
+    assert values == [["nan", "inf", "-inf", 0.5], [True, False], -8]
+
+
+def test_large_outputs_have_a_summary(folder: Path, capsys: Capsys) -> None:
+    (folder / "big.core").write_text(
+        """%0 = Input () {name="x"} : tensor<f32[2000]>
+%1 = Input () {name="n"} : tensor<f32[2000]>
+%2 = Iota () {axis=0, dtype=i64, shape=[2000]} : tensor<i64[2000]>
+outputs: %0, %1, %2
+"""
+    )
+    x = np.full(2000, 2, np.float32)
+    x[:2] = np.nan, 5
+    np.save(folder / "x.npy", x)
+    np.save(folder / "n.npy", np.full(2000, np.nan, np.float32))
+    given = ("--input", "x=x.npy", "--input", "n=n.npy")
+    outcome = invoke(capsys, "core", "eval", "big.core", *given, "--format", "json")
+    first, second, third = (o["summary"] for o in document(outcome.out)["outputs"])
+    assert (first["min"], first["max"], first["nan"]) == (2, 5, 1)
+    assert first["mean"] == pytest.approx((5 + 2 * 1998) / 1999)
+    assert second == {"min": None, "max": None, "mean": None, "nan": 2000}
+    assert third == {"min": 0, "max": 1999, "mean": 999.5, "nan": 0}
+
+
+def test_standard_input_that_is_no_text_has_the_code_of_a_file() -> None:
+    outcome = nacre("core", "canon", "-", stdin=b"%0 = \xff")
+    assert outcome.status == 1
+    assert "error[STO01]" in outcome.err
+    assert "is not UTF-8" in outcome.err
+
+
+def test_standard_input_has_no_constants_beside_it(folder: Path) -> None:
+    build = core.Builder()
+    core.save(build.module(build.constant(np.arange(100.0))), folder / "big.core")
+    text = (folder / "big.core").read_bytes()
+    outcome = nacre("core", "canon", "-", stdin=text, cwd=folder)
+    assert outcome.status == 1
+    assert "error[STO02]" in outcome.err
+    assert "the text has no folder beside it" in outcome.err
+    assert nacre("core", "canon", "big.core", cwd=folder).status == 0

@@ -145,3 +145,83 @@ def test_help_names_every_form(capsys: Capsys) -> None:
     assert outcome.status == 0
     for suffix in (*READERS, *(target.suffix for target in TARGETS.values())):
         assert f"`{suffix}`" in outcome.out
+
+
+# Inputs of ONNX models that are bound to values
+
+
+@pytest.fixture
+def scaled(folder: Path) -> str:
+    """A model that multiplies x[2, 3] by a number of its own input."""
+    onnx = pytest.importorskip("onnx")
+    helper = onnx.helper
+    inputs = [
+        helper.make_tensor_value_info("x", 1, [2, 3]),
+        helper.make_tensor_value_info("k", 7, []),
+    ]
+    nodes = [
+        helper.make_node("Cast", ["k"], ["f"], to=1),
+        helper.make_node("Mul", ["x", "f"], ["y"]),
+    ]
+    outputs = [helper.make_tensor_value_info("y", 1, [2, 3])]
+    graph = helper.make_graph(nodes, "g", inputs, outputs)
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]), "scaled.onnx")
+    return "scaled.onnx"
+
+
+@pytest.mark.parametrize("value", ["3", "k.npy"])
+def test_an_input_is_bound_to_a_value(capsys: Capsys, scaled: str, value: str) -> None:
+    np.save("k.npy", np.array(3))
+    outcome = invoke(capsys, "core", "convert", scaled, "--constant", f"k={value}", "--to", "core")
+    assert (outcome.status, outcome.err) == (0, "")
+    assert list(core.parse(outcome.out).input_types) == ["x"]
+    assert "3.0" in outcome.out
+
+
+def test_a_report_takes_values_too(capsys: Capsys, scaled: str) -> None:
+    outcome = invoke(capsys, "core", "convert", scaled, "--report", "--constant", "k=3")
+    assert (outcome.status, outcome.err) == (0, "")
+    assert "2 nodes: all can be brought in" in outcome.out
+
+
+@pytest.mark.parametrize("value", ["k", "k=", "=3", "k=three", "k=3.txt", "k=" + "9" * 60])
+def test_what_is_no_value(capsys: Capsys, scaled: str, value: str) -> None:
+    outcome = invoke(capsys, "core", "convert", scaled, "--to", "core", "--constant", value)
+    assert outcome.status == 2
+    assert "is neither NAME=FILE.npy nor NAME=NUMBER" in outcome.err
+
+
+@pytest.mark.parametrize(
+    ("value", "status", "told"),
+    [
+        ("nobody=3", 1, "the model has no input `nobody`"),
+        ("k=2.5", 1, "input `k` was given f64[], the model says i64[]"),
+        ("k=true", 1, "was given bool[], the model says i64[]"),
+        ("k=missing.npy", 2, "missing.npy"),
+        ("k=m.npy", 1, "is no .npy file"),
+    ],
+)
+def test_values_that_do_not_fit(
+    capsys: Capsys, scaled: str, value: str, status: int, told: str
+) -> None:
+    Path("m.npy").write_bytes(b"no array")
+    outcome = invoke(capsys, "core", "convert", scaled, "--to", "core", "--constant", value)
+    assert outcome.status == status
+    assert told in outcome.err
+
+
+def test_values_are_for_onnx_models(capsys: Capsys) -> None:
+    outcome = invoke(capsys, "core", "convert", "m.core", "--to", "mlir", "--constant", "x=3")
+    assert outcome.status == 2
+    assert "--constant is for ONNX models" in outcome.err
+
+
+def test_what_is_odd_about_a_model_is_said(capsys: Capsys, scaled: str) -> None:
+    onnx = pytest.importorskip("onnx")
+    model = onnx.load(scaled)
+    model.graph.output[0].type.tensor_type.shape.dim[0].dim_value = 7
+    onnx.save(model, scaled)
+    outcome = invoke(capsys, "core", "convert", scaled, "--constant", "k=3", "--to", "core")
+    assert outcome.status == 0
+    assert "warning[ONX08]" in outcome.err
+    assert list(core.parse(outcome.out).input_types) == ["x"]

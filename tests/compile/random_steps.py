@@ -102,9 +102,7 @@ def attention(g: Growing) -> None:
     _, length, depth = g.shape(x)
     if length * length > MOST:
         return
-    q, k, v = (
-        g.add("MatMul", x, g.weights(depth, 4, spread=depth**-0.5)) for _ in range(3)
-    )
+    q, k, v = (g.add("MatMul", x, g.weights(depth, 4, spread=depth**-0.5)) for _ in range(3))
     scores = g.add("MatMul", q, g.add("Transpose", k, permutation=(0, 2, 1)))
     scaled = g.add("BinOp", scores, g.builder.constant(np.float32(0.5)), op="Mul")
     g.add("MatMul", g.add("Softmax", scaled, axis=2), v)
@@ -369,7 +367,9 @@ def resize(g: Growing) -> None:
     for axis, factor in zip((1, 2) if last else (2, 3), factors, strict=True):
         sizes[axis] *= factor
     if prod(sizes) <= MOST:
-        way = g.draw(st.sampled_from((("asymmetric", "floor"), ("half_pixel", "round_prefer_floor"))))
+        way = g.draw(
+            st.sampled_from((("asymmetric", "floor"), ("half_pixel", "round_prefer_floor")))
+        )
         g.add("Resize", x, sizes=tuple(sizes), mode="nearest", coordinate=way[0], rounding=way[1])
 
 

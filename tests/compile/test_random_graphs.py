@@ -136,9 +136,7 @@ def branches_model() -> Module:
     ]  # fmt: skip
     joined = builder.add("Concat", *parts, axis=3)
     pooled = builder.add("MaxPool", joined, layout="NHWC", kernel=(2, 2), strides=(2, 2))
-    part = builder.add(
-        "Slice", joined, starts=(0, 0, 0, 2), ends=(2, 9, 9, 14), steps=(1, 2, 1, 1)
-    )
+    part = builder.add("Slice", joined, starts=(0, 0, 0, 2), ends=(2, 9, 9, 14), steps=(1, 2, 1, 1))
     return builder.module(pooled, builder.add("ReluNan", part))
 
 

@@ -5,8 +5,9 @@ What can be read and what can be written are two tables; a further form is a row
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -17,14 +18,24 @@ from nacre.base.diagnostics import InputError, has_errors
 from nacre.base.excerpt import quoted, safe
 from nacre.base.files import write_whole
 from nacre.cli.arrays import WrongUsage, require_writable, unreadable
-from nacre.cli.core_files import Shapes, read_module, reported, shape_option
+from nacre.cli.core_files import (
+    STDOUT,
+    Constants,
+    Shapes,
+    constant_option,
+    constant_values,
+    format_option,
+    module_json,
+    read_module,
+    reported,
+    shape_option,
+)
 from nacre.cli.inputs import STDIN
 from nacre.cli.main import ERRORS_FOUND, OK
 
 if TYPE_CHECKING:
     from nacre.core.module import Module
-
-STDOUT = "-"
+    from nacre.core.onnx.coverage import Coverage
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,10 +105,21 @@ TARGETS: Mapping[str, Target] = MappingProxyType(
 )
 @click.option("--to", type=click.Choice(list(TARGETS)), help="What to convert to.")
 @shape_option
+@constant_option
 @click.option("--optimise", is_flag=True, help="Rewrite for inference: fewer, larger operations.")
-@click.option("--report", is_flag=True, help="Say what an ONNX model needs, and convert nothing.")
+@click.option(
+    "--report", is_flag=True, help="Say what of a model can be brought in, and convert nothing."
+)
+@format_option
 def convert(
-    file: str, out: str | None, to: str | None, shapes: Shapes, optimise: bool, report: bool
+    file: str,
+    out: str | None,
+    to: str | None,
+    shapes: Shapes,
+    constants: Constants,
+    optimise: bool,
+    report: bool,
+    output: str,
 ) -> int:
     """Convert a model, for example from ONNX, or to MLIR.
 
@@ -108,11 +130,11 @@ def convert(
     if report:
         if out is not None or to is not None or optimise:
             raise click.UsageError("--report converts nothing: leave -o, --to and --optimise out")
-        return _coverage(file, shapes)
+        return _coverage(file, shapes, constants, output)
     target = _target(out, to)
 
     def reader(name: str) -> Module:
-        module = read_module(name, shapes)
+        module = read_module(name, shapes, constants)
         if not optimise:
             return module
         from nacre.core.inference.pipeline import optimise as optimised
@@ -120,7 +142,7 @@ def convert(
         return optimised(module)
 
     if out is None or out == STDOUT:
-        return reported(lambda: click.echo(target.text(reader(file)), nl=False))
+        return reported(lambda: _print(reader(file), target, output), output)
     path = Path(out)
     require_writable(path)
 
@@ -130,9 +152,18 @@ def convert(
             target.write(module, path)
         except OSError as error:
             raise WrongUsage(f"cannot write {safe(str(path))}: {error.strerror}") from None
-        click.echo(f"wrote {safe(str(path))}: {len(module):,} operations")
+        if output == "json":
+            click.echo(module_json(module, path=str(path)))
+        else:
+            click.echo(f"wrote {safe(str(path))}: {len(module):,} operations")
 
-    return reported(work)
+    return reported(work, output)
+
+
+def _print(module: Module, target: Target, output: str) -> None:
+    text = target.text(module)
+    is_json = output == "json"
+    click.echo(module_json(module, module=text) if is_json else text, nl=is_json)
 
 
 def _require_suffix(name: str) -> None:
@@ -143,12 +174,30 @@ def _require_suffix(name: str) -> None:
         raise click.UsageError(f"cannot tell how to read {quoted(name)}, expected {expected}")
 
 
-def _coverage(name: str, shapes: Shapes) -> int:
-    """The coverage of an ONNX model as a table; the status says whether all of it is covered."""
+def _onnx_report(path: Path, shapes: Shapes, constants: Constants) -> Coverage:
     from nacre.core.onnx.coverage import coverage
 
-    if Path(name).suffix.lower() != ".onnx":
-        raise click.UsageError("--report is about ONNX models")
+    return coverage(path, dict(shapes), constant_values(constants))
+
+
+def _torch_report(path: Path, shapes: Shapes, constants: Constants) -> Coverage:
+    from nacre.core.torch.coverage import coverage
+
+    if constants:
+        raise click.UsageError("--constant is for ONNX models")
+    return coverage(path, dict(shapes))
+
+
+_REPORTS: Mapping[str, Callable[[Path, Shapes, Constants], Coverage]] = MappingProxyType(
+    {".onnx": _onnx_report, ".pt2": _torch_report}
+)
+
+
+def _coverage(name: str, shapes: Shapes, constants: Constants, output: str) -> int:
+    """The coverage of a model as a table; the status says whether all of it is covered."""
+    report = _REPORTS.get(Path(name).suffix.lower())
+    if report is None:
+        raise click.UsageError(f"--report needs {_listed(_REPORTS)}")
     reason = unreadable(Path(name))
     if reason is not None:
         raise WrongUsage(reason)
@@ -156,11 +205,11 @@ def _coverage(name: str, shapes: Shapes) -> int:
 
     def work() -> None:
         nonlocal is_whole
-        found = coverage(Path(name), dict(shapes))
+        found = report(Path(name), shapes, constants)
         is_whole = found.is_whole
-        click.echo(found.as_text())
+        click.echo(json.dumps(asdict(found), indent=2) if output == "json" else found.as_text())
 
-    status = reported(work)
+    status = reported(work, output)
     return status or (OK if is_whole else ERRORS_FOUND)
 
 

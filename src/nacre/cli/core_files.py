@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from nacre.base.diagnostics import Diagnostic, InputError
 from nacre.base.excerpt import quoted, safe
-from nacre.base.rendering import render_text
+from nacre.base.rendering import render_json, render_text
 from nacre.cli.arrays import WrongUsage, option_value, require_writable, unreadable
 from nacre.cli.inputs import STDIN, read_argument
 from nacre.cli.main import ERRORS_FOUND, OK
@@ -18,6 +19,8 @@ from nacre.cli.progress import watched
 
 if TYPE_CHECKING:
     from nacre.core.module import Module
+
+STDOUT = "-"
 
 
 def _shape(text: str) -> tuple[str, tuple[int, ...]]:
@@ -40,14 +43,66 @@ shape_option = click.option(
 )
 
 
-def read_module(name: str, shapes: Shapes = ()) -> Module:
+def _constant(text: str) -> tuple[str, str]:
+    """`NAME=FILE.npy` or `NAME=NUMBER`."""
+    name, sign, value = text.rpartition("=")
+    if not sign or not name or not (value.endswith(".npy") or _number(value) is not None):
+        raise ValueError(f"{quoted(text)} is neither NAME=FILE.npy nor NAME=NUMBER")
+    return name, value
+
+
+def _number(text: str) -> bool | int | float | None:
+    """A number as a user writes it; None where it is none."""
+    if text in _WORDS:
+        return _WORDS[text]
+    for kind in (int, float):
+        try:
+            return kind(text) if len(text) <= _LONGEST_NUMBER and "_" not in text else None
+        except ValueError:
+            continue
+    return None
+
+
+_WORDS = {"true": True, "false": False}
+_LONGEST_NUMBER = 40
+Constants = tuple[tuple[str, str], ...]  # as the option gives them
+constant_option = click.option(
+    "--constant",
+    "constants",
+    multiple=True,
+    type=option_value(_constant),
+    metavar="NAME=FILE.npy|NUMBER",
+    help="Bind an input of an ONNX model to a value for good; may be repeated.",
+)
+
+
+def constant_values(constants: Constants) -> dict[str, Any]:
+    """The values that inputs are bound to; WrongUsage where a file cannot be read."""
+    from nacre.nem.api.ddr import load_npy
+
+    found: dict[str, Any] = {}
+    for name, value in constants:
+        number = _number(value)
+        if number is None:
+            reason = unreadable(Path(value))
+            if reason is not None:
+                raise WrongUsage(reason)
+            found[name] = load_npy(value)
+        else:
+            found[name] = number
+    return found
+
+
+def read_module(name: str, shapes: Shapes = (), constants: Constants = ()) -> Module:
     """A model from a file; WrongUsage where there is none, InputError where it is wrong.
 
     A file whose suffix says nothing is text of Core IR.
     """
+    if constants or Path(name).suffix.lower() == ".onnx":
+        return _onnx_module(name, shapes, constants)
     from nacre.core.models import READERS, read_model
-    from nacre.core.storage import load
-    from nacre.core.text.reader import parse_source
+    from nacre.core.rules.storage import STO01
+    from nacre.core.storage import load, load_source
 
     if name != STDIN:
         reason = unreadable(Path(name))
@@ -60,25 +115,69 @@ def read_module(name: str, shapes: Shapes = ()) -> Module:
     source = read_argument(name)
     if isinstance(source, str):
         raise WrongUsage(source)
-    if isinstance(source, Diagnostic):
-        raise InputError([source])
-    return parse_source(source)
+    if isinstance(source, Diagnostic):  # under the code that a file would have
+        raise InputError([STO01.at(source.span, source.message)])
+    return load_source(source, None)
 
 
-def reported(work: Callable[[], None]) -> int:
-    """Do the work; what is wrong with the input goes to standard error, as the result would not."""
+def _onnx_module(name: str, shapes: Shapes, constants: Constants) -> Module:
+    """An ONNX model, inputs bound to values; what is odd about it goes to standard error."""
+    from nacre.core.onnx.importer import from_onnx
+
+    if Path(name).suffix.lower() != ".onnx":
+        raise click.UsageError("--constant is for ONNX models")
+    reason = unreadable(Path(name))
+    if reason is not None:
+        raise WrongUsage(reason)
+    values = constant_values(constants)
+    odd: list[Diagnostic] = []
+    with watched("nodes") as progress:
+        module = from_onnx(name, dict(shapes), constants=values, progress=progress, warn=odd.append)
+    if odd:
+        click.echo(render_text(odd), err=True)
+    return module
+
+
+format_option = click.option(
+    "--format",
+    "output",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    help="How the result is printed, and what is wrong with the input.",
+)
+
+
+def reported(work: Callable[[], None], output: str = "text") -> int:
+    """Do the work; what is wrong with the input goes to standard error, as the result would not.
+
+    As JSON it takes the place of the result: there is one document in any case.
+    """
     try:
         work()
     except InputError as error:
-        click.echo(render_text(error.diagnostics), err=True)
+        if output == "json":
+            click.echo(render_json(error.diagnostics))
+        else:
+            click.echo(render_text(error.diagnostics), err=True)
         return ERRORS_FOUND
     return OK
 
 
-def give_module(module: Module, out: Path | None) -> None:
+def module_json(module: Module, /, **more: object) -> str:
+    """What is said of a module as JSON, and more about it."""
+    about = {
+        "operations": len(module),
+        "inputs": {name: str(type_) for name, type_ in module.input_types.items()},
+        "outputs": [str(type_) for type_ in module.output_types],
+    }
+    return json.dumps({**more, **about}, indent=2)
+
+
+def give_module(module: Module, out: Path | None, output: str = "text") -> None:
     """Print a module, or save it."""
-    if out is None:
-        click.echo(str(module), nl=False)
+    if out is None or str(out) == STDOUT:
+        is_json = output == "json"
+        click.echo(module_json(module, module=str(module)) if is_json else str(module), nl=is_json)
         return
     from nacre.core.storage import save
 
@@ -87,4 +186,7 @@ def give_module(module: Module, out: Path | None) -> None:
         save(module, out)
     except OSError as error:
         raise WrongUsage(f"cannot write {safe(str(out))}: {error.strerror}") from None
-    click.echo(f"wrote {safe(str(out))}: {len(module):,} operations")
+    if output == "json":
+        click.echo(module_json(module, path=str(out)))
+    else:
+        click.echo(f"wrote {safe(str(out))}: {len(module):,} operations")

@@ -17,6 +17,7 @@ from nacre.compile.tensors import Memory, Shift, Tensor
 from nacre.compile.views import View, collapsed, dense
 from nacre.core.evaluation_plan import constant_array
 from nacre.core.module import Module
+from nacre.kernels.runs import quietly
 
 Dims = tuple[int, ...]
 _VIEWS = frozenset({"view", "slice", "broadcast"})
@@ -200,8 +201,8 @@ class _Assigning:
         dtype = item.op.type.dtype
         number = -1 - len(self.tensors)
         is_small = int(np.prod(shape)) <= _MOST_FILLED
-        held = np.full(shape if is_small else shape[-1:], item.attributes["value"],
-                       GRAPH_TYPES[dtype].dtype)  # fmt: skip
+        value = quietly(np.float64(item.attributes["value"]).astype, GRAPH_TYPES[dtype].dtype)
+        held = np.full(shape if is_small else shape[-1:], value)
         self.tensors[number] = Tensor(dtype, held.size, held)
         return View.whole(number, held.shape).broadcast(shape)
 

@@ -34,9 +34,9 @@ def copied(layer: Layer, placement: Placement, line: Line, options: Options) -> 
                 outside(where.buffer, where.offset, Affine(access.offset), access, shape)
             )
         dst, src = _alike(regions[0], regions[1])
-        bytes_ = element_bytes(move.target.elem)
+        element_bytes(move.target.elem)
         copy = Copy(f"{layer.name}_m{number}", "transfer", dst, src, debug=layer.name)
-        line.task(Task(copy, (touch(dst, True, bytes_), touch(src, False, bytes_))))
+        line.task(Task(copy, (touch(dst, True), touch(src, False))))
 
 
 def _shared_out(move: Move, units: int) -> list[Move]:

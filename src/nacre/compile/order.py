@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from nacre.compile.layers import element_bytes
 from nacre.compile.program import Region
 
 
@@ -33,11 +34,12 @@ class Touch:
         return shift < self.run or shift + other.run > self.pitch
 
 
-def touch(region: Region, writes: bool, element_bytes: int = 1) -> Touch:
+def touch(region: Region, writes: bool) -> Touch:
     """What a region touches, at the constant part of its offset."""
     start = region.offset.constant
     pitch = run = 0
     if region.strides:
+        size_of = element_bytes(region.elem)
         gaps = [(s, n) for n, s in zip(region.shape, region.strides, strict=True) if n > 1 and s]
         length = 1
         steps: list[int] = []
@@ -47,7 +49,7 @@ def touch(region: Region, writes: bool, element_bytes: int = 1) -> Touch:
             else:
                 steps.append(stride)
         if steps and all(stride % steps[0] == 0 for stride in steps) and length <= steps[0]:
-            pitch, run = steps[0] * element_bytes, length * element_bytes
+            pitch, run = steps[0] * size_of, length * size_of
     return Touch(region.buffer, start, start + region.size, writes, pitch, run)
 
 

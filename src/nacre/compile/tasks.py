@@ -143,8 +143,8 @@ class LayerTasks:
             dst = self._outside(spot, result.access)
             token = f"{self.layer.name}_s{number or ''}{spot.tag}"
             copy = Copy(token, op, dst, name, debug=self.layer.name)
-            bytes_ = element_bytes(result.access.elem)
-            touches = (touch(dst, True, bytes_), touch(let.region, False))
+            element_bytes(result.access.elem)
+            touches = (touch(dst, True), touch(let.region, False))
             yield Task(copy, touches, (let,))
 
     def _load(self, spot: Spot, local: int, access: Access) -> Task:
@@ -152,8 +152,8 @@ class LayerTasks:
         src = self._outside(spot, access)
         token = f"{self.layer.name}_x{local or ''}{spot.tag}"
         copy = Copy(token, "transfer", name, src, debug=self.layer.name)
-        bytes_ = element_bytes(access.elem)
-        return Task(copy, (touch(let.region, True), touch(src, False, bytes_)), (let,))
+        element_bytes(access.elem)
+        return Task(copy, (touch(let.region, True), touch(src, False)), (let,))
 
     def _step(self, spot: Spot, number: int, step: Step, w_slot: int) -> Task:
         names: list[str] = []

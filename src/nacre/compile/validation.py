@@ -103,22 +103,33 @@ def validated(
 
 def relative_error(found: Array, expected: Array) -> float:
     """The largest error over the largest magnitude; infinite where one of them is no number."""
-    a, b = found.astype(np.float64), expected.astype(np.float64)
-    if not np.array_equal(np.isfinite(a), np.isfinite(b)):
+    numbers = _numbers(found, expected)
+    if numbers is None:
         return float("inf")
-    is_number = np.isfinite(b)
-    worst = float(np.max(np.abs(a - b), where=is_number, initial=0.0))
-    most = float(np.max(np.abs(b), where=is_number, initial=0.0))
+    a, b = numbers
+    worst = float(np.max(np.abs(a - b), initial=0.0))
+    most = float(np.max(np.abs(b), initial=0.0))
     return worst / most if most else worst
 
 
 def sqnr(found: Array, expected: Array) -> float:
     """Signal over noise in dB; infinite where there is no noise."""
-    a, b = found.astype(np.float64), expected.astype(np.float64)
+    numbers = _numbers(found, expected)
+    if numbers is None:
+        return float("-inf")
+    a, b = numbers
     noise, signal = float(np.sum((a - b) ** 2)), float(np.sum(b**2))
     if not noise:
         return float("inf")
     return 10 * float(np.log10(signal / noise)) if signal else float("-inf")
+
+
+def _numbers(found: Array, expected: Array) -> tuple[Array, Array] | None:
+    """The finite elements of both; None where others are not the same on both sides."""
+    a, b = found.astype(np.float64), expected.astype(np.float64)
+    is_number = np.isfinite(a) & np.isfinite(b)
+    is_same = (a == b) | (np.isnan(a) & np.isnan(b))
+    return (a[is_number], b[is_number]) if (is_number | is_same).all() else None
 
 
 def _first_difference(bundle: Bundle, arrays: Mapping[str, Array]) -> Difference | None:

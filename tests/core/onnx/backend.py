@@ -17,6 +17,7 @@ from onnx.backend.base import Backend, BackendRep
 from onnx.backend.test.case.node import collect_testcases
 
 from nacre.base.diagnostics import InputError
+from nacre.base.elements import GRAPH_TYPES
 from nacre.core.evaluate import evaluate
 from nacre.core.onnx.elementwise import element_name
 from nacre.core.onnx.findings import NoForm
@@ -106,8 +107,11 @@ class NacreBackend(Backend):
 
 
 def _bindings(tensors: Mapping[str, Array]) -> Iterator[frozenset[str]]:
-    """Which inputs to make constants: none, then more and more; the first is seldom a shape."""
-    empty = frozenset(n for n, a in tensors.items() if not a.size)
+    """Which inputs to make constants: none, then more and more; the first is seldom a shape.
+
+    Those that cannot be inputs always are: without elements, or of types that Core IR lacks.
+    """
+    empty = frozenset(n for n, a in tensors.items() if not a.size or not _is_core_array(a))
     whole = frozenset(n for n, a in tensors.items() if a.dtype.kind in "biu")
     small = frozenset(n for n, a in tensors.items() if a.size <= SMALL)
     first = frozenset(list(tensors)[:1])
@@ -239,6 +243,10 @@ def is_in_scope(case: Case) -> bool:
         return False
     graph = case.model.graph
     return all(_is_core(value.type) for value in (*graph.input, *graph.output))
+
+
+def _is_core_array(array: Array) -> bool:
+    return any(element.dtype == array.dtype for element in GRAPH_TYPES.values())
 
 
 def _is_core(type_: Any) -> bool:  # noqa: ANN401

@@ -50,9 +50,11 @@ class NodeModel:
             if i not in known and a is not None
         ]
         held = [numpy_helper.from_array(a, n) for i, n, a in given if i in known and a is not None]
-        kinds = types or [1] * len(outputs)
+        kinds = types or [0] * len(outputs)  # 0: whatever the node makes
         results = [
             helper.make_tensor_value_info(n, kind, None)
+            if kind
+            else helper.make_empty_tensor_value_info(n)
             for n, kind in zip(outputs, kinds, strict=True)
             if n
         ]

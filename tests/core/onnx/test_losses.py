@@ -79,7 +79,7 @@ def test_an_ignored_entry_may_be_infinite() -> None:
     ("target", "given_", "told"),
     [
         (np.zeros((2, 2), np.int64), {}, "do not go with"),
-        (np.zeros(2, np.int64), {"reduction": "most"}, "`reduction` is 'most'"),
+        (np.zeros(2, np.int64), {"reduction": "most"}, "`reduction` is `most`"),
     ],
 )
 def test_what_is_no_loss(target: Array, given_: dict[str, Any], told: str) -> None:

@@ -344,7 +344,7 @@ _X: Array = np.zeros((2, 3), np.float32)
     ("op", "operands", "attributes", "wanted"),
     [
         ("FusedConv", [np.zeros((1, 1, 3, 3), np.float32), np.zeros((1, 1, 2, 2), np.float32)],
-         {"activation": "Cosine"}, "`activation` is 'Cosine'"),
+         {"activation": "Cosine"}, "`activation` is `Cosine`"),
         ("SkipLayerNormalization", [_X, _X], {}, "operand 2 is missing"),
         ("BiasGelu", [_X, np.zeros(4, np.float32)], {}, "do not broadcast"),
         ("QLinearConcat", [np.ones((), np.float32), np.zeros((), np.int8)], {"axis": 0},

@@ -114,3 +114,48 @@ def test_what_does_not_fit_is_told(
     op: str, operands: list[Array | None], attributes: dict[str, Any], wanted: str
 ) -> None:
     assert wanted in NodeModel(op, operands, opset=21, **attributes).refused()
+
+
+def _batch(seed: int, dims: tuple[int, ...], *, each: tuple[int, ...]) -> list[Array | None]:
+    scale, bias, mean = (_reals(seed + i, *each) for i in range(3))
+    variance = np.abs(_reals(seed + 3, *each)) + np.float32(0.5)
+    return [_reals(seed + 4, *dims), scale, bias, mean, variance]
+
+
+@given(_SEEDS, st.sampled_from([(4, 3), (2, 3, 4), (2, 3, 4, 5)]), st.sampled_from([7, 9, 14, 15]))
+def test_batch_norm(seed: int, dims: tuple[int, ...], opset: int) -> None:
+    expect_close(NodeModel("BatchNormalization", _batch(seed, dims, each=dims[1:2]), opset=opset))
+
+
+@given(_SEEDS, st.sampled_from([(4, 3), (2, 3, 4), (2, 3, 4, 5)]), st.sampled_from([0.9, 0.25]))
+def test_batch_norm_in_training(seed: int, dims: tuple[int, ...], momentum: float) -> None:
+    operands = _batch(seed, dims, each=dims[1:2])
+    x, scale, bias, mean, variance = (o.astype(np.float64) for o in operands if o is not None)
+    model = NodeModel("BatchNormalization", operands, opset=15, outputs=("y", "mean", "variance"),
+                      training_mode=1, momentum=momentum, epsilon=1e-3)  # fmt: skip
+    axes = (0, *range(2, len(dims)))
+    line = (-1, *[1] * (len(dims) - 2))
+    own, wide = x.mean(axes), x.var(axes)
+    root = np.sqrt(wide.reshape(line) + 1e-3)
+    wanted = [
+        (x - own.reshape(line)) / root * scale.reshape(line) + bias.reshape(line),
+        mean * momentum + own * (1 - momentum),
+        variance * momentum + wide * (1 - momentum),
+    ]
+    for found, expected in zip(model.by_module(), wanted, strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4)
+
+
+@given(_SEEDS, st.sampled_from([(2, 3), (2, 3, 4)]))
+def test_batch_norm_of_each_element(seed: int, dims: tuple[int, ...]) -> None:
+    operands = _batch(seed, dims, each=dims[1:])
+    x, scale, bias, mean, variance = (o.astype(np.float64) for o in operands if o is not None)
+    model = NodeModel("BatchNormalization", operands, opset=7, spatial=0)
+    wanted = (x - mean) / np.sqrt(variance + 1e-5) * scale + bias
+    np.testing.assert_allclose(model.by_module()[0], wanted, rtol=1e-4, atol=1e-4)
+
+
+def test_batch_norm_before_opset_7_says_what_it_is_for() -> None:
+    operands = _batch(1, (2, 3, 4), each=(3,))
+    told = NodeModel("BatchNormalization", operands, opset=6).refused()
+    assert "`is_test` is 0: before opset 7 that means training" in told

@@ -235,13 +235,17 @@ def test_stored_weights_with_sequences_of_several_lengths_are_refused() -> None:
         ({"h0": (2, 2, 4)}, {}, "operand 5 has the shape [2, 2, 4], expected [1, 2, 4]"),
         ({"P": (1, 4)}, {}, "operand 7 has the shape [1, 4], expected [1, 12]"),
         ({"X": (3, 2)}, {}, "its input has 2 axes, expected 3"),
-        ({}, {"direction": "sideways"}, "`direction` is 'sideways', expected one of forward"),
+        ({}, {"direction": "sideways"}, "`direction` is `sideways`, expected one of forward"),
         ({}, {"activations": ["Tanh"]}, "it has 1 activations, expected 3"),
-        ({}, {"activations": ["Tanh", "Tanh", "Sine"]}, "its activation 'Sine' is none of ONNX's"),
+        (
+            {},
+            {"activations": ["Tanh", "Tanh", "Sine"]},
+            "its activation is `Sine`, expected one of",
+        ),
         ({}, {"clip": -1.0}, "`clip` is -1.0, expected more than 0"),
         ({}, {"hidden_size": 5}, "operand 1 has the shape [1, 16, 3], expected [1, 20, 3]"),
         ({"X": (MOST_STEPS + 1, 2, 3)}, {}, f"it runs over {MOST_STEPS + 1} steps"),
-        ({}, {"clip": [1.0]}, "attribute `clip` is of another type than ONNX says"),
+        ({}, {"clip": [1.0]}, "attribute `clip` is FLOATS, expected FLOAT"),
     ],
 )
 def test_what_is_wrong_with_a_layer_is_said(

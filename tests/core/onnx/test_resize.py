@@ -145,7 +145,7 @@ def test_integers_are_cut_and_not_rounded() -> None:
         ([None, np.array([1, np.nan], np.float32)], {}, "`scales` has nan"),
         ([None, np.array([1, 1e30], np.float32)], {}, "`scales` has"),
         ([], {}, "neither `scales` nor `sizes`"),
-        ([None, None, np.array([2, 2])], {"mode": "sinc"}, "`mode` is 'sinc'"),
+        ([None, None, np.array([2, 2])], {"mode": "sinc"}, "`mode` is `sinc`"),
         ([None, None, np.array([2])], {"axes": [5]}, "`axes` is \\[5\\]"),
     ],
 )

@@ -276,3 +276,48 @@ def test_scatters(seed: int, reduction: str, axis: int) -> None:
     assert_agrees("ScatterElements", inputs, 18, axis=axis, reduction=reduction)
     rows = [x, rng.permutation(4)[:2, None], updates]
     assert_agrees("ScatterND", rows, 18, reduction=reduction)
+
+
+@pytest.mark.parametrize("opset", [7, 10, 12, 13, 22])
+def test_the_mask_of_a_dropout(opset: int) -> None:
+    assert_agrees("Dropout", [_x(1, 2, 3)], opset, (), 2)
+
+
+@pytest.mark.parametrize("opset", [9, 11, 13])
+@pytest.mark.parametrize("kind", ["f4", "i4", "u1"])
+def test_numbers_moved_towards_zero(kind: str, opset: int) -> None:
+    x = np.array([0, 1, 2, 5], kind) if kind == "u1" else np.array([-3, -1, 0, 1, 4], kind)
+    assert_agrees("Shrink", [x], opset, bias=1.0, lambd=1.5)
+
+
+@pytest.mark.parametrize("opset", [7, 9, 10])
+def test_upsampling(opset: int) -> None:
+    x, scales = _x(1, 1, 2, 3, 4), [1.0, 1.0, 2.0, 3.0]
+    if opset < 9:
+        assert_agrees("Upsample", [x], opset, scales=scales)
+    else:
+        op = "Upsample" if opset == 9 else "Resize"
+        assert_agrees(op, [x, np.array(scales, np.float32)], opset, (1,))
+
+
+@pytest.mark.parametrize("opset", [9, 11, 13])
+def test_older_names_and_axes(opset: int) -> None:
+    x, indices = _x(1, 3, 4), np.array([[0, 1, 2, 0]])
+    op = "Scatter" if opset < 11 else "ScatterElements"
+    assert_agrees(op, [x, indices, _x(2, 1, 4)], opset, axis=0)
+    depth, values = np.array([5]), np.array([0.0, 1.0], np.float32)
+    assert_agrees("OneHot", [np.array([1, 3]), depth, values], opset, (1,))
+    if opset >= 11:
+        assert_agrees("CumSum", [x, np.array(1)], opset, (1,), reverse=1)
+        assert_agrees("Range", [np.array(0), np.array(7), np.array(2)], opset, (0, 1, 2))
+
+
+@pytest.mark.parametrize("opset", [9, 13, 19, 23])
+@pytest.mark.parametrize("to", [1, 6, 7, 9, 10, 11])
+def test_casts(opset: int, to: int) -> None:
+    assert_agrees("Cast", [np.array([0.0, 1.5, -2.5, 100.0], np.float32)], opset, to=to)
+
+
+@pytest.mark.parametrize("opset", [7, 21])
+def test_norms_of_planes(opset: int) -> None:
+    assert_agrees("GlobalLpPool", [_x(1, 2, 3, 4, 5)], opset, p=2)

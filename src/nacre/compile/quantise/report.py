@@ -68,8 +68,9 @@ class _Powers:
 
     def add(self, real: Array, found: Array) -> None:
         wanted, made = real.ravel(), found.ravel()
-        lost = np.subtract(made, wanted, dtype=np.float32)
-        signal, noise = float(np.dot(wanted, wanted)), float(np.dot(lost, lost))
+        with np.errstate(all="ignore"):  # what is infinite is looked at again
+            lost = np.subtract(made, wanted, dtype=np.float32)
+            signal, noise = float(np.dot(wanted, wanted)), float(np.dot(lost, lost))
         if not (_FAINT < signal < np.inf and noise < np.inf):  # f32 does not hold the squares
             is_number = np.isfinite(wanted) & np.isfinite(made)
             exact = wanted[is_number].astype(np.float64)

@@ -78,14 +78,16 @@ def thresholded_relu(use: Use) -> int:
 @handles("Shrink")
 def shrink(use: Use) -> int:
     """X moved towards 0 by bias, between -lambd and lambd 0."""
-    dtype, x = use.type(0).dtype, use.value(0)
+    own = use.type(0)
+    dtype = "f64" if own.element.is_integer else own.dtype
+    x = use.cast(use.value(0), dtype)
     bias, limit = float(use.attribute("bias", 0.0)), float(use.attribute("lambd", 0.5))
     zero = use.scalar(0, dtype)
     above = use.add("Compare", x, use.scalar(limit, dtype), op="Gt")
     below = use.add("Compare", x, use.scalar(-limit, dtype), op="Lt")
     down = use.add("BinOp", x, use.scalar(bias, dtype), op="Sub")
     up = use.add("BinOp", x, use.scalar(bias, dtype), op="Add")
-    return use.add("Where", above, down, use.add("Where", below, up, zero))
+    return use.cast(use.add("Where", above, down, use.add("Where", below, up, zero)), own.dtype)
 
 
 @handles("PRelu")

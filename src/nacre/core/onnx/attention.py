@@ -100,7 +100,7 @@ def _attended(use: Use, heads: Heads, offset: int) -> tuple[int, int | None]:
     given = _mask(use, heads.q, places)
     if wants_scores or use.attribute("softcap", 0.0) or _precision(use, heads.q):
         mask = joined_masks(use, given, _allowed(use, places))
-        return _written_out(use, wide, mask, scale, wants_scores)
+        return written_out(use, wide, mask, scale, wants_scores=wants_scores)
     is_causal = _is_plainly_causal(use, places)
     mask = given if is_causal else joined_masks(use, given, _allowed(use, places))
     return attended(use, wide, mask, scale, is_causal=is_causal), None
@@ -119,7 +119,7 @@ def attended(
     """The operation of Core IR."""
     values = [heads.q, heads.k, heads.v]
     if scale == 0.0:  # which Core IR reads as its default
-        raise NoForm("`scale` is 0")
+        raise NoForm("`scale` is 0", "leave the attribute out, or write the mean of the values")
     if mask is not None:
         values.append(use.materialised(mask))
     return use.add("Attention", *values, scale=scale, causal=is_causal)
@@ -168,8 +168,8 @@ def _allowed(use: Use, places: Places) -> Tensor | None:
     return places_of(use, places, left, right, optional(use, 6))
 
 
-def _written_out(
-    use: Use, heads: Heads, mask: Tensor | None, scale: float, wants_scores: bool
+def written_out(
+    use: Use, heads: Heads, mask: Tensor | None, scale: float, *, wants_scores: bool
 ) -> tuple[int, int | None]:
     """Products and softmax one by one, with the scores of the stage that is asked for."""
     dtype = use.builder.type_of(heads.q).dtype
@@ -195,7 +195,7 @@ def _written_out(
 def _scores(use: Use, heads: Heads, scale: float) -> int:
     """Query by key, each scaled by the root, as the definition has it."""
     if scale < 0:
-        raise NoForm(f"`scale` is {scale}, which has no root")
+        raise NoForm(f"`scale` is {scale}, which has no root", "negate the query, and the scale")
     root = use.scalar(sqrt(scale), use.builder.type_of(heads.q).dtype)
     k = use.transposed(heads.k, (0, 1, 3, 2))
     sides = (use.add("BinOp", side, root, op="Mul") for side in (heads.q, k))

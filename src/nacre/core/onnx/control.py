@@ -8,17 +8,23 @@ from typing import Any
 
 import numpy as np
 
+from nacre.base.excerpt import quoted
+from nacre.core.module import TensorType
 from nacre.core.onnx.fallible import first_fallible
 from nacre.core.onnx.files import onnx
-from nacre.core.onnx.findings import NoForm, Unsound
+from nacre.core.onnx.findings import BIND, NoForm, Unsound
 from nacre.core.onnx.pieces import item, stacked
 from nacre.core.onnx.scopes import Reported, Scope
-from nacre.core.onnx.use import Tensor, Use
+from nacre.core.onnx.use import Tensor, Use, described
 from nacre.core.values import Array
 
 MOST_ITERATIONS = 1024
 _MOST_ELEMENTS = 1 << 24  # of known tensors that a loop collects, which are all held at once
-_BIND = "bind the inputs that it is computed from to constants"
+_NEVER = (
+    "Core IR has no axes of length 0: leave the loop out, and use its initial values,"
+    " or declare the shape of the output in the body"
+)
+_FEWER = "run it fewer times: import the model for a shorter input, and carry the state"
 _TRUE: Array = np.array(True)
 
 
@@ -47,11 +53,11 @@ def _either(use: Use, scope: Scope, branches: Sequence[Any]) -> list[Tensor]:
             continue
     if len(made) < len(branches):
         message = "its condition is computed when the model runs, and a branch has no form"
-        raise NoForm(message, _BIND)
+        raise NoForm(message, BIND)
     fallible = first_fallible(scope.builder, scope.builder.since(start))
     if fallible is not None:
         message = "its condition is computed when the model runs, so that both branches are needed"
-        raise NoForm(f"{message}, but `{fallible}` can fail where the other is meant", _BIND)
+        raise NoForm(f"{message}, but `{fallible}` can fail where the other is meant", BIND)
     if len(made[0]) != len(made[1]):
         raise Unsound("its branches differ in the number of outputs")
     condition = use.reshaped(use.value(0), ())
@@ -62,7 +68,7 @@ def _chosen(use: Use, condition: int, a: Tensor, b: Tensor) -> Tensor:
     types = use.type_of(a), use.type_of(b)
     if types[0] != types[1]:
         message = "its condition is computed when the model runs, and the branches give"
-        raise NoForm(f"{message} {types[0]} and {types[1]}", _BIND)
+        raise NoForm(f"{message} {described(types[0])} and {described(types[1])}", BIND)
     if isinstance(a, np.ndarray) and isinstance(b, np.ndarray) and a.tobytes() == b.tobytes():
         return a
     return use.add("Where", condition, use.materialised(a), use.materialised(b))
@@ -79,6 +85,9 @@ def loop(use: Use, scope: Scope) -> list[Tensor]:
                       f" the {len(state)} tensors that it carries")  # fmt: skip
     rows: list[Sequence[Tensor]] = []
     room = _MOST_ELEMENTS
+    count = most if most is not None and _goes_on(body) else 0
+    if count > MOST_ITERATIONS and goes_on is not None and _is_true(goes_on):
+        raise NoForm(f"it runs {count} times, more than {MOST_ITERATIONS}", _FEWER)
     while most is None or len(rows) < most:
         if goes_on is None:
             message = "its condition is computed when the model runs, expected one that is known"
@@ -86,22 +95,38 @@ def loop(use: Use, scope: Scope) -> list[Tensor]:
         if not _is_true(goes_on):
             break
         if len(rows) == MOST_ITERATIONS:
-            raise NoForm(f"it runs more than {MOST_ITERATIONS} times, too often to be unrolled")
-        given = [np.array(len(rows), np.int64), _TRUE, *state]
-        made = scope.nested(body, given)
+            raise NoForm(f"it runs more than {MOST_ITERATIONS} times", _FEWER)
+        with scope.allowance.round_of(0 if rows else count):
+            made = scope.nested(body, [np.array(len(rows), np.int64), _TRUE, *state])
         goes_on = made[0] if isinstance(made[0], np.ndarray) else None
         state = made[1 : 1 + len(state)]
         rows.append(made[1 + len(state) :])
         room = _room(room, rows[-1])
     collected = body.output[1 + len(state) :]
+    if not rows:
+        types = scope.types_of(body, [np.array(0, np.int64), _TRUE, *state])
+        more = None if types is None else types[1 + len(state) :]
+        return [*state, *_nothing(collected, [0] * len(collected), more)]
     return [*state, *_collected(use, rows, collected, [0] * len(collected))]
+
+
+def _goes_on(body: Any) -> bool:  # noqa: ANN401 - onnx.GraphProto
+    """Whether a body hands on the condition that it is given, so that the trip count decides."""
+    makers = {name: node for node in body.node for name in node.output}
+    name = body.output[0].name
+    for _ in body.node:  # no chain is longer
+        maker = makers.get(name)
+        if maker is None or maker.op_type != "Identity" or not maker.input:
+            break
+        name = maker.input[0]
+    return len(body.input) > 1 and name == body.input[1].name and name not in makers
 
 
 def _room(room: int, row: Sequence[Tensor]) -> int:
     """How many known elements may still be collected after a round."""
     left = room - sum(tensor.size for tensor in row if isinstance(tensor, np.ndarray))
     if left < 0:
-        raise NoForm(f"it collects more than {_MOST_ELEMENTS:,} known elements")
+        raise NoForm(f"it collects more than {_MOST_ELEMENTS:,} known elements", _FEWER)
     return left
 
 
@@ -112,7 +137,7 @@ def _trip_count(use: Use) -> int | None:
     found = use.known(0)
     if found is None:
         message = "its trip count is computed when the model runs, expected a constant"
-        raise NoForm(message, _BIND)
+        raise NoForm(message, BIND)
     if found.size != 1:
         raise Unsound(f"its trip count has {found.size} elements, expected 1")
     return max(int(found.reshape(())), 0)
@@ -121,9 +146,7 @@ def _trip_count(use: Use) -> int | None:
 def _collected(
     use: Use, rows: Sequence[Sequence[Tensor]], outputs: Sequence[Any], axes: Sequence[int]
 ) -> list[Tensor]:
-    """What each round gave, stacked; without any round, tensors without elements."""
-    if not rows:
-        return [_nothing(output, axis) for output, axis in zip(outputs, axes, strict=True)]
+    """What each round gave, stacked."""
     columns = list(zip(*rows, strict=True))
     found = []
     for column, output, axis in zip(columns, outputs, axes, strict=True):
@@ -134,13 +157,27 @@ def _collected(
     return found
 
 
-def _nothing(output: Any, axis: int) -> Array:  # noqa: ANN401 - onnx.ValueInfoProto
-    kind = output.type.tensor_type
-    sizes = [dim.dim_value for dim in kind.shape.dim]
-    if not kind.elem_type or not kind.HasField("shape") or any(size < 1 for size in sizes):
-        raise NoForm(f"it never runs, and the shape of `{output.name}` in its body is open")
-    sizes.insert(axis if axis >= 0 else axis + len(sizes) + 1, 0)
-    return np.zeros(sizes, onnx.helper.tensor_dtype_to_np_dtype(kind.elem_type))
+def _nothing(
+    outputs: Sequence[Any], axes: Sequence[int], types: Sequence[TensorType] | None
+) -> list[Array]:
+    """What no round at all collects: known tensors without elements, for others to fold.
+
+    Their shapes are those that the body would make, else those that it declares.
+    """
+    found = []
+    for index, (output, axis) in enumerate(zip(outputs, axes, strict=True)):
+        if types is not None:
+            sizes, dtype = list(types[index].shape), types[index].element.dtype
+        else:
+            kind = output.type.tensor_type
+            sizes = [dim.dim_value for dim in kind.shape.dim]
+            if not kind.elem_type or not kind.HasField("shape") or any(s < 1 for s in sizes):
+                reason = f"it never runs, so that {quoted(output.name)} has an axis of length 0"
+                raise NoForm(f"{reason}, and its body does not say the others", _NEVER)
+            dtype = np.dtype(onnx.helper.tensor_dtype_to_np_dtype(kind.elem_type))
+        sizes.insert(axis if axis >= 0 else axis + len(sizes) + 1, 0)
+        found.append(np.zeros(sizes, dtype))
+    return found
 
 
 def scan(use: Use, scope: Scope) -> list[Tensor]:
@@ -148,14 +185,14 @@ def scan(use: Use, scope: Scope) -> list[Tensor]:
     if use.opset >= 9:
         return _scanned(use, scope, [use.tensor(i) for i in range(use.count)])
     if use.has(0):
-        raise NoForm("`sequence_lens` is given, expected sequences of one length")
+        raise NoForm("`sequence_lens` is given", "run sequences of different lengths one by one")
     tensors = [use.tensor(i) for i in range(1, use.count)]
     sizes = {use.type_of(tensor).shape[:1] for tensor in tensors}
     if len(sizes) != 1 or sizes == {()}:
         raise Unsound("its operands differ in the size of the batch")
     (batch,) = sizes.pop()
     if batch > MOST_ITERATIONS:
-        raise NoForm(f"it runs over a batch of {batch}, too large to be unrolled")
+        raise NoForm(f"it runs over a batch of {batch}, more than {MOST_ITERATIONS}", _FEWER)
     rows = [_scanned(use, scope, [item(use, t, 0, i) for t in tensors]) for i in range(batch)]
     return [stacked(use, column, 0) for column in zip(*rows, strict=True)]
 
@@ -172,7 +209,7 @@ def _scanned(use: Use, scope: Scope, tensors: Sequence[Tensor]) -> list[Tensor]:
         raise Unsound(f"its sequences have the lengths {sorted(lengths)}, expected one length")
     (length,) = lengths
     if length > MOST_ITERATIONS:
-        raise NoForm(f"it runs {length} times, too often to be unrolled")
+        raise NoForm(f"it runs {length} times, more than {MOST_ITERATIONS}", _FEWER)
     backwards = _integers(use, ("scan_input_directions", "directions"), count)
     collected = body.output[len(state) :]
     rows: list[Sequence[Tensor]] = []
@@ -180,7 +217,8 @@ def _scanned(use: Use, scope: Scope, tensors: Sequence[Tensor]) -> list[Tensor]:
     for step in range(length):
         places = [length - 1 - step if is_back else step for is_back in backwards]
         taken = [item(use, t, a, i) for t, a, i in zip(sequences, axes, places, strict=True)]
-        made = scope.nested(body, [*state, *taken])
+        with scope.allowance.round_of(0 if rows else length):
+            made = scope.nested(body, [*state, *taken])
         state = made[: len(state)]
         rows.append(made[len(state) :])
         room = _room(room, rows[-1])
@@ -192,7 +230,7 @@ def _results(use: Use, rows: Sequence[Sequence[Tensor]], collected: Sequence[Any
     turned = _integers(use, ("scan_output_directions",), len(collected))
     axes = _integers(use, ("scan_output_axes",), len(collected))
     if not rows:
-        return _collected(use, rows, collected, axes)
+        return list(_nothing(collected, axes, None))
     columns = list(zip(*rows, strict=True))
     turned_columns = [c[::-1] if is_back else c for c, is_back in zip(columns, turned, strict=True)]
     return _collected(use, list(zip(*turned_columns, strict=True)), collected, axes)

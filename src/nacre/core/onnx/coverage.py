@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy.typing as npt
+
 from nacre.base.diagnostics import InputError
 from nacre.base.excerpt import safe
 from nacre.core.onnx.importer import walked
@@ -57,9 +59,13 @@ class Coverage:
         return "\n".join([*lines, "", f"{total} nodes: {verdict}{tail}"])
 
 
-def coverage(source: Path, shapes: Mapping[str, Sequence[int]] | None = None) -> Coverage:
+def coverage(
+    source: Path,
+    shapes: Mapping[str, Sequence[int]] | None = None,
+    constants: Mapping[str, npt.ArrayLike] | None = None,
+) -> Coverage:
     """The coverage of a model. InputError where it is no sound model at all."""
-    walk, graph = walked(source, shapes)
+    walk, graph = walked(source, shapes, constants)
     unsound = [d for d in walk.found if d.code != "ONX01"]
     if unsound:
         raise InputError(unsound)

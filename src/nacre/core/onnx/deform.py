@@ -24,7 +24,7 @@ def deform_conv(use: Use) -> int:
     rank, taps = len(sizes), prod(kernel)
     groups, bends = int(use.attribute("group", 1)), int(use.attribute("offset_group", 1))
     if rank != 2:
-        raise NoForm(f"windows of {rank} axes, expected 2")
+        raise NoForm(f"windows of {rank} axes, expected 2", "reshape to planes")
     if (
         min(groups, bends) < 1
         or channels != per_group * groups

@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from nacre.base.elements import GRAPH_TYPES
+from nacre.base.excerpt import quoted
 from nacre.core.builder import dtype_name
 from nacre.core.onnx.arithmetic import Expr, operand
 from nacre.core.onnx.files import onnx
-from nacre.core.onnx.findings import NoForm, Unsound
+from nacre.core.onnx.findings import CAST, INFERENCE, NoForm, Unsound
 from nacre.core.onnx.handlers import Handler, handles
 from nacre.core.onnx.use import Tensor, Use
 from nacre.core.values import Array
@@ -107,7 +108,7 @@ def bit_shift(use: Use) -> int:
     """A shift to the left or right; one out of range leaves nothing but the sign."""
     op = {"LEFT": "ShiftLeft", "RIGHT": "ShiftRight"}.get(use.require("direction"))
     if op is None:
-        raise Unsound(f"`direction` is {use.require('direction')!r}, expected LEFT or RIGHT")
+        raise Unsound(f"`direction` is {quoted(use.require('direction'))}, expected LEFT or RIGHT")
     x, amount, bits = operand(use, 0), operand(use, 1), use.type(0).element.bits
     given = use.known(1)
     if given is not None and bool(np.all((given >= 0) & (given < bits))):
@@ -140,20 +141,26 @@ def where(use: Use) -> int:
 
 @handles("Identity", "Dropout")
 def identity(use: Use) -> list[int] | int:
-    """The tensor itself; a dropout drops nothing at inference, and its mask is all true."""
+    """The tensor itself; a dropout drops nothing at inference, and its mask is all true.
+
+    Before opset 12 the mask says nothing at inference; it holds zeros, as onnxruntime has it.
+    """
     if use.node.op == "Dropout":
         _refuse_training(use)
     value = use.value(0)
     if use.node.op == "Identity" or len(use.node.outputs) < 2:
         return value
-    shape = use.builder.type_of(value).shape
-    return [value, use.constant(np.ones(shape, np.bool_))]
+    type_ = use.builder.type_of(value)
+    if use.opset < 12:
+        dtype = type_.element.dtype if use.opset < 10 else np.dtype(np.bool_)
+        return [value, use.constant(np.zeros(type_.shape, dtype))]
+    return [value, use.constant(np.ones(type_.shape, np.bool_))]
 
 
 def _refuse_training(use: Use) -> None:
     """A dropout that drops; at a ratio of 0 it does not."""
     if use.opset < 7 and not use.attribute("is_test", 0):
-        raise NoForm("`is_test` is 0; it draws random numbers, which Core IR lacks")
+        raise NoForm("`is_test` is 0; it draws random numbers, which Core IR lacks", INFERENCE)
     if use.opset < 12 or not use.has(2):
         return
     ratio = use.known(1) if use.has(1) else np.array(0.5)
@@ -161,7 +168,7 @@ def _refuse_training(use: Use) -> None:
         return
     if np.any(use.require_known(2, "`training_mode`")):
         reason = "`training_mode` is on; it draws random numbers, which Core IR lacks"
-        raise NoForm(reason, "export the model for inference")
+        raise NoForm(reason, INFERENCE)
 
 
 @handles("Clip")
@@ -203,10 +210,12 @@ def cast(use: Use) -> Tensor:
 
 def element_name(kind: int) -> str:
     """The element type of a TensorProto.DataType."""
+    if kind == 0 or kind not in onnx.TensorProto.DataType.values():
+        raise Unsound(f"{type_title(kind)} is no element type of ONNX")
     try:
         return dtype_name(np.dtype(onnx.helper.tensor_dtype_to_np_dtype(kind)))
     except (ValueError, KeyError, TypeError):
-        raise NoForm(f"Core IR lacks the element type {type_title(kind)}") from None
+        raise NoForm(f"Core IR lacks the element type {type_title(kind)}", CAST) from None
 
 
 def type_title(kind: int) -> str:

@@ -8,7 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from nacre.base.excerpt import quoted
 from nacre.core.onnx.findings import Unsound, refusal
+from nacre.core.onnx.texts import has_wrong_text
 from nacre.core.rules.onnx import ONX03, ONX05, ONX07
 from nacre.core.values import Array
 
@@ -21,6 +23,9 @@ else:
 
 # Element types of which two share a byte.
 _PACKED = frozenset({"int4", "uint4", "float4_e2m1fn"})
+_AGAIN = "get the file again: it may have been cut short, or be of another format"
+_BESIDE = "keep the weights in a file of their own: `onnx.save(..., save_as_external_data=True)`"
+_COPY = "put the file with the weights beside the model, as it was when the model was saved"
 _MOST_BYTES = 1 << 31  # protobuf has no larger messages
 
 
@@ -38,10 +43,12 @@ def read_model(path: Path) -> Any:  # noqa: ANN401 - onnx.ModelProto
     try:
         size = path.stat().st_size
         if size > _MOST_BYTES:
-            raise refusal(ONX03, name, f"the file has {size:,} bytes; no ONNX model is as large")
+            message = f"the file has {size:,} bytes; no ONNX model is as large"
+            raise refusal(ONX03, name, message, _BESIDE)
         raw = path.read_bytes()
     except OSError as error:
-        raise refusal(ONX03, name, f"cannot read the file: {error.strerror}") from None
+        message = f"cannot read the file: {error.strerror}"
+        raise refusal(ONX03, name, message, "check its name and its permissions") from None
     return parsed_model(raw, name)
 
 
@@ -51,23 +58,28 @@ def parsed_model(raw: bytes, name: str) -> Any:  # noqa: ANN401 - onnx.ModelProt
     model = onnx.ModelProto()
     try:
         model.ParseFromString(raw)
-    except Exception as error:  # protobuf's own kinds of error differ between its versions
-        raise refusal(ONX03, name, f"this is no ONNX model: {str(error)[:80]}") from None
+    except Exception:  # protobuf's own kinds of error differ between its versions
+        message = f"this is no ONNX model: its {len(raw):,} bytes are no message of protobuf"
+        raise refusal(ONX03, name, message, _AGAIN) from None
     if not model.graph.node and not model.graph.output:
-        raise refusal(ONX03, name, "this is no ONNX model: it has no graph")
+        raise refusal(ONX03, name, "this is no ONNX model: it has no graph", _AGAIN)
+    if has_wrong_text(model):
+        raise refusal(ONX03, name, "this is no ONNX model: a name in it is no text", _AGAIN)
     return model
 
 
 def tensor_array(tensor: Any, folder: Path | None, name: str) -> Array:  # noqa: ANN401
     """The elements of a TensorProto; external ones are mapped, not copied."""
     if any(dim < 0 for dim in tensor.dims):
-        raise Unsound(f"tensor `{tensor.name}` has a negative dimension")
+        raise Unsound(f"tensor {quoted(tensor.name)} has a negative dimension")
     if tensor.data_location == onnx.TensorProto.EXTERNAL:
         return _external(tensor, folder, name)
     try:
         array: Array = onnx.numpy_helper.to_array(tensor)
-    except Exception as error:
-        raise Unsound(f"tensor `{tensor.name}` cannot be read: {str(error)[:80]}") from None
+    except Exception:  # of NumPy or onnx
+        shape = list(tensor.dims)[:8]
+        message = f"tensor {quoted(tensor.name)} does not hold the elements of its shape {shape}"
+        raise Unsound(message) from None
     return array
 
 
@@ -82,9 +94,9 @@ def _external(tensor: Any, folder: Path | None, name: str) -> Array:  # noqa: AN
     length = _number(entries.get("length", str(needed)), tensor.name, "length")
     size = path.stat().st_size
     if length != needed or offset + needed > size:
-        message = f"tensor `{tensor.name}` takes {needed} bytes from {offset} on"
-        given = f"the model says {length} and {path.name} has {size}"
-        raise refusal(ONX05, name, f"{message}, but {given}")
+        message = f"tensor {quoted(tensor.name)} takes {needed} bytes from {offset} on"
+        given = f"the model says {length} and {quoted(path.name)} has {size}"
+        raise refusal(ONX05, name, f"{message}, but {given}", _COPY)
     if is_packed:
         return _unpacked(tensor, path, offset, needed)
     if not needed:
@@ -104,7 +116,7 @@ def _unpacked(tensor: Any, path: Path, offset: int, size: int) -> Array:  # noqa
 
 def _number(text: str, tensor: str, what: str) -> int:
     if not text.isdecimal() or len(text) > 18:
-        message = f"the {what} of tensor `{tensor}` is {text[:20]!r}, expected a number of bytes"
+        message = f"the {what} of tensor {quoted(tensor)} is {quoted(text)}, expected bytes"
         raise Unsound(message)
     return int(text)
 
@@ -112,17 +124,18 @@ def _number(text: str, tensor: str, what: str) -> int:
 def _inside(location: str, folder: Path | None, name: str, tensor: str) -> Path:
     """A file of the model's folder."""
     if folder is None:
-        raise refusal(ONX05, name, f"tensor `{tensor}` lies in a file, the model in none")
+        message = f"tensor {quoted(tensor)} lies in a file, the model in none"
+        raise refusal(ONX05, name, message, "give the path of the model, not its bytes")
     root = folder.resolve()
     try:
         path = (root / location).resolve()
         is_there = path.is_file()
-    except (ValueError, OSError) as error:  # a name that no file can have
-        raise refusal(
-            ONX05, name, f"tensor `{tensor}` lies in a file with no name: {error}"
-        ) from None
+    except (ValueError, OSError, RuntimeError):  # a name that no file can have, a ring of links
+        message = f"tensor {quoted(tensor)} lies in {quoted(location)}, which no file can be"
+        raise refusal(ONX05, name, message, _COPY) from None
+    where = f"tensor {quoted(tensor)} lies in {quoted(location)}"
     if not location or not path.is_relative_to(root) or path == root:
-        raise refusal(ONX05, name, f"tensor `{tensor}` lies in {location!r}, outside of the folder")
+        raise refusal(ONX05, name, f"{where}, outside of the model's folder", _COPY)
     if not is_there:
-        raise refusal(ONX05, name, f"tensor `{tensor}` lies in {location!r}, which does not exist")
+        raise refusal(ONX05, name, f"{where}, which does not exist", _COPY)
     return path

@@ -7,35 +7,32 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from math import prod
 from typing import Any
 
 import numpy as np
 
 from nacre.core.onnx.files import onnx
-from nacre.core.onnx.findings import NoForm
+from nacre.core.onnx.findings import TENSORS, NoForm
+from nacre.core.onnx.folded_sizes import result_size
 from nacre.core.onnx.nodes import Node
 from nacre.core.onnx.refusals import NEVER_FOLDED
 from nacre.core.onnx.use import Tensor
 from nacre.core.values import Array
 
 _MOST_ELEMENTS = 1 << 24  # of all operands together, and of a result: the rest is left to the run
-_FEW_ELEMENTS = 1 << 12  # of operands where nothing says how large the result is
 _LARGEST_NUMBER = 1 << 24  # of an attribute: it may be a count
-_SMALL = 64  # elements that inference of shapes may look at
 # What must not be decided at import, or has a meaning of its own here.
 _LEFT = NEVER_FOLDED | {"Loop", "If", "Scan", "SequenceMap"}
 # A handler is quicker with a constant, and the integers of quantised weights are worth keeping.
 _HANDLED = frozenset({"Constant", "DequantizeLinear"})
 # The reference implementation goes through these element by element; they have handlers.
-_SLOW = frozenset({"Attention", "AveragePool", "Col2Im", "Conv", "ConvInteger", "ConvTranspose",
-                   "DeformConv", "Det", "Einsum", "GRU", "GridSample", "LSTM", "LpPool", "MaxPool",
-                   "MaxUnpool", "QLinearConv", "RNN", "Resize", "RoiAlign", "STFT",
-                   "NegativeLogLikelihoodLoss", "SoftmaxCrossEntropyLoss"})  # fmt: skip
+_SLOW = frozenset({"Attention", "AveragePool", "CausalConvWithState", "Col2Im", "Conv",
+                   "ConvInteger", "ConvTranspose", "DeformConv", "Det", "Einsum", "GRU",
+                   "GridSample", "LSTM", "LpPool", "MaxPool", "MaxRoiPool", "MaxUnpool",
+                   "NegativeLogLikelihoodLoss", "QLinearConv", "RNN", "Resize", "RoiAlign", "STFT",
+                   "SoftmaxCrossEntropyLoss", "Upsample"})  # fmt: skip
 # Their attributes may be as large as they like: ends are cut, and values only stored.
 _UNBOUNDED = frozenset({"Constant", "ConstantOfShape", "Shape", "Slice"})
-# Their results have a shape that only elements say, but are never much larger than operands.
-_BOUNDED = frozenset({"Compress", "NonZero", "Unique"})
 
 
 def can_fold(node: Node, operands: Sequence[Tensor | None]) -> bool:
@@ -48,10 +45,8 @@ def can_fold(node: Node, operands: Sequence[Tensor | None]) -> bool:
     count = sum(np.size(o) for o in known)
     if count > _MOST_ELEMENTS:
         return False
-    made = _result_sizes(node, [o if isinstance(o, np.ndarray) else None for o in operands])
-    if None in made and count > _FEW_ELEMENTS and node.op not in _BOUNDED:
-        return False
-    return all(size is None or size <= _MOST_ELEMENTS for size in made)
+    arrays = [o if isinstance(o, np.ndarray) else None for o in operands]
+    return result_size(node, arrays) <= _MOST_ELEMENTS
 
 
 def _is_tame(node: Node) -> bool:
@@ -63,29 +58,6 @@ def _is_tame(node: Node) -> bool:
         if any(isinstance(n, int) and abs(n) > _LARGEST_NUMBER for n in numbers):
             return False
     return True
-
-
-def _result_sizes(node: Node, arrays: Sequence[Array | None]) -> list[int | None]:
-    """How many elements each output has, where inference of shapes knows."""
-    model = _model(node, arrays)
-    if model is None:
-        return [None]
-    for array, name in zip(arrays, model.graph.node[0].input, strict=True):
-        if array is not None and array.size <= _SMALL and array.dtype.kind in "biuf":
-            model.graph.initializer.append(onnx.numpy_helper.from_array(array, name))
-    try:
-        inferred = onnx.shape_inference.infer_shapes(model, data_prop=True)
-    except Exception:  # what is wrong with the node is said by whoever computes it
-        return [None]
-    return [_size(output) for output in inferred.graph.output]
-
-
-def _size(output: Any) -> int | None:  # noqa: ANN401 - onnx.ValueInfoProto
-    type_ = output.type.tensor_type
-    if not type_.HasField("shape"):
-        return None
-    dims = [d.dim_value if d.HasField("dim_value") else None for d in type_.shape.dim]
-    return None if None in dims else prod(dim for dim in dims if dim is not None)
 
 
 def _model(node: Node, arrays: Sequence[Array | None]) -> Any:  # noqa: ANN401 - onnx.ModelProto
@@ -107,23 +79,22 @@ def _model(node: Node, arrays: Sequence[Array | None]) -> Any:  # noqa: ANN401 -
         return None
 
 
-def folded(node: Node, arrays: Sequence[Array | None]) -> list[Array]:
-    """The outputs of a node."""
+def folded(node: Node, arrays: Sequence[Array | None]) -> list[Array] | None:
+    """The outputs of a node; None where they cannot be computed, for whatever reason."""
     if node.op == "Identity" and arrays[0] is not None:
         return [arrays[0]]
     from onnx.reference import ReferenceEvaluator
 
     model = _model(node, arrays)
     if model is None:
-        raise NoForm("its operands are known, but of no kind that can be computed with")
+        return None
     given = {f"i{i}": array for i, array in enumerate(arrays) if array is not None}
     try:
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
             found = list(ReferenceEvaluator(model).run(None, given))
-    except Exception as error:
-        told = str(error).partition("\n")[0][:120]
-        raise NoForm(f"its operands are known, but computing it failed: {told}") from None
+    except Exception:  # of NumPy, of onnx: the handler says it in words of its own
+        return None
     made = iter(found)
     return [_array(next(made)) if name else np.zeros(0) for name in node.outputs]
 
@@ -137,5 +108,5 @@ def _given(node: Node) -> dict[str, Any]:
 
 def _array(value: object) -> Array:
     if isinstance(value, list):
-        raise NoForm("it gives a sequence, which Core IR lacks")
+        raise NoForm("it gives a sequence, which Core IR lacks", TENSORS)
     return np.asarray(value)

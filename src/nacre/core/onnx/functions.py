@@ -44,6 +44,30 @@ def local_functions(protos: Iterable[Any]) -> tuple[dict[Key, Any], list[str]]:
     return found, twice
 
 
+def flat_size(start: Key, functions: Mapping[Key, Any], most: int) -> int:
+    """How many nodes a call stands for at least, laid out flat; not counted beyond `most`.
+
+    Functions inside of functions can double with every level, and call each other in a ring.
+    """
+    sizes: dict[Key, int] = {}
+    open_: list[Key] = [start]
+    entered: set[Key] = set()
+    while open_:
+        key = open_[-1]
+        inner = [key_of(node) for node in functions[key].node]
+        held = [one for one in inner if one in functions]
+        waiting = [one for one in held if one not in sizes]
+        if key in entered or not waiting:
+            # What is still missing now calls this one again: a ring, which has no end.
+            total = len(inner) + sum(sizes.get(one, most) for one in held)
+            sizes[key] = min(total, most)
+            open_.pop()
+            continue
+        entered.add(key)
+        open_ += [one for one in dict.fromkeys(waiting) if one not in entered]
+    return sizes[start]
+
+
 def called(function: Any, attributes: Iterable[Any]) -> Function:  # noqa: ANN401
     """A function with the attributes of a call, else with the defaults that it has for them."""
     given = {a.name: a for a in function.attribute_proto}
@@ -109,8 +133,9 @@ def definition(
                 version, proto.SerializeToString(), [_type_proto(t) for t in types]
             )
         function = onnx.FunctionProto.FromString(raw)
-    except Exception as error:  # from the bindings of onnx, which does not say which it raises
-        raise NoForm(f"its definition as a function does not fit: {str(error)[:80]}") from None
+    except Exception:  # from the bindings of onnx, which does not say which it raises
+        message = f"the function by which ONNX defines it in opset {version} cannot be had"
+        raise NoForm(message, "write the node with simpler operations") from None
     defaults = [a.default_value for a in schema.attributes.values() if a.default_value.type]
     return called(function, [*defaults, *proto.attribute])
 

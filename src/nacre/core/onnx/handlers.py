@@ -18,7 +18,7 @@ MODULES = ("elementwise", "activations", "shapes", "linear", "windows", "normali
            "reductions", "resize", "sampling", "quantized", "quantized_products",
            "pooling", "losses", "signals", "parts", "deform", "refusals", "attention",
            "recurrent", "recurrent_quantized", "microsoft",
-           "microsoft_quantized", "microsoft_attention")  # fmt: skip
+           "microsoft_quantized", "microsoft_attention", "microsoft_grouped")  # fmt: skip
 
 
 def handles(*operations: str) -> Callable[[Handler], Handler]:

@@ -5,28 +5,42 @@ from __future__ import annotations
 from collections import ChainMap
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from nacre.base.diagnostics import Diagnostic, InputError
+from nacre.base.excerpt import quoted
 from nacre.base.suggest import did_you_mean
-from nacre.core.module import Labels, Module
+from nacre.core.module import Module, TensorType
+from nacre.core.onnx.bindings import bound_inputs
 from nacre.core.onnx.control import CONTROL
 from nacre.core.onnx.files import parsed_model, read_model, tensor_array
-from nacre.core.onnx.findings import NoForm, Unsound, finding
+from nacre.core.onnx.findings import CHECK, SMALLER, NoForm, Unsound, finding
 from nacre.core.onnx.folding import can_fold, folded
-from nacre.core.onnx.functions import Function, Key, called, definition, key_of, local_functions
+from nacre.core.onnx.functions import (
+    Function,
+    Key,
+    called,
+    definition,
+    flat_size,
+    key_of,
+    local_functions,
+)
 from nacre.core.onnx.handlers import handlers
-from nacre.core.onnx.interface import bound_inputs, input_types, type_only_inputs
+from nacre.core.onnx.interface import input_types, type_only_inputs
 from nacre.core.onnx.model_builder import ModelBuilder
-from nacre.core.onnx.nodes import Node, node_of, opsets_of
+from nacre.core.onnx.nodes import NO_NODE, Node, node_of, opsets_of
+from nacre.core.onnx.outputs import Warn, module_of
 from nacre.core.onnx.recurrent import RECURRENT
-from nacre.core.onnx.schemas import opset_problem, require_schema
+from nacre.core.onnx.refusals import FOLDED_ONLY, LAYOUT_HELP, LAYOUTS
+from nacre.core.onnx.schemas import opset_problem, require_schema, require_types
 from nacre.core.onnx.scopes import MOST_DEPTH, Allowance, Lost, Reported, Spent
-from nacre.core.onnx.use import Tensor, Use
-from nacre.core.rules.onnx import ONX01, ONX04
+from nacre.core.onnx.use import Tensor, Use, described, told_by
+from nacre.core.rules.onnx import ONX01, ONX04, ONX06
 from nacre.core.values import Array
 
 
@@ -34,25 +48,26 @@ def from_onnx(
     source: str | Path | bytes,
     shapes: Mapping[str, Sequence[int]] | None = None,
     *,
-    constants: Mapping[str, Array] | None = None,
+    constants: Mapping[str, npt.ArrayLike] | None = None,
     progress: Callable[[int, int], None] | None = None,
+    warn: Warn | None = None,
 ) -> Module:
     """An ONNX model as a module of `nacre-1`; InputError lists all that stands in the way.
 
     `shapes` gives sizes to inputs whose dimensions the model leaves open; `constants` binds inputs
     to values for good, such as one that holds a shape. `progress` is told how many nodes of how
-    many are in.
+    many are in, `warn` what is odd about the model but does not stand in the way.
     """
     walk, graph = walked(source, shapes, constants, progress)
     if walk.found:
         raise InputError(walk.found)
-    return walk.module(graph)
+    return module_of(walk, graph, warn)
 
 
 def walked(
     source: str | Path | bytes,
     shapes: Mapping[str, Sequence[int]] | None = None,
-    constants: Mapping[str, Array] | None = None,
+    constants: Mapping[str, npt.ArrayLike] | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> tuple[Walk, Any]:
     """The walk over a model's graph, whatever it found, and the graph."""
@@ -64,22 +79,30 @@ def walked(
     functions, twice = local_functions(model.functions)
     walk = Walk(name, folder, opsets_of(model.opset_import), functions, progress)
     for repeated in twice:
-        walk.unsound(f"the function `{repeated}` is defined twice")
+        walk.unsound(f"the function {quoted(repeated)} is defined twice", _RENAME)
     wrong = opset_problem(walk.opsets, model.graph.node)
     if wrong is not None:
-        walk.unsound(wrong)
+        walk.unsound(str(wrong), wrong.help)
         return walk, model.graph
     if not model.graph.output:
-        walk.unsound("the model has no output")
+        help_ = "name the tensors that are wanted in `graph.output`"
+        walk.unsound("the model has no output", help_)
     bound, problems = bound_inputs(model.graph.input, constants or {}, name)
-    walk.tensors.update(bound)
+    walk.tensors.update({given: bound.get(given, Lost()) for given in constants or {}})
+    walk.bound = frozenset(bound)
     walk.found += problems
     walk.bring_in(model.graph, shapes or {})
     return walk, model.graph
 
 
+_RENAME = "rename one of them, and what uses it"
+_MOST_NAMES = 2000  # that a wrong one is compared with
+_MOST_HINTS = 16
+_MOST_SHOWN = 16  # operands of a node in a message
+_UNKNOWN = "add a function of this name to the model, written with operations of ONNX"
+_NAMED = "the nodes of a graph must stand in the order in which they use each other"
 # What a handler may run into where attributes are of another kind, or shapes of another rank.
-_MISFITS = (ArithmeticError, AttributeError, LookupError, MemoryError, TypeError, ValueError)
+_MISFITS = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 
 
 @dataclass(frozen=True)
@@ -102,6 +125,7 @@ class Walk:
     builder: ModelBuilder = field(default_factory=ModelBuilder)
     # None is an operand of a function that its call leaves out.
     tensors: ChainMap[str, Tensor | Lost | None] = field(default_factory=ChainMap)
+    bound: frozenset[str] = frozenset()  # inputs that were given values
     found: list[Diagnostic] = field(default_factory=list)
     refused: list[Refusal] = field(default_factory=list)
     labels: dict[int, str] = field(default_factory=dict)  # nodes by the values that they became
@@ -112,7 +136,12 @@ class Walk:
         """Initialisers, inputs and nodes."""
         self.initialisers(graph)
         declared = [i for i in graph.input if i.name not in self.tensors]
-        types, problems = input_types(declared, shapes, self.name, type_only_inputs(graph))
+        held = [name for name in shapes if name in self.tensors]
+        for name in held:
+            message = f"{quoted(name)} has a value already, a shape was given for it"
+            self.found.append(finding(ONX06, self.name, message, "leave the shape out"))
+        wanted = {name: shape for name, shape in shapes.items() if name not in held}
+        types, problems = input_types(declared, wanted, self.name, type_only_inputs(graph))
         self.found += problems
         if problems:
             return
@@ -120,24 +149,35 @@ class Walk:
             try:
                 self.tensors[name] = self.builder.input(name, type_.dtype, type_.shape)
             except InputError as error:
-                self.unsound(f"input `{name}`: {error.diagnostics[0].message}")
+                (first, *_) = error.diagnostics
+                is_size = first.code == "MOD12"  # else the name is none, or taken
+                rule, help_ = (ONX01, "give it another shape") if is_size else (ONX04, _RENAME)
+                message = f"input {quoted(name)}: {told_by(error)}"
+                self.found.append(finding(rule, self.name, message, help_))
                 self.tensors[name] = Lost()
         self.nodes(graph.node)
 
     def initialisers(self, graph: Any) -> None:  # noqa: ANN401 - onnx.GraphProto
         """The tensors that a graph holds."""
+        seen: set[str] = set()
         for tensor in graph.initializer:
+            if tensor.name in seen:
+                self.unsound(f"initialiser {quoted(tensor.name)} is defined twice", _RENAME)
+            seen.add(tensor.name)
+            if tensor.name in self.bound:
+                continue  # a value stands in the place of this default
             try:
                 self.tensors[tensor.name] = tensor_array(tensor, self.folder, self.name)
             except Unsound as problem:
-                self.unsound(str(problem))
+                self.unsound(str(problem), problem.help)
                 self.tensors[tensor.name] = Lost()
             except InputError as error:
                 self.found += error.diagnostics
                 self.tensors[tensor.name] = Lost()
         for sparse in graph.sparse_initializer:
-            message = f"initialiser `{sparse.values.name}` is sparse, expected a dense one"
-            self.found.append(finding(ONX01, self.name, message))
+            message = f"initialiser {quoted(sparse.values.name)} is sparse, expected a dense one"
+            help_ = "store it whole: `onnx.numpy_helper.from_array(array, name)`"
+            self.found.append(finding(ONX01, self.name, message, help_))
             self.tensors[sparse.values.name] = Lost()
 
     def nodes(self, protos: Sequence[Any]) -> None:
@@ -152,8 +192,8 @@ class Walk:
                 require_schema(proto, self.opsets)
                 node = node_of(proto, self.opsets, self._read)
             except Unsound as problem:
-                named = f" `{proto.name}`" if proto.name else ""
-                self.unsound(f"`{proto.op_type}`{named}: {problem}")
+                named = f" {quoted(proto.name)}" if proto.name else ""
+                self.unsound(f"{quoted(proto.op_type)}{named}: {problem}", problem.help)
                 self._lose(proto.output)
             except InputError as error:  # weights beside the model
                 self.found += error.diagnostics
@@ -181,27 +221,35 @@ class Walk:
                 raise  # the outermost node is refused, once
             self._refuse(node, operands, problem)
         except InputError as error:  # from the builder
-            told = "; ".join(d.message for d in error.diagnostics)
-            self._refuse(node, operands, NoForm(told))
+            self._refuse(node, operands, NoForm(told_by(error), SMALLER))
         except Unsound as problem:
-            self.unsound(f"{node.title}: {problem}")
-            self._lose(node.outputs)
-        except _MISFITS as error:
-            self.unsound(f"{node.title}: attributes or operands do not fit: {str(error)[:80]}")
-            self._lose(node.outputs)
+            self._break(node, operands, str(problem), problem.help)
+        except MemoryError:
+            self._refuse(node, operands, NoForm("it takes more memory than there is", SMALLER))
+        except _MISFITS:
+            given = ", ".join(f"`{name}`" for name in node.attributes)
+            which = f"operands and attributes ({given})" if given else "operands"
+            self._break(node, operands, f"its {which} do not fit each other", CHECK)
 
     def _operands(self, node: Node) -> list[Tensor | None] | None:
         """The operands of a node; None where one was lost, which has been reported."""
         operands: list[Tensor | None] = []
         for name in node.inputs:
             if name and name not in self.tensors:
-                self.unsound(f"{node.title} uses `{name}`, which nothing before it defines")
+                message = f"{node.title} uses {quoted(name)}, which nothing before it defines"
+                self.unsound(message, self.meant(name))
                 return None
             tensor = self.tensors[name] if name else None
             if isinstance(tensor, Lost):
                 return None
             operands.append(tensor)
         return operands
+
+    def meant(self, name: str) -> str:
+        """What a name that nothing defines may have meant: looked up for the first few only."""
+        if len(self.found) >= _MOST_HINTS:
+            return _NAMED
+        return did_you_mean(name, islice(self.tensors, _MOST_NAMES)) or _NAMED
 
     def _made(
         self,
@@ -210,17 +258,26 @@ class Walk:
         operands: Sequence[Tensor | None],
     ) -> Sequence[Tensor]:
         if any(attribute.ref_attr_name for attribute in proto.attribute):
-            raise Unsound("an attribute refers to one of a function, but there is none around")
+            message = "an attribute refers to one of a function, but there is none around"
+            raise Unsound(message, "give the attribute a value of its own")
         local = self.functions.get(key_of(proto))
         if local is not None:
+            if not self.holders:
+                most = self.allowance.left + 1
+                self.allowance.expect(flat_size(key_of(proto), self.functions, most))
             return self._call(node, called(local, proto.attribute), operands)
         use = Use(node, operands, self.builder)
+        require_types(node, [None if o is None else _dtype(o, self.builder) for o in operands])
         if node.key in CONTROL:
             return CONTROL[node.key](use, self._inside(node))
+        handler = handlers().get(node.key)
         if node.key not in RECURRENT and can_fold(node, operands):
             arrays = [o if isinstance(o, np.ndarray) else None for o in operands]
-            return folded(node, arrays)
-        handler = handlers().get(node.key)
+            found = folded(node, arrays)
+            if found is not None:
+                return found
+            if node.key in FOLDED_ONLY:
+                raise Unsound("its operands and attributes do not fit each other")
         if handler is None:
             return self._by_definition(node, proto, use)
         made = handler(use)
@@ -232,24 +289,38 @@ class Walk:
         types = [None if o is None else use.type_of(o) for o in operands]
         function = definition(node, proto, types)
         if function is None:
-            raise NoForm("the operation is not known", did_you_mean(node.key, handlers()))
+            if node.domain in LAYOUTS:
+                raise NoForm("it is in a layout that onnxruntime made for one machine", LAYOUT_HELP)
+            few = len(self.found) < _MOST_HINTS
+            hint = did_you_mean(node.key, handlers()) if few else None
+            raise NoForm("the operation is not known", hint or _UNKNOWN)
         return self._call(node, function, operands)
 
     def _inside(self, node: Node) -> Walk:
         if len(self.holders) == MOST_DEPTH:
-            raise Spent(f"graphs and functions are nested deeper than {MOST_DEPTH} levels")
+            reason = f"graphs and functions are nested deeper than {MOST_DEPTH} levels"
+            raise Spent(reason, "call functions in a row, not inside of each other")
         return replace(self, holders=(*self.holders, node))
 
     def nested(self, graph: Any, given: Sequence[Tensor]) -> list[Tensor]:  # noqa: ANN401
         """The outputs of a graph that sees the tensors around it; Reported where it has none."""
         if len(graph.input) != len(given):
             raise Unsound(f"a graph has {len(graph.input)} inputs, expected {len(given)}")
-        walk = replace(self, tensors=self.tensors.new_child())
+        walk = replace(self, tensors=self.tensors.new_child(), bound=frozenset())
         problems = len(self.found)
         walk.initialisers(graph)
         walk.tensors.update(zip((value.name for value in graph.input), given, strict=True))
         walk.nodes(graph.node)
         return walk.results([value.name for value in graph.output], problems)
+
+    def types_of(self, graph: Any, given: Sequence[Tensor]) -> list[TensorType] | None:  # noqa: ANN401
+        """The types of the outputs of a graph, which itself is left out; None where it has none."""
+        walk = replace(self, builder=self.builder.copied(), found=[], refused=[], labels={})
+        try:
+            made = walk.nested(graph, given)
+            return [Use(NO_NODE, [t], walk.builder).type(0) for t in made]
+        except (NoForm, Unsound, Reported, InputError, MemoryError, *_MISFITS):
+            return None
 
     def _call(
         self, node: Node, function: Function, operands: Sequence[Tensor | None]
@@ -257,7 +328,8 @@ class Walk:
         """The outputs of a function, which sees its operands only."""
         names = function.inputs
         if len(operands) > len(names):
-            raise NoForm(f"it has {len(operands)} operands, its function takes {len(names)}")
+            message = f"it has {len(operands)} operands, its function takes {len(names)}"
+            raise Unsound(message, "leave the others out")
         given = [*operands, *([None] * (len(names) - len(operands)))]
         tensors: ChainMap[str, Tensor | Lost | None] = ChainMap(
             dict(zip(names, given, strict=True))
@@ -279,7 +351,8 @@ class Walk:
             if isinstance(tensor, Lost) or len(self.found) > problems:
                 raise Reported
             if tensor is None:
-                raise Unsound(f"the output `{name}` of what it holds is not defined")
+                message = f"the output {quoted(name)} of what it holds is not defined"
+                raise Unsound(message, self.meant(name))
             found.append(tensor)
         return found
 
@@ -288,54 +361,49 @@ class Walk:
             if not name:
                 continue
             if name in self.tensors.maps[0]:
-                self.unsound(f"{node.title} defines `{name}`, which is defined already")
+                message = f"{node.title} defines {quoted(name)}, which is defined already"
+                self.unsound(message, _RENAME)
             self.tensors[name] = tensor
         missing = [name for name in node.outputs[len(tensors) :] if name]
         if missing:
-            raise NoForm(f"its output `{missing[0]}` is not supported")
+            reason = f"its output {quoted(missing[0])} is not supported"
+            raise NoForm(reason, "leave the output out, and what uses it")
 
     def _lose(self, names: Iterable[str]) -> None:
         for name in names:
             self.tensors.setdefault(name, Lost())
 
     def _refuse(self, node: Node, operands: Sequence[Tensor | None], problem: NoForm) -> None:
-        shapes = ", ".join(_described(o, self.builder) for o in operands)
-        where = f"opset {node.opset}{self._place()}"
-        message = f"{node.title} of ({shapes}), {where}: {problem.reason}"
+        message = f"{self._described(node, operands)}: {problem.reason}"
         self.found.append(finding(ONX01, self.name, message, problem.rewrite))
         self.refused.append(Refusal(node, problem.reason))
         self._lose(node.outputs)
 
-    def unsound(self, message: str) -> None:
+    def _break(self, node: Node, operands: Sequence[Tensor | None], reason: str, help: str) -> None:
+        message = f"{self._described(node, operands)}: {reason}"
+        self.found.append(finding(ONX04, self.name, message, help))
+        self._lose(node.outputs)
+
+    def _described(self, node: Node, operands: Sequence[Tensor | None]) -> str:
+        """A node with the types of its operands, its opset and the nodes around it."""
+        shown = ["-" if o is None else _typed(o, self.builder) for o in operands[:_MOST_SHOWN]]
+        more = ["..."] if len(operands) > _MOST_SHOWN else []
+        types = ", ".join([*shown, *more])
+        return f"{node.title} of ({types}), opset {node.opset}{self._place()}"
+
+    def unsound(self, message: str, help: str) -> None:
         """Report what breaks a rule of ONNX."""
-        self.found.append(finding(ONX04, self.name, f"{message}{self._place()}"))
+        self.found.append(finding(ONX04, self.name, f"{message}{self._place()}", help))
 
     def _place(self) -> str:
         return "".join(f", in {holder.title}" for holder in reversed(self.holders))
 
-    def module(self, graph: Any) -> Module:  # noqa: ANN401 - onnx.GraphProto
-        """The module, when every node is in."""
-        outputs = []
-        for output in graph.output:
-            tensor = self.tensors.get(output.name)
-            if tensor is None or isinstance(tensor, Lost):
-                self.unsound(f"output `{output.name}` is not defined")
-                continue
-            use = Use(Node("output", "", output.name, (), (), {}, 0), [tensor], self.builder)
-            try:
-                outputs.append(use.value(0))
-            except NoForm as problem:
-                self.unsound(f"output `{output.name}`: {problem.reason}")
-        if self.found:
-            raise InputError(self.found)
-        labels = Labels(tuple(output.name for output in graph.output), self.labels)
-        return replace(self.builder.module(*outputs), labels=labels)
+
+def _typed(operand: Tensor, builder: ModelBuilder) -> str:
+    return described(builder.type_of(operand) if isinstance(operand, int) else operand)
 
 
-def _described(operand: Tensor | None, builder: ModelBuilder) -> str:
-    if operand is None:
-        return "-"
+def _dtype(operand: Tensor, builder: ModelBuilder) -> np.dtype[Any]:
     if isinstance(operand, int):
-        type_ = builder.type_of(operand)
-        return f"{type_.dtype}{list(type_.shape)}"
-    return f"{operand.dtype}{list(operand.shape)}"
+        return builder.type_of(operand).element.dtype
+    return operand.dtype

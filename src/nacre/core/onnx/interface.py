@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
-import numpy.typing as npt
 
 from nacre.base.diagnostics import Diagnostic
+from nacre.base.excerpt import quoted
 from nacre.base.suggest import did_you_mean
 from nacre.core.module import TensorType
 from nacre.core.onnx.elementwise import element_name
-from nacre.core.onnx.findings import NoForm, finding
-from nacre.core.rules.onnx import ONX01, ONX02, ONX06
-from nacre.core.values import Array
+from nacre.core.onnx.findings import NoForm, Unsound, finding
+from nacre.core.rules.onnx import ONX01, ONX02, ONX04, ONX06
 
 
 def input_types(
@@ -29,35 +28,18 @@ def input_types(
     Open dimensions of inputs that only give a type have the size 1: no element of them is used.
     """
     found: dict[str, TensorType] = {}
-    problems = [_unknown(given, inputs, name) for given in shapes if given not in _names(inputs)]
+    known = set(_names(inputs))
+    problems = [unknown_input(given, inputs, name) for given in shapes if given not in known]
+    wrong = {n: _shape_problem(n, given, name) for n, given in shapes.items() if n in known}
+    problems += [problem for problem in wrong.values() if problem is not None]
     for value in inputs:
-        made = _type(value, shapes.get(value.name), name, is_free=value.name in type_only)
+        if wrong.get(value.name) is not None:
+            continue
+        made = input_type(value, shapes.get(value.name), name, is_free=value.name in type_only)
         if isinstance(made, Diagnostic):
             problems.append(made)
         else:
             found[value.name] = made
-    return found, problems
-
-
-def bound_inputs(
-    inputs: Sequence[Any], constants: Mapping[str, npt.ArrayLike], name: str
-) -> tuple[dict[str, Array], list[Diagnostic]]:
-    """The values that inputs are bound to, and what is wrong with them."""
-    found: dict[str, Array] = {}
-    problems: list[Diagnostic] = []
-    by_name = {value.name: value for value in inputs}
-    for given, value in constants.items():
-        array = np.asarray(value)
-        if given not in by_name:
-            problems.append(_unknown(given, inputs, name))
-            continue
-        made = _type(by_name[given], array.shape, name, is_free=False)
-        if isinstance(made, TensorType) and made.element.dtype != array.dtype:
-            message = f"input `{given}` was given {array.dtype}, the model says {made.dtype}"
-            made = finding(ONX06, name, message)
-        if isinstance(made, Diagnostic) and made.code == "ONX06" and 0 not in array.shape:
-            problems.append(made)
-        found[given] = array
     return found, problems
 
 
@@ -85,30 +67,49 @@ def _names_within(attribute: Any) -> list[str]:  # noqa: ANN401 - onnx.Attribute
     return found
 
 
+def _shape_problem(given: str, shape: object, name: str) -> Diagnostic | None:
+    """Why what was given as a shape is none."""
+    is_list = isinstance(shape, Sequence | np.ndarray) and not isinstance(shape, str | bytes)
+    if is_list and all(_is_whole(size) for size in cast("Sequence[object]", shape)):
+        return None
+    message = f"input {quoted(given)} was given {quoted(repr(shape))}, expected a list of integers"
+    return finding(ONX06, name, message, f'for example shapes={{"{given}": (1, 3, 224, 224)}}')
+
+
+def _is_whole(size: object) -> bool:
+    return isinstance(size, int | np.integer) and not isinstance(size, bool)
+
+
 def _names(inputs: Sequence[Any]) -> list[str]:
     return [value.name for value in inputs]
 
 
-def _unknown(given: str, inputs: Sequence[Any], name: str) -> Diagnostic:
-    hint = did_you_mean(given, _names(inputs)) or f"the inputs are {', '.join(_names(inputs))}"
-    return finding(ONX06, name, f"the model has no input `{given}`", hint)
+def unknown_input(given: str, inputs: Sequence[Any], name: str) -> Diagnostic:
+    """What is said about an input that the model does not have."""
+    some = ", ".join(quoted(known) for known in _names(inputs)[:8])
+    hint = did_you_mean(given, _names(inputs)) or f"the inputs are {some or 'none'}"
+    return finding(ONX06, name, f"the model has no input {quoted(given)}", hint)
 
 
-def _type(
+def input_type(
     value: Any,  # noqa: ANN401 - onnx.ValueInfoProto
     given: Sequence[int] | None,
     name: str,
     *,
     is_free: bool,
 ) -> TensorType | Diagnostic:
-    tensor = value.type.tensor_type
+    """The type of an input under a shape that was given for it, or what is wrong with it."""
+    tensor, title = value.type.tensor_type, quoted(value.name)
     if not value.type.HasField("tensor_type"):
-        message = f"input `{value.name}` is a sequence, a map or optional; Core IR has tensors only"
-        return finding(ONX01, name, message)
+        message = f"input {title} is a sequence, a map or optional; Core IR has tensors only"
+        return finding(ONX01, name, message, "give the model one input for each tensor")
     try:
         dtype = element_name(tensor.elem_type)
+    except Unsound as problem:
+        return finding(ONX04, name, f"input {title}: {problem}", problem.help)
     except NoForm as problem:
-        return finding(ONX01, name, f"input `{value.name}`: {problem.reason}")
+        help_ = f"{problem.rewrite}, or bind the input: `--constant {value.name}=FILE.npy`"
+        return finding(ONX01, name, f"input {title}: {problem.reason}", help_)
     dims = list(tensor.shape.dim) if tensor.HasField("shape") else None
     sizes = [d.dim_value if d.HasField("dim_value") else 0 for d in dims or ()]
     if given is None and is_free:
@@ -119,27 +120,28 @@ def _type(
         return TensorType(dtype, tuple(sizes))
     wanted = tuple(int(dim) for dim in given)
     if 0 in wanted:
-        message = f"input `{value.name}` was given the shape {list(wanted)}, without elements"
-        return finding(ONX01, name, message, "Core IR has no empty tensors")
+        message = f"input {title} was given the shape {list(wanted)}, without elements"
+        return finding(ONX01, name, message, "Core IR has no empty tensors: give sizes above 0")
     fits = dims is None or (
         len(wanted) == len(sizes)
         and all(s < 1 or s == w for s, w in zip(sizes, wanted, strict=True))
     )
     if not fits or any(dim < 1 for dim in wanted):
-        shown = _shown(dims) if dims is not None else "any shape"
-        message = f"input `{value.name}` was given the shape {list(wanted)}, the model says {shown}"
-        return finding(ONX06, name, message)
+        shown = shown_dims(dims) if dims is not None else "any shape"
+        message = f"input {title} was given the shape {list(wanted)}, the model says {shown}"
+        return finding(ONX06, name, message, "sizes that the model fixes cannot be changed")
     return TensorType(dtype, wanted)
 
 
-def _shown(dims: Sequence[Any]) -> str:
+def shown_dims(dims: Sequence[Any]) -> str:
+    """Sizes of a shape for a message, open ones by their names."""
     return (
         f"[{', '.join(str(d.dim_value if d.dim_value > 0 else d.dim_param or '?') for d in dims)}]"
     )
 
 
 def _open(value: Any, dims: Sequence[Any] | None, name: str) -> Diagnostic:  # noqa: ANN401
-    shown = "no shape at all" if dims is None else f"the shape {_shown(dims)}"
+    shown = "no shape at all" if dims is None else f"the shape {shown_dims(dims)}"
     example = "x".join(str(max(d.dim_value, 1)) for d in dims or [])
-    message = f"input `{value.name}` has {shown}, expected sizes"
+    message = f"input {quoted(value.name)} has {shown}, expected sizes"
     return finding(ONX02, name, message, f"--shape {value.name}={example or '1'}")

@@ -7,7 +7,7 @@ from math import prod
 import numpy as np
 
 from nacre.core.onnx.arithmetic import Expr, known, operand
-from nacre.core.onnx.findings import NoForm, Unsound
+from nacre.core.onnx.findings import SMALLER, NoForm, Unsound
 from nacre.core.onnx.handlers import handles
 from nacre.core.onnx.use import Use
 
@@ -72,11 +72,14 @@ _LARGEST_DETERMINANT = 64
 @handles("Det")
 def determinant(use: Use) -> int:
     """Determinants of matrices, by elimination; the largest entry of a column goes first."""
+    if len(use.shape(0)) < 2:
+        raise Unsound(f"the shape is {list(use.shape(0))}, expected square matrices")
     *batch, rows, columns = use.shape(0)
     if rows != columns:
         raise Unsound(f"the shape is {list(use.shape(0))}, expected square matrices")
     if rows > _LARGEST_DETERMINANT:
-        raise NoForm(f"a matrix has {rows} rows, expected at most {_LARGEST_DETERMINANT}")
+        reason = f"a matrix has {rows} rows, expected at most {_LARGEST_DETERMINANT}"
+        raise NoForm(reason, SMALLER)
     rest, found = operand(use, 0).reshaped(prod(batch), rows, rows), None
     while rest.shape[1]:
         factor, smaller = _eliminated(use, rest)

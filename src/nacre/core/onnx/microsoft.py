@@ -9,6 +9,7 @@ from types import MappingProxyType
 import numpy as np
 from msgspec import Struct
 
+from nacre.base.excerpt import quoted
 from nacre.core.onnx.findings import NoForm, Unsound
 from nacre.core.onnx.handlers import handles
 from nacre.core.onnx.linear import product, scaled
@@ -49,7 +50,8 @@ def activated(use: Use, value: int, given: Sequence[float | None]) -> int:
         return value
     found = _ACTIVATIONS.get(name)
     if found is None:
-        raise NoForm(f"`activation` is {name!r}, expected one of {', '.join(_ACTIVATIONS)}")
+        reason = f"`activation` is {quoted(name)}, expected one of {', '.join(_ACTIVATIONS)}"
+        raise NoForm(reason, "write the activation as a node of its own")
     named = {"op": found.op} if found.op else {}
     numbers = list(given) + [None] * len(found.parameters)
     filled = {
@@ -135,7 +137,8 @@ def bias_softmax(use: Use) -> int:
     dims, axis = use.shape(0), use.axis(default=1)
     own = list(shape_of(use, use.tensor(1)))
     if len(own) != len(dims):
-        raise NoForm(f"the bias has the shape {own}, expected as many axes as {list(dims)}")
+        reason = f"the bias has the shape {own}, expected as many axes as {list(dims)}"
+        raise NoForm(reason, "reshape the bias, or write Add and Softmax apart")
     total = _plus(use, use.value(0), use.tensor(1))
     flat = use.reshaped(total, (prod(dims[:axis]), prod(dims[axis:])))
     return use.reshaped(use.add("Softmax", flat, axis=1), dims)
@@ -169,7 +172,8 @@ def skip_rms_norm(use: Use) -> Sequence[Tensor]:
     last = len(use.shape(0)) - 1
     made = levelled(use, total, use.tensor(2), last, epsilon)
     if len(use.node.outputs) > 1 and use.node.outputs[1]:
-        raise NoForm(f"its output `{use.node.outputs[1]}`, a mean, is not defined")
+        reason = f"its output `{use.node.outputs[1]}`, a mean, is not defined"
+        raise NoForm(reason, "leave the output out")
     if not any(use.node.outputs[2:]):
         return [made]
     root = total

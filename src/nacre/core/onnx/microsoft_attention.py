@@ -67,7 +67,8 @@ def _kept(use: Use, mask: Tensor, places: Places) -> Tensor:
         end, start = (use.reshaped(part(use, pair, 0, i, i + 1), (batch, 1, 1, 1)) for i in (0, 1))
         sides = compared(use, "Lt", index, end), compared(use, "Ge", index, start)
         return combined(use, "And", *sides)
-    raise NoForm(f"the mask has the shape {list(dims)}, with {batch} batches of {keys} keys")
+    reason = f"the mask has the shape {list(dims)}, with {batch} batches of {keys} keys"
+    raise NoForm(reason, f"give a mask of the shape {[batch, keys]}")
 
 
 def _filtered(use: Use, kept: Tensor, dtype: str) -> Tensor:
@@ -79,10 +80,11 @@ def _filtered(use: Use, kept: Tensor, dtype: str) -> Tensor:
 def _refuse(use: Use, names: Sequence[str], operands: Sequence[int]) -> None:
     for name in names:
         if use.attribute(name, 0):
-            raise NoForm(f"`{name}` is on")
+            raise NoForm(f"`{name}` is on", f"export the model without `{name}`")
     for index in operands:
         if use.has(index):
-            raise NoForm(f"operand {index}, of a cache that is shared, is given")
+            reason = f"operand {index}, of a cache that is shared, is given"
+            raise NoForm(reason, "export the model with past and present as tensors of their own")
 
 
 @handles("com.microsoft.MultiHeadAttention")
@@ -93,9 +95,11 @@ def multi_head_attention(use: Use) -> Sequence[Tensor]:
         raise NoForm("query, key and value are packed into one tensor", "split them")
     ranks = [len(use.shape(i)) for i in range(3)]
     if ranks[0] != 3 or ranks[1] not in (3, 4) or ranks[2] != ranks[1]:
-        raise NoForm(f"query, key and value have {ranks} axes, expected 3, or 4 of key and value")
+        reason = f"query, key and value have {ranks} axes, expected 3, or 4 of key and value"
+        raise NoForm(reason, "reshape them")
     if len(use.node.outputs) > 3 and use.node.outputs[3]:
-        raise NoForm(f"its output `{use.node.outputs[3]}`, the scores, is not supported")
+        reason = f"its output `{use.node.outputs[3]}`, the scores, is not supported"
+        raise NoForm(reason, "write the products and the softmax apart")
     count, start, heads = int(use.require("num_heads")), 0, []
     for index in range(3):
         value = use.value(index)
@@ -173,7 +177,7 @@ def rotary_embedding(use: Use) -> int:
     """Positions as rotations; one position is that of the first element."""
     _refuse(use, ("is_packed_batching",), ())
     if float(use.attribute("scale", 1.0)) != 1.0:
-        raise NoForm("`scale` is not 1")
+        raise NoForm("`scale` is not 1", "multiply the positions, or the caches were made for them")
     dims = use.shape(0)
     length = dims[1] if len(dims) == 3 else dims[2] if len(dims) == 4 else 0
     places = use.tensor(1)

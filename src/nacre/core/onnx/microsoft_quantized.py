@@ -13,9 +13,17 @@ import numpy as np
 from nacre.core.onnx.findings import NoForm, Unsound
 from nacre.core.onnx.handlers import Handler, handles
 from nacre.core.onnx.quantized import Steps, dequantized, quantized, steps_of
-from nacre.core.onnx.quantized_products import channels_last
-from nacre.core.onnx.tensors import delegated, optional, replaced, stretched, with_shape
-from nacre.core.onnx.use import Use
+from nacre.core.onnx.quantized_products import centred, channels_last, requantized
+from nacre.core.onnx.tensors import (
+    combined,
+    delegated,
+    optional,
+    replaced,
+    single,
+    stretched,
+    with_shape,
+)
+from nacre.core.onnx.use import Use, described
 from nacre.core.values import Array
 
 _BITS = (2, 4, 8)  # of MatMulNBits
@@ -84,19 +92,26 @@ def _mean(use: Use, x: int) -> int:
     return use.add("Mean", x, axes=axes, keepdims=bool(use.attribute("keepdims", 1)))
 
 
-def _global_mean(use: Use, x: int) -> int:
-    rank = len(use.shape(0))
-    axes = range(1, rank - 1) if use.attribute("channels_last", 0) else range(2, rank)
-    return use.add("Mean", x, axes=tuple(axes), keepdims=True)
-
-
 handles("com.microsoft.QLinearAdd")(_binary("Add"))
 handles("com.microsoft.QLinearMul")(_binary("Mul"))
 handles("com.microsoft.QLinearSigmoid")(_unary(lambda use, x: use.add("Unary", x, op="Sigmoid")))
 handles("com.microsoft.QLinearLeakyRelu")(_unary(_leaky))
 handles("com.microsoft.QLinearSoftmax")(_unary(_softmax))
 handles("com.microsoft.QLinearReduceMean")(_unary(_mean))
-handles("com.microsoft.QLinearGlobalAveragePool")(_unary(_global_mean))
+
+
+@handles("com.microsoft.QLinearGlobalAveragePool")
+def qlinear_global_average_pool(use: Use) -> int:
+    """The sum of each channel, in i32, times what one step of it is worth."""
+    dims = use.shape(0)
+    axes = range(1, len(dims) - 1) if use.attribute("channels_last", 0) else range(2, len(dims))
+    steps, count = steps_of(use, 1, 2), prod(dims[axis] for axis in axes)
+    whole = centred(use, use.tensor(0), steps.zero)
+    sums = use.add("Sum", whole, axes=tuple(axes), keepdims=True)
+    wide = combined(use, "Mul", single(use, use.tensor(3)), np.array(count, np.float32))
+    factor = combined(use, "Div", steps.scale, wide)
+    zero = use.tensor(4) if use.has(4) else np.zeros((), use.type(0).element.dtype)
+    return requantized(use, sums, factor, zero)
 
 
 @handles("com.microsoft.QLinearAveragePool")
@@ -161,9 +176,11 @@ def matmul_nbits(use: Use) -> int:
     bits, block = int(use.attribute("bits", 4)), int(use.require("block_size"))
     depth, width = int(use.require("K")), int(use.require("N"))
     if bits not in _BITS or block < 16 or min(depth, width) < 1:
-        raise NoForm(f"`bits` is {bits}, `block_size` {block}, K {depth}, N {width}")
+        reason = f"`bits` is {bits}, `block_size` {block}, K {depth}, N {width}"
+        raise NoForm(reason, f"quantise to one of {list(_BITS)} bits in blocks of 16 or more")
     if use.has(4) or use.attribute("weight_prepacked", 0):
-        raise NoForm("the weights are ordered by `g_idx`, or packed for a device")
+        reason = "the weights are ordered by `g_idx`, or packed for a device"
+        raise NoForm(reason, "quantise the model without them")
     blocks = -(-depth // block)
     packed = use.require_known(1, "the packed weights")
     weights = _unpacked(packed, bits, (width, blocks, block))
@@ -190,7 +207,7 @@ def _block_zeros(use: Use, bits: int, dims: tuple[int, int]) -> Array:
         return np.full(dims, 1 << (bits - 1), np.uint8)
     found = use.require_known(3, "the packed zero points")
     if found.dtype != np.uint8:
-        raise NoForm(f"the zero points are of type {found.dtype}, expected packed uint8")
+        raise NoForm(f"the zero points are {described(found)}, expected packed u8", "pack them")
     width = -(-dims[1] * bits // 8) * 8 // bits
     return _unpacked(found, bits, (dims[0], width))[:, : dims[1]]
 
@@ -199,8 +216,7 @@ def _unpacked(packed: Array, bits: int, dims: tuple[int, ...]) -> Array:
     """Integers of few bits from bytes, the lowest bits first."""
     each = 8 // bits
     if packed.dtype != np.uint8 or packed.size * each != prod(dims):
-        found = f"{packed.dtype}{list(packed.shape)}"
-        raise Unsound(f"{found} does not hold {list(dims)} integers of {bits} bits")
+        raise Unsound(f"{described(packed)} does not hold {list(dims)} integers of {bits} bits")
     shifts = np.arange(each, dtype=np.uint8) * np.uint8(bits)
     apart: Array = (packed.reshape(-1, 1) >> shifts) & np.uint8((1 << bits) - 1)
     return apart.reshape(dims)

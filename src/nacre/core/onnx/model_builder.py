@@ -30,6 +30,14 @@ class ModelBuilder(Builder):
         """How many operations there are."""
         return len(self._operations)
 
+    def copied(self) -> ModelBuilder:
+        """A builder with the same operations, which goes its own way."""
+        made = ModelBuilder()
+        made._operations = list(self._operations)
+        made._types = dict(self._types)
+        made._constants = dict(self._constants)
+        return made
+
     def since(self, count: int) -> Sequence[CoreOperation]:
         """The operations that were added when there were already so many."""
         return self._operations[count:]
@@ -49,5 +57,6 @@ class ModelBuilder(Builder):
         self, opcode: str, operands: tuple[int, ...], given: Attributes, type_: TensorType
     ) -> int:
         if self.count >= MOST_OPERATIONS:
-            raise NoForm(f"the module would have more than {MOST_OPERATIONS:,} operations")
+            reason = f"the module would have more than {MOST_OPERATIONS:,} operations"
+            raise NoForm(reason, "import a part of the model, or shorter sequences")
         return super()._append(opcode, operands, given, type_)

@@ -7,6 +7,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from nacre.base.excerpt import quoted
 from nacre.core.onnx.findings import Unsound
 
 # Domains that mean the standard operations.
@@ -32,10 +33,11 @@ class Node(Struct, frozen=True):
     @property
     def title(self) -> str:
         """The node for a message."""
-        named = f" `{self.name}`" if self.name else ""
-        return f"`{self.key}`{named}"
+        named = f" {quoted(self.name)}" if self.name else ""
+        return f"{quoted(self.key)}{named}"
 
 
+NO_NODE = Node("", "", "", (), (), {}, 0)  # where there is none
 ReadTensor = Callable[[Any], Any]
 
 

@@ -7,8 +7,9 @@ from math import prod
 
 import numpy as np
 
+from nacre.core.onnx.arithmetic import Expr
 from nacre.core.onnx.elementwise import element_name
-from nacre.core.onnx.findings import NoForm, Unsound
+from nacre.core.onnx.findings import INFERENCE, NoForm, Unsound
 from nacre.core.onnx.handlers import handles
 from nacre.core.onnx.tensors import optional, repeated, shape_of, stretched
 from nacre.core.onnx.use import Tensor, Use
@@ -17,13 +18,54 @@ _MVN_EPSILON = 1e-9  # of the standard deviation, as the definition has it
 
 
 @handles("BatchNormalization")
-def batch_norm(use: Use) -> int:
-    """Each channel by a mean and variance that are given."""
-    if use.attribute("training_mode", 0) or not use.attribute("spatial", 1):
-        raise NoForm("it is in training mode, or not per channel")
-    dtype = use.type(0).dtype
-    values = [use.value(0), *(use.cast(use.value(i), dtype) for i in range(1, 5))]
-    return use.add("BatchNorm", *values, epsilon=float(use.attribute("epsilon", 1e-5)))
+def batch_norm(use: Use) -> Sequence[Tensor]:
+    """Each channel by a mean and variance that are given, or in training by those of the batch."""
+    if use.opset < 7 and not use.attribute("is_test", 0):
+        raise NoForm("`is_test` is 0: before opset 7 that means training", INFERENCE)
+    if len(use.shape(0)) < 2:
+        raise Unsound(f"its input has the shape {list(use.shape(0))}, expected channels")
+    given = [use.value(i) for i in range(1, 5)]
+    if use.attribute("training_mode", 0):
+        moments_ = _batch_moments(use)
+        running = [_running(use, i, own) for i, own in zip((3, 4), moments_, strict=True)]
+        return [_by_channel(use, [*given[:2], *moments_]), *running]
+    if not use.attribute("spatial", 1):
+        return [_by_element(use, given)]
+    return [_by_channel(use, given)]
+
+
+def _by_channel(use: Use, parameters: Sequence[int]) -> int:
+    dtype, epsilon = use.type(0).dtype, float(use.attribute("epsilon", 1e-5))
+    values = [use.value(0), *(use.cast(value, dtype) for value in parameters)]
+    return use.add("BatchNorm", *values, epsilon=epsilon)
+
+
+def _by_element(use: Use, parameters: Sequence[int]) -> int:
+    """`spatial` is 0: every element of an example has a mean and a variance of its own."""
+    dtype, dims = use.type(0).dtype, use.shape(0)[1:]
+    scale, bias, mean, variance = (Expr(use, use.reshaped(v, dims)) for v in parameters)
+    root = (variance + float(use.attribute("epsilon", 1e-5))).map("Rsqrt")
+    made = (Expr(use, use.value(0)) - mean) * (root * scale) + bias
+    return made.to(dtype).value
+
+
+def _batch_moments(use: Use) -> list[int]:
+    """The mean and the variance of each channel over the batch, in the type of those given."""
+    axes = tuple(axis for axis in range(len(use.shape(0))) if axis != 1)
+    x = use.cast(use.value(0), use.type(3).dtype)
+    mean = use.add("Mean", x, axes=axes, keepdims=True)
+    apart = use.add("BinOp", x, mean, op="Sub")
+    squares = use.add("BinOp", apart, apart, op="Mul")
+    channels = (use.shape(0)[1],)
+    variance = use.add("Mean", squares, axes=axes, keepdims=False)
+    return [use.reshaped(mean, channels), variance]
+
+
+def _running(use: Use, index: int, own: int) -> int:
+    """A moment that is given, moved towards that of the batch."""
+    momentum = float(use.attribute("momentum", 0.9))
+    old, new = Expr(use, use.value(index)), Expr(use, own)
+    return (old * momentum + new * (1.0 - momentum)).value
 
 
 @handles("InstanceNormalization")
@@ -57,7 +99,7 @@ def lp_norm(use: Use) -> int:
     """Over the 1-norm or 2-norm along an axis; 0 stays 0."""
     p = int(use.attribute("p", 2))
     if p not in (1, 2):
-        raise NoForm(f"`p` is {p}, expected 1 or 2")
+        raise Unsound(f"`p` is {p}, expected 1 or 2", "write it with Pow, ReduceSum and Div")
     x, dtype = use.value(0), use.type(0).dtype
     norm = use.add("Reduce", x, op=f"L{p}", axes=(use.axis(default=-1),), keepdims=True)
     zero = use.scalar(0.0, dtype)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from nacre.base.excerpt import quoted
 from nacre.core.onnx.arithmetic import known, operand
-from nacre.core.onnx.findings import NoForm, Unsound
+from nacre.core.onnx.findings import NOT_EMPTY, NoForm, Unsound
 from nacre.core.onnx.handlers import handles
 from nacre.core.onnx.shapes import counted
 from nacre.core.onnx.use import Tensor, Use
@@ -15,6 +16,8 @@ from nacre.core.onnx.use import Tensor, Use
 def split(use: Use) -> list[Tensor]:
     """Parts along an axis, of sizes that are given or equal."""
     axis, dims = use.axis(default=0), use.shape(0)
+    if not dims:
+        raise Unsound("its input is one number, which has no axis to split")
     sizes = use.ints("split", 1)
     if sizes is None:
         count = int(use.attribute("num_outputs", len(use.node.outputs)))
@@ -46,7 +49,7 @@ def sliced(use: Use, value: int, parts: dict[int, tuple[int, int, int]]) -> int:
     if all(part == (0, dim, 1) for part, dim in zip(whole, dims, strict=True)):
         return value
     if any(end <= start for start, end, _ in whole):
-        raise NoForm("the result has no elements; Core IR has no empty tensors")
+        raise NoForm("the result has no elements", NOT_EMPTY)
     starts, ends, steps = (tuple(column) for column in zip(*whole, strict=True))
     return use.add("Slice", value, starts=starts, ends=ends, steps=steps)
 
@@ -160,7 +163,7 @@ def tensor_scatter(use: Use) -> int:
     if rank < 2 or axis == 0 or not fits or part[axis] > dims[axis]:
         raise Unsound(f"an update of shape {list(part)} in a cache of shape {list(dims)}")
     if mode not in ("linear", "circular"):
-        raise Unsound(f"`mode` is {mode!r}, expected linear or circular")
+        raise Unsound(f"`mode` is {quoted(mode)}, expected linear or circular")
     order = (0, axis, *others)
     steps = known(use, np.arange(part[axis], dtype=np.int64)[None, :])
     if use.has(2):

@@ -8,7 +8,7 @@ import numpy as np
 
 from nacre.core.onnx.findings import NoForm
 from nacre.core.onnx.tensors import part, shape_of, with_shape
-from nacre.core.onnx.use import Tensor, Use
+from nacre.core.onnx.use import Tensor, Use, described
 
 
 def piece(use: Use, tensor: Tensor, axis: int, start: int, end: int) -> Tensor:
@@ -39,8 +39,8 @@ def stacked(use: Use, tensors: Sequence[Tensor], axis: int) -> Tensor:
     """Tensors of one type along a new axis."""
     types = {use.type_of(tensor) for tensor in tensors}
     if len(types) > 1:
-        found = " and ".join(sorted(str(type_) for type_ in types)[:2])
-        raise NoForm(f"it collects tensors of several types: {found}")
+        found = " and ".join(sorted(map(described, types))[:2])
+        raise NoForm(f"it collects tensors of several types: {found}", "give them one shape")
     dims = shape_of(use, tensors[0])
     wide = (*dims[:axis], 1, *dims[axis:])
     return joined(use, [with_shape(use, tensor, wide) for tensor in tensors], axis)

@@ -9,7 +9,7 @@ import numpy as np
 
 from nacre.base.elements import GRAPH_TYPES
 from nacre.core.onnx.arithmetic import Expr, known, operand
-from nacre.core.onnx.findings import NoForm, Unsound
+from nacre.core.onnx.findings import SMALLER, NoForm, Unsound
 from nacre.core.onnx.handlers import handles
 from nacre.core.onnx.use import Use
 from nacre.core.onnx.windows import pool, window_attributes
@@ -29,7 +29,8 @@ def max_pool(use: Use) -> list[int]:
     given = window_attributes(use, kernel)
     places, is_there = _windows(dims[2:], counts, kernel, given)
     if not is_there.any(axis=1).all():
-        raise NoForm("a window lies in the padding only; its second output would be undefined")
+        reason = "a window lies in the padding only; its second output would be undefined"
+        raise NoForm(reason, "pad less than the windows are wide")
     # Padding repeats an element of the window: it may be found, but not in another place.
     first = np.take_along_axis(places, is_there.argmax(axis=1)[:, None], axis=1)
     places = np.where(is_there, places, first)
@@ -48,7 +49,8 @@ def _numbered(use: Use, places: Array, sizes: Sequence[int]) -> Array:
     if not use.attribute("storage_order", 0) or len(sizes) == 1:
         return places
     if len(sizes) != 2:
-        raise NoForm("`storage_order` is 1, expected 0 for windows of three axes")
+        reason = "`storage_order` is 1, expected 0 for windows of three axes"
+        raise NoForm(reason, "set `storage_order` to 0")
     height, width = sizes
     columns: Array = places // width + places % width * height
     return columns
@@ -59,7 +61,8 @@ def _windows(
 ) -> tuple[Array, Array]:
     """[windows, elements]: places in a flat plane, and whether they lie inside."""
     if prod(counts) * prod(kernel) > _MOST_PLACES:
-        raise NoForm(f"{prod(counts)} windows of {prod(kernel)} elements are too many to name")
+        reason = f"{prod(counts)} windows of {prod(kernel)} elements are too many to name"
+        raise NoForm(reason, SMALLER)
     rank = len(sizes)
     steps = [np.asarray(given[name]) for name in ("strides", "dilations", "pads")]
     places = np.zeros([1] * (2 * rank), np.int64)
@@ -90,7 +93,7 @@ def max_unpool(use: Use) -> int:
     ]  # fmt: skip
     shape = (*dims[:2], *whole)
     if min(shape) < 1 or prod(shape) > _MOST_PLACES:
-        raise NoForm(f"the result has the shape {list(shape)}")
+        raise NoForm(f"the result has the shape {list(shape)}", SMALLER)
     zeros = known(use, np.zeros(prod(shape)), use.type(0).dtype)
     count = prod(dims)
     indices = operand(use, 1).to("i64").reshaped(count).value
@@ -125,7 +128,7 @@ def col2im(use: Use) -> int:
         rows = rows.rows(known(use, np.flatnonzero(is_there)))
     shape = (prod(image), batch, channels)
     if prod(shape) > _MOST_PLACES:
-        raise NoForm(f"the result has {prod(shape)} elements")
+        raise NoForm(f"the result has {prod(shape)} elements", SMALLER)
     zeros = known(use, np.zeros(shape), rows.dtype)
     index = known(use, places[is_there][:, None])
     made = use.add("ScatterNd", zeros.value, index.value, rows.value, reduction="add")
@@ -152,7 +155,8 @@ def max_roi_pool(use: Use) -> int:
     flat = [place for region in places for place in region]
     most = max(1, *(len(place) for place in flat))
     if len(flat) * most > _MOST_PLACES:
-        raise NoForm(f"{len(flat)} bins of up to {most} elements are too many to name")
+        reason = f"{len(flat)} bins of up to {most} elements are too many to name"
+        raise NoForm(reason, SMALLER)
     index = np.array([np.resize(p, most) if len(p) else np.zeros(most) for p in flat], np.int64)
     table = operand(use, 0).transposed(0, 2, 3, 1).reshaped(batch * prod(sizes), channels)
     windows = table.rows(known(use, index))

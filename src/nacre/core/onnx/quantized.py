@@ -120,7 +120,8 @@ def dequantize(use: Use) -> int:
     own = use.type_of(steps.scale).dtype
     target = element_name(kind) if kind else own
     if own not in _FLOATS or target not in _FLOATS:
-        raise NoForm(f"the scale is `{own}` and the result `{target}`, expected floats")
+        reason = f"the scale is `{own}` and the result `{target}`, expected floats"
+        raise NoForm(reason, "cast the scale to f32")
     if own != target:  # multiplied in f32, which holds every scale
         scale = in_type(use, steps.scale, "f32")
         steps = Steps(scale, steps.zero, steps.axis, steps.block)
@@ -140,7 +141,7 @@ def quantize(use: Use) -> int:
     steps, to = _steps(use), _target(use)
     own, scale = use.type(0).dtype, use.type_of(steps.scale).dtype
     if scale not in _FLOATS:
-        raise NoForm(f"the scale is `{scale}`, expected a float")
+        raise NoForm(f"the scale is `{scale}`, expected a float", "cast the scale to f32")
     kind = int(use.attribute("precision", 0))
     precision = element_name(kind) if kind else scale
     saturates = bool(use.attribute("saturate", 1)) or to not in _NARROW_FLOATS
@@ -148,7 +149,7 @@ def quantize(use: Use) -> int:
     if saturates and not is_odd and own == scale == precision:
         return quantized(use, use.value(0), steps, to)
     if precision not in _FLOATS:
-        raise NoForm(f"`precision` is `{precision}`, expected a float")
+        raise NoForm(f"`precision` is `{precision}`, expected a float", "leave `precision` out")
     quotient = _quotient(use, steps, precision)
     if to in _NARROW_FLOATS:
         if is_odd and steps.zero is not None:

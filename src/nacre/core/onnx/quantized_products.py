@@ -34,7 +34,7 @@ from nacre.core.onnx.tensors import (
     with_shape,
 )
 from nacre.core.onnx.use import Tensor, Use
-from nacre.core.onnx.windows import window_attributes
+from nacre.core.onnx.windows import weights_kernel, window_attributes
 
 _BYTES = ("i8", "u8")
 
@@ -54,7 +54,9 @@ def _expect_bytes(use: Use, *indices: int) -> None:
     for index in indices:
         if use.type(index).dtype not in _BYTES:
             found = use.type(index).dtype
-            raise NoForm(f"operand {index} is of `{found}`, expected i8 or u8")
+            raise NoForm(
+                f"operand {index} is of `{found}`, expected i8 or u8", "quantise to 8 bits"
+            )
 
 
 def _known_numbers(use: Use, *indices: int) -> bool:
@@ -183,7 +185,7 @@ def _integer_conv(use: Use, weight: int, x_zero: Tensor | None, w_zero: Tensor |
     if w_zero is not None:
         w_zero = _by_channels(use, w_zero, len(use.shape(weight)))
     x, w = centred(use, use.tensor(0), x_zero), centred(use, use.tensor(weight), w_zero)
-    given = window_attributes(use, use.shape(weight)[2:])
+    given = window_attributes(use, weights_kernel(use, weight))
     return use.add("Conv", x, w, groups=int(use.attribute("group", 1)), **given)
 
 
@@ -196,7 +198,7 @@ def _by_channels(use: Use, tensor: Tensor, rank: int) -> Tensor:
 def _qlinear_conv(use: Use) -> int:
     """A convolution of stored integers, stored again."""
     _expect_bytes(use, 0, 3, 7)
-    given = window_attributes(use, use.shape(3)[2:])
+    given = window_attributes(use, weights_kernel(use, 3))
     if _known_numbers(use, 1, 2, 4, 5, 6, 7):
         values = [use.value(0), use.value(3), *([use.value(8)] if use.has(8) else [])]
         groups = int(use.attribute("group", 1))

@@ -9,7 +9,8 @@ import numpy as np
 from msgspec import Struct
 
 from nacre.base.elements import GRAPH_TYPES
-from nacre.core.onnx.findings import NoForm, Unsound
+from nacre.base.excerpt import quoted
+from nacre.core.onnx.findings import NOT_EMPTY, NoForm, Unsound
 from nacre.core.onnx.handlers import handles
 from nacre.core.onnx.pieces import item, joined, piece, stacked
 from nacre.core.onnx.recurrent_cells import (
@@ -86,7 +87,7 @@ def sizes_of(use: Use) -> Sizes:
         raise Unsound(f"its input has {len(dims)} axes, expected 3")
     batch, steps = dims[:2] if use.attribute("layout", 0) else dims[1::-1]
     if 0 in dims:
-        raise NoForm("its input has no elements; Core IR has no empty tensors")
+        raise NoForm("its input has no elements", NOT_EMPTY)
     if steps > MOST_STEPS:
         raise NoForm(f"it runs over {steps} steps, more than the {MOST_STEPS} that are unrolled",
                      "import the model for a shorter sequence, and carry the state")  # fmt: skip
@@ -97,7 +98,7 @@ def sizes_of(use: Use) -> Sizes:
 def _direction(use: Use) -> str:
     found = use.attribute("direction", "forward")
     if found not in _DIRECTIONS:
-        raise Unsound(f"`direction` is {found!r}, expected one of {', '.join(_DIRECTIONS)}")
+        raise Unsound(f"`direction` is {quoted(found)}, expected one of {', '.join(_DIRECTIONS)}")
     return str(found)
 
 

@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 
 from msgspec import Struct
 
-from nacre.core.onnx.findings import NoForm
+from nacre.base.excerpt import quoted
+from nacre.core.onnx.findings import Unsound
 from nacre.core.onnx.pieces import piece
 from nacre.core.onnx.use import Tensor, Use
 
@@ -83,7 +84,8 @@ def _function(
 ) -> Function:
     found = ACTIVATIONS.get(name.lower())
     if found is None:
-        raise NoForm(f"its activation {name!r} is none of ONNX's")
+        names = ", ".join(sorted(ACTIVATIONS))
+        raise Unsound(f"its activation is {quoted(name)}, expected one of {names}")
     alpha = 0.0 if found.alpha is None else float(next(alphas, found.alpha))
     beta = 0.0 if found.beta is None else float(next(betas, found.beta))
 

@@ -49,7 +49,7 @@ def dynamic_quantize_lstm(use: Use) -> list[Tensor]:
     expect_shape(use, 1, (sizes.directions, sizes.inputs, columns))
     expect_shape(use, 2, (sizes.directions, sizes.hidden, columns))
     if use.type(0).dtype != "f32":
-        raise NoForm(f"its input is of `{use.type(0).dtype}`, expected f32")
+        raise NoForm(f"its input is of `{use.type(0).dtype}`, expected f32", "cast it to f32")
     if lengths_of(use, sizes) is not None:
         raise NoForm("`sequence_lens` is given: which sequences share a scale is not defined",
                      "run sequences of different lengths one by one")  # fmt: skip
@@ -59,7 +59,8 @@ def dynamic_quantize_lstm(use: Use) -> list[Tensor]:
 def _stored(use: Use, directions: int, columns: int) -> Callable[[int, int], Weights]:
     def weights_of(index: int, direction: int) -> Weights:
         if use.type(index).dtype not in ("i8", "u8"):
-            raise NoForm(f"operand {index} is of `{use.type(index).dtype}`, expected i8 or u8")
+            reason = f"operand {index} is of `{use.type(index).dtype}`, expected i8 or u8"
+            raise NoForm(reason, "quantise the weights to 8 bits")
         matrix = item(use, use.tensor(index), 0, direction)
         scale, zero = (_one(use, at, direction, directions, columns) for at in _STEPS[index])
         return StoredWeights(matrix, scale, zero)

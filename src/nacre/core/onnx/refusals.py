@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NoReturn
 
-from nacre.core.onnx.findings import NoForm
+from nacre.core.onnx.findings import BIND, INFERENCE, SMALLER, TENSORS, NoForm
 from nacre.core.onnx.handlers import Handler, handles
 from nacre.core.onnx.use import Use
 
@@ -42,10 +42,16 @@ _REASONS = {
     "BitCast": "it reads bits as another type, which Core IR lacks",
 }  # fmt: skip
 _REWRITES = {
-    _BY_ELEMENTS: "bind the inputs that decide it with `constants`",
+    _BY_ELEMENTS: BIND,
     _RANDOM: "make the numbers an input",
-    _TRAINING: "export the model for inference",
+    _SEQUENCE: TENSORS,
+    _TEXT: "turn text into numbers before the model",
+    _TRAINING: INFERENCE,
 }
+_BEFORE = "cut the model behind this node: do it before the model, and make the result an input"
+# Domains of operations that onnxruntime makes for the machine that it runs on, at level ALL.
+LAYOUTS = frozenset({"com.microsoft.nchwc", "com.ms.internal.nhwc"})
+LAYOUT_HELP = "have onnxruntime write the model at the level ORT_ENABLE_EXTENDED"
 # Not even on known operands: the result would differ from run to run, or from machine to machine,
 # or take a time that only an attribute says.
 NEVER_FOLDED = frozenset(
@@ -54,9 +60,15 @@ NEVER_FOLDED = frozenset(
 )
 
 
+# What can be computed at import only.
+FOLDED_ONLY = frozenset(name for name, reason in _REASONS.items() if reason == _BY_ELEMENTS)
+
+
 def _refused(reason: str) -> Handler:
     def handler(use: Use) -> NoReturn:
-        raise NoForm(reason, _REWRITES.get(reason))
+        if use.node.op in FOLDED_ONLY and use.is_known:
+            raise NoForm("its result is too large to be computed at import", SMALLER)
+        raise NoForm(reason, _REWRITES.get(reason, _BEFORE))
 
     return handler
 

@@ -14,7 +14,8 @@ from types import MappingProxyType
 import numpy as np
 
 from nacre.base.elements import GRAPH_TYPES
-from nacre.core.onnx.findings import NoForm, Unsound
+from nacre.base.excerpt import quoted
+from nacre.core.onnx.findings import SMALLER, NoForm, Unsound
 from nacre.core.onnx.handlers import handles
 from nacre.core.onnx.shapes import counted
 from nacre.core.onnx.use import Use
@@ -122,7 +123,7 @@ def _manner(use: Use) -> Manner:
 def _word(use: Use, name: str, default: str, words: frozenset[str]) -> str:
     found = str(use.attribute(name, default))
     if found not in words:
-        raise Unsound(f"`{name}` is {found!r}, expected one of {', '.join(sorted(words))}")
+        raise Unsound(f"`{name}` is {quoted(found)}, expected one of {', '.join(sorted(words))}")
     return found
 
 
@@ -257,7 +258,8 @@ def _coordinates(a: Axis, mode: str) -> Array:
 def _weights(at: Array, a: Axis, manner: Manner) -> Array:
     """[size, count]: how much of each element goes where; those beyond the edge count as it."""
     if a.size * a.count > _MOST_WEIGHTS:
-        raise NoForm(f"an axis of {a.size} to {a.count} with `{manner.coordinate}` is too long")
+        reason = f"an axis of {a.size} to {a.count} with `{manner.coordinate}` is too long"
+        raise NoForm(reason, SMALLER)
     reach = 1 if manner.mode == "linear" else 2
     stretch = min(a.scale, 1.0) if manner.antialias else 1.0
     first = floor(-reach / stretch) + 1

@@ -10,8 +10,9 @@ from types import MappingProxyType
 
 import numpy as np
 
+from nacre.base.excerpt import quoted
 from nacre.core.onnx.arithmetic import Expr, known, operand
-from nacre.core.onnx.findings import NoForm, Unsound
+from nacre.core.onnx.findings import SMALLER, NoForm, Unsound
 from nacre.core.onnx.handlers import handles
 from nacre.core.onnx.use import Use
 from nacre.core.values import Array
@@ -131,7 +132,7 @@ def grid_sample(use: Use) -> int:
     given = str(use.attribute("mode", "linear"))
     mode, padding = _NAMES.get(given, given), str(use.attribute("padding_mode", "zeros"))
     if mode not in _NEIGHBOURS or padding not in ("zeros", "border", "reflection"):
-        raise Unsound(f"`mode` is {given!r}, `padding_mode` is {padding!r}")
+        raise Unsound(f"`mode` is {quoted(given)}, `padding_mode` is {quoted(padding)}")
     is_aligned = bool(use.attribute("align_corners", 0))
     grid = operand(use, 1).to("f64" if use.type(1).dtype == "f64" else "f32")
     flat = grid.reshaped(dims[0], prod(shape[1:-1]), rank)
@@ -181,7 +182,7 @@ def affine_grid(use: Use) -> int:
     if rank not in (2, 3) or theta != (sizes[0], rank, rank + 1) or min(sizes) < 1:
         raise Unsound(f"`theta` of shape {list(theta)} does not go with sizes {list(sizes)}")
     if prod(sizes) > _MOST_SAMPLES << 4:
-        raise NoForm(f"a grid of {list(sizes[2:])} is too large to know")
+        raise NoForm(f"a grid of {list(sizes[2:])} is too large to know", SMALLER)
     lines = [_line(size, is_aligned=bool(use.attribute("align_corners", 0))) for size in sizes[2:]]
     mesh = np.meshgrid(*lines, indexing="ij")
     base = np.stack([*reversed(mesh), np.ones(sizes[2:])]).reshape(rank + 1, -1)
@@ -205,13 +206,15 @@ def roi_align(use: Use) -> int:
     if len(use.shape(0)) != 4 or len(regions.shape) != 2 or regions.shape[1] != 4:
         raise Unsound(f"shapes {list(use.shape(0))} and {list(regions.shape)}")
     if ratio > 0:
+        _require_few(use, (ratio, ratio))
         return _aligned(use, regions, batches, (ratio, ratio))
     boxes = use.known(1)
     if boxes is None:
         reason = "`sampling_ratio` is 0: how many samples there are depends on the regions"
-        raise NoForm(reason, "a `sampling_ratio` above 0")
+        raise NoForm(reason, "set `sampling_ratio` above 0, or bind the regions")
     if len(boxes) > _MOST_ROIS:
-        raise NoForm(f"there are {len(boxes)} regions with samples of their own number")
+        reason = f"there are {len(boxes)} regions with samples of their own number"
+        raise NoForm(reason, "set `sampling_ratio` above 0")
     parts = []
     for at, box in enumerate(boxes.astype(np.float32)):
         one = known(use, np.array([at], np.int64))
@@ -230,6 +233,13 @@ def _roi(use: Use) -> tuple[int, int, float, bool]:
     return *sizes, float(use.attribute("spatial_scale", 1.0)), is_half
 
 
+def _require_few(use: Use, counts: Sequence[int]) -> None:
+    high, wide, *_ = _roi(use)
+    if prod(counts) * high * wide > _MOST_SAMPLES:
+        reason = f"a region has {list(counts)} samples for each of {high * wide} bins"
+        raise NoForm(f"{reason}, more than {_MOST_SAMPLES:,} in all", SMALLER)
+
+
 def _sample_counts(use: Use, box: Array) -> tuple[int, int]:
     *sizes, scale, is_half = _roi(use)
     left, top, right, bottom = (float(v) * scale for v in box)
@@ -238,8 +248,10 @@ def _sample_counts(use: Use, box: Array) -> tuple[int, int]:
         ceil((span if is_half else max(span, 1.0)) / size)
         for span, size in zip(spans, sizes, strict=True)
     ]
-    if min(counts) < 1 or prod(counts) * prod(sizes) > _MOST_SAMPLES:
-        raise NoForm(f"the region {box.tolist()} has {counts} samples for each bin")
+    if min(counts) < 1:
+        reason = f"the region {box.tolist()} has {counts} samples for each bin"
+        raise NoForm(reason, "set `sampling_ratio` above 0")
+    _require_few(use, counts)
     return counts[0], counts[1]
 
 

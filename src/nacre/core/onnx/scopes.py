@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from nacre.core.module import TensorType
 from nacre.core.onnx.findings import NoForm
 from nacre.core.onnx.model_builder import ModelBuilder
 from nacre.core.onnx.use import Tensor
@@ -31,19 +33,49 @@ class Allowance:
     """How many nodes inside of others may still be walked."""
 
     left: int = field(default_factory=lambda: MOST_NODES)
+    # How often the graph at hand will be walked, where all loops around it are in their first
+    # round and are known to go on; else 0.
+    rounds: int = 1
 
     def take(self) -> None:
         """Use one up."""
         if self.left <= 0:
-            raise Spent(f"laid out flat, the model has more than {MOST_NODES:,} inner nodes")
+            raise _spent()
         self.left -= 1
+
+    def expect(self, count: int) -> None:
+        """Refuse early what would use up more than there is."""
+        if count > self.left:
+            raise _spent()
+
+    @contextmanager
+    def round_of(self, count: int) -> Iterator[None]:
+        """One round of a loop. In the first of `count`, all the others are accounted for."""
+        before, around = self.left, self.rounds
+        self.rounds *= count
+        try:
+            yield
+            if (before - self.left) * self.rounds > before:
+                raise _spent()
+        finally:
+            self.rounds = around
+
+
+def _spent() -> Spent:
+    reason = f"laid out flat, the model has more than {MOST_NODES:,} inner nodes"
+    return Spent(reason, "run loops fewer times, or import a part of the model")
 
 
 class Scope(Protocol):
     """The part of the walk that operations with graphs see."""
 
     builder: ModelBuilder
+    allowance: Allowance
 
     def nested(self, graph: Any, given: Sequence[Tensor]) -> list[Tensor]:  # noqa: ANN401
         """The outputs of a graph that sees the tensors around it; Reported where it has none."""
+        ...
+
+    def types_of(self, graph: Any, given: Sequence[Tensor]) -> list[TensorType] | None:  # noqa: ANN401
+        """The types of the outputs of a graph, which itself is left out; None where it has none."""
         ...

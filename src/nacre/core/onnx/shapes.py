@@ -49,7 +49,9 @@ def constant(use: Use) -> Array:
     for name, kind in kinds.items():
         if name in use.node.attributes:
             return np.array(use.node.attributes[name], kind)
-    raise NoForm("it holds text or a sparse tensor")
+    if not use.node.attributes:
+        raise Unsound("it has no value", "give it the attribute `value`")
+    raise NoForm("it holds text or a sparse tensor", "make it a dense tensor of numbers")
 
 
 @handles("ConstantOfShape")

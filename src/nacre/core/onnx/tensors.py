@@ -8,7 +8,7 @@ from math import prod
 import numpy as np
 
 from nacre.base.elements import GRAPH_TYPES
-from nacre.core.onnx.findings import NoForm, Unsound
+from nacre.core.onnx.findings import NOT_EMPTY, NoForm, Unsound
 from nacre.core.onnx.handlers import handlers
 from nacre.core.onnx.use import Tensor, Use
 from nacre.core.values import Array
@@ -124,7 +124,8 @@ def part(use: Use, value: int, axis: int, start: int, end: int) -> int:
     """A part along one axis."""
     dims = use.builder.type_of(value).shape
     if not 0 <= start < end <= dims[axis]:
-        raise NoForm(f"a part from {start} to {end} of {dims[axis]} has no elements")
+        reason = f"a part from {start} to {end} of {dims[axis]} has no elements"
+        raise NoForm(reason, NOT_EMPTY)
     if (start, end) == (0, dims[axis]):
         return value
     starts = tuple(start if a == axis else 0 for a in range(len(dims)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,7 +11,8 @@ import numpy as np
 from nacre.base.diagnostics import InputError
 from nacre.core.builder import Builder, dtype_name
 from nacre.core.module import TensorType
-from nacre.core.onnx.findings import NoForm, Unsound
+from nacre.core.onnx.files import onnx
+from nacre.core.onnx.findings import BIND, CAST, NOT_EMPTY, SMALLER, NoForm, Unsound
 from nacre.core.onnx.nodes import Node
 from nacre.core.values import Array
 
@@ -55,11 +57,16 @@ class Use:
         found = self.tensor(index)
         return found if isinstance(found, np.ndarray) else None
 
+    @property
+    def is_known(self) -> bool:
+        """Whether the elements of every operand are known."""
+        return all(o is None or isinstance(o, np.ndarray) for o in self._operands)
+
     def require_known(self, index: int, what: str) -> Array:
         """The elements of an operand that the module's shapes depend on."""
         found = self.known(index)
         if found is None:
-            raise NoForm(f"{what} is computed when the model runs, expected a constant")
+            raise NoForm(f"{what} is computed when the model runs, expected a constant", BIND)
         return found
 
     def value(self, index: int) -> int:
@@ -75,11 +82,11 @@ class Use:
     def constant(self, array: Array) -> int:
         """Elements as a value of the module."""
         if 0 in array.shape:
-            raise NoForm("an operand has no elements; Core IR has no empty tensors")
+            raise NoForm("an operand has no elements; Core IR has no empty tensors", NOT_EMPTY)
         try:
             name = dtype_name(array.dtype)
         except ValueError:
-            raise NoForm(f"an operand holds {_kind(array)}, which Core IR lacks") from None
+            raise _lacks(array) from None
         return self.builder.constant(array, name)
 
     def scalar(self, number: float, dtype: str) -> int:
@@ -99,7 +106,7 @@ class Use:
         try:
             return TensorType(dtype_name(tensor.dtype), tensor.shape)
         except ValueError:
-            raise NoForm(f"an operand holds {_kind(tensor)}, which Core IR lacks") from None
+            raise _lacks(tensor) from None
 
     def shape(self, index: int) -> tuple[int, ...]:
         """The shape of an operand."""
@@ -157,7 +164,7 @@ class Use:
         try:
             return self.builder.add(opcode, *values, **attributes)
         except InputError as error:
-            raise NoForm("; ".join(d.message for d in error.diagnostics)) from None
+            raise _problem(error) from None
 
     def reshaped(self, value: int, shape: Sequence[int]) -> int:
         """The same elements under another shape."""
@@ -181,6 +188,51 @@ class Use:
         return self.add("Cast", value, to=dtype)
 
 
-def _kind(array: Array) -> str:
-    """What an array holds, for a message."""
-    return "text" if array.dtype.kind in "OSU" else f"elements of type {array.dtype}"
+# Rules of Core IR that are narrower than ONNX's: which element types an operation is for, and how
+# large a tensor may be. What breaks any other rule breaks ONNX's own too.
+_NARROWER = {
+    **dict.fromkeys(("NCR01", "BIN02", "MAT04", "UNA01", "UNA02", "UNA03", "UNA04"), CAST),
+    **dict.fromkeys(("MOD12", "MOD13"), SMALLER),
+}
+
+
+_TYPE = re.compile(r"tensor<([^<>]*)>")
+
+
+def told_by(error: InputError) -> str:
+    """What the builder says, types spelled as in our own messages."""
+    return _TYPE.sub(r"\1", "; ".join(d.message for d in error.diagnostics))
+
+
+def _problem(error: InputError) -> NoForm | Unsound:
+    """What a rule of Core IR says about the node that an operation was made for."""
+    found = error.diagnostics
+    told = told_by(error)
+    remedies = [_NARROWER[d.code] for d in found if d.code in _NARROWER]
+    return NoForm(told, remedies[0]) if len(remedies) == len(found) else Unsound(told)
+
+
+def _lacks(array: Array) -> NoForm:
+    kind = dtype_title(array.dtype)
+    held = "text" if kind == "STRING" else f"elements of type {kind}"
+    remedy = "turn text into numbers before the model" if kind == "STRING" else CAST
+    return NoForm(f"an operand holds {held}, which Core IR lacks", remedy)
+
+
+def dtype_title(dtype: np.dtype[Any]) -> str:
+    """What an element type of arrays is called: by Core IR, else by ONNX."""
+    try:
+        return dtype_name(dtype)
+    except ValueError:
+        pass
+    try:
+        kind = onnx.helper.np_dtype_to_tensor_dtype(dtype)
+        return str(onnx.TensorProto.DataType.Name(kind))
+    except (KeyError, ValueError, TypeError):
+        return "STRING" if dtype.kind in "OSU" else str(dtype)
+
+
+def described(tensor: Array | TensorType) -> str:
+    """The type of a tensor for a message, such as `f32[2, 3]`."""
+    name = dtype_title(tensor.dtype) if isinstance(tensor, np.ndarray) else tensor.dtype
+    return f"{name}{list(tensor.shape)}"

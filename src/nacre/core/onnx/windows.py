@@ -5,27 +5,54 @@ from __future__ import annotations
 from math import ceil
 from typing import Any
 
+from nacre.base.excerpt import quoted
 from nacre.core.onnx.findings import Unsound
 from nacre.core.onnx.handlers import handles
 from nacre.core.onnx.use import Use
+
+_AUTOMATIC = ("SAME_UPPER", "SAME_LOWER", "VALID")
+_WORDS = ("NOTSET", *_AUTOMATIC)
+
+
+def _of_axes(use: Use, name: str, default: int, count: int) -> tuple[int, ...]:
+    """An attribute with so many entries: of `pads` none is negative, of the others none is 0."""
+    found = use.ints(name, None, [default] * count) or ()
+    if len(found) != count:
+        raise Unsound(f"`{name}` is {list(found)}, expected {count} entries")
+    if min(found, default=default) < default:
+        raise Unsound(f"`{name}` is {list(found)}, expected at least {default} everywhere")
+    return found
+
+
+def weights_kernel(use: Use, index: int = 1) -> tuple[int, ...]:
+    """The window of a convolution, which its weights say; `kernel_shape` may say it again."""
+    dims = use.shape(index)
+    if len(dims) != len(use.shape(0)) or len(dims) < 3:
+        own = f"weights of shape {list(dims)} for an input of shape {list(use.shape(0))}"
+        raise Unsound(f"{own}, expected a batch, channels and as many further axes")
+    given = use.ints("kernel_shape")
+    if given is not None and given != dims[2:]:
+        message = f"`kernel_shape` is {list(given)}, the weights have {list(dims[2:])}"
+        raise Unsound(message, "leave `kernel_shape` out: the weights say it")
+    return dims[2:]
 
 
 def window_attributes(use: Use, kernel: tuple[int, ...]) -> dict[str, Any]:
     """Strides, dilations and pads, `auto_pad` worked out."""
     rank = len(kernel)
-    strides = use.ints("strides", None, [1] * rank) or ()
-    dilations = use.ints("dilations", None, [1] * rank) or ()
-    pads = use.ints("pads", None, [0] * (2 * rank)) or ()
-    if not len(strides) == len(dilations) == rank or len(pads) != 2 * rank:
-        raise Unsound(f"strides, dilations and pads do not go with {rank} spatial axes")
+    strides, dilations = (_of_axes(use, name, 1, rank) for name in ("strides", "dilations"))
+    pads = _of_axes(use, "pads", 0, 2 * rank)
     auto = use.attribute("auto_pad", "NOTSET")
+    if auto in _AUTOMATIC and any(pads):
+        message = f"`auto_pad` is {auto} and `pads` is {list(pads)}: they contradict each other"
+        raise Unsound(message, "leave one of the two out")
     if auto in ("SAME_UPPER", "SAME_LOWER"):
         sizes = use.shape(0)[2:]
         pads = _same(sizes, kernel, strides, dilations, is_upper=auto == "SAME_UPPER")
     elif auto == "VALID":
         pads = (0,) * (2 * rank)
     elif auto not in ("NOTSET", ""):
-        raise Unsound(f"`auto_pad` is {auto!r}")
+        raise Unsound(f"`auto_pad` is {quoted(auto)}, expected one of {', '.join(_WORDS)}")
     return {"strides": strides, "pads": pads, "dilations": dilations}
 
 
@@ -50,8 +77,7 @@ def _same(
 @handles("Conv")
 def conv(use: Use) -> int:
     """A convolution with channels first."""
-    kernel = use.shape(1)[2:]
-    given = window_attributes(use, kernel)
+    given = window_attributes(use, weights_kernel(use))
     values = [use.value(i) for i in range(use.count)]
     return use.add("Conv", *values, groups=int(use.attribute("group", 1)), **given)
 
@@ -59,16 +85,18 @@ def conv(use: Use) -> int:
 @handles("ConvTranspose")
 def conv_transpose(use: Use) -> int:
     """A transposed convolution; `output_shape` decides the pads."""
-    kernel = use.shape(1)[2:]
+    kernel = weights_kernel(use)
     rank = len(kernel)
     given = window_attributes(use, kernel)
-    extra = use.ints("output_padding", None, [0] * rank) or ()
+    extra = _of_axes(use, "output_padding", 0, rank)
     wanted = use.ints("output_shape")
     auto = use.attribute("auto_pad", "NOTSET")
     sizes = use.shape(0)[2:]
     if wanted is None and auto in ("SAME_UPPER", "SAME_LOWER"):
         wanted = tuple(s * t for s, t in zip(sizes, given["strides"], strict=True))
     if wanted is not None:
+        if len(wanted) not in (rank, rank + 2) or min(wanted, default=0) < 1:
+            raise Unsound(f"`output_shape` is {list(wanted)}, expected {rank} positive sizes")
         given["pads"], extra = _transposed_pads(sizes, kernel, given, extra, wanted[-rank:], auto)
     values = [use.value(i) for i in range(use.count)]
     groups = int(use.attribute("group", 1))
@@ -111,6 +139,9 @@ def lp_pool(use: Use) -> int:
 def pool(use: Use, opcode: str, **further: object) -> int:
     """A pooling with the node's windows."""
     kernel = tuple(int(k) for k in use.require("kernel_shape"))
+    if len(kernel) != len(use.shape(0)) - 2 or min(kernel, default=0) < 1:
+        message = f"`kernel_shape` is {list(kernel)}, the input has the shape {list(use.shape(0))}"
+        raise Unsound(message, "give one size of 1 or more for each spatial axis")
     given = window_attributes(use, kernel)
     is_up = bool(use.attribute("ceil_mode", 0))
     return use.add(opcode, use.value(0), kernel=kernel, ceil=is_up, **given, **further)

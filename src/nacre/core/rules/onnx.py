@@ -1,4 +1,4 @@
-"""ONX01-ONX07: ONNX models that cannot be brought in."""
+"""ONX01-ONX08: ONNX models that cannot be brought in."""
 
 from nacre.base.rules import declare
 
@@ -9,7 +9,8 @@ ONX01 = declare(
     "ONX01", "onnx-operation", _CLAUSE,
     """
     A node of the model has no form in Core IR: its operation is not known, or not with these
-    attributes, types or shapes. All such nodes are reported at once, each with the reason.
+    attributes, types or shapes. So has an input or an output that is no tensor, is of a type that
+    Core IR lacks, or has no elements. All are reported at once, each with the reason.
     """, language=_CORE)  # fmt: skip
 ONX02 = declare(
     "ONX02", "onnx-dynamic-shape", _CLAUSE,
@@ -25,8 +26,10 @@ ONX03 = declare(
 ONX04 = declare(
     "ONX04", "onnx-graph", _CLAUSE,
     """
-    The model's graph is not sound: a node uses a tensor that nothing before it defines, a name is
-    defined twice, an attribute is missing or of another kind, an initialiser is malformed.
+    The model breaks a rule of ONNX itself: a node uses a tensor that nothing before it defines, a
+    name is defined twice, an attribute is missing or of another kind, shapes or types of operands
+    do not fit each other, an initialiser is malformed, an output is of another element type than
+    declared.
     """, language=_CORE)  # fmt: skip
 ONX05 = declare(
     "ONX05", "onnx-external-data", _CLAUSE,
@@ -37,10 +40,17 @@ ONX05 = declare(
 ONX06 = declare(
     "ONX06", "onnx-request", _CLAUSE,
     """
-    A shape was given for an input that the model does not have, or one that contradicts it.
+    A shape or a value was given for an input that the model does not have, or one that
+    contradicts the model, or something that is no shape and no number.
     """, language=_CORE)  # fmt: skip
 ONX07 = declare(
     "ONX07", "onnx-missing", _CLAUSE,
     """
     The package `onnx` is not installed; `pip install "nacre[onnx]"` brings it.
     """, language=_CORE)  # fmt: skip
+ONX08 = declare(
+    "ONX08", "onnx-declared-shape", _CLAUSE,
+    """
+    An output has another shape than the model declares for it. Models are known to be wrong about
+    this, and onnxruntime runs them, so it is a warning: the shape is the one that is computed.
+    """, severity="warning", language=_CORE)  # fmt: skip

@@ -1,0 +1,98 @@
+"""Inputs of a model that are bound to values: what was given, in the type that the model says."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from nacre.base.diagnostics import Diagnostic
+from nacre.base.excerpt import quoted
+from nacre.core.module import TensorType
+from nacre.core.onnx.findings import finding
+from nacre.core.onnx.interface import input_type, unknown_input
+from nacre.core.onnx.use import described
+from nacre.core.rules.onnx import ONX06
+from nacre.core.values import Array
+
+_NUMBERS = "give a number, or an array of numbers"
+
+
+def bound_inputs(
+    inputs: Sequence[Any], constants: Mapping[str, npt.ArrayLike], name: str
+) -> tuple[dict[str, Array], list[Diagnostic]]:
+    """The values that inputs are bound to, and what is wrong with them."""
+    found: dict[str, Array] = {}
+    problems: list[Diagnostic] = []
+    by_name = {value.name: value for value in inputs}
+    for given, value in constants.items():
+        if given not in by_name:
+            problems.append(unknown_input(given, inputs, name))
+            continue
+        made = _bound(by_name[given], value, name)
+        if isinstance(made, Diagnostic):
+            problems.append(made)
+        else:
+            found[given] = made
+    return found, problems
+
+
+def _bound(declared: Any, value: npt.ArrayLike, name: str) -> Array | Diagnostic:  # noqa: ANN401
+    title = f"input {quoted(declared.name)}"
+    array = _array(value)
+    if array is None:
+        message = f"{title} was given {quoted(repr(value))}, expected numbers"
+        return finding(ONX06, name, message, _NUMBERS)
+    if np.isscalar(value):
+        array = array.reshape(_one_element(declared))
+    made = input_type(declared, array.shape, name, is_free=False)
+    if isinstance(made, Diagnostic):
+        # Without elements, or of a type that Core IR lacks, it is no input but may be a constant.
+        is_contradiction = made.code == ONX06.code and 0 not in array.shape
+        return made if is_contradiction else array
+    fitting = array if array.dtype == made.element.dtype else _converted(array, value, made)
+    if fitting is not None:
+        return fitting
+    message = f"{title} was given {described(array)}, the model says {described(made)}"
+    help_ = f"convert the array: `array.astype({made.element.dtype.name!r})`"
+    return finding(ONX06, name, message, help_)
+
+
+def _array(value: npt.ArrayLike) -> Array | None:
+    """An array of the machine's byte order; None for what is none, such as rows of two lengths."""
+    try:
+        array = np.asarray(value)
+    except (ValueError, OverflowError):
+        return None
+    is_text = array.dtype.kind == "O" and all(isinstance(item, str) for item in array.flat)
+    if array.dtype.kind in "mMc" or (array.dtype.kind == "O" and not is_text):
+        return None
+    return array.astype(array.dtype.newbyteorder("="), copy=False)
+
+
+def _one_element(declared: Any) -> tuple[int, ...]:  # noqa: ANN401 - onnx.ValueInfoProto
+    """The shape of a single number: as many axes of size 1 as the model says, else none."""
+    dims = declared.type.tensor_type.shape.dim
+    return (1,) * len(dims)
+
+
+def _converted(array: Array, value: npt.ArrayLike, wanted: TensorType) -> Array | None:
+    """An array in the type that is wanted, where that says the same: None where it does not.
+
+    Numbers of Python have no type of their own; NumPy's files keep of bf16 and its like no more
+    than their size.
+    """
+    dtype = wanted.element.dtype
+    if array.dtype.kind == "V" and array.dtype.names is None:
+        is_same_size = array.dtype.itemsize == dtype.itemsize and dtype.isbuiltin != 1
+        return array.view(dtype) if is_same_size else None
+    if isinstance(value, np.ndarray | np.generic) or array.dtype.kind not in "biuf":
+        return None
+    if (array.dtype.kind == "b") != (dtype.kind == "b"):
+        return None
+    with np.errstate(all="ignore"):
+        made: Array = array.astype(dtype)
+        is_same = wanted.element.kind == "float" or bool(np.all(made == array))
+    return made if is_same else None

@@ -1,0 +1,74 @@
+"""The outputs of a model: values of the module, and what the model says that they are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from nacre.base.diagnostics import Diagnostic, InputError
+from nacre.base.excerpt import quoted
+from nacre.core.module import Labels, Module, TensorType
+from nacre.core.onnx.elementwise import type_title
+from nacre.core.onnx.files import onnx
+from nacre.core.onnx.findings import NoForm, finding
+from nacre.core.onnx.interface import shown_dims
+from nacre.core.onnx.nodes import NO_NODE
+from nacre.core.onnx.scopes import Lost
+from nacre.core.onnx.use import Use, described
+from nacre.core.rules.onnx import ONX01, ONX08
+
+if TYPE_CHECKING:
+    from nacre.core.onnx.importer import Walk
+
+Warn = Callable[[Diagnostic], None]
+_DECLARE = "declare what the node makes, or leave it open"
+
+
+def module_of(walk: Walk, graph: Any, warn: Warn | None) -> Module:  # noqa: ANN401
+    """The module, when every node is in; InputError where an output is none."""
+    outputs = []
+    for output in graph.output:
+        title, tensor = f"output {quoted(output.name)}", walk.tensors.get(output.name)
+        if tensor is None or isinstance(tensor, Lost):
+            walk.unsound(f"{title} is not defined", walk.meant(output.name))
+            continue
+        use = Use(NO_NODE, [tensor], walk.builder)
+        try:
+            outputs.append(use.value(0))
+        except NoForm as problem:
+            message = f"{title}: {problem.reason}"
+            walk.found.append(finding(ONX01, walk.name, message, problem.rewrite))
+            continue
+        kind = _other_kind(output, use.type(0))
+        shape = _other_shape(output, use.type(0))
+        if kind is not None:
+            walk.unsound(f"{title} is declared {kind}", _DECLARE)
+        elif shape is not None and warn is not None:
+            warn(finding(ONX08, walk.name, f"{title} is declared {shape}", _DECLARE))
+    if walk.found:
+        raise InputError(walk.found)
+    labels = Labels(tuple(output.name for output in graph.output), walk.labels)
+    return replace(walk.builder.module(*outputs), labels=labels)
+
+
+def _other_kind(value: Any, found: TensorType) -> str | None:  # noqa: ANN401
+    """As what else an output is declared: no tensor, or one of another element type."""
+    if value.type.WhichOneof("value") not in (None, "tensor_type"):
+        return f"as no tensor, its node makes {described(found)}"
+    declared = value.type.tensor_type.elem_type
+    if not declared or declared == onnx.helper.np_dtype_to_tensor_dtype(found.element.dtype):
+        return None
+    return f"as {type_title(declared)}, its node makes {described(found)}"
+
+
+def _other_shape(value: Any, found: TensorType) -> str | None:  # noqa: ANN401
+    """With which other shape an output is declared; open sizes fit all."""
+    if not value.type.tensor_type.HasField("shape"):
+        return None
+    dims = value.type.tensor_type.shape.dim
+    is_same = len(dims) == found.rank and all(
+        dim.dim_value < 1 or dim.dim_value == own
+        for dim, own in zip(dims, found.shape, strict=True)
+    )
+    return None if is_same else f"with the shape {shown_dims(dims)}, it has {list(found.shape)}"
