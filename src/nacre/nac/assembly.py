@@ -1,0 +1,282 @@
+"""Programs put together: ids are given at the end, the same for the same program each time.
+
+Operations that are no standard ones are numbered in the order of their names, signatures in that of
+their text, constants in that of their kind and bytes; constant 1 is null. Parameters are numbered
+as they come, from 1.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from nacre.base.elements import GRAPH_TYPES
+from nacre.core.builder import dtype_name
+from nacre.core.values import Array
+from nacre.nac.aten.binding import Ref
+from nacre.nac.format.packing import limit
+from nacre.nac.format.values import (
+    Constant,
+    ConstantValue,
+    Data,
+    Header,
+    Instruction,
+    NacFile,
+    Named,
+    Plan,
+    Resource,
+    Tensor,
+    Tick,
+    constant,
+)
+from nacre.nac.spec.elements import DTYPE_CODES
+from nacre.nac.spec.header import ALWAYS_WRITTEN, CURRENT, WRITE_ORDER, Version
+from nacre.nac.spec.instructions import (
+    BRANCH,
+    CONSTANT_CODES,
+    CONTROL_FLOW,
+    CONVERGENCE,
+    FINAL,
+    INPUT,
+    LIFTED,
+    MOST_ID,
+    MOST_INSTRUCTIONS,
+    MOST_OPERATION,
+    MOST_SIGNATURES,
+    OUTPUT,
+    PARAMETER,
+    STATE,
+    USER,
+)
+from nacre.nac.spec.operations import STANDARD_NAMES
+
+Argument = Ref | ConstantValue
+_CODES = {bool: "b", int: "i", float: "f", str: "s", tuple: "S", type(None): "c", Ref: "T"}
+_NULL_ID = 1
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    """A regular instruction before ids are given."""
+
+    name: str
+    codes: str
+    arguments: tuple[Argument, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Lifted:
+    """A lifted constant before ids are given."""
+
+    value: ConstantValue
+
+
+@dataclass
+class Assembler:
+    """Collects instructions; each call says the index of the one that it has added."""
+
+    version: Version = CURRENT
+    _steps: list[Instruction | _Call | _Lifted] = field(default_factory=list)
+    _parameters: list[Named] = field(default_factory=list)
+    _inputs: list[Named] = field(default_factory=list)
+    _tensors: list[Tensor] = field(default_factory=list)
+
+    def _add(self, step: Instruction | _Call | _Lifted) -> Ref:
+        self._steps.append(step)
+        return Ref(len(self._steps) - 1)
+
+    def input(self, name: str) -> Ref:
+        """A user input."""
+        made = self._add(Instruction(INPUT, USER))
+        self._inputs.append(Named(made.index, name))
+        return made
+
+    def weight(self, name: str, weight: Array | Tensor) -> int:
+        """The id of a new parameter; a tensor given as such gets this id."""
+        id_ = len(self._parameters) + 1
+        if id_ > MOST_ID:
+            raise limit("parameter id", f"parameter {id_:,}, at most {MOST_ID:,}")
+        self._parameters.append(Named(id_, name))
+        self._tensors.append(tensor_of(id_, weight))
+        return id_
+
+    def parameter(self, id_: int) -> Ref:
+        """Load a parameter."""
+        return self._add(Instruction(INPUT, PARAMETER, (1, id_)))
+
+    def state(self, id_: int, name: str = "") -> Ref:
+        """Load a state."""
+        made = self._add(Instruction(INPUT, STATE, (1, id_)))
+        if name:
+            self._inputs.append(Named(made.index, name))
+        return made
+
+    def lifted(self, value: ConstantValue, name: str = "") -> Ref:
+        """A constant that an input of that name may replace."""
+        made = self._add(_Lifted(value))
+        if name:
+            self._inputs.append(Named(made.index, name))
+        return made
+
+    def call(self, name: str, *arguments: Argument, codes: str | None = None) -> Ref:
+        """An operation by its name in CMAP, or of a standard one, with a code for each argument."""
+        given = codes if codes is not None else "".join(_CODES[type(a)] for a in arguments)
+        return self._add(_Call(name, given, arguments))
+
+    def output(self, *values: Ref) -> None:
+        """The end of the program."""
+        self._add(self._output(FINAL, values))
+
+    def end_branch(self, *values: Ref) -> None:
+        """The end of a branch."""
+        self._add(self._output(BRANCH, values))
+
+    def _output(self, variant: int, values: Sequence[Ref]) -> Instruction:
+        here = len(self._steps)
+        zeros = (0,) * len(values)
+        return Instruction(OUTPUT, variant, (len(values), *zeros), _offsets(values, here))
+
+    def branch(self, predicate: Ref, true_length: int, false_length: int) -> Ref:
+        """A choice between two branches of so many instructions each, which follow."""
+        offset = predicate.index - len(self._steps)
+        return self._add(Instruction(CONTROL_FLOW, 0, (2, true_length, false_length), (offset,)))
+
+    def converge(self, value: Ref, threshold: int, lengths: Sequence[int]) -> Ref:
+        """A merge of branches of so many instructions each, which follow."""
+        starts = [1 + sum(lengths[:place]) for place in range(len(lengths))]
+        d = (1 + sum(lengths), len(lengths), *starts)
+        offset = value.index - len(self._steps)
+        return self._add(Instruction(CONVERGENCE, threshold, (1, offset), d))
+
+    def file(
+        self,
+        *,
+        schedule: Sequence[Tick] = (),
+        resources: Sequence[Resource] = (),
+        quant: int = 0,
+        d_model: int = 0,
+        manifest: bytes = b"",
+        plan: Plan | None = None,
+    ) -> NacFile:
+        """The file of the program; InputError where it has more of something than fits."""
+        if len(self._steps) > MOST_INSTRUCTIONS:
+            message = f"{len(self._steps):,} instructions, at most {MOST_INSTRUCTIONS:,}"
+            raise limit("instruction", message)
+        ids = _Ids.of(self._steps, self.version)
+        instructions = tuple(ids.encoded(step, at) for at, step in enumerate(self._steps))
+        made = {
+            "MMAP": tuple(schedule), "OPS ": instructions, "CMAP": ids.named("operations"),
+            "CNST": ids.constant_table(), "PERM": ids.named("signatures"),
+            "DATA": Data(tuple(self._parameters), tuple(self._inputs), tuple(self._tensors)),
+            "PROC": manifest, "RSRC": tuple(resources), "ORCH": plan or Plan(),
+        }  # fmt: skip
+        sections = {tag: made[tag] for tag in WRITE_ORDER if tag in ALWAYS_WRITTEN or made[tag]}
+        users = sum(isinstance(s, Instruction) and (s.op, s.variant) == (INPUT, USER)
+                    for s in self._steps)  # fmt: skip
+        last = instructions[-1] if instructions else Instruction(OUTPUT, FINAL, (0,))
+        header = Header(
+            self.version.byte,
+            quant=quant,
+            inputs=users,
+            outputs=len(last.d),
+            d_model=d_model,
+            padding=bytes(self.version.padding),
+        )
+        return NacFile(header, sections)
+
+
+def _offsets(values: Sequence[Ref], here: int) -> tuple[int, ...]:
+    return tuple(value.index - here for value in values)
+
+
+def tensor_of(id_: int, weight: Array | Tensor) -> Tensor:
+    """A weight as it is stored when nothing is quantised."""
+    if isinstance(weight, Tensor):
+        return Tensor(id_, *(getattr(weight, name) for name in Tensor.__struct_fields__[1:]))
+    array = np.ascontiguousarray(weight)
+    name = dtype_name(array.dtype)
+    if name not in DTYPE_CODES:
+        raise limit("dimension", f"parameter {id_} is {name}, which the format does not have")
+    dtype = GRAPH_TYPES[name].dtype
+    stored = array.astype(dtype.newbyteorder("<")) if dtype.kind in "iuf" else array
+    return Tensor(id_, DTYPE_CODES[name], tuple(weight.shape), stored.tobytes())
+
+
+@dataclass(frozen=True)
+class _Ids:
+    """The ids of everything that a program uses."""
+
+    operations: Mapping[str, int]
+    signatures: Mapping[str, int]
+    constants: Mapping[tuple[int, bytes], int]
+    version: Version
+
+    @staticmethod
+    def of(steps: Sequence[Instruction | _Call | _Lifted], version: Version) -> _Ids:
+        calls = [step for step in steps if isinstance(step, _Call)]
+        names = sorted({c.name for c in calls if not _is_standard(c.name, version)})
+        signatures = sorted({c.codes for c in calls if c.codes})
+        lifted = [step.value for step in steps if isinstance(step, _Lifted)]
+        values = [a for c in calls for a in c.arguments if not isinstance(a, Ref)]
+        keys = sorted({_key(value) for value in (*values, *lifted)} - {_key(None)})
+        has_null = any(value is None for value in (*values, *lifted))
+        null = {_key(None): _NULL_ID} if has_null else {}
+        made = _Ids(
+            {name: version.first_custom_id + at for at, name in enumerate(names)},
+            {text: 1 + at for at, text in enumerate(signatures)},
+            {**null, **{key: _NULL_ID + 1 + at for at, key in enumerate(keys)}},
+            version,
+        )
+        for table, most, what in (
+            (made.operations, MOST_OPERATION, "operation"),
+            (made.signatures, MOST_SIGNATURES, "signature"),
+            (made.constants, MOST_ID, "constant id"),
+        ):
+            last = max(table.values(), default=0)
+            if last > most:
+                raise limit(what, f"the last {what} would be {last:,}, at most {most:,}")
+        return made
+
+    def named(self, table: str) -> tuple[Named, ...]:
+        """CMAP or PERM."""
+        found: Mapping[str, int] = getattr(self, table)
+        return tuple(Named(id_, text) for text, id_ in found.items())
+
+    def constant_table(self) -> tuple[Constant, ...]:
+        """CNST."""
+        return tuple(Constant(id_, tag, raw) for (tag, raw), id_ in self.constants.items())
+
+    def encoded(self, step: Instruction | _Call | _Lifted, at: int) -> Instruction:
+        """An instruction with its ids."""
+        if isinstance(step, Instruction):
+            return step
+        if isinstance(step, _Lifted):
+            return Instruction(INPUT, LIFTED, (1, self.constants[_key(step.value)]))
+        op = (
+            STANDARD_NAMES[step.name].id
+            if _is_standard(step.name, self.version)
+            else self.operations[step.name]
+        )
+        ids = [self.constants[_key(a)] for a in step.arguments if not isinstance(a, Ref)]
+        d = tuple(a.index - at if isinstance(a, Ref) else 0 for a in step.arguments)
+        # Where a signature has constants, C is there even if every one is computed.
+        has_field = any(code in CONSTANT_CODES for code in step.codes)
+        return Instruction(
+            op, self.signatures.get(step.codes, 0), (len(ids), *ids) if has_field else (), d
+        )
+
+
+def _is_standard(name: str, version: Version) -> bool:
+    row = STANDARD_NAMES.get(name)
+    return row is not None and row.since <= version.byte
+
+
+def _key(value: ConstantValue) -> tuple[int, bytes]:
+    try:
+        made = constant(0, value)
+    except struct.error as error:  # an integer of more bits than lists or numbers have
+        raise limit("list", f"the constant {value} does not fit: {error}") from None
+    return made.tag, made.payload

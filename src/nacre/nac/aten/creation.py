@@ -1,0 +1,102 @@
+"""Tensors whose elements follow from a shape alone."""
+
+from __future__ import annotations
+
+from math import ceil
+
+import numpy as np
+
+from nacre.base.elements import GRAPH_TYPES
+from nacre.nac.aten.elementwise import wanted_type
+from nacre.nac.aten.handlers import handles
+from nacre.nac.aten.use import Unfit, Use, Value, affordable, number_type
+
+
+@handles("zeros.default", "ones.default", "empty.memory_format")
+def filled(use: Use) -> int:
+    """Zeros or ones; a tensor that nothing fills has zeros."""
+    number = 1 if use.name == "ones" else 0
+    return use.filled(number, use.integers("size"), wanted_type(use, "f32"))
+
+
+@handles("zeros_like.default", "ones_like.default", "empty_like.default", "new_zeros.default",
+         "new_ones.default", "new_empty.default")  # fmt: skip
+def filled_like(use: Use) -> int:
+    """The same in the type of another tensor."""
+    number = 1 if "ones" in use.name else 0
+    shape = use.integers("size") if use.name.startswith("new") else use.shape_of("self")
+    return use.filled(number, shape, wanted_type(use, use.dtype_of("self")))
+
+
+@handles("full.default", "full_like.default", "new_full.default")
+def full(use: Use) -> int:
+    """One number everywhere."""
+    number = use.get("fill_value")
+    is_alone = use.name == "full"
+    default = number_type(number) if is_alone else use.dtype_of("self")
+    dtype = wanted_type(use, default)
+    shape = use.shape_of("self") if use.name == "full_like" else use.integers("size")
+    affordable(shape)
+    value = number.id if isinstance(number, Value) else use.taken(number, None, "fill_value")
+    return use.stretched(use.cast(value, dtype), shape)
+
+
+@handles("scalar_tensor.default")
+def scalar_tensor(use: Use) -> int:
+    """A number as a tensor."""
+    return use.scalar(use.number("s"), wanted_type(use, "f32"))
+
+
+@handles("arange.default", "arange.start", "arange.start_step")
+def arange(use: Use) -> int:
+    """Numbers from a start up to an end."""
+    numbers = [use.number(name) for name in ("start", "end", "step") if use.has(name)]
+    return _counted(use, use.number("start", 0), use.number("end"), use.number("step", 1), numbers)
+
+
+@handles("nac.arange")
+def standard_arange(use: Use) -> int:
+    """The same of one to three numbers: an end; a start and an end; and a step."""
+    numbers = list(use.get("numbers", ()))
+    if not 1 <= len(numbers) <= 3 or not all(isinstance(n, int | float) for n in numbers):
+        raise Unfit(f"{len(numbers)} numbers, expected one to three")
+    start, end = (0, numbers[0]) if len(numbers) == 1 else numbers[:2]
+    return _counted(use, start, end, numbers[2] if len(numbers) == 3 else 1, numbers)
+
+
+def _counted(use: Use, start: float, end: float, step: float, given: list[float]) -> int:
+    is_whole = all(isinstance(n, int) for n in given)
+    dtype = wanted_type(use, "i64" if is_whole else "f32")
+    if step == 0:
+        raise Unfit("a step of 0")
+    count = max(ceil((end - start) / step), 0)
+    affordable((count,))
+    if dtype == "i64" and is_whole:
+        return use.constant(np.arange(count) * step + start, "i64")
+    # As ATen: the start plus so many steps, in double, then rounded once.
+    made = np.arange(count, dtype=np.float64) * step + start
+    return use.constant(made.astype(GRAPH_TYPES[dtype].dtype), dtype)
+
+
+@handles("linspace.default")
+def linspace(use: Use) -> int:
+    """So many numbers between two ends, which are among them."""
+    steps = use.integer("steps")
+    affordable((steps,))
+    start, end = use.number("start"), use.number("end")
+    dtype = wanted_type(use, "f32")
+    element = GRAPH_TYPES[dtype].dtype
+    step = element.type((end - start) / max(steps - 1, 1))
+    order = np.arange(steps)
+    first = element.type(start) + step * order.astype(element)
+    last = element.type(end) - step * (steps - 1 - order).astype(element)
+    return use.constant(np.where(order < steps / 2, first, last).astype(element), dtype)
+
+
+@handles("eye.default", "eye.m")
+def eye(use: Use) -> int:
+    """Ones where row and column are the same."""
+    shape = (use.integer("n"), use.integer("m", use.integer("n")))
+    affordable(shape)
+    dtype = wanted_type(use, "f32")
+    return use.constant(np.eye(*shape).astype(GRAPH_TYPES[dtype].dtype), dtype)

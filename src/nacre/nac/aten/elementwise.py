@@ -1,0 +1,274 @@
+"""Calls on one element at a time that need more than their row says."""
+
+from __future__ import annotations
+
+from nacre.base.elements import GRAPH_TYPES
+from nacre.core.ops import OPS
+from nacre.nac.aten.derived import function
+from nacre.nac.aten.handlers import Number, handles
+from nacre.nac.aten.use import Unfit, Use, Value
+from nacre.nac.spec.elements import DTYPE_WORDS
+
+# ATen computes these powers in another way; so must we.
+_POWERS = {0.5: "Sqrt", -0.5: "Rsqrt", -1.0: "Reciprocal"}
+_WORDS = {"and": "And", "or": "Or", "xor": "Xor"}
+
+
+def is_integer(dtype: str) -> bool:
+    """Whether a type has integers, or truth values."""
+    return GRAPH_TYPES[dtype].is_integer
+
+
+@handles("add.Tensor", "add.Scalar", "sub.Tensor", "sub.Scalar", "rsub.Tensor", "rsub.Scalar")
+def add(use: Use) -> int | Number:
+    """A sum or difference; `alpha` scales the second operand. Of sizes it is a size."""
+    first, second = ("other", "self") if use.name == "rsub" else ("self", "other")
+    alpha = use.number("alpha", 1)
+    found = (use.get(first), use.get(second))
+    if not any(isinstance(f, Value) for f in found):
+        a, b = use.number(first), use.number(second) * alpha
+        return Number(a + b if use.name == "add" else a - b)
+    dtype = use.common("self", "other")
+    a, b = use.value(first, dtype), use.value(second, dtype)
+    if alpha != 1:  # it belongs to `other`, or with `rsub` to `self`
+        b = use.binary("Mul", b, use.scalar(alpha, dtype))
+    return function(use, OPS["BinOp"], "Add" if use.name == "add" else "Sub", a, b)
+
+
+@handles("true_divide.Tensor")
+def divide(use: Use) -> int:
+    """A true quotient."""
+    dtype = use.common("self", "other")
+    return function(use, OPS["BinOp"], "Div", use.value("self", dtype), use.value("other", dtype))
+
+
+@handles("div.Tensor_mode", "div.Scalar_mode", "floor_divide.default")
+def div_mode(use: Use) -> int:
+    """A quotient, rounded down or towards zero."""
+    mode = "floor" if use.name == "floor_divide" else use.get("rounding_mode")
+    dtype = use.common("self", "other")
+    a, b = use.value("self", dtype), use.value("other", dtype)
+    if mode is None:
+        return function(use, OPS["BinOp"], "Div", a, b)
+    if mode == "trunc":
+        quotient = use.binary("Div", a, b)
+        return quotient if is_integer(dtype) else use.unary("Trunc", quotient)
+    # What is left has the sign of the divisor, so the rest divides evenly, up to rounding.
+    even = use.binary("Sub", a, use.binary("Mod", a, b))
+    quotient = use.binary("Div", even, b)
+    if is_integer(dtype):
+        return quotient
+    by_zero = use.add("Compare", b, use.scalar(0, dtype), op="Eq")
+    return use.add("Where", by_zero, use.binary("Div", a, b), use.unary("Round", quotient))
+
+
+@handles("pow.Tensor_Scalar")
+def power(use: Use) -> int:
+    """A power, which is a number."""
+    exponent, dtype = use.number("exponent"), use.common("self", "exponent")
+    x = use.value("self", dtype)
+    if exponent == 2:
+        return use.binary("Mul", x, x)
+    if exponent == 1:
+        return x
+    if float(exponent) in _POWERS and not is_integer(dtype):
+        return use.unary(_POWERS[float(exponent)], x)
+    return use.binary("Pow", x, use.scalar(exponent, dtype))
+
+
+@handles("pow.Scalar", "pow.Tensor_Tensor")
+def power_of(use: Use) -> int:
+    """A power that is computed."""
+    dtype = use.common("self", "exponent")
+    return use.binary("Pow", use.value("self", dtype), use.value("exponent", dtype))
+
+
+@handles("square.default")
+def square(use: Use) -> int:
+    """X times x."""
+    x = use.value("self")
+    return use.binary("Mul", x, x)
+
+
+@handles("logical_and.default", "logical_or.default", "logical_xor.default")
+def logical(use: Use) -> int:
+    """Truth values combined; a number is true where it is not 0."""
+    op = _WORDS[use.name.removeprefix("logical_")]
+    return use.binary(op, use.value("self", "bool"), use.value("other", "bool"))
+
+
+@handles("__and__.Tensor", "__or__.Tensor", "__xor__.Tensor", "__and__.Scalar", "__or__.Scalar",
+         "__xor__.Scalar")  # fmt: skip
+def bitwise(use: Use) -> int:
+    """Bits, or truth values, combined."""
+    dtype = use.common("self", "other")
+    a, b = use.value("self", dtype), use.value("other", dtype)
+    return use.binary(_WORDS[use.name.strip("_")], a, b)
+
+
+@handles("logical_not.default")
+def logical_not(use: Use) -> int:
+    """The opposite truth value."""
+    return use.unary("Not", use.value("self", "bool"))
+
+
+@handles("where.self", "where.ScalarOther", "where.ScalarSelf", "where.Scalar")
+def where(use: Use) -> int:
+    """The one or the other."""
+    dtype = use.common("self", "other")
+    a, b = use.value("self", dtype), use.value("other", dtype)
+    return use.add("Where", use.value("condition", "bool"), a, b)
+
+
+@handles("masked_fill.Scalar", "masked_fill.Tensor")
+def masked_fill(use: Use) -> int:
+    """A number where a mask is true."""
+    filling = use.value("value", use.dtype_of("self"))
+    return use.add("Where", use.value("mask", "bool"), filling, use.value("self"))
+
+
+@handles("clamp.default", "clamp.Tensor", "clip.default", "clamp_min.default",
+         "clamp_max.default", "hardtanh.default", "relu6.default")  # fmt: skip
+def clamp(use: Use) -> int:
+    """X between two ends, either of which may be open."""
+    low, high = (use.get(name, use.get(f"{name}_val")) for name in ("min", "max"))
+    if use.name == "relu6":
+        low, high = 0, 6
+    given = [end for end in (low, high) if end is not None]
+    names = ["self", *(n for n in ("min", "max") if use.has(n))]
+    dtype = use.common(*names)
+    x = use.value("self", dtype)
+    if not any(isinstance(end, Value) for end in given) and not is_integer(dtype):
+        ends = {"min": low, "max": high}
+        return use.add("Clip", x, **{k: float(v) for k, v in ends.items() if v is not None})
+    for end, op in ((low, "Max"), (high, "Min")):
+        x = x if end is None else use.binary(op, x, use.taken(end, dtype))
+    return x
+
+
+@handles("threshold.default")
+def threshold(use: Use) -> int:
+    """X where it is above a threshold, else a number."""
+    x, dtype = use.value("self"), use.dtype_of("self")
+    above = use.add("Compare", x, use.scalar(use.number("threshold"), dtype), op="Gt")
+    return use.add("Where", above, x, use.scalar(use.number("value"), dtype))
+
+
+def wanted_type(use: Use, default: str) -> str:
+    """The element type that the argument `dtype` names."""
+    word = use.get("dtype")
+    if word is None:
+        return default
+    found = DTYPE_WORDS.get(str(word))
+    if found is None:
+        raise Unfit(f"`{word}` is no element type")
+    return found
+
+
+@handles("_to_copy.default", "to.dtype")
+def cast(use: Use) -> int:
+    """The same values in another element type."""
+    return use.cast(use.value("self"), wanted_type(use, use.dtype_of("self")))
+
+
+@handles("type_as.default")
+def type_as(use: Use) -> int:
+    """The same values in the element type of another tensor."""
+    return use.cast(use.value("self"), use.dtype_of("other"))
+
+
+@handles("clone.default", "detach.default", "alias.default", "lift_fresh_copy.default",
+         "contiguous.default", "nac.pass")  # fmt: skip
+def identity(use: Use) -> int:
+    """The tensor itself."""
+    return use.value("self")
+
+
+@handles("dropout.default", "native_dropout.default", "feature_dropout.default",
+         "alpha_dropout.default")  # fmt: skip
+def dropout(use: Use) -> int | list[int]:
+    """The tensor itself: a dropout drops nothing at inference."""
+    if use.get("train", False) and use.number("p", 0.5) > 0:
+        raise Unfit("it drops at random, as in training")
+    return [use.value("input")] if use.name == "native_dropout" else use.value("input")
+
+
+@handles("isfinite.default")
+def is_finite(use: Use) -> int:
+    """Whether x is neither infinite nor NaN."""
+    x = use.value("self", "f64" if is_integer(use.dtype_of("self")) else None)
+    odd = use.binary("Or", use.unary("IsNan", x), use.unary("IsInf", x))
+    return use.unary("Not", odd)
+
+
+@handles("copy.default")
+def copy(use: Use) -> int:
+    """The source in the type and shape of the destination."""
+    return use.stretched(use.value("src", use.dtype_of("self")), use.shape_of("self"))
+
+
+@handles("fill.Scalar", "fill.Tensor")
+def fill(use: Use) -> int:
+    """One number everywhere."""
+    return use.stretched(use.value("value", use.dtype_of("self")), use.shape_of("self"))
+
+
+@handles("maximum.default", "minimum.default", "max.other", "min.other", "fmax.default",
+         "fmin.default")  # fmt: skip
+def extremum(use: Use) -> int:
+    """The larger or smaller one; NaN wins, or with `fmax` and `fmin` loses."""
+    op = "Max" if "ma" in use.name else "Min"
+    dtype = use.common("self", "other")
+    a, b = use.value("self", dtype), use.value("other", dtype)
+    made = function(use, OPS["BinOp"], op, a, b)
+    if use.name in ("fmax", "fmin") and not is_integer(dtype):
+        for one, other in ((a, b), (b, a)):
+            made = use.add("Where", use.unary("IsNan", one), other, made)
+    return made
+
+
+@handles("addcmul.default", "addcdiv.default")
+def add_product(use: Use) -> int:
+    """Self + value * tensor1 * tensor2, or with a quotient."""
+    dtype = use.common("self", "tensor1", "tensor2")
+    x, a, b = (use.value(name, dtype) for name in ("self", "tensor1", "tensor2"))
+    op = "Mul" if use.name == "addcmul" else "Div"
+    factor = use.number("value", 1)
+    a = a if factor == 1 else use.binary("Mul", a, use.scalar(factor, dtype))
+    return use.binary("Add", x, use.binary(op, a, b))
+
+
+@handles("lerp.Scalar")
+def lerp(use: Use) -> int:
+    """Between two ends: start + weight * (end - start), from the nearer end."""
+    a, b, weight = use.value("self"), use.value("end"), use.number("weight")
+    dtype = use.type_of(a).dtype
+    way = use.binary("Sub", b, a)
+    if abs(weight) < 0.5:
+        return use.binary("Add", a, use.binary("Mul", way, use.scalar(weight, dtype)))
+    back = use.binary("Mul", way, use.scalar(1 - weight, dtype))
+    return use.binary("Sub", b, back)
+
+
+@handles("erfc.default")
+def erfc(use: Use) -> int:
+    """1 - erf(x), exact for small results only to the rounding of 1."""
+    x = use.floating(use.value("self"))
+    return use.binary("Sub", use.scalar(1, use.type_of(x).dtype), use.unary("Erf", x))
+
+
+@handles("nan_to_num.default")
+def nan_to_num(use: Use) -> int:
+    """NaN and the infinities as numbers."""
+    x, dtype = use.value("self"), use.dtype_of("self")
+    if is_integer(dtype):
+        return x
+    element = GRAPH_TYPES[dtype]
+    ends = (("Gt", "posinf", element.highest), ("Lt", "neginf", element.lowest))
+    made = x
+    infinite = use.unary("IsInf", x)
+    zero = use.scalar(0, dtype)
+    for op, name, default in ends:
+        is_end = use.binary("And", infinite, use.add("Compare", x, zero, op=op))
+        made = use.add("Where", is_end, use.scalar(use.number(name, float(default)), dtype), made)
+    return use.add("Where", use.unary("IsNan", x), use.scalar(use.number("nan", 0.0), dtype), made)

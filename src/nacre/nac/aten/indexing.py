@@ -1,0 +1,118 @@
+"""Calls that take elements at places which a tensor names."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nacre.nac.aten.handlers import handles
+from nacre.nac.aten.shapes import sliced
+from nacre.nac.aten.use import Found, Unfit, Use, Value
+
+
+def places(use: Use, found: Found) -> int:
+    """Indices as a value, i64 unless they are i32."""
+    value = use.taken(found)
+    return value if use.type_of(value).dtype == "i32" else use.cast(value, "i64")
+
+
+@handles("embedding.default")
+def embedding(use: Use) -> int:
+    """Rows of a table."""
+    return use.add("Gather", use.value("weight"), places(use, use.get("indices")))
+
+
+@handles("index_select.default")
+def index_select(use: Use) -> int:
+    """Parts of an axis by index; an index without axes is one place."""
+    at = places(use, use.get("index"))
+    if use.type_of(at).rank == 0:
+        at = use.reshaped(at, (1,))
+    return use.add("GatherAxis", use.value("self"), at, axis=use.axis())
+
+
+@handles("gather.default")
+def gather(use: Use) -> int:
+    """An index of an axis for each element; other axes may be cut."""
+    at, axis, x = places(use, use.get("index")), use.axis(), use.value("self")
+    dims, reach = use.type_of(x).shape, use.type_of(at).shape
+    if not dims:
+        return x
+    if len(reach) != len(dims) or any(r > d for a, (r, d) in _pairs(reach, dims) if a != axis):
+        raise Unfit(f"an index {list(reach)} into a tensor {list(dims)}")
+    x = sliced(use, x, {a: (0, dim, 1) for a, dim in enumerate(reach) if a != axis})
+    return use.add("GatherElements", x, at, axis=axis)
+
+
+def _pairs(a: tuple[int, ...], b: tuple[int, ...]) -> list[tuple[int, tuple[int, int]]]:
+    return list(enumerate(zip(a, b, strict=True)))
+
+
+def chosen(use: Use, rank: int) -> tuple[list[int], list[Found]]:
+    """The axes that `indices` names and an index for each; masks become indices."""
+    axes: list[int] = []
+    found: list[Found] = []
+    at = 0
+    for index in use.get("indices", ()):
+        if index is None:
+            at += 1
+            continue
+        parts = _unmasked(use, index)
+        found += parts
+        axes += range(at, at + len(parts))
+        at += len(parts)
+    if at > rank or not axes:
+        raise Unfit(f"{at} indices for {rank} axes")
+    return axes, found
+
+
+def _unmasked(use: Use, index: Found) -> list[Found]:
+    if not isinstance(index, Value) or use.type_of(index.id).dtype not in ("bool", "u8"):
+        return [index]
+    mask = use.elements(index.id)
+    if mask is None:
+        raise Unfit("a mask chooses elements, so the shape of the result is not known before")
+    return [Value(use.constant(part.astype(np.int64), "i64")) for part in np.nonzero(mask)]
+
+
+def tuples(use: Use, indices: list[Found]) -> int:
+    """Index tuples, which the last axis holds, of indices that broadcast against each other."""
+    values = [use.cast(places(use, index), "i64") for index in indices]
+    try:
+        shape = np.broadcast_shapes(*(use.type_of(value).shape for value in values))
+    except ValueError:
+        raise Unfit("the indices do not broadcast against each other") from None
+    parts = [use.reshaped(use.stretched(value, shape), (*shape, 1)) for value in values]
+    return parts[0] if len(parts) == 1 else use.add("Concat", *parts, axis=len(shape))
+
+
+@handles("index.Tensor", "_unsafe_index.Tensor")
+def index(use: Use) -> int:
+    """Elements at indices of some axes, which broadcast against each other."""
+    x, rank = use.value("self"), len(use.shape_of("self"))
+    axes, indices = chosen(use, rank)
+    if len(axes) == 1:
+        return use.add("GatherAxis", x, places(use, indices[0]), axis=axes[0])
+    rest = [a for a in range(rank) if a not in axes]
+    at = tuples(use, indices)
+    made = use.add("GatherNd", use.transposed(x, [*axes, *rest]), at)
+    # Indices of neighbouring axes stand where the first of them was, others before all.
+    if axes == list(range(axes[0], axes[0] + len(axes))) and axes[0] > 0:
+        width = use.type_of(at).rank - 1
+        before = [width + i for i in range(axes[0])]
+        behind = range(width + axes[0], use.type_of(made).rank)
+        made = use.transposed(made, [*before, *range(width), *behind])
+    return made
+
+
+@handles("one_hot.default")
+def one_hot(use: Use) -> int:
+    """A new axis that is 1 at the index."""
+    at = use.value("self")
+    depth = use.integer("num_classes", -1)
+    if depth < 0:
+        elements = use.elements(at)
+        if elements is None:
+            raise Unfit("the number of classes depends on elements")
+        depth = int(elements.max()) + 1
+    values = use.constant(np.array([0, 1]), "i64")
+    return use.add("OneHot", at, values, depth=depth, axis=-1)

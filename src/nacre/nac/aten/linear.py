@@ -1,0 +1,122 @@
+"""Calls that are products of matrices, attention among them."""
+
+from __future__ import annotations
+
+from nacre.nac.aten.handlers import handles
+from nacre.nac.aten.use import Unfit, Use, Value
+
+
+@handles("linear.default")
+def linear(use: Use) -> int:
+    """Rows by weights [out, in], plus a bias."""
+    values = [use.value(name) for name in ("input", "weight", "bias") if use.has(name)]
+    dims, weights = (use.type_of(value).shape for value in values[:2])
+    if len(dims) == 1:
+        values[0] = use.reshaped(values[0], (1, *dims))
+    if len(weights) == 1:
+        values[1] = use.reshaped(values[1], (1, *weights))
+    made = use.add("Linear", *values)
+    return use.reshaped(made, (*dims[:-1], *weights[:-1]))
+
+
+@handles("matmul.default", "mm.default", "bmm.default", "mv.default", "dot.default")
+def matmul(use: Use) -> int:
+    """A product; vectors count as a row on the left and as a column on the right."""
+    first, second = use.names[:2]
+    return _product(use, use.value(first), use.value(second))
+
+
+def _product(use: Use, a: int, b: int) -> int:
+    a_dims, b_dims = use.type_of(a).shape, use.type_of(b).shape
+    if not a_dims or not b_dims:
+        raise Unfit("a factor is a scalar")
+    left = use.reshaped(a, (1, *a_dims)) if len(a_dims) == 1 else a
+    right = use.reshaped(b, (*b_dims, 1)) if len(b_dims) == 1 else b
+    made = use.add("MatMul", left, right)
+    shape = list(use.type_of(made).shape)
+    if len(b_dims) == 1:
+        del shape[-1]
+    if len(a_dims) == 1:
+        del shape[-1 if len(b_dims) == 1 else -2]
+    return use.reshaped(made, shape)
+
+
+@handles("outer.default")
+def outer(use: Use) -> int:
+    """Every element of the one by every element of the other."""
+    a, b = use.value("self"), use.value("vec2")
+    count = use.type_of(a).shape
+    return use.binary("Mul", use.reshaped(a, (*count, 1)), b)
+
+
+@handles("addmm.default", "baddbmm.default", "addmv.default")
+def addmm(use: Use) -> int:
+    """Beta * self + alpha * a b."""
+    first, second = use.names[1:3]
+    product = scaled(use, _product(use, use.value(first), use.value(second)), "alpha")
+    if use.number("beta", 1) == 0:
+        return product
+    return use.binary("Add", scaled(use, use.value("self"), "beta"), product)
+
+
+def scaled(use: Use, value: int, name: str) -> int:
+    """A value times the number that an argument is."""
+    factor = use.number(name, 1)
+    if factor == 1:
+        return value
+    return use.binary("Mul", value, use.scalar(factor, use.type_of(value).dtype))
+
+
+@handles("einsum.default")
+def einsum(use: Use) -> int:
+    """Sums of products over named axes."""
+    values = [use.taken(tensor) for tensor in use.get("tensors", ())]
+    return use.add("Einsum", *values, equation=str(use.get("equation")).replace(" ", ""))
+
+
+@handles("scaled_dot_product_attention.default")
+def attention(use: Use) -> int:
+    """softmax(q k' * scale + mask) v; key heads are repeated where there are fewer."""
+    return _attended(use, use.get("attn_mask"))
+
+
+@handles("_scaled_dot_product_flash_attention_for_cpu.default",
+         "_scaled_dot_product_efficient_attention.default")  # fmt: skip
+def kernel_attention(use: Use) -> list[int]:
+    """The same as one of PyTorch's kernels has it; only its first result has a form."""
+    return [_attended(use, use.get("attn_mask", use.get("attn_bias")))]
+
+
+def _attended(use: Use, mask: Value | None) -> int:
+    if use.number("dropout_p", 0.0) > 0:
+        raise Unfit("`dropout_p` is not 0: it drops at random, as in training")
+    q, k, v = (use.value(name) for name in ("query", "key", "value"))
+    heads = use.type_of(q).shape
+    if use.get("enable_gqa", False):
+        k, v = (_repeated(use, x, heads[-3]) for x in (k, v))
+    given: dict[str, object] = {"causal": bool(use.get("is_causal", False))}
+    if use.has("scale"):
+        given["scale"] = float(use.number("scale"))
+        if given["scale"] == 0:
+            raise Unfit("`scale` is 0")
+    values = [q, k, v]
+    if mask is not None:
+        taken = use.taken(mask)
+        if use.type_of(taken).dtype != "bool":
+            taken = use.cast(taken, use.type_of(q).dtype)
+        values.append(taken)
+    return use.add("Attention", *values, **given)
+
+
+def _repeated(use: Use, value: int, heads: int) -> int:
+    """Each head so often that there are as many as of queries."""
+    dims = use.type_of(value).shape
+    own = dims[-3]
+    if own == heads:
+        return value
+    if heads % own:
+        raise Unfit(f"{own} heads of keys for {heads} of queries")
+    new = (*dims[:-2], 1, *dims[-2:])
+    wide = (*dims[:-2], heads // own, *dims[-2:])
+    made = use.stretched(use.reshaped(value, new), wide)
+    return use.reshaped(made, (*dims[:-3], heads, *dims[-2:]))

@@ -1,0 +1,81 @@
+"""Other sizes of planes."""
+
+from __future__ import annotations
+
+from math import floor
+
+from nacre.nac.aten.handlers import handles
+from nacre.nac.aten.use import Unfit, Use
+
+_FORMS = tuple(
+    f"{name}.{overload}"
+    for name in (
+        *(f"upsample_nearest{n}d" for n in (1, 2, 3)),
+        *(f"_upsample_nearest_exact{n}d" for n in (1, 2, 3)),
+        "upsample_linear1d", "upsample_bilinear2d", "upsample_trilinear3d", "upsample_bicubic2d",
+        "_upsample_bilinear2d_aa", "_upsample_bicubic2d_aa",
+    )
+    for overload in ("vec", "default")
+)  # fmt: skip
+
+
+@handles(*_FORMS)
+def upsample(use: Use) -> int:
+    """Another size, by neighbours or by interpolation."""
+    source = "input" if "input" in use.names else "self"
+    x, dims = use.value(source), use.shape_of(source)
+    factors = _factors(use)
+    sizes = _sizes(use, dims, factors)
+    given: dict[str, object] = {"sizes": sizes, "scales": _scales(dims, sizes, factors)}
+    if "nearest" in use.name:
+        is_exact = "exact" in use.name
+        given["coordinate"] = "half_pixel" if is_exact else "asymmetric"
+        # Halves of exact ones go up: floor(x + 1/2), as floor of a coordinate that is not moved.
+        given["rounding"] = "round_prefer_ceil" if is_exact else "floor"
+        return use.add("Resize", x, mode="nearest", **given)
+    is_cubic, is_soft = "cubic" in use.name, use.name.endswith("_aa")
+    given["mode"] = "cubic" if is_cubic else "linear"
+    corners = bool(use.get("align_corners", False))
+    if is_soft and corners:
+        raise Unfit("it has `antialias` and `align_corners`")
+    given["coordinate"] = "align_corners" if corners else "half_pixel"
+    if is_soft:
+        given |= {"antialias": True, "exclude_outside": True}
+        if is_cubic:
+            given["cubic_a"] = -0.5
+    return use.add("Resize", x, **given)
+
+
+def _factors(use: Use) -> tuple[float, ...]:
+    """The scales that are given; none where they follow from the sizes."""
+    found = use.get("scale_factors")
+    if found is None:
+        names = [n for n in ("scales", "scales_d", "scales_h", "scales_w") if n in use.names]
+        found = tuple(use.get(n) for n in names)
+    if any(not isinstance(f, int | float) or f <= 0 for f in found):
+        if all(f is None for f in found):
+            return ()
+        raise Unfit("a scale is missing, or not above 0")
+    return tuple(float(f) for f in found)
+
+
+def _sizes(use: Use, dims: tuple[int, ...], factors: tuple[float, ...]) -> tuple[int, ...]:
+    wanted = use.integers("output_size")
+    if not wanted:
+        if not factors or len(factors) > len(dims):
+            raise Unfit("neither a size nor scales are given")
+        pairs = zip(dims[-len(factors) :], factors, strict=True)
+        wanted = tuple(floor(dim * factor) for dim, factor in pairs)
+    if len(wanted) != len(dims) - 2:
+        raise Unfit(f"a size {list(wanted)} for a tensor {list(dims)}")
+    return (*dims[:2], *wanted)
+
+
+def _scales(
+    dims: tuple[int, ...], sizes: tuple[int, ...], factors: tuple[float, ...]
+) -> tuple[float, ...]:
+    """The scales where they are not those of the sizes."""
+    exact = tuple(b / a for a, b in zip(dims[2:], sizes[2:], strict=True))
+    if not factors or factors == exact:
+        return ()
+    return (1.0, 1.0, *factors)

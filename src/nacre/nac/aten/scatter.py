@@ -1,0 +1,145 @@
+"""Calls that replace elements of a tensor: functional forms of what was in place."""
+
+from __future__ import annotations
+
+from math import prod
+
+import numpy as np
+
+from nacre.nac.aten.handlers import handles
+from nacre.nac.aten.indexing import chosen, places, tuples
+from nacre.nac.aten.shapes import bounds, sliced
+from nacre.nac.aten.use import Unfit, Use, inside
+
+_REDUCTIONS = {"sum": "add", "add": "add", "prod": "mul", "multiply": "mul", "amin": "min",
+               "amax": "max"}  # fmt: skip
+
+
+@handles("slice_scatter.default")
+def slice_scatter(use: Use) -> int:
+    """A regular part of an axis replaced."""
+    axis, dims = use.axis(), use.shape_of("self")
+    return _replaced(use, axis, bounds(use, dims[axis] if dims else 1))
+
+
+@handles("select_scatter.default")
+def select_scatter(use: Use) -> int:
+    """One place of an axis replaced."""
+    axis, dims = use.axis(), use.shape_of("self")
+    at = inside(use.integer("index"), dims[axis] if dims else 1, "index")
+    return _replaced(use, axis, range(at, at + 1))
+
+
+def _replaced(use: Use, axis: int, taken: range) -> int:
+    dims = list(use.shape_of("self"))
+    if not dims:
+        raise Unfit("it is of a scalar")
+    if not taken:
+        return use.value("self")
+    x, part = use.value("self"), use.value("src", use.dtype_of("self"))
+    part = use.reshaped(part, [len(taken) if a == axis else d for a, d in enumerate(dims)])
+    if len(taken) == dims[axis]:
+        return part
+    if taken.step != 1:  # both after each other, and each place taken from the one or the other
+        order = np.arange(dims[axis])
+        order[list(taken)] = dims[axis] + np.arange(len(taken))
+        both = use.add("Concat", x, part, axis=axis)
+        return use.add("GatherAxis", both, use.constant(order, "i64"), axis=axis)
+    ends = [(0, taken.start, 1), (taken.stop, dims[axis], 1)]
+    before, behind = ([sliced(use, x, {axis: end})] if end[0] < end[1] else [] for end in ends)
+    return use.add("Concat", *before, part, *behind, axis=axis)
+
+
+def rows_replaced(use: Use, axis: int, at: int, update: int) -> int:
+    """Places of an axis replaced, by an index of rank 1.
+
+    Axes before it are one with it, so that what is written is rows: no element else moves.
+    """
+    x, dims = use.value("self"), use.shape_of("self")
+    count, size = use.type_of(at).shape[0], dims[axis]
+    outer, row = prod(dims[:axis]), dims[axis + 1 :]
+    if outer > 1:
+        at = use.cast(at, "i64")
+        starts = use.constant((np.arange(outer) * size).reshape(outer, 1), "i64")
+        within = use.binary("Mod", at, use.scalar(size, "i64"))  # those below 0 are from the end
+        at = use.reshaped(use.binary("Add", starts, within), (outer * count,))
+    flat = use.reshaped(x, (outer * size, *row))
+    rows = use.reshaped(update, (outer * count, *row))
+    return use.reshaped(use.add("ScatterRows", flat, at, rows), dims)
+
+
+@handles("index_copy.default")
+def index_copy(use: Use) -> int:
+    """Places of an axis replaced: the write of a cache."""
+    at = places(use, use.get("index"))
+    at = use.reshaped(at, (prod(use.type_of(at).shape),))
+    return rows_replaced(use, use.axis(), at, use.value("source", use.dtype_of("self")))
+
+
+@handles("index_put.default", "_unsafe_index_put.default")
+def index_put(use: Use) -> int:
+    """Elements at indices of some axes replaced, or added to."""
+    dims = use.shape_of("self")
+    axes, indices = chosen(use, len(dims))
+    accumulate = bool(use.get("accumulate", False))
+    update = use.value("values", use.dtype_of("self"))
+    if len(axes) == 1 and not accumulate:
+        at = places(use, indices[0])
+        count = use.type_of(at).shape
+        if len(count) == 1:
+            shape = [count[0] if a == axes[0] else d for a, d in enumerate(dims)]
+            return rows_replaced(use, axes[0], at, use.stretched(update, shape))
+    return _put(use, axes, tuples(use, indices), update, "add" if accumulate else "none")
+
+
+def _put(use: Use, axes: list[int], at: int, update: int, reduction: str) -> int:
+    dims = use.shape_of("self")
+    rest = [a for a in range(len(dims)) if a not in axes]
+    shape_at = use.type_of(at).shape[:-1]
+    is_neighbouring = axes == list(range(axes[0], axes[0] + len(axes)))
+    before = axes[0] if is_neighbouring else 0
+    rest_dims = [dims[a] for a in rest]
+    update = use.stretched(update, (*rest_dims[:before], *shape_at, *rest_dims[before:]))
+    middle = range(before, before + len(shape_at))
+    others = [a for a in range(len(rest) + len(shape_at)) if a not in middle]
+    update = use.transposed(update, [*middle, *others])
+    order = [*axes, *rest]
+    x = use.transposed(use.value("self"), order)
+    made = use.add("ScatterNd", x, at, update, reduction=reduction)
+    return use.transposed(made, [order.index(a) for a in range(len(dims))])
+
+
+@handles("index_add.default")
+def index_add(use: Use) -> int:
+    """Parts of an axis added to."""
+    axis, dims, dtype = use.axis(), use.shape_of("self"), use.dtype_of("self")
+    source, alpha = use.value("source", dtype), use.number("alpha", 1)
+    if alpha != 1:
+        source = use.binary("Mul", source, use.scalar(alpha, dtype))
+    order = [axis, *(a for a in range(len(dims)) if a != axis)]
+    at = places(use, use.get("index"))
+    at = use.reshaped(at, (prod(use.type_of(at).shape), 1))
+    x, part = (use.transposed(v, order) for v in (use.value("self"), source))
+    made = use.add("ScatterNd", x, at, part, reduction="add")
+    return use.transposed(made, [order.index(a) for a in range(len(dims))])
+
+
+@handles("scatter.src", "scatter.value", "scatter_add.default", "scatter.reduce",
+         "scatter.value_reduce", "scatter_reduce.two")  # fmt: skip
+def scatter(use: Use) -> int:
+    """Elements replaced, or combined, at an index of an axis each."""
+    reduction = "add" if use.name == "scatter_add" else "none"
+    if use.has("reduce"):
+        word = str(use.get("reduce"))
+        if word not in _REDUCTIONS or not use.get("include_self", True):
+            raise Unfit(f"it combines by `{word}`, or without the elements that are there")
+        reduction = _REDUCTIONS[word]
+    at = places(use, use.get("index"))
+    reach = use.type_of(at).shape
+    update = use.value("src" if use.has("src") else "value", use.dtype_of("self"))
+    if use.type_of(update).rank == 0:
+        update = use.stretched(update, reach)
+    else:
+        update = sliced(use, update, {a: (0, dim, 1) for a, dim in enumerate(reach)})
+    given = {"axis": use.axis(), "reduction": reduction}
+    return use.add("ScatterElements", use.value("self"), at, update, **given)

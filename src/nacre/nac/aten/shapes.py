@@ -1,0 +1,356 @@
+"""Calls that change shapes and take parts at places that are numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+
+from nacre.nac.aten.handlers import handles
+from nacre.nac.aten.use import Unfit, Use, inside
+
+# By ATen's word for it.
+_PADDINGS = {"constant": "constant", "reflect": "reflect", "replicate": "edge", "circular": "wrap"}
+_PAD_MODES = {"reflection": "reflect", "replication": "replicate"}
+
+
+@handles("view.default", "_unsafe_view.default", "reshape.default")
+def view(use: Use) -> int:
+    """Another shape; one dimension may be -1."""
+    shape = use.integers("shape" if use.name == "reshape" else "size")
+    return use.reshaped(use.value("self"), inferred(shape, prod(use.shape_of("self"))))
+
+
+def inferred(shape: Sequence[int], count: int) -> tuple[int, ...]:
+    """A shape in which -1 stands for what is left."""
+    if list(shape).count(-1) > 1 or any(dim < -1 for dim in shape):
+        raise Unfit(f"the shape {list(shape)} has more than one open dimension")
+    rest = prod(dim for dim in shape if dim != -1)
+    if -1 in shape and (rest == 0 or count % rest):
+        raise Unfit(f"{count:,} elements do not divide into {list(shape)}")
+    made = tuple(count // rest if dim == -1 else dim for dim in shape)
+    if prod(made) != count:
+        raise Unfit(f"{count:,} elements do not have the shape {list(made)}")
+    return made
+
+
+@handles("view_as.default", "reshape_as.default")
+def view_as(use: Use) -> int:
+    """The shape of another tensor."""
+    return use.reshaped(
+        use.value("self"), inferred(use.shape_of("other"), prod(use.shape_of("self")))
+    )
+
+
+@handles("flatten.using_ints")
+def flatten(use: Use) -> int:
+    """Several axes as one."""
+    dims = use.shape_of("self") or (1,)
+    first = inside(use.integer("start_dim", 0), len(dims))
+    last = inside(use.integer("end_dim", -1), len(dims))
+    if first > last:
+        raise Unfit(f"axes {first} to {last}")
+    shape = (*dims[:first], prod(dims[first : last + 1]), *dims[last + 1 :])
+    return use.reshaped(use.value("self"), shape)
+
+
+@handles("unflatten.int")
+def unflatten(use: Use) -> int:
+    """One axis as several."""
+    axis, dims = use.axis(), use.shape_of("self")
+    sizes = inferred(use.integers("sizes"), dims[axis])
+    return use.reshaped(use.value("self"), (*dims[:axis], *sizes, *dims[axis + 1 :]))
+
+
+@handles("unsqueeze.default")
+def unsqueeze(use: Use) -> int:
+    """A new axis of size 1."""
+    return use.add("ExpandDims", use.value("self"), axes=(use.axis(extra=1),))
+
+
+@handles("squeeze.default", "squeeze.dim", "squeeze.dims")
+def squeeze(use: Use) -> int:
+    """Axes of size 1 removed; others stay."""
+    dims = use.shape_of("self")
+    rank = max(len(dims), 1)
+    given = use.integers("dim") if use.has("dim") else tuple(range(len(dims)))
+    axes = tuple(sorted({inside(a, rank) for a in given}))
+    gone = tuple(a for a in axes if a < len(dims) and dims[a] == 1)
+    return use.add("Squeeze", use.value("self"), axes=gone) if gone else use.value("self")
+
+
+@handles("permute.default")
+def permute(use: Use) -> int:
+    """The axes in another order."""
+    rank = len(use.shape_of("self"))
+    return use.transposed(use.value("self"), [inside(d, rank) for d in use.integers("dims")])
+
+
+@handles(
+    "transpose.int",
+    "t.default",
+    "numpy_T.default",
+    "mT.default",
+    "swapaxes.default",
+    "swapdims.default",
+)
+def transpose(use: Use) -> int:
+    """Two axes change places."""
+    rank = len(use.shape_of("self"))
+    if use.name in ("t", "numpy_T"):
+        return use.transposed(use.value("self"), list(range(rank))[::-1])
+    if use.name == "mT":
+        return swapped(use, inside(-2, rank), inside(-1, rank))
+    names = ("axis0", "axis1") if use.name == "swapaxes" else ("dim0", "dim1")
+    return swapped(use, *(inside(use.integer(name), max(rank, 1)) for name in names))
+
+
+def swapped(use: Use, one: int, other: int) -> int:
+    """Two axes change places."""
+    order = list(range(len(use.shape_of("self"))))
+    if order:
+        order[one], order[other] = other, one
+    return use.transposed(use.value("self"), order)
+
+
+@handles("nac.transpose")
+def standard_transpose(use: Use) -> int:
+    """Two axes change places; without any named, all run backwards."""
+    rank = len(use.shape_of("self"))
+    if not use.has("dim0"):
+        return use.transposed(use.value("self"), list(range(rank))[::-1])
+    return swapped(use, *(inside(use.integer(name), max(rank, 1)) for name in ("dim0", "dim1")))
+
+
+@handles("movedim.int")
+def movedim(use: Use) -> int:
+    """One axis goes elsewhere."""
+    rank = len(use.shape_of("self"))
+    source, target = (inside(use.integer(n), rank) for n in ("source", "destination"))
+    order = [a for a in range(rank) if a != source]
+    order.insert(target, source)
+    return use.transposed(use.value("self"), order)
+
+
+@handles("expand.default")
+def expand(use: Use) -> int:
+    """Stretched to a shape; -1 leaves a dimension as it is."""
+    size, dims = use.integers("size"), use.shape_of("self")
+    new = len(size) - len(dims)
+    if new < 0 or any(dim == -1 for dim in size[:new]):
+        raise Unfit(f"a tensor {list(dims)} is to have the shape {list(size)}")
+    wanted = [dims[i - new] if dim == -1 else dim for i, dim in enumerate(size)]
+    return use.stretched(use.value("self"), wanted)
+
+
+@handles("expand_as.default")
+def expand_as(use: Use) -> int:
+    """Stretched to the shape of another tensor."""
+    return use.stretched(use.value("self"), use.shape_of("other"))
+
+
+@handles("repeat.default", "tile.default")
+def repeat(use: Use) -> int:
+    """Repeated along every axis; axes may be new."""
+    repeats = use.integers("repeats" if use.name == "repeat" else "dims")
+    dims = use.shape_of("self")
+    if use.name == "repeat" and len(repeats) < len(dims):
+        raise Unfit(f"{len(repeats)} repeats for {len(dims)} axes")
+    rank = max(len(repeats), len(dims))
+    value = use.reshaped(use.value("self"), (*[1] * (rank - len(dims)), *dims))
+    repeats = (*[1] * (rank - len(repeats)), *repeats)
+    return value if set(repeats) <= {1} else use.add("Tile", value, repeats=repeats)
+
+
+@handles("repeat_interleave.self_int")
+def repeat_interleave(use: Use) -> int:
+    """Every place of an axis so often; without an axis, of all elements in a row."""
+    count, x, dims = use.integer("repeats"), use.value("self"), use.shape_of("self")
+    if not use.has("dim"):
+        x, dims = use.reshaped(x, (prod(dims),)), (prod(dims),)
+    axis = inside(use.integer("dim", 0), len(dims))
+    new = use.reshaped(x, (*dims[: axis + 1], 1, *dims[axis + 1 :]))
+    wide = use.stretched(new, (*dims[: axis + 1], count, *dims[axis + 1 :]))
+    return use.reshaped(wide, (*dims[:axis], dims[axis] * count, *dims[axis + 1 :]))
+
+
+@handles("cat.default", "stack.default")
+def cat(use: Use) -> int:
+    """Tensors after each other."""
+    tensors = use.get("tensors", ())
+    if not tensors:
+        raise Unfit("there is no tensor")
+    from nacre.nac.aten.promotion import common_type
+
+    dtype = common_type([use.type_of(t.id) for t in tensors])
+    parts = [use.cast(t.id, dtype) for t in tensors]
+    rank = use.type_of(parts[0]).rank
+    if use.name == "stack":
+        axis = inside(use.integer("dim", 0), rank + 1)
+        dims = [(*d[:axis], 1, *d[axis:]) for d in (use.type_of(p).shape for p in parts)]
+        parts = [use.reshaped(part, shape) for part, shape in zip(parts, dims, strict=True)]
+    else:
+        axis = inside(use.integer("dim", 0), max(rank, 1))
+    return parts[0] if len(parts) == 1 else use.add("Concat", *parts, axis=axis)
+
+
+@handles("split.Tensor", "split.sizes", "split_with_sizes.default", "chunk.default")
+def split(use: Use) -> list[int]:
+    """Parts along an axis."""
+    axis, x, dims = use.axis(), use.value("self"), use.shape_of("self")
+    if not dims:
+        raise Unfit("it is of a scalar")
+    size = dims[axis]
+    if use.call in ("split_with_sizes.default", "split.sizes"):
+        name = "split_sizes" if use.name == "split_with_sizes" else "split_size"
+        sizes: Sequence[int] = use.integers(name)
+        if sum(sizes) != size or min(sizes, default=0) < 0:
+            raise Unfit(f"parts {list(sizes)} of an axis of {size}")
+    else:
+        count = use.integer("chunks" if use.name == "chunk" else "split_size")
+        if count < 1:
+            raise Unfit(f"parts of {count}")
+        each = -(-size // count) if use.name == "chunk" else count
+        sizes = [min(each, size - start) for start in range(0, size, each)]
+    ends = [sum(sizes[: i + 1]) for i in range(len(sizes))]
+    return [
+        sliced(use, x, {axis: (end - part, end, 1)}) for end, part in zip(ends, sizes, strict=True)
+    ]
+
+
+@handles("unbind.int")
+def unbind(use: Use) -> list[int]:
+    """Every part of an axis on its own."""
+    axis, x, dims = use.axis(), use.value("self"), use.shape_of("self")
+    if not dims:
+        raise Unfit("it is of a scalar")
+    return [_without(use, sliced(use, x, {axis: (i, i + 1, 1)}), axis) for i in range(dims[axis])]
+
+
+def _without(use: Use, value: int, axis: int) -> int:
+    dims = use.type_of(value).shape
+    return use.reshaped(value, (*dims[:axis], *dims[axis + 1 :]))
+
+
+def sliced(use: Use, value: int, parts: dict[int, tuple[int, int, int]]) -> int:
+    """A part of a value: start, end and positive step of some axes."""
+    dims = use.type_of(value).shape
+    whole = [parts.get(axis, (0, dim, 1)) for axis, dim in enumerate(dims)]
+    if all(part == (0, dim, 1) for part, dim in zip(whole, dims, strict=True)):
+        return value
+    if any(end <= start for start, end, _ in whole):
+        raise Unfit("the result has no elements; Core IR has no empty tensors")
+    starts, ends, steps = (tuple(column) for column in zip(*whole, strict=True))
+    return use.add("Slice", value, starts=starts, ends=ends, steps=steps)
+
+
+def bounds(use: Use, dim: int) -> range:
+    """What `start`, `end` and `step` take of an axis."""
+    step = use.integer("step", 1)
+    if step < 1:
+        raise Unfit(f"a step of {step}")
+    start, end = (use.integer(name) if use.has(name) else None for name in ("start", "end"))
+    return range(*slice(start, end, step).indices(dim))
+
+
+@handles("slice.Tensor")
+def slice_(use: Use) -> int:
+    """A regular part of an axis."""
+    axis, dims = use.axis(), use.shape_of("self") or (1,)
+    taken = bounds(use, dims[axis])
+    return sliced(use, use.value("self"), {axis: (taken.start, taken.stop, taken.step)})
+
+
+@handles("narrow.default")
+def narrow(use: Use) -> int:
+    """So many places of an axis."""
+    axis, dims = use.axis(), use.shape_of("self")
+    start = inside(use.integer("start"), max(dims[axis], 1), "start")
+    length = use.integer("length")
+    if start + length > dims[axis]:
+        raise Unfit(f"places {start} to {start + length} of an axis of {dims[axis]}")
+    return sliced(use, use.value("self"), {axis: (start, start + length, 1)})
+
+
+@handles("select.int")
+def select(use: Use) -> int:
+    """One place of an axis, which goes away."""
+    axis, dims = use.axis(), use.shape_of("self")
+    if not dims:
+        raise Unfit("it is of a scalar")
+    at = inside(use.integer("index"), dims[axis], "index")
+    return _without(use, sliced(use, use.value("self"), {axis: (at, at + 1, 1)}), axis)
+
+
+@handles("flip.default")
+def flip(use: Use) -> int:
+    """Axes run backwards."""
+    rank = len(use.shape_of("self"))
+    axes = tuple(inside(d, max(rank, 1)) for d in use.integers("dims"))
+    return use.add("Flip", use.value("self"), axes=axes) if axes and rank else use.value("self")
+
+
+@handles("roll.default")
+def roll(use: Use) -> int:
+    """Elements move along axes, and those that leave come back at the other end."""
+    x, dims = use.value("self"), use.shape_of("self")
+    axes, shifts = use.integers("dims"), use.integers("shifts")
+    if not axes and shifts:
+        flat = use.reshaped(x, (prod(dims),))
+        return use.reshaped(_rolled(use, flat, 0, shifts[0]), dims)
+    if len(axes) != len(shifts):
+        raise Unfit(f"{len(shifts)} shifts for {len(axes)} axes")
+    for axis, shift in zip(axes, shifts, strict=True):
+        x = _rolled(use, x, inside(axis, len(dims)), shift)
+    return x
+
+
+def _rolled(use: Use, x: int, axis: int, shift: int) -> int:
+    size = use.type_of(x).shape[axis]
+    at = -shift % size
+    if at == 0:
+        return x
+    parts = [sliced(use, x, {axis: part}) for part in ((at, size, 1), (0, at, 1))]
+    return use.add("Concat", *parts, axis=axis)
+
+
+@handles("constant_pad_nd.default", "pad.default", "reflection_pad1d.default",
+         "reflection_pad2d.default", "reflection_pad3d.default", "replication_pad1d.default",
+         "replication_pad2d.default", "replication_pad3d.default")  # fmt: skip
+def pad(use: Use) -> int:
+    """Elements around; pads come in pairs, those of the last axis first; below 0 they cut."""
+    given = use.integers("pad" if use.has("pad") else "padding")
+    rank = len(use.shape_of("self"))
+    if len(given) % 2 or len(given) > 2 * rank:
+        raise Unfit(f"pads {list(given)} for {rank} axes")
+    around = [(0, 0)] * rank
+    for index in range(len(given) // 2):
+        around[rank - 1 - index] = (given[2 * index], given[2 * index + 1])
+    pads = (*(a for a, _ in around), *(b for _, b in around))
+    mode = _PAD_MODES.get(use.name.partition("_")[0], use.get("mode", "constant"))
+    if mode not in _PADDINGS:
+        raise Unfit(f"no mode `{mode}`")
+    if not any(pads):
+        return use.value("self")
+    number = float(use.number("value", 0.0))
+    return use.add("Pad", use.value("self"), pads=pads, mode=_PADDINGS[mode], value=number)
+
+
+@handles("pixel_shuffle.default", "pixel_unshuffle.default")
+def pixel_shuffle(use: Use) -> int:
+    """Channels to a finer plane, or back."""
+    is_up = use.name == "pixel_shuffle"
+    opcode = "DepthToSpace" if is_up else "SpaceToDepth"
+    block = use.integer("upscale_factor" if is_up else "downscale_factor")
+    dims, x = use.shape_of("self"), use.value("self")
+    if len(dims) < 3:
+        raise Unfit(f"a tensor of rank {len(dims)}")
+    planes = use.reshaped(x, (prod(dims[:-3]), *dims[-3:]))
+    made = use.add(opcode, planes, block=block, mode="CRD")
+    return use.reshaped(made, (*dims[:-3], *use.type_of(made).shape[1:]))
+
+
+@handles("tril.default", "triu.default")
+def triangle(use: Use) -> int:
+    """The lower or upper triangle of matrices."""
+    diagonal = use.integer("diagonal", 0)
+    return use.add("Trilu", use.value("self"), upper=use.name == "triu", k=diagonal)

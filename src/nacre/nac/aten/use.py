@@ -1,0 +1,222 @@
+"""One call as its handler sees it: arguments by their names in ATen, and a module to add to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from nacre.base.diagnostics import InputError
+from nacre.base.elements import GRAPH_TYPES
+from nacre.core.builder import Builder
+from nacre.core.module import TensorType
+from nacre.core.values import Array
+from nacre.nac.aten.promotion import common_type
+
+_LARGEST = 1 << 28  # elements of a constant that a call asks for
+
+
+class Unfit(Exception):  # noqa: N818 - carries a finding, not a failure of ours
+    """A call that cannot be computed with these arguments, and why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """A value of the module. A type of its own: plain integers are arguments."""
+
+    id: int
+
+
+Found = Any  # a Value, a number, a string, a tuple of them, or None
+Elements = Callable[[int], Array | None]
+
+
+class Use:
+    """A call with its arguments. Handlers ask it and add operations to the module through it."""
+
+    def __init__(
+        self, call: str, arguments: Mapping[str, Found], builder: Builder, elements: Elements
+    ) -> None:
+        self.call = call
+        self.name = call.partition(".")[0]
+        self.builder = builder
+        self._arguments = arguments
+        self._elements = elements
+
+    # Arguments
+
+    def get(self, name: str, default: Found = None) -> Found:
+        """An argument; the default stands also for None."""
+        found = self._arguments.get(name)
+        return default if found is None else found
+
+    def has(self, name: str) -> bool:
+        """Whether an argument is given and not null."""
+        return self._arguments.get(name) is not None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the arguments, in order."""
+        return tuple(self._arguments)
+
+    def integer(self, name: str, default: int | None = None) -> int:
+        """An argument that is an integer."""
+        found = self.get(name, default)
+        if isinstance(found, Value) or found is None or int(found) != found:
+            raise Unfit(f"`{name}` is no integer")
+        return int(found)
+
+    def integers(self, name: str) -> tuple[int, ...]:
+        """An argument that is several integers; one alone counts as a list."""
+        found = self.get(name, ())
+        items = found if isinstance(found, tuple) else (found,)
+        if not all(isinstance(item, int | float) and int(item) == item for item in items):
+            raise Unfit(f"`{name}` has something that is no integer")
+        return tuple(int(item) for item in items)
+
+    def number(self, name: str, default: float | None = None) -> float:
+        """An argument that is a number."""
+        found = self.get(name, default)
+        if not isinstance(found, int | float):
+            raise Unfit(f"`{name}` is no number")
+        return found
+
+    def value(self, name: str, dtype: str | None = None) -> int:
+        """An argument as a value of the module, of a type if one is named."""
+        return self.taken(self.get(name), dtype, name)
+
+    def taken(self, found: Found, dtype: str | None = None, name: str = "an operand") -> int:
+        """A tensor or a number as a value of the module."""
+        if isinstance(found, Value):
+            return found.id if dtype is None else self.cast(found.id, dtype)
+        if isinstance(found, bool | int | float):
+            return self.scalar(found, dtype or number_type(found))
+        raise Unfit(f"`{name}` is no tensor")
+
+    def shape_of(self, name: str) -> tuple[int, ...]:
+        """The shape of an argument; a number has none."""
+        found = self.get(name)
+        return self.type_of(found.id).shape if isinstance(found, Value) else ()
+
+    def dtype_of(self, name: str) -> str:
+        """The element type of an argument."""
+        found = self.get(name)
+        return self.type_of(found.id).dtype if isinstance(found, Value) else number_type(found)
+
+    def common(self, *names: str) -> str:
+        """The element type in which ATen computes with these arguments."""
+        found = [self.get(name) for name in names]
+        return common_type([self.type_of(f.id) if isinstance(f, Value) else f for f in found])
+
+    def axis(self, name: str = "dim", of: str = "self", default: int = 0, extra: int = 0) -> int:
+        """An axis, counted from the front."""
+        rank = max(len(self.shape_of(of)) + extra, 1)
+        return inside(self.integer(name, default), rank, name)
+
+    def elements(self, value: int) -> Array | None:
+        """The elements of a value, where they are known."""
+        return self._elements(value)
+
+    # The module
+
+    def type_of(self, value: int) -> TensorType:
+        """The type of a value."""
+        return self.builder.type_of(value)
+
+    def scalar(self, number: float, dtype: str) -> int:
+        """A constant of rank 0."""
+        return self.constant(np.array(number), dtype)
+
+    def constant(self, array: Array, dtype: str | None = None) -> int:
+        """A constant."""
+        try:
+            return self.builder.constant(array, dtype, copy=False)
+        except (InputError, ValueError) as error:
+            raise Unfit(_told(error)) from None
+
+    def filled(self, number: float, shape: Sequence[int], dtype: str) -> int:
+        """One number everywhere."""
+        count = affordable(shape)
+        made = self.scalar(number, dtype)
+        return self.stretched(made, shape) if count else made
+
+    def add(self, opcode: str, *values: int, **attributes: object) -> int:
+        """An operation; one that does not fit is the call's fault."""
+        try:
+            return self.builder.add(opcode, *values, **attributes)
+        except (InputError, ValueError, OverflowError) as error:
+            raise Unfit(_told(error)) from None
+
+    def binary(self, op: str, a: int, b: int) -> int:
+        """Two values element by element."""
+        return self.add("BinOp", a, b, op=op)
+
+    def unary(self, op: str, x: int) -> int:
+        """A function of each element."""
+        return self.add("Unary", x, op=op)
+
+    def reshaped(self, value: int, shape: Sequence[int]) -> int:
+        """The same elements under another shape."""
+        if self.type_of(value).shape == tuple(shape):
+            return value
+        return self.add("Reshape", value, new_shape=tuple(shape))
+
+    def transposed(self, value: int, permutation: Sequence[int]) -> int:
+        """The axes in another order."""
+        if list(permutation) == list(range(self.type_of(value).rank)):
+            return value
+        return self.add("Transpose", value, permutation=tuple(permutation))
+
+    def stretched(self, value: int, shape: Sequence[int]) -> int:
+        """Broadcast to a shape."""
+        if self.type_of(value).shape == tuple(shape):
+            return value
+        return self.add("Broadcast", value, shape=tuple(shape))
+
+    def cast(self, value: int, dtype: str) -> int:
+        """The same values in another type; a number is true where it is not 0."""
+        found = self.type_of(value).dtype
+        if found == dtype:
+            return value
+        if dtype == "bool":
+            return self.add("Compare", value, self.scalar(0, found), op="Ne")
+        return self.add("Cast", value, to=dtype)
+
+    def floating(self, value: int) -> int:
+        """A value that functions of reals are for: integers become f32."""
+        is_float = GRAPH_TYPES[self.type_of(value).dtype].kind == "float"
+        return value if is_float else self.cast(value, "f32")
+
+
+def number_type(number: object) -> str:
+    """The element type of a number alone."""
+    if isinstance(number, bool):
+        return "bool"
+    return "i64" if isinstance(number, int) else "f32"
+
+
+def inside(axis: int, rank: int, name: str = "dim") -> int:
+    """An axis counted from the front."""
+    if not -rank <= axis < rank:
+        raise Unfit(f"`{name}` is {axis}, expected {-rank} to {rank - 1}")
+    return axis % rank
+
+
+def affordable(shape: Sequence[int]) -> int:
+    """How many elements a constant would have; a file must not fill the memory by asking."""
+    count = 1
+    for dim in shape:
+        if dim < 1:
+            raise Unfit(f"the shape {list(shape)} has no elements; Core IR has no empty tensors")
+        count *= dim
+    if count > _LARGEST:
+        raise Unfit(f"a tensor of {count:,} elements is asked for, at most {_LARGEST:,} may be")
+    return count
+
+
+def _told(error: Exception) -> str:
+    if isinstance(error, InputError):
+        return "; ".join(d.message for d in error.diagnostics)
+    return str(error)

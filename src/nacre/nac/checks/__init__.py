@@ -1,0 +1,1 @@
+"""What sections promise each other: one function a promise, each yields what breaks it."""

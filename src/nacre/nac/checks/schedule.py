@@ -1,0 +1,139 @@
+"""The schedule of memory: who follows it loses nothing that is still needed.
+
+Commands of a tick happen after the instruction of that tick.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from nacre.base.diagnostics import Diagnostic
+from nacre.base.rules import Rule
+from nacre.nac.checks.examination import Examination
+from nacre.nac.format.values import Command
+from nacre.nac.rules.program import NAC32, NAC33, NAC34, NAC35
+from nacre.nac.spec.instructions import (
+    ACTIONS,
+    FORWARD,
+    FREE,
+    INPUT,
+    PARAMETER,
+    PRELOAD,
+    SAVE_RESULT,
+    TRAINING_ACTIONS,
+    Action,
+)
+
+
+def ticks(case: Examination) -> Iterator[Diagnostic]:
+    """Ticks are instructions, in order."""
+    if not case.has("MMAP", "OPS "):
+        return
+    before, count = -1, len(case.file.instructions)
+    for record, tick in enumerate(case.file.schedule):
+        place = case.place("MMAP", record)
+        if tick.tick >= count:
+            message = f"tick {tick.tick}, but the program has {count} instructions"
+            yield case.at(NAC32, place, message)
+        elif tick.tick <= before:
+            yield case.at(NAC32, place, f"tick {tick.tick} comes after tick {before}")
+        before = max(before, tick.tick)
+
+
+def actions(case: Examination) -> Iterator[Diagnostic]:
+    """Commands are known, and their targets are what they say."""
+    if not case.has("MMAP", "OPS "):
+        return
+    known = ACTIONS if case.file.header.version == 1 else {**ACTIONS, **TRAINING_ACTIONS}
+    uses = _uses(case)
+    for record, tick in enumerate(case.file.schedule):
+        place = case.place("MMAP", record)
+        is_instruction = tick.tick < len(case.file.instructions)
+        for command in tick.commands if is_instruction else ():
+            if command.action not in known:
+                message = f"memory command {command.action}, expected {_listed(known)}"
+                yield case.at(NAC33, place, message)
+                continue
+            problem = _target_problem(case, tick.tick, command, uses)
+            if problem is not None:
+                name = known[command.action].name
+                message = f"{name} -> {command.target} at tick {tick.tick}: {problem}"
+                yield case.at(NAC34, place, message)
+
+
+def _listed(known: Mapping[int, Action]) -> str:
+    return ", ".join(f"{code} {action.name}" for code, action in sorted(known.items()))
+
+
+def _uses(case: Examination) -> dict[int, list[int]]:
+    """The instructions that use each result, in order."""
+    found: dict[int, list[int]] = {}
+    for index, offsets in enumerate(case.operands):
+        for offset in {o for o in offsets if o < 0}:
+            found.setdefault(index + offset, []).append(index)
+    return found
+
+
+def _target_problem(
+    case: Examination, tick: int, command: Command, uses: dict[int, list[int]]
+) -> str | None:
+    instructions, target = case.file.instructions, command.target
+    if target >= len(instructions):
+        return f"the program has {len(instructions)} instructions"
+    if command.action == SAVE_RESULT and target != tick:
+        return "it saves the result of its own tick"
+    if command.action == FREE and target > tick:
+        return "that instruction was not executed yet"
+    if command.action == FORWARD and target not in uses.get(tick, ()):
+        return f"instruction {target} does not use the result of instruction {tick}"
+    if command.action == PRELOAD:
+        load = instructions[target]
+        if (load.op, load.variant) != (INPUT, PARAMETER):
+            return "it loads a parameter, and that instruction does not"
+        if target < tick:
+            return "that instruction was executed before"
+    return None
+
+
+@dataclass(frozen=True)
+class _End:
+    """When a result goes away: after the instruction of a tick."""
+
+    tick: int
+    word: str
+    record: int
+
+
+def frees(case: Examination) -> Iterator[Diagnostic]:
+    """Nothing is used after it went away, and nothing goes twice."""
+    if not case.has("MMAP", "OPS "):
+        return
+    uses = _uses(case)
+    ends: dict[int, _End] = {}
+    for result, end in _ends(case):
+        if result in ends:
+            first = ends[result]
+            message = f"the result of instruction {result} is {end.word} at tick {end.tick},"
+            message += f" but was {first.word} at tick {first.tick}"
+            yield _found(case, NAC35, end, message)
+            continue
+        ends[result] = end
+        late = [user for user in uses.get(result, ()) if user > end.tick]
+        if late:
+            message = f"the result of instruction {result} is {end.word} at tick {end.tick},"
+            yield _found(case, NAC35, end, f"{message} and instruction {late[0]} uses it")
+
+
+def _ends(case: Examination) -> Iterator[tuple[int, _End]]:
+    count = len(case.file.instructions)
+    for record, tick in enumerate(case.file.schedule):
+        for command in tick.commands:
+            if command.action == FREE and command.target <= tick.tick < count:
+                yield command.target, _End(tick.tick, "freed", record)
+            elif command.action == FORWARD and tick.tick < command.target < count:
+                yield tick.tick, _End(command.target, "forwarded", record)
+
+
+def _found(case: Examination, rule: Rule, end: _End, message: str) -> Diagnostic:
+    return case.at(rule, case.place("MMAP", end.record), message)

@@ -1,0 +1,42 @@
+"""Weights: scales that fit their tensors, and tensors that lie in a file of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from nacre.base.diagnostics import Diagnostic
+from nacre.base.excerpt import quoted
+from nacre.nac.checks.examination import Examination
+from nacre.nac.format.scales import scale_problem
+from nacre.nac.rules.program import NAC38, NAC39
+from nacre.nac.spec.elements import QUANTIZATIONS
+from nacre.nac.spec.instructions import INPUT, PARAMETER
+
+
+def quantization(case: Examination) -> Iterator[Diagnostic]:
+    """Scales fit their tensors."""
+    for record, tensor in enumerate(case.file.data.tensors):
+        problem = scale_problem(tensor)
+        if problem is not None:
+            message = f"tensor {tensor.id} ({QUANTIZATIONS[tensor.quant].name}): {problem}"
+            yield case.at(NAC38, case.place("DATA", record, "tensor"), message)
+
+
+def external(case: Examination) -> Iterator[Diagnostic]:
+    """Parameters that are loaded lie in the file beside, in types that the format has."""
+    file, weights = case.file, case.external
+    if weights is None or not case.has("OPS ", "DATA"):
+        return
+    names = {entry.id: entry.text for entry in file.data.parameters}
+    seen: set[int] = set()
+    for index, instruction in enumerate(file.instructions):
+        if (instruction.op, instruction.variant) != (INPUT, PARAMETER) or not instruction.c:
+            continue
+        id_ = instruction.c[1]
+        if id_ in seen or id_ not in names:
+            continue
+        seen.add(id_)
+        problem = weights.problem(names[id_])
+        if problem is not None:
+            message = f"parameter {quoted(names[id_])}: {problem}"
+            yield case.at(NAC39, case.place("OPS ", index), message)

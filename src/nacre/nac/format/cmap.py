@@ -1,0 +1,18 @@
+"""CMAP: names of operations that are no standard ones."""
+
+from __future__ import annotations
+
+from nacre.nac.format.cursor import Cursor
+from nacre.nac.format.reading import Reading
+from nacre.nac.format.tables import read_table, write_table
+from nacre.nac.format.values import Named
+
+
+def read(cursor: Cursor, reading: Reading) -> tuple[Named, ...]:
+    """The names by id."""
+    return read_table(cursor, reading, "CMAP")
+
+
+def write(entries: tuple[Named, ...]) -> bytes:
+    """The bytes behind the tag."""
+    return write_table(entries, "CMAP")

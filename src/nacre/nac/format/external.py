@@ -1,0 +1,173 @@
+"""Weights beside the file: a `.safetensors` of the same name, mapped.
+
+Quantised tensors are stored as they would be in DATA. What their metadata would say stands in the
+entry `nac_quant_meta` of the file's own metadata, as JSON by the name of the tensor:
+`{"quant_code": 3, "axis": 0, "scales": [..]}`, for blocks `{"quant_code": 4, "block_size": 64,
+"original_shape": [..], "scales": [..]}`.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Mapping, Sequence
+from math import prod
+from pathlib import Path
+from types import MappingProxyType
+
+import msgspec
+
+from nacre.nac.format.cursor import Broken
+from nacre.nac.format.packing import packed
+from nacre.nac.format.places import Place
+from nacre.nac.format.scales import scale_problem
+from nacre.nac.format.values import Bytes, Tensor
+from nacre.nac.rules.program import NAC39
+from nacre.nac.spec.elements import DTYPE_CODES, DTYPES, QUANTIZATIONS
+
+SUFFIX = ".safetensors"
+QUANT_KEY = "nac_quant_meta"
+_LENGTH_BYTES = 8
+_NAMES: Mapping[str, str] = MappingProxyType(
+    {
+        "F32": "f32", "F64": "f64", "F16": "f16", "BF16": "bf16", "I32": "i32", "I64": "i64",
+        "I16": "i16", "I8": "i8", "U8": "u8", "BOOL": "bool",
+    }
+)  # fmt: skip
+_WORDS: Mapping[str, str] = MappingProxyType({v: k for k, v in _NAMES.items()})
+_WIDTHS: Mapping[str, int] = MappingProxyType(
+    {"f32": 4, "f64": 8, "f16": 2, "bf16": 2, "i32": 4, "i64": 8, "i16": 2, "i8": 1, "u8": 1,
+     "bool": 1}
+)  # fmt: skip
+
+
+class _Row(msgspec.Struct, frozen=True):
+    dtype: str
+    shape: tuple[int, ...]
+    data_offsets: tuple[int, int]
+
+
+class _Quant(msgspec.Struct, frozen=True):
+    quant_code: int
+    scales: tuple[float, ...] = ()
+    axis: int = 0
+    block_size: int = 0
+    original_shape: tuple[int, ...] = ()
+
+
+class External:
+    """The tensors of a file; each is looked at when it is asked for."""
+
+    def __init__(
+        self, view: memoryview, rows: Mapping[str, msgspec.Raw], quants: Mapping[str, _Quant]
+    ) -> None:
+        self._view = view  # behind the header
+        self._rows = rows
+        self._quants = quants
+
+    def problem(self, name: str) -> str | None:
+        """Why a tensor cannot be had; None where it can."""
+        found = self._found(name, 0)
+        return found if isinstance(found, str) else None
+
+    def tensor(self, name: str, id_: int) -> Tensor:
+        """A tensor as DATA would have it."""
+        found = self._found(name, id_)
+        if isinstance(found, str):
+            raise Broken(NAC39, Place(0, "DATA"), found)
+        return found
+
+    def _found(self, name: str, id_: int) -> Tensor | str:
+        raw = self._rows.get(name)
+        if raw is None or name == "__metadata__":
+            return "the weights have no tensor of that name"
+        try:
+            row = msgspec.json.decode(raw, type=_Row)
+        except (msgspec.DecodeError, RecursionError):
+            return "its row in the weights is malformed"
+        dtype = _NAMES.get(row.dtype)
+        if dtype is None:
+            return f"its element type in the weights is {row.dtype[:20]}, which NAC does not have"
+        start, end = row.data_offsets
+        if any(dim < 0 for dim in row.shape):
+            return "its shape in the weights has a dimension below 0"
+        size = prod(row.shape) * _WIDTHS[dtype]
+        if not 0 <= start <= end <= len(self._view) or end - start != size:
+            return (
+                f"it lies at [{start}, {end}) of the weights, expected {size:,} bytes of the file"
+            )
+        return self._made(name, id_, DTYPE_CODES[dtype], row)
+
+    def _made(self, name: str, id_: int, dtype: int, row: _Row) -> Tensor | str:
+        data = self._view[slice(*row.data_offsets)]
+        quant = self._quants.get(name)
+        if quant is None:
+            return Tensor(id_, dtype, row.shape, data)
+        if quant.quant_code not in QUANTIZATIONS:
+            return f"its quantisation is {quant.quant_code}, expected 0 to {max(QUANTIZATIONS)}"
+        try:
+            scales = struct.pack(f"<{len(quant.scales)}f", *quant.scales)
+        except OverflowError:
+            return "a scale is outside of the range of f32"
+        made = Tensor(
+            id_,
+            dtype,
+            row.shape,
+            data,
+            quant.quant_code,
+            scales,
+            quant.axis,
+            quant.block_size,
+            quant.original_shape,
+        )
+        return scale_problem(made) or made
+
+
+def external_path(path: Path) -> Path:
+    """Where the weights of a file lie: the same name beside it."""
+    return path.with_suffix(SUFFIX)
+
+
+def read_external(view: memoryview) -> External:
+    """The tensors of a file whose header is sound."""
+    length = int.from_bytes(view[:_LENGTH_BYTES], "little")
+    start = _LENGTH_BYTES + length
+    if len(view) < _LENGTH_BYTES or start > len(view):
+        message = f"the weights have {len(view):,} bytes, their header says {start:,} or more"
+        raise Broken(NAC39, Place(0, "DATA"), message)
+    try:
+        rows = msgspec.json.decode(bytes(view[_LENGTH_BYTES:start]), type=dict[str, msgspec.Raw])
+        quants = _quants(rows.get("__metadata__"))
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, OverflowError):
+        message = "the header of the weights is malformed"
+        raise Broken(NAC39, Place(0, "DATA"), message) from None
+    return External(view[start:], rows, quants)
+
+
+def _quants(raw: msgspec.Raw | None) -> dict[str, _Quant]:
+    if raw is None:
+        return {}
+    text = msgspec.json.decode(raw, type=dict[str, str]).get(QUANT_KEY)
+    return {} if text is None else msgspec.json.decode(text, type=dict[str, _Quant])
+
+
+def external_parts(named: Sequence[tuple[str, Tensor]]) -> Iterator[Bytes]:
+    """The bytes of a file with these tensors, in parts: they are not copied."""
+    rows: dict[str, object] = {}
+    quants: dict[str, _Quant] = {}
+    at = 0
+    for name, tensor in named:
+        end = at + len(tensor.data)
+        rows[name] = _Row(_WORDS[DTYPES[tensor.dtype]], tensor.shape, (at, end))
+        at = end
+        if tensor.quant:
+            scales = struct.unpack(f"<{len(tensor.scales) // 4}f", tensor.scales)
+            given = (tensor.axis, tensor.block, tensor.true_shape)
+            quants[name] = _Quant(tensor.quant, scales, *given)
+    if quants:
+        rows = {"__metadata__": {QUANT_KEY: msgspec.json.encode(quants).decode()}, **rows}
+    header = msgspec.json.encode(rows)
+    header += b" " * (-len(header) % _LENGTH_BYTES)
+    yield packed("Q", "length", len(header))
+    yield header
+    for _, tensor in named:
+        yield tensor.data

@@ -1,0 +1,225 @@
+"""A whole file: read with everything that is wrong with it, written as it was."""
+
+from __future__ import annotations
+
+import mmap
+import os
+import stat
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, cast
+
+from nacre.base.diagnostics import Diagnostic, InputError, has_errors, in_order
+from nacre.base.files import write_whole
+from nacre.base.source import Source, read_bytes, whole_file
+from nacre.nac.format import cmap, cnst, data, header, kept, ops, orch, perm, proc, rsrc
+from nacre.nac.format import mmap as schedule
+from nacre.nac.format.cursor import Broken, Cursor
+from nacre.nac.format.places import BinarySource, Place
+from nacre.nac.format.reading import Reading
+from nacre.nac.format.values import Bytes, Header, NacFile
+from nacre.nac.rules.container import NAC01, NAC05, NAC06, NAC07, NAC08, NAC11
+
+_TAG_BYTES = 4
+# PERM comes before OPS, whose instructions are as long as their signatures say.
+_READERS: Mapping[str, Callable[[Cursor, Reading], Any]] = MappingProxyType(
+    {
+        "PERM": perm.read, "MMAP": schedule.read, "OPS ": ops.read, "CMAP": cmap.read,
+        "CNST": cnst.read, "DATA": data.read, "PROC": proc.read, "ORCH": orch.read,
+        "TRNG": kept.read, "RSRC": rsrc.read, "ARRS": kept.read,
+    }
+)  # fmt: skip
+_WRITERS: Mapping[str, Callable[[Any], Bytes | Iterable[Bytes]]] = MappingProxyType(
+    {
+        "PERM": perm.write, "MMAP": schedule.write, "OPS ": ops.write, "CMAP": cmap.write,
+        "CNST": cnst.write, "PROC": proc.write, "ORCH": orch.write, "TRNG": kept.write,
+        "RSRC": rsrc.write, "ARRS": kept.write,
+    }
+)  # fmt: skip
+
+
+FileSource = str | os.PathLike[str] | Bytes  # a path, or the bytes themselves
+
+
+@dataclass(frozen=True)
+class Examined:
+    """What can be read of a file, and all that is wrong with its structure."""
+
+    file: NacFile | None  # None: not even the header can be read
+    found: list[Diagnostic]
+    source: Source
+    lost: frozenset[str] = frozenset()  # sections that are there and cannot be read
+
+
+def read(source: FileSource, name: str | None = None) -> NacFile:
+    """A file, or its bytes, as values; InputError has all that is wrong with its structure."""
+    made = examined(source, name)
+    if made.file is None or has_errors(made.found):
+        raise InputError(in_order(made.found))
+    return made.file
+
+
+def examined(source: FileSource, name: str | None = None) -> Examined:
+    """What can be read of a file, and all that is wrong with its structure."""
+    if isinstance(source, bytes | memoryview):
+        view, title = memoryview(source), name or "<bytes>"
+    else:
+        title = name or os.fspath(source)
+        try:
+            view = mapped(Path(source))
+        except Broken as problem:
+            place = whole_file(title)
+            found = problem.rule.at(place, f"the file {problem.message}")
+            return Examined(None, [found], place.source)
+    return _taken_apart(view, title)
+
+
+def mapped(path: Path) -> memoryview:
+    """The bytes of a file, of which none is read before it is looked at."""
+    try:
+        handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
+    except (OSError, ValueError):
+        raise _unreadable(path) from None
+    try:
+        state = os.fstat(handle)
+        if not stat.S_ISREG(state.st_mode):
+            raise _unreadable(path)
+        if not state.st_size:
+            return memoryview(b"")
+        return memoryview(mmap.mmap(handle, 0, access=mmap.ACCESS_READ))
+    except OSError:
+        raise _unreadable(path) from None
+    finally:
+        os.close(handle)
+
+
+def _unreadable(path: Path) -> Broken:
+    """Why a file cannot be read, in the words of whoever reads texts."""
+    found = read_bytes(path, limit=0)
+    reason = "cannot be mapped" if isinstance(found, bytes) else found.reason
+    return Broken(NAC01, Place(0), reason)
+
+
+def _taken_apart(view: memoryview, title: str) -> Examined:
+    reading = Reading(BinarySource(title, len(view)), Header())
+    try:
+        reading.header, offsets = header.read(view)
+    except Broken as problem:
+        reading.broken(problem)
+        return Examined(None, reading.found, reading.source)
+    starts = _starts(view, reading, offsets)
+    if "OPS " not in offsets:
+        reading.report(NAC08, Place(0), "the file has no section OPS")
+        reading.lost.add("OPS ")
+    if "PERM" not in offsets:
+        reading.signatures = {}
+    sections, ends = _sections(view, reading, starts)
+    reading.lost |= offsets.keys() - sections.keys()
+    gaps = _gaps(view, reading, starts, ends)
+    ordered = {tag: sections[tag] for tag in starts if tag in sections}
+    file = NacFile(reading.header, ordered, gaps, reading.places)
+    return Examined(file, reading.found, reading.source, frozenset(reading.lost))
+
+
+def _starts(view: memoryview, reading: Reading, offsets: Mapping[str, int]) -> dict[str, int]:
+    """Where sections begin, in the order of the file; those that cannot are reported."""
+    made: dict[str, int] = {}
+    size = reading.header.rules.size
+    for tag, offset in sorted(offsets.items(), key=lambda item: item[1]):
+        name, place = tag.strip(), Place(min(offset, len(view)), tag)
+        if not size <= offset <= len(view) - _TAG_BYTES:
+            message = (
+                f"{name} begins at byte {offset:,}, expected {size} to {len(view) - _TAG_BYTES:,}"
+            )
+            reading.report(NAC06, place, message)
+        elif offset in made.values():
+            reading.report(NAC06, place, f"{name} begins where another section does")
+        elif bytes(view[offset : offset + _TAG_BYTES]) != tag.encode():
+            found = bytes(view[offset : offset + _TAG_BYTES])
+            reading.report(NAC05, place, f"the tag is {found!r}, expected {tag.encode()!r}")
+        else:
+            made[tag] = offset
+    return made
+
+
+def _sections(
+    view: memoryview, reading: Reading, starts: dict[str, int]
+) -> tuple[dict[str, Any], dict[str, int]]:
+    """The sections that can be read, and where each ends."""
+    sections: dict[str, Any] = {}
+    ends: dict[str, int] = {}
+    order = list(starts)
+    for tag, read_section in _READERS.items():
+        if tag not in starts or (tag == "OPS " and reading.signatures is None):
+            continue
+        following = order.index(tag) + 1
+        limit = starts[order[following]] if following < len(order) else len(view)
+        is_kept = read_section is kept.read
+        cursor = Cursor(view[:limit] if is_kept else view, tag, starts[tag] + _TAG_BYTES)
+        try:
+            sections[tag] = read_section(cursor, reading)
+        except Broken as problem:
+            reading.broken(problem)
+            continue
+        ends[tag] = cursor.at
+        if cursor.at > limit:
+            other = order[following].strip()
+            message = f"{tag.strip()} ends at byte {cursor.at:,}, {other} begins before"
+            reading.report(NAC07, Place(starts[tag], tag), message)
+        if tag == "PERM":
+            reading.signatures = {named.id: named.text for named in sections[tag]}
+    return sections, ends
+
+
+def _gaps(
+    view: memoryview, reading: Reading, starts: dict[str, int], ends: dict[str, int]
+) -> dict[str, Bytes]:
+    """Bytes that belong to no section."""
+    gaps: dict[str, Bytes] = {}
+    end: int | None = reading.header.rules.size
+    for tag, start in (*starts.items(), ("", len(view))):
+        if end is not None and start > end:
+            gaps[tag] = view[end:start]
+            if not reading.lost:  # they would be those of a section that cannot be read
+                message = f"{start - end:,} bytes belong to no section"
+                reading.report(NAC11, Place(end), message)
+        end = ends.get(tag)
+    return gaps
+
+
+def parts(file: NacFile) -> Iterator[Bytes]:
+    """The bytes of a file, in parts: weights are not copied."""
+    bodies = {tag: _body(file, tag) for tag in file.sections}
+    offsets: dict[str, int] = {}
+    at = file.header.rules.size
+    for tag, body in bodies.items():
+        at += len(file.gaps.get(tag, b""))
+        offsets[tag] = at
+        at += _TAG_BYTES + sum(len(part) for part in body)
+    yield header.write(file.header, offsets)
+    for tag, body in bodies.items():
+        yield file.gaps.get(tag, b"")
+        yield tag.encode()
+        yield from body
+    yield file.gaps.get("", b"")
+
+
+def _body(file: NacFile, tag: str) -> list[Bytes]:
+    content = file.sections[tag]
+    if tag == "DATA":
+        return list(data.write(content, file.header.is_internal))
+    made = _WRITERS[tag](content)
+    return [made] if isinstance(made, bytes | memoryview) else list(made)
+
+
+def to_bytes(file: NacFile) -> bytes:
+    """The bytes of a file."""
+    return b"".join(parts(file))
+
+
+def write(file: NacFile, path: str | os.PathLike[str]) -> None:
+    """Write a file, whole or not at all; InputError where a value has no place in its field."""
+    made = list(parts(file))  # a limit is found before anything is written
+    write_whole(Path(path), cast("list[bytes]", made))

@@ -1,0 +1,58 @@
+"""Fields as bytes; a value that its field cannot hold is refused with a remedy."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+
+from nacre.base.diagnostics import InputError
+from nacre.base.source import whole_file
+from nacre.nac.rules.container import NAC15
+
+_SPLIT = "split the model into several files"
+# What makes a value smaller, by what it is.
+REMEDIES = {
+    "constant id": "fold constants, or split the model: ids of constants go to 32,767",
+    "parameter id": "merge parameters, or split the model: ids of parameters go to 32,767",
+    "operand offset": "place the weight again before its late use, or split the model: an operand"
+    " lies at most 32,768 instructions back",
+    "signature": "give fewer kinds of arguments: there are at most 255 signatures",
+    "operation": "use fewer kinds of operations: ids go to 255",
+    "instruction": "split the model: there are at most 65,535 instructions",
+    "memory command": "spread the commands over neighbouring ticks: one has at most 255",
+    "name": "shorten the name",
+    "list": "store the list as a tensor: integers of lists have 32 bits, and a list at most 65,535",
+    "dimension": "reshape the tensor: dimensions go to 4,294,967,295 and ranks to 255",
+    "length": _SPLIT,
+}
+
+
+def packed(layout: str, what: str, *values: int) -> bytes:
+    """Numbers in a layout of `struct`; InputError where one does not fit."""
+    try:
+        return struct.pack(f"<{layout}", *values)
+    except struct.error as error:
+        shown = ", ".join(f"{value:,}" for value in values)
+        message = f"{what} {shown} does not fit in its field: {error}"
+        raise limit(what, message) from None
+
+
+def limit(what: str, message: str) -> InputError:
+    """The refusal of a value that is too large, with what helps."""
+    help_ = REMEDIES.get(what, _SPLIT)
+    return InputError([NAC15.at(whole_file("<nac>"), message, help=help_)])
+
+
+def text(value: str, layout: str, what: str) -> bytes:
+    """A text behind its length."""
+    raw = value.encode("utf-8")
+    try:
+        return struct.pack(f"<{layout}", len(raw)) + raw
+    except struct.error:
+        message = f"{what} of {len(raw):,} bytes is too long for its field"
+        raise limit("name", message) from None
+
+
+def numbers(layout: str, what: str, values: Sequence[int]) -> bytes:
+    """A run of numbers of one kind."""
+    return packed(f"{len(values)}{layout}", what, *values) if values else b""

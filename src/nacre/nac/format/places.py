@@ -1,0 +1,67 @@
+"""Places in a file that is no text: a byte, its section, an instruction.
+
+A finding's location has line 1 and the byte's offset plus one as its column; its message says the
+same in words, and `data` has it for tools.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import NamedTuple
+
+from nacre.base.diagnostics import Diagnostic
+from nacre.base.rules import Rule
+from nacre.base.source import Source, Span
+
+
+class _Unread(str):
+    """Stands for the bytes of a file where a text is expected: only its length is asked for."""
+
+    __slots__ = ("_length",)
+    _length: int
+
+    def __new__(cls, length: int) -> _Unread:
+        made = super().__new__(cls)
+        made._length = length
+        return made
+
+    def __len__(self) -> int:
+        return self._length
+
+
+class BinarySource(Source):
+    """A file of bytes as a source: one line, a column for each byte."""
+
+    def __init__(self, name: str, size: int) -> None:
+        super().__init__(name, _Unread(size), is_shown=False)
+
+    def position(self, offset: int) -> tuple[int, int]:
+        """Line 1, and the byte counted from 1."""
+        return 1, offset + 1
+
+
+class Place(NamedTuple):
+    """Where something stands in a file."""
+
+    offset: int
+    section: str = ""  # the tag; empty for the header
+    instruction: int | None = None
+
+    def __str__(self) -> str:
+        at = f"byte {self.offset:,}"
+        if self.instruction is not None:
+            return f"instruction {self.instruction} at {at}"
+        return f"{self.section.strip() or 'header'}, {at}"
+
+
+def finding(
+    rule: Rule, source: Source, place: Place, message: str, help: str | None = None
+) -> Diagnostic:
+    """A finding about a place in a file."""
+    offset = min(place.offset, len(source.text))
+    span = Span(source, offset, offset)
+    made = rule.at(span, f"{place}: {message}", help=help)
+    data = {"offset": place.offset, "section": place.section.strip() or "header"}
+    if place.instruction is not None:
+        data["instruction"] = place.instruction
+    return replace(made, data=data)

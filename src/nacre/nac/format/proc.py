@@ -1,0 +1,17 @@
+"""PROC: the program of a tokenizer, which is bytes here."""
+
+from __future__ import annotations
+
+from nacre.nac.format.cursor import Cursor
+from nacre.nac.format.packing import packed
+from nacre.nac.format.reading import Reading
+
+
+def read(cursor: Cursor, reading: Reading) -> bytes:
+    """The manifest."""
+    return bytes(cursor.take(cursor.u32("the length of the manifest"), "the manifest"))
+
+
+def write(manifest: bytes) -> bytes:
+    """The bytes behind the tag."""
+    return packed("I", "length", len(manifest)) + manifest

@@ -1,0 +1,34 @@
+"""RSRC: embedded files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from nacre.nac.format.cursor import Cursor
+from nacre.nac.format.packing import packed, text
+from nacre.nac.format.reading import Reading
+from nacre.nac.format.values import Bytes, Resource
+
+
+def read(cursor: Cursor, reading: Reading) -> tuple[Resource, ...]:
+    """The files; their contents stay where they are."""
+    offsets: list[int] = []
+
+    def record() -> Resource:
+        offsets.append(cursor.at)
+        name = cursor.text(cursor.u16("the length of a name"), "the name of a resource")
+        return Resource(name, cursor.take(cursor.u32("the length of a resource"), f"`{name}`"))
+
+    made = cursor.records(6, "resources", record)
+    reading.places["RSRC"] = tuple(offsets)
+    reading.once((r.name for r in made), tuple(offsets), "RSRC", "resource")
+    return made
+
+
+def write(resources: tuple[Resource, ...]) -> Iterator[Bytes]:
+    """The bytes behind the tag, in parts."""
+    yield packed("I", "length", len(resources))
+    for resource in resources:
+        yield text(resource.name, "H", "the name of a resource")
+        yield packed("I", "length", len(resource.data))
+        yield resource.data

@@ -1,0 +1,195 @@
+"""A program as a module of Core IR: every call becomes the operations that the runtime computes.
+
+Core IR has static shapes. A file that says the types of its inputs is lifted as it is; for others
+the caller gives them. Numbers that follow from shapes are folded; a call that needs elements which
+are only known in a run has no form, nor has a branch that is chosen by them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from nacre.base.diagnostics import Diagnostic, InputError
+from nacre.base.excerpt import quoted
+from nacre.core.builder import Builder, dtype_name
+from nacre.core.module import Labels, Module, TensorType
+from nacre.core.values import Array, Literal
+from nacre.nac.aten.binding import Given, Ref
+from nacre.nac.aten.derived import core_handler
+from nacre.nac.aten.handlers import Number, handlers
+from nacre.nac.aten.use import Unfit, Use, Value
+from nacre.nac.interface import NacInput
+from nacre.nac.rules.running import NAC46, NAC49
+from nacre.nac.run.model import NacModel
+from nacre.nac.run.program import Operand, Prepared
+from nacre.nac.spec.instructions import BRANCH, LIFTED, PARAMETER, STATE
+
+Types = Mapping[str, TensorType]
+
+
+def lift(model: NacModel, types: Types | None = None) -> Module:
+    """The module of a model; InputError has all that has no form in Core IR.
+
+    `types` gives the types of inputs that the file does not say.
+    """
+    walk = _Walk(model, {} if types is None else types)
+    outputs = walk.outputs()
+    if walk.found:
+        raise InputError(walk.found)
+    return walk.module(outputs)
+
+
+class _Lost:
+    """Stands for what a refused instruction should have made."""
+
+
+@dataclass(eq=False)
+class _Walk:
+    """Goes down a program. What is wrong is collected; one report for one cause."""
+
+    model: NacModel
+    types: Types
+    builder: Builder = field(default_factory=Builder)
+    found: list[Diagnostic] = field(default_factory=list)
+    _results: dict[int, Any] = field(default_factory=dict)
+    _weights: dict[int, Value] = field(default_factory=dict)
+
+    def outputs(self) -> list[Any]:
+        """What the program returns, as values of the module."""
+        for wanted in self.model.all_inputs:  # inputs come first in a module
+            if self.model.program[wanted.instruction].variant != LIFTED:
+                self._results[wanted.instruction] = self._input(wanted)
+        made = self._stretch(0, len(self.model.program))
+        return made if isinstance(made, list) else [made]
+
+    def _stretch(self, start: int, end: int) -> Any:  # noqa: ANN401 - values of the module
+        index = start
+        while index < end:
+            instruction = self.model.program[index]
+            if instruction.kind == "output":
+                given = [_first(self._results[ref]) for ref in instruction.refs]
+                return given[0] if instruction.variant == BRANCH and len(given) == 1 else given
+            if index not in self._results:
+                self._results[index] = self._result(index, instruction)
+            index = self.model.blocks.behind.get(index, index + 1)
+        return []
+
+    def _result(self, index: int, instruction: Prepared) -> Any:  # noqa: ANN401 - see _stretch
+        if any(isinstance(self._results[ref], _Lost) for ref in instruction.refs):
+            return _Lost()
+        try:
+            if instruction.kind == "call":
+                return self._called(instruction)
+            if instruction.kind == "input":
+                return self._loaded(instruction)
+            return self._branched(index, instruction)
+        except (Unfit, ArithmeticError, LookupError, ValueError, TypeError) as problem:
+            message = f"`{instruction.name}`: {problem}"
+            self.found.append(self.model.finding(index, NAC49, message))
+            return _Lost()
+
+    def _input(self, wanted: NacInput) -> Any:  # noqa: ANN401 - see _stretch
+        given = self.types.get(wanted.name)
+        dtype, shape = wanted.dtype, wanted.shape
+        if given is not None and (dtype is None or shape is None):
+            dtype, shape = given.dtype, given.shape
+        if dtype is None or shape is None:
+            message = f"the file does not say the type of input {quoted(wanted.name)}"
+            help_ = f'give it: `types={{"{wanted.name}": TensorType("f32", (1, 3))}}`'
+            made = self.model.finding(wanted.instruction, NAC46, message, help_)
+            self.found.append(made)
+            return _Lost()
+        return Value(self.builder.input(wanted.name, dtype, shape))
+
+    def _loaded(self, instruction: Prepared) -> Any:  # noqa: ANN401 - see _stretch
+        if instruction.variant == PARAMETER:
+            if instruction.id not in self._weights:
+                array = self.model.weights[instruction.id]
+                self._weights[instruction.id] = self._constant(array)
+            return self._weights[instruction.id]
+        if instruction.variant == STATE:
+            raise Unfit("the state has no name")
+        value = self.model.lifted(instruction.id)
+        return self._constant(value) if isinstance(value, np.ndarray) else value
+
+    def _constant(self, array: Array) -> Value:
+        if 0 in array.shape:
+            raise Unfit("it has no elements; Core IR has no empty tensors")
+        return Value(self.builder.constant(array, dtype_name(array.dtype), copy=False))
+
+    def _branched(self, index: int, instruction: Prepared) -> Any:  # noqa: ANN401 - see _stretch
+        if instruction.kind == "converge":
+            raise Unfit("Core IR has no branches that are merged")
+        chosen = self._results[instruction.refs[0]]
+        known = self._elements(chosen.id) if isinstance(chosen, Value) else np.asarray(chosen)
+        if known is None or known.size != 1:
+            raise Unfit("which branch is taken is only known in a run")
+        return self._stretch(*self.model.blocks.branches[index][0 if known.item() else 1])
+
+    def _called(self, instruction: Prepared) -> Any:  # noqa: ANN401 - see _stretch
+        site = instruction.site
+        assert site is not None
+        computed = {o.name: self._gathered(o) for o in instruction.operands}
+        both = {**site.constants, **computed}
+        ordered = {name: both[name] for name in self.model.order(site.call, list(both))}
+        handler = handlers().get(site.call, core_handler)
+        made = handler(Use(site.call, ordered, self.builder, self._elements))
+        if isinstance(made, Number):
+            return made.number
+        return Value(made) if isinstance(made, int) else [Value(value) for value in made]
+
+    def _gathered(self, operand: Operand) -> Given:
+        source = operand.source
+        if isinstance(source, Ref):
+            return self._taken(self._results[source.index], operand.kind)
+        return tuple(
+            self._taken(self._results[part.index], operand.kind) if isinstance(part, Ref) else part
+            for part in source
+        )
+
+    def _taken(self, found: Any, kind: str) -> Given:  # noqa: ANN401 - see _stretch
+        if isinstance(found, list):
+            return tuple(found) if kind == "a" else found[0]
+        if not isinstance(found, Value) or kind in "Ta":
+            return found
+        known = self._elements(found.id)
+        if known is None or known.size != 1:
+            raise Unfit("a number is only known in a run")
+        return known.item()
+
+    def _elements(self, value: int) -> Array | None:
+        op = self.builder.operation(value)
+        data = op.attributes.get("data")
+        return data.array if isinstance(data, Literal) else None
+
+    def module(self, outputs: Sequence[Any]) -> Module:
+        """The module, when every instruction is in."""
+        records = self.model.surroundings.states
+        inputs = {i.instruction: i.name for i in self.model.all_inputs}
+        values = [self._output(value) for value in outputs]
+        session = self.model.session()
+        for index, instruction in enumerate(self.model.program):
+            if instruction.kind == "input" and instruction.variant == STATE:
+                record = records[instruction.id]
+                initial = self._constant(session.initial(record)).id
+                self.builder.state(inputs[index], values[record.output], initial)
+        hidden = {record.output for record in records.values() if not record.returned}
+        returned = [value for place, value in enumerate(values) if place not in hidden]
+        made = self.builder.module(*returned)
+        names = self.model.weights.names
+        nodes = {value.id: names[id_] for id_, value in self._weights.items()}
+        labels = Labels(self.model.surroundings.output_names, nodes)
+        return Module(made.operations, made.outputs, made.states, labels=labels)
+
+    def _output(self, value: Any) -> int:  # noqa: ANN401 - see _stretch
+        if isinstance(value, Value):
+            return value.id
+        return self.builder.constant(np.asarray(value))
+
+
+def _first(result: Any) -> Any:  # noqa: ANN401 - a value, several, a number
+    return result[0] if isinstance(result, list) else result

@@ -1,0 +1,1 @@
+"""The codes of NAC: what a file promises, and what a run is given."""

@@ -1,0 +1,68 @@
+"""NAC40-NAC49: files that are sound and still cannot be run, and what a run is given."""
+
+from nacre.base.rules import declare
+
+_EXECUTION = "NAC / Execution process"
+_SYSTEM = "NAC / Special (system) operations"
+_NAC = "NAC"
+
+NAC40 = declare(
+    "NAC40", "operation-unknown", _EXECUTION,
+    """
+    The program uses an operation that the runtime does not know. A file is refused when it is
+    loaded, with every such operation and where it is first used; nothing is guessed.
+    """, language=_NAC)  # fmt: skip
+NAC41 = declare(
+    "NAC41", "arguments", _EXECUTION,
+    """
+    The arguments of an instruction do not fit the schema of its operation: too many, one that is
+    missing, or one of another kind.
+    """, language=_NAC)  # fmt: skip
+NAC42 = declare(
+    "NAC42", "state", _SYSTEM,
+    """
+    An `<INPUT B=2>` loads a state that the resource `nacre.state.json` does not describe, or that
+    resource is missing or malformed. The format itself says neither type nor initial value of a
+    state.
+    """, language=_NAC)  # fmt: skip
+NAC43 = declare(
+    "NAC43", "interface", _SYSTEM,
+    """
+    The resource `nacre.interface.json`, which says the types of inputs, is malformed or speaks of
+    an input that the program does not have.
+    """, language=_NAC)  # fmt: skip
+NAC44 = declare(
+    "NAC44", "input-missing", _EXECUTION,
+    """
+    A run is not given one of the inputs. Inputs are never made up or used twice.
+    """, language=_NAC)  # fmt: skip
+NAC45 = declare(
+    "NAC45", "input-unknown", _EXECUTION,
+    """
+    A run is given an array under a name that no input has.
+    """, language=_NAC)  # fmt: skip
+NAC46 = declare(
+    "NAC46", "input-type", _EXECUTION,
+    """
+    An array has another element type or shape than the input that it is for. Nothing is converted
+    or broadcast in silence.
+    """, language=_NAC)  # fmt: skip
+NAC47 = declare(
+    "NAC47", "instruction-fault", _EXECUTION,
+    """
+    An instruction cannot be computed for the operands at hand: shapes or element types that do not
+    fit, an index outside of a tensor, an argument without meaning. Nothing is returned in the place
+    of a result that cannot be computed.
+    """, language=_NAC)  # fmt: skip
+NAC48 = declare(
+    "NAC48", "out-of-memory", _EXECUTION,
+    """
+    The tensors that are alive at one time need more memory than the run may have.
+    """, language=_NAC)  # fmt: skip
+NAC49 = declare(
+    "NAC49", "no-form", _EXECUTION,
+    """
+    An instruction has no form in Core IR with the shapes at hand: it needs elements that are only
+    known in a run, or branches are chosen by them. The runtime runs such a file; `lift` does not
+    take it. All such instructions are reported at once.
+    """, language=_NAC)  # fmt: skip

@@ -1,0 +1,1 @@
+"""The machine: ABCD instructions on the shared kernels, memory as the schedule says."""

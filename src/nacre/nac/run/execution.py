@@ -1,0 +1,250 @@
+"""One run: instructions in order, results held as long as the schedule says."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from nacre.base.diagnostics import InputError
+from nacre.core.values import Array
+from nacre.nac.aten.binding import Given, Ref
+from nacre.nac.aten.use import Unfit, Value
+from nacre.nac.rules.running import NAC47, NAC48
+from nacre.nac.run.convergence import merged
+from nacre.nac.run.memory import Memory, owner
+from nacre.nac.run.program import Operand, Prepared
+from nacre.nac.run.specialised import Compiled, TooLarge, specialised
+from nacre.nac.spec.instructions import BRANCH, LIFTED, PARAMETER, STATE
+
+if TYPE_CHECKING:
+    from nacre.nac.run.model import NacModel
+
+# What kernels, and handlers on arguments without sense, raise.
+FAULTS = (ArithmeticError, LookupError, ValueError, TypeError, InputError)
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """How long one instruction took."""
+
+    instruction: int
+    name: str
+    seconds: float
+    bytes: int  # of the results alive after it
+
+
+@dataclass(slots=True)
+class Gathered:
+    """The operands of a call: arrays, where each comes from, and what was made for their types."""
+
+    arrays: list[Array] = field(default_factory=list)
+    paths: list[tuple[int, int]] = field(default_factory=list)  # instruction, place in its list
+    key: list[object] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A call that was run."""
+
+    compiled: Compiled
+    paths: tuple[tuple[int, int], ...]
+
+
+class Execution:
+    """One run of a program."""
+
+    def __init__(
+        self,
+        model: NacModel,
+        given: Mapping[int, Array],
+        state: Mapping[int, Array],
+        memory: Memory,
+        is_timed: bool,
+    ) -> None:
+        self._model = model
+        self._given = given
+        self._state = state
+        self._results: list[Any] = [None] * len(model.program)
+        self._clock = time.perf_counter if is_timed else None
+        self.memory = memory
+        self.timings: list[Timing] = []
+        self.borrowed: set[int] = set()  # owners of arrays that belong to somebody else
+        self.entries: dict[int, Entry] = {}
+        self.is_static = True  # what was run follows from the types of inputs
+
+    def outputs(self) -> list[Any]:
+        """What the program returns."""
+        made = self._stretch(0, len(self._results))
+        return made if isinstance(made, list) else [made]
+
+    def _stretch(self, start: int, end: int) -> Any:  # noqa: ANN401 - what an output gives
+        """Run instructions up to the output of their stretch."""
+        index, program, blocks = start, self._model.program, self._model.blocks
+        while index < end:
+            instruction = program[index]
+            begun = self._clock() if self._clock is not None else 0.0
+            if instruction.kind == "output":
+                found = [_first(self._results[ref]) for ref in instruction.refs]
+                self._after(index)
+                if instruction.variant == BRANCH and len(found) == 1:
+                    return found[0]
+                return found
+            result = self._result(index, instruction)
+            if self._results[index] is None:
+                self.memory.hold(result)
+                self._results[index] = result
+            self._after(index)
+            if self._clock is not None:
+                spent = self._clock() - begun
+                self.timings.append(Timing(index, instruction.name, spent, self.memory.live))
+            index = blocks.behind.get(index, index + 1)
+        return []
+
+    def _result(self, index: int, instruction: Prepared) -> Any:  # noqa: ANN401 - see Compiled
+        try:
+            if instruction.kind == "call":
+                return self._called(index, instruction)
+            if instruction.kind == "input":
+                return self._loaded(index, instruction)
+            return self._branched(index, instruction)
+        except Unfit as problem:
+            raise self._model.fault(index, NAC47, f"{self._shown(index)}: {problem}") from None
+        except TooLarge as problem:
+            memory = self.memory
+            message = f"{self._shown(index)} needs {problem.bytes:,} bytes,"
+            message += f" {memory.live:,} of {memory.limit:,} are taken"
+            raise self._model.fault(index, NAC48, message) from None
+        except MemoryError:
+            message = f"{self._shown(index)} needs more memory than there is"
+            raise self._model.fault(index, NAC48, message) from None
+
+    def _called(self, index: int, instruction: Prepared) -> Any:  # noqa: ANN401 - see Compiled
+        site = instruction.site
+        assert site is not None
+        gathered = Gathered()
+        arguments = {o.name: self._gathered(o, gathered) for o in instruction.operands}
+        compiled = site.compiled.get(key := tuple(gathered.key))
+        if compiled is None:
+            compiled = self._specialised(instruction, arguments, gathered.arrays)
+            if compiled.is_for_elements:
+                self.is_static = False
+            else:
+                site.compiled[key] = compiled
+        if not self.memory.has_room(compiled.bytes):
+            raise TooLarge(compiled.bytes)
+        self.entries[index] = Entry(compiled, tuple(gathered.paths))
+        try:
+            return compiled.run(gathered.arrays)
+        except FAULTS as error:
+            raise Unfit(str(error)) from error
+
+    def _specialised(
+        self, instruction: Prepared, arguments: Mapping[str, Given], arrays: list[Array]
+    ) -> Compiled:
+        site = instruction.site
+        assert site is not None
+        names = [*site.constants, *arguments]
+        both = {**site.constants, **arguments}
+        ordered = {name: both[name] for name in self._model.order(site.call, names)}
+        try:
+            return specialised(site.call, ordered, arrays, self.memory.limit - self.memory.live)
+        except InputError as error:
+            raise Unfit("; ".join(d.message for d in error.diagnostics)) from error
+        except FAULTS as error:
+            raise Unfit(f"its arguments make no sense ({error})") from error
+
+    def _gathered(self, operand: Operand, gathered: Gathered) -> Given:
+        """An argument, in which `Value(i)` stands for the i-th array."""
+        source = operand.source
+        if isinstance(source, Ref):
+            return self._referred(source.index, operand.kind, gathered)
+        return tuple(
+            self._referred(part.index, operand.kind, gathered) if isinstance(part, Ref) else part
+            for part in source
+        )
+
+    def _referred(self, index: int, kind: str, gathered: Gathered) -> Given:
+        found = self._results[index]
+        if not isinstance(found, list):
+            return self._taken(found, kind, (index, 0), gathered)
+        if kind != "a":
+            return self._taken(found[0], kind, (index, 0), gathered)
+        parts = enumerate(found)
+        return tuple(self._taken(part, kind, (index, at), gathered) for at, part in parts)
+
+    def _taken(self, found: Any, kind: str, path: tuple[int, int], gathered: Gathered) -> Given:  # noqa: ANN401
+        if isinstance(found, np.ndarray):
+            if kind in "Ta":
+                gathered.arrays.append(found)
+                gathered.paths.append(path)
+                gathered.key.append((found.dtype, found.shape))
+                return Value(len(gathered.arrays) - 1)
+            self.is_static = False
+            found = _number(found)
+        gathered.key.append((type(found), repr(found)))
+        return found
+
+    def _loaded(self, index: int, instruction: Prepared) -> Any:  # noqa: ANN401 - tensor or number
+        if self._results[index] is not None:  # fetched before
+            return self._results[index]
+        if instruction.variant == PARAMETER:
+            found: Any = self._model.weights[instruction.id]
+        elif instruction.variant == STATE:
+            found = self._given.get(index, self._state[instruction.id])
+        elif instruction.variant == LIFTED and index not in self._given:
+            found = self._model.lifted(instruction.id)
+        else:
+            found = self._given[index]
+        if isinstance(found, np.ndarray):
+            self.borrowed.add(id(owner(found)))
+        return found
+
+    def _branched(self, index: int, instruction: Prepared) -> Any:  # noqa: ANN401 - see Compiled
+        branches = self._model.blocks.branches[index]
+        self.is_static = False
+        if instruction.kind == "branch":
+            chosen = self._results[instruction.refs[0]]
+            is_true = bool(_number(chosen) if isinstance(chosen, np.ndarray) else chosen)
+            return self._stretch(*branches[0 if is_true else 1])
+        return merged([self._stretch(*branch) for branch in branches], instruction.variant)
+
+    def _after(self, index: int) -> None:
+        """The memory commands of a tick."""
+        schedule = self._model.schedule
+        for target in schedule.loads[index]:
+            if self._results[target] is None and target > index:
+                result = self._loaded(target, self._model.program[target])
+                self.memory.hold(result)
+                self._results[target] = result
+        for target in schedule.drops[index]:
+            self.memory.drop(self._results[target])
+            self._results[target] = None
+
+    def _shown(self, index: int) -> str:
+        instruction = self._model.program[index]
+        shown = ", ".join(_described(self._results[ref]) for ref in instruction.refs)
+        return f"`{instruction.name}` of ({shown})"
+
+
+def _first(result: Any) -> Any:  # noqa: ANN401 - an array, several, a number
+    """The result that stands for several where one is asked for."""
+    return result[0] if isinstance(result, list) else result
+
+
+def _number(array: Array) -> Any:  # noqa: ANN401 - a number of Python
+    """The number that a tensor of one element is."""
+    if array.size != 1:
+        raise Unfit(f"a tensor {list(array.shape)} stands where a number is expected")
+    return array.item()
+
+
+def _described(result: Any) -> str:  # noqa: ANN401 - an array, several, a number
+    if isinstance(result, np.ndarray):
+        return f"{result.dtype}[{', '.join(map(str, result.shape))}]"
+    if isinstance(result, list):
+        return f"[{', '.join(map(_described, result))}]"
+    return str(result)

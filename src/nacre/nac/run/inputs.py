@@ -1,0 +1,78 @@
+"""What a run is given, checked against what the program takes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from nacre.base.diagnostics import Diagnostic, InputError
+from nacre.base.elements import GRAPH_TYPES
+from nacre.base.excerpt import quoted
+from nacre.base.suggest import did_you_mean
+from nacre.core.values import Array
+from nacre.nac.aten.use import Unfit
+from nacre.nac.interface import NacInput
+from nacre.nac.rules.running import NAC44, NAC45, NAC46
+from nacre.nac.run.specialised import element_name
+
+if TYPE_CHECKING:
+    from nacre.nac.run.model import NacModel
+
+
+def checked_inputs(model: NacModel, inputs: Mapping[str, Any]) -> dict[int, Array]:
+    """The given arrays by instruction; InputError has all that is wrong with them."""
+    if not isinstance(inputs, Mapping):
+        message = f"inputs are a {type(inputs).__name__}, expected arrays by name"
+        raise InputError([model.finding(0, NAC46, message)])
+    found: list[Diagnostic] = []
+    ready: dict[int, Array] = {}
+    for wanted in model.all_inputs:
+        if wanted.name not in inputs:
+            if not wanted.is_optional:
+                message = f"input {quoted(wanted.name)} is missing"
+                found.append(model.finding(wanted.instruction, NAC44, message))
+            continue
+        array = _as_array(inputs[wanted.name])
+        problem = _problem(array, wanted)
+        if array is None or problem is not None:
+            message = f"input {quoted(wanted.name)} {problem}"
+            found.append(model.finding(wanted.instruction, NAC46, message))
+        else:
+            ready[wanted.instruction] = np.asarray(array, order="C")
+    names = {wanted.name for wanted in model.all_inputs}
+    for extra in inputs:
+        if extra not in names:
+            hint = did_you_mean(str(extra), names)
+            message = f"the program has no input {quoted(str(extra))}"
+            found.append(model.finding(0, NAC45, f"{message}{'; ' + hint if hint else ''}"))
+    if found:
+        raise InputError(found)
+    return ready
+
+
+def _as_array(value: object) -> Array | None:
+    try:
+        return np.asarray(value)
+    except (ValueError, TypeError, RuntimeError):  # ragged lists, tensors that refuse
+        return None
+
+
+def _problem(array: Array | None, wanted: NacInput) -> str | None:
+    if array is None:
+        return "is no array"
+    shape = ", ".join(map(str, array.shape))
+    order = "" if array.dtype.isnative else " in the byte order of other machines"
+    shown = f"is an array of {array.dtype.name}{order} with shape [{shape}]"
+    try:
+        name = element_name(array.dtype)
+    except Unfit:
+        return f"{shown}, which has no element type here"
+    if wanted.dtype is not None and name != wanted.dtype:
+        return f"{shown}, expected {GRAPH_TYPES[wanted.dtype].dtype.name}"
+    if wanted.shape is not None and array.shape != wanted.shape:
+        return f"{shown}, expected [{', '.join(map(str, wanted.shape))}]"
+    if 0 in array.shape:
+        return f"{shown}, which has no elements"
+    return None

@@ -1,0 +1,105 @@
+"""Which results a run holds, how many bytes they take, and when the schedule lets go of them."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from nacre.core.values import Array
+from nacre.nac.format.values import NacFile
+from nacre.nac.run.program import Prepared
+from nacre.nac.spec.instructions import FORWARD, FREE, PRELOAD
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """What happens to memory after each instruction."""
+
+    drops: tuple[tuple[int, ...], ...]  # results that go away
+    loads: tuple[tuple[int, ...], ...]  # weights that are fetched
+    is_ours: bool  # the file has none; results go after their last use
+
+
+def schedule_of(file: NacFile, program: Sequence[Prepared]) -> Schedule:
+    """The schedule of a file; one that has none says nothing, and results go when they can."""
+    drops: list[list[int]] = [[] for _ in program]
+    loads: list[list[int]] = [[] for _ in program]
+    for tick in file.schedule:
+        for command in tick.commands:
+            if command.action == FREE:
+                drops[tick.tick].append(command.target)
+            elif command.action == FORWARD:  # it goes with its only consumer
+                drops[command.target].append(tick.tick)
+            elif command.action == PRELOAD:
+                loads[tick.tick].append(command.target)
+    if not file.schedule:
+        last = {ref: index for index, made in enumerate(program) for ref in made.refs}
+        for result, index in last.items():
+            drops[index].append(result)
+    return Schedule(tuple(map(tuple, drops)), tuple(map(tuple, loads)), not file.schedule)
+
+
+@dataclass
+class Memory:
+    """The bytes of the tensors alive; what shares memory counts once."""
+
+    limit: int
+    live: int = 0
+    peak: int = 0
+    _holders: dict[int, list[int]] = field(default_factory=dict)  # count and bytes by owner
+
+    def hold(self, result: Any) -> None:  # noqa: ANN401 - an array, several, a number
+        """A result is kept from now on."""
+        for array in arrays_of(result):
+            entry = self._holders.setdefault(id(owner(array)), [0, array.nbytes])
+            if entry[0] == 0:
+                self.live += entry[1]
+            entry[0] += 1
+        self.peak = max(self.peak, self.live)
+
+    def drop(self, result: Any) -> None:  # noqa: ANN401 - an array, several, a number
+        """A result is not needed any more."""
+        for array in arrays_of(result):
+            key = id(owner(array))
+            entry = self._holders[key]
+            entry[0] -= 1
+            if entry[0] == 0:
+                self.live -= entry[1]
+                del self._holders[key]
+
+    def has_room(self, bytes_: int) -> bool:
+        """Whether so many more bytes may be taken; they count into the peak."""
+        if self.live + bytes_ > self.limit:
+            return False
+        self.peak = max(self.peak, self.live + bytes_)
+        return True
+
+
+def arrays_of(result: Any) -> Iterator[Array]:  # noqa: ANN401 - an array, several, a number
+    """The tensors of a result."""
+    if isinstance(result, np.ndarray):
+        yield result
+    elif isinstance(result, list):
+        for part in result:
+            yield from arrays_of(part)
+
+
+def owner(array: Array) -> Array:
+    """The array whose memory this one looks at."""
+    found = array
+    while isinstance(found.base, np.ndarray):
+        found = found.base
+    return found
+
+
+def machine_bytes() -> int:
+    """The memory of the machine; where the system does not say, whatever can be addressed."""
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):
+        return sys.maxsize

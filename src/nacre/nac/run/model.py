@@ -1,0 +1,131 @@
+"""A file that can be run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from nacre.base.diagnostics import Diagnostic, InputError, has_errors, in_order
+from nacre.base.rules import Rule
+from nacre.base.source import Source
+from nacre.core.values import Array
+from nacre.nac.blocks import Blocks, blocks_of
+from nacre.nac.format.external import External
+from nacre.nac.format.file import FileSource
+from nacre.nac.format.places import BinarySource, Place, finding
+from nacre.nac.format.values import NacFile
+from nacre.nac.interface import NacInput, Surroundings, surroundings
+from nacre.nac.run.memory import Schedule, schedule_of
+from nacre.nac.run.program import Prepared, prepared, schema_of
+from nacre.nac.run.session import NacSession
+from nacre.nac.run.weights import Weights
+from nacre.nac.spec.instructions import INPUT, USER
+from nacre.nac.verify import judged
+
+
+@dataclass(frozen=True, eq=False)
+class NacModel:
+    """A program with its weights, verified and ready to run."""
+
+    file: NacFile
+    source: Source
+    program: tuple[Prepared, ...]
+    surroundings: Surroundings
+    weights: Weights
+    external: External | None = None  # where the weights lie beside the file
+    # Sessions that nobody is using. A run takes one out of here, so that several may go on at once.
+    _idle: list[NacSession] = field(default_factory=list, repr=False)
+
+    @property
+    def inputs(self) -> tuple[NacInput, ...]:
+        """The user inputs in order; what the file does not say about their types is None."""
+        instructions = self.file.instructions
+        return tuple(
+            made
+            for made in self.all_inputs
+            if (instructions[made.instruction].op, instructions[made.instruction].variant)
+            == (INPUT, USER)
+        )
+
+    @property
+    def all_inputs(self) -> tuple[NacInput, ...]:
+        """The same with lifted constants and states, which may be given too."""
+        return self.surroundings.inputs
+
+    @cached_property
+    def blocks(self) -> Blocks:
+        """The branches of the program."""
+        return blocks_of(self.file.instructions)
+
+    @cached_property
+    def schedule(self) -> Schedule:
+        """What happens to memory after each instruction."""
+        return schedule_of(self.file, self.program)
+
+    def run(self, inputs: Mapping[str, Any] | None = None) -> list[Array]:
+        """The outputs in order; state starts from its initial value. InputError says why not."""
+        try:
+            session = self._idle.pop()
+        except IndexError:
+            session = self.session()
+        session.reset()
+        try:
+            return session.run(inputs)
+        finally:
+            self._idle.append(session)
+
+    def session(self, *, max_bytes: int | None = None, timed: bool = False) -> NacSession:
+        """A session that keeps state between runs, and may hold at most so many bytes at a time."""
+        return NacSession(self, max_bytes=max_bytes, timed=timed)
+
+    def lifted(self, id_: int) -> Any:  # noqa: ANN401 - a number or a tensor
+        """The value of a lifted constant; a list is a tensor."""
+        value = self.file.constant_of[id_].value
+        if isinstance(value, tuple):
+            return np.array(value, np.int64 if isinstance((*value, 0)[0], int) else np.float32)
+        return value
+
+    def order(self, call: str, names: Sequence[str]) -> list[str]:
+        """The names of arguments in the order of their schema."""
+        schema = schema_of(call)
+        assert schema is not None
+        return [p.name for p in schema.parameters if p.name in names]
+
+    def finding(
+        self, instruction: int, rule: Rule, message: str, help: str | None = None
+    ) -> Diagnostic:
+        """A finding about an instruction."""
+        offsets = self.file.places.get("OPS ", ())
+        place = Place(offsets[instruction] if offsets else 0, "OPS ", instruction)
+        return finding(rule, self.source, place, message, help)
+
+    def fault(self, instruction: int, rule: Rule, message: str) -> InputError:
+        """The refusal to go on at an instruction."""
+        return InputError([self.finding(instruction, rule, message)])
+
+
+def load(path: FileSource) -> NacModel:
+    """A file ready to run; InputError has all that is wrong with it, unknown operations included.
+
+    Weights are mapped: none is copied before it is used.
+    """
+    examined, external, found = judged(path)
+    if examined.file is None or has_errors(found):
+        raise InputError(in_order(d for d in found if d.severity == "error"))
+    return made_model(examined.file, examined.source, external)
+
+
+def made_model(
+    file: NacFile, source: Source | None = None, external: External | None = None
+) -> NacModel:
+    """A model of a file that is sound; InputError where the runtime cannot run it."""
+    place = source or BinarySource("<nac>", 0)
+    program, found = prepared(file, place)
+    around, wrong = surroundings(file, place)
+    if found or wrong:
+        raise InputError(in_order([*found, *wrong]))
+    return NacModel(file, place, program, around, Weights(file, external), external)

@@ -1,0 +1,181 @@
+"""Instructions made ready: names, constants and operands looked up once, when a file is loaded."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from nacre.base.diagnostics import Diagnostic
+from nacre.base.excerpt import quoted
+from nacre.base.source import Source
+from nacre.base.suggest import did_you_mean
+from nacre.nac.aten import in_place
+from nacre.nac.aten.binding import Given, Ref, bound
+from nacre.nac.aten.derived import core_schema
+from nacre.nac.aten.handlers import handlers
+from nacre.nac.format.places import Place, finding
+from nacre.nac.format.values import ConstantValue, Instruction, NacFile
+from nacre.nac.rules.running import NAC40, NAC41
+from nacre.nac.run.specialised import Compiled
+from nacre.nac.spec.aten import Schema, schemas
+from nacre.nac.spec.instructions import (
+    CONTROL_FLOW,
+    CONVERGENCE,
+    INPUT,
+    SYSTEM,
+    SYSTEM_NAMES,
+)
+from nacre.nac.spec.operations import call_of
+
+Kind = Literal["call", "input", "output", "branch", "converge"]
+
+
+@dataclass(frozen=True, eq=False)
+class Site:
+    """A call with its constants; instructions that look alike share what was made for types."""
+
+    call: str
+    constants: Mapping[str, Given]
+    compiled: dict[object, Compiled] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Operand:
+    """An argument that is computed."""
+
+    name: str
+    kind: str
+    source: Given  # a Ref, or a tuple with some
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """An instruction ready to run."""
+
+    kind: Kind
+    name: str  # as people read it
+    variant: int = 0
+    id: int = 0  # of the parameter, state or constant that is loaded
+    site: Site | None = None
+    operands: tuple[Operand, ...] = ()
+    refs: tuple[int, ...] = ()  # every instruction that it uses
+    is_plain: bool = False  # every operand is one tensor
+
+
+def schema_of(call: str) -> Schema | None:
+    """The schema of a call that can be run."""
+    return schemas().get(call) if call in handlers() else core_schema(call)
+
+
+def prepared(file: NacFile, source: Source) -> tuple[tuple[Prepared, ...], list[Diagnostic]]:
+    """Every instruction, and what the runtime cannot do; the file has been verified."""
+    made: list[Prepared] = []
+    unknown: dict[str, list[int]] = {}
+    found: list[Diagnostic] = []
+    sites: dict[object, Site] = {}
+    values = {id_: constant.value for id_, constant in file.constant_of.items()}
+    offsets = file.places.get("OPS ", ())
+    for index, instruction in enumerate(file.instructions):
+        if instruction.is_system:
+            made.append(_system(index, instruction))
+            continue
+        name = file.name_of[instruction.op]
+        schema = schema_of(call_of(name)) or schema_of(in_place.functional(call_of(name)))
+        if schema is None:
+            unknown.setdefault(name, []).append(index)
+            continue
+        signature = file.signature_of.get(instruction.variant, "")
+        taken = bound(schema, arguments(index, instruction, signature, values))
+        if schema.call != call_of(name) and not in_place.is_safe(file, index):
+            taken = "it changes a tensor in place that others use"
+        if isinstance(taken, str):
+            place = Place(offsets[index] if offsets else 0, "OPS ", index)
+            found.append(finding(NAC41, source, place, f"{quoted(name, 80)}: {taken}"))
+            continue
+        made.append(_call(name, schema, taken, sites))
+    for name, users in unknown.items():
+        place = Place(offsets[users[0]] if offsets else 0, "OPS ", users[0])
+        message = f"operation {quoted(name, 80)} is not known, and {_times(len(users))}"
+        found.append(finding(NAC40, source, place, message, _hint(name)))
+    return tuple(made), found
+
+
+def _times(count: int) -> str:
+    return "used once" if count == 1 else f"used {count} times, here first"
+
+
+def _hint(name: str) -> str | None:
+    return did_you_mean(call_of(name), schemas())
+
+
+def arguments(
+    index: int, instruction: Instruction, signature: str, values: Mapping[int, ConstantValue]
+) -> list[Given]:
+    """The arguments of an instruction in order: results of others, and constants."""
+    ids = iter(instruction.c[1:])
+    return [
+        Ref(index + offset) if offset else _coded(values[next(ids)], code)
+        for offset, code in zip(instruction.d, signature, strict=True)
+    ]
+
+
+def _coded(value: ConstantValue, code: str) -> ConstantValue:
+    """A constant of the kind that its code says: in files in use 1, 1.0 and True share an id."""
+    if not isinstance(value, bool | int | float):
+        return value
+    if code == "b":
+        return bool(value)
+    if code in "iA" and float(value).is_integer():
+        return int(value)
+    return float(value) if code == "f" else value
+
+
+def _system(index: int, instruction: Instruction) -> Prepared:
+    op, variant = instruction.op, instruction.variant
+    name = f"{SYSTEM_NAMES[op]} {SYSTEM[op][variant].name}"
+    if op == INPUT:
+        id_ = instruction.c[1] if instruction.c else 0
+        return Prepared("input", name, variant, id_)
+    if op == CONTROL_FLOW:
+        return Prepared("branch", name, variant, refs=(index + instruction.d[0],))
+    if op == CONVERGENCE:
+        return Prepared("converge", name, variant, refs=(index + instruction.c[1],))
+    refs = tuple(index + offset for offset in instruction.d)
+    return Prepared("output", name, variant, refs=refs)
+
+
+def _call(
+    name: str, schema: Schema, taken: Mapping[str, Given], sites: dict[object, Site]
+) -> Prepared:
+    operands: list[Operand] = []
+    constants: dict[str, Given] = {}
+    for parameter in schema.parameters:
+        value = taken[parameter.name]
+        if refs_of(value):
+            operands.append(Operand(parameter.name, parameter.kind, value))
+        else:
+            constants[parameter.name] = value
+    layout = tuple((o.name, _layout(o.source)) for o in operands)
+    # As a text: among keys 1, 1.0 and True are one.
+    key = (schema.call, repr(constants), layout)
+    site = sites.setdefault(key, Site(schema.call, constants))
+    refs = tuple(dict.fromkeys(ref for o in operands for ref in refs_of(o.source)))
+    is_plain = all(o.kind == "T" and isinstance(o.source, Ref) for o in operands)
+    return Prepared("call", name, 0, 0, site, tuple(operands), refs, is_plain)
+
+
+def _layout(source: Given) -> object:
+    """How an operand is made up, without what it is made of."""
+    if isinstance(source, Ref):
+        return "ref"
+    return tuple("ref" if isinstance(part, Ref) else repr(part) for part in source)
+
+
+def refs_of(value: Any) -> list[int]:  # noqa: ANN401 - a Ref, a constant, a tuple of both
+    """The instructions that an argument uses."""
+    if isinstance(value, Ref):
+        return [value.index]
+    if isinstance(value, tuple):
+        return [part.index for part in value if isinstance(part, Ref)]
+    return []

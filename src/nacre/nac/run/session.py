@@ -1,0 +1,110 @@
+"""Sessions: state between runs, and what repeats prepared once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from nacre.base.elements import GRAPH_TYPES
+from nacre.core.values import Array
+from nacre.nac.interface import Initial, StateRecord
+from nacre.nac.rules.running import NAC47
+from nacre.nac.run.execution import Execution, Timing
+from nacre.nac.run.inputs import checked_inputs
+from nacre.nac.run.memory import Memory, machine_bytes, owner
+from nacre.nac.run.trace import Trace, traced
+
+if TYPE_CHECKING:
+    from nacre.nac.run.model import NacModel
+
+_MOST_TRACES = 8  # kept for inputs of different types
+
+
+class NacSession:
+    """A program made ready once and run many times; its state is kept between runs."""
+
+    def __init__(
+        self, model: NacModel, *, max_bytes: int | None = None, timed: bool = False
+    ) -> None:
+        self._model = model
+        self._limit = machine_bytes() if max_bytes is None else max_bytes
+        self._is_timed = timed
+        self._state: dict[int, Array] = {}
+        self._traces: dict[object, Trace] = {}
+        self.peak_bytes = 0  # of the last run
+        self.timings: tuple[Timing, ...] = ()  # of the last run, where they were asked for
+        self.reset()
+
+    def reset(self) -> None:
+        """Put the state back to its initial value."""
+        records = self._model.surroundings.states
+        self._state = {id_: self.initial(record) for id_, record in records.items()}
+
+    def initial(self, record: StateRecord) -> Array:
+        """What a state starts as."""
+        dtype = GRAPH_TYPES[record.dtype].dtype
+        if isinstance(record.initial, Initial):
+            return self._model.weights[record.initial.parameter].astype(dtype).reshape(record.shape)
+        with np.errstate(all="ignore"):
+            if isinstance(record.initial, tuple):
+                return np.array(record.initial).astype(dtype).reshape(record.shape)
+            return np.full(record.shape, record.initial).astype(dtype)
+
+    @property
+    def state(self) -> dict[str, Array]:
+        """The state as it stands, by its name, or by its id where it has none."""
+        records = self._model.surroundings.states
+        return {records[id_].name or str(id_): array.copy() for id_, array in self._state.items()}
+
+    def run(self, inputs: Mapping[str, Any] | None = None) -> list[Array]:
+        """The outputs in order; InputError says why not, and the state is as it was."""
+        given = checked_inputs(self._model, {} if inputs is None else inputs)
+        outputs, borrowed = self._computed(given)
+        records = self._model.surroundings.states
+        new = {id_: self._next_state(record, outputs) for id_, record in records.items()}
+        hidden = {r.output for r in records.values() if not r.returned}
+        returned = [value for place, value in enumerate(outputs) if place not in hidden]
+        self._state = new
+        return _handed_out(returned, borrowed)
+
+    def _computed(self, given: Mapping[int, Array]) -> tuple[list[Any], set[int]]:
+        """The operands of the output, and the owners of arrays that belong to somebody else.
+
+        What a run does follows from the types of its inputs, in almost every program: the second
+        run for the same types repeats the first without looking anything up.
+        """
+        key = tuple((index, array.dtype, array.shape) for index, array in given.items())
+        trace = self._traces.get(key)
+        if trace is not None:
+            self.peak_bytes = trace.peak_bytes
+            return trace.run(given, self._state)
+        run = Execution(self._model, given, self._state, Memory(self._limit), self._is_timed)
+        outputs = run.outputs()
+        self.peak_bytes, self.timings = run.memory.peak, tuple(run.timings)
+        if run.is_static and not self._is_timed and len(self._traces) < _MOST_TRACES:
+            self._traces[key] = traced(self._model, given, run.entries, run.memory.peak)
+        return outputs, run.borrowed
+
+    def _next_state(self, record: StateRecord, outputs: Sequence[Any]) -> Array:
+        made = outputs[record.output]
+        wanted = GRAPH_TYPES[record.dtype].dtype
+        is_tensor = isinstance(made, np.ndarray)
+        if not is_tensor or made.shape != record.shape or made.dtype != wanted:
+            reason = f"output {record.output} does not have the type of state {record.id}"
+            raise self._model.fault(len(self._model.program) - 1, NAC47, reason)
+        return np.array(made)
+
+
+def _handed_out(outputs: Sequence[Any], borrowed: set[int]) -> list[Array]:
+    """Outputs that nothing else looks at."""
+    seen = set(borrowed)
+    made = []
+    for value in outputs:
+        array = np.asarray(value)
+        if id(owner(array)) in seen or array.base is not None:
+            array = array.copy()
+        seen.add(id(owner(array)))
+        made.append(array)
+    return made

@@ -1,0 +1,176 @@
+"""A call bound to the types at hand: the operations of Core IR that it is, on their kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from nacre.core.builder import Builder, dtype_name
+from nacre.core.module import CoreOperation
+from nacre.core.ops import OPS
+from nacre.core.values import Array, Literal
+from nacre.kernels.call import Call, Run
+from nacre.kernels.call import TensorType as KernelType
+from nacre.kernels.registry import PRIMITIVES
+from nacre.nac.aten.derived import core_handler
+from nacre.nac.aten.handlers import Number, handlers
+from nacre.nac.aten.use import Unfit, Use
+
+# Operations that only give the same elements another shape.
+_RESHAPES = frozenset({"Reshape", "ExpandDims", "Squeeze"})
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One operation of Core IR."""
+
+    value: int
+    operands: tuple[int, ...]
+    run: Run | None  # None: the same elements under another shape
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """A call ready to run on arrays of the types that it was made for."""
+
+    steps: tuple[Step, ...]
+    constants: Mapping[int, Array]
+    results: tuple[int, ...]  # values
+    is_list: bool  # the call gives several results
+    number: Number | None  # in the place of results
+    bytes: int  # that it needs beside its operands
+    is_for_elements: bool  # it depends on elements, not only on types
+
+    def run(self, arrays: Sequence[Array]) -> Any:  # noqa: ANN401 - a tensor, several, a number
+        """The results; Unfit where a kernel refuses values."""
+        if self.number is not None:
+            return self.number.number
+        values: dict[int, Array] = {**dict(enumerate(arrays)), **self.constants}
+        for step in self.steps:
+            operands = [values[operand] for operand in step.operands]
+            if step.run is None:
+                values[step.value] = operands[0].reshape(step.shape)
+                continue
+            made = np.empty(step.shape, step.dtype)
+            fault = step.run(operands, [made])
+            if fault is not None and fault.is_fatal:
+                raise Unfit(fault.message)
+            values[step.value] = made
+        found = [values[value] for value in self.results]
+        return found if self.is_list else found[0]
+
+
+class _Looked:
+    """The elements of operands, and whether anybody asked for them."""
+
+    def __init__(self, arrays: Sequence[Array]) -> None:
+        self._arrays = arrays
+        self.is_used = False
+
+    def __call__(self, value: int) -> Array | None:
+        if value >= len(self._arrays):
+            return None
+        self.is_used = True
+        return self._arrays[value]
+
+
+class TooLarge(Exception):  # noqa: N818 - carries a finding, not a failure of ours
+    """A call whose results, or what its kernels need beside them, take too many bytes."""
+
+    def __init__(self, bytes_: int) -> None:
+        super().__init__(f"{bytes_:,} bytes")
+        self.bytes = bytes_
+
+
+def specialised(
+    call: str, arguments: Mapping[str, Any], arrays: Sequence[Array], room: int
+) -> Compiled:
+    """A call for arguments in which `Value(i)` stands for the i-th array; Unfit says why not.
+
+    TooLarge where it would take more bytes than there is room for: nothing is bound then.
+    """
+    builder = Builder()
+    for index, array in enumerate(arrays):
+        _input(builder, index, array)
+    looked = _Looked(arrays)
+    handler = handlers().get(call, core_handler)
+    made = handler(Use(call, arguments, builder, looked))
+    if isinstance(made, Number):
+        return Compiled((), {}, (), False, made, 0, looked.is_used)
+    results = (made,) if isinstance(made, int) else tuple(made)
+    module = builder.module(*results)
+    types = {op.value_id: KernelType(op.type.element, op.type.shape) for op in module.operations}
+    computed = [op for op in module.operations if op.opcode not in ("Input", "ConstTensor")]
+    total = sum(_needed(op, types) for op in computed)
+    if total > room:
+        raise TooLarge(total)
+    steps = tuple(_step(op, types) for op in computed)
+    constants = {op.value_id: _array(op) for op in module.operations if op.opcode == "ConstTensor"}
+    is_list = not isinstance(made, int)
+    return Compiled(steps, constants, results, is_list, None, total, looked.is_used)
+
+
+def _input(builder: Builder, index: int, array: Array) -> None:
+    if 0 in array.shape:
+        raise Unfit("an operand has no elements; Core IR has no empty tensors")
+    builder.input(f"x{index}", element_name(array.dtype), array.shape)
+
+
+@cache
+def element_name(dtype: np.dtype[Any]) -> str:
+    """The element type of arrays; Unfit where Core IR has none."""
+    try:
+        return dtype_name(dtype)
+    except ValueError:
+        raise Unfit(f"arrays of {dtype} have no element type") from None
+
+
+def _array(op: CoreOperation) -> Array:
+    data = op.attributes["data"]
+    assert isinstance(data, Literal)
+    return data.array
+
+
+def _step(op: CoreOperation, types: Mapping[int, KernelType]) -> Step:
+    type_ = types[op.value_id]
+    run = None if op.opcode in _RESHAPES else _bound(op, types)
+    return Step(op.value_id, op.operands, run, type_.shape, type_.dtype)
+
+
+def _needed(op: CoreOperation, types: Mapping[int, KernelType]) -> int:
+    """The bytes of a result, and of the operand with the elements around it that a window sees."""
+    if op.opcode in _RESHAPES:
+        return 0
+    total = _bytes(types[op.value_id].dtype.itemsize, types[op.value_id].shape)
+    pads = op.attributes.get("pads", ())
+    if pads and op.opcode != "Pad":
+        source, axes = types[op.operands[0]], len(pads) // 2
+        around = [abs(pads[at]) + abs(pads[axes + at]) for at in range(axes)]
+        rest = source.shape[: len(source.shape) - axes]
+        wide = zip(source.shape[-axes:], around, strict=True)
+        total += _bytes(source.dtype.itemsize, (*rest, *(dim + more for dim, more in wide)))
+    return total
+
+
+def _bytes(itemsize: int, shape: Sequence[int]) -> int:
+    for dim in shape:  # in Python's integers: hostile shapes leave those of NumPy
+        itemsize *= dim
+    return itemsize
+
+
+def _bound(op: CoreOperation, types: Mapping[int, KernelType]) -> Run:
+    spec = OPS[op.opcode]
+    if spec.primitive is None:
+        raise Unfit(f"there is no kernel for `{op.opcode}`")
+    inputs = tuple([types[operand] for operand in op.operands])
+    call = Call(inputs, (types[op.value_id],), spec.filled(op.attributes))
+    try:
+        return PRIMITIVES[spec.primitive].bind(call)
+    except (ValueError, TypeError) as error:
+        raise Unfit(str(error)) from error

@@ -1,0 +1,58 @@
+"""Element types and quantisations by their codes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from msgspec import Struct
+
+# Codes of the metadata of tensors, by the names that Core IR has for them.
+DTYPES: Mapping[int, str] = MappingProxyType(
+    {0: "f32", 1: "f64", 2: "f16", 3: "bf16", 4: "i32", 5: "i64", 6: "i16", 7: "i8", 8: "u8",
+     9: "bool"}
+)  # fmt: skip
+DTYPE_CODES: Mapping[str, int] = MappingProxyType({name: code for code, name in DTYPES.items()})
+
+# The same types as constants of instructions spell them, after PyTorch.
+DTYPE_WORDS: Mapping[str, str] = MappingProxyType(
+    {
+        "bool": "bool", "uint8": "u8", "int8": "i8", "int16": "i16", "int32": "i32",
+        "int64": "i64", "uint16": "u16", "uint32": "u32", "float16": "f16", "bfloat16": "bf16",
+        "float32": "f32", "float64": "f64", "float8_e4m3fn": "f8e4m3", "float8_e5m2": "f8e5m2",
+    }
+)  # fmt: skip
+WORDS_OF_DTYPES: Mapping[str, str] = MappingProxyType({v: k for k, v in DTYPE_WORDS.items()})
+
+# Words that say how or where PyTorch stores a tensor, a device's number left out.
+STORAGE_WORDS = frozenset(
+    {
+        "strided", "contiguous_format", "preserve_format", "channels_last", "channels_last_3d",
+        "cpu", "cuda", "mps", "xpu", "meta",
+    }
+)  # fmt: skip
+
+
+class Quantization(Struct, frozen=True):
+    """How a quantised tensor is stored. Scales are f32 and stand at the end of its metadata."""
+
+    code: int
+    name: str
+    option: str  # as `nac.build` spells it
+    has_scale: bool = False  # one for the tensor
+    has_axis: bool = False  # an axis, a count and a scale for each place of it
+    has_blocks: bool = False  # the size of a block, the true shape, a count and scales
+
+
+QUANTIZATIONS: Mapping[int, Quantization] = MappingProxyType(
+    {
+        0: Quantization(0, "none", "none"),
+        1: Quantization(1, "FP16", "fp16"),
+        2: Quantization(2, "INT8_TENSOR", "int8_tensor", has_scale=True),
+        3: Quantization(3, "INT8_CHANNEL", "int8_channel", has_axis=True),
+        4: Quantization(4, "BLOCK_FP8", "block_fp8", has_blocks=True),
+    }
+)
+FP16 = 1  # said by the header alone: f16 tensors of such a file are widened to f32
+BLOCK = 64  # elements that share a scale, in what we write
+QUANTIZED_DTYPE = DTYPE_CODES["i8"]  # of what is stored with scales

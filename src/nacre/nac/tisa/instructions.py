@@ -1,0 +1,123 @@
+"""The instructions of TISA: opcode, name, operands and meaning in one table; their values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import IntEnum
+from types import MappingProxyType
+from typing import Literal
+
+from msgspec import Struct
+
+MAGIC = b"TISA"
+VERSION = 1
+
+# How operands are written. `texts`: a count, then so many texts; `rest`: nothing at all, or a text
+# (v1.6 writes none, v1.8 one); `rules` and `items` are records of their own.
+Field = Literal["text8", "text16", "texts8", "rest8", "rules", "items"]
+
+
+class Kind(IntEnum):
+    """What an instruction works on; programs go through them in this order."""
+
+    TEXT = 0  # the text of every fragment that is not protected
+    CUT = 1  # a fragment becomes several
+    ENCODE = 2  # fragments become ids
+    COMPOSE = 3  # ids are put into a template
+
+
+class Operation(Struct, frozen=True):
+    """An instruction of the set."""
+
+    opcode: int
+    name: str
+    kind: Kind
+    operands: tuple[tuple[str, Field], ...]
+    meaning: str
+
+
+_TABLE = (
+    Operation(0x01, "LOWERCASE", Kind.TEXT, (), "every character becomes its small letters"),
+    Operation(
+        0x02, "UNICODE_NORM", Kind.TEXT, (("form", "text8"),),
+        "the text takes the normal form NFC, NFD, NFKC or NFKD",
+    ),
+    Operation(
+        0x03, "REPLACE", Kind.TEXT, (("pattern", "text16"), ("value", "text16")),
+        "every occurrence of a text becomes another one, from the left",
+    ),
+    Operation(
+        0x04, "FILTER_CATEGORY", Kind.TEXT, (("categories", "texts8"),),
+        "characters of these Unicode categories go away",
+    ),
+    Operation(
+        0x07, "PREPEND", Kind.TEXT, (("value", "text16"),),
+        "a text that does not begin with the value gets it in front",
+    ),
+    Operation(
+        0x10, "PARTITION_RULES", Kind.CUT, (("rules", "rules"),),
+        "what the rules match becomes fragments of its own or goes away; so do the gaps between",
+    ),
+    Operation(0x15, "BYTE_ENCODE", Kind.TEXT, (), "UTF-8 bytes become letters, one for each byte"),
+    Operation(
+        0x20, "BPE_ENCODE", Kind.ENCODE, (("suffix", "rest8"),),
+        "neighbours merge in the order of `merges.b`; a suffix marks the end of a fragment",
+    ),
+    Operation(
+        0x21, "WORDPIECE_ENCODE", Kind.ENCODE, (("marker", "text8"),),
+        "the longest token from the left, with the marker in front of all but the first",
+    ),
+    Operation(
+        0x22, "UNIGRAM_ENCODE", Kind.ENCODE, (), "the tokens whose scores have the highest sum"
+    ),
+    Operation(
+        0x30, "COMPOSE", Kind.COMPOSE, (("items", "items"),), "ids stand in a template, once or more"
+    ),
+)  # fmt: skip
+OPERATIONS: Mapping[int, Operation] = MappingProxyType({op.opcode: op for op in _TABLE})
+BY_NAME: Mapping[str, Operation] = MappingProxyType({op.name: op for op in _TABLE})
+
+FORMS = ("NFC", "NFD", "NFKC", "NFKD")
+CATEGORIES = frozenset(
+    "Lu Ll Lt Lm Lo Mn Mc Me Nd Nl No Pc Pd Ps Pe Pi Pf Po Sm Sc Sk So Zs Zl Zp Cc Cf Cs Co Cn".split()
+)
+
+# Flags and behaviours of a rule.
+PROTECTED, HAS_BEHAVIOUR, HAS_TRIM = 1, 2, 4
+REMOVE, ISOLATE = 1, 2
+BEHAVIOURS: Mapping[int, str] = MappingProxyType({REMOVE: "REMOVE", ISOLATE: "ISOLATE"})
+
+
+class CutRule(Struct, frozen=True):
+    """A rule of PARTITION_RULES. Without a behaviour, a match is kept as with ISOLATE."""
+
+    pattern: str
+    protected: bool = False  # a token as a whole: nothing changes or cuts it any more
+    behaviour: int | None = None
+    trim: str | None = None  # what the gap in front of a match loses at its end
+
+
+class Item(Struct, frozen=True):
+    """An item of COMPOSE: an id, a token by its text, or (None) the ids of the text."""
+
+    value: int | str | None = None
+
+
+Operand = str | None | tuple[str, ...] | tuple[CutRule, ...] | tuple[Item, ...]
+
+
+class Instruction(Struct, frozen=True):
+    """An instruction with its operands, in the order of the table."""
+
+    opcode: int
+    operands: tuple[Operand, ...] = ()
+
+    @property
+    def operation(self) -> Operation:
+        """Its row of the table."""
+        return OPERATIONS[self.opcode]
+
+
+def step(name: str, *operands: Operand) -> Instruction:
+    """An instruction by the name of its operation."""
+    return Instruction(BY_NAME[name].opcode, operands)

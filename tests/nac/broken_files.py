@@ -1,0 +1,232 @@
+"""For every code of the format a file that breaks that promise, and no other."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Mapping
+from functools import cache
+
+from msgspec.structs import replace
+
+from nacre.nac.assembly import Assembler
+from nacre.nac.format.file import read, to_bytes
+from nacre.nac.format.values import (
+    Command,
+    Constant,
+    Data,
+    Instruction,
+    NacFile,
+    Named,
+    Resource,
+    Tensor,
+    Tick,
+    constant,
+)
+from tests.nac.files import changed, headed, patched, small
+
+Broken = bytes | NacFile
+
+
+def _spliced(raw: bytes, at: int, new: bytes) -> bytes:
+    return raw[:at] + new + raw[at + len(new) :]
+
+
+def _offset_at(tag: str) -> int:
+    tags = ("MMAP", "OPS ", "CMAP", "CNST", "PERM", "DATA", "PROC", "ORCH", "RSRC")
+    return 12 + 8 * tags.index(tag)
+
+
+def _moved(tag: str, offset: int) -> bytes:
+    """The small file with another offset of a section."""
+    return _spliced(to_bytes(small()), _offset_at(tag), struct.pack("<Q", offset))
+
+
+def _start(tag: str) -> int:
+    found: int = struct.unpack_from("<Q", to_bytes(small()), _offset_at(tag))[0]
+    return found
+
+
+def _overlapping() -> bytes:
+    # The manifest is said to be so long that it reaches into the next section.
+    file = small()
+    raw = to_bytes(NacFile(file.header, {"PROC": b"four", **file.sections}))
+    return raw.replace(b"PROC\x04", b"PROC\x06")
+
+
+def _data(**fields: object) -> NacFile:
+    file = small()
+    made: Data = replace(file.data, **fields)
+    return changed(file, DATA=made)
+
+
+def _tensor(**fields: object) -> NacFile:
+    first, second = small().data.tensors
+    made: Tensor = replace(first, **fields)
+    return _data(tensors=(made, second))
+
+
+def _raw_tensor(offset: int, new: bytes) -> bytes:
+    """The small file with other bytes behind the start of the metadata of its first tensor."""
+    raw = to_bytes(small())
+    at = read(raw).places["DATA tensor"][0] + 14 + offset
+    return _spliced(raw, at, new)
+
+
+def _scheduled(*ticks: Tick) -> NacFile:
+    return changed(small(), MMAP=ticks)
+
+
+def _tick(tick: int, action: int, target: int) -> Tick:
+    return Tick(tick, (Command(action, target),))
+
+
+def _branching() -> NacFile:
+    made = Assembler()
+    x = made.input("x")
+    chosen = made.branch(made.call("nac.gt", x, 0.0), 2, 2)
+    made.end_branch(made.call("nac.neg", x))
+    made.end_branch(made.call("nac.clone", x))
+    made.output(chosen)
+    return made.file()
+
+
+def _quantized() -> NacFile:
+    quant = Tensor(1, 7, (2, 3), bytes(6), 3, struct.pack("<3f", 1, 1, 1), 0)
+    return _data(tensors=(quant, small().data.tensors[1]))
+
+
+def _external() -> NacFile:
+    return headed(_data(tensors=()), is_internal=False)
+
+
+@cache
+def _too_long() -> bytes:
+    count = 65536  # instructions, and one for the output
+    steps = (Instruction(2, 0), *[Instruction(14, 1, (), (-1,))] * (count - 1))
+    last = Instruction(3, 0, (1, 0), (-1,))
+    made = NacFile(
+        replace(small().header, inputs=1, outputs=1),
+        {"OPS ": (*steps, last), "PERM": (Named(1, "T"),), "DATA": Data((), (Named(0, "x"),))},
+    )
+    return to_bytes(made)
+
+
+BROKEN: Mapping[str, Callable[[], Broken]] = {
+    "NAC02": lambda: b"GGUF" + to_bytes(small())[4:],
+    "NAC03": lambda: _spliced(to_bytes(small()), 3, b"\x07"),
+    "NAC04": lambda: to_bytes(small())[:-3],
+    "NAC05": lambda: _moved("CNST", _start("CNST") + 1),
+    "NAC06": lambda: _moved("ORCH", 1 << 40),
+    "NAC07": _overlapping,
+    "NAC08": lambda: _moved("OPS ", 0),
+    "NAC09": lambda: headed(small(), quant=9),
+    "NAC10": lambda: headed(small(), reserved=1),
+    "NAC11": lambda: NacFile(small().header, small().sections, {"CNST": b"hidden"}),
+    "NAC12": lambda: _spliced(to_bytes(small()), _start("PERM") + 4, b"\xff\xff\xff\x7f"),
+    "NAC13": lambda: to_bytes(small()).replace(b"layer.bias", b"layer.\xff\xfe\xfd\xfc"),
+    "NAC14": lambda: changed(small(), CMAP=(*small().operations, small().operations[0])),
+    "NAC15": _too_long,
+    "NAC16": lambda: changed(small(), RSRC=(Resource("../evil", b""),)),
+    "NAC17": lambda: _spliced(to_bytes(small()), _start("CNST") + 10, b"\x09"),
+    "NAC18": lambda: changed(small(), CNST=(*small().constants, Constant(99, 1, b"\x05"))),
+    "NAC19": lambda: changed(small(), CMAP=(*small().operations, Named(11, "aten.mine.default"))),
+    "NAC20": lambda: changed(small(), PERM=(*small().signatures, Named(300, "T"))),
+    "NAC21": lambda: patched(small(), 4, op=99),
+    "NAC22": lambda: patched(small(), 4, variant=99),
+    "NAC23": lambda: patched(small(), 5, d=(-1, 0, 0, -1)),
+    "NAC24": lambda: patched(small(), 5, c=(3, 77, *small().instructions[5].c[2:])),
+    "NAC25": lambda: changed(patched(small(), 4, d=(-9,)), MMAP=()),
+    "NAC26": lambda: changed(small(), PERM=(*small().signatures, Named(9, "Z"))),
+    "NAC27": lambda: headed(small(), inputs=3),
+    "NAC28": lambda: _data(inputs=(*small().data.inputs, Named(4, "relu"))),
+    "NAC29": lambda: changed(small(), OPS=(*small().instructions, Instruction(2, 1, (1, 1)))),
+    "NAC30": lambda: patched(small(), 1, c=(1, 55)),
+    "NAC31": lambda: patched(_branching(), 2, c=(2, 2, 9)),
+    "NAC32": lambda: _scheduled(_tick(500, 10, 500)),
+    "NAC33": lambda: _scheduled(_tick(3, 77, 3)),
+    "NAC34": lambda: _scheduled(_tick(3, 10, 4)),
+    "NAC35": lambda: _scheduled(_tick(1, 20, 0)),
+    "NAC36": lambda: _raw_tensor(0, b"\x20"),
+    "NAC37": lambda: _raw_tensor(2, struct.pack("<I", 9)),
+    "NAC38": _quantized,
+    "NAC39": _external,
+    "NAC42": lambda: changed(small(), RSRC=(Resource("nacre.state.json", b"[]"),)),
+    "NAC43": lambda: changed(small(), RSRC=(Resource("nacre.interface.json", b"{"),)),
+}
+
+# Further ways to break the same promises: a name, the code, the file.
+MORE: tuple[tuple[str, str, Callable[[], Broken]], ...] = (
+    ("empty", "NAC02", lambda: b""),
+    ("header-cut", "NAC04", lambda: to_bytes(small())[:40]),
+    ("offset-in-header", "NAC06", lambda: _moved("CNST", 5)),
+    ("offset-twice", "NAC06", lambda: _moved("RSRC", _start("ORCH"))),
+    ("bool-length", "NAC18", lambda: changed(small(), CNST=(Constant(1, 1, b"\0\0"),))),
+    ("system-id", "NAC19", lambda: changed(small(), CMAP=(Named(5, "x"),))),
+    ("wide-id", "NAC19", lambda: changed(small(), CMAP=(*small().operations, Named(256, "x")))),
+    ("no-signature", "NAC20", lambda: changed(small(), PERM=(*small().signatures, Named(0, "T")))),
+    ("system-operation", "NAC21", lambda: patched(small(), 1, op=9, c=())),
+    ("input-variant", "NAC21", lambda: patched(small(), 0, variant=7)),
+    ("input-prefix", "NAC23", lambda: patched(small(), 1, c=(3, 1))),
+    ("output-prefix", "NAC23", lambda: patched(small(), 7, c=(9, 0, 0))),
+    ("negative-length", "NAC23", lambda: patched(small(), 5, c=(-1,))),
+    ("lifted", "NAC24", lambda: patched(small(), 1, variant=3, c=(1, 70))),
+    ("forward-reference", "NAC25", lambda: patched(small(), 4, d=(1,))),
+    ("output-operand", "NAC25", lambda: patched(small(), 7, d=(-8, 0))),
+    ("code-and-kind", "NAC26", lambda: changed(
+        small(),
+        CNST=tuple(constant(c.id, "x") if c.value is True else c for c in small().constants),
+    )),
+    ("unnamed-input", "NAC28", lambda: _data(inputs=())),
+    ("no-output", "NAC29", lambda: changed(small(), OPS=small().instructions[:-1])),
+    ("no-tensor", "NAC30", lambda: _data(tensors=small().data.tensors[:1])),
+    ("unnamed-tensor", "NAC30", lambda: _data(parameters=small().data.parameters[:1])),
+    ("branch-end", "NAC31", lambda: patched(_branching(), 2, c=(2, 1, 3))),
+    ("branch-use", "NAC31", lambda: patched(_branching(), 7, d=(-4,))),
+    ("branches", "NAC31", lambda: patched(_branching(), 2, op=7, c=(1, -1), d=(5, -1))),
+    ("yield-alone", "NAC31", lambda: patched(small(), 6, op=3, variant=1, c=(0,), d=())),
+    ("ticks-in-order", "NAC32", lambda: _scheduled(_tick(4, 10, 4), _tick(3, 30, 4))),
+    ("free-too-early", "NAC34", lambda: _scheduled(_tick(3, 20, 4))),
+    ("forward-elsewhere", "NAC34", lambda: _scheduled(_tick(3, 30, 5))),
+    ("preload-no-weight", "NAC34", lambda: _scheduled(_tick(0, 40, 4))),
+    ("preload-late", "NAC34", lambda: _scheduled(_tick(4, 40, 1))),
+    ("far-target", "NAC34", lambda: _scheduled(_tick(4, 20, 999))),
+    ("freed-twice", "NAC35", lambda: _scheduled(_tick(6, 20, 3), _tick(7, 20, 3))),
+    ("forward-of-two", "NAC35", lambda: _scheduled(_tick(4, 30, 5))),
+    ("quantisation", "NAC36", lambda: _raw_tensor(10, b"\x63")),
+    ("metadata-rest", "NAC37", lambda: _raw_tensor(1, b"\x01")),
+    ("scale-type", "NAC38", lambda: _tensor(quant=2, scales=bytes(4))),
+    ("axis", "NAC38", lambda: _tensor(dtype=7, data=bytes(6), quant=3, axis=4)),
+    ("block", "NAC38", lambda: _tensor(dtype=7, data=bytes(6), quant=4)),
+    ("blocks", "NAC38", lambda: _tensor(dtype=7, data=bytes(6), quant=4, block=4,
+                                        true_shape=(9,))),
+    ("block-scales", "NAC38", lambda: _tensor(dtype=7, data=bytes(6), quant=4, block=6,
+                                              true_shape=(5,))),
+    ("state-unknown", "NAC42", lambda: patched(small(), 1, variant=2)),
+    ("state-output", "NAC42", lambda: _stated(output=9)),
+    ("state-type", "NAC42", lambda: _stated(dtype='"f99"')),
+    ("state-shape", "NAC42", lambda: _stated(shape="[0]")),
+    ("state-initial", "NAC42", lambda: _stated(initial="[1, 2]")),
+    ("state-parameter", "NAC42", lambda: _stated(initial='{"parameter": 9}')),
+    ("interface-input", "NAC43", lambda: _interfaced('{"y": {"dtype": "f32", "shape": [1]}}')),
+    ("interface-type", "NAC43", lambda: _interfaced('{"x": {"dtype": "f33", "shape": [1]}}')),
+)  # fmt: skip
+
+
+def _stated(
+    output: int = 0, dtype: str = '"f32"', shape: str = "[3]", initial: str = "0"
+) -> NacFile:
+    text = (
+        f'{{"states": [{{"id": 0, "output": {output}, "dtype": {dtype}, "shape": {shape},'
+        f' "initial": {initial}}}]}}'
+    )
+    return changed(small(), RSRC=(Resource("nacre.state.json", text.encode()),))
+
+
+def _interfaced(inputs: str) -> NacFile:
+    text = f'{{"inputs": {inputs}}}'
+    return changed(small(), RSRC=(Resource("nacre.interface.json", text.encode()),))
+
+
+def as_bytes(made: Broken) -> bytes:
+    """The bytes of a file."""
+    return made if isinstance(made, bytes) else to_bytes(made)

@@ -1,0 +1,147 @@
+"""Files of strangers: cut anywhere, any byte another, records that promise the world."""
+
+from __future__ import annotations
+
+import random
+import struct
+import time
+import tracemalloc
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from nacre.base.diagnostics import Diagnostic, InputError
+from nacre.nac.format.file import to_bytes
+from nacre.nac.run.model import load
+from nacre.nac.verify import verify
+from tests.nac.files import FIXTURES, FOLDER, small
+
+SMALLEST = FOLDER / "cnn.none.v16.shim.nac"
+MOST_SECONDS = 1.0
+
+
+def _checked(found: list[Diagnostic] | tuple[Diagnostic, ...]) -> None:
+    assert all(d.code.startswith("NAC") for d in found), [str(d) for d in found]
+
+
+def _tried(raw: bytes, inputs: dict[str, np.ndarray] | None) -> list[Diagnostic]:
+    """Verify, load and run; nothing but findings with our codes may come of it."""
+    start = time.process_time()  # what others do on this machine does not count
+    found = verify(raw)
+    _checked(found)
+    try:
+        model = load(raw)
+        if inputs is not None:
+            model.session(max_bytes=64 * 2**20 + 10 * len(raw)).run(inputs)
+    except InputError as refused:
+        _checked(refused.diagnostics)
+    assert time.process_time() - start < MOST_SECONDS
+    return found
+
+
+def _inputs(path: Path) -> dict[str, np.ndarray]:
+    name = "x" if path.name.startswith("cnn") else "input"
+    return {name: np.load(path.with_suffix(".npz"))["in0"]}
+
+
+def _cuts(path: Path, places: list[int]) -> None:
+    raw = path.read_bytes()
+    for size in places:
+        found = _tried(raw[:size], None)
+        assert any(d.severity == "error" for d in found), size
+
+
+def _flips(path: Path, places: list[int], masks: tuple[int, ...]) -> None:
+    raw, inputs = bytearray(path.read_bytes()), _inputs(path)
+    for place in places:
+        # Another element of a weight changes a result, not what can go wrong.
+        given = inputs if place < _head(path) else None
+        for mask in masks:
+            raw[place] ^= mask
+            _tried(bytes(raw), given)
+            raw[place] ^= mask
+
+
+@cache
+def _head(path: Path) -> int:
+    """Where the weights begin: what comes before says what the file is."""
+    return path.read_bytes().index(b"DATA") + 500
+
+
+@pytest.mark.parametrize("path", FIXTURES, ids=lambda path: path.stem)
+def test_a_file_that_is_cut_short(path: Path) -> None:
+    size = path.stat().st_size
+    random_places = random.Random(3).sample(range(size), 60)
+    _cuts(path, [*range(0, 100, 7), *range(size - 20, size), *random_places])
+
+
+@pytest.mark.parametrize("path", FIXTURES, ids=lambda path: path.stem)
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # weights that became infinite
+def test_a_file_with_another_byte(path: Path) -> None:
+    head = _head(path)
+    places = random.Random(5).sample(range(head), 80)
+    _flips(path, places, (0xFF, 0x01))
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_a_small_file_with_any_byte_another() -> None:
+    raw = bytearray(to_bytes(small()))
+    inputs = {"x": np.ones((2, 3), np.float32)}
+    for place in range(len(raw)):
+        for mask in (0xFF, 0x01):
+            raw[place] ^= mask
+            _tried(bytes(raw), inputs)
+            raw[place] ^= mask
+        if place:
+            assert _tried(bytes(raw[:place]), None)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("path", FIXTURES, ids=lambda path: path.stem)
+def test_a_file_cut_at_every_byte(path: Path) -> None:
+    _cuts(path, list(range(path.stat().st_size)))
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("path", FIXTURES, ids=lambda path: path.stem)
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_a_file_with_every_byte_another(path: Path) -> None:
+    _flips(path, list(range(path.stat().st_size)), (0xFF,))
+
+
+PROMISES = {
+    "records": (b"CNST", struct.pack("<I", 2**32 - 1)),
+    "instructions": (b"OPS ", struct.pack("<I", 2**32 - 1)),
+    "names": (b"DATA", struct.pack("<I", 2**31)),
+    "bytecode": (b"ORCH", struct.pack("<I", 2**32 - 1)),
+}
+
+
+@pytest.mark.parametrize("what", PROMISES)
+def test_a_promise_of_gigabytes_takes_no_memory(what: str) -> None:
+    raw = SMALLEST.read_bytes()
+    tag, count = PROMISES[what]
+    at = raw.index(tag) + 4
+    hostile = raw[:at] + count + raw[at + 4 :]
+    tracemalloc.start()
+    found = _tried(hostile, None)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert found
+    assert peak < 64 * 2**20 + 10 * len(hostile)
+
+
+def test_a_constant_that_asks_for_a_huge_tensor_is_refused() -> None:
+    raw = SMALLEST.read_bytes()
+    # The padding (1, 1) of both convolutions becomes two billion.
+    hostile = raw.replace(
+        struct.pack("<HBHii", 2, 5, 2, 1, 1), struct.pack("<HBHii", 2, 5, 2, 2**31 - 1, 1)
+    )
+    assert hostile != raw
+    tracemalloc.start()
+    _tried(hostile, _inputs(SMALLEST))
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 64 * 2**20 + 10 * len(hostile)
