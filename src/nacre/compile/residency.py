@@ -82,13 +82,16 @@ def _shared_weights(
     users: dict[Key, list[int]] = {}
     sizes: dict[Key, int] = {}
     for index, layer in enumerate(partition.layers):
-        if layer.packed is not None and (most_macs is None or layer.macs <= most_macs):
+        if layer.packed is not None:
             users.setdefault(layer.packed.key, []).append(index)
             sizes[layer.packed.key] = aligned(layer.packed.block_bytes(layer.columns))
     found: dict[Key, int] = {}
     for key, layers in sorted(users.items(), key=lambda item: -len(item[1])):
-        # They come while the layer before the first one runs.
-        first, last = max(0, layers[0] - 1), layers[-1]
+        if most_macs is not None and any(partition.layers[i].macs > most_macs for i in layers):
+            continue
+        # They come while the layer before the first one runs; copies stand in between.
+        earlier = (i for i in range(layers[0] - 1, -1, -1) if partition.layers[i].main != "copy")
+        first, last = next(earlier, 0), layers[-1]
         offset = gap(taken, sizes[key], first, last)
         if len(layers) > 1 and offset + sizes[key] <= zone // 2:
             taken.append((offset, offset + sizes[key], first, last))

@@ -36,13 +36,16 @@ def schedule(
         for layer, tiling in zip(partition.layers, tiled.layers, strict=True)
     ]
     for index, layer in enumerate(partition.layers):
-        following = next((m for m in made[index + 1 :] if m is not None), None)
+        after = next((i for i in range(index + 1, len(made)) if made[i] is not None), None)
+        following = None if after is None else made[after]
         own = made[index]
         if own is None:
             line.comment(f"{layer.name}: {_done(layer)}")
             copied(layer, placement, line, options)
         else:
-            own.run(following)
+            # Copies in between are written down after what the next layer begins with.
+            between = partition.layers[index:after]
+            own.run(following, frozenset(t for x in between for t in x.writes))
     return Program("model", placement.buffers, tuple(line.statements))
 
 
@@ -91,8 +94,11 @@ class _LayerSchedule:
                 self._line.task(task)
         self._load_weights(0)
 
-    def run(self, following: _LayerSchedule | None) -> None:
-        """All tiles; the next layer's weights are asked for before the last of them."""
+    def run(self, following: _LayerSchedule | None, writes: frozenset[int]) -> None:
+        """All tiles; the next layer's weights are asked for before the last of them.
+
+        `writes` are tensors that are made before the next layer runs.
+        """
         self._line.comment(f"{self.layer.name}: {_done(self.layer)}, tiles of {self._tiling}")
         self.begin()
         self._line.make_room(self._count())
@@ -100,7 +106,7 @@ class _LayerSchedule:
         for number, lanes in enumerate(groups):
             if number + 1 < len(groups):
                 self._load_weights(number + 1)
-            elif self._is_ahead and following is not None and self._leaves_room(following):
+            elif self._is_ahead and following is not None and self._leaves_room(following, writes):
                 following.begin()
             self._name_weights(number, lanes)
             self._tiles_of(number, lanes)
@@ -122,7 +128,7 @@ class _LayerSchedule:
             for first in firsts
         ]
 
-    def _leaves_room(self, following: _LayerSchedule) -> bool:
+    def _leaves_room(self, following: _LayerSchedule, writes: frozenset[int]) -> bool:
         """Whether what another layer begins with lies apart from all that this one uses."""
         ground, own = following._ground, self._ground
         shared = ground.footprint.shared
@@ -132,7 +138,6 @@ class _LayerSchedule:
             ground.shared + shared if shared else 0,
         )
         reads = {a.tensor for a in following.layer.operands if a.is_fixed(False)}
-        writes = set(self.layer.writes)
         return (ends <= own.start or own.end <= begins) and not reads & writes
 
     def _load_weights(self, number: int) -> None:

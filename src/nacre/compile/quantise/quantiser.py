@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from itertools import islice
@@ -19,16 +19,18 @@ from nacre.compile.quantise.islands import domains
 from nacre.compile.quantise.observers import OBSERVERS
 from nacre.compile.quantise.own_scales import Given
 from nacre.compile.quantise.ports import Port, ports_of, stored_inputs
-from nacre.compile.quantise.report import Report, losses
+from nacre.compile.quantise.report import WEAK, Report, losses, lossy_layers
 from nacre.compile.quantise.rewrite import Rewritten, rewritten
 from nacre.compile.quantise.roles import Graph, bounds_of
 from nacre.compile.quantise.running import Watched
 from nacre.compile.quantise.scales import Scales
+from nacre.compile.quantise.smoothing import smoothed
 from nacre.compile.rules import CMP10
 from nacre.core.module import Module
 from nacre.core.passes.dead_code import dead_code
 
 _PLACE = whole_file("<quantise>")
+_MOST_KEPT = 256  # layers that are put back into floats
 _MOST_REPORTED = 8  # samples that the report is taken from
 
 
@@ -74,35 +76,73 @@ def quantise(
         hint = did_you_mean(str(observer), OBSERVERS)
         known = ", ".join(f"`{name}`" for name in OBSERVERS)
         raise _refused(f"no observer `{observer}`, expected one of {known}", hint)
-    module = legal.module
     if calibration is None and not given:
         raise calibrating.required()
+    data = None if calibration is None else samples(source, calibration)
+    if data is not None and not given:
+        legal = smoothed(legal, data)
+    module = legal.module
     forced = _forced(legal, source, precision_map or {})
     graph, watched = Graph(module), Watched(module)
-    data = None if calibration is None else samples(source, calibration)
     seen = _seen(graph, watched, data)
-    fixed = _fixed(graph, given or {})
-    found = domains(
-        graph, seen.histograms, forced, _states(source, graph), set(fixed) if given else None
-    )
-    scales = Scales(graph, found, seen.histograms, OBSERVERS[observer], fixed)
-    is_own = bool(given)  # the model's own scales are taken as they are
-    made = rewritten(
-        graph, found, scales, legal.outputs, searched=observer == "mse" and not is_own,
-        on_grid=is_own,
-    )  # fmt: skip
-    if data is not None and correct and not is_own:
-        pairs = islice(_pairs(data, watched, made), MOST_SAMPLES)
-        made = corrected(made, seen.means, [stored for _, stored in pairs])
-    made = replace(made, module=dead_code(made.module))
-    layers = {
-        value: _name(legal, source, value)
-        for value in made.stored
-        if value not in scales.bounded and graph.is_float(value)
-    }
-    report = _report(watched, made, data, layers, legal, source)
-    inputs, outputs = ports_of(source, module, made)
-    return Quantised(_legal(legal, made), inputs, outputs, report)
+    once = _Once(legal, source, graph, watched, data, seen, observer, given or {}, correct)
+    found = once.quantised(forced)
+    kept: set[int] = set()
+    while data is not None and not given and _is_weak(found.report):
+        lossy = lossy_layers(found.report, graph) - kept - forced
+        if not lossy or len(kept) > _MOST_KEPT:
+            break
+        kept |= lossy
+        found = once.quantised(forced | kept)
+    return found if not kept else _noted(found, kept)
+
+
+@dataclass(frozen=True, eq=False)
+class _Once:
+    """Everything that stays the same from one try to the next."""
+
+    legal: Legal
+    source: Module
+    graph: Graph
+    watched: Watched
+    data: Samples | None
+    seen: Seen
+    observer: str
+    given: Given
+    correct: bool
+
+    def quantised(self, forced: Set[int]) -> Quantised:
+        """The module with these values in floats."""
+        legal, graph, source = self.legal, self.graph, self.source
+        fixed = _fixed(graph, self.given)
+        is_own = bool(self.given)  # the model's own scales are taken as they are
+        states = _states(source, graph)
+        found = domains(graph, self.seen.histograms, forced, states, set(fixed) if is_own else None)
+        scales = Scales(graph, found, self.seen.histograms, OBSERVERS[self.observer], fixed)
+        searched = self.observer == "mse" and not is_own
+        made = rewritten(graph, found, scales, legal.outputs, searched=searched, on_grid=is_own)
+        if self.data is not None and self.correct and not is_own:
+            pairs = islice(_pairs(self.data, self.watched, made), MOST_SAMPLES)
+            made = corrected(made, self.seen.means, [stored for _, stored in pairs])
+        made = replace(made, module=dead_code(made.module))
+        layers = {
+            value: _name(legal, source, value)
+            for value in made.stored
+            if value not in scales.bounded and graph.is_float(value)
+        }
+        report = _report(self.watched, made, self.data, layers, legal, source)
+        inputs, outputs = ports_of(source, graph.module, made)
+        return Quantised(_legal(legal, made), inputs, outputs, report)
+
+
+def _is_weak(report: Report) -> bool:
+    """Whether an output has less than it should."""
+    return any(sqnr is not None and sqnr < WEAK for sqnr in report.outputs.values())
+
+
+def _noted(found: Quantised, kept: Set[int]) -> Quantised:
+    told = f"{len(kept)} layers stay in f16: on integers of 8 bits the outputs lose too much"
+    return replace(found, legal=replace(found.legal, notes=(*found.legal.notes, told)))
 
 
 def _refused(message: str, hint: str | None = None) -> InputError:

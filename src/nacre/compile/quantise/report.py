@@ -11,12 +11,15 @@ from msgspec import Struct
 from nacre.compile.quantise.affine import Affine
 from nacre.compile.quantise.calibration import Sample
 from nacre.compile.quantise.rewrite import Rewritten, Stored
+from nacre.compile.quantise.roles import Graph
 from nacre.compile.quantise.running import Watched
 from nacre.core.module import Module
 from nacre.core.values import Array
 
-_WEAK = 15.0  # dB that every output should have
+WEAK = 15.0  # dB that every output should have
 _FAINT = 1e-20
+# A layer that loses so much of what it is given, and has less than that left, is a lossy one.
+_LOSSY, _POOR = 8.0, 30.0
 
 
 class Loss(Struct, frozen=True):
@@ -55,7 +58,7 @@ class Report(Struct, frozen=True):
         lines += [f"  {loss}" for loss in self.layers]
         for name, sqnr in self.outputs.items():
             told = "exact" if sqnr is None else f"{sqnr:.1f} dB"
-            weak = f", below {_WEAK:g} dB" if sqnr is not None and sqnr < _WEAK else ""
+            weak = f", below {WEAK:g} dB" if sqnr is not None and sqnr < WEAK else ""
             lines.append(f"output `{name}`: {told}{weak}")
         return "\n".join([*lines, *(f"note: {note}" for note in self.notes)]) + "\n"
 
@@ -117,6 +120,19 @@ def losses(
         count,
         notes,
     )
+
+
+def lossy_layers(report: Report, graph: Graph) -> set[int]:
+    """Products and functions that are much worse than what they are made of."""
+    known = {loss.value: loss.sqnr for loss in report.layers if loss.sqnr is not None}
+    found = set()
+    for loss in report.layers:
+        if loss.sqnr is None or loss.elem != "i8" or loss.sqnr > _POOR:
+            continue
+        sources = [known.get(value, inf) for value in graph.computed(graph.op(loss.value))]
+        if sources and min(sources) - loss.sqnr > _LOSSY:
+            found.add(loss.value)
+    return found
 
 
 def _compared(
