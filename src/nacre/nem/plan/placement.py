@@ -14,7 +14,7 @@ from nacre.nem.plan.grid import Grid
 from nacre.nem.plan.plan import Plan
 from nacre.nem.plan.sequence import sequence
 from nacre.nem.plan.terms import Values
-from nacre.nem.spec.units import DEVICE_UNITS, transfer_units
+from nacre.nem.spec.units import DEVICE_UNITS, Level, transfer_units
 
 Way = tuple[str, ...]  # unit types that a task occupies together
 
@@ -46,7 +46,7 @@ def capable_units(task: Task) -> tuple[Way, ...]:
     return tuple((unit,) for unit in task.opcode.eligible_units)
 
 
-def table_level(task: Task) -> str | None:
+def table_level(task: Task) -> Level | None:
     """Where the table of a gather lies if not in L1: its rows are fetched as a transfer would."""
     for operand in task.operands:
         is_table = operand.spec is not None and operand.spec.role == "table"
