@@ -6,7 +6,7 @@ BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip --disable-pip-version-check -q
 JOBS   ?= 2
 
-.PHONY: help demo test test-full mutate lint format bench docs clean
+.PHONY: help demo test test-full fuzz mutate lint format bench docs clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -28,7 +28,7 @@ $(VENV)/.bench: $(VENV)/.ready
 	@$(PIP) install -c constraints.txt -e '.[dev,bench]'
 	@touch $@
 
-demo: $(VENV)/.ready ## set up, then check, run, time and debug the examples
+demo: $(VENV)/.ready ## set up, then check, run, time and debug examples, and compile a network
 	@PATH="$(CURDIR)/$(BIN):$$PATH" ./examples/demo.sh
 
 test: $(VENV)/.ready ## set up, then run the tests that CI runs
@@ -40,6 +40,9 @@ $(VENV)/.full: $(VENV)/.ready
 
 test-full: $(VENV)/.full ## every test, the long ones too, with PyTorch, xDSL and IREE beside
 	@NACRE_HYPOTHESIS_PROFILE=full $(BIN)/python -m pytest -n $(JOBS)
+
+fuzz: $(VENV)/.ready ## the tests on random inputs, with thousands of them each
+	@NACRE_HYPOTHESIS_PROFILE=fuzz $(BIN)/python -m pytest -n $(JOBS) -m fuzz
 
 mutate: $(VENV)/.ready ## break 10,000 race-free programs and count what the checker misses
 	@$(BIN)/python -m tests.nem.plan.mutants --count 10000 --seed 1

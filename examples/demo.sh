@@ -1,5 +1,6 @@
 #!/bin/sh
-# A short tour: programs that are right, two that are wrong, and one that is run, timed and debugged.
+# A short tour: programs that are right, two that are wrong, one that is run, timed and debugged; and
+# the whole road of a trained network, from its file to a report.
 # Needs `nacre` on the PATH, and `python` with NumPy; `make demo` sees to that.
 set -eu
 cd "$(dirname "$0")/.."
@@ -72,25 +73,16 @@ title "10. The debugger, forwards and backwards: who wrote the bytes that ReLU i
 run "nacre debug examples/conv2d_relu.nem $inputs --batch --command 'break tR if i == 1' \\
     --command continue --command 'who Y_L1' --command back --command tasks"
 
-title "11. From a graph to a plan: a layer compiled, checked, timed"
-python - "$folder" <<'PYTHON'
-import sys
-import numpy as np
-from nacre import core
+title "11. The whole road: a trained network, from its file to a plan that is checked, run and timed"
+run "nacre demo -o \$folder/digits"
+[ -s "$folder/digits/report.html" ]
+[ -s "$folder/digits/bundle/model.nem" ]
 
-folder = sys.argv[1]
-random = np.random.default_rng(0)
-builder = core.Builder("core-v1")
-x = builder.input("x", "f32", (64, 32))
-w = builder.constant(random.standard_normal((32, 48)).astype(np.float32) / 6)
-b = builder.constant(random.standard_normal(48).astype(np.float32))
-total = builder.add("BinOp", builder.add("MatMul", x, w), b, op="Add")
-core.save(builder.module(builder.add("Relu", total)), f"{folder}/layer.core")
-PYTHON
-run "nacre compile \$folder/layer.core --device npm4k -o \$folder/bundle"
-run "nacre check --strict \$folder/bundle/model.nem"
-run "nacre run \$folder/bundle/model.nem --mode timed --no-values | head -3"
+title "12. The plan is a program like any other"
+run "nacre run \$folder/digits/bundle/model.nem --mode timed --no-values | grep -A1 '^cycles'"
+echo "open it in a browser: $folder/digits/report.html"
 
-rm -rf "$folder"/*.npy "$folder"/layer.core* "$folder/bundle"
+rm -f "$folder"/*.npy
 printf '\nShown: checks, the canonical form, two diagnostics, a rule; a run that is right to the bit in '
-printf 'every order, its time and what limits it, a report page, the debugger, and the compiler.\n'
+printf 'every order, its time and what limits it, a report page, the debugger; and a network that was '
+printf 'quantised, compiled, checked, run and timed.\n'

@@ -29,6 +29,9 @@ settings.register_profile(
 settings.register_profile(
     "full", max_examples=2000, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
+settings.register_profile(
+    "fuzz", max_examples=5000, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
 settings.load_profile(os.environ.get("NACRE_HYPOTHESIS_PROFILE", "fast"))
 
 

@@ -162,7 +162,10 @@ def test_the_size_that_is_compiled_is_that_of_the_code() -> None:
 # Architecture
 
 
-DESCRIBED = ["base", "kernels", "core", "nem/run", "nem/run/timing", "nem/api", "compile", "viz"]
+DESCRIBED = [
+    "base", "kernels", "core", "nem/run", "nem/run/timing", "nem/api", "compile", "compile/legal",
+    "compile/quantise", "viz", "cli",
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("folder", DESCRIBED)

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 
 from nacre.base.rules import RULES, Rule
 from nacre.cli.devices import size_text
+from nacre.nac import catalogue as nac_catalogue
 from nacre.nem.checks import catalogue
 from nacre.nem.model.builtins import builtin_names
 from nacre.nem.model.devices import Device
@@ -58,6 +59,13 @@ section of this page. A behaviour is a promise that tests prove; no finding carr
 a code, or a whole group such as `BUF`, out.
 """
 
+NAC_HEAD = """## NAC: files of networks
+
+What is wrong with a `.nac` file, with what it is run with, or with what it is built of. `nacre nac
+verify` reports errors and warnings with these codes; `nacre nac` describes the format's other
+commands ([nac](../nac.md)).
+"""
+
 DEVICES_HEAD = """# Built-in devices
 
 Generated from the device files in `src/nacre/nem/spec` by `make docs`: change those, not this page.
@@ -83,10 +91,14 @@ cannot use it.
 def render_rules() -> str:
     """The text of the page on rules."""
     catalogue.load()
-    parts = [RULES_HEAD, _index()]
-    for group, rules in _by_group().items():
+    groups = _by_group()
+    parts = [RULES_HEAD, _index(rule for rules in groups.values() for rule in rules)]
+    for group, rules in groups.items():
         parts.append(f"## {_title(group)}\n")
         parts += [_section(rule) for rule in rules]
+    nac_catalogue.load()
+    nac = [RULES[code] for code in sorted(RULES) if RULES[code].language == "NAC"]
+    parts += [NAC_HEAD, _index(nac), *(_section(rule) for rule in nac)]
     return "\n".join(parts)
 
 
@@ -101,10 +113,9 @@ def _title(group: str) -> str:
     return f"{group}: {GROUPS[group].lower()}" if group in GROUPS else group
 
 
-def _index() -> str:
+def _index(rules: Iterable[Rule]) -> str:
     rows = (
         (f"[{rule.code}](#{_anchor(rule)})", rule.name, _standing(rule), rule.summary)
-        for rules in _by_group().values()
         for rule in rules
     )
     return _table(("code", "name", "severity", "when"), rows)

@@ -21,7 +21,9 @@ Generated from the table in `src/nacre/core/rows` by `make docs`: change that, n
 
 An operand in brackets may be left out, one with dots may be repeated. An attribute with `=` has
 that default. Element types: {classes}; `same` is that of the first operand, or of the first one of
-any type. `ATen` names the PyTorch operations that compute the same.
+any type. `ATen` names the PyTorch operations of the same meaning: equal within the last bits of
+floats, except where PyTorch gives NaN for an infinity or for a product that overflows on the way.
+`Silu`, `HardSwish` and `Gelu` are -0.0 at -inf, their limit, and infinite at inf.
 """
 TITLES = {"core-v1": "The profile `core-v1`", "nacre-1": "What `nacre-1` adds"}
 

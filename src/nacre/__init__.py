@@ -11,15 +11,30 @@ from nacre._version import __version__
 from nacre.base.diagnostics import Diagnostic, InputError
 
 if TYPE_CHECKING:
-    from nacre import core, nem
+    from nacre import core, nac, nem
     from nacre.compile.api import compile
     from nacre.compile.bundle import Bundle
+    from nacre.compile.estimate import estimate
 
-__all__ = ["Bundle", "Diagnostic", "InputError", "__version__", "compile", "core", "nem"]
+__all__ = [
+    "Bundle",
+    "Diagnostic",
+    "InputError",
+    "__version__",
+    "compile",
+    "core",
+    "estimate",
+    "nac",
+    "nem",
+]
 
 # Loaded on first use: a command that only reads NEM must not pay for the rest.
-_ROOMS = frozenset({"core", "nem"})
-_HOMES = {"compile": "nacre.compile.api", "Bundle": "nacre.compile.bundle"}
+_ROOMS = frozenset({"core", "nac", "nem"})
+_HOMES = {
+    "compile": "nacre.compile.api",
+    "Bundle": "nacre.compile.bundle",
+    "estimate": "nacre.compile.estimate",
+}
 
 
 class _Front(ModuleType):

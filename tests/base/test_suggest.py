@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nacre.base.suggest import did_you_mean, edit_distance, nearest
+from nacre.base.suggest import Hints, did_you_mean, edit_distance, nearest
 
 WORDS = st.text("abc", max_size=7)
 
@@ -76,3 +76,17 @@ def test_a_very_long_name_gets_no_suggestion() -> None:
 def test_the_help_line_names_the_nearest() -> None:
     assert did_you_mean("transfr", ["transfer", "store"]) == "did you mean `transfer`?"
     assert did_you_mean("q", ["transfer", "store"]) is None
+
+
+def test_of_very_many_names_one_that_begins_alike_is_found() -> None:
+    known = [f"layer_{number:06}" for number in range(50_000)] + ["output_weight"]
+    assert nearest("output_wieght", known) == "output_weight"
+
+
+def test_the_first_mistakes_of_a_list_get_a_hint_and_the_rest_none() -> None:
+    hints = Hints(["alpha", "beta"])
+    found = [hints.help("alpah") for _ in range(20)]
+    assert found[:8] == ["did you mean `alpha`?"] * 8
+    assert found[8:] == [None] * 12
+    assert Hints(["alpha"]).suffix("alpah") == "; did you mean `alpha`?"
+    assert Hints(["alpha"]).suffix("q") == ""

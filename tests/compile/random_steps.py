@@ -58,7 +58,7 @@ def convolution_1d(g: Growing) -> None:
 def transposed(g: Growing) -> None:
     """A convolution that spreads."""
     x = g.pick(4)
-    _, cin, height, width = g.shape(x)
+    cin = g.shape(x)[1]
     cout, strides = g.number(1, 4), (g.number(1, 2), g.number(1, 2))
     if prod(g.shape(x)) * 16 * cout // cin > MOST:
         return
@@ -79,6 +79,17 @@ def linear(g: Growing) -> None:
         y = g.add("MatMul", x, g.weights(depth, columns, spread=spread))
     if g.chance(3):
         _activated(g, y)
+
+
+def unrolled(g: Growing) -> None:
+    """The same weights several times, as a loop over time steps leaves them."""
+    x = g.pick()
+    depth = g.shape(x)[-1]
+    weights, bias = g.weights(depth, depth, spread=depth**-0.5), g.weights(depth)
+    for _ in range(g.number(2, 4)):
+        x = g.add("Linear", x, weights, bias)
+        if g.number(0, 1):
+            x = _activated(g, x)
 
 
 def product(g: Growing) -> None:
@@ -111,9 +122,13 @@ def attention(g: Growing) -> None:
 # Functions
 
 
+_UNARY = ("Sigmoid", "Tanh", "Abs", "Erf", "Sin")
+_FUNCTIONS = ("ReluNan", "Silu", "Gelu", "LeakyRelu", "Clip", "HardSwish", "Neg", "Exp", "Sqrt",
+              *_UNARY)  # fmt: skip
+
+
 def _activated(g: Growing, x: int) -> int:
-    word = g.draw(st.sampled_from(("ReluNan", "Silu", "Gelu", "LeakyRelu", "Clip", "HardSwish",
-                                   "Sigmoid", "Tanh", "Abs", "Neg", "Exp", "Sqrt", "Erf", "Sin")))  # fmt: skip
+    word = g.draw(st.sampled_from(_FUNCTIONS))
     if word == "Clip":
         low, high = g.draw(st.sampled_from(((0.0, 6.0), (-0.5, 1.0), (-1.0, 0.25))))
         return g.add("Clip", x, min=low, max=high)
@@ -123,7 +138,7 @@ def _activated(g: Growing, x: int) -> int:
         return g.add("Exp", g.add("Clip", x, min=-4.0, max=4.0))
     if word == "Sqrt":
         return g.add("Unary", g.add("Unary", x, op="Abs"), op="Sqrt")
-    if word in ("Sigmoid", "Tanh", "Abs", "Erf", "Sin"):
+    if word in _UNARY:
         return g.add("Unary", x, op=word)
     return g.add(word, x)
 
@@ -224,8 +239,8 @@ def pool(g: Growing) -> None:
     kernel = tuple(n if g.chance(4) else g.number(1, min(3, n)) for n in plane)
     most = [min(2, k // 2) for k in kernel]
     pads = tuple(g.number(0, m) for m in (*most, *most)) if g.number(0, 1) else (0,) * 4
-    given = {"layout": "NHWC" if last else "NCHW", "kernel": kernel, "pads": pads,
-             "strides": tuple(g.number(1, 2) for _ in plane)}  # fmt: skip
+    given: dict[str, object] = {"layout": "NHWC" if last else "NCHW", "kernel": kernel}
+    given |= {"pads": pads, "strides": tuple(g.number(1, 2) for _ in plane)}
     if g.chance(4):
         given["ceil"] = True
     if g.number(0, 1):
@@ -399,8 +414,8 @@ def constant(g: Growing) -> None:
 
 
 STEPS: tuple[Step, ...] = (
-    convolution, convolution, convolution, convolution_1d, transposed, linear, linear, product,
-    product, attention, activation, activation, binary, binary, binary, residual, choice, rows,
-    rows, reduction, pool, pool, squeeze_excite, reshape, reshape, units, transpose, transpose,
-    cut, cut, split, concat, concat, pad, broadcast, resize, flip, gather, constant,
+    convolution, convolution, convolution, convolution_1d, transposed, linear, linear, unrolled,
+    product, product, attention, activation, activation, binary, binary, binary, residual, choice,
+    rows, rows, reduction, pool, pool, squeeze_excite, reshape, reshape, units, transpose,
+    transpose, cut, cut, split, concat, concat, pad, broadcast, resize, flip, gather, constant,
 )  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from itertools import permutations
 from pathlib import Path
 
@@ -190,7 +191,8 @@ def codes(error: InputError) -> list[str]:
 
 def test_all_operations_without_a_form_are_named_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     # Everything that importers make has a form; what would happen to something without one?
-    monkeypatch.setattr("nacre.compile.layout.escape_of", lambda op: "there is no kernel for it")
+    stage = import_module("nacre.compile.layout")
+    monkeypatch.setattr(stage, "escape_of", lambda op: "there is no kernel for it")
     text = """
 %0 = Input () {name="x"} : tensor<f32[4, 4]>
 %1 = CumSum (%0) {axis=1} : tensor<f32[4, 4]>
@@ -240,7 +242,7 @@ def test_requests_that_make_no_sense(device: str, precision: str, message: str) 
 def test_sources_that_are_no_models() -> None:
     for source, code in (("model.bin", "MDL01"), (3, "CMP04")):
         with pytest.raises(InputError) as caught:
-            nacre.compile(source, "npm4k")  # type: ignore[arg-type]
+            nacre.compile(source, "npm4k")
         assert codes(caught.value) == [code]
 
 

@@ -127,13 +127,10 @@ def branches_model() -> Module:
     random = np.random.default_rng(6)
     builder = Builder()
     x = builder.input("x", "f32", (2, 9, 9, 8))
-    parts = [
-        builder.add(
-            "Conv", x, builder.constant(random.standard_normal((k, k, 8, 6)).astype(np.float32) / 8),
-            layout="NHWC", pads=(k // 2,) * 4,
-        )
-        for k in (1, 3, 5)
-    ]  # fmt: skip
+    parts = []
+    for k in (1, 3, 5):
+        weights = builder.constant(random.standard_normal((k, k, 8, 6)).astype(np.float32) / 8)
+        parts.append(builder.add("Conv", x, weights, layout="NHWC", pads=(k // 2,) * 4))
     joined = builder.add("Concat", *parts, axis=3)
     pooled = builder.add("MaxPool", joined, layout="NHWC", kernel=(2, 2), strides=(2, 2))
     part = builder.add("Slice", joined, starts=(0, 0, 0, 2), ends=(2, 9, 9, 14), steps=(1, 2, 1, 1))

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 import nacre
-from nacre import core
 from nacre.base.diagnostics import InputError
 from nacre.compile.options import Precision
+from nacre.compile.validation import relative_error, sqnr
 from nacre.core.builder import Builder
 from nacre.core.module import Module
 from tests.compile.models import values
-from tests.compile.random_graphs import Case, feeds_of
+from tests.compile.random_graphs import Array, Case, feeds_of
 from tests.compile.test_random_graphs import TINY, require_right
 
 
@@ -37,18 +38,12 @@ def test_an_average_in_f32_adds_up_in_another_order() -> None:
 
 def test_a_narrow_slice_beside_a_part_of_itself_is_no_whole_tensor() -> None:
     # The slice spans the joined axis but not the others: its source cannot lie in its place.
-    right(
-        core.parse(
-            """
-%0 = Input () {name="x"} : tensor<f32[2, 3, 20, 2]>
-%1 = ReluNan (%0) : tensor<f32[2, 3, 20, 2]>
-%2 = Slice (%1) {ends=[2, 3, 19, 2], starts=[0, 0, 0, 0], steps=[1, 1, 1, 1]} : tensor<f32[2, 3, 19, 2]>
-%3 = Slice (%2) {ends=[2, 1, 19, 2], starts=[0, 0, 0, 0], steps=[1, 1, 1, 1]} : tensor<f32[2, 1, 19, 2]>
-%4 = Concat (%3, %2) {axis=1} : tensor<f32[2, 4, 19, 2]>
-outputs: %4
-"""
-        )
-    )
+    builder = Builder()
+    x = builder.add("ReluNan", builder.input("x", "f32", (2, 3, 20, 2)))
+    given = {"starts": (0, 0, 0, 0), "steps": (1, 1, 1, 1)}
+    narrow = builder.add("Slice", x, ends=(2, 3, 19, 2), **given)
+    first = builder.add("Slice", narrow, ends=(2, 1, 19, 2), **given)
+    right(builder.module(builder.add("Concat", first, narrow, axis=1)))
 
 
 def test_a_row_that_does_not_fit_is_an_error_even_where_nothing_could_stay_in_l1() -> None:
@@ -60,13 +55,62 @@ def test_a_row_that_does_not_fit_is_an_error_even_where_nothing_could_stay_in_l1
 
 
 def test_copies_alone_may_keep_a_tensor_in_l1() -> None:
-    right(
-        core.parse(
-            """
-%0 = Input () {name="x"} : tensor<f32[9, 6, 1]>
-%1 = Flip (%0) {axes=[0]} : tensor<f32[9, 6, 1]>
-%2 = Broadcast (%1) {shape=[9, 6, 4]} : tensor<f32[9, 6, 4]>
-outputs: %2
-"""
-        )
-    )
+    builder = Builder()
+    x = builder.add("Flip", builder.input("x", "f32", (9, 6, 1)), axes=(0,))
+    right(builder.module(builder.add("Broadcast", x, shape=(9, 6, 4))))
+
+
+def test_what_a_copy_makes_is_not_loaded_ahead_of_it() -> None:
+    # While the first function runs, the next layer begins; what it repeats is not joined yet.
+    builder = Builder()
+    x, w = builder.input("x", "f32", (64, 64)), builder.input("w", "f32", (16, 8))
+    y, z = builder.input("y", "f32", (4,)), builder.input("z", "f32", (4,))
+    first = builder.add("ReluNan", x)
+    joined = builder.add("Concat", y, z, axis=0)
+    right(builder.module(first, builder.add("BinOp", w, joined, op="Add")))
+
+
+@pytest.mark.parametrize("rows", [1, 40])
+def test_weights_that_layers_share(rows: int) -> None:
+    # Copies stand before the first of them: the weights come while the layer before runs.
+    builder = Builder()
+    x = builder.input("x", "f32", (rows, 16))
+    weights = builder.constant(values((16, 16), 1, 0.25))
+    first = builder.add("Unary", x, op="Tanh")
+    joined = builder.add("Concat", first, x, first, axis=0)
+    y = builder.add("Linear", joined, weights)
+    y = builder.add("Linear", builder.add("ReluNan", y), weights)
+    part = builder.add("Slice", y, starts=(0, 0), ends=(1, 16), steps=(1, 1))
+    right(builder.module(builder.add("Linear", part, weights), y))
+
+
+@pytest.mark.parametrize("value", [1e6, float("inf"), float("nan")])
+@pytest.mark.parametrize("precision", ["f16", "i8"])
+def test_padding_beyond_f16(value: float, precision: Precision) -> None:
+    builder = Builder()
+    x = builder.input("x", "f32", (3, 4))
+    module = builder.module(builder.add("Pad", x, pads=(0, 1, 0, 1), value=value))
+    right(module, "npm4k", precision=precision)
+
+
+def test_infinities_are_compared_without_a_fuss() -> None:
+    builder = Builder()
+    x = builder.input("x", "f32", (3, 4))
+    zero = builder.constant(np.zeros((), np.float32))
+    module = builder.module(builder.add("BinOp", x, zero, op="Div"))
+    right(module, "npm4k")
+    assert nacre.compile(module, "npm4k").validate(feeds_of(module)).ok
+
+
+def test_which_errors_count() -> None:
+    def array(*elements: float) -> Array:
+        return np.array(elements, np.float32)
+
+    inf, nan = float("inf"), float("nan")
+    assert relative_error(array(1, inf, nan), array(2, inf, nan)) == 0.5
+    assert relative_error(array(1, -inf), array(1, inf)) == inf
+    assert relative_error(array(1, nan), array(1, inf)) == inf
+    assert relative_error(array(1, 3), array(1, nan)) == inf
+    assert sqnr(array(1, inf), array(1, inf)) == inf
+    assert sqnr(array(1, 3), array(1, inf)) == -inf
+    assert sqnr(array(11, 0), array(10, 0)) == pytest.approx(20)

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from hypothesis import strategies as st
 
 from nacre.core.builder import Builder
-from nacre.core.module import Module, TensorType
+from nacre.core.module import CoreOperation, Module, TensorType
 from nacre.core.ops import OPS
 from nacre.core.values import Custom, Literal
 from nacre.kernels import call as kernel
@@ -62,11 +62,27 @@ def modules(
         growing.input(index)
     for _ in range(draw(st.integers(1, most_operations))):
         growing.grow()
-    if has_late_inputs:
-        growing.input(len(growing.values))
-        growing.grow()
     outputs = draw(st.lists(st.sampled_from(growing.values), min_size=1, max_size=3))
-    return growing.builder.module(*outputs, growing.values[-1])
+    made = growing.builder.module(*outputs, growing.values[-1])
+    return with_late_inputs(made) if has_late_inputs else made
+
+
+def with_late_inputs(module: Module) -> Module:
+    """The same module with each input where it is first needed, which a builder would refuse."""
+    order: dict[int, None] = {}
+    operations = module.by_id
+    for op in module.operations:
+        if op.opcode != "Input":
+            order |= dict.fromkeys(o for o in op.operands if operations[o].opcode == "Input")
+            order[op.value_id] = None
+    order |= dict.fromkeys(op.value_id for op in module.inputs)
+    new = {value: place for place, value in enumerate(order)}
+    moved = [
+        CoreOperation(new[v], op.opcode, tuple(new[o] for o in op.operands), op.attributes, op.type)
+        for v in order
+        for op in (operations[v],)
+    ]
+    return Module(tuple(moved), tuple(new[v] for v in module.outputs))
 
 
 class _Growing:

@@ -5,11 +5,14 @@ from __future__ import annotations
 import importlib
 import subprocess
 import sys
+import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import nacre
+from nacre.core.module import Labels
 
 TEXT = """%0 = Input () {name="x"} : tensor<f32[2]>
 %1 = Relu (%0) : tensor<f32[2]>
@@ -55,3 +58,14 @@ def test_what_is_wrong_has_code_severity_message_and_line() -> None:
     (found,) = caught.value.diagnostics
     assert (found.code, found.severity, found.location.line) == ("TXT05", "error", 2)
     assert "nonsense" in found.message
+
+
+def test_outputs_have_names_of_their_own_in_time_in_proportion() -> None:
+    module = nacre.core.parse(TEXT)
+    labels = Labels(("a", "a", "a.1", "b"))
+    named = replace(module, outputs=(1,) * 5, labels=labels)
+    assert named.output_names == ("a", "a.1", "a.1.2", "b", "output4")
+    many = replace(module, outputs=(1,) * 50_000)
+    began = time.process_time()
+    assert many.output_names[-1] == "output49999"
+    assert time.process_time() - began < 2

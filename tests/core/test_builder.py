@@ -105,3 +105,109 @@ def test_a_saturating_cast_to_the_same_type_stays() -> None:
     module = builder.module(builder.add("Cast", x, to="f32", saturate=True))
     inputs = {"x": np.array([np.inf, -np.inf], np.float32)}
     assert np.isfinite(evaluate(canonicalise(module), inputs)[0]).all()
+
+
+# What the rules of a module forbid
+
+
+def started(profile: Any = "nacre-1") -> tuple[Builder, int]:  # noqa: ANN401
+    builder = Builder(profile)
+    return builder, builder.input("x", "f32", (2,))
+
+
+def test_names_of_inputs_are_there_and_differ() -> None:
+    builder, _ = started()
+    assert codes(builder.input, "x", "f32", (2,)) == ["MOD08"]
+    assert codes(builder.input, "", "f32", (2,)) == ["MOD08"]
+    assert codes(builder.input, "\ud800", "f32", (2,)) == ["MOD08"]
+    assert builder.input("y", "f32", (2,)) == 1, "what was refused left nothing behind"
+
+
+def test_an_input_after_an_operation_is_refused() -> None:
+    builder, x = started()
+    builder.add("Relu", x)
+    assert codes(builder.input, "y", "f32", (2,)) == ["MOD06"]
+    builder = Builder()
+    builder.constant([1.0])
+    assert codes(builder.input, "y", "f32", (2,)) == ["MOD06"]
+
+
+def test_a_module_has_outputs_that_are_defined() -> None:
+    builder, x = started()
+    assert codes(builder.module) == ["MOD03"]
+    assert codes(builder.module, 7) == ["MOD03"]
+    assert codes(builder.module, x, -1) == ["MOD03"]
+    assert builder.module(x, x).outputs == (x, x)
+
+
+def test_a_state_refers_to_what_is_there() -> None:
+    builder, x = started()
+    zero = builder.constant(np.zeros(2, np.float32))
+    wide = builder.constant(np.zeros(3, np.float32))
+    assert codes(builder.state, "x", x, 9) == ["MOD15"]
+    assert codes(builder.state, "x", 9, zero) == ["MOD15"]
+    assert codes(builder.state, "y", x, zero) == ["MOD15"]
+    assert codes(builder.state, "x", x, x) == ["MOD15"]
+    assert codes(builder.state, "x", x, wide) == ["MOD15"]
+    builder.state("x", x, zero)
+    assert codes(builder.state, "x", x, zero) == ["MOD15"]
+    assert verify(builder.module(x), "nacre-1") == []
+
+
+def test_core_v1_has_no_state() -> None:
+    builder, x = started("core-v1")
+    zero = builder.constant(np.zeros(2, np.float32))
+    assert codes(builder.state, "x", x, zero) == ["MOD15"]
+
+
+@pytest.mark.parametrize("operand", [0.0, True, None, [0], "0", np.int64(0)], ids=repr)
+def test_what_is_no_id_is_a_type_error(operand: Any) -> None:  # noqa: ANN401
+    builder, x = started()
+    for call in (
+        lambda: builder.add("Relu", operand),
+        lambda: builder.module(operand),
+        lambda: builder.state("x", operand, x),
+        lambda: builder.state("x", x, operand),
+    ):
+        with pytest.raises(TypeError, match="expected the id of a value"):
+            call()
+
+
+@pytest.mark.parametrize(
+    ("given", "telling"),
+    [
+        (("q", "f32", 2), "the shape of input `q` is of type int, expected a list of dimensions"),
+        ((None, "f32", (2,)), "the name of an input is None, expected a string"),
+        (("q", 32, (2,)), "the element type of input `q` is of type int"),
+    ],
+)
+def test_an_input_of_wrong_python_types_is_a_type_error(
+    given: tuple[Any, ...], telling: str
+) -> None:
+    with pytest.raises(TypeError, match=telling):
+        Builder().input(*given)
+
+
+def test_an_input_cannot_be_had_in_another_way() -> None:
+    builder, _ = started()
+    assert codes(builder.add, "Input", name="y") == ["MOD10"]
+    assert builder.count == 1
+
+
+def test_a_masked_array_is_no_constant() -> None:
+    with pytest.raises(TypeError, match="masked array"):
+        Builder().constant(np.ma.masked_array(np.ones(2), [True, False]))
+
+
+def test_an_opcode_that_is_no_string_is_a_type_error() -> None:
+    builder, x = started()
+    with pytest.raises(TypeError, match="an opcode is None"):
+        builder.add(None, x)  # type: ignore[arg-type]
+
+
+def test_a_value_that_stands_in_for_another_is_in_no_module() -> None:
+    builder, x = started()
+    lost = builder.stand_in(TensorType("f32", (2,)))
+    made = builder.add("BinOp", x, lost, op="Add")
+    assert builder.type_of(made) == TensorType("f32", (2,))
+    assert codes(builder.module, made) == ["MOD08"]

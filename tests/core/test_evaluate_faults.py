@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import tracemalloc
 from typing import Any
 
@@ -248,3 +249,40 @@ def test_operations_that_differ_in_an_attribute_are_bound_apart() -> None:
     added = [build.add("BinOp", x, x, op=Word(op)) for op in ("Add", "Sub", "Mul")]
     found = evaluate(build.module(*added), {"x": np.array([3, 4])})
     assert [a.tolist() for a in found] == [[6, 8], [0, 0], [9, 16]]
+
+
+def test_a_thousand_wrong_names_are_answered_at_once() -> None:
+    build = Builder()
+    values = [build.input(f"x{index}", "f32", (2,)) for index in range(1000)]
+    session = CoreSession(build.module(*values))
+    given = {f"w_x{index}": np.zeros(2, np.float32) for index in range(1000)}
+    began = time.process_time()
+    with pytest.raises(InputError) as caught:
+        session.run(given)
+    assert time.process_time() - began < 2
+    assert len(caught.value.diagnostics) == 1000
+
+
+def test_unknown_names_get_a_few_hints() -> None:
+    build = Builder()
+    module = build.module(*(build.input(f"weight{index}", "f32", ()) for index in range(20)))
+    found = findings(module, {f"wieght{index}": np.float32(0) for index in range(20)})
+    unknown = [d.message for d in found if d.code == "EVL02"]
+    assert len(unknown) == 20
+    assert sum("did you mean" in message for message in unknown) == 8
+
+
+def test_a_masked_array_is_refused() -> None:
+    build = Builder()
+    module = build.module(build.input("x", "f32", (2,)))
+    masked = np.ma.masked_array(np.ones(2, np.float32), [True, False])
+    (found,) = findings(module, {"x": masked})
+    assert (found.code, "is a masked array" in found.message) == ("EVL03", True)
+
+
+def test_a_name_without_end_is_cut_in_messages() -> None:
+    build = Builder()
+    module = build.module(build.input("n" * 100_000, "f32", ()))
+    (found,) = findings(module, {})
+    assert found.code == "EVL01"
+    assert len(found.message) < 200

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -129,6 +131,10 @@ WRONG = [
     ("x $ x", 3, "LOW01", "found `$`"),
     ("x x", 3, "LOW01", "expected an operator or the end, found `x`"),
     ("(x", 3, "LOW01", "expected `)`, found the end"),
+    ("relu(x", 7, "LOW01", "expected `,` or `)`, found the end"),
+    ("x + [1, 2", 10, "LOW01", "expected `,` or `]`, found the end"),
+    ("x\xa0+ x", 2, "LOW01", "expected an expression, found U+00A0"),
+    ("x + x\xa0", 6, "LOW01", "expected an expression, found U+00A0"),
     ("[1, x]", 5, "LOW01", "expected a number, found `x`"),
     ("rellu(x)", 1, "LOW02", "no function `rellu`"),
     ("sum(x, axis=[1])", 8, "LOW03", "`sum` has no argument `axis`"),
@@ -233,3 +239,12 @@ def test_any_text_lowers_to_a_valid_module_or_raises_an_input_error(text: str) -
         return
     assert verify(made) == []
     assert lower(text, INPUTS) == made
+
+
+def test_a_thousand_wrong_names_are_answered_at_once() -> None:
+    inputs = {f"x{index}": "f32[2]" for index in range(1000)}
+    began = time.process_time()
+    with pytest.raises(InputError) as caught:
+        lower(" + ".join(f"w_x{index}" for index in range(1000)), inputs)
+    assert time.process_time() - began < 2
+    assert [d.code for d in caught.value.diagnostics] == ["LOW02"] * 1000

@@ -24,6 +24,7 @@ from tests.core.modules import modules
 from tests.core.test_gradients_ops import differences, gradients
 
 WIDTH = (3, 4)
+F32 = TensorType("f32")
 HUNDRED = settings(max_examples=max(100, settings().max_examples))
 
 
@@ -259,11 +260,11 @@ def test_outputs_of_integers_take_no_seed() -> None:
     assert found[-1].tolist() == [1.0, 1.0, 1.0]  # 1 - 1 + 1
 
 
-def test_a_name_may_be_given_twice_or_as_a_plain_string_or_not_at_all() -> None:
+def test_a_name_may_be_given_twice_or_not_at_all() -> None:
     builder, x = built(2)
     module = builder.module(builder.add("BinOp", x, x, op="Mul"))
     inputs = {"x": np.array([1.0, 3.0])}
-    for names, count in ((["x", "x"], 2), ("x", 1), ((), 0)):
+    for names, count in ((["x", "x"], 2), (("x",), 1), ((), 0)):
         found = evaluate(grad(module, names), inputs)
         assert [array.tolist() for array in found] == [[1.0, 9.0], *[[2.0, 6.0]] * count]
 
@@ -508,3 +509,68 @@ def test_a_gradient_of_our_own_that_is_wrong_is_an_error_of_ours(
     monkeypatch.setattr(home, "verify", lambda made, profile: wrong)
     with pytest.raises(InternalError, match="no valid module"):
         grad(module, ["x"])
+
+
+def test_a_thousand_wrong_names_are_answered_at_once() -> None:
+    build = Builder()
+    module = build.module(*[build.input(f"x{index}", "f32", ()) for index in range(1000)])
+    began = time.process_time()
+    with pytest.raises(InputError) as caught:
+        grad(module, [f"w_x{index}" for index in range(1000)])
+    assert time.process_time() - began < 2
+    assert [d.code for d in caught.value.diagnostics] == ["GRD02"] * 1000
+
+
+def test_ids_without_room_behind_them_are_dealt_out_again() -> None:
+    last = 10**18 - 1
+    module = Module(
+        (
+            operation(0, "Input", (), F32, attributes({"name": "x"})),
+            operation(last, "Log", (0,), F32),
+        ),
+        (last,),
+    )
+    made = grad(module, ["x"])
+    assert verify(made, "nacre-1") == []
+    assert parse(print_module(made)) == made
+    assert [a.item() for a in evaluate(made, {"x": np.float32(4)})] == [np.log(np.float32(4)), 0.25]
+
+
+def test_what_has_no_gradient_is_pointed_at_where_ids_are_dealt_out_again() -> None:
+    text = """%0 = Input () {name="x"} : tensor<f32[2]>
+%1 = ConstF32 () {value=0.5} : tensor<f32[]>
+%2 = ConstTensor () {data=0, dtype=i8, shape=[]} : tensor<i8[]>
+%3 = Quantize (%0, %1, %2) {to=i8} : tensor<i8[2]>
+%999999999999999999 = Dequantize (%3, %1, %2) : tensor<f32[2]>
+outputs: %999999999999999999
+"""
+    with pytest.raises(InputError) as caught:
+        grad(parse(text), ["x"])
+    assert [(d.code, d.location.line) for d in caught.value.diagnostics] == [
+        ("GRD01", 4),
+        ("GRD01", 5),
+    ]
+
+
+def test_a_concat_of_very_many_takes_time_in_proportion() -> None:
+    def seconds(count: int) -> float:
+        build = Builder()
+        parts = [build.input(f"x{index}", "f32", (1,)) for index in range(count)]
+        weights = build.input("w", "f32", (count,))
+        module = build.module(
+            build.add("BinOp", build.add("Concat", *parts, axis=0), weights, op="Mul")
+        )
+        began = time.process_time()
+        made = grad(module, [f"x{index}" for index in range(count)])
+        assert len(made.outputs) == count + 1
+        return time.process_time() - began
+
+    assert seconds(20_000) < 5 * seconds(5_000) + 1
+
+
+def test_the_gradient_of_hard_swish_at_nan_is_nan() -> None:
+    build = Builder()
+    module = build.module(build.add("HardSwish", build.input("x", "f32", (5,))))
+    x = np.array([np.nan, -3, 0, 3, 4], np.float32)
+    (_, found) = evaluate(grad(module, ["x"]), {"x": x})
+    np.testing.assert_array_equal(found, np.array([np.nan, 0, 0.5, 1, 1], np.float32))

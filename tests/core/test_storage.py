@@ -269,3 +269,30 @@ def test_a_folder_is_no_file_and_nothing_is_written_beside_it(tmp_path: Path) ->
     with pytest.raises(IsADirectoryError):
         save(module, folder)
     assert list(tmp_path.iterdir()) == [folder]
+
+
+def row_of(first: int, last: int) -> dict[str, object]:
+    return {"dtype": "F32", "shape": [(last - first) // 4], "data_offsets": [first, last]}
+
+
+TWICE = f'{{"a": {json.dumps(row_of(0, 8))}, "a": {json.dumps(row_of(0, 8))}}}'
+
+
+@pytest.mark.parametrize(
+    ("contents", "telling"),
+    [
+        (packed({"a": row_of(0, 8)}, b"\0" * 12), "has 4 bytes that belong to no tensor"),
+        (packed({"a": row_of(0, 8), "b": row_of(4, 12)}, b"\0" * 12), "that overlaps `a`"),
+        (packed({"a": row_of(0, 8), "b": row_of(12, 16)}, b"\0" * 16), "does not follow"),
+        (packed({"a": row_of(4, 12)}, b"\0" * 12), "does not follow"),
+        (packed(TWICE.encode()), "has `a` twice in its header"),
+    ],
+)
+def test_a_file_that_its_header_does_not_cover_exactly_is_refused(
+    contents: bytes, telling: str, tmp_path: Path
+) -> None:
+    (tmp_path / "w.safetensors").write_bytes(contents)
+    path = reference(tmp_path, 'dtype=f32, file="w.safetensors", key="a", shape=[2]')
+    (found,) = findings(path)
+    assert (found.code, found.location.line) == ("STO01", 1)
+    assert telling in found.message

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -231,3 +232,13 @@ def parsed(text: str) -> Module | None:
         return parse(text)
     except InputError:
         return None
+
+
+@pytest.mark.parametrize(
+    "value", [float("nan"), -float("nan"), np.float32("nan"), np.float64("nan")]
+)
+def test_every_nan_reads_back_as_the_same(value: float) -> None:
+    given = attributes({"list": [1.0, value], "value": value})
+    module = Module((CoreOperation(0, "Clip", (), given, F32),), (0,))
+    assert parse(print_module(module)) == module
+    assert hash(module.operations) == hash(parse(print_module(module)).operations)

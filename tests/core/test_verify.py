@@ -285,3 +285,28 @@ def test_a_long_chain_is_verified_in_proportion_to_its_length() -> None:
     assert verify(module) == []
     # A loaded machine is slow; quadratic time would take hours.
     assert time.perf_counter() - start < 10
+
+
+def test_an_operation_that_cannot_be_looked_at_is_the_one_report() -> None:
+    f32 = TensorType("f32")
+    broken = CoreOperation(1, "Relu", cast("Any", None), attributes({}), f32)
+    operations = (
+        operation(0, "Input", (), f32, attributes({"name": "x"})),
+        broken,
+        operation(2, "Relu", (1,), f32),
+    )
+    (found,) = verify(Module(operations, (1, 2)))
+    assert found.message == "the operands of %1 are not a list of ids"
+
+
+@pytest.mark.parametrize("opcode", sorted(OPS))
+def test_messages_about_endless_attributes_end(opcode: str) -> None:
+    endless = (1,) * 100_000
+    spec = OPS[opcode]
+    given = {a.name: endless for a in spec.attributes if a.kind in ("ints", "floats", "data")}
+    type_ = TensorType("f32", endless)
+    x = operation(0, "Input", (), TensorType("f32", (1,)), attributes({"name": "n" * 100_000}))
+    use = operation(1, opcode, (0,) * spec.least, type_, attributes(given))
+    found = verify(Module((x, use), (1,)), "nacre-1")
+    assert found
+    assert max(len(d.message) for d in found) <= 2100

@@ -15,6 +15,7 @@ from nacre.base.rendering import summary
 from nacre.cli.arrays import WrongUsage, option_value, require_writable
 from nacre.cli.core_arrays import (
     OutputFile,
+    outputs_json,
     parse_output,
     print_outputs,
     read_array,
@@ -22,7 +23,14 @@ from nacre.cli.core_arrays import (
     write_output,
 )
 from nacre.cli.core_convert import convert
-from nacre.cli.core_files import Shapes, give_module, read_module, reported, shape_option
+from nacre.cli.core_files import (
+    Shapes,
+    format_option,
+    give_module,
+    read_module,
+    reported,
+    shape_option,
+)
 from nacre.cli.core_grad import grad
 from nacre.cli.inputs import distinct, show
 from nacre.cli.main import ERRORS_FOUND, OK, WRONG_USAGE
@@ -34,7 +42,11 @@ if TYPE_CHECKING:
     from nacre.core.passes.runner import Pass
 
 _OUT = click.option(
-    "-o", "out", metavar="FILE", type=click.Path(path_type=Path), help="Write the module here."
+    "-o",
+    "out",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="Write the module here; `-`: print it.",
 )
 
 
@@ -59,7 +71,7 @@ def core() -> None:
     show_default=True,
     help="Which operations and element types there are.",
 )
-@click.option("--format", "output", type=click.Choice(["text", "json"]), default="text")
+@format_option
 def verify(files: tuple[str, ...], profile: Profile, output: str) -> int:
     """Find every mistake in modules."""
     from nacre.core.verify import verify as verified
@@ -116,7 +128,10 @@ def _list_passes(ctx: click.Context, option: click.Parameter, is_given: bool) ->
     callback=_list_passes,
     help="List the passes in their order, and do nothing else.",
 )
-def canon(file: str, out: Path | None, until: str | None, shown_after: tuple[str, ...]) -> int:
+@format_option
+def canon(
+    file: str, out: Path | None, until: str | None, shown_after: tuple[str, ...], output: str
+) -> int:
     """Bring a module into canonical form."""
     from nacre.core.canonical import canonicalise
     from nacre.core.passes.runner import PIPELINE, cut
@@ -133,9 +148,9 @@ def canon(file: str, out: Path | None, until: str | None, shown_after: tuple[str
             click.echo(f"# after {one.name}\n{print_module(module)}", err=True)
 
     def work() -> None:
-        give_module(canonicalise(read_module(file), until=until, on_pass=shown), out)
+        give_module(canonicalise(read_module(file), until=until, on_pass=shown), out, output)
 
-    return reported(work)
+    return reported(work, output)
 
 
 # Lowering
@@ -173,12 +188,15 @@ def _distinct(pairs: Sequence[tuple[str, str]]) -> dict[str, str]:
     help="A name in the expression and its type, such as x=f32[2,3].",
 )
 @_OUT
-def lower(expression: str, inputs: tuple[tuple[str, str], ...], out: Path | None) -> int:
+@format_option
+def lower(
+    expression: str, inputs: tuple[tuple[str, str], ...], out: Path | None, output: str
+) -> int:
     """Make a module of an expression, such as "relu(x @ w + b)"."""
     from nacre.core.expressions import lower as lowered
 
     types = _distinct(inputs)
-    return reported(lambda: give_module(lowered(expression, types), out))
+    return reported(lambda: give_module(lowered(expression, types), out, output), output)
 
 
 # Evaluation
@@ -205,6 +223,7 @@ def lower(expression: str, inputs: tuple[tuple[str, str], ...], out: Path | None
 @shape_option
 @click.option("--ordered", is_flag=True, help="Sum floats one by one, the same on every platform.")
 @click.option("--peak", is_flag=True, help="Say how many bytes the values took at one time.")
+@format_option
 def evaluate(
     file: str,
     inputs: tuple[tuple[str, str], ...],
@@ -212,6 +231,7 @@ def evaluate(
     shapes: Shapes,
     ordered: bool,
     peak: bool,
+    output: str,
 ) -> int:
     """Evaluate a module, and print its outputs."""
     paths = _distinct(inputs)
@@ -227,13 +247,20 @@ def evaluate(
         given = {name: read_array(name, path, module) for name, path in paths.items()}
         with watched("operations") as progress:
             arrays = session.run(given, progress=progress)
+        if output == "json":
+            for one in outputs:
+                write_output(one, arrays)
+            files = [str(path) for _, path in outputs]
+            click.echo(outputs_json(module, arrays, session.peak_bytes, files))
+            return
         print_outputs(module, arrays)
         if peak:
             click.echo(f"peak: {session.peak_bytes:,} bytes")
-        for output in outputs:
-            write_output(output, arrays)
+        for one in outputs:
+            write_output(one, arrays)
+            click.echo(f"wrote {safe(str(one[1]))}")
 
-    return reported(work)
+    return reported(work, output)
 
 
 # Figures
@@ -243,7 +270,7 @@ def evaluate(
 @click.argument("file")
 @shape_option
 @click.option("--layers", is_flag=True, help="A row for every operation that multiplies.")
-@click.option("--format", "output", type=click.Choice(["text", "json"]), default="text")
+@format_option
 def stats(file: str, shapes: Shapes, layers: bool, output: str) -> int:
     """Count operations, parameters, multiplications and the memory of activations."""
 
@@ -262,7 +289,7 @@ def stats(file: str, shapes: Shapes, layers: bool, output: str) -> int:
             else figures.as_text(with_layers=layers)
         )
 
-    return reported(work)
+    return reported(work, output)
 
 
 core.add_command(grad)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import json
+import math
 import zipfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     from nacre.core.module import Module
 
 _SHOWN_ELEMENTS = 64  # a longer array is shown by its ends
+_JSON_ELEMENTS = 1024  # of a longer array JSON has a summary
 
 OutputFile = tuple[int | None, Path]  # which output, None for all of them; where to
 
@@ -71,6 +74,49 @@ def print_outputs(module: Module, arrays: Sequence[np.ndarray[Any, Any]]) -> Non
         click.echo(np.array2string(array, threshold=_SHOWN_ELEMENTS))
 
 
+def outputs_json(
+    module: Module, arrays: Sequence[np.ndarray[Any, Any]], peak_bytes: int, files: Sequence[str]
+) -> str:
+    """Every output with its type and its values, or a summary of them where there are many."""
+    shown = [
+        {
+            "name": name,
+            "id": value,
+            "dtype": module.by_id[value].type.dtype,
+            "shape": list(array.shape),
+            **_numbers(array),
+        }
+        for name, value, array in zip(module.output_names, module.outputs, arrays, strict=True)
+    ]
+    return json.dumps(
+        {"outputs": shown, "peak_bytes": peak_bytes, "written": list(files)}, indent=2
+    )
+
+
+def _numbers(array: np.ndarray[Any, Any]) -> dict[str, Any]:
+    import numpy as np
+
+    is_float = array.dtype.kind not in "iub" and array.dtype.name not in ("int4", "uint4")
+    wide = array.astype(np.float64 if is_float else np.int64)
+    if array.size <= _JSON_ELEMENTS:
+        own = array if array.dtype.kind == "b" else wide
+        return {"values": _json_values(own.tolist())}
+    known = wide[~np.isnan(wide)] if is_float else wide
+    nans = array.size - known.size
+    if not known.size:
+        return {"summary": {"min": None, "max": None, "mean": None, "nan": nans}}
+    with np.errstate(all="ignore"):  # the mean of both infinities
+        found = {"min": known.min(), "max": known.max(), "mean": known.mean()}
+    return {"summary": {**{k: _json_values(v.item()) for k, v in found.items()}, "nan": nans}}
+
+
+def _json_values(value: Any) -> Any:  # noqa: ANN401 - nested lists of numbers
+    """JSON has no words for what is not finite: they are strings, spelled as in text."""
+    if isinstance(value, list):
+        return [_json_values(item) for item in value]
+    return value if not isinstance(value, float) or math.isfinite(value) else f"{value:g}"
+
+
 def _npz(arrays: Sequence[np.ndarray[Any, Any]]) -> bytes:
     """All arrays by their number. Without the time of day: the same arrays are the same bytes."""
     stream = io.BytesIO()
@@ -89,4 +135,3 @@ def write_output(file: OutputFile, arrays: Sequence[np.ndarray[Any, Any]]) -> No
         write_whole(path, [data])
     except OSError as error:
         raise WrongUsage(f"cannot write {safe(str(path))}: {error.strerror}") from None
-    click.echo(f"wrote {safe(str(path))}")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from nacre.cli.core_files import give_module, read_module, reported
+from nacre.cli.core_files import format_option, give_module, read_module, reported
 
 
 @click.command("grad")
@@ -20,9 +20,14 @@ from nacre.cli.core_files import give_module, read_module, reported
     help="An input to take the gradient by; may be repeated.",
 )
 @click.option(
-    "-o", "out", metavar="FILE", type=click.Path(path_type=Path), help="Write the module here."
+    "-o",
+    "out",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="Write the module here; `-`: print it.",
 )
-def grad(file: str, names: tuple[str, ...], out: Path | None) -> int:
+@format_option
+def grad(file: str, names: tuple[str, ...], out: Path | None, output: str) -> int:
     """Add gradients to a module.
 
     The outputs stay, and behind them comes the gradient of their sum by each input that --wrt
@@ -30,4 +35,7 @@ def grad(file: str, names: tuple[str, ...], out: Path | None) -> int:
     """
     from nacre.core.gradients.grad import grad as differentiated
 
-    return reported(lambda: give_module(differentiated(read_module(file), names), out))
+    def work() -> None:
+        give_module(differentiated(read_module(file), names), out, output)
+
+    return reported(work, output)

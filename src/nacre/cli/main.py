@@ -30,6 +30,7 @@ _VERBS = {
     "estimate": ("nacre.cli.estimate", "estimate", "say whether a model fits and how fast it is"),
     "demo": ("nacre.cli.demo", "demo", "take a trained network from its file to a report"),
     "core": ("nacre.cli.core", "core", "verify, rewrite and evaluate modules of Core IR"),
+    "nac": ("nacre.cli.nac", "nac", "build, look at, verify and run files of NAC"),
 }
 
 

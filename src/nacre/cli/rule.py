@@ -12,6 +12,7 @@ from nacre.base.rules import RULES, Rule
 from nacre.base.suggest import did_you_mean
 from nacre.cli.main import OK
 from nacre.core import catalogue as core_catalogue
+from nacre.nac import catalogue as nac_catalogue
 from nacre.nem.checks import catalogue
 
 
@@ -21,10 +22,11 @@ from nacre.nem.checks import catalogue
 def rule(code: str | None, output: str) -> int:
     """Explain the rule CODE; without one, list all rules. A group such as BUF lists its rules.
 
-    The rules of NEM come first, then those of Core IR and of the compiler.
+    The rules of NEM come first, then those of Core IR, of the compiler and of NAC.
     """
     catalogue.load()
     core_catalogue.load()
+    nac_catalogue.load()
     importlib.import_module("nacre.compile.rules")
     wanted = code.upper() if code else None
     if wanted is None:

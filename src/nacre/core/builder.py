@@ -1,8 +1,12 @@
-"""Building modules: types are inferred, and nonsense is refused at once."""
+"""Building modules: types are inferred, and nonsense is refused at once.
+
+What breaks a rule raises InputError with the rule's code; what is of the wrong Python type, such as
+a float in the place of a value's id, raises TypeError.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,15 +14,24 @@ import numpy.typing as npt
 
 from nacre.base.diagnostics import InputError
 from nacre.base.elements import GRAPH_TYPES, ElementType
+from nacre.base.excerpt import quoted
 from nacre.base.rules import Rule
 from nacre.base.source import whole_file
 from nacre.core.module import CoreOperation, Module, State, TensorType
 from nacre.core.ops import OPS, PROFILES, Profile
 from nacre.core.rules.constants import element_value
 from nacre.core.rules.facts import Use
-from nacre.core.rules.module_rules import MOD01
-from nacre.core.rules.signature import element_type, signature_problems
-from nacre.core.values import Array, Attributes, Literal, Word, attributes
+from nacre.core.rules.module_rules import (
+    MOD01,
+    MOD03,
+    MOD06,
+    MOD08,
+    MOD15,
+    input_name_problem,
+    state_problems,
+)
+from nacre.core.rules.signature import element_type, signature, signature_problems
+from nacre.core.values import Array, Attributes, Literal, Word, attributes, kind_of
 from nacre.core.verify import is_of_profile, judged, unknown_opcode
 
 _PLACE = whole_file("<builder>")
@@ -33,7 +46,14 @@ class Builder:
         self._profile: Profile = profile
         self._operations: list[CoreOperation] = []
         self._types: dict[int, TensorType] = {}
-        self._states: list[State] = []
+        self._inputs: dict[str, TensorType] = {}
+        self._states: dict[str, State] = {}
+        self._has_stand_ins = False
+
+    @property
+    def count(self) -> int:
+        """How many operations there are."""
+        return len(self._operations)
 
     def type_of(self, value: int) -> TensorType:
         """The type of a value."""
@@ -45,32 +65,58 @@ class Builder:
 
     def copy(self, op: CoreOperation, operands: tuple[int, ...]) -> int:
         """An operation of another module on values of this one, whose types are the same."""
+        if op.opcode == "Input":
+            return self.input(op.attributes["name"], op.type.dtype, op.type.shape)
         value = len(self._operations)
         self._operations.append(CoreOperation(value, op.opcode, operands, op.attributes, op.type))
         self._types[value] = op.type
         return value
 
     def input(self, name: str, dtype: str, shape: Sequence[int]) -> int:
-        """An input."""
-        return self._append(
-            "Input", (), attributes({"name": name}), TensorType(dtype, tuple(shape))
-        )
+        """An input. Inputs come before all other operations, and each has a name of its own."""
+        _require(name, str, "the name of an input", "a string")
+        _require(dtype, str, f"the element type of input {quoted(name)}", "a string such as 'f32'")
+        _require(shape, Iterable, f"the shape of input {quoted(name)}", "a list of dimensions")
+        type_ = TensorType(dtype, tuple(shape))
+        if not name and type(self) is not Builder:
+            return self.stand_in(type_)  # so an importer, which derives from this, asks for one
+        if len(self._inputs) < len(self._operations):
+            raise _refused(MOD06, f"input {quoted(name)} comes after an operation")
+        problem = input_name_problem(name, self._inputs, "an Input")
+        if problem is not None:
+            raise _refused(MOD08, problem)
+        made = self._append("Input", (), attributes({"name": name}), type_)
+        self._inputs[name] = type_
+        return made
+
+    def stand_in(self, type_: TensorType) -> int:
+        """A value in the place of one that could not be made, so that what follows is looked at.
+
+        It is for importers that report all mistakes of a model: no module can be had with it.
+        """
+        self._has_stand_ins = True
+        return self._append("Input", (), attributes({"name": ""}), type_)
 
     def constant(self, array: npt.ArrayLike, dtype: str | None = None, *, copy: bool = True) -> int:
         """A tensor literal; floats are rounded to the type, and integers must fit in it.
 
         Without `copy` the array is kept as it is, and must not change any more.
         """
+        if isinstance(array, np.ma.MaskedArray):
+            raise TypeError("a constant is a masked array, expected one with all of its values")
         elements = np.array(array) if copy else np.asarray(array)
         name = dtype or dtype_name(elements.dtype)
         if name not in GRAPH_TYPES:
-            raise _refused(element_type.rule, f"`{name}` is no element type")
+            raise _refused(element_type.rule, f"{quoted(str(name))} is no element type")
         data = _of_type(elements, GRAPH_TYPES[name])
         given = {"data": Literal(data), "dtype": Word(name), "shape": tuple(data.shape)}
         return self._append("ConstTensor", (), attributes(given), TensorType(name, data.shape))
 
     def add(self, opcode: str, *operands: int, **given: object) -> int:
         """An operation; its type is inferred, and InputError says why it cannot be."""
+        _require(opcode, str, "an opcode", "a string such as 'Relu'")
+        if opcode == "Input":
+            raise _refused(signature.rule, "an Input is made with `input`, which knows its type")
         spec = OPS.get(opcode)
         made = attributes(_worded(opcode, given))
         types = [self._type(operand) for operand in operands]
@@ -95,6 +141,8 @@ class Builder:
         return value
 
     def _type(self, value: int) -> TensorType:
+        if type(value) is not int:
+            raise _not_an_id("an operand", value)
         found = self._types.get(value)
         if found is None:
             raise _refused(MOD01, f"%{value} is not defined before this operation")
@@ -102,11 +150,44 @@ class Builder:
 
     def state(self, name: str, output: int, initial: int) -> None:
         """An input that keeps a value between runs."""
-        self._states.append(State(name, output, initial))
+        _require(name, str, "the name of a state", "a string")
+        for value in (output, initial):
+            if type(value) is not int:
+                raise _not_an_id(f"a value of state {quoted(name)}", value)
+        if self._profile == "core-v1":
+            raise _refused(MOD15, "state is of `nacre-1`, not of `core-v1`")
+        made = State(name, output, initial)
+        found = list(state_problems(made, self._inputs, self._defined, self._states))
+        if found:
+            raise InputError([MOD15.at(_PLACE, message) for message in found])
+        self._states[name] = made
+
+    def _defined(self, value: int) -> CoreOperation | None:
+        return self._operations[value] if value in self._types else None
 
     def module(self, *outputs: int) -> Module:
         """The module with these outputs."""
-        return Module(tuple(self._operations), outputs, tuple(self._states))
+        if not outputs:
+            raise _refused(MOD03, "the module has no output")
+        for value in outputs:
+            if type(value) is not int:
+                raise _not_an_id("an output", value)
+            if value not in self._types:
+                raise _refused(MOD03, f"output %{value} is not defined")
+        if self._has_stand_ins:
+            raise _refused(MOD08, "a value stands in for one that could not be made")
+        return Module(tuple(self._operations), outputs, tuple(self._states.values()))
+
+
+def _require(value: object, wanted: type, what: str, expected: str) -> None:
+    """TypeError where an argument is of another Python type than a builder can take."""
+    if not isinstance(value, wanted):
+        raise TypeError(f"{what} is {kind_of(value)}, expected {expected}")
+
+
+def _not_an_id(what: str, value: object) -> TypeError:
+    found = kind_of(value)
+    return TypeError(f"{what} is {found}, expected the id of a value, as `add` gives it")
 
 
 def _refused(rule: Rule, message: str) -> InputError:

@@ -32,7 +32,6 @@ from nacre.core.evaluation_plan import (
 from nacre.core.evaluation_run import Plan, place
 from nacre.core.module import Module
 from nacre.core.rules.evaluation import EVL01, EVL02, EVL03
-from nacre.core.rules.signature import shape_text
 from nacre.core.values import Array
 from nacre.core.verify import MAX_FINDINGS
 
@@ -192,4 +191,4 @@ def _described(value: object) -> str:
     if array is None:
         return "a masked array" if isinstance(value, np.ma.MaskedArray) else "no array"
     order = "" if array.dtype.isnative else " in the byte order of other machines"
-    return f"an array of {array.dtype.name}{order} with shape {shape_text(array.shape)}"
+    return f"an array of {array.dtype.name}{order} with shape [{', '.join(map(str, array.shape))}]"

@@ -146,6 +146,12 @@ def refused(module: Module, index: int, reason: str, rule: Rule = EVL04) -> Inpu
     return InputError([rule.at(place(module, index), f"`{op.opcode}` %{op.value_id}: {reason}")])
 
 
+def value_place(module: Module, value: int) -> Span:
+    """Where the operation stands that defines a value."""
+    values = [op.value_id for op in module.operations]
+    return place(module, values.index(value) if value in values else len(values))
+
+
 def place(module: Module, index: int) -> Span:
     """Where an operation stands: in the text that was read, else in its line of canonical text."""
     places = module.places

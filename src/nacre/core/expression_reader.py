@@ -43,6 +43,7 @@ MAX_CHARACTERS = 1_000_000
 MAX_NESTING = 64  # each level takes a few frames of Python's stack
 _MAX_DIGITS = 40  # no element type holds more, and Python refuses thousands
 
+_SPACES = re.compile(r"\s*", re.ASCII)
 _TOKEN = re.compile(
     r"""\s*(?:
         (?P<number>(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)
@@ -102,8 +103,8 @@ class _Reader:
         while not found or found[-1].kind != "end":
             match = _TOKEN.match(text, at)
             if match is None:
-                at = len(text) - len(text[at:].lstrip())
-                message = f"expected an expression, found {quoted(text[at])}"
+                at = _SPACES.match(text, at).end()  # type: ignore[union-attr]  # it always matches
+                message = f"expected an expression, found {_shown(text[at])}"
                 raise InputError([LOW01.at(self._source.span(at, at + 1), message)])
             kind = match.lastgroup or "end"
             found.append(_Token(kind, match[kind], *match.span(kind)))
@@ -122,9 +123,11 @@ class _Reader:
     def _is_at(self, *marks: str) -> bool:
         return self._token.kind == "mark" and self._token.text in marks
 
-    def _expect(self, mark: str) -> None:
+    def _expect(self, mark: str, *others: str) -> None:
+        """Take a mark; `others` could have stood there as well."""
         if not self._is_at(mark):
-            self._fail(LOW01, f"expected `{mark}`, found {self._found()}")
+            wanted = " or ".join(f"`{one}`" for one in (mark, *others))
+            self._fail(LOW01, f"expected {wanted}, found {self._found()}")
         self._take()
 
     def _found(self) -> str:
@@ -215,7 +218,7 @@ class _Reader:
         while not self._is_at(")"):
             self._argument(name, spec, operands, given)
             if not self._is_at(")"):
-                self._expect(",")
+                self._expect(",", ")")
         self._take()
         if len(operands) < len(spec.operands):
             found, wanted = len(operands), len(spec.operands)
@@ -292,7 +295,7 @@ class _Reader:
         while not self._is_at("]"):
             items.append(self._numbers())
             if not self._is_at("]"):
-                self._expect(",")
+                self._expect(",", "]")
         self._take()
         self._depth -= 1
         return tuple(items)
@@ -306,6 +309,11 @@ class _Reader:
         if len(token.text) > _MAX_DIGITS:
             self._fail(LOW04, f"an integer of {len(token.text)} digits fits no type", token)
         return int(token.text)
+
+
+def _shown(character: str) -> str:
+    """A character for a message; what cannot be seen by its number."""
+    return quoted(character) if character.isprintable() else f"U+{ord(character):04X}"
 
 
 _EXPECTED = {

@@ -12,15 +12,15 @@ from nacre.base.diagnostics import Diagnostic, InputError
 from nacre.base.elements import GRAPH_TYPES
 from nacre.base.excerpt import quoted
 from nacre.base.source import Source
-from nacre.base.suggest import did_you_mean
+from nacre.base.suggest import Hints, did_you_mean
 from nacre.core.expression_reader import Node, read_expression
 from nacre.core.module import CoreOperation, Module, TensorType
 from nacre.core.ops import OPS
 from nacre.core.rules.facts import Use
 from nacre.core.rules.lowering import LOW02, LOW04, LOW06
 from nacre.core.text.values import literal_array
-from nacre.core.values import Attributes, Literal, Word, attributes
-from nacre.core.verify import judged
+from nacre.core.values import Attributes, Literal, Word, attributes, kind_of
+from nacre.core.verify import MAX_FINDINGS, judged
 
 _TYPE = re.compile(r"\s*(\w+)\s*(?:\[\s*((?:\d{1,18}\s*(?:,\s*\d{1,18}\s*)*)?)\])?\s*", re.ASCII)
 
@@ -31,6 +31,11 @@ def lower(text: str, inputs: Mapping[str, str | TensorType]) -> Module:
     Names become Inputs in order of first use, with the types given as in `{"x": "f32[2,3]"}`;
     literals become `ConstTensor`s of the element type of what they are combined with.
     """
+    if not isinstance(text, str):
+        raise TypeError(f"an expression is {kind_of(text)}, expected a string")
+    if not isinstance(inputs, Mapping):
+        found = kind_of(inputs)
+        raise TypeError(f"the inputs are {found}, expected types by name: {{'x': 'f32[2,3]'}}")
     source = Source("<expression>", text)
     types = input_types(inputs)
     nodes = read_expression(source)
@@ -43,12 +48,19 @@ def input_types(inputs: Mapping[str, str | TensorType]) -> dict[str, TensorType]
     found: dict[str, TensorType] = {}
     wrong: list[Diagnostic] = []
     for name, given in inputs.items():
+        if not isinstance(name, str):
+            raise TypeError(f"the name of an input is {kind_of(name)}, expected a string")
+        if not isinstance(given, str | TensorType):
+            told = f"the type of input {quoted(name)} is {kind_of(given)}"
+            raise TypeError(f"{told}, expected text such as 'f32[2,3]'")
         type_ = given if isinstance(given, TensorType) else _type(given)
         if isinstance(type_, TensorType):
             found[name] = type_
         else:
             source = Source(f"<input {name}>", str(given))
-            wrong.append(LOW06.at(source.span(0, len(source.text)), f"input `{name}`: {type_}"))
+            wrong.append(
+                LOW06.at(source.span(0, len(source.text)), f"input {quoted(name)}: {type_}")
+            )
     if wrong:
         raise InputError(wrong)
     return found
@@ -82,6 +94,7 @@ class _Typing:
         self._source = source
         self._nodes = nodes
         self._inputs = inputs
+        self._hints = Hints(inputs)
         self._found: list[Diagnostic] = []
 
     def steps(self) -> list[_Step]:
@@ -91,7 +104,7 @@ class _Typing:
         for node, dtype in zip(self._nodes, dtypes, strict=True):
             steps.append(self._step(node, dtype, steps))
         if self._found:
-            raise InputError(self._found)
+            raise InputError(self._found[:MAX_FINDINGS])
         return [step for step in steps if step is not None]
 
     def _dtypes(self) -> list[str]:
@@ -129,7 +142,7 @@ class _Typing:
         name = node.given["name"]
         type_ = self._inputs.get(name)
         if type_ is None:
-            help = did_you_mean(name, self._inputs)
+            help = self._hints.help(name)
             span = self._source.span(node.start, node.end)
             self._found.append(LOW02.at(span, f"no input {quoted(name)} was given", help=help))
             return None

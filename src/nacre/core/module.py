@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -75,7 +75,11 @@ class State(Struct, frozen=True, gc=False):
 
 @dataclass(frozen=True)
 class Places:
-    """Where the parts of a module stand in the text that it was read from."""
+    """Where the parts of a module stand in the text that it was read from.
+
+    Passes keep the place of what they rewrite: an operation stands where the one did whose id it
+    has.
+    """
 
     source: Source
     spans: tuple[tuple[int, int], ...]  # of the operations, in order
@@ -129,15 +133,29 @@ class Module:
         """What the model calls its outputs, each once; `output0` and so on where it is silent."""
         given = self.labels.outputs if self.labels is not None else ()
         names = [*given, *(f"output{i}" for i in range(len(given), len(self.outputs)))]
-        return tuple(
-            name if names.index(name) == index else f"{name}.{index}"
-            for index, name in enumerate(names[: len(self.outputs)])
-        )
+        found: dict[str, None] = {}
+        for index, name in enumerate(names[: len(self.outputs)]):
+            while name in found:
+                name = f"{name}.{index}"
+            found[name] = None
+        return tuple(found)
 
     @property
     def output_types(self) -> tuple[TensorType, ...]:
         """The types of the outputs."""
         return tuple(self.by_id[value].type for value in self.outputs)
+
+    def placed_as(self, source: Module) -> Module:
+        """The same module, its operations in the places of those with the same ids in another."""
+        if self.places is not None or source.places is None:
+            return self
+        places = source.places
+        values = [op.value_id for op in source.operations]
+        known = dict(zip(values, places.spans, strict=False))
+        if not all(op.value_id in known for op in self.operations):
+            return self
+        spans = tuple([known[op.value_id] for op in self.operations])
+        return replace(self, places=replace(places, spans=spans))
 
     def __iter__(self) -> Iterator[CoreOperation]:
         return iter(self.operations)

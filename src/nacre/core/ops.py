@@ -19,6 +19,7 @@ from nacre.core.values import Attributes
 __all__ = [
     "OPS",
     "PROFILES",
+    "SHORT_FORMS",
     "V1_TYPES",
     "AttributeSpec",
     "OpSpec",
@@ -38,6 +39,9 @@ _ROWS = (
 )
 
 OPS: Mapping[str, OpSpec] = MappingProxyType({row.name: row for row in _ROWS})
+
+# Opcodes of text that stand for a `BinOp` with that `op`.
+SHORT_FORMS = ("Add", "Sub", "Mul")
 
 # Those of `BinOp` and `Compare` whose operands may change places. Of two zeros Min and Max take
 # one by its place.

@@ -23,7 +23,7 @@ from nacre.core.rules.storage import STO01, STO02, STO03
 from nacre.core.tensor_file import TensorFile, TensorProblem, read_tensor_file, tensor_file_parts
 from nacre.core.text.printer import print_module
 from nacre.core.text.reader import parse_source
-from nacre.core.values import Array, Attributes, Literal, attributes
+from nacre.core.values import Array, Attributes, Literal, attributes, kind_of
 
 INLINE_ELEMENTS = 64  # more than so many go into the file
 _SUFFIX = ".safetensors"
@@ -32,6 +32,8 @@ _REFERENCE = ("file", "key")
 
 def save(module: Module, path: str | os.PathLike[str]) -> None:
     """Write a module: its text at `path`, and beside it what is too big for text."""
+    if not isinstance(module, Module):
+        raise TypeError(f"what is to be saved is {kind_of(module)}, expected a Module")
     target = Path(path)
     if target.is_dir():  # before anything is written beside it
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(target))
@@ -81,10 +83,18 @@ def load(path: str | os.PathLike[str]) -> Module:
     if isinstance(source, Unreadable):
         span = source.place or Source(str(target), "").span(0, 0)
         raise InputError([STO01.at(span, f"{quoted(str(target))} {source.reason}")])
+    return load_source(source, target.parent)
+
+
+def load_source(source: Source, folder: Path | None) -> Module:
+    """A module from text that was read already; its constants lie in the folder.
+
+    Text without a folder, such as standard input has it, cannot refer to constants elsewhere.
+    """
     module = parse_source(source)
     if not any(_is_reference(op) for op in module.operations):
         return module
-    resolver = _Resolver(target.parent, module)
+    resolver = _Resolver(folder, module)
     operations = tuple(resolver.resolved(i, op) for i, op in enumerate(module.operations))
     if resolver.found:
         raise InputError(resolver.found)
@@ -98,7 +108,7 @@ def _is_reference(op: CoreOperation) -> bool:
 class _Resolver:
     """Puts the stored arrays into the operations that refer to them; each file is read once."""
 
-    def __init__(self, folder: Path, module: Module) -> None:
+    def __init__(self, folder: Path | None, module: Module) -> None:
         self._folder = folder
         self._module = module
         self._files: dict[str, TensorFile | None] = {}  # None: reported already
@@ -138,6 +148,11 @@ class _Resolver:
         return self._files[name]
 
     def _read(self, name: str, index: int) -> TensorFile | None:
+        if self._folder is None:
+            message = f"constants lie in {quoted(name)}, and the text has no folder beside it"
+            help_ = "give the name of the module's file"
+            self.found.append(STO02.at(self._span(index), message, help=help_))
+            return None
         path = _beside(self._folder, name)
         if path is None:
             message = f"constants lie in {quoted(name)}, expected a `{_SUFFIX}` beside the text"

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
+from math import prod
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -11,12 +13,14 @@ import msgspec
 import numpy as np
 
 from nacre.base.elements import GRAPH_TYPES, ElementType
+from nacre.base.excerpt import quoted
 from nacre.base.source import Unreadable, read_bytes
 from nacre.core.module import TensorType
 from nacre.core.values import Array
 
 MAX_TENSOR_FILE_BYTES = 1 << 37  # far above what memory holds: an accident, not a model
 _LENGTH_BYTES = 8
+_METADATA = "__metadata__"  # the one key that is no tensor
 _NAMES = MappingProxyType(
     {
         "bool": "BOOL", "i4": "I8", "u4": "U8", "i8": "I8", "u8": "U8", "i16": "I16", "u16": "U16",
@@ -59,6 +63,11 @@ def _stored_type(element: ElementType) -> np.dtype[Any]:
     return dtype.newbyteorder("<") if dtype.kind in "iuf" else dtype
 
 
+_SIZES = MappingProxyType(
+    {_NAMES[name]: _stored_type(GRAPH_TYPES[name]).itemsize for name in _NAMES}
+)
+
+
 class TensorFile:
     """The contents of a file; a tensor is looked at when it is asked for."""
 
@@ -89,7 +98,7 @@ class TensorFile:
 
     def _row(self, key: str) -> _Row:
         raw = self._rows.get(key)
-        if raw is None or key == "__metadata__":
+        if raw is None or key == _METADATA:
             raise TensorProblem(f"the file holds no tensor `{key}`")
         try:
             return msgspec.json.decode(raw, type=_Row)
@@ -115,11 +124,61 @@ def read_tensor_file(path: Path) -> TensorFile:
     start = _LENGTH_BYTES + length
     if len(raw) < _LENGTH_BYTES or start > len(raw):
         raise TensorProblem(f"has {len(raw)} bytes, its header says that there are {start} or more")
+    header = raw[_LENGTH_BYTES:start]
     try:
-        rows = msgspec.json.decode(raw[_LENGTH_BYTES:start], type=dict[str, msgspec.Raw])
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        rows = msgspec.json.decode(header, type=dict[str, msgspec.Raw])
+        json.loads(header, object_pairs_hook=_require_distinct)
+    except (msgspec.DecodeError, ValueError, RecursionError) as error:
         raise TensorProblem("is no `.safetensors` file: its header is no JSON object") from error
+    _require_cover(rows, len(raw) - start)
     return TensorFile(raw, rows, start)
+
+
+def _require_distinct(pairs: list[tuple[str, object]]) -> None:
+    """TensorProblem where a key stands twice: readers differ in which of them they take."""
+    seen = set[str]()
+    for key, _ in pairs:
+        if key in seen:
+            raise TensorProblem(f"has {quoted(key)} twice in its header")
+        seen.add(key)
+
+
+def _require_cover(rows: Mapping[str, msgspec.Raw], size: int) -> None:
+    """TensorProblem where tensors overlap, or bytes of the file belong to none.
+
+    Where a row makes no sense by itself, whoever asks for that tensor hears of it instead.
+    """
+    spans = []
+    for key, raw in rows.items():
+        if key == _METADATA:
+            continue
+        row = _sound_row(raw, size)
+        if row is None:
+            return
+        spans.append((*row.data_offsets, key))
+    end, last = 0, ""
+    for first, behind, key in sorted(spans):
+        if first != end:
+            what = f"overlaps {quoted(last)}" if first < end else "does not follow what is before"
+            raise TensorProblem(f"has a tensor {quoted(key)} at [{first}, {behind}) that {what}")
+        end, last = behind, key
+    if end != size:
+        raise TensorProblem(f"has {size - end} bytes that belong to no tensor")
+
+
+def _sound_row(raw: msgspec.Raw, size: int) -> _Row | None:
+    try:
+        row = msgspec.json.decode(raw, type=_Row)
+    except (msgspec.DecodeError, RecursionError):
+        return None
+    first, last = row.data_offsets
+    itemsize = _SIZES.get(row.dtype)
+    is_whole = itemsize is None or last - first == itemsize * _count(row.shape)
+    return row if 0 <= first <= last <= size and is_whole else None
+
+
+def _count(shape: tuple[int, ...]) -> int:
+    return prod(shape) if all(dim >= 0 for dim in shape) else -1
 
 
 def _contents(path: Path) -> bytes | Unreadable:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cached_property
+from math import nan
 from typing import Any, NoReturn
 
 import numpy as np
@@ -93,7 +94,14 @@ def frozen(value: Any) -> Any:  # noqa: ANN401 - whatever an attribute holds
     if isinstance(value, np.ndarray):
         return Literal(value)
     if isinstance(value, np.generic):
-        return value.item()
+        value = value.item()
+    if isinstance(value, float) and value != value:
+        return nan  # one for all: attributes that hold the same object are equal
     if isinstance(value, list | tuple) and not isinstance(value, Custom):
         return tuple(frozen(item) for item in value)
     return value
+
+
+def kind_of(value: object) -> str:
+    """What an argument is, for a message about its Python type."""
+    return "None" if value is None else f"of type {type(value).__name__}"

@@ -12,8 +12,8 @@ from nacre.base.excerpt import quoted
 from nacre.base.rules import Rule
 from nacre.base.source import Span, whole_file
 from nacre.base.suggest import did_you_mean
-from nacre.core.module import CoreOperation, Module
-from nacre.core.ops import OPS, PROFILES, OpSpec, Profile
+from nacre.core.module import CoreOperation, Module, TensorType
+from nacre.core.ops import OPS, PROFILES, SHORT_FORMS, OpSpec, Profile
 from nacre.core.rules import module_rules as mod
 from nacre.core.rules.facts import Use, UseRule, use_rules
 from nacre.core.rules.signature import (
@@ -24,6 +24,7 @@ from nacre.core.rules.signature import (
     signature,
     signature_problems,
 )
+from nacre.core.values import kind_of
 from nacre.core.verification_tables import Numbers, Printed, Types
 
 # Importing one registers its rules.
@@ -39,7 +40,9 @@ RULE_MODULES = (
     "further",
 )
 MAX_FINDINGS = 1000
+_LONGEST_MESSAGE = 2000  # two types of 64 axes fit
 
+_UNKNOWN = TensorType("unknown")  # of an operation that cannot be looked at: no element type
 Verdict = tuple[tuple[Rule, str], ...]
 Key = tuple[str, tuple[int, ...], int, int]  # opcode, types of the operands, attributes, type
 
@@ -63,6 +66,8 @@ def verify(module: Module, profile: Profile = "core-v1") -> list[Diagnostic]:
     """
     if profile not in PROFILES:
         raise ValueError(f"no profile `{profile}`, expected one of {', '.join(PROFILES)}")
+    if not isinstance(module, Module):
+        return [signature.rule.at(whole_file("<module>"), f"this is no module: {kind_of(module)}")]
     try:
         return list(islice(_Verifier(module, profile).findings(), MAX_FINDINGS))
     except (TypeError, AttributeError, ValueError, LookupError) as error:
@@ -99,6 +104,8 @@ class _Verifier:
             problem = mod.record_problem(op)
             if problem is not None:
                 yield self._at(signature.rule, problem, index)
+                if mod.is_id(op.value_id):  # what uses it is not to blame
+                    known.setdefault(op.value_id, self._types.number(_UNKNOWN))
                 continue
             for rule, message in self._of_operation(op):
                 yield self._at(rule, message, index)
@@ -171,13 +178,10 @@ class _Verifier:
         name = op.attributes.get("name")
         if name is None:
             yield mod.MOD07, f"Input %{op.value_id} has no name"
-        elif name == "":
-            yield mod.MOD08, f"the name of Input %{op.value_id} is empty"
-        elif isinstance(name, str) and not mod.is_text(name):
-            yield mod.MOD08, f"the name of Input %{op.value_id} is no text: it has half a character"
-        elif isinstance(name, str) and name in self._names:
-            yield mod.MOD08, f"two Inputs are named {quoted(name)}"
         elif isinstance(name, str):
+            problem = mod.input_name_problem(name, self._names, f"Input %{op.value_id}")
+            if problem is not None:
+                yield mod.MOD08, problem
             self._names.add(name)
 
     def _interface(self) -> Iterator[Diagnostic]:
@@ -237,7 +241,12 @@ def judged(use: Use) -> Verdict:
 
 
 def _said(rule: UseRule, use: Use) -> Verdict:
-    return tuple([(rule.rule, message) for message in rule.find(use)])
+    return tuple([(rule.rule, _cut(message)) for message in rule.find(use)])
+
+
+def _cut(message: str) -> str:
+    """A message that ends: attributes of a hostile module may be as long as they like."""
+    return message if len(message) <= _LONGEST_MESSAGE else f"{message[:_LONGEST_MESSAGE]}..."
 
 
 def is_of_profile(spec: OpSpec, profile: Profile) -> bool:
@@ -249,5 +258,8 @@ def unknown_opcode(opcode: str, spec: OpSpec | None) -> tuple[Rule, str]:
     """What is said about an opcode that is none, or of another profile."""
     if spec is not None:
         return signature.rule, f"`{opcode}` is an operation of `nacre-1`, not of `core-v1`"
+    if opcode in SHORT_FORMS:
+        meant = f"`BinOp` with `op={opcode}`, for which it stands in text without attributes"
+        return signature.rule, f"`{opcode}` is no operation, expected {meant}"
     hint = did_you_mean(opcode, OPS)
     return signature.rule, f"no operation {quoted(opcode)}{'; ' + hint if hint else ''}"

@@ -1,4 +1,4 @@
-"""NAC: the binary format for networks, its verifier and its runtime."""
+"""NAC: the binary format for networks, its compiler, its verifier and its runtime."""
 
 from __future__ import annotations
 
@@ -8,10 +8,14 @@ from types import MappingProxyType, ModuleType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from nacre.nac.build import build
+    from nacre.nac.canonical import canonical
     from nacre.nac.format.file import read, to_bytes
     from nacre.nac.format.values import NacFile
     from nacre.nac.lift import lift
     from nacre.nac.lower import lower
+    from nacre.nac.memory_map import memory_map
+    from nacre.nac.quantise.apply import quantise
     from nacre.nac.run.model import NacModel, load
     from nacre.nac.run.session import NacSession
     from nacre.nac.save import save
@@ -21,9 +25,13 @@ __all__ = [
     "NacFile",
     "NacModel",
     "NacSession",
+    "build",
+    "canonical",
     "lift",
     "load",
     "lower",
+    "memory_map",
+    "quantise",
     "read",
     "save",
     "to_bytes",
@@ -36,9 +44,13 @@ _HOMES = MappingProxyType(
         "NacFile": "format.values",
         "NacModel": "run.model",
         "NacSession": "run.session",
+        "build": "build",
+        "canonical": "canonical",
         "lift": "lift",
         "load": "run.model",
         "lower": "lower",
+        "memory_map": "memory_map",
+        "quantise": "quantise.apply",
         "read": "format.file",
         "save": "save",
         "to_bytes": "format.file",

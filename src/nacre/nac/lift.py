@@ -8,7 +8,7 @@ are only known in a run has no form, nor has a branch that is chosen by them.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,8 @@ from nacre.nac.aten.binding import Given, Ref
 from nacre.nac.aten.derived import core_handler
 from nacre.nac.aten.handlers import Number, handlers
 from nacre.nac.aten.use import Unfit, Use, Value
+from nacre.nac.canonical import arranged
+from nacre.nac.channels import WEIGHTS_TO_LAST, Window, windows_of
 from nacre.nac.interface import NacInput
 from nacre.nac.rules.running import NAC46, NAC49
 from nacre.nac.run.model import NacModel
@@ -43,6 +45,15 @@ def lift(model: NacModel, types: Types | None = None) -> Module:
     return walk.module(outputs)
 
 
+def result_types(model: NacModel, types: Types | None = None) -> dict[int, list[TensorType]]:
+    """The types of what every instruction makes; InputError where they are not known."""
+    walk = _Walk(model, {} if types is None else types, is_literal=True)
+    walk.outputs()
+    if walk.found:
+        raise InputError(walk.found)
+    return walk.made_types()
+
+
 class _Lost:
     """Stands for what a refused instruction should have made."""
 
@@ -53,10 +64,18 @@ class _Walk:
 
     model: NacModel
     types: Types
+    is_literal: bool = False  # instructions that belong together stay apart
     builder: Builder = field(default_factory=Builder)
     found: list[Diagnostic] = field(default_factory=list)
     _results: dict[int, Any] = field(default_factory=dict)
     _weights: dict[int, Value] = field(default_factory=dict)
+    _filters: dict[int, Value] = field(default_factory=dict)  # with their channels last
+
+    def __post_init__(self) -> None:
+        self._windows: dict[int, Window] = {}
+        if not self.is_literal:
+            self._windows = windows_of(self.model.file, self.model.program)
+        self._skipped = {at for window in self._windows.values() for at in window.skipped}
 
     def outputs(self) -> list[Any]:
         """What the program returns, as values of the module."""
@@ -73,15 +92,19 @@ class _Walk:
             if instruction.kind == "output":
                 given = [_first(self._results[ref]) for ref in instruction.refs]
                 return given[0] if instruction.variant == BRANCH and len(given) == 1 else given
-            if index not in self._results:
+            if index not in self._results and index not in self._skipped:
                 self._results[index] = self._result(index, instruction)
             index = self.model.blocks.behind.get(index, index + 1)
         return []
 
     def _result(self, index: int, instruction: Prepared) -> Any:  # noqa: ANN401 - see _stretch
-        if any(isinstance(self._results[ref], _Lost) for ref in instruction.refs):
+        window = self._windows.get(index)
+        refs = instruction.refs if window is None else (window.source, window.weight)
+        if any(isinstance(self._results[ref], _Lost) for ref in refs):
             return _Lost()
         try:
+            if window is not None:
+                return self._convolved(window)
             if instruction.kind == "call":
                 return self._called(instruction)
             if instruction.kind == "input":
@@ -142,6 +165,20 @@ class _Walk:
             return made.number
         return Value(made) if isinstance(made, int) else [Value(value) for value in made]
 
+    def _convolved(self, window: Window) -> Value:
+        """A `Conv2d` of ours."""
+        weight = self._results[window.weight]
+        if window.is_stored:
+            weight = self._filter(self.model.program[window.weight].id)
+        operands = (self._results[window.source].id, weight.id)
+        return Value(self.builder.add("Conv2d", *operands, **window.attributes))
+
+    def _filter(self, id_: int) -> Value:
+        if id_ not in self._filters:
+            array = self.model.weights[id_].transpose(WEIGHTS_TO_LAST)
+            self._filters[id_] = self._constant(np.ascontiguousarray(array))
+        return self._filters[id_]
+
     def _gathered(self, operand: Operand) -> Given:
         source = operand.source
         if isinstance(source, Ref):
@@ -181,9 +218,19 @@ class _Walk:
         returned = [value for place, value in enumerate(values) if place not in hidden]
         made = self.builder.module(*returned)
         names = self.model.weights.names
-        nodes = {value.id: names[id_] for id_, value in self._weights.items()}
+        loaded = (*self._weights.items(), *self._filters.items())
+        nodes = {value.id: names[id_] for id_, value in loaded}
         labels = Labels(self.model.surroundings.output_names, nodes)
-        return Module(made.operations, made.outputs, made.states, labels=labels)
+        return arranged(replace(made, labels=labels))
+
+    def made_types(self) -> dict[int, list[TensorType]]:
+        """The types of results by instruction; a number has none."""
+        found = {}
+        for index, result in self._results.items():
+            parts = result if isinstance(result, list) else [result]
+            values = [part.id for part in parts if isinstance(part, Value)]
+            found[index] = [self.builder.type_of(value) for value in values]
+        return found
 
     def _output(self, value: Any) -> int:  # noqa: ANN401 - see _stretch
         if isinstance(value, Value):

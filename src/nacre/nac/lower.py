@@ -1,24 +1,26 @@
 """A module of Core IR as a program: the inverse of `lift`.
 
-Every operation becomes one instruction, in order; a constant becomes a parameter that is loaded
-just before its first use, and equal ones are stored once. What the format has no place for, types
-of inputs and state, is written as resources.
+Every operation becomes one instruction, in order, but for `Conv2d`, which `channels` tells about; a
+constant becomes a parameter that is loaded just before its first use, and equal ones are stored
+once. What the format has no place for, types of inputs and state, is written as resources.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
 from nacre.core.module import CoreOperation, Module
-from nacre.core.values import Array, Literal
+from nacre.core.values import Array
 from nacre.nac.assembly import Assembler
 from nacre.nac.aten.binding import Ref
 from nacre.nac.aten.derived import core_schema
 from nacre.nac.aten.lowering import Argument, Operand, lowered
-from nacre.nac.format.values import NacFile, Resource
+from nacre.nac.channels import TO_FIRST, TO_LAST, WEIGHTS_TO_FIRST, window_call
+from nacre.nac.format.values import NacFile, Plan, Resource
 from nacre.nac.interface import (
     INTERFACE,
     STATES,
@@ -30,18 +32,28 @@ from nacre.nac.interface import (
     encoded,
 )
 from nacre.nac.schedule import scheduled
+from nacre.nac.sources import elements_of, key_of
 from nacre.nac.spec.aten import Schema, constant_code, schemas, tensor_code
 from nacre.nac.spec.header import CURRENT
 from nacre.nac.spec.operations import standard_ids
 
-_SCALARS = {"ConstI64": np.int64, "ConstF32": np.float32, "ConstF64": np.float64}
 # The names of standard operations by the call that each is; an alias is not written.
 _STANDARD = {row.call: row.name for row in standard_ids(CURRENT.byte).values() if "." in row.call}
 
 
-def lower(module: Module) -> NacFile:
+def lower(
+    module: Module,
+    *,
+    d_model: int = 0,
+    resources: Sequence[Resource] = (),
+    manifest: bytes = b"",
+    plan: Plan | None = None,
+) -> NacFile:
     """The file of a module, without quantisation; InputError where the format is too narrow."""
-    return _Lowerer(module).file()
+    made = _Lowerer(module, resources)
+    made.fill()
+    given = {"d_model": d_model, "manifest": manifest, "plan": plan}
+    return made.file(given)
 
 
 @dataclass
@@ -49,24 +61,30 @@ class _Lowerer:
     """Puts a program together."""
 
     module: Module
+    resources: Sequence[Resource] = ()
     assembler: Assembler = field(default_factory=Assembler)
     _refs: dict[int, Ref] = field(default_factory=dict)
     _weights: dict[object, int] = field(default_factory=dict)  # parameters by their elements
+    _filters: dict[int, Ref] = field(default_factory=dict)  # with their channels first
+    _names: set[str] = field(default_factory=set)  # of parameters
     _states: list[StateRecord] = field(default_factory=list)
 
-    def file(self) -> NacFile:
-        """The whole of it."""
+    def fill(self) -> None:
+        """Every instruction."""
         for op in self.module.operations:
             if op.opcode == "Input":
                 self._input(op)
-            elif _elements(op) is None:
+            elif elements_of(op) is None and not self._convolved(op):
                 self._call(op)
         returned = [self._ref(value) for value in self.module.outputs]
         kept = [self._ref(state.output) for state in self.module.states]
         self._describe_states(len(returned))
         self.assembler.output(*returned, *kept)
-        made = self.assembler.file(resources=self._resources())
-        return self.assembler.file(resources=self._resources(), schedule=scheduled(made))
+
+    def file(self, given: Mapping[str, Any]) -> NacFile:
+        """The whole of it."""
+        made = self.assembler.file(resources=self._resources(), **given)
+        return NacFile(made.header, {**made.sections, "MMAP": scheduled(made)})
 
     def _input(self, op: CoreOperation) -> None:
         name = str(op.attributes["name"])
@@ -80,20 +98,28 @@ class _Lowerer:
         """A value that was computed, or a constant, loaded now."""
         found = self._refs.get(value)
         if found is None:
-            array = _elements(self.module.by_id[value])
+            array = elements_of(self.module.by_id[value])
             assert array is not None
             found = self._refs[value] = self.assembler.parameter(self._weight(value, array))
         return found
 
     def _weight(self, value: int, array: Array) -> int:
-        key = (array.dtype, array.shape, array.tobytes())
+        key = key_of(array)
         if key not in self._weights:
-            self._weights[key] = self.assembler.weight(self._name(value), array)
+            name = self._name(value, len(self._weights) + 1)
+            self._weights[key] = self.assembler.weight(name, array)
         return self._weights[key]
 
-    def _name(self, value: int) -> str:
+    def _name(self, value: int, id_: int) -> str:
+        """What the model calls a weight; none has the name of another."""
         labels = self.module.labels
-        return labels.nodes.get(value, f"c{value}") if labels is not None else f"c{value}"
+        wanted = (labels.nodes.get(value) if labels is not None else None) or f"c{id_}"
+        name, count = wanted, 0
+        while name in self._names:
+            count += 1
+            name = f"{wanted}.{count}"
+        self._names.add(name)
+        return name
 
     def _call(self, op: CoreOperation) -> None:
         operands = [self._ref(value) for value in op.operands]
@@ -110,10 +136,49 @@ class _Lowerer:
         name = _STANDARD.get(call, call if call.startswith("core.") else f"aten.{call}")
         self._refs[op.value_id] = self.assembler.call(name, *given, codes=codes)  # type: ignore[arg-type]
 
+    def _convolved(self, op: CoreOperation) -> bool:
+        """Whether an operation was a `Conv2d` that became three calls."""
+        found = window_call(op) if op.opcode == "Conv2d" else None
+        if found is None:
+            return False
+        call, given = found
+        x, (_, filter_) = self._ref(op.operands[0]), op.operands
+        array = elements_of(self.module.by_id[filter_])
+        if array is None:
+            weight = self._permuted(self._ref(filter_), WEIGHTS_TO_FIRST)
+        else:
+            weight = self._first(filter_, array)
+        made = self._made(call, (self._permuted(x, TO_FIRST), weight, *given))
+        self._refs[op.value_id] = self._permuted(made, TO_LAST)
+        return True
+
+    def _first(self, value: int, array: Array) -> Ref:
+        """A filter with its channels first, loaded now."""
+        found = self._filters.get(value)
+        if found is None:
+            moved = np.ascontiguousarray(array.transpose(WEIGHTS_TO_FIRST))
+            found = self.assembler.parameter(self._weight(value, moved))
+            self._filters[value] = found
+        return found
+
+    def _permuted(self, value: Ref, order: tuple[int, ...]) -> Ref:
+        return self._made("permute.default", (value, order))
+
+    def _made(self, call: str, given: tuple[Any, ...]) -> Ref:
+        """A call of ATen; its arguments as they stand in an instruction."""
+        parameters = zip(schemas()[call].parameters, given, strict=True)
+        codes = [
+            tensor_code(schemas()[call], parameter)
+            if isinstance(part, Ref)
+            else constant_code(parameter, part)
+            for parameter, part in parameters
+        ]
+        return self.assembler.call(f"aten.{call}", *given, codes="".join(codes))
+
     def _describe_states(self, returned: int) -> None:
         for index, state in enumerate(self.module.states):
             type_ = self.module.input_types[state.name]
-            array = _elements(self.module.by_id[state.initial])
+            array = elements_of(self.module.by_id[state.initial])
             assert array is not None
             first = array.reshape(-1)[0]
             is_filled = bool((array == first).all()) and np.isfinite(float(first))
@@ -136,15 +201,7 @@ class _Lowerer:
         made = [Resource(INTERFACE, encoded(interface))]
         if self._states:
             made.append(Resource(STATES, encoded(StateTable(tuple(self._states)))))
-        return made
-
-
-def _elements(op: CoreOperation) -> Array | None:
-    """The elements of a constant."""
-    if op.opcode in _SCALARS:
-        return np.array(op.attributes["value"], _SCALARS[op.opcode])
-    data = op.attributes.get("data")
-    return data.array if op.opcode == "ConstTensor" and isinstance(data, Literal) else None
+        return [*made, *self.resources]
 
 
 def _parts(schema: Schema, place: int, argument: Argument) -> list[tuple[Argument, str]]:

@@ -26,28 +26,27 @@ FOREIGN = {"bf16": "f32", "f8e4m3": "f32", "f8e5m2": "f32", "i4": "i8", "u4": "u
 def plain(module: Module) -> Module:
     """The module with casts at its borders where NumPy lacks an element type."""
     builder = Builder()
+    given = {
+        op.value_id: builder.input(
+            str(op.attributes["name"]), FOREIGN.get(op.type.dtype, op.type.dtype), op.type.shape
+        )
+        for op in module.inputs
+    }
     ids: dict[int, int] = {}
     for op in module.operations:
-        if op.opcode == "Input" and op.type.dtype in FOREIGN:
-            given = builder.input(str(op.attributes["name"]), FOREIGN[op.type.dtype], op.type.shape)
-            ids[op.value_id] = builder.add("Cast", given, to=op.type.dtype)
-        else:
+        if op.opcode != "Input":
             ids[op.value_id] = builder.copy(op, tuple(ids[operand] for operand in op.operands))
+        elif op.type.dtype in FOREIGN:
+            ids[op.value_id] = builder.add("Cast", given[op.value_id], to=op.type.dtype)
+        else:
+            ids[op.value_id] = given[op.value_id]
     outputs = []
     for value in module.outputs:
         dtype = module.by_id[value].type.dtype
         outputs.append(
             builder.add("Cast", ids[value], to=FOREIGN[dtype]) if dtype in FOREIGN else ids[value]
         )
-    return replace(_inputs_first(builder.module(*outputs)), labels=module.labels)
-
-
-def _inputs_first(module: Module) -> Module:
-    order = sorted(module.operations, key=lambda op: op.opcode != "Input")
-    builder, ids = Builder(), dict[int, int]()
-    for op in order:
-        ids[op.value_id] = builder.copy(op, tuple(ids[operand] for operand in op.operands))
-    return builder.module(*(ids[value] for value in module.outputs))
+    return replace(builder.module(*outputs), labels=module.labels)
 
 
 def session_of(path: Path, is_plain: bool = False) -> onnxruntime.InferenceSession:

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from typing import Any
 
 from nacre.base.diagnostics import Diagnostic, InputError, InternalError, has_errors
 from nacre.base.excerpt import quoted
-from nacre.base.suggest import did_you_mean
+from nacre.base.suggest import Hints
 from nacre.core.canonical import canonicalise
 from nacre.core.evaluation_plan import place
 from nacre.core.gradients.site import Site
@@ -22,26 +23,50 @@ from nacre.core.module import CoreOperation, Module, TensorType
 from nacre.core.ops import OPS
 from nacre.core.passes.dead_code import dead_code
 from nacre.core.passes.hoist_inputs import hoist_inputs
+from nacre.core.passes.renumber import renumbered
 from nacre.core.rules.gradients import GRD01, GRD02, GRD03
+from nacre.core.rules.module_rules import MOST_ID
+from nacre.core.values import kind_of
 from nacre.core.verify import MAX_FINDINGS, verify
 
+_ROOM = 10**9  # ids that a gradient may take; none is as long as that
 
-def grad(module: Module, wrt: Sequence[str]) -> Module:
+
+def grad(module: Module, wrt: Iterable[str]) -> Module:
     """A module with the same outputs, then the gradient by each named input, in that order.
 
-    Each gradient has the type of its input. The ids of operations stay; those of the gradient
-    follow. A module that is not canonical is made so first. InputError has the findings of the
-    verifier, or names that are no float input, or every operation that has no gradient.
+    Each gradient has the type of its input. The ids of operations stay, unless they leave no room
+    for those of the gradient, which follow. A module that is not canonical is made so first.
+    InputError has the findings of the verifier, or names that are no float input, or every
+    operation that has no gradient.
     """
+    names = _names(wrt)
     canonical = canonicalise(module, verify_each=False)
     homes = _homes(module)
-    named = _named(module, canonical, (wrt,) if isinstance(wrt, str) else tuple(wrt))
+    if max(op.value_id for op in canonical.operations) >= MOST_ID - _ROOM:
+        ids = {op.value_id: at for at, op in enumerate(canonical.operations)}
+        canonical = renumbered(canonical, ids)
+        homes = {ids[value]: at for value, at in homes.items() if value in ids}
+    named = _named(module, canonical, names)
     back = _Backwards(canonical, named, homes, module)
     made = back.module()
     found = verify(made, "nacre-1")
     if has_errors(found):
         raise InternalError(f"the gradient is no valid module: {found[0]}")
     return made
+
+
+def _names(wrt: Iterable[str]) -> tuple[str, ...]:
+    """The names that are asked for; TypeError for what is no list of them."""
+    if isinstance(wrt, str):
+        raise TypeError(f"`wrt` is the string {wrt!r}, expected a list of names, such as [{wrt!r}]")
+    if not isinstance(wrt, Iterable):
+        raise TypeError(f"`wrt` is {kind_of(wrt)}, expected a list of names of inputs")
+    names = tuple(wrt)
+    for name in names:
+        if not isinstance(name, str):
+            raise TypeError(f"a name in `wrt` is {kind_of(name)}, expected a string")
+    return names
 
 
 def _homes(module: Module) -> dict[int, int]:
@@ -60,17 +85,17 @@ def _named(module: Module, canonical: Module, wrt: Iterable[str]) -> list[CoreOp
         if op.opcode == "Input"
     }
     found: list[Diagnostic] = []
+    hints = Hints(known)
     for name in wrt:
         op = known.get(name)
         if op is None:
-            hint = did_you_mean(str(name), known)
-            told = f"the module has no input {quoted(str(name))} to take a gradient by"
-            found.append(GRD02.at(place(module, 0), f"{told}{'; ' + hint if hint else ''}"))
+            told = f"the module has no input {quoted(name)} to take a gradient by"
+            found.append(GRD02.at(place(module, 0), f"{told}{hints.suffix(name)}"))
         elif not _is_float(op.type):
             told = f"input {quoted(name)} is {op.type}, expected floats to take a gradient by"
             found.append(GRD03.at(place(module, homes[name]), told))
     if found:
-        raise InputError(found)
+        raise InputError(found[:MAX_FINDINGS])
     return [known[name] for name in wrt]
 
 
@@ -142,8 +167,9 @@ class _Backwards:
         gradients = tuple(self._gradient(op) for op in self._named)
         operations = (*self._module.operations, *self._writer.operations)
         outputs = (*self._module.outputs, *gradients)
+        made = replace(self._module, operations=operations, outputs=outputs, places=None)
         # A seed that met another number is not needed any more.
-        return dead_code(replace(self._module, operations=operations, outputs=outputs))
+        return dead_code(made)
 
     def _refuse(self) -> None:
         refused = [
@@ -166,12 +192,13 @@ class _Backwards:
         thin = self._total(op.value_id)
         values = tuple([self._value(operand) for operand in op.operands])
         attributes = OPS[op.opcode].filled(op.attributes)
+        shared: dict[str, Any] = {}
         for index, operand in enumerate(op.operands):
             rule = rule_of(rules, index) if operand in self._active else None
             if rule is None:
                 continue
             y = self._value(op.value_id)
-            site = Site(self._writer, op, attributes, values, y, thin, index)
+            site = Site(self._writer, op, attributes, values, y, thin, index, shared)
             try:
                 self._parts.setdefault(operand, []).append(rule(site))
             except NoGradient as reason:

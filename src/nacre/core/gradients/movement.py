@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import accumulate
 from math import prod
 from types import MappingProxyType
 
@@ -69,7 +70,10 @@ def broadcast(site: Site) -> Value:
 def concatenated(site: Site) -> Value:
     """The part that came from this operand."""
     axis = site.attributes["axis"] % site.y.rank
-    first = sum(value.shape[axis] for value in site.operands[: site.index])
+    if "firsts" not in site.shared:  # of all operands at once: there may be very many
+        sizes = [value.shape[axis] for value in site.operands]
+        site.shared["firsts"] = [0, *accumulate(sizes)]
+    first = site.shared["firsts"][site.index]
     starts = tuple(first if a == axis else 0 for a in range(site.y.rank))
     ends = tuple(at + n for at, n in zip(starts, site.own.shape, strict=True))
     return site.single or site.g.op("Slice", starts=starts, ends=ends, steps=(1,) * len(ends))

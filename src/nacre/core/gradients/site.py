@@ -25,7 +25,8 @@ class Site(Struct, frozen=True):
     operands: tuple[Value, ...]
     y: Value
     thin: Value  # the gradient by the result
-    index: int = 0
+    index: int
+    shared: dict[str, Any]  # what the rules of one operation's operands hand on to each other
 
     @property
     def x(self) -> Value:

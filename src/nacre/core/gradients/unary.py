@@ -89,7 +89,8 @@ def hard_sigmoid(site: Site) -> Value:
 def hard_swish(site: Site) -> Value:
     """0 up to -3, x / 3 + 1 / 2, 1 from 3 on."""
     g, x = site.thin, site.x
-    above = where(x.compare("Lt", 3.0), g * (x * (1.0 / 3.0) + 0.5), g)
+    # Asked in this way round, NaN goes to the middle and stays NaN.
+    above = where(x.compare("Ge", 3.0), g, g * (x * (1.0 / 3.0) + 0.5))
     return where(x.compare("Le", -3.0), 0.0, above)
 
 

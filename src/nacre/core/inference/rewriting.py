@@ -96,8 +96,11 @@ class _Walk:
         counted.update(state.output for state in module.states)
         self._counted = counted
         self.uses: Counter[int] = Counter()
+        self._origins: list[int] = []  # for each new operation, the place of the old one
 
-    def take(self, op: CoreOperation, patterns: Mapping[str, Sequence[Pattern]]) -> None:
+    def take(
+        self, index: int, op: CoreOperation, patterns: Mapping[str, Sequence[Pattern]]
+    ) -> None:
         """One operation."""
         operands = tuple(self.ids[o] for o in op.operands)
         site = Site(self, op, operands)
@@ -110,23 +113,28 @@ class _Walk:
             made = self.builder.copy(op, operands)
         self.ids[op.value_id] = made
         self.uses[made] += self._counted[op.value_id]
+        self._origins += [index] * (self.builder.count - len(self._origins))
 
     def finished(self) -> Module:
         """The module."""
         for state in self.module.states:
             self.builder.state(state.name, self.ids[state.output], self.ids[state.initial])
         made = self.builder.module(*(self.ids[value] for value in self.module.outputs))
-        labels = self.module.labels
-        return made if labels is None else replace(made, labels=labels.renumbered(self.ids))
+        labels, places = self.module.labels, self.module.places
+        if labels is not None:
+            labels = labels.renumbered(self.ids)
+        if places is not None:
+            places = replace(places, spans=tuple([places.spans[at] for at in self._origins]))
+        return replace(made, labels=labels, places=places)
 
 
 def rewritten(module: Module, patterns: Mapping[str, Sequence[Pattern]]) -> Module:
     """A module with patterns applied at every operation, top to bottom; what is dead goes."""
     walk = _Walk(module)
-    for op in module.operations:
-        walk.take(op, patterns)
+    for index, op in enumerate(module.operations):
+        walk.take(index, op, patterns)
     made = walk.finished()
-    return replace(dead_code(made), labels=made.labels)
+    return replace(dead_code(made), labels=made.labels).placed_as(made)
 
 
 def per_channel(array: Array, shape: Sequence[int], axis: int) -> Array | None:

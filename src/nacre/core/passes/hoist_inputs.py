@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from nacre.core.module import CoreOperation, Module, State
+from dataclasses import replace
+
+from nacre.core.module import Module
+from nacre.core.passes.renumber import renumbered
 
 
 def hoist_inputs(module: Module) -> Module:
@@ -16,20 +19,11 @@ def hoist_inputs(module: Module) -> Module:
     count = len(module.inputs)
     if all(op.opcode == "Input" for op in operations[:count]):
         return module
-    ordered = [*module.inputs, *(op for op in operations if op.opcode != "Input")]
+    order = sorted(range(len(operations)), key=lambda at: operations[at].opcode != "Input")
+    ordered = tuple([operations[at] for at in order])
     ids = sorted(op.value_id for op in operations)
     new = {op.value_id: value for op, value in zip(ordered, ids, strict=True)}
-    moved = tuple(
-        CoreOperation(
-            new[op.value_id],
-            op.opcode,
-            tuple([new[operand] for operand in op.operands]),
-            op.attributes,
-            op.type,
-        )
-        for op in ordered
-    )
-    states = tuple(State(s.name, new[s.output], new[s.initial]) for s in module.states)
-    outputs = tuple(new[value] for value in module.outputs)
-    labels = None if module.labels is None else module.labels.renumbered(new)
-    return Module(moved, outputs, states, labels=labels)
+    places = module.places
+    if places is not None:
+        places = replace(places, spans=tuple([places.spans[at] for at in order]))
+    return renumbered(replace(module, operations=ordered, places=places), new)

@@ -68,13 +68,14 @@ def run_passes(
     """Run passes in order, up to and with `until`; `on_pass` is told each one's result.
 
     InputError says what is wrong with a module that is not valid; that Inputs stand after
-    operations is no obstacle. Without `verify_each`, only the last result is verified.
+    operations is no obstacle. Without `verify_each`, only the last result is verified. What a
+    module was read from is known of the result too.
     """
     chosen = cut(passes, until)
     errors = _errors(module)
     if any(d.code != _TO_HOIST for d in errors):
         raise InputError(errors)
-    is_hoisted, verified = not errors, module
+    is_hoisted, verified, placed = not errors, module, module
     for index, one in enumerate(chosen):
         made = one.run(module)
         if made is not module and made.labels is None and module.labels is not None:
@@ -84,9 +85,10 @@ def run_passes(
             _blame(one, errors, is_hoisted)
             is_hoisted, verified = not errors, made
         module = made
+        placed = placed if made.places is None else made
         if on_pass is not None:
             on_pass(one, module)
-    return module
+    return module.placed_as(placed)
 
 
 def cut(passes: Sequence[Pass], until: str | None) -> tuple[Pass, ...]:
@@ -95,7 +97,7 @@ def cut(passes: Sequence[Pass], until: str | None) -> tuple[Pass, ...]:
         return tuple(passes)
     names = [one.name for one in passes]
     if until not in names:
-        hint = did_you_mean(until, names)
+        hint = did_you_mean(str(until), names)
         known = ", ".join(f"`{name}`" for name in names)
         raise ValueError(f"no pass `{until}`; {hint or 'expected one of ' + known}")
     return tuple(passes[: names.index(until) + 1])

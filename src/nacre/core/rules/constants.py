@@ -12,7 +12,7 @@ from nacre.base.elements import GRAPH_TYPES, ElementType
 from nacre.base.excerpt import quoted
 from nacre.core.module import Shape, TensorType
 from nacre.core.rules.facts import Use, use_rule
-from nacre.core.rules.signature import count_text, is_bounded, shape_text
+from nacre.core.rules.signature import count_text, is_bounded, shape_text, type_text
 from nacre.core.rules.signature import element_count as elements_of
 from nacre.core.values import Literal, Word
 
@@ -45,7 +45,7 @@ def const_f64(use: Use) -> Iterator[str]:
 
 def _scalar_of(use: Use, dtype: str) -> Iterator[str]:
     if use.type != TensorType(dtype):
-        yield f"`{use.opcode}` is declared {use.type}, expected {TensorType(dtype)}"
+        yield f"`{use.opcode}` is declared {type_text(use.type)}, expected {TensorType(dtype)}"
 
 
 @use_rule("CON04", "element-count", _CONSTANTS, "ConstTensor")
@@ -107,15 +107,16 @@ def literal_type(use: Use) -> Iterator[str]:
     elif not isinstance(dtype, Word):
         yield f"attribute `dtype` of `ConstTensor` is {shown(dtype)}, expected an element type"
     elif dtype != use.type.dtype:
-        yield f"attribute `dtype` is {quoted(dtype)}, the declared type is {use.type}"
+        yield f"attribute `dtype` is {quoted(dtype)}, the declared type is {type_text(use.type)}"
     if shape is None:
         yield "`ConstTensor` lacks the attribute `shape`"
         return
     known = use.ints("shape")
-    if known is None or not all(map(is_bounded, known)):
+    if known is None:
         yield "attribute `shape` of `ConstTensor` is not a list of integers"
     elif known != use.type.shape:
-        yield f"attribute `shape` is {shape_text(known)}, the declared type is {use.type}"
+        declared = type_text(use.type)
+        yield f"attribute `shape` is {shape_text(known)}, the declared type is {declared}"
 
 
 def _is_as_large(found: Shape, declared: Shape) -> bool:
@@ -176,7 +177,7 @@ def is_value_of(value: object, element: ElementType) -> bool:
 def shown(value: object) -> str:
     """A value for a message, short whatever it is."""
     if isinstance(value, int) and not is_bounded(value):
-        return f"an integer of {value.bit_length()} bits"
+        return "(an integer of more than 40 digits)"
     if isinstance(value, str):
         return quoted(value)
     return str(value) if isinstance(value, int | float) else f"a {type(value).__name__}"

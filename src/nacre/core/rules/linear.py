@@ -9,7 +9,7 @@ from nacre.base.rules import Rule, declare
 from nacre.core.module import Shape
 from nacre.core.rules.binary import broadcast_failure
 from nacre.core.rules.facts import Use, use_rule
-from nacre.core.rules.signature import is_bounded, shape_text
+from nacre.core.rules.signature import is_i64, shape_text
 from nacre.core.values import Custom, Word
 
 _LINEAR = "Linear and tensor algebra"
@@ -137,7 +137,7 @@ def _pads(use: Use) -> tuple[Shape, Shape] | None:
 def _is_pair(pads: object) -> bool:
     if not isinstance(pads, tuple) or len(pads) != 2:
         return False
-    return all(type(pad) is int and is_bounded(pad) and pad >= 0 for pad in pads)
+    return all(type(pad) is int and is_i64(pad) and pad >= 0 for pad in pads)
 
 
 @use_rule("CNV06", "conv-types", _LINEAR, "Conv2d")

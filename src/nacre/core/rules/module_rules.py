@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Container, Iterator, Mapping
 
 from nacre.base.excerpt import quoted
 from nacre.base.rules import declare
 from nacre.core.module import CoreOperation, Module, State, TensorType
 from nacre.core.ops import OPS
+from nacre.core.rules.signature import type_text
 
 _MODEL = "Core IR / IR module model"
 _VERIFICATION = "Core IR / Verification"
 CORE = "Core IR"
-_MOST_ID = 10**18  # the text form has no larger ones
+MOST_ID = 10**18  # the text form has no larger ones
 
 MOD01 = declare(
     "MOD01", "operand-not-defined", f"{_VERIFICATION} 1",
@@ -107,12 +108,47 @@ def record_problem(op: CoreOperation) -> str | None:
 
 def is_id(value: object) -> bool:
     """Whether something can be the id of a value."""
-    return type(value) is int and 0 <= value < _MOST_ID
+    return type(value) is int and 0 <= value < MOST_ID
 
 
 def id_text(value: object) -> str:
     """An id for a message, whatever stands in its place."""
     return f"%{value}" if is_id(value) else f"(a {type(value).__name__} that is no id)"
+
+
+def input_name_problem(name: str, taken: Container[str], input_: str) -> str | None:
+    """What MOD08 says of the name of an Input, which a message calls `input_`."""
+    if not name:
+        return f"the name of {input_} is empty"
+    if not is_text(name):
+        return f"the name of {input_} is no text: it has half a character"
+    return f"two Inputs are named {quoted(name)}" if name in taken else None
+
+
+def state_problems(
+    state: State,
+    inputs: Mapping[str, TensorType],
+    defined: Callable[[int], CoreOperation | None],
+    taken: Container[str],
+) -> Iterator[str]:
+    """What MOD15 says of a state; `taken` are the names of the states before it."""
+    if not isinstance(state.name, str):
+        yield "the name of a state is not a string"
+        return
+    name, type_ = quoted(state.name), inputs.get(state.name)
+    if type_ is None:
+        yield f"state {name} is no Input"
+    if state.name in taken:
+        yield f"input {name} has two states"
+    for value, what in ((state.output, "output"), (state.initial, "initial value")):
+        op = defined(value) if is_id(value) else None
+        if op is None:
+            yield f"the {what} {id_text(value)} of state {name} is not defined"
+        elif what == "initial value" and not _is_constant(op):
+            yield f"the initial value %{value} of state {name} is no constant"
+        elif type_ is not None and op.type != type_:
+            found, expected = type_text(op.type), type_text(type_)
+            yield f"the {what} of state {name} has type {found}, expected {expected}"
 
 
 class States:
@@ -132,23 +168,9 @@ class States:
 
     def problems(self, state: State) -> Iterator[str]:
         """What MOD15 says of a state."""
-        if not isinstance(state.name, str):
-            yield "the name of a state is not a string"
-            return
-        name, type_ = quoted(state.name), self._inputs.get(state.name)
-        if type_ is None:
-            yield f"state {name} is no Input"
-        if state.name in self._seen:
-            yield f"input {name} has two states"
-        self._seen.add(state.name)
-        for value, what in ((state.output, "output"), (state.initial, "initial value")):
-            op = self._defined.get(value) if is_id(value) else None
-            if op is None:
-                yield f"the {what} {id_text(value)} of state {name} is not defined"
-            elif what == "initial value" and not _is_constant(op):
-                yield f"the initial value %{value} of state {name} is no constant"
-            elif type_ is not None and op.type != type_:
-                yield f"the {what} of state {name} has type {op.type}, expected {type_}"
+        yield from state_problems(state, self._inputs, self._defined.get, self._seen)
+        if isinstance(state.name, str):
+            self._seen.add(state.name)
 
 
 def _is_constant(op: CoreOperation) -> bool:

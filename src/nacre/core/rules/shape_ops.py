@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from nacre.base.rules import Rule, declare
 from nacre.core.module import Shape
 from nacre.core.rules.facts import Use, use_rule
-from nacre.core.rules.signature import count_text, element_count, shape_text
+from nacre.core.rules.signature import count_text, element_count, number_text, shape_text
 
 _SHAPES = "Shape manipulation"
 
@@ -30,7 +30,7 @@ def new_shape(use: Use) -> Iterator[str]:
     target = use.ints("new_shape") or ()
     wrong = next((dim for dim in target if dim < 1 and dim != -1), None)
     if wrong is not None:
-        yield f"new_shape has the dimension {wrong}, expected a positive number or -1"
+        yield f"new_shape has the dimension {number_text(wrong)}, expected a positive number or -1"
     elif target.count(-1) > 1:
         yield f"new_shape has {target.count(-1)} dimensions -1, expected at most one"
 

@@ -13,7 +13,9 @@ from nacre.core.rules.facts import Use, use_rule
 from nacre.core.values import Attributes, Custom, Literal, Word
 
 _MODEL = "IR module model"
-_BOUND: int = 10**400  # Python refuses to show much larger numbers in a message
+_BOUND: int = 10**40  # larger numbers are not shown in a message
+_I64 = GRAPH_TYPES["i64"]
+_MOST_FLOAT = int(GRAPH_TYPES["f64"].largest_finite)
 _MOST_ELEMENTS = (1 << 63) - 1
 _MOST_AXES = 64  # arrays have no more
 
@@ -26,6 +28,8 @@ _KIND_ELSEWHERE = {
     ("ConstI64", "value"),
     ("Conv2d", "padding"),
 }
+# Numbers whose range a rule of their own judges.
+_RANGE_ELSEWHERE = {("ConstF32", "value"), ("ConstF64", "value"), ("Reshape", "new_shape")}
 
 
 @use_rule("MOD10", "signature", _MODEL)
@@ -50,8 +54,13 @@ def signature_problems(spec: OpSpec, count: int, attributes: Attributes) -> Iter
         found = spec.attribute(name)
         if found is None:
             yield f"`{spec.name}` has no attribute {_name_text(name)}{_hint(name, known)}"
-        elif (spec.name, name) not in _KIND_ELSEWHERE and not is_of_kind(found, value):
+        elif (spec.name, name) in _KIND_ELSEWHERE:
+            continue
+        elif not is_of_kind(found, value):
             yield f"attribute `{name}` of `{spec.name}` is not {KINDS[found.kind]}"
+        elif (spec.name, name) not in _RANGE_ELSEWHERE and not _is_in_range(found, value):
+            told = f"attribute `{name}` of `{spec.name}` has a number outside of"
+            yield f"{told} {_RANGES[found.kind]}"
 
 
 def _wanted(spec: OpSpec) -> str:
@@ -97,31 +106,62 @@ def is_of_kind(spec: AttributeSpec, value: object) -> bool:
     if kind == "data":
         return isinstance(value, Literal | tuple | bool | int | float)
     if kind == "int":
-        return type(value) is int and is_bounded(value)
+        return type(value) is int
     if kind == "float":
         return _is_number(value)
     if not isinstance(value, tuple):
         return False
     if kind == "ints":
-        return all(type(item) is int and is_bounded(item) for item in value)
+        return all(type(item) is int for item in value)
     return all(_is_number(item) for item in value)
 
 
 def _is_number(value: object) -> bool:
-    if isinstance(value, int):
-        return not isinstance(value, bool) and is_bounded(value)
-    return isinstance(value, float)
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def is_i64(value: int) -> bool:
+    """Whether an integer has a place in 64 bits."""
+    return _I64.lowest <= value <= _I64.highest
+
+
+def _is_in_range(spec: AttributeSpec, value: object) -> bool:
+    """Whether integers can be what they are for: of 64 bits, or floats."""
+    items = value if isinstance(value, tuple) else (value,)
+    numbers = [item for item in items if isinstance(item, int)]
+    if spec.kind in ("float", "floats"):
+        return all(-_MOST_FLOAT <= number <= _MOST_FLOAT for number in numbers)
+    return all(map(is_i64, numbers))
+
+
+_RANGES = {
+    **dict.fromkeys(("int", "ints"), "-2^63 to 2^63 - 1"),
+    **dict.fromkeys(("float", "floats"), "what floats hold"),
+}
 
 
 def is_bounded(value: int) -> bool:
-    """Whether an integer is one that the text form can hold and a message can show."""
+    """Whether an integer is short enough for a message."""
     return -_BOUND < value < _BOUND
+
+
+def number_text(value: int) -> str:
+    """An integer for a message, short whatever it is."""
+    if is_bounded(value):
+        return str(value)
+    return "10^40 or more" if value > 0 else "-10^40 or less"
 
 
 def shape_text(dims: Sequence[int]) -> str:
     """Dimensions or axes for a message, cut where there are many."""
-    shown = ", ".join(map(str, dims[:8]))
+    shown = ", ".join(map(number_text, dims[:8]))
     return f"[{shown}, ...]" if len(dims) > 8 else f"[{shown}]"
+
+
+def type_text(type_: TensorType) -> str:
+    """A type for a message: whole where it can be one, else cut."""
+    is_short = type_.rank <= _MOST_AXES and all(map(is_bounded, type_.shape))
+    return str(type_) if is_short else f"tensor<{type_.dtype}{shape_text(type_.shape)}>"
 
 
 def element_count(dims: Iterable[int]) -> int:
@@ -145,7 +185,7 @@ def declared_type(use: Use) -> Iterator[str]:
         if use.spec.name != "Input":
             yield f"`{use.opcode}` has no result for these operands and attributes"
     elif inferred != use.type:
-        yield f"`{use.opcode}` gives {inferred}, declared {use.type}"
+        yield f"`{use.opcode}` gives {type_text(inferred)}, declared {type_text(use.type)}"
 
 
 @use_rule("MOD12", "dimensions-positive", "Verification 3")
@@ -162,22 +202,23 @@ def dimensions_positive(use: Use) -> Iterator[str]:
 def dimension_problem(type_: TensorType) -> str | None:
     """What is wrong with the shape of a type."""
     if not is_formed(type_):
-        return "the shape is not a list of integers that can be shown"
+        return "the shape is not a list of integers"
     shape = type_.shape
     if len(shape) > _MOST_AXES:
         return f"the tensor has {len(shape)} axes, expected at most {_MOST_AXES}"
     for axis, dim in enumerate(shape):
         if dim <= 0:
-            return f"dimension {axis} of {type_} is {dim}, expected a positive number"
+            told = f"dimension {axis} of {type_text(type_)} is {number_text(dim)}"
+            return f"{told}, expected a positive number"
     if element_count(shape) > _MOST_ELEMENTS:
-        return f"{type_} has more elements than 2^63 - 1"
+        return f"{type_text(type_)} has more elements than 2^63 - 1"
     return None
 
 
 def is_formed(type_: TensorType) -> bool:
-    """Whether a shape is a tuple of integers that can be shown."""
+    """Whether a shape is a tuple of integers."""
     shape: object = type_.shape
-    return isinstance(shape, tuple) and all(type(d) is int and is_bounded(d) for d in shape)
+    return isinstance(shape, tuple) and all(type(d) is int for d in shape)
 
 
 @use_rule("MOD13", "element-type", "Instruction set and semantics")

@@ -9,13 +9,15 @@ STO01 = declare(
     "STO01", "file-unreadable", _CLAUSE,
     """
     A module's file, or the file with its constants, does not exist or cannot be read: it is no
-    UTF-8 text, no `.safetensors`, cut short, or too large.
+    UTF-8 text, no `.safetensors`, cut short, or too large; or tensors in it overlap, leave bytes
+    over, or have the same name.
     """, language=_CORE)  # fmt: skip
 STO02 = declare(
     "STO02", "file-outside", _CLAUSE,
     """
     A constant names a file that does not lie beside the module's text. Only plain names that end in
-    `.safetensors` are followed, so that a module from a stranger reads nothing else.
+    `.safetensors` are followed, so that a module from a stranger reads nothing else. Text that does
+    not come from a file, such as standard input, has nothing beside it.
     """, language=_CORE)  # fmt: skip
 STO03 = declare(
     "STO03", "stored-constant", _CLAUSE,

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from nacre.core.module import CoreOperation, Module
-from nacre.core.values import Array, Attributes, Custom, Literal, Word
+from nacre.core.values import Array, Attributes, Custom, Literal, Word, kind_of
 
 # Quotes, and what would end a line somewhere, move a cursor, or has no UTF-8.
 _SPECIAL = re.compile('["\\\\\x00-\x1f\x7f-\x9f\u2028\u2029\ufeff\ud800-\udfff]')
@@ -19,6 +19,8 @@ _ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r"}
 
 def print_module(module: Module) -> str:
     """The canonical text: one operation a line, outputs last, then state."""
+    if not isinstance(module, Module):
+        raise TypeError(f"what is to be printed is {kind_of(module)}, expected a Module")
     lines = [operation_text(op) for op in module.operations]
     lines.append(" ".join(["outputs:", ", ".join(f"%{v}" for v in module.outputs)]).rstrip())
     lines += [f"state: {quoted(s.name)} <- %{s.output} = %{s.initial}" for s in module.states]

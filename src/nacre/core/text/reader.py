@@ -9,9 +9,10 @@ from nacre.base.diagnostics import Diagnostic, InputError
 from nacre.base.excerpt import quoted
 from nacre.base.source import Source
 from nacre.core.module import CoreOperation, Module, Places, State, TensorType
+from nacre.core.ops import SHORT_FORMS
 from nacre.core.rules.text import TXT01, TXT02, TXT05
-from nacre.core.text.values import ValueProblem, read_attributes, unescaped
-from nacre.core.values import NO_ATTRIBUTES, Attributes, Word, attributes
+from nacre.core.text.values import ValueProblem, read_attributes, read_integer, unescaped
+from nacre.core.values import NO_ATTRIBUTES, Attributes, Word, attributes, kind_of
 
 _CANONICAL = re.compile(
     r"%(\d{1,18}) = (\w+) \(((?:%\d{1,18}(?:, %\d{1,18})*)?)\)( \{.*\})?"
@@ -29,12 +30,14 @@ _STATE = re.compile(
 )
 _BLANK = re.compile(r"\s*(?:#.*)?")
 _ID = re.compile(r"%(\d+)", re.ASCII)
-_ALIASES = {name: attributes({"op": Word(name)}) for name in ("Add", "Sub", "Mul")}
+_ALIASES = {name: attributes({"op": Word(name)}) for name in SHORT_FORMS}
 _MOST_FINDINGS = 1000
 
 
 def parse(text: str, name: str = "<text>") -> Module:
     """A module from its text; every syntax error in it is reported in one InputError."""
+    if not isinstance(text, str):
+        raise TypeError(f"the text of a module is {kind_of(text)}, expected a string")
     return parse_source(Source(name, text))
 
 
@@ -178,6 +181,6 @@ def _tensor_type(dtype: str, dims: str, at: int = 0) -> TensorType:
     if dtype not in GRAPH_TYPES:
         raise ValueProblem(f"no element type `{dtype}`", at)
     parts = [part.strip() for part in dims.split(",")] if dims.strip() else []
-    if not all(re.fullmatch(r"-?\d{1,19}", part, re.ASCII) for part in parts):
+    if not all(re.fullmatch(r"-?\d+", part, re.ASCII) for part in parts):
         raise ValueProblem(f"expected dimensions such as `2, 3`, found {quoted(dims, 40)}", at)
-    return TensorType(dtype, tuple(int(part) for part in parts))
+    return TensorType(dtype, tuple(read_integer(part) for part in parts))

@@ -112,12 +112,17 @@ class _Reader:
 
 def _number(token: str) -> int | float:
     if re.fullmatch(r"[+-]?\d+", token, re.ASCII):
-        return int(token) if len(token) < _MOST_DIGITS else _beyond(token)
+        return read_integer(token)
     value = float(token)
     if math.isinf(value) and "inf" not in token:
         return _beyond(token)
     # One NaN for all: attributes that hold the same object are equal.
     return math.nan if math.isnan(value) else value
+
+
+def read_integer(token: str) -> int:
+    """An integer; one of thousands of digits as some integer that no type holds."""
+    return int(token) if len(token) < _MOST_DIGITS else _beyond(token)
 
 
 def _beyond(token: str) -> int:

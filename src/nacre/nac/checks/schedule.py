@@ -6,11 +6,10 @@ Commands of a tick happen after the instruction of that tick.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 from nacre.base.diagnostics import Diagnostic
-from nacre.base.rules import Rule
 from nacre.nac.checks.examination import Examination
+from nacre.nac.checks.following import followed
 from nacre.nac.format.values import Command
 from nacre.nac.rules.program import NAC32, NAC33, NAC34, NAC35
 from nacre.nac.spec.instructions import (
@@ -96,44 +95,14 @@ def _target_problem(
     return None
 
 
-@dataclass(frozen=True)
-class _End:
-    """When a result goes away: after the instruction of a tick."""
-
-    tick: int
-    word: str
-    record: int
-
-
 def frees(case: Examination) -> Iterator[Diagnostic]:
     """Nothing is used after it went away, and nothing goes twice."""
     if not case.has("MMAP", "OPS "):
         return
-    uses = _uses(case)
-    ends: dict[int, _End] = {}
-    for result, end in _ends(case):
-        if result in ends:
-            first = ends[result]
-            message = f"the result of instruction {result} is {end.word} at tick {end.tick},"
-            message += f" but was {first.word} at tick {first.tick}"
-            yield _found(case, NAC35, end, message)
-            continue
-        ends[result] = end
-        late = [user for user in uses.get(result, ()) if user > end.tick]
-        if late:
-            message = f"the result of instruction {result} is {end.word} at tick {end.tick},"
-            yield _found(case, NAC35, end, f"{message} and instruction {late[0]} uses it")
-
-
-def _ends(case: Examination) -> Iterator[tuple[int, _End]]:
-    count = len(case.file.instructions)
-    for record, tick in enumerate(case.file.schedule):
-        for command in tick.commands:
-            if command.action == FREE and command.target <= tick.tick < count:
-                yield command.target, _End(tick.tick, "freed", record)
-            elif command.action == FORWARD and tick.tick < command.target < count:
-                yield tick.tick, _End(command.target, "forwarded", record)
-
-
-def _found(case: Examination, rule: Rule, end: _End, message: str) -> Diagnostic:
-    return case.at(rule, case.place("MMAP", end.record), message)
+    operands = [
+        [index + offset for offset in offsets if offset < 0]
+        for index, offsets in enumerate(case.operands)
+    ]
+    for violation in followed(operands, case.file.schedule).violations:
+        place = case.place("MMAP", violation.end.record)
+        yield case.at(NAC35, place, violation.message)

@@ -8,7 +8,7 @@ versions give an instruction another meaning, the row says which one is ours.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Literal
 
@@ -16,11 +16,11 @@ from nacre.nac.spec.elements import DTYPE_WORDS, DTYPES
 
 # slot and out: a byte that names a slot that is read or written. slots and outs: a byte that counts
 # them, then so many bytes. choice: a byte with a meaning of its own. model: a byte that numbers a
-# model. const: two bytes with the id of a constant. jump: two signed bytes that count from the byte
-# behind them.
-Kind = Literal["slot", "out", "slots", "outs", "choice", "model", "const", "jump"]
-WIDTHS: Mapping[Kind, str] = MappingProxyType(
-    {"slot": "B", "out": "B", "choice": "B", "model": "B", "const": "H", "jump": "h"}
+# model. const: two bytes with the id of a constant; text: of one that is a text. jump: two signed
+# bytes that count from the byte behind them.
+Kind = Literal["slot", "out", "slots", "outs", "choice", "model", "const", "text", "jump"]
+LAYOUTS: Mapping[Kind, str] = MappingProxyType(
+    {"slot": "B", "out": "B", "choice": "B", "model": "B", "const": "H", "text": "H", "jump": "h"}
 )
 SLOTS = 256
 # Numbers that a table of lengths in use names, without saying what they do.
@@ -33,7 +33,7 @@ class Operand:
 
     name: str
     kind: Kind
-    words: Mapping[int, str] = MappingProxyType({})
+    words: Mapping[int, str] = field(default_factory=dict)
 
     def __str__(self) -> str:
         if self.kind == "choice":
@@ -76,15 +76,19 @@ def _const(name: str) -> Operand:
     return Operand(name, "const")
 
 
+def _text(name: str) -> Operand:
+    return Operand(name, "text")
+
+
 ROWS: tuple[Row, ...] = (
     Row(0x02, "src_user_prompt",
-        (_OUT, _choice("type", str=0, int=1, float=2), _const("prompt")),
+        (_OUT, _choice("type", str=0, int=1, float=2), _text("prompt")),
         "the caller's answer to a prompt; a text is read as the type, an array is taken as it is"),
     Row(0x04, "src_constant", (_OUT, _const("value")), "a constant"),
     Row(0x05, "src_exec_mode", (_OUT,), "the text `infer`: the machine does not train", "1.8"),
-    Row(0x10, "res_load_model", (_MODEL, _const("name")),
+    Row(0x10, "res_load_model", (_MODEL, _text("name")),
         "a model by its name: one that the caller has given, else a `.nac` file in the folder"),
-    Row(0x11, "res_load_datafile", (_OUT, _choice("format", npy=2), _const("path")),
+    Row(0x11, "res_load_datafile", (_OUT, _choice("format", npy=2), _text("path")),
         "an array of a file in the folder"),
     Row(0x12, "res_load_extern", (_OUT, _choice("type", tokenizer=0, constant=1), _const("id")),
         "the tokenizer of a loaded model, or the constant itself"),
@@ -92,14 +96,14 @@ ROWS: tuple[Row, ...] = (
         "a file in the folder, named by a value. An image becomes f32 [1, 3, 224, 224]: short side"
         " 256, middle 224, mean and deviation of ImageNet. An array in the place of a path is taken"
         " as the file's content"),
-    Row(0x14, "res_load_array", (_OUT, _const("name")), "an array that the caller has given",
+    Row(0x14, "res_load_array", (_OUT, _text("name")), "an array that the caller has given",
         "1.8"),
-    Row(0x1F, "res_unload", (_choice("type", model=0, slot=1), Operand("id", "model")),
-        "forget a model or the value of a slot"),
+    Row(0x1F, "res_unload", (_choice("type", model=0), _MODEL), "forget a model"),
+    Row(0x1F, "res_unload", (_choice("type", slot=1), _OUT), "forget the value of a slot"),
     Row(0x20, "preproc_encode", (*_slot("tokenizer", "text"), _OUT), "the ids of a text"),
     Row(0x21, "preproc_decode", (*_slot("tokenizer", "ids"), _OUT), "the text of ids"),
-    Row(0x22, "preproc_get_id", (*_slot("tokenizer"), _const("token"), _OUT), "the id of a token"),
-    Row(0x2A, "string_format", (_OUT, _const("template"), _SLOTS),
+    Row(0x22, "preproc_get_id", (*_slot("tokenizer"), _text("token"), _OUT), "the id of a token"),
+    Row(0x2A, "string_format", (_OUT, _text("template"), _SLOTS),
         "a template with values in its `{}`, `{0}` and `{0:.2f}`"),
     Row(0x30, "tensor_create",
         (_OUT, _DTYPE, _choice("kind", values=0, arange=1, ones=2, zeros=3), *_slot("argument")),
@@ -119,14 +123,17 @@ ROWS: tuple[Row, ...] = (
     Row(0x3B, "tensor_extract", (_OUT, *_slot("tensor", "index")),
         "`t[i]` of rank 1, `t[0, i]` of rank 2 to 4"),
     Row(0x59, "sys_copy", (_OUT, *_slot("value")), "the same value in another slot"),
-    Row(0x5F, "sys_debug_print", (*_slot("value"), _const("message")),
+    Row(0x5F, "sys_debug_print", (*_slot("value"), _text("message")),
         "write a message and a value to the stream `debug`"),
+    Row(0x60, "math_unary", (_choice("op", softmax=0), _OUT, *_slot("x")),
+        "the softmax of the last axis"),
     Row(0x60, "math_unary",
-        (_choice("op", softmax=0, sqrt=1, abs=2, neg=3, exp=4, reciprocal=5), _OUT, *_slot("x")),
-        "softmax of the last axis, or a function of each element (those from 1.8)"),
-    Row(0x61, "math_binary",
-        (_choice("op", add=0, sub=1, mul=2, div=3, pow=4, max=5, min=6), _OUT, *_slot("a", "b")),
-        "a function of two elements, shapes as NumPy broadcasts them (div and on from 1.8)"),
+        (_choice("op", sqrt=1, abs=2, neg=3, exp=4, reciprocal=5), _OUT, *_slot("x")),
+        "a function of each element", "1.8"),
+    Row(0x61, "math_binary", (_choice("op", add=0, sub=1, mul=2), _OUT, *_slot("a", "b")),
+        "a function of each two elements, shapes as NumPy broadcasts them"),
+    Row(0x61, "math_binary", (_choice("op", div=3, pow=4, max=5, min=6), _OUT, *_slot("a", "b")),
+        "the same; `div` of integers is exact division", "1.8"),
     Row(0x62, "math_aggregate", (_choice("op", argmax=0), _OUT, *_slot("x")),
         "where the largest element of the last axis is, the first of equals"),
     Row(0x68, "logic_compare", (_choice("op", eq=0, neq=1, gt=2, lt=3), _OUT, *_slot("a", "b")),

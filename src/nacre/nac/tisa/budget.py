@@ -21,6 +21,11 @@ class Budget:
         self.most_text = _TEXT_AT_LEAST + _GROWTH * length
         self._left = self.most_steps
 
+    @property
+    def spent(self) -> int:
+        """The steps taken so far."""
+        return self.most_steps - self._left
+
     def spend(self, steps: int) -> None:
         """Take steps; BudgetError where too few are left."""
         self._left -= steps
@@ -32,3 +37,8 @@ class Budget:
         self.spend(length // FAST + 1)
         if length > self.most_text:
             raise BudgetError(f"a text that grows over {self.most_text:,} characters")
+
+    def remember(self, places: int) -> None:
+        """Judge how much a scan keeps in mind."""
+        if places > self.most_text:
+            raise BudgetError(f"more than {self.most_text:,} places to keep in mind")

@@ -11,11 +11,15 @@ import re
 import unicodedata
 from bisect import bisect_right
 from functools import cache
-from itertools import chain
+from itertools import chain, groupby
+from typing import Literal
 
 from nacre.nac.tisa.character_data import INERT, LOWERCASE_SINCE_14, SINCE_14, SINCE_17, Ranges
 
-_LARGEST = 0x10FFFF
+_LONG_TEXT = 1024
+_LONG_RUN = 32
+_DOUBLE_MARKS = "\u0f73\u0f75\u0f81"  # two marks each, and of class 0 themselves
+Form = Literal["NFC", "NFD", "NFKC", "NFKD"]
 
 
 class CharacterSet:
@@ -87,17 +91,35 @@ def _inert() -> re.Pattern[str]:
     return re.compile(f"[{listed}]")
 
 
-def normal_form(form: str, text: str) -> str:
+def normal_form(form: Form, text: str) -> str:
     """A normal form; what came after Unicode 9.0 stays and parts the rest."""
     if text.isascii():
         return text
     made: list[str] = []
     at = 0
     for found in _inert().finditer(text):
-        made += [unicodedata.normalize(form, text[at : found.start()]), found.group()]
+        made += [_normalized(form, text[at : found.start()]), found.group()]
         at = found.end()
-    made.append(unicodedata.normalize(form, text[at:]))
+    made.append(_normalized(form, text[at:]))
     return "".join(made)
+
+
+def _normalized(form: Form, text: str) -> str:
+    """As `unicodedata` has it, which takes quadratic time to order a long run of marks."""
+    if len(text) < _LONG_TEXT:
+        return unicodedata.normalize(form, text)
+    made: list[str] = []
+    for is_mark, group in groupby(text, _is_mark):
+        run = "".join(group)
+        if is_mark and len(run) > _LONG_RUN:
+            parts = "".join(unicodedata.normalize("NFD", mark) for mark in run)
+            run = "".join(sorted(parts, key=unicodedata.combining))
+        made.append(run)
+    return unicodedata.normalize(form, "".join(made))
+
+
+def _is_mark(character: str) -> bool:
+    return unicodedata.combining(character) > 0 or character in _DOUBLE_MARKS
 
 
 @cache

@@ -71,16 +71,25 @@ _TABLE = (
         0x22, "UNIGRAM_ENCODE", Kind.ENCODE, (), "the tokens whose scores have the highest sum"
     ),
     Operation(
-        0x30, "COMPOSE", Kind.COMPOSE, (("items", "items"),), "ids stand in a template, once or more"
+        0x30, "COMPOSE", Kind.COMPOSE, (("items", "items"),), "ids stand in a template"
     ),
 )  # fmt: skip
 OPERATIONS: Mapping[int, Operation] = MappingProxyType({op.opcode: op for op in _TABLE})
 BY_NAME: Mapping[str, Operation] = MappingProxyType({op.name: op for op in _TABLE})
 
 FORMS = ("NFC", "NFD", "NFKC", "NFKD")
-CATEGORIES = frozenset(
-    "Lu Ll Lt Lm Lo Mn Mc Me Nd Nl No Pc Pd Ps Pe Pi Pf Po Sm Sc Sk So Zs Zl Zp Cc Cf Cs Co Cn".split()
-)
+# General categories by their first letter.
+_MINOR = {
+    "L": "ultmo",
+    "M": "nce",
+    "N": "dlo",
+    "P": "cdseifo",
+    "S": "mcko",
+    "Z": "slp",
+    "C": "cfson",
+}
+CATEGORIES = frozenset(major + minor for major, tail in _MINOR.items() for minor in tail)
+MAJOR_CATEGORIES = frozenset(_MINOR)
 
 # Flags and behaviours of a rule.
 PROTECTED, HAS_BEHAVIOUR, HAS_TRIM = 1, 2, 4

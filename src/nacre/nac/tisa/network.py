@@ -127,6 +127,8 @@ def _node(made: Network, node: Node, following: int) -> int:
 
 def _repeat(made: Network, node: Repeat, following: int) -> int:
     if node.most is None:
+        if is_nullable(node.part):
+            raise PatternError("a repetition without end of what may be empty", 0)
         # A fork that comes back to itself: made first, so that the body can lead to it.
         fork = made.add(_FORK, following, following)
         body = _node(made, node.part, fork)

@@ -1,7 +1,7 @@
-"""Patterns of rules as trees: the part of regular expressions that is matched in linear time.
+r"""Patterns of rules as trees: the part of regular expressions that is matched in linear time.
 
-Literals, classes, `\\p{..}` for general categories, `\\s \\S \\d \\D \\w \\W`, groups, alternation,
-greedy and lazy repetition, `(?i:..)` for ASCII letters, `\\A` and `\\z`, and conditions on one
+Literals, classes, `\p{..}` for general categories, `\s \S \d \D \w \W`, groups, alternation,
+greedy and lazy repetition, `(?i:..)` for ASCII letters, `\A` and `\z`, and conditions on one
 neighbour: `(?=X)`, `(?!X)`, `(?<=X)`, `(?<!X)` where X is one character or class.
 """
 
@@ -18,6 +18,7 @@ from nacre.nac.tisa.character_data import (
     WORDS_OF_PATTERNS,
     Ranges,
 )
+from nacre.nac.tisa.instructions import CATEGORIES, MAJOR_CATEGORIES
 
 # Whose words `\w` stands for: TISA's, or those of the patterns in a tokenizer.json.
 Dialect = Literal["tisa", "hub"]
@@ -97,6 +98,14 @@ def negated(chars: Chars) -> Chars:
 def one(character: str) -> Chars:
     """That character alone."""
     return Chars(((ord(character), ord(character)),))
+
+
+def only_character(node: Node) -> str:
+    """The character that a tree matches alone; empty where it is another tree."""
+    if not isinstance(node, Chars) or node.categories or node.inner or node.negated:
+        return ""
+    first, last = node.ranges[0]
+    return chr(first) if len(node.ranges) == 1 and first == last else ""
 
 
 def literal(text: str) -> Node:
@@ -300,7 +309,7 @@ class _Reader:
             raise PatternError("a `\\p` without braces", start)
         name = self._source[self.at + 1 : end]
         self.at = end + 1
-        if name not in _CATEGORY_NAMES:
+        if name not in CATEGORIES and name not in MAJOR_CATEGORIES:
             raise PatternError(f"the property `{name}`, which is no general category", start)
         return Chars(categories=(name,), negated=refused)
 
@@ -344,9 +353,3 @@ class _Reader:
 
 def _is_category(chars: Chars) -> bool:
     return not chars.negated and not chars.ranges and not chars.inner
-
-
-_CATEGORY_NAMES = frozenset(
-    "L M N P S Z C Lu Ll Lt Lm Lo Mn Mc Me Nd Nl No Pc Pd Ps Pe Pi Pf Po Sm Sc Sk So Zs Zl Zp Cc"
-    " Cf Cs Co Cn".split()
-)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from nacre.nac.tisa.budget import Budget
+from nacre.nac.tisa.budget import Budget, BudgetError
 from nacre.nac.tisa.characters import CharacterSet, category
 from nacre.nac.tisa.network import Network, is_nullable, network
 from nacre.nac.tisa.patterns import Chars, Node, PatternError
@@ -18,8 +18,7 @@ from nacre.nac.tisa.patterns import Chars, Node, PatternError
 _END = -1  # stands for the edges of a text among the kinds of characters
 _DEAD = -1
 _SHORT = 8  # a scan may go on in vain so far without saying it
-_MOST_STATES = 4096
-_STATE_BITS = 12
+_STATE_BITS = 16
 
 
 class _Membership:
@@ -45,18 +44,14 @@ class Scanner:
     """Rules that are matched together; earlier ones win where both match."""
 
     def __init__(self, rules: Sequence[Node]) -> None:
-        for index, rule in enumerate(rules):
+        for rule in rules:
             if is_nullable(rule):
-                raise PatternError(f"rule {index} matches the empty text", 0)
+                raise PatternError("a match of the empty text", 0)
         self._network: Network = network(rules)
         self._members = [_Membership(chars) for chars in self._network.classes]
         self._kinds: dict[str, int] = {}
         self._kind_numbers: dict[int, int] = {}
         self._kind_bits: list[int] = []
-        self._clear()
-
-    def _clear(self) -> None:
-        """Forget the automaton, which grows again."""
         self._numbers: dict[tuple[tuple[int, ...], int], int] = {}
         self._states: list[tuple[tuple[int, ...], int]] = []
         self._rows: list[dict[int, tuple[int, int]]] = []
@@ -103,8 +98,10 @@ class Scanner:
         rows = self._rows
         at, end, rule = start, start, -1
         path: list[int] = []
+        behind = 1  # what the last state of the path lacks to the place where the scan ends
         while True:
             if barren and (at << _STATE_BITS | state) in barren:
+                behind = 0
                 break
             path.append(state)
             known = rows[state].get(kinds[at])
@@ -119,23 +116,17 @@ class Scanner:
             state = following
             at += 1
         if len(path) > _SHORT:
-            first = at + 1 - len(path) if not barren else self._first(at, path, barren, state)
-            barren.update(
-                (first + index) << _STATE_BITS | state for index, state in enumerate(path)
-            )
+            first = at + behind - len(path)
+            budget.remember(len(barren) + len(path))
+            barren.update(first + index << _STATE_BITS | seen for index, seen in enumerate(path))
         return end, rule, at
-
-    def _first(self, at: int, path: list[int], barren: set[int], state: int) -> int:
-        """The place of the first state of a path that ended at `at`."""
-        was_known = (at << _STATE_BITS | state) in barren
-        return at - len(path) if was_known else at + 1 - len(path)
 
     def _state(self, threads: tuple[int, ...], before: int) -> int:
         key = threads, before
         found = self._numbers.get(key)
         if found is None:
-            if len(self._states) >= _MOST_STATES:
-                raise PatternError("an automaton of too many states", 0)
+            if len(self._states) >> _STATE_BITS:
+                raise BudgetError("an automaton of more than 65,536 states")
             found = self._numbers[key] = len(self._states)
             self._states.append(key)
             self._rows.append({})

@@ -124,6 +124,13 @@ def test_narrow_weights_are_faster_and_a_wide_output_changes_nothing() -> None:
     assert cycles(wide, "nem_reference") == 2 + 256
 
 
+def test_groups_stand_side_by_side_in_the_array() -> None:
+    lanes = {"NMU": {"lanes": [32, 128]}}
+    # 64 // 2 = 32 channels in and 128 out fill it; one channel in leaves 31 of 32 rows empty.
+    assert cycles(conv2d(groups=2), profile=lanes) == 1764 + 2
+    assert cycles(conv2d(groups=64), profile=lanes) == 1764 + 2
+
+
 def test_a_grouped_convolution_counts_the_channels_of_a_group() -> None:
     # 14 * 14 * 128 * 9 * 32 MACs
     assert cycles(conv2d(groups=2)) == 1764 + 2

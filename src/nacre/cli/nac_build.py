@@ -1,0 +1,202 @@
+"""`nacre nac build`: a model of any kind becomes a file."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from nacre.base.excerpt import quoted, safe
+from nacre.base.source import Unreadable, read_bytes
+from nacre.cli.arrays import WrongUsage, require_writable
+from nacre.cli.core_files import Shapes, format_option, reported, shape_option
+from nacre.cli.main import OK
+from nacre.cli.nac_files import SUFFIX, require_readable, weights_option
+from nacre.cli.progress import watched
+
+if TYPE_CHECKING:
+    from nacre.nac.quantise.report import QuantisationReport
+    from nacre.nac.run.model import NacModel
+    from nacre.nac.save import Storage
+
+_QUANTS = ("none", "fp16", "int8_tensor", "int8_channel", "block_fp8")
+_MOST_RESOURCE = 0xFFFFFFFF  # bytes: the length has 32 bits
+quant_option = click.option(
+    "--quant",
+    type=click.Choice(_QUANTS),
+    default="none",
+    show_default=True,
+    help="How weights are stored.",
+)
+
+
+@click.command()
+@click.argument("model", metavar="MODEL")
+@click.option(
+    "-o",
+    "out",
+    required=True,
+    metavar="FILE.nac",
+    type=click.Path(path_type=Path),
+    help="Write the file here.",
+)
+@quant_option
+@click.option(
+    "--keep",
+    multiple=True,
+    metavar="PATTERN",
+    help="Weights that are not quantised, such as `*.bias`; may be repeated.",
+)
+@weights_option
+@click.option(
+    "--tokenizer",
+    metavar="DIR",
+    type=click.Path(path_type=Path),
+    help="Compile the tokenizer of this folder, or of this tokenizer.json, into the file.",
+)
+@click.option(
+    "--unlimited",
+    is_flag=True,
+    help="Take a tokenizer that truncates or pads for one that does not.",
+)
+@click.option(
+    "--resource",
+    "resources",
+    multiple=True,
+    metavar="FILE",
+    help="Put a file into the file, under its own name; may be repeated.",
+)
+@shape_option
+@click.option("--report", is_flag=True, help="Say what quantisation does to each weight.")
+@format_option
+def build(
+    model: str,
+    out: Path,
+    quant: str,
+    keep: tuple[str, ...],
+    weights: Storage | None,
+    tokenizer: Path | None,
+    unlimited: bool,
+    resources: tuple[str, ...],
+    shapes: Shapes,
+    report: bool,
+    output: str,
+) -> int:
+    """Build a file of MODEL (.core, .onnx or .pt2)."""
+    require_readable(model)
+    require_file(out)
+    embedded = _embedded(resources)
+    if keep and quant == "none":
+        raise click.UsageError("--keep says what is not quantised: without --quant nothing is")
+
+    def work() -> None:
+        from nacre.nac.build import build as built
+
+        manifest, vocabulary = _tokenizer(tokenizer, unlimited)
+        for name in vocabulary.keys() & embedded.keys():
+            raise click.UsageError(f"--resource {quoted(name)} is a file of the tokenizer, too")
+        reports: list[QuantisationReport] = []
+        with watched("nodes") as progress:
+            made = built(
+                model,
+                quant,
+                shapes=dict(shapes),
+                keep=keep,
+                resources={**vocabulary, **embedded},
+                manifest=manifest,
+                on_report=reports.append,
+                progress=progress,
+            )
+        save_model(made, out, weights)
+        click.echo(summary_json(made, out, reports) if output == "json" else summary(made, out))
+        if output == "text":
+            for one in reports:
+                click.echo(str(one) if report else str(one).splitlines()[-1])
+
+    return reported(work, output) or OK
+
+
+def require_file(out: Path) -> None:
+    """UsageError for a name that readers would not know."""
+    if out.suffix.lower() != SUFFIX:
+        raise click.UsageError(f"cannot write to {quoted(str(out))}, expected a name in `{SUFFIX}`")
+    require_writable(out)
+
+
+def save_model(model: NacModel, out: Path, weights: Storage | None) -> None:
+    """Write a model; without a word about weights these stay where they are."""
+    from nacre.nac import save
+
+    kept: Storage = "internal" if model.file.header.is_internal else "external"
+    try:
+        save(model, out, weights or kept)
+    except OSError as error:
+        raise WrongUsage(f"cannot write {safe(str(out))}: {error.strerror}") from None
+
+
+def summary(model: NacModel, out: Path) -> str:
+    """One line about a file that was written."""
+    calls = sum(not i.is_system for i in model.file.instructions)
+    tensors = len(model.weights.names)
+    return (
+        f"wrote {safe(str(out))}: {calls:,} operations, {tensors:,} weights, "
+        f"{out.stat().st_size:,} bytes"
+    )
+
+
+def summary_json(model: NacModel, out: Path, reports: list[QuantisationReport]) -> str:
+    """The same for programs, with what quantisation did."""
+    from math import isfinite
+
+    rows = [
+        {
+            "name": weight.name,
+            "stored": weight.stored,
+            "kept": weight.reason or None,
+            "max_error": weight.max_error,
+            "rms_error": weight.rms_error,
+            "sqnr_db": weight.sqnr_db if isfinite(weight.sqnr_db) else None,
+        }
+        for one in reports
+        for weight in one.weights
+    ]
+    made = {
+        "path": str(out),
+        "bytes": out.stat().st_size,
+        "operations": sum(not i.is_system for i in model.file.instructions),
+        "inputs": [
+            {"name": i.name, "dtype": i.dtype, "shape": i.shape and list(i.shape)}
+            for i in model.inputs
+        ],
+        "outputs": list(model.surroundings.output_names),
+        "quantised": rows,
+    }
+    return json.dumps(made, indent=2)
+
+
+def _embedded(names: tuple[str, ...]) -> dict[str, bytes]:
+    """Files by their names, which are the last parts of their paths."""
+    found: dict[str, bytes] = {}
+    for name in names:
+        path = Path(name)
+        raw = read_bytes(path, limit=_MOST_RESOURCE)
+        if isinstance(raw, Unreadable):
+            raise WrongUsage(f"{safe(name)} {raw.reason}")
+        if path.name in found:
+            raise click.UsageError(f"two resources are called {quoted(path.name)}")
+        found[path.name] = raw
+    return found
+
+
+def _tokenizer(path: Path | None, unlimited: bool) -> tuple[bytes, dict[str, bytes]]:
+    """The manifest of a tokenizer and the files that it needs."""
+    if path is None:
+        return b"", {}
+    from nacre.nac.tisa import compiled
+
+    if not path.exists():
+        raise WrongUsage(f"{safe(str(path))} does not exist")
+    made = compiled(path, unlimited=unlimited)
+    return made.manifest, dict(made.resources)

@@ -1,0 +1,173 @@
+"""`nacre nac convert`: files in other forms, and others as files.
+
+The suffixes say which way: a `.nac` is lifted to Core IR and written in one of its forms; anything
+else is built; from `.nac` to `.nac` weights move in or out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from nacre.base.diagnostics import Diagnostic, InputError
+from nacre.base.excerpt import quoted, safe
+from nacre.cli.arrays import WrongUsage, option_value, require_writable
+from nacre.cli.core_convert import TARGETS
+from nacre.cli.core_files import (
+    STDOUT,
+    Shapes,
+    format_option,
+    module_json,
+    reported,
+    shape_option,
+)
+from nacre.cli.nac_build import quant_option, require_file, save_model, summary, summary_json
+from nacre.cli.nac_files import (
+    SUFFIX,
+    Pairs,
+    load_model,
+    pair,
+    require_readable,
+    types_of,
+    weights_option,
+)
+
+if TYPE_CHECKING:
+    from nacre.cli.core_convert import Target
+    from nacre.core.module import Module
+    from nacre.nac.quantise.report import QuantisationReport
+    from nacre.nac.save import Storage
+
+
+@click.command()
+@click.argument("file")
+@click.option("-o", "out", metavar="FILE", help="Write here; the suffix says what. `-`: print.")
+@click.option("--to", type=click.Choice(list(TARGETS)), help="What to convert to.")
+@click.option(
+    "--type",
+    "types",
+    multiple=True,
+    metavar="NAME=f32[1,3]",
+    type=option_value(pair("NAME=TYPE, such as x=f32[1,3]")),
+    help="The type of an input that a `.nac` does not say; may be repeated.",
+)
+@shape_option
+@quant_option
+@weights_option
+@format_option
+def convert(
+    file: str,
+    out: str | None,
+    to: str | None,
+    types: Pairs,
+    shapes: Shapes,
+    quant: str,
+    weights: Storage | None,
+    output: str,
+) -> int:
+    """Convert a `.nac` to `.core`, `.mlir` or `.onnx`, or a model to a `.nac`.
+
+    From `.nac` to `.nac`, --weights and --quant change how weights are stored.
+    """
+    require_readable(file)
+    is_ours = Path(file).suffix.lower() == SUFFIX
+    makes_ours = out is not None and Path(out).suffix.lower() == SUFFIX and to is None
+    if not is_ours and not makes_ours:
+        raise click.UsageError("neither of the files is a `.nac`; see `nacre core convert`")
+    if makes_ours:
+        assert out is not None
+        if types:
+            raise click.UsageError("--type is for what is made of a `.nac`")
+        return _to_nac(file, Path(out), is_ours, shapes, quant, weights, output)
+    if shapes or weights or quant != "none":
+        told = "--shape, --quant and --weights are for what becomes a `.nac`"
+        raise click.UsageError(f"{told}; see --type for types of inputs")
+    target = _target(out, to)
+    return reported(lambda: _lifted(file, out, target, types, output), output)
+
+
+def _to_nac(
+    file: str,
+    out: Path,
+    is_ours: bool,
+    shapes: Shapes,
+    quant: str,
+    weights: Storage | None,
+    output: str,
+) -> int:
+    require_file(out)
+    if is_ours and shapes:
+        raise click.UsageError("--shape is for models that leave shapes open; a `.nac` does not")
+
+    def work() -> None:
+        reports: list[QuantisationReport] = []
+        if is_ours:
+            made = load_model(file)
+            if quant != "none":
+                from nacre.nac.quantise.apply import quantise
+
+                made, report = quantise(made, quant)
+                reports.append(report)
+        else:
+            from nacre.nac.build import build
+
+            made = build(file, quant, shapes=dict(shapes), on_report=reports.append)
+        save_model(made, out, weights)
+        click.echo(summary_json(made, out, reports) if output == "json" else summary(made, out))
+
+    return reported(work, output)
+
+
+def _lifted(file: str, out: str | None, target: Target, types: Pairs, output: str) -> None:
+    from nacre.nac import lift
+
+    given = types_of(types)
+    try:
+        module = lift(load_model(file), given)
+    except InputError as error:
+        raise InputError([_for_users(found) for found in error.diagnostics]) from None
+    if out is None or out == STDOUT:
+        text = target.text(module)
+        is_json = output == "json"
+        click.echo(module_json(module, module=text) if is_json else text, nl=is_json)
+        return
+    _write(module, Path(out), target, output)
+
+
+def _for_users(found: Diagnostic) -> Diagnostic:
+    """What helps on the command line where a type is missing."""
+    if found.code != "NAC46" or found.help is None:
+        return found
+    return replace(found, help="give it: `--type NAME=f32[1,3]`")
+
+
+def _write(module: Module, path: Path, target: Target, output: str) -> None:
+    try:
+        target.write(module, path)
+    except OSError as error:
+        raise WrongUsage(f"cannot write {safe(str(path))}: {error.strerror}") from None
+    if output == "json":
+        click.echo(module_json(module, path=str(path)))
+    else:
+        click.echo(f"wrote {safe(str(path))}: {len(module):,} operations")
+
+
+def _target(out: str | None, to: str | None) -> Target:
+    """What the option says, else the suffix; UsageError where they say nothing or disagree."""
+    meant = None
+    if out is not None and out != STDOUT:
+        suffix = Path(out).suffix.lower()
+        meant = next((name for name, target in TARGETS.items() if target.suffix == suffix), None)
+        require_writable(Path(out))
+    chosen = to or meant
+    if chosen is None:
+        known = " or ".join(f"`{target.suffix}`" for target in TARGETS.values())
+        raise click.UsageError(
+            f"nothing says what to convert to, expected --to or a name in {known}"
+        )
+    if meant not in (None, chosen):
+        raise click.UsageError(f"--to says {chosen}, the name {quoted(out or '')} says {meant}")
+    return TARGETS[chosen]

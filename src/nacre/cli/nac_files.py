@@ -1,0 +1,95 @@
+"""What the verbs of `nacre nac` share: files that are read, tables that are printed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from nacre.base.excerpt import quoted, safe
+from nacre.cli.arrays import WrongUsage, unreadable
+
+if TYPE_CHECKING:
+    from nacre.core.module import TensorType
+    from nacre.nac.run.model import NacModel
+    from nacre.nac.tools.opening import Opened
+
+SUFFIX = ".nac"
+Pairs = tuple[tuple[str, str], ...]  # as options give them
+
+weights_option = click.option(
+    "--weights",
+    type=click.Choice(["internal", "external"]),
+    help="Where weights go: into the file, or beside it in a `.safetensors`.",
+)
+
+
+def require_readable(name: str) -> Path:
+    """The path of a file that is there; WrongUsage where it is not."""
+    reason = unreadable(Path(name))
+    if reason is not None:
+        raise WrongUsage(reason)
+    return Path(name)
+
+
+def open_file(name: str) -> Opened:
+    """A file whose structure is sound; InputError has all that is wrong with it."""
+    from nacre.nac.tools.opening import opened
+
+    return opened(require_readable(name))
+
+
+def load_model(name: str) -> NacModel:
+    """A file that can be run; InputError has all that is wrong with it."""
+    from nacre.nac import load
+
+    return load(require_readable(name))
+
+
+def pair(form: str) -> Callable[[str], tuple[str, str]]:
+    """A reader of option values of the form `NAME=VALUE`; names may hold `=` signs."""
+
+    def parsed(text: str) -> tuple[str, str]:
+        name, sign, value = text.rpartition("=")
+        if not (name and sign and value) or "\0" in value:
+            raise ValueError(f"{quoted(text)} does not have the form {form}")
+        return name, value
+
+    return parsed
+
+
+def once(pairs: Iterable[tuple[str, str]], what: str) -> dict[str, str]:
+    """Pairs by name; UsageError for a name that is given twice."""
+    found: dict[str, str] = {}
+    for name, value in pairs:
+        if name in found:
+            raise click.UsageError(f"{what} {quoted(name)} is given twice")
+        found[name] = value
+    return found
+
+
+def types_of(pairs: Pairs) -> dict[str, TensorType]:
+    """The types of `--type`; InputError for what is none."""
+    from nacre.core.expressions import input_types
+
+    return input_types(once(pairs, "the type of input"))
+
+
+def table(rows: Sequence[Sequence[str]], numbers: frozenset[int] = frozenset()) -> str:
+    """Columns of equal width; those of numbers stand at the right."""
+    shown = [[safe(cell) for cell in row] for row in rows]
+    widths = [max(map(len, column)) for column in zip(*shown, strict=True)]
+    lines = []
+    for row in shown:
+        cells = zip(row, widths, range(len(widths)), strict=True)
+        lines.append(
+            "  ".join(c.rjust(w) if i in numbers else c.ljust(w) for c, w, i in cells).rstrip()
+        )
+    return "\n".join(lines)
+
+
+def counted(count: int, what: str) -> str:
+    """`1 tick`, `1,200 ticks`."""
+    return f"{count:,} {what}{'' if count == 1 else 's'}"

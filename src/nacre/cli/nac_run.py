@@ -1,0 +1,180 @@
+"""`nacre nac run`: a file is run."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from nacre.base.excerpt import quoted, safe
+from nacre.base.files import write_whole
+from nacre.base.suggest import did_you_mean
+from nacre.cli.arrays import WrongUsage, file_bytes, option_value, require_writable
+from nacre.cli.core_arrays import _numbers as numbers_json
+from nacre.cli.core_files import format_option, reported
+from nacre.cli.nac_files import Pairs, load_model, once, pair, require_readable, table
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from nacre.nac.run.execution import Timing
+    from nacre.nac.run.model import NacModel
+
+_SHOWN_ELEMENTS = 64  # a longer array is shown by its ends
+
+
+@click.command()
+@click.argument("file")
+@click.option(
+    "--input",
+    "inputs",
+    multiple=True,
+    metavar="NAME=FILE.npy",
+    type=option_value(pair("NAME=FILE.npy")),
+    help="The array of an input.",
+)
+@click.option(
+    "--output",
+    "outputs",
+    multiple=True,
+    metavar="NAME|N=FILE.npy",
+    type=option_value(pair("NAME=FILE.npy or N=FILE.npy")),
+    help="Where to write an output, by its name or its number.",
+)
+@click.option("--times", is_flag=True, help="Say how long every operation took.")
+@format_option
+def run(file: str, inputs: Pairs, outputs: Pairs, times: bool, output: str) -> int:
+    """Run FILE once, and print its outputs and the memory that it took."""
+    paths = once(inputs, "input")
+    written = {place: Path(path) for place, path in once(outputs, "output").items()}
+    for path in written.values():
+        require_writable(path)
+
+    def work() -> None:
+        model = load_model(file)
+        count = model.file.header.outputs
+        places = {_place(model, name, count): path for name, path in written.items()}
+        session = model.session(timed=times)
+        arrays = session.run({name: _array(model, name, path) for name, path in paths.items()})
+        for place, path in places.items():
+            _write(arrays, place, path)
+        if output == "json":
+            click.echo(_as_json(model, arrays, session.peak_bytes, session.timings))
+        else:
+            click.echo(_as_text(model, arrays, session.peak_bytes, session.timings))
+            for path in places.values():
+                click.echo(f"wrote {safe(str(path))}")
+
+    return reported(work, output)
+
+
+def _array(model: NacModel, name: str, path: str) -> np.ndarray[Any, Any]:
+    """The array of a file. NumPy's files do not know bf16 and its like, and keep their bytes."""
+    from nacre.base.elements import GRAPH_TYPES
+    from nacre.nem.api.ddr import load_npy
+
+    array = load_npy(require_readable(path))
+    wanted = next((i.dtype for i in model.all_inputs if i.name == name), None)
+    if wanted is not None and array.dtype.kind == "V" and array.dtype.names is None:
+        dtype = GRAPH_TYPES[wanted].dtype
+        if dtype.isbuiltin != 1 and dtype.itemsize == array.dtype.itemsize:
+            return array.view(dtype)
+    return array.astype(array.dtype.newbyteorder("="), copy=False)
+
+
+def _names(model: NacModel, count: int) -> list[str]:
+    """The names of outputs; one that the file does not name has its number."""
+    named = model.surroundings.output_names
+    return [named[i] if i < len(named) else str(i) for i in range(count)]
+
+
+def _place(model: NacModel, name: str, count: int) -> int:
+    returned = count - sum(not r.returned for r in model.surroundings.states.values())
+    names = _names(model, returned)
+    if name in names:
+        return names.index(name)
+    if name.isascii() and name.isdigit() and len(name) < 10 and int(name) < returned:
+        return int(name)
+    hint = did_you_mean(name, names)
+    told = f"there is no output {quoted(name)}: the program returns {returned}"
+    raise click.UsageError(f"{told}{'; ' + hint if hint else ''}")
+
+
+def _write(arrays: Sequence[np.ndarray[Any, Any]], place: int, path: Path) -> None:
+    try:
+        write_whole(path, [file_bytes(arrays[place], path)])
+    except OSError as error:
+        raise WrongUsage(f"cannot write {safe(str(path))}: {error.strerror}") from None
+
+
+def _type(array: np.ndarray[Any, Any]) -> str:
+    from nacre.core.builder import dtype_name
+    from nacre.nac.tools.opening import type_text
+
+    return type_text(dtype_name(array.dtype), array.shape)
+
+
+def _shown(array: np.ndarray[Any, Any]) -> str:
+    import numpy as np
+
+    return np.array2string(array, threshold=_SHOWN_ELEMENTS)
+
+
+def _as_text(
+    model: NacModel,
+    arrays: Sequence[np.ndarray[Any, Any]],
+    peak: int,
+    timings: Sequence[Timing],
+) -> str:
+    lines = []
+    for name, array in zip(_names(model, len(arrays)), arrays, strict=True):
+        lines += [f"output {safe(name)}: {_type(array)}", _shown(array)]
+    lines.append(f"peak: {peak:,} bytes")
+    if timings:
+        lines.append(_times_table(timings))
+    return "\n".join(lines)
+
+
+def _times_table(timings: Sequence[Timing]) -> str:
+    """Operations by the time that they took together, the longest first."""
+    total = sum(t.seconds for t in timings)
+    seconds: dict[str, float] = {}
+    calls: dict[str, int] = {}
+    for timing in timings:
+        seconds[timing.name] = seconds.get(timing.name, 0.0) + timing.seconds
+        calls[timing.name] = calls.get(timing.name, 0) + 1
+    rows = [("operation", "calls", "ms", "share")]
+    for name in sorted(seconds, key=lambda n: (-seconds[n], n)):
+        share = seconds[name] / total if total else 0.0
+        rows.append((name, f"{calls[name]:,}", f"{seconds[name] * 1e3:.3f}", f"{share:.1%}"))
+    rows.append(("all", f"{len(timings):,}", f"{total * 1e3:.3f}", ""))
+    return table(rows, frozenset({1, 2, 3}))
+
+
+def _as_json(
+    model: NacModel,
+    arrays: Sequence[np.ndarray[Any, Any]],
+    peak: int,
+    timings: Sequence[Timing],
+) -> str:
+    from nacre.core.builder import dtype_name
+
+    shown = [
+        {
+            "name": name,
+            "dtype": dtype_name(array.dtype),
+            "shape": list(array.shape),
+            **numbers_json(array),
+        }
+        for name, array in zip(_names(model, len(arrays)), arrays, strict=True)
+    ]
+    made: dict[str, Any] = {"outputs": shown, "peak_bytes": peak}
+    if timings:
+        made["times"] = [
+            {"instruction": t.instruction, "name": t.name, "seconds": t.seconds, "bytes": t.bytes}
+            for t in timings
+        ]
+    return json.dumps(made, indent=2)

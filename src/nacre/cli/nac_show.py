@@ -1,0 +1,191 @@
+"""`nacre nac info`, `verify`, `dis` and `diff`: files looked at and compared."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+import click
+
+from nacre.base.diagnostics import Diagnostic, has_errors
+from nacre.base.excerpt import safe
+from nacre.base.rendering import summary
+from nacre.cli.arrays import WrongUsage
+from nacre.cli.core_files import format_option, reported
+from nacre.cli.inputs import distinct, show
+from nacre.cli.main import ERRORS_FOUND, OK, WRONG_USAGE
+from nacre.cli.nac_files import counted, open_file, require_readable, table
+
+if TYPE_CHECKING:
+    from nacre.nac.tools.difference import Difference
+    from nacre.nac.tools.overview import Overview
+
+_NUMBERS = frozenset({1, 2, 3})
+
+
+@click.command()
+@click.argument("file")
+@format_option
+def info(file: str, output: str) -> int:
+    """Say what FILE holds: sections, inputs, operations, weights, resources."""
+
+    def work() -> None:
+        from nacre.nac.tools.overview import overview
+
+        made = overview(open_file(file))
+        click.echo(json.dumps(asdict(made), indent=2) if output == "json" else _info_text(made))
+
+    return reported(work, output)
+
+
+def _info_text(made: Overview) -> str:
+    names = "".join(f" {safe(name)}" for name in made.output_names)
+    head = [
+        f"{safe(made.name)}: NAC v{made.version}, {made.bytes:,} bytes",
+        f"{counted(made.instructions, 'instruction')}, {counted(made.declared_inputs, 'input')}, "
+        f"{counted(made.declared_outputs, 'output')}{':' + names if names else ''}"
+        + (f", d_model {made.d_model}" if made.d_model else ""),
+        f"weights: {made.weights}, {counted(len(made.parameters), 'tensor')}, "
+        f"{made.weight_bytes:,} bytes, quantisation {made.quant}",
+    ]
+    if made.commands:
+        counts = ", ".join(f"{count:,} {name}" for name, count in made.commands.items())
+        head.append(f"memory schedule: {counts}")
+    sections = [("section", "offset", "bytes", "records", "what")]
+    sections += [
+        (s.tag, f"{s.offset:,}", f"{s.bytes:,}", f"{s.records:,}", s.title) for s in made.sections
+    ]
+    parts = ["\n".join(head), table(sections, _NUMBERS)]
+    if made.inputs:
+        parts.append(table([("input", "type"), *((i.name, _type(i)) for i in made.inputs)]))
+    if made.operations:
+        calls = [("operation", "calls"), *((n, f"{c:,}") for n, c in made.operations.items())]
+        parts.append(table(calls, frozenset({1})))
+    if made.parameters:
+        parts.append(_parameters(made))
+    if made.resources:
+        rows = [("resource", "bytes"), *((n, f"{size:,}") for n, size in made.resources.items())]
+        parts.append(table(rows, frozenset({1})))
+    return "\n\n".join(parts)
+
+
+def _type(row: object) -> str:
+    from nacre.nac.tools.opening import type_text
+    from nacre.nac.tools.overview import Input
+
+    assert isinstance(row, Input)
+    if row.dtype is None or row.shape is None:
+        return "the file does not say"
+    return type_text(row.dtype, row.shape) + (", may be left out" if row.is_optional else "")
+
+
+def _parameters(made: Overview) -> str:
+    rows = [("id", "parameter", "shape", "stored as", "quantisation", "bytes")]
+    for p in made.parameters:
+        shape = "?" if p.shape is None else str(list(p.shape))
+        rows.append((str(p.id), p.name, shape, p.stored or "?", p.quant or "?", f"{p.bytes:,}"))
+    return table(rows, frozenset({0, 5}))
+
+
+@click.command()
+@click.argument("files", nargs=-1, required=True, metavar="FILE...")
+@format_option
+def verify(files: tuple[str, ...], output: str) -> int:
+    """Find every promise of the format that files break."""
+    from nacre.nac import verify as verified
+
+    found: list[Diagnostic] = []
+    count, failed = 0, False
+    for name in files:
+        try:
+            found += verified(require_readable(name))
+        except WrongUsage as error:
+            error.show()
+            failed = True
+            continue
+        count += 1
+    shown = distinct(found)
+    show(shown, output)
+    if output == "text" and count:
+        click.echo(f"verified {counted(count, 'file')}: {summary(shown)}")
+    if failed:
+        return WRONG_USAGE
+    return ERRORS_FOUND if has_errors(shown) else OK
+
+
+@click.command()
+@click.argument("file")
+@click.option("--mmap", "with_schedule", is_flag=True, help="Show what happens to memory, too.")
+@format_option
+def dis(file: str, with_schedule: bool, output: str) -> int:
+    """Print the program of FILE, a line an instruction."""
+
+    def work() -> None:
+        from nacre.nac.tools.listing import action_name, lines_of, listing
+
+        opened = open_file(file)
+        if output == "text":
+            click.echo(listing(opened, with_schedule=with_schedule))
+            return
+        rows = [
+            {
+                "index": line.index,
+                "text": line.text,
+                "operation": line.name,
+                "arguments": line.arguments,
+                "mmap": [[action_name(c.action), c.target] for c in line.commands],
+            }
+            for line in lines_of(opened)
+        ]
+        click.echo(json.dumps({"instructions": rows}, indent=2))
+
+    return reported(work, output)
+
+
+@click.command()
+@click.argument("first")
+@click.argument("second")
+@click.option(
+    "--tolerance",
+    type=click.FloatRange(min=0),
+    default=0.0,
+    metavar="X",
+    help="Elements of weights that are at most so far apart are equal. Default: 0.",
+)
+@format_option
+def diff(first: str, second: str, tolerance: float, output: str) -> int:
+    """Say how SECOND differs from FIRST: structure, constants, weights, and what else is in them.
+
+    Exit status: 0 they do not differ, 1 they do.
+    """
+    is_same = True
+
+    def work() -> None:
+        nonlocal is_same
+        from nacre.nac.tools.difference import difference
+
+        found = difference(open_file(first), open_file(second), tolerance=tolerance)
+        is_same = found.is_none
+        click.echo(_diff_json(found) if output == "json" else _diff_text(found))
+
+    return reported(work, output) or (OK if is_same else ERRORS_FOUND)
+
+
+def _diff_json(found: Difference) -> str:
+    return json.dumps(
+        {"same": found.is_none, "differences": [asdict(r) for r in found.rows]}, indent=2
+    )
+
+
+def _diff_text(found: Difference) -> str:
+    if found.is_none:
+        return "no difference"
+    lines: list[str] = []
+    for part in dict.fromkeys(row.part for row in found.rows):
+        rows = [row for row in found.rows if row.part == part]
+        lines += [
+            f"{part}: {counted(len(rows), 'difference')}",
+            *(f"  {safe(r.text)}" for r in rows),
+        ]
+    return "\n".join(lines)

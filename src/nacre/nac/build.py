@@ -1,0 +1,85 @@
+"""`nacre.nac.build`: a model of any kind as a program with its weights."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from nacre.core.models import Progress, Shapes
+from nacre.core.module import Module
+from nacre.nac.canonical import canonical
+from nacre.nac.format.values import Plan, Resource
+from nacre.nac.lower import lower
+from nacre.nac.quantise.apply import quantisation_code, quantised
+from nacre.nac.quantise.choice import Choice
+from nacre.nac.quantise.report import QuantisationReport
+from nacre.nac.run.model import NacModel, made_model
+from nacre.nac.sources import elements_of, module_of
+
+# What configurations call the width of a model, the first that is there counts.
+_WIDTHS = ("hidden_size", "d_model", "n_embd", "hidden_dim")
+_MOST_WIDTH = 0xFFFF
+OnReport = Callable[[QuantisationReport], None]
+
+
+def build(
+    source: object,
+    quant: str = "none",
+    example_args: tuple[Any, ...] | None = None,
+    shapes: Shapes | None = None,
+    *,
+    keep: Iterable[str] = (),
+    keep_norms: bool = True,
+    least_rank: int = 1,
+    d_model: int | None = None,
+    resources: Mapping[str, bytes] | None = None,
+    manifest: bytes = b"",
+    plan: Plan | None = None,
+    on_report: OnReport | None = None,
+    progress: Progress | None = None,
+) -> NacModel:
+    """Make a program of a model; the same model gives the same bytes each time.
+
+    - `source`: a path (`.onnx`, `.pt2`, `.core`), a module of Core IR or a module of PyTorch, which
+      needs `example_args` as it is called
+    - `quant`: `none`, `fp16`, `int8_tensor`, `int8_channel` or `block_fp8`
+    - `shapes`: sizes of inputs that leave them open
+    - `keep`, `keep_norms`, `least_rank`: weights that are not quantised, see `nac.quantise`
+    - `d_model`: the width that the header says; without it the model's own
+    - `resources`, `manifest`, `plan`: files, tokenizer and execution plan to go into the file
+    - `on_report`: is shown what quantisation does to each weight
+    - `progress`: is told how many nodes of how many are imported
+
+    InputError lists what stands in the way.
+    """
+    code = quantisation_code(quant)
+    module = canonical(module_of(source, shapes, example_args, progress))
+    width = _configured(source) or _last_width(module) if d_model is None else d_model
+    more = [Resource(name, data) for name, data in sorted((resources or {}).items())]
+    file = lower(module, d_model=width, resources=more, manifest=manifest, plan=plan)
+    if code:
+        file, report = quantised(file, code, Choice(tuple(keep), keep_norms, least_rank))
+        if on_report is not None:
+            on_report(report)
+    return made_model(file)
+
+
+def _configured(source: object) -> int:
+    """The width that a model's configuration says."""
+    config = getattr(source, "config", None)
+    for name in _WIDTHS:
+        found = getattr(config, name, None)
+        if type(found) is int and 0 < found <= _MOST_WIDTH:
+            return found
+    return 0
+
+
+def _last_width(module: Module) -> int:
+    """What the last layer of weights takes; 0 where there is none."""
+    for op in reversed(module.operations):
+        if op.opcode in ("Linear", "MatMul"):
+            weight = module.by_id[op.operands[1]]
+            if elements_of(weight) is not None and weight.type.rank == 2:
+                width = weight.type.shape[1 if op.opcode == "Linear" else 0]
+                return width if width <= _MOST_WIDTH else 0
+    return 0

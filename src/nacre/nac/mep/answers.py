@@ -1,0 +1,56 @@
+"""The caller's answers to what a plan asks for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from nacre.base.excerpt import quoted
+from nacre.base.suggest import Hints
+from nacre.nac.mep.values import Fault
+from nacre.nac.rules.plans import NAC96
+
+_MOST_FINDINGS = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """Something that a plan may ask for."""
+
+    text: str
+    type: str  # `str`, `int` or `float`
+
+
+class Answers:
+    """Answers by the text of a prompt, or one after the other."""
+
+    def __init__(
+        self, prompts: Sequence[Prompt], inputs: Mapping[str, Any] | Sequence[Any] | None
+    ) -> None:
+        self.wrong: tuple[tuple[str, str | None], ...] = ()  # messages, each with a hint
+        self._by_name = inputs if isinstance(inputs, Mapping) else None
+        is_list = isinstance(inputs, Sequence) and not isinstance(inputs, str | bytes)
+        self._in_order = iter(inputs if is_list and inputs is not None else ())
+        if self._by_name is not None:
+            self.wrong = _unasked(prompts, self._by_name)
+        elif inputs is not None and not is_list:
+            name = type(inputs).__name__
+            self.wrong = ((f"the inputs are a {name}, expected answers by prompt or a list", None),)
+
+    def __call__(self, prompt: str) -> object:
+        """The answer to a prompt; Fault where there is none."""
+        if self._by_name is not None and prompt in self._by_name:
+            return self._by_name[prompt]
+        for answer in self._in_order:
+            return answer
+        raise Fault(NAC96, f"there is no answer to {quoted(prompt)}")
+
+
+def _unasked(
+    prompts: Sequence[Prompt], given: Mapping[str, Any]
+) -> tuple[tuple[str, str | None], ...]:
+    asked = {prompt.text for prompt in prompts}
+    hints = Hints(asked)
+    unasked = [str(name) for name in given if name not in asked][:_MOST_FINDINGS]
+    return tuple((f"the plan never asks for {quoted(n)}", hints.help(n)) for n in unasked)

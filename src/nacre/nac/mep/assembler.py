@@ -1,0 +1,108 @@
+"""Plans as text: labels, named slots, named and pooled constants, comments.
+
+    .const word = "again"                           ; comments go to the end of a line
+            src_user_prompt %count, int, "count"    ; a literal is a constant without a name
+            src_constant    %word, $word
+            src_constant    %text, ""
+            loop_start      %count
+    next:   string_format   %text, "{}{} ", [%text, %word]
+            loop_end        next
+            return          [%text]
+
+Slots are `%name` or `%12`, constants `$name`, `$12` or a literal: a text as in JSON, a number,
+`true`, `false`, `null`, `[1, 2]`, `[0.5, 1]`, or `raw TYPE LENGTH "hexadecimal"` for bytes that no
+literal says. A name gets the lowest slot that is free; the same text always gives the same bytes.
+"""
+
+from __future__ import annotations
+
+from nacre.base.diagnostics import InputError
+from nacre.base.excerpt import quoted
+from nacre.base.source import Source
+from nacre.base.suggest import did_you_mean
+from nacre.nac.format.values import Constant
+from nacre.nac.mep.lines import Line, Misread
+from nacre.nac.mep.numbering import MOST_FINDINGS, Assembly, Numbering
+from nacre.nac.mep.operands import MOST_ID, READERS, Instruction, Written, choice, literal, small
+from nacre.nac.mep.program import to_bytes
+from nacre.nac.mep.table import ROWS_OF_MNEMONIC, Operand, Row
+from nacre.nac.rules.plans import NAC80, NAC81
+
+
+def assemble(text: str, name: str = "<plan>") -> bytes:
+    """The ORCH section of a plan; InputError has everything that is wrong with the text."""
+    source = Source(name, text)
+    assembly = Assembly(source)
+    for number in range(1, len(source.line_starts) + 1):
+        try:
+            _line(assembly, Line(source, number))
+        except Misread as problem:
+            assembly.found.append(problem.found)
+        if len(assembly.found) >= MOST_FINDINGS:
+            break
+    if not assembly.found:
+        plan = Numbering(assembly).plan()
+    if assembly.found:
+        raise InputError(assembly.found)
+    return to_bytes(plan)
+
+
+def _line(assembly: Assembly, line: Line) -> None:
+    while line.has("word") and line.has("mark", ":", ahead=1):
+        label = line.take("word", "a label")
+        line.mark(":")
+        if label.text in assembly.labels:
+            message = f"label {quoted(label.text)} is defined twice"
+            raise Misread(NAC81, label.span, message)
+        assembly.labels[label.text] = len(assembly.steps)
+    if line.next is None:
+        return
+    if line.next.kind == "directive":
+        _directive(assembly, line)
+    else:
+        assembly.steps.append(_instruction(line))
+    if line.next is not None:
+        message = f"found {quoted(line.next.text)}, expected the end of the line"
+        raise Misread(NAC80, line.next.span, message)
+
+
+def _directive(assembly: Assembly, line: Line) -> None:
+    line.take("directive", "`.const`", ".const")
+    key = line.take("number" if line.has("number") else "word", "the name or id of a constant")
+    line.mark("=")
+    if key.kind == "word":
+        is_twice = key.text in assembly.named
+        assembly.named[key.text] = literal(line)
+    else:
+        id_ = small(key, MOST_ID, "the id of a constant")
+        is_twice = id_ in assembly.given
+        made = literal(line)
+        assembly.given[id_] = Constant(id_, made.tag, made.payload, made.ignored)
+    if is_twice:
+        raise Misread(NAC81, key.span, f"constant {quoted(key.text)} is defined twice")
+
+
+def _instruction(line: Line) -> Instruction:
+    word = line.take("word", "an instruction")
+    rows = ROWS_OF_MNEMONIC.get(word.text.lower())
+    if rows is None:
+        hint = did_you_mean(word.text, ROWS_OF_MNEMONIC)
+        raise Misread(NAC80, word.span, f"there is no instruction {quoted(word.text)}", hint)
+    row = _chosen(rows, line)
+    operands: list[Written] = []
+    for place, operand in enumerate(row.operands):
+        if place:
+            line.mark(",")
+        operands.append(READERS[operand.kind](line, operand))
+    return Instruction(row, tuple(operands), word.span)
+
+
+def _chosen(rows: tuple[Row, ...], line: Line) -> Row:
+    """The row whose first choice the line makes; reading that choice reports what is none."""
+    if len(rows) == 1:
+        return rows[0]
+    known = {word: row for row in rows for word in row.operands[0].words.values()}
+    if line.next is None or line.next.text not in known:
+        choice(line, Operand(rows[0].operands[0].name, "choice", dict(enumerate(known))))
+    assert line.next is not None
+    return known[line.next.text]

@@ -1,0 +1,81 @@
+"""Constants as a plan's text spells them; what has no spelling of its own is given as bytes."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from nacre.nac.format.cnst import read_constant, write_constant
+from nacre.nac.format.cursor import Broken, Cursor
+from nacre.nac.format.places import BinarySource
+from nacre.nac.format.reading import Reading
+from nacre.nac.format.values import Constant, ConstantValue, Header, constant
+from nacre.nac.spec.constants import MOST_LENGTH, TAGS
+
+_WORDS: dict[str, ConstantValue] = {
+    "null": None, "true": True, "false": False, "inf": math.inf, "nan": math.nan,
+}  # fmt: skip
+LITERAL_WORDS = frozenset({*_WORDS, "raw"})
+
+
+def spelled(made: Constant) -> str:
+    """A literal that is read as the same bytes."""
+    value = made.value
+    read = tuple(map(_as_read, value)) if isinstance(value, tuple) else _as_read(value)
+    if constant(made.id, read) == made:
+        return _spelled(value)
+    return f'raw {made.tag} {made.ignored} "{made.payload.hex()}"'
+
+
+def _as_read(value: Any) -> Any:  # noqa: ANN401 - any value of a constant
+    """What reading the text of a value gives: all that is not a number is the same one."""
+    return math.nan if isinstance(value, float) and math.isnan(value) else value
+
+
+def _spelled(value: ConstantValue) -> str:
+    if isinstance(value, tuple):
+        return f"[{', '.join(map(_spelled, value))}]"
+    if isinstance(value, bool) or value is None:
+        return {None: "null", True: "true", False: "false"}[value]
+    if isinstance(value, str):
+        # Separators that some editors take for the end of a line are escaped as well.
+        shown = json.dumps(value, ensure_ascii=False)
+        return "".join(c if c == " " or c.isprintable() else json.dumps(c)[1:-1] for c in shown)
+    return repr(value)
+
+
+def word_value(word: str) -> ConstantValue:
+    """The value of a word."""
+    return _WORDS[word]
+
+
+def number_value(text: str) -> int | float:
+    """The value of a number; signs may stand before `inf` and `nan`."""
+    return int(text) if text.lstrip("+-").isdigit() else float(text)
+
+
+def list_value(values: Sequence[int | float]) -> tuple[int, ...] | tuple[float, ...]:
+    """A list; one float makes all of them floats."""
+    if all(isinstance(v, int) for v in values):
+        return tuple(int(v) for v in values)
+    return tuple(float(v) for v in values)
+
+
+def raw_constant(id_: int, tag: int, ignored: int, payload: bytes) -> Constant:
+    """A constant by its bytes; ValueError where no file could hold it."""
+    made = Constant(id_, tag, payload, ignored)
+    if tag not in TAGS:
+        raise ValueError(f"there is no type {tag} of constants")
+    if len(payload) > MOST_LENGTH * max(TAGS[tag].width, 1) or not 0 <= ignored <= MOST_LENGTH:
+        raise ValueError(f"a constant has at most {MOST_LENGTH:,} elements")
+    written = write_constant(made)
+    reading = Reading(BinarySource("<constant>", len(written)), Header())
+    try:
+        found = read_constant(Cursor(memoryview(written)), reading)
+    except Broken as problem:
+        raise ValueError(problem.message) from None
+    if reading.found or found != made:
+        raise ValueError(f"these bytes are no {TAGS[tag].name}")
+    return made

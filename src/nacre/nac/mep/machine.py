@@ -1,0 +1,123 @@
+"""The machine that runs a plan, and nothing but the plan."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from nacre.base.diagnostics import Diagnostic, InputError
+from nacre.base.rules import Rule
+from nacre.nac.format.values import Plan
+from nacre.nac.mep.actions import actions_of
+from nacre.nac.mep.answers import Answers, Prompt
+from nacre.nac.mep.budget import Budget
+from nacre.nac.mep.files import Folder
+from nacre.nac.mep.operations.models import CalleeError
+from nacre.nac.mep.program import program_of
+from nacre.nac.mep.values import Fault, Value, brief
+from nacre.nac.mep.work import Model, Surroundings, Work, Written
+from nacre.nac.rules.plans import NAC89, NAC91, NAC96, NAC97
+
+MAX_STEPS = 1_000_000
+MAX_BYTES = 1 << 30
+# What arithmetic on values that nothing has foreseen ends in.
+_MISHAPS = (ValueError, TypeError, ArithmeticError, IndexError, UnicodeError)
+
+
+class Machine:
+    """A plan with what it may use. `run` starts anew each time: the same seed, the same outputs.
+
+    `models` are by the names that the plan loads them by; `tokenizer` is one, or several by the
+    numbers of models. Without `root` the plan has no files; it writes none without `may_write`.
+    """
+
+    def __init__(
+        self,
+        program: bytes | bytearray | memoryview | Plan,
+        *,
+        models: Mapping[str, Model] | None = None,
+        tokenizer: Any = None,  # noqa: ANN401 - a Tokenizer, or several
+        root: str | os.PathLike[str] | None = None,
+        seed: int = 0,
+        max_steps: int = MAX_STEPS,
+        max_bytes: int = MAX_BYTES,
+        may_write: bool = False,
+        arrays: Mapping[str, Any] | None = None,
+    ) -> None:
+        self._program = program_of(program)
+        folder = Folder(root, may_write=may_write)
+        self._surroundings = Surroundings(models or {}, tokenizer, arrays or {}, folder)
+        self._seed = seed
+        self._limits = (max_steps, max_bytes)
+        self._actions = actions_of(self._program)
+        self.written: tuple[Written, ...] = ()  # by the last run
+        self.steps = 0  # of the last run
+        self.peak_bytes = 0  # of the last run
+
+    @property
+    def prompts(self) -> tuple[Prompt, ...]:
+        """What the plan may ask for, in the order of its instructions."""
+        found = [
+            Prompt(str(action.fixed["prompt"]), str(action.fixed["type"]))
+            for step, action in zip(self._program.steps, self._actions, strict=True)
+            if step.row.mnemonic == "src_user_prompt"
+        ]
+        return tuple(dict.fromkeys(found))
+
+    def run(self, inputs: Mapping[str, Any] | Sequence[Any] | None = None) -> list[Value]:
+        """The values that the plan returns; InputError says what stopped it, and where.
+
+        Inputs answer prompts: by the text of the prompt, or one after the other.
+        """
+        answers = Answers(self.prompts, inputs)
+        if answers.wrong:
+            raise InputError([self.finding(len(self._actions), NAC96, *w) for w in answers.wrong])
+        budget = Budget(*self._limits)
+        chance = np.random.Generator(np.random.PCG64(self._seed))
+        work = Work(self._surroundings, budget, chance, answers)
+        work.loop_ends = self._program.loop_ends
+        try:
+            with np.errstate(all="ignore"):
+                self._go(work)
+        finally:
+            self.written = tuple(work.written)
+            self.steps, self.peak_bytes = budget.steps, budget.peak
+        return work.outputs or []
+
+    def _go(self, work: Work) -> None:
+        actions, end = self._actions, len(self._actions)
+        while work.outputs is None and work.next < end:
+            work.at = work.next
+            work.next += 1
+            try:
+                work.budget.charge(steps=1)
+                actions[work.at].perform(work)
+            except Fault as fault:
+                raise self._refusal(work.at, fault.rule, fault.message, fault.help) from None
+            except CalleeError as refused:
+                raise self._refusal(
+                    work.at, NAC97, refused.message, said=refused.said.diagnostics
+                ) from None
+            except MemoryError:
+                raise self._refusal(work.at, NAC89, "the system has no memory left") from None
+            except _MISHAPS as error:
+                raise self._refusal(work.at, NAC91, brief(error)) from None
+
+    def finding(self, index: int, rule: Rule, message: str, help: str | None = None) -> Diagnostic:
+        """A finding about an instruction."""
+        if index < len(self._program.steps):
+            message = f"`{self._program.steps[index].row.mnemonic}`: {message}"
+        return self._program.finding(index, rule, message, help)
+
+    def _refusal(
+        self,
+        index: int,
+        rule: Rule,
+        message: str,
+        help: str | None = None,
+        said: Sequence[Diagnostic] = (),
+    ) -> InputError:
+        return InputError([self.finding(index, rule, message, help), *said])

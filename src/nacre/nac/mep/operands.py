@@ -1,0 +1,197 @@
+"""Operands of the text of a plan, read by their kinds; numbers for names come at the end."""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from nacre.base.excerpt import quoted
+from nacre.base.source import Span
+from nacre.base.suggest import did_you_mean
+from nacre.nac.format.values import Constant, ConstantValue, constant
+from nacre.nac.mep.lines import Line, Misread, Token
+from nacre.nac.mep.literals import (
+    LITERAL_WORDS,
+    list_value,
+    number_value,
+    raw_constant,
+    word_value,
+)
+from nacre.nac.mep.table import SLOTS, Operand, Row
+from nacre.nac.rules.plans import NAC80, NAC83
+from nacre.nac.spec.constants import MOST_LENGTH, STRING
+
+MOST_ID = 65535  # of a constant
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    """A jump before it is known where its label stands."""
+
+    name: str
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """A slot or constant before numbers are given."""
+
+    name: str
+    span: Span
+
+
+Written = int | tuple["int | Named", ...] | Named | Label | Constant
+
+
+@dataclass(frozen=True, slots=True)
+class Instruction:
+    """An instruction of the text."""
+
+    row: Row
+    operands: tuple[Written, ...]
+    span: Span
+
+
+# Operands by their kinds
+
+
+def _slot(line: Line, operand: Operand) -> int | Named:
+    token = line.take("slot", f"slot `{operand.name}`, as in `%name`")
+    name = token.text[1:]
+    if not name.isdigit():
+        return Named(name, token.span)
+    if len(name) > 3 or int(name) >= SLOTS:
+        raise Misread(NAC83, token.span, f"slot {name} is one of {SLOTS}, which count from 0")
+    return int(name)
+
+
+def _slots(line: Line, operand: Operand) -> tuple[int | Named, ...]:
+    line.take("mark", f"`{operand.name}`, as in `[%a, %b]`", "[")
+    made: list[int | Named] = []
+    while not line.has("mark", "]"):
+        if made:
+            line.mark(",")
+        made.append(_slot(line, operand))
+    if len(made) >= SLOTS:
+        message = f"`{operand.name}` has {len(made)} slots, at most {SLOTS - 1}"
+        raise Misread(NAC83, line.place, message)
+    line.mark("]")
+    return tuple(made)
+
+
+def choice(line: Line, operand: Operand) -> int:
+    """The number of a word."""
+    codes = {word: code for code, word in operand.words.items()}
+    known = ", ".join(f"`{word}`" for word in codes)
+    token = line.take("word", f"`{operand.name}`: {known}")
+    if token.text not in codes:
+        message = f"`{operand.name}` is {quoted(token.text)}, expected {known}"
+        raise Misread(NAC80, token.span, message, did_you_mean(token.text, codes))
+    return codes[token.text]
+
+
+def _model(line: Line, operand: Operand) -> int:
+    token = line.take("number", f"the number of `{operand.name}`")
+    return small(token, SLOTS - 1, f"`{operand.name}`")
+
+
+def small(token: Token, most: int, what: str) -> int:
+    """A number from 0."""
+    if not token.text.isdigit() or len(token.text) > 5 or int(token.text) > most:
+        message = f"{what} is {quoted(token.text)}, expected 0 to {most:,}"
+        raise Misread(NAC83, token.span, message)
+    return int(token.text)
+
+
+def _const(line: Line, operand: Operand) -> int | Named | Constant:
+    if line.has("const"):
+        token = line.take("const", "a constant")
+        name = token.text[1:]
+        return Named(f"${name}", token.span)
+    place = line.place
+    made = literal(line)
+    if operand.kind == "text" and made.tag != STRING:
+        raise Misread(NAC80, place, f"`{operand.name}` is no text")
+    return made
+
+
+def _label(line: Line, operand: Operand) -> Label:
+    token = line.take("word", f"the label of `{operand.name}`")
+    return Label(token.text, token.span)
+
+
+READERS: Mapping[str, Callable[[Line, Operand], Written]] = {
+    "slot": _slot, "out": _slot, "slots": _slots, "outs": _slots, "choice": choice,
+    "model": _model, "const": _const, "text": _const, "jump": _label,
+}  # fmt: skip
+
+
+# Literals
+
+
+def literal(line: Line) -> Constant:
+    """A constant without an id of its own."""
+    place = line.place
+    if line.has("word", "raw"):
+        return _raw(line)
+    value = _value(line)
+    try:
+        made = constant(0, value)
+    except (struct.error, OverflowError):
+        message = "the number does not fit: 64 bits for one, 32 for those of a list"
+        raise Misread(NAC83, place, message) from None
+    except UnicodeEncodeError:
+        raise Misread(NAC80, place, "the text has half a character") from None
+    count = len(value) if isinstance(value, tuple) else len(made.payload)
+    if count > MOST_LENGTH:
+        message = f"the constant has length {count:,}, at most {MOST_LENGTH:,}"
+        raise Misread(NAC83, place, message)
+    return made
+
+
+def _value(line: Line) -> ConstantValue:
+    if line.has("string"):
+        token = line.take("string", "a text")
+        try:
+            return str(json.loads(token.text))
+        except ValueError:
+            raise Misread(NAC80, token.span, "the text has an unknown escape") from None
+    if line.has("mark", "["):
+        return _list(line)
+    if line.has("word") and line.next is not None and line.next.text in LITERAL_WORDS:
+        return word_value(line.take("word", "a value").text)
+    return _number(line)
+
+
+def _number(line: Line) -> int | float:
+    if line.has("word", "inf") or line.has("word", "nan"):
+        return float(line.take("word", "a number").text)
+    token = line.take("number", "a constant")
+    try:
+        return number_value(token.text)
+    except ValueError:  # more digits than Python reads
+        raise Misread(NAC83, token.span, "the number does not fit in 64 bits") from None
+
+
+def _list(line: Line) -> tuple[int, ...] | tuple[float, ...]:
+    line.mark("[")
+    values: list[int | float] = []
+    while not line.has("mark", "]"):
+        if values:
+            line.mark(",")
+        values.append(_number(line))
+    line.mark("]")
+    return list_value(values)
+
+
+def _raw(line: Line) -> Constant:
+    place = line.take("word", "`raw`").span
+    tag = small(line.take("number", "the type of a constant"), SLOTS - 1, "a type")
+    ignored = small(line.take("number", "a length"), MOST_LENGTH, "a length")
+    token = line.take("string", "bytes in hexadecimal")
+    try:
+        return raw_constant(0, tag, ignored, bytes.fromhex(token.text[1:-1]))
+    except ValueError as error:
+        raise Misread(NAC80, place, str(error)) from None

@@ -1,0 +1,202 @@
+"""Models and tokenizers: what a plan calls. Their failures become findings with a place."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from nacre.base.diagnostics import InputError
+from nacre.base.excerpt import quoted
+from nacre.nac.format.values import ConstantValue
+from nacre.nac.mep.budget import CALL_STEPS
+from nacre.nac.mep.operations.registry import does
+from nacre.nac.mep.values import (
+    Fault,
+    TokenizerValue,
+    Value,
+    array,
+    brief,
+    ids_of,
+    is_number,
+    numbers,
+    shown,
+    taken,
+    text,
+    unfit,
+    whole,
+)
+from nacre.nac.mep.work import Loaded, Model, Work
+from nacre.nac.rules.plans import NAC90, NAC91, NAC94, NAC97
+
+
+class CalleeError(Exception):
+    """A model refused, with findings of its own."""
+
+    def __init__(self, message: str, said: InputError) -> None:
+        super().__init__(message)
+        self.message = message
+        self.said = said
+
+
+@does("res_load_model")
+def res_load_model(work: Work, model: int, name: str) -> None:
+    """A model that the caller has given, or a file in the folder."""
+    work.budget.charge(steps=CALL_STEPS)
+    found = work.surroundings.models.get(name)
+    if found is None:
+        found = _from_file(work, name)
+    try:
+        runner = found.session() if hasattr(found, "session") else found
+        inputs = tuple(str(getattr(one, "name", one)) for one in found.inputs)
+    except Exception as error:
+        raise Fault(NAC97, f"model {quoted(name)} failed: {brief(error)}") from None
+    work.models[model] = Loaded(name, runner.run, inputs)
+
+
+def _from_file(work: Work, name: str) -> Model:
+    try:
+        view = work.surroundings.folder.view(name)
+    except Fault as fault:
+        known = ", ".join(quoted(one) for one in list(work.surroundings.models)[:10])
+        message = f"the caller has given no model {quoted(name)}, and as a file: {fault.message}"
+        raise Fault(NAC94, message, f"given are {known}" if known else fault.help) from None
+    # Imported where a plan needs it: running models loads all of their kernels.
+    from nacre.nac.run.model import load
+
+    try:
+        return load(view)
+    except InputError as error:
+        raise CalleeError(f"model {quoted(name)} cannot be loaded", error) from None
+
+
+@does("res_unload", "model")
+def unload_model(work: Work, model: int) -> None:
+    """Forget a model."""
+    if work.models.pop(model, None) is None:
+        raise Fault(NAC90, f"there is no model {model}")
+
+
+@does("model_run_static")
+def model_run_static(
+    work: Work, model: int, values: Sequence[Value], outs: int
+) -> tuple[Value, ...]:
+    """The first outputs of a model."""
+    loaded = work.models.get(model)
+    if loaded is None:
+        raise Fault(NAC90, f"there is no model {model}")
+    if len(values) != len(loaded.inputs):
+        names = ", ".join(quoted(one) for one in loaded.inputs)
+        message = f"{quoted(loaded.name)} takes {len(loaded.inputs)} inputs ({names})"
+        raise Fault(NAC91, f"{message}, {len(values)} are given")
+    work.budget.charge(steps=CALL_STEPS)
+    given = {
+        name: array(value, f"input {quoted(name)}")
+        for name, value in zip(loaded.inputs, values, strict=True)
+    }
+    made = _called(loaded, given)
+    if not isinstance(made, list | tuple):
+        name = type(made).__name__
+        raise Fault(NAC97, f"{quoted(loaded.name)} gave a {name}, expected a list of arrays")
+    if len(made) < outs:
+        message = f"{quoted(loaded.name)} gives {len(made)} outputs, {outs} are taken"
+        raise Fault(NAC91, message)
+    return tuple(
+        _output(one, f"output {place} of {quoted(loaded.name)}")
+        for place, one in enumerate(made[:outs])
+    )
+
+
+def _output(given: object, what: str) -> Value:
+    value = taken(given, what, NAC97)
+    if not isinstance(value, np.ndarray) and not is_number(value):
+        raise Fault(NAC97, f"{what} is {shown(value)}, expected an array")
+    return value
+
+
+def _called(loaded: Loaded, given: Mapping[str, Any]) -> object:
+    try:
+        return loaded.run(given)
+    except InputError as error:
+        raise CalleeError(f"{quoted(loaded.name)} refuses to run", error) from None
+    except Exception as error:
+        raise Fault(NAC97, f"{quoted(loaded.name)} failed: {brief(error)}") from None
+
+
+# Tokenizers
+
+
+@does("res_load_extern")
+def res_load_extern(work: Work, type: str, id: ConstantValue) -> Value:
+    """The tokenizer of a model, or the constant itself."""
+    if type == "constant":
+        return id
+    number = whole(id, "the number of a model", 0, 255)
+    if number not in work.models:
+        raise Fault(NAC90, f"there is no model {number}")
+    found = work.surroundings.tokenizers
+    if isinstance(found, Mapping):
+        found = found.get(number)
+    if found is None:
+        message = f"the caller has given no tokenizer for model {number}"
+        raise Fault(NAC90, message, "give the machine a `tokenizer`")
+    return TokenizerValue(found)
+
+
+def _tokenizer(value: Value) -> Any:  # noqa: ANN401 - whatever the caller has given
+    if not isinstance(value, TokenizerValue):
+        raise unfit("the tokenizer", value, "a tokenizer")
+    return value.tokenizer
+
+
+@does("preproc_encode")
+def preproc_encode(work: Work, tokenizer: Value, text: Value) -> tuple[int, ...]:
+    """The ids of a text."""
+    return _encoded(work, tokenizer, text)
+
+
+def _encoded(work: Work, tokenizer: Value, words: Value) -> tuple[int, ...]:
+    callee, given = _tokenizer(tokenizer), text(words, "the text")
+    work.budget.take(64 * len(given))
+    try:
+        found = callee.encode(given)
+    except Exception as error:
+        raise Fault(NAC97, f"the tokenizer failed: {brief(error)}") from None
+    return ids_of(found, "the tokenizer", NAC97)
+
+
+@does("preproc_decode")
+def preproc_decode(work: Work, tokenizer: Value, ids: Value) -> str:
+    """The text of ids."""
+    callee, given = _tokenizer(tokenizer), numbers(ids, "the ids").reshape(-1)
+    if given.dtype.kind not in "iu":
+        raise unfit("the ids", given, "whole numbers")
+    work.budget.take(64 * given.size)
+    try:
+        found = callee.decode([int(one) for one in given])
+    except Exception as error:
+        raise Fault(NAC97, f"the tokenizer failed: {brief(error)}") from None
+    if not isinstance(found, str):
+        raise Fault(NAC97, f"the tokenizer gave a {type(found).__name__}, expected a text")
+    return found
+
+
+@does("preproc_get_id")
+def preproc_get_id(work: Work, tokenizer: Value, token: str) -> int:
+    """The id of a token: as the tokenizer says, or what the token alone is encoded to."""
+    callee = _tokenizer(tokenizer)
+    if not hasattr(callee, "token_to_id"):
+        ids = _encoded(work, tokenizer, token)
+        if len(ids) != 1:
+            raise Fault(NAC97, f"{quoted(token)} is {len(ids)} ids, expected one")
+        return ids[0]
+    try:
+        found = callee.token_to_id(token)
+    except Exception as error:
+        raise Fault(NAC97, f"the tokenizer failed: {brief(error)}") from None
+    if not isinstance(found, int | np.integer):
+        raise Fault(NAC97, f"the tokenizer has no token {quoted(token)}")
+    value = taken(int(found), "the id", NAC97)
+    assert isinstance(value, int), shown(value)
+    return value

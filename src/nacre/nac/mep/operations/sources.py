@@ -1,0 +1,101 @@
+"""What comes from the caller and from files."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from nacre.base.excerpt import quoted
+from nacre.base.suggest import did_you_mean
+from nacre.core.values import Array
+from nacre.nac.format.values import ConstantValue
+from nacre.nac.mep.files import read_npy
+from nacre.nac.mep.images import prepared, read_image
+from nacre.nac.mep.operations.registry import does
+from nacre.nac.mep.values import INT64, Fault, Value, array, is_number, shown, single, taken, text
+from nacre.nac.mep.work import Work
+from nacre.nac.rules.plans import NAC91, NAC96
+
+
+@does("src_user_prompt")
+def src_user_prompt(work: Work, type: str, prompt: str) -> Value:
+    """The caller's answer."""
+    what = f"the answer to {quoted(prompt)}"
+    answer = taken(work.answer(prompt), what, NAC96)
+    if isinstance(answer, np.ndarray | tuple) and type == "str":
+        return answer
+    if type == "str":
+        return str(answer) if is_number(answer) else answer
+    return _number(answer, type, what)
+
+
+def _number(answer: Value, type: str, what: str) -> int | float:
+    try:
+        found = answer if isinstance(answer, str) else single(answer, what)
+        number: int | float = int(found) if type == "int" else float(found)
+    except (ValueError, OverflowError, Fault):
+        found = number = math.nan
+    is_same = isinstance(found, str) or number == found
+    if not is_same or (isinstance(number, int) and number not in INT64):
+        shape = quoted(answer) if isinstance(answer, str) else shown(answer)
+        kind = "a whole number of 64 bits" if type == "int" else "a number"
+        raise Fault(NAC96, f"{what} is {shape}, expected {kind}")
+    return number
+
+
+@does("src_constant")
+def src_constant(work: Work, value: ConstantValue) -> Value:
+    """A constant."""
+    return value
+
+
+@does("src_exec_mode")
+def src_exec_mode(work: Work) -> str:
+    """What the machine does."""
+    return "infer"
+
+
+@does("res_load_datafile")
+def res_load_datafile(work: Work, format: str, path: str) -> Value:
+    """An array of a file."""
+    return read_npy(work.surroundings.folder.view(path), path, work.budget)
+
+
+@does("res_load_dynamic")
+def res_load_dynamic(work: Work, path: Value, format: str) -> Value:
+    """A file that a value names, or its content."""
+    if format == "npy":
+        if not isinstance(path, str):
+            return array(path, "the array")
+        return read_npy(work.surroundings.folder.view(path), path, work.budget)
+    if isinstance(path, np.ndarray):
+        return _image(work, path)
+    name = text(path, "the path")
+    view = work.surroundings.folder.view(name)
+    return prepared(read_image(view, name, work.budget), work.budget)
+
+
+def _image(work: Work, given: Array) -> Array:
+    """Pixels are made ready; floats are taken to be that already."""
+    if given.dtype.kind == "f":
+        return given
+    pixels = given[..., None] if given.ndim == 2 else given
+    if pixels.dtype != np.uint8 or pixels.ndim != 3 or not pixels.size:
+        message = f"the image is {shown(given)}, expected u8 [height, width, 3] or floats"
+        raise Fault(NAC91, message)
+    if pixels.shape[2] not in (1, 3, 4):
+        raise Fault(NAC91, f"the image is {shown(given)}, expected 1, 3 or 4 channels")
+    height, width = pixels.shape[:2]
+    colours = pixels[:, :, : 1 if pixels.shape[2] == 1 else 3]
+    return prepared(np.broadcast_to(colours, (height, width, 3)), work.budget)
+
+
+@does("res_load_array")
+def res_load_array(work: Work, name: str) -> Value:
+    """An array that the caller has given."""
+    arrays = work.surroundings.arrays
+    if name not in arrays:
+        message = f"there is no array {quoted(name)}"
+        raise Fault(NAC96, message, did_you_mean(name, arrays))
+    return taken(arrays[name], f"array {quoted(name)}", NAC96)

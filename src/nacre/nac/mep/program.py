@@ -1,0 +1,151 @@
+"""A plan as the machine takes it: instructions, constants, where jumps lead; checked as a whole."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from types import MappingProxyType
+
+from nacre.base.diagnostics import Diagnostic, InputError, in_order
+from nacre.base.rules import Rule
+from nacre.base.source import Source
+from nacre.nac.format import orch
+from nacre.nac.format.cursor import Broken, Cursor
+from nacre.nac.format.places import BinarySource, Place, finding
+from nacre.nac.format.reading import Reading
+from nacre.nac.format.values import Constant, Header, Plan
+from nacre.nac.mep.coding import Field, Step, decoded
+from nacre.nac.mep.table import Operand
+from nacre.nac.rules.container import NAC05
+from nacre.nac.rules.plans import NAC84, NAC85, NAC86
+
+TAG = b"ORCH"
+CODE_AT = 12  # the bytecode begins behind the tag and two numbers
+_MOST_FINDINGS = 100
+_NAME = "<plan>"
+
+
+@dataclass(frozen=True, eq=False)
+class Program:
+    """A plan whose instructions, jumps and constants are sound."""
+
+    plan: Plan
+    steps: tuple[Step, ...]
+    starts: tuple[int, ...]  # where each instruction begins in the bytecode
+    source: Source
+
+    @cached_property
+    def pool(self) -> Mapping[int, Constant]:
+        """The constants by id."""
+        return MappingProxyType({made.id: made for made in self.plan.constants})
+
+    @cached_property
+    def index_at(self) -> Mapping[int, int]:
+        """Instructions by where they begin; the end of the bytecode counts as one."""
+        ends = (*self.starts, len(self.plan.bytecode))
+        return MappingProxyType({start: index for index, start in enumerate(ends)})
+
+    @cached_property
+    def loop_ends(self) -> Mapping[int, int]:
+        """The end of each loop by its start; loops that lie in each other are told apart."""
+        return MappingProxyType(dict(_loops(self.steps)))
+
+    def target(self, index: int, jump: int) -> int | None:
+        """The instruction that a jump leads to, None where none begins there."""
+        return self.index_at.get(self.starts[index] + self.steps[index].size + jump)
+
+    def finding(self, index: int, rule: Rule, message: str, help: str | None = None) -> Diagnostic:
+        """A finding about an instruction."""
+        at = self.starts[index] if index < len(self.starts) else len(self.plan.bytecode)
+        return finding(rule, self.source, Place(CODE_AT + at, "ORCH", index), message, help)
+
+
+def _loops(steps: Sequence[Step]) -> Iterator[tuple[int, int]]:
+    open_: list[int] = []
+    for index, step in enumerate(steps):
+        if step.row.mnemonic == "loop_start":
+            open_.append(index)
+        elif step.row.mnemonic == "loop_end" and open_:
+            yield open_.pop(), index
+
+
+def read(raw: bytes | bytearray | memoryview) -> Plan:
+    """The plan of an ORCH section, tag included; InputError says what cannot be read."""
+    view = memoryview(raw)
+    reading = Reading(BinarySource(_NAME, len(view)), Header())
+    plan = Plan()
+    try:
+        plan = _section(view, reading)
+    except Broken as problem:
+        reading.broken(problem)
+    if reading.found:
+        raise InputError(in_order(reading.found))
+    return plan
+
+
+def _section(view: memoryview, reading: Reading) -> Plan:
+    found = bytes(view[: len(TAG)])
+    if found != TAG:
+        raise Broken(NAC05, Place(0, "ORCH"), f"the tag is {found!r}, expected {TAG!r}")
+    cursor = Cursor(view, "ORCH", len(TAG))
+    plan = orch.read(cursor, reading)
+    if cursor.left:
+        raise Broken(NAC84, cursor.place(), f"{cursor.left:,} bytes follow the last constant")
+    return plan
+
+
+def to_bytes(plan: Plan) -> bytes:
+    """The ORCH section of a plan, tag included."""
+    return TAG + orch.write(plan)
+
+
+def program_of(plan: Plan | bytes | bytearray | memoryview) -> Program:
+    """A plan taken apart and checked; InputError has all that is wrong with it."""
+    made = plan if isinstance(plan, Plan) else read(plan)
+    source = BinarySource(_NAME, len(to_bytes(made)))
+    try:
+        steps, starts = decoded(made.bytecode, CODE_AT)
+    except Broken as problem:
+        found = finding(problem.rule, source, problem.place, problem.message, problem.help)
+        raise InputError([found]) from None
+    program = Program(made, steps, starts, source)
+    wrong = list(_wrong(program))[:_MOST_FINDINGS]
+    if wrong:
+        raise InputError(wrong)
+    return program
+
+
+def _wrong(program: Program) -> Iterator[Diagnostic]:
+    for index, step in enumerate(program.steps):
+        if step.row.mnemonic == "loop_start" and index not in program.loop_ends:
+            yield program.finding(index, NAC85, "the loop that begins here has no end")
+        for operand, field in step.each():
+            if operand.kind in ("const", "text"):
+                yield from _wrong_constant(program, index, operand, field)
+            elif operand.kind == "jump":
+                yield from _wrong_jump(program, index, field)
+
+
+def _wrong_jump(program: Program, index: int, field: Field) -> Iterator[Diagnostic]:
+    assert isinstance(field, int)
+    if program.target(index, field) is None:
+        step = program.steps[index]
+        at = program.starts[index] + step.size + field
+        message = f"no instruction begins at byte {at:,} of the bytecode"
+        yield program.finding(index, NAC85, f"`{step.row.mnemonic}`: {message}")
+
+
+def _wrong_constant(
+    program: Program, index: int, operand: Operand, field: Field
+) -> Iterator[Diagnostic]:
+    assert isinstance(field, int)
+    mnemonic = program.steps[index].row.mnemonic
+    found = program.pool.get(field)
+    if found is None:
+        message = f"`{mnemonic}`: the pool has no constant {field}"
+        yield program.finding(index, NAC86, message)
+    elif operand.kind == "text" and not isinstance(found.value, str):
+        kind = type(found.value).__name__
+        message = f"`{mnemonic}`: `{operand.name}` is constant {field}, a {kind}, expected a text"
+        yield program.finding(index, NAC86, message)

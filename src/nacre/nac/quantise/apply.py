@@ -1,0 +1,109 @@
+"""A file with its weights quantised."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+from msgspec.structs import replace
+
+from nacre.base.diagnostics import InputError
+from nacre.base.source import whole_file
+from nacre.base.suggest import did_you_mean
+from nacre.nac.format.values import Data, NacFile, Tensor
+from nacre.nac.quantise.choice import Choice, other_type, weights_of_norms
+from nacre.nac.quantise.recipes import RECIPES
+from nacre.nac.quantise.report import QuantisationReport, WeightError, compared
+from nacre.nac.rules.building import NAC51
+from nacre.nac.run.model import NacModel, made_model
+from nacre.nac.run.weights import dequantized, stored
+from nacre.nac.save import moved
+from nacre.nac.sources import refused
+from nacre.nac.spec.elements import DTYPE_CODES, FP16, QUANTIZATIONS
+
+OPTIONS = tuple(layout.option for layout in QUANTIZATIONS.values())
+
+
+def quantise(
+    model: NacModel,
+    quant: str,
+    *,
+    keep: Iterable[str] = (),
+    keep_norms: bool = True,
+    least_rank: int = 1,
+) -> tuple[NacModel, QuantisationReport]:
+    """The same model with its weights quantised, and what that does to each of them.
+
+    - `keep`: patterns of names of weights that stay as they are, such as `*.bias`
+    - `keep_norms`: whether the weights and statistics of norms stay
+    - `least_rank`: weights with fewer axes stay
+
+    What has no place in the quantisation stays too: other types than f32, scalars, infinities.
+    """
+    code = quantisation_code(quant)
+    if model.file.header.quant:
+        found = QUANTIZATIONS[model.file.header.quant].name
+        raise refused(f"the weights are {found} already", "quantise the model that they came from")
+    file = model.file if model.file.header.is_internal else moved(model, True)
+    made, report = quantised(file, code, Choice(tuple(keep), keep_norms, least_rank))
+    return made_model(made, model.source), report
+
+
+def quantisation_code(quant: str) -> int:
+    """The code of a quantisation by its name; InputError where there is none."""
+    for layout in QUANTIZATIONS.values():
+        if layout.option == quant:
+            return layout.code
+    expected = f"expected one of {', '.join(OPTIONS)}"
+    raise refused(f"no quantisation `{quant}`, {expected}", did_you_mean(str(quant), OPTIONS))
+
+
+def quantised(file: NacFile, quant: int, choice: Choice) -> tuple[NacFile, QuantisationReport]:
+    """The file with internal weights of f32 quantised, and the report."""
+    names = {named.id: named.text for named in file.data.parameters}
+    choice.require_known(list(names.values()))
+    of_norms = weights_of_norms(file)
+    tensors: list[Tensor] = []
+    rows: list[WeightError] = []
+    for tensor in file.data.tensors:
+        made, row = _one(tensor, names[tensor.id], quant, choice, tensor.id in of_norms)
+        tensors.append(made)
+        rows.append(row)
+    report = QuantisationReport(QUANTIZATIONS[quant].name, tuple(rows))
+    if quant == FP16 and any(row.stored != "kept" for row in rows):
+        _require_no_halves(file)
+    data = Data(file.data.parameters, file.data.inputs, tuple(tensors))
+    header = replace(file.header, quant=_header_code(file, quant))
+    return NacFile(header, {**file.sections, "DATA": data}, file.gaps), report
+
+
+def _one(
+    tensor: Tensor, name: str, quant: int, choice: Choice, is_of_norm: bool
+) -> tuple[Tensor, WeightError]:
+    before = stored(tensor)
+    reason = other_type(tensor.dtype) if quant else "no quantisation"
+    if reason is None:
+        reason = choice.reason(name, before, quant, is_of_norm)
+    if reason is not None:
+        size = len(tensor.data)
+        return tensor, WeightError(name, before.shape, "kept", reason, size, size)
+    made = RECIPES[quant](tensor.id, np.ascontiguousarray(before))
+    after = dequantized(made)
+    code = made.quant or quant
+    return made, compared(name, code, before, after, len(made.data) + len(made.scales))
+
+
+def _header_code(file: NacFile, quant: int) -> int:
+    """FP16 is not said where nothing but halves of the model's own would be widened by it."""
+    return 0 if quant == FP16 and _has_halves(file) else quant
+
+
+def _has_halves(file: NacFile) -> bool:
+    return any(tensor.dtype == DTYPE_CODES["f16"] for tensor in file.data.tensors)
+
+
+def _require_no_halves(file: NacFile) -> None:
+    if _has_halves(file):
+        message = "the model has weights of f16 of its own beside those of f32"
+        help_ = "leave its weights as they are (`none`), or use `int8_channel`"
+        raise InputError([NAC51.at(whole_file("<build>"), message, help=help_)])

@@ -1,0 +1,91 @@
+"""Which weights are quantised, and why others are not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+
+import numpy as np
+
+from nacre.base.suggest import did_you_mean
+from nacre.core.values import Array
+from nacre.nac.checks.examination import operand_offsets
+from nacre.nac.format.values import NacFile
+from nacre.nac.sources import refused
+from nacre.nac.spec.elements import DTYPES, FP16
+from nacre.nac.spec.instructions import INPUT, PARAMETER
+
+# Calls whose weights stay: a variance of 0 where it was small makes a channel explode.
+_NORMS = frozenset(
+    {
+        "batch_norm", "native_batch_norm", "_native_batch_norm_legit_no_training", "layer_norm",
+        "native_layer_norm", "group_norm", "native_group_norm", "instance_norm", "rms_norm",
+        "BatchNorm", "LayerNorm", "GroupNorm", "InstanceNorm", "RmsNorm",
+    }
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What stays as it is beside what must: by names, by use, by rank."""
+
+    keep: tuple[str, ...] = ()  # patterns of names, such as `*.bias`
+    keep_norms: bool = True
+    least_rank: int = 1
+
+    def require_known(self, names: Sequence[str]) -> None:
+        """InputError where a pattern fits no name."""
+        for pattern in self.keep:
+            if not any(fnmatchcase(name, pattern) for name in names):
+                hint = did_you_mean(pattern, names)
+                raise refused(f"no weight has a name like `{pattern}`", hint)
+
+    def reason(self, name: str, array: Array, quant: int, is_of_norm: bool) -> str | None:
+        """Why a weight of f32 stays; None where it does not."""
+        if any(fnmatchcase(name, pattern) for pattern in self.keep):
+            return "asked for"
+        if array.ndim == 0 or array.ndim < self.least_rank:
+            return f"rank {array.ndim}"
+        if self.keep_norms and is_of_norm:
+            return "of a norm"
+        return _misfit(array, quant)
+
+
+def _misfit(array: Array, quant: int) -> str | None:
+    if array.size == 0:
+        return "empty"
+    finite = np.isfinite(array)
+    if quant != FP16:
+        return None if finite.all() else "not finite"
+    most = float(np.finfo(np.float16).max)
+    largest = float(np.abs(array[finite]).max(initial=0))
+    return f"larger than {most:.0f}" if largest > most else None
+
+
+def other_type(dtype: int) -> str | None:
+    """Why a weight of another type stays: a quantised one is read as f32."""
+    name = DTYPES[dtype]
+    return None if name == "f32" else f"of type {name}"
+
+
+def weights_of_norms(file: NacFile) -> frozenset[int]:
+    """The parameters that norms use."""
+    return frozenset(_of_norms(file))
+
+
+def _of_norms(file: NacFile) -> Iterator[int]:
+    instructions = file.instructions
+    for index, instruction in enumerate(instructions):
+        name = file.name_of.get(instruction.op, "")
+        if _base(name) not in _NORMS:
+            continue
+        for offset in operand_offsets(instruction.op, instruction.c, instruction.d):
+            source = instructions[index + offset]
+            if offset and (source.op, source.variant) == (INPUT, PARAMETER):
+                yield source.c[1]
+
+
+def _base(name: str) -> str:
+    """`aten.layer_norm.default` and `core.LayerNorm` without what stands around the name."""
+    return name.removeprefix("aten.").removeprefix("core.").partition(".")[0]

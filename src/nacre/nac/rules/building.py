@@ -1,0 +1,21 @@
+"""NAC50-NAC51: what a file is asked to be made of."""
+
+from nacre.base.rules import declare
+
+_ECOSYSTEM = "NAC / Overall ecosystem architecture"
+_HEADER = "NAC / File header"
+_NAC = "NAC"
+
+NAC50 = declare(
+    "NAC50", "build-request", _ECOSYSTEM,
+    """
+    A file cannot be built of what was given: a source that is no model, a quantisation that the
+    format does not have, a pattern that no weight has a name like.
+    """, language=_NAC)  # fmt: skip
+NAC51 = declare(
+    "NAC51", "weights-widened", _HEADER,
+    """
+    A model has weights of 16 bits of its own and is to be stored as FP16. The header alone says
+    FP16, and readers then widen every tensor of that type to f32: the model would compute with
+    other types than it has.
+    """, language=_NAC)  # fmt: skip

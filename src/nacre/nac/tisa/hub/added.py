@@ -1,0 +1,172 @@
+"""Added tokens: which there are, and the rules that find them before anything else does."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from nacre.nac.tisa.budget import Budget, BudgetError
+from nacre.nac.tisa.character_data import IDEOGRAPHS, WHITE_SPACE
+from nacre.nac.tisa.characters import CharacterSet
+from nacre.nac.tisa.fragments import steps
+from nacre.nac.tisa.hub.parts import Part
+from nacre.nac.tisa.instructions import CutRule, Instruction, step
+from nacre.nac.tisa.pattern_text import chars_text
+from nacre.nac.tisa.patterns import WORD, quoted
+from nacre.nac.tisa.resources import MOST_ID
+
+_SPACES = CharacterSet(WHITE_SPACE)
+_IDEOGRAPHS = CharacterSet(IDEOGRAPHS)
+
+
+@dataclass(frozen=True)
+class Added:
+    """An added token."""
+
+    part: Part
+    content: str
+    id: int
+    is_word: bool  # found only where no letter touches it
+    takes_left: bool  # takes the white space in front of it
+    takes_right: bool
+    is_normalized: bool  # looked for in the text that is normalised
+
+    @property
+    def pattern(self) -> str:
+        """The rule that finds it."""
+        text = quoted(self.content)
+        if self.is_word:
+            text = f"(?<!{chars_text(WORD)}){text}(?!{chars_text(WORD)})"
+        return ("\\s*" if self.takes_left else "") + text + ("\\s*" if self.takes_right else "")
+
+
+def added_tokens(part: Part) -> list[Added]:
+    """All that the file lists."""
+    if not part:
+        return []
+    made: list[Added] = []
+    for each in part.list():
+        content = each["content"].text()
+        flags = [each.get(name, False).flag() for name in ("single_word", "lstrip", "rstrip")]
+        is_normalized = each.get("normalized", not each.get("special", False).value).flag()
+        index = each["id"].integer()
+        if not 0 <= index <= MOST_ID:
+            raise each.wrong(f"ids go from 0 to {MOST_ID:,}")
+        made.append(Added(each, content, index, flags[0], flags[1], flags[2], is_normalized))
+    return [token for token in made if token.content]
+
+
+def check_ids(tokens: Sequence[Added], ids: Mapping[str, int]) -> None:
+    """The library does not believe the ids of the file: it gives them out in its own way."""
+    given: dict[str, int] = {}
+    for token in tokens:
+        largest = max(given.values(), default=-1)
+        fresh = largest + 1 if given and largest >= len(ids) else len(ids)
+        expected = given.get(token.content, ids.get(token.content, fresh))
+        if token.id != expected:
+            raise token.part.wrong(
+                f"the token {token.content!r} has id {token.id}; the library gives it {expected}"
+            )
+        given[token.content] = token.id
+
+
+def cut(tokens: Sequence[Added]) -> list[Instruction]:
+    """The instruction that finds some tokens; the longest one wins."""
+    if not tokens:
+        return []
+    _check_overlaps(tokens)
+    ordered = sorted(tokens, key=lambda token: -len(token.content))
+    return [step("PARTITION_RULES", tuple(CutRule(t.pattern, protected=True) for t in ordered))]
+
+
+def _check_overlaps(tokens: Sequence[Added]) -> None:
+    """Refuse where the first rule that matches is not the token that the library finds.
+
+    It looks for tokens alone and takes the white space later, and it gives up a place where the
+    longest token is no word of its own.
+    """
+    edged = [t for t in tokens if _is_space(t.content[0]) or _is_space(t.content[-1])]
+    for token in tokens:
+        if (token.takes_left or token.takes_right) and edged:
+            raise token.part.refused(
+                f"{token.content!r} takes white space, which {edged[0].content!r} is a part of"
+            )
+        for other in tokens:
+            if other is token:
+                continue
+            if (
+                token.takes_left
+                and not other.takes_left
+                and other.content.startswith(token.content)
+            ):
+                raise token.part.refused(
+                    f"{token.content!r} takes white space in front, {other.content!r}, which"
+                    " begins with it, does not"
+                )
+            if token.is_word and _touch(token.content, other.content):
+                raise token.part.refused(
+                    f"{token.content!r} is found as a whole word only, and overlaps"
+                    f" {other.content!r}"
+                )
+        if token.is_word and _has_border(token.content):
+            raise token.part.refused(f"{token.content!r}, a whole word, overlaps itself")
+
+
+def _is_space(character: str) -> bool:
+    return ord(character) in _SPACES
+
+
+def _touch(one: str, other: str) -> bool:
+    """Whether both can be found in places that overlap."""
+    if one in other or other in one:
+        return True
+    return _meet(one, other) or _meet(other, one)
+
+
+def _meet(one: str, other: str) -> bool:
+    return any(one.endswith(other[:size]) for size in range(1, min(len(one), len(other)) + 1))
+
+
+def _has_border(text: str) -> bool:
+    return any(text.endswith(text[:size]) for size in range(1, len(text)))
+
+
+def check_normalized(
+    tokens: Sequence[Added], normalizer: Sequence[Instruction], has_ideographs: bool
+) -> None:
+    """What is looked for in normalised text must be its own normal form: that is what is found."""
+    run = steps(normalizer)
+    for token in tokens:
+        fragments = [(token.content, False)]
+        try:
+            for change in run:
+                fragments = change(fragments, Budget(len(token.content)))
+        except BudgetError as error:
+            raise token.part.refused(f"the normaliser needs {error} for it") from None
+        if fragments != [(token.content, False)]:
+            found = "".join(text for text, _ in fragments)
+            raise token.part.refused(
+                f"{token.content!r} is looked for as {found!r}, and TISA takes the id of the text"
+                " that it finds"
+            )
+        if has_ideographs and (token.is_word or any(_parts(c) for c in token.content)):
+            raise token.part.refused(
+                f"{token.content!r} is looked for where the normaliser has put spaces around"
+                " ideographs, which TISA cannot"
+            )
+
+
+def _parts(character: str) -> bool:
+    return _is_space(character) or ord(character) in _IDEOGRAPHS
+
+
+def check_lookup(tokens: Sequence[Added], ids: Mapping[str, int]) -> None:
+    """A token with white space around it is looked up as found, and must not be another one."""
+    for token in tokens:
+        if not (token.takes_left or token.takes_right):
+            continue
+        for known in ids:
+            if known != token.content and known.strip() == token.content:
+                raise token.part.refused(
+                    f"{token.content!r} takes white space, and {known!r} is a token as well"
+                )

@@ -1,0 +1,197 @@
+"""Models as an instruction, tokens with ids and scores, and merges."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from nacre.nac.tisa.bpe import Bpe
+from nacre.nac.tisa.budget import Budget
+from nacre.nac.tisa.characters import byte_alphabet
+from nacre.nac.tisa.hub.parts import Part
+from nacre.nac.tisa.instructions import Instruction, Kind, step
+from nacre.nac.tisa.pieces import LONGEST_WORD
+from nacre.nac.tisa.resources import MOST_ID
+from nacre.nac.tisa.scores import stored_score
+
+# Where TISA looks for the token of what is unknown, and the id where it finds none.
+_UNKNOWN: Mapping[str, tuple[tuple[str, ...], int]] = MappingProxyType(
+    {
+        "BPE": (("<unk>", "[UNK]"), 0),
+        "WordPiece": (("<unk>", "[UNK]"), 0),
+        "Unigram": (("<unk>",), 2),
+    }
+)
+
+
+@dataclass(frozen=True)
+class Model:
+    """What encodes fragments."""
+
+    step: Instruction
+    ids: Mapping[str, int]
+    scores: Mapping[str, float]
+    merges: tuple[tuple[str, str], ...] | None = None
+
+
+def made_model(part: Part, before: Sequence[Instruction], added: Mapping[str, int]) -> Model:
+    """The model behind some steps, with tokens that are added to its own."""
+    kind = part.get("type").value or _guessed(part)
+    make = _MAKERS.get(kind)
+    if make is None:
+        raise part.refused(f"TISA has no instruction for the model `{kind}`")
+    return make(part, before, added)
+
+
+def _guessed(part: Part) -> str:
+    """Files of old versions do not say what their model is."""
+    if part.has("merges"):
+        return "BPE"
+    return "Unigram" if isinstance(part["vocab"].value, list) else "WordPiece"
+
+
+def _ids(part: Part) -> dict[str, int]:
+    made = {}
+    for token, value in part.members():
+        Part(token, value.path).text()
+        made[token] = value.integer()
+    if len(set(made.values())) < len(made):
+        raise part.wrong("two tokens have the same id")
+    if made and not 0 <= min(made.values()) <= max(made.values()) <= MOST_ID:
+        raise part.wrong(f"ids go from 0 to {MOST_ID:,}")
+    return made
+
+
+def _check_unknown(part: Part, kind: str, wanted: int, ids: Mapping[str, int]) -> None:
+    """TISA finds the token of what is unknown by its name."""
+    names, otherwise = _UNKNOWN[kind]
+    found = next((ids[name] for name in names if name in ids), otherwise)
+    if found != wanted:
+        shown = " or ".join(f"`{name}`" for name in names)
+        raise part.refused(
+            f"what is unknown becomes id {wanted}; TISA takes {shown}, else {otherwise}, which"
+            f" gives {found} here"
+        )
+
+
+def _unknown_id(part: Part, ids: Mapping[str, int]) -> int:
+    token = part["unk_token"].text()
+    if token not in ids:
+        raise part.wrong(f"the token `{token}` for what is unknown is not in the vocabulary")
+    return ids[token]
+
+
+def _bpe(part: Part, before: Sequence[Instruction], added: Mapping[str, int]) -> Model:
+    ids = _ids(part["vocab"])
+    merges = tuple(_pair(each) for each in part["merges"].list())
+    for first, second in merges:
+        if not {first, second, first + second} <= ids.keys():
+            raise part["merges"].wrong(f"{first!r} and {second!r} do not merge to a token")
+    if part.get("dropout").value:
+        raise part.refused("`dropout` leaves merges out at random")
+    if part.get("continuing_subword_prefix").value:
+        raise part.refused("BPE_ENCODE has no prefix for the inside of words")
+    suffix = part.get("end_of_word_suffix").value or None
+    if not _knows_all(ids, before, suffix or ""):
+        _check_bpe_unknown(part, {**added, **ids})
+    if part.get("ignore_merges", False).flag():
+        _check_reachable(part, ids, merges, suffix)
+    return Model(step("BPE_ENCODE", suffix), ids, {}, merges)
+
+
+def _pair(part: Part) -> tuple[str, str]:
+    if isinstance(part.value, str):
+        first, space, second = part.text().partition(" ")
+        if not space or " " in second:
+            raise part.wrong("a merge is two tokens with a space between them")
+        return first, second
+    pair = [each.text() for each in part.list()]
+    if len(pair) != 2:
+        raise part.wrong(f"a merge has two tokens, not {len(pair)}")
+    return pair[0], pair[1]
+
+
+def _knows_all(ids: Mapping[str, int], before: Sequence[Instruction], suffix: str) -> bool:
+    """Whether fragments are letters for bytes, and there is a token for every one of them."""
+    last = [s.operation.name for s in before if s.operation.kind == Kind.TEXT][-1:]
+    letters = byte_alphabet()
+    is_complete = all(letter in ids and letter + suffix in ids for letter in letters)
+    return last == ["BYTE_ENCODE"] and is_complete
+
+
+def _check_bpe_unknown(part: Part, ids: Mapping[str, int]) -> None:
+    if part.get("byte_fallback", False).flag():
+        raise part.refused("BPE_ENCODE has no bytes in the place of unknown characters")
+    if not part.get("unk_token"):
+        raise part.refused(
+            "unknown characters vanish, as there is no `unk_token`; BPE_ENCODE gives an id for each"
+        )
+    if part.get("fuse_unk", False).flag():
+        raise part.refused("unknown neighbours become one id; BPE_ENCODE gives an id for each")
+    _check_unknown(part, "BPE", _unknown_id(part, ids), ids)
+
+
+def _check_reachable(
+    part: Part, ids: dict[str, int], merges: Sequence[tuple[str, str]], suffix: str | None
+) -> None:
+    """`ignore_merges` takes words that are tokens as they are; merging must come to the same."""
+    if suffix:
+        raise part.refused("`ignore_merges` together with a suffix")
+    merge = Bpe(ids, merges, -1, "")
+    for token, index in ids.items():
+        if token and merge(token, Budget(len(token))) != [index]:
+            raise part.refused(
+                f"`ignore_merges` takes the word {token!r} as a token, to which no merges lead;"
+                " BPE_ENCODE always merges"
+            )
+
+
+def _word_piece(part: Part, before: Sequence[Instruction], added: Mapping[str, int]) -> Model:
+    ids = _ids(part["vocab"])
+    longest = part.get("max_input_chars_per_word", LONGEST_WORD).integer()
+    if longest != LONGEST_WORD:
+        raise part.refused(
+            f"words of more than {longest} characters are unknown; for WORDPIECE_ENCODE these have"
+            f" more than {LONGEST_WORD}"
+        )
+    _check_unknown(part, "WordPiece", _unknown_id(part, ids), {**added, **ids})
+    marker = part.get("continuing_subword_prefix", "##").text()
+    return Model(step("WORDPIECE_ENCODE", marker), ids, {})
+
+
+def _unigram(part: Part, before: Sequence[Instruction], added: Mapping[str, int]) -> Model:
+    ids: dict[str, int] = {}
+    scores: dict[str, float] = {}
+    for index, each in enumerate(part["vocab"].list()):
+        token, score = _scored(each)
+        if token in ids:
+            raise part.refused(f"the token {token!r} is there twice, with two ids")
+        ids[token], scores[token] = index, score
+    if part.get("byte_fallback", False).flag():
+        raise part.refused("UNIGRAM_ENCODE has no bytes in the place of unknown characters")
+    if not part.get("unk_id"):
+        raise part.refused("there is no `unk_id`, so that some texts have no ids")
+    if min(scores.values(), default=0.0) > 0:
+        raise part.refused("all scores are above 0, so that unknown characters may win")
+    _check_unknown(part, "Unigram", part["unk_id"].integer(), {**added, **ids})
+    return Model(step("UNIGRAM_ENCODE"), ids, scores)
+
+
+def _scored(part: Part) -> tuple[str, float]:
+    pair = list(part.list())
+    if len(pair) != 2:
+        raise part.wrong("a token of Unigram has a text and a score")
+    token, score = pair[0].text(), pair[1].number()
+    stored = stored_score(score)
+    if stored is None:
+        raise part.refused(
+            f"the score {score!r} of {token!r} needs 64 bits; `vocab.b` has 32 for it",
+            help="round the scores in `tokenizer.json` to float32, as those of SentencePiece are",
+        )
+    return token, stored
+
+
+_MAKERS: Mapping[str, Callable[[Part, Sequence[Instruction], Mapping[str, int]], Model]] = (
+    MappingProxyType({"BPE": _bpe, "WordPiece": _word_piece, "Unigram": _unigram})
+)

@@ -1,0 +1,88 @@
+"""Programs as people read them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from typing import cast
+
+from nacre.nac.tisa import manifest
+from nacre.nac.tisa.bundle import refusing, split
+from nacre.nac.tisa.instructions import BEHAVIOURS, CutRule, Instruction, Item, Operand
+
+_LONGEST_RUN = 3  # REPLACEs of single characters to the same value that are shown one by one
+_LONGEST_PATTERN = 72
+
+
+def disassemble(raw: bytes) -> str:
+    """The instructions of a program, one a line; rules and long runs have lines of their own."""
+    bundle = split(bytes(raw))
+    with refusing(len(raw)):
+        instructions = manifest.read(bundle.manifest)
+    lines = ["TISA 1"]
+    lines += _lines(instructions)
+    lines += [f"resource {name}: {len(data):,} bytes" for name, data in bundle.resources.items()]
+    return "\n".join(lines) + "\n"
+
+
+def _lines(instructions: Sequence[Instruction]) -> Iterator[str]:
+    numbered = list(enumerate(instructions))
+    for target, group in groupby(numbered, lambda pair: _single(pair[1])):
+        run = list(group)
+        if target is not None and len(run) > _LONGEST_RUN:
+            first, last = run[0][0], run[-1][0]
+            yield f"{first:>4}-{last}  REPLACE {_points(run)} {target!r}"
+            continue
+        for index, instruction in run:
+            yield from _one(index, instruction)
+
+
+def _single(instruction: Instruction) -> str | None:
+    """What a REPLACE of one character makes of it; None for anything else."""
+    if instruction.operation.name != "REPLACE" or len(cast(str, instruction.operands[0])) != 1:
+        return None
+    return cast(str, instruction.operands[1])
+
+
+def _points(run: Sequence[tuple[int, Instruction]]) -> str:
+    shown = [f"U+{ord(cast(str, i.operands[0])):04X}" for _, i in run]
+    return f"{shown[0]} .. {shown[-1]} ({len(shown):,} characters)"
+
+
+def _one(index: int, instruction: Instruction) -> Iterator[str]:
+    operation = instruction.operation
+    named = [
+        (field, value)
+        for (_, field), value in zip(operation.operands, instruction.operands, strict=True)
+        if value is not None
+    ]
+    plain = [_operand(value) for field, value in named if field != "rules"]
+    yield " ".join([f"{index:>4}  {operation.name}", *plain])
+    for field, value in named:
+        if field == "rules":
+            yield from (f"        {_rule(rule)}" for rule in cast(tuple[CutRule, ...], value))
+
+
+def _operand(value: Operand) -> str:
+    if isinstance(value, str):
+        return repr(value)
+    return " ".join(_item(item) for item in value or ())
+
+
+def _item(item: str | CutRule | Item) -> str:
+    if isinstance(item, Item):
+        return "$ids" if item.value is None else repr(item.value)
+    return str(item)
+
+
+def _rule(rule: CutRule) -> str:
+    words = ["PROTECTED"] if rule.protected else []
+    if rule.behaviour is not None:
+        words.append(BEHAVIOURS[rule.behaviour])
+    pattern = rule.pattern
+    if len(pattern) > _LONGEST_PATTERN:
+        pattern = f"{pattern[:_LONGEST_PATTERN]}... ({len(rule.pattern):,} characters)"
+    words.append(ascii(pattern)[1:-1].replace("\\\\", "\\"))
+    if rule.trim is not None:
+        words.append(f"trim {rule.trim!r}")
+    return " ".join(words)

@@ -1,0 +1,165 @@
+"""The compiled vocabulary: `vocab.b`, `vidx.b` and `merges.b`, to values and back, exactly."""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+
+from nacre.nac.format.cursor import Broken, Cursor
+from nacre.nac.format.packing import limit, packed, text
+from nacre.nac.rules.tokenizer import NAC65
+
+VOCABULARY, INDEX, MERGES = "vocab.b", "vidx.b", "merges.b"
+_SECTION = "RSRC"
+_TAIL = struct.Struct("<if")
+_LEAST_ENTRY = 2 + _TAIL.size
+MOST_ID = (1 << 24) - 1  # the index has a place for every id up to the largest
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A token: its id, its score; a score that is no number: only protected fragments are it."""
+
+    token: str
+    id: int
+    score: float = 0.0
+
+    @property
+    def is_piece(self) -> bool:
+        """Whether the model may find it inside of a fragment."""
+        return not math.isnan(self.score)
+
+
+@dataclass(frozen=True)
+class Vocabulary:
+    """Tokens in the order of their text, and pairs that merge in the order of their rank."""
+
+    entries: tuple[Entry, ...]
+    merges: tuple[tuple[str, str], ...] | None = None
+
+    def resources(self) -> dict[str, bytes]:
+        """The files of it, by name."""
+        made = {VOCABULARY: vocabulary_bytes(self.entries), INDEX: index_bytes(self.entries)}
+        if self.merges is not None:
+            made[MERGES] = merges_bytes(self.merges)
+        return made
+
+
+def read_vocabulary(resources: Mapping[str, bytes | memoryview]) -> Vocabulary:
+    """A vocabulary out of its files; `Broken` says what is wrong with them."""
+    entries, offsets = _entries(Cursor(memoryview(resources[VOCABULARY]), _SECTION))
+    if INDEX in resources:
+        _check_index(Cursor(memoryview(resources[INDEX]), _SECTION), entries, offsets)
+    merges = None
+    if MERGES in resources:
+        merges = _merges(Cursor(memoryview(resources[MERGES]), _SECTION))
+    return Vocabulary(entries, merges)
+
+
+def _no_rest(cursor: Cursor, name: str) -> None:
+    if cursor.left:
+        raise Broken(NAC65, cursor.place(), f"`{name}` has {cursor.left} bytes too many")
+
+
+def _entries(cursor: Cursor) -> tuple[tuple[Entry, ...], tuple[int, ...]]:
+    what = f"the entries of `{VOCABULARY}`"
+    count = cursor.u32(f"the number of {what}")
+    if count * (4 + _LEAST_ENTRY) > cursor.left:
+        message = f"`{VOCABULARY}` cannot hold {count:,} entries in {cursor.left:,} bytes"
+        raise Broken(NAC65, cursor.place(0), message)
+    offsets = cursor.u32s(count, what)
+    begin = cursor.at
+    made: list[Entry] = []
+    for index, offset in enumerate(offsets):
+        if offset != cursor.at - begin:
+            message = f"entry {index} is said to be at {offset:,} and is at {cursor.at - begin:,}"
+            raise Broken(NAC65, cursor.place(4 + 4 * index), message)
+        token = cursor.text(cursor.u16(what), f"token {index} of `{VOCABULARY}`")
+        made.append(Entry(token, *_TAIL.unpack(cursor.take(_TAIL.size, what))))
+    _no_rest(cursor, VOCABULARY)
+    _check_entries(made, cursor)
+    return tuple(made), offsets
+
+
+def _check_entries(entries: list[Entry], cursor: Cursor) -> None:
+    for one, other in pairwise(entries):
+        if not one.token < other.token:
+            message = f"the tokens {one.token!r} and {other.token!r} are not in order"
+            raise Broken(NAC65, cursor.place(0), message)
+    if len({entry.id for entry in entries}) < len(entries):
+        raise Broken(NAC65, cursor.place(0), "two tokens have the same id")
+    for entry in entries:
+        if not 0 <= entry.id <= MOST_ID or math.isinf(entry.score):
+            message = f"the token {entry.token!r} has id {entry.id} and score {entry.score}"
+            raise Broken(NAC65, cursor.place(0), message)
+
+
+def _check_index(cursor: Cursor, entries: tuple[Entry, ...], offsets: tuple[int, ...]) -> None:
+    """The index says again what the entries say: where the token of each id is."""
+    what = f"the places of `{INDEX}`"
+    count = cursor.u32(f"the number of {what}")
+    if count != 1 + max((entry.id for entry in entries), default=-1):
+        message = f"`{INDEX}` has {count:,} places, which is not the largest id and one"
+        raise Broken(NAC65, cursor.place(0), message)
+    found = cursor.u32s(count, what)
+    _no_rest(cursor, INDEX)
+    expected = [0] * count
+    for entry, offset in zip(entries, offsets, strict=True):
+        expected[entry.id] = offset
+    for index, (one, other) in enumerate(zip(found, expected, strict=True)):
+        if one != other:
+            message = f"id {index} is said to be at {one:,} and is at {other:,}"
+            raise Broken(NAC65, cursor.place(4 + 4 * index), message)
+
+
+def _merges(cursor: Cursor) -> tuple[tuple[str, str], ...]:
+    what = f"a merge of `{MERGES}`"
+
+    def pair() -> tuple[str, str]:
+        first = cursor.text(cursor.u16(what), what)
+        return first, cursor.text(cursor.u16(what), what)
+
+    made = cursor.records(4, "merges", pair)
+    _no_rest(cursor, MERGES)
+    return made
+
+
+def _encoded(entries: Iterable[Entry]) -> Iterator[bytes]:
+    for entry in entries:
+        yield text(entry.token, "H", "a token") + _TAIL.pack(entry.id, entry.score)
+
+
+def _offsets(entries: Iterable[Entry]) -> list[int]:
+    made, at = [], 0
+    for raw in _encoded(entries):
+        made.append(at)
+        at += len(raw)
+    return made
+
+
+def vocabulary_bytes(entries: tuple[Entry, ...]) -> bytes:
+    """`vocab.b`: a count, where each entry is, the entries."""
+    offsets = _offsets(entries)
+    head = packed(f"I{len(entries)}I", "length", len(entries), *offsets)
+    return head + b"".join(_encoded(entries))
+
+
+def index_bytes(entries: tuple[Entry, ...]) -> bytes:
+    """`vidx.b`: a count, then for each id where its entry is; 0 for ids without one."""
+    largest = max((entry.id for entry in entries), default=-1)
+    if largest > MOST_ID:
+        raise limit("length", f"the id {largest:,} is larger than {MOST_ID:,}")
+    places = [0] * (largest + 1)
+    for entry, offset in zip(entries, _offsets(entries), strict=True):
+        places[entry.id] = offset
+    return packed(f"I{len(places)}I", "length", len(places), *places)
+
+
+def merges_bytes(merges: tuple[tuple[str, str], ...]) -> bytes:
+    """`merges.b`: a count, then pairs of texts."""
+    parts = [packed("I", "length", len(merges))]
+    parts += [text(part, "H", "a part of a merge") for pair in merges for part in pair]
+    return b"".join(parts)

@@ -1,0 +1,1 @@
+"""Looking at files, comparing them, and taking parts of them: functions over values."""

@@ -1,0 +1,220 @@
+"""How two files differ: structure, constants, weights, and what else they carry.
+
+Ids are no difference: operations count by name, constants by value, weights by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from nacre.core.values import Array
+from nacre.nac.format.values import Constant, Instruction, Tensor
+from nacre.nac.run.weights import dequantized
+from nacre.nac.spec.elements import QUANTIZATIONS
+from nacre.nac.spec.instructions import INPUT, PARAMETER, STATE
+from nacre.nac.tools.alignment import aligned
+from nacre.nac.tools.listing import Line, lines_of, value_text
+from nacre.nac.tools.opening import Opened, stored_type, true_shape
+
+Change = Literal["removed", "added", "changed"]
+_MARKS: Mapping[Change, str] = {"removed": "-", "added": "+", "changed": "!"}
+
+
+@dataclass(frozen=True)
+class Row:
+    """One difference: what of which part, and how it reads."""
+
+    part: str
+    change: Change
+    what: str
+    max_difference: float | None = None  # of the elements of a weight
+
+    @property
+    def text(self) -> str:
+        """`+ v3 = aten.relu.default(v2)`."""
+        return f"{_MARKS[self.change]} {self.what}"
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Every difference between two files, part by part."""
+
+    rows: tuple[Row, ...]
+
+    @property
+    def is_none(self) -> bool:
+        """Whether the files are the same."""
+        return not self.rows
+
+
+def difference(first: Opened, second: Opened, *, tolerance: float = 0.0) -> Difference:
+    """How the second file differs from the first; weights closer than the tolerance are equal."""
+    return Difference(
+        (
+            *_headers(first, second),
+            *_structure(first, second),
+            *_constants(first, second),
+            *_weights(first, second, tolerance),
+            *_payloads(first, second),
+        )
+    )
+
+
+# Header and structure
+
+_FIELDS = ("version", "is_internal", "has_training", "quant", "inputs", "outputs", "d_model")
+
+
+def _headers(first: Opened, second: Opened) -> Iterator[Row]:
+    for field in _FIELDS:
+        a, b = getattr(first.file.header, field), getattr(second.file.header, field)
+        if a != b:
+            yield Row("header", "changed", f"{field}: {a} -> {b}")
+
+
+def _structure(first: Opened, second: Opened) -> Iterator[Row]:
+    """Instructions that only one program has, and those that take their operands elsewhere."""
+    lines = list(lines_of(first)), list(lines_of(second))
+    tokens = _tokens(first), _tokens(second)
+    runs = aligned(*tokens)
+    pairs = {a + i: b + i for a, b, length in runs for i in range(length)}
+    yield from _alone("removed", lines[0], pairs)
+    yield from _alone("added", lines[1], set(pairs.values()))
+    for a, b in pairs.items():
+        before, after = first.file.instructions[a], second.file.instructions[b]
+        wanted = [pairs.get(a + offset) if offset else None for offset in before.d]
+        found = [b + offset if offset else None for offset in after.d]
+        if wanted != found and not _is_plain(before):
+            yield Row("structure", "changed", f"{lines[0][a].text} -> {lines[1][b].text}")
+    if _schedule(first, pairs) != _schedule(second, None):
+        yield Row("schedule", "changed", "the schedules of memory differ")
+
+
+Moves = dict[int, int] | None  # instructions of one program by those of another
+
+
+def _schedule(opened: Opened, moves: Moves) -> set[tuple[int, int, int]]:
+    """Every command with its tick and its target, counted as the other program counts them."""
+
+    def moved(index: int) -> int:
+        return index if moves is None else moves.get(index, -1 - index)
+
+    ticks = opened.file.schedule
+    return {(moved(t.tick), c.action, moved(c.target)) for t in ticks for c in t.commands}
+
+
+def _is_plain(instruction: Instruction) -> bool:
+    return instruction.op == INPUT
+
+
+def _alone(change: Change, lines: Iterable[Line], matched: Iterable[int]) -> Iterator[Row]:
+    known = set(matched)
+    yield from (Row("structure", change, line.text) for line in lines if line.index not in known)
+
+
+def _tokens(opened: Opened) -> list[object]:
+    """Instructions without ids and without the places of their operands."""
+    return [_token(opened, index, one) for index, one in enumerate(opened.file.instructions)]
+
+
+def _token(opened: Opened, index: int, instruction: Instruction) -> object:
+    if not instruction.is_system:
+        found = (opened.file.constant_of.get(id_) for id_ in instruction.c[1:])
+        given = tuple((c.tag, c.payload) if c is not None else None for c in found)
+        name = opened.file.name_of.get(instruction.op, instruction.op)
+        return name, tuple(bool(offset) for offset in instruction.d), given
+    kind = (instruction.op, instruction.variant, len(instruction.d))
+    if instruction.op != INPUT:
+        return kind
+    id_ = instruction.c[1] if len(instruction.c) > 1 else 0
+    if instruction.variant == PARAMETER:
+        return (*kind, opened.parameters.get(id_))
+    return (*kind, opened.inputs.get(index), id_ if instruction.variant == STATE else None)
+
+
+# Constants
+
+
+def _constants(first: Opened, second: Opened) -> Iterator[Row]:
+    """Values that only one table has; ids do not count."""
+    sides = [{(c.tag, c.payload): c for c in side.file.constants} for side in (first, second)]
+    yield from (_constant("removed", c) for key, c in sides[0].items() if key not in sides[1])
+    yield from (_constant("added", c) for key, c in sides[1].items() if key not in sides[0])
+
+
+def _constant(change: Change, constant: Constant) -> Row:
+    return Row("constants", change, value_text(constant.value))
+
+
+# Weights
+
+
+def _weights(first: Opened, second: Opened, tolerance: float) -> Iterator[Row]:
+    sides = [{name: id_ for id_, name in side.parameters.items()} for side in (first, second)]
+    for name in dict.fromkeys((*sides[0], *sides[1])):
+        ids = [side.get(name) for side in sides]
+        if ids[1] is None:
+            yield Row("weights", "removed", name)
+        elif ids[0] is None:
+            yield Row("weights", "added", name)
+        else:
+            yield from _weight(name, first, second, ids[0], ids[1], tolerance)
+
+
+def _weight(
+    name: str, first: Opened, second: Opened, first_id: int, second_id: int, tolerance: float
+) -> Iterator[Row]:
+    a, b = first.tensors.get(first_id), second.tensors.get(second_id)
+    if a is None or b is None:
+        if (a is None) != (b is None):
+            yield Row("weights", "changed", f"{name}: only one of the files has its elements")
+        return
+    told = [] if _form(a) == _form(b) else [f"stored as {_form(a)} -> {_form(b)}"]
+    distance = None
+    if true_shape(a) == true_shape(b) and (a.data, a.scales) != (b.data, b.scales):
+        distance = max_difference(dequantized(a), dequantized(b))
+        told += [f"elements differ by {distance:.6g} at most"] if distance > tolerance else []
+    if told:
+        yield Row("weights", "changed", f"{name}: {', '.join(told)}", distance)
+
+
+def _form(tensor: Tensor) -> str:
+    """How a tensor is stored."""
+    quant = f" {QUANTIZATIONS[tensor.quant].name}" if tensor.quant else ""
+    return f"{stored_type(tensor)}{quant}"
+
+
+def max_difference(first: Array, second: Array) -> float:
+    """The largest distance of two elements; infinite where only one of them is a number."""
+    if first.size == 0:
+        return 0.0
+    wide = [side.astype(np.float64) for side in (first, second)]
+    with np.errstate(all="ignore"):
+        distance = np.abs(wide[0] - wide[1])
+    same = (wide[0] == wide[1]) | (np.isnan(wide[0]) & np.isnan(wide[1]))
+    distance[same] = 0.0
+    distance[np.isnan(distance)] = np.inf
+    return float(distance.max())
+
+
+# What else a file carries
+
+
+def _payloads(first: Opened, second: Opened) -> Iterator[Row]:
+    if first.file.plan != second.file.plan:
+        yield Row("plan", "changed", "the plans of ORCH differ")
+    for tag in ("PROC", "TRNG", "ARRS"):
+        if first.file.sections.get(tag, b"") != second.file.sections.get(tag, b""):
+            yield Row("sections", "changed", f"{tag} differs")
+    sides = [{r.name: r.data for r in side.file.resources} for side in (first, second)]
+    for name in dict.fromkeys((*sides[0], *sides[1])):
+        if name not in sides[1]:
+            yield Row("resources", "removed", name)
+        elif name not in sides[0]:
+            yield Row("resources", "added", name)
+        elif sides[0][name] != sides[1][name]:
+            yield Row("resources", "changed", name)

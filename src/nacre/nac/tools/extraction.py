@@ -1,0 +1,113 @@
+"""What a file carries, as files of their own.
+
+| file | what it is |
+|---|---|
+| `weights.safetensors` | the weights by name, as they are stored or as the program sees them |
+| `resources/NAME` | the embedded files |
+| `tokenizer.tisa`, `tokenizer.txt` | the manifest of the tokenizer, and its text |
+| `plan.orch`, `plan.txt` | the section with the execution plan, and its text |
+| `TRNG.bin`, `ARRS.bin` | sections that are kept as bytes |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from types import MappingProxyType
+
+from nacre.base.diagnostics import InputError
+from nacre.core.builder import dtype_name
+from nacre.nac.checks.tables import is_plain_name
+from nacre.nac.format import orch
+from nacre.nac.format.external import external_parts
+from nacre.nac.format.places import Place, finding
+from nacre.nac.format.values import Bytes, Tensor
+from nacre.nac.rules.container import NAC16
+from nacre.nac.run.weights import Weights
+from nacre.nac.spec.elements import DTYPE_CODES
+from nacre.nac.tools.opening import Opened
+
+Parts = list[Bytes]  # of one file
+Entries = Iterator[tuple[str, Parts]]  # a path below the folder, and what goes there
+WEIGHTS = "weights.safetensors"
+
+
+def weights(opened: Opened, *, as_stored: bool = True) -> Entries:
+    """All weights in one file; those that are not as stored are as the program computes with."""
+    tensors = opened.tensors
+    if not tensors:
+        return
+    seen = Weights(opened.file, opened.external)
+    named = []
+    for id_, name in opened.parameters.items():
+        if id_ in tensors:
+            named.append((name, tensors[id_] if as_stored else _plain(id_, seen)))
+    yield WEIGHTS, list(external_parts(named))
+
+
+def _plain(id_: int, seen: Weights) -> Tensor:
+    array = seen[id_]
+    dtype = dtype_name(array.dtype)
+    little = array.astype(array.dtype.newbyteorder("<")) if array.dtype.isbuiltin == 1 else array
+    return Tensor(id_, DTYPE_CODES[dtype], array.shape, little.tobytes())
+
+
+def resources(opened: Opened) -> Entries:
+    """The embedded files; InputError for a name that could lead out of the folder."""
+    offsets = opened.file.places.get("RSRC", ())
+    wrong = []
+    for index, resource in enumerate(opened.file.resources):
+        if not is_plain_name(resource.name):
+            place = Place(offsets[index] if offsets else 0, "RSRC")
+            message = f"a resource is called {resource.name[:40]!r}, expected a plain name"
+            wrong.append(finding(NAC16, opened.source, place, message))
+    if wrong:
+        raise InputError(wrong)
+    yield from ((f"resources/{r.name}", [r.data]) for r in opened.file.resources)
+
+
+def tokenizer(opened: Opened) -> Entries:
+    """The manifest of the tokenizer, and its text where it is sound."""
+    manifest = bytes(opened.file.sections.get("PROC", b""))
+    if not manifest:
+        return
+    yield "tokenizer.tisa", [manifest]
+    from nacre.nac.tisa.listing import disassemble
+
+    yield from _text("tokenizer.txt", lambda: disassemble(manifest))
+
+
+def plan(opened: Opened) -> Entries:
+    """The section of the plan, and its text where it is sound."""
+    found = opened.file.plan
+    if not found.bytecode and not found.constants:
+        return
+    yield "plan.orch", [b"ORCH", orch.write(found)]
+    from nacre.nac.mep.disassembler import disassemble
+
+    yield from _text("plan.txt", lambda: disassemble(found))
+
+
+def _text(name: str, made: Callable[[], str]) -> Entries:
+    try:
+        yield name, [made().encode()]
+    except InputError:  # the bytes are there all the same
+        return
+
+
+def kept(opened: Opened) -> Entries:
+    """Sections of which nothing is known but their bytes."""
+    for tag in ("TRNG", "ARRS"):
+        content = opened.file.sections.get(tag)
+        if content:
+            yield f"{tag}.bin", [content]
+
+
+PARTS: Mapping[str, Callable[[Opened], Entries]] = MappingProxyType(
+    {
+        "weights": weights,
+        "resources": resources,
+        "tokenizer": tokenizer,
+        "plan": plan,
+        "kept": kept,
+    }
+)

@@ -1,0 +1,85 @@
+"""Files as tools look at them: the structure is sound, the promises behind it may be broken."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from nacre.base.diagnostics import InputError, has_errors, in_order
+from nacre.base.source import Source
+from nacre.nac.format import header
+from nacre.nac.format.cursor import Broken
+from nacre.nac.format.external import External
+from nacre.nac.format.file import FileSource, mapped
+from nacre.nac.format.values import NacFile, Tensor
+from nacre.nac.spec.elements import DTYPES
+from nacre.nac.verify import judged
+
+
+@dataclass(frozen=True)
+class Opened:
+    """A file, its weights where they lie beside it, and where its sections begin."""
+
+    file: NacFile
+    source: Source
+    external: External | None  # None: the weights are inside, or cannot be read
+    offsets: Mapping[str, int]  # of sections, in the order in which they lie
+    size: int
+
+    @property
+    def name(self) -> str:
+        """What the file is called."""
+        return self.source.name
+
+    @cached_property
+    def tensors(self) -> dict[int, Tensor]:
+        """The weights that can be had, by the id of their parameter."""
+        return {tensor.id: tensor for tensor in self._tensors()}
+
+    def _tensors(self) -> Iterator[Tensor]:
+        if self.file.header.is_internal:
+            yield from self.file.data.tensors
+        elif self.external is not None:
+            for named in self.file.data.parameters:
+                try:
+                    yield self.external.tensor(named.text, named.id)
+                except Broken:  # verify says why
+                    continue
+
+    @cached_property
+    def parameters(self) -> dict[int, str]:
+        """The names of parameters by id."""
+        return {named.id: named.text for named in self.file.data.parameters}
+
+    @cached_property
+    def inputs(self) -> dict[int, str]:
+        """The names of inputs by instruction."""
+        return {named.id: named.text for named in self.file.data.inputs}
+
+
+def opened(source: FileSource) -> Opened:
+    """A file; InputError has all that is wrong with its structure."""
+    examined, external, found = judged(source)
+    if examined.file is None or has_errors(examined.found):
+        raise InputError(in_order(d for d in found if d.severity == "error"))
+    view = memoryview(source) if isinstance(source, bytes | memoryview) else mapped(Path(source))
+    _, offsets = header.read(view)
+    placed = dict(sorted(offsets.items(), key=lambda item: item[1]))
+    return Opened(examined.file, examined.source, external, placed, len(view))
+
+
+def type_text(dtype: str, shape: tuple[int, ...]) -> str:
+    """`f32[2, 3]`."""
+    return f"{dtype}[{', '.join(map(str, shape))}]"
+
+
+def true_shape(tensor: Tensor) -> tuple[int, ...]:
+    """The shape that a tensor has in the program."""
+    return tensor.true_shape if tensor.block else tensor.shape
+
+
+def stored_type(tensor: Tensor) -> str:
+    """The type of a tensor as it is stored."""
+    return type_text(DTYPES[tensor.dtype], tensor.shape)

@@ -1,0 +1,142 @@
+"""What a file holds, in figures."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+from nacre.nac.interface import surroundings
+from nacre.nac.spec.elements import QUANTIZATIONS
+from nacre.nac.spec.header import SECTION_TITLES
+from nacre.nac.tools.listing import action_name
+from nacre.nac.tools.opening import Opened, stored_type, true_shape
+
+
+@dataclass(frozen=True)
+class Section:
+    """A section: where it lies, how long it is, and how much is in it."""
+
+    tag: str
+    offset: int
+    bytes: int  # with its tag
+    records: int
+    title: str
+
+
+@dataclass(frozen=True)
+class Input:
+    """An input; what the file does not say of its type is None."""
+
+    name: str
+    dtype: str | None
+    shape: tuple[int, ...] | None
+    instruction: int
+    is_optional: bool
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A weight as it is stored; one that cannot be had has no type."""
+
+    id: int
+    name: str
+    stored: str | None
+    shape: tuple[int, ...] | None
+    quant: str | None
+    bytes: int  # with its scales
+
+
+@dataclass(frozen=True)
+class Overview:
+    """A file in figures."""
+
+    name: str
+    bytes: int
+    version: str
+    quant: str
+    weights: str  # internal or external
+    has_training: bool
+    d_model: int
+    declared_inputs: int
+    declared_outputs: int
+    output_names: tuple[str, ...]
+    instructions: int
+    operations: dict[str, int]  # calls by name
+    commands: dict[str, int]  # of the memory schedule by name
+    sections: tuple[Section, ...]
+    inputs: tuple[Input, ...]
+    parameters: tuple[Parameter, ...]
+    resources: dict[str, int]  # bytes by name
+
+    @property
+    def weight_bytes(self) -> int:
+        """What all weights take."""
+        return sum(parameter.bytes for parameter in self.parameters)
+
+
+def overview(opened: Opened) -> Overview:
+    """A file in figures."""
+    file = opened.file
+    header = file.header
+    around, _ = surroundings(file, opened.source)
+    calls = Counter(
+        file.name_of.get(i.op, f"op_{i.op}") for i in file.instructions if not i.is_system
+    )
+    commands = Counter(action_name(c.action) for tick in file.schedule for c in tick.commands)
+    quant = QUANTIZATIONS.get(header.quant)
+    return Overview(
+        name=opened.name,
+        bytes=opened.size,
+        version=header.rules.name,
+        quant=quant.name if quant is not None else str(header.quant),
+        weights="internal" if header.is_internal else "external",
+        has_training=header.has_training,
+        d_model=header.d_model,
+        declared_inputs=header.inputs,
+        declared_outputs=header.outputs,
+        output_names=around.output_names,
+        instructions=len(file.instructions),
+        operations=dict(sorted(calls.items(), key=lambda item: (-item[1], item[0]))),
+        commands=dict(sorted(commands.items())),
+        sections=_sections(opened),
+        inputs=tuple(
+            Input(i.name, i.dtype, i.shape, i.instruction, i.is_optional) for i in around.inputs
+        ),
+        parameters=_parameters(opened),
+        resources={resource.name: len(resource.data) for resource in file.resources},
+    )
+
+
+def _sections(opened: Opened) -> tuple[Section, ...]:
+    tags = list(opened.offsets)
+    ends = [*list(opened.offsets.values())[1:], opened.size]
+    made = []
+    for tag, end, following in zip(tags, ends, [*tags[1:], ""], strict=True):
+        start = opened.offsets[tag]
+        length = end - start - len(opened.file.gaps.get(following, b""))
+        made.append(Section(tag.strip(), start, length, _records(opened, tag), SECTION_TITLES[tag]))
+    return tuple(made)
+
+
+def _records(opened: Opened, tag: str) -> int:
+    """How many records a section has; one that is kept as bytes counts these."""
+    content = opened.file.sections[tag]
+    if tag == "DATA":
+        return len(content.parameters)
+    if tag == "ORCH":
+        return len(content.bytecode)
+    return len(content)
+
+
+def _parameters(opened: Opened) -> tuple[Parameter, ...]:
+    made = []
+    for id_, name in opened.parameters.items():
+        tensor = opened.tensors.get(id_)
+        if tensor is None:
+            made.append(Parameter(id_, name, None, None, None, 0))
+            continue
+        size = len(tensor.data) + len(tensor.scales)
+        quant = QUANTIZATIONS[tensor.quant].name
+        row = Parameter(id_, name, stored_type(tensor), true_shape(tensor), quant, size)
+        made.append(row)
+    return tuple(made)

@@ -1,0 +1,222 @@
+"""Weights of one program copied into another, where blocks of both fit each other.
+
+Both programs are laid side by side, call by call; calls fit when they have the same operation and
+weights of the same shapes. What is copied takes the form in which the other file stores its
+weights: integers get new scales, unless both are stored alike, when the very bytes are taken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from msgspec.structs import replace
+
+from nacre.core.values import Array
+from nacre.nac.format.values import Data, NacFile, Tensor
+from nacre.nac.quantise.recipes import RECIPES
+from nacre.nac.run.model import NacModel, made_model
+from nacre.nac.run.weights import dequantized
+from nacre.nac.save import moved
+from nacre.nac.spec.elements import DTYPE_CODES, DTYPES, FP16
+from nacre.nac.spec.instructions import INPUT, PARAMETER
+from nacre.nac.tools.alignment import aligned
+from nacre.nac.tools.difference import max_difference
+from nacre.nac.tools.genome import gene
+from nacre.nac.tools.opening import true_shape
+
+_HALF = DTYPE_CODES["f16"]
+
+
+@dataclass(frozen=True)
+class Copied:
+    """A weight that was copied: from which to which, and how far its elements moved."""
+
+    source: str
+    target: str
+    shape: tuple[int, ...]
+    max_change: float
+    rounding: float  # the largest error that storing it made
+
+
+@dataclass(frozen=True)
+class Skipped:
+    """A weight that stays, and why."""
+
+    target: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Block:
+    """A stretch of calls that fit; instructions of both programs, the last included."""
+
+    source: tuple[int, int]
+    target: tuple[int, int]
+    operations: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Transplant:
+    """What was done."""
+
+    blocks: tuple[Block, ...]
+    copied: tuple[Copied, ...]
+    skipped: tuple[Skipped, ...]
+
+
+@dataclass(frozen=True)
+class _Call:
+    """A call with the weights that it takes."""
+
+    instruction: int
+    gene: str
+    weights: tuple[int, ...]
+    shapes: tuple[tuple[int, ...], ...]
+
+    @property
+    def token(self) -> object:
+        return self.gene, self.shapes
+
+
+def transplant(
+    source: NacModel, target: NacModel, *, source_prefix: str = "", target_prefix: str = ""
+) -> tuple[NacModel, Transplant]:
+    """The target with weights of the source, and what was copied.
+
+    A prefix leaves calls out whose weights have names that begin otherwise, and those without
+    weights: `layers.0.` of one model goes into `layers.3.` of another.
+    """
+    sides = list(_calls(source, source_prefix)), list(_calls(target, target_prefix))
+    runs = aligned(*([call.token for call in side] for side in sides))
+    pairs = [(sides[0][a + i], sides[1][b + i]) for a, b, n in runs for i in range(n)]
+    chosen, conflicts = _chosen(pairs)
+    skipped = [Skipped(target.weights.names[id_], "two calls would give it") for id_ in conflicts]
+    made: dict[int, Tensor] = {}
+    copied: list[Copied] = []
+    for into, taken in chosen.items():
+        found = _grafted(source, target, taken, into)
+        if isinstance(found, str):
+            skipped.append(Skipped(target.weights.names[into], found))
+        else:
+            made[into], row = found
+            copied.append(row)
+    known = {*chosen, *conflicts}
+    for id_, name in target.weights.names.items():
+        if id_ not in known and name.startswith(target_prefix):
+            skipped.append(Skipped(name, "no block of the other file fits"))
+    blocks = tuple(_block(sides, run) for run in runs if _has_weights(sides, run))
+    report = Transplant(blocks, tuple(copied), tuple(skipped))
+    return _with(target, made), report
+
+
+def _calls(model: NacModel, prefix: str) -> Iterator[_Call]:
+    file, names = model.file, model.weights.names
+    for index, instruction in enumerate(file.instructions):
+        if instruction.is_system:
+            continue
+        weights = tuple(_weights(file, index))
+        if prefix and not (weights and all(names[id_].startswith(prefix) for id_ in weights)):
+            continue
+        shapes = tuple(true_shape(model.weights.tensor(id_)) for id_ in weights)
+        yield _Call(index, gene(file.name_of[instruction.op]), weights, shapes)
+
+
+def _weights(file: NacFile, index: int) -> Iterator[int]:
+    """The parameters that a call takes, in the order of its arguments."""
+    for offset in file.instructions[index].d:
+        if offset:
+            maker = file.instructions[index + offset]
+            if (maker.op, maker.variant) == (INPUT, PARAMETER):
+                yield maker.c[1]
+
+
+def _chosen(pairs: list[tuple[_Call, _Call]]) -> tuple[dict[int, int], list[int]]:
+    """Which weight goes where; one that several calls share must get the same from each."""
+    made: dict[int, int] = {}
+    conflicts: dict[int, None] = {}
+    for taken, into in pairs:
+        for source, target in zip(taken.weights, into.weights, strict=True):
+            if made.setdefault(target, source) != source:
+                conflicts[target] = None
+    return {k: v for k, v in made.items() if k not in conflicts}, list(conflicts)
+
+
+def _grafted(
+    source: NacModel, target: NacModel, taken: int, into: int
+) -> tuple[Tensor, Copied] | str:
+    """The new tensor of a weight; a text where it cannot be."""
+    given, before = source.weights[taken], target.weights[into]
+    if given.dtype != before.dtype:
+        return f"its elements are {before.dtype}, those of the other {given.dtype}"
+    old, other = target.weights.tensor(into), source.weights.tensor(taken)
+    if _form(old) == _form(other):
+        made = replace(other, id=into)
+    else:
+        stored = _stored(given, old, target.file.header.quant)
+        if isinstance(stored, str):
+            return stored
+        made = stored
+    after = _seen(made, before)
+    name = source.weights.names[taken]
+    row = Copied(
+        name,
+        target.weights.names[into],
+        given.shape,
+        max_difference(after, before),
+        max_difference(after, given),
+    )
+    return made, row
+
+
+def _form(tensor: Tensor) -> tuple[int, ...]:
+    return tensor.dtype, tensor.quant, tensor.axis, tensor.block
+
+
+def _stored(array: Array, like: Tensor, header_quant: int) -> Tensor | str:
+    """An array in the form of another tensor."""
+    is_half = header_quant == FP16 and like.dtype == _HALF and array.dtype == np.float32
+    if is_half or like.quant in RECIPES:
+        if not np.isfinite(array).all():
+            return "the other has elements that are not finite"
+        if is_half and array.size and np.abs(array).max() > np.finfo(np.float16).max:
+            return "the other has elements beyond the range of f16"
+        return RECIPES[FP16 if is_half else like.quant](like.id, np.ascontiguousarray(array))
+    dtype = next(code for code, name in DTYPES.items() if _word(name) == array.dtype.name)
+    little = array.astype(array.dtype.newbyteorder("<")) if array.dtype.isbuiltin == 1 else array
+    return Tensor(like.id, dtype, array.shape, little.tobytes())
+
+
+def _word(name: str) -> str:
+    from nacre.base.elements import GRAPH_TYPES
+
+    return GRAPH_TYPES[name].dtype.name
+
+
+def _seen(tensor: Tensor, like: Array) -> Array:
+    """A tensor as the program will see it."""
+    return dequantized(tensor).astype(like.dtype)
+
+
+Sides = tuple[list[_Call], list[_Call]]
+
+
+def _has_weights(sides: Sides, run: tuple[int, int, int]) -> bool:
+    start, _, length = run
+    return any(call.weights for call in sides[0][start : start + length])
+
+
+def _block(sides: Sides, run: tuple[int, int, int]) -> Block:
+    a, b, length = run
+    calls = sides[0][a : a + length], sides[1][b : b + length]
+    ends = [(side[0].instruction, side[-1].instruction) for side in calls]
+    return Block(ends[0], ends[1], tuple(call.gene for call in calls[0]))
+
+
+def _with(model: NacModel, made: Mapping[int, Tensor]) -> NacModel:
+    """A model with other weights, which lie in its file from now on."""
+    file = model.file if model.file.header.is_internal else moved(model, True)
+    tensors = tuple(made.get(tensor.id, tensor) for tensor in file.data.tensors)
+    data = Data(file.data.parameters, file.data.inputs, tensors)
+    return made_model(NacFile(file.header, {**file.sections, "DATA": data}, file.gaps))

@@ -1,0 +1,156 @@
+"""The plans that come with the package, on small models: made by hand, and real ones."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from nacre import core, nac
+from nacre.core.builder import Builder
+from nacre.nac.format.file import to_bytes
+from nacre.nac.mep import Machine, assemble, disassemble, plan_names, shipped_plan
+from nacre.nac.mep.images import write_png
+from nacre.nac.mep.plans import plan_text
+from nacre.nac.mep.program import read
+from tests.nac.mep.running import Alphabet, Successor
+
+TEXT: dict[str, Any] = {"text": "abc", "tokens": 5, "window": 0, "end": -1}
+
+
+def test_the_plans() -> None:
+    assert plan_names() == ("classify", "greedy", "top_k")
+    for name in plan_names():
+        raw = shipped_plan(name)
+        assert assemble(disassemble(raw)) == raw
+        machine = Machine(raw)
+        asked = [line for line in plan_text(name).splitlines() if line.startswith(";   ")]
+        words = {line.split()[1] for line in asked if line[4] != " "}
+        assert words == {prompt.text for prompt in machine.prompts}
+    with pytest.raises(KeyError, match="there is no plan 'beam', only classify, greedy, top_k"):
+        plan_text("beam")
+
+
+@pytest.mark.parametrize(
+    ("given", "text", "lengths"),
+    [
+        ({}, "abcdefgh", [3, 4, 5, 6, 7]),
+        ({"tokens": 0}, "abc", []),
+        ({"end": 5}, "abcde", [3, 4, 5]),
+        ({"window": 16}, "abcdefgh", [16] * 5),
+        ({"window": 5}, "abcdef", [5] * 3),
+        ({"window": 2}, "abc", []),
+    ],
+)
+def test_greedy_generation(given: dict[str, Any], text: str, lengths: list[int]) -> None:
+    model = Successor()
+    machine = Machine(shipped_plan("greedy"), models={"model": model}, tokenizer=Alphabet())
+    whole, ids = machine.run({**TEXT, **given})
+    assert whole == text
+    assert isinstance(ids, np.ndarray)
+    assert ids.tolist() == [[ord(c) - ord("a") for c in text]]
+    assert model.lengths == lengths
+
+
+def by_hand(model: Any, start: str, tokens: int, seed: int, temperature: float, k: int) -> str:  # noqa: ANN401
+    """Top-k sampling in plain Python, with the same stream of chance."""
+    chance = np.random.Generator(np.random.PCG64(seed))
+    ids = Alphabet().encode(start)
+    for _ in range(tokens):
+        row = [float(v) for v in model.run({"ids": np.array([ids])})[0][0, -1]]
+        least = sorted(row, reverse=True)[k - 1]
+        weights = [np.exp((v - max(row)) / temperature) if v >= least else 0.0 for v in row]
+        drawn, index = chance.random() * sum(weights), 0
+        while drawn >= weights[index]:
+            drawn -= weights[index]
+            index += 1
+        ids.append(index)
+    return Alphabet().decode(ids)
+
+
+def language_model() -> nac.NacModel:
+    """A real one: an embedding and a product, in Core IR, through a file."""
+    rng = np.random.default_rng(5)
+    builder = Builder()
+    ids = builder.input("ids", "i64", (1, 8))
+    rows = builder.add("Gather", builder.constant(rng.normal(size=(26, 6)).astype(np.float32)), ids)
+    head = builder.constant(rng.normal(size=(6, 26)).astype(np.float32))
+    module = builder.module(builder.add("MatMul", rows, head))
+    return nac.load(to_bytes(nac.lower(module, plan=read(shipped_plan("greedy")))))
+
+
+class Padded:
+    """The model with shorter inputs filled up."""
+
+    def __init__(self, model: nac.NacModel) -> None:
+        self.model = model
+
+    def run(self, inputs: Any) -> list[Any]:  # noqa: ANN401
+        ids = inputs["ids"]
+        full = np.concatenate([ids, np.zeros((1, 8 - ids.shape[1]), np.int64)], 1)
+        return [self.model.run({"ids": full})[0][:, : ids.shape[1]]]
+
+
+@pytest.mark.parametrize(("temperature", "k"), [(1.0, 3), (0.3, 26), (5.0, 1)])
+def test_sampling_from_the_best(temperature: float, k: int) -> None:
+    model = language_model()
+    texts = []
+    for seed in (1, 2):
+        machine = Machine(
+            shipped_plan("top_k"), models={"model": model}, tokenizer=Alphabet(), seed=seed
+        )
+        given = {**TEXT, "window": 8, "temperature": temperature, "k": k}
+        text, _ = machine.run(given)
+        assert machine.run(given)[0] == text
+        assert text == by_hand(Padded(model), "abc", 5, seed, temperature, k)
+        texts.append(text)
+    assert (texts[0] == texts[1]) == (k == 1)
+
+
+def test_a_file_runs_the_plan_that_it_carries() -> None:
+    model = language_model()
+    machine = Machine(model.file.plan, models={"model": model}, tokenizer=Alphabet())
+    text, ids = machine.run({**TEXT, "window": 8})
+    assert isinstance(ids, np.ndarray)
+    logits = Padded(model).run({"ids": ids[:, :-1]})[0]
+    assert ids[0, 3:].tolist() == logits[0, 2:].argmax(-1).tolist()
+    assert text == Alphabet().decode(ids[0].tolist())
+
+
+def classifier() -> tuple[Any, nac.NacModel]:
+    """The mean of each colour, and a product."""
+    builder = Builder()
+    image = builder.input("image", "f32", (1, 3, 224, 224))
+    means = builder.add("Mean", image, axes=(2, 3), keepdims=False)
+    weights = np.array([[1, 0, 0, -1], [0, 1, 0, -1], [0, 0, 1, -1]], np.float32)
+    module = builder.module(builder.add("MatMul", means, builder.constant(weights)))
+    return module, nac.load(to_bytes(nac.lower(module)))
+
+
+def test_an_image_is_classified_from_a_file_and_from_pixels(tmp_path: Path) -> None:
+    pixels = np.zeros((240, 320, 3), np.uint8)
+    pixels[..., 0], pixels[..., 1], pixels[..., 2] = 40, 200, 90
+    (tmp_path / "a.png").write_bytes(write_png(pixels))
+    np.save(tmp_path / "labels.npy", np.array(["red", "green", "blue", "dark"]))
+    module, model = classifier()
+    machine = Machine(shipped_plan("classify"), models={"model": model}, root=tmp_path)
+    text, classes, shares = machine.run({"image": "a.png", "labels": "labels.npy", "n": 2})
+    ready = (np.array([40, 200, 90]) / 255 - [0.485, 0.456, 0.406]) / [0.229, 0.224, 0.225]
+    scores = np.array([*ready, -ready.sum()])
+    wanted = np.exp(scores) / np.exp(scores).sum()
+    assert isinstance(classes, np.ndarray)
+    assert isinstance(shares, np.ndarray)
+    assert classes.tolist() == np.argsort(-wanted)[:2].tolist() == [1, 2]
+    np.testing.assert_allclose(shares, wanted[[1, 2]], rtol=1e-4)
+    assert text == f"green: {wanted[1]:.2%}\nblue: {wanted[2]:.2%}\n"
+
+    labels = ["red", "green", "blue", "dark"]
+    again = machine.run({"image": pixels, "labels": labels, "n": 2})
+    assert again[0] == text
+    floats = np.broadcast_to(ready.astype(np.float32).reshape(1, 3, 1, 1), (1, 3, 224, 224))
+    third = machine.run({"image": np.array(floats), "labels": labels, "n": 2})
+    assert third[0] == text
+    (direct,) = core.evaluate(module, {"image": np.array(floats)})
+    np.testing.assert_allclose(direct[0], scores, rtol=1e-4)

@@ -1,0 +1,104 @@
+"""Models of the importers as files: they compute what Core IR computes, bit for bit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+
+from nacre import core, nac
+from tests.core.models.real_models import REAL_MODELS, RealModel
+from tests.core.onnx.small_models import convolutional, transformer
+from tools.fetch_models import Unavailable
+
+Feeds = Mapping[str, np.ndarray[Any, Any]]
+SMALL = {"silero-sequence", "silero-ifless", "ppocr-cls", "magika"}
+
+
+def through_a_file(module: core.Module, feeds: Feeds, path: Path) -> nac.NacModel:
+    """Build, save, load and run; nothing differs from the evaluation in a bit."""
+    nac.save(nac.build(module), path)
+    assert nac.verify(path) == []
+    model = nac.load(path)
+    assert nac.lift(model) == nac.canonical(module)
+    memory = nac.memory_map(model)
+    assert memory.is_sound
+    assert memory.is_complete, str(memory)
+    assert memory.least_bytes <= memory.peak_bytes
+    wanted = core.evaluate(module, dict(feeds))
+    for _ in range(2):  # the second run follows a trace
+        found = model.run(feeds)
+        assert len(found) == len(wanted)
+        for one, other in zip(found, wanted, strict=True):
+            assert one.dtype == other.dtype
+            np.testing.assert_array_equal(one, other)
+    return model
+
+
+@pytest.mark.parametrize("make", [convolutional, transformer], ids=lambda make: make.__name__)
+def test_a_small_onnx_model(make: Any, tmp_path: Path) -> None:  # noqa: ANN401
+    source = tmp_path / "m.onnx"
+    onnx.save(make(), source)
+    module = core.from_onnx(source)
+    rng = np.random.default_rng(0)
+    feeds = {
+        name: rng.standard_normal(t.shape).astype(np.float32)
+        if t.dtype == "f32"
+        else rng.integers(0, 9, t.shape)
+        for name, t in module.input_types.items()
+    }
+    through_a_file(module, feeds, tmp_path / "m.nac")
+    built = nac.build(source)
+    assert nac.to_bytes(built.file) == nac.to_bytes(nac.build(str(source)).file)
+    stored = {entry.text for entry in built.file.data.parameters}
+    assert len(stored & {tensor.name for tensor in make().graph.initializer}) > 5
+
+
+@pytest.mark.parametrize("real", REAL_MODELS, ids=lambda real: real.name)
+def test_a_trained_model(real: RealModel, tmp_path: Path) -> None:
+    if real.name not in SMALL:
+        pytest.skip("its operations are those of smaller ones")
+    try:
+        module = real.module()
+    except Unavailable as reason:
+        pytest.skip(str(reason))
+    through_a_file(module, real.feeds(), tmp_path / "m.nac")
+
+
+def test_a_core_file(tmp_path: Path) -> None:
+    source = tmp_path / "m.core"
+    builder = core.Builder()
+    x = builder.input("x", "f32", (2, 3))
+    weight = builder.constant(np.arange(12, dtype=np.float32).reshape(4, 3))
+    module = builder.module(builder.add("Linear", x, weight))
+    core.save(module, source)
+    model = nac.build(source)
+    assert model.file.header.d_model == 3
+    assert [(i.name, i.dtype, i.shape) for i in model.inputs] == [("x", "f32", (2, 3))]
+    given = {"x": np.ones((2, 3), np.float32)}
+    np.testing.assert_array_equal(model.run(given)[0], core.evaluate(module, given)[0])
+
+
+def test_what_goes_with_a_model() -> None:
+    builder = core.Builder()
+    module = builder.module(builder.add("Neg", builder.input("x", "f32", (2,))))
+    model = nac.build(module, resources={"b": b"2", "a": b"1"}, d_model=7)
+    assert [r.name for r in model.file.resources][1:] == ["a", "b"]
+    assert model.file.header.d_model == 7
+
+
+def test_external_weights_are_the_same_model(tmp_path: Path) -> None:
+    builder = core.Builder()
+    x = builder.input("x", "f32", (2, 3))
+    table = np.random.default_rng(1).standard_normal((3, 5)).astype(np.float32)
+    module = builder.module(builder.add("MatMul", x, builder.constant(table)))
+    given = {"x": np.ones((2, 3), np.float32)}
+    for quant in ("none", "fp16", "int8_tensor", "int8_channel", "block_fp8"):
+        model = nac.build(module, quant)
+        nac.save(model, tmp_path / f"{quant}.nac", weights="external")
+        again = nac.load(tmp_path / f"{quant}.nac")
+        np.testing.assert_array_equal(again.run(given)[0], model.run(given)[0])

@@ -1,0 +1,172 @@
+"""Weights quantised as the format's practice does it: its own files are the oracle."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nacre import core, nac
+from nacre.base.diagnostics import InputError
+from nacre.core.builder import Builder
+from nacre.nac.lift import lift
+from nacre.nac.quantise.recipes import RECIPES
+from nacre.nac.run.weights import dequantized
+from tests.nac.files import FIXTURES
+
+HOME = Path(__file__).parent / "fixtures"
+QUANTS = {"fp16": "FP16", "int8_tensor": "INT8_TENSOR", "int8_channel": "INT8_CHANNEL",
+          "block_fp8": "BLOCK_FP8"}  # fmt: skip
+Array = np.ndarray
+
+
+def plain() -> nac.NacModel:
+    return nac.load(HOME / "mlp.none.v16.nac")
+
+
+@pytest.mark.parametrize(("option", "name"), QUANTS.items())
+def test_weights_have_the_bytes_of_the_reference(option: str, name: str) -> None:
+    made, report = nac.quantise(plain(), option)
+    theirs = nac.read(HOME / f"mlp.{name}.v16.nac")
+    assert made.file.header.quant == theirs.header.quant
+    names = {p.id: p.text for p in theirs.data.parameters}
+    wanted = {names[t.id]: t for t in theirs.data.tensors}
+    assert len(wanted) == 6
+    ours = {p.id: p.text for p in made.file.data.parameters}
+    for tensor in made.file.data.tensors:
+        other = wanted[ours[tensor.id]]
+        fields = ("dtype", "shape", "quant", "axis", "block", "true_shape")
+        assert [getattr(tensor, f) for f in fields] == [getattr(other, f) for f in fields]
+        assert bytes(tensor.scales) == bytes(other.scales)
+        assert bytes(tensor.data) == bytes(other.data)
+    assert all(row.sqnr_db > 30 for row in report.weights)
+
+
+@pytest.mark.parametrize("option", QUANTS)
+def test_a_built_file_computes_what_its_weights_say(option: str) -> None:
+    x = np.load(HOME / "mlp.none.v16.npz")["in0"]
+    model = plain()
+    name = model.inputs[0].name
+    module = lift(model, {name: core.TensorType("f32", x.shape)})
+    raw = nac.to_bytes(nac.build(module, option).file)
+    assert nac.verify(raw) == []
+    theirs = nac.load(HOME / f"mlp.{QUANTS[option]}.v16.nac")
+    np.testing.assert_array_equal(nac.load(raw).run({name: x})[0], theirs.run({name: x})[0])
+    assert nac.to_bytes(nac.build(module, option).file) == raw
+
+
+def naive(option: str, array: Array) -> Array:
+    """The recipe of one scale by hand, an element at a time."""
+    flat = array.reshape(-1)
+    groups = {
+        "int8_tensor": [flat],
+        "int8_channel": list(array.reshape(len(array), -1)),
+        "block_fp8": np.split(flat, range(64, array.size, 64)),
+    }[option]
+    made = []
+    for group in groups:
+        scale = np.float32(max(abs(float(v)) for v in group)) / np.float32(127)
+        scale = scale or np.float32(1 if option == "block_fp8" else 1e-9)
+        made += [np.float32(round(float(np.float32(v) / scale))) * scale for v in group]
+    return np.array(made, np.float32).reshape(array.shape)
+
+
+@given(
+    option=st.sampled_from(["int8_tensor", "int8_channel", "block_fp8"]),
+    dims=st.lists(st.integers(1, 9), min_size=2, max_size=3),
+    seed=st.integers(0, 1000),
+    zeros=st.booleans(),
+)
+def test_recipes_are_what_a_loop_computes(
+    option: str, dims: list[int], seed: int, zeros: bool
+) -> None:
+    array = np.random.default_rng(seed).standard_normal(dims).astype(np.float32)
+    if zeros:
+        array[0] = 0
+    code = ["none", "fp16", "int8_tensor", "int8_channel", "block_fp8"].index(option)
+    np.testing.assert_array_equal(dequantized(RECIPES[code](1, array)), naive(option, array))
+
+
+def network(**weights: Array) -> core.Module:
+    """A product with each weight of two axes, and a sum with each other one."""
+    builder = Builder()
+    x = builder.input("x", "f32", (2, 4))
+    for array in weights.values():
+        value = builder.constant(array)
+        if array.ndim == 2:
+            x = builder.add("MatMul", x, value)
+        else:
+            x = builder.add("BinOp", x, value, op="Add")
+    return builder.module(x)
+
+
+def test_what_has_no_place_in_a_quantisation_stays() -> None:
+    rng = np.random.default_rng(0)
+    square = rng.standard_normal((4, 4)).astype(np.float32)
+    mask = np.array([0, -np.inf, -np.inf, 0], np.float32)
+    big = np.full(4, 1e30, np.float32)
+    module = network(a=square, b=np.array(3, np.float32), c=mask, d=big)
+    found = {}
+    for option in QUANTS:
+        nac.build(module, option, on_report=lambda report: found.update({report.quant: report}))
+    reasons = {q: sorted(w.reason for w in r.weights if w.reason) for q, r in found.items()}
+    assert reasons == {
+        "FP16": ["larger than 65504", "rank 0"],
+        "INT8_TENSOR": ["not finite", "rank 0"],
+        "INT8_CHANNEL": ["not finite", "rank 0"],
+        "BLOCK_FP8": ["not finite", "rank 0"],
+    }
+    text = str(found["INT8_CHANNEL"])
+    assert "kept: not finite" in text
+    assert "dB" in text
+
+
+def test_statistics_of_norms_stay_unless_asked() -> None:
+    builder = Builder()
+    x = builder.input("x", "f32", (1, 4, 2, 2))
+    stats = [builder.constant(np.array([1e-4, 1, 100, 1], np.float32) + i) for i in range(4)]
+    module = builder.module(builder.add("BatchNorm", x, *stats, epsilon=1e-5))
+    kept = nac.build(module, "int8_tensor")
+    assert {tensor.quant for tensor in kept.file.data.tensors} == {0}
+    assert kept.file.header.quant == 2
+    every = nac.build(module, "int8_tensor", keep_norms=False)
+    assert {tensor.quant for tensor in every.file.data.tensors} == {2}
+
+
+def test_patterns_keep_weights() -> None:
+    model = plain()
+    names = [p.text for p in model.file.data.parameters]
+    made, report = nac.quantise(model, "int8_channel", keep=[names[0]], least_rank=2)
+    kept = {w.name: w.reason for w in report.weights if w.reason}
+    assert kept[names[0]] == "asked for"
+    assert set(kept.values()) == {"asked for", "rank 1"}
+    assert made.weights[1].dtype == np.float32
+    with pytest.raises(InputError) as refused:
+        nac.quantise(model, "fp16", keep=["no.such.*"])
+    assert refused.value.diagnostics[0].code == "NAC50"
+
+
+def test_what_cannot_be_is_refused() -> None:
+    with pytest.raises(InputError, match="NAC50") as refused:
+        nac.build(network(a=np.eye(4, dtype=np.float32)), "int8")
+    assert "int8_tensor" in str(refused.value.diagnostics[0].message)
+    with pytest.raises(InputError, match="NAC50"):
+        nac.build(3)
+    with pytest.raises(InputError, match="NAC50"):
+        nac.quantise(nac.load(HOME / "mlp.FP16.v16.nac"), "fp16")
+    assert len(FIXTURES) >= 7
+
+
+def test_halves_of_a_model_stay_halves() -> None:
+    builder = Builder()
+    x = builder.input("x", "f16", (2, 2))
+    half = builder.add("MatMul", x, builder.constant(np.eye(2), "f16"))
+    alone = nac.build(builder.module(half), "fp16")
+    assert alone.run({"x": np.ones((2, 2), np.float16)})[0].dtype == np.float16
+    wide = builder.constant(np.ones((2, 2)), "f32")
+    both = builder.module(builder.add("BinOp", builder.add("Cast", half, to="f32"), wide, op="Add"))
+    with pytest.raises(InputError, match="NAC51"):
+        nac.build(both, "fp16")
