@@ -69,7 +69,7 @@ def cnn() -> Made:
 def _picked(model: Any, key: str, **given: object) -> Any:  # noqa: ANN401
     import torch
 
-    class Picked(torch.nn.Module):  # type: ignore[misc, name-defined]
+    class Picked(torch.nn.Module):  # type: ignore[misc]
         """A model that gives one of its outputs."""
 
         def __init__(self) -> None:

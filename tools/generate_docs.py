@@ -61,9 +61,8 @@ a code, or a whole group such as `BUF`, out.
 
 NAC_HEAD = """## NAC: files of networks
 
-What is wrong with a `.nac` file, with what it is run with, or with what it is built of. `nacre nac
-verify` reports errors and warnings with these codes; `nacre nac` describes the format's other
-commands ([nac](../nac.md)).
+What is wrong with a `.nac` file ([the format](../nac.md)), with what it is run on, or with what it
+is built of; `nacre nac verify FILE` finds all of it that a file alone can show.
 """
 
 DEVICES_HEAD = """# Built-in devices

@@ -25,7 +25,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def expected() -> tuple[np.ndarray[tuple[int, ...], np.dtype[np.float32]], ...]:
     x = np.load("x.npy")
-    y = np.maximum(x @ np.arange(6, dtype=np.float32).reshape(2, 3).T + np.float32([0.5, -0.5]), 0)
+    y = np.maximum(
+        x @ np.arange(6, dtype=np.float32).reshape(2, 3).T + np.array([0.5, -0.5], np.float32), 0
+    )
     total = y.sum(axis=1, keepdims=True)
     return y + total, total
 

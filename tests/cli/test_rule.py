@@ -7,6 +7,7 @@ import pytest
 
 from nacre.base.rules import RULES
 from nacre.core import catalogue as core_catalogue
+from nacre.nac import catalogue as nac_catalogue
 from nacre.nem.checks import catalogue
 from tests.cli.runner import invoke, nacre
 
@@ -14,6 +15,7 @@ Capsys = pytest.CaptureFixture[str]
 
 catalogue.load()
 core_catalogue.load()
+nac_catalogue.load()
 importlib.import_module("nacre.compile.rules")
 
 # NEM first, then Core IR.

@@ -136,7 +136,7 @@ def test_every_task_knows_where_it_comes_from() -> None:
     (layer,) = bundle.manifest.layers
     tokens = {task["name"] for task in bundle.time().tasks}
     assert {*layer.tasks, *layer.loads} == tokens
-    assert layer.loads == ("linear_0_w0",)
+    assert "linear_0_w0" in layer.loads
     sources = [module.by_id[op.source or 0].opcode for op in layer.operations]
     assert sources == ["BinOp", "Relu"]
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import nacre
 from nacre.base.diagnostics import InputError
-from nacre.compile.layers import Layer
+from nacre.compile.layers import Cut, Layer
 from nacre.compile.options import Options, Precision
 from nacre.compile.pipeline import Compiled, run_stages
 from nacre.compile.place import Ground
@@ -119,7 +119,7 @@ def test_values_of_a_tile_that_are_needed_at_the_same_time_have_their_own_spaces
     made = compiled(case, "npm4k")
     for layer in made.partition.layers:
         for cuts in (False, True):
-            homes = spaces_of(layer, cuts, frozenset()).of_local
+            homes = spaces_of(layer, Cut(True, cuts), frozenset()).of_local
             for a, b in combinations(range(len(homes)), 2):
                 if homes[a] is not None and homes[a] == homes[b]:
                     assert _takes_over(layer, a, b) or _takes_over(layer, b, a), (layer, a, b)
@@ -142,7 +142,7 @@ def test_a_space_is_used_again() -> None:
     chained = [x for x in made.partition.layers if len(x.steps) > 1]
     assert chained
     for layer in chained:
-        spaces = spaces_of(layer, False, frozenset())
+        spaces = spaces_of(layer, Cut(True, False), frozenset())
         values = [home for home in spaces.of_local if home is not None]
         assert len(set(values)) < len(values)
 

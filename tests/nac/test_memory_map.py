@@ -116,3 +116,17 @@ def test_the_reference_compiler_loses_commands() -> None:
     assert ours.is_complete
     assert ours.peak_bytes <= theirs.peak_bytes
     assert ours.least_bytes == theirs.least_bytes
+
+
+def test_commands_that_are_too_many_for_a_tick_wait() -> None:
+    builder = core.Builder()
+    total = builder.input("x", "f32", (1,))
+    for start in (0, 200):  # the ones go and the others come at one tick
+        many = [builder.constant(np.array([start + at], np.float32)) for at in range(200)]
+        total = builder.add("Neg", builder.add("Concat", total, *many, axis=0))
+    model = nac.build(builder.module(total))
+    found = nac.memory_map(model)
+    assert found.is_sound
+    assert found.is_complete, str(found)
+    assert max(len(tick.commands) for tick in model.file.schedule) == 255
+    assert nac.verify(nac.to_bytes(model.file)) == []

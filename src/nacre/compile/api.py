@@ -7,7 +7,7 @@ from pathlib import Path
 
 from nacre.base.suggest import did_you_mean
 from nacre.compile.bundle import Bundle
-from nacre.compile.options import PRECISIONS, Options, Precision
+from nacre.compile.options import OBSERVERS, PRECISIONS, Options, Precision
 from nacre.compile.pipeline import OnStage, compile_module
 from nacre.compile.quantise.calibration import Calibration
 from nacre.compile.target import request_error, target_of
@@ -47,6 +47,7 @@ def compile(  # the name that users call
         raise request_error(
             f"no precision `{precision}`, expected one of {', '.join(PRECISIONS)}", hint
         )
+    _require_sense(observer, precision_map, ddr_bytes)
     target = target_of(device)
     module = _module(source, shapes, example_args)
     options = Options(
@@ -70,3 +71,18 @@ def _module(
         f"a model is a module or a path, found {type(source).__name__}",
         "give `example_args` beside a module of PyTorch",
     )
+
+
+def _require_sense(
+    observer: str,
+    precision_map: Mapping[str | int, str] | None,
+    ddr_bytes: int,
+) -> None:
+    """Refuse what does not exist, and what is of another kind."""
+    if observer not in OBSERVERS:
+        hint = did_you_mean(str(observer), OBSERVERS)
+        raise request_error(f"no observer `{observer}`, there are {', '.join(OBSERVERS)}", hint)
+    if precision_map is not None and not isinstance(precision_map, Mapping):
+        raise request_error("a precision map gives layers precisions, as in {'head*': 'f16'}")
+    if type(ddr_bytes) is not int or ddr_bytes <= 0:
+        raise request_error(f"`ddr_bytes` is {ddr_bytes!r}, expected a number of bytes")

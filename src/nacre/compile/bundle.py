@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from nacre.base.diagnostics import InputError
+from nacre.base.diagnostics import Diagnostic, InputError
 from nacre.base.elements import GRAPH_TYPES
 from nacre.compile.manifest import Manifest, Port
 from nacre.compile.target import request_error
@@ -48,7 +48,8 @@ class Bundle:
 
     def time(self, profile: Figures | None = None, clock_mhz: float | None = None) -> TimedResult:
         """How long the program takes; with a clock, in milliseconds too."""
-        if clock_mhz is not None and not 0 < clock_mhz < float("inf"):
+        is_number = isinstance(clock_mhz, int | float)
+        if clock_mhz is not None and not (is_number and 0 < clock_mhz < float("inf")):
             raise request_error(f"the clock is {clock_mhz} MHz, expected a positive number")
         machine, program = self._machine(ordered=False)
         result = machine.time(program, profile=profile)
@@ -78,6 +79,13 @@ class Bundle:
         program = interpreter.load_string(self.program)
         program.require_runnable()
         return program
+
+    @cached_property
+    def problems(self) -> tuple[Diagnostic, ...]:
+        """What the strictest check finds in the program."""
+        interpreter = NemInterpreter(ddr_size=self._ddr_bytes, strict=True)
+        found = interpreter.load_string(self.program).diagnostics
+        return tuple(d for d in found if d.severity == "error")
 
     @property
     def buffer_sizes(self) -> dict[str, int]:
@@ -129,9 +137,13 @@ class BundleSession:
 
     def run(self, inputs: Mapping[str, Any] | None = None) -> dict[str, Array]:
         """The outputs of one run, by name."""
+        if inputs is not None and not isinstance(inputs, Mapping):
+            raise request_error(f"inputs are arrays by name, found {type(inputs).__name__}")
         manifest = self._bundle.manifest
         given = checked_inputs(self._bundle.source, inputs or {}, self._state)
         arrays = {**self._state, **given}
+        for port in manifest.inputs:
+            _require_range(port, arrays[port.name])
         result = self._bundle.started(arrays, self._ordered).run()
         if result.status != "completed":
             raise InputError(list(result.diagnostics))
@@ -141,6 +153,20 @@ class BundleSession:
         count = len(self._bundle.source.outputs)
         names = [port.name for port in manifest.outputs[:count]]
         return dict(zip(names, outputs[:count], strict=True))
+
+
+def _require_range(port: Port, array: Array) -> None:
+    """Integers that the device holds in fewer bits must fit in them."""
+    element = GRAPH_TYPES[port.elem]
+    if port.scale is not None or array.dtype.kind not in "iu" or element.kind == "float":
+        return
+    beyond = (array < element.lowest) | (array > element.highest)
+    if beyond.any():
+        at = tuple(int(i) for i in np.argwhere(beyond)[0])
+        raise request_error(
+            f"input `{port.name}` is {int(array[at])} at {list(at)}, and the device holds it in "
+            f"{port.elem}, up to {element.highest}"
+        )
 
 
 def from_memory(result: RunResult, port: Port) -> Array:

@@ -40,9 +40,8 @@ def tile_costs(
     """What one whole tile costs. What travels between DDR and L1 occupies an sDMA and a DMA."""
     profile = options.profile
     size = layer.size(min(tiling.rows, layer.rows), min(tiling.columns, layer.columns))
-    cuts = tiling.columns < layer.columns
     dma = sdma = cstl = nmu = vpu = longest = 0.0
-    fixed = layer.fixed_locals(cuts)
+    fixed = layer.fixed_locals(layer.cut(tiling.rows, tiling.columns))
     for local, access in enumerate(layer.operands):
         if local in fixed or access.stays or access.tensor in held:
             continue

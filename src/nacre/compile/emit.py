@@ -32,6 +32,11 @@ def emit(program: Program, target: Target) -> str:
     return format_nem("\n".join(lines) + "\n")
 
 
+def statements_text(program: Program) -> str:
+    """The statements as they come out of the schedule, not yet formatted."""
+    return "\n".join(_lines(program.statements, "")) + "\n"
+
+
 def _lines(statements: Sequence[Statement], indent: str) -> Iterator[str]:
     for statement in statements:
         if isinstance(statement, Comment):

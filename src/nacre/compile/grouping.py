@@ -17,6 +17,7 @@ _HOSTS = frozenset({"linear", "matmul", "window", "pool", "map"})
 # Tensors that a tile may load, and tasks that it may have: more would not fit the tokens.
 _MOST_OPERANDS = 5
 _MOST_STEPS = 16
+_MOST_LEAVES = 3  # results that nothing in the group reads
 # A softmax joins a product only where all columns of its right side are this small.
 _MOST_PINNED = 1 << 15
 
@@ -35,6 +36,11 @@ class Group:
     def has_rows(self) -> bool:
         """Whether something works along whole rows."""
         return any(item.kind == "rows" for item in self.items)
+
+    def leaves(self) -> int:
+        """How many results nothing in the group reads: those are stored at the end."""
+        read = {use.value for item in self.items for use in item.inputs}
+        return sum(item.result not in read for item in self.items)
 
     def reads(self) -> set[int]:
         """Values from outside that are loaded by tiles."""
@@ -111,6 +117,8 @@ class _Gathering:
             return False
         trial = Group(-1, group.main, group.shape, [*group.items, item])
         if len(trial.items) > _MOST_STEPS or len(trial.reads()) > _MOST_OPERANDS:
+            return False
+        if trial.leaves() > _MOST_LEAVES:
             return False
         others = self._of(u.value for u in item.inputs) - {group.number}
         return not any(self._needs(other, group.number) for other in others)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import prod
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from nacre.base.elements import GRAPH_TYPES
 from nacre.compile.geometry import Window
@@ -44,6 +44,13 @@ def resolved(axes: Axes, size: Size) -> Dims:
     return tuple(axis if isinstance(axis, int) else getattr(size, axis) for axis in axes)
 
 
+class Cut(NamedTuple):
+    """Which axes of a layer its tiles cut; several images count as rows."""
+
+    rows: bool
+    columns: bool
+
+
 @dataclass(frozen=True)
 class Local:
     """A value of a tile."""
@@ -69,12 +76,14 @@ class Access:
     quant: Quant | None = None
     stays: bool = False  # read where it lies, never loaded: the table of a gather
 
-    def is_fixed(self, cuts: bool) -> bool:
-        """Whether every tile reads the same elements; `cuts` says whether columns are cut."""
-        if self.image or self.stays or self.stride_of("rows", "x_rows"):
+    def is_fixed(self, cut: Cut) -> bool:
+        """Whether every tile reads the same elements."""
+        if self.image or self.stays:
             return False
-        # A narrower tile would lie otherwise, unless all its elements are the same.
-        return not cuts or not any(self.strides)
+        if cut.columns and any(self.strides) and "columns" in self.axes:
+            return False  # a narrower tile would lie otherwise
+        is_one = cut.columns and not cut.rows  # all blocks of columns read the same rows
+        return is_one or not self.stride_of("rows", "x_rows")
 
     def stride_of(self, *names: str) -> int:
         """The stride along an axis by its name; 0 where it has none."""
@@ -182,9 +191,13 @@ class Layer:
         found = [r.access.tensor for r in self.results] + [m.target.tensor for m in self.moves]
         return tuple(dict.fromkeys(found))
 
-    def fixed_locals(self, cuts: bool) -> frozenset[int]:
+    def cut(self, rows: int, columns: int) -> Cut:
+        """What tiles of a size cut."""
+        return Cut(rows < self.rows or self.images > 1, columns < self.columns)
+
+    def fixed_locals(self, cut: Cut) -> frozenset[int]:
         """Values that are the same for all tiles: shared operands, and those stretched."""
-        fixed = {i for i, access in enumerate(self.operands) if access.is_fixed(cuts)}
+        fixed = {i for i, access in enumerate(self.operands) if access.is_fixed(cut)}
         for step in self.steps:
             if step.repeats and all(operand.local in fixed for operand in step.inputs):
                 fixed.add(step.output.local)

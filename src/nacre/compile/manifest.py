@@ -154,7 +154,10 @@ def manifest(
         l2_peak=placement.l2_peak,
         l2_bound=placement.l2_bound,
         losses=_losses(quantised),
-        layers=tuple(_layer(x, named, partition, placement, tokens) for x in partition.layers),
+        layers=tuple(
+            _layer(x, named, named is source, partition, placement, tokens)
+            for x in partition.layers
+        ),
     )
 
 
@@ -200,7 +203,8 @@ def _outputs(source: Module, partition: Partition, placement: Placement) -> tupl
 
 def _layer(
     layer: Layer,
-    source: Module,
+    named: Module,
+    is_source: bool,
     partition: Partition,
     placement: Placement,
     tokens: Mapping[str, list[Copy | Compute]],
@@ -208,7 +212,7 @@ def _layer(
     tasks = tokens.get(layer.name, [])
     return LayerEntry(
         layer.name,
-        tuple(_origin(op, source, partition.legal) for op in layer.operations),
+        tuple(_origin(op, named, partition.legal, is_source) for op in layer.operations),
         layer.macs,
         tuple(_result(made.value, partition, placement) for made in layer.results),
         tuple(task.token for task in tasks if not task.ahead),
@@ -228,7 +232,9 @@ def _result(value: int, partition: Partition, placement: Placement) -> Result:
     return Result(value, where.buffer, offset, tensor.elem, view.shape, view.strides)
 
 
-def _origin(op: CoreOperation, source: Module, legal: Legal) -> Origin:
+def _origin(op: CoreOperation, named: Module, legal: Legal, is_source: bool) -> Origin:
     value = legal.origins.get(op.value_id)
-    nodes = source.labels.nodes if source.labels is not None else {}
-    return Origin(op.value_id, op.opcode, value, nodes.get(value) if value is not None else None)
+    nodes = named.labels.nodes if named.labels is not None else {}
+    node = nodes.get(value) if value is not None else None
+    # Of a model that came quantised, values are numbered anew; nodes keep their names.
+    return Origin(op.value_id, op.opcode, value if is_source else None, node)

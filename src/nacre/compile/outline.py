@@ -10,6 +10,9 @@ from nacre.compile.layers import Access, Axes, Operand, Result, Step
 from nacre.compile.outline_elements import escape, gather, maps, turn
 from nacre.compile.outline_products import linear, matmul, window
 
+# Their results have a type of their own: no operand's place will do.
+_APART = frozenset({"cast", "quantize", "dequantize"})
+
 OUTLINES: Mapping[str, Callable[[Draft], None]] = {
     "linear": linear,
     "matmul": matmul,
@@ -37,7 +40,7 @@ def add_functions(draft: Draft) -> None:
         work = "rows" if item.kind == "rows" else "scalar" if item.kind == "escape" else "elements"
         draft.steps.append(
             Step(item.row.nem, tuple(inputs), Operand(output, item.quant), given,
-                 in_place=item.kind != "escape", work=work)  # type: ignore[arg-type]
+                 in_place=item.kind != "escape" and item.row.nem not in _APART, work=work)  # type: ignore[arg-type]
         )  # fmt: skip
 
 

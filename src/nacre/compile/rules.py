@@ -36,9 +36,10 @@ CMP05 = declare(
     Weights, inputs, outputs and the tensors between layers do not fit in DDR.
     """, language=_LANGUAGE)  # fmt: skip
 CMP06 = declare(
-    "CMP06", "nothing-to-compute", _CLAUSE,
+    "CMP06", "plan-refused", _CLAUSE,
     """
-    An output of the model is one of its inputs or a constant: no task would write it.
+    The plan breaks a rule of NEM on this device even in its plainest form, one tile at a time: the
+    device lacks a unit that every plan needs, or its sequencer keeps too few tokens.
     """, language=_LANGUAGE)  # fmt: skip
 CMP07 = declare(
     "CMP07", "bundle-unreadable", _CLAUSE,

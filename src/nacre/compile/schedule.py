@@ -28,7 +28,7 @@ def schedule(
     partition: Partition, tiled: Tilings, placement: Placement, options: Options
 ) -> Program:
     """The program of all layers, one after the other."""
-    line = Line(options.tokens)
+    line = Line(0 if options.is_plain else options.tokens)
     made = [
         None
         if layer.main == "copy"
@@ -80,6 +80,7 @@ class _LayerSchedule:
         self._used: dict[int, int] = {}  # tiles so far, by engine: they take turns in the slots
         self._bringers = bringers  # layers that load weights which others use too
         self._is_begun = False
+        self._is_plain = options.is_plain
         self._is_ahead = "ahead" not in options.without
 
     # The order of it all
@@ -137,7 +138,8 @@ class _LayerSchedule:
             ground.weights + following._tiling.w_slots * ground.footprint.w_bytes,
             ground.shared + shared if shared else 0,
         )
-        reads = {a.tensor for a in following.layer.operands if a.is_fixed(False)}
+        cut = following.layer.cut(following._tiling.rows, following._tiling.columns)
+        reads = {a.tensor for a in following.layer.operands if a.is_fixed(cut)}
         return (ends <= own.start or own.end <= begins) and not reads & writes
 
     def _load_weights(self, number: int) -> None:
@@ -200,6 +202,8 @@ class _LayerSchedule:
                 self._used[lane.engine] = used + 1
                 name = f"{tag}t{at}" + (f"k{lane.block}" if self._step == 1 < len(lanes) else "")
                 spot = self._spot(name, lane, image, tile, Affine(used % self._tiling.slots))
+                if self._is_plain:
+                    line.make_room(1)
                 for task in self._tasks.tile(spot, number % self._tiling.w_slots):
                     line.task(task)
 

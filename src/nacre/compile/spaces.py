@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from nacre.compile.layers import Access, Layer, Size, element_bytes
+from nacre.compile.layers import Access, Cut, Layer, Size, element_bytes
 
 ALIGN = 64  # of everything in L1
 
@@ -25,22 +25,22 @@ class Spaces:
     placed: Mapping[int, Access] = field(default_factory=dict)  # values that are parts of tensors
 
 
-def spaces_of(layer: Layer, cuts: bool, resident: frozenset[int]) -> Spaces:
+def spaces_of(layer: Layer, cut: Cut, resident: frozenset[int]) -> Spaces:
     """Spaces for operands and results of steps; a value may take that of one that is done.
 
     `resident` are tensors that lie in L1 as they are: they need no space.
     """
-    return _Assigning(layer, cuts, resident).spaces()
+    return _Assigning(layer, cut, resident).spaces()
 
 
 class _Assigning:
-    def __init__(self, layer: Layer, cuts: bool, resident: frozenset[int]) -> None:
+    def __init__(self, layer: Layer, cut: Cut, resident: frozenset[int]) -> None:
         self._layer, self._resident = layer, resident
         self._home: list[int | None] = [None] * len(layer.locals)
         self._fixed: list[bool] = []
         self._signature: list[tuple[object, ...]] = []  # of the values in a space
         self._last = self._last_uses()
-        self._shared = layer.fixed_locals(cuts)
+        self._shared = layer.fixed_locals(cut)
 
     def _last_uses(self) -> list[int]:
         """The step after which a value is not needed any more."""

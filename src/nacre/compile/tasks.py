@@ -60,10 +60,9 @@ class LayerTasks:
         device = options.device
         self._paths = min(device.count("sDMA"), tiling.engines * device.count("DMA"))
         self._blocks = tiling.column_blocks(layer.columns)
-        self._cuts = len(self._blocks) > 1
         self._ground = placement.grounds[layer.name]
         self._spaces = self._ground.footprint.spaces
-        self._fixed = layer.fixed_locals(self._cuts)
+        self._fixed = layer.fixed_locals(layer.cut(tiling.rows, tiling.columns))
 
     # Once for a layer or a block
 

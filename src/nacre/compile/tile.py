@@ -10,7 +10,7 @@ from typing import Literal
 
 from nacre.base.diagnostics import Diagnostic, InputError
 from nacre.compile.costs import TileCosts, tile_costs
-from nacre.compile.layers import Layer
+from nacre.compile.layers import Cut, Layer
 from nacre.compile.options import Options
 from nacre.compile.partition import Partition
 from nacre.compile.residency import Residency, residency
@@ -75,13 +75,13 @@ class Footprint:
 
 
 @lru_cache(maxsize=256)
-def _spaces(layer: Layer, cuts: bool, resident: frozenset[int]) -> Spaces:
-    return spaces_of(layer, cuts, resident)
+def _spaces(layer: Layer, cut: Cut, resident: frozenset[int]) -> Spaces:
+    return spaces_of(layer, cut, resident)
 
 
 def footprint(layer: Layer, tiling: Tiling, held: Residency) -> Footprint:
     """What a layer takes in L1 with tiles of a size, beside the tensors that stay there."""
-    spaces = _spaces(layer, tiling.columns < layer.columns, held.of(layer))
+    spaces = _spaces(layer, layer.cut(tiling.rows, tiling.columns), held.of(layer))
     size = layer.size(tiling.rows, tiling.columns)
     w_bytes = 0
     if layer.packed is not None and not held.holds_weights(layer):
@@ -97,8 +97,10 @@ class Tilings:
     held: Residency
     cycles: float  # about how long all layers take
 
-    def __str__(self) -> str:
-        lines = [f"{tiling}\n" for tiling in self.layers]
+    def told(self, partition: Partition) -> str:
+        """The tiling of every layer by name, and what stays in L1."""
+        pairs = zip(partition.layers, self.layers, strict=True)
+        lines = [f"{layer.name}: {t}\n" for layer, t in pairs if layer.main != "copy"]
         kept = ", ".join(f"%{tensor}" for tensor in self.held.offsets)
         return "".join(lines) + f"in L1: {kept or 'nothing'}, {self.held.zone} bytes\n"
 

@@ -8,7 +8,7 @@ before. What the program returns is not freed.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterator, Mapping, Sequence
 
 from nacre.nac.checks.examination import operand_offsets
 from nacre.nac.format.packing import limit
@@ -53,14 +53,25 @@ def scheduled(file: NacFile) -> tuple[Tick, ...]:
         if index not in returned and instruction.op != OUTPUT:
             last = uses[-1] if uses else index
             at(min(last + 1, len(instructions) - 1), FREE, index)
-    return tuple(_tick(tick, commands[tick]) for tick in sorted(commands))
+    return tuple(_ticks(commands, len(instructions) - 1))
 
 
-def _tick(tick: int, commands: Iterable[Command]) -> Tick:
-    made = tuple(sorted(commands, key=lambda c: (_ORDER[c.action], c.target)))
-    if len(made) > MOST_COMMANDS:
-        raise limit("memory command", f"{len(made)} memory commands at tick {tick}")
-    return Tick(tick, made)
+def _ticks(commands: Mapping[int, Sequence[Command]], last: int) -> Iterator[Tick]:
+    """Records in order. Of what is too much for a tick, that waits which can wait longest."""
+    waiting: list[Command] = []
+    for tick in range(last + 1):
+        due = sorted([*waiting, *commands.get(tick, ())], key=lambda c: _deadline(c, last))
+        made, waiting = due[:MOST_COMMANDS], due[MOST_COMMANDS:]
+        if made:
+            yield Tick(tick, tuple(sorted(made, key=lambda c: (_ORDER[c.action], c.target))))
+    if waiting:
+        message = f"{MOST_COMMANDS + len(waiting)} memory commands at tick {last}"
+        raise limit("memory command", message)
+
+
+def _deadline(command: Command, last: int) -> int:
+    """A result is kept at once, a weight comes before its instruction, freeing can wait."""
+    return {PRELOAD: command.target, FREE: last + 1}.get(command.action, -1)
 
 
 def _users(instructions: tuple[Instruction, ...]) -> tuple[dict[int, list[int]], set[int]]:

@@ -8,9 +8,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from dataclasses import replace
+from nacre.base.elements import GRAPH_TYPES
 from nacre.core.builder import Builder
-from nacre.core.module import Module
+from nacre.core.module import Module, operation
 from nacre.core.passes.hoist_inputs import hoist_inputs
+from nacre.core.values import attributes
 
 Array = npt.NDArray[Any]
 Shape = tuple[int, ...]
@@ -22,12 +25,18 @@ class Sample:
     def __init__(self, seed: int = 0) -> None:
         self.builder = Builder()
         self._random = np.random.default_rng(seed)
+        self._late: dict[int, str] = {}
         self._inputs = 0
 
     def x(self, *shape: int, dtype: str = "f32") -> int:
         """One more input."""
         self._inputs += 1
-        return self.builder.input(f"x{self._inputs}", dtype, shape)
+        name = f"x{self._inputs}"
+        if self.builder.count < self._inputs:
+            return self.builder.input(name, dtype, shape)
+        value = self.builder.constant(np.zeros(shape, GRAPH_TYPES[dtype].dtype), dtype)
+        self._late[value] = name
+        return value
 
     def w(self, *shape: int, spread: float = 1.0) -> int:
         """Weights."""
@@ -44,7 +53,16 @@ class Sample:
 
     def module(self, *outputs: int) -> Module:
         """The module, its inputs first."""
-        return hoist_inputs(self.builder.module(*outputs))
+        made = self.builder.module(*outputs)
+        operations = tuple(
+            operation(
+                op.value_id, "Input", (), op.type, attributes({"name": self._late[op.value_id]})
+            )
+            if op.value_id in self._late
+            else op
+            for op in made.operations
+        )
+        return hoist_inputs(replace(made, operations=operations))
 
 
 def module_of(make: Callable[[Sample], int | tuple[int, ...]]) -> Module:

@@ -1,4 +1,4 @@
-"""Random plans for hypothesis: any instruction of the table, any constants, jumps that lead somewhere."""
+"""Random plans for hypothesis: any instruction, any constants, jumps that lead somewhere."""
 
 from __future__ import annotations
 
@@ -43,10 +43,10 @@ def pools(draw: Any) -> tuple[Constant, ...]:  # noqa: ANN401 - hypothesis
 
 
 def _field(
-    draw: Any,
+    draw: Any,  # noqa: ANN401 - hypothesis
     operand: Operand,
     pool: tuple[Constant, ...],
-    slots: int,  # noqa: ANN401
+    slots: int,
 ) -> Field:
     if operand.kind == "choice":
         return int(draw(st.sampled_from(sorted(operand.words))))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,6 +10,7 @@ import pytest
 
 from nacre.base.diagnostics import Diagnostic, InputError
 from nacre.nac.mep import Machine, assemble
+from nacre.nac.mep.values import Fault
 
 
 def run(text: str, inputs: Mapping[str, Any] | Sequence[Any] | None = None, **given: Any) -> Any:  # noqa: ANN401
@@ -23,6 +24,17 @@ def refused(text: str, inputs: Any = None, **given: Any) -> Diagnostic:  # noqa:
         run(text, inputs, **given)
     found: Diagnostic = caught.value.diagnostics[0]
     return found
+
+
+def codes_of(do: Callable[[], object]) -> list[str]:
+    """The codes that something is refused with; none where it is not."""
+    try:
+        do()
+    except InputError as error:
+        return [found.code for found in error.diagnostics]
+    except Fault as fault:
+        return [fault.rule.code]
+    return []
 
 
 def returned(*lines: str, arrays: Mapping[str, Any] | None = None, **given: Any) -> Any:  # noqa: ANN401

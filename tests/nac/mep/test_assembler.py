@@ -10,6 +10,7 @@ from nacre.base.diagnostics import InputError
 from nacre.nac.format.values import constant
 from nacre.nac.mep import assemble, disassemble
 from nacre.nac.mep.program import program_of, read
+from tests.nac.mep.running import codes_of
 
 WRONG = [
     ("src_constnt %a, 1", "NAC80", 1, 1, "there is no instruction `src_constnt`"),
@@ -21,7 +22,8 @@ WRONG = [
     (r'src_constant %a, "\ud800"', "NAC80", 1, 18, "the text has half a character"),
     ("src_constant %a, what", "NAC80", 1, 18, "found `what`, expected a constant"),
     ("src_user_prompt %a, int, 3", "NAC80", 1, 26, "`prompt` is no text"),
-    ("src_user_prompt %a, bool, \"\"", "NAC80", 1, 21, "`type` is `bool`, expected `str`, `int`, `float`"),
+    ("src_user_prompt %a, bool, \"\"", "NAC80", 1, 21,
+     "`type` is `bool`, expected `str`, `int`, `float`"),
     ("math_binary plus, %a, %b, %c", "NAC80", 1, 13,
      "`op` is `plus`, expected `add`, `sub`, `mul`, `div`, `pow`, `max`, `min`"),
     ("return %a", "NAC80", 1, 8, "found `%a`, expected `values`, as in `[%a, %b]`"),
@@ -116,7 +118,8 @@ def test_an_empty_text_is_an_empty_plan() -> None:
 LINES = st.lists(
     st.sampled_from(
         ["src_constant", "loop_start", "math_unary", "return", "%a", "%1", "$x", ",", "[", "]", ":",
-         "=", ".const", "raw", "1", "-2.5e3", '"t"', '"', "x", "softmax", "\\", "\n", ";", "é", "\0"]
+         "=", ".const", "raw", "1", "-2.5e3", '"t"', '"', "x", "softmax", "\\", "\n", ";", "é",
+         "\0"]
     ),
     max_size=30,
 )  # fmt: skip
@@ -124,9 +127,5 @@ LINES = st.lists(
 
 @given(LINES)
 def test_any_text_is_assembled_or_refused(words: list[str]) -> None:
-    try:
-        raw = assemble(" ".join(words))
-    except InputError as error:
-        assert {d.code for d in error.diagnostics} <= {"NAC80", "NAC81", "NAC83"}
-    else:
-        assert raw.startswith(b"ORCH")
+    found = codes_of(lambda: assemble(" ".join(words)))
+    assert set(found) <= {"NAC80", "NAC81", "NAC83"}

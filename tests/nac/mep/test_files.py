@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import os
 import struct
 import zlib
@@ -20,8 +21,7 @@ from nacre.nac.mep import Machine, assemble
 from nacre.nac.mep.budget import Budget
 from nacre.nac.mep.files import read_npy
 from nacre.nac.mep.images import prepared, read_image, write_png
-from nacre.nac.mep.values import Fault
-from tests.nac.mep.running import refused, run
+from tests.nac.mep.running import codes_of, refused, run
 
 LOAD = 'src_user_prompt %p, str, "p"\nres_load_dynamic %x, %p, {}\nreturn [%x]'
 NPY, IMAGE = LOAD.format("npy"), LOAD.format("image")
@@ -41,13 +41,15 @@ def budget(steps: int = 10**6, bytes_: int = 10**9) -> Budget:
 # Paths
 
 
-ESCAPES = ["../secret.npy", "a/../../secret.npy", "/etc/passwd", "a//b", "./a.npy", "a/./b", "", "..",
-           "a\\..\\b", "C:x", "a\0b", "a\nb", "~/x:y", "link.npy", "inside/secret.npy", "x" * 2000,
-           "folder", "missing.npy", "pipe", "a.npy/b", "x" * 300]  # fmt: skip
+ESCAPES = ["../secret.npy", "a/../../secret.npy", "/etc/passwd", "a//b", "./a.npy", "a/./b", "",
+           "..", "a\\..\\b", "C:x", "a\0b", "a\nb", "~/x:y", "link.npy", "inside/secret.npy",
+           "x" * 2000, "folder", "missing.npy", "pipe", "a.npy/b", "x" * 300]  # fmt: skip
 
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
+    if not hasattr(os, "mkfifo"):
+        pytest.skip("no links and FIFOs on this system")
     folder = tmp_path / "root"
     (folder / "folder").mkdir(parents=True)
     (folder / "a.npy").write_bytes(npy([1, 2]))
@@ -77,7 +79,7 @@ def test_no_path_leads_out_of_the_folder(root: Path, path: str) -> None:
             continue
         found = refused(text, {"p": path}, root=root, may_write=True)
         assert found.code == "NAC94", found.message
-    model = f"res_load_model 0, $p\n.const p = {__import__('json').dumps(path)}"
+    model = f"res_load_model 0, $p\n.const p = {json.dumps(path)}"
     assert refused(model, root=root).code == "NAC94"
     assert sorted(root.parent.rglob("*")) == before
 
@@ -159,10 +161,8 @@ def test_any_byte_of_an_array_another(data: Any) -> None:  # noqa: ANN401
     raw[data.draw(st.integers(0, len(raw) - 1))] = data.draw(st.integers(0, 255))
     cut = data.draw(st.integers(0, len(raw)))
     for hostile in (bytes(raw), bytes(raw[:cut])):
-        try:
-            read_npy(memoryview(hostile), "a", budget())
-        except Fault as fault:
-            assert fault.rule.code == "NAC95"
+        found = codes_of(lambda raw=hostile: read_npy(memoryview(raw), "a", budget()))  # type: ignore[misc]
+        assert set(found) <= {"NAC95"}
 
 
 # Images
@@ -172,12 +172,16 @@ def filtered(pixels: Any, kinds: list[int]) -> bytes:  # noqa: ANN401
     """The lines of a PNG, each under a filter, by the words of its specification."""
     height, width, pixel = pixels.shape
     made = bytearray()
+
+    def at(row: int, column: int, c: int) -> int:
+        return int(pixels[row, column, c]) if row >= 0 and column >= 0 else 0
+
     for row in range(height):
         made.append(kinds[row % len(kinds)])
         for column in range(width):
             for c in range(pixel):
-                at = lambda r, k: int(pixels[r, k, c]) if r >= 0 and k >= 0 else 0  # noqa: B023, E731
-                a, b, corner = at(row, column - 1), at(row - 1, column), at(row - 1, column - 1)
+                a, b = at(row, column - 1, c), at(row - 1, column, c)
+                corner = at(row - 1, column - 1, c)
                 p = a + b - corner
                 paeth = min((abs(p - a), 0, a), (abs(p - b), 1, b), (abs(p - corner), 2, corner))[2]
                 guess = (0, a, b, (a + b) // 2, paeth)[kinds[row % len(kinds)]]
@@ -238,10 +242,8 @@ def test_files_that_are_no_images(raw: bytes, tmp_path: Path) -> None:
 def test_any_byte_of_an_image_another(data: Any) -> None:  # noqa: ANN401
     raw = bytearray(GREY)
     raw[data.draw(st.integers(0, len(raw) - 1))] = data.draw(st.integers(0, 255))
-    try:
-        read_image(memoryview(bytes(raw)), "a", budget(10**4, 10**6))
-    except Fault as fault:
-        assert fault.rule.code in ("NAC88", "NAC89", "NAC95")
+    found = codes_of(lambda: read_image(memoryview(bytes(raw)), "a", budget(10**4, 10**6)))
+    assert set(found) <= {"NAC88", "NAC89", "NAC95"}
 
 
 def test_an_image_that_unpacks_to_gigabytes_is_refused(tmp_path: Path) -> None:
@@ -266,14 +268,20 @@ def test_images_are_prepared_as_pytorch_resizes_them(size: tuple[int, int]) -> N
     mean = torch.tensor([0.485, 0.456, 0.406]).reshape(1, 3, 1, 1)
     deviation = torch.tensor([0.229, 0.224, 0.225]).reshape(1, 3, 1, 1)
     made = prepared(pixels, budget())
-    assert (made.dtype, made.shape) == (np.float32, (1, 3, 224, 224))
+    assert made.dtype == np.float32
+    assert made.shape == (1, 3, 224, 224)
     np.testing.assert_allclose(made, ((x - mean) / deviation).numpy(), atol=1e-4)
 
 
 @pytest.mark.parametrize("shape", [(4, 5), (4, 5, 3), (4, 5, 4), (4, 5, 1), (1, 4, 5, 3)])
 def test_images_are_written(shape: tuple[int, ...], tmp_path: Path) -> None:
     pixels = np.random.default_rng(2).integers(0, 256, shape, np.uint8)
-    text = 'res_load_array %x, "x"\nserialize %b, %x, png\nsrc_constant %p, "o.png"\nio_write %b, file, %p, write'
+    text = """
+        res_load_array %x, "x"
+        serialize %b, %x, png
+        src_constant %p, "o.png"
+        io_write %b, file, %p, write
+    """
     Machine(assemble(text), root=tmp_path, may_write=True, arrays={"x": pixels}).run()
     raw = (tmp_path / "o.png").read_bytes()
     made = read_image(memoryview(raw), "o", budget())

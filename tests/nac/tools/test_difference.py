@@ -134,3 +134,6 @@ def test_the_largest_distance() -> None:
     assert max_difference(a, np.array([1.0, np.inf, np.nan, 2.5])) == 0.5
     assert max_difference(a, np.array([1.0, -np.inf, np.nan, 2.0])) == np.inf
     assert max_difference(np.zeros(0), np.zeros(0)) == 0
+    assert max_difference(np.array([2**60]), np.array([2**60 + 1])) == 1
+    signalling = np.array([0x7FA00000], np.uint32).view(np.float32)
+    assert max_difference(signalling, np.zeros(1, np.float32)) == np.inf

@@ -1,13 +1,20 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from nacre.base.diagnostics import InputError
 from nacre.nac import to_bytes
 from nacre.nac.assembly import Assembler
 from nacre.nac.format.values import Command, Instruction, NacFile, Tick
+from nacre.nac.tools.difference import difference
+from nacre.nac.tools.extraction import weights
+from nacre.nac.tools.genome import genome
 from nacre.nac.tools.listing import lines_of, listing, value_text
 from nacre.nac.tools.opening import Opened, opened
 from nacre.nac.tools.overview import overview
@@ -48,8 +55,8 @@ def test_commands_stand_as_in_the_text() -> None:
 
 
 @pytest.mark.parametrize("path", FIXTURES, ids=lambda path: path.stem)
-def test_every_fixture_is_listed_whole(path: object) -> None:
-    taken = opened(path)  # type: ignore[arg-type]
+def test_every_fixture_is_listed_whole(path: Path) -> None:
+    taken = opened(path)
     lines = list(lines_of(taken))
     assert [line.index for line in lines] == list(range(len(taken.file.instructions)))
     commands = [(line.index, line.commands) for line in lines if line.commands]
@@ -113,3 +120,28 @@ def test_an_overview_says_true_shapes() -> None:
     rows = {p.name: (p.shape, p.stored, p.quant) for p in made.parameters}
     assert rows["4.bias"] == ((10,), "i8[64]", "BLOCK_FP8")
     assert json.dumps(made.operations)
+
+
+@given(
+    st.sampled_from(FIXTURES),
+    st.lists(st.tuples(st.integers(0, 900), st.integers(0, 255)), min_size=1, max_size=4),
+)
+def test_broken_files_are_looked_at_or_refused(path: Path, changes: list[tuple[int, int]]) -> None:
+    raw = bytearray(path.read_bytes())
+    for at, value in changes:
+        raw[at] = value
+    try:
+        taken = opened(bytes(raw))
+    except InputError as error:
+        broken = {found.code[:3] for found in error.diagnostics}
+    else:
+        broken = set()
+    if broken:
+        assert broken == {"NAC"}
+        return
+    assert len(listing(taken, with_schedule=True).splitlines()) == len(taken.file.instructions)
+    assert overview(taken).bytes == len(raw)
+    assert difference(taken, taken).is_none
+    assert difference(taken, opened(path)).rows is not None
+    assert len(genome("g", taken.file).genes) <= len(taken.file.instructions)
+    assert all(part for _, part in weights(taken, as_stored=False))

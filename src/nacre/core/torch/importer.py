@@ -143,7 +143,7 @@ class Walk:
             type_ = static_type(meta)
         except NoForm:
             return Lost()
-        return Value(self.builder.input("", type_.dtype, type_.shape))
+        return Value(self.builder.stand_in(type_))
 
     def _taken(self, node: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:  # noqa: ANN401
         target = node.target

@@ -66,8 +66,8 @@ class Folder:
         finally:
             os.close(handle)
 
-    def write(self, path: str, content: bytes, *, append: bool) -> None:
-        """Write a file whole; appending reads what there is."""
+    def write(self, path: str, content: bytes, budget: Budget, *, append: bool) -> None:
+        """Write a file, whole or not at all; appending reads what there is."""
         if not self._may_write:
             message = f"the plan may not write {quoted(path)}"
             raise Fault(NAC94, message, "give the machine `may_write=True`")
@@ -75,7 +75,10 @@ class Folder:
         try:
             if place.exists() and not place.is_file():
                 raise Fault(NAC94, f"{quoted(path)} is no file")
-            before = place.read_bytes() if append and place.exists() else b""
+            before = b""
+            if append and place.exists():
+                budget.take(place.stat().st_size)
+                before = place.read_bytes()
             write_whole(place, [before, content])
         except OSError as error:
             raise _refused(path, error) from None

@@ -74,7 +74,8 @@ class Machine:
         """
         answers = Answers(self.prompts, inputs)
         if answers.wrong:
-            raise InputError([self.finding(len(self._actions), NAC96, *w) for w in answers.wrong])
+            finding = self._program.finding
+            raise InputError([finding(None, NAC96, *said) for said in answers.wrong])
         budget = Budget(*self._limits)
         chance = np.random.Generator(np.random.PCG64(self._seed))
         work = Work(self._surroundings, budget, chance, answers)
@@ -106,12 +107,6 @@ class Machine:
             except _MISHAPS as error:
                 raise self._refusal(work.at, NAC91, brief(error)) from None
 
-    def finding(self, index: int, rule: Rule, message: str, help: str | None = None) -> Diagnostic:
-        """A finding about an instruction."""
-        if index < len(self._program.steps):
-            message = f"`{self._program.steps[index].row.mnemonic}`: {message}"
-        return self._program.finding(index, rule, message, help)
-
     def _refusal(
         self,
         index: int,
@@ -120,4 +115,6 @@ class Machine:
         help: str | None = None,
         said: Sequence[Diagnostic] = (),
     ) -> InputError:
-        return InputError([self.finding(index, rule, message, help), *said])
+        mnemonic = self._program.steps[index].row.mnemonic
+        found = self._program.finding(index, rule, f"`{mnemonic}`: {message}", help)
+        return InputError([found, *said])

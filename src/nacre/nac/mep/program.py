@@ -55,10 +55,12 @@ class Program:
         """The instruction that a jump leads to, None where none begins there."""
         return self.index_at.get(self.starts[index] + self.steps[index].size + jump)
 
-    def finding(self, index: int, rule: Rule, message: str, help: str | None = None) -> Diagnostic:
-        """A finding about an instruction."""
-        at = self.starts[index] if index < len(self.starts) else len(self.plan.bytecode)
-        return finding(rule, self.source, Place(CODE_AT + at, "ORCH", index), message, help)
+    def finding(
+        self, index: int | None, rule: Rule, message: str, help: str | None = None
+    ) -> Diagnostic:
+        """A finding about an instruction, or about the plan as a whole."""
+        at = 0 if index is None else CODE_AT + self.starts[index]
+        return finding(rule, self.source, Place(at, "ORCH", index), message, help)
 
 
 def _loops(steps: Sequence[Step]) -> Iterator[tuple[int, int]]:

@@ -32,7 +32,7 @@ class Model(Protocol):
 
 @runtime_checkable
 class Tokenizer(Protocol):
-    """What a plan can encode and decode with. `token_to_id(token)` is used where there is one."""
+    """What a plan encodes and decodes with; `token_id` or `token_to_id` is used if it is there."""
 
     def encode(self, text: str, /) -> Any:  # noqa: ANN401 - ids, or something that has `ids`
         """The ids of a text."""

@@ -9,13 +9,14 @@ from typing import cast
 from nacre.nac.tisa.budget import Budget
 from nacre.nac.tisa.characters import Form, byte_letters, category, lowercase, normal_form
 from nacre.nac.tisa.instructions import REMOVE, CutRule, Instruction
-from nacre.nac.tisa.patterns import Node, only_character, parsed
+from nacre.nac.tisa.patterns import Node, PatternError, only_character, parsed
 from nacre.nac.tisa.patterns import Sequence as InOrder
-from nacre.nac.tisa.scanner import Scanner
+from nacre.nac.tisa.scanner import Scanner, check
 
 Fragment = tuple[str, bool]  # a text, and whether it is protected
 Step = Callable[[list[Fragment], Budget], list[Fragment]]
 _MOST_LITERALS = 64
+_LONGEST_SHOWN = 60
 
 
 def steps(instructions: Iterable[Instruction]) -> list[Step]:
@@ -109,7 +110,7 @@ class _Cut:
 
     def __init__(self, instruction: Instruction) -> None:
         self._rules = cast(tuple[CutRule, ...], instruction.operands[0])
-        trees = [parsed(rule.pattern) for rule in self._rules]
+        trees = [_tree(index, rule.pattern) for index, rule in enumerate(self._rules)]
         self._scanner = Scanner(trees)
         needed = [needed_text(tree) for tree in trees]
         # A text without any of these has no match: it is looked at no further.
@@ -146,6 +147,16 @@ class _Cut:
             at = end
         if at < len(text):
             made.append((text[at:], False))
+
+
+def _tree(index: int, pattern: str) -> Node:
+    try:
+        tree = parsed(pattern)
+        check(tree)
+    except PatternError as error:
+        shown = pattern if len(pattern) <= _LONGEST_SHOWN else f"{pattern[:_LONGEST_SHOWN]}..."
+        raise PatternError(f"rule {index} `{shown}` has {error.reason}", error.at) from None
+    return tree
 
 
 def needed_text(tree: Node) -> str:

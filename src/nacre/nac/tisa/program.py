@@ -58,7 +58,7 @@ class TisaProgram:
         try:
             self._steps = steps(i for i in instructions if i.operation.kind <= Kind.CUT)
         except PatternError as error:
-            message = f"a pattern has {error.reason} (character {error.at + 1})"
+            message = f"{error.reason} (character {error.at + 1})"
             raise Broken(NAC63, Place(0, "PROC"), message) from None
         self._model = self._made(by_kind[Kind.ENCODE][0])
         self._template = self._composition(by_kind[Kind.COMPOSE])

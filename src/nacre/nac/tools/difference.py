@@ -12,10 +12,11 @@ from typing import Literal
 import numpy as np
 
 from nacre.core.values import Array
+from nacre.nac.checks.examination import operand_offsets
 from nacre.nac.format.values import Constant, Instruction, Tensor
 from nacre.nac.run.weights import dequantized
 from nacre.nac.spec.elements import QUANTIZATIONS
-from nacre.nac.spec.instructions import INPUT, PARAMETER, STATE
+from nacre.nac.spec.instructions import CONTROL_FLOW, INPUT, OUTPUT, PARAMETER, STATE
 from nacre.nac.tools.alignment import aligned
 from nacre.nac.tools.listing import Line, lines_of, value_text
 from nacre.nac.tools.opening import Opened, stored_type, true_shape
@@ -85,10 +86,7 @@ def _structure(first: Opened, second: Opened) -> Iterator[Row]:
     yield from _alone("removed", lines[0], pairs)
     yield from _alone("added", lines[1], set(pairs.values()))
     for a, b in pairs.items():
-        before, after = first.file.instructions[a], second.file.instructions[b]
-        wanted = [pairs.get(a + offset) if offset else None for offset in before.d]
-        found = [b + offset if offset else None for offset in after.d]
-        if wanted != found and not _is_plain(before):
+        if _operands(first, a, pairs) != _operands(second, b, None):
             yield Row("structure", "changed", f"{lines[0][a].text} -> {lines[1][b].text}")
     if _schedule(first, pairs) != _schedule(second, None):
         yield Row("schedule", "changed", "the schedules of memory differ")
@@ -97,18 +95,27 @@ def _structure(first: Opened, second: Opened) -> Iterator[Row]:
 Moves = dict[int, int] | None  # instructions of one program by those of another
 
 
+def _moved(opened: Opened, index: int, moves: Moves) -> int:
+    """An instruction as the other program counts it; what has no counterpart there is negative."""
+    if moves is not None:
+        return moves.get(index, -1 - index)
+    return index if 0 <= index < len(opened.file.instructions) else -1 - index
+
+
+def _operands(opened: Opened, index: int, moves: Moves) -> list[int | None]:
+    """Where an instruction takes its operands from; None for constants."""
+    one = opened.file.instructions[index]
+    offsets = operand_offsets(one.op, one.c, one.d)
+    return [_moved(opened, index + offset, moves) if offset else None for offset in offsets]
+
+
 def _schedule(opened: Opened, moves: Moves) -> set[tuple[int, int, int]]:
     """Every command with its tick and its target, counted as the other program counts them."""
-
-    def moved(index: int) -> int:
-        return index if moves is None else moves.get(index, -1 - index)
-
-    ticks = opened.file.schedule
-    return {(moved(t.tick), c.action, moved(c.target)) for t in ticks for c in t.commands}
-
-
-def _is_plain(instruction: Instruction) -> bool:
-    return instruction.op == INPUT
+    return {
+        (_moved(opened, tick.tick, moves), c.action, _moved(opened, c.target, moves))
+        for tick in opened.file.schedule
+        for c in tick.commands
+    }
 
 
 def _alone(change: Change, lines: Iterable[Line], matched: Iterable[int]) -> Iterator[Row]:
@@ -128,8 +135,10 @@ def _token(opened: Opened, index: int, instruction: Instruction) -> object:
         name = opened.file.name_of.get(instruction.op, instruction.op)
         return name, tuple(bool(offset) for offset in instruction.d), given
     kind = (instruction.op, instruction.variant, len(instruction.d))
-    if instruction.op != INPUT:
+    if instruction.op == OUTPUT:
         return kind
+    if instruction.op != INPUT:  # how long branches are, and where they begin
+        return (*kind, instruction.c[1:] if instruction.op == CONTROL_FLOW else instruction.d)
     id_ = instruction.c[1] if len(instruction.c) > 1 else 0
     if instruction.variant == PARAMETER:
         return (*kind, opened.parameters.get(id_))
@@ -192,10 +201,11 @@ def max_difference(first: Array, second: Array) -> float:
     """The largest distance of two elements; infinite where only one of them is a number."""
     if first.size == 0:
         return 0.0
-    wide = [side.astype(np.float64) for side in (first, second)]
-    with np.errstate(all="ignore"):
+    with np.errstate(all="ignore"):  # signalling NaNs, and infinities
+        wide = [side.astype(np.float64) for side in (first, second)]
         distance = np.abs(wide[0] - wide[1])
-    same = (wide[0] == wide[1]) | (np.isnan(wide[0]) & np.isnan(wide[1]))
+    same = (first == second) | (np.isnan(wide[0]) & np.isnan(wide[1]))
+    distance[~same & (distance == 0)] = 1.0  # integers that f64 cannot tell apart
     distance[same] = 0.0
     distance[np.isnan(distance)] = np.inf
     return float(distance.max())

@@ -13,6 +13,7 @@ from nacre.nac.format import header
 from nacre.nac.format.cursor import Broken
 from nacre.nac.format.external import External
 from nacre.nac.format.file import FileSource, mapped
+from nacre.nac.format.scales import scale_problem
 from nacre.nac.format.values import NacFile, Tensor
 from nacre.nac.spec.elements import DTYPES
 from nacre.nac.verify import judged
@@ -39,13 +40,13 @@ class Opened:
         return {tensor.id: tensor for tensor in self._tensors()}
 
     def _tensors(self) -> Iterator[Tensor]:
-        if self.file.header.is_internal:
-            yield from self.file.data.tensors
+        if self.file.header.is_internal:  # verify says why one is left out, here and below
+            yield from (t for t in self.file.data.tensors if scale_problem(t) is None)
         elif self.external is not None:
             for named in self.file.data.parameters:
                 try:
                     yield self.external.tensor(named.text, named.id)
-                except Broken:  # verify says why
+                except Broken:
                     continue
 
     @cached_property

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -30,9 +30,11 @@ from nacre.nac.mep.values import (
 from nacre.nac.mep.work import Loaded, Model, Work
 from nacre.nac.rules.plans import NAC90, NAC91, NAC94, NAC97
 
+_TOKEN_IDS = ("token_id", "token_to_id")  # as tokenizers call it: ours, and others
+
 
 class CalleeError(Exception):
-    """A model refused, with findings of its own."""
+    """A model or tokenizer refused, with findings of its own."""
 
     def __init__(self, message: str, said: InputError) -> None:
         super().__init__(message)
@@ -95,7 +97,7 @@ def model_run_static(
         name: array(value, f"input {quoted(name)}")
         for name, value in zip(loaded.inputs, values, strict=True)
     }
-    made = _called(loaded, given)
+    made = _called(quoted(loaded.name), loaded.run, given)
     if not isinstance(made, list | tuple):
         name = type(made).__name__
         raise Fault(NAC97, f"{quoted(loaded.name)} gave a {name}, expected a list of arrays")
@@ -115,13 +117,14 @@ def _output(given: object, what: str) -> Value:
     return value
 
 
-def _called(loaded: Loaded, given: Mapping[str, Any]) -> object:
+def _called(what: str, function: Callable[..., Any], *given: object) -> Any:  # noqa: ANN401
+    """What something of the caller's returns; its failure becomes a finding."""
     try:
-        return loaded.run(given)
+        return function(*given)
     except InputError as error:
-        raise CalleeError(f"{quoted(loaded.name)} refuses to run", error) from None
+        raise CalleeError(f"{what} refuses", error) from None
     except Exception as error:
-        raise Fault(NAC97, f"{quoted(loaded.name)} failed: {brief(error)}") from None
+        raise Fault(NAC97, f"{what} failed: {brief(error)}") from None
 
 
 # Tokenizers
@@ -159,11 +162,7 @@ def preproc_encode(work: Work, tokenizer: Value, text: Value) -> tuple[int, ...]
 def _encoded(work: Work, tokenizer: Value, words: Value) -> tuple[int, ...]:
     callee, given = _tokenizer(tokenizer), text(words, "the text")
     work.budget.take(64 * len(given))
-    try:
-        found = callee.encode(given)
-    except Exception as error:
-        raise Fault(NAC97, f"the tokenizer failed: {brief(error)}") from None
-    return ids_of(found, "the tokenizer", NAC97)
+    return ids_of(_called("the tokenizer", callee.encode, given), "the tokenizer", NAC97)
 
 
 @does("preproc_decode")
@@ -173,10 +172,7 @@ def preproc_decode(work: Work, tokenizer: Value, ids: Value) -> str:
     if given.dtype.kind not in "iu":
         raise unfit("the ids", given, "whole numbers")
     work.budget.take(64 * given.size)
-    try:
-        found = callee.decode([int(one) for one in given])
-    except Exception as error:
-        raise Fault(NAC97, f"the tokenizer failed: {brief(error)}") from None
+    found = _called("the tokenizer", callee.decode, [int(one) for one in given])
     if not isinstance(found, str):
         raise Fault(NAC97, f"the tokenizer gave a {type(found).__name__}, expected a text")
     return found
@@ -186,15 +182,13 @@ def preproc_decode(work: Work, tokenizer: Value, ids: Value) -> str:
 def preproc_get_id(work: Work, tokenizer: Value, token: str) -> int:
     """The id of a token: as the tokenizer says, or what the token alone is encoded to."""
     callee = _tokenizer(tokenizer)
-    if not hasattr(callee, "token_to_id"):
+    named = next((name for name in _TOKEN_IDS if hasattr(callee, name)), None)
+    if named is None:
         ids = _encoded(work, tokenizer, token)
         if len(ids) != 1:
             raise Fault(NAC97, f"{quoted(token)} is {len(ids)} ids, expected one")
         return ids[0]
-    try:
-        found = callee.token_to_id(token)
-    except Exception as error:
-        raise Fault(NAC97, f"the tokenizer failed: {brief(error)}") from None
+    found = _called("the tokenizer", getattr(callee, named), token)
     if not isinstance(found, int | np.integer):
         raise Fault(NAC97, f"the tokenizer has no token {quoted(token)}")
     value = taken(int(found), "the id", NAC97)

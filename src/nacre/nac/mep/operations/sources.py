@@ -66,9 +66,10 @@ def res_load_datafile(work: Work, format: str, path: str) -> Value:
 def res_load_dynamic(work: Work, path: Value, format: str) -> Value:
     """A file that a value names, or its content."""
     if format == "npy":
-        if not isinstance(path, str):
+        if isinstance(path, np.ndarray | tuple):
             return array(path, "the array")
-        return read_npy(work.surroundings.folder.view(path), path, work.budget)
+        name = text(path, "the path")
+        return read_npy(work.surroundings.folder.view(name), name, work.budget)
     if isinstance(path, np.ndarray):
         return _image(work, path)
     name = text(path, "the path")

@@ -22,11 +22,13 @@ _MOST_RANK = 4  # that TENSOR_EXTRACT is defined for
 
 def _converted(values: Array, dtype: np.dtype[Any]) -> Array:
     """Values as another type; what it cannot hold is refused."""
-    if dtype.kind not in "iu":
+    if dtype.kind not in "iu" or not values.size:
         return values.astype(dtype)
     limits = np.iinfo(dtype)
     is_whole = values.dtype.kind in "biu" or bool((np.floor(values) == values).all())
-    if not is_whole or not bool(((values >= limits.min) & (values <= limits.max)).all()):
+    # Python compares integers and floats exactly; NumPy would round the limit up.
+    low, high = values.min().item(), values.max().item()
+    if not is_whole or not limits.min <= low <= high <= limits.max:
         raise Fault(NAC91, f"a value is no {dtype.name}")
     return values.astype(dtype)
 

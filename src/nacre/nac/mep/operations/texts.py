@@ -65,4 +65,5 @@ def io_write(work: Work, value: Value, stream: str, path: Value, mode: str) -> N
             return
         content = line.encode()
     work.budget.take(2 * len(content))
-    work.surroundings.folder.write(text(path, "the path"), content, append=mode == "append")
+    folder, name = work.surroundings.folder, text(path, "the path")
+    folder.write(name, content, work.budget, append=mode == "append")

@@ -144,7 +144,9 @@ def _text_of(source: object) -> str | bytes:
     if isinstance(source, str) and source.lstrip().startswith("{"):
         return source
     if not isinstance(source, str | os.PathLike):
-        raise Unfit(NAC68, "the tokenizer", f"a {type(source).__name__} is no tokenizer")
+        raise Unfit(
+            NAC68, "the tokenizer", f"an object of the type {type(source).__name__} is no tokenizer"
+        )
     path = Path(source)
     if path.is_dir():
         path /= FILE
