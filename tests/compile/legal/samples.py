@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from dataclasses import replace
 from nacre.base.elements import GRAPH_TYPES
 from nacre.core.builder import Builder
 from nacre.core.module import Module, operation
