@@ -61,6 +61,13 @@ class Line:
             self.statements.append(Wait(tokens))
             self.order.settle(tokens)
 
+    def wait_for(self, tokens: list[str]) -> None:
+        """Wait for some tasks, those that nothing has waited for yet."""
+        is_open = self.order.unsettled(tokens)
+        if is_open:
+            self.statements.append(Wait(is_open))
+            self.order.settle(is_open)
+
     def wait(self, touches: list[Touch]) -> None:
         """Wait for what conflicts with these."""
         tokens = self.order.conflicts(touches)

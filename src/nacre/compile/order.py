@@ -121,6 +121,14 @@ class Order:
         for kept in self._open.values():
             kept[:] = [(n, t) for n, t in kept if not self._settled >> n & 1]
 
+    def unsettled(self, tokens: Iterable[str]) -> tuple[str, ...]:
+        """Those of some tasks that nothing further down is known to come after; the latest."""
+        found = 0
+        for token in tokens:
+            number = self._numbers[token]
+            found |= 0 if self._settled >> number & 1 else 1 << number
+        return self._names(self._latest(found))
+
     @property
     def open_tokens(self) -> tuple[str, ...]:
         """Tasks that nothing further down is known to come after; the latest are enough."""

@@ -25,6 +25,7 @@ from nacre.compile.target import Target
 from nacre.compile.tile import Tilings, tile
 from nacre.core.module import Module
 
+_ALL = frozenset(FEATURES)
 OnStage = Callable[[str, object], None]  # a stage's name, and what came out of it
 
 
@@ -98,12 +99,13 @@ def compile_module(
     """A module as a bundle for a device; InputError where the plan breaks a rule of NEM."""
     made = run_stages(module, target, options, on_stage)
     bundle = _bundle(module, made, options)
-    if bundle.problems:
-        # Everything that runs ahead takes tokens: without that, nearly every device has enough.
-        plain = replace(options, is_plain=True, without=frozenset(FEATURES))
-        parts = _planned(made.partition, target, plain, lambda stage, result: None)
-        again = replace(made, tilings=parts[0], placement=parts[1], program=parts[2], text=parts[3])
-        bundle = _bundle(module, again, plain)
+    # Everything that runs ahead takes tokens: with less of it, nearly every device has enough.
+    for careful in (replace(options, caution=1), replace(options, caution=2, without=_ALL)):
+        if not bundle.problems:
+            break
+        parts = _planned(made.partition, target, careful, lambda stage, result: None)
+        made = replace(made, tilings=parts[0], placement=parts[1], program=parts[2], text=parts[3])
+        bundle = _bundle(module, made, careful)
     if bundle.problems:
         first = bundle.problems[0]
         message = f"no plan for `{options.device.name}` is sound: {first.code}, {first.message}"

@@ -28,7 +28,7 @@ def schedule(
     partition: Partition, tiled: Tilings, placement: Placement, options: Options
 ) -> Program:
     """The program of all layers, one after the other."""
-    line = Line(0 if options.is_plain else options.tokens)
+    line = Line(0 if options.caution else options.tokens)
     made = [
         None
         if layer.main == "copy"
@@ -80,7 +80,8 @@ class _LayerSchedule:
         self._used: dict[int, int] = {}  # tiles so far, by engine: they take turns in the slots
         self._bringers = bringers  # layers that load weights which others use too
         self._is_begun = False
-        self._is_plain = options.is_plain
+        self._shared: list[str] = []  # tokens of what all tiles read
+        self._is_plain = options.caution > 1
         self._is_ahead = "ahead" not in options.without
 
     # The order of it all
@@ -93,6 +94,7 @@ class _LayerSchedule:
         for engine in range(self._tiling.engines):
             for task in self._tasks.shared(engine):
                 self._line.task(task)
+                self._shared.append(task.statement.token)
         self._load_weights(0)
 
     def run(self, following: _LayerSchedule | None, writes: frozenset[int]) -> None:
@@ -103,6 +105,8 @@ class _LayerSchedule:
         self._line.comment(f"{self.layer.name}: {_done(self.layer)}, tiles of {self._tiling}")
         self.begin()
         self._line.make_room(self._count())
+        # Every tile names these: waited for once, they do not live as long as the layer.
+        self._line.wait_for(self._shared)
         groups = self._groups()
         for number, lanes in enumerate(groups):
             if number + 1 < len(groups):

@@ -225,7 +225,7 @@ def _ways(layer: Layer, shape: Tiling, options: Options, held: Residency) -> Ite
         count = (ceil(tiles / used) if split == "rows" else tiles) * own
         most = 1 if "slots" in options.without else _MOST_SLOTS
         for slots in range(1, min(most, count) + 1):
-            if slots > 2 and slots * lanes > limit:
+            if slots > 1 + (not options.caution) and slots * lanes > limit:
                 break
             yield Tiling(shape.rows, shape.columns, slots, min(2, own), used, split)
 
@@ -237,7 +237,7 @@ def _splits(engines: int, tiles: int, blocks: int) -> Iterator[tuple[Split, int]
 
 
 def _token_limit(options: Options) -> int:
-    return max(1, options.tokens - _SPARE_TOKENS)
+    return max(1, (options.tokens - _SPARE_TOKENS) // (1 + options.caution))
 
 
 def _column_sizes(layer: Layer) -> list[int]:

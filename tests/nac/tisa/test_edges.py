@@ -40,12 +40,16 @@ def _added(index: int, content: str, **flags: bool) -> Json:
 _WORDS: Json = {
     "type": "WordPiece", "unk_token": "[UNK]", "continuing_subword_prefix": "##",
     "max_input_chars_per_word": 100,
-    "vocab": {"[UNK]": 0, "a": 1, "##a": 2, "aa": 3, "##": 4, "##aaa": 5, "foo": 6, "f": 7, "##o": 8},
+    "vocab": {
+        "[UNK]": 0, "a": 1, "##a": 2, "aa": 3, "##": 4, "##aaa": 5, "foo": 6, "f": 7, "##o": 8,
+    },
 }  # fmt: skip
 _SPLIT = {"type": "WhitespaceSplit"}
 
 CASES: dict[str, tuple[Json, list[str]]] = {
-    "runs of one pair": (_whole(_bpe("<unk> a aa aaaa", ["a a", "aa aa"])), ["a" * n for n in range(9)]),
+    "runs of one pair": (
+        _whole(_bpe("<unk> a aa aaaa", ["a a", "aa aa"])), ["a" * size for size in range(9)],
+    ),
     "a later merge of lower rank": (
         _whole(_bpe("<unk> a b c ab bc abc", ["ab c", "b c", "a b", "a bc"])),
         ["abc", "abcabc", "aabcc", "bcab", "zabz"],
@@ -87,7 +91,7 @@ CASES: dict[str, tuple[Json, list[str]]] = {
     ),
     "whole words": (
         _whole(_WORDS, pre_tokenizer=_SPLIT, added_tokens=[_added(6, "foo", single_word=True)]),
-        ["foo", "foo foo", "afoo", "foo_", "-foo-", "foo\u200d", "\u24b6foo", "foofoo", "foo\u0301"],
+        ["foo", "foo foo", "afoo", "foo_", "-foo-", "foo\u200d", "\u24b6foo", "foo\u0301"],
     ),
     "normalised added tokens": (
         _whole(
@@ -155,7 +159,8 @@ def test_decimals_are_read_as_the_library_reads_them() -> None:
 
 
 LONG = {
-    "one letter": "a", "spaces": " ", "lines": "\n", "pairs": "ab", "words": "the ", "accents": "\u00e9",
+    "one letter": "a", "spaces": " ", "lines": "\n", "pairs": "ab", "words": "the ",
+    "accents": "\u00e9",
     "marks": "\u0301\u0316", "quotes": "'", "digits": "1", "unknown": "\U0001f9ff", "angles": "<",
     "half tokens": " <mask", "carriage": " \r\n",
 }  # fmt: skip
@@ -184,3 +189,13 @@ def test_long_texts(name: str, unit: str) -> None:
 def test_very_long_texts(name: str, unit: str) -> None:
     """A million characters: under a minute each, here at most some ten seconds."""
     assert _long(name, LONG[unit], 1_000_000) < 60
+
+
+def test_deep_merges() -> None:
+    """Every merge doubles the token, fifteen times."""
+    tokens = ["a" * 2**power for power in range(16)]
+    model = _bpe(" ".join(["<unk>", *tokens]), [f"{token} {token}" for token in tokens[:-1]])
+    text = json.dumps(_whole(model))
+    library, made = Tokenizer.from_str(text), tisa.load(tisa.compile_tokenizer(text))
+    for length in (1, 2**15 - 1, 2**15, 3 * 2**14 + 5, 2**17 + 1):
+        assert made.encode("a" * length) == library.encode("a" * length).ids

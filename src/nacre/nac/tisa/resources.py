@@ -8,6 +8,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 
+from msgspec import Struct
+
 from nacre.nac.format.cursor import Broken, Cursor
 from nacre.nac.format.packing import limit, packed, text
 from nacre.nac.rules.tokenizer import NAC65
@@ -19,8 +21,7 @@ _LEAST_ENTRY = 2 + _TAIL.size
 MOST_ID = (1 << 24) - 1  # the index has a place for every id up to the largest
 
 
-@dataclass(frozen=True)
-class Entry:
+class Entry(Struct, frozen=True):
     """A token: its id, its score; a score that is no number: only protected fragments are it."""
 
     token: str
@@ -77,7 +78,7 @@ def _entries(cursor: Cursor) -> tuple[tuple[Entry, ...], tuple[int, ...]]:
         if offset != cursor.at - begin:
             message = f"entry {index} is said to be at {offset:,} and is at {cursor.at - begin:,}"
             raise Broken(NAC65, cursor.place(4 + 4 * index), message)
-        token = cursor.text(cursor.u16(what), f"token {index} of `{VOCABULARY}`")
+        token = cursor.text(cursor.u16(what), what)
         made.append(Entry(token, *_TAIL.unpack(cursor.take(_TAIL.size, what))))
     _no_rest(cursor, VOCABULARY)
     _check_entries(made, cursor)
