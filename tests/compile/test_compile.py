@@ -68,7 +68,6 @@ def test_a_layer_whose_weights_do_not_fit_at_once_is_cut_into_columns() -> None:
     assert bundle.validate(inputs_of(module)).ok
 
 
-@pytest.mark.xfail(reason="rows that are one tile are loaded again for every block of weights")
 def test_rows_that_all_blocks_of_weights_read_are_loaded_once() -> None:
     # The weights alone, 4 MiB at 32 bytes a cycle, are the bound; the next block comes meanwhile.
     timed = nacre.compile(linear_model(64, 2048, 1024), "npm4k").time()
