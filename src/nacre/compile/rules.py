@@ -36,7 +36,7 @@ CMP05 = declare(
     Weights, inputs, outputs and the tensors between layers do not fit in DDR.
     """, language=_LANGUAGE)  # fmt: skip
 CMP06 = declare(
-    "CMP06", "plan-refused", _CLAUSE,
+    "CMP06", "no-sound-plan", _CLAUSE,
     """
     The plan breaks a rule of NEM on this device even in its plainest form, one tile at a time: the
     device lacks a unit that every plan needs, or its sequencer keeps too few tokens.

@@ -13,10 +13,18 @@ import pytest
 from nacre.core.evaluate import evaluate
 from nacre.core.torch.importer import from_torch
 from nacre.core.verify import verify
-from tests.core.torch.test_models import ENDS, TEXT, WORDS, lively, picture, words
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
+
+from tests.core.torch.test_models import (  # noqa: E402 - it needs both
+    ENDS,
+    TEXT,
+    WORDS,
+    lively,
+    picture,
+    words,
+)
 
 Loose = Any
 HIDDEN, LOGITS = ("last_hidden_state",), ("logits",)

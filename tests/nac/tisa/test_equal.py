@@ -44,12 +44,9 @@ def test_without_special_tokens(name: str) -> None:
 
 
 @EVERY
-def test_fragments_join_to_what_is_encoded(name: str) -> None:
-    """Ids depend on fragments alone: those of one fragment are those of it in any text."""
-    made = program(name)
-    for text in strings(20, seed=5):
-        parts = [part for part, protected in made.fragments(text) if not protected]
-        assert all(parts)
+def test_no_fragment_is_empty(name: str) -> None:
+    for text in strings(40, seed=5):
+        assert all(part for part, _ in program(name).fragments(text)), ascii(text)
 
 
 DECODED = ("gpt2", "roberta", "llama3", "bert_uncased", "bert_cased", "t5", "xlm_r", "words")
