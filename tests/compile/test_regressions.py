@@ -7,6 +7,7 @@ import pytest
 
 import nacre
 from nacre.base.diagnostics import InputError
+from nacre.compile.items import items_of
 from nacre.compile.options import Precision
 from nacre.compile.validation import relative_error, sqnr
 from nacre.core.builder import Builder
@@ -114,3 +115,19 @@ def test_which_errors_count() -> None:
     assert sqnr(array(1, inf), array(1, inf)) == inf
     assert sqnr(array(1, 3), array(1, inf)) == -inf
     assert sqnr(array(11, 0), array(10, 0)) == pytest.approx(20)
+
+
+def test_a_cast_between_scales_is_no_task_on_integers() -> None:
+    # NEM's cast looks at no scale: as one task the bits would come through, not the values.
+    builder = Builder()
+    x = builder.input("x", "f32", (2, 16))
+    scale, zero = builder.constant(np.float32(0.05)), builder.constant(np.int8(0))
+    stored = builder.add("Quantize", x, scale, zero, to="i8")
+    real = builder.add("Dequantize", stored, scale, zero)
+    half = builder.add("Cast", real, to="f16")
+    wide = builder.add("Cast", half, to="f32")
+    wider, other = builder.constant(np.float32(0.1)), builder.constant(np.int8(7))
+    again = builder.add("Quantize", wide, wider, other, to="i8")
+    module = builder.module(again)
+    items = items_of(module, {})
+    assert [item.row.nem for item in items] == ["quantize", "dequantize", "quantize"]

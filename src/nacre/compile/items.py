@@ -165,6 +165,7 @@ class _Reading:
         row = lowering_of(inner)
         sources = [self.module.by_id[o] for o in inner.operands]
         is_map = row is not None and row.kind == "map" and self._uses[inner.value_id] == 1
+        is_map = is_map and inner.opcode != "Cast"  # which looks at no scale
         if (
             is_map
             and row is not None
