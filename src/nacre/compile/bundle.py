@@ -73,19 +73,21 @@ class Bundle:
         return load(Path(folder))
 
     @cached_property
-    def loaded(self) -> LoadedProgram:
-        """The program, checked once for all runs."""
+    def _read(self) -> LoadedProgram:
+        """The program, checked once: when it was compiled, or before its first run."""
         interpreter = NemInterpreter(ddr_size=self._ddr_bytes, strict=True)
-        program = interpreter.load_string(self.program)
-        program.require_runnable()
-        return program
+        return interpreter.load_string(self.program)
 
-    @cached_property
+    @property
     def problems(self) -> tuple[Diagnostic, ...]:
         """What the strictest check finds in the program."""
-        interpreter = NemInterpreter(ddr_size=self._ddr_bytes, strict=True)
-        found = interpreter.load_string(self.program).diagnostics
-        return tuple(d for d in found if d.severity == "error")
+        return tuple(d for d in self._read.diagnostics if d.severity == "error")
+
+    @cached_property
+    def loaded(self) -> LoadedProgram:
+        """The program, ready to run; InputError where it has errors."""
+        self._read.require_runnable()
+        return self._read
 
     @property
     def buffer_sizes(self) -> dict[str, int]:

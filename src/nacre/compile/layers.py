@@ -73,7 +73,6 @@ class Access:
     elem: str
     offset: int = 0
     image: int = 0  # from one image to the next
-    quant: Quant | None = None
     stays: bool = False  # read where it lies, never loaded: the table of a gather
 
     def is_fixed(self, cut: Cut) -> bool:
@@ -177,7 +176,6 @@ class Layer:
     window: Window | None = None
     moves: tuple[Move, ...] = ()
     macs: int = 0
-    escapes: tuple[str, ...] = ()  # what has no unit of its own, and why
 
     @property
     def reads(self) -> tuple[int, ...]:

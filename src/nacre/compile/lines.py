@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from nacre.compile.order import Order, Touch
+from nacre.compile.place import is_l1
 from nacre.compile.program import Comment, Let, Statement, Wait
 from nacre.compile.tasks import Task
 
@@ -97,7 +98,7 @@ class Body(Line):
 
     def task(self, task: Task) -> None:
         """A task after those of its iteration, and after what was loaded for all tiles."""
-        held = [t for t in task.touches if _is_l1(t)]
+        held = [t for t in task.touches if is_l1(t.buffer)]
         inside = self.order.conflicts(held)
         outer = [t for t in held if not t.writes]
         before = self._around.loads(outer)
@@ -109,7 +110,3 @@ class Body(Line):
             else:
                 self.statements.append(statement)
         self.order.add(task.statement.token, inside, held)
-
-
-def _is_l1(touched: Touch) -> bool:
-    return touched.buffer.startswith("tiles_L1")

@@ -17,6 +17,7 @@ from nacre.compile.options import Options, Precision
 from nacre.compile.partition import Partition
 from nacre.compile.place import WEIGHTS, Placement
 from nacre.compile.program import Compute, Copy, Program, tasks_of
+from nacre.compile.quantise.affine import Affine
 from nacre.compile.quantise.ports import Port as StoredPort
 from nacre.compile.quantise.quantiser import Quantised
 from nacre.core.module import CoreOperation, Module, TensorType
@@ -39,19 +40,18 @@ class Port(Struct, frozen=True, forbid_unknown_fields=True):
 
     def stored(self, array: Array) -> Array:
         """An array of the model as the device holds it; what is too large becomes infinite."""
-        element = GRAPH_TYPES[self.elem]
-        if self.scale is None:
-            return quietly(array.astype, element.dtype, copy=False)
-        real = array.astype(np.float32) / np.float32(self.scale)
-        steps = np.rint(real) + np.float32(self.zero or 0)
-        return np.asarray(np.clip(steps, element.lowest, element.highest).astype(element.dtype))
+        if self._affine is not None:
+            return self._affine.stored(array)
+        return quietly(array.astype, GRAPH_TYPES[self.elem].dtype, copy=False)
 
     def real(self, array: Array) -> Array:
         """What the device holds as an array of the model."""
-        if self.scale is not None:
-            steps = array.astype(np.float32) - np.float32(self.zero or 0)
-            array = steps * np.float32(self.scale)
-        return np.asarray(array.astype(GRAPH_TYPES[self.dtype].dtype))
+        found = array if self._affine is None else self._affine.real(array)
+        return np.asarray(found.astype(GRAPH_TYPES[self.dtype].dtype))
+
+    @property
+    def _affine(self) -> Affine | None:
+        return None if self.scale is None else Affine(self.scale, self.zero or 0)
 
 
 class StatePort(Struct, frozen=True, forbid_unknown_fields=True):

@@ -103,7 +103,7 @@ def compile_module(
     for careful in (replace(options, caution=1), replace(options, caution=2, without=_ALL)):
         if not bundle.problems:
             break
-        parts = _planned(made.partition, target, careful, lambda stage, result: None)
+        parts = _planned(made.partition, target, careful, on_stage or _unseen)
         made = replace(made, tilings=parts[0], placement=parts[1], program=parts[2], text=parts[3])
         bundle = _bundle(module, made, careful)
     if bundle.problems:
@@ -123,3 +123,7 @@ def _bundle(module: Module, made: Compiled, options: Options) -> Bundle:
 def _is_dynamic(module: Module) -> bool:
     """Whether scales come out of the run: such parts are floats, and calibrated anew."""
     return any(op.opcode.startswith("DynamicQuantize") for op in module.operations)
+
+
+def _unseen(stage: str, result: object) -> None:
+    """What a stage made is shown to nobody."""

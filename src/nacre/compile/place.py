@@ -85,6 +85,11 @@ def l1_name(engine: int) -> str:
     return f"{_L1}_{engine}" if engine else _L1
 
 
+def is_l1(buffer: str) -> bool:
+    """Whether a buffer is an engine's L1; the model's own names end in `_DDR`."""
+    return buffer.startswith(_L1) and not buffer.endswith("_DDR")
+
+
 def place(partition: Partition, tiled: Tilings, options: Options) -> Placement:
     """Inputs, outputs and weights in DDR; tensors between layers in L2, in DDR where it is full."""
     module, layers, tilings = partition.legal.module, partition.layers, tiled.layers

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from nacre.compile.items import Quant
 
@@ -91,11 +91,6 @@ class Compute:
     attributes: Mapping[str, object] = field(default_factory=dict)
     debug: str = ""
     ahead: bool = False
-
-
-def after(task: Copy | Compute, deps: tuple[str, ...]) -> Copy | Compute:
-    """A task with what it waits for."""
-    return replace(task, deps=deps)
 
 
 @dataclass(frozen=True)

@@ -6,10 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nacre.base.elements import GRAPH_TYPES
 from nacre.core.values import Array
 
-I8 = GRAPH_TYPES["i8"]
 LOW, HIGH = -128, 127
 STEPS = HIGH - LOW
 LEAST_SCALE, MOST_SCALE = 2.0**-80, 2.0**80

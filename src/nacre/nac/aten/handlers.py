@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from types import MappingProxyType
 
+from nacre.base.handlers import Handlers
 from nacre.nac.aten.use import Found, Use
 
 # A value of the module, one for each result, or what a call gives that is no tensor.
@@ -24,31 +24,21 @@ class Number:
 
 Handler = Callable[[Use], "int | Number | Sequence[int]"]
 
-_HANDLERS: dict[str, Handler] = {}
 # Importing one registers its handlers.
 MODULES = ("elementwise", "activations", "shapes", "indexing", "scatter", "linear", "windows",
            "pooling", "resizing", "normalization", "reductions", "creation",
            "sizes")  # fmt: skip
+_TABLE: Handlers[Handler] = Handlers("nacre.nac.aten", MODULES)
 
 
-def handles(*calls: str) -> Callable[[Handler], Handler]:
+def handles(*operations: str) -> Callable[[Handler], Handler]:
     """Register a function for calls, written `name.overload`."""
-
-    def register(handler: Handler) -> Handler:
-        for call in calls:
-            if call in _HANDLERS:
-                raise ValueError(f"two handlers for {call}")
-            _HANDLERS[call] = handler
-        return handler
-
-    return register
+    return _TABLE.register(*operations)
 
 
 @cache
 def handlers() -> Mapping[str, Handler]:
     """Every handler by its call; what the rows of the table of Core IR say alone comes last."""
-    for module in MODULES:
-        importlib.import_module(f"nacre.nac.aten.{module}")
     from nacre.nac.aten.derived import derived
 
-    return MappingProxyType({**derived(), **_HANDLERS})
+    return MappingProxyType({**derived(), **_TABLE.all()})

@@ -7,38 +7,28 @@ and broadcasting are so PyTorch's, and a test compares each with the call itself
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Mapping
 from functools import cache
-from types import MappingProxyType
 from typing import Any
+
+from nacre.base.handlers import Handlers
 
 Decomposition = Callable[..., Any]
 
-_FOUND: dict[str, Decomposition] = {}
 # Importing one registers its functions; they need PyTorch.
 _MODULES = ("distances", "functions", "normal", "orders", "places", "samples", "searches",
             "windows")  # fmt: skip
 # Calls that PyTorch can write by others, but does not count among those to be.
 PYTORCHS = ("grid_sampler_2d.default", "ldexp.Tensor", "max_unpool2d.default")
+_TABLE: Handlers[Decomposition] = Handlers("nacre.core.torch.decompositions", _MODULES)
 
 
 def decomposes(*operations: str) -> Callable[[Decomposition], Decomposition]:
     """Register a function for overloads of ATen, written `name.overload`."""
-
-    def register(function: Decomposition) -> Decomposition:
-        for operation in operations:
-            if operation in _FOUND:
-                raise ValueError(f"two decompositions of {operation}")
-            _FOUND[operation] = function
-        return function
-
-    return register
+    return _TABLE.register(*operations)
 
 
 @cache
 def decompositions() -> Mapping[str, Decomposition]:
     """Every function by the overload that it computes."""
-    for module in _MODULES:
-        importlib.import_module(f"nacre.core.torch.decompositions.{module}")
-    return MappingProxyType(_FOUND)
+    return _TABLE.all()
