@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 
@@ -182,6 +183,49 @@ def test_a_report_takes_values_too(capsys: Capsys, scaled: str) -> None:
     outcome = invoke(capsys, "core", "convert", scaled, "--report", "--constant", "k=3")
     assert (outcome.status, outcome.err) == (0, "")
     assert "2 nodes: all can be brought in" in outcome.out
+
+
+def test_what_is_evaluated_takes_values_too(capsys: Capsys, scaled: str) -> None:
+    np.save("x.npy", np.arange(6, dtype=np.float32).reshape(2, 3))
+    given = ["core", "eval", scaled, "--input", "x=x.npy", "--output", "0=y.npy"]
+    outcome = invoke(capsys, *given, "--constant", "k=3")
+    assert (outcome.status, outcome.err) == (0, "")
+    assert np.load("y.npy").tolist() == [[0, 3, 6], [9, 12, 15]]
+    outcome = invoke(capsys, *given)
+    assert outcome.status == 1
+    assert "input `k` is missing" in outcome.err
+
+
+def test_what_is_counted_takes_values_too(capsys: Capsys, scaled: str) -> None:
+    outcome = invoke(capsys, "core", "stats", scaled, "--constant", "k=3", "--format", "json")
+    assert (outcome.status, outcome.err) == (0, "")
+    figures = json.loads(outcome.out)
+    assert list(figures["inputs"]) == ["x"]
+    assert "Cast" not in figures["operations"]
+
+
+def test_bytes_that_are_made_wide_count_as_parameters_only(capsys: Capsys, folder: Path) -> None:
+    onnx = pytest.importorskip("onnx")
+    helper, side = onnx.helper, 64
+    weights = onnx.numpy_helper.from_array(np.ones((side, side), np.uint8), "w")
+    zero = onnx.numpy_helper.from_array(np.array(3, np.uint8), "z")
+    inputs = [helper.make_tensor_value_info("x", 2, [1, side])]
+    outputs = [helper.make_tensor_value_info("y", 6, [1, side])]
+    node = helper.make_node("MatMulInteger", ["x", "w", "", "z"], ["y"], "product")
+    graph = helper.make_graph([node], "g", inputs, outputs, [weights, zero])
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]), "q.onnx")
+    outcome = invoke(capsys, "core", "stats", "q.onnx", "--format", "json")
+    figures = json.loads(outcome.out)
+    (layer,) = figures["layers"]
+    assert (layer["name"], layer["parameters"]) == ("product", side * side)
+    assert figures["activation_peak_bytes"] < side * side
+
+
+@pytest.mark.parametrize("verb", ["eval", "stats"])
+def test_values_elsewhere_are_for_onnx_models_too(capsys: Capsys, verb: str) -> None:
+    outcome = invoke(capsys, "core", verb, "m.core", "--constant", "x=3")
+    assert outcome.status == 2
+    assert "--constant is for ONNX models" in outcome.err
 
 
 @pytest.mark.parametrize("value", ["k", "k=", "=3", "k=three", "k=3.txt", "k=" + "9" * 60])

@@ -12,9 +12,10 @@ import numpy as np
 import pytest
 
 from nacre.cli.calibration import read_calibration
+from nacre.core.builder import Builder
 from nacre.core.storage import save
 from tests.cli.runner import Outcome, invoke
-from tests.compile.models import convolution_model, linear_model
+from tests.compile.models import convolution_model
 
 Run = Callable[..., Outcome]
 
@@ -34,7 +35,9 @@ def model(tmp_path: Path) -> Path:
 @pytest.fixture
 def large(tmp_path: Path) -> Path:
     path = tmp_path / "large.core"
-    save(linear_model(1, 300_000, 2, bias=False), path)
+    builder = Builder()
+    x = builder.input("x", "f32", (1, 2_000_000))
+    save(builder.module(builder.add("Softmax", x, axis=1)), path)
     return path
 
 

@@ -24,7 +24,9 @@ from nacre.cli.core_arrays import (
 )
 from nacre.cli.core_convert import convert
 from nacre.cli.core_files import (
+    Constants,
     Shapes,
+    constant_option,
     format_option,
     give_module,
     read_module,
@@ -221,6 +223,7 @@ def lower(
     help="Where to write all outputs, or one of them.",
 )
 @shape_option
+@constant_option
 @click.option("--ordered", is_flag=True, help="Sum floats one by one, the same on every platform.")
 @click.option("--peak", is_flag=True, help="Say how many bytes the values took at one time.")
 @format_option
@@ -229,6 +232,7 @@ def evaluate(
     inputs: tuple[tuple[str, str], ...],
     outputs: tuple[OutputFile, ...],
     shapes: Shapes,
+    constants: Constants,
     ordered: bool,
     peak: bool,
     output: str,
@@ -241,7 +245,7 @@ def evaluate(
     def work() -> None:
         from nacre.core.evaluate import CoreSession
 
-        module = read_module(file, shapes)
+        module = read_module(file, shapes, constants)
         require_indices(outputs, len(module.outputs))
         session = CoreSession(module, ordered=ordered)
         given = {name: read_array(name, path, module) for name, path in paths.items()}
@@ -269,16 +273,17 @@ def evaluate(
 @core.command()
 @click.argument("file")
 @shape_option
+@constant_option
 @click.option("--layers", is_flag=True, help="A row for every operation that multiplies.")
 @format_option
-def stats(file: str, shapes: Shapes, layers: bool, output: str) -> int:
+def stats(file: str, shapes: Shapes, constants: Constants, layers: bool, output: str) -> int:
     """Count operations, parameters, multiplications and the memory of activations."""
 
     def work() -> None:
         from nacre.cli.core_stats import stats_of
         from nacre.core.verify import verify as verified
 
-        module = read_module(file, shapes)
+        module = read_module(file, shapes, constants)
         found = verified(module, "nacre-1")
         if has_errors(found):
             raise InputError(found)

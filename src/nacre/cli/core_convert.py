@@ -34,8 +34,8 @@ from nacre.cli.inputs import STDIN
 from nacre.cli.main import ERRORS_FOUND, OK
 
 if TYPE_CHECKING:
+    from nacre.core.importing.coverage import Coverage
     from nacre.core.module import Module
-    from nacre.core.onnx.coverage import Coverage
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from math import prod
 from typing import Any
 
-from nacre.core.evaluation_plan import kernel_type
+from nacre.core.evaluation_constants import stored_weights
+from nacre.core.evaluation_plan import constant_array, kernel_type
 from nacre.core.module import CoreOperation, Module, TensorType
 from nacre.core.ops import OPS
-from nacre.kernels.call import Call
+from nacre.kernels.call import Call, Known
 from nacre.kernels.registry import PRIMITIVES
 
 
@@ -83,19 +85,20 @@ def stats_of(module: Module) -> Stats:
             parameter_bytes += size_bytes(op.type)
         else:
             macs[op.opcode] += _macs(op, module)
+    stored = _stored(module)
     return Stats(
         dict(sorted(counts.items(), key=lambda row: (-row[1], row[0]))),
         {opcode: count for opcode, count in sorted(macs.items()) if count},
         parameters,
         parameter_bytes,
-        activation_peak_bytes(module),
+        activation_peak_bytes(module, stored),
         {name: str(type_) for name, type_ in module.input_types.items()},
         list(map(str, module.output_types)),
-        _layers(module),
+        _layers(module, stored),
     )
 
 
-def _layers(module: Module) -> list[dict[str, Any]]:
+def _layers(module: Module, stored: Mapping[int, Known]) -> list[dict[str, Any]]:
     """Operations that multiply: what the model calls them, and what they cost."""
     names = module.labels.nodes if module.labels is not None else {}
     return [
@@ -106,13 +109,19 @@ def _layers(module: Module) -> list[dict[str, Any]]:
             "parameters": sum(
                 prod(module.by_id[operand].type.shape)
                 for operand in op.operands
-                if is_constant(module.by_id[operand])
+                if is_constant(module.by_id[operand]) or operand in stored
             ),
             "type": str(op.type),
         }
         for op in module.operations
         if not is_constant(op) and (macs := _macs(op, module))
     ]
+
+
+def _stored(module: Module) -> dict[int, Known]:
+    """Weights that operations make wide and that are never held so: see `stored_weights`."""
+    found = {op.value_id: constant_array(op) for op in module.operations}
+    return stored_weights(module, {value: a for value, a in found.items() if a is not None})
 
 
 def is_constant(op: CoreOperation) -> bool:
@@ -135,13 +144,16 @@ def _macs(op: CoreOperation, module: Module) -> int:
     return PRIMITIVES[spec.primitive].work(call).macs
 
 
-def activation_peak_bytes(module: Module) -> int:
+def activation_peak_bytes(module: Module, stored: Collection[int] = ()) -> int:
     """The most bytes of inputs and results alive at one time; constants are not counted."""
     last = {op.value_id: index for index, op in enumerate(module.operations)}
     for index, op in enumerate(module.operations):
         last.update(dict.fromkeys(op.operands, index))
     kept = {*module.outputs, *(state.output for state in module.states)}
-    sizes = {op.value_id: 0 if is_constant(op) else size_bytes(op.type) for op in module.operations}
+    sizes = {
+        op.value_id: 0 if is_constant(op) or op.value_id in stored else size_bytes(op.type)
+        for op in module.operations
+    }
     live = peak = sum(sizes[op.value_id] for op in module.inputs)
     for index, op in enumerate(module.operations):
         if op.opcode == "Input":

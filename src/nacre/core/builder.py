@@ -78,8 +78,6 @@ class Builder:
         _require(dtype, str, f"the element type of input {quoted(name)}", "a string such as 'f32'")
         _require(shape, Iterable, f"the shape of input {quoted(name)}", "a list of dimensions")
         type_ = TensorType(dtype, tuple(shape))
-        if not name and type(self) is not Builder:
-            return self.stand_in(type_)  # so an importer, which derives from this, asks for one
         if len(self._inputs) < len(self._operations):
             raise _refused(MOD06, f"input {quoted(name)} comes after an operation")
         problem = input_name_problem(name, self._inputs, "an Input")

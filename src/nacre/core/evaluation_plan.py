@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import sys
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 
 from nacre.base.diagnostics import InputError, has_errors
 from nacre.base.source import Span
+from nacre.core.evaluation_constants import stored_weights
 from nacre.core.evaluation_memory import OVERWRITING, Birth, Layout, laid_out
 from nacre.core.evaluation_run import Plan, Step, refused
 from nacre.core.evaluation_run import place as place  # noqa: PLC0414 - others have it from here
@@ -42,7 +43,11 @@ def made_plan(module: Module, ordered: bool) -> Plan:
         for array in (constant_array(op),)
         if array is not None
     }
-    bind = _Binder(module, types, constants, ordered)
+    stored = stored_weights(module, constants)
+    if stored:
+        peak = _peak(module, dead, types, stored)
+    constants |= {value: known.stored for value, known in stored.items()}
+    bind = _Binder(module, types, constants, stored, ordered)
     steps = tuple(
         Step(
             index,
@@ -98,11 +103,13 @@ class _Binder:
         module: Module,
         types: dict[int, KernelType],
         constants: Mapping[int, Array],
+        stored: Mapping[int, Known],
         ordered: bool,
     ) -> None:
         self._module = module
         self._types = types
         self._constants = constants
+        self._stored = stored
         self._hot = _hot(module, constants)
         self._ordered = ordered
         self._bound: dict[object, Run] = {}
@@ -126,10 +133,13 @@ class _Binder:
         if spec.primitive is None or not PRIMITIVES[spec.primitive].takes_known:
             return {}
         return {
-            at: Known(self._constants[value], value in self._hot)
+            at: Known(self._constants[value], value in self._hot, self._zero(value))
             for at, value in enumerate(op.operands)
             if value in self._constants
         }
+
+    def _zero(self, value: int) -> Array | None:
+        return self._stored[value].zero if value in self._stored else None
 
     def _bind(self, index: int, op: CoreOperation, spec: OpSpec, known: dict[int, Known]) -> Run:
         if spec.primitive is None:
@@ -144,9 +154,10 @@ class _Binder:
 
 
 def _hot(module: Module, constants: Mapping[int, Array]) -> frozenset[int]:
-    """Integers that several products take, as far as keeping them as floats is not too much.
+    """Integers that are kept as floats for the products that take them.
 
-    Together they may take as much memory again as all constants have values of a byte.
+    Together they may take as much memory again as all constants have values of a byte; what several
+    products take goes first, then what is small.
     """
     uses = Counter(
         operand
@@ -154,11 +165,11 @@ def _hot(module: Module, constants: Mapping[int, Array]) -> frozenset[int]:
         for operand in op.operands
         if operand in constants and constants[operand].dtype.kind in "iu"
     )
-    left = sum(array.size for array in constants.values())
+    left = sum(array.size for array in {id(a): a for a in constants.values()}.values())
     found = set[int]()
-    for value, count in uses.most_common():
+    for value in sorted(uses, key=lambda value: (-uses[value], constants[value].size)):
         bytes_ = 4 * constants[value].size
-        if count > 1 and bytes_ <= left:
+        if bytes_ <= left:
             left -= bytes_
             found.add(value)
     return frozenset(found)
@@ -198,9 +209,15 @@ def _affordable(
     return peak
 
 
-def _peak(module: Module, dead: Sequence[tuple[int, ...]], types: dict[int, KernelType]) -> int:
+def _peak(
+    module: Module,
+    dead: Sequence[tuple[int, ...]],
+    types: dict[int, KernelType],
+    stored: Collection[int] = (),
+) -> int:
     by_type = {id(type_): _bytes(type_) for type_ in types.values()}
     sizes = {value: by_type[id(type_)] for value, type_ in types.items()}
+    sizes |= dict.fromkeys(stored, 0)  # they are other values, seen in another way
     live = peak = sum(sizes[op.value_id] for op in module.inputs)
     for index, op in enumerate(module.operations):
         if op.opcode == "Input":

@@ -33,7 +33,7 @@ def _onnx(path: Path, shapes: Shapes | None, progress: Progress | None) -> Modul
 def _torch(path: Path, shapes: Shapes | None, progress: Progress | None) -> Module:
     from nacre.core.torch.importer import from_torch
 
-    return from_torch(path, shapes=shapes)
+    return from_torch(path, shapes=shapes, progress=progress)
 
 
 # How a file is read. What a reader needs is imported when it is used.

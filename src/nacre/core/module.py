@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -93,11 +93,38 @@ class Labels:
 
     outputs: tuple[str, ...] = ()
     nodes: Mapping[int, str] = field(default_factory=dict)  # by the value that a node became
+    # Other nodes whose work a value does too: a norm that is in the weights of a product.
+    fused: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
+    source: str = ""  # the file or the module whose names these are
+
+    def names(self, value: int) -> tuple[str, ...]:
+        """Every node that a value comes from, that after which it is called first."""
+        first = self.nodes.get(value)
+        return () if first is None else (first, *self.fused.get(value, ()))
+
+    def joined(self, pairs: Iterable[tuple[int, int]]) -> Labels:
+        """The same where one value does the work of another too: pairs of the other and the one."""
+        fused = dict(self.fused)
+        for value, kept in pairs:
+            names = (*self.names(kept)[:1], *fused.get(kept, ()))
+            more = tuple(name for name in self.names(value) if name not in names)
+            if names and more:
+                fused[kept] = (*fused.get(kept, ()), *more)
+        return replace(self, fused=fused)
 
     def renumbered(self, ids: Mapping[int, int]) -> Labels:
-        """The same for values under other numbers; what has none is forgotten."""
-        kept = {ids[value]: name for value, name in self.nodes.items() if value in ids}
-        return Labels(self.outputs, kept)
+        """The same for values under other numbers; what has none is forgotten.
+
+        Of several values that have become one, that which is named first gives its name.
+        """
+        nodes: dict[int, str] = {}
+        fused: dict[int, tuple[str, ...]] = {}
+        for value, name in self.nodes.items():
+            if value in ids and ids[value] not in nodes:
+                nodes[ids[value]] = name
+                if value in self.fused:
+                    fused[ids[value]] = self.fused[value]
+        return replace(self, nodes=nodes, fused=fused)
 
 
 @dataclass(frozen=True)

@@ -82,10 +82,24 @@ class TensorType:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Known:
-    """The values of an input that are known before any run."""
+    """The values of an input that are known before any run.
 
-    values: Array
+    Integers may be stored in a narrower type than the input has, less their zero points. A run is
+    then given what is stored, not the values, and has to go by what is known.
+    """
+
+    stored: Array
     is_hot: bool = False  # used so often that a run may keep them in the type it computes in
+    zero: Array | None = None  # integers that broadcast: the values are those stored less these
+
+    def is_narrow(self, dtype: np.dtype[Any]) -> bool:
+        """Whether what is stored are not the values in the type of the input."""
+        return self.zero is not None or self.stored.dtype != dtype
+
+    def values(self, dtype: np.dtype[Any]) -> Array:
+        """The values in the type of the input, the very array where it is the one stored."""
+        wide = self.stored.astype(dtype, copy=False)
+        return wide if self.zero is None else np.subtract(wide, self.zero.astype(dtype))
 
 
 _NOTHING_KNOWN: Mapping[int, Known] = MappingProxyType({})
@@ -99,7 +113,7 @@ class Call:
     outputs: tuple[TensorType, ...]
     attributes: Attributes = field(default_factory=lambda: _NO_ATTRIBUTES)
     ordered: bool = False  # floats in a fixed order of accumulation, the same on every platform
-    # Inputs whose values are known already, by their index: every run is given these very arrays.
+    # Inputs whose values are known already, by their index: every run is given what is stored.
     known: Mapping[int, Known] = field(default_factory=lambda: _NOTHING_KNOWN)
 
     def input(self, index: int) -> TensorType:

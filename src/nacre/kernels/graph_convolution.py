@@ -9,11 +9,12 @@ then over the channels: so ordered results do not depend on the layout.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from math import prod
 
 import numpy as np
 
-from nacre.kernels.call import Array, Attributes, Call, Fault, Primitive, Run, Work
+from nacre.kernels.call import Array, Attributes, Call, Fault, Known, Primitive, Run, Work
 from nacre.kernels.fitting import Fitting, Misfit, expect_rank, expect_shape
 from nacre.kernels.graph_conv_columns import Geometry, by_columns, by_elements, by_rows
 from nacre.kernels.graph_conv_planes import Convolve, convolve_planes
@@ -52,16 +53,20 @@ def _geometry(call: Call) -> Geometry:
 
 def _bind(call: Call) -> Run:
     use, y_type, is_ordered = _geometry(call), call.output, call.ordered
+    known = call.known.get(1)
+    is_by_rows = not (use.sliding.is_last or is_ordered or use.is_channelwise)
+    if known is not None and not is_by_rows and known.is_narrow(call.input(1).dtype):
+        return _given_whole(call, known)
     # Weights with channels last have no row for each sum.
-    known = None if use.sliding.is_last else call.known.get(1)
+    known = None if use.sliding.is_last else known
     elem, has_bias = call.output.elem, call.has_input(2)
     is_channelwise = use.is_channelwise
     if known is not None and use.is_pointwise and elem.name == "f32" and not is_ordered:
-        return _weighing(use, known.values)
+        return _weighing(use, known.stored)
     if use.sliding.is_last or is_ordered:
         convolve = _channels_last(use)
     elif is_channelwise:
-        weights = None if known is None else widening(elem)(known.values)
+        weights = None if known is None else widening(elem)(known.stored)
         numbers = use.batch, use.channels, use.outputs
         convolve = convolve_planes(use.sliding, *numbers, sums_dtype(elem), weights)
     else:
@@ -85,6 +90,17 @@ def _bind(call: Call) -> Run:
         return None
 
     return swift(run)
+
+
+def _given_whole(call: Call, known: Known) -> Run:
+    """A run that is given the values of weights in the place of those that are stored."""
+    weights = known.values(call.input(1).dtype)
+    run = _bind(replace(call, known={**call.known, 1: Known(weights)}))
+
+    def run_whole(inputs: Sequence[Array | None], outputs: Sequence[Array]) -> Fault | None:
+        return run([inputs[0], weights, *inputs[2:]], outputs)
+
+    return run_whole
 
 
 def _weighing(use: Geometry, weights: Array) -> Run:

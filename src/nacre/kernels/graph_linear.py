@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from math import prod
 
 import numpy as np
@@ -13,21 +13,28 @@ from nacre.kernels.fitting import Fitting, Misfit, expect_rank, expect_shape, sh
 from nacre.kernels.graph_attention import ATTENTION
 from nacre.kernels.graph_einsum import EINSUM
 from nacre.kernels.graph_products import (
-    Extent,
+    IntegerWeights,
     factoring,
     fill_with_sums,
     settle,
     store_sums,
     sums_dtype,
+    widening,
 )
 from nacre.kernels.graph_runs import into_dense
-from nacre.kernels.products import F32_EXACT, exact_product
+from nacre.kernels.numbers import widened
+from nacre.kernels.products import exact_product
 from nacre.kernels.runs import present, quiet
-from nacre.kernels.scratch import scratch
 from nacre.kernels.shapes import Dims
 
 # Of the weights that are turned to floats at a time: they are read once, out of the cache.
 _BLOCK_BYTES = 1 << 20
+# What is stored is moved by less than this: a float of any plan holds it, and the sum, exactly.
+_FARTHEST = 1 << 16
+# Up to so many products in all BLAS may read weights as they lie, and then sums in parts.
+_FEW_PRODUCTS = 1 << 20
+# The weights that a single row may have in f64.
+_FEW_WEIGHTS = 1 << 16
 
 
 def _bind_linear(call: Call) -> Run:
@@ -35,8 +42,14 @@ def _bind_linear(call: Call) -> Run:
         return _bind_integers(call)
     x, y_type = call.input(0), call.output
     rows, depth, width = prod(x.shape[:-1]), x.shape[-1], y_type.shape[-1]
-    ready = factoring(x.elem, depth, call.ordered, call.known.get(1))
     dtype, is_ordered = sums_dtype(x.elem), call.ordered
+    known = call.known.get(1)
+    if not is_ordered:
+        if rows == 1 and depth * width <= _FEW_WEIGHTS and dtype == np.float32:
+            return _bind_row(call)
+        if known is not None and rows * depth * width <= _FEW_PRODUCTS:
+            known = Known(np.array(widening(x.elem)(known.stored), order="F"))
+    ready = factoring(x.elem, depth, is_ordered, known)
 
     def run(inputs: Sequence[Array | None], outputs: Sequence[Array]) -> Fault | None:
         factors = ready(present(inputs[0]), present(inputs[1]))
@@ -44,10 +57,11 @@ def _bind_linear(call: Call) -> Run:
 
         def fill(sums: Array) -> None:
             matrix = sums.reshape(rows, width)
-            # BLAS reads the weights across as quickly as along: they are not copied.
+            # BLAS packs large weights, which takes no longer across than along. Small ones it
+            # reads as they lie: those are known in the order in which it sums from first to last.
             factors.multiply(factors.a.reshape(rows, depth), factors.b.T, matrix)
             if bias is not None:
-                np.add(matrix, bias.astype(dtype), out=matrix)
+                np.add(matrix, bias.astype(dtype, copy=False), out=matrix)
             settle(matrix, is_ordered)
 
         fill_with_sums(outputs[0], y_type, fill)
@@ -56,58 +70,73 @@ def _bind_linear(call: Call) -> Run:
     return quiet(run)
 
 
-@dataclass(frozen=True, eq=False)
-class _Weights:
-    """Integer weights [out, in] as `stored + shift`, in the type in which they are kept."""
+def _bind_row(call: Call) -> Run:
+    """A single row by few weights, in f64: how BLAS splits such sums differs between machines."""
+    known, y_type = call.known.get(1), call.output
+    kept = None if known is None else _doubled(known.stored)
 
-    stored: Array
-    shift: int
-    extent: Extent  # of what is stored
+    def run(inputs: Sequence[Array | None], outputs: Sequence[Array]) -> Fault | None:
+        weights = _doubled(present(inputs[1])) if kept is None else kept
+        sums = np.matmul(weights, _doubled(present(inputs[0])).reshape(-1))
+        bias = inputs[2] if len(inputs) > 2 else None
+
+        def fill(row: Array) -> None:
+            flat = row.reshape(-1)
+            np.copyto(flat, sums, casting="same_kind")
+            if bias is not None:
+                np.add(flat, bias.astype(np.float32, copy=False), out=flat)
+
+        fill_with_sums(outputs[0], y_type, fill)
+        return None
+
+    return quiet(run)
 
 
-def _kept(known: Known) -> _Weights:
+def _doubled(values: Array) -> Array:
+    return widened(values).astype(np.float64)
+
+
+def _kept(known: Known, depth: int) -> IntegerWeights:
     """What is kept of weights that are known: floats where they are hot, else bytes if possible."""
-    values = known.values
-    extent = Extent.of(values)
-    if known.is_hot and extent.reach <= F32_EXACT:
-        return _Weights(values.astype(np.float32), 0, extent)
-    least, most = int(values.min()), int(values.max())
-    if values.itemsize == 1 or most - least > 255:
-        return _Weights(values, 0, extent)
+    found = IntegerWeights.of(known, depth)
+    stored = found.stored
+    if found.zero is not None or stored.itemsize == 1 or stored.dtype.kind == "f":
+        return found
+    least, most = int(stored.min()), int(stored.max())
+    if most - least > 255:
+        return found
     shift = 0 if least >= -128 and most <= 127 else least + 128
-    stored = np.empty(values.shape, np.int8)
-    np.subtract(values, shift, out=stored, casting="unsafe")
-    return _Weights(stored, shift, Extent.of(stored) if shift else extent)
+    if abs(shift) > _FARTHEST:
+        return found
+    narrow = np.empty(stored.shape, np.int8)
+    np.subtract(stored, shift, out=narrow, casting="unsafe")
+    return IntegerWeights(narrow, np.array(-shift) if shift else None, found.extent)
 
 
 def _bind_integers(call: Call) -> Run:
     """Exact sums by products of floats. Weights become floats block by block, or once for all."""
     elem, known = call.output.elem, call.known.get(1)
     depth, width = call.input(0).shape[-1], call.output.shape[-1]
-    kept = None if known is None else _kept(known)
+    kept = None if known is None else _kept(known, depth)
 
     def run(inputs: Sequence[Array | None], outputs: Sequence[Array]) -> Fault | None:
-        x, given = present(inputs[0]).reshape(-1, depth), present(inputs[1])
-        weights = kept or _Weights(given, 0, Extent.of(given))
-        chosen = weights.extent.plan(x, depth)
-        columns, dtype = x.T.astype(chosen.dtype, order="C"), chosen.dtype
-        more = weights.shift * x.sum(axis=1, dtype=np.int64)[None] if weights.shift else None
+        x = present(inputs[0]).reshape(-1, depth)
+        weights = kept or IntegerWeights.of(Known(present(inputs[1])), depth)
+        chosen, more = weights.extent.plan(x, depth), list[Array]()  # what is added to [out, rows]
+        if chosen.result == np.float32 and weights.may_centre_late(x):
+            zero, weights = present(weights.zero), replace(weights, zero=None)
+            more.append(-zero.astype(np.int64).reshape(-1, 1) * x.sum(axis=1, dtype=np.int64))
         if len(inputs) > 2:
-            bias = present(inputs[2])[:, None].astype(np.int64)
-            more = bias if more is None else bias + more  # [out, rows]; without a bias, [1, rows]
+            more.append(present(inputs[2])[:, None].astype(np.int64))
+        columns, dtype = x.T.astype(chosen.dtype, order="C"), chosen.dtype
         y = outputs[0].reshape(len(x), width).T
         is_ready = weights.stored.dtype == dtype
         step = width if is_ready else max(1, _BLOCK_BYTES // (depth * dtype.itemsize))
         for start in range(0, width, step):
             some = slice(start, start + step)
-            block = weights.stored[some]
-            if not is_ready:
-                room = scratch("weights", block.shape, dtype)
-                np.copyto(room, block, casting="unsafe")
-                block = room
-            sums = exact_product(block, columns, chosen)
-            if more is not None:
-                sums = sums.astype(np.int64) + (more[some] if len(more) == width else more)
+            sums = exact_product(weights.values(some, dtype), columns, chosen)
+            for one in more:
+                sums = sums.astype(np.int64) + (one[some] if len(one) == width else one)
             store_sums(sums, elem, y[some])
         return None
 

@@ -18,7 +18,7 @@ from nacre.base.elements import ElementType
 from nacre.kernels.call import Array, Known, TensorType
 from nacre.kernels.core_products import low_bits
 from nacre.kernels.numbers import widened
-from nacre.kernels.products import Plan, exact_product, plan, plan_within, same_nan
+from nacre.kernels.products import F32_EXACT, Plan, exact_product, plan, plan_within, same_nan
 from nacre.kernels.scratch import scratch
 
 # The product of matrices [.., M, K] by [.., K, N], written into an array.
@@ -58,12 +58,12 @@ def factoring(
     """
     dtype = sums_dtype(elem)
     if elem.is_integer:
-        extent = None if known is None else Extent.of(known.values.reshape(-1, depth))
-        return partial(_integer_factors, depth=depth, known=extent, is_narrow=is_narrow)
+        weights = None if known is None else IntegerWeights.of(known, depth)
+        return partial(_integer_factors, depth=depth, known=weights, is_narrow=is_narrow)
     wide = widening(elem)
     multiply: Multiply = _in_order if is_ordered else np.matmul
     if known is not None:
-        ready = _for_blas(wide(known.values))
+        ready = _for_blas(wide(known.stored))
         return lambda a, b: Factors(_for_blas(wide(a)), ready, multiply, dtype)
     return lambda a, b: Factors(_for_blas(wide(a)), _for_blas(wide(b)), multiply, dtype)
 
@@ -88,25 +88,85 @@ class Extent:
     length: int  # along one sum
 
     @classmethod
-    def of(cls, weights: Array) -> Extent:
-        """Of weights with a row for each sum, taken in parts: they may be as large as a model."""
-        parts = [weights[start : start + 64] for start in range(0, len(weights), 64)]
-        lengths = [np.abs(part, dtype=np.float64).sum(axis=1).max() for part in parts]
-        return cls(reach(weights), ceil(max(lengths) * _UP))
+    def of(cls, weights: Array, zero: Array | None = None) -> Extent:
+        """Of weights, less their zero points, with a row for each sum.
+
+        They are taken in parts: they may be as large as a model.
+        """
+        most, longest = 0, 0.0
+        for start in range(0, len(weights), 64):
+            some = slice(start, start + 64)
+            part = weights[some].astype(np.float64)
+            if zero is not None:
+                part -= zero[some] if zero.ndim else zero
+                most = max(most, reach(part))
+            longest = max(longest, np.abs(part, out=part).sum(axis=1).max())
+        return cls(reach(weights) if zero is None else most, ceil(longest * _UP))
 
     def plan(self, x: Array, depth: int) -> Plan:
         """How to get the sums of products with x."""
         return plan_within(depth, reach(x), self.reach, self.length)
 
 
+@dataclass(frozen=True, eq=False)
+class IntegerWeights:
+    """Weights that are known, as they are stored: a row for each sum, less zero points."""
+
+    stored: Array  # [sums, depth]
+    zero: Array | None  # one number, or [sums, 1]
+    extent: Extent  # of the values
+
+    @classmethod
+    def of(cls, known: Known, depth: int) -> IntegerWeights:
+        """Of an input whose first axis has the sums; floats where it is hot."""
+        stored, zero = known.stored.reshape(-1, depth), known.zero
+        if zero is not None:
+            zero = zero.reshape(() if zero.size == 1 else (-1, 1))
+        made = cls(stored, zero, Extent.of(stored, zero))
+        if not known.is_hot or made.extent.reach > F32_EXACT:
+            return made
+        floats = stored.astype(np.float32)
+        if zero is not None:
+            np.subtract(floats, zero.astype(np.float32), out=floats)
+        return cls(floats, None, made.extent)
+
+    def may_centre_late(self, x: Array) -> bool:
+        """Whether zero points can be taken from sums: they stay exact in f32 without that too.
+
+        Of a row no partial sum with bytes above 0 is larger than with what is positive in it.
+        """
+        if self.zero is None or self.stored.dtype.name not in ("int8", "uint8"):
+            return False
+        absolute = np.abs(x, dtype=np.int64).sum(axis=1)
+        if self.stored.dtype == np.int8:
+            return 128 * int(absolute.max()) <= F32_EXACT
+        signed = np.abs(x.sum(axis=1, dtype=np.int64))
+        return 255 * int((absolute + signed).max()) // 2 <= F32_EXACT
+
+    def values(self, some: slice, dtype: np.dtype[Any]) -> Array:
+        """The values of some sums in the type of a plan, until the same is asked for again."""
+        if self.stored.dtype == dtype and self.zero is None:
+            return self.stored[some]
+        made = _copied("weights", self.stored[some], dtype)
+        if self.zero is not None:
+            zero = self.zero[some] if self.zero.ndim else self.zero
+            np.subtract(made, zero.astype(dtype), out=made)
+        return made
+
+
+_EVERY = slice(None)
+
+
 def _integer_factors(
-    a: Array, b: Array, depth: int, known: Extent | None, is_narrow: bool
+    a: Array, b: Array, depth: int, known: IntegerWeights | None, is_narrow: bool
 ) -> Factors:
-    chosen = plan(depth, reach(a), reach(b)) if known is None else known.plan(a, depth)
+    chosen = plan(depth, reach(a), reach(b)) if known is None else known.extent.plan(a, depth)
     is_whole = is_narrow and chosen.result == chosen.dtype
     return Factors(
         _copied("left", a, chosen.dtype),
-        _copied("right", b, chosen.dtype),
+        _copied("right", b, chosen.dtype)
+        if known is None
+        else known.values(_EVERY, chosen.dtype).reshape(b.shape),
         np.matmul if is_whole else partial(_exactly, chosen=chosen),
         chosen.result if is_narrow else np.dtype(np.int64),
     )

@@ -11,7 +11,7 @@ import pytest
 
 from nacre.base.diagnostics import Diagnostic, InputError
 from nacre.core.evaluate import evaluate
-from nacre.core.onnx import importer, scopes
+from nacre.core.onnx import scopes, walk
 from nacre.core.onnx.handlers import handlers
 from nacre.core.onnx.importer import from_onnx
 
@@ -174,7 +174,7 @@ def test_an_operation_without_a_handler_is_brought_in_by_its_definition(
     op: str, attributes: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     known = {name: handler for name, handler in handlers().items() if name != op}
-    monkeypatch.setattr(importer, "handlers", lambda: known)
+    monkeypatch.setattr(walk, "handlers", lambda: known)
     compare(model([node(op, "x", "y", **attributes)], []))
 
 
@@ -182,7 +182,7 @@ def test_what_is_missing_in_a_definition_is_said_with_its_place(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     known = {n: h for n, h in handlers().items() if n not in ("LogSoftmax", "ReduceMax")}
-    monkeypatch.setattr(importer, "handlers", lambda: known)
+    monkeypatch.setattr(walk, "handlers", lambda: known)
     (found,) = refusals(model([node("LogSoftmax", "x", "y")], []))
     assert "`ReduceMax` of (f32[2, 3]" in found.message
     assert "in `LogSoftmax` `LogSoftmax_y`: the operation is not known" in found.message

@@ -36,6 +36,15 @@ def test_inputs_and_outputs_are_flattened_in_order() -> None:
     assert [a.tolist() for a in found] == [[2.0, 2.0], [3.0, 3.0, 3.0], 7]
 
 
+def test_progress_is_told_node_by_node() -> None:
+    told: list[tuple[int, int]] = []
+    network = Function(lambda x: torch.relu(x + 1) * 2)
+    from_torch(network, (torch.ones(2),), progress=lambda done, total: told.append((done, total)))
+    total = told[0][1]
+    assert total > 3  # the input, the calls and the output
+    assert told == [(done, total) for done in range(total)]
+
+
 def test_places_of_known_elements_are_known() -> None:
     kept = torch.tensor([0, 3, 0, 5])
     module = from_torch(Function(lambda x: (x, torch.nonzero(kept))), (torch.ones(2),))

@@ -10,6 +10,7 @@ import numpy as np
 
 from nacre.core.builder import Builder
 from nacre.core.evaluation_plan import constant_array
+from nacre.core.inference.names import carried
 from nacre.core.module import CoreOperation, Module, TensorType
 from nacre.core.ops import OPS
 from nacre.core.passes.dead_code import dead_code
@@ -116,16 +117,19 @@ class _Walk:
         self._origins += [index] * (self.builder.count - len(self._origins))
 
     def finished(self) -> Module:
-        """The module."""
+        """The module; what is dead goes."""
         for state in self.module.states:
             self.builder.state(state.name, self.ids[state.output], self.ids[state.initial])
         made = self.builder.module(*(self.ids[value] for value in self.module.outputs))
-        labels, places = self.module.labels, self.module.places
-        if labels is not None:
-            labels = labels.renumbered(self.ids)
+        places = self.module.places
         if places is not None:
             places = replace(places, spans=tuple([places.spans[at] for at in self._origins]))
-        return replace(made, labels=labels, places=places)
+            made = replace(made, places=places)
+        kept = dead_code(made).placed_as(made)
+        if self.module.labels is None:
+            return kept
+        at = dict(zip((op.value_id for op in made.operations), self._origins, strict=True))
+        return replace(kept, labels=carried(self.module, kept, at, self.ids))
 
 
 def rewritten(module: Module, patterns: Mapping[str, Sequence[Pattern]]) -> Module:
@@ -133,8 +137,7 @@ def rewritten(module: Module, patterns: Mapping[str, Sequence[Pattern]]) -> Modu
     walk = _Walk(module)
     for index, op in enumerate(module.operations):
         walk.take(index, op, patterns)
-    made = walk.finished()
-    return replace(dead_code(made), labels=made.labels).placed_as(made)
+    return walk.finished()
 
 
 def per_channel(array: Array, shape: Sequence[int], axis: int) -> Array | None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from nacre.base.elements import GRAPH_TYPES
+from nacre.core.importing.model_builder import ModelBuilder
 from nacre.core.module import CoreOperation
-from nacre.core.onnx.model_builder import ModelBuilder
 from nacre.core.values import Array, Literal
 
 # Whether no element of the second operand makes the operation fail; the shape is the first's.

@@ -56,7 +56,8 @@ def node_of(proto: Any, opsets: Mapping[str, int], read: ReadTensor) -> Node:  #
 
 
 # AttributeProto.AttributeType to the field that holds it.
-_FIELDS = {1: "f", 2: "i", 3: "s", 4: "t", 5: "g", 6: "floats", 7: "ints", 8: "strings"}
+_FIELDS = {1: "f", 2: "i", 3: "s", 4: "t", 5: "g", 6: "floats", 7: "ints", 8: "strings",
+           11: "sparse_tensor"}  # fmt: skip
 
 
 def attribute_value(attribute: Any, read: ReadTensor) -> Any:  # noqa: ANN401
@@ -67,7 +68,7 @@ def attribute_value(attribute: Any, read: ReadTensor) -> Any:  # noqa: ANN401
     value = getattr(attribute, field)
     if field == "s":
         return _text(value)
-    if field == "t":
+    if field in ("t", "sparse_tensor"):
         return read(value)
     if field == "strings":
         return tuple(_text(item) for item in value)

@@ -19,7 +19,7 @@ from nacre.core.onnx.use import Use, described
 from nacre.core.rules.onnx import ONX01, ONX08
 
 if TYPE_CHECKING:
-    from nacre.core.onnx.importer import Walk
+    from nacre.core.onnx.walk import Walk
 
 Warn = Callable[[Diagnostic], None]
 _DECLARE = "declare what the node makes, or leave it open"
@@ -48,7 +48,8 @@ def module_of(walk: Walk, graph: Any, warn: Warn | None) -> Module:  # noqa: ANN
             warn(finding(ONX08, walk.name, f"{title} is declared {shape}", _DECLARE))
     if walk.found:
         raise InputError(walk.found)
-    labels = Labels(tuple(output.name for output in graph.output), walk.labels)
+    outs = tuple(output.name for output in graph.output)
+    labels = Labels(outs, walk.labels, source=walk.name)
     return replace(walk.builder.module(*outputs), labels=labels)
 
 

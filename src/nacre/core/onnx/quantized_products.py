@@ -37,11 +37,16 @@ from nacre.core.onnx.use import Tensor, Use
 from nacre.core.onnx.windows import weights_kernel, window_attributes
 
 _BYTES = ("i8", "u8")
+_SMALL = 1024  # elements: known integers that are no more are centred ahead of time
 
 
 def centred(use: Use, x: Tensor, zero: Tensor | None) -> int:
-    """Integers less their zero point, which broadcasts, in i32."""
-    wide = in_type(use, x, "i32")
+    """Integers less their zero point, which broadcasts, in i32.
+
+    Weights stay what they are, and are made wide in the module: so they take a fourth of the room.
+    """
+    is_large = isinstance(x, np.ndarray) and x.size > _SMALL
+    wide = in_type(use, use.materialised(x) if is_large else x, "i32")
     if zero is None or (isinstance(zero, np.ndarray) and not np.any(zero)):
         return use.materialised(wide)
     if broadcast(use, x, zero) != shape_of(use, x):
@@ -89,14 +94,22 @@ def integer_product(
 ) -> int:
     """The sums of products of centred integers, in i32."""
     left = centred(use, a, _by_rows(use, a_zero, a))
-    columns = _by_columns(use, b_zero)
     if len(shape_of(use, b)) != 2:
-        return product(use, left, centred(use, b, columns))
+        return product(use, left, centred(use, b, _by_columns(use, b_zero)))
+    return use.add("Linear", left, centred_rows(use, b, b_zero))
+
+
+def centred_rows(use: Use, b: Tensor, zero: Tensor | None) -> int:
+    """A matrix [in, out] less its zero point, which is one number or one for each column, turned.
+
+    So `Linear` takes it.
+    """
+    columns = _by_columns(use, zero)
     if columns is not None and len(shape_of(use, columns)) == 1:
         columns = with_shape(use, columns, (*shape_of(use, columns), 1))
     elif columns is not None and len(shape_of(use, columns)) == 2:
         columns = turned(use, columns, (1, 0))
-    return use.add("Linear", left, centred(use, turned(use, b, (1, 0)), columns))
+    return centred(use, turned(use, b, (1, 0)), columns)
 
 
 @handles("MatMulInteger")

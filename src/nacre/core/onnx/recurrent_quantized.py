@@ -9,7 +9,7 @@ from nacre.core.onnx.findings import NoForm, Unsound
 from nacre.core.onnx.handlers import handles
 from nacre.core.onnx.pieces import item
 from nacre.core.onnx.quantized import dynamic_steps, quantized
-from nacre.core.onnx.quantized_products import integer_product
+from nacre.core.onnx.quantized_products import centred, centred_rows
 from nacre.core.onnx.recurrent import RECURRENT, expect_shape, layer, lengths_of, sizes_of
 from nacre.core.onnx.recurrent_cells import Weights
 from nacre.core.onnx.tensors import combined, shape_of, with_shape
@@ -20,14 +20,13 @@ _STEPS = {1: (8, 9), 2: (10, 11)}
 
 
 class StoredWeights(Weights, frozen=True):
-    """Weights [in, gates * hidden] as integers, with a scale and zero point, or one per column."""
+    """Weights as integers less their zero points, with a scale, or one for each gate and place."""
 
     scale: Tensor
-    zero: Tensor
 
     def cut(self, use: Use, start: int, end: int) -> Weights:
         """All of them: an LSTM has one product with its state."""
-        if (start, end) != (0, shape_of(use, self.matrix)[1]):
+        if (start, end) != (0, shape_of(use, self.matrix)[0]):
             raise ValueError("stored weights are not cut")
         return self
 
@@ -35,7 +34,8 @@ class StoredWeights(Weights, frozen=True):
         """Rows as u8, by a scale that all of them share, times the integers; plus a bias."""
         steps = dynamic_steps(use, rows)
         stored = quantized(use, rows, steps, "u8")
-        sums = integer_product(use, stored, self.matrix, steps.zero, self.zero)
+        values = centred(use, stored, steps.zero), use.materialised(self.matrix)
+        sums = use.add("Linear", *values)
         factor = use.materialised(combined(use, "Mul", steps.scale, self.scale))
         real = use.add("BinOp", use.cast(sums, "f32"), factor, op="Mul")
         return real if bias is None else use.add("BinOp", real, use.materialised(bias), op="Add")
@@ -63,7 +63,8 @@ def _stored(use: Use, directions: int, columns: int) -> Callable[[int, int], Wei
             raise NoForm(reason, "quantise the weights to 8 bits")
         matrix = item(use, use.tensor(index), 0, direction)
         scale, zero = (_one(use, at, direction, directions, columns) for at in _STEPS[index])
-        return StoredWeights(matrix, scale, zero)
+        # Made once for all steps.
+        return StoredWeights(centred_rows(use, matrix, zero), scale)
 
     return weights_of
 

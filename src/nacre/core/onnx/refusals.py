@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import NoReturn
 
-from nacre.core.onnx.findings import BIND, INFERENCE, SMALLER, TENSORS, NoForm
+from nacre.core.onnx.findings import BIND, BY_ELEMENTS, INFERENCE, SMALLER, TENSORS, NoForm
 from nacre.core.onnx.handlers import Handler, handles
 from nacre.core.onnx.use import Use
 
-_BY_ELEMENTS = "the shape of its result depends on elements that are computed when the model runs"
 _RANDOM = "it draws random numbers, which Core IR lacks"
 _SEQUENCE = "it works on sequences or optional values; Core IR has tensors only"
 _TEXT = "it works on text, which Core IR lacks"
@@ -17,8 +16,8 @@ _LEARNING = "it is of classical machine learning, which Core IR lacks"
 
 _REASONS = {
     **dict.fromkeys(
-        ("NonZero", "NonMaxSuppression", "Unique", "Compress", "Range", "MelWeightMatrix",
-         "HannWindow", "HammingWindow", "BlackmanWindow"), _BY_ELEMENTS),
+        ("NonZero", "NonMaxSuppression", "Unique", "Range", "MelWeightMatrix",
+         "HannWindow", "HammingWindow", "BlackmanWindow"), BY_ELEMENTS),
     **dict.fromkeys(
         ("RandomNormal", "RandomUniform", "RandomNormalLike", "RandomUniformLike", "Multinomial",
          "Bernoulli"), _RANDOM),
@@ -42,7 +41,7 @@ _REASONS = {
     "BitCast": "it reads bits as another type, which Core IR lacks",
 }  # fmt: skip
 _REWRITES = {
-    _BY_ELEMENTS: BIND,
+    BY_ELEMENTS: BIND,
     _RANDOM: "make the numbers an input",
     _SEQUENCE: TENSORS,
     _TEXT: "turn text into numbers before the model",
@@ -61,7 +60,7 @@ NEVER_FOLDED = frozenset(
 
 
 # What can be computed at import only.
-FOLDED_ONLY = frozenset(name for name, reason in _REASONS.items() if reason == _BY_ELEMENTS)
+FOLDED_ONLY = frozenset(name for name, reason in _REASONS.items() if reason == BY_ELEMENTS)
 
 
 def _refused(reason: str) -> Handler:

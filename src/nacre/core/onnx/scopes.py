@@ -7,9 +7,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from nacre.core.importing.model_builder import ModelBuilder
 from nacre.core.module import TensorType
 from nacre.core.onnx.findings import NoForm
-from nacre.core.onnx.model_builder import ModelBuilder
 from nacre.core.onnx.use import Tensor
 
 MOST_NODES = 100_000  # of graphs and functions inside nodes, each counted as often as it is walked

@@ -8,7 +8,7 @@ from math import prod
 import numpy as np
 
 from nacre.core.onnx.arithmetic import Expr, known, operand
-from nacre.core.onnx.findings import NoForm, Unsound
+from nacre.core.onnx.findings import BIND, BY_ELEMENTS, NoForm, Unsound
 from nacre.core.onnx.handlers import handles
 from nacre.core.onnx.use import Tensor, Use
 from nacre.core.values import Array
@@ -43,15 +43,16 @@ def constant(use: Use) -> Array:
     """A tensor among the attributes."""
     kinds = {"value_float": np.float32, "value_int": np.int64, "value_floats": np.float32,
              "value_ints": np.int64}  # fmt: skip
-    if "value" in use.node.attributes:
-        found: Array = use.node.attributes["value"]
-        return found
+    for name in ("value", "sparse_value"):
+        if name in use.node.attributes:
+            found: Array = use.node.attributes[name]
+            return found
     for name, kind in kinds.items():
         if name in use.node.attributes:
             return np.array(use.node.attributes[name], kind)
     if not use.node.attributes:
         raise Unsound("it has no value", "give it the attribute `value`")
-    raise NoForm("it holds text or a sparse tensor", "make it a dense tensor of numbers")
+    raise NoForm("it holds text", "make it a tensor of numbers")
 
 
 @handles("ConstantOfShape")
@@ -165,6 +166,22 @@ def array_feature_extractor(use: Use) -> int:
     indices = use.reshaped(use.value(1), (prod(use.shape(1)),))
     made = use.add("GatherAxis", use.value(0), indices, axis=len(use.shape(0)) - 1)
     return use.reshaped(made, (1, prod(use.shape(1)))) if len(use.shape(0)) == 1 else made
+
+
+@handles("Compress")
+def compress(use: Use) -> int:
+    """The parts along an axis, or the elements, at which a condition holds that is known."""
+    condition = use.known(1)
+    if condition is None:
+        raise NoForm(BY_ELEMENTS, BIND)
+    x, axis = use.value(0), 0
+    if "axis" in use.node.attributes:
+        axis = use.axis()
+    else:
+        x = use.reshaped(x, (prod(use.shape(0)),))
+    places = np.flatnonzero(condition)
+    places = places[places < use.builder.type_of(x).shape[axis]]
+    return use.add("GatherAxis", x, use.constant(places.astype(np.int64)), axis=axis)
 
 
 @handles("GatherElements")

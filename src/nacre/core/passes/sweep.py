@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from nacre.core.module import CoreOperation, Module, State
+from nacre.core.module import CoreOperation, Labels, Module, State
 from nacre.core.ops import OPS
 from nacre.core.values import Array, Literal, Word, attributes
 
@@ -100,7 +100,19 @@ def _with_names(
         State(s.name, renamed.get(s.output, s.output), renamed.get(s.initial, s.initial))
         for s in module.states
     )
-    return Module(operations, outputs, states)
+    return Module(operations, outputs, states, labels=_joined(module, renamed))
+
+
+def _joined(module: Module, renamed: dict[int, int]) -> Labels | None:
+    """Labels where equal operations have become one: it is called after both."""
+    if module.labels is None or not module.labels.nodes:
+        return module.labels
+    pairs = [
+        (value, kept)
+        for value, kept in renamed.items()
+        if module.by_id[value].opcode == module.by_id[kept].opcode
+    ]
+    return module.labels.joined(pairs) if pairs else module.labels
 
 
 def with_operands(op: CoreOperation, *operands: int) -> CoreOperation:

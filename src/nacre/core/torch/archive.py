@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from nacre.core.onnx.findings import refusal
+from nacre.core.importing.findings import refusal
 from nacre.core.rules.torch import TCH03, TCH05
 from nacre.core.torch.folding import first_line
 from nacre.core.torch.library import quiet, torch

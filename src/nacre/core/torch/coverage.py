@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from nacre.base.diagnostics import InputError
-from nacre.core.onnx.coverage import Coverage, Row
+from nacre.core.importing.coverage import Coverage, Row
 from nacre.core.torch.importer import CHECKS, walked
 from nacre.core.torch.nodes import key_of
 

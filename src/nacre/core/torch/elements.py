@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Any
 
 from nacre.base.elements import GRAPH_TYPES
-from nacre.core.onnx.findings import NoForm
+from nacre.core.importing.findings import NoForm
 from nacre.core.torch.library import torch
 from nacre.core.torch.remedies import CAST
 from nacre.core.values import Array

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from nacre.base.elements import GRAPH_TYPES
-from nacre.core.onnx.findings import NoForm
+from nacre.core.importing.findings import NoForm
 from nacre.core.ops import OPS
 from nacre.core.torch.derived import function
 from nacre.core.torch.handlers import handles

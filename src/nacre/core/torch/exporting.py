@@ -9,7 +9,7 @@ from typing import Any
 
 from nacre.base.diagnostics import InputError
 from nacre.base.suggest import did_you_mean
-from nacre.core.onnx.findings import finding, refusal
+from nacre.core.importing.findings import finding, refusal
 from nacre.core.rules.torch import TCH04, TCH06
 from nacre.core.torch.archive import read_program
 from nacre.core.torch.decompositions import PYTORCHS, decompositions

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from nacre.core.onnx.findings import NoForm
+from nacre.core.importing.findings import NoForm
 from nacre.core.torch.library import quiet, torch
 from nacre.core.torch.remedies import OTHERWISE
 from nacre.core.torch.use import Value

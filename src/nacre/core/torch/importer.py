@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from nacre.base.diagnostics import Diagnostic, InputError
-from nacre.core.module import Module
-from nacre.core.onnx.findings import NoForm, finding, refusal
-from nacre.core.onnx.model_builder import MOST_OPERATIONS, ModelBuilder
+from nacre.core.importing.findings import NoForm, finding, refusal
+from nacre.core.importing.model_builder import MOST_OPERATIONS, ModelBuilder
+from nacre.core.module import Labels, Module
+from nacre.core.ops import OPS
 from nacre.core.rules.torch import TCH01
 from nacre.core.torch.elements import dtype_of
 from nacre.core.torch.exporting import program_of
@@ -25,6 +26,7 @@ from nacre.core.torch.nodes import (
     holds,
     item,
     key_of,
+    label_of,
     mapped,
     named,
     number,
@@ -45,20 +47,25 @@ _SIZES = frozenset(
     {"sym_size.int", "sym_numel.default", "sym_stride.int", "sym_storage_offset.default"}
 )
 
+Progress = Callable[[int, int], None]  # nodes that are in, of how many
+
 
 def from_torch(
     source: Any,  # noqa: ANN401 - a module, a program, a path
     example_args: Sequence[Any] = (),
     example_kwargs: Mapping[str, Any] | None = None,
     shapes: Mapping[str, Sequence[int]] | None = None,
+    *,
+    progress: Progress | None = None,
 ) -> Module:
     """A PyTorch module, a program of `torch.export` or a `.pt2` file as a module of `nacre-1`.
 
     Example arguments say shapes and types, as `torch.export` wants them. `shapes` gives sizes to
     inputs whose dimensions a program leaves open. Buffers that the module changes become state.
-    InputError lists all that stands in the way.
+    `progress` is told how many nodes of how many are in. InputError lists all that stands in the
+    way.
     """
-    walk, interface, _ = walked(source, example_args, example_kwargs, shapes)
+    walk, interface, _ = walked(source, example_args, example_kwargs, shapes, progress)
     return walk.module(interface)
 
 
@@ -67,13 +74,14 @@ def walked(
     example_args: Sequence[Any] = (),
     example_kwargs: Mapping[str, Any] | None = None,
     shapes: Mapping[str, Sequence[int]] | None = None,
+    progress: Progress | None = None,
 ) -> tuple[Walk, Interface, Any]:
     """A graph that was gone down, with what was found wrong on the way; InputError before it."""
     program, name = program_of(source, tuple(example_args), dict(example_kwargs or {}), shapes)
     interface, problems = interface_of(program, name)
     if problems:
         raise InputError(problems)
-    walk = Walk(name)
+    walk = Walk(name, progress)
     walk.bring_in(program.graph_module, interface)
     return walk, interface, program.graph_module.graph
 
@@ -96,11 +104,13 @@ class Walk:
     """Goes down a graph. What is wrong is collected; one report for one cause."""
 
     name: str
+    progress: Progress | None = None
     builder: ModelBuilder = field(default_factory=ModelBuilder)
     tensors: dict[str, Tensor | Lost] = field(default_factory=dict)
     found: list[Diagnostic] = field(default_factory=list)
     refused: list[Refusal] = field(default_factory=list)
     lost: int = 0  # nodes that could not be looked at
+    labels: dict[int, str] = field(default_factory=dict)  # nodes by the values that they became
     constants: Constants = field(init=False)
 
     def __post_init__(self) -> None:
@@ -115,14 +125,25 @@ class Walk:
 
     def calls(self, graph_module: Any, tensors: dict[str, Any]) -> None:  # noqa: ANN401
         """Nodes in their order, which is that of their definitions."""
-        for node in graph_module.graph.nodes:
+        total = len(graph_module.graph.nodes)
+        for index, node in enumerate(graph_module.graph.nodes):
+            if self.progress is not None:
+                self.progress(index, total)
             if node.op == "get_attr":
                 tensors[node.name] = getattr(graph_module, node.target)
             elif node.op == "call_function":
+                before = self.builder.count
                 tensors[node.name] = self._made(node, tensors)
+                self._label(node, before)
                 if self.builder.count >= MOST_OPERATIONS:
                     message = f"it has more than {MOST_OPERATIONS:,} operations"
                     raise refusal(TCH01, self.name, message, PARTS)
+
+    def _label(self, node: Any, before: int) -> None:  # noqa: ANN401 - fx.Node
+        """Call what a node has become after it; weights keep names of their own."""
+        for op in self.builder.since(before):
+            if "constant" not in OPS[op.opcode].traits:
+                self.labels.setdefault(op.value_id, label_of(node))
 
     def _made(self, node: Any, tensors: dict[str, Any]) -> Any:  # noqa: ANN401 - fx.Node
         args, kwargs = (mapped(part, lambda n: tensors[n.name]) for part in arguments_of(node))
@@ -215,7 +236,8 @@ class Walk:
             raise InputError(self.found)
         for name, output, start in states:
             self.builder.state(name, output, start)
-        return self.builder.module(*outputs)
+        labels = Labels(nodes=self.labels, source=self.name)
+        return replace(self.builder.module(*outputs), labels=labels)
 
     def _output(self, place: object, node: Any) -> int:  # noqa: ANN401 - fx.Node or a number
         tensor = self.tensors.get(node.name) if hasattr(node, "name") else node

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from nacre.base.diagnostics import Diagnostic
+from nacre.core.importing.findings import NoForm, finding
 from nacre.core.module import TensorType
-from nacre.core.onnx.findings import NoForm, finding
 from nacre.core.rules.torch import TCH01, TCH02
 from nacre.core.torch.elements import element_name
 from nacre.core.torch.library import torch

@@ -11,7 +11,7 @@ from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from functools import cache
 from typing import Any
 
-from nacre.core.onnx.findings import refusal
+from nacre.core.importing.findings import refusal
 from nacre.core.rules.torch import TCH07
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nacre.core.onnx.findings import NoForm
+from nacre.core.importing.findings import NoForm
 from nacre.core.torch.handlers import handles
 from nacre.core.torch.remedies import EVAL
 from nacre.core.torch.use import Use

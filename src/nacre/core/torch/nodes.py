@@ -6,7 +6,7 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
-from nacre.core.onnx.findings import NoForm
+from nacre.core.importing.findings import NoForm
 from nacre.core.torch.elements import element_name
 from nacre.core.torch.refused import why_not
 from nacre.core.torch.remedies import NEWER, UNUSED
@@ -20,6 +20,17 @@ def key_of(target: Any) -> str:  # noqa: ANN401 - an overload, a function
         return name if target.namespace == "aten" else f"{target.namespace}.{name}"
     found = getattr(target, "name", None) or getattr(target, "__name__", str(target))
     return str(found() if callable(found) else found)
+
+
+def label_of(node: Any) -> str:  # noqa: ANN401 - fx.Node
+    """What people call a node: the layer that it is, `features.0`, else the node's own name.
+
+    A layer is a module of PyTorch's own: what stands in the code of a user's has no other name.
+    """
+    stack = list((node.meta.get("nn_module_stack") or {}).values())
+    path, found = stack[-1] if stack else ("", "")
+    kind = found if isinstance(found, str) else f"{found.__module__}.{found.__qualname__}"
+    return str(path) if path and kind.startswith("torch.nn.") else str(node.name)
 
 
 def arguments_of(node: Any) -> list[Any]:  # noqa: ANN401 - fx.Node

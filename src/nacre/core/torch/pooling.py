@@ -8,7 +8,7 @@ from math import inf, prod
 from typing import Any
 
 from nacre.base.elements import GRAPH_TYPES
-from nacre.core.onnx.findings import NoForm
+from nacre.core.importing.findings import NoForm
 from nacre.core.torch.elements import dtype_of
 from nacre.core.torch.handlers import handles
 from nacre.core.torch.library import torch

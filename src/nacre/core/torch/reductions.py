@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import inf, prod
 
-from nacre.core.onnx.findings import NoForm
+from nacre.core.importing.findings import NoForm
 from nacre.core.torch.elementwise import truth
 from nacre.core.torch.handlers import handles
 from nacre.core.torch.use import Use

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import prod
 
-from nacre.core.onnx.findings import NoForm
+from nacre.core.importing.findings import NoForm
 from nacre.core.torch.handlers import handles
 from nacre.core.torch.indexing import chosen, places, tuples
 from nacre.core.torch.library import torch

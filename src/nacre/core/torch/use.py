@@ -8,8 +8,8 @@ from typing import Any
 
 from nacre.base.diagnostics import InputError
 from nacre.core.builder import Builder
+from nacre.core.importing.findings import NoForm
 from nacre.core.module import TensorType
-from nacre.core.onnx.findings import NoForm
 from nacre.core.torch.elements import array_of, dtype_of, element_name
 from nacre.core.torch.library import torch
 from nacre.core.torch.remedies import NEWER, NOT_EMPTY, OTHERWISE

@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from nacre.core.builder import Builder
+from nacre.core.importing.findings import NoForm
 from nacre.core.module import CoreOperation, TensorType
-from nacre.core.onnx.findings import NoForm
 from nacre.core.values import Array, Attributes
 
 # Unrolled loops can grow without end; no module this long is worth having.
@@ -25,16 +25,12 @@ class ModelBuilder(Builder):
         # An array is kept beside its value, so that no other one can come to have its identity.
         self._constants: dict[object, tuple[int, Array]] = {}
 
-    @property
-    def count(self) -> int:
-        """How many operations there are."""
-        return len(self._operations)
-
     def copied(self) -> ModelBuilder:
         """A builder with the same operations, which goes its own way."""
         made = ModelBuilder()
         made._operations = list(self._operations)
         made._types = dict(self._types)
+        made._inputs = dict(self._inputs)
         made._constants = dict(self._constants)
         return made
 

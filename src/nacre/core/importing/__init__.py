@@ -1,0 +1,1 @@
+"""What importers of models share, whatever the format: refusals, a builder, a coverage table."""

@@ -1,0 +1,94 @@
+"""What a walk over a graph reports: nodes refused, nodes broken, with the place of each."""
+
+from __future__ import annotations
+
+from collections import ChainMap
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any
+
+from nacre.base.diagnostics import Diagnostic
+from nacre.base.suggest import did_you_mean
+from nacre.core.importing.model_builder import ModelBuilder
+from nacre.core.onnx.findings import NoForm, finding
+from nacre.core.onnx.nodes import Node
+from nacre.core.onnx.scopes import Lost
+from nacre.core.onnx.use import Tensor, described
+from nacre.core.rules.onnx import ONX01, ONX04
+
+RENAME = "rename one of them, and what uses it"
+MOST_HINTS = 16
+_MOST_NAMES = 2000  # that a wrong one is compared with
+_MOST_SHOWN = 16  # operands of a node in a message
+_NAMED = "the nodes of a graph must stand in the order in which they use each other"
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """A node without a form, and why."""
+
+    node: Node
+    reason: str
+
+
+@dataclass(eq=False)
+class Reports:
+    """What has been found so far about the tensors and nodes of a model; one report a cause."""
+
+    name: str
+    builder: ModelBuilder = field(default_factory=ModelBuilder, kw_only=True)
+    # None is an operand of a function that its call leaves out.
+    tensors: ChainMap[str, Tensor | Lost | None] = field(default_factory=ChainMap, kw_only=True)
+    found: list[Diagnostic] = field(default_factory=list, kw_only=True)
+    refused: list[Refusal] = field(default_factory=list, kw_only=True)
+    protos: Sequence[Any] = field(default=(), kw_only=True)  # the nodes of the graph
+    holders: tuple[Node, ...] = field(default=(), kw_only=True)  # the nodes around, outermost first
+
+    def meant(self, name: str) -> str:
+        """What a name that nothing defines may have meant: looked up for the first few only."""
+        if len(self.found) >= MOST_HINTS or self._is_later(name):
+            return _NAMED
+        return did_you_mean(name, islice(self.tensors, _MOST_NAMES)) or _NAMED
+
+    def _is_later(self, name: str) -> bool:
+        """Whether a node that comes later defines a name."""
+        return any(name in proto.output for proto in self.protos)
+
+    def lose(self, names: Iterable[str]) -> None:
+        """Let names stand for what a node should have made, where they have no tensor."""
+        for name in names:
+            self.tensors.setdefault(name, Lost())
+
+    def refuse(self, node: Node, operands: Sequence[Tensor | None], problem: NoForm) -> None:
+        """Report a node without a form."""
+        message = f"{self._described(node, operands)}: {problem.reason}"
+        self.found.append(finding(ONX01, self.name, message, problem.rewrite))
+        self.refused.append(Refusal(node, problem.reason))
+        self.lose(node.outputs)
+
+    def break_off(
+        self, node: Node, operands: Sequence[Tensor | None], reason: str, help: str
+    ) -> None:
+        """Report a node that breaks a rule of ONNX."""
+        message = f"{self._described(node, operands)}: {reason}"
+        self.found.append(finding(ONX04, self.name, message, help))
+        self.lose(node.outputs)
+
+    def _described(self, node: Node, operands: Sequence[Tensor | None]) -> str:
+        """A node with the types of its operands, its opset and the nodes around it."""
+        shown = ["-" if o is None else _typed(o, self.builder) for o in operands[:_MOST_SHOWN]]
+        more = ["..."] if len(operands) > _MOST_SHOWN else []
+        types = ", ".join([*shown, *more])
+        return f"{node.title} of ({types}), opset {node.opset}{self._place()}"
+
+    def unsound(self, message: str, help: str) -> None:
+        """Report what breaks a rule of ONNX."""
+        self.found.append(finding(ONX04, self.name, f"{message}{self._place()}", help))
+
+    def _place(self) -> str:
+        return "".join(f", in {holder.title}" for holder in reversed(self.holders))
+
+
+def _typed(operand: Tensor, builder: ModelBuilder) -> str:
+    return described(builder.type_of(operand) if isinstance(operand, int) else operand)

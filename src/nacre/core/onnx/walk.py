@@ -1,0 +1,290 @@
+"""The walk over a graph: nodes on known tensors are computed, the others become operations."""
+
+from __future__ import annotations
+
+from collections import ChainMap
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from nacre.base.diagnostics import InputError
+from nacre.base.excerpt import quoted
+from nacre.base.suggest import did_you_mean
+from nacre.core.importing.model_builder import ModelBuilder
+from nacre.core.module import TensorType
+from nacre.core.onnx.control import CONTROL
+from nacre.core.onnx.files import tensor_array
+from nacre.core.onnx.findings import CHECK, SMALLER, NoForm, Unsound, finding
+from nacre.core.onnx.folding import can_fold, folded
+from nacre.core.onnx.functions import Function, Key, called, definition, flat_size, key_of
+from nacre.core.onnx.handlers import handlers
+from nacre.core.onnx.interface import input_types, type_only_inputs
+from nacre.core.onnx.nodes import NO_NODE, Node, node_of
+from nacre.core.onnx.recurrent import RECURRENT
+from nacre.core.onnx.refusals import FOLDED_ONLY, LAYOUT_HELP, LAYOUTS
+from nacre.core.onnx.reporting import MOST_HINTS, RENAME, Reports
+from nacre.core.onnx.schemas import require_schema, require_types
+from nacre.core.onnx.scopes import MOST_DEPTH, Allowance, Lost, Reported, Spent
+from nacre.core.onnx.sparse import filled
+from nacre.core.onnx.use import Tensor, Use, told_by
+from nacre.core.rules.onnx import ONX01, ONX04, ONX06
+from nacre.core.values import Array
+
+_UNKNOWN = "add a function of this name to the model, written with operations of ONNX"
+# What a handler may run into where attributes are of another kind, or shapes of another rank.
+_MISFITS = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
+
+
+@dataclass(eq=False)
+class Walk(Reports):
+    """Goes down a graph. What is wrong is collected."""
+
+    folder: Path | None
+    opsets: Mapping[str, int]
+    functions: Mapping[Key, Any]
+    progress: Callable[[int, int], None] | None = None
+    bound: frozenset[str] = frozenset()  # inputs that were given values
+    labels: dict[int, str] = field(default_factory=dict)  # nodes by the values that they became
+    allowance: Allowance = field(default_factory=Allowance)
+
+    def bring_in(self, graph: Any, shapes: Mapping[str, Sequence[int]]) -> None:  # noqa: ANN401
+        """Initialisers, inputs and nodes."""
+        self.initialisers(graph)
+        declared = [i for i in graph.input if i.name not in self.tensors]
+        held = [name for name in shapes if name in self.tensors]
+        for name in held:
+            message = f"{quoted(name)} has a value already, a shape was given for it"
+            self.found.append(finding(ONX06, self.name, message, "leave the shape out"))
+        wanted = {name: shape for name, shape in shapes.items() if name not in held}
+        types, problems = input_types(declared, wanted, self.name, type_only_inputs(graph))
+        self.found += problems
+        if problems:
+            return
+        for name, type_ in types.items():
+            try:
+                self.tensors[name] = self.builder.input(name, type_.dtype, type_.shape)
+            except InputError as error:
+                (first, *_) = error.diagnostics
+                is_size = first.code == "MOD12"  # else the name is none, or taken
+                rule, help_ = (ONX01, "give it another shape") if is_size else (ONX04, RENAME)
+                message = f"input {quoted(name)}: {told_by(error)}"
+                self.found.append(finding(rule, self.name, message, help_))
+                self.tensors[name] = Lost()
+        self.nodes(graph.node)
+
+    def initialisers(self, graph: Any) -> None:  # noqa: ANN401 - onnx.GraphProto
+        """The tensors that a graph holds."""
+        seen: set[str] = set()
+        named = [(tensor.name, tensor) for tensor in graph.initializer]
+        named += [(sparse.values.name, sparse) for sparse in graph.sparse_initializer]
+        for name, tensor in named:
+            if name in seen:
+                self.unsound(f"initialiser {quoted(name)} is defined twice", RENAME)
+            seen.add(name)
+            if name in self.bound:
+                continue  # a value stands in the place of this default
+            self.tensors[name] = Lost()
+            try:
+                self.tensors[name] = self._read(tensor)
+            except Unsound as problem:
+                self.unsound(str(problem), problem.help)
+            except InputError as error:
+                self.found += error.diagnostics
+
+    def nodes(self, protos: Sequence[Any]) -> None:
+        """Nodes in their order, which is that of their definitions."""
+        total, self.protos = len(protos), protos
+        for number, proto in enumerate(protos):
+            if self.holders:
+                self.allowance.take()
+            elif self.progress is not None:
+                self.progress(number, total)
+            try:
+                require_schema(proto, self.opsets)
+                node = node_of(proto, self.opsets, self._read)
+            except Unsound as problem:
+                named = f" {quoted(proto.name)}" if proto.name else ""
+                self.unsound(f"{quoted(proto.op_type)}{named}: {problem}", problem.help)
+                self.lose(proto.output)
+            except InputError as error:  # weights beside the model
+                self.found += error.diagnostics
+                self.lose(proto.output)
+            else:
+                self._take(node, proto)
+
+    def _read(self, tensor: Any) -> Array:  # noqa: ANN401 - a TensorProto, a sparse one
+        read = filled if hasattr(tensor, "indices") else tensor_array
+        return read(tensor, self.folder, self.name)
+
+    def _take(self, node: Node, proto: Any) -> None:  # noqa: ANN401 - onnx.NodeProto
+        operands = self._operands(node)
+        if operands is None:
+            self.lose(node.outputs)
+            return
+        before = self.builder.count
+        try:
+            self._define(node, self._made(node, proto, operands))
+            for op in self.builder.since(before):
+                self.labels.setdefault(op.value_id, node.name or _unnamed(node))
+        except Reported:
+            self.lose(node.outputs)
+        except NoForm as problem:
+            if isinstance(problem, Spent) and self.holders:
+                raise  # the outermost node is refused, once
+            self.refuse(node, operands, problem)
+        except InputError as error:  # from the builder
+            self.refuse(node, operands, NoForm(told_by(error), SMALLER))
+        except Unsound as problem:
+            self.break_off(node, operands, str(problem), problem.help)
+        except MemoryError:
+            self.refuse(node, operands, NoForm("it takes more memory than there is", SMALLER))
+        except _MISFITS:
+            given = ", ".join(f"`{name}`" for name in node.attributes)
+            which = f"operands and attributes ({given})" if given else "operands"
+            self.break_off(node, operands, f"its {which} do not fit each other", CHECK)
+
+    def _operands(self, node: Node) -> list[Tensor | None] | None:
+        """The operands of a node; None where one was lost, which has been reported."""
+        operands: list[Tensor | None] = []
+        for name in node.inputs:
+            if name and name not in self.tensors:
+                message = f"{node.title} uses {quoted(name)}, which nothing before it defines"
+                self.unsound(message, self.meant(name))
+                return None
+            tensor = self.tensors[name] if name else None
+            if isinstance(tensor, Lost):
+                return None
+            operands.append(tensor)
+        return operands
+
+    def _made(
+        self,
+        node: Node,
+        proto: Any,  # noqa: ANN401 - onnx.NodeProto
+        operands: Sequence[Tensor | None],
+    ) -> Sequence[Tensor]:
+        if any(attribute.ref_attr_name for attribute in proto.attribute):
+            message = "an attribute refers to one of a function, but there is none around"
+            raise Unsound(message, "give the attribute a value of its own")
+        local = self.functions.get(key_of(proto))
+        if local is not None:
+            if not self.holders:
+                most = self.allowance.left + 1
+                self.allowance.expect(flat_size(key_of(proto), self.functions, most))
+            return self._call(node, called(local, proto.attribute), operands)
+        use = Use(node, operands, self.builder)
+        require_types(node, [None if o is None else _dtype(o, self.builder) for o in operands])
+        if node.key in CONTROL:
+            return CONTROL[node.key](use, self._inside(node))
+        handler = handlers().get(node.key)
+        if node.key not in RECURRENT and can_fold(node, operands):
+            arrays = [o if isinstance(o, np.ndarray) else None for o in operands]
+            found = folded(node, arrays)
+            if found is not None:
+                return found
+            if node.key in FOLDED_ONLY:
+                raise Unsound("its operands and attributes do not fit each other")
+        if handler is None:
+            return self._by_definition(node, proto, use)
+        made = handler(use)
+        return [made] if isinstance(made, int | np.ndarray) else made
+
+    def _by_definition(self, node: Node, proto: Any, use: Use) -> Sequence[Tensor]:  # noqa: ANN401
+        """An operation without a handler: ONNX may define it by others."""
+        operands = [use.tensor(i) if use.has(i) else None for i in range(len(node.inputs))]
+        types = [None if o is None else use.type_of(o) for o in operands]
+        function = definition(node, proto, types)
+        if function is None:
+            if node.domain in LAYOUTS:
+                raise NoForm("it is in a layout that onnxruntime made for one machine", LAYOUT_HELP)
+            few = len(self.found) < MOST_HINTS
+            hint = did_you_mean(node.key, handlers()) if few else None
+            raise NoForm("the operation is not known", hint or _UNKNOWN)
+        return self._call(node, function, operands)
+
+    def _inside(self, node: Node) -> Walk:
+        if len(self.holders) == MOST_DEPTH:
+            reason = f"graphs and functions are nested deeper than {MOST_DEPTH} levels"
+            raise Spent(reason, "call functions in a row, not inside of each other")
+        return replace(self, holders=(*self.holders, node))
+
+    def nested(self, graph: Any, given: Sequence[Tensor]) -> list[Tensor]:  # noqa: ANN401
+        """The outputs of a graph that sees the tensors around it; Reported where it has none."""
+        if len(graph.input) != len(given):
+            raise Unsound(f"a graph has {len(graph.input)} inputs, expected {len(given)}")
+        walk = replace(self, tensors=self.tensors.new_child(), bound=frozenset())
+        problems = len(self.found)
+        walk.initialisers(graph)
+        walk.tensors.update(zip((value.name for value in graph.input), given, strict=True))
+        walk.nodes(graph.node)
+        return walk.results([value.name for value in graph.output], problems)
+
+    def types_of(self, graph: Any, given: Sequence[Tensor]) -> list[TensorType] | None:  # noqa: ANN401
+        """The types of the outputs of a graph, which itself is left out; None where it has none."""
+        walk = replace(self, builder=self.builder.copied(), found=[], refused=[], labels={})
+        try:
+            made = walk.nested(graph, given)
+            return [Use(NO_NODE, [t], walk.builder).type(0) for t in made]
+        except (NoForm, Unsound, Reported, InputError, MemoryError, *_MISFITS):
+            return None
+
+    def _call(
+        self, node: Node, function: Function, operands: Sequence[Tensor | None]
+    ) -> list[Tensor]:
+        """The outputs of a function, which sees its operands only."""
+        names = function.inputs
+        if len(operands) > len(names):
+            message = f"it has {len(operands)} operands, its function takes {len(names)}"
+            raise Unsound(message, "leave the others out")
+        given = [*operands, *([None] * (len(names) - len(operands)))]
+        tensors: ChainMap[str, Tensor | Lost | None] = ChainMap(
+            dict(zip(names, given, strict=True))
+        )
+        opsets = {
+            **self.opsets,
+            **function.opsets,
+        }  # those of onnx itself name their own domain only
+        walk = replace(self._inside(node), tensors=tensors, opsets=opsets)
+        problems = len(self.found)
+        walk.nodes(function.nodes)
+        return walk.results(function.outputs[: len(node.outputs)], problems)
+
+    def results(self, names: Iterable[str], problems: int) -> list[Tensor]:
+        """Tensors by name, where there are no more problems than there were."""
+        found: list[Tensor] = []
+        for name in names:
+            tensor = self.tensors.get(name)
+            if isinstance(tensor, Lost) or len(self.found) > problems:
+                raise Reported
+            if tensor is None:
+                message = f"the output {quoted(name)} of what it holds is not defined"
+                raise Unsound(message, self.meant(name))
+            found.append(tensor)
+        return found
+
+    def _define(self, node: Node, tensors: Sequence[Tensor]) -> None:
+        for name, tensor in zip(node.outputs, tensors, strict=False):
+            if not name:
+                continue
+            if name in self.tensors.maps[0]:
+                message = f"{node.title} defines {quoted(name)}, which is defined already"
+                self.unsound(message, RENAME)
+            self.tensors[name] = tensor
+        missing = [name for name in node.outputs[len(tensors) :] if name]
+        if missing:
+            reason = f"its output {quoted(missing[0])} is not supported"
+            raise NoForm(reason, "leave the output out, and what uses it")
+
+
+def _dtype(operand: Tensor, builder: ModelBuilder) -> np.dtype[Any]:
+    if isinstance(operand, int):
+        return builder.type_of(operand).element.dtype
+    return operand.dtype
+
+
+def _unnamed(node: Node) -> str:
+    """What a node without a name is called: by what it does, and by its first output."""
+    return f"{node.key}:{next(filter(None, node.outputs), '')}"
