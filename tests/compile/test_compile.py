@@ -137,7 +137,7 @@ def test_every_task_knows_where_it_comes_from() -> None:
     assert {*layer.tasks, *layer.loads} == tokens
     assert "linear_0_w0" in layer.loads
     sources = [module.by_id[op.source or 0].opcode for op in layer.operations]
-    assert sources == ["BinOp", "Relu"]
+    assert sources == ["MatMul", "Relu"]
 
 
 def test_a_wrong_weight_is_found_and_named() -> None:
@@ -206,14 +206,15 @@ outputs: %2
     assert "`Unary` %2" in messages[1]
 
 
-def test_a_layer_too_deep_for_l1_is_refused_with_its_sizes() -> None:
-    module = linear_model(4, 1 << 19, 16, bias=False, relu=False)
+def test_a_layer_with_rows_too_long_for_l1_is_refused_with_its_sizes() -> None:
+    builder = Builder()
+    x = builder.input("x", "f32", (4, 600_000))
     with pytest.raises(InputError) as caught:
-        nacre.compile(module, "npm4k")
+        nacre.compile(builder.module(builder.add("Softmax", x, axis=1)), "npm4k")
     (found,) = caught.value.diagnostics
     assert found.code == "CMP02"
-    assert "linear_0" in found.message
-    assert "16777216" in found.message
+    assert "softmax_0" in found.message
+    assert "1200000" in found.message
 
 
 def test_a_precision_that_the_device_lacks() -> None:

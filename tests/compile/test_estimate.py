@@ -94,16 +94,18 @@ def test_derating_keeps_the_rate_and_gives_the_array_a_shape() -> None:
 
 
 def test_a_model_that_does_not_fit_is_told_which_layer_and_keeps_its_bounds() -> None:
-    found = estimate(linear_model(4, 600_000, 8), "npm4k")
+    builder = Builder()
+    x = builder.input("x", "f32", (4, 600_000))
+    found = estimate(builder.module(builder.add("Softmax", x, axis=1)), "npm4k")
     assert not found.fits
     assert [problem.code for problem in found.problems] == ["CMP02"]
     shown = estimate_json(found)
     assert (shown["fits"], shown["cycles"], shown["layers"]) == (False, None, [])
     assert shown["layer_bound"] == shown["whole_bound"] > 0
-    assert "linear_0" in shown["problems"][0]["message"]
+    assert "softmax_0" in shown["problems"][0]["message"]
     text = estimate_text("big.core", {"npm4k": found})
     assert "npm4k cannot take the model:" in text
-    assert "CMP02: no tile of `linear_0` fits" in text
+    assert "CMP02: no tile of `softmax_0` fits" in text
 
 
 def test_ddr_that_is_too_small_names_the_buffers() -> None:

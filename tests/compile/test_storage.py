@@ -124,6 +124,11 @@ CHANGES: dict[str, Change] = {
     "an input without a name": _set("inputs", 0, "name")(""),
     "an output without a name": _set("outputs", 0, "name")(""),
     "a scale without a zero point": _set("inputs", 0, "scale")(0.5),
+    "a scale of floats": lambda m: m["inputs"][0].update(scale=0.5, zero=0),
+    "tasks that make nothing": _set("layers", 0, "values")({"conv_0_ct0": 999}),
+    "a load that makes a value": lambda m: m["layers"][0]["values"].update(
+        {m["layers"][0]["loads"][0]: m["layers"][0]["operations"][0]["legal"]}
+    ),
     "a result before its buffer": _set(*_RESULT, "offset")(-1),
     "a result behind its buffer": _set(*_RESULT, "offset")(10**15),
     "a result far away": _set(*_RESULT, "offset")(10**30),
@@ -174,6 +179,22 @@ def test_a_manifest_that_contradicts_the_rest_is_refused(folder: Path, change: C
         nacre.Bundle.load(folder)
     assert [d.code for d in caught.value.diagnostics] == ["CMP07"]
     assert "manifest.json" in caught.value.diagnostics[0].message
+
+
+@pytest.mark.parametrize("port", ["inputs", "outputs"])
+@pytest.mark.parametrize("zero", [-129, 128, 10**12])
+def test_a_zero_point_beyond_its_type_is_refused(tmp_path: Path, port: str, zero: int) -> None:
+    module = convolution_model()
+    folder = tmp_path / "bundle"
+    nacre.compile(module, "npm4k", "i8", calibration=[inputs_of(module)]).save(folder)
+    manifest = json.loads((folder / "manifest.json").read_text())
+    manifest[port][0]["zero"] = zero
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+    with pytest.raises(InputError) as caught:
+        nacre.Bundle.load(folder)
+    (found,) = caught.value.diagnostics
+    assert found.code == "CMP07"
+    assert f"the zero point {zero}, which i8 does not have" in found.message
 
 
 def test_a_layer_that_is_not_compared_does_not_count_as_right() -> None:

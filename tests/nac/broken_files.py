@@ -47,10 +47,11 @@ def _start(tag: str) -> int:
 
 
 def _overlapping() -> bytes:
-    # The manifest is said to be so long that it reaches into the next section.
+    # A resource is said to be so long that it reaches into the next section.
     file = small()
-    raw = to_bytes(NacFile(file.header, {"PROC": b"four", **file.sections}))
-    return raw.replace(b"PROC\x04", b"PROC\x06")
+    resources = (Resource("a", b"four"),)
+    raw = to_bytes(NacFile(file.header, {"RSRC": resources, **file.sections}))
+    return raw.replace(b"\x04\0\0\0four", b"\x06\0\0\0four")
 
 
 def _data(**fields: object) -> NacFile:

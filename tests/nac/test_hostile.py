@@ -14,9 +14,11 @@ import pytest
 
 from nacre.base.diagnostics import Diagnostic, InputError
 from nacre.nac.format.file import to_bytes
+from nacre.nac.mep.carried import machine_of
 from nacre.nac.run.model import load
 from nacre.nac.verify import verify
 from tests.nac.files import FIXTURES, FOLDER, small
+from tests.nac.mep.carrying import carrying
 
 SMALLEST = FOLDER / "cnn.none.v16.shim.nac"
 MOST_SECONDS = 1.0
@@ -96,6 +98,42 @@ def test_a_small_file_with_any_byte_another() -> None:
             raw[place] ^= mask
         if place:
             assert _tried(bytes(raw[:place]), None)
+
+
+def _plan_tried(raw: bytes) -> None:
+    """Run the plan of a file, if it has one still."""
+    start = time.process_time()
+    try:
+        machine = machine_of(load(raw), max_steps=20_000, max_bytes=64 * 2**20)
+        machine.run(["abc", 3, 8, -1])
+    except InputError as refused:
+        _checked(refused.diagnostics)
+    assert time.process_time() - start < MOST_SECONDS
+
+
+@pytest.mark.parametrize("mask", [0xFF, 0x01])
+def test_a_file_with_a_plan_and_a_tokenizer_with_another_byte(mask: int) -> None:
+    raw = bytearray(carrying())
+    assert verify(bytes(raw)) == []
+    for place in range(mask % 7, len(raw), 7):
+        raw[place] ^= mask
+        _checked(verify(bytes(raw)))
+        _plan_tried(bytes(raw))
+        raw[place] ^= mask
+
+
+@pytest.mark.full
+def test_a_file_with_a_plan_and_a_tokenizer_with_any_byte_another() -> None:
+    raw = bytearray(carrying())
+    for place in range(len(raw)):
+        for mask in (0xFF, 0x01, 0x10):
+            raw[place] ^= mask
+            _checked(verify(bytes(raw)))
+            _plan_tried(bytes(raw))
+            raw[place] ^= mask
+        found = verify(bytes(raw[:place]))
+        _checked(found)
+        assert found
 
 
 @pytest.mark.full

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import tempfile
 from collections.abc import Iterable
@@ -10,7 +11,10 @@ from pathlib import Path
 
 def write_whole(path: Path, parts: Iterable[str | bytes]) -> None:
     """Replace a file's contents in one step: readers see the old bytes or the new, never a part."""
-    target = path.resolve()
+    try:
+        target = path.resolve()
+    except RuntimeError:  # what Python 3.11 and 3.12 call a link that leads to itself
+        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path)) from None
     if target.exists() and not target.is_file():  # a terminal, a pipe, /dev/null
         with target.open("wb") as stream:
             stream.writelines(_encoded(parts))

@@ -266,3 +266,5 @@ def require_writable(path: Path) -> None:
             raise WrongUsage(f"cannot write {name}: it is a folder")
     except OSError as error:
         raise WrongUsage(f"cannot write {name}: {error.strerror}") from None
+    except ValueError as error:  # a name with a NUL byte
+        raise WrongUsage(f"cannot write {name}: {error}") from None

@@ -8,6 +8,8 @@ import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import click
+
 from nacre.base.excerpt import quoted, safe
 from nacre.cli.arrays import WrongUsage, unreadable
 
@@ -16,6 +18,15 @@ if TYPE_CHECKING:
 
 _MOST_BYTES = 4 << 30  # of all arrays together; a few hundred inputs are enough to calibrate with
 _SUFFIX = ".npy"
+
+
+def calibration_for(path: Path | None, precision: str) -> dict[str, np.ndarray[Any, Any]] | None:
+    """The arrays to quantise with, where some are given; only integers take any."""
+    if path is None:
+        return None
+    if precision != "i8":
+        raise click.UsageError(f"--calibrate is for integers, and --precision is {precision}")
+    return read_calibration(path)
 
 
 def read_calibration(path: Path) -> dict[str, np.ndarray[Any, Any]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -9,7 +10,7 @@ import click
 
 from nacre.base.excerpt import quoted, safe
 from nacre.cli.arrays import WrongUsage, option_value, unreadable
-from nacre.cli.calibration import read_calibration
+from nacre.cli.calibration import calibration_for
 from nacre.cli.core_files import Shapes, reported, shape_option
 from nacre.cli.machine import parse_size
 from nacre.compile.options import OBSERVERS, PRECISIONS, STAGES
@@ -26,6 +27,21 @@ def _kept(text: str) -> tuple[str, str]:
     if not (mark and name and precision):
         raise ValueError(f"{quoted(text)} is not `LAYER=PRECISION`, as in `head*=f16`")
     return name, precision
+
+
+class _Folder(click.Path):
+    """A folder with a name: without one it would be the current folder."""
+
+    def convert(
+        self,
+        value: str | PathLike[str],
+        param: click.Parameter | None,
+        ctx: click.Context | None,
+    ) -> str | bytes | PathLike[str]:
+        """The folder."""
+        if not str(value).strip():
+            self.fail("it is empty, expected the name of a folder", param, ctx)
+        return super().convert(value, param, ctx)
 
 
 @click.command("compile")
@@ -68,7 +84,7 @@ def _kept(text: str) -> tuple[str, str]:
     "out",
     required=True,
     metavar="FOLDER",
-    type=click.Path(path_type=Path, file_okay=False),
+    type=_Folder(path_type=Path, file_okay=False),
     help="Write the bundle here.",
 )
 def compile_(
@@ -91,7 +107,9 @@ def compile_(
     if reason is not None:
         raise WrongUsage(reason)
 
-    data = read_calibration(calibrate) if calibrate is not None else None
+    data = calibration_for(calibrate, precision)
+    if kept and precision != "i8":
+        raise click.UsageError(f"--precision-map is for integers, and --precision is {precision}")
 
     def shown(stage: str, result: object) -> None:
         if stage in shown_after:

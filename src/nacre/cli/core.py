@@ -9,16 +9,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from nacre.base.diagnostics import Diagnostic, InputError, has_errors
+from nacre.base.diagnostics import InputError, has_errors
 from nacre.base.excerpt import quoted, safe
-from nacre.base.rendering import summary
-from nacre.cli.arrays import WrongUsage, option_value, require_writable
+from nacre.cli.arrays import option_value, require_writable
 from nacre.cli.core_arrays import (
     OutputFile,
+    input_array,
     outputs_json,
     parse_output,
     print_outputs,
-    read_array,
     require_indices,
     write_output,
 )
@@ -34,9 +33,8 @@ from nacre.cli.core_files import (
     shape_option,
 )
 from nacre.cli.core_grad import grad
-from nacre.cli.inputs import distinct, show
-from nacre.cli.main import ERRORS_FOUND, OK, WRONG_USAGE
 from nacre.cli.progress import watched
+from nacre.cli.verifying import verify_files
 
 if TYPE_CHECKING:
     from nacre.core.module import Module
@@ -78,25 +76,7 @@ def verify(files: tuple[str, ...], profile: Profile, output: str) -> int:
     """Find every mistake in modules."""
     from nacre.core.verify import verify as verified
 
-    found: list[Diagnostic] = []
-    count, failed = 0, False
-    for name in files:
-        try:
-            found += verified(read_module(name), profile)
-        except InputError as error:
-            found += error.diagnostics
-        except WrongUsage as error:
-            error.show()
-            failed = True
-            continue
-        count += 1
-    shown = distinct(found)
-    show(shown, output)
-    if output == "text" and count:
-        click.echo(f"verified {count} module{'s' if count > 1 else ''}: {summary(shown)}")
-    if failed:
-        return WRONG_USAGE
-    return ERRORS_FOUND if has_errors(shown) else OK
+    return verify_files(files, lambda name: verified(read_module(name), profile), "module", output)
 
 
 # Canonical form
@@ -248,7 +228,7 @@ def evaluate(
         module = read_module(file, shapes, constants)
         require_indices(outputs, len(module.outputs))
         session = CoreSession(module, ordered=ordered)
-        given = {name: read_array(name, path, module) for name, path in paths.items()}
+        given = {name: input_array(name, path, module) for name, path in paths.items()}
         with watched("operations") as progress:
             arrays = session.run(given, progress=progress)
         if output == "json":

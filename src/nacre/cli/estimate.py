@@ -12,6 +12,7 @@ import click
 
 from nacre.base.excerpt import quoted, safe
 from nacre.cli.arrays import WrongUsage, option_value, require_writable
+from nacre.cli.calibration import calibration_for
 from nacre.cli.core_files import Shapes, read_module, reported, shape_option
 from nacre.cli.machine import parse_size
 from nacre.cli.main import ERRORS_FOUND
@@ -94,7 +95,7 @@ def estimate(
     usage.
     """
     pages = _pages(report, devices)
-    data = _calibration(calibrate, precision)
+    data = calibration_for(calibrate, precision)
     found: dict[str, Estimate] = {}
 
     def work() -> None:
@@ -168,14 +169,3 @@ def _write(pages: Mapping[str, Path], found: Mapping[str, Estimate], model: str)
             write_estimate(found[name], page, title=Path(model).name)
         except OSError as error:
             raise WrongUsage(f"cannot write {safe(str(page))}: {error.strerror}") from None
-
-
-def _calibration(path: Path | None, precision: str) -> dict[str, Any] | None:
-    """The arrays to quantise with, where some are given."""
-    if path is None:
-        return None
-    if precision in ("f16", "f32"):
-        raise click.UsageError(f"--calibrate is for integers, and --precision is {precision}")
-    from nacre.cli.calibration import read_calibration
-
-    return read_calibration(path)

@@ -9,14 +9,15 @@ from typing import TYPE_CHECKING
 import click
 
 from nacre.base.excerpt import quoted, safe
-from nacre.base.source import Unreadable, read_bytes
+from nacre.base.source import Unreadable, read_bytes, read_source
 from nacre.cli.arrays import WrongUsage, require_writable
 from nacre.cli.core_files import Shapes, format_option, reported, shape_option
 from nacre.cli.main import OK
-from nacre.cli.nac_files import SUFFIX, require_readable, weights_option
+from nacre.cli.nac_files import SUFFIX, is_folder, require_readable, weights_option
 from nacre.cli.progress import watched
 
 if TYPE_CHECKING:
+    from nacre.nac.format.values import Plan
     from nacre.nac.quantise.report import QuantisationReport
     from nacre.nac.run.model import NacModel
     from nacre.nac.save import Storage
@@ -62,6 +63,11 @@ quant_option = click.option(
     help="Take a tokenizer that truncates or pads for one that does not.",
 )
 @click.option(
+    "--plan",
+    metavar="NAME|FILE",
+    help="Put an execution plan into the file: greedy, cached, top_k, classify, or a text of one.",
+)
+@click.option(
     "--resource",
     "resources",
     multiple=True,
@@ -79,6 +85,7 @@ def build(
     weights: Storage | None,
     tokenizer: Path | None,
     unlimited: bool,
+    plan: str | None,
     resources: tuple[str, ...],
     shapes: Shapes,
     report: bool,
@@ -95,6 +102,7 @@ def build(
         from nacre.nac.build import build as built
 
         manifest, vocabulary = _tokenizer(tokenizer, unlimited)
+        steps = None if plan is None else _plan(plan)
         for name in vocabulary.keys() & embedded.keys():
             raise click.UsageError(f"--resource {quoted(name)} is a file of the tokenizer, too")
         reports: list[QuantisationReport] = []
@@ -106,6 +114,7 @@ def build(
                 keep=keep,
                 resources={**vocabulary, **embedded},
                 manifest=manifest,
+                plan=steps,
                 on_report=reports.append,
                 progress=progress,
             )
@@ -190,13 +199,28 @@ def _embedded(names: tuple[str, ...]) -> dict[str, bytes]:
     return found
 
 
+def _plan(name: str) -> Plan:
+    """A plan of the package by its name, or out of its text."""
+    from nacre.nac.mep import assemble, plan_names
+    from nacre.nac.mep.plans import plan_text
+    from nacre.nac.mep.program import read
+
+    if name in plan_names():
+        return read(assemble(plan_text(name), name))
+    found = read_source(Path(name))
+    if isinstance(found, Unreadable):
+        known = ", ".join(plan_names())
+        raise WrongUsage(f"{safe(name)} {found.reason}, and is none of the plans {known}")
+    return read(assemble(found.text, name))
+
+
 def _tokenizer(path: Path | None, unlimited: bool) -> tuple[bytes, dict[str, bytes]]:
     """The manifest of a tokenizer and the files that it needs."""
     if path is None:
         return b"", {}
     from nacre.nac.tisa import compiled
 
-    if not path.exists():
-        raise WrongUsage(f"{safe(str(path))} does not exist")
+    if not is_folder(path):
+        require_readable(str(path))
     made = compiled(path, unlimited=unlimited)
     return made.manifest, dict(made.resources)

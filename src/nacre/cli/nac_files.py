@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -32,6 +33,27 @@ def require_readable(name: str) -> Path:
     if reason is not None:
         raise WrongUsage(reason)
     return Path(name)
+
+
+def is_folder(path: Path) -> bool:
+    """Whether a path leads to a folder; one that leads nowhere is none."""
+    try:
+        return path.is_dir()
+    except (OSError, ValueError):  # a name that is too long, or holds what no name holds
+        return False
+
+
+def require_apart(written: Iterable[Path], read: Iterable[str | Path] = ()) -> None:
+    """UsageError for a file that would be written twice, or over one that is read."""
+    sources = {os.path.realpath(path) for path in read}
+    targets: set[str] = set()
+    for path in written:
+        place = os.path.realpath(path)
+        if place in sources:
+            raise click.UsageError(f"{quoted(str(path))} is read, and would be written over")
+        if place in targets:
+            raise click.UsageError(f"{quoted(str(path))} would be written twice")
+        targets.add(place)
 
 
 def open_file(name: str) -> Opened:

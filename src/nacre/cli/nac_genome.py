@@ -15,7 +15,16 @@ from nacre.base.files import write_whole
 from nacre.cli.arrays import WrongUsage, require_writable
 from nacre.cli.core_files import format_option, reported
 from nacre.cli.nac_build import require_file, save_model
-from nacre.cli.nac_files import SUFFIX, counted, load_model, open_file, require_readable, table
+from nacre.cli.nac_files import (
+    SUFFIX,
+    counted,
+    is_folder,
+    load_model,
+    open_file,
+    require_apart,
+    require_readable,
+    table,
+)
 
 if TYPE_CHECKING:
     from nacre.nac.tools.genome import Genome
@@ -47,9 +56,9 @@ def genome(paths: tuple[str, ...], newick_file: Path | None, svg: Path | None, o
 
     A folder stands for all `.nac` files in it. With several files there is a tree of them.
     """
-    for path in (newick_file, svg):
-        if path is not None:
-            require_writable(path)
+    written = [path for path in (newick_file, svg) if path is not None]
+    for path in written:
+        require_writable(path)
 
     def work() -> None:
         from nacre.nac.tools.genome import genome as made_of
@@ -57,6 +66,7 @@ def genome(paths: tuple[str, ...], newick_file: Path | None, svg: Path | None, o
         from nacre.nac.tools.tree_picture import picture
 
         files = _files(paths)
+        require_apart(written, files)
         if len(files) > MOST_LEAVES:
             raise click.UsageError(f"{len(files)} files, a tree has at most {MOST_LEAVES}")
         names = _names(files)
@@ -83,7 +93,7 @@ def _files(paths: Sequence[str]) -> list[Path]:
     found: list[Path] = []
     for name in paths:
         path = Path(name)
-        if path.is_dir():
+        if is_folder(path):
             inside = sorted(p for p in path.iterdir() if p.suffix.lower() == SUFFIX)
             if not inside:
                 raise WrongUsage(f"{safe(name)} has no `{SUFFIX}` files")

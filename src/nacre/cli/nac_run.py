@@ -1,9 +1,9 @@
-"""`nacre nac run`: a file is run."""
+"""`nacre nac run`: a file is run, or the plan that it carries."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,18 +12,17 @@ import click
 from nacre.base.excerpt import quoted, safe
 from nacre.base.files import write_whole
 from nacre.base.suggest import did_you_mean
+from nacre.cli.array_values import read_array, values_json, values_text
 from nacre.cli.arrays import WrongUsage, file_bytes, option_value, require_writable
-from nacre.cli.core_arrays import _numbers as numbers_json
 from nacre.cli.core_files import format_option, reported
-from nacre.cli.nac_files import Pairs, load_model, once, pair, require_readable, table
+from nacre.cli.nac_files import Pairs, load_model, once, pair, require_apart, table
+from nacre.cli.nac_plan import PlanOptions, plan_options, run_plan
 
 if TYPE_CHECKING:
     import numpy as np
 
     from nacre.nac.run.execution import Timing
     from nacre.nac.run.model import NacModel
-
-_SHOWN_ELEMENTS = 64  # a longer array is shown by its ends
 
 
 @click.command()
@@ -34,7 +33,7 @@ _SHOWN_ELEMENTS = 64  # a longer array is shown by its ends
     multiple=True,
     metavar="NAME=FILE.npy",
     type=option_value(pair("NAME=FILE.npy")),
-    help="The array of an input.",
+    help="The array of an input, or of what the plan asks for.",
 )
 @click.option(
     "--output",
@@ -45,44 +44,67 @@ _SHOWN_ELEMENTS = 64  # a longer array is shown by its ends
     help="Where to write an output, by its name or its number.",
 )
 @click.option("--times", is_flag=True, help="Say how long every operation took.")
+@plan_options
 @format_option
-def run(file: str, inputs: Pairs, outputs: Pairs, times: bool, output: str) -> int:
-    """Run FILE once, and print its outputs and the memory that it took."""
+def run(file: str, inputs: Pairs, outputs: Pairs, times: bool, output: str, **plan: Any) -> int:  # noqa: ANN401 - PlanOptions
+    """Run FILE once, and print its outputs and the memory that it took.
+
+    A file that carries a plan runs this: it asks for answers, may run the program many times, and
+    has no files but those of --root.
+    """
+    options = PlanOptions(**plan)
     paths = once(inputs, "input")
     written = {place: Path(path) for place, path in once(outputs, "output").items()}
+    if options.is_asked_for and options.is_wanted is False:
+        raise click.UsageError("--answer, --seed, --steps, --root and --write are for a plan")
+    if times and (options.is_asked_for or options.is_wanted):
+        raise click.UsageError("--times is for the program of a file, not for its plan")
     for path in written.values():
         require_writable(path)
+    require_apart(written.values(), (file, *paths.values()))
 
     def work() -> None:
         model = load_model(file)
-        count = model.file.header.outputs
-        places = {_place(model, name, count): path for name, path in written.items()}
-        session = model.session(timed=times)
-        arrays = session.run({name: _array(model, name, path) for name, path in paths.items()})
-        for place, path in places.items():
-            _write(arrays, place, path)
-        if output == "json":
-            click.echo(_as_json(model, arrays, session.peak_bytes, session.timings))
+        has_plan = bool(model.file.plan.bytecode)
+        is_plan = options.is_wanted
+        if is_plan is None:
+            is_plan = options.is_asked_for or (has_plan and not paths and not times)
+        if is_plan and not has_plan:
+            raise WrongUsage(f"{safe(file)} has no plan; `--input NAME=FILE.npy` runs its program")
+        if is_plan:
+            run_plan(model, options, paths, written, output)
         else:
-            click.echo(_as_text(model, arrays, session.peak_bytes, session.timings))
-            for path in places.values():
-                click.echo(f"wrote {safe(str(path))}")
+            _run_program(model, paths, written, times, output)
 
     return reported(work, output)
 
 
-def _array(model: NacModel, name: str, path: str) -> np.ndarray[Any, Any]:
-    """The array of a file. NumPy's files do not know bf16 and its like, and keep their bytes."""
-    from nacre.base.elements import GRAPH_TYPES
-    from nacre.nem.api.ddr import load_npy
+def _run_program(
+    model: NacModel,
+    paths: Mapping[str, str],
+    written: Mapping[str, Path],
+    times: bool,
+    output: str,
+) -> None:
+    count = model.file.header.outputs
+    places = {_place(model, name, count): path for name, path in written.items()}
+    session = model.session(timed=times)
+    arrays = session.run({name: _array(model, name, path) for name, path in paths.items()})
+    for place, path in places.items():
+        _write(arrays, place, path)
+    if output == "json":
+        click.echo(_as_json(model, arrays, session.peak_bytes, session.timings))
+    else:
+        click.echo(_as_text(model, arrays, session.peak_bytes, session.timings))
+        for path in places.values():
+            click.echo(f"wrote {safe(str(path))}")
 
-    array = load_npy(require_readable(path))
+
+def _array(model: NacModel, name: str, path: str) -> np.ndarray[Any, Any]:
+    from nacre.base.elements import GRAPH_TYPES
+
     wanted = next((i.dtype for i in model.all_inputs if i.name == name), None)
-    if wanted is not None and array.dtype.kind == "V" and array.dtype.names is None:
-        dtype = GRAPH_TYPES[wanted].dtype
-        if dtype.isbuiltin != 1 and dtype.itemsize == array.dtype.itemsize:
-            return array.view(dtype)
-    return array.astype(array.dtype.newbyteorder("="), copy=False)
+    return read_array(path, None if wanted is None else GRAPH_TYPES[wanted].dtype)
 
 
 def _names(model: NacModel, count: int) -> list[str]:
@@ -117,12 +139,6 @@ def _type(array: np.ndarray[Any, Any]) -> str:
     return type_text(dtype_name(array.dtype), array.shape)
 
 
-def _shown(array: np.ndarray[Any, Any]) -> str:
-    import numpy as np
-
-    return np.array2string(array, threshold=_SHOWN_ELEMENTS)
-
-
 def _as_text(
     model: NacModel,
     arrays: Sequence[np.ndarray[Any, Any]],
@@ -131,7 +147,7 @@ def _as_text(
 ) -> str:
     lines = []
     for name, array in zip(_names(model, len(arrays)), arrays, strict=True):
-        lines += [f"output {safe(name)}: {_type(array)}", _shown(array)]
+        lines += [f"output {safe(name)}: {_type(array)}", values_text(array)]
     lines.append(f"peak: {peak:,} bytes")
     if timings:
         lines.append(_times_table(timings))
@@ -167,7 +183,7 @@ def _as_json(
             "name": name,
             "dtype": dtype_name(array.dtype),
             "shape": list(array.shape),
-            **numbers_json(array),
+            **values_json(array),
         }
         for name, array in zip(_names(model, len(arrays)), arrays, strict=True)
     ]

@@ -8,14 +8,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from nacre.base.diagnostics import Diagnostic, has_errors
 from nacre.base.excerpt import safe
-from nacre.base.rendering import summary
-from nacre.cli.arrays import WrongUsage
 from nacre.cli.core_files import format_option, reported
-from nacre.cli.inputs import distinct, show
-from nacre.cli.main import ERRORS_FOUND, OK, WRONG_USAGE
+from nacre.cli.main import ERRORS_FOUND, OK
 from nacre.cli.nac_files import counted, open_file, require_readable, table
+from nacre.cli.verifying import verify_files
 
 if TYPE_CHECKING:
     from nacre.nac.tools.difference import Difference
@@ -95,23 +92,7 @@ def verify(files: tuple[str, ...], output: str) -> int:
     """Find every promise of the format that files break."""
     from nacre.nac import verify as verified
 
-    found: list[Diagnostic] = []
-    count, failed = 0, False
-    for name in files:
-        try:
-            found += verified(require_readable(name))
-        except WrongUsage as error:
-            error.show()
-            failed = True
-            continue
-        count += 1
-    shown = distinct(found)
-    show(shown, output)
-    if output == "text" and count:
-        click.echo(f"verified {counted(count, 'file')}: {summary(shown)}")
-    if failed:
-        return WRONG_USAGE
-    return ERRORS_FOUND if has_errors(shown) else OK
+    return verify_files(files, lambda name: verified(require_readable(name)), "file", output)
 
 
 @click.command()

@@ -48,6 +48,11 @@ def compile(  # the name that users call
             f"no precision `{precision}`, expected one of {', '.join(PRECISIONS)}", hint
         )
     _require_sense(observer, precision_map, ddr_bytes)
+    if precision_map and precision != "i8":
+        raise request_error(
+            f"a precision map is for i8, and the precision is {precision}",
+            "ask for the precision i8, or leave the map out",
+        )
     target = target_of(device)
     module = _module(source, shapes, example_args)
     options = Options(

@@ -24,6 +24,7 @@ _VIEWS = frozenset({"view", "slice", "broadcast"})
 _ASSEMBLIES = frozenset({"concat", "pad"})
 # Results that can lie with gaps, whatever the strides.
 _FLEXIBLE = frozenset({"window", "pool", "map", "rows", "matmul", "resize", *_ASSEMBLIES})
+_RUN = 32  # bytes that a unit moves at a time
 _MOST_FILLED = 1 << 14  # elements of one number that are stored one by one
 
 
@@ -60,7 +61,7 @@ class _Assigning:
     def _assign_parts(self) -> None:
         makers = {item.result: item for item in self.items}
         for item in reversed(self.items):
-            if item.kind not in _ASSEMBLIES:
+            if item.kind not in _ASSEMBLIES and not _is_strided(item):
                 continue
             own = self.assigned.get(item.result) or View.whole(item.result, item.op.type.shape)
             counts = Counter(use.value for use in item.inputs)
@@ -129,6 +130,11 @@ class _Assigning:
 
     def _parts(self, item: Item, own: View) -> Iterator[tuple[int, View]]:
         """The values that an assembly is put together from, and where each goes."""
+        if item.kind == "turn":
+            order = item.attributes["permutation"]
+            back = tuple(sorted(range(len(order)), key=order.__getitem__))
+            yield item.inputs[0].value, own.permuted(back)
+            return
         if item.kind == "pad":
             value = item.inputs[0].value
             shape = self.module.by_id[value].type.shape
@@ -168,10 +174,23 @@ class _Assigning:
             self.shifts[item.result] = (Shift(source, target),)
         elif item.kind in _ASSEMBLIES:
             self.shifts[item.result] = tuple(self._assembled(item))
+        elif _is_strided(item):
+            self._turned(item)
         elif item.kind == "resize":
             self.shifts[item.result] = (self._repeated(item),)
         else:
             self._own(item.result)
+
+    def _turned(self, item: Item) -> None:
+        """Nothing moves: what was made in its place is there, and else readers follow strides."""
+        source = item.inputs[0].value
+        own = self.assigned.get(item.result) or View.whole(item.result, item.op.type.shape)
+        ((_, part),) = self._parts(item, own)
+        self.shifts[item.result] = ()
+        if self.assigned.get(source) == part:
+            self._own(item.result)
+        else:
+            self.views[item.result] = self.views[source].permuted(item.attributes["permutation"])
 
     def _assembled(self, item: Item) -> Iterator[Shift]:
         own = self._own(item.result)
@@ -253,6 +272,20 @@ def _viewed(item: Item, source: View, shape: Dims) -> View | None:
     starts, steps = tuple(filled["starts"]), tuple(filled["steps"])
     starts = tuple(s + size if s < 0 else s for s, size in zip(starts, source.shape, strict=True))
     return source.sliced(starts, steps, shape)
+
+
+def _is_strided(item: Item) -> bool:
+    """Whether a transposition moves runs that are long enough for strides to cost nothing."""
+    if item.kind != "turn":
+        return False
+    shape, order = item.op.type.shape, item.attributes["permutation"]
+    moved = [axis for axis, size in zip(order, shape, strict=True) if size != 1]
+    run = 1
+    for axis, stays in zip(reversed(moved), sorted(moved, reverse=True), strict=True):
+        if axis != stays:
+            break
+        run *= shape[order.index(axis)]
+    return run * GRAPH_TYPES[item.op.type.dtype].bits // 8 % _RUN == 0
 
 
 def _fits(maker: Item, part: View) -> bool:

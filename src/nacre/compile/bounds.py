@@ -39,7 +39,7 @@ from nacre.compile.bounds_traffic import (
     stored_values,
 )
 from nacre.core.evaluation_plan import kernel_type
-from nacre.core.module import CoreOperation, Module
+from nacre.core.module import CoreOperation, Module, TensorType
 from nacre.core.ops import OPS
 from nacre.kernels.call import Call
 from nacre.kernels.registry import PRIMITIVES
@@ -189,16 +189,34 @@ class _Rates:
 def call_of(module: Module, op: CoreOperation) -> tuple[str, Call]:
     """An operation as its primitive sees it."""
     spec = OPS[op.opcode]
-    inputs = tuple(kernel_type(module.by_id[operand].type) for operand in op.operands)
+    inputs = tuple(kernel_type(_as_stored(module, operand)) for operand in op.operands)
     call = Call(inputs, (kernel_type(op.type),), spec.filled(op.attributes))
     return spec.primitive or op.opcode, call
+
+
+def _as_stored(module: Module, value: int) -> TensorType:
+    """The type of an operand; of bytes that are widened, and moved by a zero point, theirs."""
+    op = module.by_id[value]
+    inner = op
+    if op.opcode == "BinOp" and op.attributes["op"] == "Sub":
+        inner = module.by_id[op.operands[0]]
+    if inner.opcode != "Cast" or op.type.dtype != "i32":
+        return op.type
+    before = module.by_id[inner.operands[0]].type
+    return TensorType(before.dtype, op.type.shape) if before.dtype in ("i8", "u8") else op.type
 
 
 def _elements(
     operations: Sequence[CoreOperation], calls: Mapping[int, tuple[str, Call]]
 ) -> int:  # fmt: skip
-    """Passes over elements."""
-    return sum(_passes(op, *calls[op.value_id]) for op in operations)
+    """Passes over elements; zero points and the scale of a product of integers are part of it."""
+    products = [op for op in operations if op.opcode == "MatMul" and op.type.dtype == "i32"]
+    inside = {operand for op in products for operand in op.operands}
+    if products:
+        sums = {op.value_id for op in products}
+        casts = {op.value_id for op in operations if op.opcode == "Cast" and op.operands[0] in sums}
+        inside |= {op.value_id for op in operations if casts & {*op.operands}}
+    return sum(_passes(op, *calls[op.value_id]) for op in operations if op.value_id not in inside)
 
 
 def _passes(op: CoreOperation, primitive: str, call: Call) -> int:

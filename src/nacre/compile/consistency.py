@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from math import isfinite, prod
 
 from nacre.base.diagnostics import InputError
+from nacre.base.elements import GRAPH_TYPES
 from nacre.compile.bundle import Bundle
 from nacre.compile.layers import element_bytes
 from nacre.compile.manifest import LayerEntry, Port, Result
@@ -88,6 +89,14 @@ def _port(port: Port, type_: TensorType, held: TensorType, sizes: dict[str, int]
         yield f"gives `{port.name}` a scale without a zero point, or the reverse"
     elif port.scale is not None and not (isfinite(port.scale) and port.scale > 0):
         yield f"gives `{port.name}` the scale {port.scale}"
+    elif port.zero is not None and not _is_in(port.zero, port.elem):
+        yield f"gives `{port.name}` the zero point {port.zero}, which {port.elem} does not have"
+
+
+def _is_in(number: int, elem: str) -> bool:
+    """Whether an integer type has a number."""
+    element = GRAPH_TYPES[elem]
+    return element.is_integer and element.lowest <= number <= element.highest
 
 
 def _is_held(elem: str, shape: tuple[int, ...], held: TensorType) -> bool:
@@ -128,6 +137,10 @@ def _layers(bundle: Bundle) -> Iterator[str]:
         if not layer.results and not computing.isdisjoint(layer.tasks):
             yield f"has a layer `{layer.name}` that computes and leaves no result"
         yield from _origins(layer, bundle.source, bundle.legal)
+        own = {origin.legal for origin in layer.operations}
+        tasks = computing.intersection((*layer.tasks, *layer.loads))
+        if not (tasks.issuperset(layer.values) and own.issuperset(layer.values.values())):
+            yield f"says of tasks of the layer `{layer.name}` that they make what is not in it"
         for result in layer.results:
             yield from _result(layer, result, bundle.legal, bundle.buffer_sizes)
 

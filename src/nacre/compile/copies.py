@@ -25,7 +25,7 @@ def copied(layer: Layer, placement: Placement, line: Line, options: Options) -> 
     parts = [part for move in layer.moves for part in _shared_out(move, units)]
     for number, move in enumerate(parts):
         if number % _MOST_COPIES == 0:
-            line.make_room(_MOST_COPIES)
+            line.make_room()
         regions: list[Region] = []
         for access in (move.target, move.source):
             where = placement.tensors[access.tensor]
@@ -34,7 +34,6 @@ def copied(layer: Layer, placement: Placement, line: Line, options: Options) -> 
                 outside(where.buffer, where.offset, Affine(access.offset), access, shape)
             )
         dst, src = _alike(regions[0], regions[1])
-        element_bytes(move.target.elem)
         copy = Copy(f"{layer.name}_m{number}", "transfer", dst, src, debug=layer.name)
         line.task(Task(copy, (touch(dst, True), touch(src, False))))
 

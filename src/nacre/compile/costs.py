@@ -45,7 +45,7 @@ def tile_costs(
     for local, access in enumerate(layer.operands):
         if local in fixed or access.stays or access.tensor in held:
             continue
-        outside = partition.is_outside(access.tensor)
+        outside = partition.is_in_ddr(access.tensor)
         took: float = _copied(access, size, profile, outside)
         dma, sdma = dma + took, sdma + (took if outside else 0)
         longest = max(longest, took)
@@ -62,7 +62,7 @@ def tile_costs(
     for result in layer.results:
         if result.access.tensor in held:
             continue
-        outside = partition.is_outside(result.access.tensor)
+        outside = partition.is_in_ddr(result.access.tensor)
         took = _copied(result.access, size, profile, outside)
         chain += took
         if outside:

@@ -71,8 +71,10 @@ class Draft:
         return [item.result for item in self.group.items if item.result in self.wanted]
 
     def load(self, access: Access) -> int:
-        """One more operand; its local."""
+        """One more operand, or one that is read alike; its local."""
         assert not self.steps
+        if access in self.operands:
+            return self.operands.index(access)
         self.operands.append(access)
         self.locals.append(Local(access.axes, access.elem))
         return len(self.locals) - 1
@@ -153,8 +155,9 @@ def take_externals(
     """Load what functions of elements read, along images and the axes of the result."""
     for value, view in views.items():
         image, *along = strides(view)
-        # What repeats is loaded once and stretched in L1.
-        axes = tuple(a if s else 1 for a, s in zip(draft.axes, along, strict=True))
+        # What repeats is loaded once and stretched in L1; of one row or column nothing repeats.
+        single = {name for name, n in (("rows", draft.rows), ("columns", draft.columns)) if n == 1}
+        axes = tuple(a if s or a in single else 1 for a, s in zip(draft.axes, along, strict=True))
         access = Access(view.tensor, axes, tuple(along), draft.elem(value), view.offset, image)
         draft.of_value[value] = draft.load(access)
 

@@ -16,6 +16,7 @@ from nacre.compile.bounds import ModelBounds, model_bounds
 from nacre.compile.bundle import Bundle
 from nacre.compile.estimate_layers import LayerTime, layer_times
 from nacre.compile.options import Precision
+from nacre.compile.origins import name_of
 from nacre.compile.partition import Partition
 from nacre.compile.pipeline import OnStage
 from nacre.compile.quantise.calibration import Calibration
@@ -172,7 +173,7 @@ class _Watch:
         module = made.legal.module
         escaped = made.legal.escaped
         bounds = model_bounds(module, made.layers, device, timing_profile(device), escaped)
-        named = {f"{module.by_id[v].opcode} %{v}": why for v, why in escaped.items()}
+        named = {name_of(made.legal, module.by_id[v]): why for v, why in escaped.items()}
         return {"bounds": bounds, "escaped": named}
 
 

@@ -88,7 +88,8 @@ def _time(
     ahead = entry.loads if entry is not None else ()
     own = _steps(timeline, [task for task in tasks if task.token not in ahead])
     origins = entry.operations if entry is not None else ()
-    nodes = dict.fromkeys(origin.node for origin in origins if origin.node is not None)
+    mains = [origin.node for origin in origins if origin.node is not None]
+    nodes = dict.fromkeys((*mains, *(name for origin in origins for name in origin.also)))
     return LayerTime(
         name,
         tuple(origin.opcode for origin in origins),

@@ -72,6 +72,11 @@ class Window:
     dilations: tuple[int, int] = (1, 1)
     groups: int = 1
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether output rows see the input row in their place, and no other."""
+        return self.kernel[0] == 1 and self.stride == 1 and not self.above
+
     def reach(self, rows: int) -> int:
         """At most so many input rows are needed for so many output rows."""
         return min((rows - 1) * self.stride + self.height, self.in_rows)

@@ -19,7 +19,7 @@ from nacre.compile.lowerings import Lowering, lowering_of
 from nacre.core.evaluation_plan import constant_array
 from nacre.core.module import CoreOperation, Module
 from nacre.core.ops import OPS
-from nacre.core.values import Array
+from nacre.core.values import Array, attributes
 
 
 @dataclass(frozen=True)
@@ -59,6 +59,7 @@ class Item:
     result: int
     operations: tuple[CoreOperation, ...]  # all that it stands for
     quant: Quant | None = None  # of the result
+    parts: tuple[CoreOperation, ...] = ()  # what its operation is spelt with, and nothing else
 
     @property
     def kind(self) -> str:
@@ -81,6 +82,7 @@ _FUSED: Mapping[tuple[str, str], Lowering] = {
     ("QPool", "Max"): Lowering("QPool", "pool", "maxpool", "Max"),
     ("QPool", "Avg"): Lowering("QPool", "pool", "avgpool", "Avg"),
 }
+_PAIR = Lowering("MatMul", "matmul", "matmul", attributes=_products)
 
 
 def escape_row(op: CoreOperation) -> Lowering:
@@ -115,7 +117,7 @@ class _Reading:
     def items(self) -> Iterator[Item]:
         """What is dequantised only to be computed on stands inside other items."""
         made = [item for op in self.module.operations if (item := self._item(op)) is not None]
-        inside = {op.value_id for item in made for op in item.operations[:-1]}
+        inside = {op.value_id for item in made for op in (*item.operations[:-1], *item.parts)}
         wanted = set(self.module.outputs)
         for item in made:
             wanted.update(use.value for use in item.inputs if item.result not in inside)
@@ -127,7 +129,7 @@ class _Reading:
         if op.value_id in self._escaped:
             return Item(escape_row(op), op, tuple(map(Use, op.operands)), op.value_id, (op,))
         if op.opcode == "Quantize":
-            return self._quantised(op)
+            return self._pair(op) or self._quantised(op)
         if op.opcode == "Cast":
             found = self._entry(op) or self._narrowed(op)
             if found is not None:
@@ -159,13 +161,52 @@ class _Reading:
         uses = tuple(map(Use, inner.operands))
         return Item(escape_row(inner), inner, uses, op.value_id, (inner, op))
 
+    def _pair(self, op: CoreOperation) -> Item | None:
+        """A product of two computed matrices, as the quantiser spells it."""
+        steps = self._maker(op, 0, "BinOp", "Mul")
+        sums, factor = self._maker(steps, 0, "Cast"), self._maker(steps, 1, "BinOp", "Div")
+        product, both = self._maker(sums, 0, "MatMul"), self._maker(factor, 0, "BinOp", "Mul")
+        if steps is None or sums is None or factor is None or product is None or both is None:
+            return None
+        scales = [self._number(o) for o in (*both.operands, factor.operands[1])]
+        sides = [self._centred(self.module.by_id[o]) for o in product.operands]
+        uses = tuple(
+            Use(value, _single(scale, zero))
+            for (value, zero, _), scale in zip(sides, scales, strict=False)
+        )
+        quant = _single(scales[2], self._quant(op).zeros[0])
+        inner = tuple(part for _, _, parts in sides for part in parts)
+        parts = (*inner, sums, both, factor, steps)
+        # What the device does: a product of integers of 8 bits.
+        sources = tuple(use.value for use in uses)
+        named = CoreOperation(op.value_id, "MatMul", sources, attributes({}), op.type)
+        return Item(_PAIR, named, uses, op.value_id, (product, op), quant, parts)
+
+    def _maker(
+        self, op: CoreOperation | None, operand: int, opcode: str, word: str = ""
+    ) -> CoreOperation | None:
+        """What makes an operand, if it is that operation."""
+        made = None if op is None else self.module.by_id[op.operands[operand]]
+        return made if made is not None and (made.opcode, _word(made)) == (opcode, word) else None
+
+    def _centred(self, op: CoreOperation) -> tuple[int, float, tuple[CoreOperation, ...]]:
+        """Integers that are made wider and less a zero point: which, that, and by what."""
+        if op.opcode == "Cast":
+            return op.operands[0], 0.0, (op,)
+        wide = self.module.by_id[op.operands[0]]
+        return wide.operands[0], self._number(op.operands[1]), (wide, op)
+
+    def _number(self, value: int) -> float:
+        return float(self._constant(value).reshape(-1)[0])
+
     def _quantised(self, op: CoreOperation) -> Item:
         """An operation between dequantised operands and a quantised result, or a lone one."""
         quant, inner = self._quant(op), self.module.by_id[op.operands[0]]
         row = lowering_of(inner)
         sources = [self.module.by_id[o] for o in inner.operands]
         is_map = row is not None and row.kind == "map" and self._uses[inner.value_id] == 1
-        is_map = is_map and inner.opcode != "Cast"  # which looks at no scale
+        # A cast looks at no scale, and only f32 is what the device computes in between.
+        is_map = is_map and inner.opcode != "Cast" and inner.type.dtype == "f32"
         if (
             is_map
             and row is not None

@@ -176,6 +176,14 @@ class Layer:
     window: Window | None = None
     moves: tuple[Move, ...] = ()
     macs: int = 0
+    makes: tuple[int, ...] = ()  # the value that each step makes, or prepares
+    nodes: tuple[str, ...] = ()  # of the model, that it comes from
+    part_of: str = ""  # the layer that was cut into this one and others
+
+    @property
+    def title(self) -> str:
+        """The name under which people know it: that of the whole layer."""
+        return self.part_of or self.name
 
     @property
     def reads(self) -> tuple[int, ...]:

@@ -6,18 +6,28 @@ left exchange two runs of axes each. What follows takes exactly the set of `lega
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 
 from nacre.base.diagnostics import InputError
+from nacre.base.elements import GRAPH_TYPES
 from nacre.compile.legal.contract import escapes
 from nacre.compile.legal.escape import escape_of
+from nacre.compile.legal.gather import FROM_FRONT
 from nacre.compile.legal.rounds import in_rounds, labelled, tidied
 from nacre.compile.legal.tables import LAST, LATE, SETTLE, SINK
 from nacre.compile.legal.types import retyped
 from nacre.compile.legalise import Legal, without_labels
+from nacre.compile.origins import name_of, own_name, place_of, source_name
 from nacre.compile.rules import CMP01
 from nacre.core.canonical import canonicalise
-from nacre.core.evaluation_plan import place
+from nacre.core.inference.rewriting import rewritten
+
+_WIDE = frozenset({"i16", "u16", "i32", "u32"})  # integers that floats of 16 bits do not hold
+_MOST = GRAPH_TYPES["f16"].largest_finite
+_COUNTING = frozenset({"BinOp", "Sum", "Reduce", "CumSum", "CumProd", "MatMul", "Neg"})
+_HELP = "leave it to the host, before or after the model"
 
 
 def layout(legal: Legal) -> Legal:
@@ -27,26 +37,45 @@ def layout(legal: Legal) -> Legal:
         module = tidied(in_rounds(module, forms))
     module = labelled(canonicalise(module))
     # From here on nothing is put into canonical form: it would join what has to stay apart.
-    module = in_rounds(module, LAST)
+    module = in_rounds(rewritten(module, FROM_FRONT), LAST)
+    assert legal.source is not None
+    named = partial(source_name, legal.source)
     notes, types = list(legal.notes), {"f32": "f16"} if legal.precision == "f16" else {}
-    module = labelled(retyped(module, types, notes.append, finite=True))
-    made = replace(legal, module=module, notes=tuple(notes), escaped=escapes(module))
+    module = labelled(retyped(module, types, notes.append, named, finite=True))
+    made = replace(legal, module=module, escaped=escapes(module))
     made = without_labels(made)
     _require_writable(made)
-    return made
+    return replace(made, notes=(*dict.fromkeys(notes), *_beyond(made)))
+
+
+def _beyond(legal: Legal) -> Iterator[str]:
+    """Notes on integers that may not fit what they become."""
+    module, source = legal.module, legal.source
+    wide = 0
+    for op in module.operations:
+        makers = [module.by_id[value] for value in op.operands]
+        if op.opcode == "Cast" and op.type.dtype == "f16" and makers[0].type.dtype in _WIDE:
+            told = name_of(legal, op)
+            yield f"{told}: integers beyond {_MOST:g} become infinite in f16"
+        number = next(iter(legal.origins.get(op.value_id, ())), None)
+        before = source.by_id.get(number) if source is not None and number is not None else None
+        is_wide = before is not None and before.type.dtype == "i64" and op.type.dtype == "i32"
+        wide += is_wide and op.opcode in _COUNTING
+    if wide:
+        told = "1 operation is" if wide == 1 else f"{wide} operations are"
+        yield f"{told} done on integers of 32 bits instead of 64: what goes beyond wraps around"
 
 
 def _require_writable(legal: Legal) -> None:
     """Raise InputError with every escape that NEM cannot write, or that has types it lacks."""
     found = []
-    for index, op in enumerate(legal.module.operations):
+    for op in legal.module.operations:
         if op.value_id not in legal.escaped:
             continue
         escape = escape_of(op)
         problem = escape if isinstance(escape, str) else None
         if problem is not None:
-            source = legal.origins.get(op.value_id, op.value_id)
-            message = f"`{op.opcode}` %{source} has no form in NEM: {problem}"
-            found.append(CMP01.at(place(legal.module, index), message))
+            message = f"{own_name(legal, op)} has no form in NEM: {problem}"
+            found.append(CMP01.at(place_of(legal, (op.value_id,)), message, help=_HELP))
     if found:
         raise InputError(found)

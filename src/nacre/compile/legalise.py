@@ -10,14 +10,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from nacre.compile.legal.rounds import in_rounds, tidied
 from nacre.compile.legal.tables import EARLY, FIRST
 from nacre.compile.legal.types import NARROW, retyped
+from nacre.compile.origins import Origins, origins_of, source_name
 from nacre.core.canonical import canonicalise
 from nacre.core.inference.pipeline import INFERENCE, optimise
 from nacre.core.module import Labels, Module
 from nacre.core.passes.dead_code import dead_code
+from nacre.core.passes.hoist_inputs import hoist_inputs
 from nacre.core.passes.runner import run_passes
 
 
@@ -26,12 +29,13 @@ class Legal:
     """A module on its way to the device, where its operations come from, and what it cost."""
 
     module: Module
-    origins: Mapping[int, int]  # the operation of the source that each value comes from
+    origins: Origins  # the operations of the source that each value comes from
     outputs: int  # how many are the model's own: the next values of states follow them
     notes: tuple[str, ...] = ()
     # Operations that no unit of the device has, and why: they run by name on the VPU.
     escaped: Mapping[int, str] = field(default_factory=dict)
     precision: str = "f32"
+    source: Module | None = None  # what was legalised, its inputs first
 
     def __str__(self) -> str:
         return str(self.module)
@@ -45,18 +49,27 @@ def legalise(source: Module, precision: str) -> Legal:
     - windows over one and three axes as windows over two
     - everything that `optimise` recovers: norms, activations, attention, folded scales
     """
+    source = hoist_inputs(source)  # afterwards values keep their numbers
     module = canonicalise(source)
     kept = (*module.outputs, *(state.output for state in module.states))
     # Labels follow their values through rewrites; here they say where each comes from.
     numbers = Labels(nodes={op.value_id: str(op.value_id) for op in module.operations})
     notes: list[str] = []
-    made = retyped(Module(module.operations, kept, labels=numbers), NARROW, notes.append)
-    named = in_rounds(made, FIRST)
-    notes += _rounding_left_out(made, named)
-    made = optimise(named)  # scales fold while nothing stands between
+    named = partial(source_name, source)
+    made = retyped(Module(module.operations, kept, labels=numbers), NARROW, notes.append, named)
+    first = in_rounds(made, FIRST)
+    notes += _rounding_left_out(made, first)
+    made = optimise(first)  # scales fold while nothing stands between
     made = tidied(in_rounds(made, EARLY))
     made = tidied(run_passes(made, INFERENCE, verify_each=False))
-    return Legal(made, origins(made), len(module.outputs), tuple(notes), precision=precision)
+    return Legal(
+        made,
+        origins_of(made, source),
+        len(module.outputs),
+        tuple(notes),
+        precision=precision,
+        source=replace(source, labels=module.labels),  # of equal operations, one has both names
+    )
 
 
 def _rounding_left_out(before: Module, after: Module) -> list[str]:
@@ -71,15 +84,8 @@ def _rounding_left_out(before: Module, after: Module) -> list[str]:
     return [f"{count} tensors that the model quantises by scales of each run stay floats"]
 
 
-def origins(module: Module) -> dict[int, int]:
-    """The operations of the source that the labels of a module name."""
-    assert module.labels is not None
-    known = module.labels.nodes
-    return {
-        op.value_id: int(known[op.value_id]) for op in module.operations if op.value_id in known
-    }
-
-
 def without_labels(legal: Legal) -> Legal:
     """The result, whose numbers for people are those of its origins."""
-    return replace(legal, origins=origins(legal.module), module=replace(legal.module, labels=None))
+    assert legal.source is not None
+    found = origins_of(legal.module, legal.source)
+    return replace(legal, origins=found, module=replace(legal.module, labels=None))

@@ -7,15 +7,12 @@ from nacre.compile.place import is_l1
 from nacre.compile.program import Comment, Let, Statement, Wait
 from nacre.compile.tasks import Task
 
-_SPARE = 2  # tokens that are never counted on
-
 
 class Line:
     """Statements in their order, and what the tasks among them wait for."""
 
-    def __init__(self, tokens: int = 0) -> None:
-        self._tokens = tokens  # that an engine keeps
-        self._begun = 0  # tasks since everything was waited for
+    def __init__(self, *, is_careful: bool = False) -> None:
+        self._is_careful = is_careful  # rather waits than counts on many tokens
         self.statements: list[Statement] = []
         self.order = Order()
         self._declared: set[str] = set()
@@ -40,7 +37,6 @@ class Line:
             else:
                 self.statements.append(statement)
         self.order.add(task.statement.token, deps, task.touches)
-        self._begun += 1
         if task.statement.ahead:
             self.ahead.add(task.statement.token)
 
@@ -52,11 +48,10 @@ class Line:
         """Tokens that a loop, which is done, has waited for."""
         self.order.settle(tokens)
 
-    def make_room(self, tasks: int) -> None:
-        """Wait for all tasks, but not for what is loaded ahead, unless more fit the tokens."""
-        if self._begun + tasks + _SPARE <= self._tokens:
+    def make_room(self) -> None:
+        """Wait for all tasks, but not for what is loaded ahead, where one is careful."""
+        if not self._is_careful:
             return
-        self._begun = 0
         tokens = tuple(t for t in self.order.open_tokens if t not in self.ahead)
         if tokens:
             self.statements.append(Wait(tokens))

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from msgspec import Struct
 
+from nacre.base.suggest import did_you_mean
+from nacre.compile.target import request_error
 from nacre.core.module import CoreOperation
+from nacre.core.ops import OPS
+from nacre.nem.spec.opcodes import OPCODES
 
 # How an operation is cut into tiles: rows of a product, rows of windows, elements, rows that are
 # normalised, rows of a transposition. A view costs nothing, for dense elements keep their order;
@@ -17,7 +21,10 @@ Kind = Literal[
     "linear", "matmul", "window", "pool", "map", "rows", "turn",
     "view", "slice", "concat", "broadcast", "pad", "resize", "gather", "escape",
 ]  # fmt: skip
+KINDS: tuple[str, ...] = get_args(Kind)
 Given = Callable[[Mapping[str, Any]], dict[str, object]]  # attributes in Core IR to those in NEM
+
+_COPIES = frozenset({""})  # what only moves elements has no opcode
 
 
 def _none(attributes: Mapping[str, Any]) -> dict[str, object]:
@@ -114,15 +121,66 @@ _ROWS = (
     *(Lowering(op, "gather", "gather", attributes=_first_axis) for op in ("Gather", "GatherAxis")),
 )
 
-_TABLE: dict[tuple[str, str], Lowering] = {(row.opcode, row.op): row for row in _ROWS}
+_OWN: Mapping[tuple[str, str], Lowering] = MappingProxyType(
+    {(row.opcode, row.op): row for row in _ROWS}
+)
+_TABLE: dict[tuple[str, str], Lowering] = dict(_OWN)
 LOWERINGS: Mapping[tuple[str, str], Lowering] = MappingProxyType(_TABLE)
 
 
 def register_lowering(row: Lowering) -> None:
-    """Add a form from outside; one that exists is replaced."""
+    """Add a form from outside; one that exists is replaced.
+
+    An operation that the compiler would take apart stays whole where it has such a form.
+    InputError where a row names what does not exist.
+    """
+    if row.opcode not in OPS:
+        hint = did_you_mean(row.opcode, OPS)
+        raise request_error(f"Core IR has no operation `{row.opcode}`", hint or None)
+    if row.kind not in KINDS:
+        hint = did_you_mean(str(row.kind), KINDS)
+        known = ", ".join(KINDS)
+        raise request_error(f"no kind of layer `{row.kind}`, expected one of {known}", hint or None)
+    if row.nem not in OPCODES and row.nem not in _COPIES:
+        hint = did_you_mean(row.nem, OPCODES)
+        raise request_error(f"NEM has no opcode `{row.nem}`", hint or None)
+    problem = _misfit(row)
+    if problem is not None:
+        raise request_error(f"`{row.opcode}` cannot be a layer of kind `{row.kind}`: {problem}")
     _TABLE[row.opcode, row.op] = row
+
+
+def _misfit(row: Lowering) -> str | None:
+    """Why an operation cannot be cut as a kind is; None where it can."""
+    spec = OPS[row.opcode]
+    if row.kind == "map":
+        return None if "elementwise" in spec.traits else "it is no function of elements"
+    alike = [OPS[own.opcode] for own in _OWN.values() if own.kind == row.kind]
+    known = [{attribute.name for attribute in other.attributes} for other in alike]
+    needed = set[str]().union(*known[:1]).intersection(*known)
+    lacking = sorted(needed - {attribute.name for attribute in spec.attributes})
+    return f"it has no attribute `{lacking[0]}`" if lacking else None
+
+
+def unregister_lowering(opcode: str, op: str = "") -> None:
+    """Take back what was registered: the compiler's own form holds again, if it has one."""
+    own = _OWN.get((opcode, op))
+    if own is None:
+        _TABLE.pop((opcode, op), None)
+    else:
+        _TABLE[opcode, op] = own
 
 
 def lowering_of(op: CoreOperation) -> Lowering | None:
     """The form of an operation."""
-    return LOWERINGS.get((op.opcode, str(op.attributes.get("op", ""))))
+    return LOWERINGS.get(_key(op))
+
+
+def is_from_outside(op: CoreOperation) -> bool:
+    """Whether an operation has a form only because somebody has registered one."""
+    key = _key(op)
+    return key in _TABLE and key not in _OWN
+
+
+def _key(op: CoreOperation) -> tuple[str, str]:
+    return op.opcode, str(op.attributes.get("op", ""))

@@ -14,6 +14,7 @@ from nacre.base.elements import GRAPH_TYPES
 from nacre.compile.layers import Layer, element_bytes
 from nacre.compile.legalise import Legal
 from nacre.compile.options import Options, Precision
+from nacre.compile.origins import name_of, nodes_of
 from nacre.compile.partition import Partition
 from nacre.compile.place import WEIGHTS, Placement
 from nacre.compile.program import Compute, Copy, Program, tasks_of
@@ -24,7 +25,7 @@ from nacre.core.module import CoreOperation, Module, TensorType
 from nacre.core.values import Array
 from nacre.kernels.runs import quietly
 
-FORMAT = 2
+FORMAT = 3
 
 
 class Port(Struct, frozen=True, forbid_unknown_fields=True):
@@ -68,6 +69,7 @@ class Origin(Struct, frozen=True, forbid_unknown_fields=True):
     opcode: str
     source: int | None
     node: str | None = None  # as the model calls it
+    also: tuple[str, ...] = ()  # other nodes whose work it does, as norms that went into weights
 
 
 class Result(Struct, frozen=True, forbid_unknown_fields=True):
@@ -91,6 +93,7 @@ class LayerEntry(Struct, frozen=True, forbid_unknown_fields=True):
     tasks: tuple[str, ...]
     loads: tuple[str, ...] = ()  # of weights and what tiles share, which may come earlier
     escaped: tuple[str, ...] = ()  # what runs by name on the VPU, and why
+    values: Mapping[str, int] = {}  # by the task that computes, what it makes or prepares
 
 
 class LayerLoss(Struct, frozen=True, forbid_unknown_fields=True):
@@ -127,7 +130,6 @@ def manifest(
     placement: Placement,
     program: Program,
     options: Options,
-    named: Module,
     quantised: Quantised | None = None,
 ) -> Manifest:
     """The manifest of a compiled model."""
@@ -154,10 +156,7 @@ def manifest(
         l2_peak=placement.l2_peak,
         l2_bound=placement.l2_bound,
         losses=_losses(quantised),
-        layers=tuple(
-            _layer(x, named, named is source, partition, placement, tokens)
-            for x in partition.layers
-        ),
+        layers=tuple(_layer(x, source, partition, placement, tokens) for x in partition.layers),
     )
 
 
@@ -203,8 +202,7 @@ def _outputs(source: Module, partition: Partition, placement: Placement) -> tupl
 
 def _layer(
     layer: Layer,
-    named: Module,
-    is_source: bool,
+    source: Module,
     partition: Partition,
     placement: Placement,
     tokens: Mapping[str, list[Copy | Compute]],
@@ -212,16 +210,21 @@ def _layer(
     tasks = tokens.get(layer.name, [])
     return LayerEntry(
         layer.name,
-        tuple(_origin(op, named, partition.legal, is_source) for op in layer.operations),
+        tuple(_origin(op, partition.legal, source) for op in layer.operations),
         layer.macs,
         tuple(_result(made.value, partition, placement) for made in layer.results),
         tuple(task.token for task in tasks if not task.ahead),
         tuple(task.token for task in tasks if task.ahead),
         tuple(
-            f"{op.opcode} %{op.value_id}: {partition.legal.escaped[op.value_id]}"
+            f"{name_of(partition.legal, op)}: {partition.legal.escaped[op.value_id]}"
             for op in layer.operations
             if op.value_id in partition.legal.escaped
         ),
+        {
+            task.token: task.value
+            for task in tasks
+            if isinstance(task, Compute) and task.value is not None
+        },
     )
 
 
@@ -232,9 +235,10 @@ def _result(value: int, partition: Partition, placement: Placement) -> Result:
     return Result(value, where.buffer, offset, tensor.elem, view.shape, view.strides)
 
 
-def _origin(op: CoreOperation, named: Module, legal: Legal, is_source: bool) -> Origin:
-    value = legal.origins.get(op.value_id)
-    nodes = named.labels.nodes if named.labels is not None else {}
-    node = nodes.get(value) if value is not None else None
+def _origin(op: CoreOperation, legal: Legal, source: Module) -> Origin:
+    numbers = legal.origins.get(op.value_id, ())
+    first, *others = nodes_of(legal, (op.value_id,)) or (None,)
     # Of a model that came quantised, values are numbered anew; nodes keep their names.
-    return Origin(op.value_id, op.opcode, value if is_source else None, node)
+    is_own = legal.source is not None and legal.source.operations is source.operations
+    number = numbers[0] if numbers and is_own else None
+    return Origin(op.value_id, op.opcode, number, first, tuple(filter(None, others)))

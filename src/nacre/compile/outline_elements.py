@@ -33,7 +33,8 @@ def maps(draft: Draft) -> None:
     draft.axes = ("rows", *rest[:-1], "columns") if rest else ("rows",)
 
     def along(view: View) -> tuple[Dims, Dims]:
-        runs = in_runs(lead, sizes, view.strides[: len(lead)]) if sizes != (1,) else (0,)
+        # A stride of 0 would stretch the only row to itself.
+        runs = in_runs(lead, sizes, view.strides[: len(lead)]) if sizes != (1,) else (1,)
         whole = (*runs, *view.strides[len(lead) :])
         return (whole[0] if has_images else 0,), whole[first:]
 

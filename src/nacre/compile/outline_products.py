@@ -17,7 +17,7 @@ from nacre.compile.drafts import (
 )
 from nacre.compile.geometry import Window
 from nacre.compile.items import Item
-from nacre.compile.layers import Access, Axes, Operand, Step
+from nacre.compile.layers import Access, Axes, Axis, Operand, Step
 from nacre.compile.views import View, collapsed
 from nacre.core.evaluation_plan import constant_array
 
@@ -134,7 +134,9 @@ def window(draft: Draft) -> None:
     shape = item.op.type.shape
     others = {v: draft.view(v).broadcast(shape) for v in draft.externals()}
     take_externals(draft, others, lambda v: (many * v.strides[0], *v.strides))
-    axes: Axes = (1, "x_rows", x.shape[2], "columns" if follows else x.shape[3])
+    # What looks at nothing beside its own row is read as functions of elements read it.
+    seen: Axis = "rows" if draft.window.is_plain else "x_rows"
+    axes: Axes = (1, seen, x.shape[2], "columns" if follows else x.shape[3])
     access = Access(x.tensor, axes, x.strides, draft.elem(item.inputs[0].value), x.offset,
                     many * x.strides[0])  # fmt: skip
     loaded = [draft.load(access)]

@@ -14,6 +14,7 @@ from nacre.compile.items import Item, items_of
 from nacre.compile.layers import Access, Layer, Move
 from nacre.compile.legalise import Legal
 from nacre.compile.options import Options
+from nacre.compile.origins import nodes_of
 from nacre.compile.outline import OUTLINES, add_functions, add_vectors, stored
 from nacre.compile.tensors import Memory, Shift, Tensor
 from nacre.compile.views import View
@@ -29,6 +30,7 @@ class Partition:
     tensors: Mapping[int, Tensor]
     views: Mapping[int, View]  # where each value lies
     outputs: tuple[View, ...]
+    spilled: frozenset[int] = frozenset()  # tensors between layers that an L2 had no room for
 
     @cached_property
     def outside(self) -> frozenset[int]:
@@ -41,6 +43,10 @@ class Partition:
         """Whether a tensor lies in DDR whatever happens."""
         return tensor in self.outside
 
+    def is_in_ddr(self, tensor: int) -> bool:
+        """Whether a tensor travels from and to DDR, as far as one knows."""
+        return tensor in self.outside or tensor in self.spilled
+
     def __str__(self) -> str:
         return "".join(f"{layer}\n" for layer in self.layers)
 
@@ -51,7 +57,7 @@ def partition(legal: Legal, options: Options) -> Partition:
     items = items_of(module, legal.escaped)
     memory = memory_of(module, items)
     groups = grouped(module, items, memory)
-    building = _Building(module, memory, options.l1_bytes, _wanted(module, items, groups))
+    building = _Building(legal, memory, options.l1_bytes, _wanted(module, items, groups))
     for group in groups:
         building.take(group)
     for shift in memory.output_shifts:
@@ -74,10 +80,8 @@ def _wanted(module: Module, items: list[Item], groups: list[Group]) -> frozenset
 class _Building:
     """Makes layers of groups."""
 
-    def __init__(
-        self, module: Module, memory: Memory, l1_bytes: int, wanted: frozenset[int]
-    ) -> None:
-        self._module, self._memory = module, memory
+    def __init__(self, legal: Legal, memory: Memory, l1_bytes: int, wanted: frozenset[int]) -> None:
+        self._legal, self._module, self._memory = legal, legal.module, memory
         self._l1_bytes, self._wanted = l1_bytes, wanted
         self.layers: list[Layer] = []
         self.tensors: dict[int, Tensor] = {}
@@ -113,6 +117,8 @@ class _Building:
                 results,
                 draft.window,
                 macs=draft.macs,
+                makes=_makes(draft),
+                nodes=self._nodes(operations),
             )
         )
 
@@ -120,14 +126,29 @@ class _Building:
         """A layer that only moves elements."""
         plain = (part for shift in shifts for part in shift.plain())
         moves = tuple(Move(self._access(s.source), self._access(s.target)) for s in plain)
-        self.layers.append(Layer(self._name(word), "copy", operations, moves=moves))
+        nodes = self._nodes(operations)
+        self.layers.append(Layer(self._name(word), "copy", operations, moves=moves, nodes=nodes))
 
     def _access(self, view: View) -> Access:
         tensor = self._memory.tensors.get(view.tensor) or self.tensors[view.tensor]
         return Access(view.tensor, view.shape, view.strides, tensor.elem, view.offset)
 
+    def _nodes(self, operations: tuple[CoreOperation, ...]) -> tuple[str, ...]:
+        return nodes_of(self._legal, [op.value_id for op in operations])
+
     def _name(self, word: str) -> str:
         return f"{word}_{len(self.layers)}"
+
+
+def _makes(draft: Draft) -> tuple[int, ...]:
+    """The value that each step makes; what no value is belongs to the step that takes it."""
+    values = {local: value for value, local in draft.of_value.items() if value >= 0}
+    found: list[int] = []
+    value = draft.group.items[-1].result
+    for step in reversed(draft.steps):
+        value = values.get(step.output.local, value)
+        found.append(value)
+    return tuple(found[::-1])
 
 
 def _word(op: CoreOperation) -> str:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from nacre.base.diagnostics import InputError
+from nacre.base.diagnostics import Diagnostic, InputError
 from nacre.base.source import whole_file
 from nacre.compile.bundle import Bundle
+from nacre.compile.depths import shallow
 from nacre.compile.emit import emit, statements_text
 from nacre.compile.layout import layout
 from nacre.compile.legalise import Legal, legalise
 from nacre.compile.manifest import manifest
 from nacre.compile.options import FEATURES, Options
+from nacre.compile.origins import of_nodes, place_of
 from nacre.compile.partition import Partition, partition
 from nacre.compile.place import Placement, place
 from nacre.compile.program import Program
@@ -20,12 +23,14 @@ from nacre.compile.quantise.own_scales import Plain, unquantised
 from nacre.compile.quantise.quantiser import Quantised, quantise
 from nacre.compile.rules import CMP06
 from nacre.compile.schedule import schedule
+from nacre.compile.strips import narrowed
 from nacre.compile.support import require_types
 from nacre.compile.target import Target
 from nacre.compile.tile import Tilings, tile
-from nacre.core.module import Module
+from nacre.core.module import Labels, Module
 
 _ALL = frozenset(FEATURES)
+_UNUSED = "calibration data is not used: it is for i8, and the precision is {}"
 OnStage = Callable[[str, object], None]  # a stage's name, and what came out of it
 
 
@@ -33,7 +38,6 @@ OnStage = Callable[[str, object], None]  # a stage's name, and what came out of 
 class Compiled:
     """What every stage made."""
 
-    named: Module  # whose operations those of the legal module come from
     legal: Legal
     quantised: Quantised | None
     partition: Partition
@@ -54,37 +58,53 @@ def run_stages(
 
     # Integers of 8 bits take their scales from what the floats are, or from the model itself.
     is_own = options.precision == "i8" and not _is_dynamic(module)
-    plain = unquantised(module) if is_own else Plain(module)
+    plain = _placed(unquantised(module), module) if is_own else Plain(module)
     legal = legalise(plain.module, "f32" if options.precision == "i8" else options.precision)
     shown("legalise", legal)
-    legal = layout(legal)
+    legal = shallow(layout(legal), options)
     shown("layout", legal)
     quantised: Quantised | None = None
     if options.precision == "i8":
         quantised = quantise(
             legal,
             options.calibration,
-            source=plain.module,
+            source=legal.source or plain.module,
             given=plain.given or None,
             observer=options.observer,
             precision_map=options.precision_map,
         )
         legal = quantised.legal
         shown("quantise", quantised)
+    elif options.calibration is not None:
+        legal = replace(legal, notes=(*legal.notes, _UNUSED.format(options.precision)))
     layers = partition(legal, options)
     shown("partition", layers)
     require_types(layers, options)
     made = _planned(layers, target, options, shown)
-    return Compiled(plain.module, legal, quantised, layers, *made)
+    return Compiled(legal, quantised, layers, *made)
+
+
+def _placed(plain: Plain, module: Module) -> Plain:
+    """What came quantised has other lines than its file: errors are those of the whole file."""
+    if plain.module is module:
+        return plain
+    labels = plain.module.labels or Labels()
+    file = labels.source or (module.places.source.name if module.places else "<module>")
+    return replace(plain, module=replace(plain.module, labels=replace(labels, source=file)))
 
 
 def _planned(
     layers: Partition, target: Target, options: Options, shown: OnStage
 ) -> tuple[Tilings, Placement, Program, str]:
     """The stages behind the partition."""
+    layers = narrowed(layers, options)
     tilings = tile(layers, options)
-    shown("tile", tilings.told(layers))
     placement = place(layers, tilings, options)
+    if placement.spilled:  # tiles of what turns out to lie in DDR are better others
+        layers = replace(layers, spilled=placement.spilled)
+        tilings = tile(layers, options)
+        placement = place(layers, tilings, options)
+    shown("tile", tilings.told(layers))
     shown("place", placement)
     program = schedule(layers, tilings, placement, options)
     shown("schedule", statements_text(program))
@@ -107,15 +127,26 @@ def compile_module(
         made = replace(made, tilings=parts[0], placement=parts[1], program=parts[2], text=parts[3])
         bundle = _bundle(module, made, careful)
     if bundle.problems:
-        first = bundle.problems[0]
-        message = f"no plan for `{options.device.name}` is sound: {first.code}, {first.message}"
-        raise InputError([CMP06.at(whole_file("<compile>"), message, help=first.help)])
+        raise InputError([_unsound(made, bundle.problems[0], options)])
     return bundle
+
+
+def _unsound(made: Compiled, first: Diagnostic, options: Options) -> Diagnostic:
+    """What is wrong with a plan, and with which layer of it where the place says so."""
+    message = f"no plan for `{options.device.name}` is sound: {first.code}, {first.message}"
+    line = first.span.source.line_text(first.location.line)
+    name = re.search(r"@debug\((\w+)\)", line)
+    layer = next((x for x in made.partition.layers if name and x.name == name[1]), None)
+    if layer is None:
+        return CMP06.at(whole_file("<compile>"), message, help=first.help)
+    values = [op.value_id for op in layer.operations]
+    message += f", in `{layer.name}`{of_nodes(made.legal, values)}"
+    return CMP06.at(place_of(made.legal, values), message, help=first.help)
 
 
 def _bundle(module: Module, made: Compiled, options: Options) -> Bundle:
     described = manifest(
-        module, made.partition, made.placement, made.program, options, made.named, made.quantised
+        module, made.partition, made.placement, made.program, options, made.quantised
     )
     return Bundle(module, made.text, made.placement.weights, described, made.legal.module)
 

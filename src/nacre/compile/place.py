@@ -10,11 +10,12 @@ import numpy as np
 
 from nacre.base.diagnostics import Diagnostic, InputError
 from nacre.base.source import whole_file
+from nacre.compile.in_turns import in_turns
 from nacre.compile.layers import Layer
 from nacre.compile.options import Options
 from nacre.compile.partition import Partition
 from nacre.compile.program import Buffer
-from nacre.compile.residency import gap, lifetimes
+from nacre.compile.residency import Span, gap, lifetimes
 from nacre.compile.rules import CMP05
 from nacre.compile.spaces import aligned
 from nacre.compile.tensors import Tensor
@@ -73,6 +74,11 @@ class Placement:
     def l1(self, engine: int) -> str:
         """The buffer in an engine's L1."""
         return l1_name(engine)
+
+    @property
+    def spilled(self) -> frozenset[int]:
+        """Tensors between layers that L2 had no room for."""
+        return frozenset(t for t, where in self.tensors.items() if where.buffer == SPILL)
 
     def __str__(self) -> str:
         lines = [f"{b.name}: {b.level}, {b.size} bytes" for b in self.buffers]
@@ -188,20 +194,26 @@ def _between(
         value for value in lives if value not in tensors and not _is_constant(partition, value)
     ]
     sizes = {value: aligned(partition.tensors[value].bytes) for value in wanted}
+    chains = in_turns(partition, sizes, lives)
     peak, spilled = 0, 0
-    taken: list[tuple[int, int, int, int]] = []  # offset, end, first layer, last layer
+    taken: list[Span] = []
+    held: list[tuple[tuple[int, int], int]] = []
     # Large ones first: they find a gap last.
-    for value in sorted(wanted, key=lambda v: (-sizes[v], v)):
-        size, (first, last) = sizes[value], lives[value]
+    pending = sorted(chains, key=lambda c: (sizes[c[0]], -c[0]))
+    while pending:
+        chain = pending.pop()
+        size, first, last = sizes[chain[0]], lives[chain[0]][0], lives[chain[-1]][1]
         offset = gap(taken, size, first, last)
-        if offset + size > options.l2_bytes:
-            tensors[value] = Location(SPILL, "DDR", spilled)
+        if offset + size <= options.l2_bytes:
+            taken.append((offset, offset + size, first, last))
+            held.append(((first, last), size))
+            tensors.update(dict.fromkeys(chain, Location(L2, "L2", offset)))
+            peak = max(peak, offset + size)
+        elif len(chain) > 1:  # each by itself has a shorter life
+            pending += [(value,) for value in reversed(chain)]
+        else:
+            tensors[chain[0]] = Location(SPILL, "DDR", spilled)
             spilled += size
-            continue
-        taken.append((offset, offset + size, first, last))
-        tensors[value] = Location(L2, "L2", offset)
-        peak = max(peak, offset + size)
-    held = [(lives[v], sizes[v]) for v in wanted if tensors[v].level == "L2"]
     return peak, _bound(held, len(partition.layers)), spilled
 
 
@@ -263,5 +275,6 @@ def _require_ddr(buffers: list[Buffer], options: Options) -> None:
         return
     largest = ", ".join(f"`{b.name}` {b.size}" for b in sorted(held, key=lambda b: -b.size)[:3])
     message = f"DDR has {options.ddr_bytes} bytes, the model needs {total}: {largest}"
-    found: Diagnostic = CMP05.at(whole_file("<model>"), message)
+    help_ = "say how much there is: `--ddr-size`, or `ddr_bytes` from Python"
+    found: Diagnostic = CMP05.at(whole_file("<model>"), message, help=help_)
     raise InputError([found])

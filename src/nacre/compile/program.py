@@ -91,6 +91,7 @@ class Compute:
     attributes: Mapping[str, object] = field(default_factory=dict)
     debug: str = ""
     ahead: bool = False
+    value: int | None = None  # of the legal module, which it makes or prepares
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from nacre.base.excerpt import safe
 from nacre.compile.copies import copied
 from nacre.compile.geometry import Tile, tiles
 from nacre.compile.layers import Layer
@@ -22,13 +23,18 @@ from nacre.compile.place import Location, Placement
 from nacre.compile.program import Affine, Loop, Program
 from nacre.compile.tasks import LayerTasks, Spot
 from nacre.compile.tile import MOST_WRITTEN_OUT, Tiling, Tilings
+from nacre.compile.tokens import with_waits
+
+# Of the nodes that a comment names: how many, and how much of a name, which differ at their ends.
+_MOST_NAMES = 4
+_NAME = 60
 
 
 def schedule(
     partition: Partition, tiled: Tilings, placement: Placement, options: Options
 ) -> Program:
     """The program of all layers, one after the other."""
-    line = Line(0 if options.caution else options.tokens)
+    line = Line(is_careful=bool(options.caution))
     made = [
         None
         if layer.main == "copy"
@@ -46,7 +52,11 @@ def schedule(
             # Copies in between are written down after what the next layer begins with.
             between = partition.layers[index:after]
             own.run(following, frozenset(t for x in between for t in x.writes))
-    return Program("model", placement.buffers, tuple(line.statements))
+    statements = tuple(line.statements)
+    if not options.caution:
+        engines = {placement.l1(e): e for e in range(options.device.num_engines)}
+        statements = with_waits(statements, options.tokens, engines)
+    return Program("model", placement.buffers, statements)
 
 
 @dataclass(frozen=True)
@@ -104,23 +114,21 @@ class _LayerSchedule:
         """
         self._line.comment(f"{self.layer.name}: {_done(self.layer)}, tiles of {self._tiling}")
         self.begin()
-        self._line.make_room(self._count())
+        self._line.make_room()
         # Every tile names these: waited for once, they do not live as long as the layer.
         self._line.wait_for(self._shared)
         groups = self._groups()
+        has_next = self._tiling.w_slots > 1  # room for the weights of the next block
         for number, lanes in enumerate(groups):
+            if number and not has_next:
+                self._load_weights(number)
             if number + 1 < len(groups):
-                self._load_weights(number + 1)
+                if has_next:
+                    self._load_weights(number + 1)
             elif self._is_ahead and following is not None and self._leaves_room(following, writes):
                 following.begin()
             self._name_weights(number, lanes)
             self._tiles_of(number, lanes)
-
-    def _count(self) -> int:
-        """Tasks that are written out: all of them, or many where there is a loop."""
-        tiles = self.layer.images * len(self._tiles) * len(self._blocks)
-        each = len(self.layer.operands) + len(self.layer.steps) + len(self.layer.results)
-        return tiles * each + 2 * len(self._blocks) * self._tiling.engines
 
     def _groups(self) -> list[list[_Lane]]:
         """The lanes of every group of blocks that is computed at a time."""
@@ -207,7 +215,7 @@ class _LayerSchedule:
                 name = f"{tag}t{at}" + (f"k{lane.block}" if self._step == 1 < len(lanes) else "")
                 spot = self._spot(name, lane, image, tile, Affine(used % self._tiling.slots))
                 if self._is_plain:
-                    line.make_room(1)
+                    line.make_room()
                 for task in self._tasks.tile(spot, number % self._tiling.w_slots):
                     line.task(task)
 
@@ -312,4 +320,7 @@ def _at(spot: Spot, row: Affine, x_row: Affine) -> Spot:
 
 
 def _done(layer: Layer) -> str:
-    return " + ".join(op.opcode for op in layer.operations) or "elements moved"
+    done = " + ".join(op.opcode for op in layer.operations) or "elements moved"
+    names = [safe(name[-_NAME:]) for name in layer.nodes[:_MOST_NAMES]]
+    more = [f"{len(layer.nodes) - len(names)} more"] if len(layer.nodes) > len(names) else []
+    return f"{done} of {', '.join((*names, *more))}" if names else done

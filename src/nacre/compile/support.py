@@ -5,26 +5,29 @@ from __future__ import annotations
 from nacre.base.diagnostics import Diagnostic, InputError
 from nacre.compile.layers import Layer, Step
 from nacre.compile.options import PRECISIONS, Options
+from nacre.compile.origins import of_nodes, place_of
 from nacre.compile.partition import Partition
 from nacre.compile.rules import CMP03
-from nacre.core.evaluation_plan import place
 from nacre.nem.model.devices import Device
 from nacre.nem.spec.opcodes import OPCODES
 
 
 def require_types(partition: Partition, options: Options) -> None:
     """Raise InputError with every opcode that the device lacks in the types of a task."""
-    module = partition.legal.module
+    legal = partition.legal
     found: dict[tuple[str, str], Diagnostic] = {}
     for layer in partition.layers:
-        for step in layer.steps:
+        for number, step in enumerate(layer.steps):
             form, elem = _form(step), _elem(layer, step)
             if (form, elem) in found or supports(options.device, step.nem, elem, form):
                 continue
-            message = f"device `{options.device.name}` has no {form} in {elem}"
-            index = module.operations.index(layer.operations[0])
+            values = layer.makes[number : number + 1] or (layer.operations[0].value_id,)
+            message = (
+                f"device `{options.device.name}` has no {form} in {elem}, which "
+                f"`{layer.name}`{of_nodes(legal, values)} needs"
+            )
             found[form, elem] = CMP03.at(
-                place(module, index), message, help=_other(step.nem, form, options)
+                place_of(legal, values), message, help=_other(step.nem, form, options)
             )
     if found:
         raise InputError(list(found.values()))
@@ -62,4 +65,6 @@ def _takes(variant: str, elem: str) -> bool:
 
 def _other(opcode: str, form: str, options: Options) -> str | None:
     known = [p for p in PRECISIONS if supports(options.device, opcode, p, form)]
-    return f"it has {' and '.join(known)}" if known else None
+    if known:
+        return f"it has {' and '.join(known)}"
+    return "`nacre devices NAME` lists what a device has; another device may have it"

@@ -63,14 +63,15 @@ class LayerTasks:
         self._ground = placement.grounds[layer.name]
         self._spaces = self._ground.footprint.spaces
         self._fixed = layer.fixed_locals(layer.cut(tiling.rows, tiling.columns))
+        # Of the largest tile: what all tiles share has this size.
+        rows, columns = min(tiling.rows, layer.rows), min(tiling.columns, layer.columns)
+        self._whole = layer.size(rows, columns)
 
     # Once for a layer or a block
 
     def shared(self, engine: int) -> Iterator[Task]:
         """What all tiles read, brought to L1 and stretched there."""
-        rows = min(self.tiling.rows, self.layer.rows)
-        columns = min(self.tiling.columns, self.layer.columns)
-        size = self.layer.size(rows, columns)
+        size = self._whole
         spot = Spot(f"a{_on(engine)}", engine, 0, Affine(), Affine(), Affine(), size, Affine())
         for local, access in enumerate(self.layer.operands):
             if local in self._fixed and local not in self._spaces.placed:
@@ -92,7 +93,7 @@ class LayerTasks:
             dst = Region(buffer, Affine(self._w_offset(slot) + first), count)
             src = Region(WEIGHTS, Affine(self._placement.blocks[name, block] + first), count)
             token = f"{name}_w{block}{_on(engine)}" + (f"p{number}" if number else "")
-            copy = Copy(token, "transfer", dst, src, debug=name, ahead=True)
+            copy = Copy(token, "transfer", dst, src, debug=self.layer.title, ahead=True)
             yield Task(copy, (touch(dst, True), touch(src, False)))
 
     def weight_lets(self, engine: int, block: int, slot: int) -> Iterator[Let]:
@@ -141,8 +142,7 @@ class LayerTasks:
             name, let = self._named(spot, Operand(result.local))
             dst = self._outside(spot, result.access)
             token = f"{self.layer.name}_s{number or ''}{spot.tag}"
-            copy = Copy(token, op, dst, name, debug=self.layer.name)
-            element_bytes(result.access.elem)
+            copy = Copy(token, op, dst, name, debug=self.layer.title)
             touches = (touch(dst, True), touch(let.region, False))
             yield Task(copy, touches, (let,))
 
@@ -150,8 +150,7 @@ class LayerTasks:
         name, let = self._named(spot, Operand(local))
         src = self._outside(spot, access)
         token = f"{self.layer.name}_x{local or ''}{spot.tag}"
-        copy = Copy(token, "transfer", name, src, debug=self.layer.name)
-        element_bytes(access.elem)
+        copy = Copy(token, "transfer", name, src, debug=self.layer.title)
         return Task(copy, (touch(let.region, True), touch(src, False)), (let,))
 
     def _step(self, spot: Spot, number: int, step: Step, w_slot: int) -> Task:
@@ -168,7 +167,10 @@ class LayerTasks:
         touches.append(touch(let.region, True))
         token = f"{self.layer.name}_c{number or ''}{spot.tag}"
         attributes = {**self._window(spot, step), **self._repeats(spot, step), **step.attributes}
-        compute = Compute(token, step.nem, tuple(names), result, (), attributes, self.layer.name)
+        value = self.layer.makes[number] if self.layer.makes else None
+        compute = Compute(
+            token, step.nem, tuple(names), result, (), attributes, self.layer.title, value=value
+        )
         return Task(compute, tuple(touches), tuple(dict.fromkeys(lets)))
 
     def _is_weight(self, local: int) -> bool:
@@ -195,7 +197,8 @@ class LayerTasks:
         where = self._placement.tensors[access.tensor]
         bytes_ = element_bytes(access.elem)
         name = f"{self.layer.name}_T{operand.local}{spot.tag}"
-        offset = Affine(where.offset + access.offset * bytes_)
+        at = Affine(access.offset).with_added(spot.image.times(access.image))
+        offset = at.times(bytes_).plus(where.offset)
         size = reach(shape, access.strides) * bytes_
         region = Region(where.buffer, offset, size, access.elem, shape, _LAYOUTS[len(shape)])
         if access.strides != dense(shape):
@@ -245,8 +248,18 @@ class LayerTasks:
             self._placement.l1(spot.engine), offset, size, local.elem, shape,
             operand.layout or layout or _LAYOUTS[max(1, len(shape))], quant=operand.quant,
         )  # fmt: skip
+        if operand.local in self._fixed:
+            region = self._part(region, resolved(operand.axes or local.axes, self._whole))
         name = self._name(spot, operand)
         return name, Let(name, region)
+
+    def _part(self, region: Region, whole: tuple[int, ...]) -> Region:
+        """What a smaller tile takes of a value that all tiles share: it lies as the whole does."""
+        strides, own = dense(whole), dense(region.shape)
+        if all(n == 1 or a == b for n, a, b in zip(region.shape, strides, own, strict=True)):
+            return region
+        size = reach(region.shape, strides) * element_bytes(region.elem)
+        return replace(region, size=size, layout="", strides=strides)
 
     def _resident(self, spot: Spot, operand: Operand) -> tuple[str, Let]:
         """A part of a tensor that stays in L1."""

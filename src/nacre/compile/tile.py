@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import ceil
 from typing import Literal
@@ -12,13 +12,14 @@ from nacre.base.diagnostics import Diagnostic, InputError
 from nacre.compile.costs import TileCosts, tile_costs
 from nacre.compile.layers import Cut, Layer
 from nacre.compile.options import Options
+from nacre.compile.origins import of_nodes, place_of
 from nacre.compile.partition import Partition
 from nacre.compile.residency import Residency, residency
 from nacre.compile.rules import CMP02
-from nacre.compile.spaces import Spaces, aligned, space_bytes, spaces_of
-from nacre.core.evaluation_plan import place
+from nacre.compile.spaces import ALIGN, Spaces, aligned, space_bytes, spaces_of
 
 _GRAIN = 16  # columns come in multiples of this, as long as there are several blocks
+_FINE = (8, 4, 2, 1)  # columns of blocks where not even that fits
 _MOST_SLOTS = 8
 MOST_WRITTEN_OUT = 6  # tiles of an engine; more are a loop
 _TASK_CYCLES = 2  # for which a task more is not worth it: people read the plan, and it is run
@@ -142,7 +143,9 @@ def _tiled(
         if layer.main == "copy":
             found.append(Tiling(1, 1))
             continue
-        chosen = _chosen(layer, partition, options, held, next_weights)
+        chosen = best_tiling(layer, partition, options, held, next_weights)
+        if chosen is None:
+            chosen = best_tiling(layer, partition, options, held, next_weights, is_fine=True)
         if chosen is None and not is_last:
             return None
         if chosen is None:
@@ -156,17 +159,41 @@ def _tiled(
     return Tilings(tuple(found[::-1]), held, total)
 
 
-def _chosen(
-    layer: Layer, partition: Partition, options: Options, held: Residency, next_weights: int
+def fits(layer: Layer, options: Options, *, is_fine: bool = False) -> bool:
+    """Whether a layer has a tile that fits in L1."""
+    none = Residency()
+    shapes = _shapes(layer, none, is_fine=is_fine)
+    return any(footprint(layer, s, none).total(s) <= _room(options) for s in shapes)
+
+
+def _room(options: Options) -> int:
+    """Bytes of L1 as far as they can be used."""
+    return options.l1_bytes // ALIGN * ALIGN
+
+
+def best_tiling(
+    layer: Layer,
+    partition: Partition,
+    options: Options,
+    held: Residency,
+    next_weights: int = 0,
+    *,
+    is_fine: bool = False,
 ) -> tuple[float, Tiling] | None:
+    """The cheapest tiling that fits beside what is held, and its cycles; None where none does.
+
+    Where `is_fine`, of blocks of few columns.
+    """
     best: tuple[float, int, Tiling] | None = None
-    room = options.l1_bytes - held.zone
-    for shape in _shapes(layer, held):
+    room = _room(options) - held.zone
+    for shape in _shapes(layer, held, is_fine=is_fine):
         needed = footprint(layer, shape, held)
         if needed.total(shape) > room:
             continue
         costs = tile_costs(layer, shape, partition, options, held)
         for tiling in _ways(layer, shape, options, held):
+            if needed.total(tiling) > room:
+                tiling = replace(tiling, w_slots=1)
             total = needed.total(tiling)
             if total > room:
                 continue
@@ -198,26 +225,38 @@ def cycles(layer: Layer, tiling: Tiling, costs: TileCosts, options: Options) -> 
     busiest = max(busiest, outside / max(1, device.count("sDMA")))
     busiest = max(busiest, ceil(count / tiling.slots) * costs.chain)
     drains = own_blocks if count > MOST_WRITTEN_OUT else 1
+    if tiling.w_slots < min(2, own_blocks):  # each block's weights come when the last is done
+        busiest += own_blocks * costs.weights
     if layer.images > 1 and tiling.rows < layer.rows:
         drains *= layer.images  # each is complete before the next begins
     tasks = len(layer.operands) + len(layer.steps) + len(layer.results)
     return busiest + drains * costs.chain + costs.weights / 4 + _TASK_CYCLES * count * tasks
 
 
-def _shapes(layer: Layer, held: Residency) -> Iterator[Tiling]:
+def _shapes(layer: Layer, held: Residency, *, is_fine: bool = False) -> Iterator[Tiling]:
     """Sizes of tiles, one in L1 at a time; weights that stay there are not cut."""
-    is_whole = held.holds_weights(layer)
-    for columns in [layer.columns] if is_whole else _column_sizes(layer):
-        for rows in _parts(layer.rows):
+    sizes = [layer.columns] if held.holds_weights(layer) else _column_sizes(layer)
+    if is_fine:
+        sizes = [size for size in _FINE if _may_be_fine(layer) and size < layer.columns]
+    for columns in sizes:
+        for rows in equal_parts(layer.rows):
             if layer.window is None or layer.window.is_sound(layer.rows, rows):
                 yield Tiling(rows, columns)
+
+
+def _may_be_fine(layer: Layer) -> bool:
+    """Whether few columns at a time make sense: elsewhere operands would come in tiny pieces."""
+    x = layer.steps[0].inputs[0].local
+    return layer.cuts_columns and layer.packed is not None and "columns" not in layer.locals[x].axes
 
 
 def _ways(layer: Layer, shape: Tiling, options: Options, held: Residency) -> Iterator[Tiling]:
     """How engines share out tiles of a size, and how many of them each has in flight."""
     limit = _token_limit(options)
     engines = 1 if held.keeps_together(layer) else options.device.num_engines
-    lanes = max(1, sum(not a.stays for a in layer.operands) + len(layer.results) - 1)
+    fixed = layer.fixed_locals(layer.cut(shape.rows, shape.columns))
+    loads = sum(not a.stays and i not in fixed for i, a in enumerate(layer.operands))
+    lanes = max(1, loads + len(layer.results) - 1)
     blocks = ceil(layer.columns / shape.columns)
     tiles = layer.images * ceil(layer.rows / shape.rows)
     for split, used in _splits(engines, tiles, blocks):
@@ -243,11 +282,11 @@ def _token_limit(options: Options) -> int:
 def _column_sizes(layer: Layer) -> list[int]:
     if not layer.cuts_columns:
         return [layer.columns]
-    cut = {-(-size // _GRAIN) * _GRAIN for size in _parts(layer.columns)}
+    cut = {-(-size // _GRAIN) * _GRAIN for size in equal_parts(layer.columns)}
     return sorted({layer.columns, *(size for size in cut if size < layer.columns)})
 
 
-def _parts(size: int) -> list[int]:
+def equal_parts(size: int) -> list[int]:
     """Sizes of about equal parts, from the whole down to one; ever fewer as they get small."""
     sizes: list[int] = []
     count = 1
@@ -261,22 +300,22 @@ def _parts(size: int) -> list[int]:
 
 
 def _no_fit(layer: Layer, partition: Partition, options: Options) -> Diagnostic:
-    module = partition.legal.module
-    index = next(i for i, op in enumerate(module.operations) if op is layer.operations[0])
+    values = [op.value_id for op in layer.operations]
+    name = f"`{layer.name}`{of_nodes(partition.legal, values)}"
+    span = place_of(partition.legal, values)
     none = Residency()
-    least = min(
-        _shapes(layer, none), key=lambda t: footprint(layer, t, none).total(t), default=None
-    )
+    shapes = (*_shapes(layer, none), *_shapes(layer, none, is_fine=True))
+    least = min(shapes, key=lambda t: footprint(layer, t, none).total(t), default=None)
     if least is None:
-        message = f"every tile of `{layer.name}` has rows that see nothing but padding"
+        message = f"every tile of {name} has rows that see nothing but padding"
         help_ = "pad by less than the window's height"
-        return CMP02.at(place(module, index), message, help=help_)
+        return CMP02.at(span, message, help=help_)
     needed = footprint(layer, least, none)
     message = (
-        f"no tile of `{layer.name}` fits in the {options.l1_bytes} bytes of L1: the smallest, "
+        f"no tile of {name} fits in the {options.l1_bytes} bytes of L1: the smallest, "
         f"{least.rows} rows by {least.columns} columns, takes {needed.total(least)} "
         f"({needed.ring} a tile, {needed.shared} for all tiles, {needed.w_bytes} a block of "
         "weights)"
     )
     help_ = f"a device with more L1 than {options.device.name}, or a narrower layer"
-    return CMP02.at(place(module, index), message, help=help_)
+    return CMP02.at(span, message, help=help_)

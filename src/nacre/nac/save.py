@@ -24,8 +24,11 @@ def save(model: NacModel, path: str | os.PathLike[str], weights: Storage = "inte
     A file whose weights stay where they are is written as it was read, byte for byte.
     """
     target = Path(path)
-    if target.is_dir():  # before anything is written beside it
+    # Before anything is written beside it.
+    if target.is_dir():
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(target))
+    if target.is_symlink() and os.path.islink(os.path.realpath(target)):
+        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(target))
     is_internal = weights == "internal"
     file = model.file if model.file.header.is_internal == is_internal else moved(model, is_internal)
     made = list(parts(file))  # a limit is found before anything is written

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path
 
 from nacre.base.diagnostics import Diagnostic, in_order
-from nacre.nac.checks import program, schedule, tables, weights
+from nacre.nac.checks import carried, program, schedule, tables, weights
 from nacre.nac.checks.examination import Check, Examination
 from nacre.nac.format.cursor import Broken
 from nacre.nac.format.external import External, external_path, read_external
@@ -36,15 +37,19 @@ CHECKS: tuple[Check, ...] = (
     weights.quantization,
     weights.external,
 )
+# What a file carries beside its program: it runs without them.
+CARRIED: tuple[Check, ...] = (carried.plan, carried.tokenizer)
 _MOST_FINDINGS = 100  # of one check
 
 
 def verify(path: FileSource) -> list[Diagnostic]:
     """Every promise of the format that a file breaks, in the order of its bytes."""
-    return in_order(judged(path)[2])
+    return in_order(judged(path, (*CHECKS, *CARRIED))[2])
 
 
-def judged(path: FileSource) -> tuple[Examined, External | None, list[Diagnostic]]:
+def judged(
+    path: FileSource, checks: Sequence[Check] = CHECKS
+) -> tuple[Examined, External | None, list[Diagnostic]]:
     """A file, its weights where they lie beside it, and all that is wrong with both."""
     made = examined(path)
     found = list(made.found)
@@ -57,7 +62,7 @@ def judged(path: FileSource) -> tuple[Examined, External | None, list[Diagnostic
         except Broken as problem:
             found.append(finding(problem.rule, made.source, problem.place, problem.message))
     case = Examination(made.file, made.source, made.lost, external)
-    for check in CHECKS:
+    for check in checks:
         found += islice(check(case), _MOST_FINDINGS)
     if case.has("OPS ", "DATA", "CNST", "RSRC"):
         found += surroundings(made.file, made.source)[1]

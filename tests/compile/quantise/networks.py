@@ -27,7 +27,7 @@ def numbers(seed: int, *shape: int, spread: float = 1.0) -> Array:
 def legal(module: Module) -> Legal:
     """A module that is legal as it stands; every value comes from itself."""
     return Legal(
-        module, {op.value_id: op.value_id for op in module.operations}, len(module.outputs)
+        module, {op.value_id: (op.value_id,) for op in module.operations}, len(module.outputs)
     )
 
 

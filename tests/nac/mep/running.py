@@ -57,7 +57,7 @@ class Alphabet:
 class Successor:
     """A model of language that knows one thing: after a letter comes the next one."""
 
-    inputs = ("ids",)
+    inputs: tuple[str, ...] = ("ids",)
 
     def __init__(self, size: int = 26) -> None:
         self.size = size

@@ -34,6 +34,19 @@ class Classifier:
         return [np.array([[1, 3, 2, 0]], np.float32)]
 
 
+class Remembering(Successor):
+    """A model that is told where each token stands."""
+
+    inputs = ("ids", "position")
+
+
+def _model(raw: bytes) -> Any:  # noqa: ANN401 - a Model
+    """The model that a plan of the package expects."""
+    if b"image" in raw:
+        return Classifier()
+    return Successor() if b"window" in raw else Remembering()
+
+
 def tried(raw: bytes | Plan, root: Path | None = None) -> list[str]:
     """Disassemble and run: nothing but our codes may come of it, in little time."""
     start = time.process_time()
@@ -41,7 +54,7 @@ def tried(raw: bytes | Plan, root: Path | None = None) -> list[str]:
     try:
         disassemble(raw)
         machine = Machine(
-            raw, models={"model": Classifier() if b"image" in bytes_of(raw) else Successor()},
+            raw, models={"model": _model(bytes_of(raw))},
             tokenizer=Alphabet(), root=root, max_steps=20_000, max_bytes=2**24, may_write=True,
             arrays={"w": np.ones(3)},
         )  # fmt: skip

@@ -21,7 +21,7 @@ TEXT: dict[str, Any] = {"text": "abc", "tokens": 5, "window": 0, "end": -1}
 
 
 def test_the_plans() -> None:
-    assert plan_names() == ("classify", "greedy", "top_k")
+    assert plan_names() == ("cached", "classify", "greedy", "top_k")
     for name in plan_names():
         raw = shipped_plan(name)
         assert assemble(disassemble(raw)) == raw
@@ -29,7 +29,9 @@ def test_the_plans() -> None:
         asked = [line for line in plan_text(name).splitlines() if line.startswith(";   ")]
         words = {line.split()[1] for line in asked if line[4] != " "}
         assert words == {prompt.text for prompt in machine.prompts}
-    with pytest.raises(KeyError, match="there is no plan 'beam', only classify, greedy, top_k"):
+    with pytest.raises(
+        KeyError, match="there is no plan 'beam', only cached, classify, greedy, top_k"
+    ):
         plan_text("beam")
 
 

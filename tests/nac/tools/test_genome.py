@@ -161,7 +161,13 @@ def test_a_picture_has_every_leaf_and_branch() -> None:
     drawn = picture(root)
     for name in root.leaves:
         assert f">{name}</text>" in drawn
-    assert len(re.findall(r"<path", drawn)) == 3 * 2 + 1 + 3  # two forks, a ruler with three marks
+    tree_lines = re.findall(r"<path d", drawn)
+    # Stubs of three leaves and the root; of two forks a line down and those to their children, one
+    # of which has no length: two programs are the same.
+    assert len(tree_lines) == 4 + (1 + 2) + 1
+    assert re.findall(r'class="axis" x="[^"]*" y="[^"]*">([^<]*)<', drawn) == [
+        "0", "0.2", "0.4", "0.6", "0.8", "1", "distance",
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize("names", [["one"], ["one", "two"]])

@@ -15,7 +15,7 @@ from typing import Any
 from nacre.base.elements import ELEMENT_TYPES
 from nacre.compile.geometry import swap_of
 from nacre.compile.legal.types import FIXED_RESULTS
-from nacre.compile.lowerings import lowering_of
+from nacre.compile.lowerings import is_from_outside, lowering_of
 from nacre.core.module import CoreOperation, Module
 from nacre.core.ops import OPS
 
@@ -177,11 +177,31 @@ LEGAL: Mapping[str, Check] = MappingProxyType(
 )
 
 
+# What a form from outside asks of its operation: what every layer of its kind does.
+_OF_KIND: Mapping[str, Check] = MappingProxyType(
+    {
+        "linear": _linear,
+        "matmul": _matmul,
+        "window": _convolution,
+        "pool": _pool,
+        "map": _map,
+        "rows": _rows,
+        "turn": _transpose,
+        "pad": _pad,
+        "resize": _resize,
+        "gather": _gather,
+        "escape": lambda look: "a form from outside runs it by name",
+    }
+)
+
+
 def problem_of(module: Module, op: CoreOperation) -> str | None:
     """Why an operation is not in the legal set; None where it is."""
     if op.opcode == "Input" or _is_constant(op):
         return None
-    check = LEGAL.get(op.opcode)
+    check, row = LEGAL.get(op.opcode), lowering_of(op)
+    if row is not None and is_from_outside(op):
+        check = _OF_KIND.get(row.kind, _anything)
     return "no unit of the device has it" if check is None else check(Look(module, op))
 
 

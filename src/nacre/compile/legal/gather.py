@@ -46,6 +46,34 @@ def along_first_axis(site: Site) -> int | None:
     return reshaped(site, back, site.op.type.shape)
 
 
+def from_front(site: Site) -> int | None:
+    """Indices that may be negative count from the end: the size is added to those.
+
+    Indices that the host gives are taken as they are: the device refuses a negative one.
+    """
+    x, indices = site.operands
+    if _counts_from_front(site, indices):
+        return None
+    below = site.add("Compare", indices, site.literal(np.zeros(()), "i32"), op="Lt")
+    size = site.literal(np.array(site.type(x).shape[0]), "i32")
+    behind = site.add("BinOp", indices, size, op="Add")
+    return site.add("GatherAxis", x, site.add("Where", below, behind, indices), axis=0)
+
+
+def _counts_from_front(site: Site, value: int) -> bool:
+    """Whether indices are known not to be negative, or come from the host."""
+    maker = site.maker(value)
+    while maker is not None and maker.opcode in _MOVED:
+        value = maker.operands[0]
+        maker = site.maker(value)
+    known = site.constant(value)
+    if known is not None:
+        return bool((known >= 0).all())
+    return maker is not None and (
+        maker.opcode in _COUNTED or site.type(value).dtype in ("bool", "u8", "u16", "u32")
+    )
+
+
 def known_tuples(site: Site) -> int | None:
     """`GatherNd` with tuples that are known: parts that are stretched, or rows by their numbers."""
     x, indices = site.operands
@@ -88,6 +116,10 @@ def _axis(site: Site) -> int:
     return axis % site.type(site.operands[0]).rank
 
 
+_MOVED = frozenset({"Reshape", "ExpandDims", "Squeeze", "Transpose", "Slice", "Broadcast", "Cast"})
+_COUNTED = frozenset({"Input", "ArgMax", "ArgMin", "TopKIndices", "NonZero"})
+# Once, after the others.
+FROM_FRONT: Forms = {"GatherAxis": [from_front]}
 GATHER_FORMS: Forms = {
     "Gather": [known_indices],
     "GatherAxis": [known_indices, along_first_axis],

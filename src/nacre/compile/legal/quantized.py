@@ -11,12 +11,20 @@ from typing import Any
 
 import numpy as np
 
+from nacre.base.elements import GRAPH_TYPES
 from nacre.compile.legal.rounds import Forms
 from nacre.core.inference.rewriting import Site
 from nacre.core.ops import OPS
 from nacre.core.values import Array
 
 _SHIFT = 128  # from u8 to i8, which is what the device's units have
+_ROWS = ("Gather", "GatherAxis")
+_WIDE = ("i16", "u16")
+_PRODUCTS = ("MatMul", "Linear", "Conv")
+_MOST = 255  # of a weight that was stored in 8 bits
+_MOVES = (
+    "Reshape", "Transpose", "ExpandDims", "Squeeze", "Slice", "Concat", "Broadcast", "MaxPool",
+)  # fmt: skip
 
 
 def _reals(site: Site, value: int, scale: float, zero: int) -> int:
@@ -99,10 +107,152 @@ def shifted_pair(site: Site) -> int | None:
     return site.add("Dequantize", stored, site.operands[1], second, **site.op.attributes)
 
 
+def moved(site: Site) -> int | None:
+    """U8 that is only moved before it is dequantized: reals are, so that a pair comes together."""
+    makers = [site.maker(value, "Quantize", to="u8") for value in site.operands]
+    first = makers[0] if makers else None
+    count = len(makers) if site.op.opcode == "Concat" else 1
+    if first is None or len(site.type(first.operands[1]).shape):
+        return None
+    found = [made for made in makers[:count] if made and made.operands[1:] == first.operands[1:]]
+    if len(found) < count:
+        return None
+    reals = [made.operands[0] for made in found]
+    taken = site.add(site.op.opcode, *reals, *site.operands[count:], **site.op.attributes)
+    return site.add("Quantize", taken, *first.operands[1:], **first.attributes)
+
+
+def widened(site: Site) -> int | None:
+    """U8 that is counted with: i8, and 128 more."""
+    made = site.maker(site.operands[0], "Quantize", to="u8")
+    zero = None if made is None or len(made.operands) < 3 else site.constant(made.operands[2])
+    to = str(site.op.attributes["to"])
+    if made is None or zero is None or zero.size != 1 or to not in ("i32", "f32"):
+        return None
+    least = site.literal(zero.astype(np.int32) - _SHIFT, "i8")
+    stored = site.add("Quantize", *made.operands[:2], least, to="i8")
+    return site.add("BinOp", site.add("Cast", stored, to=to),
+                    site.literal(np.array(_SHIFT), to), op="Add")  # fmt: skip
+
+
+def counted(site: Site) -> int | None:
+    """A product of whole numbers that becomes a float by one factor: of floats, on the NMU.
+
+    The factor goes to both sides in equal parts, so that no sum leaves the floats of 16 bits.
+    """
+    for cast, factor in (site.operands, site.operands[::-1]):
+        number, inner = site.number(factor), site.maker(cast, "Cast", to="f32")
+        found = None if inner is None else site.maker(inner.operands[0], *_PRODUCTS)
+        if site.attributes["op"] != "Mul" or number is None or number <= 0 or found is None:
+            continue
+        sides = [_as_floats(site, value) for value in found.operands]
+        values = [side for side in sides if side is not None]
+        if len(values) == len(sides) == 2 and found.type.shape == site.op.type.shape:
+            part = site.literal(np.array(number**0.5), "f32")
+            scaled = [site.add("BinOp", value, part, op="Mul") for value in values]
+            return site.add(found.opcode, *scaled, **found.attributes)
+    return None
+
+
+def _as_floats(site: Site, value: int) -> int | None:
+    """Integers of 32 bits that are stored integers less a number, as floats."""
+    known = site.constant(value)
+    if known is not None:
+        return site.literal(known, "f32") if np.abs(known).max(initial=0) <= _MOST else None
+    wide, views = site.maker(value, "Cast"), site.maker(value, *_MOVES[:4])
+    if wide is not None and site.type(wide.operands[0]).dtype in ("i8", "u8"):
+        return site.add("Cast", wide.operands[0], to="f32")
+    inner = site.maker(value, "BinOp") if views is None else views
+    source = None if inner is None else _as_floats(site, inner.operands[0])
+    if inner is None or source is None:
+        return None
+    if inner is views:
+        return site.add(inner.opcode, source, **inner.attributes)
+    addend = site.constant(inner.operands[1])
+    if addend is None or inner.attributes["op"] not in ("Add", "Sub"):
+        return None
+    return site.add("BinOp", source, site.literal(addend, "f32"), op=str(inner.attributes["op"]))
+
+
+def wide_pair(site: Site) -> int | None:
+    """16 bits between `Quantize` and `Dequantize`: finer than the floats, so only their ends."""
+    made = site.maker(site.operands[0], "Quantize")
+    if made is None or site.type(made.value_id).dtype not in _WIDE:
+        return None
+    known = [site.constant(value) for value in (*made.operands[1:], *site.operands[1:])]
+    numbers = [float(array.flat[0]) for array in known if array is not None and array.size == 1]
+    half = len(numbers) // 2
+    if len(numbers) < len(known) or half < 1 or numbers[:half] != numbers[half:]:
+        return None
+    element = GRAPH_TYPES[site.type(made.value_id).dtype]
+    zero = numbers[1] if half > 1 else 0.0
+    low, high = ((end - zero) * numbers[0] for end in (element.lowest, element.highest))
+    return site.add("Clip", made.operands[0], min=low, max=high)
+
+
+def shifted_table(site: Site) -> int | None:
+    """Rows of a constant table of u8: of i8, with a zero point that is 128 lower."""
+    rows = site.maker(site.operands[0], *_ROWS)
+    table = None if rows is None else site.constant(rows.operands[0])
+    zero = site.constant(site.operands[2]) if len(site.operands) > 2 else np.zeros((), np.uint8)
+    if rows is None or table is None or zero is None or table.dtype != np.uint8:
+        return None
+    moved, at = (site.literal(a.astype(np.int32) - _SHIFT, "i8") for a in (table, zero))
+    taken = site.add(rows.opcode, moved, *rows.operands[1:], **rows.attributes)
+    return site.add("Dequantize", taken, site.operands[1], at, **site.op.attributes)
+
+
+def spelt_out(site: Site) -> int | None:
+    """Integers that the device does not dequantize, or not by one scale: as floats, then scaled."""
+    x, scale, *zeros = site.operands
+    is_known = site.constant(scale) is not None
+    is_pair = is_known and _is_single(site) and site.maker(x, "Quantize") is not None
+    is_own = is_known and _is_single(site) and site.type(x).dtype == "i8"
+    if is_pair or is_own or OPS["Dequantize"].filled(site.op.attributes)["block"]:
+        return None
+    value = site.add("Cast", x, to=site.op.type.dtype)
+    for part, op in (*((zero, "Sub") for zero in zeros), (scale, "Mul")):
+        value = site.add("BinOp", value, _along(site, part, site.op.type.dtype), op=op)
+    return value
+
+
+def by_channel(site: Site) -> int | None:
+    """A scale for each channel of a computed tensor: divided first, then quantized by one."""
+    x, scale, *zeros = site.operands
+    filled, dtype = OPS["Quantize"].filled(site.op.attributes), site.type(x).dtype
+    if _is_single(site) or filled["block"] or site.constant(scale) is None:
+        return None
+    steps = site.add("BinOp", x, _along(site, scale, dtype), op="Div")
+    for zero in zeros:
+        steps = site.add("BinOp", steps, _along(site, zero, dtype), op="Add")
+    one, none = site.literal(np.ones(()), dtype), site.literal(np.zeros(()), str(filled["to"]))
+    return site.add("Quantize", steps, one, none, to=filled["to"])
+
+
+def _is_single(site: Site) -> bool:
+    """Whether one scale holds for all of a tensor."""
+    return site.type(site.operands[1]).shape in ((), (1,))
+
+
+def _along(site: Site, part: int, dtype: str) -> int:
+    """A scale or zero point as a float that stretches to the tensor."""
+    wide = part if site.type(part).dtype == dtype else site.add("Cast", part, to=dtype)
+    if _is_single(site):
+        return wide
+    axis = OPS[site.op.opcode].filled(site.op.attributes)["axis"]
+    rank = len(site.op.type.shape)
+    along = tuple(site.type(part).shape[0] if at == axis % rank else 1 for at in range(rank))
+    return site.add("Reshape", wide, new_shape=along)
+
+
 QUANTIZED_FORMS: Forms = {
     "QConv": [product],
     "QLinear": [product],
     "QBinOp": [binary],
     "QPool": [pool],
-    "Dequantize": [shifted_pair],
+    "Quantize": [by_channel],
+    "Dequantize": [wide_pair, shifted_pair, shifted_table, spelt_out],
+    "Cast": [widened],
+    "BinOp": [counted],
+    **{opcode: [moved] for opcode in _MOVES},
 }

@@ -1,7 +1,7 @@
 """Forms applied until none applies: what one form makes, the next round may take apart.
 
-Labels say which operation of the source a value comes from. A pattern labels its result only, so
-what it adds on the way takes the label of whoever uses it.
+Labels say which operations of the source a value comes from. What no form has labelled takes the
+label of whoever uses it.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ _MOST_ROUNDS = 40
 
 def labelled(module: Module) -> Module:
     """The module with a label for every value that something labelled is made from."""
-    known = dict(module.labels.nodes) if module.labels is not None else {}
+    own = module.labels or Labels()
+    known = dict(own.nodes)
     for op in reversed(module.operations):
         mine = known.get(op.value_id)
         if mine is not None:
             for operand in op.operands:
                 known.setdefault(operand, mine)
-    outputs = module.labels.outputs if module.labels is not None else ()
-    return replace(module, labels=Labels(outputs, known))
+    return replace(module, labels=replace(own, nodes=known))
 
 
 def in_rounds(module: Module, forms: Forms) -> Module:
@@ -71,7 +71,7 @@ def tidied(module: Module) -> Module:
     That is the canonical form but for what looks at every constant: it is done after each table.
     """
     made = sweep(module, without_identity, without_pair, without_identity_operand)
-    return labelled(replace(dead_code(made), labels=module.labels))
+    return labelled(replace(dead_code(made), labels=made.labels))
 
 
 def merged(*tables: Forms) -> Forms:

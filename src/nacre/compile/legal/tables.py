@@ -22,10 +22,29 @@ from nacre.compile.legal.rounds import Forms, merged
 from nacre.compile.legal.scaling import SCALING_FORMS
 from nacre.compile.legal.transposed import TRANSPOSED_FORMS
 from nacre.compile.legal.windows import EARLY_WINDOWS, LATE_WINDOWS
+from nacre.compile.lowerings import is_from_outside
+from nacre.core.inference.rewriting import Pattern, Site
 from nacre.core.inference.transposes import SINKING
 
+
+def guarded(folding: Forms, *tables: Forms) -> Forms:
+    """Several tables as one, of which only the first touches what has a form from outside."""
+    kept = {
+        opcode: [_unless_outside(pattern) for pattern in patterns]
+        for opcode, patterns in merged(*tables).items()
+    }
+    return merged(folding, kept)
+
+
+def _unless_outside(pattern: Pattern) -> Pattern:
+    def applied(site: Site) -> int | None:
+        return None if is_from_outside(site.op) else pattern(site)
+
+    return applied
+
+
 # Operations of the first profile under the names that everything else knows.
-FIRST: Forms = merged(
+FIRST: Forms = guarded(
     CONSTANT_FORMS,
     DYNAMIC_FORMS,
     QUANTIZED_FORMS,
@@ -33,7 +52,7 @@ FIRST: Forms = merged(
     {"Conv2d": EARLY_WINDOWS["Conv2d"], "Dot": PRODUCT_FORMS["Dot"]},
 )
 # Before the layout: two axes for every window, channels last between transpositions.
-EARLY: Forms = merged(
+EARLY: Forms = guarded(
     CONSTANT_FORMS,
     EARLY_WINDOWS,
     EARLY_MOVES,
@@ -44,7 +63,7 @@ EARLY: Forms = merged(
 # Transpositions sink past what they can while operations still have their names.
 SINK: Forms = merged(CONSTANT_FORMS, SINKING)
 # What is left, in operations of the device.
-LATE: Forms = merged(
+LATE: Forms = guarded(
     CONSTANT_FORMS,
     SCALING_FORMS,
     CHANNEL_FORMS,

@@ -20,6 +20,7 @@ from nacre.core.ops import OPS
 from nacre.core.values import Array
 
 Note = Callable[[str], None]
+Named = Callable[[int], str]  # an operation of the source, by its number, for a message
 Types = Mapping[str, str]
 # Before the forms: one type of floats, one of indices.
 NARROW: Types = MappingProxyType({"f64": "f32", "f16": "f32", "bf16": "f32", "i64": "i32"})
@@ -30,9 +31,15 @@ FIXED_RESULTS = frozenset({"ArgMax", "ArgMin", "TopKIndices"})
 _QUANTISING = frozenset({"Quantize", "Dequantize", "DynamicQuantizeScale", "DynamicQuantizeZero"})
 
 
-def retyped(module: Module, types: Types, note: Note, *, finite: bool = False) -> Module:
-    """The module with its element types exchanged for others; `finite` bounds are the device's."""
-    walk = _Walk(types, note, finite)
+def retyped(
+    module: Module, types: Types, note: Note, named: Named, *, finite: bool = False
+) -> Module:
+    """The module with its element types exchanged for others; `finite` bounds are the device's.
+
+    Its labels are numbers of the source, of which a note says what they are.
+    """
+    numbers = module.labels.nodes if module.labels is not None else {}
+    walk = _Walk(types, note, lambda op: named(int(numbers.get(op.value_id, op.value_id))), finite)
     for op in module.operations:
         walk.take(op)
     made = walk.builder.module(*(walk.value(value) for value in module.outputs))
@@ -43,12 +50,15 @@ def retyped(module: Module, types: Types, note: Note, *, finite: bool = False) -
 class _Walk:
     """Goes down a module and builds it anew."""
 
-    def __init__(self, types: Types, note: Note, finite: bool) -> None:
+    def __init__(
+        self, types: Types, note: Note, told: Callable[[CoreOperation], str], finite: bool
+    ) -> None:
         self.builder = Builder()
         self.ids: dict[int, int] = {}
         self._constants: dict[int, CoreOperation] = {}
         self._types = types
         self._note = note
+        self._told = told
         self._finite = finite
 
     def take(self, op: CoreOperation) -> None:
@@ -96,18 +106,33 @@ class _Walk:
     def _hold_numbers(self, op: CoreOperation, given: dict[str, object], dtype: str) -> None:
         """Bounds and fillings that the type cannot hold, moved inside."""
         if GRAPH_TYPES[dtype].kind != "float":
+            self._hold_integer(op, given, dtype)
             return
         most = GRAPH_TYPES[dtype].largest_finite
         if op.opcode == "Clip" and self._finite:
             filled = OPS["Clip"].filled(op.attributes)
             given |= {"min": float(filled["min"]), "max": float(filled["max"])}
             if max(abs(filled["min"]), abs(filled["max"])) == np.inf:
-                self._note(f"`Clip` %{op.value_id} also holds infinities at {most:g}")
+                self._note(f"`Clip` {self._told(op)} also holds infinities at {most:g}")
         for name in {"Pad": ("value",), "Clip": ("min", "max")}.get(op.opcode, ()):
             number = given.get(name)
             if isinstance(number, float) and abs(number) > most:
                 is_kept = np.isinf(number) and not (self._finite and op.opcode == "Clip")
                 given[name] = number if is_kept else float(np.copysign(most, number))
+
+    def _hold_integer(self, op: CoreOperation, given: dict[str, object], dtype: str) -> None:
+        """A filling that a narrower type of integers does not have."""
+        filling = given.get("value")
+        if op.opcode != "Pad" or not isinstance(filling, int | float) or dtype == op.type.dtype:
+            return
+        element = GRAPH_TYPES[dtype]
+        held = min(max(filling, element.lowest), element.highest)
+        if held != filling:
+            given["value"] = held
+            self._note(
+                f"`Pad` {self._told(op)} fills with {filling:g}, which lies beyond {dtype}; "
+                f"it is held at {held:g}"
+            )
 
     def _quantising(self, op: CoreOperation, dtype: str) -> int:
         """Between f32 and integers, whatever the precision: casts stand around it."""
@@ -137,7 +162,7 @@ class _Walk:
             beyond = np.isfinite(array) & ((array < low) | (array > high))
         if beyond.any():
             self._note(
-                f"{int(beyond.sum())} elements of constant %{op.value_id} lie beyond {dtype}; "
+                f"{int(beyond.sum())} elements of constant {self._told(op)} lie beyond {dtype}; "
                 f"they are held at {high:g}"
             )
             array = np.where(beyond, np.clip(array, low, high), array)
@@ -145,5 +170,5 @@ class _Walk:
         if element.kind == "float":
             lost = int(((array != 0) & (made == 0)).sum())
             if lost:
-                self._note(f"{lost} elements of constant %{op.value_id} are 0 in {dtype}")
+                self._note(f"{lost} elements of constant {self._told(op)} are 0 in {dtype}")
         return made

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ import numpy as np
 from nacre.base.diagnostics import InputError
 from nacre.base.source import whole_file
 from nacre.base.suggest import did_you_mean
+from nacre.compile.quantise.came import Came
 from nacre.compile.quantise.observers import Histogram
 from nacre.compile.quantise.running import Watched
 from nacre.compile.rules import CMP08, CMP09
@@ -41,31 +42,54 @@ class Samples:
     source: Module
     given: Calibration
     count: int
+    came: Mapping[str, Came] = field(default_factory=dict)
 
     def __iter__(self) -> Iterator[Sample]:
         for index in range(self.count):
             yield {
-                name: _shaped(np.asarray(value), self.source.input_types[name])
+                name: self._real(name, _shaped(np.asarray(value), self.source.input_types[name]))
                 for name, value in _nth(self.given, index).items()
             }
 
+    def _real(self, name: str, array: Array) -> Array:
+        """An input; of stored integers the reals that they stand for."""
+        came = self.came.get(name)
+        return array if came is None else came.affine.real(came.shift.stored(array))
 
-def samples(source: Module, given: Calibration | None) -> Samples:
-    """The data for a model; InputError lists everything that is wrong with it."""
+
+def samples(
+    source: Module, given: Calibration | None, came: Mapping[str, Came] | None = None
+) -> Samples:
+    """The data for a model; InputError lists everything that is wrong with it.
+
+    `came` are inputs that the model takes as stored integers, and `source` as floats.
+    """
     if given is None:
         raise required()
-    problems, count = _judged(source, given)
+    types = dict(source.input_types)
+    for name, own in (came or {}).items():
+        types[name] = TensorType(own.dtype, types[name].shape)
+    states = frozenset(state.name for state in source.states)
+    problems, count = _judged(_Wanted(types, states), given)
     if problems:
         raise InputError([CMP09.at(_PLACE, message, help=help_) for message, help_ in problems])
-    return Samples(source, given, count)
+    return Samples(source, given, count, came or {})
 
 
 Problem = tuple[str, str | None]  # a message, and what helps
 
 
-def _judged(source: Module, given: object) -> tuple[list[Problem], int]:
+@dataclass(frozen=True)
+class _Wanted:
+    """What every sample has: inputs of these types, of which states may be left out."""
+
+    types: Mapping[str, TensorType]
+    states: frozenset[str]
+
+
+def _judged(wanted: _Wanted, given: object) -> tuple[list[Problem], int]:
     if isinstance(given, Mapping):
-        return _judged_stack(source, given)
+        return _judged_stack(wanted, given)
     if not isinstance(given, list | tuple):
         told = f"calibration data is a {type(given).__name__}, expected arrays by name or a list"
         return [(told, _HELP)], 0
@@ -77,15 +101,15 @@ def _judged(source: Module, given: object) -> tuple[list[Problem], int]:
         if not isinstance(sample, Mapping):
             found.append((f"{where}a {type(sample).__name__}, expected arrays by name", None))
             continue
-        found += [(where + told, help_) for told, help_ in _judged_sample(source, sample)]
+        found += [(where + told, help_) for told, help_ in _judged_sample(wanted, sample)]
     return found, len(given)
 
 
-def _judged_stack(source: Module, given: Mapping[str, Any]) -> tuple[list[Problem], int]:
+def _judged_stack(wanted: _Wanted, given: Mapping[str, Any]) -> tuple[list[Problem], int]:
     """Arrays whose first axis counts samples."""
-    found = list(_names(source, given))
+    found = list(_names(wanted, given))
     counts: dict[str, int] = {}
-    for name, type_ in source.input_types.items():
+    for name, type_ in wanted.types.items():
         if name not in given:
             continue
         array = _array(given[name])
@@ -105,9 +129,9 @@ def _judged_stack(source: Module, given: Mapping[str, Any]) -> tuple[list[Proble
     return found, next(iter(counts.values()), 0)
 
 
-def _judged_sample(source: Module, sample: Mapping[str, Any]) -> Iterator[Problem]:
-    yield from _names(source, sample)
-    for name, type_ in source.input_types.items():
+def _judged_sample(wanted: _Wanted, sample: Mapping[str, Any]) -> Iterator[Problem]:
+    yield from _names(wanted, sample)
+    for name, type_ in wanted.types.items():
         if name in sample:
             array = _array(sample[name])
             if array is None:
@@ -116,15 +140,13 @@ def _judged_sample(source: Module, sample: Mapping[str, Any]) -> Iterator[Proble
                 yield from _judged_array(name, array, type_, array.shape, "")
 
 
-def _names(source: Module, given: Mapping[str, Any]) -> Iterator[Problem]:
-    types = source.input_types
-    states = {state.name for state in source.states}
-    for name, type_ in types.items():
-        if name not in given and name not in states:
+def _names(wanted: _Wanted, given: Mapping[str, Any]) -> Iterator[Problem]:
+    for name, type_ in wanted.types.items():
+        if name not in given and name not in wanted.states:
             yield f"input `{name}` is missing, expected {type_}", None
     for name in given:
-        if name not in types:
-            hint = did_you_mean(str(name), types)
+        if name not in wanted.types:
+            hint = did_you_mean(str(name), wanted.types)
             yield f"the model has no input `{name}`", hint or None
 
 

@@ -14,8 +14,9 @@ import numpy as np
 
 from nacre.compile.quantise.affine import MOST_BIAS
 from nacre.compile.quantise.calibration import Sample, channel_means
-from nacre.compile.quantise.rewrite import Product, Rewritten
+from nacre.compile.quantise.rewrite import Rewritten
 from nacre.compile.quantise.running import Step, Values, Watched, bound
+from nacre.compile.quantise.walking import Product
 from nacre.core.module import CoreOperation
 from nacre.core.values import Array, Literal, attributes
 from nacre.kernels.runs import quietly

@@ -65,6 +65,8 @@ def _starts(
     role = graph.roles[op.value_id]
     if role == "island" or op.value_id in forced:
         return True
+    if role == "pair" and scaled is None:
+        return True  # between floats that a softmax makes and takes
     if role == "map" and is_dangerous(graph, op, seen):
         return True
     if scaled is not None and _chooses(graph, op):
@@ -77,7 +79,7 @@ def _starts(
 def _chooses(graph: Graph, op: CoreOperation) -> bool:
     """Whether an operation has a scale of its own, and not that of what it moves."""
     role = graph.roles[op.value_id]
-    return role in ("product", "scale", "map", "pool") or (
+    return role in ("product", "pair", "scale", "map", "pool") or (
         role == "keep" and len(graph.computed(op)) > 1
     )
 
@@ -167,6 +169,6 @@ def _wanted(graph: Graph, value: int, floats: Set[int]) -> bool:
         role = graph.roles[user.value_id]
         if role == "keep" and _wanted(graph, user.value_id, floats):
             return True
-        if role in ("product", "scale", "map", "pool") and user.value_id not in floats:
+        if role in ("product", "pair", "scale", "map", "pool") and user.value_id not in floats:
             return True
     return False

@@ -8,7 +8,9 @@ from msgspec import Struct
 from nacre.base.elements import GRAPH_TYPES
 from nacre.compile.quantise.affine import Affine
 from nacre.compile.quantise.calibration import Sample
-from nacre.compile.quantise.rewrite import Rewritten, Stored
+from nacre.compile.quantise.came import Came, Given
+from nacre.compile.quantise.rewrite import Rewritten
+from nacre.compile.quantise.walking import Stored
 from nacre.core.module import Module
 from nacre.core.values import Array
 from nacre.kernels.runs import quietly
@@ -48,19 +50,22 @@ class Port(Struct, frozen=True):
 
 
 def ports_of(
-    source: Module, module: Module, made: Rewritten
+    source: Module, module: Module, made: Rewritten, given: Given
 ) -> tuple[tuple[Port, ...], tuple[Port, ...]]:
     """Inputs, and outputs with the next values of states behind them."""
     inputs = []
     for op in module.inputs:
         name = str(op.attributes["name"])
-        dtype = source.input_types[name].dtype
-        inputs.append(_port(name, dtype, made.stored[op.value_id], made.module))
+        port = _port(name, source.input_types[name].dtype, made.stored[op.value_id], made.module)
+        inputs.append(_as_it_came(port, given.inputs.get(name)))
     values = (*source.outputs, *(state.output for state in source.states))
     names = (*source.output_names, *(f"state {state.name}" for state in source.states))
     outputs = [
-        _port(name, source.by_id[own].type.dtype, stored, made.module)
-        for name, own, stored in zip(names, values, made.outputs, strict=True)
+        _as_it_came(
+            _port(name, source.by_id[own].type.dtype, stored, made.module),
+            given.outputs.get(index),
+        )
+        for index, (name, own, stored) in enumerate(zip(names, values, made.outputs, strict=True))
     ]
     return tuple(inputs), tuple(outputs)
 
@@ -70,6 +75,13 @@ def _port(name: str, dtype: str, stored: Stored, module: Module) -> Port:
     if stored.affine is None:
         return Port(name, dtype, elem)
     return Port(name, dtype, elem, stored.affine.scale, stored.affine.zero)
+
+
+def _as_it_came(port: Port, came: Came | None) -> Port:
+    """A port of a model whose own integers are there: the host moves them, and looks no further."""
+    if came is None:
+        return port
+    return Port(port.name, came.dtype, port.elem, came.shift.scale, came.shift.zero)
 
 
 def stored_inputs(module: Module, made: Rewritten, sample: Sample) -> Sample:

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from itertools import islice
 
-from nacre.base.diagnostics import InputError
+from nacre.base.diagnostics import Diagnostic, InputError
 from nacre.base.source import whole_file
 from nacre.base.suggest import did_you_mean
 from nacre.compile.legalise import Legal
+from nacre.compile.origins import completed
 from nacre.compile.quantise import calibration as calibrating
 from nacre.compile.quantise.affine import Affine
 from nacre.compile.quantise.calibration import Calibration, Feeds, Sample, Samples, Seen, samples
+from nacre.compile.quantise.came import Given
 from nacre.compile.quantise.correction import MOST_SAMPLES, corrected
 from nacre.compile.quantise.islands import domains
 from nacre.compile.quantise.observers import OBSERVERS
-from nacre.compile.quantise.own_scales import Given
 from nacre.compile.quantise.ports import Port, ports_of, stored_inputs
 from nacre.compile.quantise.report import WEAK, Report, losses, lossy_layers
 from nacre.compile.quantise.rewrite import Rewritten, rewritten
@@ -25,11 +26,13 @@ from nacre.compile.quantise.roles import Graph, bounds_of
 from nacre.compile.quantise.running import Watched
 from nacre.compile.quantise.scales import Scales
 from nacre.compile.quantise.smoothing import smoothed
+from nacre.compile.quantise.walking import Storing
 from nacre.compile.rules import CMP10
-from nacre.core.module import Module
+from nacre.core.module import Labels, Module
 from nacre.core.passes.dead_code import dead_code
 
 _PLACE = whole_file("<quantise>")
+_MOVES = frozenset({"Transpose", "Reshape", "ExpandDims", "Squeeze", "Broadcast"})
 _MOST_KEPT = 256  # layers that are put back into floats
 _MOST_REPORTED = 8  # samples that the report is taken from
 
@@ -66,8 +69,8 @@ def quantise(
 
     - `calibration`: inputs by name with an axis of samples in front, or a list of inputs. Without
       it only a model that brings its own scales can be quantised.
-    - `source`: the module that was legalised, `given`: the scales that it came with, which
-      `unquantised` finds
+    - `source`: the module that was legalised, `given`: the scales that it came with and its
+      inputs and outputs of integers, which `unquantised` finds
     - `observer`: `minmax`, `percentile` or `mse`
     - `precision_map`: layers, by name or value of the source, that stay floats: `{"head*": "f16"}`
     - `correct`: whether biases take back what rounded weights do to the means of channels
@@ -78,17 +81,18 @@ def quantise(
         raise _refused(f"no observer `{observer}`, expected one of {known}", hint)
     if calibration is None and not given:
         raise calibrating.required()
-    data = None if calibration is None else samples(source, calibration)
-    if data is not None and not given:
+    brought = given or Given()
+    data = None if calibration is None else samples(source, calibration, brought.inputs)
+    if data is not None and not brought:
         legal = smoothed(legal, data)
     module = legal.module
     forced = _forced(legal, source, precision_map or {})
-    graph, watched = Graph(module), Watched(module)
+    graph, watched = Graph(module, frozenset(brought.scales)), Watched(module, legal)
     seen = _seen(graph, watched, data)
-    once = _Once(legal, source, graph, watched, data, seen, observer, given or {}, correct)
+    once = _Once(legal, source, graph, watched, data, seen, observer, brought, correct)
     found = once.quantised(forced)
     kept: set[int] = set()
-    while data is not None and not given and _is_weak(found.report):
+    while data is not None and not brought and _is_weak(found.report):
         lossy = lossy_layers(found.report, graph) - kept - forced
         if not lossy or len(kept) > _MOST_KEPT:
             break
@@ -120,19 +124,22 @@ class _Once:
         found = domains(graph, self.seen.histograms, forced, states, set(fixed) if is_own else None)
         scales = Scales(graph, found, self.seen.histograms, OBSERVERS[self.observer], fixed)
         searched = self.observer == "mse" and not is_own
-        made = rewritten(graph, found, scales, legal.outputs, searched=searched, on_grid=is_own)
+        storing = Storing(scales, self.given, searched=searched, on_grid=is_own)
+        made = rewritten(graph, found, storing, legal.outputs)
         if self.data is not None and self.correct and not is_own:
             pairs = islice(_pairs(self.data, self.watched, made), MOST_SAMPLES)
             made = corrected(made, self.seen.means, [stored for _, stored in pairs])
         made = replace(made, module=dead_code(made.module))
         layers = {
             value: _name(legal, source, value)
-            for value in made.stored
-            if value not in scales.bounded and graph.is_float(value)
+            for value, own in made.stored.items()
+            if value not in scales.bounded
+            and graph.is_float(value)
+            and own.value in made.module.by_id
         }
         report = _report(self.watched, made, self.data, layers, legal, source)
-        inputs, outputs = ports_of(source, graph.module, made)
-        return Quantised(_legal(legal, made), inputs, outputs, report)
+        inputs, outputs = ports_of(source, graph.module, made, self.given)
+        return Quantised(_legal(legal, made, self.given.notes), inputs, outputs, report)
 
 
 def _is_weak(report: Report) -> bool:
@@ -162,13 +169,26 @@ def _forced(
             problems.append(CMP10.at(_PLACE, told))
         hits = {value for value, own in names.items() if _matches(layer, own)}
         if not hits:
-            known = sorted({name for own in names.values() for name in own})
-            hint = did_you_mean(str(layer), known)
-            problems.append(CMP10.at(_PLACE, f"no layer is called `{layer}`", help=hint or None))
-        found |= hits
+            problems.append(_unknown(layer, source, names.values()))
+        # What only moves elements about goes with what it is moved for.
+        found |= {v for v in hits if legal.module.by_id[v].opcode not in _MOVES} or hits
     if problems:
         raise InputError(problems)
     return frozenset(found)
+
+
+def _unknown(
+    layer: str | int, source: Module, names: Iterable[tuple[str, ...]]
+) -> Diagnostic:  # fmt: skip
+    """What is wrong with a name: it is misspelt, or of a node that computes nothing."""
+    name = f"%{layer}" if isinstance(layer, int) else layer
+    labels = source.labels or Labels()
+    nodes = {own for op in source.operations for own in labels.names(op.value_id)}
+    if name in nodes or name in {f"%{value}" for value in source.by_id}:
+        told = f"node `{name}` is in no layer: nothing is left of it to compute"
+        return CMP10.at(_PLACE, told, help="name the node before or after it")
+    known = sorted({one for own in names for one in own})
+    return CMP10.at(_PLACE, f"no layer is called `{name}`", help=did_you_mean(name, known) or None)
 
 
 def _matches(layer: str | int, names: tuple[str, ...]) -> bool:
@@ -178,12 +198,11 @@ def _matches(layer: str | int, names: tuple[str, ...]) -> bool:
 
 
 def _names(legal: Legal, source: Module, value: int) -> tuple[str, ...]:
-    """What a value of the legal module may be called: after its node, and after its number."""
-    origin = legal.origins.get(value)
-    if origin is None:
-        return ()
-    label = source.labels.nodes.get(origin) if source.labels is not None else None
-    return (f"%{origin}",) if label is None else (label, f"%{origin}")
+    """What a value of the legal module may be called: after its nodes, and after its numbers."""
+    labels = source.labels or Labels()
+    origins = legal.origins.get(value, ())
+    names = [name for origin in origins for name in labels.names(origin)]
+    return (*names, *(f"%{origin}" for origin in origins))
 
 
 def _name(legal: Legal, source: Module, value: int) -> str:
@@ -205,12 +224,15 @@ def _seen(graph: Graph, watched: Watched, data: Samples | None) -> Seen:
 
 
 def _fixed(graph: Graph, given: Given) -> dict[int, Affine]:
-    """The scales that the model came with, by the values that their bounds hold."""
+    """The scales that the model came with: of bounds, of rows of tables, and of inputs."""
     found: dict[int, Affine] = {}
     for op in graph.module.operations:
-        bounds = bounds_of(op)
-        if bounds is not None and bounds in given:
-            found[op.value_id] = given[bounds]
+        bounds = bounds_of(op) or graph.table_bounds(op)
+        came = given.inputs.get(str(op.attributes.get("name")))
+        if bounds is not None and bounds in given.scales:
+            found[op.value_id] = given.scales[bounds]
+        elif op.opcode == "Input" and came is not None:
+            found[op.value_id] = came.affine
     return found
 
 
@@ -238,16 +260,22 @@ def _report(
     return losses(watched, made, pairs, layers, outputs, made.notes)
 
 
-def _legal(legal: Legal, made: Rewritten) -> Legal:
+def _legal(legal: Legal, made: Rewritten, told: tuple[str, ...]) -> Legal:
     """The module on integers, with where each of its operations comes from."""
-    origins: dict[int, int] = {}
+    origins: dict[int, tuple[int, ...]] = {}
     escaped: dict[int, str] = {}
     for value, stored in made.stored.items():
-        if value in legal.origins:
-            origins.setdefault(stored.value, legal.origins[value])
+        if value in legal.origins:  # bounds that a scale keeps are part of what they bound
+            own = (*origins.get(stored.value, ()), *legal.origins[value])
+            origins[stored.value] = tuple(dict.fromkeys(own))
         if value in legal.escaped:
             escaped[stored.value] = legal.escaped[value]
-    notes = (*legal.notes, *made.notes)
+    notes = (*legal.notes, *told, *made.notes)
     return replace(
-        legal, module=made.module, origins=origins, notes=notes, escaped=escaped, precision="i8"
+        legal,
+        module=made.module,
+        origins=completed(made.module, origins),
+        notes=notes,
+        escaped=escaped,
+        precision="i8",
     )

@@ -10,9 +10,10 @@ from msgspec import Struct
 
 from nacre.compile.quantise.affine import Affine
 from nacre.compile.quantise.calibration import Sample
-from nacre.compile.quantise.rewrite import Rewritten, Stored
+from nacre.compile.quantise.rewrite import Rewritten
 from nacre.compile.quantise.roles import Graph
 from nacre.compile.quantise.running import Watched
+from nacre.compile.quantise.walking import Stored
 from nacre.core.module import Module
 from nacre.core.values import Array
 

@@ -14,10 +14,12 @@ from nacre.core.module import CoreOperation, Module
 from nacre.core.ops import OPS
 from nacre.core.values import Array
 
-# product: weights are constant; scale: channels times a computed vector; keep: elements are moved
-# or picked, so integers mean after it what they meant before; island: floats of 16 bits; plain:
-# the result is no float.
-Role = Literal["input", "constant", "product", "scale", "map", "pool", "keep", "island", "plain"]
+# product: weights are constant; pair: both matrices are computed; scale: channels times a computed
+# vector; keep: elements are moved or picked, so integers mean after it what they meant before;
+# island: floats of 16 bits; plain: the result is no float.
+Role = Literal[
+    "input", "constant", "product", "pair", "scale", "map", "pool", "keep", "island", "plain"
+]  # fmt: skip
 
 _KEEPS = frozenset({
     "Reshape", "ExpandDims", "Squeeze", "Transpose", "Slice", "Concat", "Broadcast", "Pad", "Flip",
@@ -33,8 +35,8 @@ _MOST_EXPONENT = 3.0
 class Graph:
     """A module with what is asked of it again and again."""
 
-    def __init__(self, module: Module) -> None:
-        self.module = module
+    def __init__(self, module: Module, given: frozenset[tuple[float, float]] = frozenset()) -> None:
+        self.module, self._given = module, given
         self.constants: dict[int, Array] = {}
         self.users: dict[int, list[CoreOperation]] = {}
         for op in module.operations:
@@ -65,6 +67,17 @@ class Graph:
             return None
         return users[0]
 
+    def table_bounds(self, op: CoreOperation) -> tuple[float, float] | None:
+        """The bounds that say the scale of a constant table, by what holds the rows taken from it.
+
+        None where the model gives none, or the operation takes no rows.
+        """
+        if op.opcode not in _GATHERS or op.operands[0] not in self.constants:
+            return None
+        user = self.only_user(op.value_id)
+        bounds = None if user is None else bounds_of(user)
+        return bounds if bounds in self._given else None
+
     def _role(self, op: CoreOperation) -> Role:
         if op.value_id in self.constants:
             return "constant"
@@ -90,8 +103,17 @@ def _scales_channels(graph: Graph, op: CoreOperation) -> bool:
 
 
 def _gather(graph: Graph, op: CoreOperation) -> Role:
-    """Rows of a constant table stay floats: one scale for all words of a language is too coarse."""
-    return "island" if op.operands[0] in graph.constants else "keep"
+    """Rows of a constant table stay floats: one scale for all words of a language is too coarse.
+
+    Where the model has such a scale itself, nothing is lost.
+    """
+    is_known = op.operands[0] not in graph.constants or graph.table_bounds(op) is not None
+    return "keep" if is_known else "island"
+
+
+def _pair(graph: Graph, op: CoreOperation) -> Role:
+    """Matrices that are both computed, image by image."""
+    return "pair" if len(graph.computed(op)) == len(op.operands) else "island"
 
 
 def _resize(graph: Graph, op: CoreOperation) -> Role:
@@ -126,6 +148,7 @@ _FINDERS: Mapping[str, Callable[[Graph, CoreOperation], Role]] = {
     **dict.fromkeys(_GATHERS, _gather),
     "Linear": _product,
     "Conv": _product,
+    "MatMul": _pair,
     "AvgPool": _pool,
     "Resize": _resize,
     "Pad": _pad,

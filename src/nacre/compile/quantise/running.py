@@ -8,6 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from nacre.base.diagnostics import InputError, has_errors
+from nacre.base.source import Span
+from nacre.compile.legalise import Legal
+from nacre.compile.origins import own_name, place_of
 from nacre.core.evaluation_plan import constant_array, kernel_type, place
 from nacre.core.module import CoreOperation, Module, TensorType
 from nacre.core.ops import OPS
@@ -34,11 +37,11 @@ class Step:
 class Watched:
     """A module made ready once; each run gives its values one by one and forgets the dead."""
 
-    def __init__(self, module: Module) -> None:
+    def __init__(self, module: Module, legal: Legal | None = None) -> None:
         found = verify(module, "nacre-1")
         if has_errors(found):
             raise InputError(found)
-        self.module = module
+        self.module, self._legal = module, legal
         self.constants = {
             op.value_id: array
             for op in module.operations
@@ -73,9 +76,15 @@ class Watched:
         result: Array = np.empty(type_.shape, type_.dtype)
         fault = quietly(step.run, [values[operand] for operand in step.op.operands], [result])
         if fault is not None and fault.is_fatal:
-            message = f"`{step.op.opcode}` %{step.op.value_id}: {fault.message}"
-            raise InputError([EVL04.at(place(self.module, step.index), message)])
+            raise InputError([EVL04.at(*self._told(step, fault.message))])
         return result
+
+    def _told(self, step: Step, problem: str) -> tuple[Span, str]:
+        """Where the model has the operation of a step, and what is wrong with it."""
+        legal, value = self._legal, step.op.value_id
+        if legal is None:
+            return place(self.module, step.index), f"`{step.op.opcode}` %{value}: {problem}"
+        return place_of(legal, (value,)), f"{own_name(legal, step.op)}: {problem}"
 
 
 def bound(module: Module, op: CoreOperation, **changed: object) -> Run:

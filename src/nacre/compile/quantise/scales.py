@@ -21,7 +21,7 @@ from nacre.kernels.runs import quietly
 
 # A part of a Concat that others use too takes over its scale if it has half of its range.
 _LEAST_SHARE = 0.5
-_BOUNDED = ("input", "product", "scale", "map", "pool")  # may take over bounds that follow
+_BOUNDED = ("input", "product", "pair", "scale", "map", "pool")  # may take over bounds that follow
 
 
 class Scales:
@@ -99,10 +99,10 @@ class Scales:
         """Give bounds to what they bound, if nothing else sees it: there they cost nothing."""
         source = op.operands[0]
         is_free = source not in self._fixed and not self.is_factor(source)
-        is_joint = len(self._graph.computed(self._graph.op(source))) > 1
+        is_moved = self._graph.roles[source] == "keep"
         if (
             self._is_i8(source)
-            and (self._graph.roles[source] in _BOUNDED or (is_joint and self._given))
+            and (self._graph.roles[source] in _BOUNDED or (is_moved and self._given))
             and self._graph.only_user(source) is op
             and is_free
             and self._join(op.value_id, source)

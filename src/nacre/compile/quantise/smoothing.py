@@ -82,7 +82,7 @@ def _rewritten(
     of_user = {user: norm for norm, users in products.items() for user in users}
     ids: dict[int, int] = {}
     divided: dict[int, int] = {}
-    origins: dict[int, int] = {}
+    origins: dict[int, tuple[int, ...]] = {}
     for op in module.operations:
         norm = of_user.get(op.value_id)
         operands = [ids[o] for o in op.operands]
@@ -107,6 +107,6 @@ def _rewritten(
     return replace(legal, module=builder.module(*outputs), origins=origins, escaped=escaped)
 
 
-def _note(origins: dict[int, int], legal: Legal, old: int, new: int) -> None:
+def _note(origins: dict[int, tuple[int, ...]], legal: Legal, old: int, new: int) -> None:
     if old in legal.origins:
         origins[new] = legal.origins[old]

@@ -69,8 +69,9 @@ def power(use: Use) -> int:
     """A power, which is a number."""
     exponent = use.get("exponent")
     x = use.value("self", use.dtype)
-    if exponent == 2:
-        return use.binary("Mul", x, x)
+    if exponent in (2, 3):
+        square = use.binary("Mul", x, x)
+        return square if exponent == 2 else use.binary("Mul", square, x)
     if exponent == 1:
         return x
     if float(exponent) in _POWERS and not GRAPH_TYPES[use.dtype].is_integer:

@@ -164,6 +164,7 @@ def _sections(
             reading.broken(problem)
             continue
         ends[tag] = cursor.at
+        reading.places.setdefault(tag, (starts[tag],))  # of a section without records
         if cursor.at > limit:
             other = order[following].strip()
             message = f"{tag.strip()} ends at byte {cursor.at:,}, {other} begins before"

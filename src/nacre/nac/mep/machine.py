@@ -16,7 +16,7 @@ from nacre.nac.mep.answers import Answers, Prompt
 from nacre.nac.mep.budget import Budget
 from nacre.nac.mep.files import Folder
 from nacre.nac.mep.operations.models import CalleeError
-from nacre.nac.mep.program import program_of
+from nacre.nac.mep.program import Program, program_of
 from nacre.nac.mep.values import Fault, Value, brief
 from nacre.nac.mep.work import Model, Surroundings, Work, Written
 from nacre.nac.rules.plans import NAC89, NAC91, NAC96, NAC97
@@ -36,7 +36,7 @@ class Machine:
 
     def __init__(
         self,
-        program: bytes | bytearray | memoryview | Plan,
+        program: bytes | bytearray | memoryview | Plan | Program,
         *,
         models: Mapping[str, Model] | None = None,
         tokenizer: Any = None,  # noqa: ANN401 - a Tokenizer, or several
@@ -47,7 +47,7 @@ class Machine:
         may_write: bool = False,
         arrays: Mapping[str, Any] | None = None,
     ) -> None:
-        self._program = program_of(program)
+        self._program = program if isinstance(program, Program) else program_of(program)
         folder = Folder(root, may_write=may_write)
         self._surroundings = Surroundings(models or {}, tokenizer, arrays or {}, folder)
         self._seed = seed

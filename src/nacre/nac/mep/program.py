@@ -34,6 +34,7 @@ class Program:
     steps: tuple[Step, ...]
     starts: tuple[int, ...]  # where each instruction begins in the bytecode
     source: Source
+    base: int = 0  # where the section begins in the source
 
     @cached_property
     def pool(self) -> Mapping[int, Constant]:
@@ -59,7 +60,7 @@ class Program:
         self, index: int | None, rule: Rule, message: str, help: str | None = None
     ) -> Diagnostic:
         """A finding about an instruction, or about the plan as a whole."""
-        at = 0 if index is None else CODE_AT + self.starts[index]
+        at = self.base if index is None else self.base + CODE_AT + self.starts[index]
         return finding(rule, self.source, Place(at, "ORCH", index), message, help)
 
 
@@ -102,16 +103,21 @@ def to_bytes(plan: Plan) -> bytes:
     return TAG + orch.write(plan)
 
 
-def program_of(plan: Plan | bytes | bytearray | memoryview) -> Program:
-    """A plan taken apart and checked; InputError has all that is wrong with it."""
+def program_of(
+    plan: Plan | bytes | bytearray | memoryview, source: Source | None = None, base: int = 0
+) -> Program:
+    """A plan taken apart and checked; InputError has all that is wrong with it.
+
+    With a source, places are those of the file whose section begins there.
+    """
     made = plan if isinstance(plan, Plan) else read(plan)
-    source = BinarySource(_NAME, len(to_bytes(made)))
+    source = source or BinarySource(_NAME, len(to_bytes(made)))
     try:
-        steps, starts = decoded(made.bytecode, CODE_AT)
+        steps, starts = decoded(made.bytecode, base + CODE_AT)
     except Broken as problem:
         found = finding(problem.rule, source, problem.place, problem.message, problem.help)
         raise InputError([found]) from None
-    program = Program(made, steps, starts, source)
+    program = Program(made, steps, starts, source, base)
     wrong = list(_wrong(program))[:_MOST_FINDINGS]
     if wrong:
         raise InputError(wrong)

@@ -16,7 +16,7 @@ from nacre.nac.aten.use import Unfit, Value
 from nacre.nac.rules.running import NAC47, NAC48
 from nacre.nac.run.convergence import merged
 from nacre.nac.run.memory import Memory, owner
-from nacre.nac.run.program import Operand, Prepared
+from nacre.nac.run.program import Operand, Prepared, Route
 from nacre.nac.run.specialised import Compiled, TooLarge, specialised
 from nacre.nac.spec.instructions import BRANCH, LIFTED, PARAMETER, STATE
 
@@ -42,7 +42,7 @@ class Gathered:
     """The operands of a call: arrays, where each comes from, and what was made for their types."""
 
     arrays: list[Array] = field(default_factory=list)
-    paths: list[tuple[int, int]] = field(default_factory=list)  # instruction, place in its list
+    paths: list[Route] = field(default_factory=list)
     key: list[object] = field(default_factory=list)
 
 
@@ -51,7 +51,7 @@ class Entry:
     """A call that was run."""
 
     compiled: Compiled
-    paths: tuple[tuple[int, int], ...]
+    paths: tuple[Route, ...]
 
 
 class Execution:
@@ -127,13 +127,13 @@ class Execution:
         assert site is not None
         gathered = Gathered()
         arguments = {o.name: self._gathered(o, gathered) for o in instruction.operands}
-        compiled = site.compiled.get(key := tuple(gathered.key))
+        compiled = site.found(key := tuple(gathered.key), gathered.paths)
         if compiled is None:
-            compiled = self._specialised(instruction, arguments, gathered.arrays)
+            compiled = self._specialised(instruction, arguments, gathered)
             if compiled.is_for_elements:
                 self.is_static = False
             else:
-                site.compiled[key] = compiled
+                site.keep(key, gathered.paths, compiled)
         if not self.memory.has_room(compiled.bytes):
             raise TooLarge(compiled.bytes)
         self.entries[index] = Entry(compiled, tuple(gathered.paths))
@@ -143,19 +143,25 @@ class Execution:
             raise Unfit(str(error)) from error
 
     def _specialised(
-        self, instruction: Prepared, arguments: Mapping[str, Given], arrays: list[Array]
+        self, instruction: Prepared, arguments: Mapping[str, Given], gathered: Gathered
     ) -> Compiled:
         site = instruction.site
         assert site is not None
         names = [*site.constants, *arguments]
         both = {**site.constants, **arguments}
         ordered = {name: both[name] for name in self._model.order(site.call, names)}
+        fixed = [at for at, (index, _) in enumerate(gathered.paths) if self._is_weight(index)]
+        room = self.memory.limit - self.memory.live
         try:
-            return specialised(site.call, ordered, arrays, self.memory.limit - self.memory.live)
+            return specialised(site.call, ordered, gathered.arrays, room, fixed)
         except InputError as error:
             raise Unfit("; ".join(d.message for d in error.diagnostics)) from error
         except FAULTS as error:
             raise Unfit(f"its arguments make no sense ({error})") from error
+
+    def _is_weight(self, index: int) -> bool:
+        instruction = self._model.program[index]
+        return instruction.kind == "input" and instruction.variant == PARAMETER
 
     def _gathered(self, operand: Operand, gathered: Gathered) -> Given:
         """An argument, in which `Value(i)` stands for the i-th array."""
@@ -176,7 +182,7 @@ class Execution:
         parts = enumerate(found)
         return tuple(self._taken(part, kind, (index, at), gathered) for at, part in parts)
 
-    def _taken(self, found: Any, kind: str, path: tuple[int, int], gathered: Gathered) -> Given:  # noqa: ANN401
+    def _taken(self, found: Any, kind: str, path: Route, gathered: Gathered) -> Given:  # noqa: ANN401
         if isinstance(found, np.ndarray):
             if kind in "Ta":
                 gathered.arrays.append(found)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -29,6 +29,7 @@ from nacre.nac.spec.instructions import (
 from nacre.nac.spec.operations import call_of
 
 Kind = Literal["call", "input", "output", "branch", "converge"]
+Route = tuple[int, int]  # where an array comes from: the instruction, the place in its results
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +38,15 @@ class Site:
 
     call: str
     constants: Mapping[str, Given]
-    compiled: dict[object, Compiled] = field(default_factory=dict)
+    _compiled: dict[object, Compiled] = field(default_factory=dict)
+
+    def found(self, key: object, paths: Sequence[Route]) -> Compiled | None:
+        """What was made for types, or for types and the very weights that lie there."""
+        return self._compiled.get(key) or self._compiled.get((key, *paths))
+
+    def keep(self, key: object, paths: Sequence[Route], made: Compiled) -> None:
+        """Keep it for instructions that look alike; with weights in it, for those of one place."""
+        self._compiled[(key, *paths) if made.is_for_weights else key] = made
 
 
 @dataclass(frozen=True, slots=True)

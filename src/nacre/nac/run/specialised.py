@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -13,7 +13,7 @@ from nacre.core.builder import Builder, dtype_name
 from nacre.core.module import CoreOperation
 from nacre.core.ops import OPS
 from nacre.core.values import Array, Literal
-from nacre.kernels.call import Call, Run
+from nacre.kernels.call import Call, Known, Run
 from nacre.kernels.call import TensorType as KernelType
 from nacre.kernels.registry import PRIMITIVES
 from nacre.nac.aten.derived import core_handler
@@ -46,6 +46,7 @@ class Compiled:
     number: Number | None  # in the place of results
     bytes: int  # that it needs beside its operands
     is_for_elements: bool  # it depends on elements, not only on types
+    is_for_weights: bool = False  # kernels have prepared arrays that are fixed
 
     def run(self, arrays: Sequence[Array]) -> Any:  # noqa: ANN401 - a tensor, several, a number
         """The results; Unfit where a kernel refuses values."""
@@ -89,11 +90,17 @@ class TooLarge(Exception):  # noqa: N818 - carries a finding, not a failure of o
 
 
 def specialised(
-    call: str, arguments: Mapping[str, Any], arrays: Sequence[Array], room: int
+    call: str,
+    arguments: Mapping[str, Any],
+    arrays: Sequence[Array],
+    room: int,
+    fixed: Collection[int] = (),
 ) -> Compiled:
     """A call for arguments in which `Value(i)` stands for the i-th array; Unfit says why not.
 
-    TooLarge where it would take more bytes than there is room for: nothing is bound then.
+    Arrays that are fixed are the same in every run: kernels may prepare them, as they do for the
+    constants of a module. TooLarge where it would take more bytes than there is room for: nothing
+    is bound then.
     """
     builder = Builder()
     for index, array in enumerate(arrays):
@@ -110,10 +117,12 @@ def specialised(
     total = sum(_needed(op, types) for op in computed)
     if total > room:
         raise TooLarge(total)
-    steps = tuple(_step(op, types) for op in computed)
     constants = {op.value_id: _array(op) for op in module.operations if op.opcode == "ConstTensor"}
+    known = {**{index: arrays[index] for index in fixed}, **constants}
+    steps = tuple(_step(op, types, known) for op in computed)
     is_list = not isinstance(made, int)
-    return Compiled(steps, constants, results, is_list, None, total, looked.is_used)
+    is_prepared = any(_takes(op) and set(fixed) & set(op.operands) for op in computed)
+    return Compiled(steps, constants, results, is_list, None, total, looked.is_used, is_prepared)
 
 
 def _input(builder: Builder, index: int, array: Array) -> None:
@@ -137,9 +146,9 @@ def _array(op: CoreOperation) -> Array:
     return data.array
 
 
-def _step(op: CoreOperation, types: Mapping[int, KernelType]) -> Step:
+def _step(op: CoreOperation, types: Mapping[int, KernelType], known: Mapping[int, Array]) -> Step:
     type_ = types[op.value_id]
-    run = None if op.opcode in _RESHAPES else _bound(op, types)
+    run = None if op.opcode in _RESHAPES else _bound(op, types, known)
     return Step(op.value_id, op.operands, run, type_.shape, type_.dtype)
 
 
@@ -164,12 +173,23 @@ def _bytes(itemsize: int, shape: Sequence[int]) -> int:
     return itemsize
 
 
-def _bound(op: CoreOperation, types: Mapping[int, KernelType]) -> Run:
+def _takes(op: CoreOperation) -> bool:
+    """Whether the kernel of an operation makes use of operands that are known."""
+    name = OPS[op.opcode].primitive
+    return name is not None and PRIMITIVES[name].takes_known
+
+
+def _bound(op: CoreOperation, types: Mapping[int, KernelType], known: Mapping[int, Array]) -> Run:
     spec = OPS[op.opcode]
     if spec.primitive is None:
         raise Unfit(f"there is no kernel for `{op.opcode}`")
     inputs = tuple([types[operand] for operand in op.operands])
-    call = Call(inputs, (types[op.value_id],), spec.filled(op.attributes))
+    ready = {
+        at: Known(known[operand])
+        for at, operand in enumerate(op.operands)
+        if operand in known and _takes(op)
+    }
+    call = Call(inputs, (types[op.value_id],), spec.filled(op.attributes), known=ready)
     try:
         return PRIMITIVES[spec.primitive].bind(call)
     except (ValueError, TypeError) as error:

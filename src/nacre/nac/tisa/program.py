@@ -16,7 +16,7 @@ from nacre.nac.tisa.bundle import Bundle, refusal, refusing, split
 from nacre.nac.tisa.character_data import WHITE_SPACE
 from nacre.nac.tisa.characters import points
 from nacre.nac.tisa.decoding import Decoder
-from nacre.nac.tisa.fragments import Fragment, steps
+from nacre.nac.tisa.fragments import Fragment, Step, steps
 from nacre.nac.tisa.instructions import Instruction, Item, Kind
 from nacre.nac.tisa.patterns import PatternError
 from nacre.nac.tisa.pieces import Unigram, WordPiece
@@ -37,6 +37,16 @@ def load(raw: bytes, resources: Mapping[str, bytes] | None = None) -> TisaProgra
         return TisaProgram(manifest.read(bundle.manifest), _vocabulary(Bundle(raw, files)))
 
 
+def judge(raw: bytes, resources: Mapping[str, bytes | memoryview]) -> None:
+    """Take a manifest apart, with its vocabulary if it is there; `Broken` says what is wrong."""
+    instructions = manifest.read(raw)
+    if VOCABULARY in resources:
+        TisaProgram(instructions, read_vocabulary(resources))
+        return
+    _check_order(instructions)
+    _cuts(instructions)
+
+
 def _vocabulary(bundle: Bundle) -> Vocabulary:
     if VOCABULARY not in bundle.resources:
         message = f"the program has no vocabulary: there is no resource `{VOCABULARY}`"
@@ -55,11 +65,7 @@ class TisaProgram:
         self._pieces = {e.token: e.id for e in vocabulary.entries if e.is_piece}
         self._unknown = next((self._ids[t] for t in _UNKNOWN_TOKENS if t in self._ids), 0)
         by_kind = {kind: [i for i in instructions if i.operation.kind == kind] for kind in Kind}
-        try:
-            self._steps = steps(i for i in instructions if i.operation.kind <= Kind.CUT)
-        except PatternError as error:
-            message = f"{error.reason} (character {error.at + 1})"
-            raise Broken(NAC63, Place(0, "PROC"), message) from None
+        self._steps = _cuts(instructions)
         self._model = self._made(by_kind[Kind.ENCODE][0])
         self._template = self._composition(by_kind[Kind.COMPOSE])
 
@@ -187,6 +193,15 @@ class TisaProgram:
                 raise Broken(NAC66, Place(0, "PROC"), message)
             made.append(index)
         return tuple(made)
+
+
+def _cuts(instructions: tuple[Instruction, ...]) -> list[Step]:
+    """What changes and cuts a text."""
+    try:
+        return steps(i for i in instructions if i.operation.kind <= Kind.CUT)
+    except PatternError as error:
+        message = f"{error.reason} (character {error.at + 1})"
+        raise Broken(NAC63, Place(0, "PROC"), message) from None
 
 
 def _check_text(text: str) -> None:

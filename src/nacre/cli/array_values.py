@@ -1,0 +1,70 @@
+"""Arrays as commands read and print them: from `.npy` files, as text, as JSON."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from nacre.cli.arrays import WrongUsage, unreadable
+
+if TYPE_CHECKING:
+    import numpy as np
+
+_SHOWN_ELEMENTS = 64  # a longer array is shown by its ends
+_JSON_ELEMENTS = 1024  # of a longer array JSON has a summary
+
+
+def read_array(path: str, wanted: np.dtype[Any] | None = None) -> np.ndarray[Any, Any]:
+    """The array of a file in the machine's byte order; WrongUsage where there is no file.
+
+    NumPy's files do not know bf16 and its like, and keep nothing but their size: such elements are
+    of the type that is wanted.
+    """
+    from nacre.nem.api.ddr import load_npy
+
+    reason = unreadable(Path(path))
+    if reason is not None:
+        raise WrongUsage(reason)
+    array = load_npy(path)
+    if wanted is not None and _is_untyped(array.dtype, wanted):
+        return array.view(wanted)
+    return array.astype(array.dtype.newbyteorder("="), copy=False)
+
+
+def _is_untyped(found: np.dtype[Any], wanted: np.dtype[Any]) -> bool:
+    is_numpys_own = wanted.isbuiltin == 1
+    is_plain = found.kind == "V" and found.names is None and found.subdtype is None
+    return is_plain and not is_numpys_own and found.itemsize == wanted.itemsize
+
+
+def values_text(array: np.ndarray[Any, Any]) -> str:
+    """The elements of an array for people."""
+    import numpy as np
+
+    return np.array2string(array, threshold=_SHOWN_ELEMENTS)
+
+
+def values_json(array: np.ndarray[Any, Any]) -> dict[str, Any]:
+    """The elements of an array for programs, or a summary of them where there are many."""
+    import numpy as np
+
+    is_float = array.dtype.kind not in "iub" and array.dtype.name not in ("int4", "uint4")
+    wide = array.astype(np.float64 if is_float else np.int64)
+    if array.size <= _JSON_ELEMENTS:
+        own = array if array.dtype.kind == "b" else wide
+        return {"values": finite_json(own.tolist())}
+    known = wide[~np.isnan(wide)] if is_float else wide
+    nans = array.size - known.size
+    if not known.size:
+        return {"summary": {"min": None, "max": None, "mean": None, "nan": nans}}
+    with np.errstate(all="ignore"):  # the mean of both infinities
+        found = {"min": known.min(), "max": known.max(), "mean": known.mean()}
+    return {"summary": {**{k: finite_json(v.item()) for k, v in found.items()}, "nan": nans}}
+
+
+def finite_json(value: Any) -> Any:  # noqa: ANN401 - nested lists of numbers
+    """JSON has no words for what is not finite: they are strings, spelled as in text."""
+    if isinstance(value, list):
+        return [finite_json(item) for item in value]
+    return value if not isinstance(value, float) or math.isfinite(value) else f"{value:g}"

@@ -1,0 +1,38 @@
+"""What verbs named `verify` share: every file looked at, all findings shown, a line at the end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+import click
+
+from nacre.base.diagnostics import Diagnostic, InputError, has_errors
+from nacre.base.rendering import summary
+from nacre.cli.arrays import WrongUsage
+from nacre.cli.inputs import distinct, show
+from nacre.cli.main import ERRORS_FOUND, OK, WRONG_USAGE
+
+
+def verify_files(
+    names: Sequence[str], find: Callable[[str], Iterable[Diagnostic]], what: str, output: str
+) -> int:
+    """Look at files one after the other; one that is not there does not keep the others waiting."""
+    found: list[Diagnostic] = []
+    count, failed = 0, False
+    for name in names:
+        try:
+            found += find(name)
+        except InputError as error:
+            found += error.diagnostics
+        except WrongUsage as error:
+            error.show()
+            failed = True
+            continue
+        count += 1
+    shown = distinct(found)
+    show(shown, output)
+    if output == "text" and count:
+        click.echo(f"verified {count:,} {what}{'' if count == 1 else 's'}: {summary(shown)}")
+    if failed:
+        return WRONG_USAGE
+    return ERRORS_FOUND if has_errors(shown) else OK

@@ -1,0 +1,218 @@
+"""Every operation of the float module in its form on integers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from nacre.compile.quantise.affine import Affine
+from nacre.compile.quantise.own_uses import single
+from nacre.compile.quantise.roles import Role, bounds_of
+from nacre.compile.quantise.walking import Product, Stored, Walk
+from nacre.compile.quantise.weights import quantised_weights
+from nacre.core.module import CoreOperation
+from nacre.core.ops import OPS
+
+
+def _input(walk: Walk, op: CoreOperation) -> Stored:
+    name, shape = str(op.attributes["name"]), op.type.shape
+    if not walk.graph.is_float(op.value_id):
+        return Stored(walk.builder.input(name, op.type.dtype, shape))
+    if op.value_id in walk.domains.floats and name not in walk.given.inputs:
+        return Stored(walk.builder.input(name, "f16", shape))
+    return Stored(walk.builder.input(name, "i8", shape), walk.scales.of(op.value_id))
+
+
+def _island(walk: Walk, op: CoreOperation) -> Stored:
+    """The operation itself, on floats of 16 bits; or on no floats at all."""
+    found = _CONVERSIONS.get(op.opcode)
+    made = None if found is None else found(walk, op)
+    if made is None and bounds_of(op) is not None and _is_held_later(walk, op):
+        made = walk.stored[op.operands[0]]
+    if made is not None:
+        return made
+    operands = [walk.floats(operand) for operand in op.operands]
+    given: dict[str, Any] = dict(op.attributes)
+    if walk.graph.is_float(op.value_id):
+        given = {name: "f16" if name in ("to", "dtype") else v for name, v in given.items()}
+    return Stored(walk.builder.add(op.opcode, *operands, **given))
+
+
+def _is_held_later(walk: Walk, op: CoreOperation) -> bool:
+    """Whether bounds of floats are those of the integers that all of these become."""
+    bounds, y = bounds_of(op), walk.scales.of(op.value_id)
+    source = walk.stored.get(op.operands[0])
+    is_float = source is not None and source.affine is None
+    return is_float and bounds is not None and y.keeps(*bounds) and _only_stored(walk, op, y)
+
+
+def _only_stored(walk: Walk, op: CoreOperation, y: Affine) -> bool:
+    graph = walk.graph
+    if op.value_id in graph.kept:
+        return False
+    for user in graph.users.get(op.value_id, []):
+        is_moved = graph.roles[user.value_id] == "keep" and len(graph.computed(user)) == 1
+        is_float = not walk.domains.is_i8(graph, user.value_id)
+        if is_moved and is_float and walk.scales.of(user.value_id) == y:
+            if not _only_stored(walk, user, y):
+                return False
+        elif is_float or graph.roles[user.value_id] == "keep":
+            return False
+    return True
+
+
+def _from_integers(walk: Walk, op: CoreOperation) -> Stored | None:
+    """Integers of a plain value as the reals that they stand for: nothing has to be done."""
+    found, source = single(walk.graph.module, op), walk.stored.get(op.operands[0])
+    is_i8 = walk.graph.op(op.operands[0]).type.dtype == "i8"
+    if found is None or source is None or not is_i8 or not Affine(*found).is_sound:
+        return None
+    return Stored(source.value, Affine(*found))
+
+
+def _to_integers(walk: Walk, op: CoreOperation) -> Stored | None:
+    """Reals as the integers that the model asks for, a plain value from here on."""
+    found = single(walk.graph.module, op)
+    if found is None or op.attributes["to"] != "i8" or not Affine(*found).is_sound:
+        return None
+    return Stored(walk.integers(op.operands[0], Affine(*found)).value)
+
+
+def _product(walk: Walk, op: CoreOperation) -> Stored:
+    x, y = walk.integers(op.operands[0]), walk.scales.of(op.value_id)
+    assert x.affine is not None
+    weights = walk.graph.constants[op.operands[1]]
+    bias = walk.graph.constants[op.operands[2]] if len(op.operands) > 2 else None
+    axis = 0 if op.opcode == "Linear" or _is_first(op) else weights.ndim - 1
+    made = quantised_weights(
+        weights, bias, axis, x.affine, y, searched=walk.searched, on_grid=walk.on_grid
+    )
+    if made.widened:
+        walk.notes.append(
+            f"`{op.opcode}` %{op.value_id}: the bias of {made.widened} channels is beyond i32 in "
+            "units of their scales, which are widened"
+        )
+    added = walk.builder.constant(made.bias, "i32")
+    value = walk.builder.add(
+        f"Q{op.opcode}", x.value, walk.builder.constant(made.stored, "i8"), added,
+        **op.attributes, x_scale=x.affine.scale, x_zero=x.affine.zero,
+        w_scales=made.scales, y_scale=y.scale, y_zero=y.zero, to="i8",
+    )  # fmt: skip
+    units = np.float32(x.affine.scale) * np.array(made.scales, np.float32)
+    walk.products.append(Product(op.value_id, value, added, units))
+    return Stored(value, y)
+
+
+def _pair(walk: Walk, op: CoreOperation) -> Stored:
+    """Matrices that are both computed: sums of whole numbers, stored again.
+
+    The device has this as one product; Core IR has no name for it, and the same bits.
+    """
+    sides, y = [walk.integers(o) for o in op.operands], walk.scales.of(op.value_id)
+    wide = [_centred(walk, side) for side in sides]
+    sums = walk.builder.add("Cast", walk.builder.add("MatMul", *wide), to="f32")
+    affines = [side.affine for side in sides if side.affine is not None]
+    a, b, unit = (walk.parameters(found)[0] for found in (*affines, y))
+    both = walk.builder.add("BinOp", a, b, op="Mul")
+    factor = walk.builder.add("BinOp", both, unit, op="Div")
+    steps = walk.builder.add("BinOp", sums, factor, op="Mul")
+    return Stored(walk.quantized(steps, Affine(1.0, y.zero)), y)
+
+
+def _centred(walk: Walk, side: Stored) -> int:
+    """Integers less their zero point, in i32."""
+    assert side.affine is not None
+    wide = walk.builder.add("Cast", side.value, to="i32")
+    if not side.affine.zero:
+        return wide
+    zero = walk.builder.constant(np.int32(side.affine.zero), "i32")
+    return walk.builder.add("BinOp", wide, zero, op="Sub")
+
+
+def _is_first(op: CoreOperation) -> bool:
+    return bool(OPS[op.opcode].filled(op.attributes).get("layout") == "NCHW")
+
+
+def _scale(walk: Walk, op: CoreOperation) -> Stored:
+    """Channels times a computed vector: a convolution of one place for each."""
+    (x, w), y = (walk.integers(o) for o in op.operands), walk.scales.of(op.value_id)
+    assert x.affine is not None
+    assert w.affine is not None
+    value = walk.builder.add(
+        "QConv", x.value, w.value, **op.attributes,
+        x_scale=x.affine.scale, x_zero=x.affine.zero, w_scales=(w.affine.scale,),
+        w_zeros=(w.affine.zero,), y_scale=y.scale, y_zero=y.zero, to="i8",
+    )  # fmt: skip
+    return Stored(value, y)
+
+
+def _map(walk: Walk, op: CoreOperation) -> Stored:
+    """Reals for a moment: out of integers, one operation in f32, and into integers again.
+
+    Bounds that the scale itself keeps, and products that only change the scale, are nothing.
+    """
+    y = walk.scales.of(op.value_id)
+    if walk.scales.is_factor(op.value_id):
+        source = walk.stored[walk.graph.computed(op)[0]]
+        return Stored(source.value, y)
+    bounds = bounds_of(op)
+    if bounds is not None:
+        source = walk.stored.get(op.operands[0], Stored(-1))
+        if source.affine == y and y.keeps(*bounds):
+            return source
+    reals = [walk.real(walk.integers(operand)) for operand in op.operands]
+    return Stored(walk.quantized(walk.builder.add(op.opcode, *reals, **op.attributes), y), y)
+
+
+def _pool(walk: Walk, op: CoreOperation) -> Stored:
+    x, y = walk.integers(op.operands[0]), walk.scales.of(op.value_id)
+    assert x.affine is not None
+    given = {name: v for name, v in op.attributes.items() if name != "dilations"}
+    value = walk.builder.add(
+        "QPool", x.value, op="Avg", **given, x_scale=x.affine.scale, x_zero=x.affine.zero,
+        y_scale=y.scale, y_zero=y.zero, to="i8",
+    )  # fmt: skip
+    return Stored(value, y)
+
+
+def _keep(walk: Walk, op: CoreOperation) -> Stored:
+    """Integers moved about: all of one scale."""
+    y = walk.scales.of(op.value_id)
+    operands = [
+        walk.integers(o, y).value if walk.graph.is_float(o) else walk.floats(o) for o in op.operands
+    ]
+    given: dict[str, Any] = dict(op.attributes)
+    if op.opcode == "Pad":
+        value = np.array(OPS["Pad"].filled(op.attributes)["value"], np.float32)
+        given["value"] = float(y.stored(value))
+    return Stored(walk.builder.add(op.opcode, *operands, **given), y)
+
+
+_CONVERSIONS: Mapping[str, Callable[[Walk, CoreOperation], Stored | None]] = {
+    "Dequantize": _from_integers,
+    "Quantize": _to_integers,
+}
+
+_FORMS: Mapping[Role, Callable[[Walk, CoreOperation], Stored]] = {
+    "input": _input,
+    "product": _product,
+    "pair": _pair,
+    "scale": _scale,
+    "map": _map,
+    "pool": _pool,
+    "keep": _keep,
+    "island": _island,
+    "plain": _island,
+}
+
+
+def taken(walk: Walk, op: CoreOperation) -> None:
+    """One operation of the float module."""
+    role = walk.graph.roles[op.value_id]
+    if role == "constant":
+        return
+    has_form = role == "input" or walk.domains.is_i8(walk.graph, op.value_id)
+    form = _FORMS[role] if has_form else _island
+    walk.stored[op.value_id] = form(walk, op)

@@ -1,0 +1,153 @@
+"""The walk from a float module to one on integers: how each value is stored, made once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from nacre.base.elements import GRAPH_TYPES
+from nacre.compile.quantise.affine import Affine, of_constant
+from nacre.compile.quantise.came import Given
+from nacre.compile.quantise.islands import Domains
+from nacre.compile.quantise.roles import Graph
+from nacre.compile.quantise.scales import Scales
+from nacre.core.builder import Builder
+from nacre.core.values import Array
+
+_HALF = GRAPH_TYPES["f16"]
+
+
+@dataclass(frozen=True)
+class Stored:
+    """A value of the new module: integers with a scale, or something else without."""
+
+    value: int
+    affine: Affine | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Product:
+    """A product on integers: where its bias is, and the units in which that counts."""
+
+    source: int  # in the float module
+    value: int
+    bias: int
+    units: Array  # of each channel
+
+
+@dataclass(frozen=True, eq=False)
+class Storing:
+    """How values are stored: scales, what a model brought of its own, and how weights are made."""
+
+    scales: Scales
+    given: Given
+    searched: bool  # the scale of weights that has the least error
+    on_grid: bool  # weights that are multiples of something keep that as their scale
+
+
+class Walk:
+    """Goes through a float module and builds the other."""
+
+    def __init__(self, graph: Graph, domains: Domains, storing: Storing) -> None:
+        self.graph, self.domains, self.scales = graph, domains, storing.scales
+        self.given, self.searched, self.on_grid = storing.given, storing.searched, storing.on_grid
+        self.builder = Builder()
+        self.stored: dict[int, Stored] = {}
+        self.products: list[Product] = []
+        self.notes: list[str] = []
+        self._made: dict[object, int] = {}  # what was made once for all
+
+    def output(self, index: int, value: int, is_own: bool) -> Stored:
+        """An output: integers of the model's own where it has them, the next state in floats."""
+        came = self.given.outputs.get(index)
+        if came is not None:
+            return self.integers(value, came.affine)
+        op = self.graph.op(value)
+        is_cast = op.opcode == "Cast" and self.graph.is_float(value)
+        if is_own and is_cast and self._is_plain(op.operands[0]):
+            return self.stored[op.operands[0]]  # the host casts: f16 has not all of i32
+        found = self.stored.get(value)
+        return found if is_own and found is not None else Stored(self.floats(value))
+
+    def _is_plain(self, value: int) -> bool:
+        """Whether a computed value is no float."""
+        return value in self.stored and not self.graph.is_float(value)
+
+    def once(self, key: object, make: Callable[[], int]) -> int:
+        """A value that is made the first time it is asked for."""
+        if key not in self._made:
+            self._made[key] = make()
+        return self._made[key]
+
+    def integers(self, value: int, wanted: Affine | None = None) -> Stored:
+        """A value as integers, of a scale that is asked for."""
+        array = self.graph.constants.get(value)
+        if array is not None:
+            affine = wanted or of_constant(array)
+            key = (value, affine)
+            data = affine.stored(array)
+            return Stored(self.once(key, lambda: self.builder.constant(data, "i8")), affine)
+        found = self.stored[value]
+        affine = wanted or found.affine or self.scales.of(value)
+        if found.affine == affine:
+            return found
+        key = (value, affine)
+        if found.affine is None:
+            return Stored(self.once(key, lambda: self._entered(found.value, affine)), affine)
+        return Stored(self.once(key, lambda: self._changed(found, affine)), affine)
+
+    def _entered(self, value: int, affine: Affine) -> int:
+        """Floats of an island as integers."""
+        return self.quantized(self.builder.add("Cast", value, to="f32"), affine)
+
+    def _changed(self, found: Stored, affine: Affine) -> int:
+        """Integers of one scale as integers of another: bounds that hold everything."""
+        assert found.affine is not None
+        real = self.real(found)
+        held = self.builder.add("Clip", real, min=found.affine.low, max=found.affine.high)
+        return self.quantized(held, affine)
+
+    def real(self, found: Stored) -> int:
+        """Integers as reals, for one use."""
+        assert found.affine is not None
+        scale, zero = self.parameters(found.affine)
+        return self.builder.add("Dequantize", found.value, scale, zero)
+
+    def quantized(self, value: int, affine: Affine) -> int:
+        """Reals of f32 as integers."""
+        return self.builder.add("Quantize", value, *self.parameters(affine), to="i8")
+
+    def parameters(self, affine: Affine) -> tuple[int, int]:
+        """A scale and a zero point as constants."""
+        scale = self.once(
+            ("scale", affine.scale), lambda: self.builder.constant(np.float32(affine.scale), "f32")
+        )
+        zero = self.once(
+            ("zero", affine.zero), lambda: self.builder.constant(np.int8(affine.zero), "i8")
+        )
+        return scale, zero
+
+    def floats(self, value: int) -> int:
+        """A value as an island takes it: floats of 16 bits, and what is no float as it is."""
+        array = self.graph.constants.get(value)
+        if array is not None:
+            return self.once((value, "f16"), lambda: self._constant(value, array))
+        found = self.stored[value]
+        if found.affine is None:
+            return found.value
+        return self.once(
+            (value, "f16"), lambda: self.builder.add("Cast", self.real(found), to="f16")
+        )
+
+    def _constant(self, value: int, array: Array) -> int:
+        if not self.graph.is_float(value):
+            return self.builder.constant(array, self.graph.op(value).type.dtype)
+        most = _HALF.largest_finite
+        beyond = int((np.abs(array) > most).sum())
+        if beyond:
+            self.notes.append(
+                f"{beyond} elements of constant %{value} lie beyond f16; they are held at {most:g}"
+            )
+        return self.builder.constant(np.clip(array, -most, most).astype(np.float16), "f16")

@@ -1,0 +1,70 @@
+"""Commands that would write where they should not."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from nacre.nac.format.file import to_bytes
+from tests.cli.runner import invoke, nacre, without_privileges
+from tests.nac.files import small
+
+Capsys = pytest.CaptureFixture[str]
+LONG = "x" * 400
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    Path("s.nac").write_bytes(to_bytes(small()))
+    np.save("x.npy", np.ones((2, 3), np.float32))
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ("genome s.nac --svg s.nac", "`s.nac` is read, and would be written over"),
+        ("genome . --newick ./s.nac", "is read, and would be written over"),
+        ("genome s.nac --svg a.svg --newick ./a.svg", "`a.svg` would be written twice"),
+        ("run s.nac --input x=x.npy --output 0=x.npy", "`x.npy` is read"),
+        ("run s.nac --input x=x.npy --output 0=s.nac", "`s.nac` is read"),
+        ("run s.nac --input x=x.npy --output 0=o --output 1=./o", "`o` would be written twice"),
+        (f"genome {LONG}", "cannot be read"),
+        (f"build s.nac -o o.nac --tokenizer {LONG}", "cannot be read"),
+        ("build s.nac -o o.nac --tokenizer nothing", "nothing does not exist"),
+        ("convert s.nac -o loop.nac", "cannot write loop.nac: Too many levels"),
+        ("convert s.nac -o loop.nac --weights external", "cannot write loop.nac: Too many levels"),
+    ],
+)
+def test_what_is_read_stays_as_it_is(arguments: str, said: str, capsys: Capsys) -> None:
+    os.symlink("loop.nac", "loop.nac")
+    before = {path: path.read_bytes() for path in (Path("s.nac"), Path("x.npy"))}
+    outcome = invoke(capsys, "nac", *arguments.split())
+    assert outcome.status == 2, outcome
+    assert said in outcome.err
+    assert {path: path.read_bytes() for path in before} == before
+    assert sorted(os.listdir()) == ["loop.nac", "s.nac", "x.npy"]
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid"), reason="folders cannot be made read-only")
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        "convert s.nac -o shut/o.nac --weights external",
+        "extract s.nac -o shut/parts",
+        "genome s.nac --svg shut/a.svg",
+        "run s.nac --input x=x.npy --output 0=shut/o.npy",
+        "transplant s.nac s.nac -o shut/o.nac",
+    ],
+)
+def test_a_folder_that_may_not_be_written_to(arguments: str) -> None:
+    Path("shut").mkdir(mode=0o555)
+    outcome = nacre("nac", *arguments.split(), before=without_privileges)
+    assert outcome.status == 2, outcome
+    assert "cannot write" in outcome.err
+    assert "ermission denied" in outcome.err
+    assert os.listdir("shut") == []
