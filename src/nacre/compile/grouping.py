@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
+from math import prod
 
+from nacre.base.elements import bytes_needed
 from nacre.compile.items import Item
 from nacre.compile.tensors import Memory
 from nacre.core.module import Module
@@ -18,8 +20,8 @@ _HOSTS = frozenset({"linear", "matmul", "window", "pool", "map"})
 _MOST_OPERANDS = 5
 _MOST_STEPS = 16
 _MOST_LEAVES = 3  # results that nothing in the group reads
-# A softmax joins a product only where all columns of its right side are this small.
-_MOST_PINNED = 1 << 15
+# A softmax joins a product only where all columns of its right side take this part of L1.
+_PINNED_PART = 16
 
 
 @dataclass(eq=False)
@@ -52,9 +54,9 @@ class Group:
         return {u.value for item in self.items for u in item.inputs} - made - whole
 
 
-def grouped(module: Module, items: list[Item], memory: Memory) -> list[Group]:
+def grouped(module: Module, items: list[Item], memory: Memory, l1_bytes: int) -> list[Group]:
     """The groups in an order in which each finds made what it needs."""
-    gathering = _Gathering(module, memory)
+    gathering = _Gathering(module, memory, l1_bytes)
     for item in items:
         gathering.take(item)
     return _ordered(gathering.groups)
@@ -63,8 +65,9 @@ def grouped(module: Module, items: list[Item], memory: Memory) -> list[Group]:
 class _Gathering:
     """Goes through the items and gathers."""
 
-    def __init__(self, module: Module, memory: Memory) -> None:
+    def __init__(self, module: Module, memory: Memory, l1_bytes: int) -> None:
         self._module, self._memory = module, memory
+        self._most_pinned = l1_bytes // _PINNED_PART
         self.groups: dict[int, Group] = {}
         self._begun = 0
         self._places = {op.value_id: i for i, op in enumerate(module.operations)}
@@ -113,7 +116,7 @@ class _Gathering:
     def _can_join(self, item: Item, group: Group) -> bool:
         if group.main not in _HOSTS or group.shape != item.op.type.shape:
             return False
-        if item.kind == "rows" and not _takes_rows(group, self._module):
+        if item.kind == "rows" and not self._takes_rows(group):
             return False
         trial = Group(-1, group.main, group.shape, [*group.items, item])
         if len(trial.items) > _MOST_STEPS or len(trial.reads()) > _MOST_OPERANDS:
@@ -122,6 +125,14 @@ class _Gathering:
             return False
         others = self._of(u.value for u in item.inputs) - {group.number}
         return not any(self._needs(other, group.number) for other in others)
+
+    def _takes_rows(self, group: Group) -> bool:
+        if group.main == "map":
+            return True
+        if group.main != "matmul":
+            return False
+        right = self._module.by_id[group.items[0].inputs[1].value].type
+        return bytes_needed(prod(right.shape[-2:]), right.element) <= self._most_pinned
 
     def _merge(self, item: Item, group: Group, homes: set[int]) -> None:
         """Put functions of elements that end in one together, where that makes no circle."""
@@ -174,15 +185,6 @@ def is_map(item: Item) -> bool:
 
 def _main(item: Item) -> str:
     return "map" if is_map(item) or item.kind == "rows" else item.kind
-
-
-def _takes_rows(group: Group, module: Module) -> bool:
-    if group.main == "map":
-        return True
-    if group.main != "matmul":
-        return False
-    right = module.by_id[group.items[0].inputs[1].value].type.shape
-    return right[-1] * right[-2] <= _MOST_PINNED
 
 
 def _ordered(groups: dict[int, Group]) -> list[Group]:

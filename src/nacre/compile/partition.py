@@ -56,7 +56,7 @@ def partition(legal: Legal, options: Options) -> Partition:
     module = legal.module
     items = items_of(module, legal.escaped)
     memory = memory_of(module, items)
-    groups = grouped(module, items, memory)
+    groups = grouped(module, items, memory, options.l1_bytes)
     building = _Building(legal, memory, options.l1_bytes, _wanted(module, items, groups))
     for group in groups:
         building.take(group)

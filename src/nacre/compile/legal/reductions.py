@@ -13,6 +13,7 @@ from nacre.compile.legal.windows import Ints, reshaped, sliced
 from nacre.core.inference.rewriting import Site
 
 _FEW = 16
+_LEAST_SHARE = 2.0**-14  # f16 has all its digits down to here
 
 
 def _axes(site: Site) -> list[int]:
@@ -53,9 +54,13 @@ def _mean_along(site: Site, value: int, first: int, end: int) -> int:
     after = (*shape[:first], *(1,) * (end - first), *shape[end:])
     before, count, behind = prod(shape[:first]), prod(shape[first:end]), prod(shape[end:])
     if behind == 1:
-        ones = site.literal(np.full((1, count), 1 / count), site.type(value).dtype)
-        made = site.add("Linear", reshaped(site, value, (before, count)), ones)
-        return reshaped(site, made, after)
+        share = max(1 / count, _LEAST_SHARE)
+        shares = site.literal(np.full((1, count), share), site.type(value).dtype)
+        made = reshaped(
+            site, site.add("Linear", reshaped(site, value, (before, count)), shares), after
+        )
+        factor = 1 / (count * share)
+        return made if share > _LEAST_SHARE else Steps(site).binary("Mul", made, factor)
     return _pooled(site, "AvgPool", value, first, end)
 
 

@@ -75,6 +75,11 @@ class History:
         while self._size > self._budget and len(self._changes) > 1:
             self._size -= self._changes.popleft().size
 
+    def clear(self) -> None:
+        """Forget all changes."""
+        self._changes.clear()
+        self._size = 0
+
     def pop(self) -> Change:
         """The latest change, no longer remembered."""
         change = self._changes.pop()

@@ -60,6 +60,14 @@ class Stepper:
         """Whether every step has been taken."""
         return len(self.order) == self.steps.count
 
+    def rewind(self) -> None:
+        """No step has been taken; what tasks do stays bound to their bytes."""
+        self.order.clear()
+        self.host_writes.clear()
+        self.failed, self._frontier = None, None
+        if self._history is not None:
+            self._history.clear()
+
     def next(self) -> int | None:
         """The step that comes next; None at the end, and where an order is not legal."""
         if self.is_finished or self.failed is not None:
