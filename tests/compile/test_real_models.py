@@ -17,6 +17,8 @@ from tools.fetch_models import Unavailable
 
 # Evaluating these models themselves in f16 is as far off: their last function is steep.
 STEEP = {"ppocr-det": 0.3, "ppocr-rec": 0.1}
+# It rounds to 8 bits by scales that it finds in each run; the plan in floats does not.
+ROUNDED = {"ddddocr-int8": 0.03}
 CNNS = frozenset({"ppocr-cls", "ppocr-det", "ppocr-rec", "nudenet"})
 RUNS = (("npm16k", "f16"), ("npm4k", "i8"), ("npm64k", "i8"))
 
@@ -56,7 +58,7 @@ def test_a_trained_model(model: RealModel, device: str, precision: str) -> None:
     validation = bundle.validate(model.feeds())
     assert validation.first_difference is None, str(validation)
     if precision == "f16":
-        most = STEEP.get(model.name, 1e-2)
+        most = {**STEEP, **ROUNDED}.get(model.name, 1e-2)
         assert max(validation.error_by_output.values()) <= most, str(validation)
     else:
         assert min(validation.sqnr_by_output.values()) >= 15, str(validation)
