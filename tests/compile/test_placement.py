@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 import nacre
 from nacre.base.diagnostics import InputError
+from nacre.compile.in_turns import in_turns
 from nacre.compile.layers import Cut, Layer
 from nacre.compile.options import Options, Precision
 from nacre.compile.pipeline import Compiled, run_stages
@@ -58,16 +59,20 @@ def _clash(a: Span, b: Span) -> bool:
 @given(cases(most=9))
 def test_tensors_that_live_at_the_same_time_lie_apart(case: Case) -> None:
     made = compiled(case, TINY)
-    lives = lifetimes(made.partition)
+    lives = lifetimes(made.cut)
     placed = {
-        tensor: (where, made.partition.tensors[tensor].bytes)
+        tensor: (where, made.cut.tensors[tensor].bytes)
         for tensor, where in made.placement.tensors.items()
         if tensor in lives
     }
     sizes = {buffer.name: buffer.size for buffer in made.placement.buffers}
     for where, size in placed.values():
         assert 0 <= where.offset <= sizes[where.buffer] - size
+    bytes_ = {t: size for t, (where, size) in placed.items() if where.level == "L2"}
+    turns = {t: chain[0] for chain in in_turns(made.cut, bytes_, lives) for t in chain}
     for (a, (at, size)), (b, (other, length)) in combinations(placed.items(), 2):
+        if a in turns and turns[a] == turns.get(b):
+            continue  # the one takes the place of the other, tile by tile
         if at.buffer == other.buffer and at.level != "DDR":
             spans = (
                 (at.offset, at.offset + size, *lives[a]),
@@ -85,7 +90,7 @@ def test_the_parts_of_a_layer_lie_apart_in_l1(case: Case) -> None:
     made = compiled(case, TINY)
     room = target_of(TINY).device.topology
     assert room is not None
-    for layer, tiling in zip(made.partition.layers, made.tilings.layers, strict=True):
+    for layer, tiling in zip(made.cut.layers, made.tilings.layers, strict=True):
         if layer.main == "copy":
             continue
         ground = made.placement.grounds[layer.name]
@@ -103,10 +108,10 @@ def _parts(ground: Ground, tiling: Tiling, layer: Layer, made: Compiled) -> list
     ]
     if layer.packed is not None and not held.holds_weights(layer):
         parts.append((ground.weights, ground.weights + tiling.w_slots * footprint.w_bytes))
-    index = made.partition.layers.index(layer)
-    for tensor, (first, last) in lifetimes(made.partition).items():
+    index = made.cut.layers.index(layer)
+    for tensor, (first, last) in lifetimes(made.cut).items():
         if tensor in held and first <= index <= last:
-            size = made.partition.tensors[tensor].bytes
+            size = made.cut.tensors[tensor].bytes
             parts.append((held.offsets[tensor], held.offsets[tensor] + size))
     return parts
 
@@ -117,7 +122,7 @@ def test_values_of_a_tile_that_are_needed_at_the_same_time_have_their_own_spaces
     case: Case,
 ) -> None:
     made = compiled(case, "npm4k")
-    for layer in made.partition.layers:
+    for layer in made.cut.layers:
         for cuts in (False, True):
             homes = spaces_of(layer, Cut(True, cuts), frozenset()).of_local
             for a, b in combinations(range(len(homes)), 2):
@@ -139,7 +144,7 @@ def _takes_over(layer: Layer, first: int, second: int) -> bool:
 
 def test_a_space_is_used_again() -> None:
     made = compiled(Case(attention_model(), {}), "npm4k")
-    chained = [x for x in made.partition.layers if len(x.steps) > 1]
+    chained = [x for x in made.cut.layers if len(x.steps) > 1]
     assert chained
     for layer in chained:
         spaces = spaces_of(layer, Cut(True, False), frozenset())

@@ -117,7 +117,6 @@ class Bundle:
             filled[self.manifest.weights] = self.weights
         return machine.start(program, filled, history_bytes=0)
 
-
     @cached_property
     def _idle(self) -> dict[bool, list[Session]]:
         """Machines of runs that are over, by whether they are ordered: their tasks are bound."""

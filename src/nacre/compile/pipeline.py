@@ -41,6 +41,7 @@ class Compiled:
     legal: Legal
     quantised: Quantised | None
     partition: Partition
+    cut: Partition  # the same, with layers that are too large in parts
     tilings: Tilings
     placement: Placement
     program: Program
@@ -95,8 +96,8 @@ def _placed(plain: Plain, module: Module) -> Plain:
 
 def _planned(
     layers: Partition, target: Target, options: Options, shown: OnStage
-) -> tuple[Tilings, Placement, Program, str]:
-    """The stages behind the partition."""
+) -> tuple[Partition, Tilings, Placement, Program, str]:
+    """The stages behind the partition, of which layers may be cut."""
     layers = narrowed(layers, options)
     tilings = tile(layers, options)
     placement = place(layers, tilings, options)
@@ -110,7 +111,7 @@ def _planned(
     shown("schedule", statements_text(program))
     text = emit(program, target)
     shown("emit", text)
-    return tilings, placement, program, text
+    return layers, tilings, placement, program, text
 
 
 def compile_module(
@@ -124,7 +125,7 @@ def compile_module(
         if not bundle.problems:
             break
         parts = _planned(made.partition, target, careful, on_stage or _unseen)
-        made = replace(made, tilings=parts[0], placement=parts[1], program=parts[2], text=parts[3])
+        made = Compiled(made.legal, made.quantised, made.partition, *parts)
         bundle = _bundle(module, made, careful)
     if bundle.problems:
         raise InputError([_unsound(made, bundle.problems[0], options)])
