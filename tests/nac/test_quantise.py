@@ -170,3 +170,14 @@ def test_halves_of_a_model_stay_halves() -> None:
     both = builder.module(builder.add("BinOp", builder.add("Cast", half, to="f32"), wide, op="Add"))
     with pytest.raises(InputError, match="NAC51"):
         nac.build(both, "fp16")
+
+
+@pytest.mark.parametrize("option", ["int8_tensor", "int8_channel", "block_fp8"])
+def test_the_mask_of_an_attention_stays(option: str) -> None:
+    """The least number of f32: 127 times its scale would be infinite."""
+    builder = Builder("nacre-1")
+    x = builder.input("x", "f32", (1, 2))
+    mask = builder.constant(np.array([[np.finfo(np.float32).min, 0]], np.float32))
+    model = nac.build(builder.module(builder.add("BinOp", x, mask, op="Add")), quant=option)
+    (found,) = model.run({"x": np.ones((1, 2), np.float32)})
+    np.testing.assert_array_equal(found, [[np.finfo(np.float32).min, 1]])

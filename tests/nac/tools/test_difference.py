@@ -137,3 +137,11 @@ def test_the_largest_distance() -> None:
     assert max_difference(np.array([2**60]), np.array([2**60 + 1])) == 1
     signalling = np.array([0x7FA00000], np.uint32).view(np.float32)
     assert max_difference(signalling, np.zeros(1, np.float32)) == np.inf
+
+
+def test_weights_without_axes_are_compared() -> None:
+    """A single number has a distance too."""
+    one, other = np.array(2.5, np.float32), np.array(3.5, np.float32)
+    assert max_difference(one, other) == 1.0
+    assert max_difference(one, one) == 0.0
+    assert max_difference(one, np.array(np.nan, np.float32)) == float("inf")

@@ -9,6 +9,7 @@ import numpy as np
 from nacre.base.elements import GRAPH_TYPES
 from nacre.core.module import TensorType
 from nacre.core.values import Array
+from nacre.kernels.runs import quietly
 
 INDEX = "index"  # MLIR's type of positions; Core IR has none like it
 # Integers have no sign in MLIR: operations that need to know it exist twice.
@@ -76,7 +77,8 @@ def dense_text(array: Array, dtype: str) -> str:
     bits = _bits(array)
     is_uniform = bool((bits == bits.flat[0]).all())
     kept = array.reshape(-1)[:1].reshape(()) if is_uniform else array
-    is_listed = kept.size <= MOST_LISTED and (not is_float(dtype) or bool(np.isfinite(kept).all()))
+    is_finite = not is_float(dtype) or bool(quietly(np.isfinite, kept).all())
+    is_listed = kept.size <= MOST_LISTED and is_finite
     if has_bytes and not is_listed:
         return f'dense<"0x{_bits(kept).tobytes().hex()}">'
     return f"dense<{_nested(kept.tolist(), dtype)}>"

@@ -16,6 +16,7 @@ from nacre.core.passes.sweep import Found, Rewrite, Seen, as_constant, sweep
 from nacre.core.values import Array
 from nacre.kernels.call import Call, TensorType
 from nacre.kernels.registry import PRIMITIVES
+from nacre.kernels.runs import quietly
 
 MAX_ELEMENTS = 65_536  # of a result: a module is not to grow into an image of its memory
 # Results that are larger than this count towards what one walk may fold: a short text with many
@@ -108,8 +109,9 @@ def computed(op: CoreOperation, arrays: Sequence[Array], seen: Seen) -> Array | 
     name = OPS[op.opcode].primitive
     if name is None or PRIMITIVES[name].bind(call)(list(arrays), [result]) is not None:
         return None
-    if op.opcode == "BinOp" and not element.is_integer and not bool(np.isfinite(result).all()):
-        return None
+    if op.opcode == "BinOp" and not element.is_integer:
+        # NumPy warns of NaN that signal.
+        return result if quietly(np.isfinite, result).all() else None
     return result
 
 

@@ -17,18 +17,20 @@ def scale_problem(tensor: Tensor) -> str | None:
         return f"its elements are {DTYPES[tensor.dtype]}, expected {DTYPES[QUANTIZED_DTYPE]}"
     count = len(tensor.scales) // 4
     if layout.has_axis:
-        if tensor.axis >= len(tensor.shape):
+        if not 0 <= tensor.axis < len(tensor.shape):
             return f"axis {tensor.axis} of a tensor of rank {len(tensor.shape)}"
         size = tensor.shape[tensor.axis]
         return None if count == size else f"{count} scales for {size} places of its axis"
     if layout.has_blocks:
         return _block_problem(tensor, count)
-    return None
+    return None if count == 1 else f"{count} scales, expected one"
 
 
 def _block_problem(tensor: Tensor, count: int) -> str | None:
-    if tensor.block == 0:
-        return "blocks of 0 elements"
+    if tensor.block <= 0:
+        return f"blocks of {tensor.block} elements"
+    if any(dim < 0 for dim in tensor.true_shape):
+        return "its own shape has a dimension below 0"
     stored, elements = prod(tensor.shape), prod(tensor.true_shape)
     blocks = -(-elements // tensor.block)
     if stored != blocks * tensor.block:

@@ -26,6 +26,9 @@ _NORMS = frozenset(
 )  # fmt: skip
 
 
+_LARGEST_SCALED = float(np.finfo(np.float32).max) * (1 - 2.0**-20)
+
+
 @dataclass(frozen=True)
 class Choice:
     """What stays as it is beside what must: by names, by use, by rank."""
@@ -56,11 +59,14 @@ def _misfit(array: Array, quant: int) -> str | None:
     if array.size == 0:
         return "empty"
     finite = np.isfinite(array)
-    if quant != FP16:
-        return None if finite.all() else "not finite"
-    most = float(np.finfo(np.float16).max)
     largest = float(np.abs(array[finite]).max(initial=0))
-    return f"larger than {most:.0f}" if largest > most else None
+    if quant == FP16:
+        most = float(np.finfo(np.float16).max)
+        return f"larger than {most:.0f}" if largest > most else None
+    if not finite.all():
+        return "not finite"
+    # 127 times a scale that was rounded up is infinite: the mask that attention adds.
+    return f"larger than {_LARGEST_SCALED:.3g}" if largest > _LARGEST_SCALED else None
 
 
 def other_type(dtype: int) -> str | None:

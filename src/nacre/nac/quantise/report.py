@@ -72,7 +72,8 @@ def compared(name: str, quant: int, before: Array, after: Array, bytes_after: in
     error = after[finite].astype(np.float64) - was
     count = max(was.size, 1)
     noise, signal = (float(np.square(x).sum()) / count for x in (error, was))
-    sqnr = inf if noise == 0 else 10 * log10(signal / noise) if signal else -inf
+    ratio = signal / noise if noise else inf
+    sqnr = 10 * log10(ratio) if 0 < ratio < inf else inf if ratio else -inf
     return WeightError(
         name, before.shape, QUANTIZATIONS[quant].name, "", before.nbytes, bytes_after,
         float(np.abs(error).max(initial=0)), noise**0.5, sqnr,

@@ -203,8 +203,8 @@ def max_difference(first: Array, second: Array) -> float:
         return 0.0
     with np.errstate(all="ignore"):  # signalling NaNs, and infinities
         wide = [side.astype(np.float64) for side in (first, second)]
-        distance = np.abs(wide[0] - wide[1])
-    same = (first == second) | (np.isnan(wide[0]) & np.isnan(wide[1]))
+        distance = np.abs(np.atleast_1d(wide[0] - wide[1]))
+    same = np.atleast_1d((first == second) | (np.isnan(wide[0]) & np.isnan(wide[1])))
     distance[~same & (distance == 0)] = 1.0  # integers that f64 cannot tell apart
     distance[same] = 0.0
     distance[np.isnan(distance)] = np.inf
