@@ -215,7 +215,7 @@ def test_any_byte_but_zero_is_true() -> None:
         (Tensor(1, 7, (2,), b"ab", 2, _scales([1.0, 2.0])), "2 scales, expected one"),
         (Tensor(1, 7, (2, 1), b"ab", 3, _scales([1.0]), -1), "axis -1 of a tensor of rank 2"),
         (Tensor(1, 7, (2,), b"ab", 4, _scales([1.0]), 0, -2, (2,)), "blocks of -2 elements"),
-        (Tensor(1, 7, (2,), b"ab", 4, _scales([1.0]), 0, 2, (-1, -2)), 
+        (Tensor(1, 7, (2,), b"ab", 4, _scales([1.0]), 0, 2, (-1, -2)),
          "its own shape has a dimension below 0"),
     ],
 )  # fmt: skip
