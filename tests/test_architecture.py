@@ -313,6 +313,7 @@ def load_tool(name: str) -> ModuleType:
         ("generate_docs", "render_rules", "docs/reference/rules.md"),
         ("generate_docs", "render_devices", "docs/reference/devices.md"),
         ("generate_operations", "render_operations", "docs/reference/operations.md"),
+        ("generate_plans", "render_plans", "docs/reference/plans.md"),
     ],
 )
 def test_generated_files_are_fresh(tool: str, function: str, path: str) -> None:
