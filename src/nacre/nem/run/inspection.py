@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from types import TracebackType
@@ -86,6 +86,17 @@ class Inspection(AbstractContextManager["Inspection"]):
     def close(self) -> None:
         """Let go of the session's memories; what was read stays."""
         self.memory.release()
+
+    def restart(self, inputs: Mapping[str, Any] | None = None) -> None:
+        """Back to the start, with other bytes in some buffers.
+
+        Memories keep what they hold, as those of a device do; what the run found is forgotten. Runs
+        of one program after the other are cheaper so: tasks are bound to their bytes once.
+        """
+        self.memory.require_open()
+        self._findings.forget_after(0)
+        self._stepper.rewind()
+        self._host.fill(inputs or {})
 
     # How it stands
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal, overload
 
@@ -121,17 +121,6 @@ class Session(Inspection):
                     progress(len(self._stepper.order), self.steps.count)
             return self._result()
         return self._run_while(lambda: True)
-
-    def restart(self, inputs: Mapping[str, Any] | None = None) -> None:
-        """Back to the start, with other bytes in some buffers.
-
-        Memories keep what they hold, as those of a device do; what the run found is forgotten. Runs
-        of one program after the other are cheaper so: tasks are bound to their bytes once.
-        """
-        self.memory.require_open()
-        self._findings.forget_after(0)
-        self._stepper.rewind()
-        self._host.fill(inputs or {})
 
     def continue_(self) -> RunResult:
         """Go on after a breakpoint."""
