@@ -11,7 +11,14 @@ import click
 from nacre.base.excerpt import quoted, safe
 from nacre.cli.arrays import WrongUsage, option_value, unreadable
 from nacre.cli.calibration import calibration_for
-from nacre.cli.core_files import Shapes, reported, shape_option
+from nacre.cli.core_files import (
+    Constants,
+    Shapes,
+    constant_option,
+    read_module,
+    reported,
+    shape_option,
+)
 from nacre.cli.machine import parse_size
 from nacre.compile.options import OBSERVERS, PRECISIONS, STAGES
 from nacre.nem.spec.limits import DEFAULT_DDR_BYTES
@@ -48,6 +55,7 @@ class _Folder(click.Path):
 @click.argument("model", metavar="MODEL")
 @click.option("--device", required=True, metavar="D", help="A built-in device or a file.")
 @shape_option
+@constant_option
 @click.option("--precision", type=click.Choice(PRECISIONS), default="f16")
 @click.option(
     "--calibrate",
@@ -91,6 +99,7 @@ def compile_(
     model: str,
     device: str,
     shapes: Shapes,
+    constants: Constants,
     precision: str,
     calibrate: Path | None,
     observer: str,
@@ -119,7 +128,7 @@ def compile_(
         from nacre.compile.api import compile as compiled
 
         bundle = compiled(
-            model,
+            read_module(model, shapes, constants) if constants else model,
             device,
             precision,  # type: ignore[arg-type]
             shapes=dict(shapes),

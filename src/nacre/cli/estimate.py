@@ -13,7 +13,14 @@ import click
 from nacre.base.excerpt import quoted, safe
 from nacre.cli.arrays import WrongUsage, option_value, require_writable
 from nacre.cli.calibration import calibration_for
-from nacre.cli.core_files import Shapes, read_module, reported, shape_option
+from nacre.cli.core_files import (
+    Constants,
+    Shapes,
+    constant_option,
+    read_module,
+    reported,
+    shape_option,
+)
 from nacre.cli.machine import parse_size
 from nacre.cli.main import ERRORS_FOUND
 from nacre.compile.options import PRECISIONS, STAGES
@@ -45,6 +52,7 @@ def _layers(text: str) -> int | None:
     help="A built-in device or a file; may be repeated, to compare them.",
 )
 @shape_option
+@constant_option
 @click.option("--precision", type=click.Choice(PRECISIONS), default="f16")
 @click.option(
     "--clock",
@@ -78,6 +86,7 @@ def estimate(
     model: str,
     devices: tuple[str, ...],
     shapes: Shapes,
+    constants: Constants,
     precision: str,
     clock: float | None,
     calibrate: Path | None,
@@ -99,7 +108,7 @@ def estimate(
     found: dict[str, Estimate] = {}
 
     def work() -> None:
-        module = read_module(model, shapes)
+        module = read_module(model, shapes, constants)
         given = {"clock_mhz": clock, "calibration": data, "ddr_bytes": ddr_size}
         for device in dict.fromkeys(devices):
             found[device] = _estimated(module, device, precision, given)

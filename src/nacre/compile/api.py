@@ -30,9 +30,10 @@ def compile(  # the name that users call
     ddr_bytes: int = DEFAULT_DDR_BYTES,
     on_stage: OnStage | None = None,
 ) -> Bundle:
-    """Compile a model, a module or the path of one (`.core`, `.onnx`), to a plan for a device.
+    """Compile a model, a module or the path of one (`.core`, `.onnx`, `.pt2`), to a plan.
 
-    - `source`: also a module of PyTorch, with `example_args` as it is called
+    - `source`: also a module of PyTorch, with `example_args` as it is called, or what
+      `torch.export` makes of one
     - `device`: a built-in name, a file, or a device
     - `calibration`: for `i8`, inputs by name with an axis of samples in front, or a list of inputs
     - `shapes`: sizes of inputs that leave them open
@@ -68,10 +69,10 @@ def _module(
         return source
     if isinstance(source, str | Path):
         return read_model(source, shapes)
-    if example_args is not None:
+    if example_args is not None or type(source).__name__ == "ExportedProgram":
         from nacre.core.torch.importer import from_torch
 
-        return from_torch(source, example_args)
+        return from_torch(source, example_args or (), shapes=shapes)
     raise request_error(
         f"a model is a module or a path, found {type(source).__name__}",
         "give `example_args` beside a module of PyTorch",

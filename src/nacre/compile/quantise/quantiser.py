@@ -98,7 +98,7 @@ def quantise(
             break
         kept |= lossy
         found = once.quantised(forced | kept)
-    return found if not kept else _noted(found, kept)
+    return _noted(found, kept)
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,8 +148,20 @@ def _is_weak(report: Report) -> bool:
 
 
 def _noted(found: Quantised, kept: Set[int]) -> Quantised:
-    told = f"{len(kept)} layers stay in f16: on integers of 8 bits the outputs lose too much"
-    return replace(found, legal=replace(found.legal, notes=(*found.legal.notes, told)))
+    """With notes on layers that went back to floats, and on outputs that are still far off."""
+    told = []
+    if kept:
+        count = f"{len(kept)} layer{'s' if len(kept) > 1 else ''}"
+        told.append(f"{count} kept in f16: on integers of 8 bits the outputs lose too much")
+    for name, sqnr in found.report.outputs.items():
+        if sqnr is not None and sqnr < WEAK:
+            told.append(
+                f"output `{name}` has {sqnr:.1f} dB on the calibration data, less than {WEAK:g}: "
+                "a precision map can keep more layers in f16"
+            )
+    if not told:
+        return found
+    return replace(found, legal=replace(found.legal, notes=(*found.legal.notes, *told)))
 
 
 def _refused(message: str, hint: str | None = None) -> InputError:
