@@ -19,6 +19,7 @@ from nacre.compile.legal.recover import RECOVER_FORMS, VIEW_FORMS
 from nacre.compile.legal.reductions import REDUCTION_FORMS
 from nacre.compile.legal.resize import RESIZE_FORMS
 from nacre.compile.legal.rounds import Forms, merged
+from nacre.compile.legal.rowwise import ROW_FORMS
 from nacre.compile.legal.scaling import SCALING_FORMS
 from nacre.compile.legal.transposed import TRANSPOSED_FORMS
 from nacre.compile.legal.windows import EARLY_WINDOWS, LATE_WINDOWS
@@ -79,6 +80,7 @@ LATE: Forms = guarded(
     PRODUCT_FORMS,
     LATE_MOVES,
     LOGIC_FORMS,
+    ROW_FORMS,
 )
 # Transpositions that the forms have added sink once more.
 _SETTLED = frozenset({"Softmax", "LogSoftmax", "CumSum", "Resize"})
