@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from nacre.compile.program import Compute, Copy, Loop, Statement, Wait
 
-_NEVER = 1 << 62
+NEVER = 1 << 62
 
 
 class TokenLives:
@@ -48,7 +48,7 @@ class TokenLives:
 
     def is_before(self, token: str, other: str) -> bool:
         """Whether a task is done before another starts."""
-        settled = self.settled.get(token, _NEVER) <= self.place[other]
+        settled = self.settled.get(token, NEVER) <= self.place[other]
         return settled or token in self._after[other]
 
     def is_dead_before(self, token: str, other: str) -> bool:
@@ -65,10 +65,10 @@ class TokenLives:
 
     def is_dead(self, token: str, place: int) -> bool:
         """Whether a token is dead for all that stands at a place or further down."""
-        if self.settled.get(token, _NEVER) > place:
+        if self.settled.get(token, NEVER) > place:
             return False
         return all(
-            at < place and (name is None or self.settled.get(name, _NEVER) <= place)
+            at < place and (name is None or self.settled.get(name, NEVER) <= place)
             for at, name in self.namers.get(token, ())
         )
 

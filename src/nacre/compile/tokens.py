@@ -13,10 +13,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from nacre.compile.program import Compute, Copy, Let, Loop, Region, Statement, Wait
-from nacre.compile.token_lives import TokenLives, named_by
+from nacre.compile.token_lives import NEVER, TokenLives, named_by
+from nacre.nem.plan.live_tokens import MOST_ANCESTORS
 
-_NEVER = 1 << 62
-_MOST_ANCESTORS = 48  # how far back the end of a chain is searched: as far as the check does
 _MOST_ROUNDS = 8  # names that a wait makes needless shorten lives before it too
 _SHARE = 4  # a wait frees a quarter of the tokens, so that not every task needs one
 
@@ -31,7 +30,7 @@ def with_waits(
     """
     made = tuple(statements)
     for _ in range(_MOST_ROUNDS):
-        before, made = made, _Writer(made, limit, engines).written()
+        before, made = made, _Writer(made, limit, engines, {0, *engines.values()}).written()
         if made == before:
             break
     return made
@@ -50,12 +49,16 @@ class _Writer:
     """Goes over the statements of a program and writes them down with more waits."""
 
     def __init__(
-        self, statements: Sequence[Statement], limit: int, engines: Mapping[str, int]
+        self,
+        statements: Sequence[Statement],
+        limit: int,
+        engine_of: Mapping[str, int],
+        engines: Iterable[int],
     ) -> None:
         self._statements, self._limit = statements, limit
         self._lives = TokenLives(statements)
-        self._engine_of = dict(engines)  # of buffers, and of the regions that have names
-        self._chains = {engine: _Chains() for engine in sorted({0, *engines.values()})}
+        self._engine_of = dict(engine_of)  # of buffers, and of the regions that have names
+        self.chains = {engine: _Chains() for engine in sorted(engines)}
         self._made: list[Statement] = []
 
     def written(self) -> tuple[Statement, ...]:
@@ -87,11 +90,11 @@ class _Writer:
         sides = (task.dst, task.src) if isinstance(task, Copy) else (task.output, *task.inputs)
         names = (side.buffer if isinstance(side, Region) else side for side in sides)
         found = [self._engine_of[name] for name in names if name in self._engine_of]
-        return found[:1] or self._chains
+        return found[:1] or self.chains
 
     def _release(self, place: int) -> None:
         """Chains that end in a dead token can be continued by anything."""
-        for chains in self._chains.values():
+        for chains in self.chains.values():
             for token in [t for t in chains.ends if self._lives.is_dead(t, place)]:
                 chains.free += chains.ends.pop(token)
 
@@ -113,7 +116,7 @@ class _Writer:
         return tuple(dep for dep in deps if dep not in self._lives.settled)
 
     def _has_lane(self, engine: int, token: str) -> bool:
-        chains = self._chains[engine]
+        chains = self.chains[engine]
         return (
             chains.count < self._limit
             or chains.free > 0
@@ -121,7 +124,7 @@ class _Writer:
         )
 
     def _enlist(self, engine: int, token: str) -> None:
-        chains = self._chains[engine]
+        chains = self.chains[engine]
         end = self._continued(engine, token)
         if end is not None:
             chains.ends.pop(end)
@@ -133,13 +136,13 @@ class _Writer:
 
     def _continued(self, engine: int, token: str) -> str | None:
         """The end of a chain among the tasks that a task depends on, near ones first."""
-        ends = self._chains[engine].ends
+        ends = self.chains[engine].ends
         pending = list(self._lives.deps[token])
         seen = set(pending)
         for name in pending:
             if name in ends and self._lives.is_dead_before(name, token):
                 return name
-            if len(seen) < _MOST_ANCESTORS:
+            if len(seen) < MOST_ANCESTORS:
                 fresh = [dep for dep in self._lives.deps.get(name, ()) if dep not in seen]
                 pending += fresh
                 seen.update(fresh)
@@ -148,10 +151,10 @@ class _Writer:
     # Loops
 
     def _loop(self, place: int, loop: Loop) -> None:
-        inside = _lanes(loop, self._engine_of, self._chains)
+        inside = _lanes(loop, self._engine_of, self.chains)
         self._make_room(place, inside)
         for engine, lanes in inside.items():
-            chains = self._chains[engine]
+            chains = self.chains[engine]
             begun = lanes - min(lanes, chains.free)
             chains.count += begun
             chains.free -= lanes - begun
@@ -177,7 +180,7 @@ class _Writer:
         """Wait for the oldest tasks until so many chains can be had on each engine."""
         tokens: dict[str, None] = {}
         for engine, lanes in wanted.items():
-            chains = self._chains[engine]
+            chains = self.chains[engine]
             missing = lanes - chains.free - (self._limit - chains.count)
             if missing <= 0:
                 continue
@@ -214,9 +217,7 @@ class _Writer:
 
 def _lanes(loop: Loop, engine_of: Mapping[str, int], engines: Iterable[int]) -> dict[int, int]:
     """How many tokens the iterations of a loop that overlap can take, by engine."""
-    body = _Writer(loop.body, _NEVER, {})
-    body._engine_of = dict(engine_of)
-    body._chains = {engine: _Chains() for engine in engines}
+    body = _Writer(loop.body, NEVER, engine_of, engines)
     body.written()
     overlap = min(loop.window, loop.last - loop.first + 1)
-    return {engine: overlap * chains.count for engine, chains in body._chains.items()}
+    return {engine: overlap * chains.count for engine, chains in body.chains.items()}

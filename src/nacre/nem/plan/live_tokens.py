@@ -32,7 +32,7 @@ from nacre.nem.plan.terms import distinct
 _MOST_ENGINES = 64
 
 # How far back from a task its dependences are searched for the end of a chain to continue.
-_MOST_ANCESTORS = 48
+MOST_ANCESTORS = 48
 
 
 class LiveTokens(Struct, frozen=True):
@@ -195,7 +195,7 @@ class _Chains:
             is_end = position in ends.by_position and position in self._tasks
             if is_end and self._lives.is_dead_before(before, task):
                 return position
-            if len(seen) < _MOST_ANCESTORS:
+            if len(seen) < MOST_ANCESTORS:
                 fresh = [dep for dep in before.deps if dep not in seen]
                 pending += fresh
                 seen.update(fresh)
