@@ -14,6 +14,8 @@ LEAST_SCALE, MOST_SCALE = 2.0**-80, 2.0**80
 LEAST_PRODUCT = 2.0**-120  # of two scales, which has to be a normal number of f32
 # The accumulator has 31 bits; so much of it is left to the bias.
 MOST_BIAS = 2.0**30
+_NEAR = 0.25  # of a step, that a sum may be off everywhere; rounding it is as far off on average
+_LEAST_COUNT = 4  # of steps in a number that a scale is widened for: by a quarter at most
 
 
 @dataclass(frozen=True)
@@ -41,6 +43,23 @@ class Affine:
     def times(self, factor: float) -> Affine:
         """What the same integers stand for after a product with a positive number."""
         return Affine(single(self.scale * factor), self.zero)
+
+    def plus(self, number: float) -> Affine | None:
+        """What the same integers stand for after a sum; None where no zero point comes near."""
+        steps = number / self.scale
+        if not abs(steps) <= STEPS or abs(steps - np.rint(steps)) > _NEAR:
+            return None
+        made = Affine(self.scale, self.zero - int(np.rint(steps)))
+        return made if made.is_sound else None
+
+    def dividing(self, number: float) -> Affine:
+        """With a scale that is a little wider, so that a number is a whole count of its steps."""
+        steps = int(abs(number) / self.scale)
+        if not _LEAST_COUNT <= steps <= STEPS:
+            return self
+        scale = single(abs(number) / steps)
+        zero = int(np.rint(LOW - self.low / scale))
+        return Affine(scale, min(max(zero, LOW), HIGH))
 
     def stored(self, reals: Array) -> Array:
         """The integers for reals: `saturate(rint(real / scale) + zero)`, NaN is 0, in f32."""

@@ -151,10 +151,11 @@ def _scale(walk: Walk, op: CoreOperation) -> Stored:
 def _map(walk: Walk, op: CoreOperation) -> Stored:
     """Reals for a moment: out of integers, one operation in f32, and into integers again.
 
-    Bounds that the scale itself keeps, and products that only change the scale, are nothing.
+    Bounds that the scale itself keeps, products that only change the scale, and sums that only
+    change the zero point, are nothing.
     """
     y = walk.scales.of(op.value_id)
-    if walk.scales.is_factor(op.value_id):
+    if walk.scales.is_alias(op.value_id):
         source = walk.stored[walk.graph.computed(op)[0]]
         return Stored(source.value, y)
     bounds = bounds_of(op)

@@ -123,7 +123,7 @@ def _least_error(seen: Histogram, after: Function | None) -> Affine:
     def error(found: Affine) -> float:
         steps = np.clip(np.rint(reals / found.scale) + found.zero, LOW, HIGH)
         made = (steps - found.zero) * found.scale
-        lost = (made if after is None else after(made)) - wanted
+        lost = np.asarray(made if after is None else after(made), np.float64) - wanted
         return float(np.dot(lost * lost, weights))
 
     # One end after the other, twice: the ends hardly depend on each other.

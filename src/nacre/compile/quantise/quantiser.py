@@ -20,7 +20,7 @@ from nacre.compile.quantise.correction import MOST_SAMPLES, corrected
 from nacre.compile.quantise.islands import domains
 from nacre.compile.quantise.observers import OBSERVERS
 from nacre.compile.quantise.ports import Port, ports_of, stored_inputs
-from nacre.compile.quantise.report import WEAK, Report, losses, lossy_layers
+from nacre.compile.quantise.report import WEAK, Looked, Report, losses, lossy_layers
 from nacre.compile.quantise.rewrite import Rewritten, rewritten
 from nacre.compile.quantise.roles import Graph, bounds_of
 from nacre.compile.quantise.running import Watched
@@ -137,7 +137,8 @@ class _Once:
             and graph.is_float(value)
             and own.value in made.module.by_id
         }
-        report = _report(self.watched, made, self.data, layers, legal, source)
+        looked = Looked(layers, scales.functions)
+        report = _report(self.watched, made, self.data, looked, legal, source)
         inputs, outputs = ports_of(source, graph.module, made, self.given)
         return Quantised(_legal(legal, made, self.given.notes), inputs, outputs, report)
 
@@ -260,7 +261,7 @@ def _report(
     watched: Watched,
     made: Rewritten,
     data: Samples | None,
-    layers: Mapping[int, str],
+    looked: Looked,
     legal: Legal,
     source: Module,
 ) -> Report:
@@ -269,7 +270,7 @@ def _report(
     names = source.output_names
     outputs = dict(zip(names, legal.module.outputs, strict=False))
     pairs = islice(_pairs(data, watched, made), _MOST_REPORTED)
-    return losses(watched, made, pairs, layers, outputs, made.notes)
+    return losses(watched, made, pairs, looked, outputs, made.notes)
 
 
 def _legal(legal: Legal, made: Rewritten, told: tuple[str, ...]) -> Legal:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from math import inf, log10
+from typing import NamedTuple
 
 import numpy as np
 from msgspec import Struct
 
 from nacre.compile.quantise.affine import Affine
 from nacre.compile.quantise.calibration import Sample
+from nacre.compile.quantise.observers import Function
 from nacre.compile.quantise.rewrite import Rewritten
 from nacre.compile.quantise.roles import Graph
 from nacre.compile.quantise.running import Watched
@@ -64,6 +66,16 @@ class Report(Struct, frozen=True):
         return "\n".join([*lines, *(f"note: {note}" for note in self.notes)]) + "\n"
 
 
+class Looked(NamedTuple):
+    """What a report looks at: values of the float module with their names.
+
+    A scale that was chosen for what a function makes of a value is judged by that: `after`.
+    """
+
+    layers: Mapping[int, str]
+    after: Mapping[int, Function]
+
+
 class _Powers:
     """Sums of squares of a signal and of what was lost of it."""
 
@@ -94,22 +106,23 @@ def losses(
     floats: Watched,
     made: Rewritten,
     feeds: Iterable[tuple[Sample, Sample]],
-    layers: Mapping[int, str],
+    looked: Looked,
     outputs: Mapping[str, int],
     notes: tuple[str, ...] = (),
 ) -> Report:
     """Both modules on the same samples, side by side.
 
-    `layers` names the values of the float module that are looked at, `outputs` says which of them
-    the outputs are. The modules run in step, so that no more than one value waits for its other.
+    `outputs` says which values of the float module the outputs are. The modules run in step, so
+    that no more than one value waits for its other.
     """
     integers = Watched(made.module)
+    layers = looked.layers
     wanted = {value: made.stored[value] for value in layers if value in made.stored}
     powers = {value: _Powers() for value in wanted}
     count = 0
     for real, stored in feeds:
         count += 1
-        _compared(floats.run(real), integers.run(stored), wanted, powers)
+        _compared(floats.run(real), integers.run(stored), wanted, powers, looked.after)
     found = {value: powers[value].sqnr for value in wanted}
     return Report(
         tuple(
@@ -132,8 +145,17 @@ def lossy_layers(report: Report, graph: Graph) -> set[int]:
             continue
         sources = [known.get(value, inf) for value in graph.computed(graph.op(loss.value))]
         if sources and min(sources) - loss.sqnr > _LOSSY:
-            found.add(loss.value)
+            found.add(_chosen_at(graph, loss.value))
     return found
+
+
+def _chosen_at(graph: Graph, value: int) -> int:
+    """Where the scale of a value was chosen: what only moves elements has that of its source."""
+    computed = graph.computed(graph.op(value))
+    while graph.roles[value] == "keep" and len(computed) == 1:
+        value = computed[0]
+        computed = graph.computed(graph.op(value))
+    return value
 
 
 def _compared(
@@ -141,6 +163,7 @@ def _compared(
     integers: Iterable[tuple[int, Array]],
     wanted: Mapping[int, Stored],
     powers: Mapping[int, _Powers],
+    after: Mapping[int, Function],
 ) -> None:
     stream = iter(integers)
     done: dict[int, Array] = {}  # integers that later float values stand for too
@@ -150,13 +173,15 @@ def _compared(
         if stored is None:
             continue
         if stored.value not in done:
-            for at, found in stream:
+            for at, integer in stream:
                 if at in last:
-                    done[at] = found
+                    done[at] = integer
                 if at == stored.value:
                     break
         if stored.value in done:
-            powers[value].add(array, _real(done[stored.value], stored.affine))
+            found = _real(done[stored.value], stored.affine)
+            then = after.get(value)
+            powers[value].add(*((array, found) if then is None else (then(array), then(found))))
             if last[stored.value] == value:
                 del done[stored.value]
 

@@ -160,17 +160,32 @@ def scale_factor(graph: Graph, op: CoreOperation) -> float | None:
     """The positive number that an operation multiplies one tensor by; None where it does not."""
     if op.opcode != "BinOp" or op.attributes["op"] not in ("Mul", "Div"):
         return None
-    left, right = op.operands
     is_product = op.attributes["op"] == "Mul"
-    value = right if right in graph.constants else left if is_product else -1
+    found = _with_number(graph, op, turns=is_product)
+    if found is None or not 2.0**-20 < found < 2.0**20:
+        return None
+    return found if is_product else 1.0 / found
+
+
+def shift(graph: Graph, op: CoreOperation) -> float | None:
+    """The number that an operation adds to one tensor; None where it does something else."""
+    if op.opcode != "BinOp" or op.attributes["op"] not in ("Add", "Sub"):
+        return None
+    is_sum = op.attributes["op"] == "Add"
+    found = _with_number(graph, op, turns=is_sum)
+    return found if found is None or is_sum else -found
+
+
+def _with_number(graph: Graph, op: CoreOperation, turns: bool) -> float | None:
+    """The finite number that the other operand is joined with; on the left only if that turns."""
+    left, right = op.operands
+    value = right if right in graph.constants else left if turns else -1
     array = graph.constants.get(value)
     other = left if value == right else right
     if array is None or other in graph.constants or graph.op(other).type.shape != op.type.shape:
         return None
-    found = float(array.flat[0]) if array.size and (array == array.flat[0]).all() else 0.0
-    if not 2.0**-20 < found < 2.0**20:
-        return None
-    return found if is_product else 1.0 / found
+    found = float(array.flat[0]) if array.size and (array == array.flat[0]).all() else np.nan
+    return found if np.isfinite(found) else None
 
 
 def bounds_of(op: CoreOperation) -> tuple[float, float] | None:

@@ -3,21 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import partial
-
-import numpy as np
 
 from nacre.compile.quantise.affine import Affine, of_range
+from nacre.compile.quantise.following import function_after
 from nacre.compile.quantise.islands import Domains
 from nacre.compile.quantise.observers import Function, Histogram, Observer
-from nacre.compile.quantise.roles import Graph, bounds_of, scale_factor
+from nacre.compile.quantise.roles import Graph, bounds_of, scale_factor, shift
 from nacre.core.module import CoreOperation
-from nacre.core.ops import OPS
-from nacre.core.values import Array
-from nacre.kernels.call import Call
-from nacre.kernels.call import TensorType as KernelType
-from nacre.kernels.registry import PRIMITIVES
-from nacre.kernels.runs import quietly
 
 # A part of a Concat that others use too takes over its scale if it has half of its range.
 _LEAST_SHARE = 0.5
@@ -40,7 +32,10 @@ class Scales:
         self._parents: dict[int, int] = {}
         self._fixed: dict[int, Affine] = {}  # of groups, by the model itself
         self._factors: dict[int, tuple[int, float]] = {}  # of groups: another value's, times that
+        self._sums: dict[int, tuple[int, float]] = {}  # of values: another value, plus that
+        self._shifted: set[int] = set()  # those of them that take its integers
         self.bounded: set[int] = set()  # values whose range is that of what bounds them
+        self.functions: dict[int, Function] = {}  # that scales of values were chosen for
         self._found: dict[int, Affine] = {}
         self._gather()
 
@@ -54,6 +49,11 @@ class Scales:
     def is_factor(self, value: int) -> bool:
         """Whether a value is another one under another scale."""
         return self._root(value) == value and value in self._factors
+
+    def is_alias(self, value: int) -> bool:
+        """Whether a value has the integers of another one, with another scale or zero point."""
+        self.of(value)
+        return self.is_factor(value) or value in self._shifted
 
     def _root(self, value: int) -> int:
         while self._parents.get(value, value) != value:
@@ -78,6 +78,10 @@ class Scales:
                     self._factors[op.value_id] = source, factor
             elif bounds_of(op) is not None:
                 self._bound(op)
+            elif (number := shift(graph, op)) is not None and not self._given:
+                source = graph.computed(op)[0]
+                if self._is_i8(source):
+                    self._sums[op.value_id] = source, number
 
     def _is_i8(self, value: int) -> bool:
         return self._domains.is_i8(self._graph, value)
@@ -108,6 +112,7 @@ class Scales:
             and self._join(op.value_id, source)
         ):
             self.bounded.add(source)
+            self._sums.pop(source, None)
 
     def _concat(self, op: CoreOperation) -> None:
         graph, whole = self._graph, self._reach(op.value_id)
@@ -140,6 +145,10 @@ class Scales:
         if root in self._factors:
             source, factor = self._factors[root]
             return self.of(source).times(factor)
+        moved = self._moved(root)
+        if moved is not None:
+            self._shifted.add(root)
+            return moved
         inherited = self._inherited(root) if self._given else None
         if inherited is not None:
             return inherited
@@ -153,7 +162,20 @@ class Scales:
                 total = total.joined(self._seen[value])
         if total.is_empty:
             return of_range(0.0, 0.0)
-        return self._observer(total, self._after(made))
+        found = self._observer(total, self._after(made))
+        numbers = [n for source, n in self._sums.values() if self._root(source) == root]
+        return found.dividing(numbers[0]) if len(numbers) == 1 else found
+
+    def _moved(self, root: int) -> Affine | None:
+        """The scale of a sum with a number: that of the other operand, with another zero point."""
+        if root not in self._sums:
+            return None
+        roles, op = self._graph.roles, self._graph.op
+        others = [value for value in self._members(root) if value != root]
+        if any(roles[value] != "keep" or op(value).opcode == "Concat" for value in others):
+            return None
+        source, number = self._sums[root]
+        return self.of(source).plus(number)
 
     def _inherited(self, value: int) -> Affine | None:
         """The scale that a value in floats has from what it was moved or multiplied from."""
@@ -174,19 +196,8 @@ class Scales:
         return self._groups[root]
 
     def _after(self, made: list[int]) -> Function | None:
-        """What is done to each element next, where a value has one use and that is a function."""
-        user = self._graph.only_user(made[0]) if len(made) == 1 else None
-        if user is None or self._graph.roles[user.value_id] != "map" or len(user.operands) != 1:
-            return None
-        return partial(_applied, user)
-
-
-def _applied(op: CoreOperation, x: Array) -> Array:
-    """An operation on one float tensor, in f32."""
-    spec = OPS[op.opcode]
-    assert spec.primitive is not None
-    type_ = KernelType(op.type.element, x.shape)
-    run = PRIMITIVES[spec.primitive].bind(Call((type_,), (type_,), spec.filled(op.attributes)))
-    result = np.empty(x.shape, type_.dtype)
-    quietly(run, [x.astype(type_.dtype)], [result])
-    return result.astype(np.float64)
+        """What becomes of each element before anything else sees it, where that is a function."""
+        found = function_after(self._graph, made[0]) if len(made) == 1 else None
+        if found is not None:
+            self.functions[made[0]] = found
+        return found

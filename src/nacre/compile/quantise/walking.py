@@ -17,6 +17,8 @@ from nacre.core.builder import Builder
 from nacre.core.values import Array
 
 _HALF = GRAPH_TYPES["f16"]
+_LEAST_HALF = 2.0**-14  # the least normal number of f16
+_DIFFERENCES = frozenset({"Softmax", "LogSoftmax"})  # a number added to every element is nothing
 
 
 @dataclass(frozen=True)
@@ -135,11 +137,27 @@ class Walk:
         if array is not None:
             return self.once((value, "f16"), lambda: self._constant(value, array))
         found = self.stored[value]
-        if found.affine is None:
+        affine = found.affine
+        if affine is None:
             return found.value
-        return self.once(
-            (value, "f16"), lambda: self.builder.add("Cast", self.real(found), to="f16")
-        )
+        return self.once((value, "f16"), lambda: self._left(value, found, affine))
+
+    def _left(self, value: int, found: Stored, affine: Affine) -> int:
+        """Integers as floats of 16 bits.
+
+        A softmax sees differences only: without the zero point a cast and a product do, which are
+        no work for the slowest unit.
+        """
+        users = self.graph.users.get(value, [])
+        floats = [user for user in users if user.value_id in self.domains.floats]
+        if not floats or any(user.opcode not in _DIFFERENCES for user in floats):
+            return self.builder.add("Cast", self.real(found), to="f16")
+        scale = np.float16(affine.scale)
+        if not _LEAST_HALF <= scale <= 1.0:  # what is beyond rounds too far
+            return self.builder.add("Cast", self.real(found), to="f16")
+        steps = self.builder.add("Cast", found.value, to="f16")
+        factor = self.once(("f16", float(scale)), lambda: self.builder.constant(scale, "f16"))
+        return self.builder.add("BinOp", steps, factor, op="Mul")
 
     def _constant(self, value: int, array: Array) -> int:
         if not self.graph.is_float(value):
