@@ -31,7 +31,7 @@ KINDS: dict[str, set[str]] = {
     "MaxPool": {"MaxPool"},
     "GlobalAveragePool": {"AvgPool", "QPool"},
     "Add": {"BinOp"},
-    "Softmax": {"Softmax"},
+    "Softmax": {"Softmax", "BinOp"},  # of integers of 8 bits, times their scale
     "HardSigmoid": {"Clip"},
     "Mul": {"Silu", "Conv", "QConv"},  # x * Sigmoid(x), and channels times a vector
 }

@@ -24,7 +24,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from fractions import Fraction
 from functools import cached_property
 from math import ceil, prod
@@ -114,6 +114,19 @@ class ModelBounds:
     def by_name(self) -> dict[str, LayerBound]:
         """The layers by their names."""
         return {bound.name: bound for bound in self.layers}
+
+    def of(self, names: Sequence[str]) -> LayerBound | None:
+        """What layers that run together are held to: the sum of their bounds, unit by unit."""
+        known = self.by_name
+        found = [known[name] for name in names if name in known]
+        if len(found) < 2:
+            return next(iter(found), None)
+        sums = {
+            one.name: sum(getattr(bound, one.name) for bound in found)
+            for one in fields(LayerBound)
+            if one.name != "name"
+        }
+        return LayerBound(found[-1].name, **sums)
 
     def _sum(self, kind: str) -> Fraction:
         return _added(getattr(bound, kind) for bound in self.layers)

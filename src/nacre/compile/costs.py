@@ -32,6 +32,7 @@ class TileCosts:
     sdma: float
     chain: float
     weights: float
+    shared: float  # what is loaded once for all tiles
 
 
 def tile_costs(
@@ -40,13 +41,16 @@ def tile_costs(
     """What one whole tile costs. What travels between DDR and L1 occupies an sDMA and a DMA."""
     profile = options.profile
     size = layer.size(min(tiling.rows, layer.rows), min(tiling.columns, layer.columns))
-    dma = sdma = cstl = nmu = vpu = longest = 0.0
+    dma = sdma = cstl = nmu = vpu = longest = shared = 0.0
     fixed = layer.fixed_locals(layer.cut(tiling.rows, tiling.columns))
     for local, access in enumerate(layer.operands):
-        if local in fixed or access.stays or access.tensor in held:
+        if access.stays or access.tensor in held:
             continue
         outside = partition.is_in_ddr(access.tensor)
         took: float = _copied(access, size, profile, outside)
+        if local in fixed:
+            shared += took
+            continue
         dma, sdma = dma + took, sdma + (took if outside else 0)
         longest = max(longest, took)
     for step in layer.steps:
@@ -77,7 +81,7 @@ def tile_costs(
         weights = profile.at("sDMA", "latency") + ceil(
             layer.packed.block_bytes(size.columns) / width
         )
-    return TileCosts(nmu, cstl, vpu, dma, sdma, chain, weights)
+    return TileCosts(nmu, cstl, vpu, dma, sdma, chain, weights, shared)
 
 
 def _copied(access: Access, size: Size, profile: TimingProfile, outside: bool) -> int:
@@ -94,10 +98,9 @@ def _step(step: Step, layer: Layer, size: Size, profile: TimingProfile) -> tuple
     local = layer.locals[step.output.local]
     count = prod(resolved(local.axes, size))
     if step.work == "macs":
-        depth = layer.macs / max(1, layer.images * layer.rows * _across(layer))
         x = GRAPH_TYPES[layer.locals[step.inputs[0].local].elem]
         rate = profile.macs_per_two_cycles(x.bits, is_float=x.kind == "float")
-        return "NMU", profile.at("NMU", "latency") + ceil(2 * count * depth / rate)
+        return "NMU", profile.at("NMU", "latency") + ceil(2 * count * step.depth / rate)
     if step.work == "scalar" or step.nem in ("quantize", "dequantize"):
         return "VPU", profile.at("VPU", "latency") + ceil(
             8 * count / profile.at("VPU", "throughput")
@@ -107,9 +110,3 @@ def _step(step: Step, layer: Layer, size: Size, profile: TimingProfile) -> tuple
         passes = prod(layer.window.kernel)
     throughput = profile.at("CSTL", "eltwise_throughput")
     return "CSTL", profile.at("CSTL", "latency") + ceil(passes * count / throughput)
-
-
-def _across(layer: Layer) -> int:
-    """Elements of the result for each row of an image."""
-    axes = layer.locals[layer.steps[0].output.local].axes
-    return layer.columns * prod(axis for axis in axes if isinstance(axis, int))

@@ -176,9 +176,11 @@ def main_step(draft: Draft, item: Item, inputs: tuple[int, ...]) -> None:
     draft.of_value[item.result] = output
     given = dict(item.row.attributes(item.attributes))
     work = "pool" if item.kind == "pool" else "macs"
+    depth = draft.macs // max(1, prod(item.op.type.shape))
     draft.steps.append(
-        Step(item.row.nem, tuple(operands), Operand(output, item.quant), given, work=work)  # type: ignore[arg-type]
-    )
+        Step(item.row.nem, tuple(operands), Operand(output, item.quant), given, work=work,  # type: ignore[arg-type]
+             depth=depth)
+    )  # fmt: skip
 
 
 def _packed_locals(draft: Draft) -> list[Operand]:

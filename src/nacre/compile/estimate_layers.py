@@ -68,9 +68,16 @@ def layer_times(
     names = [OTHER if entry is None else entry.name for entry in entries]
     steps = {name: _steps(timeline, tasks[name]) for name in names}
     added = _added(timeline, steps)
-    known = bounds.by_name
     return tuple(
-        _time(timeline, entry, name, tasks[name], steps[name], added[name], known.get(name))
+        _time(
+            timeline,
+            entry,
+            name,
+            tasks[name],
+            steps[name],
+            added[name],
+            None if entry is None else bounds.of(entry.members or (name,)),
+        )
         for entry, name in zip(entries, names, strict=True)
     )
 

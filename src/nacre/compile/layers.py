@@ -110,6 +110,7 @@ class Step:
     attributes: Mapping[str, object] = field(default_factory=dict)
     in_place: bool = False  # the result may take the place of an operand
     work: Literal["macs", "elements", "pool", "rows", "scalar"] = "elements"
+    depth: int = 0  # MACs of an element of the result
     repeats: bool = False  # the operand's axes of size 1 are stretched to those of the result
 
 
@@ -179,6 +180,8 @@ class Layer:
     makes: tuple[int, ...] = ()  # the value that each step makes, or prepares
     nodes: tuple[str, ...] = ()  # of the model, that it comes from
     part_of: str = ""  # the layer that was cut into this one and others
+    members: tuple[str, ...] = ()  # the layers that it was made of, where they were several
+    sliding: int = 0  # the step that the window belongs to
 
     @property
     def title(self) -> str:

@@ -94,6 +94,7 @@ class LayerEntry(Struct, frozen=True, forbid_unknown_fields=True):
     loads: tuple[str, ...] = ()  # of weights and what tiles share, which may come earlier
     escaped: tuple[str, ...] = ()  # what runs by name on the VPU, and why
     values: Mapping[str, int] = {}  # by the task that computes, what it makes or prepares
+    members: tuple[str, ...] = ()  # layers that run together in it, tile by tile
 
 
 class LayerLoss(Struct, frozen=True, forbid_unknown_fields=True):
@@ -225,6 +226,7 @@ def _layer(
             for task in tasks
             if isinstance(task, Compute) and task.value is not None
         },
+        layer.members,
     )
 
 

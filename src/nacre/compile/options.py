@@ -17,8 +17,9 @@ if TYPE_CHECKING:
 Precision = Literal["f16", "f32", "i8"]
 PRECISIONS: tuple[Precision, ...] = ("f16", "f32", "i8")
 OBSERVERS = ("minmax", "percentile", "mse")
-# Tensors that stay in L1, several tiles at a time, weights that are loaded a layer ahead.
-FEATURES = ("residency", "slots", "ahead")
+# Tensors that stay in L1, several tiles at a time, weights that are loaded a layer ahead, layers
+# that run together.
+FEATURES = ("residency", "slots", "ahead", "groups")
 # In their order; each is a file of that name.
 STAGES = (
     "legalise",

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from nacre.base.diagnostics import Diagnostic, InputError
 from nacre.base.source import whole_file
 from nacre.compile.bundle import Bundle
+from nacre.compile.depth_first import as_described, in_groups
 from nacre.compile.depths import shallow
 from nacre.compile.emit import emit, statements_text
 from nacre.compile.layout import layout
@@ -98,13 +99,11 @@ def _planned(
     layers: Partition, target: Target, options: Options, shown: OnStage
 ) -> tuple[Partition, Tilings, Placement, Program, str]:
     """The stages behind the partition, of which layers may be cut."""
-    layers = narrowed(layers, options)
-    tilings = tile(layers, options)
-    placement = place(layers, tilings, options)
-    if placement.spilled:  # tiles of what turns out to lie in DDR are better others
-        layers = replace(layers, spilled=placement.spilled)
-        tilings = tile(layers, options)
-        placement = place(layers, tilings, options)
+    best = _placed_tiles(narrowed(layers, options), options)
+    groups = in_groups(best[0], options)
+    if len(groups.layers) < len(best[0].layers):
+        best = min(best, _placed_tiles(groups, options), key=lambda found: found[1].cycles)
+    layers, tilings, placement = best
     shown("tile", tilings.told(layers))
     shown("place", placement)
     program = schedule(layers, tilings, placement, options)
@@ -112,6 +111,18 @@ def _planned(
     text = emit(program, target)
     shown("emit", text)
     return layers, tilings, placement, program, text
+
+
+def _placed_tiles(layers: Partition, options: Options) -> tuple[Partition, Tilings, Placement]:
+    """Tiles, and where everything lies; tiles of what turns out to lie in DDR are better others."""
+    layers = replace(layers, spilled=frozenset())
+    tilings = tile(layers, options)
+    placement = place(layers, tilings, options)
+    if placement.spilled:
+        layers = replace(layers, spilled=placement.spilled)
+        tilings = tile(layers, options)
+        placement = place(layers, tilings, options)
+    return layers, tilings, placement
 
 
 def compile_module(
@@ -147,7 +158,12 @@ def _unsound(made: Compiled, first: Diagnostic, options: Options) -> Diagnostic:
 
 def _bundle(module: Module, made: Compiled, options: Options) -> Bundle:
     described = manifest(
-        module, made.partition, made.placement, made.program, options, made.quantised
+        module,
+        as_described(made.partition, made.cut),
+        made.placement,
+        made.program,
+        options,
+        made.quantised,
     )
     return Bundle(module, made.text, made.placement.weights, described, made.legal.module)
 

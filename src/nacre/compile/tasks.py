@@ -207,7 +207,7 @@ class LayerTasks:
 
     def _window(self, spot: Spot, step: Step) -> dict[str, object]:
         window = self.layer.window
-        if window is None or step is not self.layer.steps[0]:
+        if window is None or step is not self.layer.steps[self.layer.sliding]:
             return {}
         left, right = window.sides
         given: dict[str, object] = {

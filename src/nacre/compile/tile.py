@@ -213,7 +213,7 @@ def cycles(layer: Layer, tiling: Tiling, costs: TileCosts, options: Options) -> 
     share = ceil(tiles / tiling.engines) if by_rows else tiles
     own_blocks = blocks if by_rows else ceil(blocks / tiling.engines)
     count = share * own_blocks  # of one engine
-    weight_loads = own_blocks * costs.weights
+    weight_loads = own_blocks * costs.weights + costs.shared
     work = {
         "NMU": count * costs.nmu,
         "CSTL": count * costs.cstl,
@@ -230,7 +230,8 @@ def cycles(layer: Layer, tiling: Tiling, costs: TileCosts, options: Options) -> 
     if layer.images > 1 and tiling.rows < layer.rows:
         drains *= layer.images  # each is complete before the next begins
     tasks = len(layer.operands) + len(layer.steps) + len(layer.results)
-    return busiest + drains * costs.chain + costs.weights / 4 + _TASK_CYCLES * count * tasks
+    late = (costs.weights + costs.shared) / 4
+    return busiest + drains * costs.chain + late + _TASK_CYCLES * count * tasks
 
 
 def _shapes(layer: Layer, held: Residency, *, is_fine: bool = False) -> Iterator[Tiling]:
