@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -9,11 +10,14 @@ import pytest
 from hypothesis import given
 
 from nacre.base.diagnostics import InputError
+from nacre.core.builder import Builder
+from nacre.core.module import Labels
 from nacre.nac.assembly import Assembler
 from nacre.nac.format.file import examined, read, to_bytes, write
 from nacre.nac.format.values import NacFile, Named, Tensor, constant
+from nacre.nac.lower import lower
 from nacre.nac.spec.header import SECTION_TITLES, VERSIONS
-from tests.nac.files import FIXTURES, changed, headed, small
+from tests.nac.files import FIXTURES, changed, headed, patched, small
 from tests.nac.strategies import files
 
 
@@ -135,9 +139,32 @@ def test_more_than_ids_reach_is_refused_with_a_remedy(make: object) -> None:
 
 def test_an_integer_that_lists_cannot_hold_is_refused() -> None:
     made = Assembler()
-    made.output(made.call("nac.view", made.input("x"), (2**31, 1)))
-    with pytest.raises(InputError, match="NAC15"):
-        made.file()
+    x = made.input("x")
+    with pytest.raises(InputError, match="NAC15") as refused:
+        made.call("nac.view", x, (2**31, 1))
+    assert "instruction 1, `nac.view`: " in refused.value.diagnostics[0].message
+
+
+def test_a_limit_of_a_build_says_where_and_what_helps() -> None:
+    builder = Builder()
+    x = builder.input("x", "f32", (4,))
+    weight = builder.constant(np.ones(4), "f8e4m3")
+    made = builder.add("BinOp", x, builder.add("Cast", weight, to="f32"), op="Add")
+    module = replace(builder.module(made), labels=Labels(nodes={1: "scale", 2: "widen"}))
+    with pytest.raises(InputError) as refused:
+        lower(module)
+    (found,) = refused.value.diagnostics
+    assert found.code == "NAC15"
+    assert "Cast `widen`: weight `scale`: its elements are f8e4m3" in found.message
+    assert found.help is not None
+    assert found.help.startswith("cast the weight")
+
+
+def test_an_offset_that_is_too_far_says_of_which_instruction(tmp_path: Path) -> None:
+    file = patched(small(), 4, d=(-40_000,))
+    with pytest.raises(InputError) as refused:
+        write(file, tmp_path / "never.nac")
+    assert "instruction 4: operand offset -40,000" in refused.value.diagnostics[0].message
 
 
 def test_a_weight_is_stored_in_its_own_type() -> None:

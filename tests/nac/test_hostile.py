@@ -11,9 +11,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from msgspec import structs
 
 from nacre.base.diagnostics import Diagnostic, InputError
-from nacre.nac.format.file import to_bytes
+from nacre.core.builder import Builder
+from nacre.nac.assembly import Assembler
+from nacre.nac.format.file import read, to_bytes
+from nacre.nac.format.values import NacFile, Resource
+from nacre.nac.interface import InputType, Interface, encoded
 from nacre.nac.mep.carried import machine_of
 from nacre.nac.run.model import load
 from nacre.nac.verify import verify
@@ -80,14 +85,12 @@ def test_a_file_that_is_cut_short(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", FIXTURES, ids=lambda path: path.stem)
-@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # weights that became infinite
 def test_a_file_with_another_byte(path: Path) -> None:
     head = _head(path)
     places = random.Random(5).sample(range(head), 80)
     _flips(path, places, (0xFF, 0x01))
 
 
-@pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_a_small_file_with_any_byte_another() -> None:
     raw = bytearray(to_bytes(small()))
     inputs = {"x": np.ones((2, 3), np.float32)}
@@ -144,7 +147,6 @@ def test_a_file_cut_at_every_byte(path: Path) -> None:
 
 @pytest.mark.full
 @pytest.mark.parametrize("path", FIXTURES, ids=lambda path: path.stem)
-@pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_a_file_with_every_byte_another(path: Path) -> None:
     _flips(path, list(range(path.stat().st_size)), (0xFF,))
 
@@ -169,6 +171,91 @@ def test_a_promise_of_gigabytes_takes_no_memory(what: str) -> None:
     tracemalloc.stop()
     assert found
     assert peak < 64 * 2**20 + 10 * len(hostile)
+
+
+@pytest.mark.parametrize("name", ["mlp.none.v16", "mlp.FP16.v16", "cnn.none.v16.shim"])
+@pytest.mark.parametrize("bits", [0x7F800001, 0xFF800000, 0x7FC00000], ids=["signal", "inf", "nan"])
+@pytest.mark.parametrize("rows", [1, 2])
+def test_weights_that_are_no_numbers_print_nothing(name: str, bits: int, rows: int) -> None:
+    """Warnings are errors in tests. A NaN that signals is no more than one that is quiet."""
+    path = FOLDER / f"{name}.nac"
+    file = read(path)
+    halves = struct.pack("<2H", 0x7D01, 0xFC00)
+    odd = halves if file.header.quant else struct.pack("<I", bits)
+    tensors = tuple(
+        structs.replace(t, data=odd * (len(t.data) // 4) + bytes(t.data[: len(t.data) % 4]))
+        for t in file.data.tensors
+    )
+    data = structs.replace(file.data, tensors=tensors)
+    model = load(to_bytes(NacFile(file.header, {**file.sections, "DATA": data}, file.gaps)))
+    ((key, array),) = _inputs(path).items()
+    given = np.concatenate([array[:1]] * rows) if name.startswith("mlp") else array
+    (found, *_) = model.run({key: given})
+    assert not np.isfinite(found).all()
+    model.run({key: given})
+
+
+@pytest.mark.parametrize("rows", [1, 2])
+def test_weights_of_a_module_that_are_no_numbers_print_nothing(rows: int) -> None:
+    builder = Builder()
+    x = builder.input("x", "f32", (rows, 3))
+    odd = np.array([[0x7F800001, 0x7F800000, 0x7FC00000]] * 2, np.uint32).view(np.float32)
+    session = builder.module(builder.add("Linear", x, builder.constant(odd))).session()
+    for _ in range(2):
+        assert np.isnan(session.run({"x": np.ones((rows, 3), np.float32)})[0]).all()
+
+
+def _attributes() -> bytes:
+    """A file whose constants are sizes of all kinds; every call is of the one input."""
+    made = Assembler()
+    x = made.input("x")
+    calls: list[tuple[str, tuple[object, ...]]] = [
+        ("aten.constant_pad_nd.default", ((1, 2), 0.0)),
+        ("aten.max_pool2d.default", ((2, 2), (1, 1), (1, 1), (1, 1), False)),
+        ("aten.avg_pool2d.default", ((3, 3), (1, 1), (1, 1), False, True, None)),
+        ("aten.repeat.default", ((1, 2, 1, 1),)),
+        ("aten.expand.default", ((5, 1, 4, 4), False)),
+        ("core.Resize", ((1, 1, 6, 6), "nearest", "asymmetric", "floor")),
+        ("aten.roll.default", ((1,), (2,))),
+        ("aten.topk.default", (2, 3, True, True)),
+        ("aten.adaptive_avg_pool2d.default", ((3, 3),)),
+        ("aten.split.Tensor", (2, 3)),
+    ]
+    results = [made.call(name, x, *given) for name, given in calls]  # type: ignore[arg-type]
+    results.append(made.call("aten.arange.default", 5))
+    results.append(made.call("aten.zeros.default", (3, 7)))
+    made.output(*results)
+    types = encoded(Interface({"x": InputType("f32", (1, 1, 4, 4))}))
+    return to_bytes(made.file(resources=[Resource("nacre.interface.json", types)]))
+
+
+@pytest.mark.parametrize("mask", [0xFF, 0x40])
+def test_sizes_with_any_byte_another_take_no_memory(mask: int) -> None:
+    """With the limits that a run has of itself: nobody has to ask for them."""
+    raw = bytearray(_attributes())
+    inputs = {"x": np.ones((1, 1, 4, 4), np.float32)}
+    assert verify(bytes(raw)) == []
+    load(bytes(raw)).run(inputs)
+    most = 64 * 2**20 + 10 * len(raw)
+    refused = 0
+    for place in range(raw.index(b"CNST") + 8, raw.index(b"PERM")):
+        raw[place] ^= mask
+        begun = time.process_time()
+        tracemalloc.start()
+        found = verify(bytes(raw))
+        try:
+            load(bytes(raw)).run(inputs)
+        except InputError as problem:
+            _checked(problem.diagnostics)
+            refused += any(d.code in ("NAC48", "NAC52") for d in problem.diagnostics)
+            assert found, place  # whatever a run refuses is found without one
+        _, peak = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        _checked(found)
+        assert peak < most, place
+        assert time.process_time() - begun < MOST_SECONDS, place
+        raw[place] ^= mask
+    assert refused > 10
 
 
 def test_a_constant_that_asks_for_a_huge_tensor_is_refused() -> None:

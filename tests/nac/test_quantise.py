@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,9 +13,13 @@ from hypothesis import strategies as st
 from nacre import core, nac
 from nacre.base.diagnostics import InputError
 from nacre.core.builder import Builder
+from nacre.core.module import Labels
+from nacre.nac.format.file import to_bytes
 from nacre.nac.lift import lift
 from nacre.nac.quantise.recipes import RECIPES
+from nacre.nac.quantise.report import QuantisationReport
 from nacre.nac.run.weights import dequantized
+from nacre.nac.verify import verify
 from tests.nac.files import FIXTURES
 
 HOME = Path(__file__).parent / "fixtures"
@@ -168,8 +173,71 @@ def test_halves_of_a_model_stay_halves() -> None:
     assert alone.run({"x": np.ones((2, 2), np.float16)})[0].dtype == np.float16
     wide = builder.constant(np.ones((2, 2)), "f32")
     both = builder.module(builder.add("BinOp", builder.add("Cast", half, to="f32"), wide, op="Add"))
-    with pytest.raises(InputError, match="NAC51"):
-        nac.build(both, "fp16")
+    with pytest.raises(InputError, match="NAC51") as refused:
+        nac.quantise(nac.build(both), "fp16")
+    (found,) = refused.value.diagnostics
+    assert "`c1`" in found.message  # which
+    assert found.help is not None
+    assert "build" in found.help  # and what to do
+
+
+def test_halves_beside_what_becomes_halves_are_cast_back() -> None:
+    """Every value is as it was: those of f16 are exact in f32, those of f32 are rounded once."""
+    chance = np.random.default_rng(5)
+    own, wide = chance.normal(size=(3, 3)), chance.normal(size=(3, 3)).astype(np.float32)
+    builder = Builder()
+    x = builder.input("x", "f16", (2, 3))
+    half = builder.add("MatMul", x, builder.constant(own, "f16"))
+    outer = builder.add("MatMul", builder.add("Cast", half, to="f32"), builder.constant(wide))
+    reports: list[QuantisationReport] = []
+    module = builder.module(half, outer)
+    module = replace(module, labels=Labels(nodes={1: "own", 4: "wide"}))
+    model = nac.build(module, "fp16", on_report=reports.append)
+    assert verify(to_bytes(model.file)) == []
+    assert model.file.header.quant == 1
+    assert {t.dtype for t in model.file.data.tensors} == {2}
+    rows = {row.name: row for row in reports[0].weights}
+    assert sorted(rows) == ["own", "wide"]
+    assert rows["own"].max_error == 0
+    given = chance.normal(size=(2, 3)).astype(np.float16)
+    first, second = model.run({"x": given})
+    plain, _ = nac.build(module).run({"x": given})
+    assert first.dtype == np.float16
+    np.testing.assert_array_equal(first, plain)
+    expected = first.astype(np.float32) @ wide.astype(np.float16).astype(np.float32)
+    np.testing.assert_allclose(second, expected, rtol=1e-5, atol=1e-6)
+    again = nac.build(nac.lift(model))
+    np.testing.assert_array_equal(again.run({"x": given})[0], first)
+
+
+@pytest.mark.parametrize("option", ["fp16", "int8_tensor", "int8_channel", "block_fp8"])
+def test_what_is_quantised_already_is_left_alone(option: str) -> None:
+    """Integers between Quantize and Dequantize, their scales and zero points keep every bit."""
+    chance = np.random.default_rng(9)
+    stored = chance.integers(-128, 128, (4, 6)).astype(np.int8)
+    scales = chance.uniform(0.01, 0.02, 4).astype(np.float32)
+    builder = Builder("nacre-1")
+    x = builder.input("x", "f32", (2, 6))
+    step, zero = builder.constant(np.float32(0.037)), builder.constant(np.int8(3))
+    q = builder.add("Quantize", x, step, zero, to="i8")
+    values = builder.add("Dequantize", q, step, zero)
+    places = (
+        builder.constant(stored),
+        builder.constant(scales),
+        builder.constant(np.zeros(4, np.int8)),
+    )
+    weights = builder.add("Dequantize", *places, axis=0)
+    plain = builder.constant(chance.normal(size=(3, 4)).astype(np.float32))
+    inner = builder.add("Linear", values, weights)
+    module = builder.module(inner, builder.add("Linear", inner, plain))
+    rows: list[QuantisationReport] = []
+    model = nac.build(module, option, on_report=rows.append)
+    kept = [row.reason for row in rows[0].weights if row.stored == "kept"]
+    assert kept.count("of a quantisation") == 1  # the scales: one number has no axes
+    assert [row.stored for row in rows[0].weights].count("kept") == len(rows[0].weights) - 1
+    given = chance.normal(size=(2, 6)).astype(np.float32)
+    exact, _ = nac.build(module).run({"x": given})
+    np.testing.assert_array_equal(model.run({"x": given})[0], exact)
 
 
 @pytest.mark.parametrize("option", ["int8_tensor", "int8_channel", "block_fp8"])

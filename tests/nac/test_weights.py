@@ -20,6 +20,7 @@ from nacre.nac.assembly import Assembler
 from nacre.nac.format.file import read, to_bytes, write
 from nacre.nac.format.scales import scale_problem
 from nacre.nac.format.values import NacFile, Tensor
+from nacre.nac.quantise.apply import quantise
 from nacre.nac.run.model import load
 from nacre.nac.run.weights import dequantized
 from nacre.nac.save import save
@@ -159,14 +160,100 @@ DAMAGE: dict[str, Callable[[Path], object]] = {
     ),
 }
 
+DAMAGE |= {
+    "behind": lambda path: path.write_bytes(path.read_bytes() + b"xxxx"),
+    "hole": lambda path: _rewritten(
+        path, lambda h: {**h, "more": {"dtype": "U8", "shape": [1], "data_offsets": [40, 41]}}
+    ),
+    "overlap": lambda path: _rewritten(
+        path, lambda h: {**h, "more": {"dtype": "U8", "shape": [1], "data_offsets": [0, 1]}}
+    ),
+    "other-row": lambda path: _rewritten(path, lambda h: {**h, "more": 7}),
+}
+
 
 @pytest.mark.parametrize("damage", DAMAGE)
 def test_damaged_weights_have_a_code(damage: str, tmp_path: Path) -> None:
     save(load(to_bytes(small())), tmp_path / "m.nac", weights="external")
     DAMAGE[damage](tmp_path / "m.safetensors")
-    assert {d.code for d in verify(tmp_path / "m.nac")} == {"NAC39"}
+    errors = [d for d in verify(tmp_path / "m.nac") if d.severity == "error"]
+    assert {d.code for d in errors} == {"NAC39"}
     with pytest.raises(InputError, match="NAC39"):
         load(tmp_path / "m.nac")
+
+
+@pytest.mark.parametrize("damage", ["behind", "hole", "overlap", "other-row"])
+def test_weights_that_the_library_refuses_are_refused(damage: str, tmp_path: Path) -> None:
+    from safetensors import SafetensorError
+    from safetensors.numpy import load_file
+
+    save(load(to_bytes(small())), tmp_path / "m.nac", weights="external")
+    load_file(tmp_path / "m.safetensors")
+    DAMAGE[damage](tmp_path / "m.safetensors")
+    with pytest.raises(SafetensorError):
+        load_file(tmp_path / "m.safetensors")
+
+
+def test_a_tensor_that_nobody_knows_is_a_warning(tmp_path: Path) -> None:
+    from safetensors.numpy import load_file, save_file
+
+    save(load(to_bytes(small())), tmp_path / "m.nac", weights="external")
+    arrays = load_file(tmp_path / "m.safetensors")
+    save_file({**arrays, "lost": np.ones(3, np.float32)}, tmp_path / "m.safetensors")
+    (found,) = verify(tmp_path / "m.nac")
+    assert (found.code, found.severity) == ("NAC53", "warning")
+    assert "`lost`" in found.message
+    load(tmp_path / "m.nac").run({"x": X})
+
+
+def _meta(path: Path, change: Callable[[dict[str, Any]], Any]) -> None:
+    def rewritten(header: dict[str, Any]) -> None:
+        made = json.loads(header["__metadata__"]["nac_quant_meta"])
+        change(made)
+        header["__metadata__"]["nac_quant_meta"] = json.dumps(made)
+
+    _rewritten(path, rewritten)
+
+
+SCALES: dict[str, tuple[Callable[[Path], object], str]] = {
+    "no entry": (lambda path: _meta(path, lambda m: m.pop("layer.weight")), "no scales"),
+    "no metadata": (lambda path: _rewritten(path, lambda h: h.pop("__metadata__") and None),
+                    "no scales"),
+    "code 0": (lambda path: _meta(path, lambda m: m["layer.weight"].update(quant_code=0)),
+               "has no scales, and it has some"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("quant", ["int8_tensor", "int8_channel", "block_fp8"])
+@pytest.mark.parametrize("what", SCALES)
+def test_integers_without_their_scales_are_refused(what: str, quant: str, tmp_path: Path) -> None:
+    model, _ = quantise(load(to_bytes(small())), quant)
+    save(model, tmp_path / "m.nac", weights="external")
+    assert verify(tmp_path / "m.nac") == []
+    change, told = SCALES[what]
+    change(tmp_path / "m.safetensors")
+    found = verify(tmp_path / "m.nac")
+    assert {d.code for d in found} == {"NAC39"}
+    assert told in found[0].message
+    with pytest.raises(InputError, match="NAC39"):
+        load(tmp_path / "m.nac")
+
+
+def test_integers_of_a_model_need_no_scales_outside_either(tmp_path: Path) -> None:
+    """Beside weights that are quantised, those that were integers from the start stay so."""
+    made = Assembler()
+    x = made.input("x")
+    w = made.parameter(made.weight("w", np.linspace(-1, 1, 6, dtype=np.float32).reshape(2, 3)))
+    i = made.parameter(made.weight("i", np.array([3, -4], np.int8)))
+    made.output(made.call("aten.linear.default", x, w), made.call("nac.neg", i))
+    model, report = quantise(load(to_bytes(made.file())), "int8_tensor")
+    assert [row.stored for row in report.weights] == ["INT8_TENSOR", "kept"]
+    save(model, tmp_path / "m.nac", weights="external")
+    assert verify(tmp_path / "m.nac") == []
+    moved = load(tmp_path / "m.nac")
+    assert moved.run({"x": X})[1].tolist() == [-3, 4]
+    save(moved, tmp_path / "inside.nac")
+    assert (tmp_path / "inside.nac").read_bytes() == to_bytes(model.file)
 
 
 def test_internal_weights_are_not_replaced_by_a_file_beside(tmp_path: Path) -> None:

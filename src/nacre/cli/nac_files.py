@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -25,6 +25,20 @@ weights_option = click.option(
     type=click.Choice(["internal", "external"]),
     help="Where weights go: into the file, or beside it in a `.safetensors`.",
 )
+
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+
+
+def limit_options(command: _Command) -> _Command:
+    """The options of what a run may take."""
+    whole = click.IntRange(min=1)
+    for name, metavar, text in (
+        ("--max-work", "STEPS", "Steps that a run may take."),
+        ("--max-bytes", "BYTES", "Memory that tensors may take at one time."),
+    ):
+        told = f"{text} Default: by the sizes of the file and its inputs."
+        command = click.option(name, type=whole, metavar=metavar, help=told)(command)
+    return command
 
 
 def require_readable(name: str) -> Path:
@@ -63,11 +77,11 @@ def open_file(name: str) -> Opened:
     return opened(require_readable(name))
 
 
-def load_model(name: str) -> NacModel:
+def load_model(name: str, max_bytes: int | None = None, max_work: int | None = None) -> NacModel:
     """A file that can be run; InputError has all that is wrong with it."""
     from nacre.nac import load
 
-    return load(require_readable(name))
+    return load(require_readable(name), max_bytes=max_bytes, max_work=max_work)
 
 
 def pair(form: str) -> Callable[[str], tuple[str, str]]:

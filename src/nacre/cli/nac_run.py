@@ -15,7 +15,7 @@ from nacre.base.suggest import did_you_mean
 from nacre.cli.array_values import read_array, values_json, values_text
 from nacre.cli.arrays import WrongUsage, file_bytes, option_value, require_writable
 from nacre.cli.core_files import format_option, reported
-from nacre.cli.nac_files import Pairs, load_model, once, pair, require_apart, table
+from nacre.cli.nac_files import Pairs, limit_options, load_model, once, pair, require_apart, table
 from nacre.cli.nac_plan import PlanOptions, plan_options, run_plan
 
 if TYPE_CHECKING:
@@ -44,9 +44,19 @@ if TYPE_CHECKING:
     help="Where to write an output, by its name or its number.",
 )
 @click.option("--times", is_flag=True, help="Say how long every operation took.")
+@limit_options
 @plan_options
 @format_option
-def run(file: str, inputs: Pairs, outputs: Pairs, times: bool, output: str, **plan: Any) -> int:  # noqa: ANN401 - PlanOptions
+def run(
+    file: str,
+    inputs: Pairs,
+    outputs: Pairs,
+    times: bool,
+    max_bytes: int | None,
+    max_work: int | None,
+    output: str,
+    **plan: Any,  # noqa: ANN401 - PlanOptions
+) -> int:
     """Run FILE once, and print its outputs and the memory that it took.
 
     A file that carries a plan runs this: it asks for answers, may run the program many times, and
@@ -64,7 +74,7 @@ def run(file: str, inputs: Pairs, outputs: Pairs, times: bool, output: str, **pl
     require_apart(written.values(), (file, *paths.values()))
 
     def work() -> None:
-        model = load_model(file)
+        model = load_model(file, max_bytes, max_work)
         has_plan = bool(model.file.plan.bytecode)
         is_plan = options.is_wanted
         if is_plan is None:

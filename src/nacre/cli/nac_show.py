@@ -11,10 +11,11 @@ import click
 from nacre.base.excerpt import safe
 from nacre.cli.core_files import format_option, reported
 from nacre.cli.main import ERRORS_FOUND, OK
-from nacre.cli.nac_files import counted, open_file, require_readable, table
+from nacre.cli.nac_files import counted, limit_options, open_file, require_readable, table
 from nacre.cli.verifying import verify_files
 
 if TYPE_CHECKING:
+    from nacre.base.diagnostics import Diagnostic
     from nacre.nac.tools.difference import Difference
     from nacre.nac.tools.overview import Overview
 
@@ -87,12 +88,16 @@ def _parameters(made: Overview) -> str:
 
 @click.command()
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
+@limit_options
 @format_option
-def verify(files: tuple[str, ...], output: str) -> int:
-    """Find every promise of the format that files break."""
+def verify(files: tuple[str, ...], max_bytes: int | None, max_work: int | None, output: str) -> int:
+    """Find every promise of the format that files break, and what would keep them from running."""
     from nacre.nac import verify as verified
 
-    return verify_files(files, lambda name: verified(require_readable(name)), "file", output)
+    def found(name: str) -> list[Diagnostic]:
+        return verified(require_readable(name), max_bytes=max_bytes, max_work=max_work)
+
+    return verify_files(files, found, "file", output)
 
 
 @click.command()

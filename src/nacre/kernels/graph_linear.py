@@ -24,7 +24,7 @@ from nacre.kernels.graph_products import (
 from nacre.kernels.graph_runs import into_dense
 from nacre.kernels.numbers import widened
 from nacre.kernels.products import exact_product
-from nacre.kernels.runs import present, quiet
+from nacre.kernels.runs import present, quiet, quietly
 from nacre.kernels.shapes import Dims
 
 # Of the weights that are turned to floats at a time: they are read once, out of the cache.
@@ -48,7 +48,7 @@ def _bind_linear(call: Call) -> Run:
         if rows == 1 and depth * width <= _FEW_WEIGHTS and dtype == np.float32:
             return _bind_row(call)
         if known is not None and rows * depth * width <= _FEW_PRODUCTS:
-            known = Known(np.array(widening(x.elem)(known.stored), order="F"))
+            known = Known(np.array(quietly(widening(x.elem), known.stored), order="F"))
     ready = factoring(x.elem, depth, is_ordered, known)
 
     def run(inputs: Sequence[Array | None], outputs: Sequence[Array]) -> Fault | None:
@@ -73,7 +73,7 @@ def _bind_linear(call: Call) -> Run:
 def _bind_row(call: Call) -> Run:
     """A single row by few weights, in f64: how BLAS splits such sums differs between machines."""
     known, y_type = call.known.get(1), call.output
-    kept = None if known is None else _doubled(known.stored)
+    kept = None if known is None else quietly(_doubled, known.stored)  # NaN of any kind
 
     def run(inputs: Sequence[Array | None], outputs: Sequence[Array]) -> Fault | None:
         weights = _doubled(present(inputs[1])) if kept is None else kept

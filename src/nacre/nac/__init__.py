@@ -38,7 +38,7 @@ __all__ = [
     "verify",
 ]
 
-# Where each name lives. Loaded on first use: verifying a file must not pay for running one.
+# Where each name lives. Loaded on first use: reading a file must not pay for running one.
 _HOMES = MappingProxyType(
     {
         "NacFile": "format.values",

@@ -14,10 +14,11 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from nacre.base.elements import GRAPH_TYPES
+from nacre.base.excerpt import quoted
 from nacre.core.builder import dtype_name
 from nacre.core.values import Array
 from nacre.nac.aten.binding import Ref
-from nacre.nac.format.packing import limit
+from nacre.nac.format.packing import at_place, limit
 from nacre.nac.format.values import (
     Constant,
     ConstantValue,
@@ -99,8 +100,10 @@ class Assembler:
         id_ = len(self._parameters) + 1
         if id_ > MOST_ID:
             raise limit("parameter id", f"parameter {id_:,}, at most {MOST_ID:,}")
+        with at_place(lambda: f"weight {quoted(name)}"):
+            tensor = tensor_of(id_, weight)
         self._parameters.append(Named(id_, name))
-        self._tensors.append(tensor_of(id_, weight))
+        self._tensors.append(tensor)
         return id_
 
     def parameter(self, id_: int) -> Ref:
@@ -124,6 +127,10 @@ class Assembler:
     def call(self, name: str, *arguments: Argument, codes: str | None = None) -> Ref:
         """An operation by its name in CMAP, or of a standard one, with a code for each argument."""
         given = codes if codes is not None else "".join(_CODES[type(a)] for a in arguments)
+        with at_place(lambda: f"instruction {len(self._steps)}, {quoted(name, 80)}"):
+            for argument in arguments:
+                if not isinstance(argument, Ref):
+                    _key(argument)  # one that does not fit is found where it stands
         return self._add(_Call(name, given, arguments))
 
     def output(self, *values: Ref) -> None:
@@ -199,7 +206,7 @@ def tensor_of(id_: int, weight: Array | Tensor) -> Tensor:
     array = np.ascontiguousarray(weight)
     name = dtype_name(array.dtype)
     if name not in DTYPE_CODES:
-        raise limit("dimension", f"parameter {id_} is {name}, which the format does not have")
+        raise limit("element type", f"its elements are {name}, which the format does not have")
     dtype = GRAPH_TYPES[name].dtype
     stored = array.astype(dtype.newbyteorder("<")) if dtype.kind in "iuf" else array
     return Tensor(id_, DTYPE_CODES[name], tuple(weight.shape), stored.tobytes())

@@ -8,13 +8,15 @@ from typing import Any
 from nacre.core.models import Progress, Shapes
 from nacre.core.module import Module
 from nacre.nac.canonical import canonical
-from nacre.nac.format.values import Plan, Resource
+from nacre.nac.format.values import NacFile, Plan, Resource
 from nacre.nac.lower import lower
 from nacre.nac.quantise.apply import quantisation_code, quantised
 from nacre.nac.quantise.choice import Choice
+from nacre.nac.quantise.halves import own_halves, widened
 from nacre.nac.quantise.report import QuantisationReport
 from nacre.nac.run.model import NacModel, made_model
 from nacre.nac.sources import elements_of, module_of
+from nacre.nac.spec.elements import DTYPE_CODES, FP16
 
 # What configurations call the width of a model, the first that is there counts.
 _WIDTHS = ("hidden_size", "d_model", "n_embd", "hidden_dim")
@@ -57,11 +59,20 @@ def build(
     width = _configured(source) or _last_width(module) if d_model is None else d_model
     more = [Resource(name, data) for name, data in sorted((resources or {}).items())]
     file = lower(module, d_model=width, resources=more, manifest=manifest, plan=plan)
+    if code == FP16 and _is_mixed(file):
+        module = widened(module)
+        file = lower(module, d_model=width, resources=more, manifest=manifest, plan=plan)
     if code:
         file, report = quantised(file, code, Choice(tuple(keep), keep_norms, least_rank))
         if on_report is not None:
             on_report(report)
     return made_model(file)
+
+
+def _is_mixed(file: NacFile) -> bool:
+    """Whether weights of f16 stand beside such as become f16."""
+    is_wide = any(tensor.dtype == DTYPE_CODES["f32"] for tensor in file.data.tensors)
+    return is_wide and bool(own_halves(file))
 
 
 def _configured(source: object) -> int:

@@ -26,6 +26,7 @@ from nacre.nac.canonical import arranged
 from nacre.nac.channels import WEIGHTS_TO_LAST, Window, windows_of
 from nacre.nac.interface import NacInput
 from nacre.nac.rules.running import NAC46, NAC49
+from nacre.nac.run.limits import limits_for
 from nacre.nac.run.model import NacModel
 from nacre.nac.run.program import Operand, Prepared
 from nacre.nac.spec.instructions import BRANCH, LIFTED, PARAMETER, STATE
@@ -72,6 +73,8 @@ class _Walk:
     _filters: dict[int, Value] = field(default_factory=dict)  # with their channels last
 
     def __post_init__(self) -> None:
+        model = self.model
+        self._room = limits_for(model.file_bytes, (), model.max_bytes).bytes
         self._windows: dict[int, Window] = {}
         if not self.is_literal:
             self._windows = windows_of(self.model.file, self.model.program)
@@ -160,7 +163,7 @@ class _Walk:
         both = {**site.constants, **computed}
         ordered = {name: both[name] for name in self.model.order(site.call, list(both))}
         handler = handlers().get(site.call, core_handler)
-        made = handler(Use(site.call, ordered, self.builder, self._elements))
+        made = handler(Use(site.call, ordered, self.builder, self._elements, self._room))
         if isinstance(made, Number):
             return made.number
         return Value(made) if isinstance(made, int) else [Value(value) for value in made]

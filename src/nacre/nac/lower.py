@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from nacre.base.excerpt import quoted
 from nacre.core.module import CoreOperation, Module
 from nacre.core.values import Array
 from nacre.nac.assembly import Assembler
@@ -20,6 +21,7 @@ from nacre.nac.aten.binding import Ref
 from nacre.nac.aten.derived import core_schema
 from nacre.nac.aten.lowering import Argument, Operand, lowered
 from nacre.nac.channels import TO_FIRST, TO_LAST, WEIGHTS_TO_FIRST, window_call
+from nacre.nac.format.packing import at_place
 from nacre.nac.format.values import NacFile, Plan, Resource
 from nacre.nac.interface import (
     INTERFACE,
@@ -72,14 +74,21 @@ class _Lowerer:
     def fill(self) -> None:
         """Every instruction."""
         for op in self.module.operations:
-            if op.opcode == "Input":
-                self._input(op)
-            elif elements_of(op) is None and not self._convolved(op):
-                self._call(op)
+            with at_place(lambda op=op: self._told(op)):  # type: ignore[misc]
+                if op.opcode == "Input":
+                    self._input(op)
+                elif elements_of(op) is None and not self._convolved(op):
+                    self._call(op)
         returned = [self._ref(value) for value in self.module.outputs]
         kept = [self._ref(state.output) for state in self.module.states]
         self._describe_states(len(returned))
         self.assembler.output(*returned, *kept)
+
+    def _told(self, op: CoreOperation) -> str:
+        """An operation as people know it: by what their model calls it, if it does."""
+        labels = self.module.labels
+        name = labels.nodes.get(op.value_id) if labels is not None else None
+        return f"{op.opcode} {quoted(name)}" if name else f"%{op.value_id} = {op.opcode}"
 
     def file(self, given: Mapping[str, Any]) -> NacFile:
         """The whole of it."""

@@ -35,7 +35,7 @@ def save(model: NacModel, path: str | os.PathLike[str], weights: Storage = "inte
     if not is_internal:
         names = model.weights.names
         tensors = [(names[id_], model.weights.tensor(id_)) for id_ in names]
-        beside = list(external_parts(tensors))
+        beside = list(external_parts(tensors, file.header.quant))
         write_whole(external_path(target), cast("list[bytes]", beside))
     write_whole(target, cast("list[bytes]", made))
 

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
-from nacre.base.diagnostics import Diagnostic, in_order
+from nacre.base.diagnostics import Diagnostic, InputError, has_errors, in_order
+from nacre.base.source import Source
 from nacre.nac.checks import carried, program, schedule, tables, weights
 from nacre.nac.checks.examination import Check, Examination
 from nacre.nac.format.cursor import Broken
 from nacre.nac.format.external import External, external_path, read_external
 from nacre.nac.format.file import Examined, FileSource, examined, mapped
 from nacre.nac.format.places import Place, finding
+from nacre.nac.format.values import NacFile
 from nacre.nac.interface import surroundings
 from nacre.nac.rules.program import NAC39
 
@@ -36,15 +39,43 @@ CHECKS: tuple[Check, ...] = (
     schedule.frees,
     weights.quantization,
     weights.external,
+    weights.unused,
 )
 # What a file carries beside its program: it runs without them.
 CARRIED: tuple[Check, ...] = (carried.plan, carried.tokenizer)
 _MOST_FINDINGS = 100  # of one check
 
 
-def verify(path: FileSource) -> list[Diagnostic]:
-    """Every promise of the format that a file breaks, in the order of its bytes."""
-    return in_order(judged(path, (*CHECKS, *CARRIED))[2])
+def verify(
+    path: FileSource, *, max_bytes: int | None = None, max_work: int | None = None
+) -> list[Diagnostic]:
+    """Every promise of the format that a file breaks, in the order of its bytes.
+
+    For a file that breaks none, and as far as it says the types of its inputs, also what would keep
+    a run from its end; the limits are those of `load`.
+    """
+    made, external, found = judged(path, (*CHECKS, *CARRIED))
+    if made.file is not None and not has_errors(found):
+        found += _foretold(made.file, made.source, external, max_bytes, max_work)
+    return in_order(found)
+
+
+def _foretold(
+    file: NacFile,
+    source: Source,
+    external: External | None,
+    max_bytes: int | None,
+    max_work: int | None,
+) -> list[Diagnostic]:
+    # Imported for a file that is sound: to find one that is not, nobody needs the runtime.
+    from nacre.nac.run.foresight import foretold
+    from nacre.nac.run.model import made_model
+
+    try:
+        model = made_model(file, source, external)
+    except InputError:  # of operations that only others can run, a file may have any
+        return []
+    return foretold(replace(model, max_bytes=max_bytes, max_work=max_work))
 
 
 def judged(

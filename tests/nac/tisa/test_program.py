@@ -186,7 +186,7 @@ def test_a_piece_is_taken_apart_and_put_together() -> None:
     assert tisa.join(bundle.manifest, bundle.resources) == raw
     alone = tisa.load(bundle.manifest, bundle.resources)
     assert alone.encode("a c [X]") == tisa.load(raw).encode("a c [X]")
-    assert sorted(bundle.resources) == ["vidx.b", "vocab.b"]
+    assert sorted(bundle.resources) == ["nacre.decoder.json", "vidx.b", "vocab.b"]
 
 
 def test_an_added_token_is_no_piece_of_the_model() -> None:
@@ -214,6 +214,7 @@ def test_a_listing_names_everything() -> None:
         "  49  COMPOSE 3 $ids 1",
         "resource vocab.b: 87 bytes",
         "resource vidx.b: 24 bytes",
+        "resource nacre.decoder.json: 30 bytes",
     ]
 
 

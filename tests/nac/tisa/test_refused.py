@@ -146,6 +146,14 @@ NO_FORM: dict[str, tuple[Json, str, str]] = {
     ),
     "dropout": (_bpe(dropout=0.1), "model: ", "at random"),
     "prefix": (_bpe(continuing_subword_prefix="##"), "model: ", "inside of words"),
+    "prefix that merges leave out": (
+        _bpe(
+            continuing_subword_prefix="##",
+            vocab={"[UNK]": 0, "a": 1, "##b": 2, "ab": 3},
+            merges=[["a", "##b"]],
+        ),
+        "model: ", "`continuing_subword_prefix`",
+    ),
     "bytes for unknown": (_bpe(byte_fallback=True), "model: ", "bytes in the place"),
     "one unknown for several": (_bpe(fuse_unk=True), "model: ", "become one id"),
     "unknown vanishes": (_bpe(unk_token=None), "model: ", "vanish"),

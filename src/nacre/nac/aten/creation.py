@@ -9,7 +9,7 @@ import numpy as np
 from nacre.base.elements import GRAPH_TYPES
 from nacre.nac.aten.elementwise import wanted_type
 from nacre.nac.aten.handlers import handles
-from nacre.nac.aten.use import Unfit, Use, Value, affordable, number_type
+from nacre.nac.aten.use import Unfit, Use, Value, number_type, require_elements
 
 
 @handles("zeros.default", "ones.default", "empty.memory_format")
@@ -36,7 +36,7 @@ def full(use: Use) -> int:
     default = number_type(number) if is_alone else use.dtype_of("self")
     dtype = wanted_type(use, default)
     shape = use.shape_of("self") if use.name == "full_like" else use.integers("size")
-    affordable(shape)
+    require_elements(shape)
     value = number.id if isinstance(number, Value) else use.taken(number, None, "fill_value")
     return use.stretched(use.cast(value, dtype), shape)
 
@@ -70,7 +70,7 @@ def _counted(use: Use, start: float, end: float, step: float, given: list[float]
     if step == 0:
         raise Unfit("a step of 0")
     count = max(ceil((end - start) / step), 0)
-    affordable((count,))
+    use.affordable((count,))
     if dtype == "i64" and is_whole:
         return use.constant(np.arange(count) * step + start, "i64")
     # As ATen: the start plus so many steps, in double, then rounded once.
@@ -82,7 +82,7 @@ def _counted(use: Use, start: float, end: float, step: float, given: list[float]
 def linspace(use: Use) -> int:
     """So many numbers between two ends, which are among them."""
     steps = use.integer("steps")
-    affordable((steps,))
+    use.affordable((steps,))
     start, end = use.number("start"), use.number("end")
     dtype = wanted_type(use, "f32")
     element = GRAPH_TYPES[dtype].dtype
@@ -97,6 +97,6 @@ def linspace(use: Use) -> int:
 def eye(use: Use) -> int:
     """Ones where row and column are the same."""
     shape = (use.integer("n"), use.integer("m", use.integer("n")))
-    affordable(shape)
+    use.affordable(shape)
     dtype = wanted_type(use, "f32")
     return use.constant(np.eye(*shape).astype(GRAPH_TYPES[dtype].dtype), dtype)

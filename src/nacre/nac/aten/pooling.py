@@ -89,8 +89,7 @@ def _by_products(use: Use, sizes: Sequence[int], wanted: Sequence[int]) -> int:
     x, last = use.value("self"), len(use.shape_of("self")) - 1
     dtype = use.dtype_of("self")
     for place, (size, count) in enumerate(zip(reversed(sizes), reversed(wanted), strict=True)):
-        if size * count > 1 << 24:
-            raise Unfit(f"{size} elements to {count} means")
+        use.affordable((size, count))
         weights = np.zeros((count, size))
         for index in range(count):
             start, end = index * size // count, -(-(index + 1) * size // count)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import accumulate
 from math import prod
 
 from nacre.nac.aten.handlers import handles
@@ -211,7 +212,7 @@ def split(use: Use) -> list[int]:
             raise Unfit(f"parts of {count}")
         each = -(-size // count) if use.name == "chunk" else count
         sizes = [min(each, size - start) for start in range(0, size, each)]
-    ends = [sum(sizes[: i + 1]) for i in range(len(sizes))]
+    ends = accumulate(sizes)
     return [
         sliced(use, x, {axis: (end - part, end, 1)}) for end, part in zip(ends, sizes, strict=True)
     ]

@@ -15,11 +15,21 @@ from nacre.core.module import TensorType
 from nacre.core.values import Array
 from nacre.nac.aten.promotion import common_type
 
-_LARGEST = 1 << 28  # elements of a constant that a call asks for
+_ROOM = 1 << 31  # bytes of a constant that a call asks for, where nobody says how many
+_MOST_OPERATIONS = 1 << 14  # that one call may become
+_MAKING = 2 * 8  # bytes an element while a constant is made: in f64, and in its own type
 
 
 class Unfit(Exception):  # noqa: N818 - carries a finding, not a failure of ours
     """A call that cannot be computed with these arguments, and why."""
+
+
+class TooLarge(Unfit):
+    """A call whose results, or what it needs on the way to them, take too many bytes."""
+
+    def __init__(self, bytes_: int) -> None:
+        super().__init__(f"{bytes_:,} bytes are needed")
+        self.bytes = bytes_
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,9 +47,16 @@ class Use:
     """A call with its arguments. Handlers ask it and add operations to the module through it."""
 
     def __init__(
-        self, call: str, arguments: Mapping[str, Found], builder: Builder, elements: Elements
+        self,
+        call: str,
+        arguments: Mapping[str, Found],
+        builder: Builder,
+        elements: Elements,
+        room: int = _ROOM,
     ) -> None:
         self.call = call
+        self._room = room
+        self._start = builder.count
         self.name = call.partition(".")[0]
         self.builder = builder
         self._arguments = arguments
@@ -138,12 +155,20 @@ class Use:
 
     def filled(self, number: float, shape: Sequence[int], dtype: str) -> int:
         """One number everywhere."""
-        count = affordable(shape)
-        made = self.scalar(number, dtype)
-        return self.stretched(made, shape) if count else made
+        require_elements(shape)
+        return self.stretched(self.scalar(number, dtype), shape)
+
+    def affordable(self, shape: Sequence[int]) -> int:
+        """How many elements a constant would have; a file must not fill the memory by asking."""
+        count = require_elements(shape)
+        if count * _MAKING > self._room:
+            raise TooLarge(count * _MAKING)
+        return count
 
     def add(self, opcode: str, *values: int, **attributes: object) -> int:
         """An operation; one that does not fit is the call's fault."""
+        if self.builder.count - self._start >= _MOST_OPERATIONS:
+            raise Unfit(f"it takes more than {_MOST_OPERATIONS:,} operations")
         try:
             return self.builder.add(opcode, *values, **attributes)
         except (InputError, ValueError, OverflowError) as error:
@@ -204,15 +229,13 @@ def inside(axis: int, rank: int, name: str = "dim") -> int:
     return axis % rank
 
 
-def affordable(shape: Sequence[int]) -> int:
-    """How many elements a constant would have; a file must not fill the memory by asking."""
+def require_elements(shape: Sequence[int]) -> int:
+    """How many elements a tensor of that shape has; Unfit where it has none."""
     count = 1
     for dim in shape:
         if dim < 1:
             raise Unfit(f"the shape {list(shape)} has no elements; Core IR has no empty tensors")
         count *= dim
-    if count > _LARGEST:
-        raise Unfit(f"a tensor of {count:,} elements is asked for, at most {_LARGEST:,} may be")
     return count
 
 

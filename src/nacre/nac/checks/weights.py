@@ -8,7 +8,7 @@ from nacre.base.diagnostics import Diagnostic
 from nacre.base.excerpt import quoted
 from nacre.nac.checks.examination import Examination
 from nacre.nac.format.scales import scale_problem
-from nacre.nac.rules.program import NAC38, NAC39
+from nacre.nac.rules.program import NAC38, NAC39, NAC53
 from nacre.nac.spec.elements import QUANTIZATIONS
 from nacre.nac.spec.instructions import INPUT, PARAMETER
 
@@ -29,6 +29,7 @@ def external(case: Examination) -> Iterator[Diagnostic]:
         return
     names = {entry.id: entry.text for entry in file.data.parameters}
     seen: set[int] = set()
+    is_sound = True
     for index, instruction in enumerate(file.instructions):
         if (instruction.op, instruction.variant) != (INPUT, PARAMETER) or not instruction.c:
             continue
@@ -36,7 +37,21 @@ def external(case: Examination) -> Iterator[Diagnostic]:
         if id_ in seen or id_ not in names:
             continue
         seen.add(id_)
-        problem = weights.problem(names[id_])
+        problem = weights.problem(names[id_], file.header.quant)
         if problem is not None:
+            is_sound = False
             message = f"parameter {quoted(names[id_])}: {problem}"
             yield case.at(NAC39, case.place("OPS ", index), message)
+    told = weights.layout_problem() if is_sound else None
+    if told is not None:
+        yield case.at(NAC39, case.place("DATA", 0), told)
+
+
+def unused(case: Examination) -> Iterator[Diagnostic]:
+    """The file beside has no tensors that the program does not know."""
+    if case.external is None or not case.has("DATA"):
+        return
+    known = {entry.text for entry in case.file.data.parameters}
+    for name in sorted(case.external.names - known):
+        message = f"the weights have {quoted(name)}, which is no parameter of the program"
+        yield case.at(NAC53, case.place("DATA", 0), message)

@@ -3,7 +3,8 @@
 Quantised tensors are stored as they would be in DATA. What their metadata would say stands in the
 entry `nac_quant_meta` of the file's own metadata, as JSON by the name of the tensor:
 `{"quant_code": 3, "axis": 0, "scales": [..]}`, for blocks `{"quant_code": 4, "block_size": 64,
-"original_shape": [..], "scales": [..]}`.
+"original_shape": [..], "scales": [..]}`. In a file that is quantised to integers, integers of the
+model's own have the entry `{"quant_code": 0}`: nothing else tells them from those without scales.
 """
 
 from __future__ import annotations
@@ -16,16 +17,18 @@ from types import MappingProxyType
 
 import msgspec
 
+from nacre.base.excerpt import quoted
 from nacre.nac.format.cursor import Broken
 from nacre.nac.format.packing import packed
 from nacre.nac.format.places import Place
-from nacre.nac.format.scales import scale_problem
+from nacre.nac.format.scales import is_scaled, scale_problem
 from nacre.nac.format.values import Bytes, Tensor
 from nacre.nac.rules.program import NAC39
-from nacre.nac.spec.elements import DTYPE_CODES, DTYPES, QUANTIZATIONS
+from nacre.nac.spec.elements import DTYPE_CODES, DTYPES, QUANTIZATIONS, QUANTIZED_DTYPE
 
 SUFFIX = ".safetensors"
 QUANT_KEY = "nac_quant_meta"
+_METADATA = "__metadata__"  # the entry of a header that is no tensor
 _LENGTH_BYTES = 8
 _NAMES: Mapping[str, str] = MappingProxyType(
     {
@@ -64,10 +67,44 @@ class External:
         self._rows = rows
         self._quants = quants
 
-    def problem(self, name: str) -> str | None:
-        """Why a tensor cannot be had; None where it can."""
+    @property
+    def size(self) -> int:
+        """The bytes of all tensors."""
+        return len(self._view)
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The names of all tensors, and of those that are said to be quantised."""
+        return frozenset({*self._rows, *self._quants} - {_METADATA})
+
+    def problem(self, name: str, quant: int) -> str | None:
+        """Why a tensor of a file of that quantisation cannot be had; None where it can."""
         found = self._found(name, 0)
-        return found if isinstance(found, str) else None
+        if isinstance(found, str):
+            return found
+        if found.dtype == QUANTIZED_DTYPE and is_scaled(quant) and name not in self._quants:
+            kind = QUANTIZATIONS[quant].name
+            return f"it has elements of i8 in a file of {kind}, and no scales in `{QUANT_KEY}`"
+        return None
+
+    def layout_problem(self) -> str | None:
+        """Why the tensors do not fill the file, one behind the other; None where they do."""
+        at = 0
+        found: list[tuple[int, int, str]] = []
+        for name, raw in self._rows.items():
+            if name == _METADATA:
+                continue
+            row = _row(raw)
+            if row is None:
+                return f"the row of {quoted(name)} in the weights is malformed"
+            found.append((*row.data_offsets, name))
+        for start, end, name in sorted(found):
+            if start != at or end < start:
+                return f"{quoted(name)} begins at byte {start:,} of the weights, expected {at:,}"
+            at = end
+        if at != self.size:
+            return f"the weights have {self.size:,} bytes, {at:,} of which are of tensors"
+        return None
 
     def tensor(self, name: str, id_: int) -> Tensor:
         """A tensor as DATA would have it."""
@@ -78,11 +115,10 @@ class External:
 
     def _found(self, name: str, id_: int) -> Tensor | str:
         raw = self._rows.get(name)
-        if raw is None or name == "__metadata__":
+        if raw is None or name == _METADATA:
             return "the weights have no tensor of that name"
-        try:
-            row = msgspec.json.decode(raw, type=_Row)
-        except (msgspec.DecodeError, RecursionError):
+        row = _row(raw)
+        if row is None:
             return "its row in the weights is malformed"
         dtype = _NAMES.get(row.dtype)
         if dtype is None:
@@ -104,6 +140,8 @@ class External:
             return Tensor(id_, dtype, row.shape, data)
         if quant.quant_code not in QUANTIZATIONS:
             return f"its quantisation is {quant.quant_code}, expected 0 to {max(QUANTIZATIONS)}"
+        if not is_scaled(quant.quant_code) and quant.scales:
+            return f"its quantisation is {quant.quant_code}, which has no scales, and it has some"
         try:
             scales = struct.pack(f"<{len(quant.scales)}f", *quant.scales)
         except OverflowError:
@@ -122,6 +160,13 @@ class External:
         return scale_problem(made) or made
 
 
+def _row(raw: msgspec.Raw) -> _Row | None:
+    try:
+        return msgspec.json.decode(raw, type=_Row)
+    except (msgspec.DecodeError, RecursionError):
+        return None
+
+
 def external_path(path: Path) -> Path:
     """Where the weights of a file lie: the same name beside it."""
     return path.with_suffix(SUFFIX)
@@ -136,7 +181,7 @@ def read_external(view: memoryview) -> External:
         raise Broken(NAC39, Place(0, "DATA"), message)
     try:
         rows = msgspec.json.decode(bytes(view[_LENGTH_BYTES:start]), type=dict[str, msgspec.Raw])
-        quants = _quants(rows.get("__metadata__"))
+        quants = _quants(rows.get(_METADATA))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, OverflowError):
         message = "the header of the weights is malformed"
         raise Broken(NAC39, Place(0, "DATA"), message) from None
@@ -150,8 +195,8 @@ def _quants(raw: msgspec.Raw | None) -> dict[str, _Quant]:
     return {} if text is None else msgspec.json.decode(text, type=dict[str, _Quant])
 
 
-def external_parts(named: Sequence[tuple[str, Tensor]]) -> Iterator[Bytes]:
-    """The bytes of a file with these tensors, in parts: they are not copied."""
+def external_parts(named: Sequence[tuple[str, Tensor]], quant: int = 0) -> Iterator[Bytes]:
+    """The bytes of a file with these tensors of a model so quantised, in parts: not copied."""
     rows: dict[str, object] = {}
     quants: dict[str, _Quant] = {}
     at = 0
@@ -159,12 +204,12 @@ def external_parts(named: Sequence[tuple[str, Tensor]]) -> Iterator[Bytes]:
         end = at + len(tensor.data)
         rows[name] = _Row(_WORDS[DTYPES[tensor.dtype]], tensor.shape, (at, end))
         at = end
-        if tensor.quant:
+        if tensor.quant or (is_scaled(quant) and tensor.dtype == QUANTIZED_DTYPE):
             scales = struct.unpack(f"<{len(tensor.scales) // 4}f", tensor.scales)
             given = (tensor.axis, tensor.block, tensor.true_shape)
             quants[name] = _Quant(tensor.quant, scales, *given)
     if quants:
-        rows = {"__metadata__": {QUANT_KEY: msgspec.json.encode(quants).decode()}, **rows}
+        rows = {_METADATA: {QUANT_KEY: msgspec.json.encode(quants).decode()}, **rows}
     header = msgspec.json.encode(rows)
     header += b" " * (-len(header) % _LENGTH_BYTES)
     yield packed("Q", "length", len(header))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from nacre.nac.format.cursor import Broken, Cursor
-from nacre.nac.format.packing import numbers, packed
+from nacre.nac.format.packing import at_place, numbers, packed
 from nacre.nac.format.places import Place
 from nacre.nac.format.reading import Reading
 from nacre.nac.format.values import Instruction
@@ -118,9 +118,11 @@ def _counted(cursor: Cursor, place: Place) -> tuple[int, ...]:
 def write(instructions: tuple[Instruction, ...]) -> bytes:
     """The bytes behind the tag."""
     parts = [packed("I", "length", len(instructions))]
-    for instruction in instructions:
-        parts.append(packed("B", "operation", instruction.op))
-        parts.append(packed("B", "signature", instruction.variant))
-        parts.append(numbers("h", "constant id", instruction.c))
-        parts.append(numbers("h", "operand offset", instruction.d))
+    at = 0
+    with at_place(lambda: f"instruction {at}"):
+        for at, instruction in enumerate(instructions):  # noqa: B007 - a refusal says which
+            parts.append(packed("B", "operation", instruction.op))
+            parts.append(packed("B", "signature", instruction.variant))
+            parts.append(numbers("h", "constant id", instruction.c))
+            parts.append(numbers("h", "operand offset", instruction.d))
     return b"".join(parts)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 
 from nacre.base.diagnostics import InputError
 from nacre.base.source import whole_file
@@ -23,6 +25,8 @@ REMEDIES = {
     "name": "shorten the name",
     "list": "store the list as a tensor: integers of lists have 32 bits, and a list at most 65,535",
     "dimension": "reshape the tensor: dimensions go to 4,294,967,295 and ranks to 255",
+    "element type": "cast the weight before the model is built: the format has f32, f64, f16, bf16,"
+    " i64, i32, i16, i8, u8 and bool",
     "length": _SPLIT,
 }
 
@@ -41,6 +45,16 @@ def limit(what: str, message: str) -> InputError:
     """The refusal of a value that is too large, with what helps."""
     help_ = REMEDIES.get(what, _SPLIT)
     return InputError([NAC15.at(whole_file("<nac>"), message, help=help_)])
+
+
+@contextmanager
+def at_place(place: Callable[[], str]) -> Iterator[None]:
+    """Say of a refusal where in the program the value stands."""
+    try:
+        yield
+    except InputError as refused:
+        told = [replace(d, message=f"{place()}: {d.message}") for d in refused.diagnostics]
+        raise InputError(told) from None
 
 
 def text(value: str, layout: str, what: str) -> bytes:

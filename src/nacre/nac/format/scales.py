@@ -8,10 +8,16 @@ from nacre.nac.format.values import Tensor
 from nacre.nac.spec.elements import DTYPES, QUANTIZATIONS, QUANTIZED_DTYPE
 
 
+def is_scaled(quant: int) -> bool:
+    """Whether a quantisation stores integers under scales."""
+    layout = QUANTIZATIONS.get(quant)
+    return layout is not None and (layout.has_scale or layout.has_axis or layout.has_blocks)
+
+
 def scale_problem(tensor: Tensor) -> str | None:
     """Why the scales of a tensor do not fit it."""
     layout = QUANTIZATIONS[tensor.quant]
-    if not (layout.has_scale or layout.has_axis or layout.has_blocks):
+    if not is_scaled(tensor.quant):
         return None
     if tensor.dtype != QUANTIZED_DTYPE:
         return f"its elements are {DTYPES[tensor.dtype]}, expected {DTYPES[QUANTIZED_DTYPE]}"

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 from msgspec.structs import replace
 
 from nacre.base.diagnostics import InputError
+from nacre.base.excerpt import quoted
 from nacre.base.source import whole_file
 from nacre.base.suggest import did_you_mean
 from nacre.nac.format.values import Data, NacFile, Tensor
-from nacre.nac.quantise.choice import Choice, other_type, weights_of_norms
+from nacre.nac.quantise.choice import Choice, other_type, uses_of
+from nacre.nac.quantise.halves import own_halves
 from nacre.nac.quantise.recipes import RECIPES
 from nacre.nac.quantise.report import QuantisationReport, WeightError, compared
 from nacre.nac.rules.building import NAC51
@@ -19,8 +21,9 @@ from nacre.nac.run.model import NacModel, made_model
 from nacre.nac.run.weights import dequantized, stored
 from nacre.nac.save import moved
 from nacre.nac.sources import refused
-from nacre.nac.spec.elements import DTYPE_CODES, FP16, QUANTIZATIONS
+from nacre.nac.spec.elements import FP16, QUANTIZATIONS
 
+_MOST_SHOWN = 3
 OPTIONS = tuple(layout.option for layout in QUANTIZATIONS.values())
 
 
@@ -62,28 +65,28 @@ def quantised(file: NacFile, quant: int, choice: Choice) -> tuple[NacFile, Quant
     """The file with internal weights of f32 quantised, and the report."""
     names = {named.id: named.text for named in file.data.parameters}
     choice.require_known(list(names.values()))
-    of_norms = weights_of_norms(file)
+    uses = uses_of(file)
     tensors: list[Tensor] = []
     rows: list[WeightError] = []
     for tensor in file.data.tensors:
-        made, row = _one(tensor, names[tensor.id], quant, choice, tensor.id in of_norms)
+        made, row = _one(tensor, names[tensor.id], quant, choice, uses.get(tensor.id))
         tensors.append(made)
         rows.append(row)
     report = QuantisationReport(QUANTIZATIONS[quant].name, tuple(rows))
     if quant == FP16 and any(row.stored != "kept" for row in rows):
-        _require_no_halves(file)
+        _require_no_halves(file, names)
     data = Data(file.data.parameters, file.data.inputs, tuple(tensors))
     header = replace(file.header, quant=_header_code(file, quant))
     return NacFile(header, {**file.sections, "DATA": data}, file.gaps), report
 
 
 def _one(
-    tensor: Tensor, name: str, quant: int, choice: Choice, is_of_norm: bool
+    tensor: Tensor, name: str, quant: int, choice: Choice, use: str | None
 ) -> tuple[Tensor, WeightError]:
     before = stored(tensor)
     reason = other_type(tensor.dtype) if quant else "no quantisation"
     if reason is None:
-        reason = choice.reason(name, before, quant, is_of_norm)
+        reason = choice.reason(name, before, quant, use)
     if reason is not None:
         size = len(tensor.data)
         return tensor, WeightError(name, before.shape, "kept", reason, size, size)
@@ -95,15 +98,14 @@ def _one(
 
 def _header_code(file: NacFile, quant: int) -> int:
     """FP16 is not said where nothing but halves of the model's own would be widened by it."""
-    return 0 if quant == FP16 and _has_halves(file) else quant
+    return 0 if quant == FP16 and own_halves(file) else quant
 
 
-def _has_halves(file: NacFile) -> bool:
-    return any(tensor.dtype == DTYPE_CODES["f16"] for tensor in file.data.tensors)
-
-
-def _require_no_halves(file: NacFile) -> None:
-    if _has_halves(file):
-        message = "the model has weights of f16 of its own beside those of f32"
-        help_ = "leave its weights as they are (`none`), or use `int8_channel`"
-        raise InputError([NAC51.at(whole_file("<build>"), message, help=help_)])
+def _require_no_halves(file: NacFile, names: Mapping[int, str]) -> None:
+    found = own_halves(file)
+    if found:
+        shown = ", ".join(quoted(names[tensor.id]) for tensor in found[:_MOST_SHOWN])
+        more = f" and {len(found) - _MOST_SHOWN} more" if len(found) > _MOST_SHOWN else ""
+        message = f"beside weights of f32 the program has {shown}{more} of f16"
+        help_ = "build from the model with `fp16`, which casts them, or use `int8_channel`"
+        raise InputError([NAC51.at(whole_file("<nac>"), message, help=help_)])

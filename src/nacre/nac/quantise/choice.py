@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from types import MappingProxyType
 
 import numpy as np
 
@@ -24,7 +25,17 @@ _NORMS = frozenset(
         "BatchNorm", "LayerNorm", "GroupNorm", "InstanceNorm", "RmsNorm",
     }
 )  # fmt: skip
-
+# Calls between integers and reals: their scales are part of a model that is quantised already.
+_QUANTISATIONS = frozenset(
+    {
+        "Quantize", "Dequantize", "QConv", "QLinear", "QBinOp", "QPool",
+        "fake_quantize_per_tensor_affine", "fake_quantize_per_channel_affine",
+    }
+)  # fmt: skip
+OF_NORM, OF_QUANTISATION = "of a norm", "of a quantisation"
+_REASONS: Mapping[str, str] = MappingProxyType(
+    {**dict.fromkeys(_NORMS, OF_NORM), **dict.fromkeys(_QUANTISATIONS, OF_QUANTISATION)}
+)
 
 _LARGEST_SCALED = float(np.finfo(np.float32).max) * (1 - 2.0**-20)
 
@@ -44,14 +55,14 @@ class Choice:
                 hint = did_you_mean(pattern, names)
                 raise refused(f"no weight has a name like `{pattern}`", hint)
 
-    def reason(self, name: str, array: Array, quant: int, is_of_norm: bool) -> str | None:
-        """Why a weight of f32 stays; None where it does not."""
+    def reason(self, name: str, array: Array, quant: int, use: str | None) -> str | None:
+        """Why a weight of f32, which may have a use that tells, stays; None where it does not."""
         if any(fnmatchcase(name, pattern) for pattern in self.keep):
             return "asked for"
         if array.ndim == 0 or array.ndim < self.least_rank:
             return f"rank {array.ndim}"
-        if self.keep_norms and is_of_norm:
-            return "of a norm"
+        if use == OF_QUANTISATION or (use == OF_NORM and self.keep_norms):
+            return use
         return _misfit(array, quant)
 
 
@@ -75,21 +86,20 @@ def other_type(dtype: int) -> str | None:
     return None if name == "f32" else f"of type {name}"
 
 
-def weights_of_norms(file: NacFile) -> frozenset[int]:
-    """The parameters that norms use."""
-    return frozenset(_of_norms(file))
-
-
-def _of_norms(file: NacFile) -> Iterator[int]:
+def uses_of(file: NacFile) -> dict[int, str]:
+    """The parameters that norms and quantisations use, and which of both."""
+    found: dict[int, str] = {}
     instructions = file.instructions
     for index, instruction in enumerate(instructions):
-        name = file.name_of.get(instruction.op, "")
-        if _base(name) not in _NORMS:
+        use = _REASONS.get(_base(file.name_of.get(instruction.op, "")))
+        if use is None:
             continue
         for offset in operand_offsets(instruction.op, instruction.c, instruction.d):
             source = instructions[index + offset]
             if offset and (source.op, source.variant) == (INPUT, PARAMETER):
-                yield source.c[1]
+                id_ = source.c[1]
+                found[id_] = max(use, found.get(id_, use))  # a quantisation before a norm
+    return found
 
 
 def _base(name: str) -> str:

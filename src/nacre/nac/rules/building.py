@@ -15,7 +15,7 @@ NAC50 = declare(
 NAC51 = declare(
     "NAC51", "weights-widened", _HEADER,
     """
-    A model has weights of 16 bits of its own and is to be stored as FP16. The header alone says
-    FP16, and readers then widen every tensor of that type to f32: the model would compute with
-    other types than it has.
+    A file has weights of 16 bits of its own beside such as are to be stored as FP16. The header
+    alone says FP16, and readers then widen every tensor of that type to f32: the program would
+    compute with other types than it has. A file that is built of a model has a cast for each.
     """, language=_NAC)  # fmt: skip

@@ -1,4 +1,4 @@
-"""NAC17-NAC39: what sections promise each other: ids, signatures, operands, schedule, weights."""
+"""NAC17-NAC39, NAC53: what sections promise each other: ids, operands, schedule, weights."""
 
 from nacre.base.rules import declare
 
@@ -140,5 +140,12 @@ NAC39 = declare(
     "NAC39", "external-weights", _DATA,
     """
     The weights lie in a `.safetensors` file of the same name beside this one, and that file is
-    missing, damaged, or lacks a tensor; or it has a tensor of a type that the format does not have.
+    missing, damaged, or lacks a tensor; or it has a tensor of a type that the format does not have,
+    integers without the scales that the quantisation of the file needs, or bytes of no tensor.
     """, language=_NAC)  # fmt: skip
+NAC53 = declare(
+    "NAC53", "weights-unused", _DATA,
+    """
+    The weights beside the file have a tensor, or scales, of a name that no parameter of the program
+    has. It may be of another model, or have lost its name.
+    """, severity="warning", language=_NAC)  # fmt: skip

@@ -1,4 +1,4 @@
-"""NAC40-NAC49: files that are sound and still cannot be run, and what a run is given."""
+"""NAC40-NAC49, NAC52: files that are sound and still cannot be run, and what a run is given."""
 
 from nacre.base.rules import declare
 
@@ -57,7 +57,10 @@ NAC47 = declare(
 NAC48 = declare(
     "NAC48", "out-of-memory", _EXECUTION,
     """
-    The tensors that are alive at one time need more memory than the run may have.
+    The tensors that are alive at one time need more memory than the run may have: 32 MiB, eight
+    times the file, 256 times the inputs, and 64 bytes for each pair of places of their longest
+    axis, or what the caller says. Sizes follow from types, so that a run is refused before it
+    computes anything; `verify` does so where the file says the types of its inputs.
     """, language=_NAC)  # fmt: skip
 NAC49 = declare(
     "NAC49", "no-form", _EXECUTION,
@@ -65,4 +68,12 @@ NAC49 = declare(
     An instruction has no form in Core IR with the shapes at hand: it needs elements that are only
     known in a run, or branches are chosen by them. The runtime runs such a file; `lift` does not
     take it. All such instructions are reported at once.
+    """, language=_NAC)  # fmt: skip
+NAC52 = declare(
+    "NAC52", "too-much-work", _EXECUTION,
+    """
+    The instructions of a run take more steps than it may take. A step is about one element that is
+    computed, or eight products of a sum. A run has 2^27, and four for each element of its inputs
+    with each byte of the file and with each element of its inputs, or what the caller says. A
+    small file can ask for windows or repetitions that nobody waits for; who means it says so.
     """, language=_NAC)  # fmt: skip

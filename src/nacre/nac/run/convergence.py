@@ -18,11 +18,7 @@ from nacre.nac.spec.instructions import MOST_COHERENCE
 
 def merged(branches: Sequence[Any], percent: int) -> Array:
     """One tensor of several; Unfit where they do not fit together."""
-    if any(not isinstance(branch, np.ndarray) for branch in branches):
-        raise Unfit("a branch does not give one tensor")
-    shapes = {(branch.shape, branch.dtype) for branch in branches}
-    if len(shapes) > 1:
-        raise Unfit("the branches give tensors of different types")
+    require_alike(branches)
     first: Array = branches[0]
     if len(branches) == 1:
         return first
@@ -38,3 +34,11 @@ def merged(branches: Sequence[Any], percent: int) -> Array:
             made = flat[np.argmin(np.linalg.norm(flat - flat.mean(0), axis=1))]
         result: Array = made.reshape(first.shape).astype(first.dtype)
     return result
+
+
+def require_alike(branches: Sequence[Any]) -> None:
+    """Unfit where branches do not give tensors of one type."""
+    if any(not isinstance(branch, np.ndarray) for branch in branches):
+        raise Unfit("a branch does not give one tensor")
+    if len({(branch.shape, branch.dtype) for branch in branches}) > 1:
+        raise Unfit("the branches give tensors of different types")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -12,12 +12,13 @@ import numpy as np
 from nacre.base.diagnostics import InputError
 from nacre.core.values import Array
 from nacre.nac.aten.binding import Given, Ref
-from nacre.nac.aten.use import Unfit, Value
-from nacre.nac.rules.running import NAC47, NAC48
+from nacre.nac.aten.use import Elements, TooLarge, Unfit, Value
+from nacre.nac.rules.running import NAC47, NAC48, NAC52
 from nacre.nac.run.convergence import merged
+from nacre.nac.run.limits import Limits, TooMuch
 from nacre.nac.run.memory import Memory, owner
 from nacre.nac.run.program import Operand, Prepared, Route
-from nacre.nac.run.specialised import Compiled, TooLarge, specialised
+from nacre.nac.run.specialised import Compiled, Typed, bound, typed
 from nacre.nac.spec.instructions import BRANCH, LIFTED, PARAMETER, STATE
 
 if TYPE_CHECKING:
@@ -62,15 +63,17 @@ class Execution:
         model: NacModel,
         given: Mapping[int, Array],
         state: Mapping[int, Array],
-        memory: Memory,
-        is_timed: bool,
+        limits: Limits,
+        is_timed: bool = False,
     ) -> None:
         self._model = model
         self._given = given
         self._state = state
         self._results: list[Any] = [None] * len(model.program)
         self._clock = time.perf_counter if is_timed else None
-        self.memory = memory
+        self.memory = Memory(limits.bytes)
+        self._limits = limits
+        self._work = 0  # steps so far
         self.timings: list[Timing] = []
         self.borrowed: set[int] = set()  # owners of arrays that belong to somebody else
         self.entries: dict[int, Entry] = {}
@@ -111,16 +114,27 @@ class Execution:
             if instruction.kind == "input":
                 return self._loaded(index, instruction)
             return self._branched(index, instruction)
+        except TooLarge as problem:
+            raise self._too_large(index, problem.bytes) from None
+        except TooMuch as problem:
+            raise self._too_much(index, problem.work) from None
         except Unfit as problem:
             raise self._model.fault(index, NAC47, f"{self._shown(index)}: {problem}") from None
-        except TooLarge as problem:
-            memory = self.memory
-            message = f"{self._shown(index)} needs {problem.bytes:,} bytes,"
-            message += f" {memory.live:,} of {memory.limit:,} are taken"
-            raise self._model.fault(index, NAC48, message) from None
         except MemoryError:
             message = f"{self._shown(index)} needs more memory than there is"
             raise self._model.fault(index, NAC48, message) from None
+
+    def _too_large(self, index: int, bytes_: int) -> InputError:
+        live, limit = self.memory.live, self._limits.bytes
+        message = f"{self._shown(index)} needs {bytes_:,} bytes, {live:,} of {limit:,} are taken"
+        help_ = "if that is meant, allow more: `--max-bytes`, or `max_bytes` of a session"
+        return self._model.fault(index, NAC48, message, help_)
+
+    def _too_much(self, index: int, work: int) -> InputError:
+        done, limit = self._work, self._limits.work
+        message = f"{self._shown(index)} takes {work:,} steps, {done:,} of {limit:,} are taken"
+        help_ = "if that is meant, allow more: `--max-work`, or `max_work` of a session"
+        return self._model.fault(index, NAC52, message, help_)
 
     def _called(self, index: int, instruction: Prepared) -> Any:  # noqa: ANN401 - see Compiled
         site = instruction.site
@@ -129,33 +143,58 @@ class Execution:
         arguments = {o.name: self._gathered(o, gathered) for o in instruction.operands}
         compiled = site.found(key := tuple(gathered.key), gathered.paths)
         if compiled is None:
-            compiled = self._specialised(instruction, arguments, gathered)
-            if compiled.is_for_elements:
-                self.is_static = False
-            else:
+            call = self._typed(instruction, arguments, gathered)
+            self._spend(call.bytes, call.work)
+            compiled = self._bound(call, gathered)
+            if not compiled.is_for_elements:
                 site.keep(key, gathered.paths, compiled)
-        if not self.memory.has_room(compiled.bytes):
-            raise TooLarge(compiled.bytes)
+        else:
+            self._spend(compiled.bytes, compiled.work)
+        if compiled.is_for_elements:
+            self.is_static = False
         self.entries[index] = Entry(compiled, tuple(gathered.paths))
         try:
             return compiled.run(gathered.arrays)
         except FAULTS as error:
             raise Unfit(str(error)) from error
 
-    def _specialised(
+    def _spend(self, bytes_: int, work: int) -> None:
+        """Ask for what a call takes before it takes anything."""
+        if not self.memory.has_room(bytes_):
+            raise TooLarge(bytes_)
+        if self._work + work > self._limits.work:
+            raise TooMuch(work)
+        self._work += work
+
+    def _typed(
         self, instruction: Prepared, arguments: Mapping[str, Given], gathered: Gathered
-    ) -> Compiled:
+    ) -> Typed:
         site = instruction.site
         assert site is not None
-        names = [*site.constants, *arguments]
+        found = site.typed.get(key := tuple(gathered.key))
+        if found is not None:
+            return found
         both = {**site.constants, **arguments}
-        ordered = {name: both[name] for name in self._model.order(site.call, names)}
-        fixed = [at for at, (index, _) in enumerate(gathered.paths) if self._is_weight(index)]
+        ordered = {name: both[name] for name in self._model.order(site.call, list(both))}
         room = self.memory.limit - self.memory.live
+        elements = self._elements(gathered)
         try:
-            return specialised(site.call, ordered, gathered.arrays, room, fixed)
+            made = typed(site.call, ordered, gathered.arrays, room, elements)
         except InputError as error:
             raise Unfit("; ".join(d.message for d in error.diagnostics)) from error
+        except FAULTS as error:
+            raise Unfit(f"its arguments make no sense ({error})") from error
+        if not made.is_for_elements:
+            site.typed[key] = made
+        return made
+
+    def _elements(self, gathered: Gathered) -> Elements:
+        return gathered.arrays.__getitem__
+
+    def _bound(self, call: Typed, gathered: Gathered) -> Compiled:
+        fixed = [at for at, (index, _) in enumerate(gathered.paths) if self._is_weight(index)]
+        try:
+            return bound(call, gathered.arrays, fixed)
         except FAULTS as error:
             raise Unfit(f"its arguments make no sense ({error})") from error
 
@@ -190,9 +229,15 @@ class Execution:
                 gathered.key.append((found.dtype, found.shape))
                 return Value(len(gathered.arrays) - 1)
             self.is_static = False
-            found = _number(found)
+            found = self._number_of(found)
         gathered.key.append((type(found), repr(found)))
         return found
+
+    def _number_of(self, array: Array) -> Any:  # noqa: ANN401 - a number of Python
+        """The number that a tensor of one element is."""
+        if array.size != 1:
+            raise Unfit(f"a tensor {list(array.shape)} stands where a number is expected")
+        return array.item()
 
     def _loaded(self, index: int, instruction: Prepared) -> Any:  # noqa: ANN401 - tensor or number
         if self._results[index] is not None:  # fetched before
@@ -214,9 +259,13 @@ class Execution:
         self.is_static = False
         if instruction.kind == "branch":
             chosen = self._results[instruction.refs[0]]
-            is_true = bool(_number(chosen) if isinstance(chosen, np.ndarray) else chosen)
+            is_true = bool(self._number_of(chosen) if isinstance(chosen, np.ndarray) else chosen)
             return self._stretch(*branches[0 if is_true else 1])
-        return merged([self._stretch(*branch) for branch in branches], instruction.variant)
+        made = [self._stretch(*branch) for branch in branches]
+        return self._merged(made, instruction.variant)
+
+    def _merged(self, branches: Sequence[Any], percent: int) -> Any:  # noqa: ANN401 - see Compiled
+        return merged(branches, percent)
 
     def _after(self, index: int) -> None:
         """The memory commands of a tick."""
@@ -239,13 +288,6 @@ class Execution:
 def _first(result: Any) -> Any:  # noqa: ANN401 - an array, several, a number
     """The result that stands for several where one is asked for."""
     return result[0] if isinstance(result, list) else result
-
-
-def _number(array: Array) -> Any:  # noqa: ANN401 - a number of Python
-    """The number that a tensor of one element is."""
-    if array.size != 1:
-        raise Unfit(f"a tensor {list(array.shape)} stands where a number is expected")
-    return array.item()
 
 
 def _described(result: Any) -> str:  # noqa: ANN401 - an array, several, a number

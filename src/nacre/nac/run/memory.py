@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -95,11 +93,3 @@ def owner(array: Array) -> Array:
     while isinstance(found.base, np.ndarray):
         found = found.base
     return found
-
-
-def machine_bytes() -> int:
-    """The memory of the machine; where the system does not say, whatever can be addressed."""
-    try:
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (AttributeError, ValueError, OSError):
-        return sys.maxsize

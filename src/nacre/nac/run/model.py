@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -37,6 +37,8 @@ class NacModel:
     surroundings: Surroundings
     weights: Weights
     external: External | None = None  # where the weights lie beside the file
+    max_bytes: int | None = None  # that a run may hold; see `limits` for what it is without
+    max_work: int | None = None
     # Sessions that nobody is using. A run takes one out of here, so that several may go on at once.
     _idle: list[NacSession] = field(default_factory=list, repr=False)
 
@@ -78,9 +80,15 @@ class NacModel:
         finally:
             self._idle.append(session)
 
-    def session(self, *, max_bytes: int | None = None, timed: bool = False) -> NacSession:
-        """A session that keeps state between runs, and may hold at most so many bytes at a time."""
-        return NacSession(self, max_bytes=max_bytes, timed=timed)
+    def session(
+        self, *, max_bytes: int | None = None, max_work: int | None = None, timed: bool = False
+    ) -> NacSession:
+        """A session that keeps state between runs.
+
+        It may hold at most so many bytes at a time and take so many steps a run. Where nobody says
+        how many, this follows from the sizes of the file and of the inputs.
+        """
+        return NacSession(self, max_bytes=max_bytes, max_work=max_work, timed=timed)
 
     def lifted(self, id_: int) -> Any:  # noqa: ANN401 - a number or a tensor
         """The value of a lifted constant; a list is a tensor."""
@@ -103,20 +111,33 @@ class NacModel:
         place = Place(offsets[instruction] if offsets else 0, "OPS ", instruction)
         return finding(rule, self.source, place, message, help)
 
-    def fault(self, instruction: int, rule: Rule, message: str) -> InputError:
+    def fault(
+        self, instruction: int, rule: Rule, message: str, help: str | None = None
+    ) -> InputError:
         """The refusal to go on at an instruction."""
-        return InputError([self.finding(instruction, rule, message)])
+        return InputError([self.finding(instruction, rule, message, help)])
+
+    @cached_property
+    def file_bytes(self) -> int:
+        """The size of the file and of the weights beside it."""
+        weights = sum(len(tensor.data) for tensor in self.file.data.tensors)
+        beside = 0 if self.external is None else self.external.size
+        return max(len(self.source.text), weights) + beside
 
 
-def load(path: FileSource) -> NacModel:
+def load(
+    path: FileSource, *, max_bytes: int | None = None, max_work: int | None = None
+) -> NacModel:
     """A file ready to run; InputError has all that is wrong with it, unknown operations included.
 
-    Weights are mapped: none is copied before it is used.
+    Weights are mapped: none is copied before it is used. What a run may take at most follows from
+    the sizes of the file and of the inputs, unless it is said here.
     """
     examined, external, found = judged(path)
     if examined.file is None or has_errors(found):
         raise InputError(in_order(d for d in found if d.severity == "error"))
-    return made_model(examined.file, examined.source, external)
+    made = made_model(examined.file, examined.source, external)
+    return replace(made, max_bytes=max_bytes, max_work=max_work)
 
 
 def made_model(

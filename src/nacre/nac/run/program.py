@@ -17,7 +17,7 @@ from nacre.nac.aten.handlers import handlers
 from nacre.nac.format.places import Place, finding
 from nacre.nac.format.values import ConstantValue, Instruction, NacFile
 from nacre.nac.rules.running import NAC40, NAC41
-from nacre.nac.run.specialised import Compiled
+from nacre.nac.run.specialised import Compiled, Typed
 from nacre.nac.spec.aten import Schema, schemas
 from nacre.nac.spec.instructions import (
     CONTROL_FLOW,
@@ -38,6 +38,7 @@ class Site:
 
     call: str
     constants: Mapping[str, Given]
+    typed: dict[object, Typed] = field(default_factory=dict)  # by types
     _compiled: dict[object, Compiled] = field(default_factory=dict)
 
     def found(self, key: object, paths: Sequence[Route]) -> Compiled | None:

@@ -12,29 +12,42 @@ from nacre.core.values import Array
 from nacre.nac.interface import Initial, StateRecord
 from nacre.nac.rules.running import NAC47
 from nacre.nac.run.execution import Execution, Timing
+from nacre.nac.run.foresight import Foresight, require_states
 from nacre.nac.run.inputs import checked_inputs
-from nacre.nac.run.memory import Memory, machine_bytes, owner
+from nacre.nac.run.limits import limits_for
+from nacre.nac.run.memory import owner
 from nacre.nac.run.trace import Trace, traced
 
 if TYPE_CHECKING:
     from nacre.nac.run.model import NacModel
 
 _MOST_TRACES = 8  # kept for inputs of different types
+_MOST_FORESEEN = 1024
 
 
 class NacSession:
     """A program made ready once and run many times; its state is kept between runs."""
 
     def __init__(
-        self, model: NacModel, *, max_bytes: int | None = None, timed: bool = False
+        self,
+        model: NacModel,
+        *,
+        max_bytes: int | None = None,
+        max_work: int | None = None,
+        timed: bool = False,
     ) -> None:
         self._model = model
-        self._limit = machine_bytes() if max_bytes is None else max_bytes
+        self._most = (
+            model.max_bytes if max_bytes is None else max_bytes,
+            model.max_work if max_work is None else max_work,
+        )
         self._is_timed = timed
         self._state: dict[int, Array] = {}
         self._traces: dict[object, Trace] = {}
+        self._foreseen: set[object] = set()  # types of inputs that need no second look
         self.peak_bytes = 0  # of the last run
         self.timings: tuple[Timing, ...] = ()  # of the last run, where they were asked for
+        require_states(model, limits_for(model.file_bytes, (), *self._most))
         self.reset()
 
     def reset(self) -> None:
@@ -80,7 +93,12 @@ class NacSession:
         if trace is not None:
             self.peak_bytes = trace.peak_bytes
             return trace.run(given, self._state)
-        run = Execution(self._model, given, self._state, Memory(self._limit), self._is_timed)
+        limits = limits_for(self._model.file_bytes, given.values(), *self._most)
+        if key not in self._foreseen:
+            Foresight(self._model, given, self._state, limits).outputs()
+            if len(self._foreseen) < _MOST_FORESEEN:
+                self._foreseen.add(key)
+        run = Execution(self._model, given, self._state, limits, self._is_timed)
         outputs = run.outputs()
         self.peak_bytes, self.timings = run.memory.peak, tuple(run.timings)
         if run.is_static and not self._is_timed and len(self._traces) < _MOST_TRACES:

@@ -16,9 +16,11 @@ from nacre.core.values import Array, Literal
 from nacre.kernels.call import Call, Known, Run
 from nacre.kernels.call import TensorType as KernelType
 from nacre.kernels.registry import PRIMITIVES
+from nacre.kernels.runs import quietly
 from nacre.nac.aten.derived import core_handler
 from nacre.nac.aten.handlers import Number, handlers
-from nacre.nac.aten.use import Unfit, Use
+from nacre.nac.aten.use import Elements, TooLarge, Unfit, Use
+from nacre.nac.run.limits import steps_of
 
 # Operations that only give the same elements another shape.
 _RESHAPES = frozenset({"Reshape", "ExpandDims", "Squeeze"})
@@ -45,6 +47,7 @@ class Compiled:
     is_list: bool  # the call gives several results
     number: Number | None  # in the place of results
     bytes: int  # that it needs beside its operands
+    work: int  # steps; see `limits`
     is_for_elements: bool  # it depends on elements, not only on types
     is_for_weights: bool = False  # kernels have prepared arrays that are fixed
 
@@ -70,59 +73,93 @@ class Compiled:
 class _Looked:
     """The elements of operands, and whether anybody asked for them."""
 
-    def __init__(self, arrays: Sequence[Array]) -> None:
-        self._arrays = arrays
+    def __init__(self, elements: Elements, count: int) -> None:
+        self._elements = elements
+        self._count = count
         self.is_used = False
 
     def __call__(self, value: int) -> Array | None:
-        if value >= len(self._arrays):
+        if value >= self._count:
             return None
         self.is_used = True
-        return self._arrays[value]
+        return self._elements(value)
 
 
-class TooLarge(Exception):  # noqa: N818 - carries a finding, not a failure of ours
-    """A call whose results, or what its kernels need beside them, take too many bytes."""
+@dataclass(frozen=True, slots=True)
+class Typed:
+    """A call with types for everything in it, before any kernel is bound or any byte taken."""
 
-    def __init__(self, bytes_: int) -> None:
-        super().__init__(f"{bytes_:,} bytes")
-        self.bytes = bytes_
+    operations: tuple[CoreOperation, ...]
+    types: Mapping[int, KernelType]
+    results: tuple[int, ...]  # values
+    is_list: bool
+    number: Number | None
+    bytes: int  # that it needs beside its operands
+    work: int  # steps; see `limits`
+    is_for_elements: bool
+
+    def root(self, value: int) -> int:
+        """The value whose memory this one is: shapes change without a copy."""
+        op = self.operations[value]
+        return self.root(op.operands[0]) if op.opcode in _RESHAPES else value
 
 
-def specialised(
+def typed(
     call: str,
     arguments: Mapping[str, Any],
     arrays: Sequence[Array],
     room: int,
-    fixed: Collection[int] = (),
-) -> Compiled:
+    elements: Elements,
+) -> Typed:
     """A call for arguments in which `Value(i)` stands for the i-th array; Unfit says why not.
 
-    Arrays that are fixed are the same in every run: kernels may prepare them, as they do for the
-    constants of a module. TooLarge where it would take more bytes than there is room for: nothing
-    is bound then.
+    Of arrays only types are looked at; `elements` gives what is in one where the call asks for it.
+    TooLarge where it would take more bytes than there is room for.
     """
     builder = Builder()
     for index, array in enumerate(arrays):
         _input(builder, index, array)
-    looked = _Looked(arrays)
+    looked = _Looked(elements, len(arrays))
     handler = handlers().get(call, core_handler)
-    made = handler(Use(call, arguments, builder, looked))
+    made = handler(Use(call, arguments, builder, looked, room))
     if isinstance(made, Number):
-        return Compiled((), {}, (), False, made, 0, looked.is_used)
+        return Typed((), {}, (), False, made, 0, 1, looked.is_used)
     results = (made,) if isinstance(made, int) else tuple(made)
-    module = builder.module(*results)
-    types = {op.value_id: KernelType(op.type.element, op.type.shape) for op in module.operations}
-    computed = [op for op in module.operations if op.opcode not in ("Input", "ConstTensor")]
+    operations = builder.module(*results).operations
+    types = {op.value_id: KernelType(op.type.element, op.type.shape) for op in operations}
+    computed = [op for op in operations if op.opcode not in ("Input", "ConstTensor")]
     total = sum(_needed(op, types) for op in computed)
+    total += sum(_array(op).nbytes for op in operations if op.opcode == "ConstTensor")
     if total > room:
         raise TooLarge(total)
-    constants = {op.value_id: _array(op) for op in module.operations if op.opcode == "ConstTensor"}
-    known = {**{index: arrays[index] for index in fixed}, **constants}
-    steps = tuple(_step(op, types, known) for op in computed)
+    work = sum(_work(op, types) for op in computed)
     is_list = not isinstance(made, int)
-    is_prepared = any(_takes(op) and set(fixed) & set(op.operands) for op in computed)
-    return Compiled(steps, constants, results, is_list, None, total, looked.is_used, is_prepared)
+    return Typed(operations, types, results, is_list, None, total, work, looked.is_used)
+
+
+def bound(call: Typed, arrays: Sequence[Array], fixed: Collection[int] = ()) -> Compiled:
+    """A call on its kernels.
+
+    Arrays that are fixed are the same in every run: kernels may prepare them, as they do for the
+    constants of a module.
+    """
+    if call.number is not None:
+        return Compiled((), {}, (), False, call.number, 0, 1, call.is_for_elements)
+    operations, types = call.operations, call.types
+    computed = [op for op in operations if op.opcode not in ("Input", "ConstTensor")]
+    constants = {op.value_id: _array(op) for op in operations if op.opcode == "ConstTensor"}
+    known = {**{index: arrays[index] for index in fixed}, **constants}
+    return Compiled(
+        tuple(_step(op, types, known) for op in computed),
+        constants,
+        call.results,
+        call.is_list,
+        None,
+        call.bytes,
+        call.work,
+        call.is_for_elements,
+        any(_takes(op) and set(fixed) & set(op.operands) for op in computed),
+    )
 
 
 def _input(builder: Builder, index: int, array: Array) -> None:
@@ -173,6 +210,18 @@ def _bytes(itemsize: int, shape: Sequence[int]) -> int:
     return itemsize
 
 
+def _work(op: CoreOperation, types: Mapping[int, KernelType]) -> int:
+    """The steps of an operation, as its kernel counts them."""
+    if op.opcode in _RESHAPES:
+        return 1
+    spec = OPS[op.opcode]
+    if spec.primitive is None:
+        raise Unfit(f"there is no kernel for `{op.opcode}`")
+    inputs = tuple([types[operand] for operand in op.operands])
+    call = Call(inputs, (types[op.value_id],), spec.filled(op.attributes))
+    return steps_of(PRIMITIVES[spec.primitive].work(call), types[op.value_id].count)
+
+
 def _takes(op: CoreOperation) -> bool:
     """Whether the kernel of an operation makes use of operands that are known."""
     name = OPS[op.opcode].primitive
@@ -191,6 +240,7 @@ def _bound(op: CoreOperation, types: Mapping[int, KernelType], known: Mapping[in
     }
     call = Call(inputs, (types[op.value_id],), spec.filled(op.attributes), known=ready)
     try:
-        return PRIMITIVES[spec.primitive].bind(call)
+        # What is prepared of weights may be infinite or no number.
+        return quietly(PRIMITIVES[spec.primitive].bind, call)
     except (ValueError, TypeError) as error:
         raise Unfit(str(error)) from error

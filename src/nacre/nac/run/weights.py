@@ -10,6 +10,7 @@ import numpy as np
 from nacre.base.elements import GRAPH_TYPES
 from nacre.core.values import Array
 from nacre.nac.format.external import External
+from nacre.nac.format.scales import is_scaled
 from nacre.nac.format.values import NacFile, Tensor
 from nacre.nac.spec.elements import DTYPES, FP16, QUANTIZATIONS
 
@@ -30,11 +31,21 @@ class Weights:
         if found is None:
             found = dequantized(self.tensor(id_))
             if self._is_half and found.dtype == np.float16:
-                found = found.astype(np.float32)
+                with np.errstate(all="ignore"):  # numbers that are none
+                    found = found.astype(np.float32)
             found = np.require(found, requirements=["C", "A"])
             found.flags.writeable = False
             self._ready[id_] = found
         return found
+
+    def type_of(self, id_: int) -> tuple[np.dtype[Any], tuple[int, ...]]:
+        """The type of a parameter as the kernels take it, without looking at its elements."""
+        tensor = self.tensor(id_)
+        layout = QUANTIZATIONS[tensor.quant]
+        dtype = GRAPH_TYPES[DTYPES[tensor.dtype]].dtype
+        if is_scaled(tensor.quant) or (self._is_half and dtype == np.float16):
+            dtype = np.dtype(np.float32)
+        return dtype, tensor.true_shape if layout.has_blocks else tensor.shape
 
     def tensor(self, id_: int) -> Tensor:
         """A parameter as it is stored."""

@@ -1,37 +1,42 @@
-"""Ids back to text: TISA has no instructions for it, so that those for the way there say how."""
+"""Ids back to text: where nothing is said about it, the instructions for the way there tell how."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import cast
 
-from nacre.nac.tisa.characters import letter_bytes
+from nacre.nac.tisa.decoders import (
+    SPACE_MARK,
+    BPEDecoder,
+    ByteLevel,
+    Decoding,
+    Metaspace,
+    Step,
+    WordPiece,
+)
 from nacre.nac.tisa.instructions import CutRule, Instruction
 from nacre.nac.tisa.patterns import Chars, parsed
 from nacre.nac.tisa.patterns import Sequence as InOrder
 
 _LOOKS_SPECIAL = re.compile(r"<.*>|\[.*\]", re.DOTALL)
-_SPACE_MARK = "\u2581"
-# What WordPiece writes apart and people do not, in the order of the replacements.
-_CLEANED = (
-    (" .", "."), (" ?", "?"), (" !", "!"), (" ,", ","), (" ' ", "'"), (" n't", "n't"),
-    (" 'm", "'m"), (" do not", " don't"), (" 's", "'s"), (" 've", "'ve"), (" 're", "'re"),
-)  # fmt: skip
 
 
-class Decoder:
-    """Joins tokens as the instructions of a program took text apart."""
+def inferred(
+    instructions: Sequence[Instruction], ids: Mapping[str, int], template: Iterable[int]
+) -> Decoding:
+    """What instructions tell: tokens are joined as text was taken apart.
 
-    def __init__(self, instructions: Sequence[Instruction], special: Iterable[str]) -> None:
-        protected = {*special, *_protected(instructions)}
-        self._special = {t for t in protected if _LOOKS_SPECIAL.fullmatch(t)} | set(special)
-        self._join = _joiner(instructions, frozenset(protected))
-
-    def __call__(self, tokens: Iterable[str], skip_special_tokens: bool) -> str:
-        """The text of tokens."""
-        kept = [t for t in tokens if not (skip_special_tokens and t in self._special)]
-        return self._join(kept)
+    Of the tokens that rules protect, those are special that a template has or that look so.
+    """
+    protected = _protected(instructions) & ids.keys()
+    of_template = set(template)
+    special = {
+        ids[token]
+        for token in protected
+        if ids[token] in of_template or _LOOKS_SPECIAL.fullmatch(token)
+    }
+    return Decoding(_steps(instructions), tuple(sorted(special)))
 
 
 def _protected(instructions: Sequence[Instruction]) -> set[str]:
@@ -51,58 +56,16 @@ def _core(pattern: str) -> str:
     return "".join(chr(p.ranges[0][0]) for p in parts if isinstance(p, Chars) and p.ranges)
 
 
-def _joiner(
-    instructions: Sequence[Instruction], whole: frozenset[str]
-) -> Callable[[list[str]], str]:
+def _steps(instructions: Sequence[Instruction]) -> tuple[Step, ...] | None:
     names = {instruction.operation.name: instruction for instruction in instructions}
     if "BYTE_ENCODE" in names:
-        return lambda tokens: _from_bytes(tokens, whole)
+        return (ByteLevel(),)
     if "WORDPIECE_ENCODE" in names:
-        marker = cast(str, names["WORDPIECE_ENCODE"].operands[0])
-        return lambda tokens: _from_words(tokens, marker)
+        return (WordPiece(cast(str, names["WORDPIECE_ENCODE"].operands[0])),)
     suffix = names["BPE_ENCODE"].operands[0] if "BPE_ENCODE" in names else None
     if suffix:
-        return lambda tokens: _from_ends(tokens, cast(str, suffix))
-    if any(
-        i.operation.name == "REPLACE" and i.operands == (" ", _SPACE_MARK) for i in instructions
-    ):
-        return _from_marks
-    return " ".join
-
-
-def _from_bytes(tokens: list[str], whole: frozenset[str]) -> str:
-    bytes_of = letter_bytes()
-    raw = bytearray()
-    for token in tokens:
-        if token in whole or any(letter not in bytes_of for letter in token):
-            raw += token.encode("utf-8")
-        else:
-            raw += bytes(bytes_of[letter] for letter in token)
-    return raw.decode("utf-8", errors="replace")
-
-
-def _from_words(tokens: list[str], marker: str) -> str:
-    made: list[str] = []
-    for index, token in enumerate(tokens):
-        if index and marker and token.startswith(marker):
-            made.append(_cleaned(token.replace(marker, "", 1)))
-        else:
-            made.append(_cleaned(f" {token}" if index else token))
-    return "".join(made)
-
-
-def _cleaned(text: str) -> str:
-    for written, meant in _CLEANED:
-        text = text.replace(written, meant)
-    return text
-
-
-def _from_ends(tokens: list[str], suffix: str) -> str:
-    made = [token.replace(suffix, " " if index < len(tokens) - 1 else "")
-            for index, token in enumerate(tokens)]  # fmt: skip
-    return "".join(made)
-
-
-def _from_marks(tokens: list[str]) -> str:
-    text = "".join(tokens).replace(_SPACE_MARK, " ")
-    return text[1:] if tokens and tokens[0].startswith(_SPACE_MARK) else text
+        return (BPEDecoder(cast(str, suffix)),)
+    marks = [i for i in instructions if i.operation.name == "REPLACE"]
+    if any(i.operands == (" ", SPACE_MARK) for i in marks):
+        return (Metaspace(),)
+    return None

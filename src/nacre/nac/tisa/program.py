@@ -15,7 +15,8 @@ from nacre.nac.tisa.budget import Budget, BudgetError
 from nacre.nac.tisa.bundle import Bundle, refusal, refusing, split
 from nacre.nac.tisa.character_data import WHITE_SPACE
 from nacre.nac.tisa.characters import points
-from nacre.nac.tisa.decoding import Decoder
+from nacre.nac.tisa.decoders import Decoding, read_decoding
+from nacre.nac.tisa.decoding import inferred
 from nacre.nac.tisa.fragments import Fragment, Step, steps
 from nacre.nac.tisa.instructions import Instruction, Item, Kind
 from nacre.nac.tisa.patterns import PatternError
@@ -34,14 +35,15 @@ def load(raw: bytes, resources: Mapping[str, bytes] | None = None) -> TisaProgra
     bundle = split(bytes(raw))
     files = {**bundle.resources, **(resources or {})}
     with refusing(len(raw)):
-        return TisaProgram(manifest.read(bundle.manifest), _vocabulary(Bundle(raw, files)))
+        instructions = manifest.read(bundle.manifest)
+        return TisaProgram(instructions, _vocabulary(Bundle(raw, files)), read_decoding(files))
 
 
 def judge(raw: bytes, resources: Mapping[str, bytes | memoryview]) -> None:
     """Take a manifest apart, with its vocabulary if it is there; `Broken` says what is wrong."""
     instructions = manifest.read(raw)
     if VOCABULARY in resources:
-        TisaProgram(instructions, read_vocabulary(resources))
+        TisaProgram(instructions, read_vocabulary(resources), read_decoding(resources))
         return
     _check_order(instructions)
     _cuts(instructions)
@@ -57,8 +59,14 @@ def _vocabulary(bundle: Bundle) -> Vocabulary:
 class TisaProgram:
     """A tokenizer."""
 
-    def __init__(self, instructions: tuple[Instruction, ...], vocabulary: Vocabulary) -> None:
+    def __init__(
+        self,
+        instructions: tuple[Instruction, ...],
+        vocabulary: Vocabulary,
+        decoding: Decoding | None = None,
+    ) -> None:
         _check_order(instructions)
+        self._said = decoding  # how ids become text, where that was said
         self.instructions = instructions
         self.vocabulary = vocabulary
         self._ids = {entry.token: entry.id for entry in vocabulary.entries}
@@ -100,8 +108,9 @@ class TisaProgram:
             token = self._tokens.get(index)
             if token is None:
                 raise refusal(NAC70, f"no token has the id {index!r}")
-            tokens.append(token)
-        return self._decoder(tokens, skip_special_tokens)
+            if not (skip_special_tokens and index in self._special):
+                tokens.append(token)
+        return self.decoding.text_of(tokens)
 
     def token_id(self, token: str) -> int | None:
         """The id of a token as it stands in the vocabulary."""
@@ -117,10 +126,16 @@ class TisaProgram:
         return {entry.id: entry.token for entry in self.vocabulary.entries}
 
     @cached_property
-    def _decoder(self) -> Decoder:
+    def decoding(self) -> Decoding:
+        """How ids become text."""
+        if self._said is not None:
+            return self._said
         before, behind = self._template
-        special = {self._tokens[i] for i in (*before, *behind) if i in self._tokens}
-        return Decoder(self.instructions, special)
+        return inferred(self.instructions, self._ids, (*before, *behind))
+
+    @cached_property
+    def _special(self) -> frozenset[int]:
+        return frozenset(self.decoding.special)
 
     def _encoded(self, text: str) -> list[int]:
         _check_text(text)

@@ -30,6 +30,7 @@ class Added:
     takes_left: bool  # takes the white space in front of it
     takes_right: bool
     is_normalized: bool  # looked for in the text that is normalised
+    is_special: bool = False  # left out of decoded texts on request
 
     @property
     def pattern(self) -> str:
@@ -48,11 +49,13 @@ def added_tokens(part: Part) -> list[Added]:
     for each in part.list():
         content = each["content"].text()
         flags = [each.get(name, False).flag() for name in ("single_word", "lstrip", "rstrip")]
-        is_normalized = each.get("normalized", not each.get("special", False).value).flag()
+        is_special = each.get("special", False).flag()
+        is_normalized = each.get("normalized", not is_special).flag()
         index = each["id"].integer()
         if not 0 <= index <= MOST_ID:
             raise each.wrong(f"ids go from 0 to {MOST_ID:,}")
-        made.append(Added(each, content, index, flags[0], flags[1], flags[2], is_normalized))
+        word, left, right = flags
+        made.append(Added(each, content, index, word, left, right, is_normalized, is_special))
     return [token for token in made if token.content]
 
 

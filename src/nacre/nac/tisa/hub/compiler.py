@@ -9,6 +9,7 @@ from typing import TypeVar
 from nacre.base.diagnostics import Diagnostic, InputError
 from nacre.nac.tisa import manifest
 from nacre.nac.tisa.bundle import Bundle, join, refusing
+from nacre.nac.tisa.decoders import RESOURCE, Decoding, encoded
 from nacre.nac.tisa.hub.added import (
     Added,
     added_tokens,
@@ -17,6 +18,7 @@ from nacre.nac.tisa.hub.added import (
     check_normalized,
     cut,
 )
+from nacre.nac.tisa.hub.decoders import decoder_steps
 from nacre.nac.tisa.hub.models import Model, made_model
 from nacre.nac.tisa.hub.normalizers import normalizer_steps, sets_ideographs_apart
 from nacre.nac.tisa.hub.parts import Part, Unfit, opened
@@ -70,14 +72,23 @@ class _Compilation:
         # Whether a model can be said depends on what comes before it.
         model = None if self._found else self._tried(lambda: self._model(before), None)
         behind = self._steps(lambda: post_processor_steps(self._whole.get("post_processor")))
+        decoding = self._tried(self._decoding, Decoding(None))
         if self._found or model is None:
             raise InputError(self._found)
         vocabulary = self._vocabulary(model)
         instructions = (*before, model.step, *behind)
         raw = manifest.write(instructions)
         with refusing(len(raw)):
-            TisaProgram(manifest.read(raw), vocabulary)  # what is written can be run
-        return Bundle(raw, vocabulary.resources())
+            # What is written can be run.
+            program = TisaProgram(manifest.read(raw), vocabulary)
+        resources = vocabulary.resources()
+        if program.decoding != decoding:  # instructions do not tell it
+            resources[RESOURCE] = encoded(decoding)
+        return Bundle(raw, resources)
+
+    def _decoding(self) -> Decoding:
+        special = {token.id for token in self._tokens if token.is_special}
+        return Decoding(decoder_steps(self._whole.get("decoder")), tuple(sorted(special)))
 
     def _steps(self, make: Callable[[], list[Instruction]]) -> list[Instruction]:
         return self._tried(make, list[Instruction]())

@@ -83,6 +83,11 @@ def _unknown_id(part: Part, ids: Mapping[str, int]) -> int:
 
 
 def _bpe(part: Part, before: Sequence[Instruction], added: Mapping[str, int]) -> Model:
+    if part.get("continuing_subword_prefix").value:
+        raise part.refused(
+            "`continuing_subword_prefix`: tokens inside of words begin with a prefix that merges"
+            " leave out; BPE_ENCODE knows only a suffix at the end of words"
+        )
     ids = _ids(part["vocab"])
     merges = tuple(_pair(each) for each in part["merges"].list())
     for first, second in merges:
@@ -90,8 +95,6 @@ def _bpe(part: Part, before: Sequence[Instruction], added: Mapping[str, int]) ->
             raise part["merges"].wrong(f"{first!r} and {second!r} do not merge to a token")
     if part.get("dropout").value:
         raise part.refused("`dropout` leaves merges out at random")
-    if part.get("continuing_subword_prefix").value:
-        raise part.refused("BPE_ENCODE has no prefix for the inside of words")
     suffix = part.get("end_of_word_suffix").value or None
     if not _knows_all(ids, before, suffix or ""):
         _check_bpe_unknown(part, {**added, **ids})
@@ -161,6 +164,8 @@ def _word_piece(part: Part, before: Sequence[Instruction], added: Mapping[str, i
 
 
 def _unigram(part: Part, before: Sequence[Instruction], added: Mapping[str, int]) -> Model:
+    if part.get("byte_fallback", False).flag():
+        raise part.refused("UNIGRAM_ENCODE has no bytes in the place of unknown characters")
     ids: dict[str, int] = {}
     scores: dict[str, float] = {}
     for index, each in enumerate(part["vocab"].list()):
@@ -168,8 +173,6 @@ def _unigram(part: Part, before: Sequence[Instruction], added: Mapping[str, int]
         if token in ids:
             raise part.refused(f"the token {token!r} is there twice, with two ids")
         ids[token], scores[token] = index, score
-    if part.get("byte_fallback", False).flag():
-        raise part.refused("UNIGRAM_ENCODE has no bytes in the place of unknown characters")
     if not part.get("unk_id"):
         raise part.refused("there is no `unk_id`, so that some texts have no ids")
     if min(scores.values(), default=0.0) > 0:

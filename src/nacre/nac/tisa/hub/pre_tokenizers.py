@@ -87,24 +87,25 @@ def _metaspace(part: Part) -> Steps:
     if len(mark) != 1:
         raise part.wrong(f"the replacement {mark!r} is not one character")
     made = [step("REPLACE", " ", mark)]
-    if _metaspace_scheme(part) == "always":
+    if metaspace_scheme(part) == "first":
+        raise part["prepend_scheme"].refused(
+            "PREPEND is for every fragment; it cannot tell the first one from those behind an"
+            " added token",
+            help="the scheme `always` is the same for texts without added tokens",
+        )
+    if metaspace_scheme(part) == "always":
         made.append(step("PREPEND", mark))
     if part.get("split", True).flag():
         made.append(_behaviour(part, literal(mark), "MergedWithNext"))
     return made
 
 
-def _metaspace_scheme(part: Part) -> str:
+def metaspace_scheme(part: Part) -> str:
+    """Where the mark goes, of pre-tokenisers and of decoders: `always`, `first` or `never`."""
     scheme = part.get("prepend_scheme")
     if not scheme:  # as files of old versions say it
         return "always" if part.get("add_prefix_space", True).flag() else "never"
-    if scheme.text() == "first":
-        raise scheme.refused(
-            "PREPEND is for every fragment; it cannot tell the first one from those behind an"
-            " added token",
-            help="the scheme `always` is the same for texts without added tokens",
-        )
-    if scheme.text() not in ("always", "never"):
+    if scheme.text() not in ("always", "first", "never"):
         raise scheme.wrong(f"`{scheme.text()}` is none of always, first and never")
     return scheme.text()
 
