@@ -130,3 +130,14 @@ def test_float_products_read_strided_and_unaligned_arrays() -> None:
     strided = a[:, ::2, ::2]
     expected = strided.astype(np.float64) @ b.astype(np.float64)
     assert np.allclose(float_product(strided, loose), expected, rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize(("rows", "reach"), [(1024, 100), (1031, 4096), (3, 100)])
+def test_a_large_matrix_by_a_column_is_exact_from_either_end(rows: int, reach: int) -> None:
+    """It is read in parts, from the other end every second time."""
+    rng = np.random.default_rng(rows)
+    a = rng.integers(-reach, reach + 1, (rows, 512))
+    chosen = plan(512, reach, reach)
+    for _ in range(4):
+        b = rng.integers(-reach, reach + 1, (512, 1))
+        assert np.array_equal(product_of(a, b, chosen), (a * b[:, 0]).sum(axis=1)[:, None])

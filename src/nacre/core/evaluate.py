@@ -124,7 +124,7 @@ class CoreSession:
 
     def _without_a_copy(self) -> frozenset[int]:
         """The outputs that a caller may have as they are: nothing else looks at them."""
-        module, fresh = self._module, self._plan.fresh
+        module, fresh = self._module, self._plan.leaving
         uses = Counter([*module.outputs, *(state.output for state in module.states)])
         types = {value: module.by_id[value].type for value in module.outputs}
         return frozenset(

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-import os
-import sys
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 
 import numpy as np
 
 from nacre.base.diagnostics import InputError, has_errors
 from nacre.base.source import Span
 from nacre.core.evaluation_constants import stored_weights
-from nacre.core.evaluation_memory import OVERWRITING, Birth, Layout, laid_out
+from nacre.core.evaluation_fusion import Fused, Weights, fused_steps
+from nacre.core.evaluation_lifetimes import affordable, places_of
+from nacre.core.evaluation_memory import OVERWRITING
 from nacre.core.evaluation_run import Plan, Step, refused
 from nacre.core.evaluation_run import place as place  # noqa: PLC0414 - others have it from here
+from nacre.core.evaluation_views import dense_views
 from nacre.core.module import CoreOperation, Module, TensorType
 from nacre.core.ops import OPS, OpSpec
-from nacre.core.rules.evaluation import EVL05
 from nacre.core.rules.module_rules import MOD15
 from nacre.core.values import Array, Literal
 from nacre.core.verify import verify
@@ -35,8 +35,7 @@ def made_plan(module: Module, ordered: bool) -> Plan:
         raise InputError(found)
     known = {type_: kernel_type(type_) for type_ in {op.type for op in module.operations}}
     types = {op.value_id: known[op.type] for op in module.operations}
-    dead = _last_uses(module)
-    peak = _affordable(module, dead, types)
+    peak = affordable(module, types)
     constants = {
         op.value_id: array
         for op in module.operations
@@ -45,39 +44,41 @@ def made_plan(module: Module, ordered: bool) -> Plan:
     }
     stored = stored_weights(module, constants)
     if stored:
-        peak = _peak(module, dead, types, stored)
+        peak = affordable(module, types, stored)
     constants |= {value: known.stored for value, known in stored.items()}
-    bind = _Binder(module, types, constants, stored, ordered)
-    steps = tuple(
-        Step(
-            index,
-            op.value_id,
-            op.operands,
-            bind(index, op),
-            types[op.value_id],
-            dead[index],
-        )
-        for index, op in enumerate(module.operations)
-        if op.opcode != "Input" and op.value_id not in constants
-    )
-    layout = _layout(module, steps, ordered)
-    return Plan(module, constants, steps, peak, layout)
-
-
-def _layout(module: Module, steps: Sequence[Step], ordered: bool) -> Layout:
-    """Places for what steps compute; what outlives a run has memory of its own in each of them."""
+    zeros = {value: known.zero for value, known in stored.items()}
+    weights = Weights(constants, zeros, _hot(module, constants))
     kept = {*module.outputs, *(state.output for state in module.states)}
-    births = [
-        Birth(
-            step.value,
-            None if step.value in kept else _bytes(step.type),
-            step.dead,
-            # In order, kernels take other ways, which may read an operand again.
-            () if ordered else _heirlooms(module.by_id, module.operations[step.index]),
-        )
+    # What is new in every run cannot be looked into ahead of it.
+    views = dense_views(module, {*constants, *kept, *(op.value_id for op in module.inputs)})
+    # In order, kernels take other ways, which may read an operand again.
+    fused = [] if ordered else fused_steps(module, weights)
+    bind = _Binder(module, types, weights, ordered)
+    steps = tuple(_steps(module, fused, {*constants, *views}, bind))
+    leaving = {
+        value: (step.index, type_)
         for step in steps
-    ]
-    return laid_out(births)
+        for value, type_ in zip(step.results, step.types, strict=True)
+        if value in kept
+    }
+    seen = {value: types[value] for value in views}
+    layout = places_of(steps, views, kept, types)
+    return Plan(module, constants, steps, peak, layout, seen, leaving)
+
+
+def _steps(
+    module: Module, fused: Iterable[Fused], ready: Collection[int], bind: _Binder
+) -> Iterable[Step]:
+    """What is to be computed, in order; some values are there without."""
+    by_index = {one.index: one for one in fused}
+    covered = {value for one in by_index.values() for value in (*one.results, *one.left_out)}
+    for index, op in enumerate(module.operations):
+        one = by_index.get(index)
+        if one is not None:
+            made = tuple(one.results), tuple(one.results.values())
+            yield Step(index, one.operands, *made, one.run, one.heirlooms)
+        elif op.opcode != "Input" and op.value_id not in ready and op.value_id not in covered:
+            yield bind(index, op)
 
 
 def _heirlooms(by_id: Mapping[int, CoreOperation], op: CoreOperation) -> tuple[int, ...]:
@@ -87,14 +88,6 @@ def _heirlooms(by_id: Mapping[int, CoreOperation], op: CoreOperation) -> tuple[i
     return tuple([operand for operand in op.operands if by_id[operand].type == op.type])
 
 
-def _machine_bytes() -> int:
-    """The memory of the machine; where the system does not say, whatever can be addressed."""
-    try:
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (AttributeError, ValueError, OSError):
-        return sys.maxsize
-
-
 class _Binder:
     """Binds operations; those that look alike are bound once."""
 
@@ -102,19 +95,22 @@ class _Binder:
         self,
         module: Module,
         types: dict[int, KernelType],
-        constants: Mapping[int, Array],
-        stored: Mapping[int, Known],
+        weights: Weights,
         ordered: bool,
     ) -> None:
         self._module = module
         self._types = types
-        self._constants = constants
-        self._stored = stored
-        self._hot = _hot(module, constants)
+        self._weights = weights
         self._ordered = ordered
         self._bound: dict[object, Run] = {}
 
-    def __call__(self, index: int, op: CoreOperation) -> Run:
+    def __call__(self, index: int, op: CoreOperation) -> Step:
+        """The step of an operation."""
+        heirlooms = () if self._ordered else _heirlooms(self._module.by_id, op)
+        value, type_ = op.value_id, self._types[op.value_id]
+        return Step(index, op.operands, (value,), (type_,), self._run(index, op), heirlooms)
+
+    def _run(self, index: int, op: CoreOperation) -> Run:
         spec = OPS[op.opcode]
         by_id = self._module.by_id
         operands = tuple([by_id[operand].type for operand in op.operands])
@@ -132,14 +128,12 @@ class _Binder:
         """The operands that are constants, for a kernel that prepares them."""
         if spec.primitive is None or not PRIMITIVES[spec.primitive].takes_known:
             return {}
+        weights = self._weights
         return {
-            at: Known(self._constants[value], value in self._hot, self._zero(value))
+            at: Known(weights.constants[value], value in weights.hot, weights.zeros.get(value))
             for at, value in enumerate(op.operands)
-            if value in self._constants
+            if value in weights.constants
         }
-
-    def _zero(self, value: int) -> Array | None:
-        return self._stored[value].zero if value in self._stored else None
 
     def _bind(self, index: int, op: CoreOperation, spec: OpSpec, known: dict[int, Known]) -> Run:
         if spec.primitive is None:
@@ -177,62 +171,6 @@ def _hot(module: Module, constants: Mapping[int, Array]) -> frozenset[int]:
 
 def _has_floats(spec: OpSpec) -> bool:
     return any(a.kind in ("float", "floats") for a in spec.attributes)
-
-
-def _last_uses(module: Module) -> list[tuple[int, ...]]:
-    """For every operation, the values that nothing needs after it."""
-    kept = {*module.outputs, *(state.output for state in module.states)}
-    last: dict[int, int] = {}
-    for index, op in enumerate(module.operations):
-        last[op.value_id] = index
-        for operand in op.operands:
-            last[operand] = index
-    dead: list[list[int]] = [[] for _ in module.operations]
-    inputs = {op.value_id for op in module.inputs}
-    for value, index in last.items():
-        # An Input is no step: one that nothing uses is given in any case.
-        if value not in kept and not (
-            value in inputs and module.operations[index].value_id == value
-        ):
-            dead[index].append(value)
-    return [tuple(values) for values in dead]
-
-
-def _affordable(
-    module: Module, dead: Sequence[tuple[int, ...]], types: dict[int, KernelType]
-) -> int:
-    """The most bytes at one time; InputError where the machine has fewer."""
-    peak, most = _peak(module, dead, types), _machine_bytes()
-    if peak > most:
-        message = f"the values need {peak:,} bytes at one time, the machine has {most:,}"
-        raise InputError([EVL05.at(place(module, 0), message)])
-    return peak
-
-
-def _peak(
-    module: Module,
-    dead: Sequence[tuple[int, ...]],
-    types: dict[int, KernelType],
-    stored: Collection[int] = (),
-) -> int:
-    by_type = {id(type_): _bytes(type_) for type_ in types.values()}
-    sizes = {value: by_type[id(type_)] for value, type_ in types.items()}
-    sizes |= dict.fromkeys(stored, 0)  # they are other values, seen in another way
-    live = peak = sum(sizes[op.value_id] for op in module.inputs)
-    for index, op in enumerate(module.operations):
-        if op.opcode == "Input":
-            continue
-        live += sizes[op.value_id]
-        peak = max(peak, live)
-        live -= sum([sizes[value] for value in dead[index]])
-    return peak
-
-
-def _bytes(type_: KernelType) -> int:
-    count = type_.dtype.itemsize
-    for dim in type_.shape:  # in Python's integers: hostile shapes leave those of NumPy
-        count *= dim
-    return count
 
 
 def kernel_type(type_: TensorType) -> KernelType:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import ChainMap, defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
@@ -25,14 +25,14 @@ Progress = Callable[[int, int], None]  # operations that are done, of how many
 
 
 class Step(Struct, frozen=True, gc=False):
-    """One operation bound to its types."""
+    """One operation, or several that are computed as one, bound to their types."""
 
     index: int  # of the operation
-    value: int
     operands: tuple[int, ...]
+    results: tuple[int, ...]
+    types: tuple[KernelType, ...]  # of the results
     run: Run
-    type: KernelType
-    dead: tuple[int, ...]  # values that nothing needs afterwards
+    heirlooms: tuple[int, ...] = ()  # operands over which the last result may be written
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,21 +54,18 @@ class Plan:
     """Every step in order, and where its value lies."""
 
     module: Module
-    constants: Mapping[int, Array]
+    constants: dict[int, Array]
     steps: tuple[Step, ...]
     peak_bytes: int
     layout: Layout  # of the values that do not leave the run
+    views: Mapping[int, KernelType]  # values that lie within others: no step makes them
+    leaving: Mapping[int, tuple[int, KernelType]]  # the others: by which operation, and their types
     # Memory that no run is using. A run takes it out of here, so that several may go on at once.
     _rooms: list[_Room] = field(default_factory=list, repr=False, compare=False)
 
-    @property
-    def fresh(self) -> frozenset[int]:
-        """The values that leave a run, in memory that nothing else has."""
-        return frozenset({step.value for step in self.steps} - self.layout.places.keys())
-
     def run(
         self, inputs: Mapping[int, Array], progress: Progress | None = None
-    ) -> dict[int, Array]:
+    ) -> Mapping[int, Array]:
         """The values that outputs and states name, as the kernels carry them.
 
         `progress` is told how many operations of how many are done.
@@ -77,19 +74,19 @@ class Plan:
             room = self._rooms.pop()
         except IndexError:
             room = self._new_room()
-        values = {**self.constants, **inputs}
         try:
-            values.update(self._new_values())
+            values = {**inputs, **self._new_values()}
             for value in room.slots:
                 room.put(value, values[value])
             quietly(self._compute, room, progress)
-            return values
+            return ChainMap(values, self.constants)
         finally:
             for value in room.slots:
                 room.put(value, None)  # what the caller gave, and what is handed out
             self._rooms.append(room)
 
     def _compute(self, room: _Room, progress: Progress | None) -> None:
+        done = 0
         for step, (run, operands, results) in zip(self.steps, room.calls, strict=True):
             try:
                 fault = run(operands, results)  # type: ignore[arg-type]  # all are there by now
@@ -98,17 +95,17 @@ class Plan:
             if fault is not None and fault.is_fatal:
                 raise refused(self.module, step.index, _told(fault, len(operands)))
             if progress is not None:
-                progress(step.index + 1, len(self.module.operations))
+                done += 1
+                progress(done, len(self.steps))
 
     def _new_values(self) -> dict[int, Array]:
         """Arrays for what leaves the run."""
         made: dict[int, Array] = {}
-        for step in self.steps:
-            if step.value not in self.layout.places:
-                try:
-                    made[step.value] = np.empty(step.type.shape, step.type.dtype)
-                except (ValueError, MemoryError) as error:
-                    raise refused(self.module, step.index, str(error)) from error
+        for value, (index, type_) in self.leaving.items():
+            try:
+                made[value] = np.empty(type_.shape, type_.dtype)
+            except (ValueError, MemoryError) as error:
+                raise refused(self.module, index, str(error)) from error
         return made
 
     def _new_room(self) -> _Room:
@@ -118,16 +115,18 @@ class Plan:
         except MemoryError as error:
             message = f"the values need {layout.size:,} bytes at one time, which cannot be had"
             raise InputError([EVL05.at(place(self.module, 0), message)]) from error
-        arrays = dict(self.constants)
+        types = dict(self.views)
         for step in self.steps:
-            if step.value in layout.places:
-                arrays[step.value] = layout.array(block, step.value, step.type)
+            types |= zip(step.results, step.types, strict=True)
+        arrays = dict(self.constants)
+        for value in layout.places:
+            arrays[value] = layout.array(block, value, types[value])
         calls, slots = [], defaultdict[int, list[tuple[list[Array | None], int]]](list)
         for step in self.steps:
             operands = [arrays.get(operand) for operand in step.operands]
-            results = [arrays.get(step.value)]
+            results = [arrays.get(value) for value in step.results]
             calls.append((unquieted(step.run), operands, results))
-            for held, values in ((operands, step.operands), (results, (step.value,))):
+            for held, values in ((operands, step.operands), (results, step.results)):
                 for at, value in enumerate(values):
                     if value not in arrays:
                         slots[value].append((held, at))

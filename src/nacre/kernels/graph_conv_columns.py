@@ -7,6 +7,7 @@ as it lies in memory.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import product
 from math import prod
 
@@ -34,23 +35,23 @@ class Geometry:
     outputs: int
     groups: int
 
-    @property
+    @cached_property
     def depth(self) -> int:
         """How many products a sum has."""
         return prod(self.sliding.window) * (self.channels // self.groups)
 
-    @property
+    @cached_property
     def is_channelwise(self) -> bool:
         """Whether every channel is convolved by itself."""
         return self.groups > 1 and self.groups == self.channels
 
-    @property
+    @cached_property
     def is_pointwise(self) -> bool:
         """Whether every window is one element, and every element has one: X is its own columns."""
         use = self.sliding
         return set(use.window) == set(use.strides) == {1} and not use.is_padded
 
-    @property
+    @cached_property
     def has_few_weights(self) -> bool:
         """Whether to read the weights for every row of windows takes less than to copy windows."""
         if len(self.sliding.axes) != 2 or self.groups > 1:
@@ -59,7 +60,7 @@ class Geometry:
         is_close = down.dilation == 1 and down.window > max(1, down.stride - 1)
         return is_close and self.outputs <= across.count
 
-    @property
+    @cached_property
     def windows(self) -> Windows:
         """The windows over X padded, with channels last."""
         use = self.sliding

@@ -9,16 +9,18 @@ what comes out between the rows is left behind.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import product
 from math import gcd, prod
 
 import numpy as np
 
 from nacre.kernels.call import Array
-from nacre.kernels.graph_products import dense
 from nacre.kernels.graph_sliding import Axis, Sliding
 from nacre.kernels.scratch import scratch
 from nacre.kernels.shapes import Dims
+
+Index = tuple[int | slice, ...]
 
 
 @dataclass(frozen=True)
@@ -41,19 +43,29 @@ class Parts:
     order: tuple[int, ...]  # the places of a window, one share after the other
     length: int  # of the run that holds what all windows have at a place
 
-    def of(self, x: Array) -> Array:
-        """The parts of planes [P, spatial..] as [part, P, size]."""
-        if not self.sliding.is_padded and set(self.sliding.strides) == {1}:
-            return dense(x).reshape(1, len(x), -1)
-        shape = (len(self.remainders), len(x), *self.size)
-        parts = scratch("parts", shape, x.dtype)
-        parts.fill(0)
-        every = slice(None)
+    @cached_property
+    def are_whole(self) -> bool:
+        """Whether planes are their own and only part."""
+        return not self.sliding.is_padded and set(self.sliding.strides) == {1}
+
+    @cached_property
+    def _moves(self) -> list[tuple[Index, Index]]:
+        """Which elements of planes go where in the parts."""
+        every, found = slice(None), list[tuple[Index, Index]]()
         for index, remainder in enumerate(self.remainders):
             pairs = list(map(_inside, self.sliding.axes, remainder, self.size))
             targets, sources = zip(*pairs, strict=True)
-            parts[(index, every, *targets)] = x[(every, *sources)]
-        return parts.reshape(*shape[:2], -1)
+            found.append(((index, every, every, *targets), (every, every, *sources)))
+        return found
+
+    def of(self, x: Array) -> Array:
+        """The parts of planes [channels, rows, spatial..] as [part, plane, size]."""
+        shape = (len(self.remainders), *x.shape[:2], *self.size)
+        parts = scratch("parts", shape, x.dtype)
+        parts.fill(0)
+        for target, source in self._moves:
+            parts[target] = x[source]
+        return parts.reshape(shape[0], x.shape[0] * x.shape[1], -1)
 
     def gather(self, x: Array, plane: int, height: int, run: slice, columns: Array) -> None:
         """Fill columns [channels, rows, places, run] from the parts, from some plane on.

@@ -13,15 +13,16 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
 from math import isfinite, prod
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from nacre.kernels.call import Array
 from nacre.kernels.graph_conv_parts import Parts, taken_apart
-from nacre.kernels.graph_products import Factors
+from nacre.kernels.graph_products import Factors, dense
 from nacre.kernels.graph_sliding import Axis, Sliding
 from nacre.kernels.scratch import scratch
+from nacre.kernels.shapes import Dims
 
 Convolve = Callable[[Factors, Array, Array | None], None]  # operands, sums, bias
 
@@ -59,6 +60,23 @@ def _bands(axis: Axis) -> list[_Band]:
         start = min(max(start, 0), axis.size - 1)  # one row at least, if only to be weighed by zero
         found.append(_Band(first, count, start, max(min(stop, axis.size), start + 1)))
     return found
+
+
+class _Block(NamedTuple):
+    """Channels and bands that are computed together."""
+
+    some: slice  # channels
+    few: range  # bands
+    seen: slice  # rows of X
+    room: Dims  # the shape of their columns
+
+
+class _Seen(NamedTuple):
+    """Planes taken apart, from one of them on; a channel has so many."""
+
+    parts: Array  # [part, plane, size]
+    first: int
+    height: int
 
 
 @dataclass(frozen=True)
@@ -104,21 +122,47 @@ class _Planes:
 
     def run(self, x: Array, weights: Sequence[Array], sums: Array, bias: Array | None) -> None:
         """Fill the sums of products."""
-        other = self.parts.sliding
-        split = self.parts.of(x.reshape(-1, *(axis.size for axis in other.axes)))
-        shape = (self.channels, self.multiplier, self.rows.count, *other.counts)
-        y = sums.reshape(self.batch, *shape)
-        for some, few in self.blocks:
-            bands = [(self.bands[at], weights[at][some]) for at in few]
-            (top, _), (bottom, _) = bands[0], bands[-1]
-            room = (some.stop - some.start, bottom.stop - top.start, self.places, self.width)
-            columns = scratch("columns", room, x.dtype)
+        planes, y = x.reshape(self._given), sums.reshape(self._made)
+        for block in self.blocks:
+            bands = [(self.bands[at], weights[at][block.some]) for at in block.few]
+            columns = scratch("columns", block.room, x.dtype)
             for image in range(self.batch):
-                plane = (image * self.channels + some.start) * self.rows.size + top.start
-                self._multiply(split, plane, columns, bands, y[image, some])
+                seen = self._taken_apart(planes, image, block)
+                self._multiply(seen, columns, bands, y[image, block.some])
         if bias is not None:
-            planes = sums.reshape(self.batch, bias.size, -1)
-            np.add(planes, bias.reshape(-1, 1), out=planes)
+            channels = sums.reshape(self.batch, bias.size, -1)
+            np.add(channels, bias.reshape(-1, 1), out=channels)
+
+    @cached_property
+    def _given(self) -> Dims:
+        """The shape of X: [image, channel, row, ..]."""
+        sizes = (axis.size for axis in self.parts.sliding.axes)
+        return (self.batch, self.channels, self.rows.size, *sizes)
+
+    @cached_property
+    def _made(self) -> Dims:
+        """The shape of the result: [image, channel, window of it, row, ..]."""
+        counts = self.rows.count, *self.parts.sliding.counts
+        return (self.batch, self.channels, self.multiplier, *counts)
+
+    @cached_property
+    def _inner(self) -> Dims:
+        """The shape of a row of sums, with what stands between the rows of other axes."""
+        return (self.parts.sliding.counts[0], *self.parts.size[1:])
+
+    @cached_property
+    def _is_direct(self) -> bool:
+        """Whether products lie as the result does."""
+        is_whole = self.width == self.parts.length and self._inner == self.parts.sliding.counts
+        return self.multiplier == 1 and is_whole
+
+    def _taken_apart(self, planes: Array, image: int, block: _Block) -> _Seen:
+        """What a block sees of an image, in the parts that windows are read from."""
+        some, seen = block.some, block.seen
+        if not self.parts.are_whole:
+            return _Seen(self.parts.of(planes[image, some, seen]), 0, seen.stop - seen.start)
+        first = (image * self.channels + some.start) * self.rows.size + seen.start
+        return _Seen(dense(planes).reshape(1, -1, prod(planes.shape[3:])), first, self.rows.size)
 
     @cached_property
     def width(self) -> int:
@@ -126,8 +170,8 @@ class _Planes:
         return min(self.parts.length, max(1, _PLANE_BYTES // (self.places * self.itemsize)))
 
     @cached_property
-    def blocks(self) -> list[tuple[slice, range]]:
-        """Channels and bands that are computed together: their columns stay in the cache."""
+    def blocks(self) -> list[_Block]:
+        """What is computed together: the columns of a block stay in the cache."""
         rows = max(1, _PLANE_BYTES // (self.width * self.places * self.itemsize))
         found, start = [], 0
         while start < len(self.bands):
@@ -136,24 +180,24 @@ class _Planes:
                 stop += 1
             most = max(1, rows // (self.bands[stop - 1].stop - top))
             step = -(-self.channels // -(-self.channels // most))  # blocks of equal size
+            seen = slice(top, self.bands[stop - 1].stop)
             for first in range(0, self.channels, step):
-                found.append((slice(first, min(first + step, self.channels)), range(start, stop)))
+                some = slice(first, min(first + step, self.channels))
+                room = (some.stop - first, seen.stop - top, self.places, self.width)
+                found.append(_Block(some, range(start, stop), seen, room))
             start = stop
         return found
 
     def _multiply(
         self,
-        split: Array,
-        plane: int,
+        planes: _Seen,
         columns: Array,
         bands: Sequence[tuple[_Band, Array]],
         target: Array,
     ) -> None:
-        """The bands of some channels of an image, from a plane on."""
-        count, length, counts = len(columns), self.parts.length, self.parts.sliding.counts
-        start, width = bands[0][0].start, columns.shape[-1]
-        inner = (counts[0], *self.parts.size[1:])  # with what stands between the rows
-        is_direct = self.multiplier == 1 and width == length and inner == counts
+        """The bands of some channels of an image."""
+        count, length, inner = len(columns), self.parts.length, self._inner
+        start, width, is_direct = bands[0][0].start, columns.shape[-1], self._is_direct
         rooms = [
             target[:, 0, band.rows].reshape(count, band.count, length)
             if is_direct
@@ -163,14 +207,14 @@ class _Planes:
         for at in range(0, length, width):
             piece = slice(at, min(at + width, length))
             taken = columns[..., : piece.stop - at]
-            self.parts.gather(split, plane, self.rows.size, piece, taken)
+            self.parts.gather(planes.parts, planes.first, planes.height, piece, taken)
             for (band, weights), room in zip(bands, rooms, strict=True):
                 seen = taken[:, band.start - start : band.stop - start]
                 shape = (count, weights.shape[-1], piece.stop - at)
                 np.matmul(weights, seen.reshape(shape), out=room[:, :, piece])
         if is_direct:
             return
-        whole: tuple[Any, ...] = (..., *(slice(0, size) for size in counts))
+        whole: tuple[Any, ...] = (..., *map(slice, self.parts.sliding.counts))
         for (band, _), room in zip(bands, rooms, strict=True):
             shaped = room.reshape(count, self.multiplier, band.count, *inner)
             target[:, :, band.rows] = shaped[whole]

@@ -22,6 +22,7 @@ from nacre.kernels.graph_functions import REALS, number, real_function, select
 from nacre.kernels.graph_functions_cast import bind_cast
 from nacre.kernels.numbers import widened
 from nacre.kernels.products import same_nan
+from nacre.kernels.real_functions import relu
 from nacre.kernels.reductions import wide_float, widening
 from nacre.kernels.runs import (
     Function,
@@ -106,7 +107,8 @@ def _real(name: str, call: Call) -> Run:
         # As keys 0.0 and -0.0 are equal, which functions tell apart; as text they are not.
         return looking_up(_table(name, attributes, repr(attributes), call.ordered, x.elem))
     function = real_function(name, call.attributes, wide_float(x), call.ordered)
-    return writing(function, 1) if isinstance(function, np.ufunc) else _blocks(function)
+    is_one_pass = isinstance(function, np.ufunc) or function is relu
+    return writing(function, 1) if is_one_pass else _blocks(function)
 
 
 @lru_cache(maxsize=64)

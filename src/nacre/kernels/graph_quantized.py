@@ -10,6 +10,7 @@ with a `block`, one for each block of that many neighbours along the axis.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import isnan
 from typing import Any
 
 import numpy as np
@@ -162,19 +163,25 @@ def _fit_dequantize(inputs: Sequence[Dims], attributes: Attributes) -> Dims:
     return x
 
 
-def _range(x: Array) -> tuple[Any, Any]:
-    """The scale of u8 that holds the range of x and 0, and where that range begins."""
+def range_of(x: Array) -> tuple[Any, Any, Any]:
+    """The scale of u8 that holds the range of x and 0, and where that range begins and ends."""
     low = np.minimum.reduce(x, axis=None, initial=0)
     high = np.maximum.reduce(x, axis=None, initial=0)
     scale = (high - low) / x.dtype.type(255)
-    return (x.dtype.type(1) if high == low else scale), low
+    return (x.dtype.type(1) if high == low else scale), low, high
+
+
+def zero_of(scale: Any, low: Any) -> int:  # noqa: ANN401 - scalars of NumPy, f32 or f64
+    """The zero point of u8 that goes with a scale, for a range that begins there."""
+    zero = float(-low / scale)
+    return 0 if isnan(zero) else round(min(max(zero, 0.0), 255.0))
 
 
 def _dynamic_scale(call: Call) -> Run:
     wide = widening(call.input(0))
 
     def fill(x: Array, y: Array) -> None:
-        y[...] = _range(wide(x))[0]
+        y[...] = range_of(wide(x))[0]
 
     return quiet(filling(fill))
 
@@ -183,9 +190,8 @@ def _dynamic_zero(call: Call) -> Run:
     wide = widening(call.input(0))
 
     def fill(x: Array, y: Array) -> None:
-        scale, low = _range(wide(x))
-        zero = -low / scale
-        y[...] = 0 if np.isnan(zero) else round(min(max(float(zero), 0.0), 255.0))
+        scale, low, _ = range_of(wide(x))
+        y[...] = zero_of(scale, low)
 
     return quiet(filling(fill))
 

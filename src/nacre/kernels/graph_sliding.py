@@ -84,32 +84,32 @@ class Sliding:
     axes: tuple[Axis, ...]
     is_last: bool  # whether channels are the last axis
 
-    @property
+    @cached_property
     def counts(self) -> Dims:
         """The spatial shape of the result."""
         return tuple(axis.count for axis in self.axes)
 
-    @property
+    @cached_property
     def window(self) -> Dims:
         """The shape of a window."""
         return tuple(axis.window for axis in self.axes)
 
-    @property
+    @cached_property
     def strides(self) -> Dims:
         """The stride along each axis."""
         return tuple(axis.stride for axis in self.axes)
 
-    @property
+    @cached_property
     def dilations(self) -> Dims:
         """The dilation along each axis."""
         return tuple(axis.dilation for axis in self.axes)
 
-    @property
+    @cached_property
     def padded(self) -> Dims:
         """The spatial shape with its padding."""
         return tuple(axis.begin + axis.size + axis.end for axis in self.axes)
 
-    @property
+    @cached_property
     def is_padded(self) -> bool:
         """Whether there is any padding."""
         return any(axis.begin or axis.end for axis in self.axes)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache, partial
+from threading import local
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,16 @@ _F64_EXACT = 1 << 53
 _I64_HIGHEST = (1 << 63) - 1
 # Shorter chunks cost more in additions of partial sums than the narrower type saves.
 _SHORTEST_CHUNK = 32
+_WALK_BYTES = 1 << 20  # of a matrix that is read part by part
+
+
+class _Walk(local):
+    """Which way a thread read the last large matrix."""
+
+    is_back = False
+
+
+_WALK = _Walk()
 
 
 @dataclass(frozen=True)
@@ -117,7 +128,8 @@ def subtract(values: Array, stored: Array, zero: Array | None) -> None:
 def exact_product(a: Array, b: Array, plan: Plan) -> Array:
     """The product of matrices of integers, which are given in the plan's type."""
     if plan.chunk >= plan.depth:
-        total: Array = np.matmul(a, b)
+        is_column = a.ndim == b.ndim == 2 and b.shape[1] == 1 and a.nbytes > _WALK_BYTES
+        total: Array = _there_and_back(a, b) if is_column else np.matmul(a, b)
         return total.astype(plan.result, copy=False)
     # Chunks of equal length: the last is not a splinter.
     count = -(-plan.depth // plan.chunk)
@@ -127,6 +139,21 @@ def exact_product(a: Array, b: Array, plan: Plan) -> Array:
         end = start + step
         total += np.matmul(a[..., start:end], b[..., start:end, :]).astype(plan.result)
     return total
+
+
+def _there_and_back(a: Array, b: Array) -> Array:
+    """A matrix that no cache holds by one column, part by part.
+
+    A recurrence multiplies by the same matrix again and again. Read from the other end every second
+    time, it begins with what was read last and is still in the cache.
+    """
+    out = np.empty((len(a), 1), np.result_type(a, b))
+    rows = max(1, _WALK_BYTES * len(a) // a.nbytes)
+    parts = range(0, len(a), rows)
+    _WALK.is_back = not _WALK.is_back
+    for start in reversed(parts) if _WALK.is_back else parts:
+        np.matmul(a[start : start + rows], b, out=out[start : start + rows])
+    return out
 
 
 def mark_lost(sums: Array, estimates: Array) -> Array:

@@ -38,7 +38,7 @@ def quiet(run: Run) -> Run:
 
 
 def unquieted(run: Run) -> Run:
-    """What `quiet` was given, for one who has seen to the warnings; any other run as it is."""
+    """What a quiet run does, for one who has seen to the warnings; any other run as it is."""
     bare: Run = getattr(run, "__wrapped__", run)
     return bare
 
@@ -62,6 +62,15 @@ def writing(function: Function, arity: int) -> Run:
     """A run that lets a function of one or two operands write into the output."""
     copy = _QUIET.copy
 
+    def bare_unary(inputs: Sequence[Array | None], outputs: Sequence[Array]) -> Fault | None:
+        function(inputs[0], out=outputs[0])
+        return None
+
+    def bare_binary(inputs: Sequence[Array | None], outputs: Sequence[Array]) -> Fault | None:
+        function(inputs[0], inputs[1], out=outputs[0])
+        return None
+
+    # Quiet without a call between the context and the function.
     def run_unary(inputs: Sequence[Array | None], outputs: Sequence[Array]) -> Fault | None:
         copy().run(function, inputs[0], out=outputs[0])
         return None
@@ -70,7 +79,9 @@ def writing(function: Function, arity: int) -> Run:
         copy().run(function, inputs[0], inputs[1], out=outputs[0])
         return None
 
-    return run_unary if arity == 1 else run_binary
+    if arity == 1:
+        return wraps(bare_unary)(run_unary)
+    return wraps(bare_binary)(run_binary)
 
 
 def storing(compute: Callable[..., Array]) -> Run:

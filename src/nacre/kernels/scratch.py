@@ -35,5 +35,7 @@ def scratch(use: str, shape: Dims, dtype: np.dtype[Any]) -> Array:
         return np.empty(shape, dtype)
     room = _ROOMS.by_use.get(use)
     if room is None or room.nbytes < size:
+        room = None
+        _ROOMS.by_use.pop(use, None)  # given back before there is more
         room = _ROOMS.by_use[use] = np.empty(size, np.uint8)
     return np.ndarray(shape, dtype, room)

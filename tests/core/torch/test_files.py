@@ -196,6 +196,40 @@ def test_a_line_of_the_model_is_kept_in_the_file(tmp_path: Path) -> None:
     assert " at programs.py:" in code_of(path)[1]
 
 
+def test_layers_have_the_names_that_the_module_has(tmp_path: Path) -> None:
+    path = tmp_path / "model.pt2"
+    layers = torch.nn.Sequential(torch.nn.Linear(4, 3), torch.nn.ReLU())
+    model = torch.nn.Sequential(layers, torch.nn.ModuleList([torch.nn.Linear(3, 2)])[0])
+    path.write_bytes(stored(torch.export.export(model, (X,))))
+    names = [from_torch(*given).labels for given in ((model, (X,)), (path,))]
+    assert names[0] is not None
+    assert names[1] is not None
+    assert dict(names[0].nodes) == dict(names[1].nodes)
+    assert {"0.0", "0.1", "1"} <= set(names[1].nodes.values())
+
+
+@pytest.mark.parametrize(
+    "stack",
+    ["", "one", "a,b", "a,b,c,d", "a(,b,c", "a,b,c;", ";" * 1000, 7, None, ["a,b,c"],
+     "a,b,torch.nn.Linear" * 5000],
+    ids=lambda stack: str(stack)[:20],
+)  # fmt: skip
+def test_odd_modules_around_a_node_are_left_out(
+    tmp_path: Path, saved: bytes, stack: object
+) -> None:
+    """The names of layers are lost then, and nothing else."""
+
+    def other_stack(model: Loose) -> None:
+        for node in model["graph_module"]["graph"]["nodes"]:
+            node["metadata"]["nn_module_stack"] = stack
+
+    path = tmp_path / "model.pt2"
+    path.write_bytes(changed(saved, edited(MODEL, other_stack)))
+    found = from_torch(path).labels
+    assert found is not None
+    assert "linear" in found.nodes.values()
+
+
 def test_a_trace_cannot_drive_the_terminal(tmp_path: Path) -> None:
     def changed_trace(model: Loose) -> None:
         for node in model["graph_module"]["graph"]["nodes"]:

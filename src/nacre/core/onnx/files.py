@@ -21,6 +21,7 @@ except ImportError:  # an extra
 else:
     onnx = _onnx
 
+STATE = "nacre.state"  # the property of a model that lists what it keeps between runs
 # Element types of which two share a byte.
 _PACKED = frozenset({"int4", "uint4", "float4_e2m1fn"})
 _AGAIN = "get the file again: it may have been cut short, or be of another format"

@@ -19,6 +19,7 @@ from nacre.core.onnx.outputs import Warn, module_of
 from nacre.core.onnx.reporting import RENAME
 from nacre.core.onnx.schemas import opset_problem
 from nacre.core.onnx.scopes import Lost
+from nacre.core.onnx.states import taken_states
 from nacre.core.onnx.walk import Walk
 
 
@@ -69,5 +70,6 @@ def walked(
     walk.tensors.update({given: bound.get(given, Lost()) for given in constants or {}})
     walk.bound = frozenset(bound)
     walk.found += problems
+    walk.states = taken_states(walk, model)
     walk.bring_in(model.graph, shapes or {})
     return walk, model.graph

@@ -15,6 +15,7 @@ from nacre.core.onnx.findings import NoForm, finding
 from nacre.core.onnx.interface import shown_dims
 from nacre.core.onnx.nodes import NO_NODE
 from nacre.core.onnx.scopes import Lost
+from nacre.core.onnx.states import keep_states
 from nacre.core.onnx.use import Use, described
 from nacre.core.rules.onnx import ONX01, ONX08
 
@@ -27,7 +28,7 @@ _DECLARE = "declare what the node makes, or leave it open"
 
 def module_of(walk: Walk, graph: Any, warn: Warn | None) -> Module:  # noqa: ANN401
     """The module, when every node is in; InputError where an output is none."""
-    outputs = []
+    values: dict[str, int] = {}
     for output in graph.output:
         title, tensor = f"output {quoted(output.name)}", walk.tensors.get(output.name)
         if tensor is None or isinstance(tensor, Lost):
@@ -35,7 +36,7 @@ def module_of(walk: Walk, graph: Any, warn: Warn | None) -> Module:  # noqa: ANN
             continue
         use = Use(NO_NODE, [tensor], walk.builder)
         try:
-            outputs.append(use.value(0))
+            values[output.name] = use.value(0)
         except NoForm as problem:
             message = f"{title}: {problem.reason}"
             walk.found.append(finding(ONX01, walk.name, message, problem.rewrite))
@@ -46,11 +47,15 @@ def module_of(walk: Walk, graph: Any, warn: Warn | None) -> Module:  # noqa: ANN
             walk.unsound(f"{title} is declared {kind}", _DECLARE)
         elif shape is not None and warn is not None:
             warn(finding(ONX08, walk.name, f"{title} is declared {shape}", _DECLARE))
+    if not walk.found:
+        following = {given: values[output] for given, output in walk.states.items()}
+        keep_states(walk, following, walk.initial)
     if walk.found:
         raise InputError(walk.found)
-    outs = tuple(output.name for output in graph.output)
+    # The next value of a state is no output: the module keeps it.
+    outs = tuple(o.name for o in graph.output if o.name not in walk.states.values())
     labels = Labels(outs, walk.labels, source=walk.name)
-    return replace(walk.builder.module(*outputs), labels=labels)
+    return replace(walk.builder.module(*(values[name] for name in outs)), labels=labels)
 
 
 def _other_kind(value: Any, found: TensorType) -> str | None:  # noqa: ANN401

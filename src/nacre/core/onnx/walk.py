@@ -47,12 +47,20 @@ class Walk(Reports):
     functions: Mapping[Key, Any]
     progress: Callable[[int, int], None] | None = None
     bound: frozenset[str] = frozenset()  # inputs that were given values
+    states: Mapping[str, str] = field(
+        default_factory=dict
+    )  # inputs, and the outputs that feed them
+    initial: dict[str, Array] = field(default_factory=dict)  # what states start from
     labels: dict[int, str] = field(default_factory=dict)  # nodes by the values that they became
     allowance: Allowance = field(default_factory=Allowance)
 
     def bring_in(self, graph: Any, shapes: Mapping[str, Sequence[int]]) -> None:  # noqa: ANN401
         """Initialisers, inputs and nodes."""
         self.initialisers(graph)
+        for name in self.states:
+            start = self.tensors.pop(name)
+            if isinstance(start, np.ndarray):  # else it is lost, which has been reported
+                self.initial[name] = start
         declared = [i for i in graph.input if i.name not in self.tensors]
         held = [name for name in shapes if name in self.tensors]
         for name in held:

@@ -118,29 +118,29 @@ def _logic(site: Site, word: str, a: Value, b: Value) -> Value:
 
 
 _MOST_SHIFT = 63
+_POWERS = np.left_shift(np.int64(1), np.arange(_MOST_SHIFT + 1))  # the last is the least integer
 
 
 def _shifted(site: Site, word: str, a: Value, b: Value) -> Value:
-    """By way of u64, the only type whose shifts are of this width."""
+    """By powers of two in i64: onnxruntime shifts unsigned integers only."""
     wide, by = site.cast(a, "i64"), site.cast(b, "i64")
     most = site.number(_MOST_SHIFT, "i64")
-    steps = site.cast(picked(site, "Min", by, most), "u64")
-    return _SHIFTS[word](site, wide, steps, site.each("Greater", by, most, dtype="bool"))
+    powers = site.gathered(site.array(_POWERS, "i64"), picked(site, "Min", by, most), 0)
+    return _SHIFTS[word](site, wide, powers, site.each("Greater", by, most, dtype="bool"))
 
 
-def _bits(site: Site, a: Value, steps: Value, direction: str) -> Value:
-    moved = site.each("BitShift", site.cast(a, "u64"), steps, direction=direction)
-    return site.cast(moved, "i64")
+def _left(site: Site, a: Value, powers: Value, is_far: Value) -> Value:
+    """Products wrap, as shifts do."""
+    return site.where(is_far, site.number(0, "i64"), site.each("Mul", a, powers))
 
 
-def _left(site: Site, a: Value, steps: Value, is_far: Value) -> Value:
-    return site.where(is_far, site.number(0, "i64"), _bits(site, a, steps, "LEFT"))
+def _right(site: Site, a: Value, powers: Value, is_far: Value) -> Value:
+    """Negative numbers fill up with ones: their bits are turned before and after.
 
-
-def _right(site: Site, a: Value, steps: Value, is_far: Value) -> Value:
-    """Negative numbers fill up with ones: their bits are turned before and after."""
+    What is not negative gives 0 by the last power too.
+    """
     is_below = site.each("Less", a, site.number(0, "i64"), dtype="bool")
-    plain = _bits(site, site.where(is_below, inverted(site, a), a), steps, "RIGHT")
+    plain = site.each("Div", site.where(is_below, inverted(site, a), a), powers)
     return site.where(is_below, inverted(site, plain), plain)
 
 

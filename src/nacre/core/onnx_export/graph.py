@@ -15,10 +15,7 @@ _MOST_SHOWN = 4  # elements of a constant that its name tells
 
 
 class Value(Struct, frozen=True):
-    """A tensor: its name in the graph, and its type in the words of Core IR.
-
-    Beside the types of Core IR there is `u64`.
-    """
+    """A tensor: its name in the graph, and its type in the words of Core IR."""
 
     name: str
     type: TensorType

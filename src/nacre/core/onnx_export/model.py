@@ -12,13 +12,12 @@ from msgspec import Struct
 from nacre._version import __version__
 from nacre.base.elements import GRAPH_TYPES, bytes_needed
 from nacre.base.files import write_whole
-from nacre.core.onnx.files import onnx
+from nacre.core.onnx.files import STATE, onnx
 from nacre.core.onnx_export.graph import Graph, Tensor, Value, unique
 from nacre.core.onnx_export.types import CODES, raw_bytes
 
 OPSET = 21
 IR_VERSION = 10
-STATE = "nacre.state"  # the property that lists states
 MOST_INLINE = 1 << 30  # bytes of constants in the model; protobuf ends at 2^31
 _SMALL = 1024  # bytes that always stay in the model
 _PAGE = 4096  # where tensors of the other file begin, so that readers can map them

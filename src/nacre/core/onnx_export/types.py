@@ -10,11 +10,11 @@ import numpy as np
 from nacre.base.elements import GRAPH_TYPES
 from nacre.core.values import Array
 
-# TensorProto.DataType. Core IR lacks u64; some integers pass through it on their way.
+# TensorProto.DataType.
 CODES: Mapping[str, int] = MappingProxyType(
     {
         "f32": 1, "u8": 2, "i8": 3, "u16": 4, "i16": 5, "i32": 6, "i64": 7, "bool": 9, "f16": 10,
-        "f64": 11, "u32": 12, "u64": 13, "bf16": 16, "f8e4m3": 17, "f8e5m2": 19, "u4": 21,
+        "f64": 11, "u32": 12, "bf16": 16, "f8e4m3": 17, "f8e5m2": 19, "u4": 21,
         "i4": 22,
     }
 )  # fmt: skip
@@ -65,7 +65,6 @@ _KERNELS: Mapping[str, str] = MappingProxyType(
         "Equal": "bool i32 i64 f32 f64",
         "Where": "u8 i32 i64 f32 f64",
         "Relu": "i8 i32 f32 f64",
-        "BitShift": "u64",
         "Pad": "bool i8 u8 i32 u32 i64 f32 f64",
         "Trilu": "bool i64 f32 f64",
         "OneHot": "i64 f32",

@@ -1,4 +1,4 @@
-"""ONX01-ONX08: ONNX models that cannot be brought in."""
+"""ONX01-ONX09: ONNX models that cannot be brought in."""
 
 from nacre.base.rules import declare
 
@@ -54,3 +54,10 @@ ONX08 = declare(
     An output has another shape than the model declares for it. Models are known to be wrong about
     this, and onnxruntime runs them, so it is a warning: the shape is the one that is computed.
     """, severity="warning", language=_CORE)  # fmt: skip
+ONX09 = declare(
+    "ONX09", "onnx-state", _CLAUSE,
+    """
+    The property `nacre.state` of the model lists what is no state: something else than pairs of
+    names, a name that is no input with a default or no output, or two of different types. `to_onnx`
+    writes the property; a state is an input that an output feeds in the next run.
+    """, language=_CORE)  # fmt: skip

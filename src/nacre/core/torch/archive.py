@@ -46,6 +46,12 @@ _FUNCTIONS = frozenset(
 )  # fmt: skip
 _LAYOUTS = frozenset({None, "builtins.tuple", "builtins.list", "builtins.dict",
                       "collections.OrderedDict"})  # fmt: skip
+# Where a node stands in the code, and the modules around it: each with a key, a path and a type.
+_NAME = r"(?:[^,;()\[\]]|\[[^,;()\[\]]*\])*"
+_PLACES = {
+    "stack_trace": re.compile(r"(?s).*"),
+    "nn_module_stack": re.compile(rf"{_NAME},{_NAME},{_NAME}(?:;{_NAME},{_NAME},{_NAME})*"),
+}
 _CALLS = ("torch.ops.aten.", "torch.ops.higher_order.", "_operator.", "math.", "torch.sym_")
 _LONGEST = 2000
 _LONGEST_TRACE = 20_000
@@ -162,9 +168,7 @@ def _model(model: Any, name: str) -> Any:  # noqa: ANN401 - JSON
     """The graph, looked through, without what only tools for debugging read."""
     for node in _dicts(model):
         if isinstance(node.get("metadata"), dict):
-            trace = node["metadata"].get("stack_trace")
-            is_short = isinstance(trace, str) and len(trace) <= _LONGEST_TRACE
-            node["metadata"] = {"stack_trace": trace} if is_short else {}
+            node["metadata"] = _texts(node["metadata"])
         if "guards_code" in node:
             node["guards_code"] = []
         if isinstance(node.get("module_call_graph"), list):
@@ -179,6 +183,19 @@ def _model(model: Any, name: str) -> Any:  # noqa: ANN401 - JSON
             message = f"a node calls `{target[:80]}`, expected an ATen operation"
             raise refusal(TCH05, name, message, OTHERWISE)
     return model
+
+
+def _texts(metadata: dict[str, Any]) -> dict[str, str]:
+    """Of what is told about a node, the texts that name its place; PyTorch takes them as they are.
+
+    The others it looks up or reads on.
+    """
+    given = {name: metadata.get(name) for name in _PLACES}
+    return {
+        name: text
+        for name, text in given.items()
+        if isinstance(text, str) and len(text) <= _LONGEST_TRACE and _PLACES[name].fullmatch(text)
+    }
 
 
 def _check_expression(text: object, name: str) -> None:
