@@ -12,10 +12,12 @@ import numpy as np
 import pytest
 
 from nacre.cli.calibration import read_calibration
+from nacre.cli.compile import compile_
+from nacre.cli.estimate import estimate
 from nacre.core.builder import Builder
 from nacre.core.storage import save
 from tests.cli.runner import Outcome, invoke
-from tests.compile.models import convolution_model
+from tests.compile.models import convolution_model, linear_model
 
 Run = Callable[..., Outcome]
 
@@ -201,3 +203,21 @@ def test_an_archive_that_unpacks_to_too_much_is_refused(tmp_path: Path) -> None:
     _huge(path)
     with pytest.raises(Exception, match=r"unpacks to 5,368,709,120 bytes"):
         read_calibration(path)
+
+
+def test_an_estimate_takes_the_options_of_compile(nacre: Run, tmp_path: Path) -> None:
+    """The same names, the same refusals: both commands read them in one place."""
+    shared = {"--precision", "--calibrate", "--observer", "--precision-map", "--ddr-size"}
+    for command in (compile_, estimate):
+        assert shared <= {option for one in command.params for option in one.opts}
+    path = tmp_path / "model.core"
+    save(linear_model(8, 16, 16), path)
+    asked = ("estimate", str(path), "--device", "npm4k")
+    refused = nacre(*asked, "--precision-map", "%2=f16")
+    assert refused.status == 2
+    assert "--precision-map is for integers" in refused.err
+    assert "is not `LAYER=PRECISION`" in nacre(*asked, "--precision-map", "nothing").err
+    taken = ("--precision", "i8", "--observer", "minmax", "--precision-map", "%2=f16")
+    found = nacre(*asked, *taken)
+    assert found.status == 0
+    assert "fits" in found.out

@@ -73,6 +73,20 @@ def test_integers_of_floats_that_hold_them_are_not_noted() -> None:
     assert notes_of(lambda b: b.add("Cast", b.input("x", "u8", (3,)), to="f32")) == ()
 
 
+def test_clips_with_one_bound_share_a_note() -> None:
+    """One line for all of them, and none for what is never infinite."""
+
+    def clipped(builder: Builder, *, bounded: bool = False) -> int:
+        x = builder.input("x", "f32", (2, 4))
+        for bound in (0.5, 0.25, 0.125):
+            x = builder.add("Unary", x, op="Sigmoid") if bounded else builder.add("Exp", x)
+            x = builder.add("Clip", x, min=bound)
+        return x
+
+    assert notes_of(clipped) == ("`Clip` %2 and 2 more hold infinities at 65504 as well",)
+    assert notes_of(lambda b: clipped(b, bounded=True)) == ()
+
+
 # Indices
 
 

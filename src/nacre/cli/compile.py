@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from nacre.base.excerpt import quoted, safe
-from nacre.cli.arrays import WrongUsage, option_value, unreadable
-from nacre.cli.calibration import calibration_for
+from nacre.base.excerpt import safe
+from nacre.cli.arrays import WrongUsage
+from nacre.cli.compile_options import Kept, asked, compile_options
 from nacre.cli.core_files import (
     Constants,
     Shapes,
@@ -19,21 +19,12 @@ from nacre.cli.core_files import (
     reported,
     shape_option,
 )
-from nacre.cli.machine import parse_size
-from nacre.compile.options import OBSERVERS, PRECISIONS, STAGES
-from nacre.nem.spec.limits import DEFAULT_DDR_BYTES
+from nacre.compile.options import STAGES
 
 if TYPE_CHECKING:
     from nacre.compile.bundle import Bundle
 
 _MOST_LOSSES = 5  # layers that are named
-
-
-def _kept(text: str) -> tuple[str, str]:
-    name, mark, precision = text.rpartition("=")
-    if not (mark and name and precision):
-        raise ValueError(f"{quoted(text)} is not `LAYER=PRECISION`, as in `head*=f16`")
-    return name, precision
 
 
 class _Folder(click.Path):
@@ -56,27 +47,7 @@ class _Folder(click.Path):
 @click.option("--device", required=True, metavar="D", help="A built-in device or a file.")
 @shape_option
 @constant_option
-@click.option("--precision", type=click.Choice(PRECISIONS), default="f16")
-@click.option(
-    "--calibrate",
-    type=click.Path(path_type=Path, dir_okay=False),
-    metavar="FILE.npz",
-    help="Inputs to quantise with, by name, samples along the first axis.",
-)
-@click.option(
-    "--observer",
-    type=click.Choice(OBSERVERS),
-    default="mse",
-    help="How a range of floats becomes a scale.",
-)
-@click.option(
-    "--precision-map",
-    "kept",
-    multiple=True,
-    type=option_value(_kept),
-    metavar="LAYER=f16",
-    help="A layer, or a pattern of names, that stays f16 in an i8 plan; may be repeated.",
-)
+@compile_options
 @click.option(
     "--print-after",
     "shown_after",
@@ -85,8 +56,6 @@ class _Folder(click.Path):
     metavar="STAGE",
     help=f"Print what a stage made on standard error: {', '.join(STAGES)}.",
 )
-@click.option("--ddr-size", type=option_value(parse_size), default=DEFAULT_DDR_BYTES,
-              metavar="BYTES", help="How large DDR is: 4096, 512M, 1G. Default: 256M.")  # fmt: skip
 @click.option(
     "-o",
     "out",
@@ -103,22 +72,16 @@ def compile_(
     precision: str,
     calibrate: Path | None,
     observer: str,
-    kept: tuple[tuple[str, str], ...],
-    shown_after: tuple[str, ...],
+    kept: Kept,
     ddr_size: int,
+    shown_after: tuple[str, ...],
     out: Path,
 ) -> int:
     """Compile MODEL (.core, .onnx or .pt2) to a plan in NEM for a device.
 
     The bundle is a folder with the program, the weights, a manifest and the model itself.
     """
-    reason = unreadable(Path(model))
-    if reason is not None:
-        raise WrongUsage(reason)
-
-    data = calibration_for(calibrate, precision)
-    if kept and precision != "i8":
-        raise click.UsageError(f"--precision-map is for integers, and --precision is {precision}")
+    given = asked(precision, calibrate, observer, kept, ddr_size)
 
     def shown(stage: str, result: object) -> None:
         if stage in shown_after:
@@ -127,17 +90,8 @@ def compile_(
     def work() -> None:
         from nacre.compile.api import compile as compiled
 
-        bundle = compiled(
-            read_module(model, shapes, constants) if constants else model,
-            device,
-            precision,  # type: ignore[arg-type]
-            shapes=dict(shapes),
-            calibration=data,
-            observer=observer,
-            precision_map=dict(kept),
-            ddr_bytes=ddr_size,
-            on_stage=shown,
-        )
+        module = read_module(model, shapes, constants)
+        bundle = compiled(module, device, on_stage=shown, **given)
         try:
             bundle.save(out)
         except OSError as error:

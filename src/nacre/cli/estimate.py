@@ -12,7 +12,7 @@ import click
 
 from nacre.base.excerpt import quoted, safe
 from nacre.cli.arrays import WrongUsage, option_value, require_writable
-from nacre.cli.calibration import calibration_for
+from nacre.cli.compile_options import Kept, asked, compile_options
 from nacre.cli.core_files import (
     Constants,
     Shapes,
@@ -21,10 +21,8 @@ from nacre.cli.core_files import (
     reported,
     shape_option,
 )
-from nacre.cli.machine import parse_size
 from nacre.cli.main import ERRORS_FOUND
-from nacre.compile.options import PRECISIONS, STAGES
-from nacre.nem.spec.limits import DEFAULT_DDR_BYTES
+from nacre.compile.options import STAGES
 
 if TYPE_CHECKING:
     from nacre.compile.estimate import Estimate
@@ -53,21 +51,13 @@ def _layers(text: str) -> int | None:
 )
 @shape_option
 @constant_option
-@click.option("--precision", type=click.Choice(PRECISIONS), default="f16")
+@compile_options
 @click.option(
     "--clock",
     type=click.FloatRange(0, min_open=True),
     metavar="MHZ",
     help="For milliseconds. Default: 1000, as an assumption.",
 )
-@click.option(
-    "--calibrate",
-    type=click.Path(path_type=Path, dir_okay=False),
-    metavar="FILE.npz",
-    help="Inputs to quantise with, by name, samples along the first axis.",
-)
-@click.option("--ddr-size", type=option_value(parse_size), default=DEFAULT_DDR_BYTES,
-              metavar="BYTES", help="How large DDR is: 4096, 512M, 1G. Default: 256M.")  # fmt: skip
 @click.option(
     "--layers",
     "most",
@@ -88,9 +78,11 @@ def estimate(
     shapes: Shapes,
     constants: Constants,
     precision: str,
-    clock: float | None,
     calibrate: Path | None,
+    observer: str,
+    kept: Kept,
     ddr_size: int,
+    clock: float | None,
     most: int | None,
     report: Path | None,
     form: str,
@@ -104,14 +96,13 @@ def estimate(
     usage.
     """
     pages = _pages(report, devices)
-    data = calibration_for(calibrate, precision)
+    given = {**asked(precision, calibrate, observer, kept, ddr_size), "clock_mhz": clock}
     found: dict[str, Estimate] = {}
 
     def work() -> None:
         module = read_module(model, shapes, constants)
-        given = {"clock_mhz": clock, "calibration": data, "ddr_bytes": ddr_size}
         for device in dict.fromkeys(devices):
-            found[device] = _estimated(module, device, precision, given)
+            found[device] = _estimated(module, device, given)
         _write(pages, found, model)
         click.echo(_told(model, found, most, form))
         if form == "text":
@@ -124,7 +115,7 @@ def estimate(
     return status if is_fit else status or ERRORS_FOUND
 
 
-def _estimated(module: Module, device: str, precision: str, given: Mapping[str, Any]) -> Estimate:
+def _estimated(module: Module, device: str, given: Mapping[str, Any]) -> Estimate:
     from nacre.compile.estimate import estimate as estimated
 
     is_watched = sys.stderr is not None and sys.stderr.isatty()
@@ -136,7 +127,7 @@ def _estimated(module: Module, device: str, precision: str, given: Mapping[str, 
 
     try:
         on_stage = shown if is_watched else None
-        return estimated(module, device, precision, on_stage=on_stage, **given)  # type: ignore[arg-type]
+        return estimated(module, device, on_stage=on_stage, **given)
     finally:
         if is_watched:
             click.echo("\r" + " " * 60 + "\r", err=True, nl=False)

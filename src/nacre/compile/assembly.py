@@ -187,7 +187,7 @@ class _Assigning:
         own = self.assigned.get(item.result) or View.whole(item.result, item.op.type.shape)
         ((_, part),) = self._parts(item, own)
         self.shifts[item.result] = ()
-        if self.assigned.get(source) == part:
+        if self.views[source].is_same(part):  # also where a view of it was assigned
             self._own(item.result)
         else:
             self.views[item.result] = self.views[source].permuted(item.attributes["permutation"])

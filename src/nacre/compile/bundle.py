@@ -55,9 +55,15 @@ class Bundle:
         result = machine.time(program, profile=profile)
         return TimedResult(result.timeline, clock_mhz)
 
-    def validate(self, inputs: Mapping[str, Any]) -> Validation:
-        """Hold a run to the legalised module and to the model as it came."""
-        return validated(self, inputs)
+    def validate(
+        self, inputs: Mapping[str, Any], expected: Mapping[str, Any] | list[Any] | None = None
+    ) -> Validation:
+        """Hold a run to the legalised module and to the model as it came.
+
+        `expected` is what something else makes of the inputs, by name or in order: the outputs of
+        onnxruntime or of PyTorch. Without it the model is evaluated.
+        """
+        return validated(self, inputs, expected)
 
     def save(self, folder: str | Path) -> None:
         """Write the bundle into a folder, which is made."""

@@ -20,9 +20,10 @@ from nacre.compile.origins import name_of
 from nacre.compile.partition import Partition
 from nacre.compile.pipeline import OnStage
 from nacre.compile.quantise.calibration import Calibration
+from nacre.compile.request import Constants, module_of, require_sense
 from nacre.compile.rules import CMP04, CMP08, CMP09, CMP10
 from nacre.compile.target import request_error, target_of
-from nacre.core.models import Shapes, read_model
+from nacre.core.models import Shapes
 from nacre.core.module import Module
 from nacre.core.values import Array
 from nacre.nem.model.devices import Device
@@ -92,25 +93,31 @@ class Estimate:
 
 
 def estimate(
-    source: str | Path | Module,
+    source: object,
     device: str | Path | Device,
     precision: Precision = "f16",
     *,
-    shapes: Shapes | None = None,
     calibration: Calibration | None = None,
+    shapes: Shapes | None = None,
+    example_args: tuple[object, ...] | None = None,
+    constants: Constants | None = None,
+    observer: str = "mse",
+    precision_map: Mapping[str | int, str] | None = None,
     clock_mhz: float | None = None,
     ddr_bytes: int = DEFAULT_DDR_BYTES,
     on_stage: OnStage | None = None,
 ) -> Estimate:
     """Compile a model for a device and time it; a model that does not fit is an answer too.
 
-    i8 without `calibration` is timed with random ranges, which the estimate says: no time depends
-    on values. InputError where the request itself is wrong.
+    It takes what `nacre.compile` takes, and `clock_mhz` for milliseconds. i8 without `calibration`
+    is timed with random ranges, which the estimate says: no time depends on values. InputError
+    where the request itself is wrong.
     """
     if clock_mhz is not None and not 0 < clock_mhz < float("inf"):
         raise request_error(f"the clock is {clock_mhz} MHz, expected a positive number")
+    require_sense(precision, observer, precision_map, ddr_bytes)
     target = target_of(device).device
-    module = source if isinstance(source, Module) else read_model(source, shapes)
+    module = module_of(source, shapes, example_args, constants)
     ranges = "" if precision in ("f16", "f32") else "calibrated with the data that was given"
     if ranges and calibration is None:
         calibration = stand_in_data(module)
@@ -129,6 +136,8 @@ def estimate(
             device,
             precision,
             calibration=calibration,
+            observer=observer,
+            precision_map=precision_map,
             ddr_bytes=ddr_bytes,
             on_stage=watch.shown,
         )

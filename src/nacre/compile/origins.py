@@ -119,7 +119,17 @@ def place_of(legal: Legal, values: Iterable[int]) -> Span:
     source = legal.source
     number = next((legal.origins[value][0] for value in values if value in legal.origins), None)
     if source is None or number is None:
-        return whole_file("<module>")
+        return model_place(legal)
     if source.places is None and source.labels is not None and source.labels.source:
         return whole_file(source.labels.source)
     return value_place(source, number)
+
+
+def model_place(legal: Legal) -> Span:
+    """The model as a whole: its file, or the module that was given."""
+    source = legal.source
+    if source is not None and source.labels is not None and source.labels.source:
+        return whole_file(source.labels.source)
+    if source is not None and source.places is not None:
+        return whole_file(source.places.source.name)
+    return whole_file("<module>")

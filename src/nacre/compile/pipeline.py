@@ -7,7 +7,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from nacre.base.diagnostics import Diagnostic, InputError
-from nacre.base.source import whole_file
 from nacre.compile.bundle import Bundle
 from nacre.compile.depth_first import as_described, in_groups
 from nacre.compile.depths import shallow
@@ -16,7 +15,7 @@ from nacre.compile.layout import layout
 from nacre.compile.legalise import Legal, legalise
 from nacre.compile.manifest import manifest
 from nacre.compile.options import FEATURES, Options
-from nacre.compile.origins import of_nodes, place_of
+from nacre.compile.origins import model_place, of_nodes, place_of
 from nacre.compile.partition import Partition, partition
 from nacre.compile.place import Placement, place
 from nacre.compile.program import Program
@@ -147,10 +146,12 @@ def _unsound(made: Compiled, first: Diagnostic, options: Options) -> Diagnostic:
     """What is wrong with a plan, and with which layer of it where the place says so."""
     message = f"no plan for `{options.device.name}` is sound: {first.code}, {first.message}"
     line = first.span.source.line_text(first.location.line)
-    name = re.search(r"@debug\((\w+)\)", line)
-    layer = next((x for x in made.partition.layers if name and x.name == name[1]), None)
+    names = re.findall(r"@debug\((\w+)\)", line)
+    # Parts of a layer that was cut have names of their own.
+    layers = (*made.partition.layers, *made.cut.layers)
+    layer = next((x for x in layers if x.name in names), None)
     if layer is None:
-        return CMP06.at(whole_file("<compile>"), message, help=first.help)
+        return CMP06.at(model_place(made.legal), message, help=first.help)
     values = [op.value_id for op in layer.operations]
     message += f", in `{layer.name}`{of_nodes(made.legal, values)}"
     return CMP06.at(place_of(made.legal, values), message, help=first.help)

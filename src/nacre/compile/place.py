@@ -9,10 +9,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from nacre.base.diagnostics import Diagnostic, InputError
-from nacre.base.source import whole_file
 from nacre.compile.in_turns import in_turns
 from nacre.compile.layers import Layer
 from nacre.compile.options import Options
+from nacre.compile.origins import model_place
 from nacre.compile.partition import Partition
 from nacre.compile.program import Buffer
 from nacre.compile.residency import Span, gap, lifetimes
@@ -124,7 +124,7 @@ def place(partition: Partition, tiled: Tilings, options: Options) -> Placement:
     buffers += [Buffer(L2, "L2", peak, "tensors between layers")] if peak else []
     grounds = _grounds(layers, tiled, options)
     buffers += _l1_buffers(tiled, grounds, options)
-    _require_ddr(buffers, options)
+    _require_ddr(partition, buffers, options)
     inputs = {str(op.attributes["name"]): given[op.value_id] for op in module.inputs}
     return Placement(
         tensors, blocks, grounds, bytes(packed), tuple(buffers), inputs, tuple(outputs), peak, bound
@@ -268,7 +268,7 @@ def _add_constants(partition: Partition, tensors: dict[int, Location], packed: b
             packed += bytes(aligned(len(packed)) - len(packed))
 
 
-def _require_ddr(buffers: list[Buffer], options: Options) -> None:
+def _require_ddr(partition: Partition, buffers: list[Buffer], options: Options) -> None:
     held = [b for b in buffers if b.level == "DDR"]
     total = sum(b.size for b in held)
     if total <= options.ddr_bytes:
@@ -276,5 +276,5 @@ def _require_ddr(buffers: list[Buffer], options: Options) -> None:
     largest = ", ".join(f"`{b.name}` {b.size}" for b in sorted(held, key=lambda b: -b.size)[:3])
     message = f"DDR has {options.ddr_bytes} bytes, the model needs {total}: {largest}"
     help_ = "say how much there is: `--ddr-size`, or `ddr_bytes` from Python"
-    found: Diagnostic = CMP05.at(whole_file("<model>"), message, help=help_)
+    found: Diagnostic = CMP05.at(model_place(partition.legal), message, help=help_)
     raise InputError([found])

@@ -1,9 +1,9 @@
-"""Whether the device has the types that a model needs."""
+"""Whether the device has the types and the room that a model needs."""
 
 from __future__ import annotations
 
 from nacre.base.diagnostics import Diagnostic, InputError
-from nacre.compile.layers import Layer, Step
+from nacre.compile.layers import Layer, Step, resolved
 from nacre.compile.options import PRECISIONS, Options
 from nacre.compile.origins import of_nodes, place_of
 from nacre.compile.partition import Partition
@@ -68,3 +68,20 @@ def _other(opcode: str, form: str, options: Options) -> str | None:
     if known:
         return f"it has {' and '.join(known)}"
     return "`nacre devices NAME` lists what a device has; another device may have it"
+
+
+def held_by_tile(layer: Layer, rows: int, columns: int) -> str:
+    """What a tile of a layer holds in L1, for a message: every operand and result by its bytes."""
+    size = layer.size(rows, columns)
+    names = {
+        number: f"operand {number}"
+        for number, access in enumerate(layer.operands)
+        if not access.stays
+    }
+    names |= {result.local: "the result" for result in layer.results}
+    told = []
+    for number, name in names.items():
+        local = layer.locals[number]
+        shape = ", ".join(map(str, resolved(local.axes, size)))
+        told.append(f"{name}, {local.elem}[{shape}], {local.bytes(size)} bytes")
+    return "; ".join(told)

@@ -17,6 +17,7 @@ from nacre.compile.partition import Partition
 from nacre.compile.residency import Residency, residency
 from nacre.compile.rules import CMP02
 from nacre.compile.spaces import ALIGN, Spaces, aligned, space_bytes, spaces_of
+from nacre.compile.support import held_by_tile
 
 _GRAIN = 16  # columns come in multiples of this, as long as there are several blocks
 _FINE = (8, 4, 2, 1)  # columns of blocks where not even that fits
@@ -311,6 +312,12 @@ def _no_fit(layer: Layer, partition: Partition, options: Options) -> Diagnostic:
         message = f"every tile of {name} has rows that see nothing but padding"
         help_ = "pad by less than the window's height"
         return CMP02.at(span, message, help=help_)
+    if layer.main == "escape":  # by name on the VPU: where it cannot be cut, all of it is one tile
+        message = (
+            f"{name} does not fit in the {options.l1_bytes} bytes of L1: the smallest part that "
+            f"can be computed by itself holds {held_by_tile(layer, least.rows, least.columns)}"
+        )
+        return CMP02.at(span, message, help=f"a device with more L1 than {options.device.name}")
     needed = footprint(layer, least, none)
     message = (
         f"no tile of {name} fits in the {options.l1_bytes} bytes of L1: the smallest, "

@@ -1,55 +1,33 @@
-"""Is the plan right? Every layer held to the legalised module, and the outputs to the model.
-
-A layer is compared with what the legalised module makes of the same operands: integers to the bit,
-floats to the bit too where both add up in one order, else within a few units of the last place.
-"""
+"""Is the plan right? Every layer held to the legalised module, and the outputs to the model."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nacre.base.elements import GRAPH_TYPES
-from nacre.compile.manifest import Result
-from nacre.compile.reference import Reference
+from nacre.compile.differences import Difference, first_difference
+from nacre.compile.judging import (
+    SQNR_DB,
+    TOLERANCES,
+    Judged,
+    judged,
+    relative_error,
+    rounds_to_integers,
+    sqnr,
+)
+from nacre.compile.target import request_error
 from nacre.core.evaluate import checked_inputs, evaluate
 from nacre.core.evaluation_plan import initial_values
 from nacre.core.values import Array
 
 if TYPE_CHECKING:
     from nacre.compile.bundle import Bundle
-    from nacre.nem.run.session import Session
 
-# The largest error that is accepted, as a part of the output's largest magnitude.
-TOLERANCES: Mapping[str, float] = {"f16": 1e-2, "f32": 1e-4}
-SQNR_DB = 15.0  # the least ratio of signal to noise that is accepted of integers of 8 bits
-# Above so many MACs both sides add up in any order, which is much faster.
-_MOST_ORDERED_MACS = 20_000_000
-_ULPS = 4  # for each task of a layer, of its element or of a sixteenth of the largest
-# The evaluator adds up one axis after the other, the device position by position: what cancels out
-# leaves an error of the size of the summands.
-_OTHER_ORDER: Mapping[str, int] = {"AvgPool": 16}
-
-
-@dataclass(frozen=True)
-class Difference:
-    """Where the plan first departs from the legalised module."""
-
-    layer: str
-    operation: str  # in the legalised module, and where it comes from
-    position: tuple[int, ...]
-    found: float
-    expected: float
-
-    def __str__(self) -> str:
-        at = ", ".join(map(str, self.position))
-        return (
-            f"`{self.layer}` ({self.operation}) at [{at}] is {self.found!r}, "
-            f"expected {self.expected!r}"
-        )
+__all__ = ["Validation", "relative_error", "sqnr", "validated"]
+MODEL, GIVEN = "an evaluation of the model as it came", "the outputs that were given"
 
 
 @dataclass(frozen=True)
@@ -62,162 +40,104 @@ class Validation:
     sqnr_by_output: Mapping[str, float]  # signal to quantisation noise in dB
     tolerance: float  # of the errors; of the ratios where the plan runs on integers of 8 bits
     precision: str = "f16"
+    outputs: tuple[Judged, ...] = ()  # each by the measure that fits it, with its bound
+    compared_with: str = MODEL
+    is_quantised: bool = False  # the model rounds to integers, and the plan computes in floats
+
+    @property
+    def missed(self) -> tuple[Judged, ...]:
+        """The outputs that are too far from the model's."""
+        return tuple(output for output in self.outputs if not output.is_met)
 
     def __str__(self) -> str:
-        if self.precision == "i8":
-            ratios = self.sqnr_by_output.items()
-            errors = ", ".join(f"{name} {ratio:.1f} dB" for name, ratio in ratios)
-        else:
-            found = self.error_by_output.items()
-            errors = ", ".join(f"{name} {error:.2e}" for name, error in found)
         held = self.first_difference or "the plan equals the legalised module"
-        is_lost = any(error == float("inf") for error in self.error_by_output.values())
-        why = " (a number on one side, NaN or an infinity on the other)" if is_lost else ""
-        word = "SQNR" if self.precision == "i8" else "error"
-        return f"{'valid' if self.ok else 'NOT VALID'}: {held}; {word} of {errors}{why}"
+        parts = [f"{'valid' if self.ok else 'NOT VALID'}: {held}"]
+        for measure in dict.fromkeys(output.measure for output in self.outputs):
+            alike = [output for output in self.outputs if output.measure == measure]
+            parts.append(f"{measure} of {', '.join(f'{o.name} {o.told}' for o in alike)}")
+        if any(error == float("inf") for error in self.error_by_output.values()):
+            parts[-1] += " (a number on one side, NaN or an infinity on the other)"
+        parts += [f"{o.name} misses its bound: {o.told_with_bound}" for o in self.missed]
+        if self.is_quantised:
+            parts.append("the model rounds to integers, a step more or less of which is noise")
+        return "; ".join(parts)
+
+    def as_json(self) -> dict[str, Any]:
+        """Everything as plain values; what is infinite or no number is None."""
+        outputs = [
+            {
+                "name": output.name,
+                "measure": output.measure,
+                "value": _finite(output.value),
+                "bound": output.bound,
+                "ok": output.is_met,
+                "error": _finite(self.error_by_output[output.name]),
+                "sqnr_db": _finite(self.sqnr_by_output[output.name]),
+            }
+            for output in self.outputs
+        ]
+        first = self.first_difference
+        return {
+            "ok": self.ok,
+            "precision": self.precision,
+            "first_difference": None if first is None else asdict(first),
+            "compared_with": self.compared_with,
+            "outputs": outputs,
+        }
+
+
+def _finite(value: float) -> float | None:
+    return value if abs(value) < float("inf") else None
 
 
 def validated(
-    bundle: Bundle, inputs: Mapping[str, Any], expected: list[Array] | None = None
+    bundle: Bundle, inputs: Mapping[str, Any], expected: object | None = None
 ) -> Validation:
     """Run the plan, the legalised module layer by layer, and the model on the same inputs."""
-    source = bundle.source
+    source, precision = bundle.source, bundle.manifest.precision
     state = initial_values(source)
     arrays = {**state, **checked_inputs(source, inputs, state)}
-    difference = _first_difference(bundle, arrays)
+    wanted = evaluate(source, inputs) if expected is None else _expected(bundle, expected)
+    difference = first_difference(bundle, arrays)
     got = bundle.run(inputs)
-    wanted = evaluate(source, inputs) if expected is None else expected
     pairs = {name: (got[name], w) for name, w in zip(got, wanted, strict=True)}
-    errors = {name: relative_error(a, b) for name, (a, b) in pairs.items()}
-    ratios = {name: sqnr(a, b) for name, (a, b) in pairs.items()}
-    precision = bundle.manifest.precision
-    if precision == "i8":
-        tolerance = SQNR_DB
-        is_close = all(ratio >= SQNR_DB for ratio in ratios.values())
+    outputs = tuple(
+        judged(name, source, value, precision, *pair)
+        for value, (name, pair) in zip(source.outputs, pairs.items(), strict=True)
+    )
+    return Validation(
+        difference is None and all(output.is_met for output in outputs),
+        difference,
+        {name: relative_error(a, b) for name, (a, b) in pairs.items()},
+        {name: sqnr(a, b) for name, (a, b) in pairs.items()},
+        SQNR_DB if precision == "i8" else TOLERANCES[precision],
+        precision,
+        outputs,
+        MODEL if expected is None else GIVEN,
+        precision != "i8" and rounds_to_integers(source),
+    )
+
+
+def _expected(bundle: Bundle, given: object) -> list[Array]:
+    """Outputs that somebody else has computed: by name, or all of them in order."""
+    ports = bundle.manifest.outputs[: len(bundle.source.outputs)]
+    names = [port.name for port in ports]
+    if isinstance(given, Mapping):
+        if set(given) != set(names):
+            told = f"found {', '.join(map(str, given))}, expected {', '.join(names)}"
+            raise request_error(f"`expected` has other outputs than the model: {told}")
+        arrays = [np.asarray(given[name]) for name in names]
+    elif isinstance(given, list | tuple) and len(given) == len(names):
+        arrays = [np.asarray(array) for array in given]
     else:
-        tolerance = TOLERANCES[precision]
-        is_close = all(error <= tolerance for error in errors.values())
-    is_ok = difference is None and is_close
-    return Validation(is_ok, difference, errors, ratios, tolerance, precision)
-
-
-def relative_error(found: Array, expected: Array) -> float:
-    """The largest error over the largest magnitude; infinite where one of them is no number."""
-    numbers = _numbers(found, expected)
-    if numbers is None:
-        return float("inf")
-    a, b = numbers
-    worst = float(np.max(np.abs(a - b), initial=0.0))
-    most = float(np.max(np.abs(b), initial=0.0))
-    return worst / most if most else worst
-
-
-def sqnr(found: Array, expected: Array) -> float:
-    """Signal over noise in dB; infinite where there is no noise."""
-    numbers = _numbers(found, expected)
-    if numbers is None:
-        return float("-inf")
-    a, b = numbers
-    noise, signal = float(np.sum((a - b) ** 2)), float(np.sum(b**2))
-    if not noise:
-        return float("inf")
-    return 10 * float(np.log10(signal / noise)) if signal else float("-inf")
-
-
-def _numbers(found: Array, expected: Array) -> tuple[Array, Array] | None:
-    """The finite elements of both; None where others are not the same on both sides."""
-    a, b = found.astype(np.float64), expected.astype(np.float64)
-    is_number = np.isfinite(a) & np.isfinite(b)
-    is_same = (a == b) | (np.isnan(a) & np.isnan(b))
-    return (a[is_number], b[is_number]) if (is_number | is_same).all() else None
-
-
-def _first_difference(bundle: Bundle, arrays: Mapping[str, Array]) -> Difference | None:
-    """The first layer whose values in memory are not what its operands give.
-
-    Layers run one after the other in program order, so values are looked at when the next layer's
-    first task comes: later layers may reuse their memory.
-    """
-    layers = bundle.manifest.layers
-    owners = {token: index for index, layer in enumerate(layers) for token in layer.tasks}
-    is_ordered = sum(layer.macs for layer in layers) <= _MOST_ORDERED_MACS
-    reference = Reference(bundle, arrays, is_ordered)
-    session = bundle.started(arrays, ordered=is_ordered, is_watched=True)
-    current: int | None = None
-    while True:
-        coming = session.next_step
-        owner = current if coming is None else owners.get(coming.partition("[")[0], current)
-        if current is not None and (coming is None or owner != current):
-            found = _compared(session, bundle, current, reference, is_ordered)
-            if found is not None:
-                return found
-        current = owner
-        if coming is None:
-            return _outputs_compared(session, bundle, reference, is_ordered)
-        if session.step().status == "error":
-            return None
-
-
-def _compared(
-    session: Session, bundle: Bundle, index: int, reference: Reference, is_exact: bool
-) -> Difference | None:
-    layer = bundle.manifest.layers[index]
-    for result in layer.results:
-        found = read_result(session, result)
-        expected = reference.expected(result.value)
-        reference.take(result.value, found)
-        looser = max((_OTHER_ORDER.get(o.opcode, 0) for o in layer.operations), default=0)
-        ulps = max(looser, 0 if is_exact else 1) * _ULPS * len(layer.operations)
-        at = _position(found, expected, ulps)
-        if at is not None:
-            made = next((o for o in layer.operations if o.legal == result.value), None)
-            what = f"{made.opcode} %{result.value}" if made else f"%{result.value}"
-            what += f" of {made.node}" if made and made.node else ""
-            return Difference(layer.name, what, at, float(found[at]), float(expected[at]))
-    return None
-
-
-def _outputs_compared(
-    session: Session, bundle: Bundle, reference: Reference, is_exact: bool
-) -> Difference | None:
-    """Outputs in their place: what was copied there, and what no layer was compared for."""
-    for port, value in zip(bundle.manifest.outputs, bundle.legal.outputs, strict=True):
-        raw = np.frombuffer(session.read_buffer(port.buffer), GRAPH_TYPES[port.elem].dtype)
-        found, expected = raw.reshape(port.shape), reference.held(value)
-        at = _position(found, expected, 0 if is_exact else _ULPS)
-        if at is not None:
-            what = f"{bundle.legal.by_id[value].opcode} %{value}"
-            return Difference(port.name, what, at, float(found[at]), float(expected[at]))
-    return None
-
-
-def read_result(session: Session, result: Result) -> Array:
-    """A value as it lies in memory."""
-    dtype = GRAPH_TYPES[result.elem].dtype
-    raw = np.frombuffer(session.read_buffer(result.buffer), np.uint8)
-    size = dtype.itemsize
-    reach = 1 + sum((n - 1) * s for n, s in zip(result.shape, result.strides, strict=True))
-    part = raw[result.offset : result.offset + reach * size].copy().view(dtype)
-    strides = [s * size for s in result.strides]
-    found: Array = np.lib.stride_tricks.as_strided(part, result.shape, strides)
-    return found.copy()
-
-
-def _position(found: Array, expected: Array, ulps: int) -> tuple[int, ...] | None:
-    """The first element that differs by more than some units of the last place."""
-    if expected.dtype == np.bool_:
-        found = found.astype(np.bool_)
-    differs = found != expected
-    if expected.dtype.kind not in "iub":
-        differs &= ~(np.isnan(found) & np.isnan(expected))
-        if ulps and differs.any():
-            a, b = found.astype(np.float64), expected.astype(np.float64)
-            finite = np.isfinite(b) & np.isfinite(a)
-            most = float(np.max(np.abs(b), where=finite, initial=0.0))
-            digits = {2: 2.0**-10, 4: 2.0**-23}.get(expected.dtype.itemsize, 2.0**-23)
-            allowed = ulps * digits * np.maximum(np.abs(b), most / 16)
-            with np.errstate(invalid="ignore"):
-                differs &= ~(finite & (np.abs(a - b) <= allowed))
-    if not differs.any():
-        return None
-    return tuple(int(i) for i in np.argwhere(differs)[0])
+        raise request_error(
+            f"`expected` is neither a mapping nor a list of {len(names)} arrays",
+            f"the model's outputs are {', '.join(names)}",
+        )
+    for port, array in zip(ports, arrays, strict=True):
+        if array.shape != port.shape:
+            raise request_error(
+                f"`expected` has `{port.name}` in the shape {list(array.shape)}, "
+                f"the model makes {list(port.shape)}"
+            )
+    return arrays

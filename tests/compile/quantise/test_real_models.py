@@ -28,13 +28,8 @@ def inputs(model: RealModel, seed: int) -> dict[str, Any]:
     return {name: make(random, shape) for name, (shape, make) in model.inputs.items()}
 
 
-# Not met yet: 12.3 dB with input 302. More samples alone do not help.
-_OPEN = pytest.mark.xfail(reason="ppocr-rec is below 15 dB on some inputs", strict=True)
-
-
 def _marks(name: str) -> list[pytest.MarkDecorator]:
-    full = [] if name in _SMALL else [pytest.mark.full]
-    return [*full, _OPEN] if name == "ppocr-rec" else full
+    return [] if name in _SMALL else [pytest.mark.full]
 
 
 @pytest.mark.parametrize("name", [pytest.param(n, marks=_marks(n)) for n in NAMES])

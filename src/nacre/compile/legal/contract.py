@@ -21,6 +21,7 @@ from nacre.core.ops import OPS
 
 _TYPES = frozenset(ELEMENT_TYPES) | {"bool"}
 _FLOATS = frozenset({"f16", "f32"})
+_WHOLE = frozenset({"Floor", "Ceil", "Round", "Trunc"})  # functions that leave nothing to round
 
 
 class Look:
@@ -108,6 +109,9 @@ def _cast(look: Look) -> str | None:
     source, target = look.makers[0].type.dtype, look.op.type.dtype
     if look.makers[0].opcode in FIXED_RESULTS:
         return None  # one task with what is before it
+    is_whole = look.makers[0].attributes.get("op") in _WHOLE
+    if source in _FLOATS and target != "bool" and target not in _FLOATS and not is_whole:
+        return "it cuts off what is behind the point, where the device's cast rounds"
     return f"it asks whether elements of {source} are 0" if target == "bool" else None
 
 

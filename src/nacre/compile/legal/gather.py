@@ -63,15 +63,33 @@ def from_front(site: Site) -> int | None:
 def _counts_from_front(site: Site, value: int) -> bool:
     """Whether indices are known not to be negative, or come from the host."""
     maker = site.maker(value)
-    while maker is not None and maker.opcode in _MOVED:
+    while maker is not None and maker.opcode in MOVED:
         value = maker.operands[0]
         maker = site.maker(value)
     known = site.constant(value)
     if known is not None:
         return bool((known >= 0).all())
-    return maker is not None and (
-        maker.opcode in _COUNTED or site.type(value).dtype in ("bool", "u8", "u16", "u32")
+    if site.type(value).dtype in ("bool", "u8", "u16", "u32"):
+        return True
+    if maker is None or maker.opcode in _COUNTED:
+        return maker is not None
+    sides = maker.operands[1:] if maker.opcode == "Where" else maker.operands
+    if maker.opcode == "BinOp" and maker.attributes["op"] == "Max":
+        return any(_counts_from_front(site, side) for side in sides if not _is_given(site, side))
+    is_sum = maker.opcode in ("Sum", "Where") or maker.attributes.get("op") in ("Add", "Mul", "Min")
+    return is_sum and all(
+        _counts_from_front(site, side) and not _is_given(site, side) for side in sides
     )
+
+
+def _is_given(site: Site, value: int) -> bool:
+    """Whether the host gives a value: what is computed from it may be negative."""
+    maker = site.maker(value)
+    while maker is not None and maker.opcode in MOVED:
+        maker = site.maker(maker.operands[0])
+    return maker is not None and maker.opcode == "Input" and (
+        maker.type.dtype not in ("bool", "u8", "u16", "u32")
+    )  # fmt: skip
 
 
 def known_tuples(site: Site) -> int | None:
@@ -116,7 +134,7 @@ def _axis(site: Site) -> int:
     return axis % site.type(site.operands[0]).rank
 
 
-_MOVED = frozenset({"Reshape", "ExpandDims", "Squeeze", "Transpose", "Slice", "Broadcast", "Cast"})
+MOVED = frozenset({"Reshape", "ExpandDims", "Squeeze", "Transpose", "Slice", "Broadcast", "Cast"})
 _COUNTED = frozenset({"Input", "ArgMax", "ArgMin", "TopKIndices", "NonZero"})
 # Once, after the others.
 FROM_FRONT: Forms = {"GatherAxis": [from_front]}

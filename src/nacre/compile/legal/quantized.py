@@ -245,6 +245,23 @@ def _along(site: Site, part: int, dtype: str) -> int:
     return site.add("Reshape", wide, new_shape=along)
 
 
+def shifted_integers(site: Site) -> int | None:
+    """`Quantize` to u8, where somebody wants the integers: to i8, and 128 added to those."""
+    x, scale, *given = site.operands
+    if site.attributes["to"] != "u8":
+        return None
+    zero = site.constant(given[0]) if given else np.zeros((), np.int64)
+    if zero is None:
+        return None
+    moved = site.literal(zero.astype(np.int64) - _SHIFT, "i8")
+    stored = site.add("Quantize", x, scale, moved, **{**site.op.attributes, "to": "i8"})
+    wide = site.add("Cast", stored, to="i32")
+    shifted = site.add("BinOp", wide, site.literal(np.array(_SHIFT), "i32"), op="Add")
+    return site.add("Cast", shifted, to="u8")
+
+
+# Behind the others: what has not met its `Dequantize` by then leaves the model, or is counted with.
+LATE_QUANTIZED: Forms = {"Quantize": [shifted_integers]}
 QUANTIZED_FORMS: Forms = {
     "QConv": [product],
     "QLinear": [product],

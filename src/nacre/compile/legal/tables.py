@@ -5,22 +5,26 @@ from __future__ import annotations
 from nacre.compile.legal.activations import ACTIVATION_FORMS
 from nacre.compile.legal.attention import ATTENTION_FORMS
 from nacre.compile.legal.channels import CHANNEL_FORMS
+from nacre.compile.legal.columns import COLUMN_FORMS
 from nacre.compile.legal.constants import CONSTANT_FORMS
 from nacre.compile.legal.dynamic import DYNAMIC_FORMS
 from nacre.compile.legal.einsum import EINSUM_FORMS
+from nacre.compile.legal.fractions import FRACTION_FORMS
 from nacre.compile.legal.gather import GATHER_FORMS
+from nacre.compile.legal.large import LARGE_FORMS
 from nacre.compile.legal.logic import LOGIC_FORMS
 from nacre.compile.legal.moves import EARLY_MOVES, LATE_MOVES, TRANSPOSE_FORMS
 from nacre.compile.legal.norms import NORM_FORMS
 from nacre.compile.legal.onehot import ONE_HOT_FORMS
 from nacre.compile.legal.products import PRODUCT_FORMS
-from nacre.compile.legal.quantized import QUANTIZED_FORMS
+from nacre.compile.legal.quantized import LATE_QUANTIZED, QUANTIZED_FORMS
 from nacre.compile.legal.recover import RECOVER_FORMS, VIEW_FORMS
 from nacre.compile.legal.reductions import REDUCTION_FORMS
 from nacre.compile.legal.resize import RESIZE_FORMS
 from nacre.compile.legal.rounds import Forms, merged
 from nacre.compile.legal.rowwise import ROW_FORMS
 from nacre.compile.legal.scaling import SCALING_FORMS
+from nacre.compile.legal.shuffles import SHUFFLE_FORMS
 from nacre.compile.legal.transposed import TRANSPOSED_FORMS
 from nacre.compile.legal.windows import EARLY_WINDOWS, LATE_WINDOWS
 from nacre.compile.lowerings import is_from_outside
@@ -55,6 +59,7 @@ FIRST: Forms = guarded(
 # Before the layout: two axes for every window, channels last between transpositions.
 EARLY: Forms = guarded(
     CONSTANT_FORMS,
+    FRACTION_FORMS,
     EARLY_WINDOWS,
     EARLY_MOVES,
     EINSUM_FORMS,
@@ -80,11 +85,16 @@ LATE: Forms = guarded(
     PRODUCT_FORMS,
     LATE_MOVES,
     LOGIC_FORMS,
+    LATE_QUANTIZED,
+    LARGE_FORMS,
+    COLUMN_FORMS,
     ROW_FORMS,
 )
 # Transpositions that the forms have added sink once more.
 _SETTLED = frozenset({"Softmax", "LogSoftmax", "CumSum", "Resize"})
 SETTLE: Forms = merged(
-    CONSTANT_FORMS, {name: forms for name, forms in SINKING.items() if name not in _SETTLED}
+    CONSTANT_FORMS,
+    SHUFFLE_FORMS,
+    {name: forms for name, forms in SINKING.items() if name not in _SETTLED},
 )
 LAST: Forms = merged(CONSTANT_FORMS, TRANSPOSE_FORMS)

@@ -29,6 +29,11 @@ _TYPE_ATTRIBUTES = ("to", "dtype")
 FIXED_RESULTS = frozenset({"ArgMax", "ArgMin", "TopKIndices"})
 # Reals that stand for integers are f32 on both sides: the device's scales are literals of f32.
 _QUANTISING = frozenset({"Quantize", "Dequantize", "DynamicQuantizeScale", "DynamicQuantizeZero"})
+# What is finite whatever it is made of; views of it are, too.
+_BOUNDED = frozenset({"Softmax", "HardSigmoid"})
+_BOUNDED_UNARY = frozenset({("Unary", "Sigmoid"), ("Unary", "Tanh"), ("Unary", "Erf")})
+_MOVING = frozenset({"Reshape", "Transpose", "Slice", "ExpandDims", "Squeeze", "Broadcast"})
+_SHORT = 8  # bits of integers that every type of floats holds
 
 
 def retyped(
@@ -42,6 +47,7 @@ def retyped(
     walk = _Walk(types, note, lambda op: named(int(numbers.get(op.value_id, op.value_id))), finite)
     for op in module.operations:
         walk.take(op)
+    walk.note_clipped()
     made = walk.builder.module(*(walk.value(value) for value in module.outputs))
     labels = module.labels.renumbered(walk.ids) if module.labels is not None else Labels()
     return replace(made, labels=labels)
@@ -55,6 +61,8 @@ class _Walk:
     ) -> None:
         self.builder = Builder()
         self.ids: dict[int, int] = {}
+        self.clipped: list[CoreOperation] = []  # that had no bound on one side
+        self._seen: dict[int, CoreOperation] = {}
         self._constants: dict[int, CoreOperation] = {}
         self._types = types
         self._note = note
@@ -63,10 +71,30 @@ class _Walk:
 
     def take(self, op: CoreOperation) -> None:
         """One operation. Constants are made where they are used: in which type depends on that."""
+        self._seen[op.value_id] = op
         if "constant" in OPS[op.opcode].traits:
             self._constants[op.value_id] = op
         else:
             self.ids[op.value_id] = self._made(op)
+
+    def note_clipped(self) -> None:
+        """One note on bounds that the device wants and the model does not have."""
+        if not self.clipped:
+            return
+        first, *others = self.clipped
+        most = GRAPH_TYPES[self._types.get(first.type.dtype, first.type.dtype)].largest_finite
+        more = f" and {len(others)} more hold" if others else " holds"
+        self._note(f"`Clip` {self._told(first)}{more} infinities at {most:g} as well")
+
+    def _is_bounded(self, source: int) -> bool:
+        """Whether a value is never infinite: what made it has bounds of its own."""
+        op = self._seen[source]
+        while op.opcode in _MOVING:
+            op = self._seen[op.operands[0]]
+        if op.opcode == "Cast":
+            inner = self._seen[op.operands[0]].type.element
+            return inner.is_integer and inner.bits <= _SHORT
+        return op.opcode in _BOUNDED or (op.opcode, op.attributes.get("op")) in _BOUNDED_UNARY
 
     def value(self, source: int) -> int:
         """The value that a value has become."""
@@ -112,8 +140,9 @@ class _Walk:
         if op.opcode == "Clip" and self._finite:
             filled = OPS["Clip"].filled(op.attributes)
             given |= {"min": float(filled["min"]), "max": float(filled["max"])}
-            if max(abs(filled["min"]), abs(filled["max"])) == np.inf:
-                self._note(f"`Clip` {self._told(op)} also holds infinities at {most:g}")
+            is_open = max(abs(filled["min"]), abs(filled["max"])) == np.inf
+            if is_open and not self._is_bounded(op.operands[0]):
+                self.clipped.append(op)
         for name in {"Pad": ("value",), "Clip": ("min", "max")}.get(op.opcode, ()):
             number = given.get(name)
             if isinstance(number, float) and abs(number) > most:

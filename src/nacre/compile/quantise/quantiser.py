@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from itertools import islice
+from math import inf
 
 from nacre.base.diagnostics import Diagnostic, InputError
 from nacre.base.source import whole_file
@@ -34,6 +35,7 @@ from nacre.core.passes.dead_code import dead_code
 _PLACE = whole_file("<quantise>")
 _MOVES = frozenset({"Transpose", "Reshape", "ExpandDims", "Squeeze", "Broadcast"})
 _MOST_KEPT = 256  # layers that are put back into floats
+_LEAST_GAIN = 3.0  # dB for which that is worth it where it does not reach its end
 _MOST_REPORTED = 8  # samples that the report is taken from
 
 
@@ -90,14 +92,16 @@ def quantise(
     graph, watched = Graph(module, frozenset(brought.scales)), Watched(module, legal)
     seen = _seen(graph, watched, data)
     once = _Once(legal, source, graph, watched, data, seen, observer, brought, correct)
-    found = once.quantised(forced)
+    found = plain = once.quantised(forced)
     kept: set[int] = set()
     while data is not None and not brought and _is_weak(found.report):
-        lossy = lossy_layers(found.report, graph) - kept - forced
+        lossy = lossy_layers(found.report, graph, kept | forced)
         if not lossy or len(kept) > _MOST_KEPT:
             break
         kept |= lossy
         found = once.quantised(forced | kept)
+    if _is_weak(found.report) and _worst(found.report) < _worst(plain.report) + _LEAST_GAIN:
+        found, kept = plain, set()  # what amplifies every error is not mended by a few floats
     return _noted(found, kept)
 
 
@@ -134,6 +138,7 @@ class _Once:
             value: _name(legal, source, value)
             for value, own in made.stored.items()
             if value not in scales.bounded
+            and not _is_open(graph, made, value)
             and graph.is_float(value)
             and own.value in made.module.by_id
         }
@@ -145,7 +150,18 @@ class _Once:
 
 def _is_weak(report: Report) -> bool:
     """Whether an output has less than it should."""
-    return any(sqnr is not None and sqnr < WEAK for sqnr in report.outputs.values())
+    return _worst(report) < WEAK
+
+
+def _worst(report: Report) -> float:
+    """What the output has that loses most."""
+    return min((sqnr for sqnr in report.outputs.values() if sqnr is not None), default=inf)
+
+
+def _is_open(graph: Graph, made: Rewritten, value: int) -> bool:
+    """Whether bounds of floats are left to the integers that these become."""
+    op, own = graph.op(value), made.stored[value]
+    return bounds_of(op) is not None and own.affine is None and own == made.stored[op.operands[0]]
 
 
 def _noted(found: Quantised, kept: Set[int]) -> Quantised:

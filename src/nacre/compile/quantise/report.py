@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from math import inf, log10
 from typing import NamedTuple
 
@@ -13,7 +13,7 @@ from nacre.compile.quantise.affine import Affine
 from nacre.compile.quantise.calibration import Sample
 from nacre.compile.quantise.observers import Function
 from nacre.compile.quantise.rewrite import Rewritten
-from nacre.compile.quantise.roles import Graph
+from nacre.compile.quantise.roles import Graph, bounds_of
 from nacre.compile.quantise.running import Watched
 from nacre.compile.quantise.walking import Stored
 from nacre.core.module import Module
@@ -21,8 +21,9 @@ from nacre.core.values import Array
 
 WEAK = 15.0  # dB that every output should have
 _FAINT = 1e-20
-# A layer that loses so much of what it is given, and has less than that left, is a lossy one.
-_LOSSY, _POOR = 8.0, 30.0
+# Layers that lose so much of what they are given are lossy ones, those that lose most first; one
+# that has more left than the last number is not.
+_LOSSY, _POOR = (8.0, 4.0, 2.0, 1.0), 30.0
 
 
 class Loss(Struct, frozen=True):
@@ -136,25 +137,33 @@ def losses(
     )
 
 
-def lossy_layers(report: Report, graph: Graph) -> set[int]:
-    """Products and functions that are much worse than what they are made of."""
-    known = {loss.value: loss.sqnr for loss in report.layers if loss.sqnr is not None}
-    found = set()
+def lossy_layers(report: Report, graph: Graph, known: Set[int]) -> set[int]:
+    """Products and functions that are much worse than what they are made of, but for known ones.
+
+    Where none loses much, those that lose less: many small losses add up as well.
+    """
+    ratios = {loss.value: loss.sqnr for loss in report.layers if loss.sqnr is not None}
+    lost: dict[int, float] = {}
     for loss in report.layers:
         if loss.sqnr is None or loss.elem != "i8" or loss.sqnr > _POOR:
             continue
-        sources = [known.get(value, inf) for value in graph.computed(graph.op(loss.value))]
-        if sources and min(sources) - loss.sqnr > _LOSSY:
-            found.add(_chosen_at(graph, loss.value))
-    return found
+        sources = [ratios.get(value, inf) for value in graph.computed(graph.op(loss.value))]
+        at = _chosen_at(graph, loss.value)
+        if sources and at not in known:
+            lost[at] = max(lost.get(at, 0.0), min(sources) - loss.sqnr)
+    ways = ({value for value, size in lost.items() if size > least} for least in _LOSSY)
+    return next((found for found in ways if found), set())
 
 
 def _chosen_at(graph: Graph, value: int) -> int:
-    """Where the scale of a value was chosen: what only moves elements has that of its source."""
-    computed = graph.computed(graph.op(value))
-    while graph.roles[value] == "keep" and len(computed) == 1:
+    """Where a value loses: what moves elements, or holds them between bounds, has its source's."""
+    op = graph.op(value)
+    while graph.roles[value] == "keep" or bounds_of(op) is not None:
+        computed = graph.computed(op)
+        if len(computed) != 1:
+            break
         value = computed[0]
-        computed = graph.computed(graph.op(value))
+        op = graph.op(value)
     return value
 
 

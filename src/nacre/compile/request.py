@@ -1,0 +1,110 @@
+"""What a caller of `compile` or `estimate` asks for: checked, and the model brought in."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from nacre.base.suggest import did_you_mean
+from nacre.compile.options import OBSERVERS, PRECISIONS
+from nacre.compile.target import request_error
+from nacre.core.models import Shapes, read_model
+from nacre.core.module import Module
+
+Constants = Mapping[str, Any]
+
+
+def require_sense(
+    precision: str,
+    observer: str,
+    precision_map: Mapping[str | int, str] | None,
+    ddr_bytes: int,
+) -> None:
+    """Refuse what does not exist, and what is of another kind."""
+    if precision not in PRECISIONS:
+        hint = did_you_mean(str(precision), PRECISIONS)
+        known = ", ".join(PRECISIONS)
+        raise request_error(f"no precision `{precision}`, expected one of {known}", hint)
+    if observer not in OBSERVERS:
+        hint = did_you_mean(str(observer), OBSERVERS)
+        raise request_error(f"no observer `{observer}`, there are {', '.join(OBSERVERS)}", hint)
+    if precision_map is not None and not isinstance(precision_map, Mapping):
+        raise request_error("a precision map gives layers precisions, as in {'head*': 'f16'}")
+    if precision_map and precision != "i8":
+        raise request_error(
+            f"a precision map is for i8, and the precision is {precision}",
+            "ask for the precision i8, or leave the map out",
+        )
+    if type(ddr_bytes) is not int or ddr_bytes <= 0:
+        raise request_error(f"`ddr_bytes` is {ddr_bytes!r}, expected a number of bytes")
+
+
+def module_of(
+    source: object,
+    shapes: Shapes | None = None,
+    example_args: tuple[object, ...] | None = None,
+    constants: Constants | None = None,
+) -> Module:
+    """The module of a source: one itself, the path of a model, or something of PyTorch."""
+    is_of_torch = _is_of_torch(source)
+    if example_args is not None and isinstance(source, Module | str | Path):
+        what = "a module of Core IR" if isinstance(source, Module) else "a file"
+        raise request_error(f"`example_args` are for a module of PyTorch, found {what}")
+    if constants and not _is_onnx(source):
+        raise request_error("`constants` bind inputs of an ONNX model, and this is none")
+    if isinstance(source, Module):
+        if shapes:
+            raise request_error("`shapes` are for models that leave sizes open: a module is fixed")
+        return source
+    if isinstance(source, str | Path):
+        return _read(source, shapes, constants)
+    if is_of_torch or example_args is not None:
+        return _of_torch(source, shapes, example_args)
+    raise request_error(
+        f"a model is a module or a path, found {type(source).__name__}",
+        "give `example_args` beside a module of PyTorch",
+    )
+
+
+def _read(path: str | Path, shapes: Shapes | None, constants: Constants | None) -> Module:
+    if not constants:
+        return read_model(path, shapes)
+    from nacre.core.onnx.importer import from_onnx
+
+    return from_onnx(path, shapes, constants=constants)
+
+
+def _of_torch(
+    source: object, shapes: Shapes | None, example_args: tuple[object, ...] | None
+) -> Module:
+    from nacre.core.torch.importer import from_torch
+
+    if example_args is None and _is_of_torch(source, "nn", "Module"):
+        name = type(source).__name__
+        raise request_error(
+            f"`{name}` is a module of PyTorch, and nothing says with which arguments it is called",
+            "give `example_args=(tensor, ...)`",
+        )
+    return from_torch(source, example_args or (), shapes=shapes)
+
+
+def _is_onnx(source: object) -> bool:
+    return isinstance(source, str | Path) and Path(source).suffix.lower() == ".onnx"
+
+
+# What PyTorch calls a model, by the package of it that has the class.
+_KINDS = (("nn", "Module"), ("export", "ExportedProgram"))
+
+
+def _is_of_torch(source: object, *kind: str) -> bool:
+    """Whether something is a module or a program of PyTorch.
+
+    Nobody has one who has not imported PyTorch, so it need not be imported to ask.
+    """
+    for package, name in [kind] if kind else _KINDS:
+        class_ = getattr(sys.modules.get(f"torch.{package}"), name, None)
+        if isinstance(class_, type) and isinstance(source, class_):
+            return True
+    return False

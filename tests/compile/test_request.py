@@ -1,0 +1,112 @@
+"""`nacre.compile` and `nacre.estimate` take the same, and say what they cannot take."""
+
+from __future__ import annotations
+
+import inspect
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import nacre
+from nacre.base.diagnostics import InputError
+from nacre.compile.api import compile as compiled
+from nacre.compile.estimate import estimate
+from tests.compile.models import linear_model, values
+
+ENTRIES: list[Any] = [compiled, estimate]
+
+
+def messages(entry: Any, *given: object, **more: object) -> list[tuple[str, str]]:  # noqa: ANN401
+    with pytest.raises(InputError) as caught:
+        entry(*given, **more)
+    return [(found.code, found.message) for found in caught.value.diagnostics]
+
+
+def test_both_take_the_same_and_an_estimate_a_clock() -> None:
+    taken = [inspect.signature(entry).parameters for entry in ENTRIES]
+    assert set(taken[1]) - set(taken[0]) == {"clock_mhz"}
+    assert set(taken[0]) <= set(taken[1])
+    for name, parameter in taken[0].items():
+        assert taken[1][name].default == parameter.default, name
+
+
+@pytest.mark.parametrize("entry", ENTRIES)
+@pytest.mark.parametrize(
+    ("more", "told"),
+    [
+        ({"precision": "f15"}, "no precision `f15`, expected one of f16, f32, i8"),
+        ({"observer": "min"}, "no observer `min`, there are minmax, percentile, mse"),
+        ({"precision_map": ["a"]}, "a precision map gives layers precisions"),
+        ({"precision_map": {"a": "f16"}}, "a precision map is for i8"),
+        ({"ddr_bytes": 0}, "`ddr_bytes` is 0, expected a number of bytes"),
+        ({"shapes": {"x": (1,)}}, "`shapes` are for models that leave sizes open"),
+        ({"constants": {"x": 1}}, "`constants` bind inputs of an ONNX model"),
+        ({"example_args": ()}, "`example_args` are for a module of PyTorch, found a module"),
+    ],
+)
+def test_a_request_without_sense_is_refused(entry: Any, more: dict[str, Any], told: str) -> None:  # noqa: ANN401
+    ((code, message),) = messages(entry, linear_model(8, 16, 16), "npm4k", **more)
+    assert code == "CMP04"
+    assert message.startswith(told)
+
+
+@pytest.mark.parametrize("entry", ENTRIES)
+def test_something_that_is_no_model_is_refused(entry: Any) -> None:  # noqa: ANN401
+    class ExportedProgram:
+        """Only the name is that of PyTorch's."""
+
+    for source in (3, ExportedProgram()):
+        ((code, message),) = messages(entry, source, "npm4k")
+        assert (code, message) == (
+            "CMP04", f"a model is a module or a path, found {type(source).__name__}",
+        )  # fmt: skip
+
+
+def test_an_input_of_an_onnx_model_is_bound(tmp_path: Path) -> None:
+    onnx = pytest.importorskip("onnx")
+    helper, f32 = onnx.helper, onnx.TensorProto.FLOAT
+    tensors = [helper.make_tensor_value_info(n, f32, [2, 3]) for n in ("x", "k", "y")]
+    graph = helper.make_graph(
+        [helper.make_node("Mul", ["x", "k"], ["y"])], "g", tensors[:2], tensors[2:]
+    )
+    path = tmp_path / "m.onnx"
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]), path)
+    bound = {"k": np.full((2, 3), 3, np.float32)}
+    bundle = nacre.compile(path, "npm4k", constants=bound)
+    assert list(bundle.source.input_types) == ["x"]
+    x = values((2, 3), 1)
+    np.testing.assert_allclose(bundle.run({"x": x})["y"], 3 * x, rtol=2e-3)
+    assert nacre.estimate(path, "npm4k", constants=bound).fits
+
+
+def test_an_estimate_of_integers_takes_what_a_plan_takes() -> None:
+    """The layer that stays in floats is the plan's too; so both have the same time."""
+    module = linear_model(8, 16, 16)
+    given: dict[str, Any] = {
+        "calibration": {"x": values((4, 8, 16), 3)},
+        "observer": "minmax",
+        "precision_map": {"%2": "f16"},
+    }
+    found = nacre.estimate(module, "npm4k", "i8", **given)
+    assert found.plan is not None
+    assert found.plan.ideal.cycles == nacre.compile(module, "npm4k", "i8", **given).time().cycles
+    assert found.plan.ideal.cycles != nacre.estimate(module, "npm4k", "i8").plan.ideal.cycles  # type: ignore[union-attr]
+
+
+# PyTorch
+
+
+@pytest.mark.parametrize("entry", ENTRIES)
+def test_a_module_and_a_program_of_pytorch(entry: Any) -> None:  # noqa: ANN401
+    torch = pytest.importorskip("torch")
+    network = torch.nn.Sequential(torch.nn.Linear(8, 4), torch.nn.ReLU()).eval()
+    args = (torch.linspace(-1, 1, 16).reshape(2, 8),)
+    assert entry(network, "npm4k", example_args=args) is not None
+    assert entry(torch.export.export(network, args), "npm4k") is not None
+    ((code, message),) = messages(entry, network, "npm4k")
+    assert code == "CMP04"
+    assert message == (
+        "`Sequential` is a module of PyTorch, and nothing says with which arguments it is called"
+    )
