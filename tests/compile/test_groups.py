@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -23,8 +22,8 @@ from nacre.core.module import Module
 from nacre.nem.api import NemInterpreter
 from nacre.nem.run.timing.profile import timing_profile
 from tests.compile.models import inputs_of, values
+from tests.compile.test_tiling_strips import require_right
 
-TINY = Path(__file__).parent / "npm_tiny.nem"  # 16 KiB of L1, two engines
 Step = tuple[str, int, int, bool]  # what, channels, stride, an activation
 
 
@@ -66,19 +65,6 @@ def network(x: tuple[int, ...], steps: list[Step], *, residual: bool = False) ->
         if residual and builder.type_of(made).shape == builder.type_of(before).shape:
             made = builder.add("BinOp", made, before, op="Add")
     return builder.module(made)
-
-
-def require_right(module: Module, precision: str, device: str | Path = TINY) -> nacre.Bundle:
-    """Strictly clean, the bits of the legalised module, close to the model."""
-    inputs = inputs_of(module)
-    samples = {name: array[None] for name, array in inputs.items()}
-    calibration = samples if precision == "i8" else None
-    bundle = nacre.compile(module, device, precision, calibration=calibration)  # type: ignore[arg-type]
-    found = nacre.nem.check(bundle.program, strict=True)
-    assert [d for d in found if d.severity != "info"] == []
-    validation = bundle.validate(inputs)
-    assert validation.ok, str(validation)
-    return bundle
 
 
 def members(bundle: nacre.Bundle) -> list[int]:

@@ -21,12 +21,14 @@ TINY = Path(__file__).parent / "npm_tiny.nem"  # 16 KiB of L1, two engines
 Shape = tuple[int, ...]
 
 
-def require_right(module: Module, precision: str = "f16") -> nacre.Bundle:
+def require_right(
+    module: Module, precision: str = "f16", device: str | Path = TINY
+) -> nacre.Bundle:
     """Strictly clean, the bits of the legalised module, close to the model."""
     given_inputs = inputs_of(module)
     samples = {name: array[None] for name, array in given_inputs.items()}
     calibration = samples if precision == "i8" else None
-    bundle = nacre.compile(module, TINY, precision, calibration=calibration)  # type: ignore[arg-type]
+    bundle = nacre.compile(module, device, precision, calibration=calibration)  # type: ignore[arg-type]
     found = nacre.nem.check(bundle.program, strict=True)
     assert [d for d in found if d.severity != "info"] == []
     validation = bundle.validate(given_inputs)
