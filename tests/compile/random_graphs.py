@@ -97,7 +97,7 @@ class Growing:
         found = [
             v
             for v in self.values
-            if (rank is None or len(self.shape(v)) == rank)
+            if (bool(self.shape(v)) if rank is None else len(self.shape(v)) == rank)
             and (where is None or where(self.shape(v)))
         ]
         if not found:

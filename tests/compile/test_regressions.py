@@ -131,3 +131,14 @@ def test_a_cast_between_scales_is_no_task_on_integers() -> None:
     module = builder.module(again)
     items = items_of(module, {})
     assert [item.row.nem for item in items] == ["quantize", "dequantize", "quantize"]
+
+
+@pytest.mark.parametrize("order", [(1, 3, 2, 0), (2, 0, 1, 3), (0, 2, 1, 3)])
+def test_a_function_of_a_product_that_is_turned(order: tuple[int, ...]) -> None:
+    # The function runs in the product's tiles, which have no strides for every order.
+    builder = Builder()
+    x = builder.input("x", "f32", (9, 4, 8, 15))
+    weights = builder.constant(np.random.default_rng(0).standard_normal((32, 15)).astype("f4"))
+    made = builder.add("Gelu", builder.add("Linear", x, weights), approximate="tanh")
+    module = builder.module(builder.add("Transpose", made, permutation=order))
+    right(module, "npm4k")

@@ -125,7 +125,7 @@ class _Assigning:
                 return
             part, maker = found, makers.get(value)
         is_free = value not in self.assigned and value not in self.module.outputs
-        if maker is not None and is_free and _fits(maker, part):
+        if maker is not None and is_free and _fits(maker, part, makers):
             self.assigned[value] = part
 
     def _parts(self, item: Item, own: View) -> Iterator[tuple[int, View]]:
@@ -288,11 +288,25 @@ def _is_strided(item: Item) -> bool:
     return run * GRAPH_TYPES[item.op.type.dtype].bits // 8 % _RUN == 0
 
 
-def _fits(maker: Item, part: View) -> bool:
+def _fits(maker: Item, part: View, makers: Mapping[int, Item]) -> bool:
     """Whether a task can write its result with these gaps."""
-    if maker.kind in _FLEXIBLE:
-        return True
-    if maker.kind != "linear":
+    if maker.kind not in (*_FLEXIBLE, "linear"):
         return False
+    if not any(host.kind == "linear" for host in _hosts(maker, makers)):
+        return True
     lead = part.shape[:-1]
     return len(collapsed(lead, [part.strides[:-1], dense(part.shape)[:-1]])[0]) <= 2
+
+
+def _hosts(maker: Item, makers: Mapping[int, Item]) -> Iterator[Item]:
+    """An item, and those in whose tiles it may be computed: functions join what they are of."""
+    pending, seen = [maker], {maker.result}
+    while pending:
+        item = pending.pop()
+        yield item
+        if item.kind != "map":
+            continue
+        found = (makers.get(use.value) for use in item.inputs)
+        fresh = [host for host in found if host is not None and host.result not in seen]
+        seen.update(host.result for host in fresh)
+        pending += fresh

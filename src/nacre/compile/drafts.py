@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
 
+from nacre.base.diagnostics import InternalError
 from nacre.compile.geometry import Window
 from nacre.compile.grouping import Group
 from nacre.compile.items import Item, Use
@@ -109,6 +110,8 @@ def elementwise(item: Item) -> Sequence[Use]:
 
 def set_lead(draft: Draft, sizes: Dims) -> None:
     """Images and rows: at most two runs of axes."""
+    if len(sizes) > 2:
+        raise InternalError(f"rows in {len(sizes)} runs of axes")
     draft.images = sizes[0] if len(sizes) == 2 else 1
     draft.rows = sizes[-1] if sizes else 1
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from math import ceil
 from typing import Literal
 
@@ -61,12 +61,12 @@ class Footprint:
     sizes: tuple[int, ...]  # of spaces
     w_bytes: int  # a block
 
-    @property
+    @cached_property
     def ring(self) -> int:
         """Bytes of one tile."""
         return sum(s for s, fixed in zip(self.sizes, self.spaces.fixed, strict=True) if not fixed)
 
-    @property
+    @cached_property
     def shared(self) -> int:
         """Bytes of what is loaded once."""
         return sum(s for s, fixed in zip(self.sizes, self.spaces.fixed, strict=True) if fixed)

@@ -60,6 +60,8 @@ class _Writer:
         self._engine_of = dict(engine_of)  # of buffers, and of the regions that have names
         self.chains = {engine: _Chains() for engine in sorted(engines)}
         self._made: list[Statement] = []
+        self._settled_from = 0  # the place from which the last wait counts
+        self._released: tuple[bool, int] | None = None  # when ends were looked through
 
     def written(self) -> tuple[Statement, ...]:
         """All statements."""
@@ -76,7 +78,7 @@ class _Writer:
                 case Wait():
                     tokens = self._open_deps(statement.tokens)
                     self._made += [Wait(tokens)] if tokens else []
-                    self._lives.settle(tokens, place + 1)
+                    self._settle(tokens, place + 1)
                 case _:
                     self._made.append(statement)
         return tuple(self._made)
@@ -92,8 +94,19 @@ class _Writer:
         found = [self._engine_of[name] for name in names if name in self._engine_of]
         return found[:1] or self.chains
 
+    def _settle(self, tokens: Iterable[str], place: int) -> None:
+        self._lives.settle(tokens, place)
+        self._settled_from = place
+
     def _release(self, place: int) -> None:
-        """Chains that end in a dead token can be continued by anything."""
+        """Chains that end in a dead token can be continued by anything.
+
+        Tokens die where something was waited for, and nowhere else.
+        """
+        key = place >= self._settled_from, len(self._lives.settled)
+        if key == self._released:
+            return
+        self._released = key
         for chains in self.chains.values():
             for token in [t for t in chains.ends if self._lives.is_dead(t, place)]:
                 chains.free += chains.ends.pop(token)
@@ -160,7 +173,7 @@ class _Writer:
             chains.free -= lanes - begun
             chains.free += lanes  # everything in the loop is done where it ends
         self._made.append(self._without_settled(loop))
-        self._lives.settle(named_by(loop), place + 1)
+        self._settle(named_by(loop), place + 1)
 
     def _without_settled(self, loop: Loop) -> Loop:
         """A loop whose tasks do not name what everything comes after."""
@@ -211,7 +224,7 @@ class _Writer:
 
     def _wait(self, tokens: tuple[str, ...], place: int) -> None:
         self._made.append(Wait(tokens))
-        self._lives.settle(tokens, place)
+        self._settle(tokens, place)
         self._release(place)
 
 
