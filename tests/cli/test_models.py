@@ -35,10 +35,11 @@ def run(*arguments: object) -> int:
     return _status(["core", *map(str, arguments)])
 
 
-def test_an_onnx_model_becomes_a_module(tmp_path: Path) -> None:
+@pytest.mark.parametrize("shape", ["x=2x4", "x=2,4"])
+def test_an_onnx_model_becomes_a_module(tmp_path: Path, shape: str) -> None:
     path = model(tmp_path / "m.onnx", "Relu", "Sigmoid")
     out = tmp_path / "m.core"
-    assert run("convert", path, "--shape", "x=2x4", "-o", out) == OK
+    assert run("convert", path, "--shape", shape, "-o", out) == OK
     module = core.load(out)
     assert [op.opcode for op in module] == ["Input", "ReluNan", "Unary"]
     x = np.array([[-1, 0, 1, 2]] * 2, np.float32)

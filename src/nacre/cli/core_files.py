@@ -24,9 +24,9 @@ STDOUT = "-"
 
 
 def _shape(text: str) -> tuple[str, tuple[int, ...]]:
-    """`NAME=1x3x224x224`; an empty shape is a scalar's."""
+    """`NAME=1x3x224x224`, or with commas; an empty shape is a scalar's."""
     name, sign, dims = text.rpartition("=")
-    parts = dims.split("x") if dims else []
+    parts = dims.split("," if "," in dims else "x") if dims else []
     if not sign or not name or not all(part.isdecimal() and len(part) < 19 for part in parts):
         raise ValueError(f"{quoted(text)} is no shape such as NAME=1x3x224x224")
     return name, tuple(int(part) for part in parts)
