@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from nacre.compile.program import Buffer
 from nacre.compile.residency import Span, gap, lifetimes
 from nacre.compile.rules import CMP05
 from nacre.compile.spaces import aligned
+from nacre.compile.staging import Staged, staged_blocks
 from nacre.compile.tensors import Tensor
 from nacre.compile.tile import Footprint, Tiling, Tilings, footprint
 
@@ -70,6 +71,7 @@ class Placement:
     outputs: tuple[str, ...]  # buffers in order
     l2_peak: int
     l2_bound: int  # no placement can do with less
+    staged: Mapping[tuple[str, int], Staged] = field(default_factory=dict)  # layer, block: in L2
 
     def l1(self, engine: int) -> str:
         """The buffer in an engine's L1."""
@@ -116,18 +118,30 @@ def place(partition: Partition, tiled: Tilings, options: Options) -> Placement:
         outputs.append(tensors[view.tensor].buffer)
     for tensor, offset in tiled.held.offsets.items():
         tensors[tensor] = Location(l1_name(0), "L1", offset)
-    peak, bound, spilled = _between(partition, tensors, options)
+    taken, spilled = _between(partition, tensors, options)
+    staged = staged_blocks(layers, tiled, taken, options)
+    peak, bound = max((end for _, end, _, _ in taken), default=0), _bound(taken, len(layers))
     blocks, packed = _packed(layers, tilings)
     _add_constants(partition, tensors, packed)
     buffers += [Buffer(SPILL, "DDR", spilled, "tensors between layers")] if spilled else []
     buffers += [Buffer(WEIGHTS, "DDR", len(packed), "packed by tiles")] if packed else []
-    buffers += [Buffer(L2, "L2", peak, "tensors between layers")] if peak else []
+    held = "tensors between layers" + (", and weights of several" if staged else "")
+    buffers += [Buffer(L2, "L2", peak, held)] if peak else []
     grounds = _grounds(layers, tiled, options)
     buffers += _l1_buffers(tiled, grounds, options)
     _require_ddr(partition, buffers, options)
     inputs = {str(op.attributes["name"]): given[op.value_id] for op in module.inputs}
     return Placement(
-        tensors, blocks, grounds, bytes(packed), tuple(buffers), inputs, tuple(outputs), peak, bound
+        tensors,
+        blocks,
+        grounds,
+        bytes(packed),
+        tuple(buffers),
+        inputs,
+        tuple(outputs),
+        peak,
+        bound,
+        staged,
     )
 
 
@@ -187,17 +201,16 @@ class _Names:
 
 def _between(
     partition: Partition, tensors: dict[int, Location], options: Options
-) -> tuple[int, int, int]:
-    """Places for tensors between layers: the peak of L2, its bound, bytes of DDR for the rest."""
+) -> tuple[list[Span], int]:
+    """Places for tensors between layers: what they take of L2, and bytes of DDR for the rest."""
     lives = lifetimes(partition)
     wanted = [
         value for value in lives if value not in tensors and not _is_constant(partition, value)
     ]
     sizes = {value: aligned(partition.tensors[value].bytes) for value in wanted}
     chains = in_turns(partition, sizes, lives)
-    peak, spilled = 0, 0
+    spilled = 0
     taken: list[Span] = []
-    held: list[tuple[tuple[int, int], int]] = []
     # Large ones first: they find a gap last.
     pending = sorted(chains, key=lambda c: (sizes[c[0]], -c[0]))
     while pending:
@@ -206,23 +219,21 @@ def _between(
         offset = gap(taken, size, first, last)
         if offset + size <= options.l2_bytes:
             taken.append((offset, offset + size, first, last))
-            held.append(((first, last), size))
             tensors.update(dict.fromkeys(chain, Location(L2, "L2", offset)))
-            peak = max(peak, offset + size)
         elif len(chain) > 1:  # each by itself has a shorter life
             pending += [(value,) for value in reversed(chain)]
         else:
             tensors[chain[0]] = Location(SPILL, "DDR", spilled)
             spilled += size
-    return peak, _bound(held, len(partition.layers)), spilled
+    return taken, spilled
 
 
-def _bound(held: list[tuple[tuple[int, int], int]], layers: int) -> int:
+def _bound(taken: list[Span], layers: int) -> int:
     """The most bytes that are alive at once."""
     change = [0] * (layers + 1)
-    for (first, last), size in held:
-        change[first] += size
-        change[last + 1] -= size
+    for begin, end, first, last in taken:
+        change[first] += end - begin
+        change[last + 1] -= end - begin
     return int(np.cumsum(change).max(initial=0))
 
 

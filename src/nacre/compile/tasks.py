@@ -9,7 +9,7 @@ from math import prod
 from nacre.compile.layers import Access, Layer, Operand, Size, Step, element_bytes, resolved
 from nacre.compile.options import Options
 from nacre.compile.order import Touch, touch
-from nacre.compile.place import WEIGHTS, Placement
+from nacre.compile.place import L2, WEIGHTS, Placement
 from nacre.compile.program import Affine, Compute, Copy, Let, Region, Statement
 from nacre.compile.regions import outside
 from nacre.compile.spaces import aligned
@@ -58,7 +58,8 @@ class LayerTasks:
     ) -> None:
         self.layer, self.tiling, self._placement = layer, tiling, placement
         device = options.device
-        self._paths = min(device.count("sDMA"), tiling.engines * device.count("DMA"))
+        self._inner_paths = tiling.engines * device.count("DMA")
+        self._paths = min(device.count("sDMA"), self._inner_paths)
         self._blocks = tiling.column_blocks(layer.columns)
         self._ground = placement.grounds[layer.name]
         self._spaces = self._ground.footprint.spaces
@@ -85,16 +86,31 @@ class LayerTasks:
         packed, name = self.layer.packed, self.layer.name
         assert packed is not None
         size = packed.block_bytes(self._blocks[block][1])
+        begins, source, paths = self._placement.blocks[name, block], WEIGHTS, self._paths
+        staged = self._placement.staged.get((name, block))
+        if staged is not None:
+            is_alone = self.tiling.split == "columns"  # else every engine loads every block
+            if staged.is_first and (is_alone or not engine):
+                yield self._staging(block, staged.offset, size)
+            begins, source, paths = staged.offset, L2, self._inner_paths
         buffer = self._placement.l1(engine)
-        parts = max(1, min(self._paths // self.tiling.engines, size // _LEAST_PART))
+        parts = max(1, min(paths // self.tiling.engines, size // _LEAST_PART))
         step = aligned(-(-size // parts))
         for number, first in enumerate(range(0, size, step)):
             count = min(step, size - first)
             dst = Region(buffer, Affine(self._w_offset(slot) + first), count)
-            src = Region(WEIGHTS, Affine(self._placement.blocks[name, block] + first), count)
+            src = Region(source, Affine(begins + first), count)
             token = f"{name}_w{block}{_on(engine)}" + (f"p{number}" if number else "")
             copy = Copy(token, "transfer", dst, src, debug=self.layer.title, ahead=True)
             yield Task(copy, (touch(dst, True), touch(src, False)))
+
+    def _staging(self, block: int, offset: int, size: int) -> Task:
+        """A block of weights on its way to L2, for this layer and others."""
+        name = self.layer.name
+        dst = Region(L2, Affine(offset), size)
+        src = Region(WEIGHTS, Affine(self._placement.blocks[name, block]), size)
+        copy = Copy(f"{name}_g{block}", "transfer", dst, src, debug=self.layer.title, ahead=True)
+        return Task(copy, (touch(dst, True), touch(src, False)))
 
     def weight_lets(self, engine: int, block: int, slot: int) -> Iterator[Let]:
         """The names of a block of weights and of its bias in L1."""

@@ -7,6 +7,7 @@ back the difference.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -31,7 +32,9 @@ def corrected(
 ) -> Rewritten:  # fmt: skip
     """The module with biases that give back the means that the float module had."""
     watched = Watched(made.module)
-    products = {product.value: product for product in made.products}
+    uses = Counter(product.bias for product in made.products)
+    # A bias of several products has no mean of its own.
+    products = {product.value: product for product in made.products if uses[product.bias] == 1}
     live = [watched.started(sample) for sample in samples]
     biases: dict[int, Array] = {}
     for step in watched.steps:

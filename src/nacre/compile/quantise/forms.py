@@ -94,9 +94,12 @@ def _product(walk: Walk, op: CoreOperation) -> Stored:
             f"`{op.opcode}` %{op.value_id}: the bias of {made.widened} channels is beyond i32 in "
             "units of their scales, which are widened"
         )
-    added = walk.builder.constant(made.bias, "i32")
+    # Steps of a recurrence have the same weights: one constant for all of them.
+    key = (op.operands[1:], made.scales, x.affine)
+    stored = walk.once(("weights", key), lambda: walk.builder.constant(made.stored, "i8"))
+    added = walk.once(("bias", key), lambda: walk.builder.constant(made.bias, "i32"))
     value = walk.builder.add(
-        f"Q{op.opcode}", x.value, walk.builder.constant(made.stored, "i8"), added,
+        f"Q{op.opcode}", x.value, stored, added,
         **op.attributes, x_scale=x.affine.scale, x_zero=x.affine.zero,
         w_scales=made.scales, y_scale=y.scale, y_zero=y.zero, to="i8",
     )  # fmt: skip

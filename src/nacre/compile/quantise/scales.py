@@ -82,6 +82,16 @@ class Scales:
                 source = graph.computed(op)[0]
                 if self._is_i8(source):
                     self._sums[op.value_id] = source, number
+        self._tie()
+
+    def _tie(self) -> None:
+        """One scale for all that is multiplied by the same weights: they are stored once then."""
+        graph = self._graph
+        first: dict[tuple[int, ...], int] = {}
+        for op in graph.module.operations:
+            if graph.roles[op.value_id] == "product" and self._is_i8(op.value_id):
+                source = op.operands[0]
+                self._join(first.setdefault(op.operands[1:], source), source)
 
     def _is_i8(self, value: int) -> bool:
         return self._domains.is_i8(self._graph, value)
