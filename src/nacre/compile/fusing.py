@@ -60,7 +60,7 @@ def _behind(first: Layer, second: Layer, number: int) -> Joined | None:
 def _before(first: Layer, second: Layer, number: int) -> Joined | None:
     """A product in the tiles of the window that reads it."""
     made, x = first.results[0], second.steps[second.sliding].inputs[0].local
-    if x >= len(second.operands) or _uses(second, x) > 1:
+    if x >= len(second.operands) or _uses(second, x) > 1 or not _sees_all(second):
         return None
     frame = _Frame.of(second, second.operands[x])
     if frame is None or len(frame.lead) != 3:
@@ -268,6 +268,16 @@ def _is_same(found: Access | None, wanted: Access, columns: int) -> bool:
         return False
     pairs = zip(axes, found.strides, wanted.strides, strict=True)
     return all(n == 1 or a == b for n, a, b in pairs)
+
+
+def _sees_all(layer: Layer) -> bool:
+    """Whether a window reads every row: bounds count what is computed for rows that it skips."""
+    window = layer.window
+    if window is None:
+        return False
+    whole = window.tile(0, layer.rows)
+    is_whole = (whole.x_first, whole.x_rows) == (0, window.in_rows)
+    return is_whole and window.stride <= window.height
 
 
 def _uses(layer: Layer, local: int) -> int:
