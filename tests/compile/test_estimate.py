@@ -65,7 +65,10 @@ def test_layers_add_up_to_the_run(module: Module) -> None:
     assert found.plan.ddr_bytes >= sum(bound.ddr_bytes for bound in found.bounds.layers)
     named = [token for layer in layers for token in layer.tasks]
     assert sorted(named) == sorted({task["name"] for task in timed.tasks})
-    assert [layer.name for layer in layers] == [b.name for b in found.bounds.layers]
+    entries = found.plan.bundle.manifest.layers
+    assert [layer.name for layer in layers] == [entry.name for entry in entries]
+    members = [name for entry in entries for name in entry.members or (entry.name,)]
+    assert members == [bound.name for bound in found.bounds.layers]
     assert max(layer.end for layer in layers) == timed.cycles
 
 
