@@ -76,7 +76,8 @@ def compare(raw: bytes, feeds: dict[str, Array], tolerance: float = 2e-5) -> Non
         # A layer that explodes leaves f32 a step earlier or later; onnxruntime's Softplus does so
         # at 89 already, where ours is right.
         held = np.abs(want) < _MOST
-        np.testing.assert_allclose(got[held], want[held], rtol=tolerance, atol=tolerance)
+        most = float(np.abs(want[held]).max(initial=1.0))  # large states cancel each other
+        np.testing.assert_allclose(got[held], want[held], rtol=tolerance, atol=tolerance * most)
 
 
 def refused(raw: bytes) -> str:
