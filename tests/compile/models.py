@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from hypothesis import strategies as st
 
+from nacre.compile.bundle import Bundle
 from nacre.core.builder import Builder
 from nacre.core.module import Module
+from nacre.nem.api import NemInterpreter
 
 Array = npt.NDArray[Any]
 # Without Neg: two of them are nothing, and a model that gives back its input is refused.
@@ -26,6 +29,25 @@ def inputs_of(module: Module, seed: int = 7) -> dict[str, Array]:
     """Values for the inputs of a model."""
     named = enumerate(module.input_types.items())
     return {name: values(type_.shape, seed + index) for index, (name, type_) in named}
+
+
+def require_any_order(bundle: Bundle, feeds: Mapping[str, Array], seeds: int) -> None:
+    """Random schedules give the same bytes; in the first of them races are looked for."""
+    interpreter = NemInterpreter()
+    program = interpreter.load_string(bundle.program)
+    filled: dict[str, object] = {
+        port.buffer: port.stored(feeds[port.name]) for port in bundle.manifest.inputs
+    }
+    filled["weights"] = bundle.weights
+    outputs = [port.buffer for port in bundle.manifest.outputs]
+    first = interpreter.run(program, filled)
+    assert first.status == "completed"
+    expected = [first.read_buffer(buffer) for buffer in outputs]
+    for seed in range(seeds):
+        interpreter.set_scheduling("random", seed)
+        result = interpreter.run(program, filled, detect_races=seed < 5)
+        assert result.status == "completed"
+        assert [result.read_buffer(buffer) for buffer in outputs] == expected
 
 
 def linear_model(

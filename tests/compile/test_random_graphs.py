@@ -14,8 +14,7 @@ from nacre.base.diagnostics import Diagnostic, InputError
 from nacre.compile.options import Precision
 from nacre.core.builder import Builder
 from nacre.core.module import Module
-from nacre.nem.api import NemInterpreter
-from tests.compile.models import convolution_model, linear_model
+from tests.compile.models import convolution_model, linear_model, require_any_order
 from tests.compile.quantise.networks import mobile
 from tests.compile.random_graphs import Case, cases, feeds_of
 from tests.compile.reducing import reduced
@@ -152,18 +151,4 @@ def test_fifty_schedules_give_the_same_bytes(name: str, device: str) -> None:
     module, precision = SMALL[name]
     feeds = feeds_of(module)
     bundle = nacre.compile(module, device, precision, calibration=[feeds])
-    interpreter = NemInterpreter()
-    program = interpreter.load_string(bundle.program)
-    filled: dict[str, object] = {
-        port.buffer: port.stored(feeds[port.name]) for port in bundle.manifest.inputs
-    }
-    filled["weights"] = bundle.weights
-    outputs = [port.buffer for port in bundle.manifest.outputs]
-    first = interpreter.run(program, filled)
-    expected = [first.read_buffer(buffer) for buffer in outputs]
-    assert first.status == "completed"
-    for seed in range(50):
-        interpreter.set_scheduling("random", seed)
-        result = interpreter.run(program, filled, detect_races=seed < 5)
-        assert result.status == "completed"
-        assert [result.read_buffer(buffer) for buffer in outputs] == expected
+    require_any_order(bundle, feeds, 50)

@@ -13,8 +13,7 @@ from nacre.compile.pipeline import compile_module
 from nacre.compile.target import target_of
 from nacre.core.builder import Builder
 from nacre.core.module import Module
-from nacre.nem.api import NemInterpreter
-from tests.compile.models import inputs_of, values
+from tests.compile.models import inputs_of, require_any_order, values
 from tests.compile.test_tiling_strips import TINY, require_right
 
 STEPS = 6
@@ -56,21 +55,7 @@ def test_a_recurrence_has_its_weights_once(precision: str) -> None:
 
 def test_any_schedule_gives_the_same_bytes() -> None:
     module = recurrence(72)
-    bundle = require_right(module, "f16")
-    interpreter = NemInterpreter()
-    program = interpreter.load_string(bundle.program)
-    inputs = inputs_of(module)
-    filled: dict[str, object] = {
-        port.buffer: port.stored(inputs[port.name]) for port in bundle.manifest.inputs
-    }
-    filled["weights"] = bundle.weights
-    (output,) = bundle.manifest.outputs
-    expected = interpreter.run(program, filled).read_buffer(output.buffer)
-    for seed in range(20):
-        interpreter.set_scheduling("random", seed)
-        result = interpreter.run(program, filled, detect_races=seed < 5)
-        assert result.status == "completed"
-        assert result.read_buffer(output.buffer) == expected
+    require_any_order(require_right(module, "f16"), inputs_of(module), 20)
 
 
 def test_weights_in_l2_save_time() -> None:

@@ -9,6 +9,7 @@ from math import prod
 from typing import Any
 
 from nacre.core.evaluation_constants import stored_weights
+from nacre.core.evaluation_lifetimes import peak_bytes
 from nacre.core.evaluation_plan import constant_array, kernel_type
 from nacre.core.module import CoreOperation, Module, TensorType
 from nacre.core.ops import OPS
@@ -146,21 +147,8 @@ def _macs(op: CoreOperation, module: Module) -> int:
 
 def activation_peak_bytes(module: Module, stored: Collection[int] = ()) -> int:
     """The most bytes of inputs and results alive at one time; constants are not counted."""
-    last = {op.value_id: index for index, op in enumerate(module.operations)}
-    for index, op in enumerate(module.operations):
-        last.update(dict.fromkeys(op.operands, index))
-    kept = {*module.outputs, *(state.output for state in module.states)}
     sizes = {
         op.value_id: 0 if is_constant(op) or op.value_id in stored else size_bytes(op.type)
         for op in module.operations
     }
-    live = peak = sum(sizes[op.value_id] for op in module.inputs)
-    for index, op in enumerate(module.operations):
-        if op.opcode == "Input":
-            continue
-        live += sizes[op.value_id]
-        peak = max(peak, live)
-        for value in {op.value_id, *op.operands} - kept:
-            if last[value] == index:
-                live -= sizes[value]
-    return peak
+    return peak_bytes(module, sizes)

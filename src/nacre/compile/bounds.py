@@ -110,7 +110,7 @@ class ModelBounds:
         """What no plan is below, wherever it keeps its tensors."""
         return ceil(max(self._sum("least_nmu"), self._sum("least_cstl"), self._sum("ddr")))
 
-    @property
+    @cached_property
     def by_name(self) -> dict[str, LayerBound]:
         """The layers by their names."""
         return {bound.name: bound for bound in self.layers}

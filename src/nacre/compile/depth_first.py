@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 
-from nacre.compile.fusing import Joined, joined
+from nacre.compile.fusing import joined
 from nacre.compile.layers import Layer
 from nacre.compile.options import Options
 from nacre.compile.partition import Partition
 from nacre.compile.residency import Residency
 from nacre.compile.spaces import aligned
-from nacre.compile.tensors import Tensor
 from nacre.compile.tile import best_tiling
 
 _GAIN = 0.9  # of the cycles: less is within what the estimate is off
@@ -31,8 +30,7 @@ def in_groups(partition: Partition, options: Options) -> Partition:
             layers.append(layer)
         else:
             layers[-1] = found
-    tensors = {**partition.tensors, **grouping.tensors}
-    return replace(partition, layers=tuple(layers), tensors=tensors)
+    return replace(grouping.partition, layers=tuple(layers))
 
 
 def as_described(whole: Partition, planned: Partition) -> Partition:
@@ -45,55 +43,57 @@ def as_described(whole: Partition, planned: Partition) -> Partition:
 
 
 class _Grouping:
-    """Decides about pairs of layers, and collects the tensors that groups need."""
+    """Decides about pairs of layers; `partition` gains the tensors that groups need."""
 
     def __init__(self, partition: Partition, options: Options) -> None:
-        self._partition, self._options = partition, options
+        self.partition, self._options = partition, options
         self._touched = Counter(
             tensor for layer in partition.layers for tensor in {*layer.reads, *layer.writes}
         )
-        self.tensors: dict[int, Tensor] = {}
+        self._lowest = min((0, *partition.tensors))  # of the numbers that tensors have
+        self._known: dict[tuple[Layer, int | None], float | None] = {}  # cycles of single layers
 
     def together(self, first: Layer, second: Layer) -> Layer | None:
         """Two layers as one, where nobody else sees what is between them and it saves time."""
         if not first.results or first.part_of or second.part_of:
             return None
         tensor = first.results[0].access.tensor
-        if self._partition.is_outside(tensor) or self._touched[tensor] != 2:
+        if self.partition.is_outside(tensor) or self._touched[tensor] != 2:
             return None
-        known: Mapping[int, Tensor] = {**self._partition.tensors, **self.tensors}
-        found = joined(first, second, min(known) - 1 if min(known) < 0 else -1)
+        found = joined(first, second, self._lowest - 1)
         if found is None or self._crowds(found.layer, tensor):
             return None
-        if not self._is_faster(found, first, second, tensor):
+        grown = replace(self.partition, tensors={**self.partition.tensors, **found.tensors})
+        own = best_tiling(found.layer, grown, self._options, Residency())
+        if own is None or any(own[0] > _GAIN * both for both in self._apart(first, second, tensor)):
             return None
-        self.tensors.update(found.tensors)
+        self.partition, self._lowest = grown, min((self._lowest, *found.tensors))
         return found.layer
 
     def _crowds(self, layer: Layer, between: int) -> bool:
         """Whether what a group reads and writes does not fit in L2, where it did apart."""
-        tensors = self._partition.tensors
+        tensors = self.partition.tensors
         moved = {t for t in (*layer.reads, *layer.writes) if t in tensors}
-        inside = [t for t in moved if not self._partition.is_in_ddr(t)]
+        inside = [t for t in moved if not self.partition.is_in_ddr(t)]
         is_over = sum(tensors[t].bytes for t in inside) > self._options.l2_bytes
-        return is_over and between not in self._partition.spilled
+        return is_over and between not in self.partition.spilled
 
-    def _is_faster(self, found: Joined, first: Layer, second: Layer, tensor: int) -> bool:
-        own = self._cycles(found.layer, Residency(), found.tensors)
-        if own is None:
-            return False
-        apart = [Residency()]
-        size = aligned(self._partition.tensors[tensor].bytes)
-        if size * _ZONE <= self._options.l1_bytes and "residency" not in self._options.without:
-            apart.append(Residency({tensor: 0}, size))
-        for held in apart:
-            cycles = [self._cycles(layer, held, {}) for layer in (first, second)]
-            if None not in cycles and own > _GAIN * sum(c for c in cycles if c is not None):
-                return False
-        return True
+    def _apart(self, first: Layer, second: Layer, tensor: int) -> Iterator[float]:
+        """What both take one after the other, also with the tensor in L1 where it may stay."""
+        fits = self._size(tensor) * _ZONE <= self._options.l1_bytes
+        stays = fits and "residency" not in self._options.without
+        for held in (None, tensor) if stays else (None,):
+            cycles = [self._cycles(layer, held) for layer in (first, second)]
+            if None not in cycles:
+                yield sum(c for c in cycles if c is not None)
 
-    def _cycles(self, layer: Layer, held: Residency, new: Mapping[int, Tensor]) -> float | None:
-        tensors = {**self._partition.tensors, **self.tensors, **new}
-        partition = replace(self._partition, tensors=tensors)
-        chosen = best_tiling(layer, partition, self._options, held)
-        return None if chosen is None else chosen[0]
+    def _cycles(self, layer: Layer, held: int | None) -> float | None:
+        key = layer, held
+        if key not in self._known:
+            zone = Residency() if held is None else Residency({held: 0}, self._size(held))
+            chosen = best_tiling(layer, self.partition, self._options, zone)
+            self._known[key] = None if chosen is None else chosen[0]
+        return self._known[key]
+
+    def _size(self, tensor: int) -> int:
+        return aligned(self.partition.tensors[tensor].bytes)

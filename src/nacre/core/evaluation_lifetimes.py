@@ -103,7 +103,11 @@ def affordable(
 def _peak(module: Module, types: Mapping[int, KernelType], stored: Collection[int]) -> int:
     by_type = {id(type_): _bytes(type_) for type_ in types.values()}
     sizes = {value: by_type[id(type_)] for value, type_ in types.items()}
-    sizes |= dict.fromkeys(stored, 0)
+    return peak_bytes(module, sizes | dict.fromkeys(stored, 0))
+
+
+def peak_bytes(module: Module, sizes: Mapping[int, int]) -> int:
+    """The most bytes at one time, of values of these sizes that live as long as they are needed."""
     dead = _last_uses(module)
     live = peak = sum(sizes[op.value_id] for op in module.inputs)
     for index, op in enumerate(module.operations):
