@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import importlib
-import sys
-from types import ModuleType
 from typing import TYPE_CHECKING
 
 from nacre._version import __version__
 from nacre.base.diagnostics import Diagnostic, InputError
+from nacre.base.lazy import load_on_use
 
 if TYPE_CHECKING:
     from nacre import core, nac, nem
@@ -28,34 +26,14 @@ __all__ = [
     "nem",
 ]
 
-# Loaded on first use: a command that only reads NEM must not pay for the rest.
-_ROOMS = frozenset({"core", "nac", "nem"})
-_HOMES = {
-    "compile": "nacre.compile.api",
-    "Bundle": "nacre.compile.bundle",
-    "estimate": "nacre.compile.estimate",
-}
-
-
-class _Front(ModuleType):
-    """This package: `nacre.compile` is the function, also when the package of that name is used."""
-
-    def __setattr__(self, name: str, value: object) -> None:
-        if name in _HOMES and isinstance(value, ModuleType):
-            return
-        super().__setattr__(name, value)
-
-
-sys.modules[__name__].__class__ = _Front
-
-
-def __getattr__(name: str) -> object:
-    if name in _ROOMS:
-        return importlib.import_module(f"nacre.{name}")
-    if name in _HOMES:
-        return getattr(importlib.import_module(_HOMES[name]), name)
-    raise AttributeError(f"module 'nacre' has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+load_on_use(
+    __name__,
+    {
+        "Bundle": "compile.bundle",
+        "compile": "compile.api",
+        "core": None,
+        "estimate": "compile.estimate",
+        "nac": None,
+        "nem": None,
+    },
+)

@@ -40,7 +40,7 @@ def test_a_public_name_is_what_it_says_even_beside_a_file_of_that_name(name: str
 
 def test_an_unknown_name_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="nonsense"):
-        nacre.core.nonsense  # noqa: B018
+        nacre.core.nonsense  # type: ignore[attr-defined]  # noqa: B018
 
 
 def test_the_room_is_loaded_on_first_use_and_costs_nothing_before() -> None:

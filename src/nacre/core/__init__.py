@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import importlib
-import sys
-from types import MappingProxyType, ModuleType
 from typing import TYPE_CHECKING
+
+from nacre.base.lazy import load_on_use
 
 if TYPE_CHECKING:
     from nacre.core.builder import Builder
@@ -48,8 +47,8 @@ __all__ = [
     "verify",
 ]
 
-# Where each name lives. Loaded on first use: reading a module must not pay for evaluating one.
-_HOMES = MappingProxyType(
+load_on_use(
+    __name__,
     {
         "Builder": "builder",
         "CoreOperation": "module",
@@ -72,28 +71,5 @@ _HOMES = MappingProxyType(
         "to_mlir": "mlir.export",
         "to_onnx": "onnx_export.export",
         "verify": "verify",
-    }
+    },
 )
-
-
-class _Room(ModuleType):
-    """This package: a public name stays what it is when a file of the same name is imported."""
-
-    def __setattr__(self, name: str, value: object) -> None:
-        # Importing `nacre.core.verify` would put that module in the place of the function.
-        if name in _HOMES and isinstance(value, ModuleType):
-            return
-        super().__setattr__(name, value)
-
-
-sys.modules[__name__].__class__ = _Room
-
-
-def __getattr__(name: str) -> object:
-    if name not in _HOMES:
-        raise AttributeError(f"module 'nacre.core' has no attribute {name!r}")
-    return getattr(importlib.import_module(f"nacre.core.{_HOMES[name]}"), name)
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)

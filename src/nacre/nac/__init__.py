@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import importlib
-import sys
-from types import MappingProxyType, ModuleType
 from typing import TYPE_CHECKING
+
+from nacre.base.lazy import load_on_use
 
 if TYPE_CHECKING:
     from nacre.nac.build import build
@@ -38,8 +37,8 @@ __all__ = [
     "verify",
 ]
 
-# Where each name lives. Loaded on first use: reading a file must not pay for running one.
-_HOMES = MappingProxyType(
+load_on_use(
+    __name__,
     {
         "NacFile": "format.values",
         "NacModel": "run.model",
@@ -55,27 +54,5 @@ _HOMES = MappingProxyType(
         "save": "save",
         "to_bytes": "format.file",
         "verify": "verify",
-    }
+    },
 )
-
-
-class _Room(ModuleType):
-    """This package: a public name stays what it is when a file of the same name is imported."""
-
-    def __setattr__(self, name: str, value: object) -> None:
-        if name in _HOMES and isinstance(value, ModuleType):
-            return
-        super().__setattr__(name, value)
-
-
-sys.modules[__name__].__class__ = _Room
-
-
-def __getattr__(name: str) -> object:
-    if name not in _HOMES:
-        raise AttributeError(f"module 'nacre.nac' has no attribute {name!r}")
-    return getattr(importlib.import_module(f"nacre.nac.{_HOMES[name]}"), name)
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
