@@ -18,8 +18,9 @@ from nacre.core.ops import OPS
 from nacre.core.text.printer import print_module
 from nacre.core.text.reader import parse
 from nacre.core.verify import verify
+from nacre.kernels import real_functions
 from nacre.kernels.call import Call, Work
-from nacre.kernels.graph_functions import REALS, ULPS
+from nacre.kernels.graph_functions import REALS, ULPS, real_function
 from nacre.kernels.registry import PRIMITIVES
 from tests.kernels.oracle_elements import (
     FLOATS,
@@ -476,3 +477,29 @@ def test_refused_modules(op: str, elem: str, attributes: dict[str, Any], code: s
 def test_work(op: str, attributes: dict[str, Any], each: int) -> None:
     call = Call((typed("f32", (2, 3)),), (typed("f32", (2, 3)),), attributes)
     assert PRIMITIVES[f"core.{op}"].work(call) == Work(elements=6, each=each)
+
+
+@pytest.mark.parametrize(
+    ("name", "approximate"),
+    [("Sigmoid", ""), ("Tanh", ""), ("Silu", ""), ("Gelu", "none"), ("Gelu", "tanh")],
+)
+def test_ordered_functions_of_graphs_and_of_plans_have_the_same_bits(
+    name: str, approximate: str
+) -> None:
+    x = np.random.default_rng(17).normal(0, 3, 400_000).astype(np.float32)
+    attributes = {"approximate": approximate}
+    of_graph = real_function(name, attributes, x.dtype, True)
+    of_plan = real_functions.real_function(name.lower(), attributes, True)
+
+    with np.errstate(all="ignore"):
+        found, expected = of_graph(x, np.empty_like(x)), of_plan(x, out=np.empty_like(x))
+
+    np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("approximate", ["none", "tanh"])
+def test_gelu_keeps_the_sign_of_zero(approximate: str) -> None:
+    zeros = np.array([0.0, -0.0], np.float32)
+    for elem in ("f32", "f64"):
+        found = run("Gelu", elem, [zeros], {"approximate": approximate})
+        np.testing.assert_array_equal(np.signbit(found), [False, True])

@@ -97,7 +97,7 @@ def gelu(values: Array) -> Float32:
     lost = normal_tail(t)
     np.multiply(lost, t, out=lost)
     np.subtract(np.maximum(x, _ZERO), lost, out=lost)
-    return lost.astype(np.float32)
+    return np.copysign(lost, x, out=lost).astype(np.float32)  # of zeros too
 
 
 def polynomial(x: Float64, coefficients: tuple[Float64, ...]) -> Float64:
