@@ -6,65 +6,82 @@ the write before it. Where those are ordered, everything is, for order carries o
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 
+import numpy as np
+
+from nacre.nem.plan.footprints import Runs
 from nacre.nem.plan.order import Order
 from nacre.nem.plan.plan import Access
+from nacre.nem.plan.terms import Column, distinct
+
+_NOTHING = 0  # the history of bytes that nobody has touched
 
 
-@dataclass(slots=True)
-class _Segment:
-    """Bytes with the same history: the last write, and the reads since."""
+class _Histories:
+    """What happened to bytes: the last write, and the reads since, each after an earlier history.
 
-    write: Access | None = None
-    reads: list[Access] = field(default_factory=list)
+    Bytes with the same history share its number. One that ends with a read goes on in that before
+    it, one that ends with a write does not.
+    """
 
-    def copy(self) -> _Segment:
-        return _Segment(self.write, list(self.reads))
+    def __init__(self) -> None:
+        self._last = [-1]  # the access that a history ends with
+        self._earlier = [_NOTHING]
+
+    def ending_with(self, access: int, earlier: int = _NOTHING) -> int:
+        """The number of a new history."""
+        self._last.append(access)
+        self._earlier.append(earlier)
+        return len(self._last) - 1
+
+    def accesses(self, numbers: list[int]) -> set[int]:
+        """All accesses of some histories: each is gone back through once."""
+        seen = {_NOTHING}
+        for number in numbers:
+            while number not in seen:
+                seen.add(number)
+                number = self._earlier[number]
+        return {self._last[number] for number in seen if number != _NOTHING}
 
 
-class _History:
-    """What happened to each byte of a buffer, as segments between sorted cuts."""
+class _Bytes:
+    """The bytes of a buffer between all ends of runs, and the history of each of these pieces."""
 
-    def __init__(self, end: int) -> None:
-        self._cuts = [0, end]
-        self._segments = [_Segment()]
+    def __init__(self, runs: Sequence[Runs]) -> None:
+        cuts = distinct(np.concatenate(runs))
+        places = np.searchsorted(cuts, np.concatenate(runs))
+        self._pieces = np.split(places, np.cumsum([len(own) for own in runs])[:-1])
+        self._history = np.full(cuts.size, _NOTHING)
+        self._written = np.full(cuts.size, _NOTHING)  # the history that the last write began
+        self._histories = _Histories()
 
-    def _cut(self, at: int) -> int:
-        place = bisect_left(self._cuts, at)
-        if self._cuts[place] != at:
-            self._cuts.insert(place, at)
-            self._segments.insert(place, self._segments[place - 1].copy())
-        return place
-
-    def covering(self, low: int, high: int) -> slice:
-        """The segments of [low, high), cut to fit."""
-        first = self._cut(low)
-        return slice(first, self._cut(high))
-
-    def read(self, access: Access, low: int, high: int) -> set[Access]:
+    def read(self, access: int) -> set[int]:
         """Note a read; the accesses that it must come after."""
-        before: set[Access] = set()
-        for segment in self._segments[self.covering(low, high)]:
-            if segment.write is not None:
-                before.add(segment.write)
-            segment.reads.append(access)
+        at = _covered(self._pieces[access])
+        earlier = distinct(self._history[at])
+        later = [self._histories.ending_with(access, int(number)) for number in earlier]
+        self._history[at] = np.array(later)[np.searchsorted(earlier, self._history[at])]
+        return self._histories.accesses(distinct(self._written[at]).tolist())
+
+    def write(self, access: int) -> set[int]:
+        """Note a write; the accesses that it must come after."""
+        at = _covered(self._pieces[access])
+        before = self._histories.accesses(distinct(self._history[at]).tolist())
+        self._history[at] = self._written[at] = self._histories.ending_with(access)
         return before
 
-    def write(self, access: Access, low: int, high: int) -> set[Access]:
-        """Note a write; the accesses that it must come after."""
-        before: set[Access] = set()
-        where = self.covering(low, high)
-        for segment in self._segments[where]:
-            if segment.write is not None:
-                before.add(segment.write)
-            before.update(segment.reads)
-        # What was written at once has one history again: the list of segments stays short.
-        self._segments[where] = [_Segment(access)]
-        del self._cuts[bisect_right(self._cuts, low) : bisect_left(self._cuts, high)]
-        return before
+
+def _covered(places: Runs) -> slice | Column:
+    """The pieces inside runs, given by the places of their ends among the cuts."""
+    if len(places) == 1:
+        return slice(int(places[0, 0]), int(places[0, 1]))
+    counts = places[:, 1] - places[:, 0]
+    steps = np.ones(int(counts.sum()), np.int64)
+    firsts = np.cumsum(counts)[:-1]
+    steps[firsts] = places[1:, 0] - places[:-1, 1] + 1
+    steps[0] = places[0, 0]
+    return np.cumsum(steps)
 
 
 def unordered_in_sequence(
@@ -72,12 +89,12 @@ def unordered_in_sequence(
 ) -> Iterator[tuple[Access, Access, int]]:
     """Unordered pairs among the tasks of one body, in each iteration; each pair once."""
     seen: set[tuple[int, int]] = set()
-    rows = accesses[0].grid.rows
-    end = max(access.footprint.end for access in accesses)
-    for row in range(rows):
-        history = _History(end)
-        for access in accesses:
-            for a in _before(history, access, row):
+    for row in range(accesses[0].grid.rows):
+        touched = _Bytes([_runs(access, row) for access in accesses])
+        for number, access in enumerate(accesses):
+            before = touched.write(number) if access.is_write else touched.read(number)
+            # Operands come in the order of the text.
+            for a in (accesses[earlier] for earlier in sorted(before)):
                 key = (id(a), id(access))
                 if key in seen or a.position == access.position:
                     continue
@@ -86,15 +103,5 @@ def unordered_in_sequence(
                     yield a, access, row
 
 
-def _before(history: _History, access: Access, row: int) -> list[Access]:
-    """What an access must come after, in the order of the text."""
-    low = access.footprint.low_at(row)
-    note = history.write if access.is_write else history.read
-    pattern = access.footprint.pattern(row)
-    if pattern.is_dense:
-        found = note(access, low, low + pattern.span)
-    else:
-        found = set()
-        for start, end in pattern.runs.tolist():
-            found |= note(access, low + start, low + end)
-    return sorted(found, key=lambda a: a.position) if len(found) > 1 else list(found)
+def _runs(access: Access, row: int) -> Runs:
+    return access.footprint.pattern(row).runs + access.footprint.low_at(row)
