@@ -36,6 +36,7 @@ class LayerTime:
     ddr_bytes: int
     tasks: tuple[str, ...]  # tokens
     bound: LayerBound | None
+    members: tuple[str, ...] = ()  # layers that run in it depth first
 
     @property
     def main_operations(self) -> tuple[str, ...]:
@@ -110,6 +111,7 @@ def _time(
         _ddr_bytes(timeline, tasks),
         tuple(task.token for task in tasks if task.token is not None),
         bound,
+        entry.members if entry is not None else (),
     )
 
 

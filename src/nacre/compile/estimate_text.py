@@ -112,7 +112,13 @@ def _layers(name: str, one: Estimate, most: int) -> str:
     if any(layer.nodes for layer in costly):
         heading = (*heading, "node")
         rows = [(*row, _node(layer)) for row, layer in zip(rows, costly, strict=True)]
-    return f"{title}\n{_table(heading, rows, words=(0, 1, 7, 8))}"
+    table = _table(heading, rows, words=(0, 1, 7, 8))
+    return "\n".join([title, table, *map(_group, (each for each in costly if each.members))])
+
+
+def _group(layer: LayerTime) -> str:
+    members = ", ".join(safe(name) for name in layer.members)
+    return _wrapped(f"{safe(layer.name)} runs {members} depth first, tile by tile in L1")
 
 
 def _node(layer: LayerTime) -> str:
@@ -284,4 +290,5 @@ def layer_json(layer: LayerTime) -> dict[str, Any]:
         "ddr_bytes": layer.ddr_bytes,
         "compulsory_ddr_bytes": bound.ddr_bytes if bound is not None else None,
         "tasks": list(layer.tasks),
+        "members": list(layer.members),
     }

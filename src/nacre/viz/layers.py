@@ -59,5 +59,6 @@ def _row(layer: LayerTime, number: Mapping[str, int]) -> dict[str, Any]:
         "bottleneck": layer.bottleneck,
         "busy": dict(layer.busy),
         "bytes": layer.ddr_bytes,
+        "members": list(layer.members),
         "statements": [number[token] for token in layer.tasks if token in number],
     }

@@ -19,7 +19,7 @@ Function = Callable[[Array], Array]
 # From what was seen to the range; the function is what is done to each element next, if only that.
 Observer = Callable[["Histogram", "Function | None"], Affine]
 
-_TINY = 2.0**-100  # below this all is 0
+_LEAST = 2.0**-99  # of what bins reach: the inverse of narrower ones would leave f32
 _SHARE = 0.9999  # of all elements that the percentile keeps
 _PARTS = 24  # of each end of the range that the search tries
 
@@ -30,6 +30,7 @@ class Histogram:
     def __init__(self) -> None:
         self.counts = np.zeros(2 * HALF, np.int64)
         self.reach = 0.0  # the bins cover -reach to reach
+        self.zeros = 0  # that came before there were bins
         self.low, self.high = np.inf, -np.inf
         self.lost = 0
 
@@ -58,11 +59,15 @@ class Histogram:
         self._cover(max(-low, high))
         if self.reach:
             self._count(flat)
+        else:
+            self.zeros += flat.size
 
     def _cover(self, most: float) -> None:
         """Widen the bins until they reach a magnitude."""
-        if self.reach == 0.0 and most > _TINY:
-            self.reach = float(np.nextafter(most, np.inf))
+        if self.reach == 0.0 and most > 0.0:
+            self.reach = max(float(np.nextafter(most, np.inf)), _LEAST)
+            self.counts[HALF] += self.zeros
+            self.zeros = 0
         while 0.0 < self.reach <= most:
             pairs = self.counts.reshape(HALF, 2).sum(axis=1)
             self.counts = np.zeros_like(self.counts)
@@ -81,7 +86,7 @@ class Histogram:
             return self if other.is_empty else other
         made = Histogram()
         made.low, made.high = min(self.low, other.low), max(self.high, other.high)
-        made.lost = self.lost + other.lost
+        made.lost, made.zeros = self.lost + other.lost, self.zeros + other.zeros
         made._cover(max(-made.low, made.high))
         for part in (self, other):
             if part.reach:

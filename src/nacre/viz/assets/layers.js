@@ -38,10 +38,11 @@ function fillLayers(model, { chooseLayer }) {
   }).element, ...layerNotes(raw));
 }
 
-/** What a layer does; the model's own names for it show when the pointer rests on it. */
+/** What a layer does; its group and the model's own names for it show when the pointer rests on it. */
 function operationsText(row) {
-  const nodes = row.nodes.map(visible).join('\n');
-  return el('span', { title: nodes || null }, visible(row.operations.join(' + ')));
+  const group = row.members.length ? [`Depth first, tile by tile in L1: ${row.members.map(visible).join(', ')}`] : [];
+  const title = [...group, ...row.nodes.map(visible)].join('\n');
+  return el('span', { title: title || null }, visible(row.operations.join(' + ')));
 }
 
 function layerFigures(model, raw) {
