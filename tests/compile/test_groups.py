@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 import nacre
 from nacre.compile import depth_first, pipeline
 from nacre.compile.bounds import model_bounds
+from nacre.compile.estimate_text import estimate_text
 from nacre.compile.options import Options
 from nacre.compile.partition import Partition
 from nacre.compile.place import Placement
@@ -169,3 +170,6 @@ def test_bounds_do_not_depend_on_groups() -> None:
     (group,) = (row for row in estimate.plan.layers if row.macs)
     assert group.bound is not None
     assert group.macs == group.bound.macs == sum(bound.macs for bound in bounds.layers)
+    assert len(group.members) == 2
+    shown = estimate_text("net.core", {"npm4k": estimate})
+    assert f"{group.name} runs {', '.join(group.members)} depth first" in shown

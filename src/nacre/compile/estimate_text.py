@@ -13,6 +13,7 @@ from nacre.compile.estimate_layers import LayerTime
 
 MOST_LAYERS = 12  # shown of one device; of several, each shows half as many
 _MOST_PROBLEMS = 8
+_MOST_NOTES = 6
 _WIDTH = 100
 _NODE = 28  # characters of a node's name
 Row = tuple[str, ...]
@@ -38,8 +39,8 @@ def estimate_text(model: str, found: Mapping[str, Estimate], most: int | None = 
                 f"{safe(name)}: below the whole bound, which counts a store for each layer;\n"
                 "  tensors that stay in L1 need none, and the floor leaves stores out"
             )
-        notes = one.plan.bundle.manifest.notes if one.plan is not None else ()
-        parts += [f"{safe(name)}: note: {safe(note)}" for note in notes]
+        if one.plan is not None and one.plan.bundle.manifest.notes:
+            parts.append(_notes(name, one.plan.bundle.manifest.notes))
     parts.append(_assumed(found))
     return "\n\n".join(parts)
 
@@ -161,6 +162,13 @@ def _problems(name: str, one: Estimate) -> str:
             lines.append(_wrapped(f"help: {safe(found.help)}"))
     if len(one.problems) > _MOST_PROBLEMS:
         lines.append(f"  and {len(one.problems) - _MOST_PROBLEMS} more")
+    return "\n".join(lines)
+
+
+def _notes(name: str, notes: Sequence[str]) -> str:
+    lines = [f"notes on {safe(name)}", *(_wrapped(safe(note)) for note in notes[:_MOST_NOTES])]
+    if len(notes) > _MOST_NOTES:
+        lines.append(f"  and {len(notes) - _MOST_NOTES} more: --format json has them all")
     return "\n".join(lines)
 
 
