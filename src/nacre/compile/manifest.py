@@ -25,7 +25,7 @@ from nacre.core.module import CoreOperation, Module, TensorType
 from nacre.core.values import Array
 from nacre.kernels.runs import quietly
 
-FORMAT = 3
+FORMAT = 4
 
 
 class Port(Struct, frozen=True, forbid_unknown_fields=True):
@@ -122,7 +122,7 @@ class Manifest(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     l2_bound: int  # the most bytes of L2 that are alive at once
     layers: tuple[LayerEntry, ...]
     losses: tuple[LayerLoss, ...] = ()  # on the calibration data
-    sha256: Mapping[str, str] = {}  # of the files beside it
+    sha256: Mapping[str, str] = {}  # of the files beside it, and of the rest of this one
 
 
 def manifest(

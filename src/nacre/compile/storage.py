@@ -50,7 +50,7 @@ def save(bundle: Bundle, folder: Path) -> None:
         if (folder / name).is_file():
             files[name] = (folder / name).read_bytes()
     hashes = {name: hashlib.sha256(content).hexdigest() for name, content in files.items()}
-    described = msgspec.structs.replace(bundle.manifest, sha256=hashes)
+    described = _signed(msgspec.structs.replace(bundle.manifest, sha256=hashes))
     text = msgspec.json.format(msgspec.json.encode(described), indent=1)
     write_whole(folder / MANIFEST, [text, b"\n"])
 
@@ -103,7 +103,17 @@ def _manifest(folder: Path) -> Manifest:
         raise _damaged(folder / MANIFEST, f"is no manifest: {error}") from None
     if found.format != FORMAT:
         raise _damaged(folder / MANIFEST, f"has the format {found.format}, expected {FORMAT}")
+    if found != _signed(found):
+        raise _damaged(folder / MANIFEST, "was changed after it was written")
     return found
+
+
+def _signed(manifest: Manifest) -> Manifest:
+    """A manifest with the hash of all else that it says, by its shortest text."""
+    others = {name: value for name, value in manifest.sha256.items() if name != MANIFEST}
+    bare = msgspec.structs.replace(manifest, sha256=others)
+    own = hashlib.sha256(msgspec.json.encode(bare)).hexdigest()
+    return msgspec.structs.replace(manifest, sha256={**others, MANIFEST: own})
 
 
 def _damaged(path: Path, reason: str) -> InputError:
