@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import isclose, sqrt
+from math import isclose, isfinite, sqrt
 
 import numpy as np
 
@@ -26,7 +26,7 @@ def product(site: Site) -> int | None:
     q, v = inner.operands[0], site.operands[1]
     if not _fits(site, q, keys, v, mask):
         return None
-    if scale == 0 or (mask is not None and _hides_rows(site, mask)):
+    if scale == 0 or not isfinite(scale) or (mask is not None and _hides_rows(site, mask)):
         return None  # 0 stands for another scale, and a row that sees nothing gives zeros, not NaN
     depth = site.type(q).shape[-1]
     given = {} if isclose(scale, 1 / sqrt(depth), rel_tol=1e-6) else {"scale": scale}

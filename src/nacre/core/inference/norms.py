@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import inf
+
 import numpy as np
 
 from nacre.core.inference.rewriting import Site
@@ -38,7 +40,7 @@ def _normalised(site: Site, value: int, root: CoreOperation) -> int | None:
     if spread is None or _square(site, spread.operands[0]) != value:
         return None
     axes = _last_axes(spread)
-    if axes is None or epsilon < 0:
+    if axes is None or site.type(value) != site.op.type or not 0 <= epsilon < inf:
         return None
     x = _centred(site, value, spread)
     if x is not None:

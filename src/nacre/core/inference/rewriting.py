@@ -108,8 +108,9 @@ class _Walk:
         made: int | None = None
         for pattern in patterns.get(op.opcode, ()):
             made = pattern(site)
-            if made is not None:
+            if made is not None and self.builder.type_of(made) == op.type:
                 break
+            made = None  # a constant spread the result of what the pattern stands for
         if made is None:
             made = self.builder.copy(op, operands)
         self.ids[op.value_id] = made

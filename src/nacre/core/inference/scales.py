@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from ml_dtypes import finfo
 
 from nacre.core.inference.rewriting import Site, per_channel
 from nacre.core.module import CoreOperation
@@ -22,12 +23,15 @@ def batch_norm(site: Site) -> int | None:
     scale, bias, mean, variance = (a.astype(np.float64) for a in found if a is not None)
     epsilon = site.attributes["epsilon"]
     assert isinstance(epsilon, float)
-    factor = scale / np.sqrt(variance + epsilon)
+    with np.errstate(all="ignore"):
+        factor = scale / np.sqrt(variance + epsilon)
+        shift = bias - mean * factor
     product = site.only(x, *_PRODUCTS)
     axis = site.attributes["axis"]
-    if product is None or axis != _axis(product):
+    is_finite = np.isfinite(factor).all() and np.isfinite(shift).all()
+    if product is None or axis != _axis(product) or not is_finite:
         return None
-    return scaled(site, product, factor, bias - mean * factor)
+    return scaled(site, product, factor, shift)
 
 
 def scale(site: Site) -> int | None:
@@ -74,7 +78,7 @@ def scaled(
     made = product.operands[1]
     if factor is not None:
         turned = _weights(product, weights, factor)
-        if turned is None:
+        if turned is None or not _is_held(turned, weights, product):
             return None
         made = site.literal(turned, dtype)
     bias = None if old is None else old.astype(np.float64)
@@ -82,7 +86,19 @@ def scaled(
         bias = bias * factor
     if shift is not None:
         bias = shift if bias is None else bias + shift
+    start = np.zeros(1) if old is None else old
+    if bias is not None and not _is_held(bias, start, product):
+        return None
     return _product(site, product, made, bias)
+
+
+def _is_held(wide: Array, before: Array, product: CoreOperation) -> bool:
+    """Whether numbers keep their digits in the element type of a product, as those before had."""
+    limits = finfo(product.type.element.dtype)  # type: ignore[no-untyped-call]
+    least, most = float(limits.smallest_normal), float(limits.max)
+    size, old = np.abs(wide), np.abs(before.astype(np.float64))
+    is_lost = (size > most) & (old <= most) | (size > 0) & (size < least) & (old >= least)
+    return not bool(is_lost.any())
 
 
 def _weights(product: CoreOperation, weights: Array, factor: Array) -> Array | None:
@@ -133,6 +149,8 @@ def pad(site: Site) -> int | None:
         return None
     own = site.attributes["pads"] or (0,) * (2 * (rank - 2))
     assert isinstance(own, tuple)
+    if min(pads) < 0:  # what is cut off would be seen again where the convolution pads
+        return None
     joined = tuple(a + b for a, b in zip(own, (*begins[inner], *ends[inner]), strict=True))
     given = {**site.op.attributes, "pads": joined}
     return site.add("Conv", before.operands[0], *site.operands[1:], **given)
