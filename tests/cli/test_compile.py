@@ -67,6 +67,7 @@ def test_what_cannot_be_compiled_is_said_and_nothing_is_written(
         (("{model}", "--device", "npm4q"), ERRORS_FOUND),
         (("{model}", "--device", "npm4k", "--precision", "f8"), WRONG_USAGE),
         (("{model}", "--device", "npm4k", "--ddr-size", "many"), WRONG_USAGE),
+        (("{model}", "--device", "npm4k", "--print-after", "quantise"), WRONG_USAGE),
         (("{model}",), WRONG_USAGE),
     ],
 )
@@ -85,3 +86,22 @@ def test_wrong_requests(
 def test_a_folder_that_cannot_be_written(model: Path, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     assert run(model, "--device", "npm4k", "-o", tmp_path / "file" / "b") == WRONG_USAGE
+
+
+@pytest.mark.parametrize(
+    ("option", "told"),
+    [
+        (("--device", "npm4k"), "a bundle is for one device"),
+        (("--ddr-size", "1K"), "a bundle brings the size of its DDR"),
+    ],
+)
+def test_options_that_a_bundle_answers_itself(
+    option: tuple[str, str],
+    told: str,
+    model: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert run(model, "--device", "npm4k", "-o", tmp_path / "b") == OK
+    assert _status(["run", str(tmp_path / "b"), *option]) == WRONG_USAGE
+    assert told in capsys.readouterr().err

@@ -40,6 +40,10 @@ def test_both_take_the_same_and_an_estimate_a_clock() -> None:
         ({"observer": "min"}, "no observer `min`, there are minmax, percentile, mse"),
         ({"precision_map": ["a"]}, "a precision map gives layers precisions"),
         ({"precision_map": {"a": "f16"}}, "a precision map is for i8"),
+        ({"precision_map": {None: "f16"}}, "a precision map names layers or values, found None"),
+        ({"example_args": np.ones(3)}, "`example_args` is a ndarray, expected the arguments"),
+        ({"device": None}, "a device is a name, a path or a `Device`, found NoneType"),
+        ({"device": 5}, "a device is a name, a path or a `Device`, found int"),
         ({"ddr_bytes": 0}, "`ddr_bytes` is 0, expected a number of bytes"),
         ({"shapes": {"x": (1,)}}, "`shapes` are for models that leave sizes open"),
         ({"constants": {"x": 1}}, "`constants` bind inputs of an ONNX model"),
@@ -47,7 +51,8 @@ def test_both_take_the_same_and_an_estimate_a_clock() -> None:
     ],
 )
 def test_a_request_without_sense_is_refused(entry: Any, more: dict[str, Any], told: str) -> None:  # noqa: ANN401
-    ((code, message),) = messages(entry, linear_model(8, 16, 16), "npm4k", **more)
+    given = {"device": "npm4k", **more}
+    ((code, message),) = messages(entry, linear_model(8, 16, 16), **given)
     assert code == "CMP04"
     assert message.startswith(told)
 
@@ -110,3 +115,23 @@ def test_a_module_and_a_program_of_pytorch(entry: Any) -> None:  # noqa: ANN401
     assert message == (
         "`Sequential` is a module of PyTorch, and nothing says with which arguments it is called"
     )
+
+
+@pytest.mark.parametrize("clock", [0, -1.0, float("nan"), float("inf"), True, "800"])
+def test_a_clock_is_a_positive_number(clock: Any) -> None:  # noqa: ANN401
+    module = linear_model(8, 16, 16)
+    bundle = nacre.compile(module, "npm4k")
+    for entry, given in ((bundle.time, ()), (estimate, (module, "npm4k"))):
+        ((code, message),) = messages(entry, *given, clock_mhz=clock)
+        assert code == "CMP04"
+        assert message == f"the clock is {clock!r} MHz, expected a positive number"
+
+
+def test_a_clock_may_be_a_number_of_numpy() -> None:
+    timed = nacre.compile(linear_model(8, 16, 16), "npm4k").time(clock_mhz=np.float32(500))
+    assert timed.milliseconds == timed.cycles / 500_000
+
+
+def test_a_bundle_goes_into_a_folder_with_a_name() -> None:
+    bundle = nacre.compile(linear_model(8, 16, 16), "npm4k")
+    assert messages(bundle.save, "") == [("CMP04", "the name of the folder is empty")]

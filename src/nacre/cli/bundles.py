@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from nacre.base.excerpt import quoted, safe
 from nacre.base.suggest import did_you_mean
@@ -51,6 +52,8 @@ def opened(
 
     if setup.device is not None:
         raise click.UsageError("a bundle is for one device: compile the model for another")
+    if click.get_current_context().get_parameter_source("ddr_size") is ParameterSource.COMMANDLINE:
+        raise click.UsageError("a bundle brings the size of its DDR: `nacre compile --ddr-size`")
     bundle = Bundle.load(folder)
     inside = replace(
         setup, file=str(folder / PROGRAM), inputs=(), ddr_size=bundle.manifest.ddr_bytes
@@ -74,12 +77,15 @@ def _port(file: OutputFile, ports: dict[str, Port]) -> Port:
 
 def _filled(bundle: Bundle, setup: Setup) -> dict[str, Any]:
     """Weights and inputs, as the device holds them."""
+    from nacre.compile.bundle import require_range
     from nacre.core.evaluate import checked_inputs
     from nacre.core.evaluation_plan import initial_values
 
     given = {file.target: _array(file.path) for file in setup.inputs}
     state = initial_values(bundle.source)
     arrays = {**state, **checked_inputs(bundle.source, given, state)}
+    for port in bundle.manifest.inputs:
+        require_range(port, arrays[port.name])
     filled: dict[str, Any] = {
         port.buffer: port.stored(arrays[port.name]) for port in bundle.manifest.inputs
     }

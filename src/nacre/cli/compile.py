@@ -82,6 +82,8 @@ def compile_(
     The bundle is a folder with the program, the weights, a manifest and the model itself.
     """
     given = asked(precision, calibrate, observer, kept, ddr_size)
+    if "quantise" in shown_after and precision != "i8":
+        raise click.UsageError(f"the stage quantise is of i8, and the precision is {precision}")
 
     def shown(stage: str, result: object) -> None:
         if stage in shown_after:

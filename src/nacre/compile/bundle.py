@@ -13,6 +13,7 @@ import numpy as np
 from nacre.base.diagnostics import Diagnostic, InputError
 from nacre.base.elements import GRAPH_TYPES
 from nacre.compile.manifest import Manifest, Port
+from nacre.compile.request import require_clock
 from nacre.compile.target import request_error
 from nacre.compile.validation import Validation, validated
 from nacre.core.evaluate import checked_inputs
@@ -48,9 +49,8 @@ class Bundle:
 
     def time(self, profile: Figures | None = None, clock_mhz: float | None = None) -> TimedResult:
         """How long the program takes; with a clock, in milliseconds too."""
-        is_number = isinstance(clock_mhz, int | float)
-        if clock_mhz is not None and not (is_number and 0 < clock_mhz < float("inf")):
-            raise request_error(f"the clock is {clock_mhz} MHz, expected a positive number")
+        if clock_mhz is not None:
+            require_clock(clock_mhz)
         machine, program = self._machine(ordered=False)
         result = machine.time(program, profile=profile)
         return TimedResult(result.timeline, clock_mhz)
@@ -69,6 +69,8 @@ class Bundle:
         """Write the bundle into a folder, which is made."""
         from nacre.compile.storage import save
 
+        if not str(folder):
+            raise request_error("the name of the folder is empty", "give one, or `.` for this one")
         save(self, Path(folder))
 
     @staticmethod
@@ -174,7 +176,7 @@ class BundleSession:
         given = checked_inputs(self._bundle.source, inputs or {}, self._state)
         arrays = {**self._state, **given}
         for port in manifest.inputs:
-            _require_range(port, arrays[port.name])
+            require_range(port, arrays[port.name])
         outputs = self._bundle.computed(arrays, self._ordered)
         for state in manifest.states:
             self._state[state.input] = outputs[state.output]
@@ -183,7 +185,7 @@ class BundleSession:
         return dict(zip(names, outputs[:count], strict=True))
 
 
-def _require_range(port: Port, array: Array) -> None:
+def require_range(port: Port, array: Array) -> None:
     """Integers that the device holds in fewer bits must fit in them."""
     element = GRAPH_TYPES[port.elem]
     if port.scale is not None or array.dtype.kind not in "iu" or element.kind == "float":

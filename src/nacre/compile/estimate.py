@@ -20,9 +20,9 @@ from nacre.compile.origins import name_of
 from nacre.compile.partition import Partition
 from nacre.compile.pipeline import OnStage
 from nacre.compile.quantise.calibration import Calibration
-from nacre.compile.request import Constants, module_of, require_sense
+from nacre.compile.request import Constants, module_of, require_clock, require_sense
 from nacre.compile.rules import CMP04, CMP08, CMP09, CMP10
-from nacre.compile.target import request_error, target_of
+from nacre.compile.target import target_of
 from nacre.core.models import Shapes
 from nacre.core.module import Module
 from nacre.core.values import Array
@@ -113,8 +113,8 @@ def estimate(
     is timed with random ranges, which the estimate says: no time depends on values. InputError
     where the request itself is wrong.
     """
-    if clock_mhz is not None and not 0 < clock_mhz < float("inf"):
-        raise request_error(f"the clock is {clock_mhz} MHz, expected a positive number")
+    if clock_mhz is not None:
+        require_clock(clock_mhz)
     require_sense(precision, observer, precision_map, ddr_bytes)
     target = target_of(device).device
     module = module_of(source, shapes, example_args, constants)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
+from numbers import Real
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,9 @@ def require_sense(
         raise request_error(f"no observer `{observer}`, there are {', '.join(OBSERVERS)}", hint)
     if precision_map is not None and not isinstance(precision_map, Mapping):
         raise request_error("a precision map gives layers precisions, as in {'head*': 'f16'}")
+    for layer in precision_map or ():
+        if type(layer) not in (str, int):
+            raise request_error(f"a precision map names layers or values, found {layer!r}")
     if precision_map and precision != "i8":
         raise request_error(
             f"a precision map is for i8, and the precision is {precision}",
@@ -39,6 +43,13 @@ def require_sense(
         )
     if type(ddr_bytes) is not int or ddr_bytes <= 0:
         raise request_error(f"`ddr_bytes` is {ddr_bytes!r}, expected a number of bytes")
+
+
+def require_clock(clock_mhz: object) -> None:
+    """Refuse what is no clock: anything but a positive, finite number, of Python or of NumPy."""
+    is_number = isinstance(clock_mhz, Real) and not isinstance(clock_mhz, bool)
+    if not is_number or not 0 < clock_mhz < float("inf"):  # type: ignore[operator]
+        raise request_error(f"the clock is {clock_mhz!r} MHz, expected a positive number")
 
 
 def module_of(
@@ -49,6 +60,11 @@ def module_of(
 ) -> Module:
     """The module of a source: one itself, the path of a model, or something of PyTorch."""
     is_of_torch = _is_of_torch(source)
+    if example_args is not None and not isinstance(example_args, tuple | list):
+        raise request_error(
+            f"`example_args` is a {type(example_args).__name__}, expected the arguments as a tuple",
+            "give `example_args=(tensor,)`: the comma makes it one",
+        )
     if example_args is not None and isinstance(source, Module | str | Path):
         what = "a module of Core IR" if isinstance(source, Module) else "a file"
         raise request_error(f"`example_args` are for a module of PyTorch, found {what}")
@@ -87,7 +103,7 @@ def _of_torch(
             f"`{name}` is a module of PyTorch, and nothing says with which arguments it is called",
             "give `example_args=(tensor, ...)`",
         )
-    return from_torch(source, example_args or (), shapes=shapes)
+    return from_torch(source, tuple(example_args or ()), shapes=shapes)
 
 
 def _is_onnx(source: object) -> bool:

@@ -32,6 +32,9 @@ def target_of(device: str | Path | Device) -> Target:
     """The device that a caller names: a built-in one, that of a file, or a value."""
     if isinstance(device, Device):
         return Target(device, _head(device))
+    if not isinstance(device, str | Path):
+        told = f"a device is a name, a path or a `Device`, found {type(device).__name__}"
+        raise request_error(told, "`nacre devices` lists those that are built in")
     try:
         found = named_device(str(device))
     except UnknownDeviceError as error:

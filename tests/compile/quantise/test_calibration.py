@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import nacre
 from nacre.base.diagnostics import InputError
 from nacre.compile.quantise.quantiser import quantise
 from nacre.core.builder import Builder
@@ -116,3 +117,36 @@ def test_data_of_integers_reaches_the_module_in_its_narrow_type() -> None:
     assert (port.dtype, port.elem, port.scale) == ("i64", "i32", None)
     (rows,) = stored_run(quantised, data[0])
     assert sqnr(numbers(4, 10, 8)[[1, 2, 9]], rows) > 60
+
+
+def table_model() -> Module:
+    """Rows of a table by indices of 64 bits, times a matrix."""
+    builder = Builder()
+    at = builder.input("at", "i64", (4,))
+    rows = builder.add("GatherAxis", builder.constant(numbers(1, 10, 8)), at, axis=0)
+    return builder.module(builder.add("Linear", rows, builder.constant(numbers(2, 6, 8))))
+
+
+@pytest.mark.parametrize(
+    ("index", "message"),
+    [
+        (2**40, "sample 1: `at` has 1099511627776 at [2], and the device holds it in i32, up to"),
+        (10, "sample 1: "),
+    ],
+)
+def test_indices_that_no_run_could_take(index: int, message: str) -> None:
+    indices = np.zeros((2, 4), np.int64)
+    indices[1, 2] = index
+    with pytest.raises(InputError) as caught:
+        nacre.compile(table_model(), "npm4k", "i8", calibration={"at": indices})
+    (told,) = caught.value.diagnostics
+    assert told.code == "CMP09"
+    assert told.message.startswith(message)
+
+
+def test_arrays_of_the_other_byte_order_are_read_as_they_are() -> None:
+    source = mobile()
+    data = {"image": np.stack([sample["image"] for sample in samples(source, 2)])}
+    swapped = {"image": data["image"].astype(">f4")}
+    made, other = (quantise(legal(source), given, source=source) for given in (data, swapped))
+    assert made.legal.module == other.legal.module

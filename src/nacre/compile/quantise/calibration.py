@@ -177,7 +177,9 @@ def _array(value: object) -> Array | None:
         found = np.asarray(value)
     except (ValueError, TypeError, RuntimeError):
         return None
-    return None if found.dtype == object else found
+    if found.dtype == object:
+        return None
+    return found.astype(found.dtype.newbyteorder("="), copy=False)
 
 
 def _nth(given: Calibration, index: int) -> Mapping[str, Any]:
@@ -206,12 +208,23 @@ class Feeds:
 
     def __iter__(self) -> Iterator[Sample]:
         self._state = dict(self._start)
-        for sample in self._data:
+        for index, sample in enumerate(self._data):
             given = {**self._state, **sample}
-            yield {
-                name: array.astype(self._types[name].element.dtype, copy=False)
-                for name, array in given.items()
-            }
+            yield {name: self._held(index, name, array) for name, array in given.items()}
+
+    def _held(self, index: int, name: str, array: Array) -> Array:
+        """An input in the type of the legal module, which has fewer integers than the model's."""
+        element = self._types[name].element
+        if array.dtype.kind in "iu" and element.is_integer:
+            beyond = (array < element.lowest) | (array > element.highest)
+            if beyond.any():
+                at = np.argwhere(beyond)[0]
+                raise _unfit(
+                    f"sample {index}: `{name}` has {array[tuple(at)]} at "
+                    f"[{', '.join(map(str, at))}], and the device holds it in {element.name}, up "
+                    f"to {element.highest}"
+                )
+        return array.astype(element.dtype, copy=False)
 
     def keep(self, value: int, array: Array) -> None:
         """Take up a value that is the next one of a state."""
@@ -240,7 +253,7 @@ def observed(watched: Watched, feeds: Feeds, products: frozenset[int], most: int
     count = 0
     for sample in feeds:
         count += 1
-        for value, array in watched.run(sample):
+        for value, array in _runs(watched, sample, count - 1):
             feeds.keep(value, array)
             if value in floats:
                 histograms.setdefault(value, Histogram()).add(array)
@@ -248,6 +261,18 @@ def observed(watched: Watched, feeds: Feeds, products: frozenset[int], most: int
                 mean = channel_means(array)
                 totals[value] = totals[value] + mean if value in totals else mean
     return Seen(histograms, {value: total / min(count, most) for value, total in totals.items()})
+
+
+def _runs(watched: Watched, sample: Sample, index: int) -> Iterator[tuple[int, Array]]:
+    """Every value of a sample; what a kernel refuses is a mistake of the sample."""
+    try:
+        yield from watched.run(sample)
+    except InputError as error:
+        raise _unfit(f"sample {index}: {error.diagnostics[0].message}") from None
+
+
+def _unfit(message: str) -> InputError:
+    return InputError([CMP09.at(_PLACE, message)])
 
 
 def channel_means(array: Array) -> Array:
