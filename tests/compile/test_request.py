@@ -128,7 +128,8 @@ def test_a_clock_is_a_positive_number(clock: Any) -> None:  # noqa: ANN401
 
 
 def test_a_clock_may_be_a_number_of_numpy() -> None:
-    timed = nacre.compile(linear_model(8, 16, 16), "npm4k").time(clock_mhz=np.float32(500))
+    clock: Any = np.float32(500)
+    timed = nacre.compile(linear_model(8, 16, 16), "npm4k").time(clock_mhz=clock)
     assert timed.milliseconds == timed.cycles / 500_000
 
 
