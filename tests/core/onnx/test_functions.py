@@ -137,9 +137,41 @@ def test_an_attribute_outside_of_functions_refers_to_nothing() -> None:
 
 def test_a_function_that_calls_itself_is_refused() -> None:
     endless = function("Endless", "a", "b", [node("Endless", "a", "b", "mine")])
-    (found,) = refusals(model([node("Endless", "x", "y", "mine")], [endless]))
-    assert found.code == "ONX01"
-    assert "more than 100,000 inner nodes" in found.message
+    calls = [node("Endless", "x", "t", "mine"), node("Endless", "t", "y", "mine")]
+    (found,) = refusals(model(calls, [endless]))
+    assert found.code == "ONX04"
+    assert found.message == "the function `mine.Endless` calls itself"
+    assert "no recursion" in (found.help or "")
+
+
+def test_a_function_that_calls_itself_by_way_of_others_is_refused() -> None:
+    names = ["F", "G", "H"]
+    ring = [function(name, "a", "b", [node(names[i - 2], "a", "b", "mine")])
+            for i, name in enumerate(names)]  # fmt: skip
+    outer = function("Outer", "a", "b", [node("G", "a", "b", "mine")])
+    (found,) = refusals(model([node("Outer", "x", "y", "mine")], [outer, *ring]))
+    assert (found.code, found.message) == (
+        "ONX04", "the function `mine.G` calls itself by way of `mine.H`, `mine.F`"
+    )  # fmt: skip
+
+
+def test_a_call_of_itself_in_a_branch_is_found() -> None:
+    info = [onnx.helper.make_tensor_value_info("r", onnx.TensorProto.FLOAT, None)]
+    branches = {
+        "then_branch": onnx.helper.make_graph([node("Deep", "a c", "r", "mine")], "t", [], info),
+        "else_branch": onnx.helper.make_graph([node("Abs", "a", "r")], "e", [], info),
+    }
+    deep = function("Deep", "a c", "b", [node("If", "c", "b", **branches)])
+    true = onnx.helper.make_tensor("true", onnx.TensorProto.BOOL, (), [True])
+    nodes = [node("Constant", "", "c", value=true), node("Deep", "x c", "y", "mine")]
+    (found,) = refusals(model(nodes, [deep]))
+    assert (found.code, found.message) == ("ONX04", "the function `mine.Deep` calls itself")
+
+
+def test_a_function_has_no_two_inputs_of_one_name() -> None:
+    twice = function("Twice", "a a", "b", [node("Abs", "a", "b")])
+    (found,) = refusals(model([node("Twice", "x x", "y", "mine")], [twice]))
+    assert (found.code, "its function has two inputs `a`" in found.message) == ("ONX04", True)
 
 
 def test_calls_that_double_at_each_level_come_to_an_end(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 from contextlib import suppress
 from pathlib import Path
@@ -105,7 +106,20 @@ def test_functions_that_call_each_other() -> None:
         nodes = [helper.make_node(callee, ["p"], ["q"], domain="own")]
         functions.append(helper.make_function("own", name, ["p"], ["q"], nodes, opsets))
     raw = _raw([helper.make_node("A", ["x"], ["y"], domain="own")], functions=functions)
-    assert _codes(raw) == ["ONX01"]
+    assert _codes(raw) == ["ONX04"]
+
+
+def test_functions_that_all_call_all_are_told_of_soon() -> None:
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("own", 1)]
+    names = [f"F{i}" for i in range(150)]
+    nodes = [helper.make_node(name, ["p"], ["q"], domain="own") for name in names]
+    functions = [helper.make_function("own", n, ["p"], ["q"], nodes, opsets) for n in names]
+    raw = _raw([helper.make_node("F0", ["x"], ["y"], domain="own")], functions=functions)
+    start = monotonic()
+    codes = _codes(raw)
+    assert set(codes) == {"ONX04"}
+    assert len(codes) <= 16
+    assert monotonic() - start < 5
 
 
 def test_functions_that_double() -> None:
@@ -236,6 +250,21 @@ def test_weights_never_come_from_outside_of_the_folder(location: str, tmp_path: 
     path = folder / "m.onnx"
     path.write_bytes(_raw([helper.make_node("Add", ["x", "c"], ["y"])], initializer=[tensor]))
     assert _codes(path) == ["ONX05"]
+
+
+@pytest.mark.parametrize(
+    ("location", "told"),
+    [("pipe", "is no regular file"), ("folder", "is no regular file"), ("none", "does not exist")],
+)
+def test_weights_lie_in_regular_files(location: str, told: str, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "folder").mkdir()
+    tensor = TensorProto(name="c", data_type=1, dims=[3], data_location=TensorProto.EXTERNAL)
+    tensor.external_data.add(key="location", value=location)
+    path = tmp_path / "m.onnx"
+    path.write_bytes(_raw([helper.make_node("Add", ["x", "c"], ["y"])], initializer=[tensor]))
+    with pytest.raises(InputError, match=f"lies in `{location}`, which {told}"):
+        from_onnx(path)
 
 
 def test_a_model_that_is_whole_is_read_after_all() -> None:

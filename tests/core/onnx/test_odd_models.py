@@ -163,6 +163,25 @@ def test_an_input_without_a_name() -> None:
     assert _refused(_model(graph))[0] == "ONX04"
 
 
+@pytest.mark.parametrize("dims", [[2, 3], [7]])
+def test_two_inputs_of_one_name(dims: list[int]) -> None:
+    graph = _graph([node("Relu", ["x"], ["y"])], {"x": (1, [2, 3])}, {"y": 1})
+    graph.input.append(helper.make_tensor_value_info("x", TensorProto.FLOAT, dims))
+    code, message, _ = _refused(_model(graph))
+    assert (code, message) == ("ONX04", "input `x` is defined twice")
+
+
+def test_two_inputs_of_one_name_in_a_loop() -> None:
+    state = {"i": (7, []), "go": (9, []), "a": (1, [2, 3])}
+    body = _graph([node("Identity", ["go"], ["on"]), node("Neg", ["a"], ["more"])], state,
+                  {"on": 9, "more": 1})  # fmt: skip
+    body.input[2].name = "go"
+    held = [_held(np.array(2), "n")]
+    loop = node("Loop", ["n", "", "x"], ["y"], body=body)
+    code, message, _ = _refused(_model(_graph([loop], {"x": (1, [2, 3])}, {"y": 1}, held)))
+    assert (code, "a graph has two inputs `go`" in message) == ("ONX04", True)
+
+
 def test_the_same_names_in_several_graphs() -> None:
     """Branches name their tensors alike, as nodes of both are called twice."""
     f = {"r": TensorProto.FLOAT}

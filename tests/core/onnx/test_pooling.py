@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from onnx import TensorProto, helper, numpy_helper
 
 from nacre.base.diagnostics import InputError
-from tests.core.onnx.single import Array, assert_agrees, by_nacre, single
+from tests.core.onnx.single import Array, assert_agrees, by_nacre, by_runtime, single
 
 SEEDS = st.integers(0, 1 << 16)
 
@@ -78,6 +80,57 @@ def test_an_unpooled_plane_lies_at_the_beginning_of_a_larger_one() -> None:
     inputs = [x, indices, np.array([1, 1, 6])]
     raw = single("MaxUnpool", inputs, 11, kernel_shape=[2], strides=[2])
     assert by_nacre(raw, inputs, (2,))[0].tolist() == [[[0, 5, 6, 0, 0, 0]]]
+
+
+def _pooled(dims: Sequence[int], kernel: int, out: Sequence[int] | None, order: int = 0) -> bytes:
+    """A MaxPool, and a MaxUnpool of what it gives."""
+    given_: dict[str, Any] = {"kernel_shape": [kernel] * 2, "strides": [kernel] * 2}
+    held = [] if out is None else [numpy_helper.from_array(np.array(out), "o")]
+    nodes = [
+        helper.make_node("MaxPool", ["x0"], ["p", "i"], storage_order=order, **given_),
+        helper.make_node("Identity", ["i"], ["j"]),
+        helper.make_node("MaxUnpool", ["p", "j", *(["o"] if held else [])], ["y"], **given_),
+    ]
+    x = helper.make_tensor_value_info("x0", TensorProto.FLOAT, dims)
+    graph = helper.make_graph(nodes, "g", [x], [helper.make_empty_tensor_value_info("y")], held)
+    imports = [helper.make_opsetid("", 13)]
+    raw: bytes = helper.make_model(graph, opset_imports=imports, ir_version=8).SerializeToString()
+    return raw
+
+
+@given(
+    SEEDS,
+    st.tuples(*[st.integers(1, 2)] * 2, *[st.integers(3, 8)] * 2),
+    st.integers(1, 3),
+    st.integers(0, 1),
+)
+def test_what_was_pooled_has_its_shape_back(
+    seed: int, dims: tuple[int, int, int, int], kernel: int, order: int
+) -> None:
+    x = _x(seed, *dims)
+    raw = _pooled(dims, kernel, dims, order)
+    (own,), (other,) = by_nacre(raw, [x]), by_runtime(raw, [x])
+    assert own.shape == dims
+    assert np.array_equal(own, other)
+
+
+def test_indices_that_lie_outside_for_certain_are_told_of_at_import() -> None:
+    for out in (None, (1, 2, 6, 8)):
+        with pytest.raises(InputError) as caught:
+            by_nacre(_pooled((1, 2, 5, 7), 2, out), [_x(1, 1, 2, 5, 7)])
+        (found,) = caught.value.diagnostics
+        assert found.code == "ONX04"
+        assert "its indices are of a tensor of the shape [1, 2, 5, 7]" in found.message
+        assert "the windows reach the shape [1, 2, 4, 6] of 48 elements" in found.message
+        assert found.help == "give the node the `output_shape` [1, 2, 5, 7]"
+
+
+@pytest.mark.parametrize("places", [[1, 4], [-1, 2]])
+def test_known_indices_that_lie_outside_are_told_of_at_import(places: list[int]) -> None:
+    inputs = [np.array([[[5.0, 6.0]]], np.float32), np.array([[places]])]
+    raw = single("MaxUnpool", inputs, 11, kernel_shape=[2], strides=[2])
+    with pytest.raises(InputError, match=f"its indices go from {places[0]} to {places[1]}, but"):
+        by_nacre(raw, inputs, (1,))
 
 
 @given(

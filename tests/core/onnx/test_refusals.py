@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from onnx import TensorProto, helper
 
 from nacre.base.diagnostics import InputError
 from nacre.core.evaluate import evaluate
+from nacre.core.onnx.coverage import coverage
 from nacre.core.onnx.importer import from_onnx
 from nacre.core.onnx.interface import input_types, type_only_inputs
 from tests.core.onnx.single import Array, by_nacre, by_runtime, single
@@ -156,6 +158,55 @@ def test_an_input_without_elements_is_refused() -> None:
     raw = single("Neg", [np.zeros((0, 2), F32)], 13)
     with pytest.raises(InputError, match="without elements"):
         from_onnx(raw, {"x0": (0, 2)})
+
+
+def _over(dims: list[Any]) -> bytes:
+    inputs = [helper.make_tensor_value_info("x", TensorProto.FLOAT, dims)]
+    outputs = [helper.make_empty_tensor_value_info("y")]
+    graph = helper.make_graph([helper.make_node("Neg", ["x"], ["y"])], "g", inputs, outputs)
+    raw: bytes = helper.make_model(graph).SerializeToString()
+    return raw
+
+
+@pytest.mark.parametrize(
+    ("dims", "code", "shown"),
+    [([1, 2, 0, 4], "ONX01", "[1, 2, 0, 4], without elements"),
+     ([0, "n"], "ONX01", "[0, n], without elements"),
+     ([-1, 3], "ONX02", "[?, 3], expected sizes")],
+)  # fmt: skip
+def test_a_size_of_0_is_no_open_size(dims: list[Any], code: str, shown: str) -> None:
+    with pytest.raises(InputError) as caught:
+        from_onnx(_over(dims))
+    (found,) = caught.value.diagnostics
+    assert (found.code, found.message) == (code, f"input `x` has the shape {shown}")
+    example = "x".join(str(d) if isinstance(d, int) and d > 0 else "1" for d in dims)
+    assert f"--shape x={example}" in (found.help or "")
+
+
+def test_a_report_says_which_inputs_have_no_form(tmp_path: Path) -> None:
+    (tmp_path / "m.onnx").write_bytes(_over([0, 3]))
+    with pytest.raises(InputError, match="without elements"):
+        coverage(tmp_path / "m.onnx")
+
+
+@pytest.mark.parametrize(
+    ("numbers", "told"),
+    [
+        ((0, 5, 0), "its `delta` is 0"),
+        ((0.0, 5.0, -0.0), "its `delta` is 0"),
+        ((0.0, np.nan, 1.0), "its `limit` is NaN"),
+        ((np.nan, 5.0, 1.0), "its `start` is NaN"),
+        ((np.inf, np.inf, 1.0), "which is no range"),
+        (([], 5, 1), "do not fit each other"),
+    ],
+)
+def test_a_range_that_is_none_is_unsound(numbers: tuple[Any, ...], told: str) -> None:
+    kind = np.float32 if any(isinstance(n, float) for n in numbers) else np.int64
+    inputs: list[Array | None] = [np.array(number, kind) for number in numbers]
+    with pytest.raises(InputError) as caught:
+        by_nacre(single("Range", inputs, 13), inputs, (0, 1, 2))
+    (found,) = caught.value.diagnostics
+    assert (found.code, told in found.message) == ("ONX04", True)
 
 
 @pytest.mark.parametrize("size", [-1, 0, "n", 4])

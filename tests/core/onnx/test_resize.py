@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from nacre.base.diagnostics import InputError
@@ -119,6 +119,50 @@ def test_neighbours_of_tensorflow(rounding: str) -> None:
     at = (np.arange(8) + 0.5) * 5 / 8
     rounded = {"floor": np.floor, "ceil": np.ceil}.get(rounding, lambda v: np.ceil(v - 0.5))(at)
     assert found.tolist() == np.clip(rounded, 0, 4).tolist()
+
+
+@given(
+    st.integers(2, 40),
+    st.integers(2, 40),
+    st.booleans(),
+    st.sampled_from(["half_pixel", "pytorch_half_pixel", "asymmetric"]),
+    st.sampled_from(["round_prefer_floor", "round_prefer_ceil", "floor", "ceil"]),
+)
+def test_neighbours_at_ties(
+    size: int, tenths: int, by_sizes: bool, coordinate: str, rounding: str
+) -> None:
+    scale = np.float32(tenths / 10)
+    count = int(np.floor(np.float32(size) * scale))
+    assume(count not in (0, size))  # onnxruntime copies what keeps its size, whatever the scale
+    inputs: list[Array | None] = [np.arange(size, dtype=np.float32), None, np.array([scale])]
+    if by_sizes:
+        inputs[2:] = [None, np.array([count])]
+    given_: dict[str, Any] = {"coordinate_transformation_mode": coordinate}
+    assert_agrees("Resize", inputs, 19, (2, 3), mode="nearest", nearest_mode=rounding, **given_)
+
+
+@pytest.mark.parametrize("mode", ["align_corners", "tf_crop_and_resize"])
+def test_a_size_that_is_what_the_scale_says_is_whole(mode: str) -> None:
+    inputs: list[Array | None] = [np.arange(10, dtype=np.float32), np.array([0, 1], np.float32),
+                                  np.array([0.7], np.float32)]  # fmt: skip
+    given_: dict[str, Any] = {"coordinate_transformation_mode": mode}
+    for rounding in ("floor", "ceil", "round_prefer_floor"):
+        assert_agrees("Resize", inputs, 13, (1, 2), mode="nearest", nearest_mode=rounding, **given_)
+
+
+def test_a_crop_ends_by_the_size_before_it_is_rounded() -> None:
+    x, roi = np.array([1, 2, 3, 4], np.float32), np.array([0, 1], np.float32)
+    inputs = [x, roi, np.array([0.6], np.float32)]
+    given_: dict[str, Any] = {"coordinate_transformation_mode": "tf_crop_and_resize"}
+    (found,) = by_nacre(single("Resize", inputs, 13, mode="linear", **given_), inputs, (1, 2))
+    np.testing.assert_allclose(found, [1.0, 1 + 3 / 1.4], rtol=1e-6)
+
+
+def test_neighbours_of_an_axis_without_end_are_refused() -> None:
+    inputs = [np.zeros(2, np.float32), None, None, np.array([1 << 36])]
+    raw = single("Resize", inputs, 11, coordinate_transformation_mode="tf_half_pixel_for_nn")
+    with pytest.raises(InputError, match="is too long"):
+        by_nacre(raw, inputs, (3,))
 
 
 def test_corners_are_aligned_by_the_size_before_it_is_rounded() -> None:

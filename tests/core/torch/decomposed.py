@@ -18,6 +18,8 @@ ELEMENTS = [
     case("copysign.Scalar", lambda op, x, y, u, i: [op(x, -2.0), op(x, 1), op(x, -0.0)]),
     case("atan2.default", lambda op, x, y, u, i: [
         op(x, y), op(i, i.flip(0)), op(PAIRS[:, None] + x.sum() * 0, PAIRS[None])]),
+    case("angle.default", lambda op, x, y, u, i: [
+        op(x), op(x.double()), op(i), op(i > 0), op(PAIRS + x.sum() * 0)]),
     case("hypot.default", lambda op, x, y, u, i: [
         op(x, y), op(x * 1e30, y * 1e30), op(PAIRS[:, None] + x.sum() * 0, PAIRS[None])]),
     case("round.decimals", lambda op, x, y, u, i: [

@@ -28,6 +28,7 @@ class Coverage:
 
     rows: tuple[Row, ...]
     lost: int  # nodes that could not be looked at, for they follow refused ones
+    notes: tuple[str, ...] = ()  # what is odd about the model, but does not stand in the way
 
     @property
     def is_whole(self) -> bool:
@@ -48,4 +49,5 @@ class Coverage:
         refused = sum(row.refused for row in self.rows)
         verdict = "all can be brought in" if self.is_whole else f"{refused} refused"
         tail = f", {self.lost} behind them not looked at" if self.lost else ""
-        return "\n".join([*lines, "", f"{total} nodes: {verdict}{tail}"])
+        notes = [f"note: {safe(note)}" for note in self.notes]
+        return "\n".join([*lines, "", f"{total} nodes: {verdict}{tail}", *notes])

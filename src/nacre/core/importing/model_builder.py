@@ -24,6 +24,7 @@ class ModelBuilder(Builder):
         super().__init__()
         # An array is kept beside its value, so that no other one can come to have its identity.
         self._constants: dict[object, tuple[int, Array]] = {}
+        self.facts: dict[int, object] = {}  # what a handler knows of a value beside its type
 
     def copied(self) -> ModelBuilder:
         """A builder with the same operations, which goes its own way."""
@@ -32,6 +33,7 @@ class ModelBuilder(Builder):
         made._types = dict(self._types)
         made._inputs = dict(self._inputs)
         made._constants = dict(self._constants)
+        made.facts = dict(self.facts)
         return made
 
     def since(self, count: int) -> Sequence[CoreOperation]:

@@ -22,7 +22,9 @@ def coverage(
 ) -> Coverage:
     """The coverage of a model. InputError where it is no sound model at all."""
     walk, graph = walked(source, shapes, constants)
-    unsound = [d for d in walk.found if d.code != "ONX01"]
+    # Inputs without a form stop the walk, as what breaks ONNX's rules does.
+    of_nodes = {id(refusal.told) for refusal in walk.refused}
+    unsound = [d for d in walk.found if id(d) not in of_nodes]
     if unsound:
         raise InputError(unsound)
     counted: Counter[str] = Counter(map(_key, graph.node))
@@ -33,7 +35,8 @@ def coverage(
         counted[operation] = max(counted[operation], sum(found.values()))
     rows = [Row(op, count, dict(reasons.get(op, {}))) for op, count in counted.items()]
     rows.sort(key=lambda row: (-row.refused, -row.nodes, row.operation))
-    return Coverage(tuple(rows), _lost(walk.refused, graph))
+    notes = tuple(d.message for d in walk.odd)
+    return Coverage(tuple(rows), _lost(walk.refused, graph), notes)
 
 
 def _key(proto: Any) -> str:  # noqa: ANN401 - onnx.NodeProto

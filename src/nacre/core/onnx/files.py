@@ -130,7 +130,7 @@ def _inside(location: str, folder: Path | None, name: str, tensor: str) -> Path:
     root = folder.resolve()
     try:
         path = (root / location).resolve()
-        is_there = path.is_file()
+        is_file, is_there = path.is_file(), path.exists()
     except (ValueError, OSError, RuntimeError):  # a name that no file can have, a ring of links
         message = f"tensor {quoted(tensor)} lies in {quoted(location)}, which no file can be"
         raise refusal(ONX05, name, message, _COPY) from None
@@ -139,4 +139,6 @@ def _inside(location: str, folder: Path | None, name: str, tensor: str) -> Path:
         raise refusal(ONX05, name, f"{where}, outside of the model's folder", _COPY)
     if not is_there:
         raise refusal(ONX05, name, f"{where}, which does not exist", _COPY)
+    if not is_file:
+        raise refusal(ONX05, name, f"{where}, which is no regular file", _COPY)
     return path

@@ -8,6 +8,7 @@ from nacre.core.importing.findings import refusal as refusal  # noqa: PLC0414
 
 # A reason that several operations have.
 BY_ELEMENTS = "the shape of its result depends on elements that are computed when the model runs"
+MISFITTING = "its operands and attributes do not fit each other"
 # What helps, where several findings have the same remedy.
 BIND = (
     "bind the inputs that it is computed from to values: `--constant NAME=FILE.npy`,"

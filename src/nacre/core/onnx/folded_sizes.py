@@ -7,25 +7,27 @@ models, and a model from a stranger must not.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from math import ceil, isfinite, prod
+from math import ceil, inf, isfinite, isnan, nan, prod
 from types import MappingProxyType
 
 import numpy as np
 
+from nacre.core.onnx.findings import Unsound
 from nacre.core.onnx.nodes import Node
 from nacre.core.values import Array
 
 Bound = Callable[[Node, Sequence[Array]], float]
-UNBOUNDED = float("inf")
+UNBOUNDED = inf
+MISFIT = nan  # operands that are not what they are read as; it is below and above nothing
 
 
 def result_size(node: Node, arrays: Sequence[Array | None]) -> float:
-    """No output has more elements; infinite where operands do not fit what they are read as."""
+    """No output has more elements; MISFIT where operands do not fit what they are read as."""
     known = [np.zeros(0) if array is None else array for array in arrays]
     try:
         return _BOUNDS.get(node.op, _together)(node, known)
     except (ArithmeticError, LookupError, TypeError, ValueError):
-        return UNBOUNDED
+        return MISFIT
 
 
 def _together(node: Node, arrays: Sequence[Array]) -> float:
@@ -60,7 +62,15 @@ def _constant(node: Node, arrays: Sequence[Array]) -> float:
 
 def _range(node: Node, arrays: Sequence[Array]) -> float:
     start, limit, delta = (_numbers(array)[0] for array in arrays[:3])
+    for name, number in (("start", start), ("limit", limit), ("delta", delta)):
+        if isnan(number):
+            raise Unsound(f"its `{name}` is NaN, which no range has", f"make `{name}` a number")
+    if not delta:
+        raise Unsound("its `delta` is 0: no step leads anywhere", "make `delta` another number")
     count = (limit - start) / delta
+    if isnan(count):
+        given = f"from {start} to {limit} by {delta}"
+        raise Unsound(f"it goes {given}, which is no range", "make its operands finite numbers")
     return max(ceil(count), 1) if isfinite(count) else UNBOUNDED
 
 

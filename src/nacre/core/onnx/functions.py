@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import dropwhile, islice
 from typing import Any
 
 from msgspec import Struct
 
 from nacre.base.elements import GRAPH_TYPES
+from nacre.base.excerpt import quoted
 from nacre.core.module import TensorType
 from nacre.core.onnx.files import onnx
 from nacre.core.onnx.findings import NoForm
@@ -15,6 +17,8 @@ from nacre.core.onnx.nodes import STANDARD, Node, opsets_of
 
 # Domain, name and overload.
 Key = tuple[str, str, str]
+_MOST_RINGS = 16  # that are told apart
+_MOST_NAMED = 4  # functions of a ring in a message
 
 
 class Function(Struct, frozen=True):
@@ -44,10 +48,57 @@ def local_functions(protos: Iterable[Any]) -> tuple[dict[Key, Any], list[str]]:
     return found, twice
 
 
+def rings(functions: Mapping[Key, Any]) -> tuple[frozenset[Key], list[str]]:
+    """Functions without which none calls itself in whatever way, and what is said of the rings."""
+    inner = {key: [k for k in _calls(f.node) if k in functions] for key, f in functions.items()}
+    endless: set[Key] = set()
+    told: list[str] = []
+    done: set[Key] = set()
+    for start in functions:
+        path = {start: iter(inner[start])} if start not in done else {}
+        while path:  # the functions that call each other down to here, and what they still call
+            key = next(reversed(path))
+            callee = next(path[key], None)
+            if callee is None:
+                del path[key]
+                done.add(key)
+            elif callee in path:  # every ring has a call from its end to its beginning
+                if callee not in endless and len(told) < _MOST_RINGS:
+                    told.append(_ring(callee, path))
+                endless |= {key, callee}
+            elif callee not in done:
+                path[callee] = iter(inner[callee])
+    return frozenset(endless), told
+
+
+def _ring(start: Key, path: Iterable[Key]) -> str:
+    """What is said of a function that the last one of a path calls again."""
+    between = list(islice(dropwhile(lambda key: key != start, path), 1, _MOST_NAMED + 2))
+    named = [quoted(_title(key)) for key in between[:_MOST_NAMED]]
+    more = ["and others"] if len(between) > _MOST_NAMED else []
+    by_way = f" by way of {', '.join([*named, *more])}" if between else ""
+    return f"the function {quoted(_title(start))} calls itself{by_way}"
+
+
+def _title(key: Key) -> str:
+    return f"{key[0]}.{key[1]}" if key[0] else key[1]
+
+
+def _calls(nodes: Iterable[Any]) -> Iterator[Key]:
+    """What nodes call, those of graphs inside too."""
+    waiting = list(nodes)
+    while waiting:
+        node = waiting.pop()
+        yield key_of(node)
+        for attribute in node.attribute:
+            graphs = [*([attribute.g] if attribute.HasField("g") else []), *attribute.graphs]
+            waiting += [held for graph in graphs for held in graph.node]
+
+
 def flat_size(start: Key, functions: Mapping[Key, Any], most: int) -> int:
     """How many nodes a call stands for at least, laid out flat; not counted beyond `most`.
 
-    Functions inside of functions can double with every level, and call each other in a ring.
+    Functions inside of functions can double with every level; none of them calls itself.
     """
     sizes: dict[Key, int] = {}
     open_: list[Key] = [start]
@@ -58,8 +109,7 @@ def flat_size(start: Key, functions: Mapping[Key, Any], most: int) -> int:
         held = [one for one in inner if one in functions]
         waiting = [one for one in held if one not in sizes]
         if key in entered or not waiting:
-            # What is still missing now calls this one again: a ring, which has no end.
-            total = len(inner) + sum(sizes.get(one, most) for one in held)
+            total = len(inner) + sum(sizes[one] for one in held)
             sizes[key] = min(total, most)
             open_.pop()
             continue

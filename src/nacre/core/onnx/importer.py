@@ -12,8 +12,9 @@ from nacre.base.diagnostics import InputError
 from nacre.base.excerpt import quoted
 from nacre.core.module import Module
 from nacre.core.onnx.bindings import bound_inputs
+from nacre.core.onnx.defaults import fixed_inputs
 from nacre.core.onnx.files import parsed_model, read_model
-from nacre.core.onnx.functions import local_functions
+from nacre.core.onnx.functions import local_functions, rings
 from nacre.core.onnx.nodes import opsets_of
 from nacre.core.onnx.outputs import Warn, module_of
 from nacre.core.onnx.reporting import RENAME
@@ -40,6 +41,9 @@ def from_onnx(
     walk, graph = walked(source, shapes, constants, progress)
     if walk.found:
         raise InputError(walk.found)
+    if warn is not None:
+        for odd in walk.odd:
+            warn(odd)
     return module_of(walk, graph, warn)
 
 
@@ -56,9 +60,13 @@ def walked(
         path = Path(source)
         model, name, folder = read_model(path), str(path), path.parent
     functions, twice = local_functions(model.functions)
-    walk = Walk(name, folder, opsets_of(model.opset_import), functions, progress)
+    endless, told = rings(functions)
+    finite = {key: function for key, function in functions.items() if key not in endless}
+    walk = Walk(name, folder, opsets_of(model.opset_import), finite, endless, progress)
     for repeated in twice:
         walk.unsound(f"the function {quoted(repeated)} is defined twice", RENAME)
+    for ring in told:
+        walk.unsound(ring, "ONNX has no recursion: write what repeats as a Loop")
     wrong = opset_problem(walk.opsets, model.graph.node)
     if wrong is not None:
         walk.unsound(str(wrong), wrong.help)
@@ -71,5 +79,6 @@ def walked(
     walk.bound = frozenset(bound)
     walk.found += problems
     walk.states = taken_states(walk, model)
+    walk.odd += fixed_inputs(model, {*walk.states, *(constants or {})}, name)
     walk.bring_in(model.graph, shapes or {})
     return walk, model.graph

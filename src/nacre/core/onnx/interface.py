@@ -115,6 +115,8 @@ def input_type(
     if given is None and is_free:
         return TensorType(dtype, tuple(max(size, 1) for size in sizes))
     if given is None:
+        if any(_is_empty(d) for d in dims or ()):
+            return _without_elements(value, dims or (), name)
         if dims is None or any(size < 1 for size in sizes):
             return _open(value, dims, name)
         return TensorType(dtype, tuple(sizes))
@@ -135,13 +137,29 @@ def input_type(
 
 def shown_dims(dims: Sequence[Any]) -> str:
     """Sizes of a shape for a message, open ones by their names."""
-    return (
-        f"[{', '.join(str(d.dim_value if d.dim_value > 0 else d.dim_param or '?') for d in dims)}]"
-    )
+    shown = [
+        str(d.dim_value) if d.dim_value > 0 or _is_empty(d) else d.dim_param or "?" for d in dims
+    ]
+    return f"[{', '.join(shown)}]"
+
+
+def _is_empty(dim: Any) -> bool:  # noqa: ANN401 - onnx.TensorShapeProto.Dimension
+    """Whether a model says that an axis has no elements, not that its size is open."""
+    return bool(dim.HasField("dim_value")) and dim.dim_value == 0
+
+
+def _without_elements(value: Any, dims: Sequence[Any], name: str) -> Diagnostic:  # noqa: ANN401
+    message = f"input {quoted(value.name)} has the shape {shown_dims(dims)}, without elements"
+    example = f"`--shape {value.name}={_example(dims)}`"
+    help_ = f"Core IR has no empty tensors; where a 0 stands for an open size, give one: {example}"
+    return finding(ONX01, name, message, help_)
+
+
+def _example(dims: Sequence[Any]) -> str:
+    return "x".join(str(max(d.dim_value, 1)) for d in dims)
 
 
 def _open(value: Any, dims: Sequence[Any] | None, name: str) -> Diagnostic:  # noqa: ANN401
     shown = "no shape at all" if dims is None else f"the shape {shown_dims(dims)}"
-    example = "x".join(str(max(d.dim_value, 1)) for d in dims or [])
     message = f"input {quoted(value.name)} has {shown}, expected sizes"
-    return finding(ONX02, name, message, f"--shape {value.name}={example or '1'}")
+    return finding(ONX02, name, message, f"--shape {value.name}={_example(dims or ()) or '1'}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from math import ceil, floor, prod
 
 import numpy as np
@@ -16,6 +17,14 @@ from nacre.core.onnx.windows import pool, window_attributes
 from nacre.core.values import Array
 
 _MOST_PLACES = 1 << 24
+
+
+@dataclass(frozen=True)
+class _Places:
+    """What is known of the indices that a MaxPool gives."""
+
+    shape: tuple[int, ...]  # that they count in
+    largest: int  # one of them is at least as large
 
 
 @handles("MaxPool")
@@ -41,7 +50,10 @@ def max_pool(use: Use) -> list[int]:
     starts = np.arange(places.shape[0]) * places.shape[1]
     found = known(use, _numbered(use, places, dims[2:]).ravel()).rows(best + known(use, starts))
     whole = found + known(use, np.arange(planes)[:, None] * size)
-    return [largest, whole.reshaped(*dims[:2], *counts).value]
+    indices = whole.reshaped(*dims[:2], *counts).value
+    reached = int(_numbered(use, places, dims[2:]).min(axis=1).max())
+    use.builder.facts[indices] = _Places(dims, reached + (planes - 1) * size)
+    return [largest, indices]
 
 
 def _numbered(use: Use, places: Array, sizes: Sequence[int]) -> Array:
@@ -91,22 +103,52 @@ def max_unpool(use: Use) -> int:
         - given["pads"][axis] - given["pads"][len(kernel) + axis]
         for axis, window in enumerate(kernel)
     ]  # fmt: skip
-    shape = (*dims[:2], *whole)
+    inferred = (*dims[:2], *whole)
+    wanted = use.ints("output_shape", 2) or inferred
+    shape = _counted_in(use, inferred, wanted)
     if min(shape) < 1 or prod(shape) > _MOST_PLACES:
         raise NoForm(f"the result has the shape {list(shape)}", SMALLER)
+    _require_inside(use, shape)
     zeros = known(use, np.zeros(prod(shape)), use.type(0).dtype)
     count = prod(dims)
     indices = operand(use, 1).to("i64").reshaped(count).value
     flat = operand(use, 0).reshaped(count).value
     made = use.add("ScatterElements", zeros.value, indices, flat, axis=0)
     made = use.reshaped(made, shape)
-    wanted = use.ints("output_shape", 2) or shape
     if wanted == shape:
         return made
     if len(wanted) != len(shape) or any(w < s for w, s in zip(wanted, shape, strict=True)):
         raise Unsound(f"`output_shape` is {list(wanted)}, the windows reach {list(shape)}")
     ends = (w - s for w, s in zip(wanted, shape, strict=True))
     return use.add("Pad", made, pads=(*[0] * len(shape), *ends))
+
+
+def _counted_in(use: Use, inferred: tuple[int, ...], wanted: tuple[int, ...]) -> tuple[int, ...]:
+    """The shape that indices count in: that of what was pooled, where it is known to be wanted.
+
+    Else that which the windows reach, as ONNX's own example has it. They differ for sizes that the
+    windows do not divide.
+    """
+    fact = _fact(use)
+    return wanted if fact is not None and fact.shape == wanted else inferred
+
+
+def _fact(use: Use) -> _Places | None:
+    indices = use.tensor(1)
+    fact = use.builder.facts.get(indices) if isinstance(indices, int) else None
+    return fact if isinstance(fact, _Places) else None
+
+
+def _require_inside(use: Use, shape: Sequence[int]) -> None:
+    """Raise Unsound where some index is outside of the result for certain."""
+    size, fact, array = prod(shape), _fact(use), use.known(1)
+    count = f"the windows reach the shape {list(shape)} of {size} elements"
+    if fact is not None and fact.largest >= size:
+        message = f"its indices are of a tensor of the shape {list(fact.shape)}, but {count}"
+        raise Unsound(message, f"give the node the `output_shape` {list(fact.shape)}")
+    if array is not None and array.size and not 0 <= array.min() <= array.max() < size:
+        message = f"its indices go from {array.min()} to {array.max()}, but {count}"
+        raise Unsound(message, "count the indices in that shape")
 
 
 @handles("Col2Im")

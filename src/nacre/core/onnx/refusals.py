@@ -2,9 +2,20 @@
 
 from __future__ import annotations
 
+from math import isnan
 from typing import NoReturn
 
-from nacre.core.onnx.findings import BIND, BY_ELEMENTS, INFERENCE, SMALLER, TENSORS, NoForm
+from nacre.core.onnx.findings import (
+    BIND,
+    BY_ELEMENTS,
+    INFERENCE,
+    MISFITTING,
+    SMALLER,
+    TENSORS,
+    NoForm,
+    Unsound,
+)
+from nacre.core.onnx.folded_sizes import result_size
 from nacre.core.onnx.handlers import Handler, handles
 from nacre.core.onnx.use import Use
 
@@ -66,6 +77,8 @@ FOLDED_ONLY = frozenset(name for name, reason in _REASONS.items() if reason == B
 def _refused(reason: str) -> Handler:
     def handler(use: Use) -> NoReturn:
         if use.node.op in FOLDED_ONLY and use.is_known:
+            if isnan(result_size(use.node, [use.known(i) for i in range(use.count)])):
+                raise Unsound(MISFITTING)
             raise NoForm("its result is too large to be computed at import", SMALLER)
         raise NoForm(reason, _REWRITES.get(reason, _BEFORE))
 

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections import ChainMap
+from collections import ChainMap, Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
 from nacre.base.diagnostics import Diagnostic
+from nacre.base.excerpt import quoted
 from nacre.base.suggest import did_you_mean
 from nacre.core.importing.model_builder import ModelBuilder
-from nacre.core.onnx.findings import NoForm, finding
+from nacre.core.onnx.findings import NoForm, Unsound, finding
 from nacre.core.onnx.nodes import Node
 from nacre.core.onnx.scopes import Lost
 from nacre.core.onnx.use import Tensor, described
@@ -30,6 +31,7 @@ class Refusal:
 
     node: Node
     reason: str
+    told: Diagnostic
 
 
 @dataclass(eq=False)
@@ -41,6 +43,7 @@ class Reports:
     # None is an operand of a function that its call leaves out.
     tensors: ChainMap[str, Tensor | Lost | None] = field(default_factory=ChainMap, kw_only=True)
     found: list[Diagnostic] = field(default_factory=list, kw_only=True)
+    odd: list[Diagnostic] = field(default_factory=list, kw_only=True)  # warnings
     refused: list[Refusal] = field(default_factory=list, kw_only=True)
     protos: Sequence[Any] = field(default=(), kw_only=True)  # the nodes of the graph
     holders: tuple[Node, ...] = field(default=(), kw_only=True)  # the nodes around, outermost first
@@ -63,8 +66,9 @@ class Reports:
     def refuse(self, node: Node, operands: Sequence[Tensor | None], problem: NoForm) -> None:
         """Report a node without a form."""
         message = f"{self._described(node, operands)}: {problem.reason}"
-        self.found.append(finding(ONX01, self.name, message, problem.rewrite))
-        self.refused.append(Refusal(node, problem.reason))
+        told = finding(ONX01, self.name, message, problem.rewrite)
+        self.found.append(told)
+        self.refused.append(Refusal(node, problem.reason, told))
         self.lose(node.outputs)
 
     def break_off(
@@ -88,6 +92,17 @@ class Reports:
 
     def _place(self) -> str:
         return "".join(f", in {holder.title}" for holder in reversed(self.holders))
+
+
+def repeated(names: Iterable[str]) -> list[str]:
+    """The names that are there more than once."""
+    return [name for name, count in Counter(names).items() if count > 1]
+
+
+def require_distinct(names: Iterable[str], whose: str) -> None:
+    """Raise Unsound where two inputs have one name."""
+    for name in repeated(names):
+        raise Unsound(f"{whose} has two inputs {quoted(name)}", RENAME)
 
 
 def _typed(operand: Tensor, builder: ModelBuilder) -> str:

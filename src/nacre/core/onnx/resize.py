@@ -6,10 +6,9 @@ gathered, interpolation is a product with a matrix of weights for each axis.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from math import floor
-from types import MappingProxyType
 
 import numpy as np
 
@@ -17,6 +16,7 @@ from nacre.base.elements import GRAPH_TYPES
 from nacre.base.excerpt import quoted
 from nacre.core.onnx.findings import SMALLER, NoForm, Unsound
 from nacre.core.onnx.handlers import handles
+from nacre.core.onnx.resize_places import ROUNDINGS, Axis, coordinates, is_plain, neighbours
 from nacre.core.onnx.shapes import counted
 from nacre.core.onnx.use import Use
 from nacre.core.values import Array
@@ -26,31 +26,8 @@ _NATIVE = frozenset(
 )
 _OWN = frozenset({"tf_half_pixel_for_nn", "tf_crop_and_resize"})
 _MODES = frozenset({"nearest", "linear", "cubic"})
-_ROUNDINGS: Mapping[str, Callable[[Array], Array]] = MappingProxyType(
-    {
-        "round_prefer_floor": lambda at: np.ceil(at - 0.5),
-        "round_prefer_ceil": lambda at: np.floor(at + 0.5),
-        "floor": np.floor,
-        "ceil": np.ceil,
-    }
-)
+_LONGEST = 1 << 24  # of an axis whose places are worked out here
 _MOST_WEIGHTS = 1 << 24
-
-
-@dataclass(frozen=True)
-class Axis:
-    """One axis: sizes before and after, the scale that coordinates use, the part of a crop."""
-
-    size: int
-    count: int
-    scale: float
-    start: float = 0.0
-    end: float = 1.0
-
-    @property
-    def exact_count(self) -> float:
-        """The size after, before it was rounded."""
-        return self.scale * self.size
 
 
 @dataclass(frozen=True)
@@ -66,10 +43,21 @@ class Manner:
     outside: float
 
     def is_native(self, axes: Sequence[Axis]) -> bool:
-        """Whether `Resize` has these coordinates."""
-        if self.coordinate == "align_corners":  # ONNX divides by the size before rounding
-            return all(abs(a.exact_count - a.count) < 1e-4 * a.count for a in axes)
-        return self.coordinate in _NATIVE
+        """Whether `Resize` has these coordinates, and the same neighbours, on axes that change."""
+        if self.coordinate not in _NATIVE or len({self.rounding_of(a) for a in axes}) > 1:
+            return False
+        if self.coordinate == "align_corners" and not all(a.is_whole for a in axes):
+            return False  # ONNX divides by the size before rounding
+        if self.mode != "nearest":
+            return True
+        short = [a for a in axes if a.count <= _LONGEST]
+        return all(is_plain(a, self.coordinate, self.rounding_of(a)) for a in short)
+
+    def rounding_of(self, a: Axis) -> str:
+        """How coordinates of an axis become places."""
+        if self.rounding != "simple":
+            return self.rounding
+        return "ceil" if a.scale < 1.0 else "floor"
 
 
 @handles("Resize")
@@ -112,7 +100,7 @@ def _manner(use: Use) -> Manner:
     return Manner(
         mode,
         _word(use, "coordinate_transformation_mode", "half_pixel", _NATIVE | _OWN),
-        _word(use, "nearest_mode", "round_prefer_floor", frozenset(_ROUNDINGS)),
+        _word(use, "nearest_mode", "round_prefer_floor", frozenset(ROUNDINGS)),
         float(use.attribute("cubic_coeff_a", -0.75)),
         mode == "cubic" and bool(use.attribute("exclude_outside", 0)),
         mode != "nearest" and bool(use.attribute("antialias", 0)),
@@ -178,9 +166,11 @@ def _cropped(use: Use, axes: Sequence[Axis], chosen: Sequence[int]) -> list[Axis
     roi = np.ravel(use.require_known(1, "`roi`")).astype(float)
     if roi.size != 2 * len(chosen):
         raise Unsound(f"`roi` has {roi.size} entries, expected {2 * len(chosen)}")
-    ends = {axis: (roi[i], roi[len(chosen) + i]) for i, axis in enumerate(chosen)}
+    ends = {axis: (float(roi[i]), float(roi[len(chosen) + i])) for i, axis in enumerate(chosen)}
     return [
-        Axis(a.size, a.count, a.scale, *ends.get(axis, (0.0, 1.0))) for axis, a in enumerate(axes)
+        replace(a, start=start, end=end)
+        for axis, a in enumerate(axes)
+        for start, end in [ends.get(axis, (0.0, 1.0))]
     ]
 
 
@@ -196,14 +186,12 @@ def _resized(use: Use, axes: Sequence[Axis], manner: Manner) -> int:
 
 
 def _placed(use: Use, x: int, axes: Sequence[Axis], manner: Manner) -> int:
-    if manner.rounding == "simple":
-        is_down = {a.scale < 1.0 for a in axes if a.scale != 1.0}
-        if len(is_down) < 2:
-            return _native(use, x, axes, manner, "ceil" if True in is_down else "floor")
-    elif manner.is_native(axes):
-        return _native(use, x, axes, manner, manner.rounding)
+    changed = [a for a in axes if not a.is_kept]
+    if manner.is_native(changed):
+        first = changed[0] if changed else Axis(1, 1, 1.0)
+        return _native(use, x, axes, manner, manner.rounding_of(first))
     for axis, a in enumerate(axes):
-        if a != Axis(a.size, a.size, 1.0):
+        if not a.is_kept:
             x = _along(use, x, axis, a, manner)
     return x
 
@@ -224,12 +212,13 @@ def _native(use: Use, x: int, axes: Sequence[Axis], manner: Manner, rounding: st
 
 def _along(use: Use, x: int, axis: int, a: Axis, manner: Manner) -> int:
     """One axis, by coordinates that are worked out here."""
-    at = _coordinates(a, manner.coordinate)
-    if manner.mode == "nearest":
-        name = manner.rounding
-        if name == "simple":
-            name = "ceil" if a.scale < 1.0 else "floor"
-        places = np.clip(_ROUNDINGS[name](at), 0, a.size - 1).astype(np.int64)
+    if a.count > _LONGEST:
+        reason = f"an axis of {a.count} with `{manner.coordinate}` is too long"
+        raise NoForm(reason, SMALLER)
+    is_nearest = manner.mode == "nearest"
+    at = coordinates(a, manner.coordinate, np.float32 if is_nearest else np.float64)
+    if is_nearest:
+        places = neighbours(a, at, manner.rounding_of(a))
         x = use.add("GatherAxis", x, use.constant(places), axis=axis)
     else:
         x = _combined(use, x, axis, _weights(at, a, manner))
@@ -239,20 +228,6 @@ def _along(use: Use, x: int, axis: int, a: Axis, manner: Manner) -> int:
     type_ = use.builder.type_of(x)
     mask = is_outside.reshape(-1, *[1] * (len(type_.shape) - axis - 1))
     return use.add("Where", use.constant(mask), use.scalar(manner.outside, type_.dtype), x)
-
-
-def _coordinates(a: Axis, mode: str) -> Array:
-    places = np.arange(a.count, dtype=np.float64)
-    if mode == "asymmetric":
-        return places / a.scale
-    if mode == "tf_half_pixel_for_nn":
-        return (places + 0.5) / a.scale
-    last, wide = a.size - 1, a.exact_count - 1
-    if mode == "align_corners":
-        return places * last / wide if wide else places * 0.0
-    if abs(wide) < 1e-9:
-        return np.full(a.count, 0.5 * (a.start + a.end) * last)
-    return a.start * last + places * (a.end - a.start) * last / wide
 
 
 def _weights(at: Array, a: Axis, manner: Manner) -> Array:

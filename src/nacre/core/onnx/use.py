@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from nacre.base.diagnostics import InputError
-from nacre.core.builder import Builder, dtype_name
+from nacre.core.builder import dtype_name
+from nacre.core.importing.model_builder import ModelBuilder
 from nacre.core.module import TensorType
 from nacre.core.onnx.files import onnx
 from nacre.core.onnx.findings import BIND, CAST, NOT_EMPTY, SMALLER, NoForm, Unsound
@@ -23,7 +24,9 @@ Tensor = Array | int
 class Use:
     """A node with its operands. Handlers ask it and add operations to the module through it."""
 
-    def __init__(self, node: Node, operands: Sequence[Tensor | None], builder: Builder) -> None:
+    def __init__(
+        self, node: Node, operands: Sequence[Tensor | None], builder: ModelBuilder
+    ) -> None:
         self.node = node
         self.builder = builder
         self._operands = list(operands)

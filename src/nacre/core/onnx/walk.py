@@ -17,7 +17,7 @@ from nacre.core.importing.model_builder import ModelBuilder
 from nacre.core.module import TensorType
 from nacre.core.onnx.control import CONTROL
 from nacre.core.onnx.files import tensor_array
-from nacre.core.onnx.findings import CHECK, SMALLER, NoForm, Unsound, finding
+from nacre.core.onnx.findings import CHECK, MISFITTING, SMALLER, NoForm, Unsound, finding
 from nacre.core.onnx.folding import can_fold, folded
 from nacre.core.onnx.functions import Function, Key, called, definition, flat_size, key_of
 from nacre.core.onnx.handlers import handlers
@@ -25,7 +25,7 @@ from nacre.core.onnx.interface import input_types, type_only_inputs
 from nacre.core.onnx.nodes import NO_NODE, Node, node_of
 from nacre.core.onnx.recurrent import RECURRENT
 from nacre.core.onnx.refusals import FOLDED_ONLY, LAYOUT_HELP, LAYOUTS
-from nacre.core.onnx.reporting import MOST_HINTS, RENAME, Reports
+from nacre.core.onnx.reporting import MOST_HINTS, RENAME, Reports, repeated, require_distinct
 from nacre.core.onnx.schemas import require_schema, require_types
 from nacre.core.onnx.scopes import MOST_DEPTH, Allowance, Lost, Reported, Spent
 from nacre.core.onnx.sparse import filled
@@ -45,11 +45,11 @@ class Walk(Reports):
     folder: Path | None
     opsets: Mapping[str, int]
     functions: Mapping[Key, Any]
+    endless: frozenset[Key]  # functions that call themselves, which has been reported
     progress: Callable[[int, int], None] | None = None
     bound: frozenset[str] = frozenset()  # inputs that were given values
-    states: Mapping[str, str] = field(
-        default_factory=dict
-    )  # inputs, and the outputs that feed them
+    # Inputs, and the outputs that feed them.
+    states: Mapping[str, str] = field(default_factory=dict)
     initial: dict[str, Array] = field(default_factory=dict)  # what states start from
     labels: dict[int, str] = field(default_factory=dict)  # nodes by the values that they became
     allowance: Allowance = field(default_factory=Allowance)
@@ -61,6 +61,8 @@ class Walk(Reports):
             start = self.tensors.pop(name)
             if isinstance(start, np.ndarray):  # else it is lost, which has been reported
                 self.initial[name] = start
+        for name in repeated(value.name for value in graph.input):
+            self.unsound(f"input {quoted(name)} is defined twice", RENAME)
         declared = [i for i in graph.input if i.name not in self.tensors]
         held = [name for name in shapes if name in self.tensors]
         for name in held:
@@ -177,11 +179,14 @@ class Walk(Reports):
         if any(attribute.ref_attr_name for attribute in proto.attribute):
             message = "an attribute refers to one of a function, but there is none around"
             raise Unsound(message, "give the attribute a value of its own")
-        local = self.functions.get(key_of(proto))
+        key = key_of(proto)
+        if key in self.endless:
+            raise Reported
+        local = self.functions.get(key)
         if local is not None:
             if not self.holders:
                 most = self.allowance.left + 1
-                self.allowance.expect(flat_size(key_of(proto), self.functions, most))
+                self.allowance.expect(flat_size(key, self.functions, most))
             return self._call(node, called(local, proto.attribute), operands)
         use = Use(node, operands, self.builder)
         require_types(node, [None if o is None else _dtype(o, self.builder) for o in operands])
@@ -194,7 +199,7 @@ class Walk(Reports):
             if found is not None:
                 return found
             if node.key in FOLDED_ONLY:
-                raise Unsound("its operands and attributes do not fit each other")
+                raise Unsound(MISFITTING)
         if handler is None:
             return self._by_definition(node, proto, use)
         made = handler(use)
@@ -223,6 +228,7 @@ class Walk(Reports):
         """The outputs of a graph that sees the tensors around it; Reported where it has none."""
         if len(graph.input) != len(given):
             raise Unsound(f"a graph has {len(graph.input)} inputs, expected {len(given)}")
+        require_distinct((value.name for value in graph.input), "a graph")
         walk = replace(self, tensors=self.tensors.new_child(), bound=frozenset())
         problems = len(self.found)
         walk.initialisers(graph)
@@ -247,14 +253,13 @@ class Walk(Reports):
         if len(operands) > len(names):
             message = f"it has {len(operands)} operands, its function takes {len(names)}"
             raise Unsound(message, "leave the others out")
+        require_distinct(names, "its function")
         given = [*operands, *([None] * (len(names) - len(operands)))]
         tensors: ChainMap[str, Tensor | Lost | None] = ChainMap(
             dict(zip(names, given, strict=True))
         )
-        opsets = {
-            **self.opsets,
-            **function.opsets,
-        }  # those of onnx itself name their own domain only
+        # Those of onnx itself name their own domain only.
+        opsets = {**self.opsets, **function.opsets}
         walk = replace(self._inside(node), tensors=tensors, opsets=opsets)
         problems = len(self.found)
         walk.nodes(function.nodes)

@@ -1,4 +1,4 @@
-"""ONX01-ONX09: ONNX models that cannot be brought in."""
+"""ONX01-ONX10: ONNX models that cannot be brought in."""
 
 from nacre.base.rules import declare
 
@@ -28,14 +28,14 @@ ONX04 = declare(
     """
     The model breaks a rule of ONNX itself: a node uses a tensor that nothing before it defines, a
     name is defined twice, an attribute is missing or of another kind, shapes or types of operands
-    do not fit each other, an initialiser is malformed, an output is of another element type than
-    declared.
+    do not fit each other, an initialiser is malformed, a function calls itself, an output is of
+    another element type than declared.
     """, language=_CORE)  # fmt: skip
 ONX05 = declare(
     "ONX05", "onnx-external-data", _CLAUSE,
     """
-    Weights in a file of their own that is missing or too short, or that does not lie in the
-    model's folder. A model from a stranger reads nothing else.
+    Weights in a file of their own that is missing, too short or no regular file, or that does not
+    lie in the model's folder. A model from a stranger reads nothing else.
     """, language=_CORE)  # fmt: skip
 ONX06 = declare(
     "ONX06", "onnx-request", _CLAUSE,
@@ -61,3 +61,12 @@ ONX09 = declare(
     names, a name that is no input with a default or no output, or two of different types. `to_onnx`
     writes the property; a state is an input that an output feeds in the next run.
     """, language=_CORE)  # fmt: skip
+ONX10 = declare(
+    "ONX10", "onnx-default", _CLAUSE,
+    """
+    An input of the model has a default, which is an initialiser of the same name, and the model's
+    `ir_version` is 4 or later: it may be given or left out. A module has no such inputs, so it is
+    fixed to its default, and no input any more. This is a warning: some exporters list all weights
+    as inputs. `--constant NAME=FILE.npy` gives it another value; without the initialiser it is an
+    input like the others.
+    """, severity="warning", language=_CORE)  # fmt: skip

@@ -61,6 +61,16 @@ def atan2(y: Tensor, x: Tensor) -> Tensor:
     return torch.where(signbit(y), -angle, angle)
 
 
+@decomposes("angle.default")
+def angle(x: Tensor) -> Any:  # noqa: ANN401 - a tensor, or that there is none
+    """Of real numbers: pi below 0, else 0; a NaN has none but itself."""
+    if x.dtype.is_complex:
+        return NotImplemented
+    (x,) = floats(x)
+    side = torch.where(x < 0, torch.full_like(x, pi), torch.zeros_like(x))
+    return torch.where(x.isnan(), x, side)
+
+
 @decomposes("hypot.default")
 def hypot(a: Tensor, b: Tensor) -> Tensor:
     """The length of a vector; nothing overflows that the length itself does not."""
