@@ -337,5 +337,5 @@ def test_calibration_data_that_an_operation_refuses_is_told_by_its_node(tmp_path
     with pytest.raises(InputError) as caught:
         nacre.compile(module, "npm4k", "i8", calibration=[{"i": np.array([1, 2, 9])}])
     (found,) = caught.value.diagnostics
-    assert (found.code, str(found.location)) == ("EVL04", "<module>:3:1")
-    assert f"`Gather` %{rows}: index is 9" in found.message
+    assert (found.code, str(found.location)) == ("CMP09", "<calibration>:1:1")
+    assert f"sample 0: `Gather` %{rows}: index is 9" in found.message

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -187,3 +188,11 @@ def test_a_quantised_model_in_floats_is_judged_by_its_own_rounding() -> None:
 def test_the_bounds_grow_with_what_a_precision_loses() -> None:
     assert TOLERANCES["f32"] < TOLERANCES["f16"]
     assert AGREEMENT["f32"] > AGREEMENT["f16"] > AGREEMENT["i8"]
+
+
+@pytest.mark.parametrize("elements", [np.full((40, 24), "a"), np.full((40, 24), None)])
+def test_what_is_expected_are_numbers(elements: Any) -> None:  # noqa: ANN401
+    module = linear_model(40, 32, 24)
+    bundle = nacre.compile(module, "npm4k")
+    with pytest.raises(InputError, match=r"CMP04.*in elements of .*, the model makes f32"):
+        bundle.validate(inputs_of(module), [elements])

@@ -27,22 +27,30 @@ _COLUMNS = 16  # of a tile, the fewest that are any good
 _FEW = 4  # of a product by weights, whose columns may be ever fewer
 _SPARE = 0.9  # the part of L1 for operands and weights; results take the rest
 _ISLANDS = frozenset({"LayerNorm", "RmsNorm"})
-Room = Callable[[str], int]  # elements that fit in L1, by opcode
+Room = Callable[[Site], int]  # elements that fit in L1, of the type that an operation has there
+Form = Callable[[Room, list[str], Site], int | None]
 
 
 def shallow(legal: Legal, options: Options) -> Legal:
-    """A legal module of operations that have a tile which fits in L1, as far as depth goes."""
-    notes: list[str] = []
+    """A legal module of operations that have a tile which fits in L1, as far as depth goes.
 
-    def room(opcode: str) -> int:
+    Of i8 it is asked twice: of the floats that are to be quantised, without norms, whose parts
+    would become integers; then of the islands of f16 that are left.
+    """
+    notes: list[str] = []
+    is_open = options.precision == "i8" and legal.precision != "i8"  # yet to be quantised
+
+    def room(site: Site) -> int:
         # What has no form in integers of 8 bits is computed in f16.
-        narrow = options.precision == "i8" and opcode != "MatMul"
-        size = 1 if narrow else 4 if options.precision == "f32" else 2
+        narrow = 2 if site.op.opcode == "MatMul" else 1
+        size = narrow if is_open else site.op.type.element.bits // 8
         return int(options.l1_bytes * _SPARE) // size
 
-    forms: Forms = {opcode: [partial(form, room, notes)] for opcode, form in _FORMS.items()}
-    if options.precision == "i8":  # whose norms are islands of f16: their parts would be none
-        forms = {opcode: form for opcode, form in forms.items() if opcode not in _ISLANDS}
+    forms: Forms = {
+        opcode: [partial(form, room, notes)]
+        for opcode, form in _FORMS.items()
+        if not (is_open and opcode in _ISLANDS)
+    }
     numbers = Labels(
         nodes={value: str(origins[0]) for value, origins in legal.origins.items()},
         fused={value: tuple(map(str, origins[1:])) for value, origins in legal.origins.items()},
@@ -59,7 +67,7 @@ def _linear(room: Room, notes: list[str], site: Site) -> int | None:
     """Products by weights: one row and one column have to fit."""
     depth = site.type(site.operands[0]).shape[-1]
     weights = site.constant(site.operands[1])
-    have = room("Linear")
+    have = room(site)
     if weights is None or 2 * depth <= have:
         return None
     part = max(1, have // (1 + 2 * _FEW))
@@ -76,7 +84,7 @@ def _matmul(room: Room, notes: list[str], site: Site) -> int | None:
     """Products of two computed matrices: one row and some columns have to fit."""
     a, b = site.operands
     rank, (depth, columns) = site.type(b).rank, site.type(b).shape[-2:]
-    columns, have = min(columns, _COLUMNS), room("MatMul")
+    columns, have = min(columns, _COLUMNS), room(site)
     if site.op.type.element.is_integer or depth * (1 + columns) <= have:
         return None
     part = max(1, have // (2 + 2 * columns))
@@ -97,7 +105,7 @@ def _convolution(room: Room, notes: list[str], site: Site) -> int | None:
     x = site.type(site.operands[0]).shape
     sizes = zip((height, width), _pair(site, "dilations"), x[1:3], strict=True)
     rows, across = (min(d * (k - 1) + 1, n) for k, d, n in sizes)
-    taps, columns, have = height * width, min(columns, _COLUMNS), room("Conv")
+    taps, columns, have = height * width, min(columns, _COLUMNS), room(site)
     if depth * (rows * across + taps * columns) <= have:
         return None
     part = have // (rows * across + 2 * taps * columns)
@@ -141,7 +149,7 @@ def _pool(room: Room, notes: list[str], site: Site) -> int | None:
     kernel, strides = _pair(site, "kernel"), _pair(site, "strides")
     x = site.type(site.operands[0]).shape
     seen = kernel[0] * kernel[1] * min(x[3], _COLUMNS)
-    if 2 * seen <= room(site.op.opcode):
+    if 2 * seen <= room(site):
         return None
     pads = site.attributes["pads"] or (0, 0, 0, 0)
     assert isinstance(pads, tuple)
@@ -163,7 +171,7 @@ def _pool(room: Room, notes: list[str], site: Site) -> int | None:
 def _norm(room: Room, notes: list[str], site: Site) -> int | None:
     """Norms: a row has to fit, with what it is scaled by and what is added."""
     depth = site.op.type.shape[-1]
-    if len(site.operands) * depth <= room(site.op.opcode):
+    if len(site.operands) * depth <= room(site):
         return None
     notes.append(
         f"a `{site.op.opcode}` of rows of {depth} elements, too long for L1, runs in steps"
@@ -177,7 +185,7 @@ def _pair(site: Site, name: str) -> tuple[int, int]:
     return found[0], found[1]
 
 
-_FORMS: dict[str, Callable[[Room, list[str], Site], int | None]] = {
+_FORMS: dict[str, Form] = {
     "Linear": _linear,
     "MatMul": _matmul,
     "Conv": _convolution,

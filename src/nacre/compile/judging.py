@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import inf, log10
 from typing import Literal
 
 import numpy as np
@@ -47,15 +48,34 @@ class Judged:
         return self.value <= self.bound if self.measure == "error" else self.value >= self.bound
 
     @property
+    def margin(self) -> float:
+        """How much smaller errors are than they may be, in dB; below 0 where the bound is missed.
+
+        The share of choices that tip over grows as the errors do that tip them.
+        """
+        if self.measure == "SQNR":
+            return self.value - self.bound
+        is_share = self.measure == "agreement"
+        most, found = (1 - self.bound, 1 - self.value) if is_share else (self.bound, self.value)
+        if not found:
+            return inf
+        return 20 * log10(most / found) if most > 0 and found < inf else -inf
+
+    @property
     def told(self) -> str:
         """What was found."""
         return _told(self.measure, self.value)
 
     @property
+    def told_bound(self) -> str:
+        """What is accepted."""
+        return _told(self.measure, self.bound)
+
+    @property
     def told_with_bound(self) -> str:
         """What was found, and what is accepted."""
         limit = "at most" if self.measure == "error" else "at least"
-        return f"{self.measure} {self.told}, {limit} {_told(self.measure, self.bound)}"
+        return f"{self.measure} {self.told}, {limit} {self.told_bound}"
 
 
 def _told(measure: Measure, value: float) -> str:
@@ -68,17 +88,40 @@ def judged(
     name: str, source: Module, value: int, precision: str, found: Array, expected: Array
 ) -> Judged:
     """An output of the model, by what its elements mean."""
-    meaning = _meaning(source, value)
-    if meaning in ("choices", "integers"):
-        bound = AGREEMENT[precision] if meaning == "choices" else _ALL
-        return Judged(name, "agreement", agreement(found, expected), bound)
-    if precision == "i8" or rounds_to_integers(source):
-        zero = _zero_point(source, value)
-        return Judged(name, "SQNR", sqnr(found, expected, zero), SQNR_DB)
-    bound = TOLERANCES[precision]
-    if meaning == "rounded":  # what lies next to a boundary may be one more or less
-        bound += 1 / max(1.0, float(np.max(np.abs(expected.astype(np.float64)), initial=0.0)))
-    return Judged(name, "error", relative_error(found, expected), bound)
+    counted = Counted(name, source, value, precision)
+    counted.add(found, expected)
+    return counted.judged
+
+
+class Counted:
+    """An output of the model over several runs, by what its elements mean."""
+
+    def __init__(self, name: str, source: Module, value: int, precision: str) -> None:
+        self._name, self._precision = name, precision
+        self._meaning = _meaning(source, value)
+        self._sums: _Same | _Ratio | _Error = _Error()
+        if self._meaning in ("choices", "integers"):
+            self._sums = _Same()
+        elif precision == "i8" or rounds_to_integers(source):
+            self._sums = _Ratio(_zero_point(source, value))
+
+    def add(self, found: Array, expected: Array) -> None:
+        """Take in the output of one run, and the model's."""
+        self._sums.add(found, expected)
+
+    @property
+    def judged(self) -> Judged:
+        """What was found in all runs together."""
+        return Judged(self._name, self._sums.measure, self._sums.value, self._bound())
+
+    def _bound(self) -> float:
+        if isinstance(self._sums, _Same):
+            return AGREEMENT[self._precision] if self._meaning == "choices" else _ALL
+        if isinstance(self._sums, _Ratio):
+            return SQNR_DB
+        bound = TOLERANCES[self._precision]
+        # What lies next to a boundary may be one more or less.
+        return bound + 1 / max(1.0, self._sums.most) if self._meaning == "rounded" else bound
 
 
 def rounds_to_integers(source: Module) -> bool:
@@ -139,30 +182,81 @@ def _zero_point(source: Module, value: int) -> float:
 
 def relative_error(found: Array, expected: Array) -> float:
     """The largest error over the largest magnitude; infinite where one of them is no number."""
-    numbers = _numbers(found, expected)
-    if numbers is None:
-        return float("inf")
-    a, b = numbers
-    worst = float(np.max(np.abs(a - b), initial=0.0))
-    most = float(np.max(np.abs(b), initial=0.0))
-    return worst / most if most else worst
+    return _once(_Error(), found, expected)
 
 
 def sqnr(found: Array, expected: Array, zero: float = 0.0) -> float:
     """Signal over noise in dB; infinite where there is no noise."""
-    numbers = _numbers(found, expected)
-    if numbers is None:
-        return float("-inf")
-    a, b = numbers
-    noise, signal = float(np.sum((a - b) ** 2)), float(np.sum((b - zero) ** 2))
-    if not noise:
-        return float("inf")
-    return 10 * float(np.log10(signal / noise)) if signal else float("-inf")
+    return _once(_Ratio(zero), found, expected)
 
 
 def agreement(found: Array, expected: Array) -> float:
     """The share of elements that are the same."""
-    return float(np.mean(found == expected)) if expected.size else 1.0
+    return _once(_Same(), found, expected)
+
+
+def _once(sums: _Same | _Ratio | _Error, found: Array, expected: Array) -> float:
+    sums.add(found, expected)
+    return sums.value
+
+
+class _Error:
+    measure: Measure = "error"
+
+    def __init__(self) -> None:
+        self.worst = self.most = 0.0
+
+    def add(self, found: Array, expected: Array) -> None:
+        numbers = _numbers(found, expected)
+        if numbers is None:
+            self.worst = inf
+            return
+        a, b = numbers
+        self.worst = max(self.worst, float(np.max(np.abs(a - b), initial=0.0)))
+        self.most = max(self.most, float(np.max(np.abs(b), initial=0.0)))
+
+    @property
+    def value(self) -> float:
+        return self.worst / self.most if self.most else self.worst
+
+
+class _Ratio:
+    measure: Measure = "SQNR"
+
+    def __init__(self, zero: float = 0.0) -> None:
+        self._zero = zero
+        self._noise = self._signal = 0.0
+
+    def add(self, found: Array, expected: Array) -> None:
+        numbers = _numbers(found, expected)
+        if numbers is None:
+            self._noise = inf
+            return
+        a, b = numbers
+        self._noise += float(np.sum((a - b) ** 2))
+        self._signal += float(np.sum((b - self._zero) ** 2))
+
+    @property
+    def value(self) -> float:
+        if not self._noise:
+            return inf
+        ratio = self._signal / self._noise
+        return 10 * float(np.log10(ratio)) if ratio else -inf
+
+
+class _Same:
+    measure: Measure = "agreement"
+
+    def __init__(self) -> None:
+        self._same = self._count = 0
+
+    def add(self, found: Array, expected: Array) -> None:
+        self._same += int(np.sum(found == expected))
+        self._count += expected.size
+
+    @property
+    def value(self) -> float:
+        return self._same / self._count if self._count else 1.0
 
 
 def _numbers(found: Array, expected: Array) -> tuple[Array, Array] | None:

@@ -74,7 +74,8 @@ def run_stages(
             observer=options.observer,
             precision_map=options.precision_map,
         )
-        legal = quantised.legal
+        legal = shallow(quantised.legal, options)
+        quantised = replace(quantised, legal=legal)
         shown("quantise", quantised)
     elif options.calibration is not None:
         legal = replace(legal, notes=(*legal.notes, _UNUSED.format(options.precision)))

@@ -135,6 +135,9 @@ def _expected(bundle: Bundle, given: object) -> list[Array]:
             f"the model's outputs are {', '.join(names)}",
         )
     for port, array in zip(ports, arrays, strict=True):
+        if array.dtype.kind in "OSUMmc":
+            told = f"`expected` has `{port.name}` in elements of {array.dtype.name}"
+            raise request_error(f"{told}, the model makes {port.dtype}")
         if array.shape != port.shape:
             raise request_error(
                 f"`expected` has `{port.name}` in the shape {list(array.shape)}, "

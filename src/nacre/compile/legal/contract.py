@@ -21,6 +21,7 @@ from nacre.core.ops import OPS
 
 _TYPES = frozenset(ELEMENT_TYPES) | {"bool"}
 _FLOATS = frozenset({"f16", "f32"})
+_BYTES = frozenset({"i8", "u8"})  # the largest of them is picked as they are
 _WHOLE = frozenset({"Floor", "Ceil", "Round", "Trunc"})  # functions that leave nothing to round
 
 
@@ -68,10 +69,10 @@ def _matmul(look: Look) -> str | None:
     return _float(look)
 
 
-def _plane(look: Look) -> str | None:
+def _plane(look: Look, *, of_integers: bool = False) -> str | None:
     if look.filled["layout"] != "NHWC" or look.op.type.rank != 4:
         return "its windows do not run over two axes with channels last"
-    return _float(look)
+    return None if of_integers else _float(look)
 
 
 def _convolution(look: Look) -> str | None:
@@ -88,7 +89,8 @@ def _pool(look: Look) -> str | None:
         return "its windows hang over, or padding counts"
     if set(look.filled["dilations"] or (1,)) != {1}:
         return "its windows have gaps"
-    return _plane(look)
+    is_picked = look.op.opcode == "MaxPool" and look.op.type.dtype in _BYTES
+    return _plane(look, of_integers=is_picked)
 
 
 def _rows(look: Look) -> str | None:

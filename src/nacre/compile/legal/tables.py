@@ -11,6 +11,7 @@ from nacre.compile.legal.dynamic import DYNAMIC_FORMS
 from nacre.compile.legal.einsum import EINSUM_FORMS
 from nacre.compile.legal.fractions import FRACTION_FORMS
 from nacre.compile.legal.gather import GATHER_FORMS
+from nacre.compile.legal.gelu import GELU_FORMS
 from nacre.compile.legal.large import LARGE_FORMS
 from nacre.compile.legal.logic import LOGIC_FORMS
 from nacre.compile.legal.moves import EARLY_MOVES, LATE_MOVES, TRANSPOSE_FORMS
@@ -64,6 +65,7 @@ EARLY: Forms = guarded(
     EARLY_MOVES,
     EINSUM_FORMS,
     RECOVER_FORMS,
+    GELU_FORMS,
     ONE_HOT_FORMS,
 )
 # Transpositions sink past what they can while operations still have their names.

@@ -2,10 +2,13 @@
 
 An output at s * m + r takes the weights r, s + r, 2 s + r, .. and nothing else, so each r is a
 convolution of its own with a shorter window. All of them are one convolution with more channels,
-whose results are then woven together.
+whose results are then woven together. Over three axes the phases of the depth come first: each of
+their taps is one over two axes, on planes, and the results are added.
 """
 
 from __future__ import annotations
+
+from math import prod
 
 import numpy as np
 
@@ -100,8 +103,80 @@ def _phase_bias(site: Site, strides: Ints, groups: int) -> tuple[int, ...]:
     if bias is None:
         return ()
     split = bias.reshape(groups, 1, -1)
-    every = np.broadcast_to(split, (groups, strides[0] * strides[1], split.shape[-1]))
+    every = np.broadcast_to(split, (groups, prod(strides), split.shape[-1]))
     return (site.literal(np.ravel(every), site.op.type.dtype),)
+
+
+def of_volumes(site: Site) -> int | None:
+    """Over three axes: the sum of those over two, one for each tap of a phase in depth."""
+    weights = site.constant(site.operands[1])
+    if site.op.type.rank != 5 or site.attributes["layout"] != "NHWC" or weights is None:
+        return None
+    strides, gap = ints(site, "strides", 3, 1), ints(site, "dilations", 3, 1)[0]
+    groups, (begin, *_) = site.attributes["groups"], pads_of(site, 3)[0]
+    assert isinstance(groups, int)
+    x, stride = site.operands[0], strides[0]
+    if gap > 1:  # what lies between taps may be of any phase: zeros make them all one
+        x, stride = _spread_depth(site, x, stride), 1
+    first, last = _reach(site, 0, stride, begin)
+    parts = _depth_weights(weights, stride)
+    before, behind = gap * (len(parts) - 1) - first, last + 1 - site.type(x).shape[1]
+    x = _cut(site, x, 1, -before, -behind)
+    x = padded(site, x, 1, max(before, 0), max(behind, 0))
+    bias = _phase_bias(site, (stride,), groups)
+    total: int | None = None
+    for tap, part in enumerate(parts):
+        far = gap * (len(parts) - 1 - tap)
+        planes = sliced(site, x, 1, far, far + last - first + 1)
+        made = _on_planes(site, planes, part, *(bias if total is None else ()))
+        total = made if total is None else site.add("BinOp", total, made, op="Add")
+    assert total is not None
+    made = _woven_depth(site, total, (last - first + 1, stride), groups)
+    return sliced(site, made, 1, begin % stride, begin % stride + site.op.type.shape[1])
+
+
+def _depth_weights(weights: Array, stride: int) -> Array:
+    """Weights [kd, kh, kw, C, Cin] as those of every tap: [td, kh, kw, stride * C, Cin]."""
+    deep, *plane, outputs, inputs = weights.shape
+    taps = -(-deep // stride)
+    room = np.zeros((taps * stride, *plane, outputs, inputs), weights.dtype)
+    room[:deep] = weights
+    order = room.reshape(taps, stride, *plane, outputs, inputs).transpose(0, 2, 3, 1, 4, 5)
+    return np.ascontiguousarray(order).reshape(taps, *plane, stride * outputs, inputs)
+
+
+def _on_planes(site: Site, x: int, weights: Array, *bias: int) -> int:
+    """The last two axes of a `ConvTranspose` over three: every depth is an image."""
+    images, depth, *plane = site.type(x).shape
+    begins, ends = pads_of(site, 3)
+    given = {
+        name: ints(site, name, 3, default)[1:]
+        for name, default in (("strides", 1), ("dilations", 1), ("output_padding", 0))
+    }
+    flat = reshaped(site, x, (images * depth, *plane))
+    kernel = site.literal(weights, site.op.type.dtype)
+    pads, groups = (*begins[1:], *ends[1:]), site.attributes["groups"]
+    return site.add(
+        "ConvTranspose", flat, kernel, *bias, layout="NHWC", pads=pads, groups=groups, **given
+    )
+
+
+def _woven_depth(site: Site, value: int, depths: tuple[int, int], groups: int) -> int:
+    """[N * D, H, W, g * s * C] to [N, D * s, H, W, g * C], for D and s."""
+    (depth, stride), (planes, *plane, channels) = depths, site.type(value).shape
+    left = channels // (groups * stride)
+    if stride > 1:
+        split = reshaped(site, value, (planes, *plane, groups, stride, left))
+        value = site.add("Transpose", split, permutation=(0, 4, 1, 2, 3, 5))
+    return reshaped(site, value, (planes // depth, depth * stride, *plane, groups * left))
+
+
+def _spread_depth(site: Site, x: int, stride: int) -> int:
+    """Zeros between planes."""
+    images, depth, *plane = site.type(x).shape
+    split = padded(site, reshaped(site, x, (images, depth, 1, *plane)), 2, 0, stride - 1)
+    whole = reshaped(site, split, (images, depth * stride, *plane))
+    return sliced(site, whole, 1, 0, (depth - 1) * stride + 1)
 
 
 def by_zeros(site: Site) -> int | None:
@@ -140,4 +215,4 @@ def _spread(site: Site, x: int, strides: Ints) -> int:
     return sliced(site, trimmed, 2, 0, (width - 1) * wide + 1)
 
 
-TRANSPOSED_FORMS: Forms = {"ConvTranspose": [separate_bias, by_phases, by_zeros]}
+TRANSPOSED_FORMS: Forms = {"ConvTranspose": [separate_bias, of_volumes, by_phases, by_zeros]}

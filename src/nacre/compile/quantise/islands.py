@@ -10,8 +10,6 @@ from nacre.compile.quantise.observers import Histogram
 from nacre.compile.quantise.roles import Graph, bounds_of, is_dangerous, scale_factor
 from nacre.core.module import CoreOperation
 
-# Parts of a Concat that only outputs see lie in floats where one is so much smaller than all.
-_MOST_RATIO = 16.0
 # A product of floats stays one where it leaves so many times fewer elements.
 _LEAST_SHRINK = 4
 
@@ -73,7 +71,7 @@ def _starts(
         sources = all(_came_scaled(graph, value, scaled) for value in graph.computed(op))
         own = _is_scaled(graph, op.value_id, scaled) or scale_factor(graph, op) is not None
         return not (sources and own)
-    return scaled is None and op.opcode == "Concat" and _is_uneven(graph, op, seen)
+    return False
 
 
 def _chooses(graph: Graph, op: CoreOperation) -> bool:
@@ -105,21 +103,6 @@ def _came_scaled(graph: Graph, value: int, scaled: Set[int]) -> bool:
 
 def _is_keep(graph: Graph, op: CoreOperation) -> bool:
     return graph.roles[op.value_id] == "keep"
-
-
-def _is_uneven(graph: Graph, op: CoreOperation, seen: Mapping[int, Histogram]) -> bool:
-    """Whether the parts of a Concat for the outside have ranges that one scale cannot serve."""
-    if not _leaves(graph, op.value_id):
-        return False
-    parts = [seen[o] for o in op.operands if o in seen and not seen[o].is_empty]
-    reaches = [max(-part.low, part.high) for part in parts if part.reach]
-    return bool(reaches) and max(reaches) > _MOST_RATIO * min(reaches)
-
-
-def _leaves(graph: Graph, value: int) -> bool:
-    """Whether only outputs see a value, perhaps moved about."""
-    users = graph.users.get(value, [])
-    return all(_is_keep(graph, user) and _leaves(graph, user.value_id) for user in users)
 
 
 def _spread_down(graph: Graph, floats: set[int], shrinks: bool) -> None:

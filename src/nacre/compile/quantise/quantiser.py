@@ -6,11 +6,11 @@ from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from itertools import islice
-from math import inf
 
 from nacre.base.diagnostics import Diagnostic, InputError
 from nacre.base.source import whole_file
 from nacre.base.suggest import did_you_mean
+from nacre.compile.judging import Counted
 from nacre.compile.legalise import Legal
 from nacre.compile.origins import completed
 from nacre.compile.quantise import calibration as calibrating
@@ -21,12 +21,13 @@ from nacre.compile.quantise.correction import MOST_SAMPLES, corrected
 from nacre.compile.quantise.islands import domains
 from nacre.compile.quantise.observers import OBSERVERS
 from nacre.compile.quantise.ports import Port, ports_of, stored_inputs
-from nacre.compile.quantise.report import WEAK, Looked, Report, losses, lossy_layers
+from nacre.compile.quantise.report import Looked, Output, Report, losses, lossy_layers
 from nacre.compile.quantise.rewrite import Rewritten, rewritten
 from nacre.compile.quantise.roles import Graph, bounds_of
 from nacre.compile.quantise.running import Watched
 from nacre.compile.quantise.scales import Scales
 from nacre.compile.quantise.smoothing import smoothed
+from nacre.compile.quantise.uneven import uneven
 from nacre.compile.quantise.walking import Storing
 from nacre.compile.rules import CMP10
 from nacre.core.module import Labels, Module
@@ -37,6 +38,7 @@ _MOVES = frozenset({"Transpose", "Reshape", "ExpandDims", "Squeeze", "Broadcast"
 _MOST_KEPT = 256  # layers that are put back into floats
 _LEAST_GAIN = 3.0  # dB for which that is worth it where it does not reach its end
 _MOST_REPORTED = 8  # samples that the report is taken from
+_VERBS = {"SQNR": "has", "agreement": "agrees in"}  # outputs by how they are judged
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,16 +93,19 @@ def quantise(
     forced = _forced(legal, source, precision_map or {})
     graph, watched = Graph(module, frozenset(brought.scales)), Watched(module, legal)
     seen = _seen(graph, watched, data)
+    if not brought:
+        forced |= uneven(graph, seen.histograms, OBSERVERS[observer])
     once = _Once(legal, source, graph, watched, data, seen, observer, brought, correct)
     found = plain = once.quantised(forced)
     kept: set[int] = set()
-    while data is not None and not brought and _is_weak(found.report):
+    while data is not None and not brought and found.report.missed:
         lossy = lossy_layers(found.report, graph, kept | forced)
         if not lossy or len(kept) > _MOST_KEPT:
             break
         kept |= lossy
         found = once.quantised(forced | kept)
-    if _is_weak(found.report) and _worst(found.report) < _worst(plain.report) + _LEAST_GAIN:
+    before, after = plain.report.margin, found.report.margin
+    if found.report.missed and not (before < after and before + _LEAST_GAIN <= after):
         found, kept = plain, set()  # what amplifies every error is not mended by a few floats
     return _noted(found, kept)
 
@@ -148,16 +153,6 @@ class _Once:
         return Quantised(_legal(legal, made, self.given.notes), inputs, outputs, report)
 
 
-def _is_weak(report: Report) -> bool:
-    """Whether an output has less than it should."""
-    return _worst(report) < WEAK
-
-
-def _worst(report: Report) -> float:
-    """What the output has that loses most."""
-    return min((sqnr for sqnr in report.outputs.values() if sqnr is not None), default=inf)
-
-
 def _is_open(graph: Graph, made: Rewritten, value: int) -> bool:
     """Whether bounds of floats are left to the integers that these become."""
     op, own = graph.op(value), made.stored[value]
@@ -170,12 +165,11 @@ def _noted(found: Quantised, kept: Set[int]) -> Quantised:
     if kept:
         count = f"{len(kept)} layer{'s' if len(kept) > 1 else ''}"
         told.append(f"{count} kept in f16: on integers of 8 bits the outputs lose too much")
-    for name, sqnr in found.report.outputs.items():
-        if sqnr is not None and sqnr < WEAK:
-            told.append(
-                f"output `{name}` has {sqnr:.1f} dB on the calibration data, less than {WEAK:g}: "
-                "a precision map can keep more layers in f16"
-            )
+    for output in found.report.missed:
+        told.append(
+            f"output `{output.name}` {_VERBS[output.measure]} {output.told} on the calibration "
+            f"data, less than {output.told_bound}: a precision map can keep more layers in f16"
+        )
     if not told:
         return found
     return replace(found, legal=replace(found.legal, notes=(*found.legal.notes, *told)))
@@ -283,8 +277,12 @@ def _report(
 ) -> Report:
     if data is None:
         return Report((), {}, 0, made.notes)
-    names = source.output_names
-    outputs = dict(zip(names, legal.module.outputs, strict=False))
+    values = zip(source.output_names, source.outputs, strict=True)
+    stored = zip(legal.module.outputs, made.outputs, strict=True)
+    outputs = [
+        Output(name, value, own, Counted(name, source, model, "i8"))
+        for (name, model), (value, own) in zip(values, stored, strict=False)
+    ]
     pairs = islice(_pairs(data, watched, made), _MOST_REPORTED)
     return losses(watched, made, pairs, looked, outputs, made.notes)
 

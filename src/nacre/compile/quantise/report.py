@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Set
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from math import inf, log10
 from typing import NamedTuple
 
 import numpy as np
 from msgspec import Struct
 
+from nacre.compile.judging import Counted, Judged
 from nacre.compile.quantise.affine import Affine
 from nacre.compile.quantise.calibration import Sample
 from nacre.compile.quantise.observers import Function
 from nacre.compile.quantise.rewrite import Rewritten
 from nacre.compile.quantise.roles import Graph, bounds_of
-from nacre.compile.quantise.running import Watched
+from nacre.compile.quantise.running import Values, Watched
 from nacre.compile.quantise.walking import Stored
 from nacre.core.module import Module
 from nacre.core.values import Array
 
-WEAK = 15.0  # dB that every output should have
 _FAINT = 1e-20
 # Layers that lose so much of what they are given are lossy ones, those that lose most first; one
 # that has more left than the last number is not.
@@ -51,6 +52,17 @@ class Report(Struct, frozen=True):
     outputs: Mapping[str, float | None]
     samples: int
     notes: tuple[str, ...] = ()
+    judged: tuple[Judged, ...] = ()  # the outputs, each by the measure that fits it
+
+    @property
+    def missed(self) -> tuple[Judged, ...]:
+        """The outputs that are too far from the float module's."""
+        return tuple(output for output in self.judged if not output.is_met)
+
+    @property
+    def margin(self) -> float:
+        """How far the output that loses most is from its bound, in dB."""
+        return min((output.margin for output in self.judged), default=inf)
 
     @property
     def worst(self) -> tuple[Loss, ...]:
@@ -60,10 +72,10 @@ class Report(Struct, frozen=True):
     def __str__(self) -> str:
         lines = [f"accuracy on {self.samples} samples, signal over quantisation noise:"]
         lines += [f"  {loss}" for loss in self.layers]
-        for name, sqnr in self.outputs.items():
-            told = "exact" if sqnr is None else f"{sqnr:.1f} dB"
-            weak = f", below {WEAK:g} dB" if sqnr is not None and sqnr < WEAK else ""
-            lines.append(f"output `{name}`: {told}{weak}")
+        for output in self.judged:
+            told = "exact" if output.margin == inf else f"{output.measure} {output.told}"
+            bound = "" if output.is_met else f", below {output.told_bound}"
+            lines.append(f"output `{output.name}`: {told}{bound}")
         return "\n".join([*lines, *(f"note: {note}" for note in self.notes)]) + "\n"
 
 
@@ -75,6 +87,15 @@ class Looked(NamedTuple):
 
     layers: Mapping[int, str]
     after: Mapping[int, Function]
+
+
+class Output(NamedTuple):
+    """An output: which value of the float module it is, how it is stored, how it is judged."""
+
+    name: str
+    value: int
+    stored: Stored
+    counted: Counted
 
 
 class _Powers:
@@ -108,13 +129,12 @@ def losses(
     made: Rewritten,
     feeds: Iterable[tuple[Sample, Sample]],
     looked: Looked,
-    outputs: Mapping[str, int],
+    outputs: Sequence[Output],
     notes: tuple[str, ...] = (),
 ) -> Report:
     """Both modules on the same samples, side by side.
 
-    `outputs` says which values of the float module the outputs are. The modules run in step, so
-    that no more than one value waits for its other.
+    The modules run in step, so that no more than one value waits for its other.
     """
     integers = Watched(made.module)
     layers = looked.layers
@@ -123,29 +143,61 @@ def losses(
     count = 0
     for real, stored in feeds:
         count += 1
-        _compared(floats.run(real), integers.run(stored), wanted, powers, looked.after)
-    found = {value: powers[value].sqnr for value in wanted}
+        expected, found = dict(floats.constants), dict(integers.constants)
+        reals = _tapped(floats.run(real), {output.value for output in outputs}, expected)
+        stream = _tapped(integers.run(stored), {o.stored.value for o in outputs}, found)
+        _compared(reals, stream, wanted, powers, looked.after)
+        deque(stream, maxlen=0)  # no layer is behind, but outputs may be
+        for output in outputs:
+            array, affine = found[output.stored.value], output.stored.affine
+            array = array if affine is None else affine.real(array)
+            output.counted.add(array, expected[output.value])
+    ratios = {value: powers[value].sqnr for value in wanted}
     return Report(
         tuple(
-            _loss(name, value, floats.module, made, found[value])
+            _loss(name, value, floats.module, made, ratios[value])
             for value, name in layers.items()
             if value in wanted
         ),
-        {name: found.get(value) for name, value in outputs.items()},
+        {output.name: ratios.get(output.value) for output in outputs},
         count,
         notes,
+        tuple(output.counted.judged for output in outputs),
     )
 
 
-def lossy_layers(report: Report, graph: Graph, known: Set[int]) -> set[int]:
-    """Products and functions that are much worse than what they are made of, but for known ones.
+def _tapped(
+    run: Iterable[tuple[int, Array]], wanted: Set[int], into: Values
+) -> Iterator[tuple[int, Array]]:  # fmt: skip
+    """The values of a run; some of them are kept."""
+    for value, array in run:
+        if value in wanted:
+            into[value] = array
+        yield value, array
 
-    Where none loses much, those that lose less: many small losses add up as well.
+
+def lossy_layers(report: Report, graph: Graph, known: Set[int]) -> set[int]:
+    """Products and functions to mend outputs that are too far off, but for known ones.
+
+    Of choices first what they are made from: a step there decides them. Then layers that are much
+    worse than what they are made of; where none loses much, those that lose less: many small
+    losses add up as well.
     """
+    outputs = zip(graph.module.outputs, report.judged, strict=False)
+    missed = {value: judged for value, judged in outputs if not judged.is_met}
+    choices = {value for value, judged in missed.items() if judged.measure == "agreement"}
+    stored = {loss.value for loss in report.layers if loss.elem == "i8"}
+    near = {_chosen_at(graph, v) for v in _chosen_from(graph, choices) if v in stored} - known
+    if near:
+        return near
+    poor = {
+        **dict.fromkeys(_behind(graph, missed), _POOR),
+        **dict.fromkeys(_behind(graph, choices), inf),
+    }
     ratios = {loss.value: loss.sqnr for loss in report.layers if loss.sqnr is not None}
     lost: dict[int, float] = {}
     for loss in report.layers:
-        if loss.sqnr is None or loss.elem != "i8" or loss.sqnr > _POOR:
+        if loss.sqnr is None or loss.elem != "i8" or loss.sqnr > poor.get(loss.value, -inf):
             continue
         sources = [ratios.get(value, inf) for value in graph.computed(graph.op(loss.value))]
         at = _chosen_at(graph, loss.value)
@@ -153,6 +205,25 @@ def lossy_layers(report: Report, graph: Graph, known: Set[int]) -> set[int]:
             lost[at] = max(lost.get(at, 0.0), min(sources) - loss.sqnr)
     ways = ({value for value, size in lost.items() if size > least} for least in _LOSSY)
     return next((found for found in ways if found), set())
+
+
+def _behind(graph: Graph, values: Iterable[int]) -> set[int]:
+    """Values, and all that they are computed from."""
+    found = set(values)
+    for op in reversed(graph.module.operations):
+        if op.value_id in found:
+            found.update(op.operands)
+    return found
+
+
+def _chosen_from(graph: Graph, choices: Set[int]) -> set[int]:
+    """The floats that indices and truth values are made of."""
+    inside, found = set(choices), set()
+    for op in reversed(graph.module.operations):
+        if op.value_id in inside:
+            found.update(graph.computed(op))
+            inside.update(operand for operand in op.operands if not graph.is_float(operand))
+    return found
 
 
 def _chosen_at(graph: Graph, value: int) -> int:
