@@ -93,12 +93,16 @@ def scaled(
 
 
 def _is_held(wide: Array, before: Array, product: CoreOperation) -> bool:
-    """Whether numbers keep their digits in the element type of a product, as those before had."""
+    """Whether the element type of a product holds numbers as it held those before them.
+
+    None may be too large. Some may be so small that they lose digits, which others outweigh.
+    """
     limits = finfo(product.type.element.dtype)  # type: ignore[no-untyped-call]
     least, most = float(limits.smallest_normal), float(limits.max)
     size, old = np.abs(wide), np.abs(before.astype(np.float64))
-    is_lost = (size > most) & (old <= most) | (size > 0) & (size < least) & (old >= least)
-    return not bool(is_lost.any())
+    is_over = bool(((size > most) & (old <= most)).any())
+    is_under = 0 < size.max(initial=0.0) < least <= old.max(initial=0.0)
+    return not is_over and not is_under
 
 
 def _weights(product: CoreOperation, weights: Array, factor: Array) -> Array | None:
