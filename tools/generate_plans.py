@@ -22,7 +22,7 @@ A plan is a text of instructions, one a line, `;` starts a comment. Operands sta
 mnemonic, separated by commas: `%name` is a slot (256 of them; a plan gives them names), `[%a, %b]`
 some slots, a bare word one of the choices, a number a model or a constant, `"..."` a text, and a
 label, which stands before an instruction as `label:`, where a jump goes. `nacre nac build --plan`
-takes such a text, `nacre nac dis` shows that of a file.
+takes such a text, `nacre nac dis` shows that of a file behind its program.
 
 | number | instruction | operands | what it does |
 |---|---|---|---|

@@ -7,9 +7,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from nacre.nac import load, read, save, to_bytes
 from nacre.nac.format.file import write
+from nacre.nac.format.values import Plan
+from nacre.nac.mep import assemble
+from nacre.nac.mep.program import read as read_plan
 from tests.cli.runner import invoke, nacre
 from tests.nac.files import FIXTURES, FOLDER, changed, headed, small
 
@@ -153,6 +157,31 @@ def test_dis_as_json(capsys: Capsys) -> None:
     assert rows[6]["mmap"] == [["FREE", 4]]
 
 
+def test_dis_shows_the_plan_of_a_file(capsys: Capsys) -> None:
+    """Behind the program, as a text that gives the same bytes."""
+    text = '.const 7 = "a\\u001b[31mb"\nsrc_constant %said, 7\nagain: branch_if %said, again\n'
+    plan = read_plan(assemble(text))
+    write(changed(small(), ORCH=plan), "plan.nac")
+    outcome = invoke(capsys, "nac", "dis", "plan.nac")
+    assert outcome.status == 0
+    assert "\x1b" not in outcome.out
+    program, _, shown = outcome.out.partition("\n\n; plan\n")
+    assert f"{program}\n" == invoke(capsys, "nac", "dis", "small.nac").out
+    assert read_plan(assemble(shown)) == plan
+    outcome = invoke(capsys, "nac", "dis", "plan.nac", "--format", "json")
+    assert json.loads(outcome.out)["plan"] == shown
+    outcome = invoke(capsys, "nac", "dis", "small.nac", "--format", "json")
+    assert json.loads(outcome.out)["plan"] is None
+
+
+def test_dis_of_a_plan_that_is_wrong_has_the_program(capsys: Capsys) -> None:
+    write(changed(small(), ORCH=Plan(b"\x03")), "wrong.nac")
+    outcome = invoke(capsys, "nac", "dis", "wrong.nac")
+    assert outcome.status == 1
+    assert outcome.out == invoke(capsys, "nac", "dis", "small.nac").out
+    assert "error[NAC82]" in outcome.err
+
+
 def test_names_cannot_drive_the_terminal(capsys: Capsys) -> None:
     file = small()
     data = file.data
@@ -188,8 +217,28 @@ def test_diff_as_json_and_with_a_tolerance(capsys: Capsys) -> None:
     halves, wholes = load(other).weights, load(MLP).weights
     expected = [float(np.abs(halves[i].astype(np.float64) - wholes[i]).max()) for i in halves.names]
     assert distances == expected
-    outcome = invoke(capsys, "nac", "diff", MLP, MLP, "--tolerance", "-1")
-    assert outcome.status == 2
+
+
+@pytest.mark.parametrize("text", ["-1", "nan", "inf", "-inf", "1e999", "x"])
+def test_a_tolerance_is_a_number_of_0_or_more(capsys: Capsys, text: str) -> None:
+    outcome = invoke(capsys, "nac", "diff", MLP, MLP, "--tolerance", text)
+    assert (outcome.status, outcome.out) == (2, "")
+    assert f"`{text}` is no number of 0 or more" in outcome.err
+
+
+def test_bytes_count_where_nothing_is_tolerated(capsys: Capsys) -> None:
+    data = small().data
+    zeros = [np.zeros(t.shape, np.float32) for t in data.tensors]
+    for name, sign in (("plus.nac", 1), ("minus.nac", -1)):
+        tensors = tuple(
+            replace(t, data=(sign * z).tobytes()) for t, z in zip(data.tensors, zeros, strict=True)
+        )
+        write(changed(small(), DATA=type(data)(data.parameters, data.inputs, tensors)), name)
+    outcome = invoke(capsys, "nac", "diff", "plus.nac", "minus.nac")
+    assert outcome.status == 1
+    assert "bytes differ, and elements are equal as numbers" in outcome.out
+    outcome = invoke(capsys, "nac", "diff", "plus.nac", "minus.nac", "--tolerance", "1e-30")
+    assert (outcome.status, outcome.out) == (0, "no difference\n")
 
 
 @pytest.mark.parametrize("names", [("cut.nac", "small.nac"), ("small.nac", "cut.nac")])

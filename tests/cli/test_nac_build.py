@@ -11,7 +11,7 @@ import pytest
 
 from nacre import core
 from nacre.core.builder import Builder
-from nacre.nac import load, read, verify
+from nacre.nac import load, read, save, verify
 from tests.cli.runner import invoke, nacre, without_privileges
 from tests.nac.files import FOLDER
 
@@ -30,6 +30,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     y = build.add("Linear", x, weight, bias)
     core.save(build.module(build.add("Relu", y)), "m.core")
     (tmp_path / "notes.txt").write_text("notes")
+    (tmp_path / "empty.mep").write_text("")
+    (tmp_path / "said.mep").write_text("; nothing\n")
     np.save("x.npy", random.normal(size=(2, 64)).astype(np.float32))
     return tmp_path
 
@@ -83,10 +85,43 @@ def test_external_weights_and_resources(capsys: Capsys) -> None:
         "--resource", "notes.txt",
     )  # fmt: skip
     assert outcome.status == 0
-    assert {"e.nac", "e.safetensors"} <= files()
+    sizes = {path: f"{Path(path).stat().st_size:,} bytes" for path in ("e.nac", "e.safetensors")}
+    assert outcome.out.splitlines() == [
+        f"wrote e.nac: 2 operations, 2 weights, {sizes['e.nac']}",
+        f"wrote e.safetensors: {sizes['e.safetensors']}",
+    ]
     assert bytes(read("e.nac").resource("notes.txt") or b"") == b"notes"
     assert verify("e.nac") == []
     np.testing.assert_array_equal(load("e.nac").run({"x": np.load("x.npy")})[0], evaluated())
+
+
+def test_weights_of_somebody_else_are_not_written_over(capsys: Capsys) -> None:
+    """The `.safetensors` of a name is written over only where the `.nac` of it refers to it."""
+    build = ("nac", "build", "m.core", "-o", "e.nac", "--weights", "external")
+    assert invoke(capsys, *build).status == 0
+    weights = Path("e.safetensors").read_bytes()
+    assert invoke(capsys, *build, "--quant", "fp16").status == 0  # its own
+    assert Path("e.safetensors").read_bytes() != weights
+    for is_there in (b"", b"not mine", weights):
+        for file in (None, b"no file", Path(MLP).read_bytes()):
+            Path("e.nac").unlink(missing_ok=True)
+            if file is not None:
+                Path("e.nac").write_bytes(file)
+            Path("e.safetensors").write_bytes(is_there)
+            outcome = invoke(capsys, *build)
+            assert (outcome.status, outcome.out) == (2, "")
+            assert "`e.safetensors` is there already and is not the weights of" in outcome.err
+            assert "choose another name, or remove it" in outcome.err
+            assert Path("e.safetensors").read_bytes() == is_there
+            assert (Path("e.nac").read_bytes() if Path("e.nac").exists() else None) == file
+    Path("e.safetensors").unlink()
+    outcome = invoke(capsys, *build, "--format", "json")
+    made = json.loads(outcome.out)
+    assert made["weights"] == [{"path": "e.safetensors", "bytes": len(weights)}]
+    Path("n.safetensors").write_bytes(b"not mine")
+    with pytest.raises(FileExistsError, match="not the weights of such a file"):
+        save(load("e.nac"), "n.nac", "external")
+    assert "n.nac" not in files()
 
 
 def test_a_tokenizer_is_compiled_into_the_file(capsys: Capsys) -> None:
@@ -117,6 +152,10 @@ def test_a_tokenizer_is_compiled_into_the_file(capsys: Capsys) -> None:
         (("m.core", "-o", "m.nac", "--resource", "none"), 2, "none does not exist"),
         (("m.core", "-o", "m.nac", "--tokenizer", "none"), 2, "none does not exist"),
         (("m.core", "-o", "m.nac", "--keep", "c1"), 2, "without --quant nothing is"),
+        (("m.core", "-o", "m.nac", "--report"), 2, "without --quant it does none"),
+        (("m.core", "-o", "m.nac", "--unlimited"), 2, "without --tokenizer there is none"),
+        (("m.core", "-o", "m.nac", "--plan", "empty.mep"), 1, "error[NAC80]"),
+        (("m.core", "-o", "m.nac", "--plan", "said.mep"), 1, "the plan has no instructions"),
         (("m.core", "-o", "m.nac", "--quant", "fp16", "--keep", "zz"), 1, "error[NAC50]"),
         (("m.core", "-o", "m.nac", "--shape", "x=1x64"), 1, "error[MDL02]"),
         (("notes.txt", "-o", "m.nac"), 1, "error["),
@@ -198,6 +237,30 @@ def test_a_file_is_quantised(capsys: Capsys) -> None:
     assert "r.nac" not in files()
 
 
+@pytest.mark.parametrize("quant", ["fp16", "int8_tensor", "int8_channel", "block_fp8"])
+@pytest.mark.parametrize("where", ["internal", "external"])
+def test_a_quantised_file_is_unpacked(capsys: Capsys, quant: str, where: str) -> None:
+    """The weights are what the program computed with before, and stay where they were."""
+    convert = ("nac", "convert", MLP, "-o", "q.nac", "--quant", quant, "--weights", where)
+    assert invoke(capsys, *convert).status == 0
+    assert invoke(capsys, "nac", "convert", "q.nac", "-o", "p.nac", "--quant", "none").status == 0
+    assert invoke(capsys, "nac", "convert", "q.nac", "-o", "k.nac").status == 0
+    made, packed = load("p.nac"), load("q.nac")
+    assert (made.file.header.quant, load("k.nac").file.header.quant) == (
+        0,
+        packed.file.header.quant,
+    )
+    assert packed.file.header.quant
+    assert ("p.safetensors" in files()) == (where == "external")
+    assert verify("p.nac") == []
+    for id_ in packed.weights.names:
+        assert made.weights.tensor(id_).quant == 0
+        assert made.weights[id_].dtype == packed.weights[id_].dtype
+        np.testing.assert_array_equal(made.weights[id_], packed.weights[id_])
+    given = {"input": np.random.default_rng(5).normal(size=(4, 64)).astype(np.float32)}
+    np.testing.assert_array_equal(made.run(given)[0], packed.run(given)[0])
+
+
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
@@ -209,6 +272,9 @@ def test_a_file_is_quantised(capsys: Capsys) -> None:
         ((str(MLP), "-o", "n.nac", "--shape", "input=4x64"), "--shape is for models"),
         (("m.core", "-o", "m.nac", "--type", "x=f32[2]"), "--type is for what is made of a `.nac`"),
         ((str(MLP), "--to", "onnx", "--type", "input"), "does not have the form NAME=TYPE"),
+        ((str(MLP), "--to", "core", "--type", "inptu=f32[2,64]"), "did you mean `input`?"),
+        ((str(MLP), "--to", "core", "--type", "y=f32[2]"), "no input `y`; expected `input`"),
+        ((str(MLP), "--to", "core", "--quant", "none"), "are for what becomes a `.nac`"),
     ],
 )
 def test_wrong_usage_says_what_is_possible(
@@ -219,6 +285,15 @@ def test_wrong_usage_says_what_is_possible(
     assert (outcome.status, outcome.out) == (2, "")
     assert told in outcome.err
     assert files() == before
+
+
+def test_a_type_that_the_file_says_otherwise_is_wrong_usage(capsys: Capsys) -> None:
+    assert invoke(capsys, "nac", "build", "m.core", "-o", "m.nac").status == 0
+    same = invoke(capsys, "nac", "convert", "m.nac", "--to", "core", "--type", "x=f32[2,64]")
+    assert same.status == 0
+    outcome = invoke(capsys, "nac", "convert", "m.nac", "--to", "core", "--type", "x=f32[3,64]")
+    assert (outcome.status, outcome.out) == (2, "")
+    assert "the file says tensor<f32[2, 64]>, found tensor<f32[3, 64]>" in outcome.err
 
 
 def test_a_type_that_is_none_is_found(capsys: Capsys) -> None:

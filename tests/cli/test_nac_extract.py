@@ -195,3 +195,23 @@ def test_a_transplant_as_json_with_prefixes(capsys: Capsys) -> None:
     assert [c["target"] for c in made["copied"]] == ["0.weight", "0.bias"]
     assert made["skipped"] == []
     assert invoke(capsys, "nac", "transplant", MLP, MLP, "-o", "t.bin").status == 2
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        (("--from", "nope"), "--from: of a.nac, no weight begins with `nope`"),
+        (("--into", "nope"), "--into: of b.nac, no weight begins with `nope`"),
+        (("--from", "0.", "--into", "0.wieght"), "did you mean `0.weight`?"),
+        (("--from", "1.weight"), "did you mean `0.weight`?"),
+    ],
+)
+def test_a_prefix_that_no_weight_has_is_wrong_usage(
+    capsys: Capsys, given: tuple[str, ...], told: str
+) -> None:
+    for name in ("a.nac", "b.nac"):
+        Path(name).write_bytes(Path(MLP).read_bytes())
+    outcome = invoke(capsys, "nac", "transplant", "a.nac", "b.nac", "-o", "c.nac", *given)
+    assert (outcome.status, outcome.out) == (2, "")
+    assert told in outcome.err
+    assert not Path("c.nac").exists()

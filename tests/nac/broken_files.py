@@ -178,6 +178,7 @@ MORE: tuple[tuple[str, str, Callable[[], Broken]], ...] = (
         CNST=tuple(constant(c.id, "x") if c.value is True else c for c in small().constants),
     )),
     ("unnamed-input", "NAC28", lambda: _data(inputs=())),
+    ("empty-name", "NAC28", lambda: _data(inputs=(Named(0, ""),))),
     ("no-output", "NAC29", lambda: changed(small(), OPS=small().instructions[:-1])),
     ("no-tensor", "NAC30", lambda: _data(tensors=small().data.tensors[:1])),
     ("unnamed-tensor", "NAC30", lambda: _data(parameters=small().data.parameters[:1])),
@@ -208,8 +209,26 @@ MORE: tuple[tuple[str, str, Callable[[], Broken]], ...] = (
     ("state-shape", "NAC42", lambda: _stated(shape="[0]")),
     ("state-initial", "NAC42", lambda: _stated(initial="[1, 2]")),
     ("state-parameter", "NAC42", lambda: _stated(initial='{"parameter": 9}')),
+    ("state-parameter-shape", "NAC42", lambda: _stated(initial='{"parameter": 2}')),
+    ("state-parameter-type", "NAC42", lambda: _stated(
+        dtype='"i32"', shape="[2]", initial='{"parameter": 2}')),
+    ("state-huge", "NAC42", lambda: _stated(dtype='"i64"', initial="1e300")),
+    ("state-half", "NAC42", lambda: _stated(dtype='"i64"', initial="0.5")),
+    ("state-half-listed", "NAC42", lambda: _stated(dtype='"i64"', initial="[1, 2.5, 3]")),
+    ("state-wide", "NAC42", lambda: _stated(dtype='"i64"', initial="9223372036854775808")),
+    ("state-infinite", "NAC42", lambda: _stated(initial="1e300")),
+    ("state-truth", "NAC42", lambda: _stated(dtype='"bool"', initial="2")),
+    ("state-axes", "NAC42", lambda: _stated(shape=str([1] * 100))),
     ("interface-input", "NAC43", lambda: _interfaced('{"y": {"dtype": "f32", "shape": [1]}}')),
     ("interface-type", "NAC43", lambda: _interfaced('{"x": {"dtype": "f33", "shape": [1]}}')),
+    ("interface-axes", "NAC43", lambda: _interfaced(
+        f'{{"x": {{"dtype": "f32", "shape": {[1] * 65}}}}}')),
+    ("unknown-operation", "NAC40", lambda: changed(
+        small(), CMAP=(Named(small().operations[0].id, "aten.lineal.default"),
+                       *small().operations[1:]))),
+    ("arguments", "NAC41", lambda: changed(
+        small(), CMAP=(Named(small().operations[0].id, "aten.relu.default"),
+                       *small().operations[1:]))),
 )  # fmt: skip
 
 

@@ -102,3 +102,40 @@ def test_external_weights_are_the_same_model(tmp_path: Path) -> None:
         nac.save(model, tmp_path / f"{quant}.nac", weights="external")
         again = nac.load(tmp_path / f"{quant}.nac")
         np.testing.assert_array_equal(again.run(given)[0], model.run(given)[0])
+
+
+@pytest.mark.parametrize("axis", [0, 1, -1])
+@pytest.mark.parametrize("count", [254, 255, 260, 1000])
+def test_a_concat_of_more_tensors_than_an_instruction_names(count: int, axis: int) -> None:
+    """Its parts are concats of at most 254, and every one is freed in time."""
+    builder = core.Builder()
+    xs = [builder.input(f"x{at}", "f32", (2, 2)) for at in range(2)]
+    parts = [builder.add("BinOp", *xs, op="Add")]
+    for _ in range(count - 1):
+        parts.append(builder.add("BinOp", parts[-1], xs[1], op="Add"))
+    module = builder.module(builder.add("Concat", *parts, axis=axis))
+    model = nac.load(nac.to_bytes(nac.build(module).file))
+    calls = [i for i in model.file.instructions if not i.is_system]
+    assert len(calls) == count + (1 if count <= 254 else 1 + -(-count // 254))
+    assert nac.verify(nac.to_bytes(model.file)) == []
+    memory = nac.memory_map(model)
+    assert memory.is_sound
+    assert memory.is_complete, str(memory)
+    feeds = {f"x{at}": np.array([[at, 1], [2, 3]], np.float32) for at in range(2)}
+    each = [feeds["x0"] + np.float32(at + 1) * feeds["x1"] for at in range(count)]
+    wanted = np.concatenate(each, axis)
+    np.testing.assert_array_equal(model.run(feeds)[0], wanted)
+    assert core.evaluate(nac.lift(model), feeds)[0].tobytes() == wanted.tobytes()
+
+
+def test_a_concat_of_many_inputs_and_weights_at_the_end() -> None:
+    """All of them go at once: what is too much for the last tick has gone before."""
+    builder = core.Builder()
+    xs = [builder.input(f"x{at}", "i64", (1,)) for at in range(300)]
+    more = [builder.constant(np.array([at], np.int64)) for at in range(300, 600)]
+    model = nac.build(builder.module(builder.add("Concat", *xs, *more, axis=0)))
+    memory = nac.memory_map(model)
+    assert memory.is_sound
+    assert memory.is_complete, str(memory)
+    feeds = {f"x{at}": np.array([at]) for at in range(300)}
+    assert model.run(feeds)[0].tolist() == list(range(600))

@@ -222,6 +222,7 @@ def _attributes() -> bytes:
         ("aten.split.Tensor", (2, 3)),
     ]
     results = [made.call(name, x, *given) for name, given in calls]  # type: ignore[arg-type]
+    results[-1] = made.call("getitem", results[-1], 0)
     results.append(made.call("aten.arange.default", 5))
     results.append(made.call("aten.zeros.default", (3, 7)))
     made.output(*results)

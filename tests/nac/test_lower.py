@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from nacre import core
+from nacre.base.diagnostics import InputError
 from nacre.core.builder import Builder
 from nacre.core.ops import OPS
 from nacre.core.values import Custom
@@ -16,6 +17,7 @@ from nacre.nac.canonical import arranged, canonical
 from nacre.nac.format.file import to_bytes
 from nacre.nac.lift import lift
 from nacre.nac.lower import lower
+from nacre.nac.memory_map import memory_map
 from nacre.nac.run.model import load
 from nacre.nac.verify import verify
 from tests.core.uses import USES, UseOf, inputs_of, module_of
@@ -172,3 +174,48 @@ def test_constants_are_numbered_where_they_are_used() -> None:
     assert [op.opcode for op in found] == ["Input", *["ConstTensor", "MatMul"] * 2]
     assert found == canonical(found)
     assert lift(load(to_bytes(lower(module)))) == found
+
+
+def _long(builder: Builder, value: int, count: int) -> int:
+    for at in range(count):
+        value = builder.add("Relu" if at % 2 else "Neg", value)
+    return value
+
+
+def test_a_weight_with_a_late_use_is_loaded_again() -> None:
+    """An operand lies at most 32,768 instructions back; the same parameter may be loaded twice."""
+    builder = Builder()
+    x = builder.input("x", "f32", (1,))
+    weight = builder.constant(np.array([3], np.float32))
+    late = _long(builder, builder.add("BinOp", x, weight, op="Add"), 32_770)
+    for op in ("Mul", "Add"):
+        late = builder.add("BinOp", late, weight, op=op)
+    module = builder.module(late, weight)
+    file = lower(arranged(module))
+    loads = [i for i in file.instructions if (i.op, i.variant) == (2, 1)]
+    assert loads == [loads[0]] * 2  # the two late uses, and the output, share one
+    assert len(file.data.tensors) == 1
+    raw = to_bytes(file)
+    assert verify(raw) == []
+    assert memory_map(load(raw)).is_complete
+    assert [made.tolist() for made in load(raw).run({"x": np.ones(1, np.float32)})] == [
+        [3.0],
+        [3.0],
+    ]
+    assert lift(load(raw)) == arranged(module)
+
+
+def test_a_result_with_a_use_that_is_too_late_is_refused_by_name() -> None:
+    builder = Builder()
+    x = builder.input("x", "f32", (1,))
+    module = builder.module(builder.add("BinOp", x, _long(builder, x, 32_768), op="Add"))
+    with pytest.raises(InputError, match=r"NAC15.*%32769 = BinOp.*32,769 instructions before"):
+        lower(module)
+
+
+def test_a_call_of_too_many_arguments_is_refused_by_name() -> None:
+    builder = Builder()
+    x = builder.input("x", "f32", (1,))
+    module = builder.module(builder.add("Concat", *[x] * 255, axis=0))
+    with pytest.raises(InputError, match=r"NAC15.*%1 = Concat.*256 arguments, at most 255"):
+        lower(module)

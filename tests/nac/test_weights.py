@@ -172,6 +172,32 @@ DAMAGE |= {
 }
 
 
+def _doubled(path: Path, name: str, text: str) -> None:
+    """A header in which a key stands twice; what is behind it is the same."""
+    raw = path.read_bytes()
+    length = int.from_bytes(raw[:8], "little")
+    header = f'{{"{name}": {text},'.encode() + raw[8 : 8 + length].strip()[1:]
+    path.write_bytes(struct.pack("<Q", len(header)) + header + raw[8 + length :])
+
+
+_ROW = '{"dtype": "F32", "shape": [2], "data_offsets": [0, 8]}'
+_TWICE = '{\\"a\\": {\\"quant_code\\": 0}, \\"a\\": {\\"quant_code\\": 1}}'
+DAMAGE |= {
+    "twice": lambda path: _doubled(path, "layer.bias", _ROW),
+    "field-twice": lambda path: _doubled(path, "more", '{"dtype": "U8", "dtype": "U8"}'),
+    "quant-twice": lambda path: _doubled(path, "__metadata__", f'{{"nac_quant_meta": "{_TWICE}"}}'),
+}
+
+
+@pytest.mark.parametrize(
+    ("damage", "told"), [("twice", "`layer.bias` twice"), ("quant-twice", "`a` twice")]
+)
+def test_a_tensor_that_stands_twice_is_named(damage: str, told: str, tmp_path: Path) -> None:
+    save(load(to_bytes(small())), tmp_path / "m.nac", weights="external")
+    DAMAGE[damage](tmp_path / "m.safetensors")
+    assert told in verify(tmp_path / "m.nac")[0].message
+
+
 @pytest.mark.parametrize("damage", DAMAGE)
 def test_damaged_weights_have_a_code(damage: str, tmp_path: Path) -> None:
     save(load(to_bytes(small())), tmp_path / "m.nac", weights="external")

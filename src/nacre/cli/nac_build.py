@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from nacre.base.diagnostics import InputError
 from nacre.base.excerpt import quoted, safe
-from nacre.base.source import Unreadable, read_bytes, read_source
+from nacre.base.source import Unreadable, read_bytes, read_source, whole_file
 from nacre.cli.arrays import WrongUsage, require_writable
 from nacre.cli.core_files import Shapes, format_option, reported, shape_option
 from nacre.cli.main import OK
@@ -22,15 +24,8 @@ if TYPE_CHECKING:
     from nacre.nac.run.model import NacModel
     from nacre.nac.save import Storage
 
-_QUANTS = ("none", "fp16", "int8_tensor", "int8_channel", "block_fp8")
+QUANTS = ("none", "fp16", "int8_tensor", "int8_channel", "block_fp8")
 _MOST_RESOURCE = 0xFFFFFFFF  # bytes: the length has 32 bits
-quant_option = click.option(
-    "--quant",
-    type=click.Choice(_QUANTS),
-    default="none",
-    show_default=True,
-    help="How weights are stored.",
-)
 
 
 @click.command()
@@ -43,7 +38,13 @@ quant_option = click.option(
     type=click.Path(path_type=Path),
     help="Write the file here.",
 )
-@quant_option
+@click.option(
+    "--quant",
+    type=click.Choice(QUANTS),
+    default="none",
+    show_default=True,
+    help="How weights are stored.",
+)
 @click.option(
     "--keep",
     multiple=True,
@@ -97,6 +98,12 @@ def build(
     embedded = _embedded(resources)
     if keep and quant == "none":
         raise click.UsageError("--keep says what is not quantised: without --quant nothing is")
+    if report and quant == "none":
+        raise click.UsageError("--report says what quantisation does: without --quant it does none")
+    if unlimited and tokenizer is None:
+        raise click.UsageError(
+            "--unlimited is about a tokenizer: without --tokenizer there is none"
+        )
 
     def work() -> None:
         from nacre.nac.build import build as built
@@ -118,8 +125,9 @@ def build(
                 on_report=reports.append,
                 progress=progress,
             )
-        save_model(made, out, weights)
-        click.echo(summary_json(made, out, reports) if output == "json" else summary(made, out))
+        written = save_model(made, out, weights)
+        is_json = output == "json"
+        click.echo(summary_json(made, written, reports) if is_json else summary(made, written))
         if output == "text":
             for one in reports:
                 click.echo(str(one) if report else str(one).splitlines()[-1])
@@ -134,31 +142,39 @@ def require_file(out: Path) -> None:
     require_writable(out)
 
 
-def save_model(model: NacModel, out: Path, weights: Storage | None) -> None:
-    """Write a model; without a word about weights these stay where they are."""
+def save_model(model: NacModel, out: Path, weights: Storage | None) -> list[Path]:
+    """Write a model; without a word about weights these stay where they are. What was written."""
     from nacre.nac import save
+    from nacre.nac.format.external import external_path
 
     kept: Storage = "internal" if model.file.header.is_internal else "external"
+    chosen = weights or kept
     try:
-        save(model, out, weights or kept)
+        save(model, out, chosen)
     except OSError as error:
         raise WrongUsage(f"cannot write {safe(str(out))}: {error.strerror}") from None
+    return [out] if chosen == "internal" else [out, external_path(out)]
 
 
-def summary(model: NacModel, out: Path) -> str:
-    """One line about a file that was written."""
+def summary(model: NacModel, written: Sequence[Path]) -> str:
+    """A line about each file that was written."""
     calls = sum(not i.is_system for i in model.file.instructions)
     tensors = len(model.weights.names)
-    return (
-        f"wrote {safe(str(out))}: {calls:,} operations, {tensors:,} weights, "
-        f"{out.stat().st_size:,} bytes"
-    )
+    about = f"{calls:,} operations, {tensors:,} weights, "
+    lines = []
+    for path in written:
+        lines.append(f"wrote {safe(str(path))}: {about}{path.stat().st_size:,} bytes")
+        about = ""
+    return "\n".join(lines)
 
 
-def summary_json(model: NacModel, out: Path, reports: list[QuantisationReport]) -> str:
+def summary_json(
+    model: NacModel, written: Sequence[Path], reports: list[QuantisationReport]
+) -> str:
     """The same for programs, with what quantisation did."""
     from math import isfinite
 
+    out, *beside = written
     rows = [
         {
             "name": weight.name,
@@ -174,6 +190,7 @@ def summary_json(model: NacModel, out: Path, reports: list[QuantisationReport]) 
     made = {
         "path": str(out),
         "bytes": out.stat().st_size,
+        "weights": [{"path": str(path), "bytes": path.stat().st_size} for path in beside],
         "operations": sum(not i.is_system for i in model.file.instructions),
         "inputs": [
             {"name": i.name, "dtype": i.dtype, "shape": i.shape and list(i.shape)}
@@ -204,6 +221,7 @@ def _plan(name: str) -> Plan:
     from nacre.nac.mep import assemble, plan_names
     from nacre.nac.mep.plans import plan_text
     from nacre.nac.mep.program import read
+    from nacre.nac.rules.plans import NAC80
 
     if name in plan_names():
         return read(assemble(plan_text(name), name))
@@ -211,7 +229,12 @@ def _plan(name: str) -> Plan:
     if isinstance(found, Unreadable):
         known = ", ".join(plan_names())
         raise WrongUsage(f"{safe(name)} {found.reason}, and is none of the plans {known}")
-    return read(assemble(found.text, name))
+    made = read(assemble(found.text, name))
+    if not made.bytecode:
+        message = "the plan has no instructions, expected one at least"
+        help_ = f"write one, or take one of {', '.join(plan_names())}"
+        raise InputError([NAC80.at(whole_file(name), message, help=help_)])
+    return made
 
 
 def _tokenizer(path: Path | None, unlimited: bool) -> tuple[bytes, dict[str, bytes]]:

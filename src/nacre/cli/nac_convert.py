@@ -6,6 +6,7 @@ else is built; from `.nac` to `.nac` weights move in or out.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,6 +15,7 @@ import click
 
 from nacre.base.diagnostics import Diagnostic, InputError
 from nacre.base.excerpt import quoted, safe
+from nacre.base.suggest import did_you_mean
 from nacre.cli.arrays import WrongUsage, option_value, require_writable
 from nacre.cli.core_convert import TARGETS
 from nacre.cli.core_files import (
@@ -24,7 +26,7 @@ from nacre.cli.core_files import (
     reported,
     shape_option,
 )
-from nacre.cli.nac_build import quant_option, require_file, save_model, summary, summary_json
+from nacre.cli.nac_build import QUANTS, require_file, save_model, summary, summary_json
 from nacre.cli.nac_files import (
     SUFFIX,
     Pairs,
@@ -37,9 +39,12 @@ from nacre.cli.nac_files import (
 
 if TYPE_CHECKING:
     from nacre.cli.core_convert import Target
-    from nacre.core.module import Module
+    from nacre.core.module import Module, TensorType
     from nacre.nac.quantise.report import QuantisationReport
+    from nacre.nac.run.model import NacModel
     from nacre.nac.save import Storage
+
+_MOST_NAMED = 8  # of inputs that are there
 
 
 @click.command()
@@ -55,7 +60,11 @@ if TYPE_CHECKING:
     help="The type of an input that a `.nac` does not say; may be repeated.",
 )
 @shape_option
-@quant_option
+@click.option(
+    "--quant",
+    type=click.Choice(QUANTS),
+    help="How weights are stored. Default: as they are; none for what is no `.nac`.",
+)
 @weights_option
 @format_option
 def convert(
@@ -64,13 +73,14 @@ def convert(
     to: str | None,
     types: Pairs,
     shapes: Shapes,
-    quant: str,
+    quant: str | None,
     weights: Storage | None,
     output: str,
 ) -> int:
     """Convert a `.nac` to `.core`, `.mlir` or `.onnx`, or a model to a `.nac`.
 
-    From `.nac` to `.nac`, --weights and --quant change how weights are stored.
+    From `.nac` to `.nac`, --weights and --quant change how weights are stored; `--quant none`
+    stores those that are quantised as the program computes with them.
     """
     require_readable(file)
     is_ours = Path(file).suffix.lower() == SUFFIX
@@ -82,7 +92,7 @@ def convert(
         if types:
             raise click.UsageError("--type is for what is made of a `.nac`")
         return _to_nac(file, Path(out), is_ours, shapes, quant, weights, output)
-    if shapes or weights or quant != "none":
+    if shapes or weights or quant is not None:
         told = "--shape, --quant and --weights are for what becomes a `.nac`"
         raise click.UsageError(f"{told}; see --type for types of inputs")
     target = _target(out, to)
@@ -94,7 +104,7 @@ def _to_nac(
     out: Path,
     is_ours: bool,
     shapes: Shapes,
-    quant: str,
+    quant: str | None,
     weights: Storage | None,
     output: str,
 ) -> int:
@@ -104,29 +114,45 @@ def _to_nac(
 
     def work() -> None:
         reports: list[QuantisationReport] = []
+        kept: Storage = "internal"
         if is_ours:
-            made = load_model(file)
-            if quant != "none":
-                from nacre.nac.quantise.apply import quantise
-
-                made, report = quantise(made, quant)
-                reports.append(report)
+            found = load_model(file)
+            kept = "internal" if found.file.header.is_internal else "external"
+            made = _stored(found, quant, reports)
         else:
             from nacre.nac.build import build
 
-            made = build(file, quant, shapes=dict(shapes), on_report=reports.append)
-        save_model(made, out, weights)
-        click.echo(summary_json(made, out, reports) if output == "json" else summary(made, out))
+            made = build(file, quant or "none", shapes=dict(shapes), on_report=reports.append)
+        written = save_model(made, out, weights or kept)
+        is_json = output == "json"
+        click.echo(summary_json(made, written, reports) if is_json else summary(made, written))
 
     return reported(work, output)
+
+
+def _stored(model: NacModel, quant: str | None, reports: list[QuantisationReport]) -> NacModel:
+    """A model whose weights are stored so; None leaves them as they are."""
+    if quant is None or (quant == "none" and not model.file.header.quant):
+        return model
+    if quant == "none":
+        from nacre.nac.tools.plain import dequantised
+
+        return dequantised(model)
+    from nacre.nac.quantise.apply import quantise
+
+    made, report = quantise(model, quant)
+    reports.append(report)
+    return made
 
 
 def _lifted(file: str, out: str | None, target: Target, types: Pairs, output: str) -> None:
     from nacre.nac import lift
 
     given = types_of(types)
+    model = load_model(file)
+    _require_open(model, given)
     try:
-        module = lift(load_model(file), given)
+        module = lift(model, given)
     except InputError as error:
         raise InputError([_for_users(found) for found in error.diagnostics]) from None
     if out is None or out == STDOUT:
@@ -135,6 +161,26 @@ def _lifted(file: str, out: str | None, target: Target, types: Pairs, output: st
         click.echo(module_json(module, module=text) if is_json else text, nl=is_json)
         return
     _write(module, Path(out), target, output)
+
+
+def _require_open(model: NacModel, given: Mapping[str, TensorType]) -> None:
+    """UsageError for the type of an input that is not there, or has another."""
+    from nacre.core.module import TensorType
+
+    known = {one.name: one for one in model.all_inputs}
+    for name, type_ in given.items():
+        if name not in known:
+            hint = did_you_mean(name, known) or f"expected {_listed(list(known))}"
+            raise click.UsageError(f"--type: there is no input {quoted(name)}; {hint}")
+        dtype, shape = known[name].dtype, known[name].shape
+        if dtype is not None and shape is not None and TensorType(dtype, shape) != type_:
+            told = f"the file says {TensorType(dtype, shape)}, found {type_}"
+            raise click.UsageError(f"--type: of input {quoted(name)} {told}")
+
+
+def _listed(names: Sequence[str]) -> str:
+    shown = ", ".join(quoted(name) for name in names[:_MOST_NAMED])
+    return shown + (f" or one of {len(names) - _MOST_NAMED} more" * (len(names) > _MOST_NAMED))
 
 
 def _for_users(found: Diagnostic) -> Diagnostic:

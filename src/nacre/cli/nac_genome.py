@@ -183,18 +183,28 @@ def transplant(
     require_file(out)
 
     def work() -> None:
+        from nacre.nac.tools.transplant import prefix_problem
         from nacre.nac.tools.transplant import transplant as transplanted
 
-        into = load_model(target)
-        model, report = transplanted(
-            load_model(source), into, source_prefix=source_prefix, target_prefix=target_prefix
+        taken, into = load_model(source), load_model(target)
+        for option, name, model, prefix in (
+            ("--from", source, taken, source_prefix),
+            ("--into", target, into, target_prefix),
+        ):
+            problem = prefix_problem(model, prefix)
+            if problem is not None:
+                raise click.UsageError(f"{option}: of {safe(name)}, {problem}")
+        made, report = transplanted(
+            taken, into, source_prefix=source_prefix, target_prefix=target_prefix
         )
-        save_model(model, out, "internal" if into.file.header.is_internal else "external")
+        is_internal = into.file.header.is_internal
+        written = save_model(made, out, "internal" if is_internal else "external")
         if output == "json":
             click.echo(json.dumps({"path": str(out), **asdict(report)}, indent=2))
             return
         click.echo(_report_text(report))
-        click.echo(f"wrote {safe(str(out))}")
+        for path in written:
+            click.echo(f"wrote {safe(str(path))}")
 
     return reported(work, output)
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict
+from math import isfinite, nan
 from typing import TYPE_CHECKING
 
 import click
 
-from nacre.base.excerpt import safe
+from nacre.base.excerpt import quoted, safe
+from nacre.cli.arrays import option_value
 from nacre.cli.core_files import format_option, reported
 from nacre.cli.main import ERRORS_FOUND, OK
 from nacre.cli.nac_files import counted, limit_options, open_file, require_readable, table
@@ -105,14 +107,17 @@ def verify(files: tuple[str, ...], max_bytes: int | None, max_work: int | None, 
 @click.option("--mmap", "with_schedule", is_flag=True, help="Show what happens to memory, too.")
 @format_option
 def dis(file: str, with_schedule: bool, output: str) -> int:
-    """Print the program of FILE, a line an instruction."""
+    """Print the program of FILE, a line an instruction, and the plan that it carries."""
 
     def work() -> None:
-        from nacre.nac.tools.listing import action_name, lines_of, listing
+        from nacre.nac.tools.listing import action_name, lines_of, listing, plan_listing
 
         opened = open_file(file)
         if output == "text":
             click.echo(listing(opened, with_schedule=with_schedule))
+            plan = plan_listing(opened)  # one that is wrong is told behind the program
+            if plan is not None:
+                click.echo(f"\n; plan\n{plan}", nl=False)
             return
         rows = [
             {
@@ -124,9 +129,20 @@ def dis(file: str, with_schedule: bool, output: str) -> int:
             }
             for line in lines_of(opened)
         ]
-        click.echo(json.dumps({"instructions": rows}, indent=2))
+        click.echo(json.dumps({"instructions": rows, "plan": plan_listing(opened)}, indent=2))
 
     return reported(work, output)
+
+
+def _tolerance(text: str) -> float:
+    """A distance; ValueError for what is none."""
+    try:
+        found = float(text)
+    except ValueError:
+        found = nan
+    if not (isfinite(found) and found >= 0):
+        raise ValueError(f"{quoted(text)} is no number of 0 or more")
+    return found
 
 
 @click.command()
@@ -134,10 +150,11 @@ def dis(file: str, with_schedule: bool, output: str) -> int:
 @click.argument("second")
 @click.option(
     "--tolerance",
-    type=click.FloatRange(min=0),
-    default=0.0,
+    type=option_value(_tolerance),
+    default="0",
     metavar="X",
-    help="Elements of weights that are at most so far apart are equal. Default: 0.",
+    help="Elements of weights that are at most so far apart are equal. Default: 0, where their "
+    "bytes count.",
 )
 @format_option
 def diff(first: str, second: str, tolerance: float, output: str) -> int:

@@ -43,6 +43,8 @@ from nacre.nac.spec.instructions import (
     FINAL,
     INPUT,
     LIFTED,
+    MOST_ARGUMENTS,
+    MOST_DISTANCE,
     MOST_ID,
     MOST_INSTRUCTIONS,
     MOST_OPERATION,
@@ -84,6 +86,7 @@ class Assembler:
     _parameters: list[Named] = field(default_factory=list)
     _inputs: list[Named] = field(default_factory=list)
     _tensors: list[Tensor] = field(default_factory=list)
+    _latest: dict[int, Ref] = field(default_factory=dict)  # loads of parameters far from the first
 
     def _add(self, step: Instruction | _Call | _Lifted) -> Ref:
         self._steps.append(step)
@@ -131,7 +134,36 @@ class Assembler:
             for argument in arguments:
                 if not isinstance(argument, Ref):
                     _key(argument)  # one that does not fit is found where it stands
-        return self._add(_Call(name, given, arguments))
+            if len(given) > MOST_ARGUMENTS:
+                raise limit("argument", f"{len(given):,} arguments, at most {MOST_ARGUMENTS}")
+            first = self._first_reached(len(arguments))
+            reached = tuple(self._reached(a, first) if isinstance(a, Ref) else a for a in arguments)
+        return self._add(_Call(name, given, reached))
+
+    def _first_reached(self, operands: int) -> int:
+        """The first instruction that the next one with so many operands surely reaches."""
+        # What is loaded for one of them moves the instruction away from the others.
+        return len(self._steps) + operands - MOST_DISTANCE
+
+    def _reached(self, value: Ref, first: int) -> Ref:
+        """An operand that is not too far back: a weight is loaded again."""
+        if value.index >= first:
+            return value
+        step = self._steps[value.index]
+        if isinstance(step, Instruction) and (step.op, step.variant) == (
+            INPUT,
+            PARAMETER,
+        ):
+            id_ = step.c[1]
+            found = self._latest.get(id_)
+            if found is None or found.index < first:
+                found = self._latest[id_] = self.parameter(id_)
+            return found
+        distance = len(self._steps) - value.index
+        if distance > MOST_DISTANCE:
+            message = f"it uses what was made {distance:,} instructions before"
+            raise limit("operand offset", f"{message}, at most {MOST_DISTANCE:,}")
+        return value
 
     def output(self, *values: Ref) -> None:
         """The end of the program."""
@@ -141,7 +173,9 @@ class Assembler:
         """The end of a branch."""
         self._add(self._output(BRANCH, values))
 
-    def _output(self, variant: int, values: Sequence[Ref]) -> Instruction:
+    def _output(self, variant: int, given: Sequence[Ref]) -> Instruction:
+        first = self._first_reached(len(given))
+        values = [self._reached(value, first) for value in given]
         here = len(self._steps)
         zeros = (0,) * len(values)
         return Instruction(OUTPUT, variant, (len(values), *zeros), _offsets(values, here))
@@ -272,7 +306,10 @@ class _Ids:
         # Where a signature has constants, C is there even if every one is computed.
         has_field = any(code in CONSTANT_CODES for code in step.codes)
         return Instruction(
-            op, self.signatures.get(step.codes, 0), (len(ids), *ids) if has_field else (), d
+            op,
+            self.signatures.get(step.codes, 0),
+            (len(ids), *ids) if has_field else (),
+            d,
         )
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from nacre.nac.format.values import Instruction
 from nacre.nac.spec.instructions import BRANCH, CONTROL_FLOW, CONVERGENCE, OUTPUT
 
+MOST_NESTED = 64  # branches that lie in each other
 Stretch = tuple[int, int]  # first instruction, and the one behind the last
 
 
@@ -39,29 +40,58 @@ class Blocks:
 
 def blocks_of(instructions: Sequence[Instruction]) -> Blocks:
     """The branches; those that do not fit are among the problems."""
-    branches: dict[int, tuple[Stretch, ...]] = {}
-    behind: dict[int, int] = {}
-    homes: dict[int, Stretch] = {}
-    parents: dict[Stretch, Stretch | None] = {}
-    problems: list[tuple[int, str]] = []
+    made = _Nesting(instructions)
     for index, instruction in enumerate(instructions):
-        if instruction.op not in (CONTROL_FLOW, CONVERGENCE):
-            continue
-        home = homes.get(index)
-        made, problem = _stretches(index, instruction, home[1] if home else len(instructions))
-        problem = problem or _unended(instructions, made)
+        made.enter(index)
+        if instruction.op in (CONTROL_FLOW, CONVERGENCE):
+            made.branch(index, instruction)
+        elif (instruction.op, instruction.variant) == (OUTPUT, BRANCH) and not made.open:
+            made.problems.append((index, "a branch's output stands in no branch"))
+    problems = tuple(sorted(made.problems))
+    return Blocks(made.branches, made.behind, made.homes, made.parents, problems)
+
+
+@dataclass
+class _Nesting:
+    """Goes down a program once, and knows the branches around each instruction."""
+
+    instructions: Sequence[Instruction]
+    branches: dict[int, tuple[Stretch, ...]] = field(default_factory=dict)
+    behind: dict[int, int] = field(default_factory=dict)
+    homes: dict[int, Stretch] = field(default_factory=dict)
+    parents: dict[Stretch, Stretch | None] = field(default_factory=dict)
+    problems: list[tuple[int, str]] = field(default_factory=list)
+    open: list[Stretch] = field(default_factory=list)  # around the instruction, innermost last
+    _next: list[Stretch] = field(default_factory=list)  # that begin later, the nearest last
+    _passed: int = 0  # what lies before is nested too deep to be looked at
+
+    def enter(self, index: int) -> None:
+        """Close the branches that end before an instruction, open the one that begins at it."""
+        while self.open and self.open[-1][1] <= index:
+            self.open.pop()
+        if self._next and self._next[-1][0] == index:
+            self.open.append(self._next.pop())
+        if self.open:
+            self.homes[index] = self.open[-1]
+
+    def branch(self, index: int, instruction: Instruction) -> None:
+        """Take in the branches of an instruction, or what is wrong with them."""
+        if index < self._passed:
+            return
+        home = self.open[-1] if self.open else None
+        limit = home[1] if home else len(self.instructions)
+        made, problem = _stretches(index, instruction, limit)
+        problem = problem or _unended(self.instructions, made)
+        if problem is None and len(self.open) == MOST_NESTED:
+            problem = f"its branches lie {MOST_NESTED + 1} deep in others, at most {MOST_NESTED}"
+            self._passed = made[-1][1]
         if problem is not None:
-            problems.append((index, problem))
-            continue
-        branches[index] = made
-        behind[index] = max(end for _, end in made)
-        for stretch in made:
-            parents[stretch] = home
-            homes.update(dict.fromkeys(range(*stretch), stretch))
-    for index, instruction in enumerate(instructions):
-        if (instruction.op, instruction.variant) == (OUTPUT, BRANCH) and index not in homes:
-            problems.append((index, "a branch's output stands in no branch"))
-    return Blocks(branches, behind, homes, parents, tuple(problems))
+            self.problems.append((index, problem))
+            return
+        self.branches[index] = made
+        self.behind[index] = made[-1][1]
+        self.parents.update(dict.fromkeys(made, home))
+        self._next += reversed(made)
 
 
 def _stretches(
@@ -79,6 +109,8 @@ def _stretches(
     bounds = (*starts, end)
     if any(b <= a for a, b in zip((index, *bounds), bounds, strict=False)):
         return (), "branches are empty, overlap or lie before the instruction"
+    if starts[0] != index + 1:
+        return (), f"the first branch begins at instruction {starts[0]}, expected {index + 1}"
     if end > limit:
         return (), f"the branches end at instruction {end}, expected {limit} at most"
     return tuple(zip(starts, bounds[1:], strict=True)), None

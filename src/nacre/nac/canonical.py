@@ -2,7 +2,8 @@
 
 Beyond Core IR's own canonical form, which leaves constants where they stand: Inputs come first, a
 constant stands just before the operation that uses it first, equal constants are one, attributes
-that say what is so anyway are left out, and values are numbered from 0 in order.
+that say what is so anyway are left out, concats name no more tensors than an instruction can, and
+values are numbered from 0 in order.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from nacre.core.canonical import canonicalise
 from nacre.core.module import CoreOperation, Labels, Module, State, TensorType
 from nacre.core.ops import OPS
 from nacre.core.values import Array, Attributes, Literal, Word, attributes
+from nacre.nac.narrow import narrowed
 from nacre.nac.sources import elements_of, key_of
 
 # A list left out stands for so many of these numbers.
@@ -22,7 +24,7 @@ _PLAIN_LISTS = {"strides": 1, "dilations": 1, "pads": 0, "output_padding": 0}
 
 def canonical(module: Module) -> Module:
     """The form that a module has in a file; twice is the same as once."""
-    return arranged(canonicalise(module))
+    return arranged(narrowed(canonicalise(module)))
 
 
 def arranged(module: Module) -> Module:

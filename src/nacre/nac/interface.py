@@ -27,14 +27,19 @@ from nacre.base.diagnostics import Diagnostic
 from nacre.base.elements import GRAPH_TYPES
 from nacre.base.excerpt import quoted
 from nacre.base.source import Source
+from nacre.nac.format.external import External
 from nacre.nac.format.places import Place, finding
-from nacre.nac.format.values import Bytes, NacFile
+from nacre.nac.format.scales import is_scaled
+from nacre.nac.format.values import Bytes, NacFile, Tensor
 from nacre.nac.rules.running import NAC42, NAC43
+from nacre.nac.spec.constants import STRING
+from nacre.nac.spec.elements import DTYPES, FP16, MOST_AXES, QUANTIZATIONS
 from nacre.nac.spec.instructions import INPUT, LIFTED, STATE, USER
 
 INTERFACE = "nacre.interface.json"
 STATES = "nacre.state.json"
 _MOST_ELEMENTS = 1 << 30  # of a state
+Number = int | float  # integers of 64 bits have more digits than a float
 Record = TypeVar("Record", bound=msgspec.Struct)
 
 
@@ -65,7 +70,7 @@ class StateRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     output: int
     dtype: str
     shape: tuple[int, ...]
-    initial: float | tuple[float, ...] | Initial = 0.0
+    initial: Number | tuple[Number, ...] | Initial = 0.0
     name: str = ""
     returned: bool = False
 
@@ -96,12 +101,14 @@ class Surroundings:
     output_names: tuple[str, ...]
 
 
-def surroundings(file: NacFile, source: Source) -> tuple[Surroundings, list[Diagnostic]]:
+def surroundings(
+    file: NacFile, source: Source, external: External | None = None
+) -> tuple[Surroundings, list[Diagnostic]]:
     """What a program takes and keeps, and what is wrong with what the file says about it."""
     found: list[Diagnostic] = []
     interface = _decoded(file, source, INTERFACE, Interface, found)
     table = _decoded(file, source, STATES, StateTable, found)
-    states = _states(file, source, table or StateTable(), found)
+    states = _states(file, source, external, table or StateTable(), found)
     inputs = _inputs(file, states, interface or Interface())
     named = {made.name for made in inputs}
     for name, type_ in (interface or Interface()).inputs.items():
@@ -138,28 +145,29 @@ def _place(file: NacFile, name: str) -> Place:
 def _type_problem(dtype: str, shape: tuple[int, ...]) -> str | None:
     if dtype not in GRAPH_TYPES:
         return f"{quoted(dtype)} is no element type"
+    if len(shape) > MOST_AXES:
+        return f"it has {len(shape):,} axes, at most {MOST_AXES}"
     if any(dim < 1 for dim in shape) or prod(shape) > _MOST_ELEMENTS:
         return f"{list(shape)} is no shape of a tensor"
     return None
 
 
 def _states(
-    file: NacFile, source: Source, table: StateTable, found: list[Diagnostic]
+    file: NacFile,
+    source: Source,
+    external: External | None,
+    table: StateTable,
+    found: list[Diagnostic],
 ) -> dict[int, StateRecord]:
     made: dict[int, StateRecord] = {}
-    parameters = {named.id for named in file.data.parameters}
     for record in table.states:
         problem = _type_problem(record.dtype, record.shape)
         if record.id in made:
             problem = "it is described twice"
         elif not 0 <= record.output < file.header.outputs:
             problem = f"output {record.output} of {file.header.outputs} feeds it"
-        elif isinstance(record.initial, tuple) and len(record.initial) != prod(record.shape):
-            problem = f"{len(record.initial):,} initial elements for {list(record.shape)}"
-        elif isinstance(record.initial, Initial) and record.initial.parameter not in parameters:
-            problem = (
-                f"its initial value is parameter {record.initial.parameter}, which is not there"
-            )
+        elif problem is None:
+            problem = _initial_problem(file, external, record)
         if problem:
             message = f"{STATES}: state {record.id}: {problem}"
             found.append(finding(NAC42, source, _place(file, STATES), message))
@@ -172,6 +180,52 @@ def _states(
             message = f"state {instruction.c[1]} is not described in {STATES}"
             found.append(finding(NAC42, source, place, message))
     return made
+
+
+def _initial_problem(file: NacFile, external: External | None, record: StateRecord) -> str | None:
+    """Why a state of a sound type cannot start as its record says."""
+    initial = record.initial
+    if isinstance(initial, Initial):
+        return _parameter_problem(file, external, record, initial.parameter)
+    numbers = initial if isinstance(initial, tuple) else (initial,)
+    if isinstance(initial, tuple) and len(initial) != prod(record.shape):
+        return f"{len(initial):,} initial elements for {list(record.shape)}"
+    element = GRAPH_TYPES[record.dtype]
+    for number in numbers:
+        is_held = element.lowest <= number <= element.highest
+        if not is_held or (element.is_integer and number != int(number)):
+            return f"it starts as {number!r}, which {record.dtype} does not hold"
+    return None
+
+
+def _parameter_problem(
+    file: NacFile, external: External | None, record: StateRecord, id_: int
+) -> str | None:
+    """Why a state cannot start as a parameter."""
+    names = {named.id: named.text for named in file.data.parameters}
+    if id_ not in names:
+        return f"its initial value is parameter {id_}, which is not there"
+    if external is not None:
+        problem = external.problem(names[id_], file.header.quant)
+        tensor = None if problem else external.tensor(names[id_], id_)
+    else:
+        tensor = next((t for t in file.data.tensors if t.id == id_), None)
+    if tensor is None:
+        return f"its initial value is parameter {id_}, which has no tensor"
+    has_blocks = QUANTIZATIONS[tensor.quant].has_blocks
+    shape = tensor.true_shape if has_blocks else tensor.shape
+    if shape != record.shape or record.dtype not in _readings(file, tensor):
+        found = f"{DTYPES[tensor.dtype]} of shape {list(shape)}"
+        return f"its initial value is parameter {id_}, which is {found}"
+    return None
+
+
+def _readings(file: NacFile, tensor: Tensor) -> tuple[str, ...]:
+    """The types that a tensor may be of: stored halves may stand for f32, and integers do."""
+    stored = DTYPES[tensor.dtype]
+    if is_scaled(tensor.quant):
+        return ("f32",)
+    return (stored, "f32") if stored == "f16" and file.header.quant == FP16 else (stored,)
 
 
 def _inputs(
@@ -191,7 +245,7 @@ def _inputs(
         elif instruction.variant == LIFTED:
             # A constant whose value was lost when the file was made is a string: it must be given.
             constant = file.constant_of.get(instruction.c[1])
-            is_optional = constant is not None and not isinstance(constant.value, str)
+            is_optional = constant is not None and constant.tag != STRING
         if name:
             made.append(NacInput(name, dtype, shape, index, is_optional))
     return tuple(made)

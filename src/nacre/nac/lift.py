@@ -28,7 +28,7 @@ from nacre.nac.interface import NacInput
 from nacre.nac.rules.running import NAC46, NAC49
 from nacre.nac.run.limits import limits_for
 from nacre.nac.run.model import NacModel
-from nacre.nac.run.program import Operand, Prepared
+from nacre.nac.run.program import Operand, Prepared, the_one
 from nacre.nac.spec.instructions import BRANCH, LIFTED, PARAMETER, STATE
 
 Types = Mapping[str, TensorType]
@@ -70,6 +70,7 @@ class _Walk:
     found: list[Diagnostic] = field(default_factory=list)
     _results: dict[int, Any] = field(default_factory=dict)
     _weights: dict[int, Value] = field(default_factory=dict)
+    _lifted: dict[int, Any] = field(default_factory=dict)
     _filters: dict[int, Value] = field(default_factory=dict)  # with their channels last
 
     def __post_init__(self) -> None:
@@ -93,12 +94,26 @@ class _Walk:
         while index < end:
             instruction = self.model.program[index]
             if instruction.kind == "output":
-                given = [_first(self._results[ref]) for ref in instruction.refs]
+                given = self._returned(index, instruction)
                 return given[0] if instruction.variant == BRANCH and len(given) == 1 else given
             if index not in self._results and index not in self._skipped:
                 self._results[index] = self._result(index, instruction)
             index = self.model.blocks.behind.get(index, index + 1)
         return []
+
+    def _returned(self, index: int, instruction: Prepared) -> list[Any]:
+        given = []
+        for ref in instruction.refs:
+            try:
+                given.append(self._one(ref, "an output"))
+            except Unfit as problem:
+                message = f"{quoted(instruction.name, 80)}: {problem}"
+                self.found.append(self.model.finding(index, NAC49, message))
+                given.append(_Lost())
+        return given
+
+    def _one(self, index: int, name: str) -> Any:  # noqa: ANN401 - see _stretch
+        return the_one(self._results[index], self.model.program[index], name)
 
     def _result(self, index: int, instruction: Prepared) -> Any:  # noqa: ANN401 - see _stretch
         window = self._windows.get(index)
@@ -114,7 +129,7 @@ class _Walk:
                 return self._loaded(instruction)
             return self._branched(index, instruction)
         except (Unfit, ArithmeticError, LookupError, ValueError, TypeError) as problem:
-            message = f"`{instruction.name}`: {problem}"
+            message = f"{quoted(instruction.name, 80)}: {problem}"
             self.found.append(self.model.finding(index, NAC49, message))
             return _Lost()
 
@@ -125,7 +140,7 @@ class _Walk:
             dtype, shape = given.dtype, given.shape
         if dtype is None or shape is None:
             message = f"the file does not say the type of input {quoted(wanted.name)}"
-            help_ = f'give it: `types={{"{wanted.name}": TensorType("f32", (1, 3))}}`'
+            help_ = f'give it: `types={{"{_short(wanted.name)}": TensorType("f32", (1, 3))}}`'
             made = self.model.finding(wanted.instruction, NAC46, message, help_)
             self.found.append(made)
             return _Lost()
@@ -139,8 +154,11 @@ class _Walk:
             return self._weights[instruction.id]
         if instruction.variant == STATE:
             raise Unfit("the state has no name")
-        value = self.model.lifted(instruction.id)
-        return self._constant(value) if isinstance(value, np.ndarray) else value
+        if instruction.id not in self._lifted:
+            value = self.model.lifted(instruction.id)
+            made = self._constant(value) if isinstance(value, np.ndarray) else value
+            self._lifted[instruction.id] = made
+        return self._lifted[instruction.id]
 
     def _constant(self, array: Array) -> Value:
         if 0 in array.shape:
@@ -185,15 +203,16 @@ class _Walk:
     def _gathered(self, operand: Operand) -> Given:
         source = operand.source
         if isinstance(source, Ref):
-            return self._taken(self._results[source.index], operand.kind)
+            return self._taken(source.index, operand)
         return tuple(
-            self._taken(self._results[part.index], operand.kind) if isinstance(part, Ref) else part
-            for part in source
+            self._taken(part.index, operand) if isinstance(part, Ref) else part for part in source
         )
 
-    def _taken(self, found: Any, kind: str) -> Given:  # noqa: ANN401 - see _stretch
-        if isinstance(found, list):
-            return tuple(found) if kind == "a" else found[0]
+    def _taken(self, index: int, operand: Operand) -> Given:
+        found, kind = self._results[index], operand.kind
+        if isinstance(found, list) and kind == "a":
+            return tuple(found)
+        found = self._one(index, f"`{operand.name}`")
         if not isinstance(found, Value) or kind in "Ta":
             return found
         known = self._elements(found.id)
@@ -241,5 +260,6 @@ class _Walk:
         return self.builder.constant(np.asarray(value))
 
 
-def _first(result: Any) -> Any:  # noqa: ANN401 - a value, several, a number
-    return result[0] if isinstance(result, list) else result
+def _short(name: str) -> str:
+    """A name as a message can hold it."""
+    return quoted(name).strip("`")

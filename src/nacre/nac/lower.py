@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from math import isfinite
 from typing import Any
 
 import numpy as np
@@ -189,10 +190,8 @@ class _Lowerer:
             type_ = self.module.input_types[state.name]
             array = elements_of(self.module.by_id[state.initial])
             assert array is not None
-            first = array.reshape(-1)[0]
-            is_filled = bool((array == first).all()) and np.isfinite(float(first))
-            initial: float | Initial = float(first) if is_filled else Initial(
-                self._weight(state.initial, array))  # fmt: skip
+            filling = _filling(array, type_.element.is_integer)
+            initial = Initial(self._weight(state.initial, array)) if filling is None else filling
             record = StateRecord(
                 index, returned + index, type_.dtype, type_.shape, initial, state.name
             )
@@ -211,6 +210,14 @@ class _Lowerer:
         if self._states:
             made.append(Resource(STATES, encoded(StateTable(tuple(self._states)))))
         return [*made, *self.resources]
+
+
+def _filling(array: Array, is_integer: bool) -> int | float | None:
+    """The number that all elements are, to the bit; None where there is none that JSON has."""
+    flat = array.reshape(-1)
+    number = int(flat[0]) if is_integer else float(flat[0])
+    same = np.full(flat.shape, flat[0], flat.dtype)
+    return number if isfinite(number) and same.tobytes() == flat.tobytes() else None
 
 
 def _parts(schema: Schema, place: int, argument: Argument) -> list[tuple[Argument, str]]:

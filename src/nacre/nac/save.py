@@ -9,9 +9,12 @@ from typing import Literal, cast
 
 from msgspec.structs import replace
 
+from nacre.base.diagnostics import InputError
+from nacre.base.excerpt import quoted
 from nacre.base.files import write_whole
-from nacre.nac.format.external import external_parts, external_path
-from nacre.nac.format.file import parts
+from nacre.nac.format.cursor import Broken
+from nacre.nac.format.external import external_parts, external_path, read_external
+from nacre.nac.format.file import mapped, parts, read
 from nacre.nac.format.values import Data, NacFile
 from nacre.nac.run.model import NacModel
 
@@ -21,7 +24,9 @@ Storage = Literal["internal", "external"]
 def save(model: NacModel, path: str | os.PathLike[str], weights: Storage = "internal") -> None:
     """Write a model, whole or not at all; with external weights these first.
 
-    A file whose weights stay where they are is written as it was read, byte for byte.
+    A file whose weights stay where they are is written as it was read, byte for byte. Weights go
+    over such as the file of that name has beside it; any other `.safetensors` of that name is kept:
+    FileExistsError.
     """
     target = Path(path)
     # Before anything is written beside it.
@@ -36,8 +41,28 @@ def save(model: NacModel, path: str | os.PathLike[str], weights: Storage = "inte
         names = model.weights.names
         tensors = [(names[id_], model.weights.tensor(id_)) for id_ in names]
         beside = list(external_parts(tensors, file.header.quant))
+        _require_own(target)
         write_whole(external_path(target), cast("list[bytes]", beside))
     write_whole(target, cast("list[bytes]", made))
+
+
+def _require_own(target: Path) -> None:
+    """FileExistsError where somebody else's weights lie in the place of those of a file."""
+    beside = external_path(target)
+    if beside.is_file() and not _is_own(target, beside):
+        reason = f"{quoted(beside.name)} is there already and is not the weights of such a file"
+        remedy = "choose another name, or remove it if nobody needs it"
+        raise FileExistsError(errno.EEXIST, f"{reason}; {remedy}", str(beside))
+
+
+def _is_own(target: Path, beside: Path) -> bool:
+    """Whether a file refers to the weights beside it: they have all that it names."""
+    try:
+        file = read(target)
+        wanted = {named.text for named in file.data.parameters}
+        return not file.header.is_internal and wanted <= read_external(mapped(beside)).names
+    except (InputError, Broken):
+        return False
 
 
 def moved(model: NacModel, is_internal: bool) -> NacFile:

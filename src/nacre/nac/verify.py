@@ -73,8 +73,8 @@ def _foretold(
 
     try:
         model = made_model(file, source, external)
-    except InputError:  # of operations that only others can run, a file may have any
-        return []
+    except InputError as refused:  # as `load` refuses it
+        return list(refused.diagnostics)
     return foretold(replace(model, max_bytes=max_bytes, max_work=max_work))
 
 
@@ -96,7 +96,7 @@ def judged(
     for check in checks:
         found += islice(check(case), _MOST_FINDINGS)
     if case.has("OPS ", "DATA", "CNST", "RSRC"):
-        found += surroundings(made.file, made.source)[1]
+        found += surroundings(made.file, made.source, external)[1]
     return made, external, found
 
 

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import re
 import time
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
+from nacre.base.diagnostics import InputError
 from nacre.nac import tisa
 from nacre.nac.tisa.scores import read_decimal
 from tests.nac.tisa.made import Tokenizer, tokenizer
@@ -199,3 +204,32 @@ def test_deep_merges() -> None:
     library, made = Tokenizer.from_str(text), tisa.load(tisa.compile_tokenizer(text))
     for length in (1, 2**15 - 1, 2**15, 3 * 2**14 + 5, 2**17 + 1):
         assert made.encode("a" * length) == library.encode("a" * length).ids
+
+
+@pytest.mark.parametrize("given", [None, b"abc", 7, ["a"]])
+def test_what_is_no_text_is_told(given: Any) -> None:  # noqa: ANN401 - wrong on purpose
+    program = tisa.load(tisa.compile_tokenizer(tokenizer("gpt2")))
+    told = f"a text is expected, found {type(given).__name__}"
+    for taken in (program.encode, program.fragments):
+        with pytest.raises(TypeError, match=told):
+            taken(given)
+
+
+def test_scores_of_64_bits_are_refused_with_what_helps(tmp_path: Path) -> None:
+    """What the help says is Python that mends the file."""
+    vocab: list[tuple[str, float]] = [("<unk>", 0.0), ("a", -1.1), ("b", -2.7)]
+    whole = _whole({"type": "Unigram", "unk_id": 0, "vocab": vocab, "byte_fallback": False})
+    path = tmp_path / "tokenizer.json"
+    path.write_text(json.dumps(whole))
+    with pytest.raises(InputError, match="needs 64 bits") as refused:
+        tisa.compile_tokenizer(path)
+    help_ = refused.value.diagnostics[0].help
+    assert help_ is not None
+    lines = re.findall("`([^`]*=[^`]*)`", help_)
+    assert len(lines) == 2
+    with contextlib.chdir(tmp_path):
+        exec("import json, numpy, pathlib\n" + "\n".join(lines), {})
+    assert [score for _, score in json.loads(path.read_text())["model"]["vocab"]] == [
+        float(np.float32(score)) for _, score in vocab
+    ]
+    assert tisa.load(tisa.compile_tokenizer(path)).encode("ab") == [1, 2]

@@ -22,9 +22,28 @@ class Ref(Struct, frozen=True, gc=False):
     index: int
 
 
+class Numbers(tuple[float, ...]):
+    """A list that is a constant. Many calls may share it, so that it is looked at once."""
+
+    __slots__ = ()
+
+
+class Integers(Numbers):
+    """One of integers alone, which may be written as floats."""
+
+    __slots__ = ()
+
+
+def listed(numbers: tuple[float, ...]) -> Numbers:
+    """A list as what it is."""
+    is_whole = all(isinstance(part, int) or part.is_integer() for part in numbers)
+    return Integers(numbers) if is_whole else Numbers(numbers)
+
+
 Given = Any  # a Ref or the value of a constant
 _REFERRING = frozenset("TifnaIFb")  # kinds of what may be computed
 _LENGTHS = frozenset("IF")
+_SHOWN = 40  # characters of a constant in a message
 # What an argument is in every model that is not being trained: another number is a keyword's.
 _ALWAYS: Mapping[str, float] = {"dropout_p": 0.0}
 
@@ -99,7 +118,7 @@ def _value(parameter: Parameter, taken: Sequence[Given]) -> Given:
 
 def _fits(parameter: Parameter, item: Given, is_lenient: bool) -> bool:
     kind = parameter.kind
-    if not is_lenient and item != _ALWAYS.get(parameter.name, item):
+    if not is_lenient and parameter.name in _ALWAYS and item != _ALWAYS[parameter.name]:
         return False
     if kind == "T" and parameter.is_list:
         return isinstance(item, Ref) or (item is None and parameter.is_optional)
@@ -117,8 +136,8 @@ def _fits(parameter: Parameter, item: Given, is_lenient: bool) -> bool:
         return kind in ("nfFTib" if is_lenient else "nf" + _tensor(parameter))
     if isinstance(item, str):
         return _fits_word(kind, item)
-    is_whole = all(isinstance(part, int) or part == int(part) for part in item)
-    return kind == "F" or (kind == "I" and (is_whole or not item))
+    numbers = item if isinstance(item, Numbers) else listed(item)
+    return kind == "F" or (kind == "I" and isinstance(numbers, Integers))
 
 
 def _tensor(parameter: Parameter) -> str:
@@ -143,5 +162,5 @@ def described(item: Given) -> str:
     """An argument in a message."""
     if isinstance(item, Ref):
         return f"the result of instruction {item.index}"
-    text = "null" if item is None else str(item)
-    return text if len(text) <= 40 else f"{text[:40]}..."
+    text = "null" if item is None else str(item[:_SHOWN] if isinstance(item, tuple | str) else item)
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."

@@ -112,19 +112,26 @@ def logical_not(use: Use) -> int:
     return use.unary("Not", use.value("self", "bool"))
 
 
+def mask(use: Use, name: str) -> int:
+    """An argument that chooses: truth values, or as of old bytes."""
+    if isinstance(use.get(name), Value) and use.dtype_of(name) not in ("bool", "u8"):
+        raise Unfit(f"`{name}` is of {use.dtype_of(name)}, expected truth values")
+    return use.value(name, "bool")
+
+
 @handles("where.self", "where.ScalarOther", "where.ScalarSelf", "where.Scalar")
 def where(use: Use) -> int:
     """The one or the other."""
     dtype = use.common("self", "other")
     a, b = use.value("self", dtype), use.value("other", dtype)
-    return use.add("Where", use.value("condition", "bool"), a, b)
+    return use.add("Where", mask(use, "condition"), a, b)
 
 
 @handles("masked_fill.Scalar", "masked_fill.Tensor")
 def masked_fill(use: Use) -> int:
     """A number where a mask is true."""
     filling = use.value("value", use.dtype_of("self"))
-    return use.add("Where", use.value("mask", "bool"), filling, use.value("self"))
+    return use.add("Where", mask(use, "mask"), filling, use.value("self"))
 
 
 @handles("clamp.default", "clamp.Tensor", "clip.default", "clamp_min.default",

@@ -6,6 +6,8 @@ no other user, nor has any tensor that it may share memory with, and it is no we
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from nacre.nac.format.values import NacFile
 from nacre.nac.spec.instructions import INPUT, USER
 from nacre.nac.spec.operations import call_of
@@ -29,8 +31,16 @@ def functional(call: str) -> str:
     return f"{name[:-1]}{dot}{overload}" if is_changing else call
 
 
-def is_safe(file: NacFile, index: int) -> bool:
-    """Whether nobody notices that an instruction changes its first operand."""
+def is_safe(file: NacFile, index: int, known: dict[int, bool]) -> bool:
+    """Whether nobody notices that an instruction changes its first operand.
+
+    What is known of the instructions before it is added to: they are asked about in order.
+    """
+    known[index] = _is_safe(file, index, known)
+    return known[index]
+
+
+def _is_safe(file: NacFile, index: int, known: Mapping[int, bool]) -> bool:
     changed = index
     while True:
         offsets = file.instructions[changed].d
@@ -40,8 +50,10 @@ def is_safe(file: NacFile, index: int) -> bool:
         if file.user_counts[changed] != 1:
             return False
         maker = file.instructions[changed]
+        if changed in known:
+            return known[changed]
         if maker.is_system:
             return (maker.op, maker.variant) == (INPUT, USER)
         call = call_of(file.name_of[maker.op])
         if call not in _SHARING and call.partition(".")[0].rstrip("_") not in _SHARING:
-            return not call.partition(".")[0].endswith("_") or is_safe(file, changed)
+            return functional(call) == call

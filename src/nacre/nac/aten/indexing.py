@@ -4,27 +4,38 @@ from __future__ import annotations
 
 import numpy as np
 
+from nacre.base.elements import GRAPH_TYPES
 from nacre.nac.aten.handlers import handles
 from nacre.nac.aten.shapes import sliced
 from nacre.nac.aten.use import Found, Unfit, Use, Value
 
 
-def places(use: Use, found: Found) -> int:
-    """Indices as a value, i64 unless they are i32."""
-    value = use.taken(found)
-    return value if use.type_of(value).dtype == "i32" else use.cast(value, "i64")
+def places(use: Use, found: Found, name: str) -> int:
+    """Indices as a value, i64 unless they are i32; what is between two places is no index."""
+    if isinstance(found, bool | float) and float(found).is_integer():
+        found = int(found)  # in files in use 1, 1.0 and True are one constant
+    value = use.taken(found, None, name)
+    dtype = use.type_of(value).dtype
+    if GRAPH_TYPES[dtype].kind not in ("signed", "unsigned"):
+        raise Unfit(f"`{name}` is of {dtype}, expected integers")
+    return value if dtype == "i32" else use.cast(value, "i64")
+
+
+def place_of(use: Use, name: str) -> int:
+    """An argument that is indices."""
+    return places(use, use.get(name), name)
 
 
 @handles("embedding.default")
 def embedding(use: Use) -> int:
     """Rows of a table."""
-    return use.add("Gather", use.value("weight"), places(use, use.get("indices")))
+    return use.add("Gather", use.value("weight"), place_of(use, "indices"))
 
 
 @handles("index_select.default")
 def index_select(use: Use) -> int:
     """Parts of an axis by index; an index without axes is one place."""
-    at = places(use, use.get("index"))
+    at = place_of(use, "index")
     if use.type_of(at).rank == 0:
         at = use.reshaped(at, (1,))
     return use.add("GatherAxis", use.value("self"), at, axis=use.axis())
@@ -33,7 +44,7 @@ def index_select(use: Use) -> int:
 @handles("gather.default")
 def gather(use: Use) -> int:
     """An index of an axis for each element; other axes may be cut."""
-    at, axis, x = places(use, use.get("index")), use.axis(), use.value("self")
+    at, axis, x = place_of(use, "index"), use.axis(), use.value("self")
     dims, reach = use.type_of(x).shape, use.type_of(at).shape
     if not dims:
         return x
@@ -76,7 +87,7 @@ def _unmasked(use: Use, index: Found) -> list[Found]:
 
 def tuples(use: Use, indices: list[Found]) -> int:
     """Index tuples, which the last axis holds, of indices that broadcast against each other."""
-    values = [use.cast(places(use, index), "i64") for index in indices]
+    values = [use.cast(places(use, index, "indices"), "i64") for index in indices]
     try:
         shape = np.broadcast_shapes(*(use.type_of(value).shape for value in values))
     except ValueError:
@@ -91,7 +102,7 @@ def index(use: Use) -> int:
     x, rank = use.value("self"), len(use.shape_of("self"))
     axes, indices = chosen(use, rank)
     if len(axes) == 1:
-        return use.add("GatherAxis", x, places(use, indices[0]), axis=axes[0])
+        return use.add("GatherAxis", x, places(use, indices[0], "indices"), axis=axes[0])
     rest = [a for a in range(rank) if a not in axes]
     at = tuples(use, indices)
     made = use.add("GatherNd", use.transposed(x, [*axes, *rest]), at)

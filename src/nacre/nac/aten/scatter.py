@@ -7,7 +7,7 @@ from math import prod
 import numpy as np
 
 from nacre.nac.aten.handlers import handles
-from nacre.nac.aten.indexing import chosen, places, tuples
+from nacre.nac.aten.indexing import chosen, place_of, places, tuples
 from nacre.nac.aten.shapes import bounds, sliced
 from nacre.nac.aten.use import Unfit, Use, inside
 
@@ -71,7 +71,7 @@ def rows_replaced(use: Use, axis: int, at: int, update: int) -> int:
 @handles("index_copy.default")
 def index_copy(use: Use) -> int:
     """Places of an axis replaced: the write of a cache."""
-    at = places(use, use.get("index"))
+    at = place_of(use, "index")
     at = use.reshaped(at, (prod(use.type_of(at).shape),))
     return rows_replaced(use, use.axis(), at, use.value("source", use.dtype_of("self")))
 
@@ -84,7 +84,7 @@ def index_put(use: Use) -> int:
     accumulate = bool(use.get("accumulate", False))
     update = use.value("values", use.dtype_of("self"))
     if len(axes) == 1 and not accumulate:
-        at = places(use, indices[0])
+        at = places(use, indices[0], "indices")
         count = use.type_of(at).shape
         if len(count) == 1:
             shape = [count[0] if a == axes[0] else d for a, d in enumerate(dims)]
@@ -117,7 +117,7 @@ def index_add(use: Use) -> int:
     if alpha != 1:
         source = use.binary("Mul", source, use.scalar(alpha, dtype))
     order = [axis, *(a for a in range(len(dims)) if a != axis)]
-    at = places(use, use.get("index"))
+    at = place_of(use, "index")
     at = use.reshaped(at, (prod(use.type_of(at).shape), 1))
     x, part = (use.transposed(v, order) for v in (use.value("self"), source))
     made = use.add("ScatterNd", x, at, part, reduction="add")
@@ -134,7 +134,7 @@ def scatter(use: Use) -> int:
         if word not in _REDUCTIONS or not use.get("include_self", True):
             raise Unfit(f"it combines by `{word}`, or without the elements that are there")
         reduction = _REDUCTIONS[word]
-    at = places(use, use.get("index"))
+    at = place_of(use, "index")
     reach = use.type_of(at).shape
     update = use.value("src" if use.has("src") else "value", use.dtype_of("self"))
     if use.type_of(update).rank == 0:

@@ -194,7 +194,12 @@ def cat(use: Use) -> int:
     return parts[0] if len(parts) == 1 else use.add("Concat", *parts, axis=axis)
 
 
-@handles("split.Tensor", "split.sizes", "split_with_sizes.default", "chunk.default")
+_SPLITS = ("split.Tensor", "split.sizes", "split_with_sizes.default", "chunk.default")
+_UNBINDS = ("unbind.int",)
+PARTS = frozenset({*_SPLITS, *_UNBINDS})  # calls that give parts, none of which stands for all
+
+
+@handles(*_SPLITS)
 def split(use: Use) -> list[int]:
     """Parts along an axis."""
     axis, x, dims = use.axis(), use.value("self"), use.shape_of("self")
@@ -218,7 +223,7 @@ def split(use: Use) -> list[int]:
     ]
 
 
-@handles("unbind.int")
+@handles(*_UNBINDS)
 def unbind(use: Use) -> list[int]:
     """Every part of an axis on its own."""
     axis, x, dims = use.axis(), use.value("self"), use.shape_of("self")

@@ -121,7 +121,7 @@ def inputs(case: Examination) -> Iterator[Diagnostic]:
     if counted != len(users):
         message = f"the header counts {counted} inputs, the program has {len(users)}"
         yield case.at(NAC27, Place(_INPUT_COUNT_AT), message)
-    named = {entry.id for entry in case.file.data.inputs}
+    named = {entry.id for entry in case.file.data.inputs if entry.text}
     for index in users:
         if index not in named:
             yield case.at(NAC28, case.place("OPS ", index), "the input has no name in DATA")

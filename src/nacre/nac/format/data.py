@@ -13,7 +13,7 @@ from nacre.nac.format.reading import Reading
 from nacre.nac.format.values import Bytes, Data, Named, Tensor
 from nacre.nac.rules.container import NAC04
 from nacre.nac.rules.program import NAC36, NAC37
-from nacre.nac.spec.elements import DTYPES, QUANTIZATIONS
+from nacre.nac.spec.elements import DTYPES, MOST_AXES, QUANTIZATIONS
 
 _TAG = "DATA"
 _RECORD_BYTES = 14  # of a tensor, without metadata and data
@@ -103,6 +103,7 @@ def _described(cursor: Cursor, id_: int, data: memoryview, place: Place) -> Tens
     layout = QUANTIZATIONS.get(quant)
     if layout is None:
         raise Broken(NAC36, place, f"quantisation {quant}, expected 0 to {max(QUANTIZATIONS)}")
+    _require_axes(rank, place)
     if layout.has_scale:
         return Tensor(id_, dtype, shape, data, quant, cursor.take(4, "the scale"))
     if layout.has_axis:
@@ -111,10 +112,16 @@ def _described(cursor: Cursor, id_: int, data: memoryview, place: Place) -> Tens
         return Tensor(id_, dtype, shape, data, quant, scales, axis)
     if layout.has_blocks:
         block, true_rank = cursor.u16("the size of a block"), cursor.u8("the rank")
+        _require_axes(true_rank, place)
         true_shape = cursor.u32s(true_rank, "the original shape")
         scales = cursor.take(4 * cursor.u32("the number of scales"), "the scales")
         return Tensor(id_, dtype, shape, data, quant, scales, 0, block, true_shape)
     return Tensor(id_, dtype, shape, data, quant)
+
+
+def _require_axes(rank: int, place: Place) -> None:
+    if rank > MOST_AXES:
+        raise Broken(NAC36, place, f"a shape of {rank} axes, at most {MOST_AXES}")
 
 
 def write(data: Data, is_internal: bool) -> Iterator[Bytes]:

@@ -9,6 +9,7 @@ model's own have the entry `{"quant_code": 0}`: nothing else tells them from tho
 
 from __future__ import annotations
 
+import json
 import struct
 from collections.abc import Iterator, Mapping, Sequence
 from math import prod
@@ -24,7 +25,13 @@ from nacre.nac.format.places import Place
 from nacre.nac.format.scales import is_scaled, scale_problem
 from nacre.nac.format.values import Bytes, Tensor
 from nacre.nac.rules.program import NAC39
-from nacre.nac.spec.elements import DTYPE_CODES, DTYPES, QUANTIZATIONS, QUANTIZED_DTYPE
+from nacre.nac.spec.elements import (
+    DTYPE_CODES,
+    DTYPES,
+    MOST_AXES,
+    QUANTIZATIONS,
+    QUANTIZED_DTYPE,
+)
 
 SUFFIX = ".safetensors"
 QUANT_KEY = "nac_quant_meta"
@@ -124,6 +131,8 @@ class External:
         if dtype is None:
             return f"its element type in the weights is {row.dtype[:20]}, which NAC does not have"
         start, end = row.data_offsets
+        if len(row.shape) > MOST_AXES:
+            return f"its shape in the weights has {len(row.shape)} axes, at most {MOST_AXES}"
         if any(dim < 0 for dim in row.shape):
             return "its shape in the weights has a dimension below 0"
         size = prod(row.shape) * _WIDTHS[dtype]
@@ -142,6 +151,8 @@ class External:
             return f"its quantisation is {quant.quant_code}, expected 0 to {max(QUANTIZATIONS)}"
         if not is_scaled(quant.quant_code) and quant.scales:
             return f"its quantisation is {quant.quant_code}, which has no scales, and it has some"
+        if len(quant.original_shape) > MOST_AXES:
+            return f"its own shape has {len(quant.original_shape)} axes, at most {MOST_AXES}"
         try:
             scales = struct.pack(f"<{len(quant.scales)}f", *quant.scales)
         except OverflowError:
@@ -180,9 +191,11 @@ def read_external(view: memoryview) -> External:
         message = f"the weights have {len(view):,} bytes, their header says {start:,} or more"
         raise Broken(NAC39, Place(0, "DATA"), message)
     try:
-        rows = msgspec.json.decode(bytes(view[_LENGTH_BYTES:start]), type=dict[str, msgspec.Raw])
+        header = bytes(view[_LENGTH_BYTES:start])
+        rows = msgspec.json.decode(header, type=dict[str, msgspec.Raw])
+        _require_once(header.decode())
         quants = _quants(rows.get(_METADATA))
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, OverflowError):
+    except (msgspec.DecodeError, ValueError, RecursionError, OverflowError):
         message = "the header of the weights is malformed"
         raise Broken(NAC39, Place(0, "DATA"), message) from None
     return External(view[start:], rows, quants)
@@ -192,7 +205,25 @@ def _quants(raw: msgspec.Raw | None) -> dict[str, _Quant]:
     if raw is None:
         return {}
     text = msgspec.json.decode(raw, type=dict[str, str]).get(QUANT_KEY)
-    return {} if text is None else msgspec.json.decode(text, type=dict[str, _Quant])
+    if text is None:
+        return {}
+    made = msgspec.json.decode(text, type=dict[str, _Quant])
+    _require_once(text)
+    return made
+
+
+def _require_once(text: str) -> None:
+    """Refuse a key that stands twice: readers differ in which of them they take."""
+
+    def once(pairs: list[tuple[str, object]]) -> None:
+        seen: set[str] = set()
+        for key, _ in pairs:
+            if key in seen:
+                message = f"the header of the weights has {quoted(key)} twice"
+                raise Broken(NAC39, Place(0, "DATA"), message)
+            seen.add(key)
+
+    json.loads(text, object_pairs_hook=once)
 
 
 def external_parts(named: Sequence[tuple[str, Tensor]], quant: int = 0) -> Iterator[Bytes]:

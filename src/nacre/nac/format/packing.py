@@ -16,8 +16,9 @@ _SPLIT = "split the model into several files"
 REMEDIES = {
     "constant id": "fold constants, or split the model: ids of constants go to 32,767",
     "parameter id": "merge parameters, or split the model: ids of parameters go to 32,767",
-    "operand offset": "place the weight again before its late use, or split the model: an operand"
+    "operand offset": "compute the value again near its late use, or split the model: an operand"
     " lies at most 32,768 instructions back",
+    "argument": "take fewer at a time, such as a concat of concats: an instruction has 255",
     "signature": "give fewer kinds of arguments: there are at most 255 signatures",
     "operation": "use fewer kinds of operations: ids go to 255",
     "instruction": "split the model: there are at most 65,535 instructions",

@@ -6,12 +6,18 @@ same in words, and `data` has it for tools.
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import NamedTuple
 
 from nacre.base.diagnostics import Diagnostic
 from nacre.base.rules import Rule
 from nacre.base.source import Source, Span
+
+_LIST = re.compile(r"\[([^\[\]]*)\]")
+_SHOWN_ITEMS = 16  # of a list
+_MOST_PLAIN = 400  # characters of a message whose lists are not looked at
+_LONGEST = 1000
 
 
 class _Unread(str):
@@ -54,10 +60,25 @@ class Place(NamedTuple):
         return f"{self.section.strip() or 'header'}, {at}"
 
 
+def shortened(message: str) -> str:
+    """A message in which long lists are shown by their ends, and which is cut where it is long."""
+    made = _LIST.sub(_ends, message) if len(message) > _MOST_PLAIN else message
+    return made if len(made) <= _LONGEST else f"{made[:_LONGEST]}..."
+
+
+def _ends(found: re.Match[str]) -> str:
+    items = found.group(1).split(", ")
+    if len(items) <= _SHOWN_ITEMS:
+        return found.group()
+    half = _SHOWN_ITEMS // 2
+    return f"[{', '.join((*items[:half], '...', *items[-half:]))}]"
+
+
 def finding(
     rule: Rule, source: Source, place: Place, message: str, help: str | None = None
 ) -> Diagnostic:
     """A finding about a place in a file."""
+    message = shortened(message)
     offset = min(place.offset, len(source.text))
     span = Span(source, offset, offset)
     made = rule.at(span, f"{place}: {message}", help=help)

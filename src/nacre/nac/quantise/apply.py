@@ -41,7 +41,8 @@ def quantise(
     - `keep_norms`: whether the weights and statistics of norms stay
     - `least_rank`: weights with fewer axes stay
 
-    What has no place in the quantisation stays too: other types than f32, scalars, infinities.
+    What has no place in the quantisation stays too: other types than f32, scalars, infinities, and
+    what states start as.
     """
     code = quantisation_code(quant)
     if model.file.header.quant:

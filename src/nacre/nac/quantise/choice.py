@@ -12,7 +12,9 @@ import numpy as np
 from nacre.base.suggest import did_you_mean
 from nacre.core.values import Array
 from nacre.nac.checks.examination import operand_offsets
+from nacre.nac.format.places import BinarySource
 from nacre.nac.format.values import NacFile
+from nacre.nac.interface import Initial, surroundings
 from nacre.nac.sources import refused
 from nacre.nac.spec.elements import DTYPES, FP16
 from nacre.nac.spec.instructions import INPUT, PARAMETER
@@ -32,7 +34,7 @@ _QUANTISATIONS = frozenset(
         "fake_quantize_per_tensor_affine", "fake_quantize_per_channel_affine",
     }
 )  # fmt: skip
-OF_NORM, OF_QUANTISATION = "of a norm", "of a quantisation"
+OF_NORM, OF_QUANTISATION, OF_STATE = "of a norm", "of a quantisation", "of a state"
 _REASONS: Mapping[str, str] = MappingProxyType(
     {**dict.fromkeys(_NORMS, OF_NORM), **dict.fromkeys(_QUANTISATIONS, OF_QUANTISATION)}
 )
@@ -61,7 +63,7 @@ class Choice:
             return "asked for"
         if array.ndim == 0 or array.ndim < self.least_rank:
             return f"rank {array.ndim}"
-        if use == OF_QUANTISATION or (use == OF_NORM and self.keep_norms):
+        if use in (OF_QUANTISATION, OF_STATE) or (use == OF_NORM and self.keep_norms):
             return use
         return _misfit(array, quant)
 
@@ -87,8 +89,10 @@ def other_type(dtype: int) -> str | None:
 
 
 def uses_of(file: NacFile) -> dict[int, str]:
-    """The parameters that norms and quantisations use, and which of both."""
-    found: dict[int, str] = {}
+    """The parameters that norms and quantisations use or states start as, and which of them."""
+    states = surroundings(file, BinarySource("<nac>", 0))[0].states.values()
+    first = [state.initial.parameter for state in states if isinstance(state.initial, Initial)]
+    found: dict[int, str] = dict.fromkeys(first, OF_STATE)
     instructions = file.instructions
     for index, instruction in enumerate(instructions):
         use = _REASONS.get(_base(file.name_of.get(instruction.op, "")))
@@ -98,7 +102,8 @@ def uses_of(file: NacFile) -> dict[int, str]:
             source = instructions[index + offset]
             if offset and (source.op, source.variant) == (INPUT, PARAMETER):
                 id_ = source.c[1]
-                found[id_] = max(use, found.get(id_, use))  # a quantisation before a norm
+                # A state before a quantisation before a norm.
+                found[id_] = max(use, found.get(id_, use))
     return found
 
 

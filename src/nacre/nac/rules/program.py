@@ -76,7 +76,8 @@ NAC27 = declare(
 NAC28 = declare(
     "NAC28", "input-name", _DATA,
     """
-    A user input has no name, or a name belongs to an instruction that is no user input.
+    A user input has no name or an empty one, or a name belongs to an instruction that is no user
+    input.
     """, language=_NAC)  # fmt: skip
 NAC29 = declare(
     "NAC29", "output", _SYSTEM,
@@ -94,7 +95,8 @@ NAC31 = declare(
     "NAC31", "control-flow", _SYSTEM,
     """
     A branch of `<CONTROL_FLOW>` or `<CONVERGENCE>` leaves the program, overlaps another one, does
-    not end in `<OUTPUT B=1>`, or its values are used from outside.
+    not end in `<OUTPUT B=1>`, or its values are used from outside; the first one does not begin
+    behind the instruction; or branches lie in each other more than 64 deep.
     """, language=_NAC)  # fmt: skip
 NAC32 = declare(
     "NAC32", "schedule-tick", _MMAP,
@@ -122,7 +124,8 @@ NAC35 = declare(
 NAC36 = declare(
     "NAC36", "tensor-type", _DATA,
     """
-    The metadata of a tensor names an element type or a quantisation that the format does not have.
+    The metadata of a tensor names an element type or a quantisation that the format does not have,
+    or more than 64 axes.
     """, language=_NAC)  # fmt: skip
 NAC37 = declare(
     "NAC37", "tensor-length", _DATA,

@@ -9,8 +9,9 @@ _NAC = "NAC"
 NAC40 = declare(
     "NAC40", "operation-unknown", _EXECUTION,
     """
-    The program uses an operation that the runtime does not know. A file is refused when it is
-    loaded, with every such operation and where it is first used; nothing is guessed.
+    The program uses an operation that the runtime does not know. `verify` says so, and a file is
+    refused when it is loaded, with every such operation and where it is first used; nothing is
+    guessed.
     """, language=_NAC)  # fmt: skip
 NAC41 = declare(
     "NAC41", "arguments", _EXECUTION,
@@ -22,8 +23,9 @@ NAC42 = declare(
     "NAC42", "state", _SYSTEM,
     """
     An `<INPUT B=2>` loads a state that the resource `nacre.state.json` does not describe, or that
-    resource is missing or malformed. The format itself says neither type nor initial value of a
-    state.
+    resource is missing or malformed, or a state cannot start as it says: a number that its type
+    does not hold, a parameter of another type or shape. The format itself says neither type nor
+    initial value of a state.
     """, language=_NAC)  # fmt: skip
 NAC43 = declare(
     "NAC43", "interface", _SYSTEM,

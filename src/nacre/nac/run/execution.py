@@ -10,14 +10,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nacre.base.diagnostics import InputError
+from nacre.base.excerpt import quoted
 from nacre.core.values import Array
-from nacre.nac.aten.binding import Given, Ref
+from nacre.nac.aten.binding import Given, Ref, described
 from nacre.nac.aten.use import Elements, TooLarge, Unfit, Value
 from nacre.nac.rules.running import NAC47, NAC48, NAC52
 from nacre.nac.run.convergence import merged
 from nacre.nac.run.limits import Limits, TooMuch
 from nacre.nac.run.memory import Memory, owner
-from nacre.nac.run.program import Operand, Prepared, Route
+from nacre.nac.run.program import Operand, Prepared, Route, the_one
 from nacre.nac.run.specialised import Compiled, Typed, bound, typed
 from nacre.nac.spec.instructions import BRANCH, LIFTED, PARAMETER, STATE
 
@@ -91,7 +92,7 @@ class Execution:
             instruction = program[index]
             begun = self._clock() if self._clock is not None else 0.0
             if instruction.kind == "output":
-                found = [_first(self._results[ref]) for ref in instruction.refs]
+                found = self._returned(index, instruction)
                 self._after(index)
                 if instruction.variant == BRANCH and len(found) == 1:
                     return found[0]
@@ -106,6 +107,15 @@ class Execution:
                 self.timings.append(Timing(index, instruction.name, spent, self.memory.live))
             index = blocks.behind.get(index, index + 1)
         return []
+
+    def _returned(self, index: int, instruction: Prepared) -> list[Any]:
+        try:
+            return [self._one(ref, "an output") for ref in instruction.refs]
+        except Unfit as problem:
+            raise self._model.fault(index, NAC47, f"{self._shown(index)}: {problem}") from None
+
+    def _one(self, index: int, name: str) -> Any:  # noqa: ANN401 - see Compiled
+        return the_one(self._results[index], self._model.program[index], name)
 
     def _result(self, index: int, instruction: Prepared) -> Any:  # noqa: ANN401 - see Compiled
         try:
@@ -206,18 +216,16 @@ class Execution:
         """An argument, in which `Value(i)` stands for the i-th array."""
         source = operand.source
         if isinstance(source, Ref):
-            return self._referred(source.index, operand.kind, gathered)
+            return self._referred(source.index, operand, gathered)
         return tuple(
-            self._referred(part.index, operand.kind, gathered) if isinstance(part, Ref) else part
+            self._referred(part.index, operand, gathered) if isinstance(part, Ref) else part
             for part in source
         )
 
-    def _referred(self, index: int, kind: str, gathered: Gathered) -> Given:
-        found = self._results[index]
-        if not isinstance(found, list):
-            return self._taken(found, kind, (index, 0), gathered)
-        if kind != "a":
-            return self._taken(found[0], kind, (index, 0), gathered)
+    def _referred(self, index: int, operand: Operand, gathered: Gathered) -> Given:
+        found, kind = self._results[index], operand.kind
+        if not isinstance(found, list) or kind != "a":
+            return self._taken(self._one(index, f"`{operand.name}`"), kind, (index, 0), gathered)
         parts = enumerate(found)
         return tuple(self._taken(part, kind, (index, at), gathered) for at, part in parts)
 
@@ -281,18 +289,14 @@ class Execution:
 
     def _shown(self, index: int) -> str:
         instruction = self._model.program[index]
-        shown = ", ".join(_described(self._results[ref]) for ref in instruction.refs)
-        return f"`{instruction.name}` of ({shown})"
+        shown = ", ".join(shown_type(self._results[ref]) for ref in instruction.refs)
+        return f"{quoted(instruction.name, 80)} of ({shown})"
 
 
-def _first(result: Any) -> Any:  # noqa: ANN401 - an array, several, a number
-    """The result that stands for several where one is asked for."""
-    return result[0] if isinstance(result, list) else result
-
-
-def _described(result: Any) -> str:  # noqa: ANN401 - an array, several, a number
+def shown_type(result: Any) -> str:  # noqa: ANN401 - an array, several, a number
+    """A result in a message: a tensor by its type."""
     if isinstance(result, np.ndarray):
         return f"{result.dtype}[{', '.join(map(str, result.shape))}]"
     if isinstance(result, list):
-        return f"[{', '.join(map(_described, result))}]"
-    return str(result)
+        return f"[{', '.join(map(shown_type, result))}]"
+    return described(result)

@@ -15,9 +15,10 @@ from nacre.base.diagnostics import Diagnostic, InputError
 from nacre.base.elements import GRAPH_TYPES
 from nacre.core.values import Array
 from nacre.nac.aten.use import Elements, Unfit
-from nacre.nac.rules.running import NAC48
+from nacre.nac.interface import StateRecord
+from nacre.nac.rules.running import NAC47, NAC48
 from nacre.nac.run.convergence import require_alike
-from nacre.nac.run.execution import Execution, Gathered
+from nacre.nac.run.execution import Execution, Gathered, shown_type
 from nacre.nac.run.limits import Limits, limits_for
 from nacre.nac.run.memory import owner
 from nacre.nac.run.program import Prepared
@@ -37,7 +38,6 @@ class _Unseen:
 
 
 _UNSEEN = _Unseen()
-_MOST_AXES = 64  # of an array of NumPy
 
 
 class Foreseen(np.ndarray[Any, np.dtype[Any]]):
@@ -64,6 +64,14 @@ def foreseen(
 
 class Foresight(Execution):
     """Goes down a program as a run does. InputError says where it would fail, and why."""
+
+    def outputs(self) -> list[Any]:
+        """What the program would return; what feeds a state has its type."""
+        made = super().outputs()
+        for record in self._model.surroundings.states.values():
+            if made[record.output] is not _UNSEEN:
+                require_next(self._model, record, made[record.output])
+        return made
 
     def _result(self, index: int, instruction: Prepared) -> Any:  # noqa: ANN401 - see Execution
         if any(self._results[ref] is _UNSEEN for ref in instruction.refs):
@@ -136,7 +144,7 @@ def foretold(model: NacModel) -> list[Diagnostic]:
     given = {
         wanted.instruction: _of(wanted.dtype, wanted.shape)
         for wanted in model.inputs
-        if wanted.dtype is not None and wanted.shape is not None and len(wanted.shape) <= _MOST_AXES
+        if wanted.dtype is not None and wanted.shape is not None
     }
     limits = limits_for(model.file_bytes, given.values(), model.max_bytes, model.max_work)
     try:
@@ -152,8 +160,19 @@ def _of(dtype: str, shape: Sequence[int]) -> Array:
 
 
 def _states(model: NacModel) -> dict[int, Array]:
-    records = model.surroundings.states
-    return {i: _of(r.dtype, r.shape) for i, r in records.items() if len(r.shape) <= _MOST_AXES}
+    return {i: _of(r.dtype, r.shape) for i, r in model.surroundings.states.items()}
+
+
+def require_next(model: NacModel, record: StateRecord, made: Any) -> None:  # noqa: ANN401 - a result
+    """InputError where what feeds a state is not of its type."""
+    wanted = foreseen(GRAPH_TYPES[record.dtype].dtype, record.shape)
+    is_tensor = isinstance(made, np.ndarray)
+    if not is_tensor or made.shape != wanted.shape or made.dtype != wanted.dtype:
+        message = (
+            f"output {record.output} is {shown_type(made)}, and feeds state {record.id}, which "
+            f"is {shown_type(wanted)}"
+        )
+        raise model.fault(len(model.program) - 1, NAC47, message)
 
 
 def require_states(model: NacModel, limits: Limits) -> None:

@@ -36,6 +36,8 @@ def checked_inputs(model: NacModel, inputs: Mapping[str, Any]) -> dict[int, Arra
             continue
         array = _as_array(inputs[wanted.name])
         problem = _problem(array, wanted)
+        if isinstance(inputs[wanted.name], np.ma.MaskedArray):
+            problem = "is a masked array, expected every element"
         if array is None or problem is not None:
             message = f"input {quoted(wanted.name)} {problem}"
             found.append(model.finding(wanted.instruction, NAC46, message))
@@ -53,6 +55,8 @@ def checked_inputs(model: NacModel, inputs: Mapping[str, Any]) -> dict[int, Arra
 
 
 def _as_array(value: object) -> Array | None:
+    if isinstance(value, np.ma.MaskedArray):
+        return None  # what is masked has no value
     try:
         return np.asarray(value)
     except (ValueError, TypeError, RuntimeError):  # ragged lists, tensors that refuse

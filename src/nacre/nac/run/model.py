@@ -41,6 +41,7 @@ class NacModel:
     max_work: int | None = None
     # Sessions that nobody is using. A run takes one out of here, so that several may go on at once.
     _idle: list[NacSession] = field(default_factory=list, repr=False)
+    _lifted: dict[int, Any] = field(default_factory=dict, repr=False)  # constants that were loaded
 
     @property
     def inputs(self) -> tuple[NacInput, ...]:
@@ -92,10 +93,13 @@ class NacModel:
 
     def lifted(self, id_: int) -> Any:  # noqa: ANN401 - a number or a tensor
         """The value of a lifted constant; a list is a tensor."""
-        value = self.file.constant_of[id_].value
-        if isinstance(value, tuple):
-            return np.array(value, np.int64 if isinstance((*value, 0)[0], int) else np.float32)
-        return value
+        if id_ not in self._lifted:
+            value: Any = self.file.constant_of[id_].value
+            if isinstance(value, tuple):
+                value = np.array(value, np.int64 if isinstance((*value, 0)[0], int) else np.float32)
+                value.flags.writeable = False
+            self._lifted[id_] = value
+        return self._lifted[id_]
 
     def order(self, call: str, names: Sequence[str]) -> list[str]:
         """The names of arguments in the order of their schema."""
@@ -146,7 +150,7 @@ def made_model(
     """A model of a file that is sound; InputError where the runtime cannot run it."""
     place = source or BinarySource("<nac>", 0)
     program, found = prepared(file, place)
-    around, wrong = surroundings(file, place)
+    around, wrong = surroundings(file, place, external)
     if found or wrong:
         raise InputError(in_order([*found, *wrong]))
     return NacModel(file, place, program, around, Weights(file, external), external)

@@ -11,9 +11,11 @@ from nacre.base.excerpt import quoted
 from nacre.base.source import Source
 from nacre.base.suggest import did_you_mean
 from nacre.nac.aten import in_place
-from nacre.nac.aten.binding import Given, Ref, bound
+from nacre.nac.aten.binding import Given, Numbers, Ref, bound, listed
 from nacre.nac.aten.derived import core_schema
 from nacre.nac.aten.handlers import handlers
+from nacre.nac.aten.shapes import PARTS
+from nacre.nac.aten.use import Unfit
 from nacre.nac.format.places import Place, finding
 from nacre.nac.format.values import ConstantValue, Instruction, NacFile
 from nacre.nac.rules.running import NAC40, NAC41
@@ -29,6 +31,7 @@ from nacre.nac.spec.instructions import (
 from nacre.nac.spec.operations import call_of
 
 Kind = Literal["call", "input", "output", "branch", "converge"]
+_MOST_FINDINGS = 100  # about arguments
 Route = tuple[int, int]  # where an array comes from: the instruction, the place in its results
 
 
@@ -84,7 +87,8 @@ def prepared(file: NacFile, source: Source) -> tuple[tuple[Prepared, ...], list[
     unknown: dict[str, list[int]] = {}
     found: list[Diagnostic] = []
     sites: dict[object, Site] = {}
-    values = {id_: constant.value for id_, constant in file.constant_of.items()}
+    safe: dict[int, bool] = {}  # of the calls in place so far, whether nobody notices
+    values = _values(file)
     offsets = file.places.get("OPS ", ())
     for index, instruction in enumerate(file.instructions):
         if instruction.is_system:
@@ -97,11 +101,12 @@ def prepared(file: NacFile, source: Source) -> tuple[tuple[Prepared, ...], list[
             continue
         signature = file.signature_of.get(instruction.variant, "")
         taken = bound(schema, arguments(index, instruction, signature, values))
-        if schema.call != call_of(name) and not in_place.is_safe(file, index):
+        if schema.call != call_of(name) and not in_place.is_safe(file, index, safe):
             taken = "it changes a tensor in place that others use"
         if isinstance(taken, str):
-            place = Place(offsets[index] if offsets else 0, "OPS ", index)
-            found.append(finding(NAC41, source, place, f"{quoted(name, 80)}: {taken}"))
+            if len(found) < _MOST_FINDINGS:
+                place = Place(offsets[index] if offsets else 0, "OPS ", index)
+                found.append(finding(NAC41, source, place, f"{quoted(name, 80)}: {taken}"))
             continue
         made.append(_call(name, schema, taken, sites))
     for name, users in unknown.items():
@@ -109,6 +114,19 @@ def prepared(file: NacFile, source: Source) -> tuple[tuple[Prepared, ...], list[
         message = f"operation {quoted(name, 80)} is not known, and {_times(len(users))}"
         found.append(finding(NAC40, source, place, message, _hint(name)))
     return tuple(made), found
+
+
+def _values(file: NacFile) -> dict[int, ConstantValue]:
+    """The constants by id; lists with the same bytes are one, and each is unpacked once."""
+    known: dict[tuple[int, bytes], ConstantValue] = {}
+    made: dict[int, ConstantValue] = {}
+    for id_, constant in file.constant_of.items():
+        key = (constant.tag, constant.payload)
+        if key not in known:
+            value = constant.value
+            known[key] = listed(value) if isinstance(value, tuple) else value
+        made[id_] = known[key]
+    return made
 
 
 def _times(count: int) -> str:
@@ -167,12 +185,29 @@ def _call(
         else:
             constants[parameter.name] = value
     layout = tuple((o.name, _layout(o.source)) for o in operands)
-    # As a text: among keys 1, 1.0 and True are one.
-    key = (schema.call, repr(constants), layout)
+    key = (schema.call, tuple(map(_key, constants.values())), layout)
     site = sites.setdefault(key, Site(schema.call, constants))
     refs = tuple(dict.fromkeys(ref for o in operands for ref in refs_of(o.source)))
     is_plain = all(o.kind == "T" and isinstance(o.source, Ref) for o in operands)
     return Prepared("call", name, 0, 0, site, tuple(operands), refs, is_plain)
+
+
+def _key(value: Given) -> object:
+    """A constant among keys: as a text, or 1, 1.0 and True would be one. A list is an object."""
+    return id(value) if isinstance(value, Numbers) else repr(value)
+
+
+def the_one(made: Any, maker: Prepared, name: str) -> Any:  # noqa: ANN401 - what a call gives
+    """The result that stands where one is asked for; Unfit where none of several does.
+
+    Files in use name the first result of a norm by the norm itself. Parts are equals.
+    """
+    if not isinstance(made, list):
+        return made
+    has_first = maker.site is not None and maker.site.call not in PARTS
+    if len(made) != 1 and not has_first:
+        raise Unfit(f"{name} is a list of {len(made)} tensors, expected one of them")
+    return made[0]
 
 
 def _layout(source: Given) -> object:
@@ -186,6 +221,6 @@ def refs_of(value: Any) -> list[int]:  # noqa: ANN401 - a Ref, a constant, a tup
     """The instructions that an argument uses."""
     if isinstance(value, Ref):
         return [value.index]
-    if isinstance(value, tuple):
+    if isinstance(value, tuple) and not isinstance(value, Numbers):
         return [part.index for part in value if isinstance(part, Ref)]
     return []

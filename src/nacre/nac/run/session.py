@@ -10,9 +10,8 @@ import numpy as np
 from nacre.base.elements import GRAPH_TYPES
 from nacre.core.values import Array
 from nacre.nac.interface import Initial, StateRecord
-from nacre.nac.rules.running import NAC47
 from nacre.nac.run.execution import Execution, Timing
-from nacre.nac.run.foresight import Foresight, require_states
+from nacre.nac.run.foresight import Foresight, require_next, require_states
 from nacre.nac.run.inputs import checked_inputs
 from nacre.nac.run.limits import limits_for
 from nacre.nac.run.memory import owner
@@ -60,10 +59,12 @@ class NacSession:
         dtype = GRAPH_TYPES[record.dtype].dtype
         if isinstance(record.initial, Initial):
             return self._model.weights[record.initial.parameter].astype(dtype).reshape(record.shape)
-        with np.errstate(all="ignore"):
-            if isinstance(record.initial, tuple):
-                return np.array(record.initial).astype(dtype).reshape(record.shape)
-            return np.full(record.shape, record.initial).astype(dtype)
+        is_integer = GRAPH_TYPES[record.dtype].is_integer
+        wide, number = (np.int64, int) if is_integer else (np.float64, float)
+        if isinstance(record.initial, tuple):
+            every = np.array([number(each) for each in record.initial], wide)
+            return every.astype(dtype).reshape(record.shape)
+        return np.full(record.shape, np.array(number(record.initial), wide).astype(dtype))
 
     @property
     def state(self) -> dict[str, Array]:
@@ -106,13 +107,8 @@ class NacSession:
         return outputs, run.borrowed
 
     def _next_state(self, record: StateRecord, outputs: Sequence[Any]) -> Array:
-        made = outputs[record.output]
-        wanted = GRAPH_TYPES[record.dtype].dtype
-        is_tensor = isinstance(made, np.ndarray)
-        if not is_tensor or made.shape != record.shape or made.dtype != wanted:
-            reason = f"output {record.output} does not have the type of state {record.id}"
-            raise self._model.fault(len(self._model.program) - 1, NAC47, reason)
-        return np.array(made)
+        require_next(self._model, record, outputs[record.output])
+        return np.array(outputs[record.output])
 
 
 def _handed_out(outputs: Sequence[Any], borrowed: set[int]) -> list[Array]:

@@ -54,5 +54,6 @@ QUANTIZATIONS: Mapping[int, Quantization] = MappingProxyType(
     }
 )
 FP16 = 1  # said by the header alone: f16 tensors of such a file are widened to f32
+MOST_AXES = 64  # of a tensor that can be computed with; the format counts to 255
 BLOCK = 64  # elements that share a scale, in what we write
 QUANTIZED_DTYPE = DTYPE_CODES["i8"]  # of what is stored with scales

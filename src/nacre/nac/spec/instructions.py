@@ -93,5 +93,6 @@ MOST_INSTRUCTIONS = 65535  # names of inputs and MMAP count them in 16 bits
 MOST_ID = 32767  # of a constant, parameter or state: C is int16
 MOST_DISTANCE = 32768  # D is int16
 MOST_SIGNATURES = 255  # B is a byte
+MOST_ARGUMENTS = 255  # a signature has a letter for each, and its length is a byte
 MOST_OPERATION = 255  # A is a byte
 MOST_COMMANDS = 255  # of one tick

@@ -220,6 +220,8 @@ def _cuts(instructions: tuple[Instruction, ...]) -> list[Step]:
 
 
 def _check_text(text: str) -> None:
+    if not isinstance(text, str):
+        raise TypeError(f"a text is expected, found {type(text).__name__}")
     if text.isascii():
         return
     try:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from math import isfinite
 from typing import Literal
 
 import numpy as np
@@ -53,7 +54,12 @@ class Difference:
 
 
 def difference(first: Opened, second: Opened, *, tolerance: float = 0.0) -> Difference:
-    """How the second file differs from the first; weights closer than the tolerance are equal."""
+    """How the second file differs from the first; weights closer than the tolerance are equal.
+
+    At a tolerance of 0 weights are equal whose bytes are: 0.0 and -0.0 differ.
+    """
+    if not (isfinite(tolerance) and tolerance >= 0):
+        raise ValueError(f"the tolerance is {tolerance}, expected a number of 0 or more")
     return Difference(
         (
             *_headers(first, second),
@@ -182,11 +188,15 @@ def _weight(
         if (a is None) != (b is None):
             yield Row("weights", "changed", f"{name}: only one of the files has its elements")
         return
-    told = [] if _form(a) == _form(b) else [f"stored as {_form(a)} -> {_form(b)}"]
+    is_alike = _form(a) == _form(b)
+    told = [] if is_alike else [f"stored as {_form(a)} -> {_form(b)}"]
     distance = None
     if true_shape(a) == true_shape(b) and (a.data, a.scales) != (b.data, b.scales):
         distance = max_difference(dequantized(a), dequantized(b))
-        told += [f"elements differ by {distance:.6g} at most"] if distance > tolerance else []
+        if distance > tolerance:
+            told.append(f"elements differ by {distance:.6g} at most")
+        elif is_alike and tolerance == 0:  # signs of zeros, numbers that are none
+            told.append("bytes differ, and elements are equal as numbers")
     if told:
         yield Row("weights", "changed", f"{name}: {', '.join(told)}", distance)
 

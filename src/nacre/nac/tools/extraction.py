@@ -15,16 +15,15 @@ from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 
 from nacre.base.diagnostics import InputError
-from nacre.core.builder import dtype_name
 from nacre.nac.checks.tables import is_plain_name
 from nacre.nac.format import orch
 from nacre.nac.format.external import external_parts
 from nacre.nac.format.places import Place, finding
-from nacre.nac.format.values import Bytes, Tensor
+from nacre.nac.format.values import Bytes
 from nacre.nac.rules.container import NAC16
 from nacre.nac.run.weights import Weights
-from nacre.nac.spec.elements import DTYPE_CODES
 from nacre.nac.tools.opening import Opened
+from nacre.nac.tools.plain import plain_tensor
 
 Parts = list[Bytes]  # of one file
 Entries = Iterator[tuple[str, Parts]]  # a path below the folder, and what goes there
@@ -40,15 +39,8 @@ def weights(opened: Opened, *, as_stored: bool = True) -> Entries:
     named = []
     for id_, name in opened.parameters.items():
         if id_ in tensors:
-            named.append((name, tensors[id_] if as_stored else _plain(id_, seen)))
+            named.append((name, tensors[id_] if as_stored else plain_tensor(id_, seen)))
     yield WEIGHTS, list(external_parts(named))
-
-
-def _plain(id_: int, seen: Weights) -> Tensor:
-    array = seen[id_]
-    dtype = dtype_name(array.dtype)
-    little = array.astype(array.dtype.newbyteorder("<")) if array.dtype.isbuiltin == 1 else array
-    return Tensor(id_, DTYPE_CODES[dtype], array.shape, little.tobytes())
 
 
 def resources(opened: Opened) -> Entries:

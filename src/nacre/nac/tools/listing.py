@@ -1,4 +1,4 @@
-"""Programs as text: one line an instruction, with what happens to memory beside it.
+"""Programs as text: one line an instruction, with what happens to memory beside it; plans.
 
 v3 = aten.linear.default(v0, v1, v2)   FORWARD -> 4
 """
@@ -77,6 +77,17 @@ def listing(opened: Opened, *, with_schedule: bool = False) -> str:
         is_longer = with_schedule and line.commands
         made.append(f"{line.text}   {line.schedule}" if is_longer else line.text)
     return "\n".join(made)
+
+
+def plan_listing(opened: Opened) -> str | None:
+    """The text of the plan, as assemblers read it; None where the file has none.
+
+    InputError has what is wrong with it.
+    """
+    from nacre.nac.mep.disassembler import disassemble
+
+    found = opened.file.plan
+    return disassemble(found) if found.bytecode or found.constants else None
 
 
 def _described(

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 from msgspec.structs import replace
 
+from nacre.base.excerpt import quoted
+from nacre.base.suggest import did_you_mean
 from nacre.core.values import Array
 from nacre.nac.format.values import Data, NacFile, Tensor
 from nacre.nac.quantise.recipes import RECIPES
@@ -86,8 +88,13 @@ def transplant(
     """The target with weights of the source, and what was copied.
 
     A prefix leaves calls out whose weights have names that begin otherwise, and those without
-    weights: `layers.0.` of one model goes into `layers.3.` of another.
+    weights: `layers.0.` of one model goes into `layers.3.` of another. ValueError for a prefix with
+    which no weight begins.
     """
+    for model, prefix in ((source, source_prefix), (target, target_prefix)):
+        problem = prefix_problem(model, prefix)
+        if problem is not None:
+            raise ValueError(problem)
     sides = list(_calls(source, source_prefix)), list(_calls(target, target_prefix))
     runs = aligned(*([call.token for call in side] for side in sides))
     pairs = [(sides[0][a + i], sides[1][b + i]) for a, b, n in runs for i in range(n)]
@@ -109,6 +116,16 @@ def transplant(
     blocks = tuple(_block(sides, run) for run in runs if _has_weights(sides, run))
     report = Transplant(blocks, tuple(copied), tuple(skipped))
     return _with(target, made), report
+
+
+def prefix_problem(model: NacModel, prefix: str) -> str | None:
+    """What is wrong with a prefix of names of weights; None where some begin so."""
+    names = model.weights.names.values()
+    if any(name.startswith(prefix) for name in names) or not prefix:
+        return None
+    known = {name[: at + 1] for name in names for at, c in enumerate(name) if c == "."}
+    hint = did_you_mean(prefix, {*known, *(one.rstrip(".") for one in known), *names})
+    return f"no weight begins with {quoted(prefix)}" + (f"; {hint}" if hint else "")
 
 
 def _calls(model: NacModel, prefix: str) -> Iterator[_Call]:

@@ -181,6 +181,14 @@ def _unigram(part: Part, before: Sequence[Instruction], added: Mapping[str, int]
     return Model(step("UNIGRAM_ENCODE"), ids, scores)
 
 
+# Trainers of the library write scores of 64 bits.
+_ROUNDING = (
+    "round the scores in `tokenizer.json` to float32, as those of SentencePiece are: "
+    '`p = pathlib.Path("tokenizer.json"); t = json.loads(p.read_text()); v = t["model"]["vocab"]`,'
+    " then `v[:] = [[w, float(numpy.float32(s))] for w, s in v]; p.write_text(json.dumps(t))`"
+)
+
+
 def _scored(part: Part) -> tuple[str, float]:
     pair = list(part.list())
     if len(pair) != 2:
@@ -190,7 +198,7 @@ def _scored(part: Part) -> tuple[str, float]:
     if stored is None:
         raise part.refused(
             f"the score {score!r} of {token!r} needs 64 bits; `vocab.b` has 32 for it",
-            help="round the scores in `tokenizer.json` to float32, as those of SentencePiece are",
+            help=_ROUNDING,
         )
     return token, stored
 
