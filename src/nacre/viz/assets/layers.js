@@ -38,11 +38,16 @@ function fillLayers(model, { chooseLayer }) {
   }).element, ...layerNotes(raw));
 }
 
+const MOST_OPERATIONS = 4; // in a cell: a group of layers has dozens
+
 /** What a layer does; its group and the model's own names for it show when the pointer rests on it. */
 function operationsText(row) {
   const group = row.members.length ? [`Depth first, tile by tile in L1: ${row.members.map(visible).join(', ')}`] : [];
-  const title = [...group, ...row.nodes.map(visible)].join('\n');
-  return el('span', { title: title || null }, visible(row.operations.join(' + ')));
+  const all = row.operations;
+  const some = all.length > MOST_OPERATIONS + 1 ? [...all.slice(0, MOST_OPERATIONS), `${all.length - MOST_OPERATIONS} more`] : all;
+  const whole = some === all ? [] : [all.map(visible).join(' + ')];
+  const title = [...group, ...whole, ...row.nodes.map(visible)].join('\n');
+  return el('span', { title: title || null }, visible(some.join(' + ')));
 }
 
 function layerFigures(model, raw) {
