@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import floor, isclose
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -30,6 +30,22 @@ _MOST_REPEATS = 8
 _SLACK = 1e-5  # of a scale: many are given in f32
 _LARGEST_SIZE = (1 << 63) - 1
 _LARGEST_A = 1e6  # any larger, and weights are noise
+
+
+class Sizes(Protocol):
+    """What coordinates depend on."""
+
+    @property
+    def size(self) -> int:
+        """Before."""
+
+    @property
+    def count(self) -> int:
+        """After."""
+
+    @property
+    def scale(self) -> float:
+        """The one over the other, as it was given."""
 
 
 @dataclass(frozen=True)
@@ -53,30 +69,33 @@ def _axes(x: Dims, y: Dims, attributes: Attributes) -> list[_Axis]:
     return sorted(found, key=lambda a: (a.count / a.size, -a.axis))
 
 
-def _half_pixel(a: _Axis, places: Reals) -> Reals:
-    return (places + 0.5) / a.scale - 0.5
+def _half_pixel(a: Sizes, places: Array) -> Array:
+    at: Array = (places + 0.5) / a.scale - 0.5
+    return at
 
 
-def _half_pixel_symmetric(a: _Axis, places: Reals) -> Reals:
+def _half_pixel_symmetric(a: Sizes, places: Array) -> Array:
     # The middle of the tensor stays in the middle, also where its size was rounded.
     offset = a.size / 2 * (1 - a.count / (a.scale * a.size))
     return offset + _half_pixel(a, places)
 
 
-def _pytorch_half_pixel(a: _Axis, places: Reals) -> Reals:
+def _pytorch_half_pixel(a: Sizes, places: Array) -> Array:
     return _half_pixel(a, places) if a.count > 1 else places
 
 
-def _align_corners(a: _Axis, places: Reals) -> Reals:
-    return places * (a.size - 1) / (a.count - 1) if a.count > 1 else places
+def _align_corners(a: Sizes, places: Array) -> Array:
+    at: Array = places * (a.size - 1) / (a.count - 1) if a.count > 1 else places
+    return at
 
 
-def _asymmetric(a: _Axis, places: Reals) -> Reals:
-    return places / a.scale
+def _asymmetric(a: Sizes, places: Array) -> Array:
+    at: Array = places / a.scale
+    return at
 
 
 # From places in the result to coordinates in the tensor.
-_COORDINATES: Mapping[str, Callable[[_Axis, Reals], Reals]] = MappingProxyType(
+COORDINATES: Mapping[str, Callable[[Sizes, Array], Array]] = MappingProxyType(
     {
         "half_pixel": _half_pixel,
         "half_pixel_symmetric": _half_pixel_symmetric,
@@ -112,7 +131,7 @@ _WEIGHTS: Mapping[str, tuple[Callable[[Reals, float], Reals], int]] = MappingPro
 
 
 def _coordinates(a: _Axis, attributes: Attributes) -> Reals:
-    return _COORDINATES[attributes["coordinate"]](a, np.arange(a.count, dtype=np.float64))
+    return COORDINATES[attributes["coordinate"]](a, np.arange(a.count, dtype=np.float64))
 
 
 def _nearest(a: _Axis, attributes: Attributes) -> Array:
@@ -254,7 +273,7 @@ def _fit(inputs: Sequence[Dims], attributes: Attributes) -> Dims:
 
 
 def _fit_words(attributes: Attributes) -> None:
-    known = {"mode": ("nearest", *_WEIGHTS), "coordinate": _COORDINATES, "rounding": _ROUNDINGS}
+    known = {"mode": ("nearest", *_WEIGHTS), "coordinate": COORDINATES, "rounding": _ROUNDINGS}
     for name, words in known.items():
         if attributes[name] not in words:
             told = f"`{name}` is `{attributes[name]}`"

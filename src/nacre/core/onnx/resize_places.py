@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from nacre.core.values import Array
+from nacre.kernels import graph_resize
 
 _CLOSE = 1e-4  # of a size: a scale in f32 gives it up to that
 _SLACK = 1e-6  # that of onnxruntime
@@ -47,29 +48,9 @@ class Axis:
         return self == Axis(self.size, self.size, 1.0)
 
 
-def _half_pixel(a: Axis, places: Array) -> Array:
-    at: Array = (places + 0.5) / a.scale - 0.5
-    return at
-
-
-def _half_pixel_symmetric(a: Axis, places: Array) -> Array:
-    # The middle of the tensor stays in the middle, also where its size was rounded.
-    offset = a.size / 2 * (1 - a.count / (a.scale * a.size))
-    return offset + _half_pixel(a, places)
-
-
-def _pytorch_half_pixel(a: Axis, places: Array) -> Array:
-    return _half_pixel(a, places) if a.count > 1 else places
-
-
 def _align_corners(a: Axis, places: Array) -> Array:
     wide = a.exact_count - 1
     at: Array = places * (a.size - 1) / wide if wide else places * 0.0
-    return at
-
-
-def _asymmetric(a: Axis, places: Array) -> Array:
-    at: Array = places / a.scale
     return at
 
 
@@ -86,14 +67,12 @@ def _tf_crop(a: Axis, places: Array) -> Array:
     return at
 
 
-# From places in the result to coordinates in the tensor.
+# From places in the result to coordinates in the tensor: those of Core IR, but for sizes that were
+# rounded, and those that only ONNX has.
 COORDINATES: Mapping[str, Callable[[Axis, Array], Array]] = MappingProxyType(
     {
-        "half_pixel": _half_pixel,
-        "half_pixel_symmetric": _half_pixel_symmetric,
-        "pytorch_half_pixel": _pytorch_half_pixel,
+        **graph_resize.COORDINATES,
         "align_corners": _align_corners,
-        "asymmetric": _asymmetric,
         "tf_half_pixel_for_nn": _tf_half_pixel,
         "tf_crop_and_resize": _tf_crop,
     }
