@@ -126,6 +126,7 @@ def test_a_file_with_a_plan_and_a_tokenizer_with_another_byte(mask: int) -> None
 
 
 @pytest.mark.full
+@pytest.mark.fuzz
 def test_a_file_with_a_plan_and_a_tokenizer_with_any_byte_another() -> None:
     raw = bytearray(carrying())
     for place in range(len(raw)):
@@ -140,12 +141,14 @@ def test_a_file_with_a_plan_and_a_tokenizer_with_any_byte_another() -> None:
 
 
 @pytest.mark.full
+@pytest.mark.fuzz
 @pytest.mark.parametrize("path", FIXTURES, ids=lambda path: path.stem)
 def test_a_file_cut_at_every_byte(path: Path) -> None:
     _cuts(path, list(range(path.stat().st_size)))
 
 
 @pytest.mark.full
+@pytest.mark.fuzz
 @pytest.mark.parametrize("path", FIXTURES, ids=lambda path: path.stem)
 def test_a_file_with_every_byte_another(path: Path) -> None:
     _flips(path, list(range(path.stat().st_size)), (0xFF,))

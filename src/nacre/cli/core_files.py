@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -133,9 +133,14 @@ def _onnx_module(name: str, shapes: Shapes, constants: Constants) -> Module:
     odd: list[Diagnostic] = []
     with watched("nodes") as progress:
         module = from_onnx(name, dict(shapes), constants=values, progress=progress, warn=odd.append)
+    tell(odd)
+    return module
+
+
+def tell(odd: Sequence[Diagnostic]) -> None:
+    """What is odd about a model goes to standard error."""
     if odd:
         click.echo(render_text(odd), err=True)
-    return module
 
 
 format_option = click.option(

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from nacre.base.diagnostics import InputError
+from nacre.base.diagnostics import Diagnostic, InputError
 from nacre.base.excerpt import quoted, safe
 from nacre.base.source import Unreadable, read_bytes, read_source, whole_file
 from nacre.cli.arrays import WrongUsage, require_writable
-from nacre.cli.core_files import Shapes, format_option, reported, shape_option
+from nacre.cli.core_files import Shapes, format_option, reported, shape_option, tell
 from nacre.cli.main import OK
 from nacre.cli.nac_files import SUFFIX, is_folder, require_readable, weights_option
 from nacre.cli.progress import watched
@@ -113,6 +113,7 @@ def build(
         for name in vocabulary.keys() & embedded.keys():
             raise click.UsageError(f"--resource {quoted(name)} is a file of the tokenizer, too")
         reports: list[QuantisationReport] = []
+        odd: list[Diagnostic] = []
         with watched("nodes") as progress:
             made = built(
                 model,
@@ -124,7 +125,9 @@ def build(
                 plan=steps,
                 on_report=reports.append,
                 progress=progress,
+                warn=odd.append,
             )
+        tell(odd)
         written = save_model(made, out, weights)
         is_json = output == "json"
         click.echo(summary_json(made, written, reports) if is_json else summary(made, written))

@@ -25,6 +25,7 @@ from nacre.cli.core_files import (
     module_json,
     reported,
     shape_option,
+    tell,
 )
 from nacre.cli.nac_build import QUANTS, require_file, save_model, summary, summary_json
 from nacre.cli.nac_files import (
@@ -122,7 +123,15 @@ def _to_nac(
         else:
             from nacre.nac.build import build
 
-            made = build(file, quant or "none", shapes=dict(shapes), on_report=reports.append)
+            odd: list[Diagnostic] = []
+            made = build(
+                file,
+                quant or "none",
+                shapes=dict(shapes),
+                on_report=reports.append,
+                warn=odd.append,
+            )
+            tell(odd)
         written = save_model(made, out, weights or kept)
         is_json = output == "json"
         click.echo(summary_json(made, written, reports) if is_json else summary(made, written))

@@ -11,7 +11,7 @@ from nacre.compile.pipeline import OnStage, compile_module
 from nacre.compile.quantise.calibration import Calibration
 from nacre.compile.request import Constants, module_of, require_sense
 from nacre.compile.target import target_of
-from nacre.core.models import Shapes
+from nacre.core.models import Shapes, Warn
 from nacre.nem.model.devices import Device
 from nacre.nem.spec.limits import DEFAULT_DDR_BYTES
 
@@ -29,6 +29,7 @@ def compile(  # the name that users call
     precision_map: Mapping[str | int, str] | None = None,
     ddr_bytes: int = DEFAULT_DDR_BYTES,
     on_stage: OnStage | None = None,
+    warn: Warn | None = None,
 ) -> Bundle:
     """Compile a model, a module or the path of one (`.core`, `.onnx`, `.pt2`), to a plan.
 
@@ -41,12 +42,13 @@ def compile(  # the name that users call
     - `observer`: how a range of floats becomes a scale: `minmax`, `percentile` or `mse`
     - `precision_map`: layers of an `i8` plan that stay floats: `{"head*": "f16"}`
     - `on_stage`: is shown the result of every stage
+    - `warn`: is told what is odd about a model but does not stand in the way
 
     InputError lists what stands in the way.
     """
     require_sense(precision, observer, precision_map, ddr_bytes)
     target = target_of(device)
-    module = module_of(source, shapes, example_args, constants)
+    module = module_of(source, shapes, example_args, constants, warn)
     options = Options(
         target.device, precision, ddr_bytes, calibration, observer, precision_map or {}
     )

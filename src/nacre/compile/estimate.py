@@ -23,7 +23,7 @@ from nacre.compile.quantise.calibration import Calibration
 from nacre.compile.request import Constants, module_of, require_clock, require_sense
 from nacre.compile.rules import CMP04, CMP08, CMP09, CMP10
 from nacre.compile.target import target_of
-from nacre.core.models import Shapes
+from nacre.core.models import Shapes, Warn
 from nacre.core.module import Module
 from nacre.core.values import Array
 from nacre.nem.model.devices import Device
@@ -106,6 +106,7 @@ def estimate(
     clock_mhz: float | None = None,
     ddr_bytes: int = DEFAULT_DDR_BYTES,
     on_stage: OnStage | None = None,
+    warn: Warn | None = None,
 ) -> Estimate:
     """Compile a model for a device and time it; a model that does not fit is an answer too.
 
@@ -117,7 +118,7 @@ def estimate(
         require_clock(clock_mhz)
     require_sense(precision, observer, precision_map, ddr_bytes)
     target = target_of(device).device
-    module = module_of(source, shapes, example_args, constants)
+    module = module_of(source, shapes, example_args, constants, warn)
     ranges = "" if precision in ("f16", "f32") else "calibrated with the data that was given"
     if ranges and calibration is None:
         calibration = stand_in_data(module)

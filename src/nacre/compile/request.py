@@ -11,7 +11,7 @@ from typing import Any
 from nacre.base.suggest import did_you_mean
 from nacre.compile.options import OBSERVERS, PRECISIONS
 from nacre.compile.target import request_error
-from nacre.core.models import Shapes, read_model
+from nacre.core.models import Shapes, Warn, read_model
 from nacre.core.module import Module
 
 Constants = Mapping[str, Any]
@@ -57,6 +57,7 @@ def module_of(
     shapes: Shapes | None = None,
     example_args: tuple[object, ...] | None = None,
     constants: Constants | None = None,
+    warn: Warn | None = None,
 ) -> Module:
     """The module of a source: one itself, the path of a model, or something of PyTorch."""
     is_of_torch = _is_of_torch(source)
@@ -75,7 +76,7 @@ def module_of(
             raise request_error("`shapes` are for models that leave sizes open: a module is fixed")
         return source
     if isinstance(source, str | Path):
-        return _read(source, shapes, constants)
+        return _read(source, shapes, constants, warn)
     if is_of_torch or example_args is not None:
         return _of_torch(source, shapes, example_args)
     raise request_error(
@@ -84,12 +85,14 @@ def module_of(
     )
 
 
-def _read(path: str | Path, shapes: Shapes | None, constants: Constants | None) -> Module:
+def _read(
+    path: str | Path, shapes: Shapes | None, constants: Constants | None, warn: Warn | None
+) -> Module:
     if not constants:
-        return read_model(path, shapes)
+        return read_model(path, shapes, warn=warn)
     from nacre.core.onnx.importer import from_onnx
 
-    return from_onnx(path, shapes, constants=constants)
+    return from_onnx(path, shapes, constants=constants, warn=warn)
 
 
 def _of_torch(

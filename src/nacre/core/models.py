@@ -6,16 +6,19 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 
-from nacre.base.diagnostics import InputError
+from nacre.base.diagnostics import Diagnostic, InputError
 from nacre.base.source import whole_file
 from nacre.core.module import Module
 from nacre.core.rules.models import MDL01, MDL02
 
 Shapes = Mapping[str, Sequence[int]]
 Progress = Callable[[int, int], None]  # how many of how many
+Warn = Callable[[Diagnostic], None]
 
 
-def _core(path: Path, shapes: Shapes | None, progress: Progress | None) -> Module:
+def _core(
+    path: Path, shapes: Shapes | None, progress: Progress | None, warn: Warn | None
+) -> Module:
     from nacre.core.storage import load
 
     if shapes:
@@ -24,30 +27,36 @@ def _core(path: Path, shapes: Shapes | None, progress: Progress | None) -> Modul
     return load(path)
 
 
-def _onnx(path: Path, shapes: Shapes | None, progress: Progress | None) -> Module:
+def _onnx(
+    path: Path, shapes: Shapes | None, progress: Progress | None, warn: Warn | None
+) -> Module:
     from nacre.core.onnx.importer import from_onnx
 
-    return from_onnx(path, shapes, progress=progress)
+    return from_onnx(path, shapes, progress=progress, warn=warn)
 
 
-def _torch(path: Path, shapes: Shapes | None, progress: Progress | None) -> Module:
+def _torch(
+    path: Path, shapes: Shapes | None, progress: Progress | None, warn: Warn | None
+) -> Module:
     from nacre.core.torch.importer import from_torch
 
     return from_torch(path, shapes=shapes, progress=progress)
 
 
 # How a file is read. What a reader needs is imported when it is used.
-READERS: Mapping[str, Callable[[Path, Shapes | None, Progress | None], Module]] = MappingProxyType(
-    {".core": _core, ".onnx": _onnx, ".pt2": _torch}
-)
+Reader = Callable[[Path, Shapes | None, Progress | None, Warn | None], Module]
+READERS: Mapping[str, Reader] = MappingProxyType({".core": _core, ".onnx": _onnx, ".pt2": _torch})
 
 
 def read_model(
-    path: str | Path, shapes: Shapes | None = None, progress: Progress | None = None
+    path: str | Path,
+    shapes: Shapes | None = None,
+    progress: Progress | None = None,
+    warn: Warn | None = None,
 ) -> Module:
     """A model from a file; `shapes` gives sizes to inputs that leave them open.
 
-    InputError says what is wrong with it.
+    `warn` is told what is odd about it, InputError says what is wrong with it.
     """
     file = Path(path)
     reader = READERS.get(file.suffix.lower())
@@ -55,4 +64,4 @@ def read_model(
         known = ", ".join(f"`{suffix}`" for suffix in READERS)
         message = f"cannot tell what `{file.name}` is by its suffix, expected {known}"
         raise InputError([MDL01.at(whole_file(str(file)), message)])
-    return reader(file, shapes, progress)
+    return reader(file, shapes, progress, warn)

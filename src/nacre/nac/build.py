@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from nacre.core.models import Progress, Shapes
+from nacre.core.models import Progress, Shapes, Warn
 from nacre.core.module import Module
 from nacre.nac.canonical import canonical
 from nacre.nac.format.values import NacFile, Plan, Resource
@@ -39,6 +39,7 @@ def build(
     plan: Plan | None = None,
     on_report: OnReport | None = None,
     progress: Progress | None = None,
+    warn: Warn | None = None,
 ) -> NacModel:
     """Make a program of a model; the same model gives the same bytes each time.
 
@@ -51,11 +52,12 @@ def build(
     - `resources`, `manifest`, `plan`: files, tokenizer and execution plan to go into the file
     - `on_report`: is shown what quantisation does to each weight
     - `progress`: is told how many nodes of how many are imported
+    - `warn`: is told what is odd about a model but does not stand in the way
 
     InputError lists what stands in the way.
     """
     code = quantisation_code(quant)
-    module = canonical(module_of(source, shapes, example_args, progress))
+    module = canonical(module_of(source, shapes, example_args, progress, warn))
     width = _configured(source) or _last_width(module) if d_model is None else d_model
     more = [Resource(name, data) for name, data in sorted((resources or {}).items())]
     file = lower(module, d_model=width, resources=more, manifest=manifest, plan=plan)

@@ -16,7 +16,7 @@ import numpy as np
 
 from nacre.base.diagnostics import InputError
 from nacre.base.source import whole_file
-from nacre.core.models import Progress, Shapes, read_model
+from nacre.core.models import Progress, Shapes, Warn, read_model
 from nacre.core.module import CoreOperation, Labels, Module
 from nacre.core.values import Array, Literal
 from nacre.nac.rules.building import NAC50
@@ -31,34 +31,43 @@ def module_of(
     shapes: Shapes | None = None,
     example_args: tuple[Any, ...] | None = None,
     progress: Progress | None = None,
+    warn: Warn | None = None,
 ) -> Module:
     """The module of a source, its weights labelled; InputError where it is no model."""
     if isinstance(source, Module):
         return source
     if isinstance(source, str | Path):
         reader = {".onnx": _onnx, ".pt2": _archive}.get(Path(source).suffix.lower(), _other)
-        module, weights = reader(Path(source), shapes, progress)
+        module, weights = reader(Path(source), shapes, progress, warn)
     else:
         module, weights = _torch(source, example_args, shapes)
     return labelled(module, weights)
 
 
-def _other(path: Path, shapes: Shapes | None, progress: Progress | None) -> Found:
-    return read_model(path, shapes, progress), ()
+def _other(
+    path: Path, shapes: Shapes | None, progress: Progress | None, warn: Warn | None
+) -> Found:
+    return read_model(path, shapes, progress, warn), ()
 
 
-def _onnx(path: Path, shapes: Shapes | None, progress: Progress | None) -> Found:
+def _onnx(path: Path, shapes: Shapes | None, progress: Progress | None, warn: Warn | None) -> Found:
     from nacre.core.onnx.importer import walked
     from nacre.core.onnx.outputs import module_of as made_of
 
     walk, graph = walked(path, shapes, None, progress)
     if walk.found:
         raise InputError(walk.found)
+    module = made_of(walk, graph)
+    if warn is not None:
+        for odd in walk.odd:
+            warn(odd)
     known = ((t.name, walk.tensors.get(t.name)) for t in graph.initializer)
-    return made_of(walk, graph, None), [(n, a) for n, a in known if isinstance(a, np.ndarray)]
+    return module, [(n, a) for n, a in known if isinstance(a, np.ndarray)]
 
 
-def _archive(path: Path, shapes: Shapes | None, progress: Progress | None) -> Found:
+def _archive(
+    path: Path, shapes: Shapes | None, progress: Progress | None, warn: Warn | None
+) -> Found:
     from nacre.core.torch.archive import read_program
     from nacre.core.torch.importer import from_torch
 

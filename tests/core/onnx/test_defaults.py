@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -9,11 +10,13 @@ import numpy as np
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
+import nacre
 from nacre.base.diagnostics import Diagnostic
 from nacre.core.evaluate import evaluate
 from nacre.core.module import Module
 from nacre.core.onnx.coverage import coverage
 from nacre.core.onnx.importer import from_onnx
+from tests.cli.runner import invoke
 
 F32 = np.float32
 
@@ -62,6 +65,36 @@ def test_one_warning_names_the_inputs(count: int, told: str, tmp_path: Path) -> 
     assert found.is_whole
     assert found.notes == (told,)
     assert found.as_text().splitlines()[-1] == f"note: {told}"
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda path, warn: nacre.compile(path, "npm4k", warn=warn),
+        lambda path, warn: nacre.compile(
+            path, "npm4k", constants={"w1": np.full(2, 10, F32)}, warn=warn
+        ),
+        lambda path, warn: nacre.estimate(path, "npm4k", warn=warn),
+        lambda path, warn: nacre.nac.build(path, warn=warn),
+    ],
+    ids=["compile", "compile-bound", "estimate", "build"],
+)
+def test_whatever_takes_a_file_tells(use: Callable[..., Any], tmp_path: Path) -> None:
+    path, odd = tmp_path / "m.onnx", list[Diagnostic]()
+    path.write_bytes(_model(2, 8))
+    use(path, odd.append)
+    assert [d.code for d in odd] == ["ONX10"]
+
+
+@pytest.mark.parametrize("verb", ["build", "convert"])
+def test_the_tools_of_nac_tell(
+    verb: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model, made = tmp_path / "m.onnx", tmp_path / "m.nac"
+    model.write_bytes(_model(2, 8))
+    result = invoke(capsys, "nac", verb, str(model), "-o", str(made))
+    assert result.status == 0
+    assert "warning[ONX10]: 2 inputs have defaults" in result.err
 
 
 @pytest.mark.parametrize(("version", "listed"), [(3, True), (4, False), (10, False)])

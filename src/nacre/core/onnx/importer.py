@@ -10,13 +10,14 @@ import numpy.typing as npt
 
 from nacre.base.diagnostics import InputError
 from nacre.base.excerpt import quoted
+from nacre.core.models import Warn
 from nacre.core.module import Module
 from nacre.core.onnx.bindings import bound_inputs
 from nacre.core.onnx.defaults import fixed_inputs
 from nacre.core.onnx.files import parsed_model, read_model
 from nacre.core.onnx.functions import local_functions, rings
 from nacre.core.onnx.nodes import opsets_of
-from nacre.core.onnx.outputs import Warn, module_of
+from nacre.core.onnx.outputs import module_of
 from nacre.core.onnx.reporting import RENAME
 from nacre.core.onnx.schemas import opset_problem
 from nacre.core.onnx.scopes import Lost
@@ -41,10 +42,11 @@ def from_onnx(
     walk, graph = walked(source, shapes, constants, progress)
     if walk.found:
         raise InputError(walk.found)
+    module = module_of(walk, graph)
     if warn is not None:
         for odd in walk.odd:
             warn(odd)
-    return module_of(walk, graph, warn)
+    return module
 
 
 def walked(

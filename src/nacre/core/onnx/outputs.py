@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from nacre.base.diagnostics import Diagnostic, InputError
+from nacre.base.diagnostics import InputError
 from nacre.base.excerpt import quoted
 from nacre.core.module import Labels, Module, TensorType
 from nacre.core.onnx.elementwise import type_title
@@ -22,11 +21,10 @@ from nacre.core.rules.onnx import ONX01, ONX08
 if TYPE_CHECKING:
     from nacre.core.onnx.walk import Walk
 
-Warn = Callable[[Diagnostic], None]
 _DECLARE = "declare what the node makes, or leave it open"
 
 
-def module_of(walk: Walk, graph: Any, warn: Warn | None) -> Module:  # noqa: ANN401
+def module_of(walk: Walk, graph: Any) -> Module:  # noqa: ANN401
     """The module, when every node is in; InputError where an output is none."""
     values: dict[str, int] = {}
     for output in graph.output:
@@ -45,8 +43,9 @@ def module_of(walk: Walk, graph: Any, warn: Warn | None) -> Module:  # noqa: ANN
         shape = _other_shape(output, use.type(0))
         if kind is not None:
             walk.unsound(f"{title} is declared {kind}", _DECLARE)
-        elif shape is not None and warn is not None:
-            warn(finding(ONX08, walk.name, f"{title} is declared {shape}", _DECLARE))
+        elif shape is not None:
+            message = f"{title} is declared {shape}"
+            walk.odd.append(finding(ONX08, walk.name, message, _DECLARE))
     if not walk.found:
         following = {given: values[output] for given, output in walk.states.items()}
         keep_states(walk, following, walk.initial)
