@@ -68,7 +68,7 @@ def _unigram(normalizer: Made, pre: Made) -> Made:
     )
     made = _trained(tokenizer, trainer)
     made.decoder = decoders.Metaspace()
-    return rounded(made)
+    return made
 
 
 def rounded(tokenizer: Made) -> Made:
@@ -122,7 +122,7 @@ def bert_cased() -> Made:
 
 
 def t5() -> Made:
-    made = _unigram(normalizers.NFKC(), pre_tokenizers.Metaspace())
+    made = rounded(_unigram(normalizers.NFKC(), pre_tokenizers.Metaspace()))
     made.post_processor = processors.TemplateProcessing(
         single="$A </s>", special_tokens=[("</s>", 1)]
     )
@@ -132,7 +132,12 @@ def t5() -> Made:
 def xlm_r() -> Made:
     steps = [normalizers.Nmt(), normalizers.NFKC(), normalizers.Strip()]
     pre = [pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Metaspace()]
-    return _unigram(normalizers.Sequence(steps), pre_tokenizers.Sequence(pre))
+    return rounded(_unigram(normalizers.Sequence(steps), pre_tokenizers.Sequence(pre)))
+
+
+def unigram() -> Made:
+    """As the trainer of the library makes it: its scores need 64 bits."""
+    return _unigram(normalizers.NFC(), pre_tokenizers.Metaspace())
 
 
 def words() -> Made:
@@ -194,7 +199,8 @@ def clip() -> Made:
 BUILDERS: dict[str, Callable[[], Made]] = {
     build.__name__: build
     for build in (
-        gpt2, roberta, llama3, bert_uncased, bert_cased, t5, xlm_r, words, digits, letters, clip,
+        gpt2, roberta, llama3, bert_uncased, bert_cased, t5, xlm_r, unigram,
+        words, digits, letters, clip,
     )
 }  # fmt: skip
 

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
-import re
 import time
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from nacre.base.diagnostics import InputError
 from nacre.nac import tisa
+from nacre.nac.tisa.bundle import split
 from nacre.nac.tisa.scores import read_decimal
 from tests.nac.tisa.made import Tokenizer, tokenizer
 
@@ -215,21 +212,19 @@ def test_what_is_no_text_is_told(given: Any) -> None:  # noqa: ANN401 - wrong on
             taken(given)
 
 
-def test_scores_of_64_bits_are_refused_with_what_helps(tmp_path: Path) -> None:
-    """What the help says is Python that mends the file."""
-    vocab: list[tuple[str, float]] = [("<unk>", 0.0), ("a", -1.1), ("b", -2.7)]
-    whole = _whole({"type": "Unigram", "unk_id": 0, "vocab": vocab, "byte_fallback": False})
-    path = tmp_path / "tokenizer.json"
-    path.write_text(json.dumps(whole))
-    with pytest.raises(InputError, match="needs 64 bits") as refused:
-        tisa.compile_tokenizer(path)
-    help_ = refused.value.diagnostics[0].help
-    assert help_ is not None
-    lines = re.findall("`([^`]*=[^`]*)`", help_)
-    assert len(lines) == 2
-    with contextlib.chdir(tmp_path):
-        exec("import json, numpy, pathlib\n" + "\n".join(lines), {})
-    assert [score for _, score in json.loads(path.read_text())["model"]["vocab"]] == [
-        float(np.float32(score)) for _, score in vocab
-    ]
-    assert tisa.load(tisa.compile_tokenizer(path)).encode("ab") == [1, 2]
+def test_scores_of_64_bits_decide() -> None:
+    """Two ways to cut `ab`, which rounding to 32 bits would make equal, or turn around."""
+    one = -1.0000000001
+    for whole, expected in ((2 * one - 1e-9, [1, 1]), (2 * one + 1e-9, [2])):
+        vocab = [("<unk>", 0.0), ("a", one), ("aa", whole)]
+        text = json.dumps(_whole({"type": "Unigram", "unk_id": 0, "vocab": vocab}))
+        raw = tisa.compile_tokenizer(text)
+        assert Tokenizer.from_str(text).encode("aa").ids == expected
+        assert tisa.load(raw).encode("aa") == expected
+        assert "nacre.scores.b" in split(raw).resources
+
+
+def test_scores_of_32_bits_take_no_more() -> None:
+    vocab = [("<unk>", 0.0), ("a", -1.5), ("aa", float(np.float32(-2.7)))]
+    text = json.dumps(_whole({"type": "Unigram", "unk_id": 0, "vocab": vocab}))
+    assert sorted(split(tisa.compile_tokenizer(text)).resources) == ["vidx.b", "vocab.b"]

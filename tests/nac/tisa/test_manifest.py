@@ -128,6 +128,34 @@ def test_the_bytes_of_a_vocabulary() -> None:
     assert [e.is_piece for e in back.entries] == [True, True, False]
 
 
+@pytest.mark.parametrize(
+    ("wide", "told"),
+    [
+        ((-1.1, math.nan), None),
+        ((-1.1, -2.0), "has -2.0 for 'b', whose score is nan"),
+        ((-1.2, math.nan), "has -1.2 for 'a', whose score is -1.1"),
+        ((math.nan, math.nan), "has nan for 'a'"),
+        ((-1.1,), "`nacre.scores.b` needs 16 bytes, 8 are left"),
+        ((-1.1, math.nan, 0.0), "`nacre.scores.b` has 8 bytes too many"),
+    ],
+)
+def test_scores_of_64_bits_round_to_those_of_32(wide: tuple[float, ...], told: str | None) -> None:
+    entries = (
+        Entry("a", 0, struct.unpack("<f", struct.pack("<f", -1.1))[0]),
+        Entry("b", 1, math.nan),
+    )
+    files = Vocabulary(entries, None, wide).resources()
+    if told is None:
+        back = read_vocabulary(files)
+        assert back.scores[0] == -1.1
+        assert back.resources() == files
+        return
+    with pytest.raises(Broken) as broken:
+        read_vocabulary(files)
+    assert broken.value.rule.code == ("NAC04" if "are left" in told else "NAC65")
+    assert told in broken.value.message
+
+
 @given(st.dictionaries(TEXTS, st.floats(width=32, allow_infinity=False), max_size=8), st.data())
 def test_vocabularies_survive_their_bytes(scores: dict[str, float], data: st.DataObject) -> None:
     ids = data.draw(st.permutations(range(2 * len(scores))))

@@ -164,9 +164,9 @@ NO_FORM: dict[str, tuple[Json, str, str]] = {
     "words before merges with a suffix": (
         _bpe(ignore_merges=True, end_of_word_suffix="</w>"), "model: ", "with a suffix",
     ),
-    "scores of 64 bits": (
-        _unigram(vocab=[["<pad>", 0.0], ["</s>", 0.0], ["<unk>", 0.0], ["a", -1.1]]),
-        "model.vocab[3]: ", "needs 64 bits",
+    "scores beyond 32 bits": (
+        _unigram(vocab=[["<pad>", 0.0], ["</s>", 0.0], ["<unk>", 0.0], ["a", -1e39]]),
+        "model.vocab[3]: ", "too large for `vocab.b`",
     ),
     "scores above 0": (
         _unigram(vocab=[["<pad>", 1.0], ["</s>", 1.0], ["<unk>", 1.0]]), "model: ", "above 0",

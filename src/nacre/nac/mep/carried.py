@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from nacre.nac.mep.machine import MAX_BYTES, MAX_STEPS, Machine
 from nacre.nac.mep.program import Program, program_of
 from nacre.nac.tisa.decoders import RESOURCE as DECODER
-from nacre.nac.tisa.resources import INDEX, MERGES, VOCABULARY
+from nacre.nac.tisa.resources import FILES
 
 if TYPE_CHECKING:
     from nacre.nac.run.model import NacModel
@@ -58,5 +58,5 @@ def _tokenizer(model: NacModel) -> TisaProgram | None:
         return None
     from nacre.nac.tisa.program import load
 
-    found = {name: model.file.resource(name) for name in (VOCABULARY, INDEX, MERGES, DECODER)}
+    found = {name: model.file.resource(name) for name in (*FILES, DECODER)}
     return load(manifest, {name: bytes(data) for name, data in found.items() if data is not None})

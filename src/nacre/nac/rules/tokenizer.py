@@ -41,8 +41,9 @@ NAC65 = declare(
     """
     The compiled vocabulary (`vocab.b`, `vidx.b`, `merges.b`) contradicts itself: offsets that lead
     elsewhere than to entries in order, a token or an id twice, an index that names another token,
-    a merge of tokens that do not exist. Or `nacre.decoder.json`, which says how ids become text
-    where the instructions do not tell, is malformed.
+    a merge of tokens that do not exist. Or a resource of ours is malformed: `nacre.decoder.json`,
+    which says how ids become text where the instructions do not tell, or `nacre.scores.b`, whose
+    scores of 64 bits must round to those of the vocabulary.
     """, language=_NAC)  # fmt: skip
 NAC66 = declare(
     "NAC66", "token-missing", _RSRC,

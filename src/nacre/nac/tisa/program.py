@@ -22,7 +22,6 @@ from nacre.nac.tisa.instructions import Instruction, Item, Kind
 from nacre.nac.tisa.patterns import PatternError
 from nacre.nac.tisa.pieces import Unigram, WordPiece
 from nacre.nac.tisa.resources import MERGES, VOCABULARY, Vocabulary, read_vocabulary
-from nacre.nac.tisa.scores import score_of
 
 _WHITE = "".join(map(chr, points(WHITE_SPACE)))
 Side = Literal["left", "right"]
@@ -174,8 +173,8 @@ class TisaProgram:
             case "WORDPIECE_ENCODE":
                 return WordPiece(self._pieces, cast(str, instruction.operands[0]), self._unknown)
             case _:
-                pieces = [entry for entry in self.vocabulary.entries if entry.is_piece]
-                scores = {e.token: (e.id, score_of(e.score)) for e in pieces}
+                pairs = zip(self.vocabulary.entries, self.vocabulary.scores, strict=True)
+                scores = {e.token: (e.id, score) for e, score in pairs if e.is_piece}
                 return Unigram(scores, self._ids.get("<unk>", _UNKNOWN_UNIGRAM))
 
     def _bpe(self, suffix: str | None) -> Bpe:

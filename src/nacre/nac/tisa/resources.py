@@ -13,8 +13,11 @@ from msgspec import Struct
 from nacre.nac.format.cursor import Broken, Cursor
 from nacre.nac.format.packing import limit, packed, text
 from nacre.nac.rules.tokenizer import NAC65
+from nacre.nac.tisa.scores import rounded, score_of
 
 VOCABULARY, INDEX, MERGES = "vocab.b", "vidx.b", "merges.b"
+SCORES = "nacre.scores.b"
+FILES = (VOCABULARY, INDEX, MERGES, SCORES)
 _SECTION = "RSRC"
 _TAIL = struct.Struct("<if")
 _LEAST_ENTRY = 2 + _TAIL.size
@@ -40,12 +43,22 @@ class Vocabulary:
 
     entries: tuple[Entry, ...]
     merges: tuple[tuple[str, str], ...] | None = None
+    wide: tuple[float, ...] | None = None  # scores of the entries that need 64 bits
+
+    @property
+    def scores(self) -> tuple[float, ...]:
+        """What a program adds up for each entry; no number for what is no piece."""
+        if self.wide is not None:
+            return self.wide
+        return tuple(score_of(e.score) if e.is_piece else math.nan for e in self.entries)
 
     def resources(self) -> dict[str, bytes]:
         """The files of it, by name."""
         made = {VOCABULARY: vocabulary_bytes(self.entries), INDEX: index_bytes(self.entries)}
         if self.merges is not None:
             made[MERGES] = merges_bytes(self.merges)
+        if self.wide is not None:
+            made[SCORES] = struct.pack(f"<{len(self.wide)}d", *self.wide)
         return made
 
 
@@ -57,7 +70,24 @@ def read_vocabulary(resources: Mapping[str, bytes | memoryview]) -> Vocabulary:
     merges = None
     if MERGES in resources:
         merges = _merges(Cursor(memoryview(resources[MERGES]), _SECTION))
-    return Vocabulary(entries, merges)
+    wide = None
+    if SCORES in resources:
+        wide = _wide(Cursor(memoryview(resources[SCORES]), _SECTION), entries)
+    return Vocabulary(entries, merges, wide)
+
+
+def _wide(cursor: Cursor, entries: tuple[Entry, ...]) -> tuple[float, ...]:
+    """A score of 64 bits for every entry, which rounds to the one that the entry has."""
+    raw = cursor.take(8 * len(entries), f"`{SCORES}`")
+    _no_rest(cursor, SCORES)
+    found = struct.unpack(f"<{len(entries)}d", raw)
+    for entry, score in zip(entries, found, strict=True):
+        if rounded(score) != entry.score and (entry.is_piece or not math.isnan(score)):
+            message = (
+                f"`{SCORES}` has {score!r} for {entry.token!r}, whose score is {entry.score!r}"
+            )
+            raise Broken(NAC65, cursor.place(0), message)
+    return found
 
 
 def _no_rest(cursor: Cursor, name: str) -> None:

@@ -1,4 +1,7 @@
-"""Scores of Unigram: 32 bits in the file, and the sum must be the library's to the last bit.
+"""Scores of Unigram: the sum must be the library's to the last bit.
+
+`vocab.b` has 32 bits for a score. Those of SentencePiece need no more; trainers of the library make
+scores of 64 bits, which stand beside it in a resource of ours (`nacre.scores.b`).
 
 The `tokenizers` library reads the decimals of a `tokenizer.json` fast, not exactly: digits as an
 integer, divided by a power of ten, which is one off in the last place now and then. A vocabulary
@@ -31,10 +34,9 @@ def score_of(stored: float) -> float:
     return read_decimal(repr(stored))
 
 
-def stored_score(score: float) -> float | None:
-    """The 32 bits for a score; None where there are none that stand for it."""
+def rounded(score: float) -> float:
+    """The nearest score of 32 bits, infinite where it is too large for them."""
     try:
-        stored: float = _F32.unpack(_F32.pack(score))[0]
+        return float(_F32.unpack(_F32.pack(score))[0])
     except OverflowError:
-        return None
-    return stored if math.isfinite(stored) and score_of(stored) == score else None
+        return math.copysign(math.inf, score)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TypeVar
 
 from nacre.base.diagnostics import Diagnostic, InputError
@@ -27,6 +28,7 @@ from nacre.nac.tisa.hub.pre_tokenizers import ideograph_steps, pre_tokenizer_ste
 from nacre.nac.tisa.instructions import Instruction
 from nacre.nac.tisa.program import TisaProgram
 from nacre.nac.tisa.resources import Entry, Vocabulary
+from nacre.nac.tisa.scores import rounded
 
 Made = TypeVar("Made")
 _LIMITS = ("truncation", "padding")
@@ -129,9 +131,16 @@ class _Compilation:
         return model
 
     def _vocabulary(self, model: Model) -> Vocabulary:
-        entries = {t: Entry(t, i, model.scores.get(t, 0.0)) for t, i in model.ids.items()}
+        scores = model.scores
+        entries = {t: Entry(t, i, rounded(scores.get(t, 0.0))) for t, i in model.ids.items()}
         for token in self._tokens:
             if token.content not in entries:
                 entries[token.content] = Entry(token.content, token.id, math.nan)
         ordered = sorted(entries.values(), key=lambda entry: entry.token)
-        return Vocabulary(tuple(ordered), model.merges)
+        made = Vocabulary(tuple(ordered), model.merges)
+        if not scores:
+            return made
+        wide = tuple(scores[e.token] if e.is_piece else math.nan for e in ordered)
+        pairs = zip(wide, made.scores, strict=True)
+        is_enough = all(one == other or math.isnan(one) for one, other in pairs)
+        return made if is_enough else replace(made, wide=wide)

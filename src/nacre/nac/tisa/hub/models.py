@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -13,7 +14,7 @@ from nacre.nac.tisa.hub.parts import Part
 from nacre.nac.tisa.instructions import Instruction, Kind, step
 from nacre.nac.tisa.pieces import LONGEST_WORD
 from nacre.nac.tisa.resources import MOST_ID
-from nacre.nac.tisa.scores import stored_score
+from nacre.nac.tisa.scores import rounded
 
 # Where TISA looks for the token of what is unknown, and the id where it finds none.
 _UNKNOWN: Mapping[str, tuple[tuple[str, ...], int]] = MappingProxyType(
@@ -181,26 +182,14 @@ def _unigram(part: Part, before: Sequence[Instruction], added: Mapping[str, int]
     return Model(step("UNIGRAM_ENCODE"), ids, scores)
 
 
-# Trainers of the library write scores of 64 bits.
-_ROUNDING = (
-    "round the scores in `tokenizer.json` to float32, as those of SentencePiece are: "
-    '`p = pathlib.Path("tokenizer.json"); t = json.loads(p.read_text()); v = t["model"]["vocab"]`,'
-    " then `v[:] = [[w, float(numpy.float32(s))] for w, s in v]; p.write_text(json.dumps(t))`"
-)
-
-
 def _scored(part: Part) -> tuple[str, float]:
     pair = list(part.list())
     if len(pair) != 2:
         raise part.wrong("a token of Unigram has a text and a score")
     token, score = pair[0].text(), pair[1].number()
-    stored = stored_score(score)
-    if stored is None:
-        raise part.refused(
-            f"the score {score!r} of {token!r} needs 64 bits; `vocab.b` has 32 for it",
-            help=_ROUNDING,
-        )
-    return token, stored
+    if not math.isfinite(rounded(score)):
+        raise part.refused(f"the score {score!r} of {token!r} is too large for `vocab.b`")
+    return token, score
 
 
 _MAKERS: Mapping[str, Callable[[Part, Sequence[Instruction], Mapping[str, int]], Model]] = (
