@@ -13,7 +13,7 @@ import nacre
 from nacre.base.diagnostics import InputError
 from nacre.compile.estimate import derated_figures, estimate, stand_in_data
 from nacre.compile.estimate_layers import DEPENDENCES
-from nacre.compile.estimate_text import estimate_json, estimate_text
+from nacre.compile.estimate_text import estimate_text
 from nacre.compile.target import target_of
 from nacre.core.builder import Builder
 from nacre.core.module import Module
@@ -40,7 +40,7 @@ def test_an_estimate_agrees_with_the_bundle_that_it_is_about() -> None:
     assert found.fits
     assert found.plan is not None
     assert found.plan.ideal.cycles == timed.cycles
-    shown = estimate_json(found)
+    shown = found.as_json()
     assert shown["milliseconds"] == timed.cycles / 500_000
     assert shown["macs_by_unit"] == timed.macs_by_unit
     assert shown["cycles_by_unit"] == timed.cycles_by_unit
@@ -102,7 +102,7 @@ def test_a_model_that_does_not_fit_is_told_which_layer_and_keeps_its_bounds() ->
     found = estimate(builder.module(builder.add("Softmax", x, axis=1)), "npm4k")
     assert not found.fits
     assert [problem.code for problem in found.problems] == ["CMP02"]
-    shown = estimate_json(found)
+    shown = found.as_json()
     assert (shown["fits"], shown["cycles"], shown["layers"]) == (False, None, [])
     assert shown["layer_bound"] == shown["whole_bound"] > 0
     assert "softmax_0" in shown["problems"][0]["message"]
@@ -170,6 +170,6 @@ def test_stand_in_data_has_the_types_of_the_inputs_and_is_the_same_every_time() 
 def test_every_key_of_the_json_is_on_the_page() -> None:
     page = (Path(__file__).parents[2] / "docs/estimate.md").read_text(encoding="utf-8")
     named = set(re.findall(r"`(\w+)`", page.partition("## JSON")[2]))
-    shown = estimate_json(estimate(linear_model(), "npm4k"))
+    shown = estimate(linear_model(), "npm4k").as_json()
     own = {"device", "precision", "clock_mhz"}  # what was asked for
     assert named == {*shown.keys(), *shown["layers"][0], *shown["derated"], "null"} - own

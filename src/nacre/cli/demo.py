@@ -22,7 +22,7 @@ from nacre.compile.options import PRECISIONS, Precision
 
 if TYPE_CHECKING:
     from nacre.compile.bundle import Bundle
-    from nacre.compile.estimate import Estimate
+    from nacre.compile.estimated import Estimate
     from nacre.core.module import Module
     from nacre.core.values import Array
 

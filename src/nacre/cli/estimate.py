@@ -25,7 +25,7 @@ from nacre.cli.main import ERRORS_FOUND
 from nacre.compile.options import STAGES
 
 if TYPE_CHECKING:
-    from nacre.compile.estimate import Estimate
+    from nacre.compile.estimated import Estimate
     from nacre.core.module import Module
 
 _ENDINGS = (".html", ".htm")
@@ -37,6 +37,16 @@ def _layers(text: str) -> int | None:
     if not (text.isascii() and text.isdigit() and len(text) < 10):
         raise ValueError(f"{quoted(text)} is neither a number nor `all`")
     return int(text)
+
+
+def _clock(text: str) -> float:
+    try:
+        clock = float(text)
+    except ValueError:
+        clock = -1.0
+    if not 0 < clock < float("inf"):
+        raise ValueError(f"{quoted(text)} is no clock, expected a positive number of MHz")
+    return clock
 
 
 @click.command()
@@ -54,7 +64,7 @@ def _layers(text: str) -> int | None:
 @compile_options
 @click.option(
     "--clock",
-    type=click.FloatRange(0, min_open=True),
+    type=option_value(_clock),
     metavar="MHZ",
     help="For milliseconds. Default: 1000, as an assumption.",
 )
@@ -110,7 +120,7 @@ def estimate(
             for page in written:
                 click.echo(f"\nwrote {safe(str(page))}: layers and timeline")
 
-    status = reported(work)
+    status = reported(work, form)
     is_fit = all(one.fits for one in found.values())
     return status if is_fit else status or ERRORS_FOUND
 
@@ -134,10 +144,10 @@ def _estimated(module: Module, device: str, given: Mapping[str, Any]) -> Estimat
 
 
 def _told(model: str, found: Mapping[str, Estimate], most: int | None, form: str) -> str:
-    from nacre.compile.estimate_text import estimate_json, estimate_text
+    from nacre.compile.estimate_text import estimate_text
 
     if form == "json":
-        return json.dumps({name: estimate_json(one) for name, one in found.items()}, indent=2)
+        return json.dumps({name: one.as_json() for name, one in found.items()}, indent=2)
     return estimate_text(Path(model).name, found, most)
 
 

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from nacre.base.diagnostics import Diagnostic, InputError, InternalError
+from nacre.base.diagnostics import InputError, InternalError
 from nacre.compile.api import compile as compiled
 from nacre.compile.bounds import ModelBounds, model_bounds
 from nacre.compile.bundle import Bundle
-from nacre.compile.estimate_layers import LayerTime, layer_times
+from nacre.compile.estimate_layers import layer_times
+from nacre.compile.estimated import Estimate, PlanTimes
 from nacre.compile.options import Precision
 from nacre.compile.origins import name_of
 from nacre.compile.partition import Partition
@@ -28,9 +28,7 @@ from nacre.core.module import Module
 from nacre.core.values import Array
 from nacre.nem.model.devices import Device
 from nacre.nem.model.provenance import figures
-from nacre.nem.run.timing.bounds import ddr_bytes
 from nacre.nem.run.timing.profile import Figures, timing_figures, timing_profile
-from nacre.nem.run.timing.result import TimedResult
 from nacre.nem.spec.limits import DEFAULT_DDR_BYTES
 
 DEFAULT_CLOCK_MHZ = 1000.0
@@ -41,55 +39,6 @@ _SEED, _SAMPLES = 1, 2  # of stand-in calibration data
 
 # Codes of something that was asked for: the model and the device may be all right.
 _REQUESTS = frozenset(rule.code for rule in (CMP04, CMP08, CMP09, CMP10))
-
-
-@dataclass(frozen=True, eq=False)
-class PlanTimes:
-    """A plan, timed with the device's own figures and with derated ones."""
-
-    bundle: Bundle
-    ideal: TimedResult
-    derated: TimedResult
-    layers: tuple[LayerTime, ...]
-
-    @cached_property
-    def ddr_bytes(self) -> int:
-        """Bytes that pass between DDR and the chip."""
-        return ddr_bytes(self.ideal.timeline)
-
-    @property
-    def vpu_share(self) -> float:
-        """The share of the run in which the busiest VPU works."""
-        busy = [e["busy"] for name, e in self.ideal.units.items() if name.startswith("VPU")]
-        return max(busy, default=0) / max(1, self.ideal.cycles)
-
-
-@dataclass(frozen=True, eq=False)
-class Estimate:
-    """What is known of a model on a device; without a plan, `problems` says why there is none."""
-
-    device: Device
-    precision: Precision
-    clock_mhz: float
-    derating: Figures
-    assumptions: tuple[str, ...]
-    problems: tuple[Diagnostic, ...] = ()
-    bounds: ModelBounds | None = None
-    escaped: Mapping[str, str] | None = None  # operations on the VPU, and why
-    plan: PlanTimes | None = None
-
-    @property
-    def fits(self) -> bool:
-        """Whether there is a plan."""
-        return self.plan is not None
-
-    @property
-    def mac_utilisation(self) -> float | None:
-        """The share of all NMUs' MACs that the run uses."""
-        if self.plan is None or self.bounds is None:
-            return None
-        needed = sum(float(layer.nmu) for layer in self.bounds.layers)
-        return needed / max(1, self.plan.ideal.cycles)
 
 
 def estimate(

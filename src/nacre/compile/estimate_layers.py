@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -48,6 +49,27 @@ class LayerTime:
         """How many times its bound a layer takes."""
         floor = self.bound.cycles if self.bound is not None else 0
         return self.cycles / floor if floor else None
+
+    def as_json(self) -> dict[str, Any]:
+        """All of it as plain values."""
+        bound = self.bound
+        return {
+            "name": self.name,
+            "operations": list(self.operations),
+            "nodes": list(self.nodes),
+            "macs": self.macs,
+            "cycles": self.cycles,
+            "start": self.start,
+            "end": self.end,
+            "bound": bound.cycles if bound is not None else None,
+            "bound_by": bound.limit if bound is not None else None,
+            "bottleneck": self.bottleneck,
+            "busy": dict(self.busy),
+            "ddr_bytes": self.ddr_bytes,
+            "compulsory_ddr_bytes": bound.ddr_bytes if bound is not None else None,
+            "tasks": list(self.tasks),
+            "members": list(self.members),
+        }
 
 
 def layer_times(

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from nacre.base.excerpt import safe
-from nacre.base.rendering import to_json
-from nacre.compile.estimate import Estimate
 from nacre.compile.estimate_layers import LayerTime
+from nacre.compile.estimated import Estimate
 
 MOST_LAYERS = 12  # shown of one device; of several, each shows half as many
 _MOST_PROBLEMS = 8
@@ -231,72 +229,3 @@ def _shortened(text: str, most: int) -> str:
 
 
 # Plain values
-
-
-def estimate_json(one: Estimate) -> dict[str, Any]:
-    """An estimate as plain values; what is not known is None."""
-    plan, bounds = one.plan, one.bounds
-    layer_bound = bounds.layer if bounds is not None else None
-    whole_bound = bounds.whole if bounds is not None else None
-    floor = bounds.floor if bounds is not None else None
-    timed = plan.ideal if plan is not None else None
-    return {
-        "fits": one.fits,
-        "device": one.device.name,
-        "precision": one.precision,
-        "clock_mhz": one.clock_mhz,
-        "cycles": timed.cycles if timed else None,
-        "milliseconds": timed.milliseconds if timed else None,
-        "derated": _derated(one),
-        "layer_bound": layer_bound,
-        "whole_bound": whole_bound,
-        "floor": floor,
-        "over_layer_bound": timed.cycles / layer_bound if timed and layer_bound else None,
-        "over_whole_bound": timed.cycles / whole_bound if timed and whole_bound else None,
-        "over_floor": timed.cycles / floor if timed and floor else None,
-        "mac_utilisation": one.mac_utilisation,
-        "macs_by_unit": timed.macs_by_unit if timed else {},
-        "cycles_by_unit": timed.cycles_by_unit if timed else {},
-        "vpu_share": plan.vpu_share if plan else None,
-        "ddr_bytes": plan.ddr_bytes if plan else None,
-        "weight_bytes": len(plan.bundle.weights) if plan else None,
-        "l2_peak": plan.bundle.manifest.l2_peak if plan else None,
-        "l2_bound": plan.bundle.manifest.l2_bound if plan else None,
-        "l2_bytes": one.device.topology.l2_size_bytes if one.device.topology else None,
-        "layers": [layer_json(layer) for layer in plan.layers] if plan else [],
-        "escaped": dict(one.escaped or {}),
-        "notes": list(plan.bundle.manifest.notes) if plan else [],
-        "assumptions": list(one.assumptions),
-        "problems": [to_json(found) for found in one.problems],
-    }
-
-
-def _derated(one: Estimate) -> dict[str, Any]:
-    timed = one.plan.derated if one.plan is not None else None
-    return {
-        "cycles": timed.cycles if timed else None,
-        "milliseconds": timed.milliseconds if timed else None,
-        "figures": {unit: dict(entries) for unit, entries in one.derating.items()},
-    }
-
-
-def layer_json(layer: LayerTime) -> dict[str, Any]:
-    """A layer as plain values."""
-    bound = layer.bound
-    return {
-        "name": layer.name,
-        "operations": list(layer.operations),
-        "nodes": list(layer.nodes),
-        "macs": layer.macs,
-        "cycles": layer.cycles,
-        "start": layer.start,
-        "end": layer.end,
-        "bound": bound.cycles if bound is not None else None,
-        "bound_by": bound.limit if bound is not None else None,
-        "bottleneck": layer.bottleneck,
-        "busy": dict(layer.busy),
-        "ddr_bytes": layer.ddr_bytes,
-        "compulsory_ddr_bytes": bound.ddr_bytes if bound is not None else None,
-        "tasks": list(layer.tasks),
-        "members": list(layer.members),
-    }

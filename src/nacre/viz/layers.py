@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from nacre.base.files import write_whole
-from nacre.compile.estimate import Estimate
 from nacre.compile.estimate_layers import LayerTime
+from nacre.compile.estimated import Estimate
 from nacre.viz.report import render_report
 from nacre.viz.report_data import statement_tasks
 

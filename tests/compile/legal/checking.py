@@ -40,7 +40,8 @@ def error(found: Array, expected: Array) -> float:
     assert a.shape == b.shape
     assert (np.isnan(a) == np.isnan(b)).all()
     same = (a == b) | np.isnan(b)
-    return float(np.max(np.abs(a - b), where=~same, initial=0.0)) / max(
+    difference = np.subtract(a, b, where=~same, out=np.zeros_like(a))  # not of two infinities
+    return float(np.max(np.abs(difference), initial=0.0)) / max(
         1.0, float(np.max(np.abs(b), where=np.isfinite(b), initial=0.0))
     )
 

@@ -1,4 +1,4 @@
-"""Products with constant matrices along one axis: interpolation, reversal, any fixed choice."""
+"""Along one axis: products with constant matrices, and any fixed choice of places."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from nacre.core.inference.rewriting import Site
 from nacre.core.values import Array
 
 FEW = 16  # parts that are copied one by one rather than by a product
+_RUN = 32  # bytes that a unit moves at a time
 
 
 def product_along(site: Site, value: int, axis: int, matrix: Array) -> int:
@@ -38,16 +39,49 @@ def product_along(site: Site, value: int, axis: int, matrix: Array) -> int:
 
 
 def chosen_along(site: Site, value: int, axis: int, places: Array) -> int | None:
-    """Certain places along an axis, in any order: slices, or a product that picks them."""
-    runs = runs_of(places)
-    size = site.type(value).shape[axis]
-    if len(runs) <= FEW:
+    """Certain places along an axis, in any order: slices where few will do, else rows by number.
+
+    Parts that run forward stay slices, such as what lies between two borders that do not. A matrix
+    would choose as well, but costs the square of the axis, and makes NaN of all beside an infinity.
+    """
+    if len(runs_of(places)) <= FEW:
         return taken(site, value, axis, places)
     if site.type(value).element.is_integer:
         return None
-    matrix = np.zeros((places.size, size))
-    matrix[np.arange(places.size), places] = 1.0
-    return product_along(site, value, axis, matrix)
+    parts = np.split(places, _turns(places))
+    if not 1 < len(parts) <= FEW:
+        return _picked(site, value, axis, places)
+    made = [chosen_along(site, value, axis, part) for part in parts]
+    return site.add("Concat", *(m for m in made if m is not None), axis=axis)
+
+
+def _turns(places: Array) -> Array:
+    """Where a new part begins: runs forward with a step of 1, and all else between them."""
+    runs = runs_of(places)
+    ends = np.cumsum([len(range(*run)) for run in runs])
+    is_long = np.array([end - first > 1 for first, end, _ in runs])
+    changes: Array = ends[:-1][is_long[1:] | is_long[:-1]]
+    return changes
+
+
+def _picked(site: Site, value: int, axis: int, places: Array) -> int:
+    """Places along an axis as rows of a table; short rows join with the axis in front."""
+    shape = site.type(value).shape
+    before, size, behind = prod(shape[:axis]), shape[axis], prod(shape[axis + 1 :])
+    after = (*shape[:axis], places.size, *shape[axis + 1 :])
+    if before == 1 or behind * site.type(value).element.bits >= 8 * _RUN:
+        rows = reshaped(site, value, (before * size, behind))
+        numbers = (np.arange(before)[:, None] * size + places).ravel()
+        return reshaped(site, _rows(site, rows, numbers), after)
+    split = reshaped(site, value, (before, size, behind))
+    front = site.add("Transpose", split, permutation=(1, 0, 2))
+    made = _rows(site, reshaped(site, front, (size, before * behind)), places)
+    made = reshaped(site, made, (places.size, before, behind))
+    return reshaped(site, site.add("Transpose", made, permutation=(1, 0, 2)), after)
+
+
+def _rows(site: Site, table: int, numbers: Array) -> int:
+    return site.add("GatherAxis", table, site.literal(numbers, "i32"), axis=0)
 
 
 def taken(site: Site, value: int, axis: int, places: Array) -> int:

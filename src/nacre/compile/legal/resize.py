@@ -5,10 +5,12 @@ What happens along an axis is a matrix, which the kernel itself gives: it resize
 
 from __future__ import annotations
 
+from math import prod
+
 import numpy as np
 
 from nacre.base.elements import GRAPH_TYPES
-from nacre.compile.legal.along import chosen_along, product_along
+from nacre.compile.legal.along import FEW, product_along, runs_of, taken
 from nacre.compile.legal.rounds import Forms
 from nacre.core.inference.rewriting import Site
 from nacre.core.ops import OPS
@@ -58,6 +60,21 @@ def _changing(site: Site) -> list[int]:
     ]
 
 
+def turned_before(site: Site) -> int | None:
+    """The transposition of what a resize enlarges, before it: there is less to move.
+
+    Repetition along the last axis would also move every element alone.
+    """
+    x, order = site.operands[0], site.op.attributes["permutation"]
+    found = site.only(x, "Resize")
+    if found is None or prod(site.type(x).shape) <= prod(site.type(found.operands[0]).shape):
+        return None
+    turned = site.add("Transpose", found.operands[0], permutation=order)
+    filled = OPS["Resize"].filled(found.attributes)
+    given = {n: tuple(filled[n][a] for a in order) for n in ("sizes", "scales") if filled[n]}
+    return site.add("Resize", turned, **{**found.attributes, **given})
+
+
 def _matrix(site: Site, axis: int) -> Array:
     """The weights [after, before] of an axis: what the identity becomes."""
     size, count = site.type(site.operands[0]).shape[axis], site.op.type.shape[axis]
@@ -86,10 +103,12 @@ def _along(site: Site, x: int, axis: int, matrix: Array) -> int | None:
     is_choice = bool(
         (np.count_nonzero(matrix, axis=1) == 1).all() and (matrix.max(axis=1) == 1).all()
     )
-    if is_choice:
-        return chosen_along(site, x, axis, matrix.argmax(axis=1))
-    return product_along(site, x, axis, matrix)
+    places = matrix.argmax(axis=1)
+    if is_choice and len(runs_of(places)) <= FEW:
+        return taken(site, x, axis, places)
+    return None if site.type(x).element.is_integer else product_along(site, x, axis, matrix)
 
 
 _F32 = GRAPH_TYPES["f32"]
 RESIZE_FORMS: Forms = {"Resize": [resize]}
+TURNED_FORMS: Forms = {"Transpose": [turned_before]}

@@ -21,7 +21,7 @@ from nacre.compile.legal.products import PRODUCT_FORMS
 from nacre.compile.legal.quantized import LATE_QUANTIZED, QUANTIZED_FORMS
 from nacre.compile.legal.recover import RECOVER_FORMS, VIEW_FORMS
 from nacre.compile.legal.reductions import REDUCTION_FORMS
-from nacre.compile.legal.resize import RESIZE_FORMS
+from nacre.compile.legal.resize import RESIZE_FORMS, TURNED_FORMS
 from nacre.compile.legal.rounds import Forms, merged
 from nacre.compile.legal.rowwise import ROW_FORMS
 from nacre.compile.legal.scaling import SCALING_FORMS
@@ -98,5 +98,6 @@ SETTLE: Forms = merged(
     CONSTANT_FORMS,
     SHUFFLE_FORMS,
     {name: forms for name, forms in SINKING.items() if name not in _SETTLED},
+    TURNED_FORMS,
 )
 LAST: Forms = merged(CONSTANT_FORMS, TRANSPOSE_FORMS)

@@ -13,6 +13,7 @@ from types import MappingProxyType
 import numpy as np
 
 from nacre.base.elements import GRAPH_TYPES
+from nacre.compile.narrowing import bound, keeping, narrowed
 from nacre.core.builder import Builder
 from nacre.core.evaluation_plan import constant_array
 from nacre.core.module import CoreOperation, Labels, Module
@@ -44,7 +45,11 @@ def retyped(
     Its labels are numbers of the source, of which a note says what they are.
     """
     numbers = module.labels.nodes if module.labels is not None else {}
-    walk = _Walk(types, note, lambda op: named(int(numbers.get(op.value_id, op.value_id))), finite)
+
+    def told(op: CoreOperation) -> str:
+        return named(int(numbers.get(op.value_id, op.value_id)))
+
+    walk = _Walk(module, types, note, told, finite)
     for op in module.operations:
         walk.take(op)
     walk.note_clipped()
@@ -57,10 +62,16 @@ class _Walk:
     """Goes down a module and builds it anew."""
 
     def __init__(
-        self, types: Types, note: Note, told: Callable[[CoreOperation], str], finite: bool
+        self,
+        module: Module,
+        types: Types,
+        note: Note,
+        told: Callable[[CoreOperation], str],
+        finite: bool,
     ) -> None:
         self.builder = Builder()
         self.ids: dict[int, int] = {}
+        self._keeping = keeping(module)
         self.clipped: list[CoreOperation] = []  # that had no bound on one side
         self._seen: dict[int, CoreOperation] = {}
         self._constants: dict[int, CoreOperation] = {}
@@ -136,7 +147,6 @@ class _Walk:
         if GRAPH_TYPES[dtype].kind != "float":
             self._hold_integer(op, given, dtype)
             return
-        most = GRAPH_TYPES[dtype].largest_finite
         if op.opcode == "Clip" and self._finite:
             filled = OPS["Clip"].filled(op.attributes)
             given |= {"min": float(filled["min"]), "max": float(filled["max"])}
@@ -145,9 +155,13 @@ class _Walk:
                 self.clipped.append(op)
         for name in {"Pad": ("value",), "Clip": ("min", "max")}.get(op.opcode, ()):
             number = given.get(name)
-            if isinstance(number, float) and abs(number) > most:
+            if isinstance(number, float):
                 is_kept = np.isinf(number) and not (self._finite and op.opcode == "Clip")
-                given[name] = number if is_kept else float(np.copysign(most, number))
+                held = number if is_kept else bound(number, GRAPH_TYPES[dtype])
+                given[name] = held
+                if 0 < abs(number) < abs(held):
+                    told = f"`{op.opcode}` {self._told(op)} has the bound {number:g}"
+                    self._note(f"{told}, too small for {dtype}; it is held at {held:.2g}")
 
     def _hold_integer(self, op: CoreOperation, given: dict[str, object], dtype: str) -> None:
         """A filling that a narrower type of integers does not have."""
@@ -186,18 +200,7 @@ class _Walk:
         if dtype == op.type.dtype:
             return array
         element = GRAPH_TYPES[dtype]
-        low, high = element.lowest, element.highest
-        with np.errstate(invalid="ignore"):
-            beyond = np.isfinite(array) & ((array < low) | (array > high))
-        if beyond.any():
-            self._note(
-                f"{int(beyond.sum())} elements of constant {self._told(op)} lie beyond {dtype}; "
-                f"they are held at {high:g}"
-            )
-            array = np.where(beyond, np.clip(array, low, high), array)
-        made = array.astype(element.dtype)
-        if element.kind == "float":
-            lost = int(((array != 0) & (made == 0)).sum())
-            if lost:
-                self._note(f"{lost} elements of constant {self._told(op)} are 0 in {dtype}")
-        return made
+        made = narrowed(array, element, keeps=op.value_id in self._keeping)
+        for note in made.notes(self._told(op), element):
+            self._note(note)
+        return made.array

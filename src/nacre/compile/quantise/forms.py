@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from nacre.base.elements import GRAPH_TYPES
+from nacre.compile.narrowing import bound
 from nacre.compile.quantise.affine import Affine
 from nacre.compile.quantise.own_uses import single
 from nacre.compile.quantise.roles import Role, bounds_of
@@ -14,6 +16,8 @@ from nacre.compile.quantise.walking import Product, Stored, Walk
 from nacre.compile.quantise.weights import quantised_weights
 from nacre.core.module import CoreOperation
 from nacre.core.ops import OPS
+
+_HALF = GRAPH_TYPES["f16"]
 
 
 def _input(walk: Walk, op: CoreOperation) -> Stored:
@@ -37,6 +41,8 @@ def _island(walk: Walk, op: CoreOperation) -> Stored:
     given: dict[str, Any] = dict(op.attributes)
     if walk.graph.is_float(op.value_id):
         given = {name: "f16" if name in ("to", "dtype") else v for name, v in given.items()}
+    if op.opcode == "Clip" and walk.graph.is_float(op.value_id):
+        given |= {n: bound(float(v), _HALF) for n, v in given.items() if n in ("min", "max")}
     return Stored(walk.builder.add(op.opcode, *operands, **given))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
+from functools import partial
 from itertools import islice
 
 from nacre.base.diagnostics import Diagnostic, InputError
@@ -12,7 +13,7 @@ from nacre.base.source import whole_file
 from nacre.base.suggest import did_you_mean
 from nacre.compile.judging import Counted
 from nacre.compile.legalise import Legal
-from nacre.compile.origins import completed
+from nacre.compile.origins import completed, source_name
 from nacre.compile.quantise import calibration as calibrating
 from nacre.compile.quantise.affine import Affine
 from nacre.compile.quantise.calibration import Calibration, Feeds, Sample, Samples, Seen, samples
@@ -34,6 +35,7 @@ from nacre.core.module import Labels, Module
 from nacre.core.passes.dead_code import dead_code
 
 _PLACE = whole_file("<quantise>")
+_MOST_NAMED = 5  # layers in a help
 _MOVES = frozenset({"Transpose", "Reshape", "ExpandDims", "Squeeze", "Broadcast"})
 _MOST_KEPT = 256  # layers that are put back into floats
 _LEAST_GAIN = 3.0  # dB for which that is worth it where it does not reach its end
@@ -133,7 +135,8 @@ class _Once:
         found = domains(graph, self.seen.histograms, forced, states, set(fixed) if is_own else None)
         scales = Scales(graph, found, self.seen.histograms, OBSERVERS[self.observer], fixed)
         searched = self.observer == "mse" and not is_own
-        storing = Storing(scales, self.given, searched=searched, on_grid=is_own)
+        told = partial(_told, legal, source)
+        storing = Storing(scales, self.given, searched=searched, on_grid=is_own, told=told)
         made = rewritten(graph, found, storing, legal.outputs)
         if self.data is not None and self.correct and not is_own:
             pairs = islice(_pairs(self.data, self.watched, made), MOST_SAMPLES)
@@ -211,7 +214,11 @@ def _unknown(
         told = f"node `{name}` is in no layer: nothing is left of it to compute"
         return CMP10.at(_PLACE, told, help="name the node before or after it")
     known = sorted({one for own in names for one in own})
-    return CMP10.at(_PLACE, f"no layer is called `{name}`", help=did_you_mean(name, known) or None)
+    called = [one for one in known if not one.startswith("%")] or known
+    more = f" and {len(called) - _MOST_NAMED} more" if len(called) > _MOST_NAMED else ""
+    there = ", ".join(f"`{one}`" for one in called[:_MOST_NAMED]) + more
+    help_ = did_you_mean(name, known) or f"layers are called {there}" if called else None
+    return CMP10.at(_PLACE, f"no layer is called `{name}`", help=help_)
 
 
 def _matches(layer: str | int, names: tuple[str, ...]) -> bool:
@@ -230,6 +237,12 @@ def _names(legal: Legal, source: Module, value: int) -> tuple[str, ...]:
 
 def _name(legal: Legal, source: Module, value: int) -> str:
     return next(iter(_names(legal, source, value)), f"legal %{value}")
+
+
+def _told(legal: Legal, source: Module, value: int) -> str:
+    """A value for a note, by what it is in the source."""
+    number = next(iter(legal.origins.get(value, ())), None)
+    return f"legal %{value}" if number is None else source_name(source, number)
 
 
 def _states(source: Module, graph: Graph) -> frozenset[int]:
@@ -262,9 +275,16 @@ def _fixed(graph: Graph, given: Given) -> dict[int, Affine]:
 def _pairs(
     data: Samples, watched: Watched, made: Rewritten
 ) -> Iterator[tuple[Sample, Sample]]:  # fmt: skip
-    """Samples for the float module, and the same for the module on integers."""
-    for sample in Feeds(data, watched.module):
+    """Samples for the float module, and the same for the module on integers.
+
+    State goes on from sample to sample, as it did when ranges and means were taken.
+    """
+    feeds = Feeds(data, watched.module)
+    for sample in feeds:
         yield sample, stored_inputs(watched.module, made, sample)
+        if data.source.states:
+            for value, array in watched.run(sample):
+                feeds.keep(value, array)
 
 
 def _report(

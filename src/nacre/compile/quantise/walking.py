@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from nacre.base.elements import GRAPH_TYPES
+from nacre.compile.narrowing import keeping, narrowed
 from nacre.compile.quantise.affine import Affine, of_constant
 from nacre.compile.quantise.came import Given
 from nacre.compile.quantise.islands import Domains
@@ -47,6 +48,7 @@ class Storing:
     given: Given
     searched: bool  # the scale of weights that has the least error
     on_grid: bool  # weights that are multiples of something keep that as their scale
+    told: Callable[[int], str] = "%{}".format  # a value of the float module, for a note
 
 
 class Walk:
@@ -59,6 +61,7 @@ class Walk:
         self.stored: dict[int, Stored] = {}
         self.products: list[Product] = []
         self.notes: list[str] = []
+        self.keeping, self.told = keeping(graph.module), storing.told
         self._made: dict[object, int] = {}  # what was made once for all
 
     def output(self, index: int, value: int, is_own: bool) -> Stored:
@@ -162,10 +165,6 @@ class Walk:
     def _constant(self, value: int, array: Array) -> int:
         if not self.graph.is_float(value):
             return self.builder.constant(array, self.graph.op(value).type.dtype)
-        most = _HALF.largest_finite
-        beyond = int((np.abs(array) > most).sum())
-        if beyond:
-            self.notes.append(
-                f"{beyond} elements of constant %{value} lie beyond f16; they are held at {most:g}"
-            )
-        return self.builder.constant(np.clip(array, -most, most).astype(np.float16), "f16")
+        made = narrowed(array, _HALF, keeps=value in self.keeping)
+        self.notes += made.notes(self.told(value), _HALF)
+        return self.builder.constant(made.array, "f16")

@@ -14,7 +14,21 @@ from nacre.core.values import Array, Attributes
 
 # Unrolled loops can grow without end; no module this long is worth having.
 MOST_OPERATIONS = 200_000
-_SMALL = 64  # bytes: such constants are told apart by their elements, others by their identity
+_SMALL = 64  # bytes: such constants are known by their elements, others by their identity first
+_LOOKED_AT = 64  # elements of an array
+
+
+def _some(array: Array) -> bytes:
+    """A few elements, from the first to the last: other arrays hardly have the same."""
+    flat = array.reshape(-1) if array.flags.c_contiguous else array.flat
+    places = np.linspace(0, array.size - 1, min(array.size, _LOOKED_AT)).astype(np.int64)
+    return np.asarray(flat[places]).tobytes()
+
+
+def _is_same(one: Array, other: Array) -> bool:
+    """Whether two arrays of a type and a shape have the same bytes."""
+    a, b = (np.ascontiguousarray(x).reshape(-1).view(np.uint8) for x in (one, other))
+    return bool(np.array_equal(a, b))
 
 
 class ModelBuilder(Builder):
@@ -24,6 +38,7 @@ class ModelBuilder(Builder):
         super().__init__()
         # An array is kept beside its value, so that no other one can come to have its identity.
         self._constants: dict[object, tuple[int, Array]] = {}
+        self._alike: dict[object, list[tuple[int, Array]]] = {}
         self.facts: dict[int, object] = {}  # what a handler knows of a value beside its type
 
     def copied(self) -> ModelBuilder:
@@ -33,6 +48,7 @@ class ModelBuilder(Builder):
         made._types = dict(self._types)
         made._inputs = dict(self._inputs)
         made._constants = dict(self._constants)
+        made._alike = {key: list(found) for key, found in self._alike.items()}
         made.facts = dict(self.facts)
         return made
 
@@ -45,10 +61,16 @@ class ModelBuilder(Builder):
     ) -> int:
         """A tensor literal, the one that is there already where there is one."""
         array = np.asarray(array)
-        small = (array.dtype.str, array.shape, array.tobytes()) if array.nbytes <= _SMALL else None
-        key = (dtype, small or id(array))
+        kind = (dtype, array.dtype.str, array.shape)
+        key = (*kind, array.tobytes()) if array.nbytes <= _SMALL else (*kind, id(array))
         if key not in self._constants:
-            self._constants[key] = (super().constant(array, dtype, copy=copy), array)
+            # Rounds of a loop compute the same elements again; a few of them say whether.
+            alike = self._alike.setdefault((*kind, _some(array)), [])
+            known = next((value for value, found in alike if _is_same(found, array)), None)
+            if known is None:
+                known = super().constant(array, dtype, copy=copy)
+                alike.append((known, array))
+            self._constants[key] = known, array
         return self._constants[key][0]
 
     def _append(

@@ -1,0 +1,87 @@
+"""Moves of elements: they cost what they move, and infinities stay where they are."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import nacre
+from nacre.core.builder import Builder
+from nacre.core.evaluate import evaluate
+from nacre.core.module import Module
+from tests.compile.legal.checking import opcodes, require_same
+from tests.compile.models import values
+
+
+def _moved(opcode: str, shape: tuple[int, ...], **given: object) -> Module:
+    builder = Builder()
+    return builder.module(builder.add(opcode, builder.input("x", "f32", shape), **given))
+
+
+def _padded(mode: str, shape: tuple[int, ...], *pads: int) -> Module:
+    return _moved("Pad", shape, mode=mode, pads=pads)
+
+
+CASES = {
+    "flip-line": _moved("Flip", (1, 1, 200), axes=(2,)),
+    "flip-rows": _moved("Flip", (2, 40, 3), axes=(1,)),
+    "flip-wide-rows": _moved("Flip", (3, 33, 24), axes=(1,)),
+    "flip-all": _moved("Flip", (2, 20, 17), axes=(0, 1, 2)),
+    "reflect": _padded("reflect", (1, 2, 90), 0, 0, 30, 0, 0, 20),
+    "reflect-whole": _padded("reflect", (1, 1, 40), 0, 0, 39, 0, 0, 39),
+    "reflect-plane": _padded("reflect", (1, 24, 25, 3), 0, 18, 17, 0, 0, 19, 20, 0),
+    "edge": _padded("edge", (1, 2, 90), 0, 0, 30, 0, 0, 20),
+    "wrap": _padded("wrap", (1, 2, 90), 0, 0, 30, 0, 0, 20),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_an_infinity_stays_alone(name: str) -> None:
+    module = CASES[name]
+    (shape,) = (t.shape for t in module.input_types.values())
+    x = values(shape, 3)
+    x.flat[x.size // 3], x.flat[1] = np.inf, np.nan
+    legal = require_same(module, feeds={"x": x})
+    assert not opcodes(legal) & {"Linear", "MatMul"}
+    bundle = nacre.compile(module, "npm4k")
+    (found,) = bundle.run({"x": x}).values()
+    (expected,) = evaluate(module, {"x": x})
+    np.testing.assert_array_equal(found, expected.astype(np.float16).astype(np.float32))
+
+
+def test_a_border_costs_what_it_has_not_the_square_of_the_line() -> None:
+    short, long = (
+        nacre.estimate(_padded("reflect", (1, 1, size), 0, 0, 200, 0, 0, 200), "npm4k")
+        for size in (1000, 16000)
+    )
+    assert short.cycles is not None
+    assert long.cycles is not None
+    assert long.cycles < 4 * short.cycles
+    assert long.bounds is not None
+    assert sum(layer.macs for layer in long.layers) == 0
+
+
+def _decoder(norm: bool) -> Module:
+    """What a norm with channels first gives is enlarged, then convolved with channels last."""
+    builder = Builder()
+    y = builder.input("x", "f32", (1, 16, 12, 12))
+    y = builder.add("Conv", y, builder.constant(values((16, 16, 3, 3), 1, 0.2)), pads=(1, 1, 1, 1))
+    if norm:
+        ones = builder.constant(np.ones(16, np.float32))
+        y = builder.add("GroupNorm", y, ones, ones, groups=4)
+    y = builder.add("ReluNan", y)
+    y = builder.add("Resize", y, sizes=(1, 16, 24, 24), mode="nearest", coordinate="asymmetric")
+    weights = builder.constant(values((8, 16, 3, 3), 2, 0.2))
+    return builder.module(builder.add("Conv", y, weights, pads=(1, 1, 1, 1)))
+
+
+def test_what_is_enlarged_is_turned_before() -> None:
+    legal = require_same(_decoder(norm=True))
+    by_id = legal.module.by_id
+    (resize,) = (op for op in legal.module.operations if op.opcode == "Resize")
+    assert resize.type.shape == (1, 24, 24, 16)
+    assert by_id[resize.operands[0]].type.shape == (1, 12, 12, 16)
+    plain, normed = (nacre.estimate(_decoder(norm), "npm4k").cycles for norm in (False, True))
+    assert plain is not None
+    assert normed is not None
+    assert normed < 1.5 * plain
