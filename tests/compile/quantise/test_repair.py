@@ -175,3 +175,36 @@ def test_runs_count_together(runs: list[list[int]]) -> None:
 def test_how_far_an_output_is_from_its_bound(one: Judged, margin: float) -> None:
     assert one.margin == pytest.approx(margin, abs=0.01)
     assert one.is_met == (one.margin >= 0)
+
+
+def test_what_a_function_of_floats_amplifies_is_mended_before_it() -> None:
+    """Small differences of large numbers: the numbers themselves lose next to nothing."""
+
+    def differences(builder: Builder, x: int) -> int:
+        parts = []
+        for seed in (3, 4):
+            weights = builder.constant(numbers(seed, 12, 12, spread=0.05))
+            parts.append(
+                builder.add("Linear", x, weights, builder.constant(np.full(12, 20, np.float32)))
+            )
+        larger = builder.add("BinOp", *parts, op="Max")
+        away = builder.add(
+            "BinOp", larger, builder.constant(np.full(12, -20, np.float32)), op="Add"
+        )
+        return builder.add("BinOp", away, builder.constant(np.full(12, 8, np.float32)), op="Mul")
+
+    module = network(differences, SHAPE)
+    made = quantised(module)
+    (output,) = made.report.judged
+    assert output.is_met, output
+    assert notes(made, "kept in f16")
+
+
+def test_floats_beyond_f16_are_told() -> None:
+    def large(builder: Builder, x: int) -> int:
+        squares = builder.add("BinOp", x, builder.constant(np.float32(1e5)), op="Mul")
+        return builder.add("Softmax", squares, axis=1)
+
+    made = quantised(network(large, SHAPE))
+    (note,) = notes(made, "what lies beyond 65504 is infinite")
+    assert "on the calibration data" in note

@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Set
+from collections.abc import Callable, Iterator, Mapping, Set
 from dataclasses import dataclass, replace
-from fnmatch import fnmatchcase
 from functools import partial
 from itertools import islice
 
-from nacre.base.diagnostics import Diagnostic, InputError
+from nacre.base.diagnostics import InputError
+from nacre.base.elements import GRAPH_TYPES
 from nacre.base.source import whole_file
 from nacre.base.suggest import did_you_mean
 from nacre.compile.judging import Counted
 from nacre.compile.legalise import Legal
-from nacre.compile.origins import completed, source_name
+from nacre.compile.origins import completed
 from nacre.compile.quantise import calibration as calibrating
 from nacre.compile.quantise.affine import Affine
 from nacre.compile.quantise.calibration import Calibration, Feeds, Sample, Samples, Seen, samples
 from nacre.compile.quantise.came import Given
 from nacre.compile.quantise.correction import MOST_SAMPLES, corrected
-from nacre.compile.quantise.islands import domains
+from nacre.compile.quantise.islands import Domains, domains
+from nacre.compile.quantise.names import forced_floats, layer_name, note_name
 from nacre.compile.quantise.observers import OBSERVERS
 from nacre.compile.quantise.ports import Port, ports_of, stored_inputs
 from nacre.compile.quantise.report import Looked, Output, Report, losses, lossy_layers
@@ -31,12 +32,11 @@ from nacre.compile.quantise.smoothing import smoothed
 from nacre.compile.quantise.uneven import uneven
 from nacre.compile.quantise.walking import Storing
 from nacre.compile.rules import CMP10
-from nacre.core.module import Labels, Module
+from nacre.core.module import Module
 from nacre.core.passes.dead_code import dead_code
 
 _PLACE = whole_file("<quantise>")
-_MOST_NAMED = 5  # layers in a help
-_MOVES = frozenset({"Transpose", "Reshape", "ExpandDims", "Squeeze", "Broadcast"})
+_MOST_HALF = GRAPH_TYPES["f16"].largest_finite
 _MOST_KEPT = 256  # layers that are put back into floats
 _LEAST_GAIN = 3.0  # dB for which that is worth it where it does not reach its end
 _MOST_REPORTED = 8  # samples that the report is taken from
@@ -92,7 +92,7 @@ def quantise(
     if data is not None and not brought:
         legal = smoothed(legal, data)
     module = legal.module
-    forced = _forced(legal, source, precision_map or {})
+    forced = forced_floats(legal, source, precision_map or {})
     graph, watched = Graph(module, frozenset(brought.scales)), Watched(module, legal)
     seen = _seen(graph, watched, data)
     if not brought:
@@ -135,7 +135,7 @@ class _Once:
         found = domains(graph, self.seen.histograms, forced, states, set(fixed) if is_own else None)
         scales = Scales(graph, found, self.seen.histograms, OBSERVERS[self.observer], fixed)
         searched = self.observer == "mse" and not is_own
-        told = partial(_told, legal, source)
+        told = partial(note_name, legal, source)
         storing = Storing(scales, self.given, searched=searched, on_grid=is_own, told=told)
         made = rewritten(graph, found, storing, legal.outputs)
         if self.data is not None and self.correct and not is_own:
@@ -143,7 +143,7 @@ class _Once:
             made = corrected(made, self.seen.means, [stored for _, stored in pairs])
         made = replace(made, module=dead_code(made.module))
         layers = {
-            value: _name(legal, source, value)
+            value: layer_name(legal, source, value)
             for value, own in made.stored.items()
             if value not in scales.bounded
             and not _is_open(graph, made, value)
@@ -153,7 +153,26 @@ class _Once:
         looked = Looked(layers, scales.functions)
         report = _report(self.watched, made, self.data, looked, legal, source)
         inputs, outputs = ports_of(source, graph.module, made, self.given)
-        return Quantised(_legal(legal, made, self.given.notes), inputs, outputs, report)
+        notes = (*self.given.notes, *_beyond_half(graph, found, self.seen, told))
+        return Quantised(_legal(legal, made, notes), inputs, outputs, report)
+
+
+def _beyond_half(
+    graph: Graph, found: Domains, seen: Seen, told: Callable[[int], str]
+) -> Iterator[str]:
+    """A note on floats that were seen where f16 has only infinities."""
+    reached = {
+        value: max(-seen.histograms[value].low, seen.histograms[value].high)
+        for value in sorted(found.floats)
+        if value in seen.histograms and graph.is_float(value) and value not in graph.constants
+    }
+    beyond = [value for value, most in reached.items() if most > _MOST_HALF]
+    if beyond:
+        others = f" and {len(beyond) - 1} more" if len(beyond) > 1 else ""
+        yield (
+            f"{told(beyond[0])} reaches {reached[beyond[0]]:.2g} on the calibration data{others}: "
+            f"in f16 what lies beyond {_MOST_HALF:g} is infinite"
+        )
 
 
 def _is_open(graph: Graph, made: Rewritten, value: int) -> bool:
@@ -180,69 +199,6 @@ def _noted(found: Quantised, kept: Set[int]) -> Quantised:
 
 def _refused(message: str, hint: str | None = None) -> InputError:
     return InputError([CMP10.at(_PLACE, message, help=hint or None)])
-
-
-def _forced(
-    legal: Legal, source: Module, precision_map: Mapping[str | int, str]
-) -> frozenset[int]:  # fmt: skip
-    """The values that the precision map keeps in floats; InputError for what names no layer."""
-    names = {value: _names(legal, source, value) for value in legal.module.by_id}
-    found: set[int] = set()
-    problems = []
-    for layer, precision in precision_map.items():
-        if precision != "f16":
-            told = f"the precision of `{layer}` is `{precision}`, expected `f16`"
-            problems.append(CMP10.at(_PLACE, told))
-        hits = {value for value, own in names.items() if _matches(layer, own)}
-        if not hits:
-            problems.append(_unknown(layer, source, names.values()))
-        # What only moves elements about goes with what it is moved for.
-        found |= {v for v in hits if legal.module.by_id[v].opcode not in _MOVES} or hits
-    if problems:
-        raise InputError(problems)
-    return frozenset(found)
-
-
-def _unknown(
-    layer: str | int, source: Module, names: Iterable[tuple[str, ...]]
-) -> Diagnostic:  # fmt: skip
-    """What is wrong with a name: it is misspelt, or of a node that computes nothing."""
-    name = f"%{layer}" if isinstance(layer, int) else layer
-    labels = source.labels or Labels()
-    nodes = {own for op in source.operations for own in labels.names(op.value_id)}
-    if name in nodes or name in {f"%{value}" for value in source.by_id}:
-        told = f"node `{name}` is in no layer: nothing is left of it to compute"
-        return CMP10.at(_PLACE, told, help="name the node before or after it")
-    known = sorted({one for own in names for one in own})
-    called = [one for one in known if not one.startswith("%")] or known
-    more = f" and {len(called) - _MOST_NAMED} more" if len(called) > _MOST_NAMED else ""
-    there = ", ".join(f"`{one}`" for one in called[:_MOST_NAMED]) + more
-    help_ = did_you_mean(name, known) or f"layers are called {there}" if called else None
-    return CMP10.at(_PLACE, f"no layer is called `{name}`", help=help_)
-
-
-def _matches(layer: str | int, names: tuple[str, ...]) -> bool:
-    if isinstance(layer, int):
-        return f"%{layer}" in names
-    return any(name == layer or fnmatchcase(name, layer) for name in names)
-
-
-def _names(legal: Legal, source: Module, value: int) -> tuple[str, ...]:
-    """What a value of the legal module may be called: after its nodes, and after its numbers."""
-    labels = source.labels or Labels()
-    origins = legal.origins.get(value, ())
-    names = [name for origin in origins for name in labels.names(origin)]
-    return (*names, *(f"%{origin}" for origin in origins))
-
-
-def _name(legal: Legal, source: Module, value: int) -> str:
-    return next(iter(_names(legal, source, value)), f"legal %{value}")
-
-
-def _told(legal: Legal, source: Module, value: int) -> str:
-    """A value for a note, by what it is in the source."""
-    number = next(iter(legal.origins.get(value, ())), None)
-    return f"legal %{value}" if number is None else source_name(source, number)
 
 
 def _states(source: Module, graph: Graph) -> frozenset[int]:

@@ -204,7 +204,30 @@ def lossy_layers(report: Report, graph: Graph, known: Set[int]) -> set[int]:
         if sources and at not in known:
             lost[at] = max(lost.get(at, 0.0), min(sources) - loss.sqnr)
     ways = ({value for value, size in lost.items() if size > least} for least in _LOSSY)
-    return next((found for found in ways if found), set())
+    amplified = {_chosen_at(graph, v) for v in _amplified(report, graph, poor)} - known
+    return next((found for found in ways if found), amplified)
+
+
+def _amplified(report: Report, graph: Graph, poor: Mapping[int, float]) -> set[int]:
+    """Integers whose small errors functions of floats make large ones of."""
+    losses = {loss.value: loss for loss in report.layers if loss.sqnr is not None}
+    found: set[int] = set()
+    for loss in losses.values():
+        assert loss.sqnr is not None
+        if loss.elem == "i8" or loss.sqnr > poor.get(loss.value, -inf):
+            continue
+        # All that goes into it, as far as it is floats.
+        above, seen = graph.computed(graph.op(loss.value)), {loss.value}
+        while above:
+            source = losses.get(above.pop())
+            if source is None or source.sqnr is None or source.value in seen:
+                continue
+            seen.add(source.value)
+            if source.elem != "i8":
+                above += graph.computed(graph.op(source.value))
+            elif source.sqnr - loss.sqnr > _LOSSY[-1]:
+                found.add(source.value)
+    return found
 
 
 def _behind(graph: Graph, values: Iterable[int]) -> set[int]:
