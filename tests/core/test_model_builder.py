@@ -1,0 +1,52 @@
+"""One constant for the same elements, however often an importer computes them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from nacre.core.importing.model_builder import ModelBuilder
+from nacre.core.values import Array
+
+
+def _large(seed: int = 1) -> Array:
+    made: Array = np.random.default_rng(seed).standard_normal((40, 50)).astype(np.float32)
+    return made
+
+
+def test_the_same_elements_are_one_constant() -> None:
+    builder = ModelBuilder()
+    first = builder.constant(_large())
+    assert builder.constant(_large()) == first
+    assert builder.constant(np.asfortranarray(_large())) == first
+    assert builder.copied().constant(_large()) == first
+    assert builder.count == 1
+
+
+@pytest.mark.parametrize("place", range(0, 2000, 37))
+def test_one_other_element_makes_another_constant(place: int) -> None:
+    builder, other = ModelBuilder(), _large()
+    first = builder.constant(_large())
+    other.flat[place] = np.nextafter(other.flat[place], np.float32(9))
+    assert builder.constant(other) != first
+
+
+def test_bytes_decide_not_values() -> None:
+    builder = ModelBuilder()
+    zeros, signed = np.zeros(100, np.float32), np.zeros(100, np.float32)
+    signed[50] = -0.0
+    assert builder.constant(zeros) != builder.constant(signed)
+    first, second = np.zeros(100, np.float32), np.zeros(100, np.float32)
+    first[50] = second[50] = np.nan
+    assert builder.constant(first) == builder.constant(second)
+
+
+def test_types_and_shapes_are_told_apart() -> None:
+    builder = ModelBuilder()
+    made = {
+        builder.constant(np.zeros((10, 20), np.float32)),
+        builder.constant(np.zeros((20, 10), np.float32)),
+        builder.constant(np.zeros((10, 20), np.int32)),
+        builder.constant(np.zeros((10, 20), np.float32), "f16"),
+    }
+    assert len(made) == 4
