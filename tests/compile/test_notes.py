@@ -57,11 +57,11 @@ def known(builder: Builder) -> int:
 @pytest.mark.parametrize(
     ("body", "told"),
     [
-        (large, "1 elements of constant %1 lie beyond i32; they are held at 2.14748e+09"),
+        (large, "1 element of constant %1 lies beyond i32; it is held at 2.14748e+09"),
         (filled, "`Pad` %1 fills with 1.09951e+12, which lies beyond i32"),
         (cast, "Cast %1: integers beyond 65504 become infinite in f16"),
         (added, "1 operation is done on integers of 32 bits instead of 64"),
-        (known, "1 elements of constant %2 lie beyond f16; they are held at 65504"),
+        (known, "1 element of constant %2 lies beyond f16; it is held at 65504"),
     ],
 )
 def test_integers_that_may_not_fit_are_noted(body: Body, told: str) -> None:

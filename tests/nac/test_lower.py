@@ -10,15 +10,19 @@ import pytest
 from nacre import core
 from nacre.base.diagnostics import InputError
 from nacre.core.builder import Builder
+from nacre.core.module import Module
 from nacre.core.ops import OPS
 from nacre.core.values import Custom
+from nacre.nac import assembly, reach
+from nacre.nac.assembly import Assembler
 from nacre.nac.aten.lowering import LOWERINGS, lowered
 from nacre.nac.canonical import arranged, canonical
 from nacre.nac.format.file import to_bytes
 from nacre.nac.lift import lift
 from nacre.nac.lower import lower
-from nacre.nac.memory_map import memory_map
+from nacre.nac.memory_map import memory_map, operands_of
 from nacre.nac.run.model import load
+from nacre.nac.spec.operations import STANDARD_NAMES
 from nacre.nac.verify import verify
 from tests.core.uses import USES, UseOf, inputs_of, module_of
 from tests.nac.files import FIXTURES
@@ -205,12 +209,66 @@ def test_a_weight_with_a_late_use_is_loaded_again() -> None:
     assert lift(load(raw)) == arranged(module)
 
 
-def test_a_result_with_a_use_that_is_too_late_is_refused_by_name() -> None:
+def _late(count: int) -> Module:
+    """An input, a state, a constant and two results, used first and last, and little between."""
     builder = Builder()
-    x = builder.input("x", "f32", (1,))
-    module = builder.module(builder.add("BinOp", x, _long(builder, x, 32_768), op="Add"))
-    with pytest.raises(InputError, match=r"NAC15.*%32769 = BinOp.*32,769 instructions before"):
-        lower(module)
+    x, kept = builder.input("x", "f32", (2,)), builder.input("kept", "f32", (2,))
+    weight = builder.constant(np.array([0.1, 3], np.float32))
+    sum_ = builder.add("BinOp", x, weight, op="Add")
+    is_more = builder.add("Compare", sum_, kept, op="Gt")
+    end = _long(builder, sum_, count)
+    for value in (x, weight, sum_, kept):
+        end = builder.add("BinOp", end, value, op="Mul")
+    chosen = builder.add("Where", is_more, end, sum_)
+    builder.state("kept", builder.add("BinOp", kept, chosen, op="Add"),
+                  builder.constant(np.array([0.5, -1], np.float32)))  # fmt: skip
+    return canonical(builder.module(chosen, x))
+
+
+def _check_relays(module: Module, relays: int) -> int:
+    """Of a file that is right; how far the furthest operand lies back."""
+    file = lower(module)
+    assert sum(i.op == STANDARD_NAMES["nac.clone"].id for i in file.instructions) == relays
+    raw = to_bytes(file)
+    assert verify(raw) == []
+    model = load(raw)
+    found = memory_map(model)
+    assert (found.is_sound, found.is_complete) == (True, True)
+    assert lift(model) == module
+    session, other = model.session(), module.session()
+    for x in ([1.5, -2.25], [0.3, 7]):
+        given = {"x": np.array(x, np.float32)}
+        for one, two in zip(session.run(given), other.run(given), strict=True):
+            assert one.tobytes() == two.tobytes()
+    return max(index - used for index, some in enumerate(operands_of(file)) for used in some)
+
+
+@pytest.mark.parametrize(("count", "relays"), [(100, 0), (1600, 4), (2500, 8)])
+def test_what_has_a_late_use_is_relayed(
+    count: int, relays: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In a format whose operands lie less far back, so that it takes no long program."""
+    for module in (reach, assembly):
+        monkeypatch.setattr(module, "MOST_DISTANCE", 2000)
+    assert _check_relays(_late(count), relays) <= 2000
+
+
+@pytest.mark.full
+def test_what_has_a_late_use_is_relayed_in_a_long_program() -> None:
+    assert _check_relays(_late(40_000), 4) <= 32_768
+
+
+def test_an_operand_out_of_reach_is_refused_with_a_help() -> None:
+    """Of a program that is put together by hand: a branch has no room for relays."""
+    assembler = Assembler()
+    x = latest = assembler.input("x")
+    for _ in range(32_768):
+        latest = assembler.call("nac.neg", latest)
+    with pytest.raises(InputError, match=r"NAC15.*nac.add.*32,769 instructions before") as refused:
+        assembler.call("nac.add", x, latest)
+    (found,) = refused.value.diagnostics
+    assert found.help is not None
+    assert "split the model" in found.help
 
 
 def test_a_call_of_too_many_arguments_is_refused_by_name() -> None:

@@ -88,6 +88,11 @@ class Assembler:
     _tensors: list[Tensor] = field(default_factory=list)
     _latest: dict[int, Ref] = field(default_factory=dict)  # loads of parameters far from the first
 
+    @property
+    def count(self) -> int:
+        """How many instructions there are so far."""
+        return len(self._steps)
+
     def _add(self, step: Instruction | _Call | _Lifted) -> Ref:
         self._steps.append(step)
         return Ref(len(self._steps) - 1)

@@ -2,7 +2,8 @@
 
 Every operation becomes one instruction, in order, but for `Conv2d`, which `channels` tells about; a
 constant becomes a parameter that is loaded just before its first use, and equal ones are stored
-once. What the format has no place for, types of inputs and state, is written as resources.
+once. What is used very late has a relay on the way, see `reach`. What the format has no place for,
+types of inputs and state, is written as resources.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ from nacre.nac.interface import (
     StateTable,
     encoded,
 )
+from nacre.nac.reach import RELAY, Reach
 from nacre.nac.schedule import scheduled
 from nacre.nac.sources import elements_of, key_of
 from nacre.nac.spec.aten import Schema, constant_code, schemas, tensor_code
@@ -72,18 +74,33 @@ class _Lowerer:
     _names: set[str] = field(default_factory=set)  # of parameters
     _states: list[StateRecord] = field(default_factory=list)
 
+    def __post_init__(self) -> None:
+        self._reach = Reach(self.module)
+
     def fill(self) -> None:
         """Every instruction."""
-        for op in self.module.operations:
+        for place, op in enumerate(self.module.operations):
             with at_place(lambda op=op: self._told(op)):  # type: ignore[misc]
+                self._relay(place)
                 if op.opcode == "Input":
                     self._input(op)
                 elif elements_of(op) is None and not self._convolved(op):
                     self._call(op)
+        self._relay(len(self.module.operations))
         returned = [self._ref(value) for value in self.module.outputs]
         kept = [self._ref(state.output) for state in self.module.states]
         self._describe_states(len(returned))
         self.assembler.output(*returned, *kept)
+
+    def _define(self, value: int, ref: Ref) -> None:
+        """A value that cannot be loaded again is the result of an instruction."""
+        self._refs[value] = ref
+        self._reach.carry(value, ref)
+
+    def _relay(self, place: int) -> None:
+        """Hand on what the operation at a place, or a later one, would not reach."""
+        for value, ref in self._reach.leaving(self.assembler.count, place):
+            self._define(value, self.assembler.call(RELAY, ref))
 
     def _told(self, op: CoreOperation) -> str:
         """An operation as people know it: by what their model calls it, if it does."""
@@ -100,9 +117,9 @@ class _Lowerer:
         name = str(op.attributes["name"])
         names = [state.name for state in self.module.states]
         if name in names:
-            self._refs[op.value_id] = self.assembler.state(names.index(name), name)
+            self._define(op.value_id, self.assembler.state(names.index(name), name))
         else:
-            self._refs[op.value_id] = self.assembler.input(name)
+            self._define(op.value_id, self.assembler.input(name))
 
     def _ref(self, value: int) -> Ref:
         """A value that was computed, or a constant, loaded now."""
@@ -144,7 +161,7 @@ class _Lowerer:
                 given.append(operands[part.place] if isinstance(part, Operand) else part)
                 codes += code
         name = _STANDARD.get(call, call if call.startswith("core.") else f"aten.{call}")
-        self._refs[op.value_id] = self.assembler.call(name, *given, codes=codes)  # type: ignore[arg-type]
+        self._define(op.value_id, self.assembler.call(name, *given, codes=codes))  # type: ignore[arg-type]
 
     def _convolved(self, op: CoreOperation) -> bool:
         """Whether an operation was a `Conv2d` that became three calls."""
@@ -159,7 +176,7 @@ class _Lowerer:
         else:
             weight = self._first(filter_, array)
         made = self._made(call, (self._permuted(x, TO_FIRST), weight, *given))
-        self._refs[op.value_id] = self._permuted(made, TO_LAST)
+        self._define(op.value_id, self._permuted(made, TO_LAST))
         return True
 
     def _first(self, value: int, array: Array) -> Ref:

@@ -202,6 +202,37 @@ def test_what_a_loop_depends_on_must_be_known() -> None:
     assert found.help == "run a fixed number of times, and choose with Where"
 
 
+def _failing(*condition: Any) -> bytes:  # noqa: ANN401
+    """A loop whose body has an `If` without a form, and gives a condition of its own."""
+    other = graph([node("NonZero", "v", "o")], [], [info("o", I64)])
+    one = graph([node("Cast", "v", "o", to=7)], [], [info("o", I64)])
+    chosen = [node("ReduceSum", "v", "r", keepdims=0), node("Cast", "r", "b", to=9),
+              node("If", "b", "u", then_branch=one, else_branch=other)]  # fmt: skip
+    return counted([*chosen, *condition, node("Cast", "u", "w", to=1), *COUNTING[3:]])
+
+
+@pytest.mark.parametrize(
+    ("condition", "is_by_data"),
+    [
+        ([node("Identity", "b", "g")], True),  # known to be data
+        ([node("Cast", "u", "n", to=9), node("ReduceMin", "n", "g", keepdims=0)], True),  # by loss
+        ([node("Identity", "c", "g")], False),  # the trip count decides
+        ([node("Size", "u", "n"), node("Cast", "n", "g", to=9)], False),
+    ],
+)
+def test_a_loop_that_data_ends_says_so_before_what_its_body_lacks(
+    condition: list[Any], is_by_data: bool
+) -> None:
+    told = refusals(_failing(*condition), constants={"m": np.array(4, np.int64)})
+    first = [found.message for found in told if "`Loop` `n_Loop` of (" in found.message]
+    assert any("`NonZero`" in found.message for found in told)
+    assert len(first) == is_by_data
+    if is_by_data:
+        assert first == [told[0].message]
+        assert "its condition is computed when the model runs" in told[0].message
+        assert told[0].help == "run a fixed number of times, and choose with Where"
+
+
 def test_a_loop_without_end_is_refused() -> None:
     (found,) = refusals(counted(COUNTING, trips="_"))
     assert "it runs more than 1024 times" in found.message

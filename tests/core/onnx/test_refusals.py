@@ -179,8 +179,43 @@ def test_a_size_of_0_is_no_open_size(dims: list[Any], code: str, shown: str) -> 
         from_onnx(_over(dims))
     (found,) = caught.value.diagnostics
     assert (found.code, found.message) == (code, f"input `x` has the shape {shown}")
-    example = "x".join(str(d) if isinstance(d, int) and d > 0 else "1" for d in dims)
-    assert f"--shape x={example}" in (found.help or "")
+    letters = "NCHW" if len(dims) == 4 else "AB"
+    sizes = [str(d) if isinstance(d, int) and d > 0 else letters[i] for i, d in enumerate(dims)]
+    assert f"`--shape x={'x'.join(sizes)}`; " in (found.help or "")
+
+
+@pytest.mark.parametrize(
+    ("dims", "help_"),
+    [([1, 3, None, None], "`--shape x=1x3xHxW`; letters stand for sizes: put a number in their"
+      " place"),
+     (["batch", 3, "side", "side"], "`--shape x=Nx3xHxH`; letters stand for sizes (N is `batch`,"
+      " H is `side`): put a number in their place"),
+     (["n", 3], "`--shape x=Ax3`; the letter stands for a size (A is `n`): put a number in its"
+      " place"),
+     (None, "`--shape x=AxBxC`, a number for each axis that the input has")],
+)  # fmt: skip
+def test_a_shape_to_fill_in_has_letters_for_open_sizes(dims: list[Any], help_: str) -> None:
+    with pytest.raises(InputError) as caught:
+        from_onnx(_over(dims))
+    (found,) = caught.value.diagnostics
+    assert (found.code, found.help) == ("ONX02", help_)
+
+
+@pytest.mark.parametrize(
+    ("shape", "told"),
+    [((1, 3, 64, 64), "the model itself fixes these sizes: leave the shape out, or open them"),
+     ((1, 3), "give as many sizes as the input has axes, 4"),
+     ((10, 3, -1, 32), "give sizes above 0")],
+)  # fmt: skip
+def test_a_shape_that_the_model_does_not_have_names_a_remedy(
+    shape: tuple[int, ...], told: str
+) -> None:
+    with pytest.raises(InputError) as caught:
+        from_onnx(_over([10, 3, 32, 32]), {"x": shape})
+    (found,) = caught.value.diagnostics
+    assert found.code == "ONX06"
+    assert "the model says [10, 3, 32, 32]" in found.message
+    assert (found.help or "").startswith(told)
 
 
 def test_a_report_says_which_inputs_have_no_form(tmp_path: Path) -> None:

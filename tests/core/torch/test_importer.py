@@ -164,7 +164,7 @@ def test_open_sizes_that_nobody_gives() -> None:
     (only,) = findings(open_program())
     assert only[0] == "TCH02"
     assert "input `xs_0` has the shape [" in only[1]
-    assert only[2] == 'shapes={"xs_0": (1, 4,)}'
+    assert only[2] == 'shapes={"xs_0": (2, 4)}'
 
 
 def test_shapes_that_do_not_fit() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from nacre.core.torch.refused import REFUSED
+from nacre.core.torch.refused import REFUSED, why_not
 from nacre.core.torch.remedies import EVAL, OTHERWISE
 from tests.core.torch.programs import Function, findings
 
@@ -45,6 +45,9 @@ def test_all_nodes_are_reported_at_once() -> None:
         (lambda x: torch.nonzero(x), "depends on elements", "torch.where"),
         (lambda x: torch.cond(x.sum() > 0, torch.sin, torch.cos, (x,)), "a branch", "torch.where"),
         (lambda x: torch.fft.fft(x).real, "complex", "cosines and sines"),
+        (lambda x: torch.fft.fftn(x).real, "(_fft_c2c.default)", "cosines and sines"),
+        (lambda x: torch.fft.fft2(x, s=(5, 6)).real, "(_fft_c2c.default)", "cosines and sines"),
+        (lambda x: (x.to(torch.complex64) * 2).real, "(_to_copy", "imaginary parts apart"),
         (lambda x: torch.linalg.inv(x[:, :3]), "takes a matrix apart", "as a buffer"),
         (lambda x: torch.bincount(x[0].long()), "depends on elements", "torch.arange(n)"),
         (lambda x: x.view(torch.int32), "the bits of floats", "other calls"),
@@ -111,6 +114,13 @@ def test_a_table_whose_rows_are_made_shorter() -> None:
     found = findings(torch.nn.Embedding(9, 3, max_norm=1.0), torch.tensor([1, 2]))
     assert "it makes rows of the table shorter" in found[0][1]
     assert "torch.renorm" in str(found[0][2])
+
+
+@pytest.mark.parametrize("key", ["transformers.grouped_mm_fallback.default", "_grouped_mm.default"])
+def test_products_of_experts(key: str) -> None:
+    reason, rewrite = why_not(key)
+    assert "expert" in reason
+    assert 'model.set_experts_implementation("batched_mm")' in rewrite
 
 
 def test_inputs_that_have_no_type() -> None:

@@ -13,8 +13,9 @@ from nacre.core.module import TensorType
 from nacre.core.onnx.fallible import first_fallible
 from nacre.core.onnx.files import onnx
 from nacre.core.onnx.findings import BIND, NoForm, Unsound
+from nacre.core.onnx.interface import names_within
 from nacre.core.onnx.pieces import item, stacked
-from nacre.core.onnx.scopes import Reported, Scope
+from nacre.core.onnx.scopes import Lost, Reported, Scope, Undecided
 from nacre.core.onnx.use import Tensor, Use, described
 from nacre.core.values import Array
 
@@ -25,6 +26,9 @@ _NEVER = (
     " or declare the shape of the output in the body"
 )
 _FEWER = "run it fewer times: import the model for a shorter input, and carry the state"
+_BY_DATA = "its condition is computed when the model runs, expected one that is known"
+_FIXED = "run a fixed number of times, and choose with Where"
+_SIZES = ("Shape", "Size")  # what these make does not depend on elements
 _TRUE: Array = np.array(True)
 
 
@@ -90,14 +94,13 @@ def loop(use: Use, scope: Scope) -> list[Tensor]:
         raise NoForm(f"it runs {count} times, more than {MOST_ITERATIONS}", _FEWER)
     while most is None or len(rows) < most:
         if goes_on is None:
-            message = "its condition is computed when the model runs, expected one that is known"
-            raise NoForm(message, "run a fixed number of times, and choose with Where")
+            raise Undecided(_BY_DATA, _FIXED)
         if not _is_true(goes_on):
             break
         if len(rows) == MOST_ITERATIONS:
             raise NoForm(f"it runs more than {MOST_ITERATIONS} times", _FEWER)
         with scope.allowance.round_of(0 if rows else count):
-            made = scope.nested(body, [np.array(len(rows), np.int64), _TRUE, *state])
+            made = _round(body, scope, [np.array(len(rows), np.int64), _TRUE, *state])
         goes_on = made[0] if isinstance(made[0], np.ndarray) else None
         state = made[1 : 1 + len(state)]
         rows.append(made[1 + len(state) :])
@@ -108,6 +111,33 @@ def loop(use: Use, scope: Scope) -> list[Tensor]:
         more = None if types is None else types[1 + len(state) :]
         return [*state, *_nothing(collected, [0] * len(collected), more)]
     return [*state, *_collected(use, rows, collected, [0] * len(collected))]
+
+
+def _round(body: Any, scope: Scope, given: Sequence[Tensor]) -> list[Tensor]:  # noqa: ANN401
+    """What a body makes. If it has no form, that is not all: data may decide when the loop ends."""
+    try:
+        return scope.nested(body, given)
+    except Reported as refused:
+        if body.output and _is_by_data(body, refused.tensors):
+            raise Undecided(_BY_DATA, _FIXED) from None
+        raise
+
+
+def _is_by_data(body: Any, tensors: Mapping[str, object]) -> bool:  # noqa: ANN401
+    """Whether the condition that a body gives follows from elements that a run computes."""
+    makers = {name: node for node in body.node for name in node.output if name}
+    waiting, seen = [body.output[0].name], set()
+    while waiting:
+        name = waiting.pop()
+        if name in seen:
+            continue
+        seen.add(name)
+        if isinstance(tensors.get(name), int):
+            return True
+        maker = makers.get(name) if isinstance(tensors.get(name), Lost) else None
+        if maker is not None and maker.op_type not in _SIZES:
+            waiting += [*maker.input, *(n for a in maker.attribute for n in names_within(a))]
+    return False
 
 
 def _goes_on(body: Any) -> bool:  # noqa: ANN401 - onnx.GraphProto

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
+from string import ascii_uppercase
 from typing import Any, cast
 
 import numpy as np
@@ -15,6 +16,13 @@ from nacre.core.module import TensorType
 from nacre.core.onnx.elementwise import element_name
 from nacre.core.onnx.findings import NoForm, Unsound, finding
 from nacre.core.rules.onnx import ONX01, ONX02, ONX04, ONX06
+
+_LETTERS = {4: "NCHW"}  # of axes, where a model of so many is most often one of images
+_FIXED = (
+    "the model itself fixes these sizes: leave the shape out, or open them, by a name in place of"
+    ' each size of the input in the file (`dim.dim_param = "N"`), or by exporting the model with'
+    " open sizes (in PyTorch `dynamic_shapes` or `dynamic_axes`)"
+)
 
 
 def input_types(
@@ -49,11 +57,11 @@ def type_only_inputs(graph: Any) -> frozenset[str]:  # noqa: ANN401 - onnx.Graph
     for node in graph.node:
         is_like = node.op_type == "CastLike" and not node.domain
         uses.update(node.input[:1] if is_like else node.input)
-        uses.update(name for a in node.attribute for name in _names_within(a))
+        uses.update(name for a in node.attribute for name in names_within(a))
     return frozenset(value.name for value in graph.input if not uses[value.name])
 
 
-def _names_within(attribute: Any) -> list[str]:  # noqa: ANN401 - onnx.AttributeProto
+def names_within(attribute: Any) -> list[str]:  # noqa: ANN401 - onnx.AttributeProto
     """Whatever names appear in graphs that an attribute holds."""
     found: list[str] = []
     waiting = [attribute.g, *attribute.graphs] if attribute.HasField("g") else [*attribute.graphs]
@@ -131,8 +139,17 @@ def input_type(
     if not fits or any(dim < 1 for dim in wanted):
         shown = shown_dims(dims) if dims is not None else "any shape"
         message = f"input {title} was given the shape {list(wanted)}, the model says {shown}"
-        return finding(ONX06, name, message, "sizes that the model fixes cannot be changed")
+        return finding(ONX06, name, message, _fitting(wanted, dims))
     return TensorType(dtype, wanted)
+
+
+def _fitting(wanted: Sequence[int], dims: Sequence[Any] | None) -> str:
+    """What to do about a shape that an input cannot have."""
+    if any(size < 1 for size in wanted):
+        return "give sizes above 0"
+    if dims is not None and len(dims) != len(wanted):
+        return f"give as many sizes as the input has axes, {len(dims)}"
+    return _FIXED
 
 
 def shown_dims(dims: Sequence[Any]) -> str:
@@ -150,16 +167,38 @@ def _is_empty(dim: Any) -> bool:  # noqa: ANN401 - onnx.TensorShapeProto.Dimensi
 
 def _without_elements(value: Any, dims: Sequence[Any], name: str) -> Diagnostic:  # noqa: ANN401
     message = f"input {quoted(value.name)} has the shape {shown_dims(dims)}, without elements"
-    example = f"`--shape {value.name}={_example(dims)}`"
-    help_ = f"Core IR has no empty tensors; where a 0 stands for an open size, give one: {example}"
+    shape, stands = _example(dims)
+    given = f"`--shape {value.name}={shape}`; {stands}"
+    help_ = f"Core IR has no empty tensors; where a 0 stands for an open size, give one: {given}"
     return finding(ONX01, name, message, help_)
 
 
-def _example(dims: Sequence[Any]) -> str:
-    return "x".join(str(max(d.dim_value, 1)) for d in dims)
+def _example(dims: Sequence[Any]) -> tuple[str, str]:
+    """A shape to fill in, with a letter for each size that is open, and what they stand for.
+
+    Sizes that the model gives one name have one letter.
+    """
+    letters = dict(enumerate(_LETTERS.get(len(dims), ascii_uppercase)))
+    taken: dict[object, str] = {}  # letters by the name of the size, or the axis without one
+    shown = [
+        str(d.dim_value)
+        if d.dim_value > 0
+        else taken.setdefault(d.dim_param or axis, letters.get(axis, f"A{axis}"))
+        for axis, d in enumerate(dims)
+    ]
+    named = [f"{letter} is {quoted(of)}" for of, letter in taken.items() if isinstance(of, str)]
+    more = f" ({', '.join(named)})" if named else ""
+    is_one = len(taken) == 1
+    stands = f"the letter stands for a size{more}" if is_one else f"letters stand for sizes{more}"
+    return "x".join(shown), f"{stands}: put a number in {'its' if is_one else 'their'} place"
 
 
 def _open(value: Any, dims: Sequence[Any] | None, name: str) -> Diagnostic:  # noqa: ANN401
     shown = "no shape at all" if dims is None else f"the shape {shown_dims(dims)}"
     message = f"input {quoted(value.name)} has {shown}, expected sizes"
-    return finding(ONX02, name, message, f"--shape {value.name}={_example(dims or ()) or '1'}")
+    if dims is None:
+        help_ = f"`--shape {value.name}=AxBxC`, a number for each axis that the input has"
+    else:
+        shape, stands = _example(dims)
+        help_ = f"`--shape {value.name}={shape}`; {stands}"
+    return finding(ONX02, name, message, help_)

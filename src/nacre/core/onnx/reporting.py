@@ -63,11 +63,17 @@ class Reports:
         for name in names:
             self.tensors.setdefault(name, Lost())
 
-    def refuse(self, node: Node, operands: Sequence[Tensor | None], problem: NoForm) -> None:
-        """Report a node without a form."""
+    def refuse(
+        self,
+        node: Node,
+        operands: Sequence[Tensor | None],
+        problem: NoForm,
+        place: int | None = None,
+    ) -> None:
+        """Report a node without a form, at a place among the findings, else behind them."""
         message = f"{self._described(node, operands)}: {problem.reason}"
         told = finding(ONX01, self.name, message, problem.rewrite)
-        self.found.append(told)
+        self.found.insert(len(self.found) if place is None else place, told)
         self.refused.append(Refusal(node, problem.reason, told))
         self.lose(node.outputs)
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any, Protocol
 
 from nacre.core.importing.model_builder import ModelBuilder
@@ -21,7 +22,18 @@ class Lost:
 
 
 class Reported(Exception):  # noqa: N818 - carries a finding, not a failure of ours
-    """A node cannot be brought in because of what is inside it, which has been reported."""
+    """A node cannot be brought in because of what is inside it, which has been reported.
+
+    It carries what there is of the tensors inside, by name.
+    """
+
+    def __init__(self, tensors: Mapping[str, object] = MappingProxyType({})) -> None:
+        super().__init__()
+        self.tensors = tensors
+
+
+class Undecided(NoForm):
+    """A loop that data ends: this comes before what its body lacks, which would not help."""
 
 
 class Spent(NoForm):

@@ -27,7 +27,7 @@ from nacre.core.onnx.recurrent import RECURRENT
 from nacre.core.onnx.refusals import FOLDED_ONLY, LAYOUT_HELP, LAYOUTS
 from nacre.core.onnx.reporting import MOST_HINTS, RENAME, Reports, repeated, require_distinct
 from nacre.core.onnx.schemas import require_schema, require_types
-from nacre.core.onnx.scopes import MOST_DEPTH, Allowance, Lost, Reported, Spent
+from nacre.core.onnx.scopes import MOST_DEPTH, Allowance, Lost, Reported, Spent, Undecided
 from nacre.core.onnx.sparse import filled
 from nacre.core.onnx.use import Tensor, Use, told_by
 from nacre.core.rules.onnx import ONX01, ONX04, ONX06
@@ -134,7 +134,7 @@ class Walk(Reports):
         if operands is None:
             self.lose(node.outputs)
             return
-        before = self.builder.count
+        before, problems = self.builder.count, len(self.found)
         try:
             self._define(node, self._made(node, proto, operands))
             for op in self.builder.since(before):
@@ -144,7 +144,8 @@ class Walk(Reports):
         except NoForm as problem:
             if isinstance(problem, Spent) and self.holders:
                 raise  # the outermost node is refused, once
-            self.refuse(node, operands, problem)
+            first = problems if isinstance(problem, Undecided) else None
+            self.refuse(node, operands, problem, first)
         except InputError as error:  # from the builder
             self.refuse(node, operands, NoForm(told_by(error), SMALLER))
         except Unsound as problem:
@@ -271,7 +272,7 @@ class Walk(Reports):
         for name in names:
             tensor = self.tensors.get(name)
             if isinstance(tensor, Lost) or len(self.found) > problems:
-                raise Reported
+                raise Reported(self.tensors)
             if tensor is None:
                 message = f"the output {quoted(name)} of what it holds is not defined"
                 raise Unsound(message, self.meant(name))

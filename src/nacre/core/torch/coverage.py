@@ -9,7 +9,8 @@ from typing import Any
 
 from nacre.base.diagnostics import InputError
 from nacre.core.importing.coverage import Coverage, Row
-from nacre.core.torch.importer import CHECKS, walked
+from nacre.core.torch.checks import CHECKS
+from nacre.core.torch.importer import walked
 from nacre.core.torch.nodes import key_of
 
 

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from nacre.base.diagnostics import InputError
-from nacre.base.suggest import did_you_mean
-from nacre.core.importing.findings import finding, refusal
+from nacre.core.importing.findings import refusal
 from nacre.core.rules.torch import TCH04, TCH06
 from nacre.core.torch.archive import read_program
+from nacre.core.torch.checks import kept
 from nacre.core.torch.decompositions import PYTORCHS, decompositions
 from nacre.core.torch.folding import first_line
 from nacre.core.torch.handlers import handlers
@@ -19,9 +18,9 @@ from nacre.core.torch.library import quiet, torch
 from nacre.core.torch.nodes import key_of
 from nacre.core.torch.refused import REFUSED
 from nacre.core.torch.remedies import place_of_error
+from nacre.core.torch.sizes import Shapes, examples_of
 from nacre.core.torch.ties import untied
 
-Shapes = Mapping[str, Sequence[int]]
 # By what PyTorch's message has in it.
 _ADVICE = {
     "ata-dependent": "choose by `torch.where`, and index by tensors, not by their elements",
@@ -58,8 +57,9 @@ def program_of(
     if (args or kwargs) and not isinstance(source, library.nn.Module):
         message = "example arguments were given, but a program has its own"
         raise refusal(TCH06, name, message, "give sizes that it leaves open as `shapes`")
-    if shapes:
-        program = _sized(program, shapes, name)
+    examples = examples_of(program, shapes, name) if shapes else None
+    if examples is not None:
+        program = _exported(program.module(check_guards=False), *examples, name)
     return _decomposed(program, name), name
 
 
@@ -97,7 +97,7 @@ def overload(key: str) -> Any:  # noqa: ANN401 - OpOverload
 
 def _decomposed(program: Any, name: str) -> Any:  # noqa: ANN401 - ExportedProgram
     try:
-        with quiet(), torch().no_grad():
+        with quiet(), torch().no_grad(), kept(program):
             made = untied(program).run_decompositions(dict(_table()))
             # What nobody uses, such as the places of a pooling, needs no form.
             made.graph_module.graph.eliminate_dead_code()
@@ -110,48 +110,3 @@ def _decomposed(program: Any, name: str) -> Any:  # noqa: ANN401 - ExportedProgr
 def _advice(message: str) -> str:
     found = (help_ for word, help_ in _ADVICE.items() if word in message)
     return next(found, "write the part otherwise; `torch.export.export(module, args)` says more")
-
-
-def _sized(program: Any, shapes: Shapes, name: str) -> Any:  # noqa: ANN401 - ExportedProgram
-    """The program for inputs of the given shapes: exported again, if any was open."""
-    nodes = {n.name: n for n in program.graph_module.graph.nodes if n.op == "placeholder"}
-    users = [s.arg.name for s in program.graph_signature.input_specs if s.kind.name == "USER_INPUT"]
-    metas = {user: nodes[user].meta.get("val") for user in users}
-    found = []
-    for given, wanted in shapes.items():
-        if given not in metas:
-            hint = did_you_mean(given, users) or f"the inputs are {', '.join(users)}"
-            found.append(finding(TCH06, name, f"the program has no input `{given}`", hint))
-        elif not _fits(metas[given], wanted):
-            dims = ", ".join(str(dim) for dim in getattr(metas[given], "shape", ()))
-            message = f"input `{given}` was given the shape {list(wanted)}, the program says"
-            help_ = "give a size for every dimension, and no other where the program has one"
-            found.append(finding(TCH06, name, f"{message} [{dims}]", help_))
-    if found:
-        raise InputError(found)
-    if all(isinstance(d, int) for meta in metas.values() for d in getattr(meta, "shape", ())):
-        return program
-    # One that is still open is reported with the rest of the interface.
-    if any(_is_open(meta) and user not in shapes for user, meta in metas.items()):
-        return program
-    leaves = [_example(meta, shapes.get(user)) for user, meta in metas.items()]
-    library = torch()
-    args, kwargs = library.utils._pytree.tree_unflatten(leaves, program.call_spec.in_spec)
-    return _exported(program.module(check_guards=False), args, kwargs, name)
-
-
-def _is_open(meta: Any) -> bool:  # noqa: ANN401 - a fake tensor
-    return any(not isinstance(dim, int) for dim in getattr(meta, "shape", ()))
-
-
-def _fits(meta: Any, wanted: Sequence[int]) -> bool:  # noqa: ANN401 - a fake tensor
-    dims = getattr(meta, "shape", None)
-    if dims is None or len(dims) != len(wanted) or any(int(d) < 1 for d in wanted):
-        return False
-    return all(not isinstance(d, int) or d == w for d, w in zip(dims, wanted, strict=True))
-
-
-def _example(meta: Any, shape: Sequence[int] | None) -> Any:  # noqa: ANN401 - a fake tensor
-    if not hasattr(meta, "dtype"):
-        return meta
-    return torch().zeros(tuple(shape or meta.shape), dtype=meta.dtype)

@@ -13,6 +13,7 @@ from nacre.core.importing.model_builder import MOST_OPERATIONS, ModelBuilder
 from nacre.core.module import Labels, Module
 from nacre.core.ops import OPS
 from nacre.core.rules.torch import TCH01
+from nacre.core.torch.checks import CHECKS, ITEMS, is_only_checked
 from nacre.core.torch.elements import dtype_of
 from nacre.core.torch.exporting import program_of
 from nacre.core.torch.folding import can_fold, folded
@@ -23,6 +24,7 @@ from nacre.core.torch.library import quiet, torch
 from nacre.core.torch.nodes import (
     arguments_of,
     described,
+    feeds_transform,
     holds,
     item,
     key_of,
@@ -32,17 +34,10 @@ from nacre.core.torch.nodes import (
     number,
     wrapped,
 )
-from nacre.core.torch.refused import REFUSED, shape_depends, why_not
+from nacre.core.torch.refused import CHECKED, REFUSED, shape_depends, why_not
 from nacre.core.torch.remedies import PARTS, place_of
 from nacre.core.torch.use import Constants, Tensor, Use, Value
 
-# Calls that check what holds already: shapes and types are static.
-CHECKS = frozenset(
-    {
-        "_assert_tensor_metadata.default", "_assert_scalar.default", "sym_constrain_range.default",
-        "sym_constrain_range_for_size.default",
-    }
-)  # fmt: skip
 _SIZES = frozenset(
     {"sym_size.int", "sym_numel.default", "sym_stride.int", "sym_storage_offset.default"}
 )
@@ -78,7 +73,7 @@ def walked(
 ) -> tuple[Walk, Interface, Any]:
     """A graph that was gone down, with what was found wrong on the way; InputError before it."""
     program, name = program_of(source, tuple(example_args), dict(example_kwargs or {}), shapes)
-    interface, problems = interface_of(program, name)
+    interface, problems = interface_of(program, name, shapes or {})
     if problems:
         raise InputError(problems)
     walk = Walk(name, progress)
@@ -179,6 +174,8 @@ class Walk:
             if is_open(result):  # now its shape is known too
                 node.meta["val"] = made
             return made
+        if key in ITEMS and is_only_checked(node):
+            raise NoForm(*CHECKED)
         if is_call and is_open(result):
             result = node.meta["val"] = self._sized(target, args, kwargs)
         if key in _SIZES and isinstance(result, int):
@@ -186,6 +183,8 @@ class Walk:
         if is_empty(result):
             return torch().empty(tuple(result.shape), dtype=result.dtype)  # known: it has none
         handler = handlers().get(key)
+        if handler is not None and feeds_transform(node):
+            return None  # a complex tensor; the transform is what the user has written
         if key in REFUSED or (handler is None and is_call):
             raise NoForm(*why_not(key))
         if handler is None:

@@ -12,6 +12,7 @@ from nacre.core.rules.torch import TCH01, TCH02
 from nacre.core.torch.elements import element_name
 from nacre.core.torch.library import torch
 from nacre.core.torch.remedies import NEWER, NOT_EMPTY, OTHERWISE
+from nacre.core.torch.sizes import Shapes, suggestions
 
 _FIXED = "keep the shape by `torch.where(mask, x, other)`, or choose by integers that are known"
 
@@ -26,8 +27,12 @@ class Interface:
     outputs: list[Any] = field(default_factory=list)  # nodes or numbers
 
 
-def interface_of(program: Any, name: str) -> tuple[Interface, list[Diagnostic]]:  # noqa: ANN401
-    """The interface of a program, and what is wrong with it."""
+def interface_of(
+    program: Any,  # noqa: ANN401 - ExportedProgram
+    name: str,
+    shapes: Shapes,
+) -> tuple[Interface, list[Diagnostic]]:
+    """The interface of a program, and what is wrong with it; shapes are those that were given."""
     made, found = Interface(), list[Diagnostic]()
     nodes = {node.name: node for node in program.graph_module.graph.nodes}
     changed = _changed(program)
@@ -38,7 +43,7 @@ def interface_of(program: Any, name: str) -> tuple[Interface, list[Diagnostic]]:
         node = nodes[spec.arg.name]
         try:
             if spec.kind.name == "USER_INPUT":
-                _user_input(made, node, found, name)
+                _user_input(made, node)
             elif spec.kind.name == "TOKEN":  # the order of effects, of which there is none
                 made.known[node.name] = None
             elif spec.target in changed:
@@ -51,6 +56,9 @@ def interface_of(program: Any, name: str) -> tuple[Interface, list[Diagnostic]]:
         except NoForm as problem:
             message = f"input `{node.name}`: {problem.reason}"
             found.append(finding(TCH01, name, message, problem.rewrite))
+    for title, (dims, example) in suggestions(program, shapes).items():
+        message = f"input `{title}` has the shape [{dims}], expected sizes"
+        found.append(finding(TCH02, name, message, f'shapes={{"{title}": {example}}}'))
     _outputs(made, program, kept, found, name)
     return made, found
 
@@ -61,18 +69,12 @@ def _changed(program: Any) -> set[str]:  # noqa: ANN401 - ExportedProgram
     return {spec.target for spec in outputs if spec.kind.name in kinds}
 
 
-def _user_input(made: Interface, node: Any, found: list[Diagnostic], name: str) -> None:  # noqa: ANN401
+def _user_input(made: Interface, node: Any) -> None:  # noqa: ANN401
     meta = node.meta.get("val")
     if not hasattr(meta, "dtype"):
         made.known[node.name] = meta  # a number or None, which export has fixed
-        return
-    if any(not isinstance(dim, int) for dim in meta.shape):
-        shown = ", ".join(str(dim) for dim in meta.shape)
-        example = ", ".join(str(d) if isinstance(d, int) else "1" for d in meta.shape)
-        message = f"input `{node.name}` has the shape [{shown}], expected sizes"
-        found.append(finding(TCH02, name, message, f'shapes={{"{node.name}": ({example},)}}'))
-        return
-    made.inputs[node.name] = (node.name, static_type(meta))
+    elif not is_open(meta):
+        made.inputs[node.name] = (node.name, static_type(meta))
 
 
 def is_open(meta: Any) -> bool:  # noqa: ANN401 - fake tensors, or a number

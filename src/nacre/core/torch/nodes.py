@@ -69,6 +69,26 @@ def holds(found: Any, kind: type) -> bool:  # noqa: ANN401 - nested lists
     return isinstance(found, kind)
 
 
+_MOST_STEPS = 16  # from a tensor to its transform: converted, padded, copied
+
+
+def feeds_transform(node: Any) -> bool:  # noqa: ANN401 - fx.Node
+    """Whether a complex tensor is only made, or padded, to be transformed by an FFT."""
+    waiting, seen = [node], {node}
+    while waiting:
+        made = waiting.pop()
+        is_complex = getattr(getattr(made.meta.get("val"), "dtype", None), "is_complex", False)
+        if not (is_complex and made.users) or len(seen) > _MOST_STEPS:
+            return False
+        for user in made.users:
+            if user.op != "call_function":
+                return False
+            if user not in seen and not key_of(user.target).startswith("_fft_"):
+                seen.add(user)
+                waiting.append(user)
+    return True
+
+
 _MOST_BITS = 64
 
 

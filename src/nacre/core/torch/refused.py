@@ -13,6 +13,10 @@ _ITEM = (
     "an element becomes a number of the program, on which shapes or paths may depend",
     "keep it a tensor: `index_copy_`, `index_select` and `torch.where` take tensors",
 )
+CHECKED = (
+    "it is a check of elements (an assert): it stops the model where one is not as expected",
+    "check inputs before the model",
+)
 _COUNTED = (
     "the shape of the result depends on elements",
     "keep the shape and mask what does not count: `torch.where`, or `torch.nonzero_static`",
@@ -53,10 +57,7 @@ REFUSED: Mapping[str, tuple[str, str]] = MappingProxyType(
             "do it once before: `torch.renorm(weight, 2, 0, max_norm)`, and leave `max_norm` out"),
         "fractional_max_pool2d.default": ("its windows are drawn at random", "use `max_pool2d`"),
         "fractional_max_pool3d.default": ("its windows are drawn at random", "use `max_pool3d`"),
-        "_assert_async.msg": ("it stops the model where an element is not as expected",
-                              "check inputs before the model"),
-        "_assert_async.default": ("it stops the model where an element is not as expected",
-                                  "check inputs before the model"),
+        "_assert_async.msg": CHECKED, "_assert_async.default": CHECKED,
         **dict.fromkeys(
             ("as_strided.default", "as_strided_scatter.default"),
             ("it goes by distances in memory, of a tensor that has gaps there",
@@ -81,6 +82,10 @@ _MATRICES = (
     "compute it before the model, and keep the result as a buffer",
 )
 _GRADIENT = ("it computes a gradient", f"export the model for inference: {EVAL}")
+_EXPERTS = (
+    "how many rows each expert gets depends on elements",
+    'for models of `transformers` call `model.set_experts_implementation("batched_mm")` before',
+)
 _SPECIAL = ("no operation of Core IR computes this function to full precision", OTHERWISE)
 
 # Families of calls, by a part of the name.
@@ -88,6 +93,7 @@ _FAMILIES: tuple[tuple[re.Pattern[str], tuple[str, str]], ...] = tuple(
     (re.compile(pattern), answer)
     for pattern, answer in (
         (r"_backward\b", _GRADIENT),
+        (r"grouped_mm", _EXPERTS),
         (r"^_?fft_|^_?stft|^istft|complex|^polar\.|^angle\.|^_conj|^real\.|^imag\.", _COMPLEX),
         (r"^_?linalg_(?!vector_norm)|cholesky|^lu_|^ormqr|^geqrf|^triangular_solve", _MATRICES),
         (r"^special_|gamma\.|^i0|^igamma|^polygamma|^mvlgamma|^bessel", _SPECIAL),
