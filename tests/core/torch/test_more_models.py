@@ -17,6 +17,7 @@ from nacre.core.verify import verify
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
+from tests.core.torch.programs import findings  # noqa: E402 - it needs both
 from tests.core.torch.test_models import (  # noqa: E402 - it needs both
     ENDS,
     TEXT,
@@ -222,6 +223,17 @@ def test_a_model_from_its_configuration(entry: Entry) -> None:
 @pytest.mark.filterwarnings("ignore")
 def test_a_mixture_of_experts() -> None:
     check(causal("Mixtral", {}), experts)
+
+
+@pytest.mark.full
+@pytest.mark.filterwarnings("ignore")
+def test_experts_as_they_are_by_default() -> None:
+    entry = causal("Mixtral", {**SHARED, "num_local_experts": 4})
+    found = findings(Chosen(entry, made(entry)).eval(), *entry.inputs())
+    assert {code for code, _, _ in found} == {"TCH01"}
+    experts_ = [help_ for _, message, help_ in found if "grouped_mm" in message]
+    assert experts_
+    assert all('set_experts_implementation("batched_mm")' in str(help_) for help_ in experts_)
 
 
 @pytest.mark.full
