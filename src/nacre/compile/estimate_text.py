@@ -226,6 +226,3 @@ def size_text(size: int) -> str:
 
 def _shortened(text: str, most: int) -> str:
     return text if len(text) <= most else f"{text[: most - 3]}..."
-
-
-# Plain values

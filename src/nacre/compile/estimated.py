@@ -54,16 +54,13 @@ class PlanTimes:
         }
 
 
-_WITHOUT_A_PLAN: Mapping[str, Any] = {
-    "macs_by_unit": {},
-    "cycles_by_unit": {},
-    "ddr_bytes": None,
-    "weight_bytes": None,
-    "l2_peak": None,
-    "l2_bound": None,
-    "layers": [],
-    "notes": [],
-}
+def _without_a_plan() -> dict[str, Any]:
+    """The same where there is none."""
+    unknown = ("ddr_bytes", "weight_bytes", "l2_peak", "l2_bound")
+    return {
+        "macs_by_unit": {}, "cycles_by_unit": {}, "layers": [], "notes": [],
+        **dict.fromkeys(unknown),
+    }  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,7 +151,7 @@ class Estimate:
             "mac_utilisation": self.mac_utilisation,
             "vpu_share": self.vpu_share,
             "l2_bytes": self.device.topology.l2_size_bytes if self.device.topology else None,
-            **(self.plan.as_json() if self.plan is not None else _WITHOUT_A_PLAN),
+            **(self.plan.as_json() if self.plan is not None else _without_a_plan()),
             "escaped": dict(self.escaped or {}),
             "assumptions": list(self.assumptions),
             "problems": [to_json(found) for found in self.problems],

@@ -51,16 +51,10 @@ def _other(
 
 
 def _onnx(path: Path, shapes: Shapes | None, progress: Progress | None, warn: Warn | None) -> Found:
-    from nacre.core.onnx.importer import walked
-    from nacre.core.onnx.outputs import module_of as made_of
+    from nacre.core.onnx.importer import finished, walked
 
     walk, graph = walked(path, shapes, None, progress)
-    if walk.found:
-        raise InputError(walk.found)
-    module = made_of(walk, graph)
-    if warn is not None:
-        for odd in walk.odd:
-            warn(odd)
+    module = finished(walk, graph, warn)
     known = ((t.name, walk.tensors.get(t.name)) for t in graph.initializer)
     return module, [(n, a) for n, a in known if isinstance(a, np.ndarray)]
 

@@ -11,7 +11,7 @@ from nacre.core.inference.rewriting import Site
 from nacre.core.values import Array
 
 FEW = 16  # parts that are copied one by one rather than by a product
-_RUN = 32  # bytes that a unit moves at a time
+RUN = 32  # bytes that a unit moves at a time
 
 
 def product_along(site: Site, value: int, axis: int, matrix: Array) -> int:
@@ -65,23 +65,15 @@ def _turns(places: Array) -> Array:
 
 
 def _picked(site: Site, value: int, axis: int, places: Array) -> int:
-    """Places along an axis as rows of a table; short rows join with the axis in front."""
+    """Places along an axis as rows of a table; short rows leave it to a gather along that axis."""
     shape = site.type(value).shape
     before, size, behind = prod(shape[:axis]), shape[axis], prod(shape[axis + 1 :])
-    after = (*shape[:axis], places.size, *shape[axis + 1 :])
-    if before == 1 or behind * site.type(value).element.bits >= 8 * _RUN:
-        rows = reshaped(site, value, (before * size, behind))
-        numbers = (np.arange(before)[:, None] * size + places).ravel()
-        return reshaped(site, _rows(site, rows, numbers), after)
-    split = reshaped(site, value, (before, size, behind))
-    front = site.add("Transpose", split, permutation=(1, 0, 2))
-    made = _rows(site, reshaped(site, front, (size, before * behind)), places)
-    made = reshaped(site, made, (places.size, before, behind))
-    return reshaped(site, site.add("Transpose", made, permutation=(1, 0, 2)), after)
-
-
-def _rows(site: Site, table: int, numbers: Array) -> int:
-    return site.add("GatherAxis", table, site.literal(numbers, "i32"), axis=0)
+    if before > 1 and behind * site.type(value).element.bits < 8 * RUN:
+        return site.add("GatherAxis", value, site.literal(places, "i32"), axis=axis)
+    rows = reshaped(site, value, (before * size, behind))
+    numbers = (np.arange(before)[:, None] * size + places).ravel()
+    made = site.add("GatherAxis", rows, site.literal(numbers, "i32"), axis=0)
+    return reshaped(site, made, (*shape[:axis], places.size, *shape[axis + 1 :]))
 
 
 def taken(site: Site, value: int, axis: int, places: Array) -> int:

@@ -7,13 +7,11 @@ from math import prod
 import numpy as np
 
 from nacre.compile.geometry import swap_of
-from nacre.compile.legal.along import chosen_along
+from nacre.compile.legal.along import RUN, chosen_along
 from nacre.compile.legal.rounds import Forms
 from nacre.compile.legal.windows import Ints, reshaped, sliced
 from nacre.core.inference.rewriting import Site
 from nacre.core.values import Array
-
-_RUN = 32  # bytes that a unit moves at a time
 
 
 def idle_transpose(site: Site) -> int | None:
@@ -58,7 +56,7 @@ def in_other_types(site: Site) -> int | None:
     kept = [axis for axis, size in enumerate(site.op.type.shape) if axis == order[axis]]
     first = next((a for a in range(len(order)) if set(range(a, len(order))) <= set(kept)), None)
     run = 1 if first is None else prod(site.op.type.shape[first:])
-    if dtype not in ("u8", "bool") or (run > 1 and run % _RUN == 0):
+    if dtype not in ("u8", "bool") or (run > 1 and run % RUN == 0):
         return None
     cast = site.maker(x, "Cast")
     inner = x if cast is None else cast.operands[0]

@@ -103,8 +103,7 @@ def _along(site: Site, x: int, axis: int, matrix: Array) -> int | None:
     is_choice = bool(
         (np.count_nonzero(matrix, axis=1) == 1).all() and (matrix.max(axis=1) == 1).all()
     )
-    places = matrix.argmax(axis=1)
-    if is_choice and len(runs_of(places)) <= FEW:
+    if is_choice and len(runs_of(places := matrix.argmax(axis=1))) <= FEW:
         return taken(site, x, axis, places)
     return None if site.type(x).element.is_integer else product_along(site, x, axis, matrix)
 

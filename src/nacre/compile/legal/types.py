@@ -153,14 +153,16 @@ class _Walk:
             is_open = max(abs(filled["min"]), abs(filled["max"])) == np.inf
             if is_open and not self._is_bounded(op.operands[0]):
                 self.clipped.append(op)
-        for name in {"Pad": ("value",), "Clip": ("min", "max")}.get(op.opcode, ()):
+        most = GRAPH_TYPES[dtype].largest_finite
+        filling = given.get("value")
+        if op.opcode == "Pad" and isinstance(filling, float) and most < abs(filling) < np.inf:
+            given["value"] = float(np.copysign(most, filling))
+        for name in ("min", "max") if op.opcode == "Clip" else ():
             number = given.get(name)
-            if isinstance(number, float):
-                is_kept = np.isinf(number) and not (self._finite and op.opcode == "Clip")
-                held = number if is_kept else bound(number, GRAPH_TYPES[dtype])
-                given[name] = held
+            if isinstance(number, float) and (self._finite or np.isfinite(number)):
+                given[name] = held = bound(number, GRAPH_TYPES[dtype])
                 if 0 < abs(number) < abs(held):
-                    told = f"`{op.opcode}` {self._told(op)} has the bound {number:g}"
+                    told = f"`Clip` {self._told(op)} has the bound {number:g}"
                     self._note(f"{told}, too small for {dtype}; it is held at {held:.2g}")
 
     def _hold_integer(self, op: CoreOperation, given: dict[str, object], dtype: str) -> None:

@@ -41,8 +41,8 @@ def _island(walk: Walk, op: CoreOperation) -> Stored:
     given: dict[str, Any] = dict(op.attributes)
     if walk.graph.is_float(op.value_id):
         given = {name: "f16" if name in ("to", "dtype") else v for name, v in given.items()}
-    if op.opcode == "Clip" and walk.graph.is_float(op.value_id):
-        given |= {n: bound(float(v), _HALF) for n, v in given.items() if n in ("min", "max")}
+        if op.opcode == "Clip":
+            given = {name: bound(float(v), _HALF) for name, v in given.items()}
     return Stored(walk.builder.add(op.opcode, *operands, **given))
 
 

@@ -204,8 +204,8 @@ def lossy_layers(report: Report, graph: Graph, known: Set[int]) -> set[int]:
         if sources and at not in known:
             lost[at] = max(lost.get(at, 0.0), min(sources) - loss.sqnr)
     ways = ({value for value, size in lost.items() if size > least} for least in _LOSSY)
-    amplified = {_chosen_at(graph, v) for v in _amplified(report, graph, poor)} - known
-    return next((found for found in ways if found), amplified)
+    found = next((found for found in ways if found), None)
+    return found or {_chosen_at(graph, v) for v in _amplified(report, graph, poor)} - known
 
 
 def _amplified(report: Report, graph: Graph, poor: Mapping[int, float]) -> set[int]:

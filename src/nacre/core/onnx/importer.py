@@ -39,7 +39,11 @@ def from_onnx(
     to values for good, such as one that holds a shape. `progress` is told how many nodes of how
     many are in, `warn` what is odd about the model but does not stand in the way.
     """
-    walk, graph = walked(source, shapes, constants, progress)
+    return finished(*walked(source, shapes, constants, progress), warn)
+
+
+def finished(walk: Walk, graph: Any, warn: Warn | None) -> Module:  # noqa: ANN401
+    """The module of a walk, and what is odd about it told; InputError lists what was found."""
     if walk.found:
         raise InputError(walk.found)
     module = module_of(walk, graph)
