@@ -7,7 +7,7 @@ from math import ceil, prod
 from typing import TYPE_CHECKING
 
 from nacre.base.elements import GRAPH_TYPES
-from nacre.compile.layers import Access, Layer, Size, Step, element_bytes, resolved
+from nacre.compile.layers import Access, Layer, Packed, Size, Step, element_bytes, resolved
 from nacre.compile.options import Options
 from nacre.compile.views import collapsed, dense
 from nacre.nem.run.timing.profile import TimingProfile
@@ -75,13 +75,16 @@ def tile_costs(
             cstl += took
     weights = 0.0
     if layer.packed is not None and not held.holds_weights(layer):
-        device = options.device
-        paths = min(device.count("sDMA"), tiling.engines * device.count("DMA"))
-        width = max(1, paths // tiling.engines) * profile.at("sDMA", "bandwidth")
-        weights = profile.at("sDMA", "latency") + ceil(
-            layer.packed.block_bytes(size.columns) / width
-        )
+        weights = weight_cycles(layer.packed, size.columns, options, tiling.engines)
     return TileCosts(nmu, cstl, vpu, dma, sdma, chain, weights, shared)
+
+
+def weight_cycles(packed: Packed, columns: int, options: Options, engines: int = 1) -> float:
+    """How long the weights of some columns are on their way from DDR to L1."""
+    profile, device = options.profile, options.device
+    paths = min(device.count("sDMA"), engines * device.count("DMA"))
+    width = max(1, paths // engines) * profile.at("sDMA", "bandwidth")
+    return profile.at("sDMA", "latency") + ceil(packed.block_bytes(columns) / width)
 
 
 def _copied(access: Access, size: Size, profile: TimingProfile, outside: bool) -> int:

@@ -1,4 +1,4 @@
-"""Parts of layers: what reads and writes other places, and convolutions of fewer groups."""
+"""Parts of layers: what reads and writes other places, of fewer groups or of fewer columns."""
 
 from __future__ import annotations
 
@@ -54,27 +54,46 @@ def _group_layer(layer: Layer, packed: Packed, window: Window, first: int, count
         replace(value, axes=(*value.axes[:-1], count * depth)) if local == x else value
         for local, value in enumerate(layer.locals)
     )
-    part = slice(first * each, (first + count) * each)
-    quant = packed.quant.columns(first * each, count * each) if packed.quant else None
-    weights = replace(
-        packed,
-        array=packed.array[..., part],
-        bias=None if packed.bias is None else packed.bias[part],
-        quant=quant,
-        key=(*packed.key, -1 - first, count),
-    )
-    step = layer.steps[0]
-    inputs = tuple(
-        replace(operand, quant=quant) if operand.quant is packed.quant and n == 1 else operand
-        for n, operand in enumerate(step.inputs)
-    )
+    made = with_weights(made, packed_part(packed, first * each, count * each))
     return replace(
         made,
         locals=locals_,
-        packed=weights,
-        steps=(replace(step, inputs=inputs), *layer.steps[1:]),
         columns=count * each,
         cuts_columns=count == 1,
         window=replace(window, groups=count),
         macs=layer.macs * count // window.groups,
     )
+
+
+def column_layer(layer: Layer, first: int, count: int) -> Layer:
+    """Some columns of a product by constant weights."""
+    assert layer.packed is not None
+
+    def moved(_: int, access: Access) -> Access:
+        return replace(access, offset=access.offset + first * access.stride_of("columns"))
+
+    made = with_weights(with_accesses(layer, moved), packed_part(layer.packed, first, count))
+    return replace(made, columns=count, macs=layer.macs * count // layer.columns)
+
+
+def packed_part(packed: Packed, first: int, count: int) -> Packed:
+    """The weights of some columns."""
+    part = slice(first, first + count)
+    return replace(
+        packed,
+        array=packed.array[..., part],
+        bias=None if packed.bias is None else packed.bias[part],
+        quant=packed.quant.columns(first, count) if packed.quant else None,
+        key=(*packed.key, -1 - first, count),
+    )
+
+
+def with_weights(layer: Layer, packed: Packed) -> Layer:
+    """A layer that multiplies by other weights."""
+    assert layer.packed is not None
+    step, old = layer.steps[0], layer.packed.quant
+    inputs = tuple(
+        replace(operand, quant=packed.quant) if operand.quant is old and n == 1 else operand
+        for n, operand in enumerate(step.inputs)
+    )
+    return replace(layer, packed=packed, steps=(replace(step, inputs=inputs), *layer.steps[1:]))

@@ -124,6 +124,7 @@ class Packed:
     bias_elem: str
     quant: Quant | None = None
     key: tuple[int, ...] = ()  # the constants that it is made of
+    stays: bool = False  # in L1, from the first layer that uses it to the last
 
     @property
     def inner(self) -> Dims:

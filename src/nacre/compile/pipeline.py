@@ -11,6 +11,7 @@ from nacre.compile.bundle import Bundle
 from nacre.compile.depth_first import as_described, in_groups
 from nacre.compile.depths import shallow
 from nacre.compile.emit import emit, statements_text
+from nacre.compile.kept_weights import PARTS, with_kept_weights
 from nacre.compile.layout import layout
 from nacre.compile.legalise import Legal, legalise
 from nacre.compile.manifest import manifest
@@ -99,7 +100,12 @@ def _planned(
     layers: Partition, target: Target, options: Options, shown: OnStage
 ) -> tuple[Partition, Tilings, Placement, Program, str]:
     """The stages behind the partition, of which layers may be cut."""
-    best = _placed_tiles(narrowed(layers, options), options)
+    layers = narrowed(layers, options)
+    best = _placed_tiles(layers, options)
+    for part in PARTS:
+        kept = with_kept_weights(layers, options, part)
+        if kept is not layers:
+            best = min(best, _placed_tiles(kept, options), key=lambda found: found[1].cycles)
     groups = in_groups(best[0], options)
     if len(groups.layers) < len(best[0].layers):
         best = min(best, _placed_tiles(groups, options), key=lambda found: found[1].cycles)

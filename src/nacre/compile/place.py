@@ -147,7 +147,7 @@ def place(partition: Partition, tiled: Tilings, options: Options) -> Placement:
 
 def _grounds(layers: tuple[Layer, ...], tiled: Tilings, options: Options) -> dict[str, Ground]:
     """Layers take turns at the two ends of L1, weights outermost: the next ones find room."""
-    base, whole = tiled.held.zone, options.l1_bytes // 64 * 64
+    whole = options.l1_bytes // 64 * 64
     found: dict[str, Ground] = {}
     low = True
     for layer, tiling in zip(layers, tiled.layers, strict=True):
@@ -155,6 +155,7 @@ def _grounds(layers: tuple[Layer, ...], tiled: Tilings, options: Options) -> dic
             continue
         needed = footprint(layer, tiling, tiled.held)
         total, weights = needed.total(tiling), tiling.w_slots * needed.w_bytes
+        base = tiled.held.begin(layer)
         if low:
             shared = base + weights
             ground = Ground(needed, base, shared, shared + needed.shared, base + total, base)
@@ -170,7 +171,8 @@ def _grounds(layers: tuple[Layer, ...], tiled: Tilings, options: Options) -> dic
 
 def _l1_buffers(tiled: Tilings, grounds: Mapping[str, Ground], options: Options) -> list[Buffer]:
     # Copies alone use L1 too, where tensors stay there.
-    size = max((ground.end for ground in grounds.values()), default=tiled.held.zone)
+    ends = (ground.end for ground in grounds.values())
+    size = max((tiled.held.zone, *tiled.held.begins.values(), *ends))
     if not size:
         return []
     used = max((tiling.engines for tiling in tiled.layers), default=1)

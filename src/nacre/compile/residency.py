@@ -1,14 +1,17 @@
 """Which tensors stay in L1 from the layer that makes them to the last one that reads them.
 
 Such a tensor is neither stored nor loaded: tasks write and read it in its place. They share a zone
-at the beginning of L1; tiles have the rest. L1 belongs to an engine, so all layers that touch such
-a tensor run on the first one.
+at the beginning of L1; behind it lie weights that layers keep for each other, as long as they do.
+Tiles have the rest. L1 belongs to an engine, so all layers that touch such a tensor run on the
+first one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+
+import numpy as np
 
 from nacre.compile.layers import Layer
 from nacre.compile.options import Options
@@ -28,6 +31,12 @@ class Residency:
     # Weights that several layers share, by their constants: where they begin, who brings them.
     weights: Mapping[Key, int] = field(default_factory=dict)
     bringers: Mapping[Key, str] = field(default_factory=dict)
+    # Where tiles begin, by layer; without such weights, behind the zone.
+    begins: Mapping[str, int] = field(default_factory=dict)
+
+    def begin(self, layer: Layer) -> int:
+        """Where the tiles of a layer begin."""
+        return self.begins.get(layer.name, self.zone)
 
     def __contains__(self, tensor: object) -> bool:
         return tensor in self.offsets
@@ -60,43 +69,107 @@ def residency(partition: Partition, options: Options, zone: int, most_macs: int)
         return sizes[tensor] * (last - first + 1), tensor
 
     taken: list[Span] = []
-    weights = _shared_weights(partition, zone, most, taken)
+    users = users_of_weights(partition, most)
+    weights = _shared_weights(partition, users, zone, taken)
     offsets: dict[int, int] = {}
     for tensor in sorted(wanted, key=room):
         offset = gap(taken, sizes[tensor], *lives[tensor])
         if offset + sizes[tensor] <= zone:
             taken.append((offset, offset + sizes[tensor], *lives[tensor]))
             offsets[tensor] = offset
-    bringers = {
-        key: next(x.name for x in partition.layers if x.packed and x.packed.key == key)
-        for key in weights
-    }
     used = max((end for _, end, _, _ in taken), default=0)
-    return Residency(offsets, used, weights, bringers)
+    kept, begins = _kept_weights(partition, users, taken)
+    weights |= kept
+    bringers = {key: partition.layers[users[key][0]].name for key in weights}
+    return Residency(offsets, used, weights, bringers, begins)
 
 
-def _shared_weights(
-    partition: Partition, zone: int, most_macs: int | None, taken: list[Span]
-) -> dict[Key, int]:
-    """Weights of several layers that fit in half of the zone together."""
+def users_of_weights(partition: Partition, most_macs: int | None = None) -> dict[Key, list[int]]:
+    """The layers that use the same weights, where none of them has more MACs than given."""
     users: dict[Key, list[int]] = {}
-    sizes: dict[Key, int] = {}
     for index, layer in enumerate(partition.layers):
         if layer.packed is not None:
             users.setdefault(layer.packed.key, []).append(index)
-            sizes[layer.packed.key] = aligned(layer.packed.block_bytes(layer.columns))
+    return {
+        key: found
+        for key, found in users.items()
+        if most_macs is None or all(partition.layers[i].macs <= most_macs for i in found)
+    }
+
+
+def life_of(layers: Sequence[Layer], users: Sequence[int]) -> tuple[int, int]:
+    """From when to when weights are kept for their users."""
+    # They come while the layer before the first one runs; copies stand in between.
+    earlier = (i for i in range(users[0] - 1, -1, -1) if layers[i].main != "copy")
+    return next(earlier, 0), users[-1]
+
+
+def _shared_weights(
+    partition: Partition, users: Mapping[Key, list[int]], zone: int, taken: list[Span]
+) -> dict[Key, int]:
+    """Weights of several layers that fit in half of the zone together."""
     found: dict[Key, int] = {}
     for key, layers in sorted(users.items(), key=lambda item: -len(item[1])):
-        if most_macs is not None and any(partition.layers[i].macs > most_macs for i in layers):
-            continue
-        # They come while the layer before the first one runs; copies stand in between.
-        earlier = (i for i in range(layers[0] - 1, -1, -1) if partition.layers[i].main != "copy")
-        first, last = next(earlier, 0), layers[-1]
-        offset = gap(taken, sizes[key], first, last)
-        if len(layers) > 1 and offset + sizes[key] <= zone // 2:
-            taken.append((offset, offset + sizes[key], first, last))
+        size, is_kept = _weights_of(partition.layers[layers[-1]])
+        first, last = life_of(partition.layers, layers)
+        offset = gap(taken, size, first, last)
+        if len(layers) > 1 and not is_kept and offset + size <= zone // 2:
+            taken.append((offset, offset + size, first, last))
             found[key] = offset
     return found
+
+
+def _kept_weights(
+    partition: Partition, users: Mapping[Key, list[int]], taken: list[Span]
+) -> tuple[dict[Key, int], dict[str, int]]:
+    """Weights that layers keep for each other, behind all else; and where tiles begin with them."""
+    found: dict[Key, int] = {}
+    heights = Heights(len(partition.layers), taken)
+    beside = np.zeros(len(partition.layers), bool)  # layers that run while such weights are there
+    for key, layers in users.items():
+        size, is_kept = _weights_of(partition.layers[layers[0]])
+        if is_kept:
+            first, last = life_of(partition.layers, layers)
+            found[key] = heights.add(size, first, last)
+            beside[first : last + 1] = True
+    begins: dict[str, int] = {}
+    before = 0
+    for index, layer in enumerate(partition.layers):
+        if layer.main != "copy":
+            # A layer begins while the one before it runs, which may be the last to need them.
+            if beside[before : index + 1].any():
+                begins[layer.name] = heights.top(before, index)
+            before = index
+    return found, begins
+
+
+def _weights_of(layer: Layer) -> tuple[int, bool]:
+    """What the weights of a layer take in L1, and whether they stay there."""
+    assert layer.packed is not None
+    return aligned(layer.packed.block_bytes(layer.columns)), layer.packed.stays
+
+
+class Heights:
+    """The end of all that is there while a layer runs, by the number of the layer."""
+
+    def __init__(self, count: int, taken: Iterable[Span] = ()) -> None:
+        self._ends = np.zeros(count, np.int64)
+        for _, end, first, last in taken:
+            self._raise(end, first, last)
+
+    def _raise(self, end: int, first: int, last: int) -> None:
+        part = self._ends[first : last + 1]
+        np.maximum(part, end, out=part)
+
+    def top(self, first: int, last: int) -> int:
+        """The end of all that is there at some time between two layers."""
+        return int(self._ends[first : last + 1].max())
+
+    def add(self, size: int, first: int, last: int) -> int:
+        """Something more, behind all that is there at the time; where it begins."""
+        begin = self.top(first, last)
+        self._raise(begin + size, first, last)
+        return begin
 
 
 def gap(taken: list[Span], size: int, first: int, last: int) -> int:

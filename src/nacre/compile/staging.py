@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from nacre.compile.layers import Layer
 from nacre.compile.options import Options
-from nacre.compile.residency import Key, Span, gap
+from nacre.compile.residency import Key, Span, gap, life_of
 from nacre.compile.spaces import aligned
 from nacre.compile.tile import Tilings
 
@@ -38,9 +38,7 @@ def staged_blocks(
             continue
         tiling, layer = tiled.layers[users[0]], layers[users[0]]
         assert layer.packed is not None
-        # What the first one needs is asked for while the layer before it runs.
-        earlier = (i for i in range(users[0] - 1, -1, -1) if layers[i].main != "copy")
-        first, last = next(earlier, 0), users[-1]
+        first, last = life_of(layers, users)
         for number, (_, count) in enumerate(tiling.column_blocks(layer.columns)):
             size = aligned(layer.packed.block_bytes(count))
             offset = gap(taken, size, first, last)

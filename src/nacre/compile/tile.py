@@ -9,7 +9,7 @@ from math import ceil
 from typing import Literal
 
 from nacre.base.diagnostics import Diagnostic, InputError
-from nacre.compile.costs import TileCosts, tile_costs
+from nacre.compile.costs import TileCosts, tile_costs, weight_cycles
 from nacre.compile.layers import Cut, Layer
 from nacre.compile.options import Options
 from nacre.compile.origins import of_nodes, place_of
@@ -140,6 +140,7 @@ def _tiled(
     found: list[Tiling] = []
     refused: list[Diagnostic] = []
     next_weights, total = 0, 0.0
+    bringers = set(held.bringers.values())
     for layer in reversed(partition.layers):
         if layer.main == "copy":
             found.append(Tiling(1, 1))
@@ -153,6 +154,8 @@ def _tiled(
             refused.append(_no_fit(layer, partition, options))
             continue
         total += chosen[0]
+        if layer.packed is not None and layer.name in bringers:
+            total += weight_cycles(layer.packed, layer.columns, options)
         found.append(chosen[1])
         next_weights = footprint(layer, chosen[1], held).w_bytes
     if refused:
@@ -186,7 +189,7 @@ def best_tiling(
     Where `is_fine`, of blocks of few columns.
     """
     best: tuple[float, int, Tiling] | None = None
-    room = _room(options) - held.zone
+    room = _room(options) - held.begin(layer)
     for shape in _shapes(layer, held, is_fine=is_fine):
         needed = footprint(layer, shape, held)
         if needed.total(shape) > room:
