@@ -142,3 +142,18 @@ def test_a_function_of_a_product_that_is_turned(order: tuple[int, ...]) -> None:
     made = builder.add("Gelu", builder.add("Linear", x, weights), approximate="tanh")
     module = builder.module(builder.add("Transpose", made, permutation=order))
     right(module, "npm4k")
+
+
+@pytest.mark.parametrize("shape", [(1, 1, 1, 2), (4, 1, 4, 1), (1, 1, 1, 1)])
+def test_an_operation_by_name_on_what_repeats(shape: tuple[int, ...]) -> None:
+    # Operands are stretched to each other, and this one has nothing to be stretched to.
+    builder = Builder()
+    x = builder.input("x", "f32", shape)
+    wide = builder.add("Broadcast", x, shape=(4, 4, 4, 2))
+    made = [builder.add("Unary", wide, op=op) for op in ("Sin", "IsNan")]
+    limit = builder.constant(np.zeros(shape, np.float32))
+    mask = builder.add("Broadcast", builder.add("Compare", x, limit, op="Lt"), shape=(4, 4, 4, 2))
+    made += [builder.add("Unary", mask, op="Not"), builder.add("BinOp", wide, wide, op="Mod")]
+    module = builder.module(*made)
+    right(module)
+    right(module, "nem_reference", precision="f32")

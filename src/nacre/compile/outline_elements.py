@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from math import prod
 
 from nacre.compile.drafts import Dims, Draft, in_runs, new_local, planes, take_externals
@@ -18,6 +19,8 @@ def maps(draft: Draft) -> None:
     last = shape[-1:] if draft.group.has_rows else ()
     lead = shape[: len(shape) - len(last)]
     externals = {v: draft.view(v).broadcast(shape) for v in draft.externals()}
+    for item in draft.group.items:
+        externals.update(_told_apart(draft, item, externals))
     stored = [draft.as_shape(draft.view(v), shape) for v in draft.results()]
     views = [*externals.values(), *stored]
     sizes, _ = collapsed(lead, [v.strides[: len(lead)] for v in views])
@@ -40,6 +43,24 @@ def maps(draft: Draft) -> None:
 
     take_externals(draft, externals, lambda v: (*along(v)[0], *along(v)[1]))
     draft.along = lambda v: along(draft.as_shape(v, shape))
+
+
+def _told_apart(draft: Draft, item: Item, externals: Mapping[int, View]) -> dict[int, View]:
+    """Copies of truth values that an operation by name reads repeated: nothing stretches them.
+
+    Operands are stretched to each other, but not along an axis that none of them has.
+    """
+    views = {use.value: externals.get(use.value) for use in item.inputs}
+    given = [view for view in views.values() if view is not None]
+    if item.kind != "escape" or len(given) < len(views):
+        return {}
+    shape = draft.group.shape
+    has_all = all(n == 1 or any(view.strides[at] for view in given) for at, n in enumerate(shape))
+    return {
+        value: draft.densified(view)
+        for value, view in views.items()
+        if view is not None and not has_all and draft.elem(value) == "u8"
+    }
 
 
 def turn(draft: Draft) -> None:
