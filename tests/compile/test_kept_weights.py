@@ -64,7 +64,10 @@ def test_a_recurrence_is_right(size: int, precision: str) -> None:
 
 
 def test_all_columns_stay_where_they_fit_and_else_some_of_them() -> None:
-    assert {x.columns for x in kept_layers(stages(recurrence(72)))} == {72}
+    small = stages(recurrence(72))
+    assert {x.columns for x in kept_layers(small)} == {72}
+    bringer = kept_layers(small)[0].name
+    assert f"in L1: weights of {bringer}\n" in small.tilings.told(small.cut)
     made = stages(recurrence(1024, 1), "npm4k")
     (kept,) = {x.columns for x in kept_layers(made)}
     parts = [x for x in made.cut.layers if x.part_of]

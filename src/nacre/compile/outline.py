@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 
 from nacre.compile.drafts import Draft, elementwise, new_local
-from nacre.compile.items import Use
+from nacre.compile.items import Item, Use
 from nacre.compile.layers import Access, Axes, Operand, Result, Step
 from nacre.compile.outline_elements import escape, gather, maps, turn
 from nacre.compile.outline_products import linear, matmul, window
@@ -29,12 +29,7 @@ def add_functions(draft: Draft) -> None:
     """The tasks after the first: functions of elements, and of whole rows."""
     items = draft.group.items
     for item in items if draft.group.main == "map" else items[1:]:
-        uses = elementwise(item)
-        stretches = item.kind == "escape" and _reach(draft, uses)
-        inputs = [
-            Operand(draft.of_value[u.value] if stretches else _stretched(draft, u), u.quant)
-            for u in uses
-        ]
+        inputs = [Operand(_stretched(draft, item, u), u.quant) for u in elementwise(item)]
         if item.kind == "rows":
             inputs += [Operand(draft.of_value[u.value]) for u in item.inputs[1:]]
         given = dict(item.row.attributes(item.attributes))
@@ -49,20 +44,11 @@ def add_functions(draft: Draft) -> None:
         )  # fmt: skip
 
 
-def _reach(draft: Draft, uses: Sequence[Use]) -> bool:
-    """Whether operands have all of the result's axes between them.
-
-    An operation that runs by name stretches them to each other, and no further.
-    """
-    axes = [draft.locals[draft.of_value[use.value]].axes for use in uses]
-    return all(any(other[at] == axis for other in axes) for at, axis in enumerate(draft.axes))
-
-
-def _stretched(draft: Draft, use: Use) -> int:
-    """An operand in the shape of the result."""
+def _stretched(draft: Draft, item: Item, use: Use) -> int:
+    """An operand in the shape of the result; operations that run by name stretch by themselves."""
     local = draft.of_value[use.value]
     value = draft.locals[local]
-    if value.axes == draft.axes:
+    if value.axes == draft.axes or item.kind == "escape":
         return local
     key = -1 - use.value
     if key not in draft.of_value:

@@ -20,7 +20,7 @@ def maps(draft: Draft) -> None:
     lead = shape[: len(shape) - len(last)]
     externals = {v: draft.view(v).broadcast(shape) for v in draft.externals()}
     for item in draft.group.items:
-        externals.update(_told_apart(draft, item, externals))
+        externals.update(_in_full(draft, item, externals))
     stored = [draft.as_shape(draft.view(v), shape) for v in draft.results()]
     views = [*externals.values(), *stored]
     sizes, _ = collapsed(lead, [v.strides[: len(lead)] for v in views])
@@ -45,22 +45,18 @@ def maps(draft: Draft) -> None:
     draft.along = lambda v: along(draft.as_shape(v, shape))
 
 
-def _told_apart(draft: Draft, item: Item, externals: Mapping[int, View]) -> dict[int, View]:
-    """Copies of truth values that an operation by name reads repeated: nothing stretches them.
+def _in_full(draft: Draft, item: Item, externals: Mapping[int, View]) -> dict[int, View]:
+    """A copy in full of what an operation by name reads, where none of its operands has all axes.
 
-    Operands are stretched to each other, but not along an axis that none of them has.
+    Such an operation stretches its operands to each other, but not along an axis that all repeat.
     """
-    views = {use.value: externals.get(use.value) for use in item.inputs}
-    given = [view for view in views.values() if view is not None]
-    if item.kind != "escape" or len(given) < len(views):
+    given = [use.value for use in item.inputs if use.value in externals]
+    if item.kind != "escape" or len(given) < len(item.inputs):  # what the group makes has all axes
         return {}
-    shape = draft.group.shape
-    has_all = all(n == 1 or any(view.strides[at] for view in given) for at, n in enumerate(shape))
-    return {
-        value: draft.densified(view)
-        for value, view in views.items()
-        if view is not None and not has_all and draft.elem(value) == "u8"
-    }
+    strides = zip(*(externals[value].strides for value in given), strict=True)
+    if all(n == 1 or any(s) for n, s in zip(draft.group.shape, strides, strict=True)):
+        return {}
+    return {given[0]: draft.densified(externals[given[0]])}
 
 
 def turn(draft: Draft) -> None:

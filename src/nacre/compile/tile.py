@@ -104,7 +104,9 @@ class Tilings:
         pairs = zip(partition.layers, self.layers, strict=True)
         lines = [f"{layer.name}: {t}\n" for layer, t in pairs if layer.main != "copy"]
         kept = ", ".join(f"%{tensor}" for tensor in self.held.offsets)
-        return "".join(lines) + f"in L1: {kept or 'nothing'}, {self.held.zone} bytes\n"
+        lines.append(f"in L1: {kept or 'nothing'}, {self.held.zone} bytes\n")
+        lines += [f"in L1: weights of {name}\n" for name in self.held.bringers.values()]
+        return "".join(lines)
 
 
 def tile(partition: Partition, options: Options) -> Tilings:
