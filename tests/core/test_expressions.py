@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -17,6 +15,7 @@ from nacre.core.module import TensorType
 from nacre.core.ops import OPS
 from nacre.core.text.printer import print_module
 from nacre.core.verify import verify
+from tests.clock import in_time
 from tests.core.modules import interpret
 
 INPUTS = {
@@ -241,10 +240,9 @@ def test_any_text_lowers_to_a_valid_module_or_raises_an_input_error(text: str) -
     assert lower(text, INPUTS) == made
 
 
+@in_time(2)
 def test_a_thousand_wrong_names_are_answered_at_once() -> None:
     inputs = {f"x{index}": "f32[2]" for index in range(1000)}
-    began = time.process_time()
     with pytest.raises(InputError) as caught:
         lower(" + ".join(f"w_x{index}" for index in range(1000)), inputs)
-    assert time.process_time() - began < 2
     assert [d.code for d in caught.value.diagnostics] == ["LOW02"] * 1000

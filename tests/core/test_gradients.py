@@ -19,6 +19,7 @@ from nacre.core.text.printer import print_module
 from nacre.core.text.reader import parse
 from nacre.core.values import Word, attributes
 from nacre.core.verify import verify
+from tests.clock import in_time
 from tests.core.gradient_cases import Array
 from tests.core.modules import modules
 from tests.core.test_gradients_ops import differences, gradients
@@ -511,13 +512,12 @@ def test_a_gradient_of_our_own_that_is_wrong_is_an_error_of_ours(
         grad(module, ["x"])
 
 
+@in_time(2)
 def test_a_thousand_wrong_names_are_answered_at_once() -> None:
     build = Builder()
     module = build.module(*[build.input(f"x{index}", "f32", ()) for index in range(1000)])
-    began = time.process_time()
     with pytest.raises(InputError) as caught:
         grad(module, [f"w_x{index}" for index in range(1000)])
-    assert time.process_time() - began < 2
     assert [d.code for d in caught.value.diagnostics] == ["GRD02"] * 1000
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 import tracemalloc
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -24,6 +23,7 @@ from nacre.nac.run.limits import limits_for
 from nacre.nac.run.model import load
 from nacre.nac.verify import verify
 from tests.cli.runner import invoke
+from tests.clock import in_time
 from tests.nac.files import FIXTURES
 
 X = np.ones((1, 1, 4, 4), np.float32)
@@ -77,12 +77,11 @@ def _little_memory() -> Iterator[None]:
         tracemalloc.stop()
 
 
+@in_time(1)
 def _refused(raw: bytes, inputs: dict[str, Any]) -> list[str]:
     """The codes of a refusal that came at once and took nothing."""
-    begun = time.process_time()
     with _little_memory(), pytest.raises(InputError) as refused:
         load(raw).run(inputs)
-    assert time.process_time() - begun < 1
     return [d.code for d in refused.value.diagnostics]
 
 
@@ -184,17 +183,16 @@ def test_what_depends_on_elements_is_left_to_the_run() -> None:
     assert found.tolist() == [-3.5] * 4
 
 
+@in_time(3)
 def test_a_call_of_a_million_parts_is_refused() -> None:
     made = Assembler()
     x = made.input("x")
     wide = made.call("aten.expand.default", x, (2**20,), False)
     made.output(made.call("aten.split.Tensor", wide, 1, 0))
     raw = to_bytes(made.file())
-    begun = time.process_time()
     with pytest.raises(InputError) as refused:
         load(raw).run({"x": np.ones(1, np.float32)})
     assert [d.code for d in refused.value.diagnostics] == ["NAC47"]
-    assert time.process_time() - begun < 3
 
 
 def test_lift_makes_no_constant_of_any_size() -> None:
