@@ -11,12 +11,12 @@ import onnx
 import pytest
 
 from nacre import core, nac
-from tests.core.models.real_models import REAL_MODELS, RealModel
+from tests.core.models.real_models import RealModel
+from tests.core.models.test_real_models import EVERY_MODEL
 from tests.core.onnx.small_models import convolutional, transformer
 from tools.fetch_models import Unavailable
 
 Feeds = Mapping[str, np.ndarray[Any, Any]]
-SMALL = {"silero-sequence", "silero-ifless", "ppocr-cls", "magika"}
 
 
 def through_a_file(module: core.Module, feeds: Feeds, path: Path) -> nac.NacModel:
@@ -58,15 +58,13 @@ def test_a_small_onnx_model(make: Any, tmp_path: Path) -> None:  # noqa: ANN401
     assert len(stored & {tensor.name for tensor in make().graph.initializer}) > 5
 
 
-@pytest.mark.parametrize("real", REAL_MODELS, ids=lambda real: real.name)
-def test_a_trained_model(real: RealModel, tmp_path: Path) -> None:
-    if real.name not in SMALL:
-        pytest.skip("its operations are those of smaller ones")
+@EVERY_MODEL
+def test_a_trained_model(model: RealModel, tmp_path: Path) -> None:
     try:
-        module = real.module()
+        module = model.module()
     except Unavailable as reason:
         pytest.skip(str(reason))
-    through_a_file(module, real.feeds(), tmp_path / "m.nac")
+    through_a_file(module, model.feeds(), tmp_path / "m.nac")
 
 
 def test_a_core_file(tmp_path: Path) -> None:

@@ -13,12 +13,15 @@ import pytest
 from nacre import nac
 from nacre.core.torch.importer import from_torch
 from nacre.nac.lift import lift
+from tests.core.models.minilm import minilm, sentence
 from tests.nac.test_build import through_a_file
+from tools.fetch_models import Unavailable, model_path
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
 from tests.core.torch import test_models as models  # noqa: E402 - it needs both
+from tests.core.torch import test_more_models as more_models  # noqa: E402
 
 Loose = Any
 
@@ -32,12 +35,33 @@ def prepared(make: Callable[[], Loose]) -> tuple[Loose, Loose]:
     return network, inputs
 
 
-@pytest.mark.parametrize("make", models.MODELS, ids=lambda make: make.__name__)
-def test_a_model_of_transformers(make: Callable[[], Loose], tmp_path: Path) -> None:
-    network, inputs = prepared(make)
+def imported_through_a_file(network: Loose, inputs: Loose, path: Path) -> None:
     module = from_torch(network, inputs)
     feeds = dict(zip(module.input_types, (x.numpy() for x in inputs), strict=True))
-    through_a_file(module, feeds, tmp_path / "m.nac")
+    through_a_file(module, feeds, path)
+
+
+@pytest.mark.parametrize("make", models.MODELS, ids=lambda make: make.__name__)
+def test_a_model_of_transformers(make: Callable[[], Loose], tmp_path: Path) -> None:
+    imported_through_a_file(*prepared(make), tmp_path / "m.nac")
+
+
+@pytest.mark.full
+@pytest.mark.filterwarnings("ignore")  # those of transformers
+@pytest.mark.parametrize("entry", more_models.MODELS, ids=lambda entry: entry.model)
+def test_a_model_from_its_configuration(entry: more_models.Entry, tmp_path: Path) -> None:
+    made = prepared(lambda: (more_models.Chosen(entry, more_models.made(entry)), entry.inputs()))
+    imported_through_a_file(*made, tmp_path / "m.nac")
+
+
+@pytest.mark.full
+def test_minilm(tmp_path: Path) -> None:
+    try:
+        network = minilm(model_path("minilm"))
+    except Unavailable as reason:
+        pytest.skip(str(reason))
+    words = tuple(torch.from_numpy(array) for array in sentence(32))
+    imported_through_a_file(network, words, tmp_path / "m.nac")
 
 
 def test_weights_have_their_names_and_tied_ones_are_stored_once(tmp_path: Path) -> None:
