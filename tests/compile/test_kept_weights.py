@@ -67,7 +67,8 @@ def test_all_columns_stay_where_they_fit_and_else_some_of_them() -> None:
     small = stages(recurrence(72))
     assert {x.columns for x in kept_layers(small)} == {72}
     bringer = kept_layers(small)[0].name
-    assert f"in L1: weights of {bringer}\n" in small.tilings.told(small.cut)
+    taken = small.tilings.held.begin(kept_layers(small)[0])
+    assert small.tilings.told(small.cut).endswith(f"weights of {bringer}, {taken} bytes\n")
     made = stages(recurrence(1024, 1), "npm4k")
     (kept,) = {x.columns for x in kept_layers(made)}
     parts = [x for x in made.cut.layers if x.part_of]

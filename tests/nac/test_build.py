@@ -12,9 +12,8 @@ import pytest
 
 from nacre import core, nac
 from tests.core.models.real_models import RealModel
-from tests.core.models.test_real_models import EVERY_MODEL
+from tests.core.models.test_real_models import EVERY_MODEL, path_of
 from tests.core.onnx.small_models import convolutional, transformer
-from tools.fetch_models import Unavailable
 
 Feeds = Mapping[str, np.ndarray[Any, Any]]
 
@@ -60,11 +59,8 @@ def test_a_small_onnx_model(make: Any, tmp_path: Path) -> None:  # noqa: ANN401
 
 @EVERY_MODEL
 def test_a_trained_model(model: RealModel, tmp_path: Path) -> None:
-    try:
-        module = model.module()
-    except Unavailable as reason:
-        pytest.skip(str(reason))
-    through_a_file(module, model.feeds(), tmp_path / "m.nac")
+    path_of(model.name)  # or the test is skipped, with the reason
+    through_a_file(model.module(), model.feeds(), tmp_path / "m.nac")
 
 
 def test_a_core_file(tmp_path: Path) -> None:

@@ -14,8 +14,8 @@ from nacre import nac
 from nacre.core.torch.importer import from_torch
 from nacre.nac.lift import lift
 from tests.core.models.minilm import minilm, sentence
+from tests.core.models.test_real_models import path_of
 from tests.nac.test_build import through_a_file
-from tools.fetch_models import Unavailable, model_path
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
@@ -56,10 +56,7 @@ def test_a_model_from_its_configuration(entry: more_models.Entry, tmp_path: Path
 
 @pytest.mark.full
 def test_minilm(tmp_path: Path) -> None:
-    try:
-        network = minilm(model_path("minilm"))
-    except Unavailable as reason:
-        pytest.skip(str(reason))
+    network = minilm(path_of("minilm"))
     words = tuple(torch.from_numpy(array) for array in sentence(32))
     imported_through_a_file(network, words, tmp_path / "m.nac")
 

@@ -103,10 +103,10 @@ class Tilings:
         """The tiling of every layer by name, and what stays in L1."""
         pairs = zip(partition.layers, self.layers, strict=True)
         lines = [f"{layer.name}: {t}\n" for layer, t in pairs if layer.main != "copy"]
-        kept = ", ".join(f"%{tensor}" for tensor in self.held.offsets)
-        lines.append(f"in L1: {kept or 'nothing'}, {self.held.zone} bytes\n")
-        lines += [f"in L1: weights of {name}\n" for name in self.held.bringers.values()]
-        return "".join(lines)
+        kept = [f"%{tensor}" for tensor in self.held.offsets]
+        kept += [f"weights of {name}" for name in self.held.bringers.values()]
+        most = max((self.held.zone, *self.held.begins.values()))
+        return "".join(lines) + f"in L1: {', '.join(kept) or 'nothing'}, {most} bytes\n"
 
 
 def tile(partition: Partition, options: Options) -> Tilings:
