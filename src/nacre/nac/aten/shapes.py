@@ -216,6 +216,7 @@ def split(use: Use) -> list[int]:
         if count < 1:
             raise Unfit(f"parts of {count}")
         each = -(-size // count) if use.name == "chunk" else count
+        use.require_operations(-(-size // each))
         sizes = [min(each, size - start) for start in range(0, size, each)]
     ends = accumulate(sizes)
     return [
@@ -229,6 +230,7 @@ def unbind(use: Use) -> list[int]:
     axis, x, dims = use.axis(), use.value("self"), use.shape_of("self")
     if not dims:
         raise Unfit("it is of a scalar")
+    use.require_operations(dims[axis])
     return [_without(use, sliced(use, x, {axis: (i, i + 1, 1)}), axis) for i in range(dims[axis])]
 
 

@@ -165,10 +165,14 @@ class Use:
             raise TooLarge(count * _MAKING)
         return count
 
+    def require_operations(self, count: int) -> None:
+        """That so many more can be added; who adds many asks before the first."""
+        if self.builder.count - self._start + count > _MOST_OPERATIONS:
+            raise Unfit(f"it takes more than {_MOST_OPERATIONS:,} operations")
+
     def add(self, opcode: str, *values: int, **attributes: object) -> int:
         """An operation; one that does not fit is the call's fault."""
-        if self.builder.count - self._start >= _MOST_OPERATIONS:
-            raise Unfit(f"it takes more than {_MOST_OPERATIONS:,} operations")
+        self.require_operations(1)
         try:
             return self.builder.add(opcode, *values, **attributes)
         except (InputError, ValueError, OverflowError) as error:
