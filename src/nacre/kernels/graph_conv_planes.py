@@ -27,7 +27,8 @@ from nacre.kernels.shapes import Dims
 Convolve = Callable[[Factors, Array, Array | None], None]  # operands, sums, bias
 
 # Of the columns of some channels: they are written and read once, and should stay in the cache.
-_PLANE_BYTES = 1 << 19
+# Half as many where X itself is small: columns are not to take a multiple of all else.
+_PLANE_BYTES, _FEW_BYTES = 1 << 19, 1 << 18
 _BAND_ROWS = 6  # of X, from the first window of a band to the last: more make mostly zeros
 _FURTHEST = 16  # rows that a window may reach over and still be cut from a band
 _ONE_ROW = Axis(size=1, window=1, begin=0, end=0, stride=1, dilation=1)
@@ -167,12 +168,18 @@ class _Planes:
     @cached_property
     def width(self) -> int:
         """Of the runs that are computed at a time."""
-        return min(self.parts.length, max(1, _PLANE_BYTES // (self.places * self.itemsize)))
+        return min(self.parts.length, max(1, self._most_bytes // (self.places * self.itemsize)))
+
+    @cached_property
+    def _most_bytes(self) -> int:
+        """Of the columns of a block."""
+        image = prod(self._given[1:]) * self.itemsize
+        return min(_PLANE_BYTES, max(_FEW_BYTES, image))
 
     @cached_property
     def blocks(self) -> list[_Block]:
         """What is computed together: the columns of a block stay in the cache."""
-        rows = max(1, _PLANE_BYTES // (self.width * self.places * self.itemsize))
+        rows = max(1, self._most_bytes // (self.width * self.places * self.itemsize))
         found, start = [], 0
         while start < len(self.bands):
             stop, top = start + 1, self.bands[start].start

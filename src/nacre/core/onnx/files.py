@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import io
 import math
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from types import MappingProxyType
+from typing import Any, BinaryIO
 
 import numpy as np
 
 from nacre.base.excerpt import quoted
 from nacre.core.onnx.findings import Unsound, refusal
 from nacre.core.onnx.texts import has_wrong_text
+from nacre.core.onnx.wire import Held, IrregularError, merged
 from nacre.core.rules.onnx import ONX03, ONX05, ONX07
 from nacre.core.values import Array
 
@@ -24,6 +29,7 @@ else:
 STATE = "nacre.state"  # the property of a model that lists what it keeps between runs
 # Element types of which two share a byte.
 _PACKED = frozenset({"int4", "uint4", "float4_e2m1fn"})
+NONE_HELD: Mapping[bytes, Held] = MappingProxyType({})
 _AGAIN = "get the file again: it may have been cut short, or be of another format"
 _BESIDE = "keep the weights in a file of their own: `onnx.save(..., save_as_external_data=True)`"
 _COPY = "put the file with the weights beside the model, as it was when the model was saved"
@@ -37,40 +43,73 @@ def require_onnx() -> None:
         raise refusal(ONX07, "onnx", "ONNX models need the package `onnx`", help_)
 
 
-def read_model(path: Path) -> Any:  # noqa: ANN401 - onnx.ModelProto
+@dataclass(frozen=True, slots=True)
+class OnnxModel:
+    """A model, and the bytes of tensors that were read apart, by what stands for them."""
+
+    proto: Any  # onnx.ModelProto
+    held: Mapping[bytes, Held]
+
+
+def read_model(path: Path) -> OnnxModel:
     """The model of a file, its external weights not yet read."""
     require_onnx()
     name = str(path)
     try:
-        size = path.stat().st_size
-        if size > _MOST_BYTES:
-            message = f"the file has {size:,} bytes; no ONNX model is as large"
-            raise refusal(ONX03, name, message, _BESIDE)
-        raw = path.read_bytes()
+        with path.open("rb") as file:
+            return _parsed(file if file.seekable() else io.BytesIO(file.read()), name)
     except OSError as error:
         message = f"cannot read the file: {error.strerror}"
         raise refusal(ONX03, name, message, "check its name and its permissions") from None
-    return parsed_model(raw, name)
 
 
-def parsed_model(raw: bytes, name: str) -> Any:  # noqa: ANN401 - onnx.ModelProto
+def parsed_model(raw: bytes, name: str) -> OnnxModel:
     """The model in some bytes."""
     require_onnx()
+    return _parsed(io.BytesIO(raw), name)
+
+
+def _parsed(file: BinaryIO, name: str) -> OnnxModel:
+    size = file.seek(0, io.SEEK_END)
+    if size > _MOST_BYTES:
+        message = f"the file has {size:,} bytes; no ONNX model is as large"
+        raise refusal(ONX03, name, message, _BESIDE)
+    try:
+        read = _merged(file, size)
+    except OSError:
+        raise
+    except Exception:  # protobuf's own kinds of error differ between its versions
+        message = f"this is no ONNX model: its {size:,} bytes are no message of protobuf"
+        raise refusal(ONX03, name, message, _AGAIN) from None
+    if not read.proto.graph.node and not read.proto.graph.output:
+        raise refusal(ONX03, name, "this is no ONNX model: it has no graph", _AGAIN)
+    if has_wrong_text(read.proto):
+        raise refusal(ONX03, name, "this is no ONNX model: a name in it is no text", _AGAIN)
+    return read
+
+
+def _merged(file: BinaryIO, size: int) -> OnnxModel:
     model = onnx.ModelProto()
     try:
-        model.ParseFromString(raw)
-    except Exception:  # protobuf's own kinds of error differ between its versions
-        message = f"this is no ONNX model: its {len(raw):,} bytes are no message of protobuf"
-        raise refusal(ONX03, name, message, _AGAIN) from None
-    if not model.graph.node and not model.graph.output:
-        raise refusal(ONX03, name, "this is no ONNX model: it has no graph", _AGAIN)
-    if has_wrong_text(model):
-        raise refusal(ONX03, name, "this is no ONNX model: a name in it is no text", _AGAIN)
-    return model
+        return OnnxModel(model, merged(model, file, size))
+    except IrregularError:
+        file.seek(0)
+        return OnnxModel(onnx.ModelProto.FromString(file.read()), {})
 
 
-def tensor_array(tensor: Any, folder: Path | None, name: str) -> Array:  # noqa: ANN401
-    """The elements of a TensorProto; external ones are mapped, not copied."""
+def tensor_array(
+    tensor: Any,  # noqa: ANN401 - onnx.TensorProto
+    folder: Path | None,
+    name: str,
+    held: Mapping[bytes, Held] = NONE_HELD,
+) -> Array:
+    """The elements of a TensorProto; held ones are not copied, external ones are mapped."""
+    apart = held.get(tensor.raw_data) if held else None
+    if apart is not None:
+        elements = apart.elements(tensor)
+        if elements is not None:
+            return elements
+        apart.put_back(tensor)
     if any(dim < 0 for dim in tensor.dims):
         raise Unsound(f"tensor {quoted(tensor.name)} has a negative dimension")
     if tensor.data_location == onnx.TensorProto.EXTERNAL:

@@ -61,14 +61,15 @@ def walked(
 ) -> tuple[Walk, Any]:
     """The walk over a model's graph, whatever it found, and the graph."""
     if isinstance(source, bytes):
-        model, name, folder = parsed_model(source, "<model>"), "<model>", None
+        read, name, folder = parsed_model(source, "<model>"), "<model>", None
     else:
         path = Path(source)
-        model, name, folder = read_model(path), str(path), path.parent
+        read, name, folder = read_model(path), str(path), path.parent
+    model = read.proto
     functions, twice = local_functions(model.functions)
     endless, told = rings(functions)
     finite = {key: function for key, function in functions.items() if key not in endless}
-    walk = Walk(name, folder, opsets_of(model.opset_import), finite, endless, progress)
+    walk = Walk(name, folder, opsets_of(model.opset_import), finite, endless, read.held, progress)
     for repeated in twice:
         walk.unsound(f"the function {quoted(repeated)} is defined twice", RENAME)
     for ring in told:

@@ -30,6 +30,7 @@ from nacre.core.onnx.schemas import require_schema, require_types
 from nacre.core.onnx.scopes import MOST_DEPTH, Allowance, Lost, Reported, Spent, Undecided
 from nacre.core.onnx.sparse import filled
 from nacre.core.onnx.use import Tensor, Use, told_by
+from nacre.core.onnx.wire import Held
 from nacre.core.rules.onnx import ONX01, ONX04, ONX06
 from nacre.core.values import Array
 
@@ -46,6 +47,7 @@ class Walk(Reports):
     opsets: Mapping[str, int]
     functions: Mapping[Key, Any]
     endless: frozenset[Key]  # functions that call themselves, which has been reported
+    held: Mapping[bytes, Held]  # bytes that were read apart, by what stands for them
     progress: Callable[[int, int], None] | None = None
     bound: frozenset[str] = frozenset()  # inputs that were given values
     # Inputs, and the outputs that feed them.
@@ -126,8 +128,9 @@ class Walk(Reports):
                 self._take(node, proto)
 
     def _read(self, tensor: Any) -> Array:  # noqa: ANN401 - a TensorProto, a sparse one
-        read = filled if hasattr(tensor, "indices") else tensor_array
-        return read(tensor, self.folder, self.name)
+        if hasattr(tensor, "indices"):
+            return filled(tensor, self.folder, self.name)
+        return tensor_array(tensor, self.folder, self.name, self.held)
 
     def _take(self, node: Node, proto: Any) -> None:  # noqa: ANN401 - onnx.NodeProto
         operands = self._operands(node)

@@ -1,0 +1,196 @@
+"""ONNX files piece by piece: protobuf is given the graph, never the bytes of large weights.
+
+Protobuf reads a message whole and copies every tensor of it: file, message and arrays would be in
+memory at one time. Messages one after the other are one message with the fields of all, so that a
+file may be merged in pieces; the elements of initialisers and constants are read straight into
+arrays. In the message a ticket stands for them, which no file can have foreseen.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import prod
+from typing import Any, BinaryIO, TypeAlias
+
+import numpy as np
+
+from nacre.core.values import Array
+
+# Where tensors are: the numbers of fields, with what the messages in them hold.
+_Place: TypeAlias = Mapping[int, "_Place"]
+_TENSOR: _Place = {}
+_NODE: _Place = {5: {5: _TENSOR}}  # attribute, t
+_GRAPH: _Place = {1: _NODE, 5: _TENSOR}  # node, initializer
+_GRAPH_FIELD = 7  # of a ModelProto
+_FLOATS, _RAW, _DOUBLES = 4, 9, 10  # fields of a TensorProto with elements one after the other
+# Element types that may stand in them, by their numbers in ONNX, as arrays of the same bytes.
+_ELEMENTS: Mapping[int, Mapping[int, str]] = {
+    _FLOATS: {1: "<f4"},
+    _DOUBLES: {11: "<f8"},
+    _RAW: {1: "<f4", 2: "u1", 3: "i1", 4: "<u2", 5: "<i2", 6: "<i4", 7: "<i8", 10: "<f2", 11: "<f8",
+           12: "<u4", 13: "<u8"},
+}  # fmt: skip
+_LARGE = 1 << 10  # bytes that are worth an array of their own
+_PIECE = 1 << 16  # what is handed to protobuf at a time, or one field where that is longer
+_VARINT, _EIGHT, _BYTES, _FOUR = 0, 1, 2, 5  # kinds of field; groups are long out of use
+_FIXED = {_EIGHT: 8, _FOUR: 4}
+_LONGEST = 10  # bytes of a number
+
+
+class IrregularError(Exception):
+    """Bytes that only protobuf itself can judge."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Field:
+    """Where a field stands in the file."""
+
+    number: int
+    start: int  # of its tag
+    first: int  # of what it holds
+    end: int
+    is_message: bool  # or text, or bytes
+
+    @property
+    def is_large(self) -> bool:
+        return self.is_message and self.end - self.first >= _LARGE
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """Bytes of a tensor that were read apart, and the field that they stood in."""
+
+    number: int
+    raw: Array
+
+    def elements(self, tensor: Any) -> Array | None:  # noqa: ANN401 - onnx.TensorProto
+        """They as those of a tensor, not copied; None where it takes more to tell what they are."""
+        found, dims = _ELEMENTS[self.number].get(tensor.data_type), tuple(tensor.dims)
+        is_inside = tensor.data_location == tensor.DEFAULT and not tensor.HasField("segment")
+        if found is None or not is_inside or min(dims, default=0) < 0:
+            return None
+        dtype = np.dtype(found)
+        if self.raw.nbytes != prod(dims) * dtype.itemsize:
+            return None
+        array: Array = self.raw.view(dtype).reshape(dims)
+        return array.astype(dtype.newbyteorder("="), copy=False)
+
+    def put_back(self, tensor: Any) -> None:  # noqa: ANN401 - onnx.TensorProto
+        """Make a tensor what it was in the file."""
+        tensor.ClearField("raw_data")
+        tensor.MergeFromString(_message(self.number, self.raw.tobytes()))
+
+
+@dataclass(frozen=True, slots=True)
+class _Reader:
+    """A file, and what was read apart from it, by its tickets."""
+
+    file: BinaryIO
+    held: dict[bytes, Held] = field(default_factory=dict)
+    secret: bytes = field(default_factory=lambda: secrets.token_bytes(16))
+
+    def rewritten(self, found: _Field, inside: _Place) -> bytes:
+        """A field as it is, but with tickets for large tensors that it may hold."""
+        below = inside.get(found.number)
+        if below is None or not found.is_large:
+            return self._bytes(found.start, found.end)
+        parts = list(self.fields(found.first, found.end))
+        if below is _TENSOR:
+            return _message(found.number, self._tensor(parts))
+        return _message(found.number, b"".join(self.rewritten(part, below) for part in parts))
+
+    def _tensor(self, parts: Sequence[_Field]) -> bytes:
+        """A tensor; what holds elements in several fields is left to protobuf."""
+        holding = [part for part in parts if part.number in _ELEMENTS]
+        apart = holding[0] if len(holding) == 1 and holding[0].is_large else None
+        rest = [self._bytes(part.start, part.end) for part in parts if part is not apart]
+        ticket = b"" if apart is None else _message(_RAW, self._ticket(apart))
+        return b"".join([*rest, ticket])
+
+    def fields(self, start: int, end: int) -> Iterator[_Field]:
+        """The fields of a message; IrregularError where it is none of the plain kind."""
+        while start < end:
+            self.file.seek(start)
+            found = _field(self.file.read(min(2 * _LONGEST, end - start)), start)
+            if found.number == 0 or found.end > end:
+                raise IrregularError
+            yield found
+            start = found.end
+
+    def _ticket(self, found: _Field) -> bytes:
+        array = np.empty(found.end - found.first, np.uint8)
+        self.file.seek(found.first)
+        if self.file.readinto(array.data) != array.nbytes:  # type: ignore[attr-defined]
+            raise IrregularError
+        array.flags.writeable = False
+        ticket = self.secret + len(self.held).to_bytes(8, "little")
+        self.held[ticket] = Held(found.number, array)
+        return ticket
+
+    def _bytes(self, start: int, end: int) -> bytes:
+        self.file.seek(start)
+        data = self.file.read(end - start)
+        if len(data) != end - start:
+            raise IrregularError
+        return data
+
+
+def merged(model: Any, file: BinaryIO, size: int) -> dict[bytes, Held]:  # noqa: ANN401
+    """Read a file into an empty ModelProto; what comes back was read apart, by its tickets.
+
+    A ticket stands as `raw_data` of a tensor. IrregularError where the file is no message of the
+    plain kind; protobuf's own errors go through.
+    """
+    reader = _Reader(file)
+    waiting = bytearray()  # fields of the graph
+    for found in reader.fields(0, size):
+        if found.number != _GRAPH_FIELD or not found.is_message:
+            model.MergeFromString(reader.rewritten(found, {}))
+            continue
+        for part in reader.fields(found.first, found.end):
+            waiting += reader.rewritten(part, _GRAPH)
+            if len(waiting) > _PIECE:
+                model.MergeFromString(_message(_GRAPH_FIELD, waiting))
+                waiting.clear()
+        model.MergeFromString(_message(_GRAPH_FIELD, waiting))
+        waiting.clear()
+    return reader.held
+
+
+def _field(head: bytes, start: int) -> _Field:
+    """The field that begins with some bytes."""
+    tag, used = _number(head, 0)
+    number, kind = tag >> 3, tag & 7
+    if kind == _BYTES:
+        length, used = _number(head, used)
+    elif kind == _VARINT:
+        length = _number(head, used)[1] - used
+    elif kind in _FIXED:
+        length = _FIXED[kind]
+    else:
+        raise IrregularError
+    first = start + used
+    return _Field(number, start, first, first + length, kind == _BYTES)
+
+
+def _number(data: bytes, start: int) -> tuple[int, int]:
+    """A number of seven bits to the byte, and where it ends."""
+    made = 0
+    for place, byte in enumerate(data[start : start + _LONGEST]):
+        made |= (byte & 0x7F) << (7 * place)
+        if byte < 0x80:
+            return made, start + place + 1
+    raise IrregularError
+
+
+def _message(number: int, body: bytes | bytearray) -> bytes:
+    """A field that holds a message."""
+    made = bytearray()
+    for value in (number << 3 | _BYTES, len(body)):
+        while value > 0x7F:
+            made.append(value & 0x7F | 0x80)
+            value >>= 7
+        made.append(value)
+    return bytes(made + body)
