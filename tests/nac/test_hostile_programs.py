@@ -123,9 +123,9 @@ def test_a_long_list_that_many_calls_share_is_read_once(numbers: tuple[float, ..
 
 def test_a_long_list_that_many_instructions_load_is_read_once() -> None:
     made = Assembler()
-    total = made.input("x")
+    total, numbers = made.input("x"), (1,) * 65535
     for _ in range(2000):
-        total = made.lifted((1,) * 65535)
+        total = made.lifted(numbers)
     made.output(total)
     raw = to_bytes(made.file())
     assert _tried(raw, {"x": np.ones(1, np.float32)}) == []

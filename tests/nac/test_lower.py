@@ -201,12 +201,10 @@ def test_a_weight_with_a_late_use_is_loaded_again() -> None:
     assert len(file.data.tensors) == 1
     raw = to_bytes(file)
     assert verify(raw) == []
-    assert memory_map(load(raw)).is_complete
-    assert [made.tolist() for made in load(raw).run({"x": np.ones(1, np.float32)})] == [
-        [3.0],
-        [3.0],
-    ]
-    assert lift(load(raw)) == arranged(module)
+    model = load(raw)
+    assert memory_map(model).is_complete
+    assert [made.tolist() for made in model.run({"x": np.ones(1, np.float32)})] == [[3.0], [3.0]]
+    assert lift(model) == arranged(module)
 
 
 def _late(count: int) -> Module:

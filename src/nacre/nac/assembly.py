@@ -10,6 +10,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 import numpy as np
 
@@ -33,6 +34,7 @@ from nacre.nac.format.values import (
     Tick,
     constant,
 )
+from nacre.nac.spec.constants import NULL
 from nacre.nac.spec.elements import DTYPE_CODES
 from nacre.nac.spec.header import ALWAYS_WRITTEN, CURRENT, WRITE_ORDER, Version
 from nacre.nac.spec.instructions import (
@@ -59,6 +61,8 @@ from nacre.nac.spec.operations import STANDARD_NAMES
 Argument = Ref | ConstantValue
 _CODES = {bool: "b", int: "i", float: "f", str: "s", tuple: "S", type(None): "c", Ref: "T"}
 _NULL_ID = 1
+_Key: TypeAlias = tuple[int, bytes]  # a constant as it is stored: its tag and its bytes
+_NULL: _Key = (NULL, b"")
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,14 +71,14 @@ class _Call:
 
     name: str
     codes: str
-    arguments: tuple[Argument, ...]
+    arguments: tuple[Ref | _Key, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class _Lifted:
     """A lifted constant before ids are given."""
 
-    value: ConstantValue
+    value: _Key
 
 
 @dataclass
@@ -87,6 +91,8 @@ class Assembler:
     _inputs: list[Named] = field(default_factory=list)
     _tensors: list[Tensor] = field(default_factory=list)
     _latest: dict[int, Ref] = field(default_factory=dict)  # loads of parameters far from the first
+    # Lists that were given, which stay alive by that, as they are stored: many calls may share one.
+    _lists: dict[int, tuple[ConstantValue, _Key]] = field(default_factory=dict)
 
     @property
     def count(self) -> int:
@@ -127,7 +133,7 @@ class Assembler:
 
     def lifted(self, value: ConstantValue, name: str = "") -> Ref:
         """A constant that an input of that name may replace."""
-        made = self._add(_Lifted(value))
+        made = self._add(_Lifted(self._stored(value)))
         if name:
             self._inputs.append(Named(made.index, name))
         return made
@@ -136,14 +142,20 @@ class Assembler:
         """An operation by its name in CMAP, or of a standard one, with a code for each argument."""
         given = codes if codes is not None else "".join(_CODES[type(a)] for a in arguments)
         with at_place(lambda: f"instruction {len(self._steps)}, {quoted(name, 80)}"):
-            for argument in arguments:
-                if not isinstance(argument, Ref):
-                    _key(argument)  # one that does not fit is found where it stands
+            # A constant that does not fit is found where it stands.
+            stored = [a if isinstance(a, Ref) else self._stored(a) for a in arguments]
             if len(given) > MOST_ARGUMENTS:
                 raise limit("argument", f"{len(given):,} arguments, at most {MOST_ARGUMENTS}")
             first = self._first_reached(len(arguments))
-            reached = tuple(self._reached(a, first) if isinstance(a, Ref) else a for a in arguments)
+            reached = tuple(self._reached(a, first) if isinstance(a, Ref) else a for a in stored)
         return self._add(_Call(name, given, reached))
+
+    def _stored(self, value: ConstantValue) -> _Key:
+        if not isinstance(value, tuple):
+            return _key(value)
+        if id(value) not in self._lists:
+            self._lists[id(value)] = value, _key(value)
+        return self._lists[id(value)][1]
 
     def _first_reached(self, operands: int) -> int:
         """The first instruction that the next one with so many operands surely reaches."""
@@ -257,7 +269,7 @@ class _Ids:
 
     operations: Mapping[str, int]
     signatures: Mapping[str, int]
-    constants: Mapping[tuple[int, bytes], int]
+    constants: Mapping[_Key, int]
     version: Version
 
     @staticmethod
@@ -267,9 +279,9 @@ class _Ids:
         signatures = sorted({c.codes for c in calls if c.codes})
         lifted = [step.value for step in steps if isinstance(step, _Lifted)]
         values = [a for c in calls for a in c.arguments if not isinstance(a, Ref)]
-        keys = sorted({_key(value) for value in (*values, *lifted)} - {_key(None)})
-        has_null = any(value is None for value in (*values, *lifted))
-        null = {_key(None): _NULL_ID} if has_null else {}
+        used = {*values, *lifted}
+        keys = sorted(used - {_NULL})
+        null = {_NULL: _NULL_ID} if _NULL in used else {}
         made = _Ids(
             {name: version.first_custom_id + at for at, name in enumerate(names)},
             {text: 1 + at for at, text in enumerate(signatures)},
@@ -300,13 +312,13 @@ class _Ids:
         if isinstance(step, Instruction):
             return step
         if isinstance(step, _Lifted):
-            return Instruction(INPUT, LIFTED, (1, self.constants[_key(step.value)]))
+            return Instruction(INPUT, LIFTED, (1, self.constants[step.value]))
         op = (
             STANDARD_NAMES[step.name].id
             if _is_standard(step.name, self.version)
             else self.operations[step.name]
         )
-        ids = [self.constants[_key(a)] for a in step.arguments if not isinstance(a, Ref)]
+        ids = [self.constants[a] for a in step.arguments if not isinstance(a, Ref)]
         d = tuple(a.index - at if isinstance(a, Ref) else 0 for a in step.arguments)
         # Where a signature has constants, C is there even if every one is computed.
         has_field = any(code in CONSTANT_CODES for code in step.codes)
@@ -323,7 +335,7 @@ def _is_standard(name: str, version: Version) -> bool:
     return row is not None and row.since <= version.byte
 
 
-def _key(value: ConstantValue) -> tuple[int, bytes]:
+def _key(value: ConstantValue) -> _Key:
     try:
         made = constant(0, value)
     except struct.error as error:  # an integer of more bits than lists or numbers have
