@@ -230,6 +230,11 @@ def cycles(layer: Layer, tiling: Tiling, costs: TileCosts, options: Options) -> 
     outside = tiling.engines * (count * costs.sdma + weight_loads)
     busiest = max(busiest, outside / max(1, device.count("sDMA")))
     busiest = max(busiest, ceil(count / tiling.slots) * costs.chain)
+    if costs.sdma and device.count("sDMA") <= tiling.engines:
+        # Behind a block of weights waits what tiles bring to DDR: but for those that have slots,
+        # they run when it is there, and the next one not yet on its way.
+        waiting = ceil(share / tiling.slots) - 1
+        busiest = max(busiest, own_blocks * (costs.weights + waiting * costs.chain))
     drains = own_blocks if count > MOST_WRITTEN_OUT else 1
     if tiling.w_slots < min(2, own_blocks):  # each block's weights come when the last is done
         busiest += own_blocks * costs.weights
