@@ -15,7 +15,7 @@ from nacre.compile.partition import Partition
 from nacre.compile.residency import Heights, life_of, users_of_weights
 from nacre.compile.spaces import aligned
 
-PARTS = (0.9375, 0.625)  # of L1, for such weights; with more, blocks of the others get tiny
+PARTS = (0.875, 0.625)  # of L1, for such weights; with more, blocks of the others get tiny
 _GRAIN = 16  # columns that stay come in multiples of this
 _LEAST_USES = 3  # for two, a layer more is not worth it
 

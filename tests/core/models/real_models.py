@@ -72,6 +72,7 @@ class RealModel:
     constants: Mapping[str, Array] = field(default_factory=dict)
     is_large: bool = False  # to download, or to run
     is_cnn: bool = False  # most of its time goes into convolutions of f32
+    is_recurrent: bool = False  # it has an LSTM
 
     @property
     def path(self) -> Path:
@@ -90,24 +91,27 @@ class RealModel:
 
 
 def _model(name: str, most: float, *, bound: Mapping[str, Array] | None = None,
-           is_large: bool = False, is_cnn: bool = False,
+           is_large: bool = False, is_cnn: bool = False, is_recurrent: bool = False,
            **inputs: tuple[tuple[int, ...], Make]) -> RealModel:  # fmt: skip
-    return RealModel(name, MappingProxyType(inputs), most, bound or {}, is_large, is_cnn)
+    taken = MappingProxyType(inputs)
+    return RealModel(name, taken, most, bound or {}, is_large, is_cnn, is_recurrent)
 
 
 # About three times the error that was measured against onnxruntime, for other machines add up in
 # other orders. The last model rounds to 8 bits wherever it goes: sums that differ in their last bit
 # round to different steps, and a step is 1 / 255 of the range.
 REAL_MODELS: tuple[RealModel, ...] = (
-    _model("silero-sequence", 6e-6, input=((31, 576), sound), h=((1, 1, 128), silence),
-           c=((1, 1, 128), silence)),
-    _model("silero-ifless", 6e-6, bound={"sr": _RATE}, input=((1, 576), sound),
+    _model("silero-sequence", 6e-6, is_recurrent=True, input=((31, 576), sound),
+           h=((1, 1, 128), silence), c=((1, 1, 128), silence)),
+    _model("silero-ifless", 6e-6, bound={"sr": _RATE}, is_recurrent=True, input=((1, 576), sound),
            state=((2, 1, 128), silence)),
     _model("ppocr-cls", 5e-7, is_cnn=True, x=((1, 3, 48, 192), picture)),
     _model("ppocr-det", 6e-5, is_cnn=True, x=((1, 3, 320, 320), picture)),
     _model("ppocr-rec", 3e-5, is_cnn=True, x=((1, 3, 48, 320), picture)),
     _model("nudenet", 2e-6, is_cnn=True, images=((1, 3, 320, 320), picture)),
     _model("magika", 1e-6, bytes=((1, 2048), text)),
-    _model("ddddocr", 2e-6, is_large=True, is_cnn=True, input1=((1, 1, 64, 160), picture)),
-    _model("ddddocr-int8", 2e-2, is_large=True, input1=((1, 1, 64, 160), picture)),
+    _model("ddddocr", 2e-6, is_large=True, is_cnn=True, is_recurrent=True,
+           input1=((1, 1, 64, 160), picture)),
+    _model("ddddocr-int8", 2e-2, is_large=True, is_recurrent=True,
+           input1=((1, 1, 64, 160), picture)),
 )  # fmt: skip
