@@ -83,6 +83,28 @@ def test_a_ratio_of_signal_to_noise_is_mended_where_it_is_lost() -> None:
     assert held_out(module, made) > 30
 
 
+def many_branches(builder: Builder, x: int) -> int:
+    """A sum of columns like those above, of which each branch loses a little."""
+    sizes = builder.constant(np.repeat(np.array([40.0, 1.0], np.float32), [4, 8]))
+    total = None
+    for seed in range(8):
+        y = builder.add("Unary", linear(builder, x, 12, 3 + seed), op="Tanh")
+        y = builder.add("BinOp", y, sizes, op="Mul")
+        y = builder.add("Slice", y, starts=(0, 4), ends=SHAPE, steps=(1, 1))
+        total = y if total is None else builder.add("BinOp", total, y, op="Add")
+    assert total is not None
+    return total
+
+
+def test_no_more_layers_are_mended_than_it_takes() -> None:
+    module = network(many_branches, SHAPE)
+    made = quantised(module)
+    assert notes(made, "2 layers kept in f16")
+    assert (opcodes(made)["Slice:f16"], opcodes(made)["Slice:i8"]) == (2, 6)
+    assert SQNR_DB < made.report.judged[0].value < SQNR_DB + 3
+    assert held_out(module, made) > SQNR_DB
+
+
 def test_choices_are_mended_further_back_where_the_last_layer_is_not_enough() -> None:
     module = network(lambda b, x: best(b, small_columns(b, x), 0.0), SHAPE)
     made = quantised(module)

@@ -37,6 +37,7 @@ from nacre.core.passes.dead_code import dead_code
 
 _PLACE = whole_file("<quantise>")
 _MOST_HALF = GRAPH_TYPES["f16"].largest_finite
+_FEW = 4  # layers that go back together, and are not worth another try
 _MOST_KEPT = 256  # layers that are put back into floats
 _LEAST_GAIN = 3.0  # dB for which that is worth it where it does not reach its end
 _MOST_REPORTED = 8  # samples that the report is taken from
@@ -104,12 +105,31 @@ def quantise(
         lossy = lossy_layers(found.report, graph, kept | forced)
         if not lossy or len(kept) > _MOST_KEPT:
             break
-        kept |= lossy
-        found = once.quantised(forced | kept)
+        found = once.quantised(forced | kept | lossy)
+        if found.report.missed:
+            kept |= lossy
+        else:
+            found, kept = _fewest(once, forced, kept, lossy, found)
     before, after = plain.report.margin, found.report.margin
     if found.report.missed and not (before < after and before + _LEAST_GAIN <= after):
         found, kept = plain, set()  # what amplifies every error is not mended by a few floats
     return _noted(found, kept)
+
+
+def _fewest(
+    once: _Once, forced: Set[int], kept: Set[int], lossy: Set[int], found: Quantised
+) -> tuple[Quantised, set[int]]:
+    """As few of some layers as it takes, found by halves; those next to the outputs come first."""
+    last = sorted(lossy, reverse=True)
+    too_few, enough = 0, len(last)
+    while enough - too_few > 1 and enough >= _FEW:
+        middle = (too_few + enough) // 2
+        tried = once.quantised({*forced, *kept, *last[:middle]})
+        if tried.report.missed:
+            too_few = middle
+        else:
+            enough, found = middle, tried
+    return found, {*kept, *last[:enough]}
 
 
 @dataclass(frozen=True, eq=False)
