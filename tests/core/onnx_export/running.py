@@ -94,7 +94,11 @@ def operations_of(path: Path) -> list[str]:
 
 
 def assert_close(
-    found: Sequence[Array], expected: Sequence[Array], ulps: float = 0, absolute: float = 0
+    found: Sequence[Array],
+    expected: Sequence[Array],
+    ulps: float = 0,
+    absolute: float = 0,
+    room_for_all: float = 0,
 ) -> None:
     """Integers to the bit; floats within so many ulps.
 
@@ -113,7 +117,7 @@ def assert_close(
         top = float(np.abs(y).max(initial=0))
         least = np.finfo(b.dtype)
         ulp = np.abs(y) * float(least.eps) + float(least.smallest_subnormal)
-        room = ulps * ulp + absolute * top
+        room = ulps * ulp + absolute * top + room_for_all
         assert (np.abs(x - y) <= room).all(), (
             x,
             y,

@@ -18,6 +18,8 @@ from tests.core.onnx_export.running import Array, assert_close, attempt
 
 # Errors of single operations add up along a module.
 ULPS, PART = 64, 1e-5
+# Where summands cancel each other, what is left depends on the order of the sum.
+SUMS, CANCELLED = frozenset({"Sum", "Mean", "Dot", "MatMul", "Linear", "Conv2d"}), 1e-6
 
 
 def passes_over_nan(module: Module, inputs: dict[str, Array]) -> bool:
@@ -27,6 +29,14 @@ def passes_over_nan(module: Module, inputs: dict[str, Array]) -> bool:
         return False
     arrays = evaluate(replace(module, outputs=reduced), inputs)
     return any(array.dtype.kind == "f" and np.isnan(array).any() for array in arrays)
+
+
+def largest_summand(module: Module, inputs: dict[str, Array]) -> float:
+    """The largest finite element that is added up anywhere."""
+    added = tuple(operand for op in module if op.opcode in SUMS for operand in op.operands)
+    arrays = evaluate(replace(module, outputs=added), inputs) if added else []
+    floats = [np.abs(array[np.isfinite(array)]) for array in arrays if array.dtype.kind == "f"]
+    return max((float(sizes.max(initial=0)) for sizes in floats), default=0.0)
 
 
 def values_of(module: Module, seed: int) -> dict[str, Array]:
@@ -60,7 +70,8 @@ def both_ways(module: Module, seed: int, folder: Path) -> None:
     assume(not passes_over_nan(module, inputs))
     found, reasons = attempt(module, inputs, folder)
     assert not reasons
-    assert_close(found, expected, ULPS, PART)
+    room = CANCELLED * largest_summand(module, inputs)
+    assert_close(found, expected, ULPS, PART, room)
     again = from_onnx(folder / "model.onnx")
     assert again.input_types == module.input_types
-    assert_close(evaluate(again, inputs), expected, ULPS, PART)
+    assert_close(evaluate(again, inputs), expected, ULPS, PART, room)
