@@ -67,24 +67,24 @@ class Parts:
             parts[target] = x[source]
         return parts.reshape(shape[0], x.shape[0] * x.shape[1], -1)
 
-    def gather(self, x: Array, plane: int, height: int, run: slice, columns: Array) -> None:
+    def gather(self, x: Array, plane: int, height: int, start: int, columns: Array) -> None:
         """Fill columns [channels, rows, places, run] from the parts, from some plane on.
 
-        The planes of a channel are its rows, of which it has so many.
+        The planes of a channel are its rows, of which it has so many; runs begin at some element.
         """
         size, item = x.shape[-1], x.itemsize
-        at, width = 0, run.stop - run.start
+        channels, rows, _, width = columns.shape
+        at = 0
         for part, share in enumerate(self.shares):
-            shape = (*columns.shape[:2], *share.shape, width)
             view = np.ndarray(
-                shape,
+                (channels, rows, *share.shape, width),
                 x.dtype,
                 x,
-                offset=((part * x.shape[1] + plane) * size + share.first + run.start) * item,
+                offset=((part * x.shape[1] + plane) * size + share.first + start) * item,
                 strides=[step * item for step in (height * size, size, *share.steps, 1)],
             )
             behind = at + prod(share.shape)
-            columns[:, :, at:behind].reshape(shape)[...] = view
+            np.copyto(columns[:, :, at:behind].reshape(view.shape), view)
             at = behind
 
 

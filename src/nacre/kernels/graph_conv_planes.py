@@ -27,8 +27,8 @@ from nacre.kernels.shapes import Dims
 Convolve = Callable[[Factors, Array, Array | None], None]  # operands, sums, bias
 
 # Of the columns of some channels: they are written and read once, and should stay in the cache.
-# Half as many where X itself is small: columns are not to take a multiple of all else.
-_PLANE_BYTES, _FEW_BYTES = 1 << 19, 1 << 18
+# Fewer where X itself is small: columns are not to take a multiple of all else.
+_PLANE_BYTES, _FEW_BYTES = 1 << 19, 3 << 17
 _BAND_ROWS = 6  # of X, from the first window of a band to the last: more make mostly zeros
 _FURTHEST = 16  # rows that a window may reach over and still be cut from a band
 _ONE_ROW = Axis(size=1, window=1, begin=0, end=0, stride=1, dilation=1)
@@ -203,24 +203,28 @@ class _Planes:
         target: Array,
     ) -> None:
         """The bands of some channels of an image."""
-        count, length, inner = len(columns), self.parts.length, self._inner
-        start, width, is_direct = bands[0][0].start, columns.shape[-1], self._is_direct
+        count, length = len(columns), self.parts.length
+        start, width = bands[0][0].start, columns.shape[-1]
+        if self._is_direct:  # in one piece
+            self.parts.gather(planes.parts, planes.first, planes.height, 0, columns)
+            for band, weights in bands:
+                seen = columns[:, band.start - start : band.stop - start]
+                room = target[:, 0, band.rows].reshape(count, band.count, length)
+                np.matmul(weights, seen.reshape(count, -1, length), out=room)
+            return
+        inner = self._inner
         rooms = [
-            target[:, 0, band.rows].reshape(count, band.count, length)
-            if is_direct
-            else np.empty((count, self.multiplier * band.count, prod(inner)), target.dtype)
+            np.empty((count, self.multiplier * band.count, prod(inner)), target.dtype)
             for band, _ in bands
         ]
         for at in range(0, length, width):
-            piece = slice(at, min(at + width, length))
-            taken = columns[..., : piece.stop - at]
-            self.parts.gather(planes.parts, planes.first, planes.height, piece, taken)
+            stop = min(at + width, length)
+            taken = columns[..., : stop - at]
+            self.parts.gather(planes.parts, planes.first, planes.height, at, taken)
             for (band, weights), room in zip(bands, rooms, strict=True):
                 seen = taken[:, band.start - start : band.stop - start]
-                shape = (count, weights.shape[-1], piece.stop - at)
-                np.matmul(weights, seen.reshape(shape), out=room[:, :, piece])
-        if is_direct:
-            return
+                shape = (count, weights.shape[-1], stop - at)
+                np.matmul(weights, seen.reshape(shape), out=room[:, :, at:stop])
         whole: tuple[Any, ...] = (..., *map(slice, self.parts.sliding.counts))
         for (band, _), room in zip(bands, rooms, strict=True):
             shaped = room.reshape(count, self.multiplier, band.count, *inner)

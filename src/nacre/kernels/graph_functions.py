@@ -144,14 +144,20 @@ def _softsign(x: Array, out: Array) -> Array:
 def _hard_swish(attributes: Attributes, wide: np.dtype[Any], ordered: bool) -> Function:
     """`x * clip(x + 3, 0, 6) / 6`."""
     zero, three, six = (np.array(value, wide) for value in (0.0, 3.0, 6.0))
+    bits = np.dtype(f"i{wide.itemsize}")
+    first, last = zero.view(bits), six.view(bits)
 
     def run(x: Array, out: Array) -> Array:
-        share = np.add(x, three)
-        share.clip(zero, six, out=share)
-        np.divide(share, six, out=share)
-        # Their squares have no finite sum if one of them is not; an infinity times 0 would be NaN.
-        held = x if isfinite(np.vdot(x, x)) else np.maximum(x, -three)
-        result: Array = np.multiply(held, share, out=out)
+        np.add(x, three, out=out)
+        # Their squares have no finite sum if one of them is not.
+        if isfinite(np.vdot(x, x)):
+            held, order = x, out.view(bits)
+            order.clip(first, last, out=order)  # floats from 0 on have the order of their bits
+        else:
+            held = np.maximum(x, -three)  # an infinity times 0 would be NaN
+            out.clip(zero, six, out=out)
+        np.divide(out, six, out=out)
+        result: Array = np.multiply(held, out, out=out)
         return result
 
     return run

@@ -16,6 +16,8 @@ from nacre.kernels.call import Array
 from nacre.kernels.shapes import Dims
 
 _MOST_BYTES = 1 << 21  # what is larger is new in every call, and given back
+# What is not written takes no memory; rooms that grow little by little would leave holes behind.
+_LEAST_BYTES = 1 << 19
 
 
 class _Rooms(local):
@@ -37,5 +39,5 @@ def scratch(use: str, shape: Dims, dtype: np.dtype[Any]) -> Array:
     if room is None or room.nbytes < size:
         room = None
         _ROOMS.by_use.pop(use, None)  # given back before there is more
-        room = _ROOMS.by_use[use] = np.empty(size, np.uint8)
+        room = _ROOMS.by_use[use] = np.empty(max(size, _LEAST_BYTES), np.uint8)
     return np.ndarray(shape, dtype, room)
