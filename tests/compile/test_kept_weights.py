@@ -88,7 +88,7 @@ def test_any_schedule_gives_the_same_bytes() -> None:
     require_any_order(require_right(module), inputs_of(module), 20)
 
 
-@examples(0.2)
+@examples(0.1)
 @given(
     st.tuples(st.integers(16, 150), st.integers(16, 150)),
     st.integers(1, 3),
