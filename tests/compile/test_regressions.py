@@ -157,3 +157,16 @@ def test_an_operation_by_name_on_what_repeats(shape: tuple[int, ...]) -> None:
     module = builder.module(*made)
     right(module)
     right(module, "nem_reference", precision="f32")
+
+
+@pytest.mark.parametrize("device", ["npm4k", "npm16k"])
+@pytest.mark.parametrize("shape", [(2, 1, 1, 12), (2, 1, 12, 1), (1, 1, 12, 12)])
+def test_truth_values_that_repeat_become_floats(shape: tuple[int, ...], device: str) -> None:
+    """The mask of a batch, for every head and row: no task repeats truth values."""
+    builder = Builder()
+    scores = builder.input("scores", "f32", (2, 3, 12, 12))
+    x = builder.input("x", "f32", shape)
+    is_seen = builder.add("Compare", x, builder.constant(np.float32(0)), op="Gt")
+    wide = builder.add("Broadcast", is_seen, shape=(2, 3, 12, 12))
+    weights = builder.add("Cast", wide, to="f32")
+    right(builder.module(builder.add("BinOp", scores, weights, op="Mul")), device)

@@ -12,6 +12,8 @@ from nacre.compile.layers import Access, Axes, Operand, Step
 from nacre.compile.legal.escape import independent_axes
 from nacre.compile.views import View, collapsed
 
+_TRUTH = "u8"  # how truth values are stored
+
 
 def maps(draft: Draft) -> None:
     """Elements, in as few axes as say where all tensors lie."""
@@ -49,9 +51,13 @@ def _in_full(draft: Draft, item: Item, externals: Mapping[int, View]) -> dict[in
     """A copy in full of what an operation by name reads, where none of its operands has all axes.
 
     Such an operation stretches its operands to each other, but not along an axis that all repeat.
+    Truth values are copied for others too: no device has a task that repeats them.
     """
     given = [use.value for use in item.inputs if use.value in externals]
-    if item.kind != "escape" or len(given) < len(item.inputs):  # what the group makes has all axes
+    if item.kind != "escape":
+        truths = [value for value in given if draft.elem(value) == _TRUTH]
+        return {value: draft.solid(externals[value]) for value in truths}
+    if len(given) < len(item.inputs):  # what the group makes has all axes
         return {}
     strides = zip(*(externals[value].strides for value in given), strict=True)
     if all(n == 1 or any(s) for n, s in zip(draft.group.shape, strides, strict=True)):
