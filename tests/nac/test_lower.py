@@ -186,6 +186,7 @@ def _long(builder: Builder, value: int, count: int) -> int:
     return value
 
 
+@pytest.mark.full
 def test_a_weight_with_a_late_use_is_loaded_again() -> None:
     """An operand lies at most 32,768 instructions back; the same parameter may be loaded twice."""
     builder = Builder()

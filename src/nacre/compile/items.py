@@ -99,6 +99,8 @@ def escape_row(op: CoreOperation) -> Lowering:
 
 _QUANTIZE = Lowering("Quantize", "map", "quantize")
 _DEQUANTIZE = Lowering("Dequantize", "map", "dequantize")
+_STEPS = Lowering("Quantize", "map", "cast")  # floats that count in steps from zero on
+_ONE = Quant((1.0,), (0,))
 
 
 def items_of(module: Module, escaped: Mapping[int, str]) -> list[Item]:
@@ -216,6 +218,8 @@ class _Reading:
             uses = tuple(Use(s.operands[0], self._quant(s)) for s in sources)
             return Item(row, inner, uses, op.value_id, (*sources, inner, op), quant)
         if inner.opcode == "Cast" and self.module.by_id[inner.operands[0]].type.dtype == "f16":
+            if quant == _ONE:
+                return Item(_STEPS, op, (Use(inner.operands[0]),), op.value_id, (inner, op))
             return Item(_QUANTIZE, op, (Use(inner.operands[0]),), op.value_id, (inner, op), quant)
         return Item(_QUANTIZE, op, (Use(op.operands[0]),), op.value_id, (op,), quant)
 

@@ -19,10 +19,17 @@ MOST = {"ppocr-det": 0.3, "ppocr-rec": 0.1}
 ESCAPES = {"magika": {"Clip": 1, "BinOp": 1}}  # of indices, before the table that they pick from
 
 
-@pytest.mark.parametrize("model", REAL_MODELS, ids=lambda model: model.name)
+QUICK = frozenset({"ppocr-cls", "silero-ifless", "magika"})
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        pytest.param(m, id=m.name, marks=[] if m.name in QUICK else [pytest.mark.full])
+        for m in REAL_MODELS
+    ],
+)
 def test_a_real_model(model: RealModel) -> None:
-    if model.is_large:
-        pytest.skip("large: it is compiled in `make test-full`")
     try:
         module = model.module()
     except Unavailable as reason:

@@ -16,6 +16,7 @@ from nacre.core.evaluate import evaluate
 from tests.compile.quantise.tasks import Operand, per_channel, per_tensor, run
 
 Array = npt.NDArray[Any]
+MANY = settings.default.max_examples
 EVERY: Array = np.arange(-128, 128).astype(np.int8)
 FIRST, SECOND = (np.ascontiguousarray(g.ravel()) for g in np.meshgrid(EVERY, EVERY))
 
@@ -73,7 +74,7 @@ def result(shape: tuple[int, ...], affine: Affine) -> Operand:
 
 @pytest.mark.parametrize("name", UNARY)
 @given(x=affines, y=affines, ordered=st.booleans())
-@settings(deadline=None)
+@settings(deadline=None, max_examples=MANY // 4)  # every integer there is, each
 def test_a_function_of_one_tensor(name: str, x: Affine, y: Affine, ordered: bool) -> None:
     opcode, attributes, written = UNARY[name]
     found = sandwich(opcode, [(EVERY, x)], y, ordered, **attributes)

@@ -15,6 +15,7 @@ from nacre.compile.quantise.observers import OBSERVERS
 from nacre.compile.quantise.quantiser import Quantised, quantise
 from nacre.core.builder import Builder
 from nacre.core.evaluate import evaluate
+from nacre.core.evaluation_plan import constant_array
 from nacre.core.module import Module
 from nacre.core.verify import verify
 from tests.compile.quantise.networks import (
@@ -179,17 +180,94 @@ def test_softmax_and_norms_are_islands_of_floats() -> None:
     made = quantised(module)
     found = opcodes(made)
     assert (found["LayerNorm:f16"], found["Softmax:f16"], found["QConv:i8"]) == (1, 1, 3)
-    # In: Cast of Dequantize, and for the softmax, which sees differences only, Cast and Mul.
-    # Out: Quantize of Cast.
-    assert (found["Cast:f16"], found["Cast:f32"]) == (2, 2)
-    for op in made.legal.module.operations:
-        if op.opcode == "Cast":
-            (source,) = op.operands
-            is_in = op.type.dtype == "f16"
-            users = [o.opcode for o in made.legal.module.operations if op.value_id in o.operands]
-            entered = "QConv" if users == ["BinOp"] else "Dequantize"
-            assert (made.legal.module.by_id[source].opcode == entered) == is_in
-            assert (users == ["Quantize"]) != is_in
+    # In: a cast, and for the softmax a product. Out: the norm is in steps of its result already.
+    assert (found["Dequantize:f32"], found["Cast:f16"], found["BinOp:f16"]) == (0, 2, 1)
+    assert quantising(made) == [(1.0, 0), made_scale(made, "Softmax")]
+    assert held_out(module, made) > 25
+
+
+def quantising(made: Quantised) -> list[tuple[float, int]]:
+    """The scale and the zero point of every `Quantize`, in order."""
+    module = made.legal.module
+    found = [op for op in module.operations if op.opcode == "Quantize"]
+    pairs = ([constant_array(module.by_id[o]).item() for o in op.operands[1:]] for op in found)
+    return [(scale, zero) for scale, zero in pairs]
+
+
+def made_scale(made: Quantised, opcode: str) -> tuple[float, int]:
+    """The scale and the zero point in which the convolution behind an operation reads."""
+    module = made.legal.module
+    sources: dict[int, int] = {
+        op.value_id: op.operands[0] for op in module.operations if op.operands
+    }
+    (maker,) = (op.value_id for op in module.operations if op.opcode == opcode)
+    for op in module.operations:
+        value = op.operands[0] if op.opcode == "QConv" else -1
+        while value in sources and value != maker:
+            value = sources[value]
+        if value == maker:
+            return op.attributes["x_scale"], op.attributes["x_zero"]  # type: ignore[return-value]
+    raise AssertionError(opcode)
+
+
+def sums_of_floats(made: Quantised) -> int:
+    """How many sums of two computed tensors are in floats of 16 bits."""
+    ops, by_id = made.legal.module.operations, made.legal.module.by_id
+    sums = [op for op in ops if op.attributes.get("op") == "Add" and op.type.dtype == "f16"]
+    return sum(all(by_id[o].type.rank for o in op.operands) for op in sums)
+
+
+NORMS = {
+    "plain": ("LayerNorm", 0, {}),
+    "factors": ("LayerNorm", 1, {}),
+    "factors and sums": ("LayerNorm", 2, {}),
+    "epsilon": ("LayerNorm", 2, {"epsilon": 0.5}),
+    "root mean square": ("RmsNorm", 1, {}),
+    "root mean square, epsilon": ("RmsNorm", 1, {"epsilon": 0.5}),
+}
+
+
+@pytest.mark.parametrize(("opcode", "count", "given"), NORMS.values(), ids=NORMS)
+@pytest.mark.parametrize("spread", [0.01, 1.0, 100.0])
+def test_a_norm_takes_integers_as_they_are_and_gives_some(
+    opcode: str, count: int, given: dict[str, float], spread: float
+) -> None:
+    """Its epsilon counts in their steps, its factors and sums in those of what it gives."""
+
+    def make(b: Builder, x: int) -> int:
+        y = convolution(b, x, 16, 1, spread=spread)
+        values = [b.constant(numbers(seed, 16) + 1.5) for seed in range(count)]
+        return convolution(b, b.add(opcode, y, *values, axis=3, **given), 8, 5)
+
+    module = network(make)
+    made = quantised(module)
+    assert quantising(made) == [(1.0, 0)]
+    assert opcodes(made)["Dequantize:f32"] == 0
+    assert held_out(module, made) > 25
+
+
+def test_a_norm_that_somebody_sees_in_floats_stays_there() -> None:
+    def make(b: Builder, x: int) -> int:
+        y = b.add("LayerNorm", convolution(b, x, 16, 1), axis=3)
+        z = b.add("BinOp", convolution(b, y, 16, 5), y, op="Add")
+        return convolution(b, b.add("LayerNorm", z, axis=3), 16, 9)
+
+    module = network(make)
+    made = quantised(module)
+    assert sums_of_floats(made) == 1
+    assert len([pair for pair in quantising(made) if pair == (1.0, 0)]) == 1
+    assert held_out(module, made) > 25
+
+
+def test_what_a_norm_makes_is_moved_as_integers() -> None:
+    def make(b: Builder, x: int) -> int:
+        y = b.add("LayerNorm", convolution(b, x, 16, 1), axis=3)
+        y = b.add("Transpose", y, permutation=(0, 2, 1, 3))
+        return convolution(b, y, 16, 5)
+
+    module = network(make)
+    made = quantised(module)
+    assert opcodes(made)["Transpose:i8"] == 1
     assert held_out(module, made) > 25
 
 
@@ -202,7 +280,7 @@ def test_a_residual_between_norms_stays_in_floats() -> None:
 
     made = quantised(network(make, (4, 16)))
     found = opcodes(made)
-    assert found["BinOp:f16"] == 1
+    assert sums_of_floats(made) == 1
     assert found["Input:f16"] == 1
     assert found["QLinear:i8"] == 1
 

@@ -10,6 +10,7 @@ import numpy as np
 from nacre.base.elements import GRAPH_TYPES
 from nacre.compile.narrowing import bound
 from nacre.compile.quantise.affine import Affine
+from nacre.compile.quantise.norms import norm
 from nacre.compile.quantise.own_uses import single
 from nacre.compile.quantise.roles import Role, bounds_of
 from nacre.compile.quantise.walking import Product, Stored, Walk
@@ -35,6 +36,9 @@ def _island(walk: Walk, op: CoreOperation) -> Stored:
     made = None if found is None else found(walk, op)
     if made is None and bounds_of(op) is not None and _is_held_later(walk, op):
         made = walk.stored[op.operands[0]]
+    if made is None and _moves_integers(walk, op):
+        made = _keep(walk, op)
+    made = made or norm(walk, op)
     if made is not None:
         return made
     operands = [walk.floats(operand) for operand in op.operands]
@@ -46,27 +50,21 @@ def _island(walk: Walk, op: CoreOperation) -> Stored:
     return Stored(walk.builder.add(op.opcode, *operands, **given))
 
 
+def _moves_integers(walk: Walk, op: CoreOperation) -> bool:
+    """Whether what is moved are integers already, which nobody wants as floats."""
+    computed = walk.graph.computed(op)
+    if walk.graph.roles[op.value_id] != "keep" or len(computed) != 1:
+        return False
+    y = walk.scales.of(op.value_id)
+    return walk.stored[computed[0]].affine == y and walk.is_only_stored(op, y)
+
+
 def _is_held_later(walk: Walk, op: CoreOperation) -> bool:
     """Whether bounds of floats are those of the integers that all of these become."""
     bounds, y = bounds_of(op), walk.scales.of(op.value_id)
     source = walk.stored.get(op.operands[0])
     is_float = source is not None and source.affine is None
-    return is_float and bounds is not None and y.keeps(*bounds) and _only_stored(walk, op, y)
-
-
-def _only_stored(walk: Walk, op: CoreOperation, y: Affine) -> bool:
-    graph = walk.graph
-    if op.value_id in graph.kept:
-        return False
-    for user in graph.users.get(op.value_id, []):
-        is_moved = graph.roles[user.value_id] == "keep" and len(graph.computed(user)) == 1
-        is_float = not walk.domains.is_i8(graph, user.value_id)
-        if is_moved and is_float and walk.scales.of(user.value_id) == y:
-            if not _only_stored(walk, user, y):
-                return False
-        elif is_float or graph.roles[user.value_id] == "keep":
-            return False
-    return True
+    return is_float and bounds is not None and y.keeps(*bounds) and walk.is_only_stored(op, y)
 
 
 def _from_integers(walk: Walk, op: CoreOperation) -> Stored | None:

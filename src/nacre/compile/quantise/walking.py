@@ -15,10 +15,11 @@ from nacre.compile.quantise.islands import Domains
 from nacre.compile.quantise.roles import Graph
 from nacre.compile.quantise.scales import Scales
 from nacre.core.builder import Builder
+from nacre.core.module import CoreOperation
 from nacre.core.values import Array
 
 _HALF = GRAPH_TYPES["f16"]
-_LEAST_HALF = 2.0**-14  # the least normal number of f16
+_LEAST_HALF, _MOST_HALF = 2.0**-14, 2.0**7  # f16 has 255 of these, and no fewer bits for them
 _DIFFERENCES = frozenset({"Softmax", "LogSoftmax"})  # a number added to every element is nothing
 
 
@@ -124,6 +125,21 @@ class Walk:
         """Reals of f32 as integers."""
         return self.builder.add("Quantize", value, *self.parameters(affine), to="i8")
 
+    def is_only_stored(self, op: CoreOperation, y: Affine) -> bool:
+        """Whether everything that becomes of a result in floats is integers of one scale."""
+        graph = self.graph
+        if op.value_id in graph.kept:
+            return False
+        for user in graph.users.get(op.value_id, []):
+            is_moved = graph.roles[user.value_id] == "keep" and len(graph.computed(user)) == 1
+            is_float = not self.domains.is_i8(graph, user.value_id)
+            if is_moved and is_float and self.scales.of(user.value_id) == y:
+                if not self.is_only_stored(user, y):
+                    return False
+            elif is_float or graph.roles[user.value_id] == "keep":
+                return False
+        return True
+
     def parameters(self, affine: Affine) -> tuple[int, int]:
         """A scale and a zero point as constants."""
         scale = self.once(
@@ -146,21 +162,29 @@ class Walk:
         return self.once((value, "f16"), lambda: self._left(value, found, affine))
 
     def _left(self, value: int, found: Stored, affine: Affine) -> int:
-        """Integers as floats of 16 bits.
+        """Integers as floats of 16 bits: a cast, a sum and a product where that is exact enough.
 
-        A softmax sees differences only: without the zero point a cast and a product do, which are
-        no work for the slowest unit.
+        `dequantize` would be work for the slowest unit. A softmax sees differences only, and needs
+        no zero point.
         """
+        scale = np.float16(affine.scale)
+        if not _LEAST_HALF <= scale <= _MOST_HALF:
+            return self.builder.add("Cast", self.real(found), to="f16")
+        made = self.builder.add("Cast", found.value, to="f16")
+        if affine.zero and not self._sees_differences(value):
+            zero = np.float16(affine.zero)
+            made = self.builder.add("BinOp", made, self.half(zero), op="Sub")
+        return self.builder.add("BinOp", made, self.half(scale), op="Mul")
+
+    def _sees_differences(self, value: int) -> bool:
+        """Whether a number added to every element changes nothing that is made of a value."""
         users = self.graph.users.get(value, [])
         floats = [user for user in users if user.value_id in self.domains.floats]
-        if not floats or any(user.opcode not in _DIFFERENCES for user in floats):
-            return self.builder.add("Cast", self.real(found), to="f16")
-        scale = np.float16(affine.scale)
-        if not _LEAST_HALF <= scale <= 1.0:  # what is beyond rounds too far
-            return self.builder.add("Cast", self.real(found), to="f16")
-        steps = self.builder.add("Cast", found.value, to="f16")
-        factor = self.once(("f16", float(scale)), lambda: self.builder.constant(scale, "f16"))
-        return self.builder.add("BinOp", steps, factor, op="Mul")
+        return bool(floats) and all(user.opcode in _DIFFERENCES for user in floats)
+
+    def half(self, number: np.float16) -> int:
+        """A number as a constant of 16 bits."""
+        return self.once(("f16", float(number)), lambda: self.builder.constant(number, "f16"))
 
     def _constant(self, value: int, array: Array) -> int:
         if not self.graph.is_float(value):

@@ -1,0 +1,80 @@
+"""Norms between integers: a scale goes into the norm itself, and a cast does the rest.
+
+A norm divides by what its row spreads over, so rows of stored integers give the same as rows of
+the reals that they stand for, once epsilon counts in their steps. What leaves the norm is a
+product and a sum for each column, which take the steps of the result as well. So neither way needs
+`quantize` or `dequantize`, which are work for the slowest unit.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nacre.compile.quantise.affine import Affine
+from nacre.compile.quantise.walking import Stored, Walk
+from nacre.core.module import CoreOperation
+from nacre.core.ops import OPS
+from nacre.core.values import Array
+
+_NORMS = frozenset({"LayerNorm", "RmsNorm"})
+_CENTRED = frozenset({"LayerNorm"})  # where a number added to every element is nothing
+_MOST_EPSILON = 2.0**100
+_MOST_FACTOR = 2.0**12  # of f16, with room for what it is multiplied with
+
+
+def norm(walk: Walk, op: CoreOperation) -> Stored | None:
+    """A norm on floats of 16 bits that are integers before or after; None where nothing changes."""
+    if op.opcode not in _NORMS:
+        return None
+    given = OPS[op.opcode].filled(op.attributes)
+    entered = _entered(walk, op, float(given["epsilon"]))
+    leaving = _leaving(walk, op)
+    if entered is None and leaving is None:
+        return None
+    x, epsilon = entered or (walk.floats(op.operands[0]), given["epsilon"])
+    if leaving is None:
+        others = [walk.floats(operand) for operand in op.operands[1:]]
+    else:
+        others = [walk.builder.constant(array, "f16") for array in leaving]
+    made = walk.builder.add(op.opcode, x, *others, **{**op.attributes, "epsilon": epsilon})
+    if leaving is None:
+        return Stored(made)
+    y = walk.scales.of(op.value_id)
+    if y.zero and op.opcode not in _CENTRED:  # it has no sums that could take it
+        made = walk.builder.add("BinOp", made, walk.half(np.float16(y.zero)), op="Add")
+    steps = walk.quantized(walk.builder.add("Cast", made, to="f32"), Affine(1.0, 0))
+    return Stored(steps, y)
+
+
+def _entered(walk: Walk, op: CoreOperation, epsilon: float) -> tuple[int, float] | None:
+    """Integers as floats without their scale, and epsilon in their steps."""
+    found = walk.stored.get(op.operands[0])
+    if found is None or found.affine is None:
+        return None
+    if found.affine.zero and op.opcode not in _CENTRED:
+        return None
+    steps = epsilon / found.affine.scale**2
+    if steps > _MOST_EPSILON:
+        return None
+    value = found.value
+    return walk.once((value, "steps"), lambda: walk.builder.add("Cast", value, to="f16")), steps
+
+
+def _leaving(walk: Walk, op: CoreOperation) -> list[Array] | None:
+    """The factors and sums of a norm whose result is in steps of its scale, from zero on."""
+    y = walk.scales.of(op.value_id)
+    if not walk.is_only_stored(op, y):
+        return None
+    given = [walk.graph.constants.get(operand) for operand in op.operands[1:]]
+    columns = walk.graph.op(op.value_id).type.shape[-1:]
+    known = [array for array in given if array is not None]
+    if len(known) < len(given) or any(array.shape != columns for array in known):
+        return None
+    factors, *sums = known or [np.ones(columns, np.float32)]
+    made = [factors / np.float32(y.scale)]
+    if op.opcode in _CENTRED:
+        sums = sums or [np.zeros(columns, np.float32)]
+        made.append(sums[0] / np.float32(y.scale) + np.float32(y.zero))
+    if any(not np.abs(array).max(initial=0.0) < _MOST_FACTOR for array in made):
+        return None
+    return [array.astype(np.float16) for array in made]
