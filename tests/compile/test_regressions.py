@@ -170,3 +170,13 @@ def test_truth_values_that_repeat_become_floats(shape: tuple[int, ...], device: 
     wide = builder.add("Broadcast", is_seen, shape=(2, 3, 12, 12))
     weights = builder.add("Cast", wide, to="f32")
     right(builder.module(builder.add("BinOp", scores, weights, op="Mul")), device)
+
+
+@pytest.mark.parametrize("dtype", ["i8", "i16", "i32"])
+@pytest.mark.parametrize("device", ["npm_lite", "npm4k"])
+def test_integers_that_repeat_are_added(dtype: str, device: str) -> None:
+    """Not every device repeats every type: what it cannot is copied in full."""
+    builder = Builder()
+    x = builder.input("x_below_60", dtype, (4, 12))
+    row = builder.input("row_below_60", dtype, (1, 12))
+    right(builder.module(builder.add("BinOp", x, row, op="Add")), device)

@@ -21,6 +21,14 @@ Dims = tuple[int, ...]
 Along = Callable[[View], tuple[Dims, Dims]]
 
 
+@dataclass(frozen=True)
+class Able:
+    """What a layer has to know of the device."""
+
+    l1_bytes: int
+    repeated: frozenset[str]  # element types that a task can repeat
+
+
 @dataclass(eq=False)
 class Draft:
     """A layer while it is put together."""
@@ -28,7 +36,7 @@ class Draft:
     module: Module
     memory: Memory
     group: Group
-    l1_bytes: int
+    device: Able
     wanted: frozenset[int]  # values that others read
     images: int = 1
     rows: int = 1

@@ -12,8 +12,6 @@ from nacre.compile.layers import Access, Axes, Operand, Step
 from nacre.compile.legal.escape import independent_axes
 from nacre.compile.views import View, collapsed
 
-_TRUTH = "u8"  # how truth values are stored
-
 
 def maps(draft: Draft) -> None:
     """Elements, in as few axes as say where all tensors lie."""
@@ -28,7 +26,7 @@ def maps(draft: Draft) -> None:
     sizes, _ = collapsed(lead, [v.strides[: len(lead)] for v in views])
     sizes = sizes or (1,)
     inner = prod((*sizes[1:], *last)) * 2 * (len(views) + len(draft.group.items))
-    has_images = len(sizes) > 1 and (len(sizes) > 2 or last) and 4 * inner > draft.l1_bytes
+    has_images = len(sizes) > 1 and (len(sizes) > 2 or last) and 4 * inner > draft.device.l1_bytes
     first = 1 if has_images else 0
     draft.images = sizes[0] if has_images else 1
     draft.rows = sizes[first]
@@ -51,12 +49,12 @@ def _in_full(draft: Draft, item: Item, externals: Mapping[int, View]) -> dict[in
     """A copy in full of what an operation by name reads, where none of its operands has all axes.
 
     Such an operation stretches its operands to each other, but not along an axis that all repeat.
-    Truth values are copied for others too: no device has a task that repeats them.
+    What no task of the device can repeat, as truth values, is copied for others too.
     """
     given = [use.value for use in item.inputs if use.value in externals]
     if item.kind != "escape":
-        truths = [value for value in given if draft.elem(value) == _TRUTH]
-        return {value: draft.solid(externals[value]) for value in truths}
+        fixed = [value for value in given if draft.elem(value) not in draft.device.repeated]
+        return {value: draft.solid(externals[value]) for value in fixed}
     if len(given) < len(item.inputs):  # what the group makes has all axes
         return {}
     strides = zip(*(externals[value].strides for value in given), strict=True)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from nacre.compile.assembly import memory_of
-from nacre.compile.drafts import Draft
+from nacre.compile.drafts import Able, Draft
 from nacre.compile.grouping import Group, grouped
 from nacre.compile.items import Item, items_of
 from nacre.compile.layers import Access, Layer, Move
@@ -17,6 +17,7 @@ from nacre.compile.options import Options
 from nacre.compile.origins import nodes_of
 from nacre.compile.outline import OUTLINES, add_functions, add_vectors, stored
 from nacre.compile.tensors import Memory, Shift, Tensor
+from nacre.compile.variants import repeated
 from nacre.compile.views import View
 from nacre.core.module import CoreOperation, Module
 
@@ -57,7 +58,7 @@ def partition(legal: Legal, options: Options) -> Partition:
     items = items_of(module, legal.escaped)
     memory = memory_of(module, items)
     groups = grouped(module, items, memory, options.l1_bytes)
-    building = _Building(legal, memory, options.l1_bytes, _wanted(module, items, groups))
+    building = _Building(legal, memory, options, _wanted(module, items, groups))
     for group in groups:
         building.take(group)
     for shift in memory.output_shifts:
@@ -80,9 +81,12 @@ def _wanted(module: Module, items: list[Item], groups: list[Group]) -> frozenset
 class _Building:
     """Makes layers of groups."""
 
-    def __init__(self, legal: Legal, memory: Memory, l1_bytes: int, wanted: frozenset[int]) -> None:
+    def __init__(
+        self, legal: Legal, memory: Memory, options: Options, wanted: frozenset[int]
+    ) -> None:
         self._legal, self._module, self._memory = legal, legal.module, memory
-        self._l1_bytes, self._wanted = l1_bytes, wanted
+        self._device = Able(options.l1_bytes, repeated(options.device))
+        self._wanted = wanted
         self.layers: list[Layer] = []
         self.tensors: dict[int, Tensor] = {}
 
@@ -93,7 +97,7 @@ class _Building:
             item = group.items[0]
             self.copy(_word(item.op), operations, list(self._memory.shifts[item.result]))
             return
-        draft = Draft(self._module, self._memory, group, self._l1_bytes, self._wanted)
+        draft = Draft(self._module, self._memory, group, self._device, self._wanted)
         draft.tensors = self.tensors
         add_vectors(draft)
         OUTLINES[group.main](draft)

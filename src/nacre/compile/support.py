@@ -8,8 +8,7 @@ from nacre.compile.options import PRECISIONS, Options
 from nacre.compile.origins import of_nodes, place_of
 from nacre.compile.partition import Partition
 from nacre.compile.rules import CMP03
-from nacre.nem.model.devices import Device
-from nacre.nem.spec.opcodes import OPCODES
+from nacre.compile.variants import supports
 
 
 def require_types(partition: Partition, options: Options) -> None:
@@ -42,25 +41,6 @@ def _form(step: Step) -> str:
     if step.nem not in ("gemm", "conv2d"):
         return f"`{step.nem}`"
     return f"`{step.nem}` with a bias" if len(step.inputs) > 2 else f"`{step.nem}` without a bias"
-
-
-def supports(device: Device, opcode: str, elem: str, form: str) -> bool:
-    """Whether an opcode has a variant for an element type in a form."""
-    if opcode not in OPCODES or not OPCODES[opcode].families:
-        return True  # such an opcode takes every type
-    ending = (
-        ".with_bias" if "with a bias" in form else ".no_bias" if "without a bias" in form else ""
-    )
-    variants = (instance.id for instance in device.effective.get(opcode, ()))
-    return any(_takes(variant, elem) and variant.endswith(ending) for variant in variants)
-
-
-def _takes(variant: str, elem: str) -> bool:
-    """Whether a variant names an element type; one that names none takes every type but of i4."""
-    _, mark, named = variant.partition("<")
-    if not mark:
-        return ".int4" not in variant
-    return elem in named.partition(">")[0].split(", ")
 
 
 def _other(opcode: str, form: str, options: Options) -> str | None:

@@ -16,7 +16,7 @@ from nacre.core.evaluate import evaluate
 from tests.compile.quantise.tasks import Operand, per_channel, per_tensor, run
 
 Array = npt.NDArray[Any]
-MANY = settings.default.max_examples
+MANY = settings().max_examples
 EVERY: Array = np.arange(-128, 128).astype(np.int8)
 FIRST, SECOND = (np.ascontiguousarray(g.ravel()) for g in np.meshgrid(EVERY, EVERY))
 

@@ -186,15 +186,18 @@ def test_softmax_and_norms_are_islands_of_floats() -> None:
     assert held_out(module, made) > 25
 
 
-def quantising(made: Quantised) -> list[tuple[float, int]]:
+def quantising(made: Quantised) -> list[tuple[float, float]]:
     """The scale and the zero point of every `Quantize`, in order."""
     module = made.legal.module
     found = [op for op in module.operations if op.opcode == "Quantize"]
-    pairs = ([constant_array(module.by_id[o]).item() for o in op.operands[1:]] for op in found)
+    pairs = (
+        [float(np.asarray(constant_array(module.by_id[o]))) for o in op.operands[1:]]
+        for op in found
+    )
     return [(scale, zero) for scale, zero in pairs]
 
 
-def made_scale(made: Quantised, opcode: str) -> tuple[float, int]:
+def made_scale(made: Quantised, opcode: str) -> tuple[float, float]:
     """The scale and the zero point in which the convolution behind an operation reads."""
     module = made.legal.module
     sources: dict[int, int] = {
@@ -206,7 +209,7 @@ def made_scale(made: Quantised, opcode: str) -> tuple[float, int]:
         while value in sources and value != maker:
             value = sources[value]
         if value == maker:
-            return op.attributes["x_scale"], op.attributes["x_zero"]  # type: ignore[return-value]
+            return op.attributes["x_scale"], op.attributes["x_zero"]
     raise AssertionError(opcode)
 
 

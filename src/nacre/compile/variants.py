@@ -1,0 +1,31 @@
+"""Which opcodes a device has in which element types."""
+
+from __future__ import annotations
+
+from nacre.base.elements import ELEMENT_TYPES
+from nacre.nem.model.devices import Device
+from nacre.nem.spec.opcodes import OPCODES
+
+
+def supports(device: Device, opcode: str, elem: str, form: str) -> bool:
+    """Whether an opcode has a variant for an element type in a form."""
+    if opcode not in OPCODES or not OPCODES[opcode].families:
+        return True  # such an opcode takes every type
+    ending = (
+        ".with_bias" if "with a bias" in form else ".no_bias" if "without a bias" in form else ""
+    )
+    variants = (instance.id for instance in device.effective.get(opcode, ()))
+    return any(_takes(variant, elem) and variant.endswith(ending) for variant in variants)
+
+
+def _takes(variant: str, elem: str) -> bool:
+    """Whether a variant names an element type; one that names none takes every type but of i4."""
+    _, mark, named = variant.partition("<")
+    if not mark:
+        return ".int4" not in variant
+    return elem in named.partition(">")[0].split(", ")
+
+
+def repeated(device: Device) -> frozenset[str]:
+    """The element types that a task can repeat: a device without needs them copied in full."""
+    return frozenset(elem for elem in ELEMENT_TYPES if supports(device, "pad", elem, "`pad`"))
