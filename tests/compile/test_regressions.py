@@ -172,11 +172,12 @@ def test_truth_values_that_repeat_become_floats(shape: tuple[int, ...], device: 
     right(builder.module(builder.add("BinOp", scores, weights, op="Mul")), device)
 
 
-@pytest.mark.parametrize("dtype", ["i8", "i16", "i32"])
+@pytest.mark.parametrize("dtype", ["i8", "u8", "i16", "i32"])
 @pytest.mark.parametrize("device", ["npm_lite", "npm4k"])
-def test_integers_that_repeat_are_added(dtype: str, device: str) -> None:
+def test_integers_that_repeat_become_floats(dtype: str, device: str) -> None:
     """Not every device repeats every type: what it cannot is copied in full."""
     builder = Builder()
-    x = builder.input("x_below_60", dtype, (4, 12))
-    row = builder.input("row_below_60", dtype, (1, 12))
-    right(builder.module(builder.add("BinOp", x, row, op="Add")), device)
+    scores, x = builder.input("scores", "f32", (4, 12)), builder.input("x_below_60", dtype, (1, 12))
+    wide = builder.add("Broadcast", x, shape=(4, 12))
+    weights = builder.add("Cast", wide, to="f32")
+    right(builder.module(builder.add("BinOp", scores, weights, op="Mul")), device)
