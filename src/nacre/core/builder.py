@@ -31,7 +31,7 @@ from nacre.core.rules.module_rules import (
     state_problems,
 )
 from nacre.core.rules.signature import element_type, signature, signature_problems
-from nacre.core.values import Array, Attributes, Literal, Word, attributes, kind_of
+from nacre.core.values import Array, Attributes, Literal, attributes, kind_of, word
 from nacre.core.verify import is_of_profile, judged, unknown_opcode
 
 _PLACE = whole_file("<builder>")
@@ -107,8 +107,9 @@ class Builder:
         if name not in GRAPH_TYPES:
             raise _refused(element_type.rule, f"{quoted(str(name))} is no element type")
         data = _of_type(elements, GRAPH_TYPES[name])
-        given = {"data": Literal(data), "dtype": Word(name), "shape": tuple(data.shape)}
-        return self._append("ConstTensor", (), attributes(given), TensorType(name, data.shape))
+        type_ = TensorType(name, data.shape)
+        given = {"data": Literal(data), "dtype": word(name), "shape": type_.shape}
+        return self._append("ConstTensor", (), attributes(given), type_)
 
     def add(self, opcode: str, *operands: int, **given: object) -> int:
         """An operation; its type is inferred, and InputError says why it cannot be."""
@@ -215,7 +216,7 @@ def _worded(opcode: str, given: Mapping[str, object]) -> dict[str, object]:
     for name, value in given.items():
         attribute = spec.attribute(name) if spec is not None else None
         is_word = attribute is not None and attribute.kind in ("word", "dtype", "padding")
-        found[name] = Word(value) if is_word and isinstance(value, str) else value
+        found[name] = word(value) if is_word and isinstance(value, str) else value
     return found
 
 

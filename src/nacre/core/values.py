@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cached_property
+from functools import cached_property, lru_cache
 from math import nan
 from typing import Any, NoReturn
 
@@ -19,6 +19,12 @@ class Word(str):
     __slots__ = ()
 
 
+@lru_cache(maxsize=256)
+def word(text: str) -> Word:
+    """A word of which there are few: one for all that hold it."""
+    return Word(text)
+
+
 class Custom(tuple[tuple[int, int], ...]):
     """`Custom([[top, bottom], [left, right]])`: pads of a convolution."""
 
@@ -32,8 +38,10 @@ class Literal:
 
     def __init__(self, array: Array) -> None:
         # `ascontiguousarray` would give a scalar an axis; the view leaves the caller's flags alone.
-        kept = _one_nan(np.asarray(array, order="C")).view()
-        kept.flags.writeable = False
+        kept = _one_nan(np.asarray(array, order="C"))
+        if kept.flags.writeable:
+            kept = kept.view()
+            kept.flags.writeable = False
         self.array = kept
 
     @cached_property

@@ -34,21 +34,17 @@ def carried(old: Module, new: Module, at: Mapping[int, int], ids: Mapping[int, i
     old value has become.
     """
     own = old.labels or Labels()
-    made: defaultdict[int, list[CoreOperation]] = defaultdict(list)
-    for op in new.operations:
-        made[at[op.value_id]].append(op)
-    alive = {place for place, found in made.items() if not all(map(_is_constant, found))}
+    alive = {at[op.value_id] for op in new.operations if not _is_constant(op)}
     arrived = _arrived(old, alive, new, ids)
     nodes: dict[int, str] = {}
     fused: dict[int, tuple[str, ...]] = {}
-    for place, found in made.items():
-        site, gone = old.operations[place], arrived.get(place, [])
-        for op in found:
-            names = _names(own, op, site, gone)
-            if names:
-                nodes[op.value_id] = names[0]
-            if len(names) > 1:
-                fused[op.value_id] = names[1:]
+    for op in new.operations:
+        place = at[op.value_id]
+        names = _names(own, op, old.operations[place], arrived.get(place, []))
+        if names:
+            nodes[op.value_id] = names[0]
+        if len(names) > 1:
+            fused[op.value_id] = names[1:]
     return Labels(own.outputs, nodes, fused, own.source)
 
 
@@ -71,23 +67,30 @@ def _arrived(
     old: Module, alive: Set[int], new: Module, ids: Mapping[int, int]
 ) -> dict[int, list[CoreOperation]]:
     """The operations that are gone, by the places of those that made them superfluous."""
+    gone = {
+        op.value_id: place
+        for place, op in enumerate(old.operations)
+        if place not in alive and not _is_kept(op, new, ids)
+    }
     users: defaultdict[int, list[int]] = defaultdict(list)
-    for place, op in enumerate(old.operations):
+    for place, op in enumerate(old.operations if gone else ()):
         for operand in op.operands:
-            users[operand].append(place)
-    reached: dict[int, frozenset[int]] = {}
+            if operand in gone:
+                users[operand].append(place)
+    reached: dict[int, frozenset[int]] = {}  # from what is gone
     arrived: defaultdict[int, list[CoreOperation]] = defaultdict(list)
-    for place in range(len(old.operations) - 1, -1, -1):
-        op = old.operations[place]
-        if place in alive:
-            reached[place] = frozenset({place})
-        elif op.opcode == "Input" or _is_constant(op) or ids[op.value_id] in new.by_id:
-            reached[place] = frozenset()  # something else stands for it
-        else:
-            reached[place] = frozenset().union(*(reached[user] for user in users[op.value_id]))
-            for target in reached[place]:
-                arrived[target].append(op)
-    return {place: found[::-1] for place, found in arrived.items()}
+    for value, place in reversed(gone.items()):
+        op, below = old.operations[place], users[value]
+        found = (reached.get(user, frozenset({user} & alive)) for user in below)
+        reached[place] = frozenset().union(*found)
+        for target in reached[place]:
+            arrived[target].append(op)
+    return {place: ops[::-1] for place, ops in arrived.items()}
+
+
+def _is_kept(op: CoreOperation, new: Module, ids: Mapping[int, int]) -> bool:
+    """Whether an operation has nothing to give away: something else stands for it."""
+    return op.opcode == "Input" or _is_constant(op) or ids[op.value_id] in new.by_id
 
 
 def _is_constant(op: CoreOperation) -> bool:

@@ -82,7 +82,8 @@ class Site:
         """A constant more, rounded to an element type."""
         from nacre.base.elements import GRAPH_TYPES
 
-        return self._walk.builder.constant(array.astype(GRAPH_TYPES[dtype].dtype), dtype)
+        elements = array.astype(GRAPH_TYPES[dtype].dtype)
+        return self._walk.builder.constant(elements, dtype, copy=False)
 
 
 class _Walk:

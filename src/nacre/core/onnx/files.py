@@ -33,6 +33,7 @@ NONE_HELD: Mapping[bytes, Held] = MappingProxyType({})
 _AGAIN = "get the file again: it may have been cut short, or be of another format"
 _BESIDE = "keep the weights in a file of their own: `onnx.save(..., save_as_external_data=True)`"
 _COPY = "put the file with the weights beside the model, as it was when the model was saved"
+_FEW_BYTES = 1 << 10
 _MOST_BYTES = 1 << 31  # protobuf has no larger messages
 
 
@@ -120,7 +121,16 @@ def tensor_array(
         shape = list(tensor.dims)[:8]
         message = f"tensor {quoted(tensor.name)} does not hold the elements of its shape {shape}"
         raise Unsound(message) from None
-    return array
+    return _own(array)
+
+
+def _own(array: Array) -> Array:
+    """Few elements without the arrays that they were made through: models have many of these."""
+    if array.base is None or array.nbytes > _FEW_BYTES:
+        return array
+    kept = array.copy()
+    kept.flags.writeable = False
+    return kept
 
 
 def _external(tensor: Any, folder: Path | None, name: str) -> Array:  # noqa: ANN401

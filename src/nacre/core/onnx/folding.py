@@ -14,6 +14,7 @@ import numpy as np
 from nacre.core.onnx.files import onnx
 from nacre.core.onnx.findings import TENSORS, NoForm
 from nacre.core.onnx.folded_sizes import result_size
+from nacre.core.onnx.folding_direct import direct
 from nacre.core.onnx.nodes import Node
 from nacre.core.onnx.refusals import NEVER_FOLDED
 from nacre.core.onnx.use import Tensor
@@ -83,6 +84,9 @@ def folded(node: Node, arrays: Sequence[Array | None]) -> list[Array] | None:
     """The outputs of a node; None where they cannot be computed, for whatever reason."""
     if node.op == "Identity" and arrays[0] is not None:
         return [arrays[0]]
+    found = direct(node, arrays)
+    if found is not None:
+        return [found]
     from onnx.reference import ReferenceEvaluator
 
     model = _model(node, arrays)
@@ -92,10 +96,9 @@ def folded(node: Node, arrays: Sequence[Array | None]) -> list[Array] | None:
     try:
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
-            found = list(ReferenceEvaluator(model).run(None, given))
+            made = iter(ReferenceEvaluator(model).run(None, given))
     except Exception:  # of NumPy, of onnx: the handler says it in words of its own
         return None
-    made = iter(found)
     return [_array(next(made)) if name else np.zeros(0) for name in node.outputs]
 
 
