@@ -166,6 +166,18 @@ def test_softmax_takes_three_passes_and_entering_an_island_none_of_the_cstls() -
     assert entry.elements == 0
 
 
+def test_a_scale_on_the_way_into_an_island_is_no_work_that_the_model_asks_for() -> None:
+    builder = Builder()
+    x = builder.input("x", "i8", (4, 64))
+    steps = builder.add("Cast", x, to="f16")
+    centred = builder.add("BinOp", steps, builder.constant(np.float16(3), "f16"), op="Sub")
+    real = builder.add("BinOp", centred, builder.constant(np.float16(0.5), "f16"), op="Mul")
+    twice = builder.add("BinOp", real, real, op="Add")
+    module = builder.module(builder.add("BinOp", twice, builder.constant(np.float16(7)), op="Mul"))
+    (layer,) = bounds_of(module).layers
+    assert layer.elements == 2 * 4 * 64  # the sum, and the product behind it
+
+
 def test_an_escaped_operation_is_charged_with_its_store_only() -> None:
     builder = Builder()
     x = builder.input("x", "f16", (4, 64))

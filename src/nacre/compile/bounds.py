@@ -224,12 +224,26 @@ def _elements(
 ) -> int:  # fmt: skip
     """Passes over elements; zero points and the scale of a product of integers are part of it."""
     products = [op for op in operations if op.opcode == "MatMul" and op.type.dtype == "i32"]
-    inside = {operand for op in products for operand in op.operands}
+    inside = {operand for op in products for operand in op.operands} | _entering(operations, calls)
     if products:
         sums = {op.value_id for op in products}
         casts = {op.value_id for op in operations if op.opcode == "Cast" and op.operands[0] in sums}
         inside |= {op.value_id for op in operations if casts & {*op.operands}}
     return sum(_passes(op, *calls[op.value_id]) for op in operations if op.value_id not in inside)
+
+
+def _entering(
+    operations: Sequence[CoreOperation], calls: Mapping[int, tuple[str, Call]]
+) -> set[int]:
+    """Zero points and scales of integers that become floats: with the cast a change of type."""
+    found: set[int] = set()
+    for op in operations:
+        call = calls[op.value_id][1]
+        is_cast = op.opcode == "Cast" and (call.input(0).elem.name, op.type.dtype) == ("i8", "f16")
+        is_scaled = op.attributes.get("op") in ("Sub", "Mul") and op.operands[0] in found
+        if is_cast or (is_scaled and call.input(1).shape == ()):
+            found.add(op.value_id)
+    return found
 
 
 def _passes(op: CoreOperation, primitive: str, call: Call) -> int:

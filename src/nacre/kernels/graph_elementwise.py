@@ -128,11 +128,12 @@ def _table(
 def _blocks(function: Function) -> Run:
     def run(inputs: Sequence[Array | None], outputs: Sequence[Array]) -> Fault | None:
         x, y = present(inputs[0]), outputs[0]
-        if not (x.flags.c_contiguous and y.flags.c_contiguous):
+        is_small = x.ndim > 0 and 0 < x.size <= _BLOCK  # functions take no scalars
+        if is_small or not (x.flags.c_contiguous and y.flags.c_contiguous):
             function(x, out=y)
             return None
         x, y = x.reshape(-1), y.reshape(-1)
-        step = max(1, -(-x.size // -(-x.size // _BLOCK))) if x.size else 1  # blocks of equal size
+        step = max(1, -(-x.size // max(1, -(-x.size // _BLOCK))))  # blocks of equal size
         for start in range(0, x.size, step):
             function(x[start : start + step], out=y[start : start + step])
         return None

@@ -41,6 +41,8 @@ ULPS: Mapping[str, float] = MappingProxyType(
 # Of rank 0, which NumPy takes in half the time of a number, and in the narrowest float type, so
 # that f32 and f64 operands keep their types.
 _ZERO, _ONE, _DEEP = (np.array(value, np.float16) for value in (0.0, 1.0, -256.0))
+_ZEROS = np.zeros(1 << 14, np.float32)
+_MANY = 1 << 11  # from here on the way of a function counts less than its elements
 # From here on `exp(-x)` is finite in f32 and in f64, by the bytes of an element.
 _LEAST: Mapping[int, float] = MappingProxyType({4: -87.0, 8: -708.0})
 
@@ -76,9 +78,22 @@ def _rounded(exact: Array, out: Array | None) -> Array:
 
 
 def relu(x: Array, out: Array | None = None) -> Array:
-    """The larger of x and 0."""
-    larger: Array = np.maximum(x, _ZERO, out=out)
-    return larger
+    """The larger of x and 0.
+
+    NumPy takes a quarter of the time for an array of zeros that it takes for one zero.
+    """
+    if x.size < _MANY or x.dtype != np.float32 or out is None or x.shape != out.shape:
+        larger: Array = np.maximum(x, _ZERO, out=out)
+        return larger
+    if x.size <= _ZEROS.size:
+        return np.maximum(x, _ZEROS[: x.size].reshape(x.shape), out=out)
+    if not (x.flags.c_contiguous and out.flags.c_contiguous):
+        return np.maximum(x, _ZERO, out=out)
+    flat, target = x.reshape(-1), out.reshape(-1)
+    for start in range(0, x.size, _ZEROS.size):
+        part = flat[start : start + _ZEROS.size]
+        np.maximum(part, _ZEROS[: part.size], out=target[start : start + _ZEROS.size])
+    return out
 
 
 def sigmoid(x: Array, out: Array | None = None) -> Array:

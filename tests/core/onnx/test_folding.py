@@ -52,6 +52,7 @@ def require_same(made: Node, arrays: Sequence[Array], *, is_sound: bool = False)
         assert found is not None
     if found is None:
         return
+    assert isinstance(found, np.ndarray)  # no scalar of NumPy: it would not be known later on
     assert not isinstance(expected, str), (made, found)
     assert found.dtype == expected.dtype
     np.testing.assert_array_equal(found, expected)
