@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 
 import nacre
-from nacre.compile.bounds import ModelBounds, model_bounds, plain_groups
+from nacre.compile.bounds import ModelBounds, model_bounds
 from nacre.compile.partition import Partition
 from nacre.compile.target import target_of
 from nacre.core.builder import Builder
@@ -19,6 +19,7 @@ from nacre.nem.run.timing.costs import copied_bytes
 from nacre.nem.run.timing.profile import timing_profile
 from nacre.nem.run.timing.result import TimedResult
 from tests.compile.models import convolution_model, linear_model, models, values
+from tests.compile.plain_groups import plain_groups
 
 # npm4k: one engine; an NMU of 2048 fp16 or 4096 int8 MACs, two CSTLs of 256 elements or 32 stored
 # bytes, one sDMA of 32 bytes a cycle. npm64k: eight engines; 4096 fp16 MACs, 4 CSTLs, 8 sDMAs.
