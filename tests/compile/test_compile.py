@@ -84,7 +84,10 @@ def test_any_model_gives_a_clean_plan_with_the_bits_of_the_legalised_module(modu
     require_right(module, "npm4k")
 
 
-@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None, phases=_PHASES)
+@settings(
+    suppress_health_check=[HealthCheck.too_slow], deadline=None, phases=_PHASES,
+    max_examples=settings().max_examples // 2,
+)  # fmt: skip
 @given(models())
 def test_a_plan_is_right_on_small_and_on_large_devices(module: Module) -> None:
     for device in DEVICES[1:]:

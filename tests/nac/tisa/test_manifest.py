@@ -248,7 +248,7 @@ GREEDY = {
         step("PARTITION_RULES", (CutRule("a", False, ISOLATE),)),
         step("PREPEND", "b" * 60_000),
     ),
-    "many steps": (step("LOWERCASE"),) * 500_000,
+    "many steps": (step("LOWERCASE"),) * 100_000,
     "large automaton": (
         step("PARTITION_RULES", (CutRule("(?:a|b)*a(?:a|b){250}c", False, ISOLATE),)),
     ),
