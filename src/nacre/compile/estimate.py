@@ -21,6 +21,7 @@ from nacre.compile.partition import Partition
 from nacre.compile.pipeline import OnStage
 from nacre.compile.quantise.calibration import Calibration
 from nacre.compile.request import Constants, module_of, require_clock, require_sense
+from nacre.compile.room import are_beyond
 from nacre.compile.rules import CMP04, CMP08, CMP09, CMP10
 from nacre.compile.target import target_of
 from nacre.core.models import Shapes, Warn
@@ -70,7 +71,9 @@ def estimate(
     module = module_of(source, shapes, example_args, constants, warn)
     ranges = "" if precision in ("f16", "f32") else "calibrated with the data that was given"
     if ranges and calibration is None:
-        calibration = stand_in_data(module)
+        # Inputs that DDR cannot hold are refused before data for them is asked for.
+        is_refused = are_beyond(module.input_types.values(), ddr_bytes)
+        calibration = None if is_refused else stand_in_data(module)
         ranges = "the ranges are those of random inputs; no time depends on them, accuracy would"
     watch = _Watch(on_stage)
     base = Estimate(

@@ -16,7 +16,8 @@ from nacre.compile.legalise import Legal
 from nacre.compile.options import Options, Precision
 from nacre.compile.origins import name_of, nodes_of
 from nacre.compile.partition import Partition
-from nacre.compile.place import WEIGHTS, Placement
+from nacre.compile.place import Placement
+from nacre.compile.ports import WEIGHTS
 from nacre.compile.program import Compute, Copy, Program, tasks_of
 from nacre.compile.quantise.affine import Affine
 from nacre.compile.quantise.ports import Port as StoredPort

@@ -22,6 +22,7 @@ from nacre.compile.place import Placement, place
 from nacre.compile.program import Program
 from nacre.compile.quantise.own_scales import Plain, unquantised
 from nacre.compile.quantise.quantiser import Quantised, quantise
+from nacre.compile.room import require_room, require_room_as_bytes
 from nacre.compile.rules import CMP06
 from nacre.compile.schedule import schedule
 from nacre.compile.strips import narrowed
@@ -67,6 +68,7 @@ def run_stages(
     shown("layout", legal)
     quantised: Quantised | None = None
     if options.precision == "i8":
+        require_room_as_bytes(legal, options)
         quantised = quantise(
             legal,
             options.calibration,
@@ -81,6 +83,7 @@ def run_stages(
     elif options.calibration is not None:
         legal = replace(legal, notes=(*legal.notes, _UNUSED.format(options.precision)))
     layers = partition(legal, options)
+    require_room(layers, options)
     shown("partition", layers)
     require_types(layers, options)
     made = _planned(layers, target, options, shown)

@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from nacre.base.diagnostics import Diagnostic, InputError
 from nacre.compile.in_turns import in_turns
 from nacre.compile.layers import Layer
 from nacre.compile.options import Options
-from nacre.compile.origins import model_place
 from nacre.compile.partition import Partition
+from nacre.compile.ports import L2, SPILL, WEIGHTS, ports_of
 from nacre.compile.program import Buffer
 from nacre.compile.residency import Span, gap, lifetimes
-from nacre.compile.rules import CMP05
+from nacre.compile.room import require_room_for_all
 from nacre.compile.spaces import aligned
 from nacre.compile.staging import Staged, staged_blocks
 from nacre.compile.tensors import Tensor
 from nacre.compile.tile import Footprint, Tiling, Tilings, footprint
 
-WEIGHTS = "weights"
-L2, SPILL = "tensors_L2", "tensors_DDR"
 _L1 = "tiles_L1"
 
 
@@ -100,22 +96,9 @@ def is_l1(buffer: str) -> bool:
 
 def place(partition: Partition, tiled: Tilings, options: Options) -> Placement:
     """Inputs, outputs and weights in DDR; tensors between layers in L2, in DDR where it is full."""
-    module, layers, tilings = partition.legal.module, partition.layers, tiled.layers
-    names = _Names()
-    given = {op.value_id: names.new(op.attributes["name"]) for op in module.inputs}
-    tensors = {value: Location(name, "DDR", 0) for value, name in given.items()}
-    buffers = [
-        Buffer(given[op.value_id], "DDR", partition.tensors[op.value_id].bytes, f"input {op.type}")
-        for op in module.inputs
-    ]
-    outputs: list[str] = []
-    for index, view in enumerate(partition.outputs):
-        if view.tensor not in tensors:
-            tensors[view.tensor] = Location(names.new(f"output{index}"), "DDR", 0)
-            size = partition.tensors[view.tensor].bytes
-            what = f"output {module.by_id[module.outputs[index]].type}"
-            buffers.append(Buffer(tensors[view.tensor].buffer, "DDR", size, what))
-        outputs.append(tensors[view.tensor].buffer)
+    layers, tilings, ports = partition.layers, tiled.layers, ports_of(partition)
+    tensors = {tensor: Location(name, "DDR", 0) for tensor, name in ports.tensors.items()}
+    buffers = list(ports.buffers)
     for tensor, offset in tiled.held.offsets.items():
         tensors[tensor] = Location(l1_name(0), "L1", offset)
     taken, spilled = _between(partition, tensors, options)
@@ -129,16 +112,15 @@ def place(partition: Partition, tiled: Tilings, options: Options) -> Placement:
     buffers += [Buffer(L2, "L2", peak, held)] if peak else []
     grounds = _grounds(layers, tiled, options)
     buffers += _l1_buffers(tiled, grounds, options)
-    _require_ddr(partition, buffers, options)
-    inputs = {str(op.attributes["name"]): given[op.value_id] for op in module.inputs}
+    require_room_for_all(partition, buffers, options)
     return Placement(
         tensors,
         blocks,
         grounds,
         bytes(packed),
         tuple(buffers),
-        inputs,
-        tuple(outputs),
+        ports.inputs,
+        ports.outputs,
         peak,
         bound,
         staged,
@@ -181,24 +163,6 @@ def _l1_buffers(tiled: Tilings, grounds: Mapping[str, Ground], options: Options)
         Buffer(l1_name(e), f"L1[{e}]" if many else "L1", size, "tiles of the layers that run")
         for e in range(used)
     ]
-
-
-class _Names:
-    """Names for buffers: those of the model as far as NEM can write them, each once."""
-
-    def __init__(self) -> None:
-        self._taken = {WEIGHTS, L2, SPILL}
-
-    def new(self, wanted: object) -> str:
-        """A name like the one wanted."""
-        word = re.sub(r"\W", "_", str(wanted), flags=re.ASCII)[:40]
-        base = f"{word if word[:1].isalpha() else 'x' + word}_DDR"
-        name, number = base, 1
-        while name in self._taken:
-            number += 1
-            name = f"{base}{number}"
-        self._taken.add(name)
-        return name
 
 
 def _between(
@@ -279,15 +243,3 @@ def _add_constants(partition: Partition, tensors: dict[int, Location], packed: b
             tensors[value] = Location(WEIGHTS, "DDR", len(packed))
             packed += np.ascontiguousarray(found.constant).tobytes()
             packed += bytes(aligned(len(packed)) - len(packed))
-
-
-def _require_ddr(partition: Partition, buffers: list[Buffer], options: Options) -> None:
-    held = [b for b in buffers if b.level == "DDR"]
-    total = sum(b.size for b in held)
-    if total <= options.ddr_bytes:
-        return
-    largest = ", ".join(f"`{b.name}` {b.size}" for b in sorted(held, key=lambda b: -b.size)[:3])
-    message = f"DDR has {options.ddr_bytes} bytes, the model needs {total}: {largest}"
-    help_ = "say how much there is: `--ddr-size`, or `ddr_bytes` from Python"
-    found: Diagnostic = CMP05.at(model_place(partition.legal), message, help=help_)
-    raise InputError([found])

@@ -48,13 +48,19 @@ class Axis:
         """Strips of a width, the last one may be narrower; None where one sees padding only."""
         window = layer.window if self.sliding is not None else None
         firsts = range(0, self.size, count)
-        parts = [(first, min(count, self.size - first)) for first in firsts]
         if window is None or self.sliding is None:
-            return [Strip(first, size, first, size) for first, size in parts]
+            return [Strip(first, size, first, size) for first, size in self._parts(firsts)]
         width = layer.locals[self.sliding].axes[self.places[self.sliding]]
         assert isinstance(width, int)
-        found = [seen_by(window, width, *part) for part in parts]
-        return found if all(strip.x_count > 0 for strip in found) else None
+        # If one sees padding only, so does one at an end: of millions, two need be looked at.
+        ends = (firsts[:1], firsts[-1:])
+        if any(seen_by(window, width, *p).x_count <= 0 for end in ends for p in self._parts(end)):
+            return None
+        return [seen_by(window, width, *part) for part in self._parts(firsts)]
+
+    def _parts(self, firsts: range) -> list[tuple[int, int]]:
+        """First position and number of positions of parts that begin in a range."""
+        return [(first, min(firsts.step, self.size - first)) for first in firsts]
 
 
 def seen_by(window: Window, width: int, first: int, count: int) -> Strip:

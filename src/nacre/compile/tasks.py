@@ -9,7 +9,8 @@ from math import prod
 from nacre.compile.layers import Access, Layer, Operand, Size, Step, element_bytes, resolved
 from nacre.compile.options import Options
 from nacre.compile.order import Touch, touch
-from nacre.compile.place import L2, WEIGHTS, Placement
+from nacre.compile.place import Placement
+from nacre.compile.ports import L2, WEIGHTS
 from nacre.compile.program import Affine, Compute, Copy, Let, Region, Statement
 from nacre.compile.regions import outside
 from nacre.compile.spaces import aligned

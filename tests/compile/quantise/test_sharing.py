@@ -133,3 +133,29 @@ def test_what_is_lost_in_a_concat_is_mended_there() -> None:
     assert not made.legal.notes  # it is seen before anything is lost
     for sample in samples(module, 3, seed=900):
         assert sqnr(evaluate(module, sample)[0], stored_run(made, sample)[0]) > 25
+
+
+def test_operands_of_the_same_weights_share_a_scale_only_if_they_are_alike() -> None:
+    """A deviation has two means, of numbers and of their squares: the same weights."""
+
+    def deviation(b: Builder, x: int) -> int:
+        shares = b.constant(np.full((1, 64), 1 / 64, np.float32))
+        less = b.add("BinOp", x, b.add("Linear", x, shares), op="Sub")
+        squares = b.add("BinOp", less, less, op="Mul")
+        return b.add("Unary", b.add("Linear", squares, shares), op="Sqrt")
+
+    module = network(lambda b, x: deviation(b, linear(b, x, 64, 1, spread=100.0)), (16, 12))
+    assert held_out(module, quantised(module)) > 25
+
+
+def test_steps_with_large_weights_share_a_scale() -> None:
+    def steps(b: Builder, x: int) -> int:
+        weights = b.constant(numbers(1, 96, 96, spread=0.06))
+        for _ in range(3):
+            x = b.add("Unary", b.add("Linear", x, weights), op="Tanh")
+        return x
+
+    module = network(steps, (4, 96))
+    made = quantised(module)
+    constants = [op for op in made.legal.module.operations if op.opcode.startswith("Const")]
+    assert sum(op.type.shape == (96, 96) for op in constants) == 1

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import prod
+from math import prod, sqrt
 
 import numpy as np
 
@@ -136,6 +136,14 @@ def _square(site: Site, x: int) -> int:
     return _total(site, Steps(site).binary("Mul", x, x))
 
 
+def _root(site: Site, x: int) -> int:
+    """By the mean of squares: in f16 their sum is soon beyond the largest number."""
+    steps, shape = Steps(site), site.type(x).shape
+    mean = _reduced(site, steps.binary("Mul", x, x), _mean_along)
+    count = prod(shape[axis] for axis in _axes(site))
+    return steps.binary("Mul", steps.unary("Sqrt", mean), sqrt(count))
+
+
 def _log_sum_exp(site: Site, x: int) -> int:
     """The largest element taken out: no exponential above 1."""
     most = _maximum(site, x)
@@ -162,7 +170,7 @@ _REDUCTIONS: dict[str, Callable[[Site, int], int | None]] = {
     "Min": _minimum,
     "SumSquare": _square,
     "L1": lambda site, x: _total(site, Steps(site).unary("Abs", x)),
-    "L2": lambda site, x: Steps(site).unary("Sqrt", _square(site, x)),
+    "L2": _root,
     "LogSum": lambda site, x: site.add("Log", _total(site, x)),
     "LogSumExp": _log_sum_exp,
     "Prod": _product,

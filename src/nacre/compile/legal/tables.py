@@ -20,6 +20,7 @@ from nacre.compile.legal.onehot import ONE_HOT_FORMS
 from nacre.compile.legal.products import PRODUCT_FORMS
 from nacre.compile.legal.quantized import LATE_QUANTIZED, QUANTIZED_FORMS
 from nacre.compile.legal.recover import RECOVER_FORMS, VIEW_FORMS
+from nacre.compile.legal.recover_norms import NORM_RECOVERY, ROOT_FORMS
 from nacre.compile.legal.reductions import REDUCTION_FORMS
 from nacre.compile.legal.resize import RESIZE_FORMS, TURNED_FORMS
 from nacre.compile.legal.rounds import Forms, merged
@@ -65,11 +66,12 @@ EARLY: Forms = guarded(
     EARLY_MOVES,
     EINSUM_FORMS,
     RECOVER_FORMS,
+    NORM_RECOVERY,
     GELU_FORMS,
     ONE_HOT_FORMS,
 )
 # Transpositions sink past what they can while operations still have their names.
-SINK: Forms = merged(CONSTANT_FORMS, SINKING)
+SINK: Forms = merged(guarded(CONSTANT_FORMS, ROOT_FORMS), SINKING)
 # What is left, in operations of the device.
 LATE: Forms = guarded(
     CONSTANT_FORMS,

@@ -13,6 +13,9 @@ from nacre.core.module import CoreOperation
 
 # A part of a Concat that others use too takes over its scale if it has half of its range.
 _LEAST_SHARE = 0.5
+# An operand takes over the scale of another that meets the same weights from so much of its range.
+_LEAST_TIED = 1 / 16
+_FEW_WEIGHTS = 1 << 12
 _BOUNDED = ("input", "product", "pair", "scale", "map", "pool")  # may take over bounds that follow
 
 
@@ -85,13 +88,27 @@ class Scales:
         self._tie()
 
     def _tie(self) -> None:
-        """One scale for all that is multiplied by the same weights: they are stored once then."""
+        """One scale for all that is multiplied by the same weights: they are stored once then.
+
+        That is worth some accuracy for the weights of a recurrence, and hardly any for the ones of
+        a mean; operands of very unlike ranges have their own scales.
+        """
         graph = self._graph
-        first: dict[tuple[int, ...], int] = {}
+        tied: dict[tuple[int, ...], list[tuple[int, float]]] = {}  # a value, and how far all reach
         for op in graph.module.operations:
-            if graph.roles[op.value_id] == "product" and self._is_i8(op.value_id):
-                source = op.operands[0]
-                self._join(first.setdefault(op.operands[1:], source), source)
+            if graph.roles[op.value_id] != "product" or not self._is_i8(op.value_id):
+                continue
+            source, reach = op.operands[0], self._reach(op.operands[0])
+            weights = graph.constants[op.operands[1]]
+            least = _LEAST_SHARE if weights.size <= _FEW_WEIGHTS else _LEAST_TIED
+            alike = tied.setdefault(op.operands[1:], [])
+            for at, (first, most) in enumerate(alike):
+                if min(reach, most) >= least * max(reach, most) or not min(reach, most):
+                    self._join(first, source)
+                    alike[at] = first, max(reach, most)
+                    break
+            else:
+                alike.append((source, reach))
 
     def _is_i8(self, value: int) -> bool:
         return self._domains.is_i8(self._graph, value)

@@ -167,14 +167,13 @@ class Walk:
         `dequantize` would be work for the slowest unit. A softmax sees differences only, and needs
         no zero point.
         """
-        scale = np.float16(affine.scale)
-        if not _LEAST_HALF <= scale <= _MOST_HALF:
+        if not _LEAST_HALF <= affine.scale <= _MOST_HALF:
             return self.builder.add("Cast", self.real(found), to="f16")
         made = self.builder.add("Cast", found.value, to="f16")
         if affine.zero and not self._sees_differences(value):
             zero = np.float16(affine.zero)
             made = self.builder.add("BinOp", made, self.half(zero), op="Sub")
-        return self.builder.add("BinOp", made, self.half(scale), op="Mul")
+        return self.builder.add("BinOp", made, self.half(np.float16(affine.scale)), op="Mul")
 
     def _sees_differences(self, value: int) -> bool:
         """Whether a number added to every element changes nothing that is made of a value."""
