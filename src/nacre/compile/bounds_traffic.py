@@ -143,7 +143,10 @@ def _seen_by_windows(module: Module, op: CoreOperation) -> int:
 
 def _covered(size: int, windows: int, kernel: int, stride: int, dilation: int, pad: int) -> int:
     """How many places of an axis lie under a window."""
-    starts = np.arange(windows)[:, None] * stride - pad
+    # Of windows that see padding alone there may be billions.
+    first = max(0, -((dilation * (kernel - 1) - pad) // stride))
+    end = min(windows, (size - 1 + pad) // stride + 1)
+    starts = np.arange(first, max(first, end))[:, None] * stride - pad
     places = starts + np.arange(kernel) * dilation
     return int(np.unique(places[(places >= 0) & (places < size)]).size)
 

@@ -22,7 +22,7 @@ from nacre.compile.place import Placement, place
 from nacre.compile.program import Program
 from nacre.compile.quantise.own_scales import Plain, unquantised
 from nacre.compile.quantise.quantiser import Quantised, quantise
-from nacre.compile.room import require_room, require_room_as_bytes
+from nacre.compile.room import require_room, require_room_as_bytes, require_room_for_ports
 from nacre.compile.rules import CMP06
 from nacre.compile.schedule import schedule
 from nacre.compile.strips import narrowed
@@ -59,6 +59,7 @@ def run_stages(
         if on_stage is not None:
             on_stage(stage, result)
 
+    require_room_for_ports(module, options)
     # Integers of 8 bits take their scales from what the floats are, or from the model itself.
     is_own = options.precision == "i8" and not _is_dynamic(module)
     plain = _placed(unquantised(module), module) if is_own else Plain(module)

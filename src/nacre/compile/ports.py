@@ -25,7 +25,7 @@ class Ports:
 
 def ports_of(partition: Partition) -> Ports:
     """A buffer for each input, and for each tensor that is an output and no input."""
-    module, names = partition.legal.module, _Names()
+    module, names = partition.legal.module, Names()
     tensors = {op.value_id: names.new(op.attributes["name"]) for op in module.inputs}
     inputs = {str(op.attributes["name"]): tensors[op.value_id] for op in module.inputs}
     buffers = [
@@ -45,7 +45,7 @@ def ports_of(partition: Partition) -> Ports:
     return Ports(tensors, inputs, tuple(outputs), tuple(buffers))
 
 
-class _Names:
+class Names:
     """Names for buffers: those of the model as far as NEM can write them, each once."""
 
     def __init__(self) -> None:

@@ -5,28 +5,63 @@ A tensor that no memory holds is refused before anything looks at its rows: ther
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from math import prod
 
 from nacre.base.diagnostics import InputError
+from nacre.compile.bounds_traffic import size_bytes
 from nacre.compile.legalise import Legal
 from nacre.compile.options import Options
 from nacre.compile.origins import model_place, of_nodes, place_of
 from nacre.compile.partition import Partition, partition
-from nacre.compile.ports import ports_of
+from nacre.compile.ports import Names, ports_of
 from nacre.compile.program import Buffer
 from nacre.compile.residency import lifetimes
 from nacre.compile.rules import CMP05
 from nacre.compile.tensors import Tensor
-from nacre.core.module import TensorType
+from nacre.core.module import Module, TensorType
+from nacre.nem.spec.limits import DEFAULT_DDR_BYTES
 
 _MOST_NAMED = 5
 _HELP = "say how much there is: `--ddr-size`, or `ddr_bytes` from Python"
+_FLOAT_BYTES = {"f16": 2, "f32": 4, "i8": 1}
+
+
+@dataclass(frozen=True)
+class _Large:
+    """A tensor that is larger than DDR."""
+
+    name: str
+    size: int
+    type: str
+    values: list[int]  # of the module, that it comes from
+
+
+def require_room_for_ports(source: Module, options: Options) -> None:
+    """Raise InputError with every input and output of a model that is larger than all of DDR.
+
+    Nothing comes before it: what a stage makes on the way to such a result may be as large.
+    """
+    wanted = {op.value_id: str(op.attributes["name"]) for op in source.inputs}
+    for index, value in enumerate(source.outputs):
+        wanted.setdefault(value, f"output{index}")
+    names, found = Names(), []
+    for value, name in wanted.items():
+        type_, buffer = source.by_id[value].type, names.new(name)
+        is_float = type_.element.kind == "float"
+        size = prod(type_.shape) * (_FLOAT_BYTES[options.precision] if is_float else 1)
+        if size > options.ddr_bytes:
+            kept = options.precision if is_float else "bytes"
+            told = _text(type_) + (f" as {kept}" if kept != type_.dtype else "")
+            found.append(_Large(f"`{buffer}`", size, told, [value]))
+    own = {op.value_id: (op.value_id,) for op in source.operations}
+    _refuse(found, Legal(source, own, len(source.outputs), source=source), options)
 
 
 def require_room(layers: Partition, options: Options) -> None:
-    """Raise InputError with the tensors of a plan of which each is larger than all of DDR."""
-    _require_each(layers, options, lambda tensor: tensor.bytes, "")
+    """Raise InputError with every tensor of a plan that is larger than all of DDR."""
+    _refuse(_large(layers, options, lambda tensor: tensor.bytes, ""), layers.legal, options)
 
 
 def require_room_as_bytes(legal: Legal, options: Options) -> None:
@@ -34,10 +69,26 @@ def require_room_as_bytes(legal: Legal, options: Options) -> None:
 
     Calibration evaluates the module, and would ask the host for memory that it does not have.
     """
-    # What is never stored, as a repeated row, may be large: only layers tell.
+    # What is never stored, as a row that is repeated, may be large: only layers tell.
     if are_beyond((op.type for op in legal.module.operations), options.ddr_bytes):
         layers = partition(legal, options)
-        _require_each(layers, options, lambda tensor: tensor.elements, " as i8")
+        _refuse(_large(layers, options, lambda t: t.elements, " as i8"), legal, options)
+        if options.calibration is not None:
+            _require_evaluable(legal, options)
+
+
+def _require_evaluable(legal: Legal, options: Options) -> None:
+    """Raise InputError with values that no plan stores, but that calibration has to compute."""
+    most = max(options.ddr_bytes, DEFAULT_DDR_BYTES)
+    found = [
+        _Large(f"`{op.opcode}`", size_bytes(op.type), _text(op.type), [op.value_id])
+        for op in legal.module.operations
+        if prod(op.type.shape) > most
+    ]
+    if found:
+        message = f"calibration computes every value, and not one larger than {most} elements"
+        help_ = "make it smaller, or ask for f16: there a view takes no memory"
+        raise _refusal(found, legal, message, help_)
 
 
 def are_beyond(types: Iterable[TensorType], ddr_bytes: int) -> bool:
@@ -45,54 +96,53 @@ def are_beyond(types: Iterable[TensorType], ddr_bytes: int) -> bool:
     return any(prod(type_.shape) > ddr_bytes for type_ in types)
 
 
-def _require_each(
+def _large(
     layers: Partition, options: Options, size: Callable[[Tensor], int], as_what: str
-) -> None:
-    ports = ports_of(layers).tensors
+) -> list[_Large]:
+    """Tensors that are larger than what may hold them."""
+    ports, module = ports_of(layers).tensors, layers.legal.module
     # Tensors between layers may lie in L2, or stay in L1.
-    within = max(options.ddr_bytes, options.l2_bytes, options.l1_bytes)
-    stored = {t: options.ddr_bytes if t in ports else within for t in (*ports, *lifetimes(layers))}
-    sizes = {
-        tensor: size(layers.tensors[tensor])
-        for tensor in stored
-        if tensor in ports or layers.tensors[tensor].constant is None
-    }
-    large = sorted((t for t in sizes if sizes[t] > stored[t]), key=lambda t: -sizes[t])
-    if not large:
-        return
+    inside = max(options.ddr_bytes, options.l2_bytes, options.l1_bytes)
+    found = []
+    for tensor in dict.fromkeys((*ports, *lifetimes(layers))):
+        held, is_port = layers.tensors[tensor], tensor in ports
+        if size(held) <= (options.ddr_bytes if is_port else inside):
+            continue
+        if held.constant is not None and not is_port:
+            continue  # all that tiles read of constants is counted when it is packed
+        maker = next((x for x in layers.layers if tensor in x.writes), None)
+        name = f"`{ports[tensor]}`" if is_port else f"result of `{maker.name if maker else ''}`"
+        own = module.by_id.get(tensor)
+        operations = [own] if own is not None else maker.operations if maker is not None else []
+        type_ = own.type if own is not None else TensorType(held.dtype, (held.elements,))
+        values = [op.value_id for op in operations]
+        found.append(_Large(name, size(held), _text(type_) + as_what, values))
+    return found
+
+
+def _text(type_: TensorType) -> str:
+    return f"{type_.dtype}[{', '.join(map(str, type_.shape))}]"
+
+
+def _refuse(found: list[_Large], legal: Legal, options: Options) -> None:
+    """Raise InputError with the tensors that were found, if any."""
+    if found:
+        what = "a tensor of the model takes" if len(found) == 1 else "each of these tensors takes"
+        message = f"DDR has {options.ddr_bytes} bytes, and {what} more"
+        raise _refusal(found, legal, message, f"make it smaller, or {_HELP}")
+
+
+def _refusal(found: list[_Large], legal: Legal, message: str, help: str) -> InputError:
+    """The exception with the largest of what was found, at the place of the first."""
+    found = sorted(found, key=lambda one: -one.size)
     told = [
-        f"{_name(layers, ports, tensor)} {sizes[tensor]} for {_type(layers, tensor)}{as_what}"
-        f"{of_nodes(layers.legal, _values(layers, tensor))}"
-        for tensor in large[:_MOST_NAMED]
+        f"{one.name} {one.size} for {one.type}{of_nodes(legal, one.values)}"
+        for one in found[:_MOST_NAMED]
     ]
-    if len(large) > _MOST_NAMED:
-        told.append(f"and {len(large) - _MOST_NAMED} more")
-    each = "one tensor of the model takes" if len(large) == 1 else "each of these tensors takes"
-    message = f"DDR has {options.ddr_bytes} bytes, and {each} more than that: {', '.join(told)}"
-    span = place_of(layers.legal, _values(layers, large[0]))
-    raise InputError([CMP05.at(span, message, help=f"make them smaller, or {_HELP}")])
-
-
-def _name(layers: Partition, ports: Mapping[int, str], tensor: int) -> str:
-    """The buffer of an input or an output; of what lies between layers, who makes it."""
-    if tensor in ports:
-        return f"`{ports[tensor]}`"
-    return next((f"result of `{x.name}`" for x in layers.layers if tensor in x.writes), "tensor")
-
-
-def _type(layers: Partition, tensor: int) -> str:
-    """The type of a tensor; of what is no value of the module, one axis for all."""
-    held, op = layers.tensors[tensor], layers.legal.module.by_id.get(tensor)
-    shape = (held.elements,) if op is None else op.type.shape
-    return f"{held.dtype}[{', '.join(map(str, shape))}]"
-
-
-def _values(layers: Partition, tensor: int) -> list[int]:
-    """A tensor's own value; what is no value of the model is made for those of a layer."""
-    if tensor in layers.legal.module.by_id:
-        return [tensor]
-    maker = next((x for x in layers.layers if tensor in x.writes), None)
-    return [] if maker is None else [op.value_id for op in maker.operations]
+    more = len(found) - len(told)
+    told += [f"{more} more"] if more else []
+    span = place_of(legal, found[0].values)
+    return InputError([CMP05.at(span, f"{message}: {', '.join(told)}", help=help)])
 
 
 def require_room_for_all(layers: Partition, buffers: Sequence[Buffer], options: Options) -> None:
