@@ -129,6 +129,9 @@ def test_a_branch_that_could_fail_is_not_run_where_the_other_is_meant(
         return
     (found,) = refusals(raw)
     assert "`GatherAxis` can fail where the other is meant" in found.message
+    from_onnx(raw, constants={"c": np.array(False)})
+    with pytest.raises(InputError, match=f"the index {index} is outside of axis 0"):
+        from_onnx(raw, constants={"c": np.array(True)})
 
 
 def test_an_integer_division_by_what_is_not_known_keeps_branches_apart() -> None:

@@ -337,6 +337,15 @@ def test_the_size_of_a_transposed_convolution(wanted: list[int], auto: str) -> N
     np.testing.assert_allclose(found, by_runtime(raw, inputs)[0], 1e-4, 1e-4)
 
 
+@pytest.mark.parametrize("auto", ["SAME_UPPER", "SAME_LOWER"])
+def test_a_kernel_that_the_stride_skips_still_gives_the_size_times_the_stride(auto: str) -> None:
+    """As ONNX says; onnxruntime gives 17."""
+    inputs: list[Array | None] = [np.ones((1, 1, 6), F32), np.ones((1, 1, 2), F32)]
+    raw = single("ConvTranspose", inputs, 11, strides=[3], auto_pad=auto)
+    assert by_nacre(raw, inputs)[0].shape == (1, 1, 18)
+    assert by_runtime(raw, inputs)[0].shape == (1, 1, 17)
+
+
 def test_a_size_far_beyond_the_windows_is_refused() -> None:
     inputs: list[Array | None] = [np.ones((1, 1, 3), F32), np.ones((1, 1, 2), F32)]
     raw = single("ConvTranspose", inputs, 11, output_shape=[9])

@@ -278,3 +278,47 @@ def test_a_mean_of_many_reals_is_refused(tmp_path: Path) -> None:
     _, reasons = attempt(module, inputs, tmp_path)
     assert len(reasons) == 1
     assert "a mean of more than 64 reals" in reasons[0]
+
+
+_PLANE = np.arange(2 * 5 * 9, dtype=np.float32).reshape(1, 2, 5, 9)
+_COORDINATES = ("half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "asymmetric",
+                "align_corners")  # fmt: skip
+
+
+@pytest.mark.parametrize("rounding", ["floor", "ceil", "round_prefer_floor", "round_prefer_ceil"])
+@pytest.mark.parametrize("coordinate", _COORDINATES)
+def test_neighbours_are_ours_where_f32_has_others(
+    coordinate: str, rounding: str, tmp_path: Path
+) -> None:
+    """From 5 to 18 and from 9 to 21 coordinates are nearly whole, from 9 to 18 nearly halves."""
+    for sizes in ((1, 2, 18, 21), (1, 2, 3, 18), (1, 2, 21, 3), (1, 2, 3, 13)):
+        given: Loose = {"sizes": sizes, "coordinate": coordinate, "rounding": rounding}
+        agrees(tmp_path, "Resize", _PLANE, mode="nearest", **given)
+
+
+def test_neighbours_by_whole_factors_stay_one_resize(tmp_path: Path) -> None:
+    for coordinate in _COORDINATES:
+        agrees(tmp_path, "Resize", _PLANE, mode="nearest", sizes=(1, 2, 10, 27),
+               coordinate=coordinate)  # fmt: skip
+        assert operations_of(tmp_path / "model.onnx") == ["Resize"]
+
+
+@pytest.mark.parametrize(
+    ("mode", "antialias"), [("nearest", False), ("linear", False), ("linear", True)]
+)
+def test_a_scale_that_keeps_a_size_is_no_copy(mode: str, antialias: bool, tmp_path: Path) -> None:
+    scale = float(np.float32(1.1))
+    for sizes, scales in (((5, 9), (scale, scale)), ((5, 18), (scale, 2.0))):
+        given: Loose = {
+            "sizes": (1, 2, *sizes),
+            "scales": (1.0, 1.0, *scales),
+            "antialias": antialias,
+        }
+        agrees(tmp_path, "Resize", _PLANE, mode=mode, part=1e-5, **given)
+
+
+def test_a_scale_that_f32_rounds_up_to_the_next_size(tmp_path: Path) -> None:
+    """10 times 2.3 of f32 is below 23, but 23 when the product is one of f32."""
+    x, scale = np.arange(20, dtype=np.float32).reshape(1, 1, 2, 10), float(np.float32(2.3))
+    given: Loose = {"sizes": (1, 1, 4, 22), "scales": (1.0, 1.0, 2.0, scale)}
+    agrees(tmp_path, "Resize", x, mode="linear", part=1e-5, **given)

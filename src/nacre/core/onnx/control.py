@@ -52,7 +52,7 @@ def _either(use: Use, scope: Scope, branches: Sequence[Any]) -> list[Tensor]:
     made: list[list[Tensor]] = []
     for branch in branches:
         try:
-            made.append(scope.nested(branch, ()))
+            made.append(scope.nested(branch, (), is_run=False))
         except Reported:
             continue
     if len(made) < len(branches):

@@ -33,6 +33,7 @@ NONE_HELD: Mapping[bytes, Held] = MappingProxyType({})
 _AGAIN = "get the file again: it may have been cut short, or be of another format"
 _BESIDE = "keep the weights in a file of their own: `onnx.save(..., save_as_external_data=True)`"
 _COPY = "put the file with the weights beside the model, as it was when the model was saved"
+_TYPED = "give the tensor a `data_type` of `onnx.TensorProto`; a newer `onnx` may know more of them"
 _FEW_BYTES = 1 << 10
 _MOST_BYTES = 1 << 31  # protobuf has no larger messages
 
@@ -113,6 +114,7 @@ def tensor_array(
         apart.put_back(tensor)
     if any(dim < 0 for dim in tensor.dims):
         raise Unsound(f"tensor {quoted(tensor.name)} has a negative dimension")
+    _require_element_type(tensor)
     if tensor.data_location == onnx.TensorProto.EXTERNAL:
         return _external(tensor, folder, name)
     try:
@@ -122,6 +124,15 @@ def tensor_array(
         message = f"tensor {quoted(tensor.name)} does not hold the elements of its shape {shape}"
         raise Unsound(message) from None
     return _own(array)
+
+
+def _require_element_type(tensor: Any) -> None:  # noqa: ANN401 - onnx.TensorProto
+    kind = tensor.data_type
+    if kind and kind in onnx.TensorProto.DataType.values():
+        return
+    least, *_, most = sorted(filter(None, onnx.TensorProto.DataType.values()))
+    message = f"tensor {quoted(tensor.name)} has the element type {kind}, which is none of ONNX"
+    raise Unsound(f"{message}: expected {least} to {most}", _TYPED)
 
 
 def _own(array: Array) -> Array:
@@ -137,6 +148,9 @@ def _external(tensor: Any, folder: Path | None, name: str) -> Array:  # noqa: AN
     entries = {entry.key: entry.value for entry in tensor.external_data}
     path = _inside(entries.get("location", ""), folder, name, tensor.name)
     dtype = np.dtype(onnx.helper.tensor_dtype_to_np_dtype(tensor.data_type))
+    if dtype.hasobject:  # mapped, the bytes of a stranger's file would be taken for addresses
+        message = f"tensor {quoted(tensor.name)} holds text, which no file beside a model can hold"
+        raise Unsound(message, "keep text in the model itself, in `string_data`")
     shape = tuple(tensor.dims)
     offset = _number(entries.get("offset", "0"), tensor.name, "offset")
     is_packed = dtype.name in _PACKED

@@ -84,8 +84,16 @@ class Scope(Protocol):
     builder: ModelBuilder
     allowance: Allowance
 
-    def nested(self, graph: Any, given: Sequence[Tensor]) -> list[Tensor]:  # noqa: ANN401
-        """The outputs of a graph that sees the tensors around it; Reported where it has none."""
+    def nested(
+        self,
+        graph: Any,  # noqa: ANN401 - onnx.GraphProto
+        given: Sequence[Tensor],
+        is_run: bool = True,
+    ) -> list[Tensor]:
+        """The outputs of a graph that sees the tensors around it; Reported where it has none.
+
+        One that not every run comes to may hold what fails: the run that comes to it says so.
+        """
         ...
 
     def types_of(self, graph: Any, given: Sequence[Tensor]) -> list[TensorType] | None:  # noqa: ANN401

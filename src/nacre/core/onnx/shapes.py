@@ -90,10 +90,10 @@ def _with_rest(dims: list[int], count: int) -> tuple[int, ...]:
 def flatten(use: Use) -> int:
     """A matrix: the axes before `axis`, and those from it on."""
     dims = use.shape(0)
-    axis = int(use.attribute("axis", 1))
-    axis = axis + len(dims) if axis < 0 else axis
+    given = int(use.attribute("axis", 1))
+    axis = given + len(dims) if given < 0 else given
     if not 0 <= axis <= len(dims):
-        raise Unsound(f"`axis` is {axis}, the tensor has {len(dims)} axes")
+        raise Unsound(f"`axis` is {given}, expected {-len(dims)} to {len(dims)}")
     return use.reshaped(use.value(0), (prod(dims[:axis]), prod(dims[axis:])))
 
 

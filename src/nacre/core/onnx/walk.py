@@ -22,6 +22,7 @@ from nacre.core.onnx.folding import can_fold, folded
 from nacre.core.onnx.functions import Function, Key, called, definition, flat_size, key_of
 from nacre.core.onnx.handlers import handlers
 from nacre.core.onnx.interface import input_types, type_only_inputs
+from nacre.core.onnx.known_operands import require_indices, require_lists
 from nacre.core.onnx.nodes import NO_NODE, Node, node_of
 from nacre.core.onnx.recurrent import RECURRENT
 from nacre.core.onnx.refusals import FOLDED_ONLY, LAYOUT_HELP, LAYOUTS
@@ -55,6 +56,7 @@ class Walk(Reports):
     initial: dict[str, Array] = field(default_factory=dict)  # what states start from
     labels: dict[int, str] = field(default_factory=dict)  # nodes by the values that they became
     allowance: Allowance = field(default_factory=Allowance)
+    is_run: bool = True  # by every run: what only some come to may fail
 
     def bring_in(self, graph: Any, shapes: Mapping[str, Sequence[int]]) -> None:  # noqa: ANN401
         """Initialisers, inputs and nodes."""
@@ -194,6 +196,9 @@ class Walk(Reports):
             return self._call(node, called(local, proto.attribute), operands)
         use = Use(node, operands, self.builder)
         require_types(node, [None if o is None else _dtype(o, self.builder) for o in operands])
+        require_lists(use)
+        if self.is_run:
+            require_indices(use)
         if node.key in CONTROL:
             return CONTROL[node.key](use, self._inside(node))
         handler = handlers().get(node.key)
@@ -228,12 +233,18 @@ class Walk(Reports):
             raise Spent(reason, "call functions in a row, not inside of each other")
         return replace(self, holders=(*self.holders, node))
 
-    def nested(self, graph: Any, given: Sequence[Tensor]) -> list[Tensor]:  # noqa: ANN401
+    def nested(
+        self,
+        graph: Any,  # noqa: ANN401 - onnx.GraphProto
+        given: Sequence[Tensor],
+        is_run: bool = True,
+    ) -> list[Tensor]:
         """The outputs of a graph that sees the tensors around it; Reported where it has none."""
         if len(graph.input) != len(given):
             raise Unsound(f"a graph has {len(graph.input)} inputs, expected {len(given)}")
         require_distinct((value.name for value in graph.input), "a graph")
-        walk = replace(self, tensors=self.tensors.new_child(), bound=frozenset())
+        tensors = self.tensors.new_child()
+        walk = replace(self, tensors=tensors, bound=frozenset(), is_run=self.is_run and is_run)
         problems = len(self.found)
         walk.initialisers(graph)
         walk.tensors.update(zip((value.name for value in graph.input), given, strict=True))
@@ -244,7 +255,7 @@ class Walk(Reports):
         """The types of the outputs of a graph, which itself is left out; None where it has none."""
         walk = replace(self, builder=self.builder.copied(), found=[], refused=[], labels={})
         try:
-            made = walk.nested(graph, given)
+            made = walk.nested(graph, given, is_run=False)
             return [Use(NO_NODE, [t], walk.builder).type(0) for t in made]
         except (NoForm, Unsound, Reported, InputError, MemoryError, *_MISFITS):
             return None

@@ -1,7 +1,8 @@
 """`Resize`, which ONNX has with the same words.
 
 onnxruntime interpolates planes of f32. For the rest an axis at a time is gathered, or multiplied
-by a matrix of weights: what the evaluator makes of the identity.
+by a matrix of weights: what the evaluator makes of the identity. So is what onnxruntime computes
+otherwise than we do: it finds neighbours by f32, and copies an axis whose size a scale keeps.
 """
 
 from __future__ import annotations
@@ -16,10 +17,11 @@ from nacre.core.evaluate import evaluate
 from nacre.core.module import TensorType
 from nacre.core.onnx_export.casts import whole
 from nacre.core.onnx_export.graph import Value
-from nacre.core.onnx_export.site import NoForm, Site
+from nacre.core.onnx_export.site import NoForm, Site, require_few
 from nacre.core.values import Array
 
 _MOST_WEIGHTS = 1 << 24
+_LONGEST_SURE = 1 << 20  # of an axis: beyond it f32 no longer tells neighbours apart
 
 
 def resize(site: Site) -> Value:
@@ -28,7 +30,7 @@ def resize(site: Site) -> Value:
     is_plane = x.type.rank == 4 and x.shape[:2] == site.type.shape[:2]
     is_narrow = x.dtype in ("f32", "f16", "bf16", "f8e4m3", "f8e5m2")
     scales = _scales(site, x.shape)
-    if is_narrow and is_plane and scales is not None:
+    if is_narrow and is_plane and scales is not None and _is_sure(site, x.shape):
         return _native(site, site.wide(x), mode, scales)
     return _by_axes(site, x, mode)
 
@@ -57,9 +59,32 @@ def _scales(site: Site, shape: tuple[int, ...]) -> tuple[float, ...] | None:
     sizes, scales = site.type.shape, tuple(site.attributes["scales"])
     if scales == tuple(after / before for before, after in zip(shape, sizes, strict=True)):
         return ()
-    narrow = [float(np.float32(scale)) for scale in scales]
+    narrow = np.array(scales, np.float32)
+    # onnxruntime multiplies in f32: 10 times 2.3, which f32 has below it, is 23 there.
     found = tuple(floor(size * scale) for size, scale in zip(shape, narrow, strict=False))
-    return None if scales and (narrow != list(scales) or found != sizes) else scales
+    return None if scales and (narrow.tolist() != list(scales) or found != sizes) else scales
+
+
+def _is_sure(site: Site, shape: tuple[int, ...]) -> bool:
+    """Whether onnxruntime has the same elements, however it rounds coordinates."""
+    changed = [a for a in zip(shape, site.type.shape, _factors(site, shape), strict=True)
+               if a[0] != a[1] or a[2] != 1]  # fmt: skip
+    if any(before == after for before, after, _ in changed):
+        return False  # it copies such an axis
+    if site.attributes["mode"] != "nearest":
+        return True
+    # By whole factors a coordinate lies on a border between neighbours, where f32 has it exactly,
+    # or far from all of them.
+    is_whole = all(after == before * scale and scale.is_integer()
+                   for before, after, scale in changed)  # fmt: skip
+    is_exact = is_whole or site.attributes["coordinate"] == "align_corners"
+    return is_exact and all(after <= _LONGEST_SURE for _, after, _ in changed)
+
+
+def _factors(site: Site, shape: tuple[int, ...]) -> list[float]:
+    """The scale of every axis, from its sizes where none is given."""
+    sizes = zip(shape, site.type.shape, strict=True)
+    return [float(s) for s in site.attributes["scales"] or [after / b for b, after in sizes]]
 
 
 def _by_axes(site: Site, x: Value, mode: str) -> Value:
@@ -67,14 +92,12 @@ def _by_axes(site: Site, x: Value, mode: str) -> Value:
     element = x.type.element
     if element.is_integer and element.bits > 32 and mode != "nearest":
         raise NoForm(f"{mode} of `{x.dtype}`, whose last digits depend on the order of sums")
-    scales = site.attributes["scales"] or [after / before for before, after in zip(
-        x.shape, site.type.shape, strict=True)]  # fmt: skip
+    scales = _factors(site, x.shape)
     axes = [a for a, (n, m) in enumerate(zip(x.shape, site.type.shape, strict=True))
             if n != m or scales[a] != 1]  # fmt: skip
     if mode == "nearest":
         for axis in axes:
-            weights = _weights(site, x.shape[axis], axis, scales[axis])
-            x = site.gathered(x, site.array(weights.argmax(axis=0), "i64"), axis)
+            x = site.gathered(x, _places(site, x.shape[axis], axis, scales[axis]), axis)
         return x
     value = site.cast(x, "f64") if element.is_integer else site.wide(x)
     for axis in axes:
@@ -90,10 +113,23 @@ def _weights(site: Site, size: int, axis: int, scale: float) -> Array:
     count = site.type.shape[axis]
     if size * max(size, count) > _MOST_WEIGHTS:
         raise NoForm(f"weights from {size} elements to {count}, expected fewer")
+    return _along(site, np.eye(size), axis, scale)
+
+
+def _places(site: Site, size: int, axis: int, scale: float) -> Value:
+    """Where each element of the result comes from."""
+    require_few(max(size, site.type.shape[axis]))
+    found = _along(site, np.arange(size, dtype=np.float64)[None], axis, scale)
+    return site.array(found[0].astype(np.int64), "i64")
+
+
+def _along(site: Site, rows: Array, axis: int, scale: float) -> Array:
+    """What the evaluator makes of rows, resized as an axis is."""
     builder = Builder()
-    given = {**site.attributes, "sizes": (size, count), "scales": (1.0, float(scale))}
-    module = builder.module(builder.add("Resize", builder.input("x", "f64", (size, size)), **given))
-    return evaluate(module, {"x": np.eye(size)})[0]
+    sizes = (rows.shape[0], site.type.shape[axis])
+    given = {**site.attributes, "sizes": sizes, "scales": (1.0, float(scale))}
+    module = builder.module(builder.add("Resize", builder.input("x", "f64", rows.shape), **given))
+    return evaluate(module, {"x": rows})[0]
 
 
 def _weighted(site: Site, x: Value, axis: int, weights: Array) -> Value:
