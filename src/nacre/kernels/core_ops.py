@@ -18,15 +18,7 @@ from nacre.kernels.call import Array, Attributes, Call, Fault, Primitive, Run, W
 from nacre.kernels.core_binary import CORE_BINARY
 from nacre.kernels.core_forms import of_one, of_two
 from nacre.kernels.core_products import CORE_PRODUCTS, low_bits
-from nacre.kernels.reductions import (
-    bind_sum,
-    float_sum,
-    kept,
-    reads_input,
-    rows_of,
-    wide_float,
-    widening,
-)
+from nacre.kernels.reductions import bind_sum, float_sum, kept, reads_input, wide_float, widening
 from nacre.kernels.runs import copying, filling, quiet
 from nacre.kernels.shapes import Dims
 from nacre.kernels.views import (
@@ -76,14 +68,15 @@ def _mean(call: Call) -> Run:
     count = prod(type_.shape[axis] for axis in axes)
     wide, divisor = widening(type_), wide_float(type_).type(count)
 
-    rows = None if is_ordered else rows_of(type_.shape, axes, type_.dtype)
+    is_direct = not is_ordered and call.output.dtype == divisor.dtype
 
     def fill_floats(x: Array, y: Array) -> None:
-        if rows is not None and x.flags.c_contiguous and y.flags.c_contiguous:
-            flat = y.reshape(-1)
-            np.divide(rows.sum(x, flat), divisor, out=flat)
-            return
-        y.reshape(target)[...] = float_sum(wide(x), axes, is_ordered) / divisor
+        means = y.reshape(target)
+        if is_direct:
+            np.add.reduce(wide(x), axis=axes, keepdims=True, out=means)
+            np.divide(means, divisor, out=means)
+        else:
+            means[...] = float_sum(wide(x), axes, is_ordered) / divisor
 
     def fill_integers(x: Array, y: Array) -> None:
         y.reshape(target)[...] = _cut_mean(x.astype(np.int64), axes, count)

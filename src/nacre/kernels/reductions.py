@@ -8,9 +8,7 @@ is the maximum and the minimum of whatever it is among, and the first one is whe
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import lru_cache
-from math import prod
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -30,10 +28,6 @@ from nacre.kernels.products import same_nan
 from nacre.kernels.quantization import dequantizer, quantizer
 from nacre.kernels.runs import filling, quiet
 from nacre.kernels.shapes import Dims
-
-# Rows of so many elements are multiplied by ones, which takes a third of the time of a sum. In
-# longer ones the few sums that a product keeps side by side would lose more than NumPy's many.
-_ROW = 1 << 10
 
 
 def wide_float(type_: TensorType) -> np.dtype[Any]:
@@ -59,34 +53,9 @@ def kept(x: Dims, axes: Dims) -> Dims:
     return shapes.reduce(x, axes, keepdims=True)
 
 
-class Rows(NamedTuple):
-    """Sums of a few elements each, which follow each other."""
-
-    shape: tuple[int, int]
-    ones: Array
-
-    def sum(self, x: Array, out: Array | None = None) -> Array:
-        """The sum of every row of a dense array."""
-        total: Array = np.dot(x.reshape(self.shape), self.ones, out=out)
-        return total
-
-
-@lru_cache(maxsize=64)
-def rows_of(shape: Dims, axes: Dims, dtype: np.dtype[Any]) -> Rows | None:
-    """The rows that sums over some axes take; None where they are none, or too long."""
-    first = len(shape) - len(axes)
-    size = prod(shape[first:])
-    if min(axes, default=-1) != first or dtype.char not in "fd" or not 0 < size <= _ROW:
-        return None
-    return Rows((prod(shape[:first]), size), np.ones(size, dtype))
-
-
 def float_sum(x: Array, axes: Dims, is_ordered: bool) -> Array:
     """The sum over some axes, which stay with size 1; in row-major order if so asked."""
     if not is_ordered:
-        short = rows_of(x.shape, axes, x.dtype)
-        if short is not None and x.flags.c_contiguous:
-            return np.asarray(short.sum(x)).reshape(kept(x.shape, axes))
         total: Array = np.add.reduce(x, axis=axes, keepdims=True)
         return total
     rest = tuple(axis for axis in range(x.ndim) if axis not in axes)
