@@ -116,8 +116,9 @@ def test_shape(x: Array, start: int | None, end: int | None) -> None:
 @given(arrays(), st.lists(numbers, max_size=3), st.sampled_from(["Squeeze", "Unsqueeze"]))
 def test_axes(x: Array, axes: list[int], op: str) -> None:
     require_same(node(op, 2), [x, ints(axes)])
-    if axes:
-        require_same(node(op, 1, 11, axes=axes), [x])
+    # Their order means nothing; in the old form the reference goes by it.
+    if axes and min(axes) >= 0:
+        require_same(node(op, 1, 11, axes=sorted(axes)), [x])
 
 
 @given(arrays(), st.randoms())
