@@ -55,6 +55,8 @@ def require_room_for_ports(source: Module, options: Options) -> None:
             kept = options.precision if is_float else "bytes"
             told = _text(type_) + (f" as {kept}" if kept != type_.dtype else "")
             found.append(_Large(f"`{buffer}`", size, told, [value]))
+    if not found:
+        return
     own = {op.value_id: (op.value_id,) for op in source.operations}
     _refuse(found, Legal(source, own, len(source.outputs), source=source), options)
 

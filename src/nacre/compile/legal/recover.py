@@ -10,21 +10,11 @@ from math import isclose, pi, sqrt
 
 import numpy as np
 
+from nacre.compile.legal.recover_norms import along, behind_views, kept
 from nacre.compile.legal.rounds import Forms
 from nacre.compile.legal.windows import reshaped
 from nacre.core.inference.rewriting import Site, per_channel
 from nacre.core.module import CoreOperation
-
-_VIEWS = ("Reshape", "ExpandDims", "Squeeze")
-
-
-def _behind_views(site: Site, value: int) -> int:
-    """A value before the views that it is seen through."""
-    found = site.maker(value, *_VIEWS)
-    while found is not None:
-        value = found.operands[0]
-        found = site.maker(value, *_VIEWS)
-    return value
 
 
 def kept_axes(site: Site) -> int | None:
@@ -33,9 +23,8 @@ def kept_axes(site: Site) -> int | None:
     if found is None or found.attributes.get("keepdims"):
         return None
     shape = site.type(found.operands[0]).shape
-    axes = {axis % len(shape) for axis in found.attributes["axes"]}
-    kept = tuple(1 if axis in axes else size for axis, size in enumerate(shape))
-    if not axes or site.op.type.shape != kept:
+    axes = tuple(axis % len(shape) for axis in found.attributes["axes"])
+    if not axes or site.op.type.shape != kept(shape, axes):
         return None
     return site.add(found.opcode, found.operands[0], **{**found.attributes, "keepdims": True})
 
@@ -67,21 +56,18 @@ def layer_norm(site: Site) -> int | None:
         if less is None:
             continue
         x = less.operands[0]
-        mean = site.maker(_behind_views(site, less.operands[1]), "Mean")
+        mean = site.maker(behind_views(site, less.operands[1]), "Mean")
         if mean is None or mean.operands[0] != x or len(mean.attributes["axes"]) != 1:
             continue
         scale, root = _scaled_root(site, factor)
         epsilon = None if root is None else _spread(site, root, mean)
         axis = mean.attributes["axes"][0] % site.type(x).rank
-        if epsilon is None or site.type(less.operands[1]).shape != _kept(site, x, axis):
+        if epsilon is None or site.type(less.operands[1]).shape != kept(
+            site.type(x).shape, (axis,)
+        ):
             continue
         return _norm(site, x, axis, epsilon, scale)
     return None
-
-
-def _kept(site: Site, x: int, axis: int) -> tuple[int, ...]:
-    shape = site.type(x).shape
-    return (*shape[:axis], 1, *shape[axis + 1 :])
 
 
 def _scaled_root(site: Site, factor: int) -> tuple[int | None, int | None]:
@@ -97,7 +83,7 @@ def _scaled_root(site: Site, factor: int) -> tuple[int | None, int | None]:
 
 
 def _root(site: Site, value: int) -> int | None:
-    value = _behind_views(site, value)
+    value = behind_views(site, value)
     direct = site.maker(value, "Unary", op="Rsqrt")
     if direct is not None:
         return direct.operands[0]
@@ -108,33 +94,33 @@ def _root(site: Site, value: int) -> int | None:
 
 def _spread(site: Site, value: int, mean: CoreOperation) -> float | None:
     """Epsilon, where a value is the variance that goes with a mean, plus epsilon."""
-    total = site.maker(_behind_views(site, value), "BinOp", op="Add")
+    total = site.maker(behind_views(site, value), "BinOp", op="Add")
     split = None if total is None else site.split(total.operands)
     if split is None or split[1].size != 1:
         return None
-    epsilon, variance = float(np.ravel(split[1])[0]), _behind_views(site, split[0])
+    epsilon, variance = float(np.ravel(split[1])[0]), behind_views(site, split[0])
     held = site.maker(variance, "BinOp", op="Max")
     if held is not None:
         inner = site.split(held.operands)
         if inner is None or bool((inner[1] != 0).any()):
             return None
-        variance = _behind_views(site, inner[0])
+        variance = behind_views(site, inner[0])
     less = site.maker(variance, "BinOp", op="Sub")
     if less is None:
         return None
-    squares = site.maker(_behind_views(site, less.operands[0]), "Mean")
+    squares = site.maker(behind_views(site, less.operands[0]), "Mean")
     if squares is None or squares.attributes["axes"] != mean.attributes["axes"]:
         return None
     if _squared(site, squares.operands[0]) != mean.operands[0]:
         return None
     centre = _squared(site, less.operands[1])
-    is_same = centre is not None and _behind_views(site, centre) == mean.value_id
+    is_same = centre is not None and behind_views(site, centre) == mean.value_id
     return epsilon if is_same else None
 
 
 def _squared(site: Site, value: int) -> int | None:
-    found = site.maker(_behind_views(site, value), "BinOp", op="Mul")
-    if found is None or _behind_views(site, found.operands[0]) != _behind_views(
+    found = site.maker(behind_views(site, value), "BinOp", op="Mul")
+    if found is None or behind_views(site, found.operands[0]) != behind_views(
         site, found.operands[1]
     ):
         return None
@@ -142,13 +128,8 @@ def _squared(site: Site, value: int) -> int | None:
 
 
 def _norm(site: Site, x: int, axis: int, epsilon: float, scale: int | None) -> int:
-    """A norm along an axis, brought last where it is not."""
-    rank = site.type(x).rank
-    order = (*(a for a in range(rank) if a != axis), axis)
-    back = tuple(int(a) for a in np.argsort(order))
-    turned = x if axis == rank - 1 else site.add("Transpose", x, permutation=order)
-    made = site.add("LayerNorm", turned, axis=rank - 1, epsilon=epsilon)
-    made = made if axis == rank - 1 else site.add("Transpose", made, permutation=back)
+    """A norm along an axis, times a scale where there is one."""
+    made = along(site, "LayerNorm", x, (axis,), epsilon)
     if scale is None:
         return reshaped(site, made, site.op.type.shape)
     return site.add("BinOp", made, scale, op="Mul")
@@ -185,14 +166,14 @@ def softmax(site: Site) -> int | None:
     if site.attributes["op"] != "Div":
         return None
     powers, total = site.operands
-    sums = site.maker(_behind_views(site, total), "Sum")
+    sums = site.maker(behind_views(site, total), "Sum")
     exp = site.maker(powers, "Exp")
     if sums is None or exp is None or sums.operands[0] != powers:
         return None
     if len(sums.attributes["axes"]) != 1:
         return None
     axis = sums.attributes["axes"][0] % exp.type.rank
-    if site.type(total).shape != _kept(site, powers, axis):
+    if site.type(total).shape != kept(site.type(powers).shape, (axis,)):
         return None
     return site.add("Softmax", _centred(site, exp.operands[0], axis), axis=axis)
 
@@ -202,11 +183,11 @@ def _centred(site: Site, value: int, axis: int) -> int:
     less = site.maker(value, "BinOp", op="Sub")
     if less is None:
         return value
-    x, most = less.operands[0], _behind_views(site, less.operands[1])
+    x, most = less.operands[0], behind_views(site, less.operands[1])
     held = site.maker(most, "BinOp", op="Max")
     split = None if held is None else site.split(held.operands)
     if split is not None and bool(np.isneginf(split[1].astype(np.float64)).all()):
-        most = _behind_views(site, split[0])
+        most = behind_views(site, split[0])
     top = site.maker(most, "Reduce", op="Max")
     is_top = top is not None and top.operands[0] == x
     rank = site.type(x).rank

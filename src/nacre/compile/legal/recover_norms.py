@@ -6,7 +6,7 @@ norm of the device keeps its sums in f32.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf, prod, sqrt
 
 import numpy as np
@@ -36,17 +36,18 @@ class _Root:
     is_mean: bool
     epsilon: float = 0.0
 
-    def guarded(self, number: float, count: int) -> _Root | None:
+    def guarded(self, number: float) -> _Root | None:
         """With a number that keeps the root from 0."""
         if not 0 <= number <= _MOST_GUARD:
             return None
-        squared = number * number / (1 if self.is_mean else count)
-        return _Root(self.value, self.axes, self.is_mean, self.epsilon + squared)
+        return replace(self, epsilon=self.epsilon + number * number)
 
 
 def norm(site: Site) -> int | None:
     """X over the root of its squares, or x less its mean over that of the squares of this."""
     kind = site.attributes["op"]
+    if site.op.type.element.is_integer:
+        return None
     if kind == "Div":
         return _divided(site, *site.operands)
     if kind != "Mul":
@@ -61,22 +62,24 @@ def norm(site: Site) -> int | None:
 
 def _divided(site: Site, x: int, divisor: int) -> int | None:
     divisor = _spread(site, divisor, x)
-    root = _root(site, divisor, x)
+    root = _root(site, divisor)
     shape = site.type(x).shape
     if root is None or root.value != x or site.op.type != site.type(x):
         return None
-    if site.type(divisor).shape != _kept(shape, root.axes):
+    if site.type(divisor).shape != kept(shape, root.axes):
         return None
     count = prod(shape[axis] for axis in root.axes)
     epsilon = max(root.epsilon if root.is_mean else root.epsilon / count, _LEAST_EPSILON)
     source = _centred(site, x, root.axes)
     if source is not None and root.is_mean:
-        return _along(site, "LayerNorm", source, root.axes, epsilon, 1.0)
+        return along(site, "LayerNorm", source, root.axes, epsilon)
     factor = 1.0 if root.is_mean else 1 / sqrt(count)
-    return _along(site, "RmsNorm", x, root.axes, epsilon, factor)
+    return along(site, "RmsNorm", x, root.axes, epsilon, factor)
 
 
-def _along(site: Site, opcode: str, x: int, axes: Axes, epsilon: float, factor: float) -> int:
+def along(
+    site: Site, opcode: str, x: int, axes: Axes, epsilon: float, factor: float = 1.0
+) -> int:  # fmt: skip
     """A norm over some axes, brought last where they are not, times a number."""
     rank, shape = site.type(x).rank, site.type(x).shape
     order = (*(axis for axis in range(rank) if axis not in axes), *axes)
@@ -88,7 +91,8 @@ def _along(site: Site, opcode: str, x: int, axes: Axes, epsilon: float, factor: 
     return site.add("Transpose", made, permutation=inverse(order)) if is_turned else made
 
 
-def _kept(shape: Axes, axes: Axes) -> Axes:
+def kept(shape: Axes, axes: Axes) -> Axes:
+    """A shape with size 1 along some axes."""
     return tuple(1 if axis in axes else size for axis, size in enumerate(shape))
 
 
@@ -99,9 +103,9 @@ def _spread(site: Site, value: int, x: int) -> int:
     return found.operands[0] if found is not None and is_same else value
 
 
-def _root(site: Site, value: int, x: int) -> _Root | None:
+def _root(site: Site, value: int) -> _Root | None:
     """The root that a value is, with what keeps it from 0."""
-    value = _behind_views(site, value)
+    value = behind_views(site, value)
     found = site.maker(value)
     assert found is not None
     if found.opcode == "Reduce" and found.attributes["op"] == "L2":
@@ -109,11 +113,8 @@ def _root(site: Site, value: int, x: int) -> _Root | None:
     if found.opcode == "Unary" and found.attributes["op"] == "Sqrt":
         return _root_of(site, found.operands[0])
     guard = _guard(site, found)
-    inner = None if guard is None else _root(site, guard[0], x)
-    if guard is None or inner is None:
-        return None
-    shape = site.type(inner.value).shape
-    return inner.guarded(guard[1], prod(shape[axis] for axis in inner.axes))
+    inner = None if guard is None else _root(site, guard[0])
+    return None if guard is None or inner is None else inner.guarded(guard[1])
 
 
 def _guard(site: Site, op: CoreOperation) -> tuple[int, float] | None:
@@ -136,11 +137,11 @@ def _guard(site: Site, op: CoreOperation) -> tuple[int, float] | None:
 
 def _root_of(site: Site, value: int) -> _Root | None:
     """The root of a sum or a mean of squares, and perhaps of epsilon."""
-    value, epsilon = _behind_views(site, value), 0.0
+    value, epsilon = behind_views(site, value), 0.0
     added = site.maker(value, "BinOp", op="Add")
     split = None if added is None else site.split(added.operands)
     if split is not None and split[1].size == 1:
-        value, epsilon = _behind_views(site, split[0]), float(np.ravel(split[1])[0])
+        value, epsilon = behind_views(site, split[0]), float(np.ravel(split[1])[0])
     found = site.maker(value, "Mean", "Sum", "Reduce")
     if found is None or not 0 <= epsilon < inf:
         return None
@@ -154,9 +155,10 @@ def _root_of(site: Site, value: int) -> _Root | None:
     return _Root(squared, _axes(site, found), found.opcode == "Mean", epsilon)
 
 
-def _behind_views(site: Site, value: int) -> int:
+def behind_views(site: Site, value: int) -> int:
+    """A value before the views that it is seen through."""
     found = site.maker(value, *_VIEWS)
-    return value if found is None else _behind_views(site, found.operands[0])
+    return value if found is None else behind_views(site, found.operands[0])
 
 
 def _squared(site: Site, value: int) -> int | None:
@@ -180,10 +182,10 @@ def _centred(site: Site, value: int, axes: Axes) -> int | None:
         return None
     x = less.operands[0]
     middle = _spread(site, less.operands[1], x)
-    mean = site.maker(_behind_views(site, middle), "Mean")
+    mean = site.maker(behind_views(site, middle), "Mean")
     if mean is None or mean.operands[0] != x or _axes(site, mean) != axes:
         return None
-    return x if site.type(middle).shape == _kept(site.type(x).shape, axes) else None
+    return x if site.type(middle).shape == kept(site.type(x).shape, axes) else None
 
 
 def root_of_squares(site: Site) -> int | None:
