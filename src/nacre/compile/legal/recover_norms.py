@@ -46,8 +46,6 @@ class _Root:
 def norm(site: Site) -> int | None:
     """X over the root of its squares, or x less its mean over that of the squares of this."""
     kind = site.attributes["op"]
-    if site.op.type.element.is_integer:
-        return None
     if kind == "Div":
         return _divided(site, *site.operands)
     if kind != "Mul":
@@ -202,7 +200,7 @@ def root_of_squares(site: Site) -> int | None:
 
 def length(site: Site) -> int | None:
     """The root of a sum of squares, as one operation."""
-    is_root = site.attributes["op"] == "L2" and not site.op.type.element.is_integer
+    is_root = site.attributes["op"] == "L2"  # of floats: integers have none
     return _root_by_norm(site, site.operands[0], site.op) if is_root else None
 
 
