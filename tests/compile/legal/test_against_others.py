@@ -79,6 +79,7 @@ UPWARD: dict[str, tuple[int, tuple[Any, ...], tuple[int, ...]]] = {
     "one axis": (1, (4, 6, 4, 2, 1), (1, 4, 9)),
     "two axes": (2, (4, 6, 2, 2), (1, 4, 5, 6)),
     "three axes": (3, (4, 6, 2, 2), (1, 4, 3, 4, 5)),
+    "places that no weight reaches": (2, (4, 6, 2, (5, 3)), (1, 4, 5, 6)),
     "phases that overlap": (3, (4, 6, 3, (2, 1, 3), (1, 0, 1), (1, 0, 2), 2), (2, 4, 3, 4, 5)),
     "gaps": (3, (4, 6, 3, 2, 1, 1, 2, True, (2, 1, 1)), (1, 4, 3, 4, 5)),
 }

@@ -35,6 +35,11 @@ def by_phases(site: Site) -> int | None:
     strides, groups = ints(site, "strides", 2, 1), site.attributes["groups"]
     assert isinstance(groups, int)
     begins, _ = pads_of(site, 2)
+    # Phases that no weight reaches are zeros, which take no room among the weights.
+    phases = (min(strides[0], weights.shape[0]), min(strides[1], weights.shape[1]))
+    if phases != strides and len(site.operands) > 2:
+        bare = site.add("ConvTranspose", *site.operands[:2], **site.op.attributes)
+        return site.add("BinOp", bare, site.operands[2], op="Add")
     x = site.operands[0]
     around: list[tuple[int, int]] = []
     for axis in (0, 1):
@@ -44,10 +49,10 @@ def by_phases(site: Site) -> int | None:
         x = _cut(site, x, axis + 1, -before, -behind)
         around.append((max(before, 0), max(behind, 0)))
     pads = (around[0][0], around[1][0], around[0][1], around[1][1])
-    kernel = site.literal(_phase_weights(weights, strides, groups), site.op.type.dtype)
-    bias = _phase_bias(site, strides, groups)
+    kernel = site.literal(_phase_weights(weights, phases, groups), site.op.type.dtype)
+    bias = _phase_bias(site, phases, groups)
     made = site.add("Conv", x, kernel, *bias, layout="NHWC", pads=pads, groups=groups)
-    made = _woven(site, made, strides, groups)
+    made = _woven(site, made, phases, strides, groups)
     for axis in (0, 1):
         first = begins[axis] % strides[axis]
         count = site.op.type.shape[axis + 1]
@@ -85,15 +90,17 @@ def _phase_weights(weights: Array, strides: Ints, groups: int) -> Array:
     return np.ascontiguousarray(order).reshape(taps[0], taps[1], inputs // groups, columns)
 
 
-def _woven(site: Site, value: int, strides: Ints, groups: int) -> int:
-    """[N, H, W, g * s * s * C] to [N, H * s, W * s, g * C]."""
+def _woven(site: Site, value: int, phases: Ints, strides: Ints, groups: int) -> int:
+    """[N, H, W, g * p * p * C] to [N, H * s, W * s, g * C], with zeros behind the phases p of s."""
     images, height, width, channels = site.type(value).shape
     high, wide = strides
     if high * wide == 1:
         return value
-    left = channels // (groups * high * wide)
-    split = reshaped(site, value, (images, height, width, groups, high, wide, left))
+    left = channels // (groups * prod(phases))
+    split = reshaped(site, value, (images, height, width, groups, *phases, left))
     turned = site.add("Transpose", split, permutation=(0, 1, 4, 2, 5, 3, 6))
+    turned = padded(site, turned, 2, 0, high - phases[0])
+    turned = padded(site, turned, 4, 0, wide - phases[1])
     return reshaped(site, turned, (images, height * high, width * wide, groups * left))
 
 
@@ -116,7 +123,8 @@ def of_volumes(site: Site) -> int | None:
     groups, (begin, *_) = site.attributes["groups"], pads_of(site, 3)[0]
     assert isinstance(groups, int)
     x, stride = site.operands[0], strides[0]
-    if gap > 1:  # what lies between taps may be of any phase: zeros make them all one
+    # What lies between taps may be of any phase, or of phases without weights: zeros make them one.
+    if gap > 1 or stride > weights.shape[0]:
         x, stride = _spread_depth(site, x, stride), 1
     first, last = _reach(site, 0, stride, begin)
     parts = _depth_weights(weights, stride)
