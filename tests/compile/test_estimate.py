@@ -34,6 +34,18 @@ def chain() -> Module:
     return builder.module(builder.add("Linear", builder.add("Unary", flat, op="Tanh"), weights))
 
 
+def test_what_a_console_shows_is_a_line() -> None:
+    """Not the weights, the plan and its timeline, which may be many megabytes."""
+    module = chain()
+    kept = "x tensor<f32[1, 16, 16, 8]> -> tensor<f32[1, 10]>"
+    assert repr(module) == f"<Module of {len(module)} operations: {kept}>"
+    assert repr(Module((), (7,))) == "<Module of 0 operations:  -> >"
+    bundle, found = nacre.compile(module, "npm4k"), estimate(module, "npm4k")
+    assert repr(bundle) == f"<Bundle for npm4k in f16: {len(bundle.manifest.layers)} layers>"
+    assert repr(found) == f"<Estimate on npm4k in f16: {found.cycles:,} cycles>"
+    assert repr(estimate(module, "npm4k", precision="f32")).endswith("in f32: no plan>")
+
+
 def test_an_estimate_agrees_with_the_bundle_that_it_is_about() -> None:
     found = estimate(chain(), "npm4k", clock_mhz=500)
     timed = nacre.compile(chain(), "npm4k").time(clock_mhz=500)

@@ -23,6 +23,7 @@ def through_a_file(module: core.Module, feeds: Feeds, path: Path) -> nac.NacMode
     nac.save(nac.build(module), path)
     assert nac.verify(path) == []
     model = nac.load(path)
+    assert len(repr(model)) < 200 + len(str(path)), "a line, not the whole file"
     assert nac.lift(model) == nac.canonical(module)
     memory = nac.memory_map(model)
     assert memory.is_sound

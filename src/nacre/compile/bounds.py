@@ -29,6 +29,7 @@ from functools import cached_property
 from math import ceil, prod
 from typing import Literal
 
+from nacre.compile.bounds_scales import scaling
 from nacre.compile.bounds_traffic import (
     MOVES,
     Group,
@@ -155,8 +156,9 @@ def _bound(
     calls = {op.value_id: call_of(module, op) for op in computed}
     macs = {value: PRIMITIVES[name].work(call).macs for value, (name, call) in calls.items()}
     rate = {value: rates.macs(calls[value][1]) for value, count in macs.items() if count}
-    elements = _elements(computed, calls)
-    fixed = _elements([op for op in computed if op.opcode not in _AVOIDABLE], calls)
+    inside = scaling(module, computed, calls)
+    elements = _elements(computed, calls, inside)
+    fixed = _elements((op for op in computed if op.opcode not in _AVOIDABLE), calls, inside)
     does_nothing = all(op.opcode in MOVES for op in group.operations)
     store_bytes = 0 if does_nothing else sum(size_bytes(module.by_id[v].type) for v in stored)
     return LayerBound(
@@ -218,30 +220,10 @@ def _as_stored(module: Module, value: int) -> TensorType:
 
 
 def _elements(
-    operations: Sequence[CoreOperation], calls: Mapping[int, tuple[str, Call]]
-) -> int:  # fmt: skip
-    """Passes over elements; zero points and the scale of a product of integers are part of it."""
-    products = [op for op in operations if op.opcode == "MatMul" and op.type.dtype == "i32"]
-    inside = {operand for op in products for operand in op.operands} | _entering(operations, calls)
-    if products:
-        sums = {op.value_id for op in products}
-        casts = {op.value_id for op in operations if op.opcode == "Cast" and op.operands[0] in sums}
-        inside |= {op.value_id for op in operations if casts & {*op.operands}}
+    operations: Iterable[CoreOperation], calls: Mapping[int, tuple[str, Call]], inside: set[int]
+) -> int:
+    """Passes over elements, but for what is part of something else."""
     return sum(_passes(op, *calls[op.value_id]) for op in operations if op.value_id not in inside)
-
-
-def _entering(
-    operations: Sequence[CoreOperation], calls: Mapping[int, tuple[str, Call]]
-) -> set[int]:
-    """Zero points and scales of integers that become floats: with the cast a change of type."""
-    found: set[int] = set()
-    for op in operations:
-        call = calls[op.value_id][1]
-        is_cast = op.opcode == "Cast" and (call.input(0).elem.name, op.type.dtype) == ("i8", "f16")
-        is_scaled = op.attributes.get("op") in ("Sub", "Mul") and op.operands[0] in found
-        if is_cast or (is_scaled and call.input(1).shape == ()):
-            found.add(op.value_id)
-    return found
 
 
 def _passes(op: CoreOperation, primitive: str, call: Call) -> int:

@@ -37,6 +37,11 @@ class Bundle:
     manifest: Manifest
     legal: Module  # what the plan is held to
 
+    def __repr__(self) -> str:
+        # Text and weights may be many megabytes.
+        made = self.manifest
+        return f"<Bundle for {made.device} in {made.precision}: {len(made.layers)} layers>"
+
     def run(
         self, inputs: Mapping[str, Any] | None = None, *, ordered: bool = False
     ) -> dict[str, Array]:

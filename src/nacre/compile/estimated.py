@@ -80,6 +80,11 @@ class Estimate:
     escaped: Mapping[str, str] | None = None  # operations on the VPU, and why
     plan: PlanTimes | None = None
 
+    def __repr__(self) -> str:
+        # It holds the whole plan and both of its timelines.
+        told = f"{self.cycles:,} cycles" if self.cycles is not None else "no plan"
+        return f"<Estimate on {self.device.name} in {self.precision}: {told}>"
+
     @property
     def fits(self) -> bool:
         """Whether there is a plan."""

@@ -190,6 +190,13 @@ class Module:
     def __len__(self) -> int:
         return len(self.operations)
 
+    def __repr__(self) -> str:
+        # All operations would be pages; `str` is the text.
+        given = ", ".join(f"{name} {type_}" for name, type_ in self.input_types.items())
+        known = (self.by_id.get(value) for value in self.outputs)  # nobody has verified it yet
+        made = ", ".join(str(op.type) for op in known if op is not None)
+        return f"<Module of {len(self)} operations: {given} -> {made}>"
+
     def __str__(self) -> str:
         from nacre.core.text.printer import print_module
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -180,9 +181,11 @@ def test_softmax_and_norms_are_islands_of_floats() -> None:
     made = quantised(module)
     found = opcodes(made)
     assert (found["LayerNorm:f16"], found["Softmax:f16"], found["QConv:i8"]) == (1, 1, 3)
-    # In: a cast, and for the softmax a product. Out: the norm is in steps of its result already.
-    assert (found["Dequantize:f32"], found["Cast:f16"], found["BinOp:f16"]) == (0, 2, 1)
-    assert quantising(made) == [(1.0, 0), made_scale(made, "Softmax")]
+    # In: a cast, and for the softmax a product. Out: the norm is in steps of its result already,
+    # of the softmax a product and a sum make them.
+    assert (found["Dequantize:f32"], found["Cast:f16"], found["BinOp:f16"]) == (0, 2, 3)
+    assert quantising(made) == [(1.0, 0), (1.0, 0)]
+    assert in_steps(made) == ["LayerNorm", "BinOp"]
     assert held_out(module, made) > 25
 
 
@@ -197,20 +200,11 @@ def quantising(made: Quantised) -> list[tuple[float, float]]:
     return [(scale, zero) for scale, zero in pairs]
 
 
-def made_scale(made: Quantised, opcode: str) -> tuple[float, float]:
-    """The scale and the zero point in which the convolution behind an operation reads."""
-    module = made.legal.module
-    sources: dict[int, int] = {
-        op.value_id: op.operands[0] for op in module.operations if op.operands
-    }
-    (maker,) = (op.value_id for op in module.operations if op.opcode == opcode)
-    for op in module.operations:
-        value = op.operands[0] if op.opcode == "QConv" else -1
-        while value in sources and value != maker:
-            value = sources[value]
-        if value == maker:
-            return op.attributes["x_scale"], op.attributes["x_zero"]
-    raise AssertionError(opcode)
+def in_steps(made: Quantised) -> list[str]:
+    """What makes the floats that every `Quantize` stores, in order."""
+    by_id = made.legal.module.by_id
+    found = [op for op in made.legal.module.operations if op.opcode == "Quantize"]
+    return [by_id[by_id[op.operands[0]].operands[0]].opcode for op in found]
 
 
 def sums_of_floats(made: Quantised) -> int:
@@ -258,7 +252,21 @@ def test_a_norm_that_somebody_sees_in_floats_stays_there() -> None:
     module = network(make)
     made = quantised(module)
     assert sums_of_floats(made) == 1
-    assert len([pair for pair in quantising(made) if pair == (1.0, 0)]) == 1
+    assert in_steps(made) == ["BinOp", "LayerNorm"]
+    assert held_out(module, made) > 25
+
+
+def test_a_scale_that_half_precision_has_not_leaves_by_quantize() -> None:
+    def make(b: Builder, x: int) -> int:
+        y = convolution(b, x, 64, 1)
+        shape = b.type_of(y).shape
+        y = b.add("Softmax", b.add("Reshape", y, new_shape=(1, prod(shape))), axis=1)
+        return b.add("Linear", b.add("Reshape", y, new_shape=shape), b.constant(numbers(9, 96, 64)))
+
+    module = network(make)
+    made = quantised(module)
+    ((scale, _),) = quantising(made)
+    assert scale < 2.0**-15
     assert held_out(module, made) > 25
 
 

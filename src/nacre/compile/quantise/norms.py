@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from nacre.compile.quantise.affine import Affine
 from nacre.compile.quantise.walking import Stored, Walk
 from nacre.core.module import CoreOperation
 from nacre.core.ops import OPS
@@ -42,8 +41,7 @@ def norm(walk: Walk, op: CoreOperation) -> Stored | None:
     y = walk.scales.of(op.value_id)
     if y.zero and op.opcode not in _CENTRED:  # it has no sums that could take it
         made = walk.builder.add("BinOp", made, walk.half(np.float16(y.zero)), op="Add")
-    steps = walk.quantized(walk.builder.add("Cast", made, to="f32"), Affine(1.0, 0))
-    return Stored(steps, y)
+    return Stored(walk.steps(made), y)
 
 
 def _entered(walk: Walk, op: CoreOperation, epsilon: float) -> tuple[int, float] | None:

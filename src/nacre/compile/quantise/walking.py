@@ -20,6 +20,7 @@ from nacre.core.values import Array
 
 _HALF = GRAPH_TYPES["f16"]
 _LEAST_HALF, _MOST_HALF = 2.0**-14, 2.0**7  # f16 has 255 of these, and no fewer bits for them
+_MOST_FACTOR = 2.0**15
 _DIFFERENCES = frozenset({"Softmax", "LogSoftmax"})  # a number added to every element is nothing
 
 
@@ -105,8 +106,23 @@ class Walk:
         return Stored(self.once(key, lambda: self._changed(found, affine)), affine)
 
     def _entered(self, value: int, affine: Affine) -> int:
-        """Floats of an island as integers."""
-        return self.quantized(self.builder.add("Cast", value, to="f32"), affine)
+        """Floats of an island as integers: a product, a sum and a cast where f16 has the factor.
+
+        `quantize` would be work for the slowest unit. What f16 rounds here is below an eighth of a
+        step.
+        """
+        is_half = self.builder.type_of(value).dtype == "f16"
+        if not is_half or not 1.0 / _MOST_FACTOR <= affine.scale <= 1.0 / _LEAST_HALF:
+            return self.quantized(self.builder.add("Cast", value, to="f32"), affine)
+        factor = np.float16(1.0 / affine.scale)
+        made = self.builder.add("BinOp", value, self.half(factor), op="Mul")
+        if affine.zero:
+            made = self.builder.add("BinOp", made, self.half(np.float16(affine.zero)), op="Add")
+        return self.steps(made)
+
+    def steps(self, value: int) -> int:
+        """Floats of 16 bits that count in steps from zero on as integers."""
+        return self.quantized(self.builder.add("Cast", value, to="f32"), Affine(1.0, 0))
 
     def _changed(self, found: Stored, affine: Affine) -> int:
         """Integers of one scale as integers of another: bounds that hold everything."""

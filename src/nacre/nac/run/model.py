@@ -43,6 +43,10 @@ class NacModel:
     _idle: list[NacSession] = field(default_factory=list, repr=False)
     _lifted: dict[int, Any] = field(default_factory=dict, repr=False)  # constants that were loaded
 
+    def __repr__(self) -> str:
+        given = ", ".join(made.name for made in self.inputs)
+        return f"<NacModel {self.source.name}: {len(self.program)} instructions, inputs {given}>"
+
     @property
     def inputs(self) -> tuple[NacInput, ...]:
         """The user inputs in order; what the file does not say about their types is None."""
