@@ -16,7 +16,7 @@ from nacre.compile.legal.contract import escapes
 from nacre.compile.legal.escape import escape_of
 from nacre.compile.legal.gather import FROM_FRONT
 from nacre.compile.legal.rounds import in_rounds, labelled, tidied
-from nacre.compile.legal.tables import LAST, LATE, SETTLE, SINK
+from nacre.compile.legal.tables import LAST, LATE, SETTLE, SINK, TURN
 from nacre.compile.legal.types import retyped
 from nacre.compile.legalise import Legal, without_labels
 from nacre.compile.origins import name_of, own_name, place_of, source_name
@@ -33,7 +33,7 @@ _HELP = "leave it to the host, before or after the model"
 def layout(legal: Legal) -> Legal:
     """The module in the operations of the device, in its precision."""
     module = legal.module
-    for forms in (SINK, LATE, SETTLE, LATE):
+    for forms in (SINK, TURN, LATE, SETTLE, TURN, LATE):
         module = tidied(in_rounds(module, forms))
     module = labelled(canonicalise(module))
     # From here on nothing is put into canonical form: it would join what has to stay apart.

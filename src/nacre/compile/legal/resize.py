@@ -5,6 +5,7 @@ What happens along an axis is a matrix, which the kernel itself gives: it resize
 
 from __future__ import annotations
 
+from functools import partial
 from math import prod
 
 import numpy as np
@@ -12,6 +13,7 @@ import numpy as np
 from nacre.base.elements import GRAPH_TYPES
 from nacre.compile.legal.along import FEW, product_along, runs_of, taken
 from nacre.compile.legal.rounds import Forms
+from nacre.compile.legal.windows import Ints
 from nacre.core.inference.rewriting import Site
 from nacre.core.ops import OPS
 from nacre.core.values import Array
@@ -31,8 +33,7 @@ def resize(site: Site) -> int | None:
     repeated = {a for a, m in matrices.items() if _is_repetition(m)}
     if matrices.keys() == repeated and is_plain(site):
         return None
-    # Those that shrink first: what follows has less to do.
-    for axis in sorted(matrices.keys() - repeated, key=lambda a: after[a] / before[a]):
+    for axis in sorted(matrices.keys() - repeated, key=partial(_turn, before, after)):
         made = _along(site, x, axis, matrices[axis])
         if made is None:
             return None
@@ -41,6 +42,17 @@ def resize(site: Site) -> int | None:
         return x
     sizes = tuple(after[a] if a in repeated else n for a, n in enumerate(site.type(x).shape))
     return site.add("Resize", x, sizes=sizes, **_PLAIN)
+
+
+def _turn(before: Ints, after: Ints, axis: int) -> tuple[bool, bool, float]:
+    """Those that shrink come first: what follows has less to do.
+
+    An axis between others is transposed to the front and back, which is less to move before others
+    grow, or after they have shrunk.
+    """
+    ratio = after[axis] / before[axis]
+    is_between = prod(before[:axis]) > 1 and prod(before[axis + 1 :]) > 1
+    return ratio >= 1, is_between != (ratio >= 1), ratio
 
 
 def is_plain(site: Site) -> bool:
@@ -58,21 +70,6 @@ def _changing(site: Site) -> list[int]:
         for axis, (size, count) in enumerate(zip(before, after, strict=True))
         if size != count or (scales and scales[axis] != 1.0)
     ]
-
-
-def turned_before(site: Site) -> int | None:
-    """The transposition of what a resize enlarges, before it: there is less to move.
-
-    Repetition along the last axis would also move every element alone.
-    """
-    x, order = site.operands[0], site.op.attributes["permutation"]
-    found = site.only(x, "Resize")
-    if found is None or prod(site.type(x).shape) <= prod(site.type(found.operands[0]).shape):
-        return None
-    turned = site.add("Transpose", found.operands[0], permutation=order)
-    filled = OPS["Resize"].filled(found.attributes)
-    given = {n: tuple(filled[n][a] for a in order) for n in ("sizes", "scales") if filled[n]}
-    return site.add("Resize", turned, **{**found.attributes, **given})
 
 
 def _matrix(site: Site, axis: int) -> Array:
@@ -110,4 +107,3 @@ def _along(site: Site, x: int, axis: int, matrix: Array) -> int | None:
 
 _F32 = GRAPH_TYPES["f32"]
 RESIZE_FORMS: Forms = {"Resize": [resize]}
-TURNED_FORMS: Forms = {"Transpose": [turned_before]}

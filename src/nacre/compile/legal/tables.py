@@ -22,12 +22,13 @@ from nacre.compile.legal.quantized import LATE_QUANTIZED, QUANTIZED_FORMS
 from nacre.compile.legal.recover import RECOVER_FORMS, VIEW_FORMS
 from nacre.compile.legal.recover_norms import NORM_RECOVERY, ROOT_FORMS
 from nacre.compile.legal.reductions import REDUCTION_FORMS
-from nacre.compile.legal.resize import RESIZE_FORMS, TURNED_FORMS
+from nacre.compile.legal.resize import RESIZE_FORMS
 from nacre.compile.legal.rounds import Forms, merged
 from nacre.compile.legal.rowwise import ROW_FORMS
 from nacre.compile.legal.scaling import SCALING_FORMS
 from nacre.compile.legal.shuffles import SHUFFLE_FORMS
 from nacre.compile.legal.transposed import TRANSPOSED_FORMS
+from nacre.compile.legal.turned import EARLY_TURNED, TURNED_FORMS
 from nacre.compile.legal.windows import EARLY_WINDOWS, LATE_WINDOWS
 from nacre.compile.lowerings import is_from_outside
 from nacre.core.inference.rewriting import Pattern, Site
@@ -72,6 +73,8 @@ EARLY: Forms = guarded(
 )
 # Transpositions sink past what they can while operations still have their names.
 SINK: Forms = merged(guarded(CONSTANT_FORMS, ROOT_FORMS), SINKING)
+# What cannot sink is moved where it moves least.
+TURN: Forms = guarded(CONSTANT_FORMS, EARLY_TURNED)
 # What is left, in operations of the device.
 LATE: Forms = guarded(
     CONSTANT_FORMS,

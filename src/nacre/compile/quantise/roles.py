@@ -14,7 +14,7 @@ from nacre.core.module import CoreOperation, Module
 from nacre.core.ops import OPS
 from nacre.core.values import Array
 
-# product: weights are constant; pair: both matrices are computed; scale: channels times a computed
+# product: weights are constant; pair: other products of matrices; scale: channels times a computed
 # vector; keep: elements are moved or picked, so integers mean after it what they meant before;
 # island: floats of 16 bits; plain: the result is no float.
 Role = Literal[
@@ -112,8 +112,11 @@ def _gather(graph: Graph, op: CoreOperation) -> Role:
 
 
 def _pair(graph: Graph, op: CoreOperation) -> Role:
-    """Matrices that are both computed, image by image."""
-    return "pair" if len(graph.computed(op)) == len(op.operands) else "island"
+    """Matrices image by image, of which one may be a constant."""
+    known = [graph.constants[o] for o in op.operands if o in graph.constants]
+    is_finite = all(np.isfinite(array).all() for array in known)
+    are_floats = len(graph.computed(op)) + len(known) == len(op.operands)
+    return "pair" if is_finite and are_floats else "island"
 
 
 def _resize(graph: Graph, op: CoreOperation) -> Role:

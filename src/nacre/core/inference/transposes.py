@@ -116,7 +116,8 @@ def _pads(filled: Mapping[str, object], order: Order) -> dict[str, object]:
     return {**filled, "pads": (*begins, *(pads[half + axis] for axis in back))}
 
 
-def _slice(filled: Mapping[str, object], order: Order) -> dict[str, object]:
+def slice_given(filled: Mapping[str, object], order: Order) -> dict[str, object]:
+    """What a slice of a transposed tensor is before the transposition."""
     back = inverse(order)
     found: dict[str, object] = {}
     for name in ("starts", "ends", "steps"):
@@ -139,7 +140,7 @@ def _sizes(filled: Mapping[str, object], order: Order) -> dict[str, object]:
 resize = _attributes(_sizes)
 softmax = _attributes(_axis)
 pad = _attributes(_pads)
-slice_ = _attributes(_slice)
+slice_ = _attributes(slice_given)
 
 
 def concat(site: Site) -> int | None:
