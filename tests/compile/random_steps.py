@@ -373,15 +373,19 @@ def broadcast(g: Growing) -> None:
 
 
 def resize(g: Growing) -> None:
-    """Every element several times."""
+    """Every element several times, or mixed with its neighbours."""
     x = g.pick(4)
     factors = [g.number(1, 3), g.number(1, 3)]
     shape = g.shape(x)
     last = bool(g.number(0, 1))
     sizes = list(shape)
+    is_mixing = not g.number(0, 2)
     for axis, factor in zip((1, 2) if last else (2, 3), factors, strict=True):
-        sizes[axis] *= factor
-    if prod(sizes) <= MOST:
+        sizes[axis] = g.number(1, 3 * sizes[axis]) if is_mixing else sizes[axis] * factor
+    if is_mixing and prod(sizes) <= MOST:
+        coordinate = g.draw(st.sampled_from(("half_pixel", "asymmetric", "align_corners")))
+        g.add("Resize", x, sizes=tuple(sizes), mode="linear", coordinate=coordinate)
+    elif prod(sizes) <= MOST:
         way = g.draw(
             st.sampled_from((("asymmetric", "floor"), ("half_pixel", "round_prefer_floor")))
         )

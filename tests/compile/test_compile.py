@@ -74,6 +74,15 @@ def test_rows_that_all_blocks_of_weights_read_are_loaded_once() -> None:
     assert timed.cycles < 1.25 * (4 << 20) / 32
 
 
+def test_blocks_of_columns_are_in_flight_together() -> None:
+    """One is loaded and another stored while a third is multiplied."""
+    builder = Builder()
+    x = builder.input("x", "f32", (64, 8192))
+    module = builder.module(builder.add("MatMul", builder.constant(values((128, 64), 1)), x))
+    timed = nacre.compile(module, "npm4k").time()
+    assert max(timed.cycles_by_unit.values()) > 0.9 * timed.cycles
+
+
 # A counterexample is small enough as it comes; making it smaller takes minutes.
 _PHASES = (Phase.explicit, Phase.reuse, Phase.generate)
 

@@ -85,3 +85,57 @@ def test_what_is_enlarged_is_turned_before() -> None:
     assert plain is not None
     assert normed is not None
     assert normed < 1.5 * plain
+
+
+def _bordered(norm: bool) -> Module:
+    """The same with borders that are reflected, as networks that paint have them."""
+    builder = Builder()
+    y = builder.input("x", "f32", (1, 16, 12, 12))
+    for size in (3, 5):
+        y = builder.add("Pad", y, mode="reflect", pads=(0, 0, size // 2, size // 2) * 2)
+        y = builder.add("Conv", y, builder.constant(values((16, 16, size, size), size, 0.1)))
+        if norm:
+            ones = builder.constant(np.ones(16, np.float32))
+            y = builder.add("InstanceNorm", y, ones, ones)
+        sides = tuple(2 * side for side in builder.type_of(y).shape[2:])
+        y = builder.add("Resize", y, sizes=(1, 16, *sides), mode="nearest", coordinate="asymmetric")
+    y = builder.add("Pad", y, mode="reflect", pads=(0, 0, 1, 1, 0, 0, 1, 1))
+    return builder.module(builder.add("Conv", y, builder.constant(values((8, 16, 3, 3), 2, 0.2))))
+
+
+def test_borders_come_behind_the_transposition_that_follows_them() -> None:
+    legal = require_same(_bordered(norm=True))
+    joined = [op for op in legal.module.operations if op.opcode == "Concat"]
+    behind = [op.type.shape for op in joined if op.type.shape[-1] == 16]
+    assert len(behind) == len(joined) == 6
+    plain, normed = (nacre.estimate(_bordered(norm), "npm4k").cycles for norm in (False, True))
+    assert plain is not None
+    assert normed is not None
+    assert normed < 2 * plain
+
+
+def _mixed(shape: tuple[int, ...], sizes: tuple[int, ...], *order: int) -> Module:
+    """A resize that mixes elements, and a transposition behind it."""
+    builder = Builder()
+    y = builder.add("Unary", builder.input("x", "f32", shape), op="Tanh")
+    y = builder.add("Resize", y, sizes=sizes, mode="linear")
+    return builder.module(builder.add("Transpose", y, permutation=order) if order else y)
+
+
+MIXED = {
+    "larger": _mixed((1, 12, 10, 24), (1, 48, 30, 24)),
+    "smaller": _mixed((1, 48, 30, 24), (1, 12, 10, 24)),
+    "both": _mixed((1, 12, 30, 24), (1, 48, 10, 24)),
+    "channels first": _mixed((1, 12, 10, 24), (1, 48, 30, 24), 0, 3, 1, 2),
+    "channels last": _mixed((1, 24, 12, 10), (1, 24, 48, 30), 0, 2, 3, 1),
+}
+
+
+@pytest.mark.parametrize("name", MIXED)
+def test_what_is_mixed_is_turned_while_it_is_small(name: str) -> None:
+    module = MIXED[name]
+    (given,) = (t.shape for t in module.input_types.values())
+    made = module.by_id[module.outputs[0]].type.shape
+    turned = [op for op in require_same(module).module.operations if op.opcode == "Transpose"]
+    most = max((np.prod(op.type.shape) for op in turned), default=0)
+    assert most < max(np.prod(given), np.prod(made))

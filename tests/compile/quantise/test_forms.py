@@ -353,6 +353,22 @@ def test_moves_pools_and_padding_keep_the_integers() -> None:
     assert held_out(module, made) > 30
 
 
+def test_rows_are_mixed_as_integers() -> None:
+    """What a resize becomes along its first axis: a product by a constant from the left."""
+
+    def make(b: Builder, x: int) -> int:
+        y = b.add("Reshape", convolution(b, x, 8, 1), new_shape=(8, 64))
+        mixing = np.repeat(np.eye(8, dtype=np.float32), 2, axis=0)
+        mixing = 0.75 * mixing + 0.25 * np.roll(mixing, 1, axis=0)
+        y = b.add("MatMul", b.constant(mixing), y)
+        return convolution(b, b.add("Reshape", y, new_shape=(1, 16, 8, 8)), 4, 5)
+
+    module = network(make)
+    made = quantised(module)
+    assert not [name for name in opcodes(made) if name.endswith("f16")]
+    assert held_out(module, made) > 30
+
+
 def test_channels_times_a_computed_vector() -> None:
     def make(b: Builder, x: int) -> int:
         y = convolution(b, x, 8, 1)
