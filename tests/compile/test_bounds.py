@@ -179,6 +179,31 @@ def test_a_scale_on_the_way_into_an_island_is_no_work_that_the_model_asks_for() 
     assert layer.elements == 2 * 4 * 64  # the function, and the product behind it
 
 
+@pytest.mark.parametrize(("scale", "passes"), [(1.0, 1), (0.5, 3)])
+def test_a_scale_on_the_way_out_of_an_island_is_none_either(scale: float, passes: int) -> None:
+    """A cast has its product and its sum inside; before `quantize` they are the model's."""
+    builder = Builder()
+    made = builder.add("Silu", builder.input("x", "f16", (4, 64)))
+    made = builder.add("BinOp", made, builder.constant(np.float16(20), "f16"), op="Mul")
+    made = builder.add("BinOp", made, builder.constant(np.float16(-3), "f16"), op="Add")
+    real = builder.add("Cast", made, to="f32")
+    parameters = builder.constant(np.float32(scale)), builder.constant(np.int8(0), "i8")
+    module = builder.module(builder.add("Quantize", real, *parameters, to="i8"))
+    (layer,) = bounds_of(module).layers
+    assert layer.elements == passes * 4 * 64
+
+
+def test_a_product_of_integers_stores_bytes() -> None:
+    """Whatever the sums inside of it are written as."""
+    builder = Builder()
+    y = builder.input("x", "f32", (8, 64))
+    for seed, shape in enumerate(((16, 8), (8, 16))):
+        y = builder.add("MatMul", builder.constant(values(shape, seed, 0.3)), y)
+    found = nacre.estimate(builder.module(y), "npm4k", precision="i8").bounds
+    assert found is not None
+    assert [layer.store_bytes for layer in found.layers] == [16 * 64, 0]
+
+
 def test_an_escaped_operation_is_charged_with_its_store_only() -> None:
     builder = Builder()
     x = builder.input("x", "f16", (4, 64))

@@ -46,6 +46,19 @@ def test_what_a_console_shows_is_a_line() -> None:
     assert repr(estimate(module, "npm4k", precision="f32")).endswith("in f32: no plan>")
 
 
+def test_no_random_input_puts_a_layer_back_into_floats() -> None:
+    """Scores close together and far from 0: with data, the layer would be kept in f16."""
+    builder = Builder()
+    x, weights = builder.input("x", "f32", (64, 12)), builder.constant(values((6, 12), 3, 0.3))
+    y = builder.add("Linear", x, weights, builder.constant(np.full(6, 60.0, np.float32)))
+    module = builder.module(builder.add("ArgMax", y, axis=1))
+    given = nacre.compile(module, "npm4k", "i8", calibration=stand_in_data(module))
+    assert any("kept in f16" in note for note in given.manifest.notes)
+    found = estimate(module, "npm4k", precision="i8")
+    assert [layer.operations[0] for layer in found.layers if layer.macs] == ["QLinear"]
+    assert any("no layer is kept in f16" in told for told in found.assumptions)
+
+
 def test_an_estimate_agrees_with_the_bundle_that_it_is_about() -> None:
     found = estimate(chain(), "npm4k", clock_mhz=500)
     timed = nacre.compile(chain(), "npm4k").time(clock_mhz=500)

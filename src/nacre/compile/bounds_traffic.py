@@ -157,6 +157,13 @@ def stored_values(module: Module, groups: Sequence[Group]) -> list[list[int]]:
     for index, group in enumerate(groups):
         for op in group.operations:
             homes[op.value_id].add(index)
+    own = frozenset(homes)
+    # A step inside of one that a group has is that group's.
+    for op in reversed(module.operations):
+        for value in op.operands:
+            inner = module.by_id[value]
+            if value not in own and inner.opcode not in MOVES:
+                homes[value] |= homes.get(op.value_id, set())
     gone = leaving(module)
     found: list[list[int]] = [[] for _ in groups]
     for op in module.operations:

@@ -10,15 +10,14 @@ from typing import Any
 import numpy as np
 
 from nacre.base.diagnostics import InputError, InternalError
-from nacre.compile.api import compile as compiled
 from nacre.compile.bounds import ModelBounds, model_bounds
 from nacre.compile.bundle import Bundle
 from nacre.compile.estimate_layers import layer_times
 from nacre.compile.estimated import Estimate, PlanTimes
-from nacre.compile.options import Precision
+from nacre.compile.options import Options, Precision
 from nacre.compile.origins import name_of
 from nacre.compile.partition import Partition
-from nacre.compile.pipeline import OnStage
+from nacre.compile.pipeline import OnStage, compile_module
 from nacre.compile.quantise.calibration import Calibration
 from nacre.compile.request import Constants, module_of, require_clock, require_sense
 from nacre.compile.room import are_beyond
@@ -61,20 +60,26 @@ def estimate(
     """Compile a model for a device and time it; a model that does not fit is an answer too.
 
     It takes what `nacre.compile` takes, and `clock_mhz` for milliseconds. i8 without `calibration`
-    is timed with random ranges, which the estimate says: no time depends on values. InputError
-    where the request itself is wrong.
+    is timed with random ranges and all on integers, which the estimate says: no time depends on
+    values, but data may show that layers have to stay floats. InputError where the request itself
+    is wrong.
     """
     if clock_mhz is not None:
         require_clock(clock_mhz)
     require_sense(precision, observer, precision_map, ddr_bytes)
-    target = target_of(device).device
+    aim = target_of(device)
+    target = aim.device
     module = module_of(source, shapes, example_args, constants, warn)
     ranges = "" if precision in ("f16", "f32") else "calibrated with the data that was given"
-    if ranges and calibration is None:
+    is_stand_in = bool(ranges) and calibration is None
+    if is_stand_in:
         # Inputs that DDR cannot hold are refused before data for them is asked for.
         is_refused = are_beyond(module.input_types.values(), ddr_bytes)
         calibration = None if is_refused else stand_in_data(module)
-        ranges = "the ranges are those of random inputs; no time depends on them, accuracy would"
+        ranges = "the ranges are those of random inputs, and no layer is kept in f16 for accuracy"
+    options = Options(
+        target, precision, ddr_bytes, calibration, observer, precision_map or {}, not is_stand_in
+    )
     watch = _Watch(on_stage)
     base = Estimate(
         target,
@@ -84,16 +89,7 @@ def estimate(
         _assumptions(target, clock_mhz, precision, ranges),
     )
     try:
-        bundle = compiled(
-            module,
-            device,
-            precision,
-            calibration=calibration,
-            observer=observer,
-            precision_map=precision_map,
-            ddr_bytes=ddr_bytes,
-            on_stage=watch.shown,
-        )
+        bundle = compile_module(module, aim, options, watch.shown)
     except InputError as error:
         if any(d.code in _REQUESTS or not d.code.startswith("CMP") for d in error.diagnostics):
             raise

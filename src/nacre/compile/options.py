@@ -43,6 +43,7 @@ class Options:
     calibration: Calibration | None = None  # what inputs look like
     observer: str = "mse"  # how a range becomes a scale
     precision_map: Mapping[str | int, str] = field(default_factory=dict)
+    mends: bool = True  # whether layers whose outputs lose too much on integers stay floats
     caution: int = 0  # with tokens: 1 waits between layers, 2 also between tiles
     without: frozenset[str] = frozenset()  # of FEATURES: what a plan is to do without, to compare
 

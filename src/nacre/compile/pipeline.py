@@ -77,6 +77,7 @@ def run_stages(
             given=plain.given or None,
             observer=options.observer,
             precision_map=options.precision_map,
+            mends=options.mends,
         )
         legal = shallow(quantised.legal, options)
         quantised = replace(quantised, legal=legal)

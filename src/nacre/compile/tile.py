@@ -235,7 +235,9 @@ def cycles(layer: Layer, tiling: Tiling, costs: TileCosts, options: Options) -> 
         # they run when it is there, and the next one not yet on its way.
         waiting = ceil(share / tiling.slots) - 1
         busiest = max(busiest, own_blocks * (costs.weights + waiting * costs.chain))
-    drains = own_blocks if share > MOST_WRITTEN_OUT else 1
+    # Loops drain. So do, more or less, many blocks that wait for weights or come in pieces.
+    rounds = share if layer.main == "matmul" else count
+    drains = own_blocks if rounds > MOST_WRITTEN_OUT else 1
     if tiling.w_slots < min(2, own_blocks):  # each block's weights come when the last is done
         busiest += own_blocks * costs.weights
     if layer.images > 1 and tiling.rows < layer.rows:

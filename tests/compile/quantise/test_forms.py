@@ -369,6 +369,19 @@ def test_rows_are_mixed_as_integers() -> None:
     assert held_out(module, made) > 30
 
 
+@pytest.mark.parametrize("opcode", ["ArgMax", "ArgMin"])
+def test_a_place_is_found_among_integers(opcode: str) -> None:
+    def make(b: Builder, x: int) -> int:
+        return b.add(opcode, convolution(b, x, 8, 1), axis=3)
+
+    module = network(make)
+    made = quantised(module)
+    assert not [name for name in opcodes(made) if name.endswith("f16")]
+    (sample,) = samples(module, 1)
+    expected, found = evaluate(module, sample)[0], stored_run(made, sample)[0]
+    assert np.mean(expected == found) > 0.9
+
+
 def test_channels_times_a_computed_vector() -> None:
     def make(b: Builder, x: int) -> int:
         y = convolution(b, x, 8, 1)

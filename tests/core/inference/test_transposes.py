@@ -124,6 +124,20 @@ def test_a_reduction_takes_the_axes_that_it_means(keepdims: bool) -> None:
     assert opcodes(made) == (["Sum", "Reshape"] if keepdims else ["Sum"])
 
 
+@pytest.mark.parametrize("keepdims", [True, False])
+@pytest.mark.parametrize("opcode", ["ArgMax", "ArgMin"])
+@pytest.mark.parametrize("axis", [0, -2, 2])
+def test_a_place_is_found_along_the_axis_as_it_lay(opcode: str, axis: int, keepdims: bool) -> None:
+    builder = Builder()
+    x = builder.input("x", "f32", (2, 3, 4))
+    turned = builder.add("Transpose", x, permutation=(2, 0, 1))
+    module = builder.module(builder.add(opcode, turned, axis=axis, keepdims=keepdims))
+    made = canonicalise(sink_transposes(module))
+    found, expected = (evaluate(m, inputs_of(module), ordered=True)[0] for m in (made, module))
+    assert np.array_equal(found, expected)
+    assert opcodes(made)[0] == opcode or (not keepdims and axis != 0)
+
+
 def test_axes_of_size_one_move_without_a_copy() -> None:
     builder = Builder()
     x = builder.input("x", "f32", (1, 5, 1))

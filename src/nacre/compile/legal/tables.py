@@ -26,7 +26,7 @@ from nacre.compile.legal.resize import RESIZE_FORMS
 from nacre.compile.legal.rounds import Forms, merged
 from nacre.compile.legal.rowwise import ROW_FORMS
 from nacre.compile.legal.scaling import SCALING_FORMS
-from nacre.compile.legal.shuffles import SHUFFLE_FORMS
+from nacre.compile.legal.shuffles import CHANNEL_ORDER, SHUFFLE_FORMS
 from nacre.compile.legal.transposed import TRANSPOSED_FORMS
 from nacre.compile.legal.turned import EARLY_TURNED, TURNED_FORMS
 from nacre.compile.legal.windows import EARLY_WINDOWS, LATE_WINDOWS
@@ -74,7 +74,7 @@ EARLY: Forms = guarded(
 # Transpositions sink past what they can while operations still have their names.
 SINK: Forms = merged(guarded(CONSTANT_FORMS, ROOT_FORMS), SINKING)
 # What cannot sink is moved where it moves least.
-TURN: Forms = guarded(CONSTANT_FORMS, EARLY_TURNED)
+TURN: Forms = guarded(CONSTANT_FORMS, EARLY_TURNED, CHANNEL_ORDER)
 # What is left, in operations of the device.
 LATE: Forms = guarded(
     CONSTANT_FORMS,

@@ -18,6 +18,7 @@ from nacre.compile.quantise.weights import quantised_weights
 from nacre.core.module import CoreOperation
 from nacre.core.ops import OPS
 
+_FINDING = frozenset({"ArgMax", "ArgMin", "TopKIndices"})
 _HALF = GRAPH_TYPES["f16"]
 
 
@@ -38,7 +39,7 @@ def _island(walk: Walk, op: CoreOperation) -> Stored:
         made = walk.stored[op.operands[0]]
     if made is None and _moves_integers(walk, op):
         made = _keep(walk, op)
-    made = made or norm(walk, op)
+    made = made or norm(walk, op) or _found(walk, op)
     if made is not None:
         return made
     operands = [walk.floats(operand) for operand in op.operands]
@@ -48,6 +49,15 @@ def _island(walk: Walk, op: CoreOperation) -> Stored:
         if op.opcode == "Clip":
             given = {name: bound(float(v), _HALF) for name, v in given.items()}
     return Stored(walk.builder.add(op.opcode, *operands, **given))
+
+
+def _found(walk: Walk, op: CoreOperation) -> Stored | None:
+    """Where the largest of stored integers is, there is the largest of what they stand for."""
+    source = walk.stored.get(op.operands[0]) if op.opcode in _FINDING else None
+    if source is None or source.affine is None:
+        return None
+    others = [walk.floats(operand) for operand in op.operands[1:]]
+    return Stored(walk.builder.add(op.opcode, source.value, *others, **op.attributes))
 
 
 def _moves_integers(walk: Walk, op: CoreOperation) -> bool:

@@ -71,6 +71,7 @@ def quantise(
     precision_map: Mapping[str | int, str] | None = None,
     given: Given | None = None,
     correct: bool = True,
+    mends: bool = True,
 ) -> Quantised:
     """A legal float module on integers of 8 bits, with islands of f16 where that has no form.
 
@@ -81,6 +82,7 @@ def quantise(
     - `observer`: `minmax`, `percentile` or `mse`
     - `precision_map`: layers, by name or value of the source, that stay floats: `{"head*": "f16"}`
     - `correct`: whether biases take back what rounded weights do to the means of channels
+    - `mends`: whether layers go back to floats where outputs lose too much on the data
     """
     if observer not in OBSERVERS:
         hint = did_you_mean(str(observer), OBSERVERS)
@@ -100,6 +102,8 @@ def quantise(
         forced |= uneven(graph, seen.histograms, OBSERVERS[observer])
     once = _Once(legal, source, graph, watched, data, seen, observer, brought, correct)
     found = plain = once.quantised(forced)
+    if not mends:
+        return plain
     kept: set[int] = set()
     while data is not None and not brought and found.report.missed:
         lossy = lossy_layers(found.report, graph, kept | forced)

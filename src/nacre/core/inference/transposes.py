@@ -174,6 +174,23 @@ def reduction(site: Site) -> int | None:
     return site.add(site.op.opcode, before.operands[0], **given)
 
 
+def place(site: Site) -> int | None:
+    """Where the largest or the smallest element is: along the axis as it lay before."""
+    before = site.maker(site.operands[0], "Transpose")
+    if before is None:
+        return None
+    order = tuple(before.attributes["permutation"])
+    axis = order[site.op.attributes["axis"]]
+    given = {**site.op.attributes, "axis": axis}
+    if site.attributes["keepdims"]:
+        made = site.add(site.op.opcode, before.operands[0], **given)
+        return site.add("Transpose", made, permutation=order)
+    rest = [other for other in order if other != axis]
+    if rest != sorted(rest):
+        return None
+    return site.add(site.op.opcode, before.operands[0], **given)
+
+
 def convolution(site: Site) -> int | None:
     """A window operation with channels first, between transpositions: with channels last."""
     if site.attributes["layout"] != "NCHW" or site.op.type.rank != 4:
@@ -196,6 +213,7 @@ SINKING: Mapping[str, Sequence[Pattern]] = {
     **{name: [elementwise] for name in ELEMENTWISE},
     **{name: [softmax] for name in ("Softmax", "LogSoftmax", "BatchNorm", "CumSum")},
     **{name: [reduction] for name in ("Sum", "Mean", "Reduce")},
+    **{name: [place] for name in ("ArgMax", "ArgMin")},
     "Transpose": [joined],
     "Resize": [resize],
     "Concat": [concat],
