@@ -181,3 +181,14 @@ def test_integers_that_repeat_become_floats(dtype: str, device: str) -> None:
     wide = builder.add("Broadcast", x, shape=(4, 12))
     weights = builder.add("Cast", wide, to="f32")
     right(builder.module(builder.add("BinOp", scores, weights, op="Mul")), device)
+
+
+@pytest.mark.parametrize("axes", [(0, 1), ()])
+def test_a_length_behind_what_other_forms_have_made_anew(axes: tuple[int, ...]) -> None:
+    """Values have other numbers by then: its axes were those of whatever had the old one."""
+    builder = Builder()
+    x = builder.input("x", "f32", (1, 8, 1))
+    convolved = builder.add("Conv", x, builder.constant(values((8, 8, 1), 1)))
+    plane = builder.add("Reshape", x, new_shape=(4, 2))
+    length = builder.add("Reduce", plane, op="L2", axes=axes, keepdims=True)
+    right(builder.module(length, convolved))

@@ -107,7 +107,7 @@ def _root(site: Site, value: int) -> _Root | None:
     found = site.maker(value)
     assert found is not None
     if found.opcode == "Reduce" and found.attributes["op"] == "L2":
-        return _Root(found.operands[0], _axes(site, found), is_mean=False)
+        return _Root(found.operands[0], _axes(site, found.operands[0], found), is_mean=False)
     if found.opcode == "Unary" and found.attributes["op"] == "Sqrt":
         return _root_of(site, found.operands[0])
     guard = _guard(site, found)
@@ -150,7 +150,7 @@ def _root_of(site: Site, value: int) -> _Root | None:
         squared = _squared(site, found.operands[0])
     if squared is None:
         return None
-    return _Root(squared, _axes(site, found), found.opcode == "Mean", epsilon)
+    return _Root(squared, _axes(site, squared, found), found.opcode == "Mean", epsilon)
 
 
 def behind_views(site: Site, value: int) -> int:
@@ -168,8 +168,9 @@ def _squared(site: Site, value: int) -> int | None:
     return a if is_square or (found.attributes["op"] == "Pow" and site.number(b) == 2) else None
 
 
-def _axes(site: Site, reduction: CoreOperation) -> Axes:
-    rank = site.type(reduction.operands[0]).rank
+def _axes(site: Site, x: int, reduction: CoreOperation) -> Axes:
+    """The axes of x that a reduction goes over."""
+    rank = site.type(x).rank
     return tuple(sorted({axis % rank for axis in reduction.attributes["axes"]} or set(range(rank))))
 
 
@@ -181,7 +182,7 @@ def _centred(site: Site, value: int, axes: Axes) -> int | None:
     x = less.operands[0]
     middle = _spread(site, less.operands[1], x)
     mean = site.maker(behind_views(site, middle), "Mean")
-    if mean is None or mean.operands[0] != x or _axes(site, mean) != axes:
+    if mean is None or mean.operands[0] != x or _axes(site, x, mean) != axes:
         return None
     return x if site.type(middle).shape == kept(site.type(x).shape, axes) else None
 
@@ -206,7 +207,7 @@ def length(site: Site) -> int | None:
 
 def _root_by_norm(site: Site, x: int, reduction: CoreOperation) -> int | None:
     """The mean of x times its norm: that is x times x over the root, and no square is stored."""
-    axes, shape = _axes(site, reduction), site.type(x).shape
+    axes, shape = _axes(site, x, reduction), site.type(x).shape
     first = len(shape) - len(axes)
     size = prod(shape[first:])
     if axes != tuple(range(first, len(shape))) or not 1 < size <= _LONGEST_ROW:
