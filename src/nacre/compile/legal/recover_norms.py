@@ -12,6 +12,7 @@ from math import inf, prod, sqrt
 import numpy as np
 
 from nacre.compile.legal.rounds import Forms
+from nacre.compile.legal.windows import reshaped
 from nacre.core.inference.rewriting import Site
 from nacre.core.inference.transposes import inverse
 from nacre.core.module import CoreOperation
@@ -214,8 +215,8 @@ def _root_by_norm(site: Site, x: int, reduction: CoreOperation) -> int | None:
         return None
     normed = site.add("RmsNorm", x, axis=first, epsilon=_LEAST_EPSILON)
     product = site.add("BinOp", x, normed, op="Mul")
-    keepdims = reduction.attributes.get("keepdims", False)
-    made = site.add("Mean", product, axes=axes, keepdims=keepdims)
+    made = site.add("Mean", product, axes=axes, keepdims=True)
+    made = reshaped(site, made, reduction.type.shape)  # over all axes, none is kept
     if reduction.opcode == "Mean":
         return made
     return site.add("BinOp", made, site.literal(np.array(sqrt(size)), site.type(x).dtype), op="Mul")
