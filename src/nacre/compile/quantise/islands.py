@@ -63,11 +63,12 @@ def _starts(
     role = graph.roles[op.value_id]
     if role == "island" or op.value_id in forced:
         return True
-    is_known = len(graph.computed(op)) < len(op.operands)
-    # Two that are computed stand between floats that a softmax makes and takes. A constant has a
-    # scale of ours, which a model that brings its own does not have.
-    if role == "pair" and is_known == (scaled is not None):
-        return True
+    if role == "pair":
+        # Two that are computed stand between floats that a softmax makes and takes. A constant has
+        # a scale of ours, which a model that brings its own does not have.
+        is_known = len(graph.computed(op)) < len(op.operands)
+        if is_known == (scaled is not None):
+            return True
     if role == "map" and is_dangerous(graph, op, seen):
         return True
     if scaled is not None and _chooses(graph, op):

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 
 from nacre.core.inference.rewriting import Pattern, Site
+from nacre.core.module import CoreOperation
 from nacre.core.ops import OPS
 
 Order = tuple[int, ...]
@@ -164,14 +165,7 @@ def reduction(site: Site) -> int | None:
         return None
     order = tuple(before.attributes["permutation"])
     over = tuple(sorted(order[axis] for axis in axes))
-    given = {**site.op.attributes, "axes": over}
-    if site.attributes["keepdims"]:
-        made = site.add(site.op.opcode, before.operands[0], **given)
-        return site.add("Transpose", made, permutation=order)
-    rest = [axis for axis in order if axis not in over]
-    if rest != sorted(rest):
-        return None
-    return site.add(site.op.opcode, before.operands[0], **given)
+    return _over(site, before, over, {"axes": over})
 
 
 def place(site: Site) -> int | None:
@@ -179,16 +173,21 @@ def place(site: Site) -> int | None:
     before = site.maker(site.operands[0], "Transpose")
     if before is None:
         return None
+    axis = before.attributes["permutation"][site.op.attributes["axis"]]
+    return _over(site, before, (axis,), {"axis": axis})
+
+
+def _over(
+    site: Site, before: CoreOperation, over: Order, named: Mapping[str, object]
+) -> int | None:
+    """An operation that goes over axes of what was transposed."""
     order = tuple(before.attributes["permutation"])
-    axis = order[site.op.attributes["axis"]]
-    given = {**site.op.attributes, "axis": axis}
-    if site.attributes["keepdims"]:
-        made = site.add(site.op.opcode, before.operands[0], **given)
-        return site.add("Transpose", made, permutation=order)
-    rest = [other for other in order if other != axis]
-    if rest != sorted(rest):
+    rest = [axis for axis in order if axis not in over]
+    is_kept = bool(site.attributes["keepdims"])
+    if not is_kept and rest != sorted(rest):
         return None
-    return site.add(site.op.opcode, before.operands[0], **given)
+    made = site.add(site.op.opcode, before.operands[0], **{**site.op.attributes, **named})
+    return site.add("Transpose", made, permutation=order) if is_kept else made
 
 
 def convolution(site: Site) -> int | None:
