@@ -61,6 +61,11 @@ class PatchProduct:
     def __call__(self, x: Array, w: Array, part: Taken, product: Product) -> Array:
         """The sums of a part of the window and channels, in the shape of Y."""
         view = self.windows.view(x)
+        if self.windows.groups == 1 and view.nbytes <= _PATCH_BYTES and part == self._whole:
+            # One product is all; tiles are small, and every step more is felt.
+            rows, depth = self._size
+            patches = np.ascontiguousarray(view.reshape(rows, depth))
+            return product(patches, w.reshape(depth, -1)).reshape(self.windows.y)
         weights = self._weights(w, part)
         rows = _PATCH_BYTES // (self.windows.groups * weights.shape[1] * x.itemsize)
         sums = [
@@ -69,6 +74,16 @@ class PatchProduct:
         ]
         whole = sums[0] if len(sums) == 1 else np.concatenate(sums)
         return whole.reshape(self.windows.y)
+
+    @cached_property
+    def _whole(self) -> Taken:
+        """The part that is all of the window and channels."""
+        return tuple(slice(0, size) for size in (*self.windows.window, self.windows.channels))
+
+    @cached_property
+    def _size(self) -> Dims:
+        """How many windows there are, and how long a sum is."""
+        return prod(self.windows.y[:-1]), prod(self.windows.window) * self.windows.channels
 
     def _weights(self, w: Array, part: Taken) -> Array:
         """[window.., channels, Cout] as [groups, depth, Cout / groups]."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import sqrt
 
 import numpy as np
 
@@ -90,15 +91,28 @@ def biased_reals(sums: Float32, bias: Array) -> Float32 | None:
 
     Sums are below 2^24; with a bias below 2^24 both are exact and the addition rounds once.
     """
-    if int(bias.min()) < -F32_EXACT or int(bias.max()) > F32_EXACT:
+    reals = bias.astype(np.float32)
+    if _length(reals) > F32_EXACT and _reach(bias) > F32_EXACT:
         return None
-    return np.add(sums, bias.astype(np.float32))
+    return np.add(sums, reals)
+
+
+def _length(reals: Float32) -> float:
+    """A number that no absolute value is above, in one step of BLAS: most biases are small."""
+    # The sum of squares loses far less to rounding than is added to it.
+    return sqrt(float(np.vdot(reals, reals))) * 1.01 + 1
+
+
+def _reach(bias: Array) -> int:
+    """The largest absolute value."""
+    return max(-int(bias.min()), int(bias.max()))
 
 
 def accumulated(sums: Array, bias: Array | None, bound: int) -> tuple[Array, Fault | None]:
     """Sums and bias as i32, wrapped where they leave it; the sums stay within the bound."""
     if bias is not None:
-        bound += max(-int(bias.min()), int(bias.max()))
+        length = _length(bias.astype(np.float32))
+        bound += int(length) if bound + length <= I32_HIGHEST else _reach(bias)
     if bound <= I32_HIGHEST:
         narrow = sums.astype(np.int32, copy=False)
         return (narrow if bias is None else narrow + bias.astype(np.int32)), None
