@@ -28,8 +28,8 @@ ONX04 = declare(
     """
     The model breaks a rule of ONNX itself: a node uses a tensor that nothing before it defines, a
     name is defined twice, an attribute is missing or of another kind, shapes or types of operands
-    do not fit each other, an initialiser is malformed, a function calls itself, an output is of
-    another element type than declared.
+    do not fit each other, an index that is known lies outside of its axis, an initialiser is
+    malformed, a function calls itself, an output is of another element type than declared.
     """, language=_CORE)  # fmt: skip
 ONX05 = declare(
     "ONX05", "onnx-external-data", _CLAUSE,
