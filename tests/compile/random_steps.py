@@ -9,6 +9,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from tests.compile.random_graphs import MOST, Dims, Growing
+from tests.compile.random_named import NAMED
 
 Step = Callable[[Growing], None]
 
@@ -422,4 +423,5 @@ STEPS: tuple[Step, ...] = (
     product, product, attention, activation, activation, binary, binary, binary, residual, choice,
     rows, rows, reduction, pool, pool, squeeze_excite, reshape, reshape, units, transpose,
     transpose, cut, cut, split, concat, concat, pad, broadcast, resize, flip, gather, constant,
+    *NAMED,
 )  # fmt: skip

@@ -44,7 +44,10 @@ def _smaller(module: Module) -> Iterator[Module]:
         for op in operations:
             if op.opcode not in ("Input", "ConstTensor"):
                 yield Module(operations, (*outputs[:at], op.value_id, *outputs[at + 1 :]), states)
+    starts = {state.initial for state in states}  # of states: constants, and they stay ones
     for op in operations:
+        if op.value_id in starts:
+            continue
         if op.opcode != "Input" and op.type.dtype == "f32" and op.type.shape:
             name = attributes({"name": f"made{op.value_id}"})
             given = CoreOperation(op.value_id, "Input", (), name, op.type)

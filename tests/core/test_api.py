@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import copy
 import importlib
+import pickle
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -69,3 +72,20 @@ def test_outputs_have_names_of_their_own_in_time_in_proportion() -> None:
     began = time.process_time()
     assert many.output_names[-1] == "output49999"
     assert time.process_time() - began < 2
+
+
+@pytest.mark.parametrize("again", [copy.deepcopy, lambda made: pickle.loads(pickle.dumps(made))])
+def test_a_module_is_copied_and_sent_to_other_processes(
+    again: Callable[[nacre.core.Module], nacre.core.Module],
+) -> None:
+    builder = nacre.core.Builder()
+    x = builder.add("Clip", builder.input("x", "f32", (3, 2)), min=-1.0, max=2.0)
+    weights = builder.constant(np.array([[1, np.nan], [-0.0, 2]], np.float32))
+    module = builder.module(builder.add("MatMul", x, weights))
+    made = again(module)
+    assert made == module
+    assert hash(made.operations) == hash(module.operations)
+    (literal,) = [op.attributes["data"] for op in made.operations if "data" in op.attributes]
+    assert not literal.array.flags.writeable
+    with pytest.raises(TypeError, match="cannot be changed"):
+        made.operations[0].attributes["name"] = "y"

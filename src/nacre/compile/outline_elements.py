@@ -9,7 +9,7 @@ from nacre.compile.drafts import Dims, Draft, in_runs, new_local, planes, take_e
 from nacre.compile.geometry import swap_of
 from nacre.compile.items import Item
 from nacre.compile.layers import Access, Axes, Operand, Step
-from nacre.compile.legal.escape import independent_axes
+from nacre.compile.legal.escape import have_rows, independent_axes
 from nacre.compile.views import View, collapsed
 
 
@@ -111,12 +111,11 @@ def escape(draft: Draft) -> None:
     shape = item.op.type.shape
     is_cut = bool(shape) and _is_cut(draft, item)
     loaded = []
-    for use in item.inputs:
+    for use, has_rows in zip(item.inputs, have_rows(draft.module, item.op), strict=True):
         view = draft.solid(draft.view(use.value))
         held = view.shape or (1,)
         view = draft.as_shape(view, held)
-        moves = is_cut and len(held) == len(shape) and held[0] == shape[0]
-        axes: Axes = ("rows", *held[1:]) if moves else held
+        axes: Axes = ("rows", *held[1:]) if is_cut and has_rows else held
         access = Access(view.tensor, axes, view.strides, draft.elem(use.value), view.offset)
         loaded.append(Operand(draft.load(access)))
     draft.axes = ("rows", *shape[1:]) if is_cut else shape or (1,)

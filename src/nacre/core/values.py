@@ -54,6 +54,9 @@ class Literal:
     def __hash__(self) -> int:
         return hash(self._key)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Literal, (self.array,)  # a copy cannot be written to either
+
     def __repr__(self) -> str:
         return f"Literal({self.array.dtype}{list(self.array.shape)})"
 
@@ -85,6 +88,9 @@ class Attributes(dict[str, Any]):
 
     __setitem__ = __delitem__ = clear = pop = popitem = setdefault = update = _refuse
     __ior__ = _refuse
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return attributes, (dict(self),)
 
 
 NO_ATTRIBUTES = Attributes()

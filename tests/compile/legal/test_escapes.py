@@ -8,8 +8,9 @@ from math import prod
 import numpy as np
 import pytest
 
+import nacre
 from nacre.base.elements import ELEMENT_TYPES, GRAPH_TYPES
-from nacre.compile.legal.escape import Escape, escape_of, independent_axes
+from nacre.compile.legal.escape import Escape, escape_of, have_rows, independent_axes
 from nacre.core.builder import Builder
 from nacre.core.evaluate import evaluate
 from nacre.core.evaluation_plan import constant_array
@@ -56,6 +57,10 @@ ESCAPED: dict[str, Make] = {
     "gather elements": lambda s: s.add("GatherElements", s.x(3, 5), indices(s, 3, 2), axis=1),
     "gather nd": lambda s: s.add("GatherNd", s.x(4, 4, 2), indices(s, 3, 2)),
     "gather nd batched": lambda s: s.add("GatherNd", s.x(2, 4, 2), indices(s, 2, 1), batch_dims=1),
+    "gather nd of numbers": lambda s: s.add("GatherNd", s.x(7, 9), indices(s, 7, 5, 1),
+                                            batch_dims=1),
+    "one hot of many": lambda s: s.add("OneHot", indices(s, 3, 9), s.x(2), depth=37, axis=2),
+    "one hot first": lambda s: s.add("OneHot", indices(s, 5), s.x(2), depth=5, axis=0),
     "scatter elements": lambda s: s.add("ScatterElements", s.x(3, 5), indices(s, 3, 1), s.x(3, 1),
                                         axis=1, reduction="add"),
     "scatter nd": lambda s: s.add("ScatterNd", s.x(4, 5), indices(s, 2, 1), s.x(2, 5),
@@ -67,6 +72,7 @@ ESCAPED: dict[str, Make] = {
     "response norm": lambda s: s.add("Lrn", s.x(2, 5, 3, 4), size=3, alpha=1e-3, bias=1.5),
     "diagonal": lambda s: s.add("Einsum", s.x(4, 4), equation="ii->i"),
     "filter": lambda s: s.add("Conv", s.x(1, 3, 5, 5), s.x(2, 3, 3, 3), pads=(1, 1, 1, 1)),
+    "filter of as many": lambda s: s.add("Conv", s.x(4, 4, 5, 5), s.x(4, 4, 3, 3)),
     "volume": lambda s: s.add("ConvTranspose", s.x(1, 2, 3, 3, 3), s.x(2, 3, 2, 2, 2)),
     "edge": lambda s: s.add("Pad", indices(s, 3, 40), pads=(0, 18, 0, 2), mode="reflect"),
 }  # fmt: skip
@@ -159,15 +165,34 @@ def _cut(
     builder, given, operands = Builder(), {}, []
     rank, count = op.type.rank, op.type.shape[axis]
     is_spread = "elementwise" in OPS[op.opcode].traits
+    with_rows = have_rows(module, op)
     for index, value in enumerate(op.operands):
         maker = module.by_id[value]
         array = feeds[str(maker.attributes["name"])]
         at = axis - (rank - array.ndim) if is_spread else axis
-        if 0 <= at < array.ndim and array.shape[at] == count:
+        has_axis = 0 <= at < array.ndim and array.shape[at] == count
+        if has_axis if is_spread else with_rows[index]:
             array = array.take([place], at)
         given[f"o{index}"] = array
         operands.append(builder.input(f"o{index}", maker.type.dtype, array.shape))
     return builder.module(builder.add(op.opcode, *operands, **op.attributes)), given
+
+
+# Operands without axes, which a task cannot have.
+PLANNED: dict[str, Make] = {
+    **MAKES,
+    "one hot of one": lambda s: s.add("OneHot", indices(s), s.x(2), depth=5, axis=-1),
+}
+
+
+@pytest.mark.parametrize("device", ["npm4k", "npm64k"])
+@pytest.mark.parametrize("name", PLANNED)
+def test_a_plan_runs_it_in_parts(name: str, device: str) -> None:
+    """Several engines take rows each, with those operands that have them."""
+    module = module_of(PLANNED[name])
+    found = nacre.compile(module, device).validate(feeds_of(module))
+    assert found.first_difference is None
+    assert found.ok, found.error_by_output
 
 
 def test_some_axes_are_found() -> None:

@@ -56,8 +56,8 @@ def _problem(value: object) -> str | None:
 def independent_axes(module: Module, op: CoreOperation) -> int:
     """How many leading axes of the result are computed place by place.
 
-    At a place along them, the result takes the same place of every operand that has these axes in
-    full; operands without them, or with size 1 there, are taken whole. So these axes may be cut.
+    At a place along them, the result takes the same place of the operands that `have_rows`, and
+    the others whole. So these axes may be cut.
     """
     shapes = [module.by_id[value].type.shape for value in op.operands]
     filled = OPS[op.opcode].filled(op.attributes)
@@ -65,6 +65,15 @@ def independent_axes(module: Module, op: CoreOperation) -> int:
         return op.type.rank
     count = _LEADING.get(op.opcode, _none)
     return max(0, min(count(filled, shapes, op.type.shape), op.type.rank))
+
+
+def have_rows(module: Module, op: CoreOperation) -> tuple[bool, ...]:
+    """Which operands are cut with the first axis of the result, where that is independent."""
+    shapes = [module.by_id[value].type.shape for value in op.operands]
+    rank = op.type.rank
+    if "elementwise" in OPS[op.opcode].traits:
+        return tuple(len(shape) == rank and shape[0] == op.type.shape[0] for shape in shapes)
+    return tuple(at == 0 or op.opcode in _ALL_HAVE_ROWS for at in range(len(shapes)))
 
 
 Leading = Callable[[Filled, list[Shape], Shape], int]
@@ -145,3 +154,6 @@ _LEADING: Mapping[str, Leading] = MappingProxyType(
         "OneHot": _new_axis,
     }
 )  # fmt: skip
+# Of the others only the first operand has these axes: weights, numbers and borders have not, even
+# where they are of the same size.
+_ALL_HAVE_ROWS = frozenset({"GatherElements", "ScatterElements", "GatherNd", "MatMul"})

@@ -1,4 +1,4 @@
-"""A product with rows of a one-hot matrix: rows of the weights, gathered."""
+"""One-hot rows: a product with them gathers rows of the weights, and one index is a row too."""
 
 from __future__ import annotations
 
@@ -37,6 +37,16 @@ def embedding(site: Site) -> int | None:
     return reshaped(site, made, site.op.type.shape)
 
 
+def of_one_index(site: Site) -> int | None:
+    """An index without axes as a row of one: tasks have no operands without axes."""
+    if site.type(site.operands[0]).shape:
+        return None
+    index = reshaped(site, site.operands[0], (1,))
+    depth = site.op.attributes["depth"]
+    made = site.add("OneHot", index, site.operands[1], depth=depth, axis=1)
+    return reshaped(site, made, site.op.type.shape)
+
+
 def _column(site: Site, value: int, shape: tuple[int, ...]) -> int | None:
     """Indices [.., 1] without their last axis."""
     type_ = site.type(value)
@@ -52,4 +62,4 @@ def _counts(array: Array, size: int) -> bool:
     )  # fmt: skip
 
 
-ONE_HOT_FORMS: Forms = {"Linear": [embedding]}
+ONE_HOT_FORMS: Forms = {"Linear": [embedding], "OneHot": [of_one_index]}
