@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import nacre
+from nacre.compile.options import Precision
 from nacre.core.builder import Builder
 from tests.compile.legal.samples import Array
 
@@ -62,6 +63,23 @@ def test_bytes_leave_the_model(zero: int, scale: float, is_computed: bool) -> No
     expected = np.clip(np.round((-x if is_computed else x) / scale) + zero, 0, 255)
     assert found.dtype == np.uint8
     np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("precision", ["f16", "i8"])
+@pytest.mark.parametrize("scale", [-0.25, 0.0, 1e-40])
+def test_scales_that_no_region_can_have(scale: float, precision: Precision) -> None:
+    x: Array = np.linspace(-40, 40, 64, dtype=np.float32).reshape(4, 16) + 0.1
+    builder = Builder()
+    value = builder.input("x", "f32", (4, 16))
+    steps = builder.constant(np.float32(scale)), builder.constant(np.int8(3))
+    value = builder.add("Quantize", value, *steps, to="i8")
+    value = builder.add("Dequantize", value, *steps)
+    module = builder.module(builder.add("BinOp", value, value, op="Add"))
+    calibration = [{"x": x}] if precision == "i8" else None
+    bundle = nacre.compile(module, "npm4k", precision, calibration=calibration)
+    assert bundle.validate({"x": x}).first_difference is None
+    (found,), (expected,) = bundle.run({"x": x}).values(), nacre.core.evaluate(module, {"x": x})
+    np.testing.assert_allclose(found, expected, atol=0.6, rtol=0)  # one step of i8 at most
 
 
 @pytest.mark.parametrize("dtype", ["u8", "bool"])

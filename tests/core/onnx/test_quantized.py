@@ -304,3 +304,19 @@ def test_what_does_not_fit_is_told(
 def test_before_opset_13_a_scale_is_one_number() -> None:
     model = NodeModel("QuantizeLinear", [_X, np.ones(3, np.float32)], opset=10)
     assert "opset 10 has one number" in model.refused()
+
+
+@pytest.mark.parametrize(
+    ("op", "x", "scale", "wanted"),
+    [
+        ("QuantizeLinear", _X, [0.0], "the scale has 0, expected finite numbers that are not 0"),
+        ("QuantizeLinear", _X, [1.0, np.inf, 2.0], "the scale has inf"),
+        ("DequantizeLinear", np.zeros(3, np.int8), [np.nan], "the scale has nan"),
+    ],
+)
+def test_a_scale_that_leaves_nothing_of_a_number(
+    op: str, x: Array, scale: list[float], wanted: str
+) -> None:
+    """As tools write them for a mask of infinities."""
+    model = NodeModel(op, [x, np.array(scale, np.float32)], known=(1,), opset=13)
+    assert wanted in model.refused()

@@ -205,10 +205,10 @@ def shifted_table(site: Site) -> int | None:
 def spelt_out(site: Site) -> int | None:
     """Integers that the device does not dequantize, or not by one scale: as floats, then scaled."""
     x, scale, *zeros = site.operands
-    is_known = site.constant(scale) is not None
-    is_pair = is_known and _is_single(site) and site.maker(x, "Quantize") is not None
-    is_own = is_known and _is_single(site) and site.type(x).dtype == "i8"
-    if is_pair or is_own or OPS["Dequantize"].filled(site.op.attributes)["block"]:
+    is_pair = site.maker(x, "Quantize") is not None
+    if (_has_step(site) and (is_pair or site.type(x).dtype == "i8")) or OPS["Dequantize"].filled(
+        site.op.attributes
+    )["block"]:
         return None
     value = site.add("Cast", x, to=site.op.type.dtype)
     for part, op in (*((zero, "Sub") for zero in zeros), (scale, "Mul")):
@@ -217,10 +217,10 @@ def spelt_out(site: Site) -> int | None:
 
 
 def by_channel(site: Site) -> int | None:
-    """A scale for each channel of a computed tensor: divided first, then quantized by one."""
+    """A scale for each channel of a computed tensor, or an odd one: divided first."""
     x, scale, *zeros = site.operands
     filled, dtype = OPS["Quantize"].filled(site.op.attributes), site.type(x).dtype
-    if _is_single(site) or filled["block"] or site.constant(scale) is None:
+    if _has_step(site) or filled["block"] or site.constant(scale) is None:
         return None
     steps = site.add("BinOp", x, _along(site, scale, dtype), op="Div")
     for zero in zeros:
@@ -232,6 +232,14 @@ def by_channel(site: Site) -> int | None:
 def _is_single(site: Site) -> bool:
     """Whether one scale holds for all of a tensor."""
     return site.type(site.operands[1]).shape in ((), (1,))
+
+
+def _has_step(site: Site) -> bool:
+    """Whether a region can have the scale: one that is known, positive, and normal."""
+    known = site.constant(site.operands[1])
+    if known is None or not _is_single(site):
+        return False
+    return bool(np.finfo(np.float32).tiny <= known.flat[0] < np.inf)
 
 
 def _along(site: Site, part: int, dtype: str) -> int:

@@ -33,10 +33,15 @@ class Reals:
         """The same as i8; of wider integers the range is kept. None where that cannot be used."""
         found = Affine(self.scale, self.zero + SHIFTS.get(self.dtype, 0))
         if self.dtype in WIDE:
-            element = GRAPH_TYPES[self.dtype]
-            ends = [(end - self.zero) * self.scale for end in (element.lowest, element.highest)]
-            found = of_range(*ends)
+            found = of_range(*self.ends)
         return found if found.is_sound and not np.isnan(self.scale) else None
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """The lowest and the highest real that the integers can stand for."""
+        element = GRAPH_TYPES[self.dtype]
+        ends = [(end - self.zero) * self.scale for end in (element.lowest, element.highest)]
+        return min(ends), max(ends)
 
 
 @dataclass(frozen=True)
@@ -127,11 +132,16 @@ class Walk:
         affine = reals.affine
         if affine is not None and op.value_id not in self._bare:
             self._scales[affine.low, affine.high] = affine
-            held = self.builder.add("Clip", reals.value, min=affine.low, max=affine.high)
-            reals = replace(reals, value=held)
+            reals = self._held(reals, affine.low, affine.high)
+        elif affine is None and np.isfinite(reals.scale):  # no scale for us, but ends all the same
+            reals = self._held(reals, *reals.ends)
         if reals.dtype in WIDE:
             self.notes.append("integers of 16 bits are taken at 8: their ranges are kept")
         self.stored[op.value_id] = reals
+
+    def _held(self, reals: Reals, low: float, high: float) -> Reals:
+        held = self.builder.add("Clip", reals.value, min=low, max=high)
+        return replace(reals, value=held)
 
     def reals(self, source: int, scale: float, zero: int) -> int | None:
         """The floats for stored integers under a scale; None where nothing is known of them."""
@@ -140,7 +150,7 @@ class Walk:
             reals = reals_of(array, np.float32(scale), np.int64(zero))
             return self.builder.constant(reals, "f32")
         found = self.stored.get(source)
-        if found is None or np.isnan(found.scale):
+        if found is None or not np.isfinite(found.scale) or not found.scale:
             return None
         value = self.times(found.value, float(np.float32(scale)) / found.scale)
         return self.plus(value, (found.zero - zero) * scale)

@@ -93,6 +93,7 @@ def _difference(use: Use, x: Tensor, steps: Steps) -> int:
 def _steps(use: Use) -> Steps:
     """Operands 1 and 2 with the attributes that say how they lie along operand 0."""
     x, scale = use.shape(0), use.tensor(1)
+    _require_scale(scale, divides=use.node.op == "QuantizeLinear")
     zero = optional(use, 2)
     block = int(use.attribute("block_size", 0))
     dims = shape_of(use, scale)
@@ -109,6 +110,20 @@ def _steps(use: Use) -> Steps:
         told = f"blocks of {block} along axis {axis} of {list(x)}"
         raise Unsound(f"the scale has the shape {list(dims)}, with {told}")
     return Steps(scale, zero, axis, block)
+
+
+def _require_scale(scale: Tensor, *, divides: bool) -> None:
+    """Refuse scales that are known and leave nothing of a number."""
+    if not isinstance(scale, np.ndarray):
+        return
+    numbers = scale.astype(np.float64)
+    lost = ~np.isfinite(numbers) | ((numbers == 0) & divides)
+    if lost.any():
+        found = numbers[lost].flat[0]
+        raise Unsound(
+            f"the scale has {found:g}, expected finite numbers{' that are not 0' * divides}",
+            "quantise the model without this node, or with data in which no value is infinite",
+        )
 
 
 @handles("DequantizeLinear", "com.microsoft.DequantizeLinear")
