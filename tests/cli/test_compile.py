@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import nacre
@@ -105,3 +106,54 @@ def test_options_that_a_bundle_answers_itself(
     assert run(model, "--device", "npm4k", "-o", tmp_path / "b") == OK
     assert _status(["run", str(tmp_path / "b"), *option]) == WRONG_USAGE
     assert told in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "wanted"),
+    [
+        (("--device", "npm64k"), "a plan is for one device; `nacre estimate` compares several"),
+        (("--observer", "mse"), "--observer is for integers, and --precision is f16"),
+    ],
+)
+def test_options_that_contradict_each_other(
+    model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str],
+    arguments: tuple[str, ...], wanted: str,
+) -> None:  # fmt: skip
+    assert run(model, "--device", "npm4k", *arguments, "-o", tmp_path / "b") == WRONG_USAGE
+    assert wanted in capsys.readouterr().err
+    assert not (tmp_path / "b").exists()
+
+
+def test_a_model_that_is_no_text_and_of_no_known_kind(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "model.bin").write_bytes(b"\xa8\x01")
+    assert run(tmp_path / "model.bin", "--device", "npm4k", "-o", tmp_path / "b") == ERRORS_FOUND
+    assert "other formats are known by their suffix, as .onnx and .pt2" in capsys.readouterr().err
+
+
+def test_layers_that_lose_are_named_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    demo = Path(nacre.__file__).parent / "demo"
+    data = ("--precision", "i8", "--calibrate", demo / "calibration.npz")
+    assert run(demo / "digits.onnx", "--device", "npm4k", *data, "-o", tmp_path / "b") == OK
+    names = [line for line in capsys.readouterr().out.splitlines() if line.startswith("SQNR")]
+    assert len(names) == len({line.partition(": ")[2] for line in names}) == 5
+
+
+def test_a_model_that_came_quantised_is_told_about_integers(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    builder = core.Builder()
+    steps = (0.1, 3)
+    value = builder.input("x", "f32", (4, 8))
+    given = builder.constant(np.float32(steps[0])), builder.constant(np.int8(steps[1]))
+    stored = builder.add("Quantize", builder.add("Neg", value), *given, to="i8")
+    core.save(builder.module(builder.add("Dequantize", stored, *given)), tmp_path / "q.core")
+    told = "note: the model came quantised: i8 takes its integers as they are"
+    assert run(tmp_path / "q.core", "--device", "npm4k", "-o", tmp_path / "b") == OK
+    assert told in capsys.readouterr().out
+    assert run(tmp_path / "q.core", "--device", "npm4k", "--precision", "i8",
+               "-o", tmp_path / "c") == OK  # fmt: skip
+    assert told not in capsys.readouterr().out

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 import nacre
 from nacre.base.diagnostics import InputError
+from nacre.base.elements import GRAPH_TYPES
 from nacre.compile.judging import AGREEMENT, SQNR_DB, TOLERANCES, Judged, agreement, judged
 from nacre.compile.validation import Validation
 from nacre.core.builder import Builder
@@ -188,6 +189,14 @@ def test_a_quantised_model_in_floats_is_judged_by_its_own_rounding() -> None:
 def test_the_bounds_grow_with_what_a_precision_loses() -> None:
     assert TOLERANCES["f32"] < TOLERANCES["f16"]
     assert AGREEMENT["f32"] > AGREEMENT["f16"] > AGREEMENT["i8"]
+
+
+@pytest.mark.parametrize(("dtype", "bound"), [("f32", 1e-4), ("f16", 1e-2), ("bf16", 1e-2)])
+def test_a_model_in_halves_is_not_finer_than_those(dtype: str, bound: float) -> None:
+    module = module_of(plain, dtype)
+    halves = values(SHAPE, 2).astype(GRAPH_TYPES[dtype].dtype)
+    validation = nacre.compile(module, "nem_reference", "f32").validate({"x": halves})
+    assert (validation.outputs[0].bound, validation.tolerance) == (bound, bound)
 
 
 @pytest.mark.parametrize("elements", [np.full((40, 24), "a"), np.full((40, 24), None)])

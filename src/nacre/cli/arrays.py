@@ -42,7 +42,7 @@ class WrongUsage(click.ClickException):
 
 @dataclass(frozen=True, slots=True)
 class InputFile:
-    """`BUF=FILE`, or `BUF@OFFSET=FILE` for a part of a buffer."""
+    """`BUF=FILE`, or `BUF@OFFSET=FILE` for a part of a buffer; of a bundle `NAME=FILE`."""
 
     target: str
     path: Path
@@ -55,12 +55,14 @@ class InputFile:
 
 @dataclass(frozen=True, slots=True)
 class OutputFile:
-    """`BUF[:elem[:d0xd1..]]=FILE`."""
+    """`BUF[:elem[:d0xd1..]]=FILE`; of a bundle `NAME=FILE`, whatever is in the name."""
 
-    buffer: str
-    elem: str | None
-    shape: tuple[int, ...] | None
+    name: str
     path: Path
+    buffer: str
+    elem: str | None = None
+    shape: tuple[int, ...] | None = None
+    problem: str | None = None  # why it cannot be an output of a program
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,10 +94,7 @@ def option_value(parse: Callable[[str], T]) -> Callable[[str], T]:
 
 def parse_input(text: str) -> InputFile:
     """An input as a user writes it; ValueError says what is wrong with it."""
-    target, path = _sides(text, "BUF=FILE or BUF@OFFSET=FILE")
-    if _TARGET.fullmatch(target) is None:
-        raise ValueError(f"{quoted(target)} is neither BUF nor BUF@OFFSET")
-    return InputFile(target, path)
+    return InputFile(*_sides(text, "BUF=FILE or BUF@OFFSET=FILE"))
 
 
 def parse_output(text: str) -> OutputFile:
@@ -103,10 +102,14 @@ def parse_output(text: str) -> OutputFile:
     target, path = _sides(text, "BUF=FILE, BUF:ELEM=FILE or BUF:ELEM:SHAPE=FILE")
     buffer, *rest = target.split(":")
     if len(rest) > 2:
-        raise ValueError(f"{quoted(target)} has more parts than BUF:ELEM:SHAPE")
-    elem = _parse_elem(rest[0]) if rest else None
-    shape = _parse_shape(rest[1]) if len(rest) == 2 else None
-    return OutputFile(buffer, elem, shape, path)
+        problem = f"{quoted(target)} has more parts than BUF:ELEM:SHAPE"
+        return OutputFile(target, path, buffer, problem=problem)
+    try:
+        elem = _parse_elem(rest[0]) if rest else None
+        shape = _parse_shape(rest[1]) if len(rest) == 2 else None
+    except ValueError as error:  # models have names such as `output:0`
+        return OutputFile(target, path, buffer, problem=str(error))
+    return OutputFile(target, path, buffer, elem, shape)
 
 
 def _sides(text: str, form: str) -> tuple[str, Path]:
@@ -157,6 +160,8 @@ def load(file: InputFile, program: Program) -> Any:  # noqa: ANN401 - an array o
     from nacre.nem.api.ddr import load_npy
     from nacre.nem.run.host import host_error
 
+    if _TARGET.fullmatch(file.target) is None:
+        raise click.UsageError(f"{quoted(file.target)} is neither BUF nor BUF@OFFSET")
     buffer = find_buffer(file.buffer, program)
     reason = unreadable(file.path)
     if reason is not None:
@@ -188,6 +193,8 @@ def find_buffer(name: str, program: Program) -> Buffer:
 
 def output_view(file: OutputFile, program: Program) -> OutputView:
     """What an output will hold; UsageError where type or shape do not fit the buffer."""
+    if file.problem is not None:
+        raise click.UsageError(file.problem)
     buffer = find_buffer(file.buffer, program)
     size = buffer.size or 0
     elem = ELEMENT_TYPES[file.elem or "u8"]

@@ -1,7 +1,9 @@
-"""`nacre run FOLDER`: a bundle's program, its weights, inputs and outputs by the model's names."""
+"""Bundles that verbs are given: a program, its weights, inputs and outputs by the model's names."""
 
 from __future__ import annotations
 
+import os
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,7 +13,7 @@ from click.core import ParameterSource
 
 from nacre.base.excerpt import quoted, safe
 from nacre.base.suggest import did_you_mean
-from nacre.cli.arrays import OutputFile, WrongUsage, file_bytes, unreadable
+from nacre.cli.arrays import InputFile, OutputFile, WrongUsage, file_bytes, unreadable
 from nacre.cli.machine import Setup
 
 if TYPE_CHECKING:
@@ -45,7 +47,7 @@ def opened(
 ) -> OpenBundle | None:
     """The bundle in a folder; None where the file is no folder, InputError where it is broken."""
     folder = Path(setup.file)
-    if setup.file == "-" or not folder.is_dir():
+    if setup.file == "-" or not os.path.isdir(folder):  # which knows names that are none
         return None
     from nacre.compile.bundle import Bundle
     from nacre.compile.storage import PROGRAM
@@ -66,13 +68,13 @@ def opened(
 
 
 def _port(file: OutputFile, ports: dict[str, Port]) -> Port:
+    if file.name in ports:
+        return ports[file.name]
     if file.buffer not in ports:
         names = list(dict.fromkeys(port.name for port in ports.values()))
-        hint = did_you_mean(file.buffer, names) or f"the outputs are {', '.join(names[:8])}"
-        raise click.UsageError(f"the model has no output {quoted(file.buffer)}; {safe(hint)}")
-    if file.elem is not None or file.shape is not None:
-        raise click.UsageError("outputs of a bundle have the model's own types and shapes")
-    return ports[file.buffer]
+        hint = did_you_mean(file.name, names) or f"the outputs are {', '.join(names[:8])}"
+        raise click.UsageError(f"the model has no output {quoted(file.name)}; {safe(hint)}")
+    raise click.UsageError("outputs of a bundle have the model's own types and shapes")
 
 
 def _filled(bundle: Bundle, setup: Setup) -> dict[str, Any]:
@@ -81,7 +83,7 @@ def _filled(bundle: Bundle, setup: Setup) -> dict[str, Any]:
     from nacre.core.evaluate import checked_inputs
     from nacre.core.evaluation_plan import initial_values
 
-    given = {file.target: _array(file.path) for file in setup.inputs}
+    given = arrays_of(setup.inputs)
     state = initial_values(bundle.source)
     arrays = {**state, **checked_inputs(bundle.source, given, state)}
     for port in bundle.manifest.inputs:
@@ -92,6 +94,26 @@ def _filled(bundle: Bundle, setup: Setup) -> dict[str, Any]:
     if bundle.manifest.weights is not None:
         filled[bundle.manifest.weights] = bundle.weights
     return filled
+
+
+def arrays_of(files: Sequence[InputFile]) -> dict[str, Any]:
+    """The arrays that options give by the model's names."""
+    found: dict[str, Any] = {}
+    for file in files:
+        if file.target in found:
+            raise click.UsageError(f"{quoted(file.target)} is given twice")
+        found[file.target] = _array(file.path)
+    return found
+
+
+def program_in(name: str) -> str:
+    """A file as it was named, or the program of the bundle in a folder."""
+    if not os.path.isdir(name):
+        return name
+    from nacre.compile.storage import PROGRAM
+
+    inside = Path(name) / PROGRAM
+    return str(inside) if inside.is_file() else name
 
 
 def _array(path: Path) -> Any:  # noqa: ANN401 - an array of any type

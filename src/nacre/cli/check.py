@@ -11,6 +11,7 @@ from nacre.base.excerpt import safe
 from nacre.base.rendering import summary
 from nacre.base.rules import RULES
 from nacre.base.suggest import did_you_mean
+from nacre.cli.bundles import program_in
 from nacre.cli.inputs import distinct, read_argument, show
 from nacre.cli.main import ERRORS_FOUND, OK, WRONG_USAGE
 from nacre.nem.checks.engine import CheckOptions, check_source
@@ -58,7 +59,8 @@ def check(
 ) -> int:
     """Find every mistake in NEM programs, devices and families.
 
-    FILE may be `-` for standard input. Exit status: 0 no errors, 1 errors, 2 wrong usage.
+    FILE may be `-` for standard input, or the folder of a bundle. Exit status: 0 no errors, 1
+    errors, 2 wrong usage.
     """
     allowed = [_known_code(code) for code in allow]
     options = CheckOptions(
@@ -68,7 +70,7 @@ def check(
     checked = 0
     failed = False
     for name in files:
-        source = read_argument(name)
+        source = read_argument(program_in(name))
         if isinstance(source, str):
             click.echo(f"nacre: {source}", err=True)
             failed = True

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,7 +25,7 @@ from nacre.compile.options import STAGES
 if TYPE_CHECKING:
     from nacre.compile.bundle import Bundle
 
-_MOST_LOSSES = 5  # layers that are named
+_MOST = 5  # layers whose losses are named
 
 
 class _Folder(click.Path):
@@ -44,7 +45,14 @@ class _Folder(click.Path):
 
 @click.command("compile")
 @click.argument("model", metavar="MODEL")
-@click.option("--device", required=True, metavar="D", help="A built-in device or a file.")
+@click.option(
+    "--device",
+    "devices",
+    required=True,
+    multiple=True,
+    metavar="D",
+    help="A built-in device or a file.",
+)
 @shape_option
 @constant_option
 @compile_options
@@ -66,7 +74,7 @@ class _Folder(click.Path):
 )
 def compile_(
     model: str,
-    device: str,
+    devices: tuple[str, ...],
     shapes: Shapes,
     constants: Constants,
     precision: str,
@@ -81,6 +89,8 @@ def compile_(
 
     The bundle is a folder with the program, the weights, a manifest and the model itself.
     """
+    if len(devices) > 1:
+        raise click.UsageError("a plan is for one device; `nacre estimate` compares several")
     given = asked(precision, calibrate, observer, kept, ddr_size)
     if "quantise" in shown_after and precision != "i8":
         raise click.UsageError(f"the stage quantise is of i8, and the precision is {precision}")
@@ -93,7 +103,7 @@ def compile_(
         from nacre.compile.api import compile as compiled
 
         module = read_module(model, shapes, constants)
-        bundle = compiled(module, device, on_stage=shown, **given)
+        bundle = compiled(module, devices[0], on_stage=shown, **given)
         try:
             bundle.save(out)
         except OSError as error:
@@ -121,6 +131,8 @@ def _summary(bundle: Bundle, out: Path) -> str:
 
 
 def _losses(bundle: Bundle) -> list[str]:
-    """What quantisation costs, the worst layers first."""
-    worst = sorted(bundle.manifest.losses, key=lambda loss: loss.sqnr)[:_MOST_LOSSES]
-    return [f"SQNR {loss.sqnr:.1f} dB: {safe(loss.layer)}" for loss in worst]
+    """What quantisation costs, the worst layers first, each by the worst of its values."""
+    worst: dict[str, float] = {}
+    for loss in sorted(bundle.manifest.losses, key=lambda loss: loss.sqnr):
+        worst.setdefault(loss.layer, loss.sqnr)
+    return [f"SQNR {sqnr:.1f} dB: {safe(name)}" for name, sqnr in islice(worst.items(), _MOST)]

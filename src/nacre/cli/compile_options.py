@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from nacre.base.excerpt import quoted
 from nacre.cli.arrays import option_value
@@ -71,6 +72,9 @@ def asked(
     data = calibration_for(calibrate, precision)
     if kept and precision != "i8":
         raise click.UsageError(f"--precision-map is for integers, and --precision is {precision}")
+    source = click.get_current_context().get_parameter_source("observer")
+    if source is ParameterSource.COMMANDLINE and precision != "i8":
+        raise click.UsageError(f"--observer is for integers, and --precision is {precision}")
     return {
         "precision": precision,
         "calibration": data,

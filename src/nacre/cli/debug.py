@@ -10,6 +10,7 @@ import click
 from nacre.base.diagnostics import InputError
 from nacre.base.excerpt import safe
 from nacre.base.rendering import summary
+from nacre.cli.bundles import opened
 from nacre.cli.machine import (
     Setup,
     checked,
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     "--batch", is_flag=True, help="End after the commands; read none from standard input."
 )
 def debug(setup: Setup, mode: str, commands: tuple[str, ...], batch: bool) -> int:
-    """Run a NEM program step by step; `help` lists the commands.
+    """Run a NEM program or a compiled bundle step by step; `help` lists the commands.
 
     Commands are read from standard input, a terminal or not. Exit status: 0; 1 errors in the
     program or its inputs and, where nobody sits at the terminal, a command that failed or a run
@@ -44,9 +45,12 @@ def debug(setup: Setup, mode: str, commands: tuple[str, ...], batch: bool) -> in
     from nacre.cli.debugger import Debugger, piped_commands, typed_commands
 
     try:
+        bundle = opened(setup, ())
+        setup = setup if bundle is None else bundle.setup
         program = read_program(setup)
         found = checked(program, setup)
         inputs, order = loaded_inputs(setup, program), recorded(setup)
+        inputs |= {} if bundle is None else bundle.filled
         debugger = Debugger(
             program.source,
             # DDR belongs to an interpreter: a run from the start gets a new one.

@@ -18,7 +18,6 @@ from nacre.base.source import Unreadable, read_bytes
 from nacre.cli.arrays import (
     InputFile,
     WrongUsage,
-    find_buffer,
     load,
     option_value,
     parse_input,
@@ -195,7 +194,6 @@ def loaded_inputs(setup: Setup, program: LoadedProgram) -> dict[str, Any]:
     """The arrays of `--input`, by buffer."""
     found: dict[str, Any] = {}
     for file in setup.inputs:
-        find_buffer(file.buffer, program.plan.program)
         if file.target in found:
             raise click.UsageError(f"`{file.target}` is given two inputs")
         found[file.target] = load(file, program.plan.program)

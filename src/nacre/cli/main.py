@@ -27,6 +27,7 @@ _VERBS = {
     "debug": ("nacre.cli.debug", "debug", "run a NEM program step by step"),
     "backend-check": ("nacre.cli.backend_check", "backend_check", "hold a backend to the numbers"),
     "compile": ("nacre.cli.compile", "compile_", "compile a model to a plan for a device"),
+    "validate": ("nacre.cli.validate", "validate", "hold a bundle's numbers against its model"),
     "estimate": ("nacre.cli.estimate", "estimate", "say whether a model fits and how fast it is"),
     "demo": ("nacre.cli.demo", "demo", "take a trained network from its file to a report"),
     "core": ("nacre.cli.core", "core", "verify, rewrite and evaluate modules of Core IR"),

@@ -7,8 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from nacre.base.diagnostics import InputError, InternalError
 from nacre.compile.bounds import ModelBounds, model_bounds
 from nacre.compile.bundle import Bundle
@@ -19,13 +17,12 @@ from nacre.compile.origins import name_of
 from nacre.compile.partition import Partition
 from nacre.compile.pipeline import OnStage, compile_module
 from nacre.compile.quantise.calibration import Calibration
+from nacre.compile.random_inputs import random_inputs
 from nacre.compile.request import Constants, module_of, require_clock, require_sense
 from nacre.compile.room import are_beyond
 from nacre.compile.rules import CMP04, CMP08, CMP09, CMP10
 from nacre.compile.target import target_of
 from nacre.core.models import Shapes, Warn
-from nacre.core.module import Module
-from nacre.core.values import Array
 from nacre.nem.model.devices import Device
 from nacre.nem.model.provenance import figures
 from nacre.nem.run.timing.profile import Figures, timing_figures, timing_profile
@@ -75,7 +72,7 @@ def estimate(
     if is_stand_in:
         # Inputs that DDR cannot hold are refused before data for them is asked for.
         is_refused = are_beyond(module.input_types.values(), ddr_bytes)
-        calibration = None if is_refused else stand_in_data(module)
+        calibration = None if is_refused else random_inputs(module, _SEED, (_SAMPLES,))
         ranges = "the ranges are those of random inputs, and no layer is kept in f16 for accuracy"
     options = Options(
         target, precision, ddr_bytes, calibration, observer, precision_map or {}, not is_stand_in
@@ -164,15 +161,3 @@ def _assumptions(
         f"{_DDR_BANDWIDTH} bytes/cycle shared by all sDMAs, {_BURST} cycles for each run of a copy",
         *([f"i8: {ranges}"] if ranges else []),
     )
-
-
-def stand_in_data(module: Module) -> dict[str, Array]:
-    """A few random inputs, for plans that are timed and never run."""
-    rng = np.random.default_rng(_SEED)
-    made: dict[str, Array] = {}
-    for name, type_ in module.input_types.items():
-        shape = (_SAMPLES, *type_.shape)
-        is_float = type_.element.kind == "float"
-        values: Array = rng.standard_normal(shape) if is_float else rng.integers(0, 2, shape)
-        made[name] = values.astype(type_.element.dtype)
-    return made

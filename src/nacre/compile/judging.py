@@ -26,6 +26,7 @@ SQNR_DB = 15.0  # the least ratio of signal to noise that is accepted of integer
 # side of it once it is rounded. Integers that are made of integers have nothing to round.
 AGREEMENT: Mapping[str, float] = {"f16": 0.99, "f32": 0.999, "i8": 0.9}
 _ALL = 1.0
+_HALVES = ("f16", "bf16")
 
 _FUSED = frozenset({"QConv", "QLinear", "QPool", "QBinOp", "DynamicQuantizeScale"})
 _ROUNDING = _FUSED | {"Quantize", "DynamicQuantizeZero"}
@@ -93,11 +94,17 @@ def judged(
     return counted.judged
 
 
+def compared_in(source: Module, precision: str) -> str:
+    """The coarser of a plan's precision and the model's: an evaluation in halves is no finer."""
+    is_half = precision == "f32" and any(op.type.dtype in _HALVES for op in source.operations)
+    return "f16" if is_half else precision
+
+
 class Counted:
     """An output of the model over several runs, by what its elements mean."""
 
     def __init__(self, name: str, source: Module, value: int, precision: str) -> None:
-        self._name, self._precision = name, precision
+        self._name, self._precision = name, compared_in(source, precision)
         self._meaning = _meaning(source, value)
         self._sums: _Same | _Ratio | _Error = _Error()
         if self._meaning in ("choices", "integers"):

@@ -59,7 +59,7 @@ def narrowed(array: Array, element: ElementType, *, keeps: bool) -> Narrowed:
     Infinities stay. Where they keep something from 0, no element becomes 0 that is not.
     """
     low, high = element.lowest, element.highest
-    with np.errstate(invalid="ignore"):
+    with np.errstate(invalid="ignore", over="ignore"):  # of ends that a narrower array cannot hold
         beyond = np.isfinite(array) & ((array < low) | (array > high))
     held = np.where(beyond, np.clip(array, low, high), array) if beyond.any() else array
     made = held.astype(element.dtype)

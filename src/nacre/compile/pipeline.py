@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from nacre.base.diagnostics import Diagnostic, InputError
@@ -11,6 +11,7 @@ from nacre.compile.bundle import Bundle
 from nacre.compile.depth_first import as_described, in_groups
 from nacre.compile.depths import shallow
 from nacre.compile.emit import emit, statements_text
+from nacre.compile.judging import rounds_to_integers
 from nacre.compile.kept_weights import PARTS, with_kept_weights
 from nacre.compile.layout import layout
 from nacre.compile.legalise import Legal, legalise
@@ -33,6 +34,7 @@ from nacre.core.module import Labels, Module
 
 _ALL = frozenset(FEATURES)
 _UNUSED = "calibration data is not used: it is for i8, and the precision is {}"
+_CAME_QUANTISED = "the model came quantised: i8 takes its integers as they are, {} goes around them"
 OnStage = Callable[[str, object], None]  # a stage's name, and what came out of it
 
 
@@ -82,14 +84,22 @@ def run_stages(
         legal = shallow(quantised.legal, options)
         quantised = replace(quantised, legal=legal)
         shown("quantise", quantised)
-    elif options.calibration is not None:
-        legal = replace(legal, notes=(*legal.notes, _UNUSED.format(options.precision)))
+    else:
+        legal = replace(legal, notes=(*legal.notes, *_float_notes(module, options)))
     layers = partition(legal, options)
     require_room(layers, options)
     shown("partition", layers)
     require_types(layers, options)
     made = _planned(layers, target, options, shown)
     return Compiled(legal, quantised, layers, *made)
+
+
+def _float_notes(module: Module, options: Options) -> Iterator[str]:
+    """What a plan in floats leaves unused of what was given."""
+    if options.calibration is not None:
+        yield _UNUSED.format(options.precision)
+    if rounds_to_integers(module):
+        yield _CAME_QUANTISED.format(options.precision)
 
 
 def _placed(plain: Plain, module: Module) -> Plain:

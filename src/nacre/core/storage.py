@@ -28,6 +28,7 @@ from nacre.core.values import Array, Attributes, Literal, attributes, kind_of
 INLINE_ELEMENTS = 64  # more than so many go into the file
 _SUFFIX = ".safetensors"
 _REFERENCE = ("file", "key")
+_OTHER_FORMATS = "modules are text; other formats are known by their suffix, as .onnx and .pt2"
 
 
 def save(module: Module, path: str | os.PathLike[str]) -> None:
@@ -82,7 +83,8 @@ def load(path: str | os.PathLike[str]) -> Module:
     source = read_source(target)
     if isinstance(source, Unreadable):
         span = source.place or Source(str(target), "").span(0, 0)
-        raise InputError([STO01.at(span, f"{quoted(str(target))} {source.reason}")])
+        help_ = _OTHER_FORMATS if source.kind == "not text" else None
+        raise InputError([STO01.at(span, f"{quoted(str(target))} {source.reason}", help=help_)])
     return load_source(source, target.parent)
 
 

@@ -158,7 +158,8 @@ def _judged_array(
         yield f"`{name}` has elements of {array.dtype.name}, expected {wanted.name}", None
     if shape not in _shapes(type_):
         told = f"`{name}` has the shape [{', '.join(map(str, shape))}]{each}"
-        yield f"{told}, expected [{', '.join(map(str, type_.shape))}]", None
+        fits = (s for s in _shapes(type_) if len(s) == len(shape))
+        yield f"{told}, expected [{', '.join(map(str, next(fits, type_.shape)))}]", None
     if array.dtype.kind == "f" and not bool(np.isfinite(array).all()):
         at = np.argwhere(~np.isfinite(array))[0]
         found = array[tuple(at)]

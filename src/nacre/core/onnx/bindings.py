@@ -51,6 +51,9 @@ def _bound(declared: Any, value: npt.ArrayLike, name: str) -> Array | Diagnostic
     if isinstance(made, Diagnostic):
         # Without elements, or of a type that Core IR lacks, it is no input but may be a constant.
         is_contradiction = made.code == ONX06.code and 0 not in array.shape
+        if is_contradiction and np.isscalar(value):
+            message = f"{title} was given one number, and the model has more elements there"
+            return finding(ONX06, name, message, "give an array of the input's shape")
         return made if is_contradiction else array
     fitting = array if array.dtype == made.element.dtype else _converted(array, value, made)
     if fitting is not None:

@@ -1,0 +1,114 @@
+"""`nacre validate`: the numbers of a bundle against its model, and against those of others."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from nacre.base.diagnostics import InputError
+from nacre.base.excerpt import safe
+from nacre.base.rendering import render_json, render_text
+from nacre.cli.arrays import InputFile, WrongUsage, option_value, parse_input
+from nacre.cli.bundles import arrays_of
+from nacre.cli.main import ERRORS_FOUND, OK
+
+if TYPE_CHECKING:
+    from nacre.compile.bundle import Bundle
+    from nacre.compile.manifest import Port
+    from nacre.compile.validation import Validation
+    from nacre.core.values import Array
+
+
+@click.command()
+@click.argument("folder", metavar="BUNDLE")
+@click.option(
+    "--input",
+    "inputs",
+    multiple=True,
+    type=option_value(parse_input),
+    metavar="NAME=FILE.npy",
+    help="An input of the model; may be repeated. Default: random numbers for all of them.",
+)
+@click.option(
+    "--expect",
+    "expected",
+    multiple=True,
+    type=option_value(parse_input),
+    metavar="NAME=FILE.npy",
+    help="An output as somebody else has it; may be repeated. Default: what the model makes.",
+)
+@click.option("--seed", type=click.IntRange(min=0), default=0, help="Of random inputs. Default: 0.")
+@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text")
+def validate(
+    folder: str,
+    inputs: tuple[InputFile, ...],
+    expected: tuple[InputFile, ...],
+    seed: int,
+    form: str,
+) -> int:
+    """Run BUNDLE, and hold what it computes against the model that it was compiled from.
+
+    Two comparisons: every layer with the legalised module, bit by bit, and every output with the
+    model, within the bound of the plan's precision.
+
+    Exit status: 0 valid, 1 not valid or errors in the bundle or its inputs, 2 wrong usage.
+    """
+    from nacre.compile.bundle import Bundle
+
+    if expected and not inputs:
+        raise click.UsageError("--expect is about inputs that are known: give them with --input")
+    if not os.path.isdir(folder):
+        raise WrongUsage(f"{safe(folder)} is no bundle, which is a folder that `compile` wrote")
+    try:
+        bundle = Bundle.load(folder)
+        arrays = arrays_of(inputs) or _random(bundle, seed)
+        found = bundle.validate(arrays, arrays_of(expected) or None)
+    except InputError as error:
+        is_json = form == "json"
+        told = (render_json if is_json else render_text)(error.diagnostics)
+        click.echo(told, err=not is_json)
+        return ERRORS_FOUND
+    how = "the inputs given" if inputs else f"random inputs, seed {seed}"
+    click.echo(
+        json.dumps(found.as_json(), indent=2) if form == "json" else _text(bundle, found, how)
+    )
+    return OK if found.ok else ERRORS_FOUND
+
+
+def _random(bundle: Bundle, seed: int) -> dict[str, Any]:
+    from nacre.compile.random_inputs import random_inputs
+
+    made = random_inputs(bundle.source, seed)
+    for state in bundle.source.states:
+        made.pop(state.name, None)
+    for port in bundle.manifest.inputs:
+        if port.scale is not None and port.name in made:
+            made[port.name] = _within(port, made[port.name])
+    return made
+
+
+def _within(port: Port, array: Array) -> Array:
+    """Random numbers moved to where the calibration data lay: a plan on integers has no others."""
+    import numpy as np
+
+    low, high = port.real(np.array([-128, 127], np.int8)).astype(np.float64)
+    spread = (high - low) / 6  # six deviations hold nearly all
+    moved: Array = np.clip((low + high) / 2 + spread * array, low, high)
+    return moved.astype(array.dtype)
+
+
+def _text(bundle: Bundle, found: Validation, how: str) -> str:
+    manifest = bundle.manifest
+    layers = f"{len(manifest.layers):,} layer{'' if len(manifest.layers) == 1 else 's'}"
+    held = "the same bits" if found.first_difference is None else safe(str(found.first_difference))
+    lines = [
+        f"{manifest.device}, {manifest.precision}, {layers}, {how}",
+        f"against the legalised module: {held}",
+        f"against {found.compared_with}:",
+        *(f"  {safe(output.name)}: {output.told_with_bound}" for output in found.outputs),
+        "valid" if found.ok else "NOT VALID",
+    ]
+    return "\n".join(lines)

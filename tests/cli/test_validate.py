@@ -1,0 +1,117 @@
+"""`nacre validate`, and other verbs that take a bundle."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import nacre
+from nacre.cli.main import ERRORS_FOUND, OK, WRONG_USAGE, _status
+from nacre.compile.bundle import Bundle
+from nacre.core.builder import Builder
+from tests.compile.models import values
+
+Make = Callable[[str], Path]
+
+
+@pytest.fixture
+def made(tmp_path: Path) -> Make:
+    """The folder of a bundle in some precision, with its input beside it."""
+
+    def make(precision: Any) -> Path:  # noqa: ANN401 - a word of the options
+        builder = Builder()
+        x = builder.input("x:0", "f32", (4, 16))
+        kept = builder.input("kept", "f32", (4, 8))
+        y = builder.add("Linear", x, builder.constant(values((8, 16), 1)))
+        y = builder.add("BinOp", y, kept, op="Add")
+        builder.state("kept", y, builder.constant(np.zeros((4, 8), np.float32)))
+        module = builder.module(y)
+        given = 5 + values((4, 16), 2)  # far from 0
+        data = [{"x:0": given}] if precision == "i8" else None
+        nacre.compile(module, "npm4k", precision, calibration=data).save(tmp_path / "b")
+        np.save(tmp_path / "x.npy", given)
+        return tmp_path / "b"
+
+    return make
+
+
+def run(*arguments: object) -> int:
+    return _status([*map(str, arguments)])
+
+
+@pytest.mark.parametrize("precision", ["f16", "i8"])
+def test_a_plan_is_held_to_its_model(
+    made: Make, precision: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = made(precision)
+    assert run("validate", folder, "--input", f"x:0={folder.parent / 'x.npy'}") == OK
+    told = capsys.readouterr().out
+    assert f"npm4k, {precision}, " in told
+    assert "against the legalised module: the same bits\n" in told
+    assert told.endswith("valid\n")
+    # Random inputs of integers lie where the calibration data lay.
+    assert run("validate", folder, "--seed", 3) == OK
+    assert "random inputs, seed 3" in capsys.readouterr().out
+
+
+def test_numbers_of_others(made: Make, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = made("f16")
+    given = ["--input", f"x:0={folder.parent / 'x.npy'}", "--format", "json"]
+    np.save(folder.parent / "y.npy", np.zeros((4, 8), np.float32))
+    status = run("validate", folder, *given, "--expect", f"output0={folder.parent / 'y.npy'}")
+    found = json.loads(capsys.readouterr().out)
+    assert status == ERRORS_FOUND
+    assert (found["ok"], found["outputs"][0]["ok"], found["first_difference"]) == (False,) * 2 + (
+        None,
+    )
+    assert found["compared_with"] == "the outputs that were given"
+
+
+def test_a_layer_that_differs_is_named(made: Make, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = made("f16")
+    bundle = Bundle.load(folder)
+    weights = bytearray(bundle.weights)
+    weights[1] ^= 0x40
+    replace(bundle, weights=bytes(weights)).save(folder)
+    assert run("validate", folder) == ERRORS_FOUND
+    told = capsys.readouterr().out
+    assert "linear_0" in told
+    assert "NOT VALID" in told
+
+
+def test_wrong_usage(made: Make, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = made("f16")
+    x = f"x:0={tmp_path / 'x.npy'}"
+    for wanted, arguments in {
+        "is no bundle, which is a folder": (tmp_path / "none",),
+        "give them with --input": (folder, "--expect", x),
+        "`x:0` is given twice": (folder, "--input", x, "--input", x),
+    }.items():
+        assert run("validate", *arguments) == WRONG_USAGE
+        assert wanted in capsys.readouterr().err
+    assert run("validate", folder, "--input", f"y={tmp_path / 'x.npy'}") == ERRORS_FOUND
+    assert "x:0" in capsys.readouterr().err
+    (folder / "model.nem").write_text("")
+    assert run("validate", folder, "--format", "json") == ERRORS_FOUND
+    assert json.loads(capsys.readouterr().out)["diagnostics"][0]["code"] == "CMP07"
+
+
+def test_other_verbs_take_a_bundle(made: Make, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = made("f16")
+    x, y = (folder.parent / name for name in ("x.npy", "y.npy"))
+    assert run("check", "--strict", folder) == OK
+    assert "no problems" in capsys.readouterr().out
+    assert run("run", folder, "--input", f"x:0={x}", "--output", f"output0={y}") == OK
+    assert "completed\n" in capsys.readouterr().out
+    arguments = ("--input", f"x:0={x}", "--batch", "--command", "continue")
+    assert run("debug", folder, *arguments) == OK
+    assert "finished after 6 of 6 steps" in capsys.readouterr().out
+    for wanted, name in {"has no output `y:0`": "y:0", "own types": "output0:f32"}.items():
+        assert run("run", folder, "--input", f"x:0={x}", "--output", f"{name}={y}") == WRONG_USAGE
+        assert wanted in capsys.readouterr().err
