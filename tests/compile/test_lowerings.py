@@ -107,3 +107,8 @@ def test_rows_of_what_does_not_exist_are_refused(row: Lowering, told: str) -> No
     assert found.code == "CMP04"
     assert told in found.message
     assert (row.opcode, row.op) not in LOWERINGS
+
+
+def test_what_is_no_row_is_refused() -> None:
+    with pytest.raises(InputError, match="a form is a `Lowering`, found one of type str"):
+        register_lowering("HardSwish")  # type: ignore[arg-type]

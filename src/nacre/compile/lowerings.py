@@ -12,6 +12,7 @@ from nacre.base.suggest import did_you_mean
 from nacre.compile.target import request_error
 from nacre.core.module import CoreOperation
 from nacre.core.ops import OPS
+from nacre.core.values import kind_of
 from nacre.nem.spec.opcodes import OPCODES
 
 # How an operation is cut into tiles: rows of a product, rows of windows, elements, rows that are
@@ -134,6 +135,8 @@ def register_lowering(row: Lowering) -> None:
     An operation that the compiler would take apart stays whole where it has such a form.
     InputError where a row names what does not exist.
     """
+    if not isinstance(row, Lowering):
+        raise request_error(f"a form is a `Lowering`, found one {kind_of(row)}")
     if row.opcode not in OPS:
         hint = did_you_mean(row.opcode, OPS)
         raise request_error(f"Core IR has no operation `{row.opcode}`", hint or None)
