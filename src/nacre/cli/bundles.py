@@ -17,6 +17,7 @@ from nacre.cli.arrays import InputFile, OutputFile, WrongUsage, file_bytes, unre
 from nacre.cli.machine import Setup
 
 if TYPE_CHECKING:
+    from nacre.base.diagnostics import Diagnostic
     from nacre.compile.bundle import Bundle
     from nacre.compile.manifest import Port
     from nacre.nem.run.session import RunResult
@@ -67,6 +68,11 @@ def opened(
     return OpenBundle(inside, filled, targets)
 
 
+def worth_telling(bundle: OpenBundle | None, found: list[Diagnostic]) -> list[Diagnostic]:
+    """Findings about a program; what runs by name in a bundle was told when it was compiled."""
+    return found if bundle is None else [d for d in found if d.severity != "info"]
+
+
 def _port(file: OutputFile, ports: dict[str, Port]) -> Port:
     if file.name in ports:
         return ports[file.name]
@@ -104,16 +110,6 @@ def arrays_of(files: Sequence[InputFile]) -> dict[str, Any]:
             raise click.UsageError(f"{quoted(file.target)} is given twice")
         found[file.target] = _array(file.path)
     return found
-
-
-def program_in(name: str) -> str:
-    """A file as it was named, or the program of the bundle in a folder."""
-    if not os.path.isdir(name):
-        return name
-    from nacre.compile.storage import PROGRAM
-
-    inside = Path(name) / PROGRAM
-    return str(inside) if inside.is_file() else name
 
 
 def _array(path: Path) -> Any:  # noqa: ANN401 - an array of any type

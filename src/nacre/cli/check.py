@@ -11,8 +11,7 @@ from nacre.base.excerpt import safe
 from nacre.base.rendering import summary
 from nacre.base.rules import RULES
 from nacre.base.suggest import did_you_mean
-from nacre.cli.bundles import program_in
-from nacre.cli.inputs import distinct, read_argument, show
+from nacre.cli.inputs import distinct, program_in, read_argument, show
 from nacre.cli.main import ERRORS_FOUND, OK, WRONG_USAGE
 from nacre.nem.checks.engine import CheckOptions, check_source
 from nacre.nem.model.target import UnknownDeviceError

@@ -10,7 +10,7 @@ import click
 from nacre.base.diagnostics import InputError
 from nacre.base.excerpt import safe
 from nacre.base.rendering import summary
-from nacre.cli.bundles import opened
+from nacre.cli.bundles import opened, worth_telling
 from nacre.cli.machine import (
     Setup,
     checked,
@@ -48,7 +48,7 @@ def debug(setup: Setup, mode: str, commands: tuple[str, ...], batch: bool) -> in
         bundle = opened(setup, ())
         setup = setup if bundle is None else bundle.setup
         program = read_program(setup)
-        found = checked(program, setup)
+        found = worth_telling(bundle, checked(program, setup))
         inputs, order = loaded_inputs(setup, program), recorded(setup)
         inputs |= {} if bundle is None else bundle.filled
         debugger = Debugger(

@@ -31,6 +31,16 @@ def read_argument(name: str) -> Source | Diagnostic | str:
     return f"{safe(name)} {source.reason}"
 
 
+def program_in(name: str) -> str:
+    """A file as it was named, or the program of the bundle in a folder."""
+    if not os.path.isdir(name):
+        return name
+    from nacre.compile.storage import PROGRAM
+
+    inside = Path(name) / PROGRAM
+    return str(inside) if inside.is_file() else name
+
+
 def _standard_input() -> Source | Diagnostic | str:
     if sys.stdin is None:  # closed by whoever started us
         return "standard input is closed"

@@ -26,7 +26,7 @@ from nacre.cli.arrays import (
     parse_output,
     require_writable,
 )
-from nacre.cli.bundles import opened
+from nacre.cli.bundles import opened, worth_telling
 from nacre.cli.machine import (
     Setup,
     checked,
@@ -108,9 +108,7 @@ def run(
             setup, outputs = bundle.setup, ()
         program = read_program(setup)
         report.program = program
-        found = checked(program, setup)
-        if bundle is not None:  # what runs by name was told when it was compiled
-            found = [d for d in found if d.severity != "info"]
+        found = worth_telling(bundle, checked(program, setup))
         views = [output_view(file, program.plan.program) for file in outputs]
         machine = interpreter(setup)
         machine.set_mode(mode)

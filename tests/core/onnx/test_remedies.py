@@ -236,6 +236,12 @@ def test_values_that_do_not_fit(value: Any, told: str) -> None:  # noqa: ANN401
     assert told in found.message
 
 
+def test_one_number_for_many_elements() -> None:
+    found = _one(_scaled([2, 3]), constants={"c": 3})
+    assert found.code == "ONX06"
+    assert "input `c` was given one number" in found.message
+
+
 def test_a_value_stands_in_the_place_of_a_default() -> None:
     held = [numpy_helper.from_array(np.array(1, F32), "c")]
     inputs = [
