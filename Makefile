@@ -31,6 +31,9 @@ $(VENV)/.bench: $(VENV)/.ready
 demo: $(VENV)/.ready ## set up, then check, run, time and debug examples, and compile a network
 	@PATH="$(CURDIR)/$(BIN):$$PATH" ./examples/demo.sh
 
+# The workers are the parallel part: without this each starts a thread per core for every product.
+test test-full fuzz: export OMP_NUM_THREADS := 1
+
 test: $(VENV)/.ready ## set up, then run the tests that CI runs
 	@$(BIN)/python -m pytest -n $(JOBS) -m 'not full'
 

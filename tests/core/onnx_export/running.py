@@ -68,13 +68,19 @@ def run(
     module: Module, inputs: Mapping[str, Array], folder: Path, is_plain: bool = False
 ) -> list[Array]:
     """The outputs of a module as onnxruntime computes them."""
+    return run_each(module, [inputs], folder, is_plain)[0]
+
+
+def run_each(
+    module: Module, cases: Sequence[Mapping[str, Array]], folder: Path, is_plain: bool = False
+) -> list[list[Array]]:
+    """The outputs for each of several inputs: making a session takes longer than a run."""
     path = folder / "model.onnx"
     to_onnx(module, path)
+    session = session_of(path, is_plain)
     return [
-        np.asarray(array)
-        for array in session_of(path, is_plain).run(
-            None, {name: np.asarray(array) for name, array in inputs.items()}
-        )
+        [np.asarray(array) for array in session.run(None, {n: np.asarray(a) for n, a in c.items()})]
+        for c in cases
     ]
 
 
@@ -82,8 +88,16 @@ def attempt(
     module: Module, inputs: Mapping[str, Array], folder: Path
 ) -> tuple[list[Array], list[str]]:
     """The outputs, nothing fused, or the messages of what has no form."""
+    found, reasons = attempt_each(module, [inputs], folder)
+    return (found[0] if found else []), reasons
+
+
+def attempt_each(
+    module: Module, cases: Sequence[Mapping[str, Array]], folder: Path
+) -> tuple[list[list[Array]], list[str]]:
+    """The outputs for each input, nothing fused, or the messages of what has no form."""
     try:
-        return run(module, inputs, folder, is_plain=True), []
+        return run_each(module, cases, folder, is_plain=True), []
     except InputError as error:
         return [], [found.message for found in error.diagnostics if found.code == "EXP01"]
 
