@@ -6,6 +6,7 @@ import os
 import re
 import shlex
 import signal
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -37,6 +38,13 @@ settings.load_profile(os.environ.get("NACRE_HYPOTHESIS_PROFILE", "fast"))
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-golden", action="store_true", help="rewrite the golden files")
+
+
+@pytest.fixture(autouse=True)
+def weights_of_torch() -> None:
+    """Give a test the same weights whatever ran before; only the first one has to import torch."""
+    if "torch" in sys.modules:
+        sys.modules["torch"].manual_seed(0)
 
 
 @pytest.fixture
