@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import cast
 
 import numpy as np
 import pytest
@@ -12,7 +14,9 @@ from hypothesis import strategies as st
 import nacre
 from nacre.compile import depth_first, pipeline
 from nacre.compile.bounds import model_bounds
+from nacre.compile.depth_first import _Run
 from nacre.compile.estimate_text import estimate_text
+from nacre.compile.layers import Layer
 from nacre.compile.options import Options
 from nacre.compile.partition import Partition
 from nacre.compile.place import Placement
@@ -43,7 +47,17 @@ def group_always(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(pipeline, "_placed_tiles", preferring)
     monkeypatch.setattr(depth_first, "_GAIN", float("inf"))
+    monkeypatch.setattr(depth_first, "_best", longest)
     monkeypatch.setattr(depth_first._Grouping, "_crowds", lambda *_: False)
+
+
+def longest(runs: Sequence[Sequence[_Run]]) -> list[_Run]:
+    """Every run as long as it has a form, whatever that takes."""
+    found, at = list[_Run](), 0
+    while at < len(runs):
+        found.append(runs[at][-1])
+        at += len(runs[at])
+    return found
 
 
 def network(x: tuple[int, ...], steps: list[Step], *, residual: bool = False) -> Module:
@@ -154,6 +168,46 @@ def test_groups_are_made_where_they_save_time() -> None:
         assert members(bundle) == ([] if without else [2])
         cycles.append(bundle.time().cycles)
     assert cycles[0] < 0.95 * cycles[1]
+
+
+def test_a_product_goes_with_the_neighbour_that_saves_more() -> None:
+    """The window behind it halves the rows of four times as many channels."""
+    steps: list[Step] = [("deep", 0, 1, True), ("1x1", 64, 1, True), ("deep", 0, 2, True)]
+    module, target = network((1, 16, 160, 160), steps), target_of("npm4k")
+    made = pipeline.run_stages(module, target, Options(target.device, "f16"))
+    first, second, third = (layer.name for layer in made.partition.layers if layer.macs)
+    assert [layer.members for layer in made.cut.layers if layer.macs] == [(), (second, third)]
+    assert first not in (second, third)
+
+
+def ways(count: int, lengths: Sequence[int], at: int = 0) -> Iterator[list[tuple[int, int]]]:
+    """Every way to cover layers by runs of at most the lengths that begin there."""
+    if at == count:
+        yield []
+    for length in range(1, lengths[at] + 1) if at < count else ():
+        for rest in ways(count, lengths, at + length):
+            yield [(at, length), *rest]
+
+
+@given(st.data())
+def test_no_other_way_to_group_saves_more(data: st.DataObject) -> None:
+    count = data.draw(st.integers(1, 7))
+    lengths = [data.draw(st.integers(1, min(3, count - at))) for at in range(count)]
+    saved = {
+        (at, n): float(data.draw(st.integers(-5, 20))) if n > 1 else 0.0
+        for at in range(count)
+        for n in range(1, lengths[at] + 1)
+    }
+    layers = {key: object() for key in saved}
+    runs = [
+        [_Run(cast("Layer", layers[at, n]), saved[at, n], {}) for n in range(1, lengths[at] + 1)]
+        for at in range(count)
+    ]
+    found = depth_first._best(runs)
+    covers = [[layers[key] for key in way] for way in ways(count, lengths)]
+    assert [run.layer for run in found] in covers
+    most = max(sum(saved[key] for key in way) for way in ways(count, lengths))
+    assert sum(run.saved for run in found) == most
 
 
 def test_bounds_do_not_depend_on_groups() -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+from math import inf
 
 from nacre.compile.fusing import joined
 from nacre.compile.layers import Layer
@@ -12,6 +14,7 @@ from nacre.compile.options import Options
 from nacre.compile.partition import Partition
 from nacre.compile.residency import Residency
 from nacre.compile.spaces import aligned
+from nacre.compile.tensors import Tensor
 from nacre.compile.tile import best_tiling
 
 _GAIN = 0.9  # of the cycles: less is within what the estimate is off
@@ -23,14 +26,25 @@ def in_groups(partition: Partition, options: Options) -> Partition:
     if "groups" in options.without:
         return partition
     grouping = _Grouping(partition, options)
-    layers: list[Layer] = []
-    for layer in partition.layers:
-        found = grouping.together(layers[-1], layer) if layers else None
-        if found is None:
-            layers.append(layer)
-        else:
-            layers[-1] = found
-    return replace(grouping.partition, layers=tuple(layers))
+    runs = [grouping.runs(at) for at in range(len(partition.layers))]
+    chosen = _best(runs)
+    grown = {n: t for run in chosen for n, t in run.tensors.items()}
+    layers = tuple(run.layer for run in chosen)
+    return replace(partition, layers=layers, tensors={**partition.tensors, **grown})
+
+
+def _best(runs: Sequence[Sequence[_Run]]) -> list[_Run]:
+    """Runs that follow each other from the first layer to the last, and save most together."""
+    saved, step = [0.0] * (len(runs) + 1), [0] * len(runs)
+    for at in reversed(range(len(runs))):
+        sums = [run.saved + saved[at + length] for length, run in enumerate(runs[at], 1)]
+        step[at] = max(range(len(sums)), key=lambda n: (sums[n], n))
+        saved[at] = sums[step[at]]
+    found, at = list[_Run](), 0
+    while at < len(runs):
+        found.append(runs[at][step[at]])
+        at += step[at] + 1
+    return found
 
 
 def as_described(whole: Partition, planned: Partition) -> Partition:
@@ -42,8 +56,17 @@ def as_described(whole: Partition, planned: Partition) -> Partition:
     return replace(whole, layers=kept)
 
 
+@dataclass(frozen=True, eq=False)
+class _Run:
+    """Layers behind each other as one: the cycles that this saves, the tensors that it needs."""
+
+    layer: Layer
+    saved: float
+    tensors: Mapping[int, Tensor]
+
+
 class _Grouping:
-    """Decides about pairs of layers; `partition` gains the tensors that groups need."""
+    """What layers that run together save; their tensors have numbers that no others have."""
 
     def __init__(self, partition: Partition, options: Options) -> None:
         self.partition, self._options = partition, options
@@ -53,8 +76,20 @@ class _Grouping:
         self._lowest = min((0, *partition.tensors))  # of the numbers that tensors have
         self._known: dict[tuple[Layer, int | None], float | None] = {}  # cycles of single layers
 
-    def together(self, first: Layer, second: Layer) -> Layer | None:
-        """Two layers as one, where nobody else sees what is between them and it saves time."""
+    def runs(self, first: int) -> list[_Run]:
+        """A layer alone, then with one more behind it as long as that saves time."""
+        layers = self.partition.layers
+        found = [_Run(layers[first], 0.0, {})]
+        for layer in islice(layers, first + 1, None):
+            longer = self._longer(found[-1], layer)
+            if longer is None:
+                break
+            found.append(longer)
+        return found
+
+    def _longer(self, run: _Run, second: Layer) -> _Run | None:
+        """A run with one more layer, where nobody else sees what is between them."""
+        first = run.layer
         if not first.results or first.part_of or second.part_of:
             return None
         tensor = first.results[0].access.tensor
@@ -63,12 +98,14 @@ class _Grouping:
         found = joined(first, second, self._lowest - 1)
         if found is None or self._crowds(found.layer, tensor):
             return None
-        grown = replace(self.partition, tensors={**self.partition.tensors, **found.tensors})
+        tensors = {**run.tensors, **found.tensors}
+        grown = replace(self.partition, tensors={**self.partition.tensors, **tensors})
         own = best_tiling(found.layer, grown, self._options, Residency())
-        if own is None or any(own[0] > _GAIN * both for both in self._apart(first, second, tensor)):
+        apart = min(self._apart(first, second, tensor, run.tensors), default=inf)
+        if own is None or own[0] > _GAIN * apart:
             return None
-        self.partition, self._lowest = grown, min((self._lowest, *found.tensors))
-        return found.layer
+        self._lowest = min((self._lowest, *found.tensors))
+        return _Run(found.layer, run.saved + apart - own[0], tensors)
 
     def _crowds(self, layer: Layer, between: int) -> bool:
         """Whether what a group reads and writes does not fit in L2, where it did apart."""
@@ -78,20 +115,23 @@ class _Grouping:
         is_over = sum(tensors[t].bytes for t in inside) > self._options.l2_bytes
         return is_over and between not in self.partition.spilled
 
-    def _apart(self, first: Layer, second: Layer, tensor: int) -> Iterator[float]:
+    def _apart(
+        self, first: Layer, second: Layer, tensor: int, own: Mapping[int, Tensor]
+    ) -> Iterator[float]:
         """What both take one after the other, also with the tensor in L1 where it may stay."""
         fits = self._size(tensor) * _ZONE <= self._options.l1_bytes
         stays = fits and "residency" not in self._options.without
         for held in (None, tensor) if stays else (None,):
-            cycles = [self._cycles(layer, held) for layer in (first, second)]
+            cycles = [self._cycles(layer, held, own) for layer in (first, second)]
             if None not in cycles:
                 yield sum(c for c in cycles if c is not None)
 
-    def _cycles(self, layer: Layer, held: int | None) -> float | None:
+    def _cycles(self, layer: Layer, held: int | None, own: Mapping[int, Tensor]) -> float | None:
         key = layer, held
         if key not in self._known:
             zone = Residency() if held is None else Residency({held: 0}, self._size(held))
-            chosen = best_tiling(layer, self.partition, self._options, zone)
+            grown = replace(self.partition, tensors={**self.partition.tensors, **own})
+            chosen = best_tiling(layer, grown, self._options, zone)
             self._known[key] = None if chosen is None else chosen[0]
         return self._known[key]
 
