@@ -157,3 +157,32 @@ def test_readers_see_the_old_text_or_the_new_one(
     monkeypatch.setattr(os, "replace", watched)
     assert invoke(capsys, "fmt", ugly).status == 0
     assert seen == [UGLY, PRETTY]
+
+
+# What would change
+
+
+def test_diff_shows_what_would_change_and_changes_nothing(capsys: Capsys, ugly: Path) -> None:
+    outcome = invoke(capsys, "fmt", "--diff", ugly)
+    assert (outcome.status, outcome.err) == (1, "")
+    assert outcome.out.startswith(f"--- {ugly}\n+++ {ugly}\n@@ -1,")
+    assert "-buffer   A:L2(align=64,size=4*16)   # also kept\n" in outcome.out
+    assert "+buffer A : L2 (size=4 * 16, align=64)  # also kept\n" in outcome.out
+    assert ugly.read_text(encoding="utf-8") == UGLY
+
+
+def test_diff_of_a_formatted_file_is_empty(capsys: Capsys, ugly: Path) -> None:
+    ugly.write_text(PRETTY, encoding="utf-8")
+    outcome = invoke(capsys, "fmt", "--diff", ugly)
+    assert (outcome.status, outcome.text) == (0, "")
+
+
+def test_diff_reads_standard_input_and_goes_on_after_a_broken_file(ugly: Path) -> None:
+    outcome = nacre("fmt", "--diff", "-", stdin=UGLY.encode())
+    assert (outcome.status, outcome.out.count("\n@@ ")) == (1, 1)
+    broken = ugly.with_name("broken.nem")
+    broken.write_text(BROKEN, encoding="utf-8")
+    outcome = nacre("fmt", "--diff", "--check", broken, ugly)
+    assert outcome.status == 1
+    assert "DOC19" in outcome.err
+    assert "+const X = 1" in outcome.out

@@ -11,7 +11,7 @@ from nacre.base.excerpt import safe
 from nacre.base.files import write_whole
 from nacre.base.rendering import render_text
 from nacre.base.source import Source
-from nacre.cli.inputs import STDIN, read_argument
+from nacre.cli.inputs import STDIN, read_argument, show_diff
 from nacre.cli.main import ERRORS_FOUND, OK, WRONG_USAGE
 from nacre.nem.syntax.formatter import format_source
 
@@ -19,16 +19,17 @@ from nacre.nem.syntax.formatter import format_source
 @click.command()
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
 @click.option("--check", "only_check", is_flag=True, help="Change nothing; exit 1 if a file would.")
-def fmt(files: tuple[str, ...], only_check: bool) -> int:
+@click.option("--diff", is_flag=True, help="The same, and show what would change.")
+def fmt(files: tuple[str, ...], only_check: bool, diff: bool) -> int:
     """Rewrite NEM files in canonical form, comments kept.
 
     FILE may be `-`: standard input is formatted to standard output. A file with syntax errors is
     reported and left as it is.
     """
-    return max(_format_one(name, only_check) for name in files)
+    return max(_format_one(name, only_check or diff, diff) for name in files)
 
 
-def _format_one(name: str, only_check: bool) -> int:
+def _format_one(name: str, only_check: bool, diff: bool) -> int:
     source = read_argument(name)
     if isinstance(source, str):
         click.echo(f"nacre: {source}", err=True)
@@ -44,12 +45,15 @@ def _format_one(name: str, only_check: bool) -> int:
     if name == STDIN and not only_check:
         click.echo(formatted, nl=False)
         return OK
-    return _apply(name, source, formatted, only_check)
+    return _apply(name, source, formatted, only_check, diff)
 
 
-def _apply(name: str, source: Source, formatted: str, only_check: bool) -> int:
+def _apply(name: str, source: Source, formatted: str, only_check: bool, diff: bool) -> int:
     if formatted == source.text:
         return OK
+    if diff:
+        show_diff(name, source.text, formatted)
+        return ERRORS_FOUND
     if only_check:
         click.echo(f"would reformat {safe(name)}")
         return ERRORS_FOUND

@@ -122,7 +122,7 @@ function fillBounds(model) {
     compute: 'Compute: the busiest of NMU, CSTL, VPU',
     dma: 'DMA: moving between L2 and L1',
     ddr: 'DDR: moving to and from the chip',
-    chain: 'Chain: dependences and windows',
+    chain: 'Chain: dependences and windows, unlimited units',
   };
   const { kinds, units } = model.raw.bounds;
   const rows = [...Object.entries(kinds).map(([kind, cycles]) => ({ name: names[kind] ?? kind, cycles, isKind: true })),

@@ -24,7 +24,7 @@ class Bounds:
     compute: int  # the busiest of NMU, CSTL and VPU
     dma: int
     ddr: int  # sDMA, and DDR's own bandwidth where it is given
-    chain: int  # dependences and windows with units without number
+    chain: int  # dependences and windows, with unlimited units
     by_unit: dict[str, int]  # `NMU@0` and so on: busy cycles over instances
 
     @property

@@ -145,7 +145,7 @@ _WITHOUT = {
     ("NMU", "int16_macs"): "int8_macs holds",
     ("NMU", "fp16_macs"): "int8_macs holds",
     ("NMU", "mac_throughput"): "the figure for the operands' types holds",
-    ("SEQ", "max_active_tokens"): "no limit",
+    ("SEQ", "max_active_tokens"): "unlimited",
 }
 
 

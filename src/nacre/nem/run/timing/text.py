@@ -67,7 +67,7 @@ def bounds_table(result: TimedResult) -> str:
         ("compute", bounds.compute, "the busiest of NMU, CSTL and VPU"),
         ("dma", bounds.dma, "L2 to L1 and back"),
         ("ddr", bounds.ddr, "DDR to L2 and back"),
-        ("chain", bounds.chain, "dependences and windows, units without number"),
+        ("chain", bounds.chain, "dependences and windows, unlimited units"),
     )
     rows = []
     for name, cycles, meaning in named:
