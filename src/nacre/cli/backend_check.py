@@ -16,6 +16,7 @@ from rich.table import Table
 from nacre.base.excerpt import safe
 from nacre.base.suggest import did_you_mean
 from nacre.cli.main import ERRORS_FOUND, OK
+from nacre.cli.terminal.streams import unfiltered
 from nacre.nem.api.conformance import Row, check_backend
 from nacre.nem.api.conformance_types import tried_opcodes
 from nacre.nem.run.backends import BackendError, load_backend
@@ -62,7 +63,7 @@ def _print(name: str, rows: Sequence[Row]) -> None:
         table.add_row(*line)
     # What a backend says of itself is no markup.
     width = None if Console().is_terminal else 120
-    console = Console(highlight=False, markup=False, emoji=False, width=width)
+    console = Console(highlight=False, markup=False, emoji=False, width=width, file=unfiltered())
     console.print(table)
     click.echo(f"{safe(name)}: {_summary(rows)}")
 

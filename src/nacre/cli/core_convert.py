@@ -25,6 +25,7 @@ from nacre.cli.core_files import (
     constant_option,
     constant_values,
     format_option,
+    give_text,
     module_json,
     read_module,
     reported,
@@ -161,9 +162,7 @@ def convert(
 
 
 def _print(module: Module, target: Target, output: str) -> None:
-    text = target.text(module)
-    is_json = output == "json"
-    click.echo(module_json(module, module=text) if is_json else text, nl=is_json)
+    give_text(module, target.text(module), output)
 
 
 def _require_suffix(name: str) -> None:

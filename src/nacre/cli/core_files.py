@@ -16,6 +16,7 @@ from nacre.cli.arrays import WrongUsage, option_value, require_writable, unreada
 from nacre.cli.inputs import STDIN, read_argument
 from nacre.cli.main import ERRORS_FOUND, OK
 from nacre.cli.progress import watched
+from nacre.cli.terminal.streams import echo_document
 
 if TYPE_CHECKING:
     from nacre.core.module import Module
@@ -178,11 +179,18 @@ def module_json(module: Module, /, **more: object) -> str:
     return json.dumps({**more, **about}, indent=2)
 
 
+def give_text(module: Module, text: str, output: str = "text") -> None:
+    """Print a module as a text of some language, or that text within JSON."""
+    if output == "json":
+        click.echo(module_json(module, module=text))
+    else:
+        echo_document(text)
+
+
 def give_module(module: Module, out: Path | None, output: str = "text") -> None:
     """Print a module, or save it."""
     if out is None or str(out) == STDOUT:
-        is_json = output == "json"
-        click.echo(module_json(module, module=str(module)) if is_json else str(module), nl=is_json)
+        give_text(module, str(module), output)
         return
     from nacre.core.storage import save
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any
 
+from nacre.base.excerpt import safe
 from nacre.core.evaluation_constants import stored_weights
 from nacre.core.evaluation_lifetimes import peak_bytes
 from nacre.core.evaluation_plan import constant_array, kernel_type
@@ -46,12 +47,13 @@ class Stats:
         }
 
     def _layer_lines(self) -> list[str]:
-        width = max([4, *(len(layer["name"]) for layer in self.layers)])
+        names = [safe(layer["name"]) for layer in self.layers]
+        width = max([4, *map(len, names)])
         head = f"{'name':{width}} {'opcode':14} {'MACs':>16} {'parameters':>12}  result"
         return [head] + [
-            f"{layer['name']:{width}} {layer['opcode']:14} {layer['macs']:>16,} "
+            f"{name:{width}} {layer['opcode']:14} {layer['macs']:>16,} "
             f"{layer['parameters']:>12,}  {layer['type']}"
-            for layer in self.layers
+            for name, layer in zip(names, self.layers, strict=True)
         ]
 
     def as_text(self, *, with_layers: bool = False) -> str:

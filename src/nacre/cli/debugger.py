@@ -16,6 +16,7 @@ from nacre.base.excerpt import excerpt, quoted, safe
 from nacre.base.source import Source
 from nacre.cli import debug_commands
 from nacre.cli.machine import findings_text, sentence
+from nacre.cli.terminal.streams import echo_as_is
 from nacre.nem.run.host import host_error
 from nacre.nem.run.session import RunResult, Session
 from nacre.nem.run.stops import Breakpoint, Watchpoint
@@ -162,7 +163,7 @@ class Debugger:
         text = findings_text(d for d in found if d not in self._shown)
         self._shown = found
         if text:
-            click.echo(text, nl=False)
+            echo_as_is(text, nl=False)
 
     # The loop
 

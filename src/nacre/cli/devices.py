@@ -15,6 +15,7 @@ from nacre.base.diagnostics import has_errors
 from nacre.base.excerpt import safe
 from nacre.base.rendering import render_text
 from nacre.cli.main import ERRORS_FOUND, OK
+from nacre.cli.terminal.streams import unfiltered
 from nacre.nem.checks.engine import named_device
 from nacre.nem.model.builtins import builtin_names
 from nacre.nem.model.devices import Device
@@ -83,7 +84,7 @@ def _from_file(name: str) -> Device | None:
 def _print(*parts: Table | str) -> None:
     # Names and reasons come from files: nothing in them is markup.
     width = None if _is_terminal() else 120
-    console = Console(highlight=False, markup=False, emoji=False, width=width)
+    console = Console(highlight=False, markup=False, emoji=False, width=width, file=unfiltered())
     for part in parts:
         console.print(part)
 

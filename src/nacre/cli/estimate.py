@@ -22,6 +22,7 @@ from nacre.cli.core_files import (
     shape_option,
 )
 from nacre.cli.main import ERRORS_FOUND
+from nacre.cli.terminal.streams import echo_as_is
 from nacre.compile.options import STAGES
 
 if TYPE_CHECKING:
@@ -133,14 +134,14 @@ def _estimated(module: Module, device: str, given: Mapping[str, Any]) -> Estimat
     def shown(stage: str, result: object) -> None:
         names = (*STAGES, "time")
         following = names[names.index(stage) + 1] if stage in STAGES else stage
-        click.echo(f"\r{safe(device)}: {following}".ljust(60), err=True, nl=False)
+        echo_as_is(f"\r{safe(device)}: {following}".ljust(60), err=True, nl=False)
 
     try:
         on_stage = shown if is_watched else None
         return estimated(module, device, on_stage=on_stage, **given)
     finally:
         if is_watched:
-            click.echo("\r" + " " * 60 + "\r", err=True, nl=False)
+            echo_as_is("\r" + " " * 60 + "\r", err=True, nl=False)
 
 
 def _told(model: str, found: Mapping[str, Estimate], most: int | None, form: str) -> str:

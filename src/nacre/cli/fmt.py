@@ -13,6 +13,7 @@ from nacre.base.rendering import render_text
 from nacre.base.source import Source
 from nacre.cli.inputs import STDIN, read_argument, show_diff
 from nacre.cli.main import ERRORS_FOUND, OK, WRONG_USAGE
+from nacre.cli.terminal.streams import echo_document
 from nacre.nem.syntax.formatter import format_source
 
 
@@ -43,7 +44,7 @@ def _format_one(name: str, only_check: bool, diff: bool) -> int:
         click.echo(render_text(error.diagnostics), err=True)
         return ERRORS_FOUND
     if name == STDIN and not only_check:
-        click.echo(formatted, nl=False)
+        echo_document(formatted)
         return OK
     return _apply(name, source, formatted, only_check, diff)
 

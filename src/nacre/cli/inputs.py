@@ -14,6 +14,7 @@ from nacre.base.excerpt import safe
 from nacre.base.rendering import render_json, render_text
 from nacre.base.source import MAX_SOURCE_BYTES, Source, Unreadable, decode_source, read_source
 from nacre.base.text_diff import unified_diff
+from nacre.cli.terminal.streams import echo_as_is, echo_document
 from nacre.nem.model.files import unreadable
 
 STDIN = "-"
@@ -70,15 +71,12 @@ def show(diagnostics: Sequence[Diagnostic], output: str, *, explain: bool = Fals
 
         click.echo(render_sarif(diagnostics))
     elif diagnostics:
-        click.echo(render_text(diagnostics, colour=wants_colour(), explain=explain))
+        echo_as_is(render_text(diagnostics, colour=wants_colour(), explain=explain))
 
 
 def show_diff(name: str, before: str, after: str) -> None:
     """Print what changes in a file: as it is for `patch`, harmless at a terminal."""
-    text = unified_diff(before, after, safe(name))
-    if sys.stdout is not None and sys.stdout.isatty():
-        text = "".join(f"{safe(line)}\n" for line in text.split("\n")[:-1])
-    click.echo(text, nl=False)
+    echo_document(unified_diff(before, after, safe(name)))
 
 
 def distinct(diagnostics: Iterable[Diagnostic]) -> list[Diagnostic]:

@@ -23,6 +23,7 @@ from nacre.cli.arrays import (
     parse_input,
 )
 from nacre.cli.inputs import distinct, read_argument, wants_colour
+from nacre.cli.terminal.streams import echo_as_is
 from nacre.nem.checks.engine import CheckOptions
 from nacre.nem.model.target import UnknownDeviceError
 from nacre.nem.spec.limits import DEFAULT_DDR_BYTES, MAX_TASK_INSTANCES
@@ -240,7 +241,7 @@ def show_findings(diagnostics: Iterable[Diagnostic]) -> None:
     """Print findings, if there are any."""
     text = findings_text(diagnostics)
     if text:
-        click.echo(text)
+        echo_as_is(text)
 
 
 def _rendered(diagnostic: Diagnostic) -> str:

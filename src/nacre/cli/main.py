@@ -14,6 +14,7 @@ import sys
 import click
 
 from nacre._version import __version__
+from nacre.cli.terminal.streams import harmless_output
 
 OK, ERRORS_FOUND, WRONG_USAGE, OUR_BUG = 0, 1, 2, 70
 
@@ -81,6 +82,11 @@ def run(arguments: list[str] | None = None) -> None:
 
 def _status(arguments: list[str] | None) -> int:
     _write_anything()
+    with harmless_output():
+        return _outcome(arguments)
+
+
+def _outcome(arguments: list[str] | None) -> int:
     try:
         result = main.main(arguments, prog_name="nacre", standalone_mode=False)
         if sys.stdout is not None:
@@ -93,10 +99,6 @@ def _status(arguments: list[str] | None) -> int:
     except (click.Abort, KeyboardInterrupt):
         click.echo("stopped", err=True)
         return 130
-    except (BrokenPipeError, SystemExit):  # click turns the first into the second
-        # The reader went away (`nacre rule | head`); nothing is left to say, not even at exit.
-        _forget_output()
-        return OK
     except OSError as error:
         if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EIO):
             return _report_bug(error)

@@ -22,6 +22,7 @@ from nacre.cli.core_files import (
     STDOUT,
     Shapes,
     format_option,
+    give_text,
     module_json,
     reported,
     shape_option,
@@ -165,9 +166,7 @@ def _lifted(file: str, out: str | None, target: Target, types: Pairs, output: st
     except InputError as error:
         raise InputError([_for_users(found) for found in error.diagnostics]) from None
     if out is None or out == STDOUT:
-        text = target.text(module)
-        is_json = output == "json"
-        click.echo(module_json(module, module=text) if is_json else text, nl=is_json)
+        give_text(module, target.text(module), output)
         return
     _write(module, Path(out), target, output)
 

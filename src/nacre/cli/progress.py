@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-import click
+from nacre.cli.terminal.streams import echo_as_is
 
 _QUIET_SECONDS = 0.5  # work this short needs no progress
 _TICK_SECONDS = 0.1
@@ -30,12 +30,12 @@ class Progress:
         self._due = now + _TICK_SECONDS
         text = f"{taken:,} of {total:,} {self._what} ({100 * taken // max(total, 1)} %)"
         self._width = max(self._width, len(text))
-        click.echo(f"\r{text.ljust(self._width)}", err=True, nl=False)
+        echo_as_is(f"\r{text.ljust(self._width)}", err=True, nl=False)
 
     def clear(self) -> None:
         """Take the line away."""
         if self._width:
-            click.echo(f"\r{' ' * self._width}\r", err=True, nl=False)
+            echo_as_is(f"\r{' ' * self._width}\r", err=True, nl=False)
 
 
 @contextmanager

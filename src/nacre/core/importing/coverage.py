@@ -37,10 +37,11 @@ class Coverage:
 
     def as_text(self) -> str:
         """A table."""
-        width = max([9, *(len(row.operation) for row in self.rows)])
+        names = [safe(row.operation) for row in self.rows]
+        width = max([9, *map(len, names)])
         lines = [f"{'operation':{width}} {'nodes':>6} {'refused':>8}  why"]
-        for row in self.rows:
-            head = f"{row.operation:{width}} {row.nodes:>6} {row.refused or '-':>8}"
+        for name, row in zip(names, self.rows, strict=True):
+            head = f"{name:{width}} {row.nodes:>6} {row.refused or '-':>8}"
             told = [f"{count} times: {reason}" if count > 1 else reason
                     for reason, count in row.reasons.items()] or [""]  # fmt: skip
             lines.append(f"{head}  {safe(told[0])}".rstrip())

@@ -12,8 +12,11 @@ import numpy as np
 from nacre.core.module import CoreOperation, Module
 from nacre.core.values import Array, Attributes, Custom, Literal, Word, kind_of
 
-# Quotes, and what would end a line somewhere, move a cursor, or has no UTF-8.
-_SPECIAL = re.compile('["\\\\\x00-\x1f\x7f-\x9f\u2028\u2029\ufeff\ud800-\udfff]')
+# Quotes, and what would end a line somewhere, move a cursor, turn the direction of reading, or has
+# no UTF-8.
+_SPECIAL = re.compile(
+    '["\\\\\x00-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ud800-\udfff]'
+)
 _ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r"}
 
 

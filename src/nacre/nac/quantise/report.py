@@ -7,6 +7,7 @@ from math import inf, log10
 
 import numpy as np
 
+from nacre.base.excerpt import safe
 from nacre.core.values import Array
 from nacre.nac.spec.elements import QUANTIZATIONS
 
@@ -27,7 +28,7 @@ class WeightError:
 
     def __str__(self) -> str:
         dims = "x".join(map(str, self.shape)) or "scalar"
-        head = f"{self.name}  {dims}  {self.bytes_before:,} -> {self.bytes_after:,} bytes"
+        head = f"{safe(self.name)}  {dims}  {self.bytes_before:,} -> {self.bytes_after:,} bytes"
         if self.reason:
             return f"{head}  kept: {self.reason}"
         ratio = "exact" if self.sqnr_db == inf else f"{self.sqnr_db:.1f} dB"
@@ -61,7 +62,7 @@ class QuantisationReport:
         lines = [str(weight) for weight in self.weights]
         total = f"{self.quant}: {self.bytes_before:,} -> {self.bytes_after:,} bytes"
         if self.worst is not None and self.worst.sqnr_db < inf:
-            total += f", least {self.worst.sqnr_db:.1f} dB ({self.worst.name})"
+            total += f", least {self.worst.sqnr_db:.1f} dB ({safe(self.worst.name)})"
         return "\n".join([*lines, total])
 
 
