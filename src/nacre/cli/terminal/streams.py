@@ -79,8 +79,7 @@ def harmless_output() -> Iterator[None]:
     """Standard output and standard error behind the filter."""
     usual = sys.stdout, sys.stderr
     sys.stdout, sys.stderr = (
-        None if stream is None else HarmlessStream(stream)
-        for stream in usual
+        None if stream is None else HarmlessStream(stream) for stream in usual
     )
     try:
         yield
