@@ -85,7 +85,7 @@ def compile_(
     shown_after: tuple[str, ...],
     out: Path,
 ) -> int:
-    """Compile MODEL (.core, .onnx or .pt2) to a plan in NEM for a device.
+    """Compile MODEL (.core, .onnx, .pt2 or .nac) to a plan in NEM for a device.
 
     The bundle is a folder with the program, the weights, a manifest and the model itself.
     """

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from nacre.base.diagnostics import InputError, has_errors
+from nacre.base.diagnostics import Diagnostic, InputError, has_errors
 from nacre.base.excerpt import quoted, safe
 from nacre.cli.arrays import option_value, require_writable
 from nacre.cli.core_arrays import (
@@ -54,8 +54,10 @@ _OUT = click.option(
 def core() -> None:
     """Work with modules of Core IR, the graph IR.
 
-    FILE is a module's text, or `-` for standard input. Exit status: 0 no errors, 1 errors in the
-    module or its inputs, 2 wrong usage.
+    FILE is a model by its suffix (.core, .onnx, .pt2, .nac), or `-` for a module's text on standard
+    input.
+
+    Exit status: 0 no errors, 1 errors in the module or its inputs, 2 wrong usage.
     """
 
 
@@ -71,12 +73,16 @@ def core() -> None:
     show_default=True,
     help="Which operations and element types there are.",
 )
+@shape_option
 @format_option
-def verify(files: tuple[str, ...], profile: Profile, output: str) -> int:
+def verify(files: tuple[str, ...], profile: Profile, shapes: Shapes, output: str) -> int:
     """Find every mistake in modules."""
     from nacre.core.verify import verify as verified
 
-    return verify_files(files, lambda name: verified(read_module(name), profile), "module", output)
+    def findings(name: str) -> list[Diagnostic]:
+        return verified(read_module(name, shapes), profile)
+
+    return verify_files(files, findings, "module", output)
 
 
 # Canonical form
@@ -110,9 +116,15 @@ def _list_passes(ctx: click.Context, option: click.Parameter, is_given: bool) ->
     callback=_list_passes,
     help="List the passes in their order, and do nothing else.",
 )
+@shape_option
 @format_option
 def canon(
-    file: str, out: Path | None, until: str | None, shown_after: tuple[str, ...], output: str
+    file: str,
+    out: Path | None,
+    until: str | None,
+    shown_after: tuple[str, ...],
+    shapes: Shapes,
+    output: str,
 ) -> int:
     """Bring a module into canonical form."""
     from nacre.core.canonical import canonicalise
@@ -130,7 +142,8 @@ def canon(
             click.echo(f"# after {one.name}\n{print_module(module)}", err=True)
 
     def work() -> None:
-        give_module(canonicalise(read_module(file), until=until, on_pass=shown), out, output)
+        module = read_module(file, shapes)
+        give_module(canonicalise(module, until=until, on_pass=shown), out, output)
 
     return reported(work, output)
 

@@ -124,8 +124,9 @@ def convert(
 ) -> int:
     """Convert a model, for example from ONNX, or to MLIR.
 
-    FILE is read by its suffix: `.core`, `.onnx`, `.pt2`, or `-` for text of Core IR on standard
-    input. Written are `.core`, with big constants in a file beside it, `.mlir` and `.onnx`.
+    FILE is read by its suffix: `.core`, `.onnx`, `.pt2`, `.nac`, or `-` for text of Core IR on
+    standard input. Written are `.core`, with big constants in a file beside it, `.mlir` and
+    `.onnx`.
     """
     _require_suffix(file)
     if report:
@@ -166,7 +167,7 @@ def _print(module: Module, target: Target, output: str) -> None:
 
 
 def _require_suffix(name: str) -> None:
-    from nacre.core.models import READERS
+    from nacre.nac.models import READERS
 
     if name != STDIN and Path(name).suffix.lower() not in READERS:
         expected = _listed(READERS)

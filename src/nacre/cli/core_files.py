@@ -101,9 +101,9 @@ def read_module(name: str, shapes: Shapes = (), constants: Constants = ()) -> Mo
     """
     if constants or Path(name).suffix.lower() == ".onnx":
         return _onnx_module(name, shapes, constants)
-    from nacre.core.models import READERS, read_model
     from nacre.core.rules.storage import STO01
     from nacre.core.storage import load, load_source
+    from nacre.nac.models import READERS, read_model
 
     if name != STDIN:
         reason = unreadable(Path(name))

@@ -6,7 +6,14 @@ from pathlib import Path
 
 import click
 
-from nacre.cli.core_files import format_option, give_module, read_module, reported
+from nacre.cli.core_files import (
+    Shapes,
+    format_option,
+    give_module,
+    read_module,
+    reported,
+    shape_option,
+)
 
 
 @click.command("grad")
@@ -26,8 +33,9 @@ from nacre.cli.core_files import format_option, give_module, read_module, report
     type=click.Path(path_type=Path),
     help="Write the module here; `-`: print it.",
 )
+@shape_option
 @format_option
-def grad(file: str, names: tuple[str, ...], out: Path | None, output: str) -> int:
+def grad(file: str, names: tuple[str, ...], out: Path | None, shapes: Shapes, output: str) -> int:
     """Add gradients to a module.
 
     The outputs stay, and behind them comes the gradient of their sum by each input that --wrt
@@ -36,6 +44,6 @@ def grad(file: str, names: tuple[str, ...], out: Path | None, output: str) -> in
     from nacre.core.gradients.grad import grad as differentiated
 
     def work() -> None:
-        give_module(differentiated(read_module(file), names), out, output)
+        give_module(differentiated(read_module(file, shapes), names), out, output)
 
     return reported(work, output)

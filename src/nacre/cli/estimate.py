@@ -98,7 +98,7 @@ def estimate(
     report: Path | None,
     form: str,
 ) -> int:
-    """Say whether MODEL (.core, .onnx or .pt2) fits devices, how fast it is and why.
+    """Say whether MODEL (.core, .onnx, .pt2 or .nac) fits devices, how fast it is and why.
 
     The model is compiled and the plan timed: with the device's own figures, and derated by what
     they leave out. Bounds come from the model and the device, never from the plan.

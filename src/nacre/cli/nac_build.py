@@ -92,7 +92,7 @@ def build(
     report: bool,
     output: str,
 ) -> int:
-    """Build a file of MODEL (.core, .onnx or .pt2)."""
+    """Build a file of MODEL (.core, .onnx, .pt2 or .nac)."""
     require_readable(model)
     require_file(out)
     embedded = _embedded(resources)

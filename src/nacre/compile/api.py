@@ -31,7 +31,7 @@ def compile(  # the name that users call
     on_stage: OnStage | None = None,
     warn: Warn | None = None,
 ) -> Bundle:
-    """Compile a model, a module or the path of one (`.core`, `.onnx`, `.pt2`), to a plan.
+    """Compile a model, a module or the path of one (`.core`, `.onnx`, `.pt2`, `.nac`), to a plan.
 
     - `source`: also a module of PyTorch, with `example_args` as it is called, or what
       `torch.export` makes of one

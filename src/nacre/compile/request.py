@@ -11,8 +11,9 @@ from typing import Any
 from nacre.base.suggest import did_you_mean
 from nacre.compile.options import OBSERVERS, PRECISIONS
 from nacre.compile.target import request_error
-from nacre.core.models import Shapes, Warn, read_model
+from nacre.core.models import Shapes, Warn
 from nacre.core.module import Module
+from nacre.nac.models import read_model
 
 Constants = Mapping[str, Any]
 
@@ -59,7 +60,7 @@ def module_of(
     constants: Constants | None = None,
     warn: Warn | None = None,
 ) -> Module:
-    """The module of a source: one itself, the path of a model, or something of PyTorch."""
+    """The module of a source: one itself, the path of a model, something of NAC or PyTorch."""
     is_of_torch = _is_of_torch(source)
     if example_args is not None and not isinstance(example_args, tuple | list):
         raise request_error(
@@ -79,8 +80,13 @@ def module_of(
         return _read(source, shapes, constants, warn)
     if is_of_torch or example_args is not None:
         return _of_torch(source, shapes, example_args)
+    from nacre.nac.models import lifted
+    from nacre.nac.run.model import NacModel
+
+    if isinstance(source, NacModel):
+        return lifted(source, shapes)
     raise request_error(
-        f"a model is a module or a path, found {type(source).__name__}",
+        f"a model is a module, a `NacModel` or a path, found {type(source).__name__}",
         "give `example_args` beside a module of PyTorch",
     )
 

@@ -53,15 +53,18 @@ def read_model(
     shapes: Shapes | None = None,
     progress: Progress | None = None,
     warn: Warn | None = None,
+    *,
+    readers: Mapping[str, Reader] = READERS,
 ) -> Module:
     """A model from a file; `shapes` gives sizes to inputs that leave them open.
 
-    `warn` is told what is odd about it, InputError says what is wrong with it.
+    `warn` is told what is odd about it, InputError says what is wrong with it. `readers` has the
+    kinds of files by suffix: rooms above know more of them.
     """
     file = Path(path)
-    reader = READERS.get(file.suffix.lower())
+    reader = readers.get(file.suffix.lower())
     if reader is None:
-        known = ", ".join(f"`{suffix}`" for suffix in READERS)
+        known = ", ".join(f"`{suffix}`" for suffix in readers)
         message = f"cannot tell what `{file.name}` is by its suffix, expected {known}"
         raise InputError([MDL01.at(whole_file(str(file)), message)])
     return reader(file, shapes, progress, warn)

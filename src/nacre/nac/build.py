@@ -9,14 +9,15 @@ from nacre.core.models import Progress, Shapes, Warn
 from nacre.core.module import Module
 from nacre.nac.canonical import canonical
 from nacre.nac.format.values import NacFile, Plan, Resource
+from nacre.nac.interface import OWN_RESOURCES
 from nacre.nac.lower import lower
 from nacre.nac.quantise.apply import quantisation_code, quantised
 from nacre.nac.quantise.choice import Choice
 from nacre.nac.quantise.halves import own_halves, widened
 from nacre.nac.quantise.report import QuantisationReport
 from nacre.nac.run.model import NacModel, made_model
-from nacre.nac.sources import elements_of, module_of
-from nacre.nac.spec.elements import DTYPE_CODES, FP16
+from nacre.nac.sources import elements_of, is_nac, loaded, module_of, refused
+from nacre.nac.spec.elements import DTYPE_CODES, FP16, QUANTIZATIONS
 
 # What configurations call the width of a model, the first that is there counts.
 _WIDTHS = ("hidden_size", "d_model", "n_embd", "hidden_dim")
@@ -43,8 +44,9 @@ def build(
 ) -> NacModel:
     """Make a program of a model; the same model gives the same bytes each time.
 
-    - `source`: a path (`.onnx`, `.pt2`, `.core`), a module of Core IR or a module of PyTorch, which
-      needs `example_args` as it is called
+    - `source`: a path (`.onnx`, `.pt2`, `.core`, `.nac`), a module of Core IR, a `NacModel` or a
+      module of PyTorch, which needs `example_args` as it is called; what a file of NAC carries goes
+      along, unless something else is given
     - `quant`: `none`, `fp16`, `int8_tensor`, `int8_channel` or `block_fp8`
     - `shapes`: sizes of inputs that leave them open
     - `keep`, `keep_norms`, `least_rank`: weights that are not quantised, see `nac.quantise`
@@ -57,18 +59,49 @@ def build(
     InputError lists what stands in the way.
     """
     code = quantisation_code(quant)
+    if is_nac(source):
+        source = loaded(source)
+        _require_plain(source, code)
     module = canonical(module_of(source, shapes, example_args, progress, warn))
     width = _configured(source) or _last_width(module) if d_model is None else d_model
-    more = [Resource(name, data) for name, data in sorted((resources or {}).items())]
-    file = lower(module, d_model=width, resources=more, manifest=manifest, plan=plan)
+    more = {**_carried(source), **(resources or {})}
+    given: dict[str, Any] = {
+        "d_model": width,
+        "resources": [Resource(name, more[name]) for name in sorted(more)],
+        "manifest": manifest or _manifest(source),
+        "plan": plan or _plan(source),
+    }
+    file = lower(module, **given)
     if code == FP16 and _is_mixed(file):
         module = widened(module)
-        file = lower(module, d_model=width, resources=more, manifest=manifest, plan=plan)
+        file = lower(module, **given)
     if code:
         file, report = quantised(file, code, Choice(tuple(keep), keep_norms, least_rank))
         if on_report is not None:
             on_report(report)
     return made_model(file)
+
+
+def _require_plain(model: NacModel, code: int) -> None:
+    """Refuse to quantise what was quantised before."""
+    if code and model.file.header.quant:
+        found = QUANTIZATIONS[model.file.header.quant].name
+        raise refused(f"the weights are {found} already", "quantise the model that they came from")
+
+
+def _carried(source: object) -> dict[str, bytes]:
+    """The files inside a file of NAC."""
+    if not isinstance(source, NacModel):
+        return {}
+    return {r.name: bytes(r.data) for r in source.file.resources if r.name not in OWN_RESOURCES}
+
+
+def _manifest(source: object) -> bytes:
+    return bytes(source.file.sections.get("PROC", b"")) if isinstance(source, NacModel) else b""
+
+
+def _plan(source: object) -> Plan | None:
+    return source.file.plan if isinstance(source, NacModel) else None
 
 
 def _is_mixed(file: NacFile) -> bool:
@@ -79,6 +112,8 @@ def _is_mixed(file: NacFile) -> bool:
 
 def _configured(source: object) -> int:
     """The width that a model's configuration says."""
+    if isinstance(source, NacModel):
+        return source.file.header.d_model
     config = getattr(source, "config", None)
     for name in _WIDTHS:
         found = getattr(config, name, None)

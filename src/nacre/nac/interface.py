@@ -38,6 +38,7 @@ from nacre.nac.spec.instructions import INPUT, LIFTED, STATE, USER
 
 INTERFACE = "nacre.interface.json"
 STATES = "nacre.state.json"
+OWN_RESOURCES = frozenset({INTERFACE, STATES})  # written anew with every program
 _MOST_ELEMENTS = 1 << 30  # of a state
 Number = int | float  # integers of 64 bits have more digits than a float
 Record = TypeVar("Record", bound=msgspec.Struct)

@@ -10,16 +10,20 @@ from contextlib import suppress
 from dataclasses import replace
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from nacre.base.diagnostics import InputError
 from nacre.base.source import whole_file
-from nacre.core.models import Progress, Shapes, Warn, read_model
+from nacre.core.models import Progress, Shapes, Warn
 from nacre.core.module import CoreOperation, Labels, Module
 from nacre.core.values import Array, Literal
+from nacre.nac.models import SUFFIX, lifted, read_model
 from nacre.nac.rules.building import NAC50
+
+if TYPE_CHECKING:
+    from nacre.nac.run.model import NacModel
 
 Named = Iterable[tuple[str, Array]]
 Found = tuple[Module, Named]
@@ -36,12 +40,30 @@ def module_of(
     """The module of a source, its weights labelled; InputError where it is no model."""
     if isinstance(source, Module):
         return source
+    if is_nac(source):
+        return lifted(loaded(source), shapes)
     if isinstance(source, str | Path):
         reader = {".onnx": _onnx, ".pt2": _archive}.get(Path(source).suffix.lower(), _other)
         module, weights = reader(Path(source), shapes, progress, warn)
     else:
         module, weights = _torch(source, example_args, shapes)
     return labelled(module, weights)
+
+
+def is_nac(source: object) -> bool:
+    """Whether a source is a file of NAC, read or not."""
+    from nacre.nac.run.model import NacModel
+
+    if isinstance(source, str | Path):
+        return Path(source).suffix.lower() == SUFFIX
+    return isinstance(source, NacModel)
+
+
+def loaded(source: Any) -> NacModel:  # noqa: ANN401 - a path or a model
+    """The model of such a source."""
+    from nacre.nac.run.model import NacModel, load
+
+    return source if isinstance(source, NacModel) else load(source)
 
 
 def _other(
@@ -72,7 +94,7 @@ def _archive(
 def _torch(source: Any, example_args: tuple[Any, ...] | None, shapes: Shapes | None) -> Found:  # noqa: ANN401
     if not hasattr(source, "state_dict"):
         message = f"found a {type(source).__name__}, expected a model"
-        help_ = "give a path (.onnx, .pt2, .core), a module of Core IR or one of PyTorch"
+        help_ = "give a path (.onnx, .pt2, .core, .nac), a module of Core IR or one of PyTorch"
         raise refused(message, help_)
     from nacre.core.torch.importer import from_torch
 

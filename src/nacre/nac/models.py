@@ -1,0 +1,121 @@
+"""Models of every kind that nacre reads: those of Core IR, and files of NAC, which are lifted.
+
+Files of other compilers do not say the types of their inputs. Whoever reads one gives the shapes;
+the element type follows from use: what addresses rows of a table is i64, the rest is f32.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from nacre.base.diagnostics import Diagnostic, InputError
+from nacre.base.excerpt import quoted
+from nacre.base.suggest import did_you_mean
+from nacre.core.models import READERS as CORE_READERS
+from nacre.core.models import Progress, Reader, Shapes, Warn
+from nacre.core.models import read_model as read_known
+from nacre.core.module import Module, TensorType
+from nacre.core.rules.models import MDL02
+from nacre.nac.rules.running import NAC46
+
+if TYPE_CHECKING:
+    from nacre.nac.run.model import NacModel
+
+SUFFIX = ".nac"
+# Arguments that say where something lies.
+_ADDRESSES = frozenset({"indices", "index"})
+# Calls whose result has the elements of their first argument.
+_MOVES = frozenset({
+    "alias", "clone", "contiguous", "detach", "expand", "flatten", "narrow", "permute", "pass",
+    "repeat", "reshape", "select", "slice", "squeeze", "t", "transpose", "unflatten", "unsqueeze",
+    "view", "_unsafe_view",
+})  # fmt: skip
+
+
+def _nac(path: Path, shapes: Shapes | None, progress: Progress | None, warn: Warn | None) -> Module:
+    from nacre.nac.run.model import load
+
+    return lifted(load(path), shapes)
+
+
+READERS: Mapping[str, Reader] = MappingProxyType({**CORE_READERS, SUFFIX: _nac})
+
+
+def read_model(
+    path: str | Path,
+    shapes: Shapes | None = None,
+    progress: Progress | None = None,
+    warn: Warn | None = None,
+) -> Module:
+    """A model from a file of any kind, as `core.models.read_model` with one more suffix."""
+    return read_known(path, shapes, progress, warn, readers=READERS)
+
+
+def lifted(model: NacModel, shapes: Shapes | None = None) -> Module:
+    """The module of a model; `shapes` are for inputs of which the file does not say the type.
+
+    InputError has all that is wrong, missing shapes included.
+    """
+    from nacre.nac.lift import lift
+
+    given = dict(shapes or {})
+    found = [*_not_open(model, given), *_missing(model, given)]
+    if found:
+        raise InputError(found)
+    addresses = _addresses(model)
+    types = {
+        one.name: TensorType("i64" if one.instruction in addresses else "f32", tuple(shape))
+        for one in model.all_inputs
+        for shape in (given.get(one.name),)
+        if shape is not None and (one.dtype is None or one.shape is None)
+    }
+    return lift(model, types)
+
+
+def _missing(model: NacModel, given: Shapes) -> list[Diagnostic]:
+    """Inputs without a type that nobody gives a shape."""
+    found = []
+    for one in model.all_inputs:
+        is_open = one.dtype is None or one.shape is None
+        if is_open and not one.is_optional and one.name not in given:
+            message = f"the file does not say the type of input {quoted(one.name)}"
+            name = quoted(one.name).strip("`")
+            help_ = f'give its shape: `--shape {name}=1x3`, or `shapes={{"{name}": (1, 3)}}`'
+            found.append(model.finding(one.instruction, NAC46, message, help_))
+    return found
+
+
+def _not_open(model: NacModel, given: Shapes) -> list[Diagnostic]:
+    """Shapes of inputs that are not there, or have another."""
+    known = {one.name: one for one in model.all_inputs}
+    found = []
+    for name, shape in given.items():
+        one = known.get(name)
+        if one is None:
+            hint = did_you_mean(name, known) or f"expected {', '.join(map(quoted, known))}"
+            found.append(model.finding(0, MDL02, f"there is no input {quoted(name)}; {hint}"))
+        elif one.shape is not None and tuple(shape) != one.shape:
+            message = f"input {quoted(name)} has the shape {list(one.shape)}, found {list(shape)}"
+            help_ = "build the file from its model with other shapes"
+            found.append(model.finding(one.instruction, MDL02, message, help_))
+    return found
+
+
+def _addresses(model: NacModel) -> set[int]:
+    """The instructions whose results say where something lies."""
+    from nacre.nac.run.program import refs_of
+    from nacre.nac.tools.genome import gene
+
+    found: set[int] = set()
+    for index in reversed(range(len(model.program))):
+        instruction = model.program[index]
+        if instruction.site is None:
+            continue
+        is_moved = index in found and gene(instruction.site.call) in _MOVES
+        for at, operand in enumerate(instruction.operands):
+            if operand.name in _ADDRESSES or (is_moved and at == 0):
+                found.update(refs_of(operand.source))
+    return found
