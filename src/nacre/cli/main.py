@@ -105,6 +105,8 @@ def _outcome(arguments: list[str] | None) -> int:
         click.echo(f"nacre: cannot write the output: {error.strerror}", err=True)
         _forget_output()
         return WRONG_USAGE
+    except MemoryError as error:
+        return _report_memory(error, sys.argv[1:] if arguments is None else arguments)
     except Exception as error:
         return _report_bug(error)
     return result if isinstance(result, int) else OK
@@ -119,6 +121,27 @@ def _write_anything() -> None:
 
 def _forget_output() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _report_memory(error: MemoryError, arguments: list[str]) -> int:
+    """The machine is too small for what was asked: that is no bug, and has a code (RUN06)."""
+    why = f": {str(error)[:1].lower()}{str(error)[1:]}" if str(error) else ""
+    verb = next((argument for argument in arguments if argument in _VERBS), "this")
+    click.echo(
+        f"error[RUN06]: {verb} needs more memory than this machine gives{why}{_memory_in_use()}",
+        err=True,
+    )
+    click.echo("help: use a smaller input or device, or a machine with more memory", err=True)
+    return ERRORS_FOUND
+
+
+def _memory_in_use() -> str:
+    try:
+        import resource  # not on every system
+    except ImportError:
+        return ""
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+    return f"; nacre had taken {peak} MiB"
 
 
 def _report_bug(error: Exception) -> int:

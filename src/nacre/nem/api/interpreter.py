@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -16,7 +17,7 @@ from nacre.nem.api.backends import AnyBackend, BackendChoice
 from nacre.nem.api.ddr import Ddr, DdrInfo, require_host_memory, require_size
 from nacre.nem.api.device_info import DeviceInfo, device_info
 from nacre.nem.api.documents import TEXT_NAME
-from nacre.nem.api.programs import LoadedProgram
+from nacre.nem.api.programs import LoadedProgram, in_spite_of
 from nacre.nem.api.replay import Replay, differing, orders, witness_steps
 from nacre.nem.api.timing import Figures, changed_program, read_profile, timed
 from nacre.nem.api.tree_text import tree_text
@@ -164,13 +165,14 @@ class NemInterpreter:
 
         `changes` are figures such as `{"NMU.int8_macs": 8192, "topology.l1_size_bytes": 2 << 20}`.
         """
-        self._own(program).require_runnable(allow)
+        allowed = self._own(program).require_runnable(allow)
         figures = self._profile if profile is None else read_profile(profile)
         if changes:
             # On another device the program may no longer fit, or lack a unit: that is the answer.
             program = changed_program(program, changes)
-            program.require_runnable(allow)
-        return timed(program.plan, program.device, figures, changes or {})
+            allowed = program.require_runnable(allow)
+        with in_spite_of(allowed):
+            return timed(program.plan, program.device, figures, changes or {}, whole=bool(allowed))
 
     def start(
         self,
@@ -220,23 +222,18 @@ class NemInterpreter:
         allow: Iterable[str],
         ddr: MemoryLevel | None = None,
     ) -> Session:
-        self._own(program).require_runnable(allow)
+        allowed = self._own(program).require_runnable(allow)
+        options = replace(options, allowed=allowed)
         plan = program.plan
         sizes = sizes_of(program.device, self._ddr.size)
         own = sum(sizes.places.values())
         require_host_memory(own, "the device's L2 and L1 memory", help="name a smaller device")
-        try:
+        with in_spite_of(allowed):
             memory = Memory(plan.program, sizes, ddr or self._ddr.level)
             timing = None
             if self._mode == "timed" and options.order is None:
-                timing = timed(plan, program.device, self._profile)
+                timing = timed(plan, program.device, self._profile, whole=bool(allowed))
             return Session(plan, program.device, memory, options, timing)
-        except ValueError:
-            errors = [d for d in program.diagnostics if d.severity == "error"]
-            if not errors:
-                raise
-            # Errors that were allowed can leave nothing that could run.
-            raise InputError(errors) from None
 
     def _own(self, program: LoadedProgram) -> LoadedProgram:
         if not isinstance(program, LoadedProgram):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import cached_property
 
 from nacre.base.diagnostics import Diagnostic, InputError
@@ -14,6 +15,7 @@ from nacre.nem.checks.facts import ProgramFacts
 from nacre.nem.model.devices import Device
 from nacre.nem.plan.plan import Plan
 from nacre.nem.run.host import host_error
+from nacre.nem.run.machine import cannot_run_allowed
 from nacre.nem.syntax.ast import Document
 from nacre.nem.syntax.parser import Parsed, parse
 
@@ -80,19 +82,31 @@ class LoadedProgram:
         """The program expanded."""
         return self.facts.plan
 
-    def require_runnable(self, allow: Iterable[str] = ()) -> None:
-        """Raise InputError with the program's errors, those of allowed codes or groups left out."""
+    def require_runnable(self, allow: Iterable[str] = ()) -> tuple[Diagnostic, ...]:
+        """The errors of allowed codes or groups; any other raises InputError."""
         prefixes = tuple(known_codes(allow))
-        errors = [
-            d
-            for d in self.diagnostics
-            if d.severity == "error" and not (prefixes and d.code.startswith(prefixes))
-        ]
-        if errors:
-            raise InputError(errors)
+        errors = [d for d in self.diagnostics if d.severity == "error"]
+        allowed = tuple(d for d in errors if prefixes and d.code.startswith(prefixes))
+        if len(errors) > len(allowed):
+            raise InputError([d for d in errors if d not in allowed])
+        return allowed
 
     def __repr__(self) -> str:
         return f"<Program {self.name} of {self.source.name}>"
+
+
+@contextmanager
+def in_spite_of(allowed: tuple[Diagnostic, ...]) -> Iterator[None]:
+    """What errors that were allowed through make of the work inside is a finding (RUN12)."""
+    try:
+        yield
+    except InputError:
+        raise
+    except Exception as error:
+        if not allowed or isinstance(error, MemoryError):
+            raise
+        found = cannot_run_allowed(allowed, f"the program cannot run: {error}")
+        raise InputError([found]) from None
 
 
 def known_codes(codes: Iterable[str] | str) -> Sequence[str]:

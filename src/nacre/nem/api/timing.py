@@ -20,6 +20,7 @@ from nacre.nem.run.steps import steps_of
 from nacre.nem.run.timing.profile import Figures, ProfileError, timing_profile
 from nacre.nem.run.timing.resources import NoUnitError
 from nacre.nem.run.timing.result import TimedResult
+from nacre.nem.run.timing.text import summary
 from nacre.nem.run.timing.timeline import time_steps
 from nacre.nem.run.timing.what_if import changed_device
 from nacre.nem.spec.rules.running import RUN11
@@ -72,13 +73,22 @@ def timed(
     device: Device,
     profile: Figures | None = None,
     changes: Mapping[str, int] = MappingProxyType({}),
+    *,
+    whole: bool = False,
 ) -> TimedResult:
-    """Time a plan on a device; `changes` are figures that the device owes to a what-if."""
+    """Time a plan on a device; `changes` are figures that the device owes to a what-if.
+
+    `whole` works everything out now, for a plan of which some of it may have no answer.
+    """
     try:
         figures = timing_profile(device, _besides(profile, changes))
-        return TimedResult(time_steps(steps_of(plan), device, figures))
+        result = TimedResult(time_steps(steps_of(plan), device, figures))
     except (ProfileError, NoUnitError) as error:
         raise _unsound(str(error)) from None
+    if whole:
+        result.as_json()
+        summary(result)
+    return result
 
 
 def _besides(profile: Figures | None, changes: Mapping[str, int]) -> Figures:

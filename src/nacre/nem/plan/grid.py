@@ -41,7 +41,7 @@ class Grid:
         return rows
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(eq=False)
 class EmptyLoop(Exception):  # noqa: N818 - carries a finding, not a failure of ours
     """A loop has no iteration in some row of the grid around it."""
 
@@ -50,7 +50,7 @@ class EmptyLoop(Exception):  # noqa: N818 - carries a finding, not a failure of 
     row: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(eq=False)
 class TooManyRows(Exception):  # noqa: N818 - carries a finding, not a failure of ours
     """A loop nest has more iterations than the limit."""
 

@@ -15,7 +15,7 @@ Column = npt.NDArray[np.int64]
 Values = int | Column  # an int stands for a column that is the same in every row
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(eq=False)
 class TermProblem(Exception):  # noqa: N818 - carries a finding, not a failure of ours
     """A term has no value in some row: division by zero, or a result beyond 64 bits."""
 

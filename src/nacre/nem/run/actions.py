@@ -104,6 +104,30 @@ class ElementCopy(Action):
         return [(self._source.storage, low, low + self._layouts(row)[0].span)]
 
 
+class Bounded(Action):
+    """An action of a program with errors that were allowed through: it must stay in its buffers."""
+
+    def __init__(self, action: Action) -> None:
+        self.task, self.grid = action.task, action.grid
+        self._action = action
+
+    def run(self, row: int) -> bool:
+        """Do it; ValueError, before anything is touched, for bytes outside a buffer."""
+        for storage, low, high in (*self.reads(row), *self.writes(row)):
+            if not 0 <= low <= high <= storage.data.size:
+                name, size = storage.buffer.name, storage.data.size
+                raise ValueError(f"bytes {low}..{high - 1} lie outside `{name}` of {size} bytes")
+        return self._action.run(row)
+
+    def writes(self, row: int) -> list[Reach]:
+        """The bytes that an instance may change."""
+        return self._action.writes(row)
+
+    def reads(self, row: int) -> list[Reach]:
+        """The bytes that an instance may look at."""
+        return self._action.reads(row)
+
+
 def copy_operands(task: Task) -> tuple[Operand, Operand]:
     """Source and destination of a transfer or store."""
     source = next(o for o in task.operands if o.access == "read")

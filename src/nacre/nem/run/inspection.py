@@ -63,7 +63,14 @@ class Inspection(AbstractContextManager["Inspection"]):
         self._races = RaceDetector(self.steps) if options.detect_races else None
         self._stepper = Stepper(
             self.steps,
-            Machine(plan, memory, options.backends, self._findings, ordered=options.ordered),
+            Machine(
+                plan,
+                memory,
+                options.backends,
+                self._findings,
+                ordered=options.ordered,
+                allowed=options.allowed,
+            ),
             _schedule(self.steps, options, timing),
             History(options.history_bytes) if options.history_bytes else None,
             self._races,

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from nacre.base.diagnostics import Diagnostic, InputError
+from dataclasses import replace
+
+from nacre.base.diagnostics import Diagnostic, InputError, Related
 from nacre.base.excerpt import quoted, safe
 from nacre.base.suggest import did_you_mean
 from nacre.kernels.call import Run
 from nacre.kernels.registry import PRIMITIVES
 from nacre.nem.model.program import Task
+from nacre.nem.plan.grid import TOP
 from nacre.nem.plan.plan import Plan
-from nacre.nem.run.actions import Action, copy_action
+from nacre.nem.run.actions import Action, Bounded, copy_action
 from nacre.nem.run.backends import BackendError, Backends, ComputeBackend, bound, is_deterministic
 from nacre.nem.run.compute import Compute
 from nacre.nem.run.findings import Findings
 from nacre.nem.run.memory import Memory
 from nacre.nem.run.signatures import signatures
-from nacre.nem.spec.rules.running import RUN04, RUN09
+from nacre.nem.spec.rules.running import RUN04, RUN06, RUN09, RUN12
+
+_SHOWN_ALLOWED = 8
 
 
 class Machine:
@@ -29,12 +34,14 @@ class Machine:
         findings: Findings,
         *,
         ordered: bool = False,
+        allowed: tuple[Diagnostic, ...] = (),
     ) -> None:
         self.plan = plan
         self.memory = memory
         self.findings = findings
         self._backends = backends
         self._ordered = ordered
+        self._allowed = allowed
         self._actions: dict[int, Action] = {}
         self._require_backends()
 
@@ -45,13 +52,32 @@ class Machine:
             made = self._bound(self.plan.program.task_at[position])
             if made is None:
                 return None
-            found = self._actions[position] = made
+            found = self._actions[position] = Bounded(made) if self._allowed else made
         return found
 
     def run(self, position: int, row: int) -> bool:
         """Run an instance; False where the run cannot go on."""
         action = self._actions.get(position) or self.action(position)
         return action is not None and action.run(row)
+
+    def explain(self, position: int, row: int, error: Exception) -> None:
+        """Report an instance that raised; raise again what is a mistake of ours.
+
+        A program with errors that were allowed through may have no meaning for the machine.
+        """
+        task = self.plan.program.task_at[position]
+        grid = self.plan.grid_of(task.loops) or TOP
+        if isinstance(error, MemoryError):
+            needed = f"its operands take {_operand_bytes(self._actions.get(position), row)} bytes"
+            why = f"; {str(error)[:1].lower()}{str(error)[1:]}" if str(error) else ""
+            message = f"needs more memory than this machine has left: {needed}{why}"
+            self.findings.report(RUN06, task, grid, row, message)
+        elif self._allowed:
+            found = cannot_run_allowed(self._allowed, f"`{task.op}` cannot run: {error}")
+            span = self.plan.program.span(task.node.op)
+            self.findings.diagnostics.append(replace(found, span=span))
+        else:
+            raise error
 
     def _bound(self, task: Task) -> Action | None:
         grid = self.plan.grid_of(task.loops)
@@ -106,6 +132,20 @@ class Machine:
         if opcode.startswith("core."):
             help_ = did_you_mean(opcode, core) or f"there are {', '.join(core)}"
         return Diagnostic("SIG22", "error", message, span, (), help_)
+
+
+def cannot_run_allowed(allowed: tuple[Diagnostic, ...], why: str) -> Diagnostic:
+    """What was allowed through leaves nothing that could run; related are those errors."""
+    codes = ", ".join(dict.fromkeys(d.code for d in allowed))
+    related = tuple(Related(d.span, f"{d.code}: {d.message}") for d in allowed[:_SHOWN_ALLOWED])
+    help_ = f"mend what {codes} says: allowing it leaves the machine without a meaning"
+    return RUN12.at(allowed[0].span, safe(why), related=related, help=help_)
+
+
+def _operand_bytes(action: Action | None, row: int) -> int:
+    if action is None:
+        return 0
+    return sum(high - low for _, low, high in (*action.reads(row), *action.writes(row)))
 
 
 def operation(task: Task) -> str:

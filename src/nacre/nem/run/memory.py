@@ -55,6 +55,7 @@ class MemoryLevel:
 
     def allocate(self, size: int, align: int = 1, name: str = "") -> int:
         """The offset of the next free bytes, one after the other in the order of the calls."""
+        align = max(align, 1)  # an alignment that is none, and was allowed through, asks nothing
         offset = -(-self.allocated // align) * align
         self.allocations.append(Allocation(name, offset, size, align))
         return offset
@@ -94,7 +95,7 @@ class Storage:
     __slots__ = ("base", "buffer", "data", "missing", "written")
 
     def __init__(self, buffer: Buffer, level: MemoryLevel, base: int) -> None:
-        size = buffer.size or 0
+        size = room_of(buffer)
         self.buffer = buffer
         self.base = base
         self.data: Bytes = level.data[base : base + size]
@@ -203,10 +204,24 @@ class Memory:
 
 
 def place_buffers(buffers: Iterable[Buffer], levels: dict[str, MemoryLevel]) -> dict[int, int]:
-    """Give every buffer its place, one after the other in the order of their declarations."""
+    """Give every buffer its place, one after the other in the order of their declarations.
+
+    ValueError for one whose memory the machine lacks; the check has reported it.
+    """
     for level in levels.values():
         level.allocations.clear()
-    return {b.index: levels[b.place].allocate(b.size or 0, b.align, b.name) for b in buffers}
+    bases = {}
+    for buffer in buffers:
+        if buffer.place not in levels:
+            raise ValueError(f"buffer `{buffer.name}` lies in no memory of the device")
+        home = levels[buffer.place]
+        bases[buffer.index] = home.allocate(room_of(buffer), buffer.align, buffer.name)
+    return bases
+
+
+def room_of(buffer: Buffer) -> int:
+    """The bytes that a buffer takes; none where its size is wrong, which has been reported."""
+    return max(buffer.size or 0, 0)
 
 
 def host_memory_bytes() -> int | None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Literal
 
+from nacre.base.diagnostics import Diagnostic
 from nacre.nem.run.backends import Backends, NumpyBackend
 
 Scheduling = Literal["deterministic", "random"]
@@ -33,3 +34,4 @@ class RunOptions:
     history_bytes: int = 0  # 0: steps cannot be taken back
     backends: Backends = field(default_factory=_numpy)
     inputs: Mapping[str, Any] = field(default_factory=dict)  # arrays by buffer
+    allowed: tuple[Diagnostic, ...] = ()  # errors of the program that it runs in spite of

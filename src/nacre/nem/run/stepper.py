@@ -5,8 +5,9 @@ from __future__ import annotations
 from functools import cached_property
 
 from nacre.nem.model.program import Task
+from nacre.nem.run.actions import Action
 from nacre.nem.run.frontier import Frontier
-from nacre.nem.run.history import Change, History, saved
+from nacre.nem.run.history import Change, History, Saved, saved
 from nacre.nem.run.machine import Machine
 from nacre.nem.run.memory import Storage
 from nacre.nem.run.races import RaceDetector
@@ -79,14 +80,10 @@ class Stepper:
     def take(self, step: int) -> list[int] | None:
         """Take a step: the nodes complete by it, or None where it could not be carried out."""
         position, row = int(self.steps.position[step]), int(self.steps.row[step])
-        before, findings = [], len(self.machine.findings.diagnostics)
+        findings = len(self.machine.findings.diagnostics)
         is_task = self._actions[position]
-        action = self.machine.action(position) if is_task else None
-        if self._history is not None and action is not None:
-            before = saved(action.writes(row))
-        if is_task and (action is None or not action.run(row)):
-            for part in before:  # a warning that strictness made an error comes after the writes
-                part.restore()
+        action, before = self._carry_out(position, row) if is_task else (None, [])
+        if is_task and action is None:
             self.failed = step
             return None
         if self._races is not None and action is not None:
@@ -97,6 +94,21 @@ class Stepper:
         if self._history is not None:
             self._history.add(Change(step, before, completed, findings))
         return completed
+
+    def _carry_out(self, position: int, row: int) -> tuple[Action | None, list[Saved]]:
+        """Run an instance: what ran and what it overwrote; no action where it could not."""
+        before: list[Saved] = []
+        try:
+            action = self.machine.action(position)
+            if self._history is not None and action is not None:
+                before = saved(action.writes(row))
+            if action is not None and action.run(row):
+                return action, before
+        except Exception as error:
+            self.machine.explain(position, row, error)
+        for part in before:  # a warning that strictness made an error comes after the writes
+            part.restore()
+        return None, []
 
     @property
     def _needs_frontier(self) -> bool:
@@ -109,13 +121,22 @@ class Stepper:
         chunk = self._known[len(self.order) : len(self.order) + most]
         run, is_task = self.machine.run, self._actions
         positions, rows = self.steps.position[chunk].tolist(), self.steps.row[chunk].tolist()
-        for number, (position, row) in enumerate(zip(positions, rows, strict=True)):
-            if is_task[position] and not run(position, row):
-                self.failed = chunk[number]
-                self.order.extend(chunk[:number])
-                return False
+        number, position, row = 0, 0, 0
+        try:
+            for number, (position, row) in enumerate(zip(positions, rows, strict=True)):
+                if is_task[position] and not run(position, row):
+                    return self._stopped(chunk, number)
+        except Exception as error:
+            self.machine.explain(position, row, error)
+            return self._stopped(chunk, number)
         self.order.extend(chunk)
         return True
+
+    def _stopped(self, chunk: list[int], number: int) -> bool:
+        """The steps of a chunk before one that failed have been taken."""
+        self.failed = chunk[number]
+        self.order.extend(chunk[:number])
+        return False
 
     def _take_singly(self, most: int) -> bool:
         for _ in range(most):

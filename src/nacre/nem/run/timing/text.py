@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
 from nacre.nem.model.program import Task
@@ -91,7 +90,7 @@ def stall_table(result: TimedResult) -> str:
     """What the tasks of each statement waited for, all instances together."""
     stalls, steps = result.timeline.stalls, result.timeline.steps
     rows: list[Sequence[object]] = []
-    totals: dict[str, int] = defaultdict(int)
+    totals = dict.fromkeys(CAUSES, 0)
     for task in steps.plan.program.tasks:
         mine = steps.numbers[task.position]
         cells = [int(getattr(stalls, cause)[mine].sum()) for cause in CAUSES]

@@ -130,9 +130,11 @@ RUN06 = declare(
     "memory-of-the-host-too-small",
     _HOST,
     """
-    A modelled memory is larger than the memory of the machine that nacre runs on.
+    A modelled memory, or the work on it, takes more than the memory of the machine that nacre
+    runs on.
 
-    This is found before anything is allocated.
+    A memory that is too large is found before anything is allocated. A task that runs out of
+    memory stops the run; the message says what it needed.
     """,
 )
 RUN07 = declare(
@@ -177,6 +179,18 @@ RUN10 = declare(
     A token is taken when its task starts and comes free when the task is complete and every task
     or wait that names it has started. Those may themselves need a token first. The message names
     the tasks that wait.
+    """,
+)
+RUN12 = declare(
+    "RUN12",
+    "allowed-error-stops-the-run",
+    _ORDER,
+    """
+    Errors of the program were allowed through, and leave something that no machine could carry out.
+
+    Allowing an error (`--allow CODE`, `allow=[...]`) runs the program in spite of it. Where its
+    meaning is lost (a buffer that lies in no memory, bytes outside their buffer, a value that
+    stands for nothing), the run stops there, before the task touches anything.
     """,
 )
 RUN11 = declare(
