@@ -141,6 +141,7 @@ def read_program(setup: Setup) -> LoadedProgram:
         include_roots=setup.include_roots,
         ddr_size_bytes=setup.ddr_size,
         max_instances=setup.max_instances,
+        host_filled=frozenset(file.target.partition("@")[0] for file in setup.inputs),
     )
     return LoadedProgram(source, options)
 

@@ -12,7 +12,8 @@ from nacre.base.source import Source
 from nacre.nem.model.resolver import resolve
 from nacre.nem.plan.aliasing import sharings
 from nacre.nem.plan.bounds import region_problems
-from nacre.nem.plan.coverage import Crowd, buffer_uses, first_gap, is_covered, united
+from nacre.nem.plan.coverage import Crowd, buffer_uses, is_covered, united
+from nacre.nem.plan.first_writes import UnwrittenRead, unwritten_reads
 from nacre.nem.plan.footprints import Runs
 from nacre.nem.plan.plan import Plan, build_plan
 from nacre.nem.syntax.parser import parse
@@ -114,32 +115,36 @@ def touched(
 
 
 @given(sketches())
-def test_bytes_read_and_never_written_are_found_with_their_first_iteration(
+def test_bytes_read_before_any_task_writes_them_are_found_with_their_first_iteration(
     items: tuple[Item, ...],
 ) -> None:
-    by_task = instances_by_task(items)
-    every = [instance for instances in by_task.values() for instance in instances]
-    for use in buffer_uses(plan_of(items)):
-        name = use.buffer.name
-        written = set().union(*(bytes_ for _, bytes_ in touched(iter(every), name, "write")))
-        assert as_bytes(use.written) == written
-        for covered in use.reads:
-            access = covered.access
-            place = [p for p in by_task[access.position][0].task.reads if p.buffer == name]
-            gaps = [
-                (values(i), {byte for _, byte in p.touched(i.env)} - written)
-                for p in place
-                for i in by_task[access.position]
-            ]
-            missing = [(iteration, gap) for iteration, gap in gaps if gap]
-            gap = first_gap(covered.runs, use.written)
-            if gap is None:
-                assert len(place) > 1 or not missing
-            elif len(place) == 1:
-                row = covered.first_row_outside(use.written)
-                assert access.grid.iteration(row) == missing[0][0]
-                assert first_gap(covered.runs_in(row), use.written) is not None
-                assert gap[0] == min(byte for _, lost in missing for byte in lost)
+    plan = plan_of(items)
+    written: dict[str, set[int]] = {}
+    missing: dict[tuple[str, int], list[tuple[tuple[int, ...], set[int]]]] = {}
+    for instance in read(items).instances:  # in program order
+        for place in instance.task.reads:
+            own = {byte for _, byte in place.touched(instance.env)}
+            gap = own - written.get(place.buffer, set())
+            if gap:
+                key = (place.buffer, instance.position)
+                missing.setdefault(key, []).append((values(instance), gap))
+        for place in instance.task.writes:
+            own = {byte for _, byte in place.touched(instance.env)}
+            written.setdefault(place.buffer, set()).update(own)
+    for use in buffer_uses(plan):
+        assert as_bytes(use.written) == written.get(use.buffer.name, set())
+        found: dict[int, list[UnwrittenRead]] = {}
+        for one in unwritten_reads(plan, use):
+            found.setdefault(one.read.access.position, []).append(one)
+        expected = {at: gaps for (name, at), gaps in missing.items() if name == use.buffer.name}
+        assert set(found) == set(expected), program_text(items)
+        for at, ones in found.items():
+            first = min(ones, key=lambda one: one.row)
+            assert first.read.access.grid.iteration(first.row) == expected[at][0][0]
+            lost = set().union(*(g for v, g in expected[at] if v == expected[at][0][0]))
+            assert set(range(first.low, first.high)) <= lost
+            if len(ones) == 1:
+                assert first.low == min(expected[at][0][1])
 
 
 @given(sketches())
@@ -174,9 +179,3 @@ def test_runs_are_united_and_compared_byte_by_byte(a: Runs, b: Runs) -> None:
     assert as_bytes(cover) == as_bytes(a) | as_bytes(b)
     assert (cover[1:, 0] > cover[:-1, 1]).all()
     assert is_covered(runs, cover).all()
-    gap = first_gap(cover, united([a]))
-    lost = as_bytes(b) - as_bytes(a)
-    assert (gap is None) == (not lost)
-    if gap is not None:
-        assert gap[0] == min(lost)
-        assert set(range(*gap)) <= lost

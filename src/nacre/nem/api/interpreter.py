@@ -222,8 +222,8 @@ class NemInterpreter:
         allow: Iterable[str],
         ddr: MemoryLevel | None = None,
     ) -> Session:
-        allowed = self._own(program).require_runnable(allow)
-        options = replace(options, allowed=allowed)
+        program = self._own(program).filled_by_host(options.inputs)
+        options = replace(options, allowed=program.require_runnable(allow))
         plan = program.plan
         sizes = sizes_of(program.device, self._ddr.size)
         own = sum(sizes.places.values())

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 
+import msgspec
+
 from nacre.base.diagnostics import Diagnostic, InputError
 from nacre.base.rules import RULES
 from nacre.base.source import Source
@@ -81,6 +83,16 @@ class LoadedProgram:
     def plan(self) -> Plan:
         """The program expanded."""
         return self.facts.plan
+
+    def filled_by_host(self, names: Iterable[str]) -> LoadedProgram:
+        """The program as it is where the host fills buffers; L1 then holds more than it says."""
+        filled = self.options.host_filled | {str(name).partition("@")[0] for name in names}
+        facts = self._checked.facts
+        own = {b.name for b in facts.program.buffers if b.level == "L1"} if facts else set()
+        if filled & own <= self.options.host_filled:
+            return self
+        options = msgspec.structs.replace(self.options, host_filled=filled)
+        return LoadedProgram(self.source, options)
 
     def require_runnable(self, allow: Iterable[str] = ()) -> tuple[Diagnostic, ...]:
         """The errors of allowed codes or groups; any other raises InputError."""

@@ -53,6 +53,7 @@ class CheckOptions(Struct, frozen=True, kw_only=True):
     l2_size_bytes: int | None = None  # where no device is named
     l1_size_bytes: int | None = None
     max_instances: int = MAX_TASK_INSTANCES  # that loops may expand to
+    host_filled: frozenset[str] = frozenset()  # buffers that the host fills, wholly or in part
 
 
 class Checked(Struct, frozen=True):
@@ -178,6 +179,7 @@ def _check_program(
         target.is_named,
         options.ddr_size_bytes,
         options.max_instances,
+        options.host_filled,
     )
     rules = (*STATEMENT_RULES, *ORDER_RULES) if resolved.program.is_whole else STATEMENT_RULES
     for check in rules:

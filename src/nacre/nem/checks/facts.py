@@ -46,6 +46,7 @@ class ProgramFacts:
     device_is_named: bool
     ddr_size_bytes: int
     max_instances: int = MAX_TASK_INSTANCES
+    host_filled: frozenset[str] = frozenset()  # buffers that hold something from the start
 
     def span(self, node: ast.Node) -> Span:
         """Where a node stands."""

@@ -30,18 +30,6 @@ def united(parts: Iterable[Runs]) -> Runs:
     return joined_runs(runs[:, 0], runs[:, 1])
 
 
-def first_gap(runs: Runs, cover: Runs) -> tuple[int, int] | None:
-    """The first bytes of sorted runs that a cover leaves open."""
-    gaps = np.flatnonzero(~is_covered(runs, cover))
-    if not gaps.size:
-        return None
-    low, high = (int(x) for x in runs[gaps[0]])
-    after = int(np.searchsorted(cover[:, 0], low, side="right"))
-    if after and cover[after - 1, 1] > low:
-        low = int(cover[after - 1, 1])
-    return low, min(high, int(cover[after, 0])) if after < len(cover) else high
-
-
 def is_covered(runs: Runs, cover: Runs) -> Column:
     """Which runs lie inside one run of a cover, whose runs are sorted and apart."""
     if not len(cover):
@@ -75,25 +63,6 @@ class Covered:
         """The bytes of one iteration."""
         footprint = self.access.footprint
         return footprint.pattern(row).runs + footprint.low_at(row)
-
-    def first_row_outside(self, cover: Runs) -> int:
-        """The first iteration that touches a byte outside a cover."""
-        footprint, rows = self.access.footprint, self.access.grid.rows
-        if isinstance(footprint.low, int) and isinstance(footprint.pattern_index, int):
-            return 0
-        low = np.broadcast_to(np.asarray(footprint.low), (rows,))
-        index = np.broadcast_to(np.asarray(footprint.pattern_index), (rows,))
-        first = rows
-        for number, pattern in enumerate(footprint.patterns):
-            of_pattern = np.flatnonzero(index == number)
-            lows, row = np.unique(low[of_pattern], return_index=True)
-            step = max(1, _MOST_RUNS // len(pattern.runs))
-            for start in range(0, lows.size, step):
-                moved = _moved(lows[start : start + step], pattern.runs)
-                inside = is_covered(moved, cover).reshape(-1, len(pattern.runs)).all(axis=1)
-                outside = of_pattern[row[start : start + step][~inside]]
-                first = min(first, int(outside.min(initial=rows)))
-        return first if first < rows else 0
 
 
 def _moved(low: Column, runs: Runs) -> Runs:
@@ -132,12 +101,6 @@ class BufferUse:
         for covered in self.reads:
             found.setdefault(covered.access.position, []).append(covered.runs)
         return found
-
-    @cached_property
-    def has_gaps(self) -> bool:
-        """Whether bytes are read that no task writes."""
-        read = np.concatenate([NOTHING, *(covered.runs for covered in self.reads)])
-        return not bool(is_covered(read, self.written).all())
 
     @cached_property
     def readers(self) -> Crowd:

@@ -160,6 +160,7 @@ def write_after_read(facts: ProgramFacts) -> Iterator[Diagnostic]:
         buffer A : L2 (size=64)
         buffer B : L1 (size=64)
         buffer C : L2 (size=64)
+        l = transfer.sync(dst=region(B, 0, 64), src=region(A, 0, 64))
         s = store.async(dst=region(C, 0, 64), src=region(B, 0, 64))
         t = transfer.async(dst=region(B, 0, 64), src=region(A, 0, 64))
 
@@ -168,6 +169,7 @@ def write_after_read(facts: ProgramFacts) -> Iterator[Diagnostic]:
         buffer A : L2 (size=64)
         buffer B : L1 (size=64)
         buffer C : L2 (size=64)
+        l = transfer.sync(dst=region(B, 0, 64), src=region(A, 0, 64))
         s = store.async(dst=region(C, 0, 64), src=region(B, 0, 64))
         t = transfer.async(dst=region(B, 0, 64), src=region(A, 0, 64), deps=[s])
     """

@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 
+import numpy as np
+
 from nacre.base.diagnostics import Diagnostic
 from nacre.base.rules import rule
 from nacre.nem.checks.facts import ProgramFacts
 from nacre.nem.checks.wording import in_iteration, region_text, task_text
 from nacre.nem.model.program import Loop, Region, Task
 from nacre.nem.plan.columns import as_term
-from nacre.nem.plan.coverage import BufferUse, Covered, Crowd, buffer_uses, first_gap
+from nacre.nem.plan.coverage import BufferUse, Covered, Crowd, buffer_uses, is_covered
+from nacre.nem.plan.first_writes import UnwrittenRead, unwritten_reads
 from nacre.nem.plan.terms import depths
 
 _MEMORY = "Abstract Machine Model / Memory Levels"
@@ -20,9 +23,10 @@ _LOOPS = "Loops and Bounded Pipelining"
 
 @rule("INI01", "read-of-bytes-never-written", _MEMORY, severity="warning")
 def read_of_bytes_never_written(facts: ProgramFacts) -> Iterator[Diagnostic]:
-    """A task reads bytes of an L1 buffer that no task writes, in any iteration.
+    """A task reads bytes of an L1 buffer that no earlier task writes.
 
-    L1 holds nothing when a program starts; L2 and DDR may have been filled by the host.
+    L1 holds nothing when a program starts, except in buffers that the host fills; L2 and DDR may
+    have been filled by the host. An operation in place reads before it writes.
 
     Bad:
 
@@ -39,34 +43,41 @@ def read_of_bytes_never_written(facts: ProgramFacts) -> Iterator[Diagnostic]:
         s = store.sync(dst=region(A, 0, 64), src=region(B, 0, 64))
     """
     for use in buffer_uses(facts.plan):
-        if use.buffer.level != "L1" or not use.has_gaps:
+        if use.buffer.level != "L1" or use.buffer.name in facts.host_filled:
             continue
         seen: set[int] = set()
-        for read in use.reads:
-            region = read.access.operand.region
-            gap = first_gap(read.runs, use.written)
-            if gap is None or region is None or id(region) in seen:
+        for found in unwritten_reads(facts.plan, use):
+            region = found.read.access.operand.region
+            if region is None or id(region) in seen:
                 continue
             seen.add(id(region))
-            yield _never_written(facts, use, read, region)
+            yield _never_written(facts, use, found, region)
             if not use.writes:  # once says it all
                 break
 
 
 def _never_written(
-    facts: ProgramFacts, use: BufferUse, read: Covered, region: Region
+    facts: ProgramFacts, use: BufferUse, found: UnwrittenRead, region: Region
 ) -> Diagnostic:
-    access = read.access
-    row = read.first_row_outside(use.written)
-    low, high = first_gap(read.runs_in(row), use.written) or (0, 1)
-    varies = not isinstance(access.footprint.low, int)
-    when = in_iteration(access.grid, row) if varies else ""
-    who = "no task writes the buffer" if not use.writes else "no task writes them"
+    access = found.read.access
+    varies = not isinstance(access.footprint.low, int) or _is_ever_written(use, found)
+    when = in_iteration(access.grid, found.row) if varies else ""
     return read_of_bytes_never_written.at(
         facts.span(access.operand.node.value),
-        f"{task_text(access.task)} reads {region_text(region)}{when}, but bytes {low}..{high - 1} "
-        f"of `{use.buffer.name}` hold nothing: {who}",
+        f"{task_text(access.task)} reads {region_text(region)}{when}, but bytes "
+        f"{found.low}..{found.high - 1} of `{use.buffer.name}` hold nothing: {_who(use, found)}",
+        help="fill them first, or name the buffer as one that the host fills",
     )
+
+
+def _is_ever_written(use: BufferUse, found: UnwrittenRead) -> bool:
+    return bool(is_covered(np.array([[found.low, found.high]], np.int64), use.written).all())
+
+
+def _who(use: BufferUse, found: UnwrittenRead) -> str:
+    if not use.writes:
+        return "no task writes the buffer"
+    return f"no task writes them{' before' if _is_ever_written(use, found) else ''}"
 
 
 @rule("TOK09", "result-never-read", "Core Program Objects / Tasks and Tokens", severity="info")

@@ -207,14 +207,18 @@ DOC10 = declare(
 
     Bad:
 
+        buffer A : L2 (size=4)
         buffer B : L1 (size=4)
         Y = region(B, 0, 4) elem=i8, shape=[4], layout=C
+        transfer.sync(dst=Y, src=region(A, 0, 4))
         relu.async out Y
 
     Good:
 
+        buffer A : L2 (size=4)
         buffer B : L1 (size=4)
         Y = region(B, 0, 4) elem=i8, shape=[4], layout=C
+        transfer.sync(dst=Y, src=region(A, 0, 4))
         relu.async in Y out Y
     """,
 )
@@ -227,14 +231,18 @@ DOC11 = declare(
 
     Bad:
 
+        buffer A : L2 (size=4)
         buffer B : L1 (size=4)
         Y = region(B, 0, 4) elem=i8, shape=[4], layout=C
+        transfer.sync(dst=Y, src=region(A, 0, 4))
         relu in Y out Y
 
     Good:
 
+        buffer A : L2 (size=4)
         buffer B : L1 (size=4)
         Y = region(B, 0, 4) elem=i8, shape=[4], layout=C
+        transfer.sync(dst=Y, src=region(A, 0, 4))
         relu.async in Y out Y
     """,
 )
@@ -250,14 +258,18 @@ DOC12 = declare(
 
     Bad:
 
+        buffer A : L2 (size=4)
         buffer B : L1 (size=4)
         Y = region(B, 0, 4) elem=i8, shape=[4], layout=C
+        transfer.sync(dst=Y, src=region(A, 0, 4))
         rellu.async in Y out Y
 
     Good:
 
+        buffer A : L2 (size=4)
         buffer B : L1 (size=4)
         Y = region(B, 0, 4) elem=i8, shape=[4], layout=C
+        transfer.sync(dst=Y, src=region(A, 0, 4))
         relu.async in Y out Y
     """,
 )
@@ -340,14 +352,18 @@ DOC17 = declare(
 
     Bad:
 
+        buffer A : L2 (size=8)
         buffer B : L1 (size=8)
         Y = region(B, 0, 8) elem=f16, shape=[4], layout=C
+        transfer.sync(dst=Y, src=region(A, 0, 8))
         softmax.async in Y out Y axis=0 axis=0
 
     Good:
 
+        buffer A : L2 (size=8)
         buffer B : L1 (size=8)
         Y = region(B, 0, 8) elem=f16, shape=[4], layout=C
+        transfer.sync(dst=Y, src=region(A, 0, 8))
         softmax.async in Y out Y axis=0
     """,
 )
@@ -413,14 +429,18 @@ DOC21 = declare(
 
     Bad:
 
+        buffer A : L2 (size=4)
         buffer B : L1 (size=4)
         Y = region(B, 0, 4) elem=i8, shape=[4], layout=C
+        transfer.sync(dst=Y, src=region(A, 0, 4))
         relu.async IN Y OUT Y
 
     Good:
 
+        buffer A : L2 (size=4)
         buffer B : L1 (size=4)
         Y = region(B, 0, 4) elem=i8, shape=[4], layout=C
+        transfer.sync(dst=Y, src=region(A, 0, 4))
         relu.async in Y out Y
     """,
     severity="warning",

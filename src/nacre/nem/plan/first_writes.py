@@ -1,0 +1,164 @@
+"""Reads of bytes that nothing wrote before, in program order.
+
+Dependences lead back in the text only, so program order is a schedule that every program allows:
+what it reads unwritten can be read unwritten. What a task writes counts for later tasks, not for
+its own operands: an operation in place reads first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
+
+import numpy as np
+import numpy.typing as npt
+from msgspec import Struct
+
+from nacre.nem.model.program import Task
+from nacre.nem.plan.columns import OncePerPlan
+from nacre.nem.plan.coverage import NOTHING, BufferUse, Covered
+from nacre.nem.plan.footprints import Pattern, Runs
+from nacre.nem.plan.plan import Plan
+from nacre.nem.plan.sequence import sequence
+from nacre.nem.plan.terms import Column
+
+_NEVER = np.iinfo(np.int64).max
+
+# Strided tiles at very many offsets: beyond this the question is too dear to be asked.
+_MOST_RUNS = 1 << 22
+
+_numbers = OncePerPlan(partial(sequence, counted=lambda statement: isinstance(statement, Task)))
+
+
+class UnwrittenRead(Struct, frozen=True):
+    """The first instance of an access that reads bytes which nothing wrote before."""
+
+    read: Covered
+    row: int
+    low: int
+    high: int
+
+
+def unwritten_reads(plan: Plan, use: BufferUse) -> Iterator[UnwrittenRead]:
+    """For every access that reads bytes of a buffer which nothing wrote before, its first such."""
+    writes = [_places(write) for write in use.writes]
+    reads = [_places(read) for read in use.reads]
+    if sum(place.runs for places in (*writes, *reads) for place in places) > _MOST_RUNS:
+        return
+    numbers = _numbers(plan)
+    pairs = zip(use.writes, writes, strict=True)
+    written = _Written([_timed(places, numbers[w.access.position])[:2] for w, places in pairs])
+    for read, places in zip(use.reads, reads, strict=True):
+        of_task = numbers[read.access.position]
+        runs, times, rows = _timed(places, of_task)
+        late = written.is_late(runs, times)
+        if late.any():
+            row = int(rows[late].min())
+            low, high = written.first_gap(read.runs_in(row), int(of_task[row]))
+            yield UnwrittenRead(read, row, low, high)
+
+
+class _Places(Struct, frozen=True):
+    """The distinct offsets of a pattern, and the first row that has each."""
+
+    pattern: Pattern
+    lows: Column
+    rows: Column
+
+    @property
+    def runs(self) -> int:
+        """How many runs of bytes these are."""
+        return self.lows.size * len(self.pattern.runs)
+
+
+def _places(covered: Covered) -> list[_Places]:
+    footprint, index = covered.access.footprint, covered.access.footprint.pattern_index
+    if isinstance(index, int):
+        lows, first = np.unique(np.asarray(footprint.low), return_index=True)
+        return [_Places(footprint.patterns[index], lows, first)]
+    low = np.broadcast_to(np.asarray(footprint.low), index.shape)
+    found = []
+    for number, pattern in enumerate(footprint.patterns):
+        rows = np.flatnonzero(index == number)
+        lows, first = np.unique(low[rows], return_index=True)
+        found.append(_Places(pattern, lows, rows[first]))
+    return found
+
+
+def _timed(places: Iterable[_Places], numbers: Column) -> tuple[Runs, Column, Column]:
+    """Runs of bytes, the number of the first instance that touches each, and its row."""
+    runs, rows = [NOTHING], [np.zeros(0, np.int64)]
+    for place in places:
+        runs.append((place.lows[:, None, None] + place.pattern.runs[None]).reshape(-1, 2))
+        rows.append(np.repeat(place.rows, len(place.pattern.runs)))
+    of_row = np.concatenate(rows)
+    return np.concatenate(runs), numbers[of_row], of_row
+
+
+class _Written:
+    """When each byte of a buffer is first written."""
+
+    def __init__(self, writes: Sequence[tuple[Runs, Column]]) -> None:
+        runs = np.concatenate([NOTHING, *(write[0] for write in writes)])
+        times = np.concatenate([np.zeros(0, np.int64), *(write[1] for write in writes)])
+        # Between two neighbouring marks all bytes are first written at one time.
+        self._marks = np.unique(np.concatenate([np.zeros(1, np.int64), runs.reshape(-1)]))
+        self._first = _spread(*self._between(runs), times, self._marks.size)
+
+    def _between(self, runs: Runs) -> tuple[Column, Column]:
+        begin = np.searchsorted(self._marks, runs[:, 0], side="right") - 1
+        return begin, np.searchsorted(self._marks, runs[:, 1], side="left")
+
+    def is_late(self, runs: Runs, times: Column) -> npt.NDArray[np.bool_]:
+        """Which runs hold a byte that is not written before their time."""
+        return _latest(*self._between(runs), self._first) >= times
+
+    def first_gap(self, runs: Runs, time: int) -> tuple[int, int]:
+        """The first bytes of some runs that are not written before a time."""
+        for low, high in runs.tolist():
+            (begin,), (end,) = self._between(np.array([[low, high]], np.int64))
+            open_ = np.flatnonzero(self._first[begin:end] >= time)
+            if open_.size:
+                steps = np.flatnonzero(np.diff(open_) > 1)
+                last = int(open_[steps[0]] if steps.size else open_[-1]) + begin + 1
+                start = max(low, int(self._marks[begin + open_[0]]))
+                return start, min(high, int(self._marks[last])) if last < end else high
+        return int(runs[0, 0]), int(runs[0, 1])
+
+
+def _levels(begin: Column, end: Column) -> Column:
+    """The exponent of the largest power of two within each range; ranges are not empty."""
+    return np.frexp((end - begin).astype(np.float64))[1].astype(np.int64) - 1
+
+
+def _spread(begin: Column, end: Column, times: Column, size: int) -> Column:
+    """For every place the least time of all ranges that cover it.
+
+    A range is two that overlap, of a power of two each; from large to small, each is handed on to
+    its halves.
+    """
+    level = _levels(begin, end)
+    least = np.full(size, _NEVER, np.int64)
+    for power in range(int(level.max(initial=0)), -1, -1):
+        half = 1 << power
+        if power < int(level.max(initial=0)):
+            shifted = least.copy()
+            shifted[half:] = np.minimum(least[half:], least[:-half])
+            least = shifted
+        here = level == power
+        np.minimum.at(least, begin[here], times[here])
+        np.minimum.at(least, end[here] - half, times[here])
+    return least
+
+
+def _latest(begin: Column, end: Column, first: Column) -> Column:
+    """The greatest of the first times within each range."""
+    level, found = _levels(begin, end), np.empty(begin.size, np.int64)
+    most = first
+    for power in range(int(level.max(initial=0)) + 1):
+        here = level == power
+        found[here] = np.maximum(most[begin[here]], most[end[here] - (1 << power)])
+        half = 1 << power
+        if half < most.size:
+            most = np.maximum(most[:-half], most[half:])
+    return found
