@@ -87,8 +87,9 @@ class Binding:
 def bind(task: Task, device: Device, grid: Grid) -> Binding | None:
     """Where `@resource` puts a task by the Target Resource Validity Rule; None: nowhere.
 
-    An index beyond the device's count wraps around. A unit that the device lacks, or that cannot
-    run the task, is replaced by the first way that can; then any instance will do.
+    An index beyond the device's count wraps around. A unit that the device lacks is replaced by
+    the first way that can run the task; then any instance will do. So is one that cannot run it,
+    where that error was allowed.
     """
     ways = eligible_units(task, device)
     if not ways:

@@ -236,7 +236,7 @@ def test_a_resource_is_exact_remapped_or_translated() -> None:
     result = lite(
         "a = relu.async in X out Y @resource(CSTL[1])",
         "b = relu.async in X out Y @resource(CSTL[5])",  # 5 mod 2
-        "c = relu.async in X out Y @resource(NMU[0])",  # cannot: any CSTL
+        "c = relu.async in X out Y @resource(NMU[0])",  # an error, here allowed: any CSTL
         "d = relu.async in X out Y @resource(VPU[0])",  # 4 + 512 / 32
         f"e = {load(1024, on='@resource(DMA[1])')}",
         f"f = {load(1024, on='@resource(DMA[3])')}",

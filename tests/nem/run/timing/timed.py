@@ -20,7 +20,7 @@ def timed(
 ) -> TimedResult:
     """Time a program that has no errors, races apart."""
     program = NemInterpreter().load_string(text)
-    program.require_runnable(["HAZ"])
+    program.require_runnable(["HAZ", "DEC10"])
     figures = timing_profile(program.device, profile)
     steps = steps_of(program.plan)
     return TimedResult(time_steps(steps, program.device, figures, compile=compile))

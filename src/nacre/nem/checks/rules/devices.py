@@ -101,7 +101,8 @@ def unknown_spec_version(facts: DeviceFacts) -> Iterator[Diagnostic]:
 def variant_listed_twice(facts: DeviceFacts) -> Iterator[Diagnostic]:
     """A variant stands both in `opcode.mandatory` and `opcode.extended`, or twice in one of them.
 
-    It counts as mandatory. A child that makes a parent's extended variant mandatory promotes it.
+    It counts as mandatory. What a parent lists is inherited: a child need not list it again. A
+    child that makes a parent's extended variant mandatory promotes it.
 
     Bad:
 
@@ -118,27 +119,21 @@ def variant_listed_twice(facts: DeviceFacts) -> Iterator[Diagnostic]:
         }
     """
     parent = facts.device.parent
-    seen = dict.fromkeys(parent.mandatory if parent else (), "mandatory in the parent device")
-    seen_extended = dict.fromkeys(
-        parent.extended if parent else (), "extended in the parent device"
-    )
-    own: dict[str, str] = {}
-    for ref in _variants(facts.node.mandatory):
-        id_ = variant_text(ref)
-        before = own.get(id_) or seen_extended.get(id_)
-        own[id_] = "listed as mandatory"
-        if before:
-            yield _redundant(facts, ref, id_, before)
-    for ref in _variants(facts.node.extended):
-        id_ = variant_text(ref)
-        before = own.get(id_) or seen.get(id_)
-        own[id_] = "listed as extended"
-        if before:
-            yield _redundant(facts, ref, id_, before)
+    seen: dict[str, str] = {}
+    if parent is not None:
+        seen |= dict.fromkeys(parent.extended, "extended in the parent device")
+        seen |= dict.fromkeys(parent.mandatory, "mandatory in the parent device")
+    for block, how in ((facts.node.mandatory, "mandatory"), (facts.node.extended, "extended")):
+        for ref in _variants(block):
+            id_ = variant_text(ref)
+            if id_ in seen:
+                yield _redundant(facts, ref, id_, seen[id_])
+            seen[id_] = f"listed as {how}"
 
 
 def _redundant(facts: DeviceFacts, ref: VariantRef, id_: str, before: str) -> Diagnostic:
-    help_ = "leave one of the two entries out"
+    is_inherited = before.endswith("parent device")
+    help_ = "leave it out: it is inherited" if is_inherited else "leave one of the two entries out"
     message = f"variant `{id_}` is already {before}"
     return variant_listed_twice.at(facts.span(ref), message, help=help_)
 

@@ -175,11 +175,13 @@ def _way_text(way: Way) -> str:
     return " and ".join(f"`{unit}`" for unit in way)
 
 
-@rule("DEC10", "resource-cannot-run-task", _VALIDITY, severity="info")
+@rule("DEC10", "resource-cannot-run-task", f"{_VALIDITY} 1")
 def resource_cannot_run_task(facts: ProgramFacts) -> Iterator[Diagnostic]:
-    """`@resource` asks for a unit that cannot run the task; the first that can runs it.
+    """`@resource` asks for a unit that the device has and that can never run the task.
 
-    Where no unit can, that is PLC09.
+    The task must run on that very instance, and it cannot. Which units can follows from the
+    registry: the opcode's own unit, then VPU, for views DMA too; transfers go by the memory levels
+    of their ends. A unit that the device lacks is replaced by one that can (DEC09).
 
     Bad:
 
@@ -197,11 +199,18 @@ def resource_cannot_run_task(facts: ProgramFacts) -> Iterator[Diagnostic]:
         unit = request.unit.unit
         if has_unit(facts.device, unit):
             able = " or ".join(_way_text(way) for way in capable_units(request.task))
-            message = (
-                f"a `{unit}` cannot run this `{request.task.op}`, which takes {able}; "
-                f"it runs on {_way_text(way)}"
+            yield resource_cannot_run_task.at(
+                facts.span(request.node.unit),
+                f"a `{unit}` cannot run this `{request.task.op}`, which takes {able}",
+                help=_other_target(way),
             )
-            yield resource_cannot_run_task.at(facts.span(request.node.unit), message)
+
+
+def _other_target(way: Way) -> str:
+    """What to write instead: of the units of a way, one that `@resource` may name."""
+    target = next((unit for unit in way if unit in RESOURCE_TARGETS), None)
+    leave = "leave `@resource` out"
+    return f"write `@resource({target}[0])`, or {leave}" if target is not None else leave
 
 
 @rule("DEC15", "negative-resource-index", _VALIDITY)
