@@ -223,7 +223,8 @@ class NemInterpreter:
         ddr: MemoryLevel | None = None,
     ) -> Session:
         program = self._own(program).filled_by_host(options.inputs)
-        options = replace(options, allowed=program.require_runnable(allow))
+        allowed = program.require_runnable(allow)
+        options = replace(options, allowed=allowed)
         plan = program.plan
         sizes = sizes_of(program.device, self._ddr.size)
         own = sum(sizes.places.values())
