@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import nacre
-from nacre.cli.main import ERRORS_FOUND, OK, WRONG_USAGE, _status
+from nacre.cli.main import ERRORS_FOUND, INCONCLUSIVE, OK, WRONG_USAGE, _status
 from nacre.compile.bundle import Bundle
 from nacre.core.builder import Builder
 from tests.compile.models import values
@@ -115,3 +115,57 @@ def test_other_verbs_take_a_bundle(made: Make, capsys: pytest.CaptureFixture[str
     for wanted, name in {"has no output `y:0`": "y:0", "own types": "output0:f32"}.items():
         assert run("run", folder, "--input", f"x:0={x}", "--output", f"{name}={y}") == WRONG_USAGE
         assert wanted in capsys.readouterr().err
+
+
+def masked(tmp_path: Path, *, is_dead: bool) -> Path:
+    """A network that shows what lies before a length; a dead one shows nothing at all."""
+    builder = Builder()
+    x, length = builder.input("x", "f32", (2, 16)), builder.input("length", "i64", (2,))
+    positions = builder.constant(np.arange(16)[None])
+    inside = builder.add(
+        "Compare", positions, builder.add("ExpandDims", length, axes=(1,)), op="Lt"
+    )
+    zero = builder.constant(np.float32(0))
+    y = builder.add("Where", inside, builder.add("Neg", x), zero)
+    if is_dead:
+        y = builder.add("BinOp", y, zero, op="Mul")
+    nacre.compile(builder.module(y), "npm4k").save(tmp_path / "masked")
+    np.save(tmp_path / "x.npy", values((2, 16), 1))
+    np.save(tmp_path / "length.npy", np.zeros(2, np.int64))
+    return tmp_path / "masked"
+
+
+def test_random_lengths_reach_the_network(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = masked(tmp_path, is_dead=False)
+    for seed in range(3):
+        assert run("validate", folder, "--seed", seed) == OK
+        assert capsys.readouterr().out.endswith("valid\n")
+
+
+def test_what_proves_nothing_has_a_status_of_its_own_and_asks_for_data(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = masked(tmp_path, is_dead=False)
+    given = [f"--input={name}={tmp_path / name}.npy" for name in ("x", "length")]
+    assert run("validate", folder, *given) == INCONCLUSIVE
+    told = capsys.readouterr().out
+    assert "  output0 proves nothing: the reference is 0 everywhere\nINCONCLUSIVE\n" in told
+    assert "--input x=FILE.npy --input length=FILE.npy" in told
+    assert run("validate", folder, *given, "--format", "json") == INCONCLUSIVE
+    assert json.loads(capsys.readouterr().out)["verdict"] == "inconclusive"
+
+
+def test_a_network_that_no_input_moves_is_not_valid_on_random_ones(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run("validate", masked(tmp_path, is_dead=True)) == INCONCLUSIVE
+    assert "INCONCLUSIVE" in capsys.readouterr().out
+    builder = Builder()
+    x = builder.input("x", "f32", (2, 16))
+    none = builder.add("BinOp", x, builder.constant(np.float32(0)), op="Mul")
+    y = builder.add("BinOp", none, builder.constant(values((2, 16), 1)), op="Add")
+    nacre.compile(builder.module(y), "npm4k").save(tmp_path / "unmoved")
+    assert run("validate", tmp_path / "unmoved") == INCONCLUSIVE
+    assert "the reference is the same for other inputs" in capsys.readouterr().out

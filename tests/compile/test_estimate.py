@@ -14,7 +14,7 @@ from nacre.base.diagnostics import InputError
 from nacre.compile.estimate import derated_figures, estimate
 from nacre.compile.estimate_layers import DEPENDENCES
 from nacre.compile.estimate_text import estimate_text
-from nacre.compile.random_inputs import random_inputs
+from nacre.compile.sampling.draw import draw_inputs
 from nacre.compile.target import target_of
 from nacre.core.builder import Builder
 from nacre.core.module import Module
@@ -53,7 +53,7 @@ def test_no_random_input_puts_a_layer_back_into_floats() -> None:
     x, weights = builder.input("x", "f32", (64, 12)), builder.constant(values((6, 12), 3, 0.3))
     y = builder.add("Linear", x, weights, builder.constant(np.full(6, 60.0, np.float32)))
     module = builder.module(builder.add("ArgMax", y, axis=1))
-    given = nacre.compile(module, "npm4k", "i8", calibration=random_inputs(module, 1, (2,)))
+    given = nacre.compile(module, "npm4k", "i8", calibration=draw_inputs(module, 1, (2,)))
     assert any("kept in f16" in note for note in given.manifest.notes)
     found = estimate(module, "npm4k", precision="i8")
     assert [layer.operations[0] for layer in found.layers if layer.macs] == ["QLinear"]
@@ -185,7 +185,7 @@ def test_random_inputs_have_the_types_of_the_inputs_and_are_the_same_every_time(
     builder.input("ids", "i64", (1, 4))
     x = builder.input("x", "f32", (2, 3))
     module = builder.module(builder.add("Silu", x))
-    first, second = (random_inputs(module, 1, (2,)) for _ in range(2))
+    first, second = (draw_inputs(module, 1, (2,)) for _ in range(2))
     assert {name: (a.dtype.name, a.shape) for name, a in first.items()} == {
         "ids": ("int64", (2, 1, 4)), "x": ("float32", (2, 2, 3)),
     }  # fmt: skip

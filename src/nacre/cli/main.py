@@ -1,6 +1,6 @@
 """The `nacre` command: finds the verb, and turns every outcome into an exit status.
 
-0 clean, 1 errors found in the input, 2 wrong usage, 70 a bug of ours.
+0 clean, 1 errors found in the input, 2 wrong usage, 3 nothing proved, 70 a bug of ours.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import click
 from nacre._version import __version__
 from nacre.cli.terminal.streams import harmless_output
 
-OK, ERRORS_FOUND, WRONG_USAGE, OUR_BUG = 0, 1, 2, 70
+OK, ERRORS_FOUND, WRONG_USAGE, INCONCLUSIVE, OUR_BUG = 0, 1, 2, 3, 70
 
 # Verb -> module, attribute, what it does. Loaded when used: `nacre --version` imports none.
 _VERBS = {

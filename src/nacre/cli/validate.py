@@ -13,13 +13,15 @@ from nacre.base.excerpt import safe
 from nacre.base.rendering import render_json, render_text
 from nacre.cli.arrays import InputFile, WrongUsage, option_value, parse_input
 from nacre.cli.bundles import arrays_of
-from nacre.cli.main import ERRORS_FOUND, OK
+from nacre.cli.main import ERRORS_FOUND, INCONCLUSIVE, OK
 
 if TYPE_CHECKING:
     from nacre.compile.bundle import Bundle
     from nacre.compile.manifest import Port
     from nacre.compile.validation import Validation
     from nacre.core.values import Array
+
+_STATUS = {"valid": OK, "not valid": ERRORS_FOUND, "inconclusive": INCONCLUSIVE}
 
 
 @click.command()
@@ -30,7 +32,8 @@ if TYPE_CHECKING:
     multiple=True,
     type=option_value(parse_input),
     metavar="NAME=FILE.npy",
-    help="An input of the model; may be repeated. Default: random numbers for all of them.",
+    help="An input of the model; may be repeated. Default: random ones, within what the model does "
+    "with them.",
 )
 @click.option(
     "--expect",
@@ -49,12 +52,14 @@ def validate(
     seed: int,
     form: str,
 ) -> int:
-    """Run BUNDLE, and hold what it computes against the model that it was compiled from.
+    """Run BUNDLE, and compare what it computes with the model that it was compiled from.
 
     Two comparisons: every layer with the legalised module, bit by bit, and every output with the
-    model, within the bound of the plan's precision.
+    model, within the bound of the plan's precision. An output of the model that is the same
+    everywhere, NaN or saturated proves nothing: that is inconclusive, and asks for other inputs.
 
-    Exit status: 0 valid, 1 not valid or errors in the bundle or its inputs, 2 wrong usage.
+    Exit status: 0 valid, 1 not valid or errors in the bundle or its inputs, 2 wrong usage,
+    3 inconclusive.
     """
     from nacre.compile.bundle import Bundle
 
@@ -64,8 +69,11 @@ def validate(
         raise WrongUsage(f"{safe(folder)} is no bundle, which is a folder that `compile` wrote")
     try:
         bundle = Bundle.load(folder)
-        arrays = arrays_of(inputs) or _random(bundle, seed)
-        found = bundle.validate(arrays, arrays_of(expected) or None)
+        found = (
+            bundle.validate(arrays_of(inputs), arrays_of(expected) or None)
+            if inputs or not bundle.manifest.inputs
+            else _validated_on_random(bundle, seed)
+        )
     except InputError as error:
         is_json = form == "json"
         told = (render_json if is_json else render_text)(error.diagnostics)
@@ -75,17 +83,33 @@ def validate(
     click.echo(
         json.dumps(found.as_json(), indent=2) if form == "json" else _text(bundle, found, how)
     )
-    return OK if found.ok else ERRORS_FOUND
+    return _STATUS[found.verdict]
 
 
-def _random(bundle: Bundle, seed: int) -> dict[str, Any]:
-    from nacre.compile.random_inputs import random_inputs
+def _validated_on_random(bundle: Bundle, seed: int) -> Validation:
+    """On the first of several draws of which the model makes something that can be compared."""
+    from nacre.compile.sampling.draw import ATTEMPTS
+    from nacre.compile.validation import validated
 
-    made = random_inputs(bundle.source, seed)
+    for attempt in range(ATTEMPTS):
+        others = _random(bundle, seed + 1, attempt)
+        found = validated(bundle, _random(bundle, seed, attempt), others=others)
+        if found.verdict != "inconclusive":
+            break
+    return found
+
+
+def _random(bundle: Bundle, seed: int, attempt: int) -> dict[str, Any]:
+    from nacre.compile.sampling.draw import draw_inputs
+    from nacre.compile.sampling.input_ranges import input_ranges
+
+    made = draw_inputs(bundle.source, seed, attempt=attempt)
     for state in bundle.source.states:
         made.pop(state.name, None)
+    ranges = input_ranges(bundle.source)
     for port in bundle.manifest.inputs:
-        if port.scale is not None and port.name in made:
+        is_free = port.name in made and ranges[port.name].kind == "any"
+        if port.scale is not None and is_free:
             made[port.name] = _within(port, made[port.name])
     return made
 
@@ -101,6 +125,8 @@ def _within(port: Port, array: Array) -> Array:
 
 
 def _text(bundle: Bundle, found: Validation, how: str) -> str:
+    from nacre.compile.validation import ASK_FOR_DATA, VERDICTS
+
     manifest = bundle.manifest
     layers = f"{len(manifest.layers):,} layer{'' if len(manifest.layers) == 1 else 's'}"
     held = "the same bits" if found.first_difference is None else safe(str(found.first_difference))
@@ -109,6 +135,15 @@ def _text(bundle: Bundle, found: Validation, how: str) -> str:
         f"against the legalised module: {held}",
         f"against {found.compared_with}:",
         *(f"  {safe(output.name)}: {output.told_with_bound}" for output in found.outputs),
-        "valid" if found.ok else "NOT VALID",
+        *(f"  {safe(o.name)} proves nothing: {o.problem}" for o in found.unproven),
+        VERDICTS[found.verdict],
     ]
+    if found.verdict == "inconclusive":
+        options = " ".join(f"--input {port.name}=FILE.npy" for port in _asked_for(bundle))
+        lines.append(f"help: {ASK_FOR_DATA}: {safe(options)}")
     return "\n".join(lines)
+
+
+def _asked_for(bundle: Bundle) -> list[Port]:
+    states = {state.input for state in bundle.manifest.states}
+    return [port for port in bundle.manifest.inputs if port.name not in states]

@@ -17,10 +17,10 @@ from nacre.compile.origins import name_of
 from nacre.compile.partition import Partition
 from nacre.compile.pipeline import OnStage, compile_module
 from nacre.compile.quantise.calibration import Calibration
-from nacre.compile.random_inputs import random_inputs
 from nacre.compile.request import Constants, module_of, require_clock, require_sense
 from nacre.compile.room import are_beyond
 from nacre.compile.rules import CMP04, CMP08, CMP09, CMP10
+from nacre.compile.sampling.draw import draw_inputs
 from nacre.compile.target import target_of
 from nacre.core.models import Shapes, Warn
 from nacre.nem.model.devices import Device
@@ -72,7 +72,7 @@ def estimate(
     if is_stand_in:
         # Inputs that DDR cannot hold are refused before data for them is asked for.
         is_refused = are_beyond(module.input_types.values(), ddr_bytes)
-        calibration = None if is_refused else random_inputs(module, _SEED, (_SAMPLES,))
+        calibration = None if is_refused else draw_inputs(module, _SEED, (_SAMPLES,))
         ranges = "the ranges are those of random inputs, and no layer is kept in f16 for accuracy"
     options = Options(
         target, precision, ddr_bytes, calibration, observer, precision_map or {}, not is_stand_in

@@ -3,17 +3,21 @@
 Reals, and integers that are rounded reals, are judged by their error, or by the ratio of signal to
 noise where one side rounds to integers of 8 bits. Indices and truth values are choices: one that is
 next to the right one is as wrong as any other, so what counts is how many are the same.
+
+Every precision is measured by error and ratio alike, and both are shown; which bounds there are is
+the precision's. A reference that is the same everywhere proves nothing, whatever the measures say.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf, log10
 from typing import Literal
 
 import numpy as np
 
+from nacre.compile.accuracy.references import ReferenceSeen
 from nacre.core.evaluation_plan import constant_array
 from nacre.core.module import CoreOperation, Module
 from nacre.core.values import Array
@@ -21,7 +25,7 @@ from nacre.core.values import Array
 Measure = Literal["error", "SQNR", "agreement"]
 # The largest error that is accepted, as a part of the output's largest magnitude.
 TOLERANCES: Mapping[str, float] = {"f16": 1e-2, "f32": 1e-4}
-SQNR_DB = 15.0  # the least ratio of signal to noise that is accepted of integers of 8 bits
+SQNR_DB = 15.0  # the least ratio of signal to noise that is accepted of any precision
 # The least share of choices that are the same: what lies next to a boundary may fall on either
 # side of it once it is rounded. Integers that are made of integers have nothing to round.
 AGREEMENT: Mapping[str, float] = {"f16": 0.99, "f32": 0.999, "i8": 0.9}
@@ -39,14 +43,19 @@ class Judged:
     """An output against the model's: a measure, what was found, and the bound."""
 
     name: str
-    measure: Measure
+    measure: Measure  # the one that is tighter at this precision
     value: float
     bound: float
+    error: float | None = None  # both measures, where they mean something
+    sqnr: float | None = None
+    problem: str = ""  # why the reference proves nothing
 
     @property
     def is_met(self) -> bool:
         """Whether the output is close enough."""
-        return self.value <= self.bound if self.measure == "error" else self.value >= self.bound
+        if self.measure == "error":
+            return self.value <= self.bound and (self.sqnr is None or self.sqnr >= SQNR_DB)
+        return self.value >= self.bound
 
     @property
     def margin(self) -> float:
@@ -76,7 +85,12 @@ class Judged:
     def told_with_bound(self) -> str:
         """What was found, and what is accepted."""
         limit = "at most" if self.measure == "error" else "at least"
-        return f"{self.measure} {self.told}, {limit} {self.told_bound}"
+        told = f"{self.measure} {self.told}, {limit} {self.told_bound}"
+        if self.measure == "error" and self.sqnr is not None:
+            return f"{told}; SQNR {_told('SQNR', self.sqnr)}, at least {_told('SQNR', SQNR_DB)}"
+        if self.measure == "SQNR" and self.error is not None:
+            return f"{told}; error {_told('error', self.error)}"
+        return told
 
 
 def _told(measure: Measure, value: float) -> str:
@@ -106,20 +120,31 @@ class Counted:
     def __init__(self, name: str, source: Module, value: int, precision: str) -> None:
         self._name, self._precision = name, compared_in(source, precision)
         self._meaning = _meaning(source, value)
-        self._sums: _Same | _Ratio | _Error = _Error()
+        self._error, self._ratio = _Error(), _Ratio(_zero_point(source, value))
+        self._seen = ReferenceSeen(source, value)
+        self._sums: _Same | _Ratio | _Error = self._error
         if self._meaning in ("choices", "integers"):
             self._sums = _Same()
         elif precision == "i8" or rounds_to_integers(source):
-            self._sums = _Ratio(_zero_point(source, value))
+            self._sums = self._ratio
 
     def add(self, found: Array, expected: Array) -> None:
         """Take in the output of one run, and the model's."""
-        self._sums.add(found, expected)
+        self._seen.add(expected)
+        if isinstance(self._sums, _Same):
+            self._sums.add(found, expected)
+        else:
+            self._error.add(found, expected)
+            self._ratio.add(found, expected)
 
     @property
     def judged(self) -> Judged:
         """What was found in all runs together."""
-        return Judged(self._name, self._sums.measure, self._sums.value, self._bound())
+        made = Judged(self._name, self._sums.measure, self._sums.value, self._bound())
+        made = replace(made, problem=self._seen.problem)
+        if isinstance(self._sums, _Same):
+            return made
+        return replace(made, error=self._error.value, sqnr=self._ratio.value)
 
     def _bound(self) -> float:
         if isinstance(self._sums, _Same):

@@ -1,13 +1,18 @@
-"""Is the plan right? Every layer held to the legalised module, and the outputs to the model."""
+"""Is the plan right? Every layer compared with the legalised module, the outputs with the model.
+
+There are three answers: outputs that are close to a reference which is the same everywhere, or no
+number at all, prove nothing, and what proves nothing is not valid.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from nacre.compile.accuracy.references import depends_on_input
 from nacre.compile.differences import Difference, first_difference
 from nacre.compile.judging import (
     SQNR_DB,
@@ -22,12 +27,20 @@ from nacre.compile.judging import (
 from nacre.compile.target import request_error
 from nacre.core.evaluate import checked_inputs, evaluate
 from nacre.core.evaluation_plan import initial_values
+from nacre.core.module import Module
 from nacre.core.values import Array
 
 if TYPE_CHECKING:
     from nacre.compile.bundle import Bundle
 
 __all__ = ["Validation", "relative_error", "sqnr", "validated"]
+Verdict = Literal["valid", "not valid", "inconclusive"]
+VERDICTS: Mapping[Verdict, str] = {  # in the first word of the text
+    "valid": "valid",
+    "not valid": "NOT VALID",
+    "inconclusive": "INCONCLUSIVE",
+}
+ASK_FOR_DATA = "give inputs as the model will see them"
 MODEL, GIVEN = "an evaluation of the model as it came", "the outputs that were given"
 
 
@@ -46,19 +59,34 @@ class Validation:
     is_quantised: bool = False  # the model rounds to integers, and the plan computes in floats
 
     @property
+    def verdict(self) -> Verdict:
+        """The answer; inconclusive where nothing is wrong and something was not put to the test."""
+        if self.ok:
+            return "valid"
+        return "not valid" if self.first_difference is not None or self.missed else "inconclusive"
+
+    @property
+    def unproven(self) -> tuple[Judged, ...]:
+        """The outputs whose reference proves nothing."""
+        return tuple(output for output in self.outputs if output.problem)
+
+    @property
     def missed(self) -> tuple[Judged, ...]:
         """The outputs that are too far from the model's."""
         return tuple(output for output in self.outputs if not output.is_met)
 
     def __str__(self) -> str:
         held = self.first_difference or "the plan equals the legalised module"
-        parts = [f"{'valid' if self.ok else 'NOT VALID'}: {held}"]
+        parts = [f"{VERDICTS[self.verdict]}: {held}"]
         for measure in dict.fromkeys(output.measure for output in self.outputs):
             alike = [output for output in self.outputs if output.measure == measure]
             parts.append(f"{measure} of {', '.join(f'{o.name} {o.told}' for o in alike)}")
         if any(error == float("inf") for error in self.error_by_output.values()):
             parts[-1] += " (a number on one side, NaN or an infinity on the other)"
         parts += [f"{o.name} misses its bound: {o.told_with_bound}" for o in self.missed]
+        parts += [f"{o.name} proves nothing: {o.problem}" for o in self.unproven]
+        if self.verdict == "inconclusive":
+            parts.append(ASK_FOR_DATA)
         if self.is_quantised:
             parts.append("the model rounds to integers, a step more or less of which is noise")
         return "; ".join(parts)
@@ -71,7 +99,8 @@ class Validation:
                 "measure": output.measure,
                 "value": _finite(output.value),
                 "bound": output.bound,
-                "ok": output.is_met,
+                "ok": output.is_met and not output.problem,
+                "problem": output.problem or None,
                 "error": _finite(self.error_by_output[output.name]),
                 "sqnr_db": _finite(self.sqnr_by_output[output.name]),
             }
@@ -80,6 +109,7 @@ class Validation:
         first = self.first_difference
         return {
             "ok": self.ok,
+            "verdict": self.verdict,
             "precision": self.precision,
             "first_difference": None if first is None else asdict(first),
             "compared_with": self.compared_with,
@@ -92,9 +122,15 @@ def _finite(value: float) -> float | None:
 
 
 def validated(
-    bundle: Bundle, inputs: Mapping[str, Any], expected: object | None = None
+    bundle: Bundle,
+    inputs: Mapping[str, Any],
+    expected: object | None = None,
+    others: Mapping[str, Any] | None = None,
 ) -> Validation:
-    """Run the plan, the legalised module layer by layer, and the model on the same inputs."""
+    """Run the plan, the legalised module layer by layer, and the model on the same inputs.
+
+    Reals that the model makes of `others` too, to the bit, say nothing about the inputs.
+    """
     source, precision = bundle.source, bundle.manifest.precision
     state = initial_values(source)
     arrays = {**state, **checked_inputs(source, inputs, state)}
@@ -106,8 +142,10 @@ def validated(
         judged(name, source, value, precision, *pair)
         for value, (name, pair) in zip(source.outputs, pairs.items(), strict=True)
     )
+    if others is not None:
+        outputs = _moved(source, outputs, wanted, evaluate(source, others))
     return Validation(
-        difference is None and all(output.is_met for output in outputs),
+        difference is None and all(output.is_met and not output.problem for output in outputs),
         difference,
         {name: relative_error(a, b) for name, (a, b) in pairs.items()},
         {name: sqnr(a, b) for name, (a, b) in pairs.items()},
@@ -116,6 +154,22 @@ def validated(
         outputs,
         MODEL if expected is None else GIVEN,
         precision != "i8" and rounds_to_integers(source),
+    )
+
+
+def _moved(
+    source: Module, outputs: tuple[Judged, ...], wanted: list[Array], again: list[Array]
+) -> tuple[Judged, ...]:
+    """Outputs, those that no input moves marked so."""
+    told = "the reference is the same for other inputs"
+    return tuple(
+        replace(output, problem=told)
+        if not output.problem
+        and one.dtype.kind not in "iub"
+        and depends_on_input(source, value)
+        and np.array_equal(one, other)
+        else output
+        for output, value, one, other in zip(outputs, source.outputs, wanted, again, strict=True)
     )
 
 
