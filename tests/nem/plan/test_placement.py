@@ -192,3 +192,17 @@ def test_turns_agree_with_counting_instances(items: tuple[Item, ...]) -> None:
         counted.setdefault(instance.position, []).append(number % 3)
     for position, engines in counted.items():
         assert np.atleast_1d(columns[position]).tolist() == engines, program_text(items)
+
+
+def test_the_engine_may_vary_by_iteration() -> None:
+    plan = plan_of(
+        HEAD + "loop i in [0..2]:\nloop j in [0..3]:\n"
+        "t = transfer.async(dst=region(M, 0, 4), src=region(D, 0, 4)) @seq_engine((i + j) mod 4)\n"
+        "u = transfer.async(dst=region(M, 8, 4), src=region(D, 8, 4))\nendloop\nendloop\n"
+    )
+    fixed, free = plan.program.tasks
+    column = engine_column(plan, device(num_engines=4))
+    expected = [(i + j) % 4 for i in range(3) for j in range(4)]
+    assert np.asarray(column[fixed.position]).tolist() == expected
+    # A task with an engine of its own takes no turn of those that have none.
+    assert np.asarray(column[free.position]).tolist() == [n % 4 for n in range(12)]

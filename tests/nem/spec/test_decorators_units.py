@@ -46,7 +46,8 @@ def test_only_debug_and_profile_are_informational() -> None:
     ("argument", "names"),
     [
         ("none", "deterministic materialized memmove readonly writeonly"),
-        ("integer", "max_in_flight seq_engine"),
+        ("integer", "max_in_flight"),
+        ("index", "seq_engine"),
         ("unit", "resource"),
         ("name", "debug profile"),
     ],
@@ -54,7 +55,7 @@ def test_only_debug_and_profile_are_informational() -> None:
 def test_arguments_have_these_shapes(argument: str, names: str) -> None:
     found = [d for d in DECORATORS.values() if d.argument == argument]
     assert sorted(d.name for d in found) == names.split()
-    assert all((d.minimum is not None) == (argument == "integer") for d in found)
+    assert all((d.minimum is not None) == (argument in ("integer", "index")) for d in found)
 
 
 def test_memmove_fits_transfers_alone() -> None:

@@ -296,7 +296,7 @@ class _Resolver:
         if node.args is None:
             return Decorator(node.name.name, None, node)
         spec = DECORATORS.get(node.name.name)
-        takes_number = spec is not None and spec.argument == "integer"
+        takes_number = spec is not None and spec.argument in ("integer", "index")
         values = tuple(self._argument(argument, takes_number) for argument in node.args)
         return Decorator(node.name.name, values, node)
 

@@ -8,12 +8,13 @@ from typing import Literal
 import numpy as np
 
 from nacre.nem.model.devices import Device
+from nacre.nem.model.folding import Term
 from nacre.nem.model.program import Buffer, Statement, Task, UnitIndex
 from nacre.nem.plan.columns import as_term
 from nacre.nem.plan.grid import Grid
 from nacre.nem.plan.plan import Plan
 from nacre.nem.plan.sequence import sequence
-from nacre.nem.plan.terms import Values
+from nacre.nem.plan.terms import TermProblem, Values
 from nacre.nem.spec.units import DEVICE_UNITS, Level, transfer_units
 
 Way = tuple[str, ...]  # unit types that a task occupies together
@@ -121,16 +122,15 @@ def is_in_l1(buffer: Buffer) -> bool:
     return buffer.level == "L1"
 
 
-def asked_engine(task: Task) -> int | None:
-    """The argument of `@seq_engine`, where it is an integer constant."""
+def asked_engine(task: Task) -> Term | None:
+    """The argument of `@seq_engine`, where it is an integer: a constant, or one by iteration."""
     decorator = task.decorator("seq_engine")
     if decorator is None or not decorator.arguments:
         return None
-    argument = decorator.arguments[0]
-    return argument if isinstance(argument, int) and not isinstance(argument, bool) else None
+    return as_term(decorator.arguments[0])
 
 
-def fixed_engine(task: Task) -> int | None:
+def fixed_engine(task: Task) -> Term | None:
     """The engine that a task must run on; None: any will do."""
     engines = l1_engines(task)
     return engines[0] if engines else asked_engine(task)
@@ -142,13 +142,24 @@ def engine_column(plan: Plan, device: Device) -> dict[int, Values]:
     Tasks that may run anywhere take the engines in turn, in program order.
     """
     engines: dict[int, Values] = {
-        task.position: fixed_engine(task) or 0 for task in plan.program.tasks
+        task.position: _fixed_engines(plan, task) for task in plan.program.tasks
     }
     if device.num_engines > 1:
         for position, number in sequence(plan, _may_run_anywhere).items():
             turn = number % device.num_engines
             engines[position] = int(turn[0]) if turn.size == 1 else turn
     return engines
+
+
+def _fixed_engines(plan: Plan, task: Task) -> Values:
+    """The engine that a task must run on in every row; 0 where there is none, or no value."""
+    term, grid = fixed_engine(task), plan.grid_of(task.loops)
+    if term is None or grid is None:
+        return 0
+    try:
+        return grid.evaluate(term)
+    except TermProblem:  # reported where the decorator is checked
+        return 0
 
 
 def _may_run_anywhere(statement: Statement) -> bool:

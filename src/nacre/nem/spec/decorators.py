@@ -10,7 +10,7 @@ from msgspec import Struct
 
 Kind = Literal["semantic", "informational"]
 Target = Literal["buffer", "region", "let", "operand", "task", "loop"]
-Argument = Literal["none", "integer", "unit", "name"]
+Argument = Literal["none", "integer", "index", "unit", "name"]
 
 
 class Decorator(Struct, frozen=True, kw_only=True):
@@ -19,8 +19,9 @@ class Decorator(Struct, frozen=True, kw_only=True):
     name: str  # without the `@`
     kind: Kind
     targets: tuple[Target, ...]
-    argument: Argument = "none"  # an integer constant, a unit such as CSTL[1], or a name or tag
-    minimum: int | None = None  # of an integer argument
+    # A constant, an index that may vary by iteration, a unit such as CSTL[1], or a name or tag.
+    argument: Argument = "none"
+    minimum: int | None = None  # of an integer argument or index
     only_opcode: str | None = None  # the one opcode whose tasks may carry it; None: every task
     # After the last operand of a compute task the grammar allows two readings, and this chooses:
     # what is said about memory belongs to the operand, everything else to the task.
@@ -71,7 +72,7 @@ _ROWS = (
         name="seq_engine",
         kind="semantic",
         targets=("task",),
-        argument="integer",
+        argument="index",
         minimum=0,
         summary="runs the task on this engine",
     ),

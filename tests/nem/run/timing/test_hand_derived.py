@@ -191,6 +191,22 @@ def test_tasks_without_a_place_take_the_engines_in_turn() -> None:
     assert [task["engine"] for task in result.tasks] == [0, 1, 1, 0, 1, 1]
 
 
+def test_the_engine_of_a_task_may_vary_by_iteration() -> None:
+    result = timed(
+        MID
+        + "buffer M : L2 (size=4096)\nbuffer N : L2 (size=4096)\n"
+        + "loop i in [0..3] @max_in_flight(4):\n"
+        + "t = transfer.async(dst=region(N, i * 64, 32), src=region(M, i * 64, 32)) "
+        + "@seq_engine(i / 2) @resource(DMA[0])\nendloop\n"
+    )
+    assert rows(result) == [
+        row("t", 0, 5, "DMA[0]@0", 0),
+        row("t", 5, 10, "DMA[0]@0", 1),
+        row("t", 0, 5, "DMA[0]@1", 2),
+        row("t", 5, 10, "DMA[0]@1", 3),
+    ]
+
+
 def test_a_transfer_between_ddr_and_l1_occupies_both_units() -> None:
     lines = (
         f"a = {copy('P', 'D', 4096)}",

@@ -15,6 +15,7 @@ from nacre.nem.checks.rules.promises import PROMISE_RULES
 from nacre.nem.checks.rules.resource_targets import RESOURCE_TARGET_RULES
 from nacre.nem.checks.rules.resources import RESOURCE_RULES
 from nacre.nem.checks.wording import argument_text
+from nacre.nem.model.folding import LoopVariable, Operation
 from nacre.nem.model.program import UnitIndex
 from nacre.nem.spec.decorators import DECORATORS, Target
 from nacre.nem.spec.decorators import Decorator as Spec
@@ -163,6 +164,7 @@ def _takes(spec: Spec) -> str:
         return f"one integer constant of {spec.minimum} or more"
     return {
         "none": "no argument",
+        "index": f"one integer of {spec.minimum} or more",
         "unit": "one unit such as `CSTL[0]`",
         "name": "one name or string",
     }[spec.argument]
@@ -190,6 +192,8 @@ def _is_right(use: _Use, spec: Spec, node: ast.Value | ast.UnitRef) -> bool:
         if not isinstance(value, UnitIndex):
             return False
         return value.unit in UNITS and not isinstance(value.index, float)
+    if spec.argument == "index" and isinstance(value, LoopVariable | Operation):
+        return True  # what it is in each iteration, PLC04 says
     if not isinstance(value, int) or isinstance(value, bool):
         return False
     return spec.minimum is None or value >= spec.minimum

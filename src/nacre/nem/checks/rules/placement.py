@@ -4,14 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import numpy as np
+import numpy.typing as npt
+from msgspec import Struct
+
 from nacre.base.diagnostics import Diagnostic, Related
 from nacre.base.rules import declare, rule
 from nacre.nem.checks.facts import ProgramFacts
 from nacre.nem.checks.rules.compute_levels import COMPUTE_LEVEL_RULES
-from nacre.nem.checks.wording import device_text
+from nacre.nem.checks.wording import device_text, in_iteration, no_value
 from nacre.nem.model.program import Buffer, Operand, Task
+from nacre.nem.plan.columns import first_row
+from nacre.nem.plan.grid import Grid
 from nacre.nem.plan.placement import asked_engine, capable_units, has_unit, l1_engines
+from nacre.nem.plan.terms import Column, TermProblem
 from nacre.nem.spec.units import DEVICE_UNITS
+from nacre.nem.syntax import ast
+
+Mask = npt.NDArray[np.bool_]
 
 _PLACEMENT = "Task Placement and Engine Assignment"
 _UNITS = "Execution Units / Resource Classes and Task Mapping"
@@ -103,29 +113,72 @@ def engine_contradicts_operand(facts: ProgramFacts) -> Iterator[Diagnostic]:
         t = transfer.sync(dst=region(B, 0, 64), src=region(A, 0, 64)) @seq_engine(1)
         s = store.sync(dst=region(A, 0, 64), src=region(B, 0, 64))
     """
-    for task, asked in _asked(facts):
-        engines, decorator = l1_engines(task), task.decorator("seq_engine")
-        if len(engines) != 1 or engines[0] == asked or decorator is None:
+    for request in _engine_requests(facts):
+        engines = l1_engines(request.task)
+        if len(engines) != 1:
             continue
-        operand, buffer = next(_l1_operands(task))
+        row = first_row((request.asked != engines[0]) & request.is_there(facts.device.num_engines))
+        if row is None:
+            continue
+        operand, buffer = next(_l1_operands(request.task))
         yield engine_contradicts_operand.at(
-            facts.span(decorator.node),
-            f"`@seq_engine` asks for engine {asked}, but `{buffer.name}` is in {buffer.place}",
+            facts.span(request.node),
+            f"`@seq_engine` asks for engine {request.text(row)}, but `{buffer.name}` is in "
+            f"{buffer.place}",
             related=(Related(facts.span(operand.node.value), f"`{buffer.name}` is used here"),),
         )
 
 
-def _asked(facts: ProgramFacts) -> Iterator[tuple[Task, int]]:
-    """Tasks with an engine of the program's choice that the device has."""
+class _EngineRequest(Struct, frozen=True):
+    """A task with `@seq_engine`, and the engine that it asks for in every iteration."""
+
+    task: Task
+    node: ast.Decorator
+    grid: Grid
+    asked: Column
+
+    def is_there(self, engines: int) -> Mask:
+        """In which iterations the device has the engine."""
+        return (self.asked >= 0) & (self.asked < engines)
+
+    def text(self, row: int) -> str:
+        """The engine of a row and, where it varies, the iteration."""
+        when = in_iteration(self.grid, row) if self.asked.size > 1 else ""
+        return f"{int(self.asked[min(row, self.asked.size - 1)])}{when}"
+
+
+def _engine_requests(facts: ProgramFacts) -> Iterator[_EngineRequest]:
+    """Every `@seq_engine` whose argument has a value in each iteration."""
     for task in facts.program.tasks:
-        asked = asked_engine(task)
-        if asked is not None and 0 <= asked < facts.device.num_engines:
-            yield task, asked
+        term, decorator = asked_engine(task), task.decorator("seq_engine")
+        grid = facts.plan.grid_of(task.loops)
+        if term is None or decorator is None or grid is None:
+            continue
+        if isinstance(term, int) and term < 0:  # DEC03
+            continue
+        try:
+            asked = np.atleast_1d(np.asarray(grid.evaluate(term), np.int64))
+        except TermProblem:  # which has been reported
+            continue
+        yield _EngineRequest(task, decorator.node, grid, asked)
+
+
+def engine_indices_have_values(facts: ProgramFacts) -> Iterator[Diagnostic]:
+    """Arguments of `@seq_engine` that divide by zero or leave 64 bits in some iteration."""
+    for task in facts.program.tasks:
+        term, decorator = asked_engine(task), task.decorator("seq_engine")
+        grid = facts.plan.grid_of(task.loops)
+        if term is None or decorator is None or grid is None:
+            continue
+        try:
+            grid.evaluate(term)
+        except TermProblem as problem:
+            yield no_value(facts, decorator.node, grid, problem)
 
 
 @rule("PLC04", "no-such-engine-for-task", _PLACEMENT)
 def no_such_engine_for_task(facts: ProgramFacts) -> Iterator[Diagnostic]:
-    """`@seq_engine` asks for an engine that the device does not have.
+    """`@seq_engine` asks for an engine that the device does not have, in some iteration or in all.
 
     Bad:
 
@@ -147,13 +200,14 @@ def no_such_engine_for_task(facts: ProgramFacts) -> Iterator[Diagnostic]:
     topology = facts.device.topology
     if topology is None or (topology.num_engines or 0) < 1:  # which has been reported
         return
-    for task in facts.program.tasks:
-        asked, decorator = asked_engine(task), task.decorator("seq_engine")
-        if asked is None or decorator is None or asked < engines:
+    for request in _engine_requests(facts):
+        row = first_row(~request.is_there(engines))
+        if row is None:
             continue
         has = f"engines 0 to {engines - 1}" if engines > 1 else "engine 0 only"
-        message = f"`@seq_engine` asks for engine {asked}, but {device_text(facts)} has {has}"
-        yield no_such_engine_for_task.at(facts.span(decorator.node), message)
+        asked = f"`@seq_engine` asks for engine {request.text(row)}"
+        message = f"{asked}, but {device_text(facts)} has {has}"
+        yield no_such_engine_for_task.at(facts.span(request.node), message)
 
 
 declare(
@@ -287,6 +341,7 @@ def no_unit_for_task(facts: ProgramFacts) -> Iterator[Diagnostic]:
 
 PLACEMENT_RULES = (
     two_l1_memories,
+    engine_indices_have_values,
     engine_contradicts_operand,
     no_such_engine_for_task,
     no_path_to_ddr,
