@@ -41,6 +41,7 @@ WITHOUT_EXAMPLE = {
     "RUN09": "needs a backend",
     "RUN10": "needs a timed run",
     "RUN11": "needs a profile",
+    "RUN12": "needs an error that was allowed through",
 }
 
 catalogue.load()

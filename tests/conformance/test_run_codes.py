@@ -240,3 +240,26 @@ def test_run11_a_profile_that_cannot_be_meant_is_refused(profile: dict[str, obje
     with pytest.raises(InputError) as caught:
         NemInterpreter().set_timing_profile(profile)  # type: ignore[arg-type]
     assert {d.code for d in caught.value.diagnostics} == {"RUN11"}
+
+
+@pytest.mark.parametrize(("offset", "found"), [(0, []), (4, ["RUN12"])])
+def test_run12_bytes_outside_a_buffer_that_were_allowed_stop_the_run(
+    offset: int, found: list[str]
+) -> None:
+    interp = NemInterpreter()
+    program = interp.load_string(
+        "buffer A : L2 (size=4)\nbuffer B : L2 (size=8)\n"
+        f"t = transfer.sync(dst=region(B, 0, 4), src=region(A, {offset}, 4))\n"
+    )
+    result = interp.run(program, inputs={"A": BYTES[:4], "B": bytes(8)}, allow=["EXT"])
+    assert codes(result) == found
+    assert result.read_buffer("B") == (bytes(8) if found else bytes(BYTES[:4]) + bytes(4))
+
+
+def test_run12_a_buffer_without_a_memory_keeps_the_run_from_starting() -> None:
+    interp = NemInterpreter()
+    program = interp.load_string("buffer A : L1[7] (size=4)\n")
+    with pytest.raises(InputError) as caught:
+        interp.run(program, allow=["BUF05"])
+    assert [d.code for d in caught.value.diagnostics] == ["RUN12"]
+    assert [r.message.partition(":")[0] for r in caught.value.diagnostics[0].related] == ["BUF05"]
