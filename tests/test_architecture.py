@@ -229,7 +229,7 @@ def test_a_decorator_says_what_it_means_and_where_it_stands(name: str) -> None:
     assert decorator.summary
     assert decorator.targets
     assert decorator.only_opcode is None or decorator.only_opcode in OPCODES
-    assert decorator.minimum is None or decorator.argument == "integer"
+    assert decorator.minimum is None or decorator.argument in ("integer", "index")
 
 
 @pytest.mark.parametrize("name", UNITS)
