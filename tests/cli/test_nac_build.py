@@ -11,7 +11,7 @@ import pytest
 
 from nacre import core
 from nacre.core.builder import Builder
-from nacre.nac import load, read, save, verify
+from nacre.nac import build, load, read, save, verify
 from tests.cli.runner import invoke, nacre, without_privileges
 from tests.nac.files import FOLDER
 
@@ -54,6 +54,16 @@ def test_a_model_is_built(capsys: Capsys) -> None:
     first = Path("m.nac").read_bytes()
     assert invoke(capsys, "nac", "build", "m.core", "-o", "m.nac").status == 0
     assert Path("m.nac").read_bytes() == first
+
+
+@pytest.mark.parametrize("quant", ["FP16", "INT8_TENSOR", "Int8_Channel", "BLOCK_FP8", "NONE"])
+def test_a_quantisation_is_named_in_any_case(capsys: Capsys, quant: str) -> None:
+    assert invoke(capsys, "nac", "build", "m.core", "-o", "q.nac", "--quant", quant).status == 0
+    made = load("q.nac").file.header.quant
+    assert made == build("m.core", quant).file.header.quant
+    outcome = invoke(capsys, "nac", "convert", "m.core", "-o", "c.nac", "--quant", quant)
+    assert outcome.status == 0
+    assert load("c.nac").file.header.quant == made
 
 
 @pytest.mark.parametrize("quant", ["fp16", "int8_tensor", "int8_channel", "block_fp8"])

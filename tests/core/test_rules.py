@@ -58,6 +58,7 @@ PROOFS = {
     "MOD14": "test_every_operation_defines_one_value",
     "RED06": "test_a_mean_divides_by_the_number_of_elements",
     "RED07": "test_a_mean_of_integers_is_cut_towards_zero",
+    "TXT01": "test_empty_braces_are_read_and_never_printed",
     "TXT03": "test_what_is_printed_reads_back",
     "TXT04": "test_attributes_are_printed_by_name",
     "TXT06": "test_an_operation_is_a_record_of_five_fields",

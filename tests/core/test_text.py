@@ -125,6 +125,22 @@ def test_short_names_are_read_as_binop(opcode: str) -> None:
     assert print_module(parse(short)) == canonical
 
 
+def test_empty_braces_are_read_and_never_printed() -> None:
+    start = '%0 = Input () {name="x"} : tensor<f32[]>'
+    plain = line(start, "%1 = Relu (%0) : tensor<f32[]>")
+    for braces in ("{}", "{ }"):
+        text = line(start, f"%1 = Relu (%0) {braces} : tensor<f32[]>")
+        assert print_module(parse(text)) == plain
+
+
+def test_nothing_but_states_stands_behind_the_outputs() -> None:
+    text = line('%0 = Input () {name="x"} : tensor<f32[2]>')
+    more = "%1 = Relu (%0) : tensor<f32[2]>"
+    for behind in (more, f"  {more}", more.replace(" : ", " {} : "), f"# so\n{more}  # told"):
+        (found,) = findings(f"{text}{behind}\n")
+        assert (found.code, found.location.line) == ("TXT02", 3 + behind.count("\n"))
+
+
 CANONICAL = """%0 = Input () {name="x"} : tensor<f32[1, 4, 4, 2]>
 %1 = Input () {name="w"} : tensor<f32[3, 3, 2, 1]>
 %2 = Conv2d (%0, %1) {padding=Custom([[1, 1], [0, 0]]), strides=[1, 1]} : tensor<f32[1, 4, 2, 1]>
@@ -177,7 +193,7 @@ state: x <- %0 = %0
     assert places[0] == (2, 11)
     assert places[1] == (3, 19)
     assert places[5] == (7, 21)
-    assert {f.code for f in found} == {"TXT01", "TXT02", "TXT05"}
+    assert {f.code for f in found} == {"TXT02", "TXT05"}
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from nacre.cli.nac_convert import convert
 from nacre.cli.nac_extract import extract
 from nacre.cli.nac_genome import genome, transplant
 from nacre.cli.nac_run import run
-from nacre.cli.nac_show import diff, dis, info, verify
+from nacre.cli.nac_show import compare, diff, dis, info, verify
 
 
 @click.group()
@@ -20,5 +20,5 @@ def nac() -> None:
     """
 
 
-for _verb in (build, info, verify, dis, run, convert, extract, diff, genome, transplant):
+for _verb in (build, info, verify, dis, run, convert, extract, diff, compare, genome, transplant):
     nac.add_command(_verb)

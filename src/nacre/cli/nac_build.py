@@ -17,6 +17,7 @@ from nacre.cli.core_files import Shapes, format_option, reported, shape_option, 
 from nacre.cli.main import OK
 from nacre.cli.nac_files import SUFFIX, is_folder, require_readable, weights_option
 from nacre.cli.progress import watched
+from nacre.nac.spec.elements import QUANTIZATIONS
 
 if TYPE_CHECKING:
     from nacre.nac.format.values import Plan
@@ -24,7 +25,8 @@ if TYPE_CHECKING:
     from nacre.nac.run.model import NacModel
     from nacre.nac.save import Storage
 
-QUANTS = ("none", "fp16", "int8_tensor", "int8_channel", "block_fp8")
+QUANTS = tuple(layout.option for layout in QUANTIZATIONS.values())
+quant_choice = click.Choice(QUANTS, case_sensitive=False)  # the format writes INT8_TENSOR
 _MOST_RESOURCE = 0xFFFFFFFF  # bytes: the length has 32 bits
 
 
@@ -40,7 +42,7 @@ _MOST_RESOURCE = 0xFFFFFFFF  # bytes: the length has 32 bits
 )
 @click.option(
     "--quant",
-    type=click.Choice(QUANTS),
+    type=quant_choice,
     default="none",
     show_default=True,
     help="How weights are stored.",

@@ -28,7 +28,7 @@ from nacre.cli.core_files import (
     shape_option,
     tell,
 )
-from nacre.cli.nac_build import QUANTS, require_file, save_model, summary, summary_json
+from nacre.cli.nac_build import quant_choice, require_file, save_model, summary, summary_json
 from nacre.cli.nac_files import (
     SUFFIX,
     Pairs,
@@ -64,7 +64,7 @@ _MOST_NAMED = 8  # of inputs that are there
 @shape_option
 @click.option(
     "--quant",
-    type=click.Choice(QUANTS),
+    type=quant_choice,
     help="How weights are stored. Default: as they are; none for what is no `.nac`.",
 )
 @weights_option

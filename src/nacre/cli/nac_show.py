@@ -1,8 +1,9 @@
-"""`nacre nac info`, `verify`, `dis` and `diff`: files looked at and compared."""
+"""`nacre nac info`, `verify`, `dis`, `diff` and `compare`: files looked at and compared."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict
 from math import isfinite, nan
 from typing import TYPE_CHECKING
@@ -10,14 +11,30 @@ from typing import TYPE_CHECKING
 import click
 
 from nacre.base.excerpt import quoted, safe
+from nacre.cli.array_values import finite_json
 from nacre.cli.arrays import option_value
-from nacre.cli.core_files import format_option, reported
+from nacre.cli.core_arrays import input_array
+from nacre.cli.core_files import Shapes, format_option, read_module, reported, shape_option
 from nacre.cli.main import ERRORS_FOUND, OK
-from nacre.cli.nac_files import counted, limit_options, open_file, require_readable, table
+from nacre.cli.nac_files import (
+    Pairs,
+    counted,
+    limit_options,
+    load_model,
+    once,
+    open_file,
+    pair,
+    require_readable,
+    table,
+)
 from nacre.cli.verifying import verify_files
 
 if TYPE_CHECKING:
     from nacre.base.diagnostics import Diagnostic
+    from nacre.core.module import Module
+    from nacre.core.values import Array
+    from nacre.nac.run.model import NacModel
+    from nacre.nac.tools.comparison import OutputComparison
     from nacre.nac.tools.difference import Difference
     from nacre.nac.tools.overview import Overview
 
@@ -64,6 +81,9 @@ def _info_text(made: Overview) -> str:
         parts.append(table(calls, frozenset({1})))
     if made.parameters:
         parts.append(_parameters(made))
+    if made.prompts:
+        rows = [(p.text, p.type) for p in made.prompts]
+        parts.append(table([("prompt of the plan", "type"), *rows]))
     if made.resources:
         rows = [("resource", "bytes"), *((n, f"{size:,}") for n, size in made.resources.items())]
         parts.append(table(rows, frozenset({1})))
@@ -173,6 +193,103 @@ def diff(first: str, second: str, tolerance: float, output: str) -> int:
         click.echo(_diff_json(found) if output == "json" else _diff_text(found))
 
     return reported(work, output) or (OK if is_same else ERRORS_FOUND)
+
+
+@click.command()
+@click.argument("file")
+@click.argument("model", metavar="MODEL")
+@click.option(
+    "--input",
+    "inputs",
+    multiple=True,
+    metavar="NAME=FILE.npy",
+    type=option_value(pair("NAME=FILE.npy")),
+    help="The array of an input of MODEL. Default: random numbers for all of them.",
+)
+@shape_option
+@click.option("--seed", type=click.IntRange(min=0), default=0, help="Of random inputs. Default: 0.")
+@click.option(
+    "--tolerance",
+    type=option_value(_tolerance),
+    metavar="X",
+    help="The largest error that is accepted, as a part of an output's largest magnitude. "
+    "Default: by how weights are stored.",
+)
+@format_option
+def compare(
+    file: str,
+    model: str,
+    inputs: Pairs,
+    shapes: Shapes,
+    seed: int,
+    tolerance: float | None,
+    output: str,
+) -> int:
+    """Run FILE and MODEL (.core, .onnx, .pt2 or .nac) on the same inputs, and compare outputs.
+
+    Exit status: 0 every output is close enough, 1 one is not, or there is nothing to compare.
+    """
+    paths = once(inputs, "input")
+    is_close = True
+
+    def work() -> None:
+        nonlocal is_close
+        from nacre.nac.tools.comparison import compare as compared
+
+        made = load_model(file)
+        module = _reference(made, model, shapes)
+        given = _inputs(module, paths) if paths else _random(module, seed)
+        rows = compared(made, module, given, tolerance)
+        is_close = all(row.is_close for row in rows)
+        how = "the inputs given" if paths else f"random inputs, seed {seed}"
+        click.echo(_compare_json(rows) if output == "json" else _compare_text(rows, how))
+
+    return reported(work, output) or (OK if is_close else ERRORS_FOUND)
+
+
+def _reference(made: NacModel, name: str, shapes: Shapes) -> Module:
+    """The model; sizes that it leaves open are those of the file."""
+    from nacre.base.diagnostics import InputError
+
+    try:
+        return read_module(name, shapes)
+    except InputError:
+        known = tuple((i.name, i.shape) for i in made.inputs if i.shape is not None)
+        if shapes or not known:
+            raise
+        try:
+            return read_module(name, known)
+        except InputError:
+            pass
+        raise
+
+
+def _inputs(module: Module, paths: dict[str, str]) -> dict[str, Array]:
+    return {name: input_array(name, path, module) for name, path in paths.items()}
+
+
+def _random(module: Module, seed: int) -> dict[str, Array]:
+    from nacre.compile.random_inputs import random_inputs
+
+    states = {state.name for state in module.states}
+    made = random_inputs(module, seed)
+    return {name: array for name, array in made.items() if name not in states}
+
+
+def _compare_json(rows: Sequence[OutputComparison]) -> str:
+    told = [
+        {**asdict(row), "value": finite_json(row.value), "close": row.is_close,
+         "max_difference": finite_json(row.max_difference)}
+        for row in rows
+    ]  # fmt: skip
+    return json.dumps({"close": all(row.is_close for row in rows), "outputs": told}, indent=2)
+
+
+def _compare_text(rows: Sequence[OutputComparison], how: str) -> str:
+    lines = [how, *(f"output {safe(row.name)}: {safe(str(row))}" for row in rows)]
+    wrong = [safe(row.name) for row in rows if not row.is_close]
+    lines.append(f"NOT CLOSE: {', '.join(wrong)}" if wrong else "close")
+    return "\n".join(lines)
 
 
 def _diff_json(found: Difference) -> str:

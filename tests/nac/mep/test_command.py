@@ -49,6 +49,27 @@ def test_a_plan_is_run(capsys: Capsys) -> None:
     assert lines[4].startswith("steps: ")
 
 
+def test_prompts_are_listed(capsys: Capsys) -> None:
+    told = invoke(capsys, "nac", "info", "m.nac").out
+    rows = [line.split() for line in told.partition("prompt of the plan")[2].splitlines()[1:5]]
+    assert rows == [["text", "str"], ["tokens", "int"], ["window", "int"], ["end", "int"]]
+    as_json = json.loads(invoke(capsys, "nac", "info", "m.nac", "--format", "json").out)
+    assert [row["text"] for row in as_json["prompts"]] == ["text", "tokens", "window", "end"]
+
+
+@pytest.mark.parametrize("given", [(), ANSWERS[:1], ANSWERS[2:3]])
+def test_answers_that_are_missing_are_told_all_at_once(
+    given: tuple[str, ...], capsys: Capsys
+) -> None:
+    outcome = _run(capsys, "--plan", "--format", "json", answers=given)
+    assert outcome.status == 1
+    told = [found["message"] for found in json.loads(outcome.out)["diagnostics"]]
+    missing = [one.partition("=")[0] for one in ANSWERS if one not in given]
+    assert len(told) == len(missing)
+    for name, message in zip(missing, told, strict=True):
+        assert f"no answer to `{name}`" in message
+
+
 def test_outputs_of_a_plan_are_written_and_told(capsys: Capsys) -> None:
     outcome = _run(
         capsys, "--output", "0=t.txt", "--output", "1=i.npy", "--seed", "5", "--format", "json"

@@ -9,11 +9,10 @@ TXT01 = declare(
     "line-form",
     _ENCODING,
     """
-    A line stands where none of its kind may: operations come before the `outputs:` line.
-
-    An operation reads `%id = Opcode (%a, %b) {key=value} : tensor<f32[2, 3]>`, the braces left out
-    where there is no attribute.
+    An operation reads `%id = Opcode (%a, %b) {key=value} : tensor<f32[2, 3]>`; braces without an
+    attribute are read and never printed.
     """,
+    behaviour=True,
     language="Core IR",
 )
 TXT02 = declare(
@@ -21,7 +20,8 @@ TXT02 = declare(
     "outputs-line",
     _ENCODING,
     """
-    The line `outputs: %a, %b` is missing or stands twice.
+    The line `outputs: %a, %b` is missing, stands twice, or has operations behind it: only states
+    follow it.
     """,
     language="Core IR",
 )

@@ -10,7 +10,7 @@ from nacre.base.excerpt import quoted
 from nacre.base.source import Source
 from nacre.core.module import CoreOperation, Module, Places, State, TensorType
 from nacre.core.ops import SHORT_FORMS
-from nacre.core.rules.text import TXT01, TXT02, TXT05
+from nacre.core.rules.text import TXT02, TXT05
 from nacre.core.text.values import ValueProblem, read_attributes, read_integer, unescaped
 from nacre.core.values import NO_ATTRIBUTES, Attributes, Word, attributes, kind_of
 
@@ -143,7 +143,7 @@ class _Lines:
         if type_ is None:
             raise ValueProblem("expected `: tensor<dtype[d0, d1]>` at the end", at)
         if self.has_outputs:
-            self._report(TXT01, "an operation after the `outputs:` line", start, start + len(line))
+            self._report(TXT02, "an operation after the `outputs:` line", start, start + len(line))
         if opcode in _ALIASES and not given:
             opcode, given = "BinOp", _ALIASES[opcode]
         ids = tuple(int(i) for i in _ID.findall(operands[1]))

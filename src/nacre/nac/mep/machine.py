@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 
 from nacre.base.diagnostics import Diagnostic, InputError
+from nacre.base.excerpt import quoted
 from nacre.base.rules import Rule
 from nacre.nac.format.values import Plan
 from nacre.nac.mep.actions import actions_of
-from nacre.nac.mep.answers import Answers, Prompt
+from nacre.nac.mep.answers import Answers, Prompt, asked_first, prompts_of
 from nacre.nac.mep.budget import Budget
 from nacre.nac.mep.files import Folder
 from nacre.nac.mep.operations.models import CalleeError
@@ -60,12 +61,7 @@ class Machine:
     @property
     def prompts(self) -> tuple[Prompt, ...]:
         """What the plan may ask for, in the order of its instructions."""
-        found = [
-            Prompt(str(action.fixed["prompt"]), str(action.fixed["type"]))
-            for step, action in zip(self._program.steps, self._actions, strict=True)
-            if step.row.mnemonic == "src_user_prompt"
-        ]
-        return tuple(dict.fromkeys(found))
+        return prompts_of(self._program)
 
     def run(self, inputs: Mapping[str, Any] | Sequence[Any] | None = None) -> list[Value]:
         """The values that the plan returns; InputError says what stopped it, and where.
@@ -73,9 +69,14 @@ class Machine:
         Inputs answer prompts: by the text of the prompt, or one after the other.
         """
         answers = Answers(self.prompts, inputs)
-        if answers.wrong:
-            finding = self._program.finding
-            raise InputError([finding(None, NAC96, *said) for said in answers.wrong])
+        finding = self._program.finding
+        wrong = [finding(None, NAC96, *said) for said in answers.wrong]
+        # All in one go, and before the work that a plan does between its questions.
+        for index, prompt in answers.unanswered(asked_first(self._program)):
+            message = f"`src_user_prompt`: there is no answer to {quoted(prompt.text)}"
+            wrong.append(finding(index, NAC96, message))
+        if wrong:
+            raise InputError(wrong)
         budget = Budget(*self._limits)
         chance = np.random.Generator(np.random.PCG64(self._seed))
         work = Work(self._surroundings, budget, chance, answers)

@@ -54,9 +54,9 @@ def quantise(
 
 
 def quantisation_code(quant: str) -> int:
-    """The code of a quantisation by its name; InputError where there is none."""
+    """The code of a quantisation by its name, in any case; InputError where there is none."""
     for layout in QUANTIZATIONS.values():
-        if layout.option == quant:
+        if layout.option == str(quant).lower():
             return layout.code
     expected = f"expected one of {', '.join(OPTIONS)}"
     raise refused(f"no quantisation `{quant}`, {expected}", did_you_mean(str(quant), OPTIONS))

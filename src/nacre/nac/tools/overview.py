@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
+from nacre.base.diagnostics import InputError
 from nacre.nac.interface import surroundings
+from nacre.nac.mep.answers import Prompt, prompts_of
+from nacre.nac.mep.program import program_of
 from nacre.nac.spec.elements import QUANTIZATIONS
 from nacre.nac.spec.header import SECTION_TITLES
 from nacre.nac.tools.listing import action_name
@@ -67,6 +70,7 @@ class Overview:
     inputs: tuple[Input, ...]
     parameters: tuple[Parameter, ...]
     resources: dict[str, int]  # bytes by name
+    prompts: tuple[Prompt, ...] = ()  # of the plan
 
     @property
     def weight_bytes(self) -> int:
@@ -104,7 +108,18 @@ def overview(opened: Opened) -> Overview:
         ),
         parameters=_parameters(opened),
         resources={resource.name: len(resource.data) for resource in file.resources},
+        prompts=_prompts(opened),
     )
+
+
+def _prompts(opened: Opened) -> tuple[Prompt, ...]:
+    """What the plan asks for; verify says what is wrong with one that cannot be read."""
+    if not opened.file.plan.bytecode:
+        return ()
+    try:
+        return prompts_of(program_of(opened.file.plan))
+    except InputError:
+        return ()
 
 
 def _sections(opened: Opened) -> tuple[Section, ...]:
