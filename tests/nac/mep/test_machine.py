@@ -68,48 +68,6 @@ def test_answers_that_are_none(inputs: Any, message: str) -> None:  # noqa: ANN4
     assert message in found.message
 
 
-THREE = """src_user_prompt %a, int, "a"
-src_user_prompt %b, int, "b"
-src_user_prompt %a, int, "a"
-src_user_prompt %c, int, "c"
-"""
-
-
-@pytest.mark.parametrize(
-    ("inputs", "missing"),
-    [
-        (None, ["a", "b", "c"]),
-        ({}, ["a", "b", "c"]),
-        ({"b": 1}, ["a", "c"]),
-        ({"a": 1, "b": 1, "c": 1}, []),
-        ([1], ["b", "a", "c"]),
-        ([1, 2, 3], ["c"]),
-        ([1, 2, 3, 4], []),
-    ],
-)
-def test_all_missing_answers_are_told_before_anything_runs(
-    inputs: Any,  # noqa: ANN401
-    missing: list[str],
-) -> None:
-    machine = Machine(assemble(THREE))
-    told: list[str] = []
-    try:
-        machine.run(inputs)
-    except InputError as error:
-        told = [found.message.rpartition(" ")[2].strip("`") for found in error.diagnostics]
-        assert machine.steps == 0
-    assert told == missing
-
-
-def test_a_question_that_may_not_come_needs_no_answer() -> None:
-    text = """src_constant %yes, true
-    branch_if %yes, end
-    src_user_prompt %a, int, "a"
-    end: halt
-    """
-    assert Machine(assemble(text)).run() == []
-
-
 @pytest.mark.parametrize("value", [1, -2.5, True, None, "a text", (1, 2), (0.5, 1.0), ()])
 def test_constants(value: Any) -> None:  # noqa: ANN401
     literal = json.dumps(value)

@@ -64,7 +64,7 @@ def test_the_largest_difference_is_what_numpy_says() -> None:
 
 @pytest.mark.parametrize(
     ("inputs", "said"),
-    [(np.zeros((2, 8)), "is 0.0 everywhere"), (np.full((2, 8), np.inf), "is not finite")],
+    [(np.zeros((2, 8)), "is 0.0 everywhere"), (X * 1e38, "is not finite")],
 )
 def test_an_output_that_says_nothing_is_never_close(inputs: np.ndarray, said: str) -> None:
     rows = compare(nac.build(module()), module(), {"x": inputs.astype(np.float32)})
