@@ -72,10 +72,9 @@ class Window:
     dilations: tuple[int, int] = (1, 1)
     groups: int = 1
 
-    @property
-    def is_plain(self) -> bool:
+    def is_plain(self, out_rows: int) -> bool:
         """Whether output rows see the input row in their place, and no other."""
-        return self.kernel[0] == 1 and self.stride == 1 and not self.above
+        return self.kernel[0] == 1 and self.stride == 1 and out_rows == self.in_rows
 
     def reach(self, rows: int) -> int:
         """At most so many input rows are needed for so many output rows."""

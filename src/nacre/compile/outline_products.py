@@ -135,7 +135,7 @@ def window(draft: Draft) -> None:
     others = {v: draft.view(v).broadcast(shape) for v in draft.externals()}
     take_externals(draft, others, lambda v: (many * v.strides[0], *v.strides))
     # What looks at nothing beside its own row is read as functions of elements read it.
-    seen: Axis = "rows" if draft.window.is_plain else "x_rows"
+    seen: Axis = "rows" if draft.window.is_plain(rows) else "x_rows"
     axes: Axes = (1, seen, x.shape[2], "columns" if follows else x.shape[3])
     access = Access(x.tensor, axes, x.strides, draft.elem(item.inputs[0].value), x.offset,
                     many * x.strides[0])  # fmt: skip

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import time
+
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import nacre
+from nacre.compile.legal.along import FEW, has_few_runs, runs_of
 from nacre.core.builder import Builder
 from nacre.core.evaluate import evaluate
 from nacre.core.module import Module
@@ -13,9 +18,9 @@ from tests.compile.legal.checking import opcodes, require_same
 from tests.compile.models import values
 
 
-def _moved(opcode: str, shape: tuple[int, ...], **given: object) -> Module:
+def _moved(opcode: str, shape: tuple[int, ...], **attributes: object) -> Module:
     builder = Builder()
-    return builder.module(builder.add(opcode, builder.input("x", "f32", shape), **given))
+    return builder.module(builder.add(opcode, builder.input("x", "f32", shape), **attributes))
 
 
 def _padded(mode: str, shape: tuple[int, ...], *pads: int) -> Module:
@@ -139,3 +144,62 @@ def test_what_is_mixed_is_turned_while_it_is_small(name: str) -> None:
     turned = [op for op in require_same(module).module.operations if op.opcode == "Transpose"]
     most = max((np.prod(op.type.shape) for op in turned), default=0)
     assert most < max(np.prod(given), np.prod(made))
+
+
+def _naive_runs(places: list[int]) -> list[list[int]]:
+    """Slices that run forward, place by place."""
+    found: list[list[int]] = []
+    left = list(places)
+    while left:
+        step = left[1] - left[0] if len(left) > 1 else 0
+        count = 1
+        while step >= 1 and count < len(left) and left[count] == left[0] + count * step:
+            count += 1
+        found.append([left[0], left[count - 1] + 1, step if count > 1 else 1])
+        left = left[count:]
+    return found
+
+
+@pytest.mark.fuzz
+@given(st.lists(st.integers(0, 6), max_size=12))
+def test_runs_are_those_that_a_walk_over_the_places_finds(places: list[int]) -> None:
+    assert runs_of(np.array(places, np.int64)).tolist() == _naive_runs(places)
+    is_few = len(_naive_runs(places)) <= FEW
+    assert has_few_runs(np.array(places, np.int64)) == is_few
+
+
+def _convolved(opcode: str, kernel: int, pads: tuple[int, ...], **attributes: object) -> Module:
+    builder = Builder()
+    weights = values((kernel, kernel, 4, 4), 5)
+    x = builder.input("x", "f32", (1, 6, 7, 4))
+    made = builder.add(opcode, x, builder.constant(weights), layout="NHWC", pads=pads, **attributes)
+    return builder.module(made)
+
+
+HUGE = {
+    "edge": _padded("edge", (1, 4, 8), 0, 0, 100_000, 0, 0, 100_000),
+    "edge-of-channels": _padded("edge", (1, 4, 8), 0, 100_000, 0, 0, 0, 0),
+    "reflect": _padded("reflect", (1, 2, 100_001), 0, 0, 0, 0, 0, 100_000),
+    "wrap": _padded("wrap", (1, 4, 8), 0, 0, 0, 0, 0, 100_000),
+    "constant": _padded("constant", (1, 4, 8), 0, 0, 0, 0, 0, 100_000),
+    "convolution": _convolved("Conv", 3, (1500, 0, 0, 1500)),
+    "transposed": _convolved("ConvTranspose", 3, (0, 0, 0, 0), strides=(100, 300)),
+    "transposed-with-more": _convolved("ConvTranspose", 3, (0, 0, 0, 0), strides=(100, 100),
+                                       output_padding=(99, 99)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", HUGE)
+def test_huge_pads_and_strides_are_planned_at_once(name: str) -> None:
+    began = time.process_time()
+    nacre.compile(HUGE[name], "npm4k")
+    assert time.process_time() - began < 5.0  # well below one on a quiet machine
+
+
+@pytest.mark.parametrize("pads", [(0, 0, 1, 1), (0, 0, 3, 0), (2, 1, 2, 1)])
+@pytest.mark.parametrize("kernel", [1, 2])
+def test_windows_that_lie_wholly_in_the_padding(kernel: int, pads: tuple[int, ...]) -> None:
+    x = values((1, 6, 7, 4), 2)
+    assert nacre.compile(_convolved("Conv", kernel, pads), "npm4k").validate({"x": x}).ok
+    more = _convolved("ConvTranspose", kernel, (0, 0, 0, 0), strides=(4, 4), output_padding=(3, 3))
+    assert nacre.compile(more, "npm4k").validate({"x": x}).ok

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from math import prod
 
 import numpy as np
@@ -44,7 +45,7 @@ def chosen_along(site: Site, value: int, axis: int, places: Array) -> int | None
     Parts that run forward stay slices, such as what lies between two borders that do not. A matrix
     would choose as well, but costs the square of the axis, and makes NaN of all beside an infinity.
     """
-    if len(runs_of(places)) <= FEW:
+    if has_few_runs(places):
         return taken(site, value, axis, places)
     if site.type(value).element.is_integer:
         return None
@@ -57,9 +58,9 @@ def chosen_along(site: Site, value: int, axis: int, places: Array) -> int | None
 
 def _turns(places: Array) -> Array:
     """Where a new part begins: runs forward with a step of 1, and all else between them."""
-    runs = runs_of(places)
-    ends = np.cumsum([len(range(*run)) for run in runs])
-    is_long = np.array([end - first > 1 for first, end, _ in runs])
+    first, end, step = runs_of(places).T
+    ends = np.cumsum(-((first - end) // step))
+    is_long = end - first > 1
     changes: Array = ends[:-1][is_long[1:] | is_long[:-1]]
     return changes
 
@@ -78,24 +79,38 @@ def _picked(site: Site, value: int, axis: int, places: Array) -> int:
 
 def taken(site: Site, value: int, axis: int, places: Array) -> int:
     """Certain places along an axis, as slices after each other."""
-    runs = runs_of(places)
+    runs = runs_of(places).tolist()
     parts = [sliced(site, value, axis, first, end, step) for first, end, step in runs]
     return parts[0] if len(parts) == 1 else site.add("Concat", *parts, axis=axis)
 
 
-def runs_of(places: Array) -> list[tuple[int, int, int]]:
-    """Places as slices that run forward: first, end, step."""
-    found: list[tuple[int, int, int]] = []
-    at = 0
-    while at < places.size:
-        first = int(places[at])
-        step = int(places[at + 1]) - first if at + 1 < places.size else 1
-        end = at + 1
+def has_few_runs(places: Array) -> bool:
+    """Whether few slices will do; a run takes up two changes of the step at most."""
+    return np.count_nonzero(np.diff(places, 2)) <= 2 * FEW and len(runs_of(places)) <= FEW
+
+
+def runs_of(places: Array) -> Array:
+    """Places as slices that run forward, a row each: first, end, step.
+
+    Steps that are alike are one group, so that the work goes by groups and not by places.
+    """
+    steps = np.diff(places)
+    borders = [0, *(np.flatnonzero(np.diff(steps)) + 1).tolist(), steps.size]
+    found: list[Array] = []
+    at = 0  # the first place that is in no run yet
+    for start, end in pairwise(borders):
+        if at >= end:  # the only step of the group leads from one run to the next
+            continue
+        step = int(steps[start])
         if step >= 1:
-            while end < places.size and int(places[end]) == first + (end - at) * step:
-                end += 1
-        count = end - at
-        step = step if count > 1 else 1
-        found.append((first, first + (count - 1) * step + 1, step))
-        at = end
-    return found
+            found.append(np.array([[places[at], places[end] + 1, step]]))
+            at = end + 1
+        else:
+            found.append(_single(places[at:end]))
+            at = end
+    return np.concatenate([np.zeros((0, 3), np.int64), *found, _single(places[at:])])
+
+
+def _single(places: Array) -> Array:
+    """A run for each place."""
+    return np.stack([places, places + 1, np.ones_like(places)], axis=1)

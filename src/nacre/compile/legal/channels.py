@@ -8,7 +8,7 @@ import numpy as np
 
 from nacre.compile.legal.activations import Steps
 from nacre.compile.legal.rounds import Forms
-from nacre.compile.legal.windows import reshaped
+from nacre.compile.legal.windows import reshaped, with_border
 from nacre.core.inference import scales
 from nacre.core.inference.rewriting import Site, per_channel
 
@@ -95,5 +95,5 @@ def bias_of_scaled(site: Site) -> int | None:
 CHANNEL_FORMS: Forms = {
     "BatchNorm": [scales.batch_norm, batch_norm],
     "BinOp": [scales.scale, over_constant, scaled_channels, bias_of_scaled],
-    "Conv": [scales.pad],
+    "Conv": [with_border],
 }

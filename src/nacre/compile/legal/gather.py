@@ -6,7 +6,7 @@ from math import prod
 
 import numpy as np
 
-from nacre.compile.legal.along import FEW, runs_of, taken
+from nacre.compile.legal.along import has_few_runs, taken
 from nacre.compile.legal.rounds import Forms
 from nacre.compile.legal.windows import reshaped
 from nacre.core.inference.rewriting import Site
@@ -21,7 +21,7 @@ def known_indices(site: Site) -> int | None:
     if known is None or site.constant(x) is not None or known.size == 0:
         return None
     places = np.ravel(np.where(known < 0, known + shape[axis], known)).astype(np.int64)
-    if places.min() < 0 or places.max() >= shape[axis] or len(runs_of(places)) > FEW:
+    if places.min() < 0 or places.max() >= shape[axis] or not has_few_runs(places):
         return None
     return reshaped(site, taken(site, x, axis, places), site.op.type.shape)
 

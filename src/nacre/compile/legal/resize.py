@@ -11,7 +11,7 @@ from math import prod
 import numpy as np
 
 from nacre.base.elements import GRAPH_TYPES
-from nacre.compile.legal.along import FEW, product_along, runs_of, taken
+from nacre.compile.legal.along import has_few_runs, product_along, taken
 from nacre.compile.legal.rounds import Forms
 from nacre.compile.legal.windows import Ints
 from nacre.core.inference.rewriting import Site
@@ -100,7 +100,7 @@ def _along(site: Site, x: int, axis: int, matrix: Array) -> int | None:
     is_choice = bool(
         (np.count_nonzero(matrix, axis=1) == 1).all() and (matrix.max(axis=1) == 1).all()
     )
-    if is_choice and len(runs_of(places := matrix.argmax(axis=1))) <= FEW:
+    if is_choice and has_few_runs(places := matrix.argmax(axis=1)):
         return taken(site, x, axis, places)
     return None if site.type(x).element.is_integer else product_along(site, x, axis, matrix)
 

@@ -8,6 +8,7 @@ from math import prod
 import numpy as np
 
 from nacre.compile.legal.rounds import Forms
+from nacre.core.inference import scales
 from nacre.core.inference.rewriting import Site
 from nacre.core.inference.transposes import inverse
 from nacre.core.values import Array
@@ -15,6 +16,7 @@ from nacre.kernels.core_products import conv2d_pads
 
 WEIGHTED = ("Conv", "ConvTranspose")
 Ints = tuple[int, ...]
+_MOST_EMPTY_ROWS = 16  # of padding beyond the windows at the border
 
 
 def ints(site: Site, name: str, count: int, default: int) -> Ints:
@@ -191,6 +193,35 @@ def pointwise(site: Site) -> int | None:
     return site.add("Linear", site.operands[0], matrix, *site.operands[2:])
 
 
+def border_of_zeros(site: Site) -> int | None:
+    """Padding that holds many rows of windows alone: elements, for a tile of it would read none."""
+    if not is_plane(site):
+        return None
+    (top, left), (bottom, right) = pads_of(site, 2)
+    if not _has_empty_rows(site, top, bottom):
+        return None
+    x = padded(site, site.operands[0], 1, top, bottom)
+    given = {**site.op.attributes, "pads": (0, left, 0, right)}
+    return site.add("Conv", x, *site.operands[1:], **given)
+
+
+def _has_empty_rows(site: Site, top: int, bottom: int) -> bool:
+    """Whether padding is so high that many rows of windows see nothing else."""
+    rows, gap = site.type(site.operands[1]).shape[0], ints(site, "dilations", 2, 1)[0]
+    return max(top, bottom) > gap * (rows - 1) + _MOST_EMPTY_ROWS
+
+
+def with_border(site: Site) -> int | None:
+    """`Conv` of a `Pad` with zeros: the pads of the convolution, where they are no larger."""
+    before = site.only(site.operands[0], "Pad")
+    if before is not None and is_plane(site):
+        (top, _), (bottom, _) = pads_of(site, 2)
+        pads = before.attributes["pads"]
+        if _has_empty_rows(site, top + pads[1], bottom + pads[5]):
+            return None
+    return scales.pad(site)
+
+
 def separate_bias(site: Site) -> int | None:
     """A bias that is computed is added afterwards."""
     if len(site.operands) < 3 or site.constant(site.operands[2]) is not None:
@@ -314,7 +345,7 @@ EARLY_WINDOWS: Forms = {
     **{name: [channels_last, line, pool_of_volumes] for name in ("MaxPool", "AvgPool")},
 }
 LATE_WINDOWS: Forms = {
-    "Conv": [separate_bias, pointwise],
+    "Conv": [separate_bias, pointwise, border_of_zeros],
     "AvgPool": [whole_windows, counted_padding, spread_mean],
     "MaxPool": [whole_windows, spread_maximum],
     "LpPool": [whole_windows, norm_of_windows],
