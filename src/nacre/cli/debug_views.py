@@ -73,6 +73,8 @@ def show_print(debugger: Debugger, argument: str) -> None:
     values = session.read_region(located.name)
     kind = values.elem.name if values.elem is not None else str(values.dtype)
     place = f"{located.buffer.name}[{located.offset}:{located.end}]"
+    names = (located.region.debug_name if located.region else None, located.buffer.debug_name)
+    place += "".join(f" (@debug {safe(name)})" for name in names if name is not None)
     click.echo(f"{safe(located.name)}: {kind} {list(values.shape)} in {place}")
     click.echo(_hex_rows(values.read_bytes(), located.offset) if form else _values(values))
 

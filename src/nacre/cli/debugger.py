@@ -128,7 +128,8 @@ class Debugger:
     def show_place(self, why: str | None = None) -> None:
         """One line that says why it stopped and what comes next, and that line of the source."""
         session = self.session
-        state = f"next is {session.next_step}"
+        debug = session.next_debug_name
+        state = f"next is {session.next_step}{f' (@debug {safe(debug)})' if debug else ''}"
         if session.next_line is None:
             total = session.steps.count
             taken = total if session.status == "finished" else len(session.order)

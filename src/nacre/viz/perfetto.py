@@ -99,7 +99,7 @@ def _names(timeline: Timeline) -> bytes:
     )
 
 
-_NOTES = ("iteration", "line", "window", "dependence", "token", "unit")
+_NOTES = ("iteration", "line", "window", "dependence", "token", "unit", "debug")
 
 
 def _slices(timeline: Timeline) -> Iterator[bytes]:
@@ -142,6 +142,9 @@ def _annotations(timeline: Timeline, step: int) -> bytes:
     for iid, column in enumerate(columns, 3):
         if column[step]:
             notes.append(message(4, number(1, iid) + number(3, int(column[step]))))
+    debug = timeline.steps.debug_name(step)
+    if debug is not None:
+        notes.append(message(4, number(1, len(_NOTES)) + text(6, debug)))
     return b"".join(notes)
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from nacre.nem.model.program import Program, Task
+from nacre.nem.model.program import Buffer, Program, Task
 from nacre.nem.plan.grid import TOP, Grid
 from nacre.nem.plan.terms import Column
 from nacre.nem.run.naming import task_name
@@ -105,6 +105,7 @@ def _statements(
     deps = [[i - number[d] for d in dict.fromkeys(t.deps)] for i, t in enumerate(tasks)]
     return {
         "name": [task_name(program, task) for task in tasks],
+        **_debug_names(tasks),
         "ops": ops,
         "op": packed_list(ops.index(task.op) for task in tasks),
         "line": packed_list(place.line for place in places),
@@ -112,6 +113,19 @@ def _statements(
         "grid": packed_list(grid_number[id(timeline.steps.grid(task))] for task in tasks),
         "dep_count": packed_list(len(entry) for entry in deps),
         "dep": packed_list(back for entry in deps for back in entry),
+    }
+
+
+def _debug_names(tasks: tuple[Task, ...]) -> dict[str, Any]:
+    """What `@debug` calls the statements: the names, and for each statement its name's number."""
+    given = [task.debug_name for task in tasks]
+    names = list(dict.fromkeys(name for name in given if name is not None))
+    if not names:
+        return {}
+    number = {name: index for index, name in enumerate(names)}
+    return {
+        "debug_names": names,
+        "debug": packed_list(NONE if name is None else number[name] for name in given),
     }
 
 
@@ -162,7 +176,7 @@ def _memory(timeline: Timeline) -> list[dict[str, Any]]:
             "times": packed(memory.times),
             "alive": packed(memory.alive),
             "buffers": {
-                "name": [life.buffer.name for life in memory.buffers],
+                "name": [_buffer_name(life.buffer) for life in memory.buffers],
                 "size": [life.buffer.size or 0 for life in memory.buffers],
                 "first": [life.begin for life in memory.buffers],
                 "last": [life.end for life in memory.buffers],
@@ -170,6 +184,12 @@ def _memory(timeline: Timeline) -> list[dict[str, Any]]:
         }
         for memory in occupancy(timeline)
     ]
+
+
+def _buffer_name(buffer: Buffer) -> str:
+    """A buffer's name and, where it has one, the name that `@debug` gives it."""
+    debug = buffer.debug_name
+    return buffer.name if debug is None else f"{buffer.name} ({debug})"
 
 
 def _bounds(result: TimedResult) -> dict[str, Any]:

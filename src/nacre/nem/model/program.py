@@ -6,7 +6,7 @@ part whose mistake has been reported; readers stay silent about it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal
@@ -39,6 +39,11 @@ class Buffer(Struct, frozen=True):
         """The memory that holds it: `DDR`, `L2` or `L1[k]`."""
         return f"L1[{self.engine}]" if self.level == "L1" else str(self.level)
 
+    @property
+    def debug_name(self) -> str | None:
+        """What `@debug` calls it."""
+        return debug_name(self.node.decorators)
+
 
 @dataclass(frozen=True, slots=True)
 class Quant:
@@ -59,6 +64,17 @@ class Decorator:
     name: str
     arguments: tuple[object, ...] | None
     node: ast.Decorator = field(repr=False, compare=False)
+
+
+def debug_name(decorators: Iterable[ast.Decorator]) -> str | None:
+    """The name that `@debug` gives an object for tools; None where it has none."""
+    for decorator in decorators:
+        argument = decorator.args[0] if decorator.args else None
+        if decorator.name.name == "debug" and isinstance(argument, ast.NameRef):
+            return argument.name
+        if decorator.name.name == "debug" and isinstance(argument, ast.StringLit):
+            return argument.value
+    return None
 
 
 class UnitIndex(Struct, frozen=True):
@@ -92,6 +108,11 @@ class Region(Struct, frozen=True, eq=False):
     def carries(self, decorator: str) -> bool:
         """Whether a decorator stands on the region's declaration."""
         return any(d.name == decorator for d in self.decorators)
+
+    @property
+    def debug_name(self) -> str | None:
+        """What `@debug` calls it."""
+        return debug_name(d.node for d in self.decorators)
 
 
 class Operand(Struct, frozen=True, eq=False):
@@ -136,6 +157,13 @@ class Task(Struct, frozen=True, eq=False):
     def decorator(self, name: str) -> Decorator | None:
         """The task's decorator of that name."""
         return next((d for d in self.decorators if d.name == name), None)
+
+    @property
+    def debug_name(self) -> str | None:
+        """What `@debug` calls it: its own name, or that of the innermost loop that has one."""
+        owners = (self.decorators, *(loop.decorators for loop in reversed(self.loops)))
+        found = (debug_name(d.node for d in decorators) for decorators in owners)
+        return next((name for name in found if name is not None), None)
 
     def regions(self, access: Access) -> list[Region]:
         """The regions that the task reads, or writes."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from nacre.base.diagnostics import Diagnostic, warnings_as_errors
+from nacre.base.excerpt import quoted
 from nacre.base.rules import Rule
 from nacre.nem.model.program import Program, Task
 from nacre.nem.plan.grid import Grid
@@ -50,6 +51,7 @@ class Findings:
         if self.is_known(rule, place):
             return
         self._seen.add((rule.code, place.start))
-        who = f"`{task_name(self._program, task)}`{iteration_text(grid, row)}"
+        debug = f" ({quoted(task.debug_name)})" if task.debug_name is not None else ""
+        who = f"`{task_name(self._program, task)}`{debug}{iteration_text(grid, row)}"
         found = rule.at(self._program.span(place), f"{who} {message}", help=help)
         self.diagnostics += warnings_as_errors([found]) if self._strict else [found]

@@ -134,6 +134,12 @@ class Inspection(AbstractContextManager["Inspection"]):
         return None if step is None else self.steps.name(step)
 
     @property
+    def next_debug_name(self) -> str | None:
+        """What `@debug` calls the step that comes next."""
+        step = self._stepper.next()
+        return None if step is None else self.steps.debug_name(step)
+
+    @property
     def next_line(self) -> int | None:
         """The line of the step that comes next."""
         step = self._stepper.next()

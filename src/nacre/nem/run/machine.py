@@ -85,7 +85,7 @@ class Machine:
             raise ValueError("a task that could not be expanded")
         if task.op in ("transfer", "store"):
             return copy_action(task, grid, self.memory)
-        made = signatures(task, grid, ordered=self._ordered)
+        made = signatures(task, grid, ordered=self._is_ordered(task))
         backend, opcode = self._backend(task), operation(task)
         runs: list[Run] = []
         for index, signature in enumerate(made.distinct):
@@ -114,12 +114,17 @@ class Machine:
             name = getattr(backend, "name", type(backend).__name__)
             if not _supports(backend, opcode):
                 found.append(self._unsupported(task, name))
-            elif _must_be_deterministic(task) and not is_deterministic(backend):
+            elif self._is_ordered(task) and not is_deterministic(backend):
                 message = f"backend `{name}` does not declare itself deterministic"
-                found.append(RUN09.at(span, message, help="remove `@deterministic`, or choose "
-                                      "another backend for this opcode"))  # fmt: skip
+                asked = "run without `ordered`" if self._ordered else "remove `@deterministic`"
+                help_ = f"{asked}, or choose another backend for this opcode"
+                found.append(RUN09.at(span, message, help=help_))
         if found:
             raise InputError(found)
+
+    def _is_ordered(self, task: Task) -> bool:
+        """Whether floats are accumulated in a fixed order: asked for here, or for everything."""
+        return self._ordered or _must_be_deterministic(task)
 
     def _unsupported(self, task: Task, backend: str) -> Diagnostic:
         span, opcode = self.plan.program.span(task.node.op), operation(task)

@@ -25,6 +25,7 @@ class StepResult:
     deps: tuple[str, ...] = ()
     iteration: tuple[int, ...] = ()
     line: int | None = None
+    debug: str | None = None  # what `@debug` calls the task
     diagnostics: tuple[Any, ...] = field(default=(), repr=False)
 
 
@@ -71,6 +72,7 @@ def step_result(steps: Steps, step: int, status: str, diagnostics: tuple[Any, ..
         tuple(dep_names(steps, step)),
         steps.iteration(step),
         steps.line(step),
+        steps.debug_name(step),
         diagnostics if is_task else (),
     )
 

@@ -80,6 +80,16 @@ class Steps:
         """The name of the instance: `tX[3]`."""
         return instance_name(self.plan.program, self.statement(step), self.iteration(step))
 
+    def debug_name(self, step: int) -> str | None:
+        """What `@debug` calls the task of a step."""
+        return self.debug_names.get(int(self.position[step]))
+
+    @cached_property
+    def debug_names(self) -> dict[int, str]:
+        """The names that `@debug` gives tasks, by position."""
+        found = {task.position: task.debug_name for task in self.plan.program.tasks}
+        return {position: name for position, name in found.items() if name is not None}
+
     def line(self, step: int) -> int:
         """The line on which the statement begins."""
         return self.line_of[int(self.position[step])]

@@ -5,7 +5,8 @@ from __future__ import annotations
 import html
 from collections.abc import Iterable, Sequence
 
-from nacre.nem.model.program import Program
+from nacre.base.excerpt import safe
+from nacre.nem.model.program import Decorator, Program, debug_name
 from nacre.nem.run.memory import Memory
 from nacre.nem.run.regions import Located
 from nacre.nem.run.steps import Steps
@@ -24,14 +25,24 @@ def aligned(heading: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     )
 
 
+def aligned_with_debug(heading: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """A table whose rows end in what `@debug` says; a column of its own where any has a name."""
+    found = list(rows)
+    if not any(row[-1] is not None for row in found):
+        return aligned(heading, (row[:-1] for row in found))
+    named = ((*row[:-1], "-" if row[-1] is None else safe(str(row[-1]))) for row in found)
+    return aligned((*heading, "Debug"), named)
+
+
 def buffer_table(program: Program, memory: Memory) -> str:
     """Every buffer and where it lies."""
     rows = []
     for buffer in program.buffers:
         name = f"{buffer.name}[{buffer.engine}]" if buffer.level == "L1" else buffer.name
         base = memory.base(buffer)
-        rows.append((name, buffer.place, f"0x{base:04X}", buffer.size, buffer.align, "allocated"))
-    return aligned(("Buffer", "Level", "Offset", "Size", "Align", "Status"), rows)
+        place = (name, buffer.place, f"0x{base:04X}", buffer.size, buffer.align, "allocated")
+        rows.append((*place, buffer.debug_name))
+    return aligned_with_debug(("Buffer", "Level", "Offset", "Size", "Align", "Status"), rows)
 
 
 def region_text(located: Located, memory: Memory) -> str:
@@ -44,7 +55,7 @@ def region_text(located: Located, memory: Memory) -> str:
             kind += f", layout={region.layout}"
         elif region is not None and region.strides is not None:
             kind += ", strided"
-    decorators = " ".join(f"@{d.name}" for d in region.decorators) if region is not None else ""
+    decorators = " ".join(map(_decorator_text, region.decorators)) if region is not None else ""
     storage = memory.storage(located.buffer)
     some = storage.data[located.offset : min(located.end, located.offset + _SHOWN_BYTES)]
     shown = ", ".join(f"0x{byte:02X}" for byte in some.tolist())
@@ -54,11 +65,21 @@ def region_text(located: Located, memory: Memory) -> str:
         more += f"  (nothing has written bytes {gap[0]}..{gap[1] - 1})"
     return (
         f"Region: {located.name}\n"
-        f"  Buffer: {located.buffer.name}, offset={located.offset}, extent={located.extent}\n"
+        f"  Buffer: {located.buffer.name}{_debug_text(located.buffer.debug_name)}, "
+        f"offset={located.offset}, extent={located.extent}\n"
         f"  Type: {kind}\n"
         f"  Decorators: {decorators or '(none)'}\n"
         f"  Contents: [{shown}{more}"
     )
+
+
+def _decorator_text(decorator: Decorator) -> str:
+    name = debug_name([decorator.node])
+    return f"@{decorator.name}" if name is None else f"@debug({safe(name)})"
+
+
+def _debug_text(name: str | None) -> str:
+    return "" if name is None else f" @debug({safe(name)})"
 
 
 def trace_table(steps: Steps, order: Sequence[int]) -> str:
@@ -71,10 +92,11 @@ def trace_table(steps: Steps, order: Sequence[int]) -> str:
             row["status"],
             row["token"] or "-",
             f"[{', '.join(row['deps'])}]",
+            row.get("debug"),
         )
         for row in trace_rows(steps, order)
     ]
-    return aligned(("Step", "Task", "Type", "Status", "Token", "Deps"), rows)
+    return aligned_with_debug(("Step", "Task", "Type", "Status", "Token", "Deps"), rows)
 
 
 def session_html(title: str, rows: Iterable[tuple[str, object]]) -> str:

@@ -22,7 +22,7 @@ def trace_rows(steps: Steps, order: Sequence[int]) -> Iterator[dict[str, Any]]:
     for number, step in enumerate(order, 1):
         statement = steps.statement(step)
         token = getattr(statement, "token", None)
-        name = steps.name(step)
+        name, debug = steps.name(step), steps.debug_name(step)
         yield {
             "step": number,
             "task": name,
@@ -32,6 +32,7 @@ def trace_rows(steps: Steps, order: Sequence[int]) -> Iterator[dict[str, Any]]:
             "deps": dep_names(steps, step),
             "iteration": list(steps.iteration(step)),
             "line": steps.line(step),
+            **({"debug": debug} if debug is not None else {}),
         }
 
 
@@ -59,11 +60,12 @@ def _as_json(steps: Steps, order: Sequence[int]) -> Iterator[str]:
 
 
 def _as_csv(steps: Steps, order: Sequence[int]) -> Iterator[str]:
+    columns = (*COLUMNS, "debug") if steps.debug_names else COLUMNS
     rows = (
-        [" ".join(map(str, v)) if isinstance(v, list) else v for v in row.values()]
+        [" ".join(map(str, v)) if isinstance(v := row.get(key), list) else v for key in columns]
         for row in trace_rows(steps, order)
     )
-    return csv_lines(COLUMNS, rows)
+    return csv_lines(columns, rows)
 
 
 def csv_lines(heading: Sequence[str], rows: Iterable[Sequence[object]]) -> Iterator[str]:

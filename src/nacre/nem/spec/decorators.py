@@ -87,7 +87,7 @@ _ROWS = (
         name="deterministic",
         kind="semantic",
         targets=_WORK,
-        summary="the result has the same bits under every schedule",
+        summary="floats are accumulated in a fixed order: the same bits everywhere",
     ),
     Decorator(
         name="max_in_flight",

@@ -82,6 +82,7 @@ class Model {
 
   readStatements(raw) {
     const [op, line, lines, grid, depCount, dep] = ['op', 'line', 'lines', 'grid', 'dep_count', 'dep'].map((key) => unpack(raw[key]));
+    const debug = raw.debug ? unpack(raw.debug) : null;
     let at = 0;
     this.statements = raw.name.map((name, index) => {
       // Dependences are counted backwards from the statement.
@@ -91,6 +92,7 @@ class Model {
         index,
         name,
         deps,
+        debug: debug && debug[index] >= 0 ? raw.debug_names[debug[index]] : null,
         op: raw.ops[op[index]],
         line: line[index],
         endLine: line[index] + lines[index],

@@ -26,6 +26,7 @@ class Details {
     const layer = this.layerOf(s);
     const facts = [
       ['Operation', s.op],
+      s.debug === null ? null : ['Debug', visible(s.debug)],
       layer ? ['Layer', el('button', { type: 'button', class: 'link', onclick: () => this.chooseLayer(layer) }, visible(layer.name))] : null,
       iteration ? ['Iteration', visible(iteration)] : null,
       ['Unit', model.unitText(id)],

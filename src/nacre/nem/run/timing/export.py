@@ -12,7 +12,10 @@ from nacre.nem.run.timing.result import TimedResult
 from nacre.nem.run.timing.text import CAUSES, TRACE_COLUMNS, trace_rows
 from nacre.nem.run.trace import csv_lines, write_by_ending
 
-CSV_COLUMNS = (*(name.lower() for name in TRACE_COLUMNS), *(f"stall_{c}" for c in CAUSES))
+CSV_COLUMNS = (
+    *(name.lower() for name in TRACE_COLUMNS),
+    *(f"stall_{c}" for c in CAUSES),
+)
 
 
 def export_timed(
@@ -61,8 +64,9 @@ def csv_parts(result: TimedResult, order: Sequence[int]) -> Iterator[str]:
     stalls, steps = result.timeline.stalls, result.timeline.steps
     tasks = [step for step in order if isinstance(steps.statement(step), Task)]
     columns = [getattr(stalls, cause) for cause in CAUSES]
+    named = bool(steps.debug_names)  # else nobody needs the column
     rows = (
-        (*row, *(int(column[step]) for column in columns))
+        (*row[:-1], *(int(column[step]) for column in columns), *row[-1:][:named])
         for row, step in zip(trace_rows(result, tasks), tasks, strict=True)
     )
-    return csv_lines(CSV_COLUMNS, rows)
+    return csv_lines((*CSV_COLUMNS, *["debug"][:named]), rows)

@@ -114,7 +114,13 @@ class TimedResult:
                 "token": int(stalls.token[step]),
                 "unit": int(stalls.unit[step]),
             },
+            **self._debug_entry(step),
         }
+
+    def _debug_entry(self, step: int) -> dict[str, str]:
+        """What `@debug` calls a task, where it has a name."""
+        name = self.timeline.steps.debug_name(step)
+        return {} if name is None else {"debug": name}
 
     def is_on_device(self, step: int) -> bool:
         """Whether a step runs on units of the device alone: then it has no engine."""

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from nacre.nem.model.program import Task
 from nacre.nem.run.naming import task_name
 from nacre.nem.run.state import type_text
-from nacre.nem.run.tables import aligned
+from nacre.nem.run.tables import aligned, aligned_with_debug
 from nacre.nem.run.timing.result import TimedResult
 
 _SHOWN_LINKS = 12
@@ -17,7 +17,7 @@ CAUSES = ("window", "dependence", "token", "unit")
 def trace_rows(
     result: TimedResult, order: Sequence[int] | None = None
 ) -> Iterator[tuple[object, ...]]:
-    """Step, task, type, start, end, unit, engine: one row a task, in the order of their starts."""
+    """Step, task, type, start, end, unit, engine, debug: one row a task, by their starts."""
     timeline = result.timeline
     number = 0
     for step in timeline.order.tolist() if order is None else order:
@@ -33,6 +33,7 @@ def trace_rows(
             int(timeline.end[step]),
             units,
             "-" if result.is_on_device(step) else int(timeline.placement.engine[step]),
+            timeline.steps.debug_name(step),
         )
 
 
@@ -41,7 +42,7 @@ TRACE_COLUMNS = ("Step", "Task", "Type", "Start", "End", "Unit", "Engine")
 
 def trace_table(result: TimedResult, order: Sequence[int] | None = None) -> str:
     """Every task (of those that ran so far) with its start, end and unit."""
-    return aligned(TRACE_COLUMNS, trace_rows(result, order))
+    return aligned_with_debug(TRACE_COLUMNS, trace_rows(result, order))
 
 
 def summary(result: TimedResult) -> str:
@@ -97,10 +98,10 @@ def stall_table(result: TimedResult) -> str:
         for cause, cycles in zip(CAUSES, cells, strict=True):
             totals[cause] += cycles
         name, line = task_name(steps.plan.program, task), steps.line_of[task.position]
-        rows.append((name, line, mine.size, *cells))
-    rows.append(("all", "", sum(int(str(row[2])) for row in rows), *totals.values()))
+        rows.append((name, line, mine.size, *cells, task.debug_name))
+    rows.append(("all", "", sum(int(str(row[2])) for row in rows), *totals.values(), None))
     heading = ("Task", "Line", "Times", *(f"Wait: {cause}" for cause in CAUSES))
-    return aligned(heading, rows)
+    return aligned_with_debug(heading, rows)
 
 
 def tag_table(result: TimedResult) -> str:
