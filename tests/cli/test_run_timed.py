@@ -93,6 +93,16 @@ def test_what_if_shows_both_runs_side_by_side(capsys: Capsys) -> None:
     assert json.loads(timed(capsys, *arguments).out)["what_if"]["cycles"] == 10259
 
 
+def test_changes_add_up_over_options_and_no_figure_is_given_twice(capsys: Capsys) -> None:
+    changes = ("--what-if", "NMU.int8_macs=8192", "--what-if", "topology.l1_size_bytes=2M")
+    told = json.loads(timed(capsys, "--no-values", *changes, "--format", "json", CONV).out)
+    assert told["what_if"]["cycles"] == 10259
+    assert "NMU.int8_macs=8192" in told["what_if"]["device"]
+    assert "topology.l1_size_bytes=2097152" in told["what_if"]["device"]
+    twice = timed(capsys, *changes, "--what-if", "NMU.int8_macs=1", CONV, status=2)
+    assert "`NMU.int8_macs` is given twice" in twice.err
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [

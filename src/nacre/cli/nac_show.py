@@ -269,10 +269,10 @@ def _inputs(module: Module, paths: dict[str, str]) -> dict[str, Array]:
 
 
 def _random(module: Module, seed: int) -> dict[str, Array]:
-    from nacre.compile.random_inputs import random_inputs
+    from nacre.compile.sampling.draw import draw_inputs
 
     states = {state.name for state in module.states}
-    made = random_inputs(module, seed)
+    made = draw_inputs(module, seed)
     return {name: array for name, array in made.items() if name not in states}
 
 

@@ -59,11 +59,17 @@ class TimedOptions:
             require_writable(self.report)
 
 
+def _joined(ctx: click.Context, option: click.Parameter, given: tuple[str, ...]) -> str | None:
+    """An option that was repeated as if all were given at once."""
+    return ",".join(given) if given else None
+
+
 _OPTIONS = (
     click.option("--profile", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
                  help="Figures that replace the device's: .json or .toml."),
-    click.option("--what-if", metavar="KEY=VALUE,..",
-                 help="Time it again with other figures, such as NMU.int8_macs=8192."),
+    click.option("--what-if", multiple=True, metavar="KEY=VALUE,..", callback=_joined,
+                 help="Time it again with other figures, such as NMU.int8_macs=8192; may be "
+                 "repeated, each figure once."),
     click.option("--no-values", is_flag=True, help="Time only: compute nothing."),
     click.option("--report", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE.html",
                  help="Write a page that shows where the time goes."),

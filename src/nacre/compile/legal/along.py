@@ -86,7 +86,7 @@ def taken(site: Site, value: int, axis: int, places: Array) -> int:
 
 def has_few_runs(places: Array) -> bool:
     """Whether few slices will do; a run takes up two changes of the step at most."""
-    return np.count_nonzero(np.diff(places, 2)) <= 2 * FEW and len(runs_of(places)) <= FEW
+    return bool(np.count_nonzero(np.diff(places, 2)) <= 2 * FEW) and len(runs_of(places)) <= FEW
 
 
 def runs_of(places: Array) -> Array:
