@@ -17,7 +17,6 @@ from nacre.kernels import shapes
 from nacre.kernels.call import Array, Attributes, Call, Fault, Primitive, Run, Work
 from nacre.kernels.fitting import Fitting, Misfit, expect_rank, shown
 from nacre.kernels.graph_normalization import expect_finite
-from nacre.kernels.graph_normalization_rows import in_type
 from nacre.kernels.graph_products import (
     Multiply,
     factoring,
@@ -25,6 +24,7 @@ from nacre.kernels.graph_products import (
     settle,
     sums_dtype,
 )
+from nacre.kernels.normalization_rows import in_type
 from nacre.kernels.patches import blocks
 from nacre.kernels.reductions import float_sum
 from nacre.kernels.runs import present, swift

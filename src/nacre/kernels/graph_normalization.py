@@ -8,43 +8,26 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from math import isfinite, prod
-from types import MappingProxyType
 
 import numpy as np
 
 from nacre.kernels.call import Array, Attributes, Call, Fault, Primitive, Run, Work
 from nacre.kernels.fitting import Fitting, Misfit, expect_rank, expect_shape, fitting_axis
-from nacre.kernels.graph_normalization_rows import (
+from nacre.kernels.graph_products import settle
+from nacre.kernels.normalization_rows import (
     Parameters,
     centred,
     in_type,
     levelled,
+    log_softmax_rows,
     row_by_row,
+    softmax_along,
+    softmax_rows,
+    through_double,
 )
-from nacre.kernels.graph_products import settle
-from nacre.kernels.reductions import float_sum, wide_float, widening
-from nacre.kernels.runs import Function, present, swift
+from nacre.kernels.reductions import wide_float, widening
+from nacre.kernels.runs import present, swift
 from nacre.kernels.shapes import Dims
-
-# As far from 0 as this, by the bytes of a float, powers of e can be added up and divided as they
-# are, by the hundred million: nothing overflows, and nothing is lost that would not be lost below
-# the largest as well. So the largest of every row need not be found and taken off.
-_TAME = MappingProxyType({4: 60.0, 8: 600.0})
-
-
-def through_double(function: np.ufunc, is_ordered: bool) -> Function:
-    """A function of floats; ordered, from f64: the libraries of all platforms round it alike."""
-    if not is_ordered:
-        return function
-
-    def run(x: Array, *others: object, out: Array | None = None) -> Array:
-        exact: Array = function(x.astype(np.float64), *others)
-        if out is None:
-            return exact.astype(x.dtype)
-        out[...] = exact
-        return out
-
-    return run
 
 
 def _number(call: Call, name: str) -> Array:
@@ -66,56 +49,11 @@ def _storing(call: Call, compute: Callable[..., Array]) -> Run:
 
 
 def _bind_softmax(call: Call) -> Run:
-    axis, is_ordered = _axis(call), call.ordered
-    exp = through_double(np.exp, is_ordered)
-    limit = _TAME[wide_float(call.input(0)).itemsize]
-    ones = np.ones(call.input(0).shape[axis], wide_float(call.input(0)))
-
-    def fill(x: Array, y: Array, axis: int = axis) -> None:
-        if is_ordered or not _is_within(x, limit):
-            np.subtract(x, np.maximum.reduce(x, axis=axis, keepdims=True), out=y)
-            exp(y, out=y)
-        else:
-            np.exp(x, out=y)
-        if is_ordered or axis < y.ndim - 1:
-            total = float_sum(y, (axis,), is_ordered)
-        else:
-            total = np.matmul(y, ones)[..., None]  # three times as quick on short rows
-        np.divide(y, total, out=y)
-
-    return _along(call, fill)
-
-
-def _is_within(x: Array, limit: float) -> bool:
-    """Whether all elements are between two bounds, and none is NaN."""
-    return bool(
-        np.maximum.reduce(x, axis=None) < limit and np.minimum.reduce(x, axis=None) > -limit
-    )
+    return softmax_along(call, _axis(call), softmax_rows)
 
 
 def _bind_log_softmax(call: Call) -> Run:
-    axis, is_ordered = _axis(call), call.ordered
-    exp, log = (through_double(function, is_ordered) for function in (np.exp, np.log))
-
-    def fill(x: Array, y: Array, axis: int = axis) -> None:
-        np.subtract(x, np.maximum.reduce(x, axis=axis, keepdims=True), out=y)
-        np.subtract(y, log(float_sum(exp(y), (axis,), is_ordered)), out=y)
-
-    return _along(call, fill)
-
-
-def _along(call: Call, fill: Callable[..., None]) -> Run:
-    """Rows where the axis is the last one, else all at once."""
-    x = call.input(0).shape
-    if _axis(call) == len(x) - 1:
-        return row_by_row(call, x[-1], lambda x, y: fill(x, y, 1), Parameters(1, 1))
-
-    def compute(x: Array) -> Array:
-        y = np.empty_like(x)
-        fill(x, y)
-        return y
-
-    return _storing(call, compute)
+    return softmax_along(call, _axis(call), log_softmax_rows)
 
 
 def _axis(call: Call) -> int:

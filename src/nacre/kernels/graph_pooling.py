@@ -17,7 +17,6 @@ import numpy as np
 
 from nacre.kernels.call import Array, Attributes, Call, Primitive, Run, Work
 from nacre.kernels.fitting import Fitting, Misfit, expect_length
-from nacre.kernels.graph_normalization import through_double
 from nacre.kernels.graph_sliding import (
     Axis,
     Sliding,
@@ -27,6 +26,7 @@ from nacre.kernels.graph_sliding import (
     joined,
     spatial_of,
 )
+from nacre.kernels.normalization_rows import through_double
 from nacre.kernels.products import same_nan
 from nacre.kernels.reductions import wide_float, widening
 from nacre.kernels.runs import filling, swift
