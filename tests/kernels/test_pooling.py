@@ -51,18 +51,27 @@ def poolings(draw: st.DrawFn, *, whole: bool = False) -> tuple[Dims, dict[str, A
     return (draw(st.integers(1, 2)), *size, draw(st.integers(1, 3))), attributes
 
 
-def windows(x: Array, attributes: dict[str, Any]) -> Iterator[tuple[Dims, list[Any]]]:
+class Window(list[Any]):
+    """The elements of a window row by row, and the column of each."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.columns: list[int] = []
+
+
+def windows(x: Array, attributes: dict[str, Any]) -> Iterator[tuple[Dims, Window]]:
     """Every place of the output and the elements of its window, row by row."""
     shape = MAXPOOL.shape([x.shape], attributes)
     assert shape is not None
     (top, left, _, _), (down, across) = attributes["pads"], attributes["strides"]
     height, width = attributes["kernel_shape"]
     for n, row, column, c in product(*(range(dim) for dim in shape[0])):
-        inside = []
+        inside = Window()
         for i, j in product(range(height), range(width)):
             h, w = row * down + i - top, column * across + j - left
             if 0 <= h < x.shape[1] and 0 <= w < x.shape[2]:
                 inside.append(x[n, h, w, c])
+                inside.columns.append(j)
         yield (n, row, column, c), inside
 
 
@@ -80,6 +89,17 @@ def float_mean(elements: list[Any]) -> np.float32:
     with np.errstate(all="ignore"):
         for element in elements:
             total = total + np.float32(element)
+        return total / np.float32(max(len(elements), 1))
+
+
+def mean_of_columns(elements: Window) -> np.float32:
+    columns: dict[int, np.float32] = {}
+    total = np.float32(0)
+    with np.errstate(all="ignore"):
+        for column, element in zip(elements.columns, elements, strict=True):
+            columns[column] = columns.get(column, np.float32(0)) + np.float32(element)
+        for _, value in sorted(columns.items()):
+            total = total + value
         return total / np.float32(max(len(elements), 1))
 
 
@@ -117,12 +137,14 @@ def test_the_mean_of_integers_is_exact_and_rounded_half_to_even(
 
 
 @given(poolings(), st.sampled_from(FLOATS), st.sampled_from(LAYOUTS), st.booleans(), seeds)
-def test_the_mean_of_floats_is_summed_row_by_row_and_rounded_once(
+def test_the_mean_of_floats_has_one_order_and_is_rounded_once(
     case: tuple[Dims, dict[str, Any]], elem: str, layout: str, ordered: bool, seed: int
 ) -> None:
+    """Ordered, row by row; else columns first, whose sums are then added."""
     shape, attributes = case
     x = random_values(elem, shape, seed, odd=True)
-    expected = {place: float_mean(inside) for place, inside in windows(x, attributes)}
+    mean = float_mean if ordered else mean_of_columns
+    expected = {place: mean(inside) for place, inside in windows(x, attributes)}
 
     type_ = tensor(elem, shape)
     found = result_of(AVGPOOL, x, type_, attributes, ordered=ordered, layout=layout)

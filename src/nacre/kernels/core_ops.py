@@ -68,15 +68,8 @@ def _mean(call: Call) -> Run:
     count = prod(type_.shape[axis] for axis in axes)
     wide, divisor = widening(type_), wide_float(type_).type(count)
 
-    is_direct = not is_ordered and call.output.dtype == divisor.dtype
-
     def fill_floats(x: Array, y: Array) -> None:
-        means = y.reshape(target)
-        if is_direct:
-            np.add.reduce(wide(x), axis=axes, keepdims=True, out=means)
-            np.divide(means, divisor, out=means)
-        else:
-            means[...] = float_sum(wide(x), axes, is_ordered) / divisor
+        y.reshape(target)[...] = float_sum(wide(x), axes, is_ordered) / divisor
 
     def fill_integers(x: Array, y: Array) -> None:
         y.reshape(target)[...] = _cut_mean(x.astype(np.int64), axes, count)

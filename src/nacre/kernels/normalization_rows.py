@@ -182,7 +182,8 @@ def _row_dots(rows: Array, ones: Array) -> Array:
     gives would depend on how many there are.
     """
     if rows.ndim == 2:
-        return np.vecdot(rows, ones)[:, None]
+        sums: Array = np.vecdot(rows, ones)[:, None]
+        return sums
     total = np.empty((len(rows), 1, rows.shape[2]), rows.dtype)
     step = max(1, _BLOCK // len(ones))
     for part, found in zip(rows, total, strict=True):

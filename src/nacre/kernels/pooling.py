@@ -4,8 +4,10 @@ A window that lies wholly in padding has no element. Its maximum is the lowest v
 (minus infinity for floats), its mean the real value 0: the zero point where the tensor carries a
 quantisation.
 
-The windows are not visited: their positions are, row by row, and every window takes its element
-at that position in one step. So sums have one order on every platform, asked for or not.
+The windows are not visited: their positions are, and every window takes its element at that
+position in one step. Floats are summed up along one axis after the other; if they are ordered row
+by row, as integers are and reals that are quantised again. So a window's sum has one order, in any
+tile and on every platform.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ import numpy as np
 
 from nacre.kernels import shapes
 from nacre.kernels.call import Array, Attributes, Call, Primitive, Run, Work, integers
+from nacre.kernels.graph_sliding import Axis
 from nacre.kernels.products import same_nan
 from nacre.kernels.quantization import dequantizer, quantizer
 from nacre.kernels.reductions import wide_float, widening
@@ -27,39 +30,28 @@ from nacre.kernels.views import Index
 
 # For each position in a window: the windows that have an element there, and those elements.
 Positions = list[tuple[Index, Index]]
+Pool = Callable[[Array], Array]  # what is given is not changed
+_LONG = 8  # so many elements of one window are taken in one step
 
 
-def _positions(call: Call) -> Positions:
-    size, kernel = call.input(0).shape[1:-1], call.attributes["kernel_shape"]
-    axes = zip(
-        size,
-        kernel,
-        call.attributes["pads"][: len(size)],
-        call.attributes["strides"],
-        call.output.shape[1:-1],
-        strict=True,
-    )
-    every = slice(None)
+def _positions(axes: Sequence[Axis], first: int) -> Positions:
+    """Row by row; the axes of windows are those from `first` on."""
+    before = (slice(None),) * first
     found = []
-    for position in product(*(_along(*axis) for axis in axes)):
+    for position in product(*(axis.steps for axis in axes)):
         targets, sources = zip(*position, strict=True)
-        found.append(((every, *targets), (every, *sources)))
+        found.append(((*before, *targets), (*before, *sources)))
     return found
 
 
-def _along(
-    size: int, window: int, begin: int, stride: int, count: int
-) -> list[tuple[slice, slice]]:
-    """For each offset in a window along an axis: windows inside of it there, and where they are."""
-    found = []
-    for offset in range(window):
-        shift = offset - begin  # window i has element i * stride + shift here
-        first = max(0, -(shift // stride))
-        last = min(count - 1, (size - 1 - shift) // stride)
-        if first <= last:
-            source = slice(first * stride + shift, last * stride + shift + 1, stride)
-            found.append((slice(first, last + 1), source))
-    return found
+def _window_axes(call: Call) -> list[Axis]:
+    attributes, size = call.attributes, call.input(0).shape[1:-1]
+    begins, ends = attributes["pads"][: len(size)], attributes["pads"][len(size) :]
+    windows = (attributes["kernel_shape"], begins, ends, attributes["strides"])
+    return [
+        Axis(count, window, begin, end, stride, 1)
+        for count, window, begin, end, stride in zip(size, *windows, strict=True)
+    ]
 
 
 def _counts(call: Call, positions: Positions) -> Array:
@@ -71,7 +63,7 @@ def _counts(call: Call, positions: Positions) -> Array:
 
 
 def _maxpool(call: Call) -> Run:
-    positions = _positions(call)
+    positions = _positions(_window_axes(call), 1)
     elem = call.output.elem
     lowest = elem.lowest if elem.is_integer else -np.inf
 
@@ -95,13 +87,13 @@ def _maxpool(call: Call) -> Run:
 
 def _avgpool(call: Call) -> Run:
     x, y = call.input(0), call.output
-    positions = _positions(call)
+    positions = _positions(_window_axes(call), 1)
     counts = _counts(call, positions)
     if x.quant is not None and y.quant is not None and not x.quant.equals(y.quant):
         return _requantized_mean(call, positions, counts)
     if x.elem.is_integer:
         return _integer_mean(call, positions, counts)
-    return _float_mean(call, positions, counts)
+    return _float_mean(call, counts)
 
 
 def _total(x: Array, shape: Dims, positions: Positions) -> Array:
@@ -112,14 +104,76 @@ def _total(x: Array, shape: Dims, positions: Positions) -> Array:
     return total
 
 
-def _float_mean(call: Call, positions: Positions, counts: Array) -> Run:
-    wide, shape, is_ordered = widening(call.input(0)), call.output.shape, call.ordered
+def window_sums(axes: Sequence[Axis], first: int, is_ordered: bool) -> Pool:
+    """The sum of every window of floats; the axes of windows are those from `first` on."""
+    if not is_ordered:
+        return pooled_along(axes, first, np.add, 0.0)
+    positions, counts = _positions(axes, first), tuple(axis.count for axis in axes)
+
+    def run(x: Array) -> Array:
+        shape = (*x.shape[:first], *counts, *x.shape[first + len(counts) :])
+        return _total(x, shape, positions)
+
+    return run
+
+
+def pooled_along(axes: Sequence[Axis], first: int, combine: np.ufunc, neutral: float) -> Pool:
+    """Combine the elements of every window along one axis after the other, from `first` on."""
+    pools = [
+        _pooled(axis, first + at, combine, neutral)
+        for at, axis in enumerate(axes)
+        if not axis.is_plain
+    ]
+
+    def run(x: Array) -> Array:
+        for pool in pools:
+            x = pool(x)
+        return x
+
+    return run
+
+
+def _pooled(axis: Axis, at: int, combine: np.ufunc, neutral: float) -> Pool:
+    before = (slice(None),) * at
+    if axis.count == 1 and len(axis.steps) >= _LONG:
+        first, last = axis.steps[0][1].start, axis.steps[-1][1].start
+        return _single(combine, at, (*before, slice(first, last + 1, axis.dilation)))
+    every = slice(0, axis.count)
+    steps = [
+        (target == every, (*before, target), (*before, source)) for target, source in axis.steps
+    ]
+    # Where all windows have the first two elements, there is nothing yet to combine them with.
+    ready = 2 if len(steps) >= 2 and steps[0][0] and steps[1][0] else 0
+
+    def pool(x: Array) -> Array:
+        if ready:
+            found: Array = combine(x[steps[0][2]], x[steps[1][2]])
+        else:
+            found = np.full((*x.shape[:at], axis.count, *x.shape[at + 1 :]), neutral, x.dtype)
+        for is_whole, target, source in steps[ready:]:
+            held = found if is_whole else found[target]
+            combine(held, x[source], out=held)
+        return found
+
+    return pool
+
+
+def _single(combine: np.ufunc, at: int, elements: Index) -> Pool:
+    """One window of many elements, which are taken in the order that short ones are taken in."""
+    if combine is not np.add:
+        return lambda x: combine.reduce(x[elements], axis=at, keepdims=True)
+    last = (slice(None),) * at + (slice(-1, None),)
+    return lambda x: np.add.accumulate(x[elements], axis=at, dtype=x.dtype)[last]
+
+
+def _float_mean(call: Call, counts: Array) -> Run:
+    wide, is_ordered = widening(call.input(0)), call.ordered
     divisors = np.maximum(counts, 1).astype(wide_float(call.input(0)))
+    pool = window_sums(_window_axes(call), 1, is_ordered)
 
     def fill(x: Array, y: Array) -> None:
-        total = _total(wide(x), shape, positions)
-        np.divide(total, divisors, out=total)
-        y[...] = same_nan(total) if is_ordered else total
+        mean = np.divide(pool(wide(x)), divisors)
+        y[...] = same_nan(mean) if is_ordered else mean
 
     return quiet(filling(fill))
 

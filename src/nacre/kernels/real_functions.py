@@ -97,45 +97,46 @@ def relu(x: Array, out: Array | None = None) -> Array:
 
 
 def sigmoid(x: Array, out: Array | None = None) -> Array:
-    """`1 / (1 + exp(-x))`; where that could overflow, by exponentials that cannot."""
-    if _is_moderate(x):
+    """`1 / (1 + exp(-x))`, and `exp(x)` where that could overflow and nothing is left of the 1."""
+    deep = _deep(x)
+    if deep is None:
         whole: Array = np.divide(_ONE, _one_and_power(x), out=out)
         return whole
-    above, below = _sigmoid_parts(x)
-    ratio: Array = np.divide(above, below, out=out)
-    return ratio
+    return _selected(deep, np.exp(np.where(deep, x, _ZERO)), _ONE / _one_and_power(x), out)
 
 
-def _is_moderate(x: Array) -> bool:
-    """Whether `exp(-x)` is finite for all elements, and none is NaN; a third of its cost."""
-    return bool(np.minimum.reduce(x, axis=None, initial=0.0) > _LEAST[x.dtype.itemsize])
+def silu(x: Array, out: Array | None = None) -> Array:
+    """`x * sigmoid(x)`."""
+    deep = _deep(x)
+    if deep is None:
+        whole: Array = np.divide(x, _one_and_power(x), out=out)
+        return whole
+    # From -104 on nothing is left; an infinity times 0 would be NaN.
+    low = np.where(deep, np.maximum(x, _DEEP), _ZERO)
+    return _selected(deep, np.multiply(low, np.exp(low)), x / _one_and_power(x), out)
+
+
+def _deep(x: Array) -> Array | None:
+    """Where `exp(-x)` may be infinite; None where it is so nowhere, which costs a third of it."""
+    least = _LEAST[x.dtype.itemsize]
+    if np.minimum.reduce(x, axis=None, initial=0.0) > least:
+        return None
+    return np.asarray(x <= least)
+
+
+def _selected(condition: Array, a: Array, b: Array, out: Array | None) -> Array:
+    """`a` where a condition holds, else `b`: an element does not depend on those beside it."""
+    found = np.where(condition, a, b)
+    if out is None:
+        return found
+    out[...] = found
+    return out
 
 
 def _one_and_power(x: Array) -> Array:
     """`1 + exp(-x)`."""
     below = np.negative(x)
     return np.add(np.exp(below, out=below), _ONE, out=below)
-
-
-def _sigmoid_parts(x: Array) -> tuple[Array, Array]:
-    """`exp(min(x, 0))` and `1 + exp(-abs(x))`."""
-    above = np.minimum(x, _ZERO)
-    below = np.abs(x)
-    np.negative(below, out=below)
-    np.exp(below, out=below)
-    return np.exp(above, out=above), np.add(below, _ONE, out=below)
-
-
-def silu(x: Array, out: Array | None = None) -> Array:
-    """`x * sigmoid(x)`."""
-    if _is_moderate(x):
-        whole: Array = np.divide(x, _one_and_power(x), out=out)
-        return whole
-    above, below = _sigmoid_parts(x)
-    # From -104 on nothing is left; an infinity times 0 would be NaN.
-    np.multiply(above, np.maximum(x, _DEEP), out=above)
-    ratio: Array = np.divide(above, below, out=out)
-    return ratio
 
 
 def _gelu(attributes: Attributes) -> Function:

@@ -8,6 +8,7 @@ is the maximum and the minimum of whatever it is among, and the first one is whe
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,9 @@ from nacre.kernels.products import same_nan
 from nacre.kernels.quantization import dequantizer, quantizer
 from nacre.kernels.runs import filling, quiet
 from nacre.kernels.shapes import Dims
+
+_WIDE = 1024  # so many sums beside each other are not taken row by row
+_LANES, _LEAF = 8, 128  # NumPy adds every eighth element, of halves that are no longer than this
 
 
 def wide_float(type_: TensorType) -> np.dtype[Any]:
@@ -55,16 +59,52 @@ def kept(x: Dims, axes: Dims) -> Dims:
 
 def float_sum(x: Array, axes: Dims, is_ordered: bool) -> Array:
     """The sum over some axes, which stay with size 1; in row-major order if so asked."""
-    if not is_ordered:
-        total: Array = np.add.reduce(x, axis=axes, keepdims=True)
-        return total
-    rest = tuple(axis for axis in range(x.ndim) if axis not in axes)
     ascending = tuple(sorted(axes))
+    rest = tuple(axis for axis in range(x.ndim) if axis not in axes)
+    if not is_ordered:
+        return _row_sums(x, ascending, rest).reshape(kept(x.shape, axes))
     rows = x.transpose(ascending + rest).reshape(-1, *(x.shape[axis] for axis in rest))
     # A running sum adds one by one, however the platform would arrange a plain sum.
     # From +0 on, as NumPy's own sums: a sum of -0.0 is 0.0.
     last = np.add.accumulate(rows, axis=0)[-1:] + x.dtype.type(0)
     return same_nan(last.reshape(kept(x.shape, axes)))
+
+
+def _row_sums(x: Array, axes: Dims, rest: Dims) -> Array:
+    """Sums that follow from their terms alone, in whatever tile or layout they come.
+
+    NumPy adds up in an order that depends on strides and on the sizes of other axes, so it is
+    given dense rows; or its order is followed where rows would have to be gathered.
+    """
+    size = prod(x.shape[axis] for axis in axes)
+    if axes and axes[-1] - axes[0] == len(axes) - 1 and x.flags.c_contiguous and x.flags.aligned:
+        behind = prod(x.shape[axes[-1] + 1 :])
+        if behind >= _WIDE:
+            return _pairwise(x.reshape(-1, size, behind))
+    rows = np.require(x.transpose(rest + axes).reshape(-1, size), None, ("C", "A"))
+    return np.asarray(np.add.reduce(rows, axis=1))
+
+
+def _pairwise(x: Array) -> Array:
+    """The sum along axis 1 in the order in which NumPy adds up a dense row."""
+    size = x.shape[1]
+    if size > _LEAF:
+        half = size // 2 // _LANES * _LANES
+        return np.add(_pairwise(x[:, :half]), _pairwise(x[:, half:]))
+    if size < _LANES:
+        return _one_by_one(x[:, 0].copy(), x, 1)
+    lanes, whole = x[:, :_LANES].copy(), size // _LANES * _LANES
+    for at in range(_LANES, whole, _LANES):
+        np.add(lanes, x[:, at : at + _LANES], out=lanes)
+    while lanes.shape[1] > 1:
+        lanes = np.add(lanes[:, 0::2], lanes[:, 1::2])
+    return _one_by_one(lanes[:, 0], x, whole)
+
+
+def _one_by_one(total: Array, x: Array, start: int) -> Array:
+    for at in range(start, x.shape[1]):
+        np.add(total, x[:, at], out=total)
+    return total
 
 
 def bind_sum(call: Call, axes: Dims) -> Run:
