@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +31,12 @@ BIG = INLINE_ELEMENTS + 1
 def holding(*arrays: Array, dtype: str | None = None) -> Module:
     build = Builder()
     return build.module(*[build.constant(array, dtype) for array in arrays])
+
+
+def stored(folder: Path) -> Path:
+    """The file beside a text."""
+    (found,) = folder.glob("*.safetensors")
+    return found
 
 
 def findings(path: Path) -> tuple[Diagnostic, ...]:
@@ -68,14 +76,17 @@ def test_the_text_refers_to_a_file_that_others_can_read(tmp_path: Path) -> None:
     big, small = np.arange(BIG, dtype=np.float32), np.ones(INLINE_ELEMENTS, np.float32)
     save(holding(big, small), tmp_path / "m.core")
     first, second, outputs = (tmp_path / "m.core").read_text().splitlines()
+    beside = stored(tmp_path)
     assert first == (
-        '%0 = ConstTensor () {dtype=f32, file="m.core.safetensors", key="0", '
+        f'%0 = ConstTensor () {{dtype=f32, file="{beside.name}", key="0", '
         "shape=[65]} : tensor<f32[65]>"
     )
     assert second.startswith("%1 = ConstTensor () {data=[1.0, 1.0")
     assert outputs == "outputs: %0, %1"
-    assert (load_file(tmp_path / "m.core.safetensors")["0"] == big).all()
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["m.core", "m.core.safetensors"]
+    assert (load_file(beside)["0"] == big).all()
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["m.core", beside.name]
+    digest = hashlib.sha256(beside.read_bytes()).hexdigest()
+    assert beside.name == f"m.core.{digest[:16]}.safetensors"
 
 
 def test_a_file_that_others_wrote_is_read(tmp_path: Path) -> None:
@@ -97,7 +108,7 @@ def test_one_array_in_several_places_is_stored_once(tmp_path: Path) -> None:
     op = module.operations[0]
     twice = Module((op, type(op)(1, op.opcode, (), op.attributes, op.type)), (0, 1))
     save(twice, tmp_path / "m.core")
-    assert list(load_file(tmp_path / "m.core.safetensors")) == ["0"]
+    assert list(load_file(stored(tmp_path))) == ["0"]
     again = load(tmp_path / "m.core")
     assert again == twice
     assert again.operations[0].attributes["data"] is again.operations[1].attributes["data"]
@@ -228,10 +239,11 @@ def test_bytes_that_are_no_values_of_the_type_are_refused(
 
 def test_a_missing_file_is_reported_once(tmp_path: Path) -> None:
     save(holding(np.ones(BIG), np.zeros(BIG)), tmp_path / "m.core")
-    (tmp_path / "m.core.safetensors").unlink()
+    beside = stored(tmp_path)
+    beside.unlink()
     (found,) = findings(tmp_path / "m.core")
     assert found.code == "STO01"
-    assert "`m.core.safetensors` does not exist" in found.message
+    assert f"`{beside.name}` does not exist" in found.message
 
 
 def test_a_text_that_cannot_be_read_is_reported(tmp_path: Path) -> None:
@@ -243,17 +255,44 @@ def test_a_text_that_cannot_be_read_is_reported(tmp_path: Path) -> None:
 
 def test_a_failure_leaves_the_old_files_as_they_were(tmp_path: Path) -> None:
     path = tmp_path / "m.core"
+    save(holding(np.ones(BIG)), path)
+    name = stored(tmp_path).name
     save(holding(np.ones(3, np.float32)), path)
     before = path.read_bytes()
-    (tmp_path / "m.core.safetensors").mkdir()
+    (tmp_path / name).mkdir()
     with pytest.raises(OSError, match="directory"):
         save(holding(np.ones(BIG)), path)
     assert path.read_bytes() == before
+    assert sorted(found.name for found in tmp_path.iterdir()) == ["m.core", name]
+
+
+def test_old_constants_go_with_the_text_that_named_them(tmp_path: Path) -> None:
+    path = tmp_path / "m.core"
+    save(holding(np.ones(BIG)), path)
+    fixed = tmp_path / "m.core.safetensors"  # as nacre named it before
+    old = stored(tmp_path).rename(fixed)
+    path.write_text(re.sub(r'file="[^"]+"', 'file="m.core.safetensors"', path.read_text()))
+    assert load(path) == holding(np.ones(BIG))
+    (tmp_path / "other.safetensors").write_bytes(old.read_bytes())
+    save(holding(np.zeros(BIG)), path)
+    assert not fixed.exists()
+    first = {p for p in tmp_path.iterdir() if p.suffix == ".safetensors"}
+    save(holding(np.full(BIG, 2.0)), path)
+    assert load(path) == holding(np.full(BIG, 2.0))
+    left = {p for p in tmp_path.iterdir() if p.suffix == ".safetensors"}
+    assert first & left == {tmp_path / "other.safetensors"}
+
+
+def test_equal_constants_are_stored_once(tmp_path: Path) -> None:
+    module = holding(np.ones(BIG), np.ones(BIG), np.full(BIG, -0.0), np.zeros(BIG))
+    save(module, tmp_path / "m.core")
+    assert list(load_file(stored(tmp_path))) == ["0", "2", "3"]
+    assert load(tmp_path / "m.core") == module
 
 
 def test_the_library_accepts_what_is_written(tmp_path: Path) -> None:
     save(holding(np.ones((5, BIG)), np.arange(BIG)), tmp_path / "m.core")
-    with safe_open(tmp_path / "m.core.safetensors", "np") as file:
+    with safe_open(stored(tmp_path), "np") as file:
         rows = {key: file.get_slice(key) for key in file.keys()}  # noqa: SIM118 - no mapping
         assert {key: (row.get_dtype(), row.get_shape()) for key, row in rows.items()} == {
             "0": ("F64", [5, BIG]),

@@ -1,42 +1,308 @@
-"""Files written whole or not at all."""
+"""Files written whole or not at all, alone or several that belong together.
+
+A file that others lie beside, such as the text of a module with its constants, is the one that
+commits: the others are written first, under names with their hash, so that they never replace what
+the old file names. Renaming the new file over the old one is the single step from the old state to
+the new; what only the old file named goes last.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import errno
+import hashlib
 import os
-import tempfile
-from collections.abc import Iterable
+import re
+import secrets
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextvars import ContextVar
+from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
+
+from nacre.base.locks import locked
+
+HASH_DIGITS = 16
+_TEMPORARY = re.compile(r"\.nacre-[0-9a-f]{16}\.tmp")
+_MOST_READS = 8  # of a file that others replace meanwhile
+
+T = TypeVar("T")
+Parts = Iterable[str | bytes]
 
 
-def write_whole(path: Path, parts: Iterable[str | bytes]) -> None:
+def write_whole(path: Path, parts: Parts) -> None:
     """Replace a file's contents in one step: readers see the old bytes or the new, never a part."""
+    target = _resolved(path)
+    if _is_special(target):
+        _write_through(target, parts)
+        return
+    made = _Temporary.written(target, parts)
+    batch = _BATCH.get()
+    if batch is not None:
+        batch.append(made)
+        return
+    with made.removed_on_failure():
+        made.replace_target()
+    sync_folder(target.parent)
+
+
+@contextlib.contextmanager
+def written_together() -> Iterator[None]:
+    """Files that are written inside take their places at the end; where one fails, none does."""
+    if _BATCH.get() is not None:
+        yield
+        return
+    batch: list[_Temporary] = []
+    token = _BATCH.set(batch)
     try:
-        target = path.resolve()
+        yield
+        _replace_all(batch)
+    finally:
+        _BATCH.reset(token)
+        for made in batch:
+            made.path.unlink(missing_ok=True)
+    for folder in {made.target.parent for made in batch}:
+        sync_folder(folder)
+
+
+def _replace_all(batch: list[_Temporary]) -> None:
+    """Rename every file into place; what was there comes back where one cannot be renamed."""
+    kept: list[tuple[Path, Path | None]] = []
+    try:
+        for made in batch:
+            kept.append((made.target, _second_name(made.target) if len(batch) > 1 else None))
+            made.replace_target()
+    except BaseException:
+        for target, second in kept[:-1]:
+            if second is not None:
+                os.replace(second, target)
+            else:
+                target.unlink(missing_ok=True)
+        raise
+    finally:
+        for _, second in kept:
+            if second is not None:
+                second.unlink(missing_ok=True)
+
+
+def _second_name(target: Path) -> Path | None:
+    """Another name of a file, which keeps its contents; None where there is no file."""
+    if not target.exists():
+        return None
+    second = _temporary_name(target.parent)
+    os.link(target, second)
+    return second
+
+
+@dataclass(frozen=True)
+class _Temporary:
+    """A file that is written and synced, but not in its place."""
+
+    path: Path
+    target: Path
+    sha256: str
+    identity: tuple[int, int]  # device and inode, by which it is known under any name
+
+    @staticmethod
+    def written(target: Path, parts: Parts) -> _Temporary:
+        path = _temporary_name(target.parent)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+        handle = os.open(path, flags, 0o666)
+        digest = hashlib.sha256()
+        try:
+            with os.fdopen(handle, "wb") as file:
+                for part in _encoded(parts):
+                    digest.update(part)
+                    file.write(part)
+                if target.exists():
+                    os.chmod(path, target.stat().st_mode)
+                file.flush()
+                os.fsync(file.fileno())
+                state = os.fstat(file.fileno())
+        except BaseException:
+            path.unlink(missing_ok=True)
+            raise
+        return _Temporary(path, target, digest.hexdigest(), (state.st_dev, state.st_ino))
+
+    @contextlib.contextmanager
+    def removed_on_failure(self) -> Iterator[None]:
+        try:
+            yield
+        except BaseException:
+            self.path.unlink(missing_ok=True)
+            raise
+
+    def replace_target(self) -> None:
+        os.replace(self.path, self.target)
+
+    def is_in_place(self) -> bool:
+        return identity_of(self.target)[:2] == self.identity
+
+
+@dataclass(frozen=True)
+class HashedFile:
+    """A file beside the one that commits: what it is called, and under which name it was written.
+
+    `name` is what people know it as; where readers expect it there, it moves to it in the end.
+    """
+
+    name: str
+    stored: str
+    sha256: str
+
+
+class FileSet:
+    """Files that belong together, and the one among them that commits."""
+
+    def __init__(self, target: Path) -> None:
+        self._target = target
+        self._folder = target.parent
+        self._added: list[Path] = []
+        self._files: list[HashedFile] = []
+        self._commit: _Temporary | None = None
+
+    def add(self, name: str, parts: Parts) -> HashedFile:
+        """Write a file under a name with the hash of what was written."""
+        made = _Temporary.written(self._folder / name, parts)
+        found = HashedFile(name, hashed_name(name, made.sha256), made.sha256)
+        path = self._folder / found.stored
+        with made.removed_on_failure():
+            is_new = not path.exists()
+            os.replace(made.path, path)
+        if is_new:
+            self._added.append(path)
+        self._files.append(found)
+        return found
+
+    def commit(self, parts: Parts, *, moved: Iterable[HashedFile] = (), old: Iterable[str]) -> None:
+        """Put the file that names the others in place.
+
+        Files of `moved` then get their plain names. `old` are the files beside of the old state;
+        those that are none of the new are deleted.
+        """
+        moved = list(moved)
+        for file in moved:
+            if (self._folder / file.name).is_dir():
+                raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), file.name)
+        target = _resolved(self._target)
+        if _is_special(target):
+            _write_through(target, parts)
+            return
+        made = _Temporary.written(target, parts)
+        with made.removed_on_failure():
+            sync_folder(self._folder)
+            self._commit = made
+            made.replace_target()
+        sync_folder(target.parent)
+        for file in moved:
+            os.replace(self._folder / file.stored, self._folder / file.name)
+        kept = {file.name if file in moved else file.stored for file in self._files}
+        for name in set(old) - kept:
+            with contextlib.suppress(OSError):  # it only takes space
+                os.unlink(self._folder / name)
+
+    def discard(self) -> None:
+        """Remove what was added, unless the file that names it is in place."""
+        if self._commit is None or not self._commit.is_in_place():
+            for path in self._added:
+                with contextlib.suppress(OSError):
+                    path.unlink()
+
+
+@contextlib.contextmanager
+def file_set(target: Path) -> Iterator[FileSet]:
+    """Files beside `target`, which is written last and names them; nobody else writes meanwhile."""
+    with locked(target.parent):
+        made = FileSet(target)
+        try:
+            yield made
+        except BaseException:
+            made.discard()
+            raise
+
+
+def hashed_name(name: str, digest: str) -> str:
+    """`weights.safetensors` with its hash: `weights.0123456789abcdef.safetensors`."""
+    stem, dot, suffix = name.rpartition(".")
+    return f"{stem}.{digest[:HASH_DIGITS]}{dot}{suffix}"
+
+
+def is_name_of(found: str, name: str) -> bool:
+    """Whether a file is what `name` is called with a hash, or without."""
+    stem, dot, suffix = name.rpartition(".")
+    hashed = rf"{re.escape(stem)}\.[0-9a-f]{{{HASH_DIGITS}}}{re.escape(dot + suffix)}"
+    return found == name or re.fullmatch(hashed, found) is not None
+
+
+def is_temporary(name: str) -> bool:
+    """Whether a file is what an interrupted write has left."""
+    return _TEMPORARY.fullmatch(name) is not None
+
+
+def read_settled(path: Path, read: Callable[[], T]) -> T:
+    """Read a file and what lies beside it; again, where the file was replaced meanwhile."""
+    for attempt in range(_MOST_READS):
+        before = identity_of(path)
+        try:
+            found = read()
+        except Exception:
+            if identity_of(path) == before:
+                raise
+        else:
+            if identity_of(path) == before:
+                return found
+        time.sleep(0.01 * attempt)
+    return read()
+
+
+def identity_of(path: Path) -> tuple[int, ...]:
+    """What changes whenever a file is replaced or written."""
+    try:
+        state = path.stat()
+    except (OSError, ValueError):
+        return ()
+    return (state.st_dev, state.st_ino, state.st_size, state.st_mtime_ns)
+
+
+def sync_folder(folder: Path) -> None:
+    """Make the names in a folder outlast a crash, where the system can."""
+    try:
+        handle = os.open(folder, os.O_RDONLY)
+    except OSError:  # it may be written and not read, or is none that can be opened
+        return
+    try:
+        os.fsync(handle)
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.EBADF, errno.ENOTSUP):
+            raise
+    finally:
+        os.close(handle)
+
+
+_BATCH: ContextVar[list[_Temporary] | None] = ContextVar("_BATCH", default=None)
+
+
+def _resolved(path: Path) -> Path:
+    try:
+        return path.resolve()
     except RuntimeError:  # what Python 3.11 and 3.12 call a link that leads to itself
         raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path)) from None
-    if target.exists() and not target.is_file():  # a terminal, a pipe, /dev/null
-        with target.open("wb") as stream:
-            stream.writelines(_encoded(parts))
-        return
-    mode = target.stat().st_mode if target.exists() else 0o666 & ~_umask()
-    handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name[:64]}.")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.writelines(_encoded(parts))
-        os.chmod(temporary, mode)
-        os.replace(temporary, target)
-    except BaseException:
-        os.unlink(temporary)
-        raise
 
 
-def _encoded(parts: Iterable[str | bytes]) -> Iterable[bytes]:
+def _is_special(target: Path) -> bool:
+    """Whether something is there that cannot be replaced: a terminal, a pipe, /dev/null."""
+    return target.exists() and not target.is_file()
+
+
+def _write_through(target: Path, parts: Parts) -> None:
+    with target.open("wb") as stream:
+        stream.writelines(_encoded(parts))
+
+
+def _temporary_name(folder: Path) -> Path:
+    return folder / f".nacre-{secrets.token_hex(8)}.tmp"
+
+
+def _encoded(parts: Parts) -> Iterable[bytes]:
     return (part.encode() if isinstance(part, str) else part for part in parts)
-
-
-def _umask() -> int:
-    # The only way to read it is to set it.
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

@@ -2,23 +2,28 @@
 
 A constant of more than 64 elements is written as a reference in the place of its data:
 
-    %3 = ConstTensor () {dtype=f32, file="m.core.safetensors", key="3", shape=[64, 64]} : ...
+    %3 = ConstTensor () {dtype=f32, file="m.core.0123456789abcdef.safetensors", key="3",
+                         shape=[64, 64]} : ...
 
-The file has the text's name with `.safetensors` behind it and always lies beside the text. `i4` and
-`u4` are stored as I8 and U8, the rest under its own name. What is kept is the bits, NaN included.
+The file has the text's name with the hash of its contents and `.safetensors` behind it; it always
+lies beside the text. Any other name in `.safetensors` is read as well. `i4` and `u4` are stored as
+I8 and U8, the rest under its own name. What is kept is the bits, NaN included.
 """
 
 from __future__ import annotations
 
 import errno
 import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from nacre.base.diagnostics import Diagnostic, InputError
 from nacre.base.excerpt import quoted
-from nacre.base.files import write_whole
+from nacre.base.files import file_set, is_name_of, read_settled
 from nacre.base.source import Source, Span, Unreadable, read_source
-from nacre.core.module import CoreOperation, Module
+from nacre.core.module import CoreOperation, Module, TensorType
 from nacre.core.rules.storage import STO01, STO02, STO03
 from nacre.core.tensor_file import TensorFile, TensorProblem, read_tensor_file, tensor_file_parts
 from nacre.core.text.printer import print_module
@@ -28,42 +33,86 @@ from nacre.core.values import Array, Attributes, Literal, attributes, kind_of
 INLINE_ELEMENTS = 64  # more than so many go into the file
 _SUFFIX = ".safetensors"
 _REFERENCE = ("file", "key")
+_FILE = re.compile(r'\bfile="([^"\\\n]+)"')
 _OTHER_FORMATS = "modules are text; other formats are known by their suffix, as .onnx and .pt2"
 
 
 def save(module: Module, path: str | os.PathLike[str]) -> None:
-    """Write a module: its text at `path`, and beside it what is too big for text."""
+    """Write a module: its text at `path`, and beside it what is too big for text.
+
+    The text commits: until it is in its place, the old one stands with the constants that it names.
+    """
     if not isinstance(module, Module):
         raise TypeError(f"what is to be saved is {kind_of(module)}, expected a Module")
     target = Path(path)
     if target.is_dir():  # before anything is written beside it
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(target))
-    name = target.name + _SUFFIX
-    stored: dict[str, tuple[str, Array]] = {}
-    shared: dict[int, str] = {}  # one array in several places is stored once
-    operations = tuple(_referring(op, name, stored, shared) for op in module.operations)
-    # The constants first: a text never refers to a file that is not there yet.
-    if stored:
-        write_whole(target.with_name(name), tensor_file_parts(stored))
-    write_whole(target, [print_module(Module(operations, module.outputs, module.states))])
+    constants = stored_constants(module)
+    with file_set(target) as files:
+        old = _names_beside(target)
+        name = ""
+        if constants.tensors:
+            parts = tensor_file_parts(constants.tensors)
+            name = files.add(target.name + _SUFFIX, parts).stored
+        files.commit([constants.text(module, name)], old=old)
 
 
-def _referring(
-    op: CoreOperation, name: str, stored: dict[str, tuple[str, Array]], shared: dict[int, str]
-) -> CoreOperation:
-    """The operation itself, or one that refers to the file."""
-    data = op.attributes.get("data")
-    if op.opcode != "ConstTensor" or not isinstance(data, Literal) or not _is_big(op, data.array):
-        return op
-    key = shared.get(id(data))
-    if key is None:
-        key = str(op.value_id)
-        while key in stored:
-            key += "+"
-        stored[key] = (op.type.dtype, data.array)
-        shared[id(data)] = key
-    kept = {k: v for k, v in op.attributes.items() if k != "data"}
-    return _with_attributes(op, attributes({**kept, "file": name, "key": key}))
+@dataclass(frozen=True)
+class StoredConstants:
+    """The constants of a module that are too big for text, by key, and who refers to which."""
+
+    tensors: Mapping[str, tuple[str, Array]]
+    keys: Mapping[int, str]  # by the place of the operation
+
+    def text(self, module: Module, name: str) -> str:
+        """The module's text, with references to a file of that name."""
+        operations = list(module.operations)
+        for index, key in self.keys.items():
+            op = operations[index]
+            kept = {k: v for k, v in op.attributes.items() if k != "data"}
+            given = attributes({**kept, "file": name, "key": key})
+            operations[index] = _with_attributes(op, given)
+        return print_module(Module(tuple(operations), module.outputs, module.states))
+
+
+def stored_constants(module: Module) -> StoredConstants:
+    """What of a module goes into the file beside its text."""
+    tensors: dict[str, tuple[str, Array]] = {}
+    keys: dict[int, str] = {}
+    alike: dict[TensorType, list[str]] = {}  # equal arrays are stored once
+    for index, op in enumerate(module.operations):
+        data = op.attributes.get("data")
+        if op.opcode != "ConstTensor" or not isinstance(data, Literal):
+            continue
+        if not _is_big(op, data.array):
+            continue
+        others = alike.setdefault(op.type, [])
+        key = next((k for k in others if _is_same(tensors[k][1], data.array)), None)
+        if key is None:
+            key = str(op.value_id)
+            while key in tensors:
+                key += "+"
+            tensors[key] = (op.type.dtype, data.array)
+            others.append(key)
+        keys[index] = key
+    return StoredConstants(tensors, keys)
+
+
+def _is_same(a: Array, b: Array) -> bool:
+    """Whether two arrays of one type have the same bits."""
+    if a is b:
+        return True
+    ends = ((0,) * a.ndim, (-1,) * a.ndim)  # which tell most apart
+    return all(a[i].tobytes() == b[i].tobytes() for i in ends) and a.tobytes() == b.tobytes()
+
+
+def _names_beside(target: Path) -> set[str]:
+    """The files that the text at a place names, as far as they are called as ours are."""
+    found = read_source(target)
+    if isinstance(found, Unreadable):
+        return set()
+    own = target.name + _SUFFIX
+    return {name for name in _FILE.findall(found.text) if is_name_of(name, own)}
 
 
 def _is_big(op: CoreOperation, array: Array) -> bool:
@@ -80,6 +129,10 @@ def _with_attributes(op: CoreOperation, given: Attributes) -> CoreOperation:
 def load(path: str | os.PathLike[str]) -> Module:
     """Read a module; InputError says what is wrong with its text or its constants."""
     target = Path(path)
+    return read_settled(target, lambda: _load(target))
+
+
+def _load(target: Path) -> Module:
     source = read_source(target)
     if isinstance(source, Unreadable):
         span = source.place or Source(str(target), "").span(0, 0)

@@ -11,9 +11,16 @@ from msgspec.structs import replace
 
 from nacre.base.diagnostics import InputError
 from nacre.base.excerpt import quoted
-from nacre.base.files import write_whole
+from nacre.base.files import file_set
 from nacre.nac.format.cursor import Broken
-from nacre.nac.format.external import external_parts, external_path, read_external
+from nacre.nac.format.external import (
+    external_parts,
+    external_path,
+    read_external,
+    staged_path,
+    weights_path,
+    with_written,
+)
 from nacre.nac.format.file import mapped, parts, read
 from nacre.nac.format.values import Data, NacFile
 from nacre.nac.run.model import NacModel
@@ -22,10 +29,10 @@ Storage = Literal["internal", "external"]
 
 
 def save(model: NacModel, path: str | os.PathLike[str], weights: Storage = "internal") -> None:
-    """Write a model, whole or not at all; with external weights these first.
+    """Write a model, whole or not at all; the `.nac` commits, its weights lie beside it.
 
-    A file whose weights stay where they are is written as it was read, byte for byte. Weights go
-    over such as the file of that name has beside it; any other `.safetensors` of that name is kept:
+    A file whose weights stay inside is written as it was read, byte for byte. Weights go over such
+    as the file of that name has beside it; any other `.safetensors` of that name is kept:
     FileExistsError.
     """
     target = Path(path)
@@ -36,14 +43,29 @@ def save(model: NacModel, path: str | os.PathLike[str], weights: Storage = "inte
         raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(target))
     is_internal = weights == "internal"
     file = model.file if model.file.header.is_internal == is_internal else moved(model, is_internal)
+    file = with_written(file, None)
     made = list(parts(file))  # a limit is found before anything is written
-    if not is_internal:
+    with file_set(target) as files:
+        old = _names_beside(target)
+        if is_internal:
+            files.commit(cast("list[bytes]", made), old=old)
+            return
         names = model.weights.names
         tensors = [(names[id_], model.weights.tensor(id_)) for id_ in names]
-        beside = list(external_parts(tensors, file.header.quant))
+        beside = cast("list[bytes]", list(external_parts(tensors, file.header.quant)))
         _require_own(target)
-        write_whole(external_path(target), cast("list[bytes]", beside))
-    write_whole(target, cast("list[bytes]", made))
+        stored = files.add(external_path(target).name, beside)
+        made = list(parts(with_written(file, stored.sha256)))
+        files.commit(cast("list[bytes]", made), moved=[stored], old=old)
+
+
+def _names_beside(target: Path) -> set[str]:
+    """The weights that only an interrupted writer can have left; those in use have a fixed name."""
+    try:
+        found = staged_path(target, read(target))
+    except InputError:
+        return set()
+    return set() if found is None else {found.name}
 
 
 def _require_own(target: Path) -> None:
@@ -56,9 +78,14 @@ def _require_own(target: Path) -> None:
 
 
 def _is_own(target: Path, beside: Path) -> bool:
-    """Whether a file refers to the weights beside it: they have all that it names."""
+    """Whether a file refers to the weights beside it: they have all that it names.
+
+    Or they are those of the file before, whose place the weights of this one have yet to take.
+    """
     try:
         file = read(target)
+        if weights_path(target, file) != beside:
+            return True
         wanted = {named.text for named in file.data.parameters}
         return not file.header.is_internal and wanted <= read_external(mapped(beside)).names
     except (InputError, Broken):

@@ -9,11 +9,12 @@ from itertools import islice
 from pathlib import Path
 
 from nacre.base.diagnostics import Diagnostic, InputError, has_errors, in_order
+from nacre.base.files import read_settled
 from nacre.base.source import Source
 from nacre.nac.checks import carried, program, schedule, tables, weights
 from nacre.nac.checks.examination import Check, Examination
 from nacre.nac.format.cursor import Broken
-from nacre.nac.format.external import External, external_path, read_external
+from nacre.nac.format.external import External, read_external, weights_path
 from nacre.nac.format.file import Examined, FileSource, examined, mapped
 from nacre.nac.format.places import Place, finding
 from nacre.nac.format.values import NacFile
@@ -82,6 +83,14 @@ def judged(
     path: FileSource, checks: Sequence[Check] = CHECKS
 ) -> tuple[Examined, External | None, list[Diagnostic]]:
     """A file, its weights where they lie beside it, and all that is wrong with both."""
+    if isinstance(path, bytes | memoryview):
+        return _judged(path, checks)
+    return read_settled(Path(os.fspath(path)), lambda: _judged(path, checks))
+
+
+def _judged(
+    path: FileSource, checks: Sequence[Check]
+) -> tuple[Examined, External | None, list[Diagnostic]]:
     made = examined(path)
     found = list(made.found)
     if made.file is None:
@@ -89,7 +98,7 @@ def judged(
     external = None
     if not made.file.header.is_internal:
         try:
-            external = _beside(path)
+            external = _beside(path, made.file)
         except Broken as problem:
             found.append(finding(problem.rule, made.source, problem.place, problem.message))
     case = Examination(made.file, made.source, made.lost, external)
@@ -100,12 +109,12 @@ def judged(
     return made, external, found
 
 
-def _beside(path: FileSource) -> External:
+def _beside(path: FileSource, file: NacFile) -> External:
     """The weights beside a file."""
     if isinstance(path, bytes | memoryview):
         message = "the weights lie beside the file, and these bytes have no folder"
         raise Broken(NAC39, Place(0, "DATA"), message)
-    wanted = external_path(Path(os.fspath(path)))
+    wanted = weights_path(Path(os.fspath(path)), file)
     try:
         return read_external(mapped(wanted))
     except Broken as problem:

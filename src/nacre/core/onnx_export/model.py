@@ -11,12 +11,14 @@ from msgspec import Struct
 
 from nacre._version import __version__
 from nacre.base.elements import GRAPH_TYPES, bytes_needed
-from nacre.base.files import write_whole
+from nacre.base.files import file_set, is_name_of
+from nacre.base.source import Unreadable, read_bytes
 from nacre.core.onnx.files import STATE, onnx
 from nacre.core.onnx_export.graph import Graph, Tensor, Value, unique
 from nacre.core.onnx_export.types import CODES, raw_bytes
 
 OPSET = 21
+PRODUCER = "nacre"
 IR_VERSION = 10
 MOST_INLINE = 1 << 30  # bytes of constants in the model; protobuf ends at 2^31
 _SMALL = 1024  # bytes that always stay in the model
@@ -47,14 +49,33 @@ class _Beside(Struct, frozen=True):
 
 
 def write_model(path: Path, graph: Graph, interface: Interface, most_inline: int) -> None:
-    """Write a model, whole or not at all."""
-    name = path.name + _SUFFIX
+    """Write a model, whole or not at all; the model commits, large constants lie beside it."""
     beside = _placed(graph.tensors, most_inline)
-    model = _model(graph, interface, name, beside)
-    # The constants first: a model never refers to a file that is not there yet.
-    if beside:
-        write_whole(path.with_name(name), _data(graph.tensors, beside))
-    write_whole(path, [model.SerializeToString(deterministic=True)])
+    with file_set(path) as files:
+        old = _names_beside(path)
+        name = ""
+        if beside:
+            name = files.add(path.name + _SUFFIX, _data(graph.tensors, beside)).stored
+        files.commit([_bytes(_model(graph, interface, name, beside))], old=old)
+
+
+def _bytes(model: Any) -> bytes:  # noqa: ANN401 - onnx.ModelProto
+    return bytes(model.SerializeToString(deterministic=True))
+
+
+def _names_beside(path: Path) -> set[str]:
+    """The files that the model at a place refers to, as far as we have written it."""
+    raw = read_bytes(path, limit=2 * MOST_INLINE)
+    if isinstance(raw, Unreadable):
+        return set()
+    try:
+        found = onnx.ModelProto.FromString(raw)
+    except Exception:  # whatever the parser says: it is none of ours
+        return set()
+    entries = (e for t in found.graph.initializer for e in t.external_data if e.key == "location")
+    own = path.name + _SUFFIX
+    is_ours = found.producer_name == PRODUCER
+    return {entry.value for entry in entries if is_ours and is_name_of(entry.value, own)}
 
 
 def _size(tensor: Tensor) -> int:
@@ -107,7 +128,7 @@ def _model(graph: Graph, interface: Interface, name: str, beside: dict[str, _Bes
     )
     model = helper.make_model(
         proto,
-        producer_name="nacre",
+        producer_name=PRODUCER,
         producer_version=__version__,
         opset_imports=[helper.make_opsetid("", OPSET)],
         ir_version=IR_VERSION,

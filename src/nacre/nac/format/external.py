@@ -10,6 +10,7 @@ model's own have the entry `{"quant_code": 0}`: nothing else tells them from tho
 from __future__ import annotations
 
 import json
+import re
 import struct
 from collections.abc import Iterator, Mapping, Sequence
 from math import prod
@@ -19,11 +20,12 @@ from types import MappingProxyType
 import msgspec
 
 from nacre.base.excerpt import quoted
+from nacre.base.files import hashed_name
 from nacre.nac.format.cursor import Broken
 from nacre.nac.format.packing import packed
 from nacre.nac.format.places import Place
 from nacre.nac.format.scales import is_scaled, scale_problem
-from nacre.nac.format.values import Bytes, Tensor
+from nacre.nac.format.values import Bytes, NacFile, Resource, Tensor
 from nacre.nac.rules.program import NAC39
 from nacre.nac.spec.elements import (
     DTYPE_CODES,
@@ -35,6 +37,8 @@ from nacre.nac.spec.elements import (
 
 SUFFIX = ".safetensors"
 QUANT_KEY = "nac_quant_meta"
+WRITTEN = "nacre.weights.json"  # a resource, which other readers pass over
+_DIGEST = re.compile(r"[0-9a-f]{64}")
 _METADATA = "__metadata__"  # the entry of a header that is no tensor
 _LENGTH_BYTES = 8
 _NAMES: Mapping[str, str] = MappingProxyType(
@@ -178,9 +182,48 @@ def _row(raw: msgspec.Raw) -> _Row | None:
         return None
 
 
+class _Written(msgspec.Struct, frozen=True):
+    """The resource `nacre.weights.json`: the weights that a file was written with."""
+
+    sha256: str
+
+
 def external_path(path: Path) -> Path:
     """Where the weights of a file lie: the same name beside it."""
     return path.with_suffix(SUFFIX)
+
+
+def staged_path(path: Path, file: NacFile) -> Path | None:
+    """Where the weights of a file lie until they get their name; None where it does not say.
+
+    They are written under a name with their hash, then the file that has the hash, then they move.
+    Whoever reads a file whose writer was interrupted between the two finds them here.
+    """
+    raw = file.resource(WRITTEN)
+    try:
+        found = None if raw is None else msgspec.json.decode(bytes(raw), type=_Written)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+    if found is None or _DIGEST.fullmatch(found.sha256) is None:
+        return None
+    return path.with_name(hashed_name(external_path(path).name, found.sha256))
+
+
+def weights_path(path: Path, file: NacFile) -> Path:
+    """Where the weights of a file lie now."""
+    staged = staged_path(path, file)
+    return staged if staged is not None and staged.is_file() else external_path(path)
+
+
+def with_written(file: NacFile, digest: str | None) -> NacFile:
+    """The file that names its weights by their hash; None takes the hash out."""
+    resources = tuple(r for r in file.resources if r.name != WRITTEN)
+    if digest is not None:
+        resources += (Resource(WRITTEN, msgspec.json.encode(_Written(digest))),)
+    sections = {**file.sections, "RSRC": resources}
+    if not resources and file.resources:
+        del sections["RSRC"]
+    return file if resources == file.resources else NacFile(file.header, sections, file.gaps)
 
 
 def read_external(view: memoryview) -> External:
