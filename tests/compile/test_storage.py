@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -15,7 +16,7 @@ from msgspec.structs import replace
 import nacre
 from nacre.base.diagnostics import InputError
 from nacre.compile.manifest import Manifest
-from nacre.compile.storage import _signed
+from nacre.compile.storage.folder import _signed
 from tests.compile.models import convolution_model, inputs_of
 
 
@@ -39,8 +40,9 @@ def test_a_bundle_survives_its_folder(folder: Path) -> None:
 
 def test_the_folder_holds_what_the_design_names(folder: Path) -> None:
     names = {path.name for path in folder.iterdir()}
-    wanted = {"model.nem", "weights.safetensors", "manifest.json", "model.core", "legal.core"}
-    assert wanted <= names
+    assert {"model.nem", "manifest.json", "model.core", "legal.core"} <= names
+    (weights,) = folder.glob("weights.*.safetensors")
+    assert hashlib.sha256(weights.read_bytes()).hexdigest().startswith(weights.suffixes[0][1:])
     manifest = json.loads((folder / "manifest.json").read_text())
     assert manifest["device"] == "npm4k"
     assert manifest["inputs"][0] == {
@@ -55,11 +57,11 @@ def test_the_folder_holds_what_the_design_names(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["model.nem", "weights.safetensors", "manifest.json", "model.core", "legal.core"]
+    "name", ["model.nem", "weights.*.safetensors", "manifest.json", "model.core", "legal.core"]
 )
 @pytest.mark.parametrize("damage", ["missing", "cut", "changed", "empty"])
 def test_damage_is_found(folder: Path, name: str, damage: str) -> None:
-    path = folder / name
+    (path,) = folder.glob(name)
     content = path.read_bytes()
     if damage == "missing":
         path.unlink()
@@ -68,11 +70,12 @@ def test_damage_is_found(folder: Path, name: str, damage: str) -> None:
     elif damage == "empty":
         path.write_bytes(b"")
     else:
-        path.write_bytes(content.replace(b"1", b"2", 1).replace(b"format", b"fromat"))
+        swapped = content.replace(b"1", b"2", 1).replace(b"format", b"fromat")
+        path.write_bytes(swapped if swapped != content else content + b" ")
     with pytest.raises(InputError) as caught:
         nacre.Bundle.load(folder)
     assert [d.code for d in caught.value.diagnostics] == ["CMP07"]
-    assert name in caught.value.diagnostics[0].message
+    assert path.name in caught.value.diagnostics[0].message
 
 
 def test_saving_again_replaces_the_bundle(folder: Path) -> None:
@@ -83,12 +86,13 @@ def test_saving_again_replaces_the_bundle(folder: Path) -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["model.core", "model.core.safetensors", "legal.core", "legal.core.safetensors"],
+    ["model.core", "model.core.*.safetensors", "legal.core", "weights.*.safetensors"],
 )
 def test_another_model_beside_the_plan_is_found(folder: Path, name: str) -> None:
-    content = bytearray((folder / name).read_bytes())
+    (path,) = folder.glob(name)
+    content = bytearray(path.read_bytes())
     content[-3] ^= 1
-    (folder / name).write_bytes(content)
+    path.write_bytes(content)
     with pytest.raises(InputError) as caught:
         nacre.Bundle.load(folder)
     assert [d.code for d in caught.value.diagnostics] == ["CMP07"]

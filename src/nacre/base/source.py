@@ -9,11 +9,12 @@ from bisect import bisect_right
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Literal
+from typing import BinaryIO, Literal
 
 # A program of a million lines is about 60 MB; more than that is not a program but an accident or
 # an attack, and reading it would cost seconds before the first useful word.
 MAX_SOURCE_BYTES = 64 * 1024 * 1024
+_CHUNK_BYTES = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,12 +143,29 @@ def read_bytes(path: Path, *, limit: int = MAX_SOURCE_BYTES) -> bytes | Unreadab
         if state.st_size > limit:
             return _too_large(state.st_size, limit)
         with os.fdopen(handle, "rb", closefd=False) as file:
-            raw = file.read(limit + 1)
+            raw = read_stream(file, limit, state.st_size)
     except OSError as error:
         return _unreadable(error)
     finally:
         os.close(handle)
     return raw if len(raw) <= limit else _too_large(len(raw), limit)
+
+
+def read_stream(file: BinaryIO, limit: int, expected: int = 0) -> bytes:
+    """What is left of a stream, as far as `limit` and a byte more.
+
+    A read of many bytes sets them aside at once, whatever the stream has: none here is of more than
+    is expected, or than the stream has given so far.
+    """
+    parts = [file.read(min(expected, limit) + 1)]
+    size = len(parts[0])
+    while size <= limit:
+        part = file.read(min(max(size, _CHUNK_BYTES), limit + 1 - size))
+        if not part:
+            break
+        parts.append(part)
+        size += len(part)
+    return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
 def _too_large(size: int, limit: int) -> Unreadable:

@@ -51,7 +51,7 @@ def opened(
     if setup.file == "-" or not os.path.isdir(folder):  # which knows names that are none
         return None
     from nacre.compile.bundle import Bundle
-    from nacre.compile.storage import PROGRAM
+    from nacre.compile.storage.names import program_path
 
     if setup.device is not None:
         raise click.UsageError("a bundle is for one device: compile the model for another")
@@ -59,7 +59,7 @@ def opened(
         raise click.UsageError("a bundle brings the size of its DDR: `nacre compile --ddr-size`")
     bundle = Bundle.load(folder)
     inside = replace(
-        setup, file=str(folder / PROGRAM), inputs=(), ddr_size=bundle.manifest.ddr_bytes
+        setup, file=str(program_path(folder)), inputs=(), ddr_size=bundle.manifest.ddr_bytes
     )
     ports = {port.name: port for port in bundle.manifest.outputs}
     ports |= {port.buffer: port for port in bundle.manifest.outputs}

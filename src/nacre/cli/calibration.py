@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import io
+import math
 import warnings
 import zipfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 import click
 
 from nacre.base.excerpt import quoted, safe
+from nacre.base.source import read_stream
 from nacre.cli.arrays import WrongUsage, unreadable
 
 if TYPE_CHECKING:
@@ -38,34 +40,59 @@ def read_calibration(path: Path) -> dict[str, np.ndarray[Any, Any]]:
     try:
         with zipfile.ZipFile(path) as archive:
             entries = archive.infolist()
-            total = sum(entry.file_size for entry in entries)
-            if total > _MOST_BYTES:
-                raise WrongUsage(
-                    f"{name} unpacks to {total:,} bytes, at most {_MOST_BYTES:,} will do"
-                )
+            _require_sense(entries, path.stat().st_size, name)
             found = {e.filename.removesuffix(_SUFFIX): _array(archive, e, name) for e in entries}
+    except WrongUsage:
+        raise
     except OSError as error:
         raise WrongUsage(f"cannot read {name}: {error.strerror or error}") from None
-    except (zipfile.BadZipFile, RuntimeError, NotImplementedError):  # encrypted, or packed oddly
+    except MemoryError:
+        raise WrongUsage(f"{name} holds more than memory does") from None
+    except Exception:  # damaged, encrypted, packed oddly: zipfile lets many kinds of error through
         raise WrongUsage(f"{name} is no .npz file that can be read") from None
     if not found:
         raise WrongUsage(f"{name} holds no array")
     return found
 
 
+def _require_sense(entries: list[zipfile.ZipInfo], size: int, name: str) -> None:
+    """What the directory of an archive says must be possible."""
+    total = sum(entry.file_size for entry in entries)
+    if total > _MOST_BYTES:
+        raise WrongUsage(f"{name} unpacks to {total:,} bytes, at most {_MOST_BYTES:,} will do")
+    if sum(entry.compress_size for entry in entries) > size:
+        raise WrongUsage(f"{name} is no .npz file that can be read: it is cut short")
+    if len({entry.filename for entry in entries}) < len(entries):
+        raise WrongUsage(f"{name} holds two arrays of one name")
+
+
 def _array(
     archive: zipfile.ZipFile, entry: zipfile.ZipInfo, name: str
 ) -> np.ndarray[Any, Any]:  # fmt: skip
-    import numpy as np
-
     wrong = WrongUsage(f"{quoted(entry.filename)} of {name} is no array of plain numbers")
     if not entry.filename.endswith(_SUFFIX):
         raise wrong
     with archive.open(entry) as stream:
-        data = io.BytesIO(stream.read(entry.file_size))
+        raw = read_stream(cast("BinaryIO", stream), entry.file_size)
     try:
-        with np.errstate(all="ignore"), warnings.catch_warnings(action="ignore"):
-            array = np.lib.format.read_array(data, allow_pickle=False)
+        array = _parsed(raw)
     except Exception:  # a stranger's file can be wrong in any way
         raise wrong from None
     return array.astype(array.dtype.newbyteorder("="), copy=False)
+
+
+def _parsed(raw: bytes) -> np.ndarray[Any, Any]:
+    """The array of an entry, which has as many elements as there are bytes for."""
+    import numpy as np
+
+    data = io.BytesIO(raw)
+    readers = {(1, 0): np.lib.format.read_array_header_1_0,
+               (2, 0): np.lib.format.read_array_header_2_0}  # fmt: skip
+    with np.errstate(all="ignore"), warnings.catch_warnings(action="ignore"):
+        shape, is_fortran, dtype = readers[np.lib.format.read_magic(data)](data)
+    if dtype.hasobject or dtype.itemsize == 0:
+        raise ValueError("no plain numbers")
+    if math.prod(shape) * dtype.itemsize != len(raw) - data.tell():
+        raise ValueError("another number of elements")
+    flat = np.frombuffer(raw, dtype, offset=data.tell())
+    return flat.reshape(shape, order="F" if is_fortran else "C")

@@ -12,7 +12,14 @@ import click
 from nacre.base.diagnostics import Diagnostic
 from nacre.base.excerpt import safe
 from nacre.base.rendering import render_json, render_text
-from nacre.base.source import MAX_SOURCE_BYTES, Source, Unreadable, decode_source, read_source
+from nacre.base.source import (
+    MAX_SOURCE_BYTES,
+    Source,
+    Unreadable,
+    decode_source,
+    read_source,
+    read_stream,
+)
 from nacre.base.text_diff import unified_diff
 from nacre.cli.terminal.streams import echo_as_is, echo_document
 from nacre.nem.model.files import unreadable
@@ -37,16 +44,16 @@ def program_in(name: str) -> str:
     """A file as it was named, or the program of the bundle in a folder."""
     if not os.path.isdir(name):
         return name
-    from nacre.compile.storage import PROGRAM
+    from nacre.compile.storage.names import program_path
 
-    inside = Path(name) / PROGRAM
+    inside = program_path(Path(name))
     return str(inside) if inside.is_file() else name
 
 
 def _standard_input() -> Source | Diagnostic | str:
     if sys.stdin is None:  # closed by whoever started us
         return "standard input is closed"
-    raw = sys.stdin.buffer.read(MAX_SOURCE_BYTES + 1)
+    raw = read_stream(sys.stdin.buffer, MAX_SOURCE_BYTES)
     found: Source | Unreadable
     if len(raw) > MAX_SOURCE_BYTES:
         found = Unreadable(f"has more than {MAX_SOURCE_BYTES:,} bytes, the limit", "too large")

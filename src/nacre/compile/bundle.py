@@ -13,6 +13,7 @@ import numpy as np
 from nacre.base.diagnostics import Diagnostic, InputError
 from nacre.base.elements import GRAPH_TYPES
 from nacre.compile.manifest import Manifest, Port
+from nacre.compile.place import WeightsPart
 from nacre.compile.request import require_clock
 from nacre.compile.target import request_error
 from nacre.compile.validation import Validation, validated
@@ -35,7 +36,9 @@ class Bundle:
     program: str  # NEM
     weights: bytes
     manifest: Manifest
-    legal: Module  # what the plan is held to
+    legal: Module  # what the plan is compared with
+    parts: tuple[WeightsPart, ...] = ()  # what the weights are made of, as far as it is known
+    has_reference: bool = True  # else `source` is only what the model takes and gives
 
     def __repr__(self) -> str:
         # Text and weights may be many megabytes.
@@ -70,18 +73,23 @@ class Bundle:
         """
         return validated(self, inputs, expected)
 
-    def save(self, folder: str | Path) -> None:
-        """Write the bundle into a folder, which is made."""
-        from nacre.compile.storage import save
+    def save(self, folder: str | Path, *, force: bool = False, reference: bool = True) -> None:
+        """Write the bundle into a folder, which is made.
+
+        A bundle that is there is replaced; a folder with anything else in it is refused, unless
+        `force` says that it may be written into. Without `reference` the model as it came is left
+        out: `validate` then has the legalised module alone.
+        """
+        from nacre.compile.storage.folder import save
 
         if not str(folder):
             raise request_error("the name of the folder is empty", "give one, or `.` for this one")
-        save(self, Path(folder))
+        save(self, Path(folder), force=force, reference=reference)
 
     @staticmethod
     def load(folder: str | Path) -> Bundle:
         """Read a bundle; InputError says what is wrong with it."""
-        from nacre.compile.storage import load
+        from nacre.compile.storage.folder import load
 
         return load(Path(folder))
 

@@ -136,7 +136,7 @@ def _layers(bundle: Bundle) -> Iterator[str]:
             yield f"has a layer `{layer.name}` without tasks"
         if not layer.results and not computing.isdisjoint(layer.tasks):
             yield f"has a layer `{layer.name}` that computes and leaves no result"
-        yield from _origins(layer, bundle.source, bundle.legal)
+        yield from _origins(layer, bundle.source if bundle.has_reference else None, bundle.legal)
         own = {origin.legal for origin in layer.operations}
         tasks = computing.intersection((*layer.tasks, *layer.loads))
         if not (tasks.issuperset(layer.values) and own.issuperset(layer.values.values())):
@@ -145,12 +145,12 @@ def _layers(bundle: Bundle) -> Iterator[str]:
             yield from _result(layer, result, bundle.legal, bundle.buffer_sizes)
 
 
-def _origins(layer: LayerEntry, source: Module, legal: Module) -> Iterator[str]:
+def _origins(layer: LayerEntry, source: Module | None, legal: Module) -> Iterator[str]:
     for origin in layer.operations:
         found = legal.by_id.get(origin.legal)
         if found is None or found.opcode != origin.opcode:
             yield f"gives the layer `{layer.name}` an operation that the legal module does not have"
-        elif origin.source is not None and origin.source not in source.by_id:
+        elif source and origin.source is not None and origin.source not in source.by_id:
             yield f"takes `{origin.opcode}` %{origin.legal} from %{origin.source}, which is nowhere"
 
 

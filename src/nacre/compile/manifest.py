@@ -26,7 +26,8 @@ from nacre.core.module import CoreOperation, Module, TensorType
 from nacre.core.values import Array
 from nacre.kernels.runs import quietly
 
-FORMAT = 4
+FORMAT = 5
+FORMATS = (4, FORMAT)  # that are read: 4 has all weights in one file
 
 
 class Port(Struct, frozen=True, forbid_unknown_fields=True):
@@ -106,6 +107,23 @@ class LayerLoss(Struct, frozen=True, forbid_unknown_fields=True):
     sqnr: float
 
 
+class WeightsSegment(Struct, frozen=True, forbid_unknown_fields=True, array_like=True):
+    """A part of the weights that is elements of a constant of the legal module."""
+
+    offset: int  # in bytes
+    value: int
+    start: int  # of the first element
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]  # in elements
+
+
+class StoredWeights(Struct, frozen=True, forbid_unknown_fields=True):
+    """How the weights follow from constants; the rest of them is in a file."""
+
+    size: int
+    segments: tuple[WeightsSegment, ...] = ()
+
+
 class Manifest(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Everything about a bundle that is neither text nor weights."""
 
@@ -123,6 +141,7 @@ class Manifest(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     l2_bound: int  # the most bytes of L2 that are alive at once
     layers: tuple[LayerEntry, ...]
     losses: tuple[LayerLoss, ...] = ()  # on the calibration data
+    stored: StoredWeights | None = None  # in a folder: where its weights come from
     sha256: Mapping[str, str] = {}  # of the files beside it, and of the rest of this one
 
 

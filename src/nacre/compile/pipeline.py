@@ -188,7 +188,8 @@ def _bundle(module: Module, made: Compiled, options: Options) -> Bundle:
         options,
         made.quantised,
     )
-    return Bundle(module, made.text, made.placement.weights, described, made.legal.module)
+    placed = made.placement
+    return Bundle(module, made.text, placed.weights, described, made.legal.module, placed.parts)
 
 
 def _is_dynamic(module: Module) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -19,6 +20,7 @@ from nacre.compile.spaces import aligned
 from nacre.compile.staging import Staged, staged_blocks
 from nacre.compile.tensors import Tensor
 from nacre.compile.tile import Footprint, Tiling, Tilings, footprint
+from nacre.core.values import Array
 
 _L1 = "tiles_L1"
 
@@ -54,6 +56,13 @@ class Ground:
         return (self.shared if fixed[number] else self.ring) + before, not fixed[number]
 
 
+class WeightsPart(NamedTuple):
+    """Where an array lies in the weights, its elements one behind the other."""
+
+    offset: int
+    array: Array
+
+
 @dataclass(frozen=True, eq=False)
 class Placement:
     """Every tensor's place, every block of weights, and the buffers that hold them."""
@@ -62,6 +71,7 @@ class Placement:
     blocks: Mapping[tuple[str, int], int]  # layer, block: where it begins in the weights
     grounds: Mapping[str, Ground]  # by layer
     weights: bytes
+    parts: tuple[WeightsPart, ...]
     buffers: tuple[Buffer, ...]
     inputs: Mapping[str, str]  # buffers by the name of the input
     outputs: tuple[str, ...]  # buffers in order
@@ -104,8 +114,10 @@ def place(partition: Partition, tiled: Tilings, options: Options) -> Placement:
     taken, spilled = _between(partition, tensors, options)
     staged = staged_blocks(layers, tiled, taken, options)
     peak, bound = max((end for _, end, _, _ in taken), default=0), _bound(taken, len(layers))
-    blocks, packed = _packed(layers, tilings)
-    _add_constants(partition, tensors, packed)
+    weights = _Weights()
+    blocks = _packed(layers, tilings, weights)
+    _add_constants(partition, tensors, weights)
+    packed = weights.packed
     buffers += [Buffer(SPILL, "DDR", spilled, "tensors between layers")] if spilled else []
     buffers += [Buffer(WEIGHTS, "DDR", len(packed), "packed by tiles")] if packed else []
     held = "tensors between layers" + (", and weights of several" if staged else "")
@@ -118,6 +130,7 @@ def place(partition: Partition, tiled: Tilings, options: Options) -> Placement:
         blocks,
         grounds,
         bytes(packed),
+        tuple(weights.parts),
         tuple(buffers),
         ports.inputs,
         ports.outputs,
@@ -207,13 +220,28 @@ def _is_constant(partition: Partition, tensor: int) -> bool:
     return partition.tensors[tensor].constant is not None
 
 
+class _Weights:
+    """The weights as they lie in DDR, and the arrays that they are made of."""
+
+    def __init__(self) -> None:
+        self.packed = bytearray()
+        self.parts: list[WeightsPart] = []
+
+    def add(self, array: Array) -> None:
+        self.parts.append(WeightsPart(len(self.packed), array))
+        self.packed += np.ascontiguousarray(array).tobytes()
+
+    def align(self) -> None:
+        self.packed += bytes(aligned(len(self.packed)) - len(self.packed))
+
+
 def _packed(
-    layers: tuple[Layer, ...], tilings: tuple[Tiling, ...]
-) -> tuple[dict[tuple[str, int], int], bytearray]:
+    layers: tuple[Layer, ...], tilings: tuple[Tiling, ...], weights: _Weights
+) -> dict[tuple[str, int], int]:
     """Weights as the tiles use them: a block of columns after the other, its bias behind it."""
     blocks: dict[tuple[str, int], int] = {}
     begins: dict[tuple[tuple[int, ...], int], str] = {}
-    packed = bytearray()
+    packed = weights.packed
     for layer, tiling in zip(layers, tilings, strict=True):
         if layer.packed is None:
             continue
@@ -223,23 +251,21 @@ def _packed(
             if begins[known] != layer.name:  # another layer's weights too, cut alike
                 blocks[layer.name, number] = blocks[begins[known], number]
                 continue
-            blocks[layer.name, number] = len(packed)
-            taken = layer.packed.array[..., first : first + count]
-            begun = len(packed)
-            packed += np.ascontiguousarray(taken).tobytes()
+            begun = blocks[layer.name, number] = len(packed)
+            weights.add(layer.packed.array[..., first : first + count])
             if layer.packed.bias is not None:
                 packed += bytes(layer.packed.weight_bytes(count) - (len(packed) - begun))
-                packed += layer.packed.bias[first : first + count].tobytes()
-            packed += bytes(aligned(len(packed)) - len(packed))
-    return blocks, packed
+                weights.add(layer.packed.bias[first : first + count])
+            weights.align()
+    return blocks
 
 
-def _add_constants(partition: Partition, tensors: dict[int, Location], packed: bytearray) -> None:
+def _add_constants(partition: Partition, tensors: dict[int, Location], weights: _Weights) -> None:
     """Constants that tiles or copies read as they are, behind the weights."""
     read = dict.fromkeys(t for layer in partition.layers for t in layer.reads)
     for value in read:
         found: Tensor = partition.tensors[value]
         if found.constant is not None and value not in tensors:
-            tensors[value] = Location(WEIGHTS, "DDR", len(packed))
-            packed += np.ascontiguousarray(found.constant).tobytes()
-            packed += bytes(aligned(len(packed)) - len(packed))
+            tensors[value] = Location(WEIGHTS, "DDR", len(weights.packed))
+            weights.add(found.constant)
+            weights.align()

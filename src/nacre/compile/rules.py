@@ -1,4 +1,4 @@
-"""CMP01-CMP10: models that cannot be compiled for a device."""
+"""CMP01-CMP11: models that cannot be compiled for a device."""
 
 from __future__ import annotations
 
@@ -65,4 +65,12 @@ CMP10 = declare(
     """
     The quantiser was asked for something that does not exist: an observer, a layer of the
     precision map, a precision for it.
+    """, language=_LANGUAGE)  # fmt: skip
+CMP11 = declare(
+    "CMP11", "folder-in-use", _CLAUSE,
+    """
+    A bundle is to be written into a folder that holds something else. Its files have names that a
+    folder of models may well have, as `model.core`: nothing of it is written over. A folder that
+    is empty, missing or a bundle's is taken; so is any other with `--force`, or `force=True` in
+    Python. A file that the command reads is never written over.
     """, language=_LANGUAGE)  # fmt: skip

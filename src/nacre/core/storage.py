@@ -6,8 +6,10 @@ A constant of more than 64 elements is written as a reference in the place of it
                          shape=[64, 64]} : ...
 
 The file has the text's name with the hash of its contents and `.safetensors` behind it; it always
-lies beside the text. Any other name in `.safetensors` is read as well. `i4` and `u4` are stored as
-I8 and U8, the rest under its own name. What is kept is the bits, NaN included.
+lies beside the text. Any other name in `.safetensors` is read as well. With `axes=[1, 0]` the
+constant is the stored tensor with its axes in that order, reshaped to `shape` and converted to
+`dtype`. `i4` and `u4` are stored as I8 and U8, the rest under its own name. What is kept is the
+bits, NaN included.
 """
 
 from __future__ import annotations
@@ -17,7 +19,9 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import prod
 from pathlib import Path
+from typing import NamedTuple
 
 from nacre.base.diagnostics import Diagnostic, InputError
 from nacre.base.excerpt import quoted
@@ -25,7 +29,13 @@ from nacre.base.files import file_set, is_name_of, read_settled
 from nacre.base.source import Source, Span, Unreadable, read_source
 from nacre.core.module import CoreOperation, Module, TensorType
 from nacre.core.rules.storage import STO01, STO02, STO03
-from nacre.core.tensor_file import TensorFile, TensorProblem, read_tensor_file, tensor_file_parts
+from nacre.core.tensor_file import (
+    TensorFile,
+    TensorProblem,
+    parse_tensor_file,
+    read_tensor_file,
+    tensor_file_parts,
+)
 from nacre.core.text.printer import print_module
 from nacre.core.text.reader import parse_source
 from nacre.core.values import Array, Attributes, Literal, attributes, kind_of
@@ -33,6 +43,8 @@ from nacre.core.values import Array, Attributes, Literal, attributes, kind_of
 INLINE_ELEMENTS = 64  # more than so many go into the file
 _SUFFIX = ".safetensors"
 _REFERENCE = ("file", "key")
+_AXES = "axes"  # of a reference to a tensor that the constant follows from
+_MOST_GROWTH = 8  # how much larger constants may be than the files that they follow from
 _FILE = re.compile(r'\bfile="([^"\\\n]+)"')
 _OTHER_FORMATS = "modules are text; other formats are known by their suffix, as .onnx and .pt2"
 
@@ -54,7 +66,19 @@ def save(module: Module, path: str | os.PathLike[str]) -> None:
         if constants.tensors:
             parts = tensor_file_parts(constants.tensors)
             name = files.add(target.name + _SUFFIX, parts).stored
-        files.commit([constants.text(module, name)], old=old)
+        references = {key: Reference(name, key) for key in constants.tensors}
+        files.commit([referring_text(module, constants, references)], old=old)
+
+
+class Reference(NamedTuple):
+    """Where a constant lies.
+
+    With `axes` it is the tensor there with its axes in that order, reshaped, in its own type.
+    """
+
+    file: str
+    key: str
+    axes: tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True)
@@ -64,15 +88,20 @@ class StoredConstants:
     tensors: Mapping[str, tuple[str, Array]]
     keys: Mapping[int, str]  # by the place of the operation
 
-    def text(self, module: Module, name: str) -> str:
-        """The module's text, with references to a file of that name."""
-        operations = list(module.operations)
-        for index, key in self.keys.items():
-            op = operations[index]
-            kept = {k: v for k, v in op.attributes.items() if k != "data"}
-            given = attributes({**kept, "file": name, "key": key})
-            operations[index] = _with_attributes(op, given)
-        return print_module(Module(tuple(operations), module.outputs, module.states))
+
+def referring_text(
+    module: Module, constants: StoredConstants, references: Mapping[str, Reference]
+) -> str:
+    """The module's text, in which big constants are references, by their keys."""
+    operations = list(module.operations)
+    for index, key in constants.keys.items():
+        op, reference = operations[index], references[key]
+        kept = {k: v for k, v in op.attributes.items() if k != "data"}
+        given: dict[str, object] = {**kept, "file": reference.file, "key": reference.key}
+        if reference.axes is not None:
+            given["axes"] = list(reference.axes)
+        operations[index] = _with_attributes(op, attributes(given))
+    return print_module(Module(tuple(operations), module.outputs, module.states))
 
 
 def stored_constants(module: Module) -> StoredConstants:
@@ -141,15 +170,18 @@ def _load(target: Path) -> Module:
     return load_source(source, target.parent)
 
 
-def load_source(source: Source, folder: Path | None) -> Module:
+def load_source(
+    source: Source, folder: Path | None, contents: Mapping[str, bytes] | None = None
+) -> Module:
     """A module from text that was read already; its constants lie in the folder.
 
-    Text without a folder, such as standard input has it, cannot refer to constants elsewhere.
+    Text without a folder, such as standard input has it, cannot refer to constants elsewhere. With
+    `contents` it can refer to these files alone, which were read already.
     """
     module = parse_source(source)
     if not any(_is_reference(op) for op in module.operations):
         return module
-    resolver = _Resolver(folder, module)
+    resolver = _Resolver(folder, module, contents)
     operations = tuple(resolver.resolved(i, op) for i, op in enumerate(module.operations))
     if resolver.found:
         raise InputError(resolver.found)
@@ -163,38 +195,50 @@ def _is_reference(op: CoreOperation) -> bool:
 class _Resolver:
     """Puts the stored arrays into the operations that refer to them; each file is read once."""
 
-    def __init__(self, folder: Path | None, module: Module) -> None:
+    def __init__(
+        self, folder: Path | None, module: Module, contents: Mapping[str, bytes] | None
+    ) -> None:
         self._folder = folder
         self._module = module
+        self._contents = contents
         self._files: dict[str, TensorFile | None] = {}  # None: reported already
-        self._literals: dict[tuple[str, str, str], Literal] = {}
+        self._literals: dict[tuple[str, Reference], Literal] = {}
+        self._grown = 0  # bytes of constants that follow from others
         self.found: list[Diagnostic] = []
 
     def resolved(self, index: int, op: CoreOperation) -> CoreOperation:
         """The operation with its data."""
         if not _is_reference(op):
             return op
-        name, key = (op.attributes.get(part) for part in _REFERENCE)
-        if not _is_string(name) or not _is_string(key) or "data" in op.attributes:
+        reference = _reference(op.attributes)
+        if reference is None:
             message = f"constant %{op.value_id} needs a string `file`, a string `key` and no `data`"
             self.found.append(STO03.at(self._span(index), message))
             return op
-        file = self._file(str(name), index)
+        file = self._file(reference.file, index)
         if file is None:
             return op
         try:
-            literal = self._literal(file, str(name), str(key), op)
+            literal = self._literal(file, reference, op)
         except TensorProblem as problem:
             message = f"constant %{op.value_id}: {problem}"
             self.found.append(STO03.at(self._span(index), message))
             return op
-        kept = {k: v for k, v in op.attributes.items() if k not in _REFERENCE}
+        kept = {k: v for k, v in op.attributes.items() if k not in (*_REFERENCE, _AXES)}
         return _with_attributes(op, attributes({**kept, "data": literal}))
 
-    def _literal(self, file: TensorFile, name: str, key: str, op: CoreOperation) -> Literal:
-        place = (name, key, str(op.type))
-        if place not in self._literals:
-            self._literals[place] = Literal(file.tensor(key, op.type))
+    def _literal(self, file: TensorFile, reference: Reference, op: CoreOperation) -> Literal:
+        place = (str(op.type), reference)
+        if place in self._literals:
+            return self._literals[place]
+        if reference.axes is None:
+            array = file.tensor(reference.key, op.type)
+        else:
+            self._grown += op.type.element.dtype.itemsize * prod(op.type.shape)
+            if self._grown > _MOST_GROWTH * sum(f.size for f in self._files.values() if f):
+                raise TensorProblem("constants that follow from others are far larger than these")
+            array = file.following(reference.key, reference.axes, op.type)
+        self._literals[place] = Literal(array)
         return self._literals[place]
 
     def _file(self, name: str, index: int) -> TensorFile | None:
@@ -203,17 +247,20 @@ class _Resolver:
         return self._files[name]
 
     def _read(self, name: str, index: int) -> TensorFile | None:
-        if self._folder is None:
+        if self._folder is None and self._contents is None:
             message = f"constants lie in {quoted(name)}, and the text has no folder beside it"
             help_ = "give the name of the module's file"
             self.found.append(STO02.at(self._span(index), message, help=help_))
             return None
-        path = _beside(self._folder, name)
-        if path is None:
-            message = f"constants lie in {quoted(name)}, expected a `{_SUFFIX}` beside the text"
-            self.found.append(STO02.at(self._span(index), message))
-            return None
         try:
+            if self._contents is not None:
+                return _given(self._contents, name)
+            assert self._folder is not None
+            path = _beside(self._folder, name)
+            if path is None:
+                message = f"constants lie in {quoted(name)}, expected a `{_SUFFIX}` beside the text"
+                self.found.append(STO02.at(self._span(index), message))
+                return None
             return read_tensor_file(path)
         except TensorProblem as problem:
             self.found.append(STO01.at(self._span(index), f"{quoted(name)} {problem}"))
@@ -223,6 +270,25 @@ class _Resolver:
         places = self._module.places
         assert places is not None  # it was read from text just now
         return places.source.span(*places.spans[index])
+
+
+def _given(contents: Mapping[str, bytes], name: str) -> TensorFile:
+    if name not in contents:
+        raise TensorProblem("is none of the files that belong to the text")
+    return parse_tensor_file(contents[name])
+
+
+def _reference(given: Attributes) -> Reference | None:
+    """Where a constant lies; None where its attributes do not say it."""
+    name, key = (given.get(part) for part in _REFERENCE)
+    if not _is_string(name) or not _is_string(key) or "data" in given:
+        return None
+    axes = given.get(_AXES)
+    if axes is None:
+        return Reference(str(name), str(key))
+    if not isinstance(axes, tuple) or not all(type(axis) is int for axis in axes):
+        return None
+    return Reference(str(name), str(key), axes)
 
 
 def _is_string(value: object) -> bool:

@@ -63,6 +63,8 @@ def _stored_type(element: ElementType) -> np.dtype[Any]:
     return dtype.newbyteorder("<") if dtype.kind in "iuf" else dtype
 
 
+# Elements of half a byte lie in whole ones: what follows from them is of the type itself.
+_TYPES = MappingProxyType({_NAMES[name]: name for name in _NAMES if GRAPH_TYPES[name].bits >= 8})
 _SIZES = MappingProxyType(
     {_NAMES[name]: _stored_type(GRAPH_TYPES[name]).itemsize for name in _NAMES}
 )
@@ -75,6 +77,23 @@ class TensorFile:
         self._raw = raw
         self._rows = rows
         self._start = start  # of the tensors' bytes
+
+    @property
+    def size(self) -> int:
+        """The bytes of the file."""
+        return len(self._raw)
+
+    def following(self, key: str, axes: tuple[int, ...], wanted: TensorType) -> Array:
+        """The tensor of that key with its axes in that order, reshaped, and of that type."""
+        row = self._row(key)
+        dtype = _TYPES.get(row.dtype)
+        if dtype is None or not may_follow(wanted.dtype, dtype):
+            raise TensorProblem(f"no {wanted.dtype} follows from tensor `{key}` of {row.dtype}")
+        if sorted(axes) != list(range(len(row.shape))) or prod(row.shape) != prod(wanted.shape):
+            found = f"{row.dtype}[{', '.join(map(str, row.shape))}]"
+            message = f"no {wanted} follows from tensor `{key}` of the file, {found}, by {axes}"
+            raise TensorProblem(message)
+        return following(self.tensor(key, TensorType(dtype, row.shape)), axes, wanted)
 
     def tensor(self, key: str, wanted: TensorType) -> Array:
         """The tensor of that key, which must be of that type."""
@@ -106,6 +125,19 @@ class TensorFile:
             raise TensorProblem(f"the row of tensor `{key}` is malformed") from error
 
 
+def may_follow(dtype: str, source: str) -> bool:
+    """Whether numbers of a type are those of another, rounded alike on every machine."""
+    both = GRAPH_TYPES[dtype], GRAPH_TYPES[source]
+    return dtype == source or all(element.kind == "float" for element in both)
+
+
+def following(array: Array, axes: tuple[int, ...], wanted: TensorType) -> Array:
+    """An array with its axes in that order, reshaped, and of that type."""
+    with np.errstate(all="ignore"):
+        made: Array = array.transpose(axes).astype(wanted.element.dtype, order="C")
+    return made.reshape(wanted.shape)
+
+
 def _check_values(values: Array, key: str, element: ElementType) -> None:
     """Bytes that are no value of the type: truth values other than 0 and 1, 4 bits out of range."""
     if element.bits >= 8 and element.kind != "bool":
@@ -117,9 +149,14 @@ def _check_values(values: Array, key: str, element: ElementType) -> None:
 
 def read_tensor_file(path: Path) -> TensorFile:
     """A file's contents, its header checked; TensorProblem says what is wrong."""
-    raw = _contents(path)
+    raw = read_bytes(path, limit=MAX_TENSOR_FILE_BYTES)
     if isinstance(raw, Unreadable):
         raise TensorProblem(raw.reason)
+    return parse_tensor_file(raw)
+
+
+def parse_tensor_file(raw: bytes) -> TensorFile:
+    """The tensors in some bytes, their header checked; TensorProblem says what is wrong."""
     length = int.from_bytes(raw[:_LENGTH_BYTES], "little")
     start = _LENGTH_BYTES + length
     if len(raw) < _LENGTH_BYTES or start > len(raw):
@@ -179,12 +216,3 @@ def _sound_row(raw: msgspec.Raw, size: int) -> _Row | None:
 
 def _count(shape: tuple[int, ...]) -> int:
     return prod(shape) if all(dim >= 0 for dim in shape) else -1
-
-
-def _contents(path: Path) -> bytes | Unreadable:
-    try:
-        size = path.stat().st_size
-    except OSError:
-        size = 0  # reading it says why
-    # The limit is the file's own size: so much is set aside before the first byte is read.
-    return read_bytes(path, limit=min(size, MAX_TENSOR_FILE_BYTES))

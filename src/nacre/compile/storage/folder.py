@@ -1,0 +1,229 @@
+"""Bundles written and read: `model.nem`, `manifest.json`, both modules, and arrays beside them.
+
+`model.core` is the model as it came, `legal.core` what the plan is compared with. The manifest
+commits: it has the hash of every other file, and they are written first, under names with these
+hashes. Texts, which people open by their names, get them afterwards.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import msgspec
+import numpy as np
+from safetensors import SafetensorError
+from safetensors.numpy import load as load_tensors
+from safetensors.numpy import save as save_tensors
+
+from nacre.base.diagnostics import InputError, has_errors
+from nacre.base.files import FileSet, HashedFile, file_set, read_settled
+from nacre.base.source import Source, Unreadable, decode_source, read_bytes, whole_file
+from nacre.compile.bundle import Bundle
+from nacre.compile.consistency import mismatch
+from nacre.compile.manifest import FORMAT, FORMATS, Manifest
+from nacre.compile.place import WeightsPart
+from nacre.compile.rules import CMP07
+from nacre.compile.storage.interface import interface_of
+from nacre.compile.storage.names import (
+    INTERFACE,
+    LEGAL,
+    MANIFEST,
+    MODEL,
+    MOST_BYTES,
+    PROGRAM,
+    TEXTS,
+    WEIGHTS,
+    is_part,
+    names_of_old,
+    place_of,
+    require_own_folder,
+)
+from nacre.compile.storage.sharing import (
+    constants_of,
+    references,
+    restored_weights,
+    stored_weights,
+)
+from nacre.core.module import Module
+from nacre.core.storage import Reference, load_source, referring_text, stored_constants
+from nacre.core.tensor_file import tensor_file_parts
+from nacre.core.verify import verify
+
+
+def save(bundle: Bundle, folder: Path, *, force: bool = False, reference: bool = True) -> None:
+    """Write a bundle into a folder, which is made; a bundle that is there is replaced in one step.
+
+    InputError for a folder that holds something else, unless it is forced. Without `reference` the
+    model as it came is left out.
+    """
+    if not force:
+        require_own_folder(folder)
+    has_model = reference and bundle.has_reference
+    with _made(folder), file_set(folder / MANIFEST) as files:
+        old = names_of_old(folder)
+        given = bundle.source if has_model else interface_of(bundle.source)
+        texts, arrays = _add_modules(files, MODEL if has_model else INTERFACE, given, bundle.legal)
+        constants = constants_of(bundle.legal)
+        stored, rest = stored_weights(bundle.weights, bundle.parts, constants)
+        tensors = {str(at): np.frombuffer(raw, np.uint8) for at, raw in rest.items()}
+        arrays.append(files.add(WEIGHTS, [save_tensors(tensors)]))
+        texts.append(files.add(PROGRAM, [bundle.program]))
+        hashes = {file.name: file.sha256 for file in texts}
+        hashes |= {file.stored: file.sha256 for file in arrays}
+        made = msgspec.structs.replace(bundle.manifest, stored=stored, sha256=hashes)
+        text = msgspec.json.format(msgspec.json.encode(_signed(made)), indent=1)
+        files.commit([text, b"\n"], moved=texts, old=old)
+
+
+@contextlib.contextmanager
+def _made(folder: Path) -> Iterator[None]:
+    """A folder that is made, and taken away again where nothing comes to lie in it."""
+    missing = [path for path in (folder, *folder.parents) if not path.exists()]
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        yield
+    except BaseException:
+        with contextlib.suppress(OSError):
+            for path in missing:
+                path.rmdir()
+        raise
+
+
+def _add_modules(
+    files: FileSet, name: str, given: Module, legal: Module
+) -> tuple[list[HashedFile], list[HashedFile]]:
+    """Both modules: their texts, and the files with their constants."""
+    first, second = stored_constants(given), stored_constants(legal)
+    arrays: list[HashedFile] = []
+    found: dict[str, Reference] = {}
+    own: dict[str, Reference] = {}
+    if first.tensors:
+        arrays.append(files.add(f"{name}.safetensors", tensor_file_parts(first.tensors)))
+        own = {key: Reference(arrays[0].stored, key) for key in first.tensors}
+        found = references(second, first.tensors, arrays[0].stored)
+    left = {key: second.tensors[key] for key in second.tensors if key not in found}
+    if left:
+        arrays.append(files.add(f"{LEGAL}.safetensors", tensor_file_parts(left)))
+        found |= {key: Reference(arrays[-1].stored, key) for key in left}
+    texts = [
+        files.add(name, [referring_text(given, first, own)]),
+        files.add(LEGAL, [referring_text(legal, second, found)]),
+    ]
+    return texts, arrays
+
+
+def load(folder: Path) -> Bundle:
+    """Read a bundle; InputError with CMP07 where a part is missing, damaged or of another kind."""
+    return read_settled(folder / MANIFEST, lambda: _load(folder))
+
+
+def _load(folder: Path) -> Bundle:
+    described = _manifest(folder)
+    hashes = {name: h for name, h in described.sha256.items() if name != MANIFEST}
+    has_model = INTERFACE not in hashes
+    for name in hashes:
+        if not is_part(name):
+            raise _damaged(folder / MANIFEST, f"names {name[:80]!r}, which is no file of a bundle")
+    for name in (PROGRAM, MODEL if has_model else INTERFACE, LEGAL):
+        if name not in hashes:
+            raise _damaged(folder / MANIFEST, f"does not name {name}")
+    files = {name: _content(folder, name, digest) for name, digest in hashes.items()}
+    module = _module(folder / (MODEL if has_model else INTERFACE), files)
+    legal = _module(folder / LEGAL, files)
+    weights, parts = _weights(folder, described, files, legal)
+    source = _source(folder / PROGRAM, files)
+    plain = msgspec.structs.replace(described, format=FORMAT, stored=None, sha256={})
+    bundle = Bundle(module, source.text, weights, plain, legal, parts, has_model)
+    problem = mismatch(bundle)
+    if problem is not None:
+        raise _damaged(folder / MANIFEST, problem)
+    return bundle
+
+
+def _content(folder: Path, name: str, digest: str) -> bytes:
+    """What a file holds, which must be what the manifest was written for."""
+    raw = _read(folder, place_of(folder, name, digest).name)
+    if hashlib.sha256(raw).hexdigest() != digest:
+        raise _damaged(folder / name, "is not the file that the manifest was written for")
+    return raw
+
+
+def _read(folder: Path, name: str) -> bytes:
+    raw = read_bytes(folder / name, limit=MOST_BYTES)
+    if isinstance(raw, Unreadable):
+        raise _damaged(folder / name, raw.reason)
+    return raw
+
+
+def _source(path: Path, files: Mapping[str, bytes]) -> Source:
+    found = decode_source(files[path.name], name=str(path), path=path)
+    if isinstance(found, Unreadable):
+        raise _damaged(path, f"is no text: {found.reason}")
+    return found
+
+
+def _module(path: Path, files: Mapping[str, bytes]) -> Module:
+    """A module that keeps all promises of the graph IR."""
+    arrays = {name: raw for name, raw in files.items() if name not in TEXTS}
+    try:
+        module = load_source(_source(path, files), None, arrays)
+    except InputError as error:
+        raise _damaged(path, f"holds no module: {error.diagnostics[0].message}") from None
+    found = verify(module, "nacre-1")
+    if has_errors(found):
+        first = next(d for d in found if d.severity == "error")
+        raise _damaged(path, f"holds a module that is not sound: {first.code}, {first.message}")
+    return module
+
+
+def _weights(
+    folder: Path, described: Manifest, files: Mapping[str, bytes], legal: Module
+) -> tuple[bytes, tuple[WeightsPart, ...]]:
+    names = [name for name in files if name.startswith(WEIGHTS.partition(".")[0] + ".")]
+    if len(names) != 1:
+        raise _damaged(folder / MANIFEST, f"names {len(names)} files of weights, expected one")
+    path = folder / names[0]
+    try:
+        tensors = load_tensors(files[names[0]])
+    except (SafetensorError, ValueError, KeyError, TypeError, OverflowError) as error:
+        raise _damaged(path, f"cannot be read: {error}") from None
+    if any(tensor.dtype != np.uint8 for tensor in tensors.values()):
+        raise _damaged(path, "holds something else than bytes")
+    stored = described.stored
+    if stored is None:
+        return (tensors["weights"].tobytes() if "weights" in tensors else b""), ()
+    if not all(key.isascii() and key.isdigit() and len(key) < 16 for key in tensors):
+        raise _damaged(path, "holds something else than parts of the weights")
+    rest = {int(key): tensor.tobytes() for key, tensor in tensors.items()}
+    try:
+        return restored_weights(stored, rest, constants_of(legal))
+    except ValueError as problem:
+        raise _damaged(folder / MANIFEST, str(problem)) from None
+
+
+def _manifest(folder: Path) -> Manifest:
+    raw = _read(folder, MANIFEST)
+    try:
+        found = msgspec.json.decode(raw, type=Manifest)
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
+        raise _damaged(folder / MANIFEST, f"is no manifest: {error}") from None
+    if found.format not in FORMATS:
+        raise _damaged(folder / MANIFEST, f"has the format {found.format}, expected {FORMAT}")
+    if found != _signed(found):
+        raise _damaged(folder / MANIFEST, "was changed after it was written")
+    return found
+
+
+def _signed(manifest: Manifest) -> Manifest:
+    """A manifest with the hash of all else that it says, by its shortest text."""
+    others = {name: value for name, value in manifest.sha256.items() if name != MANIFEST}
+    bare = msgspec.structs.replace(manifest, sha256=others)
+    own = hashlib.sha256(msgspec.json.encode(bare)).hexdigest()
+    return msgspec.structs.replace(manifest, sha256={**others, MANIFEST: own})
+
+
+def _damaged(path: Path, reason: str) -> InputError:
+    return InputError([CMP07.at(whole_file(str(path)), f"{path.name} {reason}")])

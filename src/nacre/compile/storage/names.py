@@ -1,0 +1,91 @@
+"""What the files of a bundle are called, and which folders are a bundle's."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+
+from nacre.base.diagnostics import InputError
+from nacre.base.excerpt import quoted
+from nacre.base.files import hashed_name, is_name_of, is_temporary
+from nacre.base.source import Unreadable, read_bytes, whole_file
+from nacre.compile.rules import CMP11
+
+PROGRAM, WEIGHTS, MANIFEST = "model.nem", "weights.safetensors", "manifest.json"
+MODEL, LEGAL = "model.core", "legal.core"
+INTERFACE = "interface.core"  # in the place of the model, where a bundle is to do without
+TEXTS = (PROGRAM, MODEL, INTERFACE, LEGAL)  # which people open by these names
+DATA = (WEIGHTS, *(f"{name}.safetensors" for name in (MODEL, INTERFACE, LEGAL)))
+MOST_BYTES = 1 << 34  # of a file
+_SHOWN = 3  # of the files that are in the way
+
+
+class _Marks(msgspec.Struct, frozen=True):
+    """What every manifest of ours has, whichever its format."""
+
+    format: int
+    nacre: str
+    device: str
+    sha256: Mapping[str, str] = {}
+
+
+def is_part(name: str) -> bool:
+    """Whether a file is called as one of a bundle, with its hash or without."""
+    return any(is_name_of(name, part) for part in (*TEXTS, *DATA))
+
+
+def place_of(folder: Path, name: str, digest: str) -> Path:
+    """Where a file of a bundle lies: under its name, or under that with its hash before it moves.
+
+    A writer that was interrupted behind its commit has not moved it yet.
+    """
+    hashed = folder / hashed_name(name, digest)
+    return hashed if name in TEXTS and hashed.is_file() else folder / name
+
+
+def program_path(folder: Path) -> Path:
+    """The program of the bundle in a folder, which may be none."""
+    marks = _marks(folder)
+    digest = "" if marks is None else marks.sha256.get(PROGRAM, "")
+    return place_of(folder, PROGRAM, digest)
+
+
+def names_of_old(folder: Path) -> set[str]:
+    """The files of the bundle that is in a folder."""
+    marks = _marks(folder)
+    if marks is None:
+        return set()
+    named = {name: digest for name, digest in marks.sha256.items() if is_part(name)}
+    return {*named, *(hashed_name(name, digest) for name, digest in named.items())}
+
+
+def require_own_folder(folder: Path) -> None:
+    """InputError where a folder holds something, and no bundle."""
+    if not folder.is_dir() or _marks(folder) is not None:
+        return
+    others = [name for name in sorted(os.listdir(folder)) if not _is_leftover(name)]
+    if not others:
+        return
+    shown = ", ".join(quoted(name) for name in others[:_SHOWN])
+    more = f" and {len(others) - _SHOWN} more" if len(others) > _SHOWN else ""
+    message = f"{quoted(str(folder))} is no bundle and not empty: it holds {shown}{more}"
+    help_ = "name a new folder; `--force`, or `force=True`, writes into this one all the same"
+    raise InputError([CMP11.at(whole_file(str(folder)), message, help=help_)])
+
+
+def _is_leftover(name: str) -> bool:
+    """Whether a file is what an interrupted writer leaves before there is a manifest."""
+    return is_temporary(name) or (is_part(name) and name not in (*TEXTS, *DATA))
+
+
+def _marks(folder: Path) -> _Marks | None:
+    raw = read_bytes(folder / MANIFEST, limit=MOST_BYTES)
+    if isinstance(raw, Unreadable):
+        return None
+    try:
+        return msgspec.json.decode(raw, type=_Marks)
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+        return None

@@ -1,0 +1,220 @@
+"""Arrays that follow from others: a bundle stores each once.
+
+Constants of the legal module are mostly those of the model, transposed and rounded; the weights in
+DDR are constants of the legal module, cut into blocks. Neither is stored where that holds to the
+bit; what does not follow is.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import permutations
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from nacre.base.elements import GRAPH_TYPES
+from nacre.compile.manifest import StoredWeights, WeightsSegment
+from nacre.compile.place import WeightsPart
+from nacre.core.module import Module, TensorType
+from nacre.core.storage import Reference, StoredConstants
+from nacre.core.tensor_file import following, may_follow
+from nacre.core.values import Array, Literal
+
+_MOST_PERMUTED = 4  # axes that are tried in every order
+_SAMPLES = 64
+_MOST_GROWTH = 8  # how much larger weights may be than the constants that they follow from
+
+
+def references(
+    own: StoredConstants, others: Mapping[str, tuple[str, Array]], file: str
+) -> dict[str, Reference]:
+    """The constants that follow from tensors of a file, by key."""
+    found: dict[str, Reference] = {}
+    sums = _Sums(others)
+    for key, (dtype, array) in own.tensors.items():
+        type_ = TensorType(dtype, array.shape)
+        for other in sums.alike(dtype, array):
+            axes = _axes(others[other][1], array, type_)
+            if axes is not None:
+                found[key] = Reference(file, other, axes)
+                break
+    return found
+
+
+class _Sums:
+    """Tensors by the sum of their bits in a type: whatever the order of its elements, it stays."""
+
+    def __init__(self, tensors: Mapping[str, tuple[str, Array]]) -> None:
+        self._tensors = tensors
+        self._keys: dict[tuple[str, int], dict[int, list[str]]] = {}
+
+    def alike(self, dtype: str, array: Array) -> list[str]:
+        place = (dtype, int(array.size))
+        if place not in self._keys:
+            self._keys[place] = {}
+            for key, (other, tensor) in self._tensors.items():
+                if tensor.size == array.size and may_follow(dtype, other):
+                    with np.errstate(all="ignore"):
+                        cast = tensor.astype(GRAPH_TYPES[dtype].dtype, copy=False)
+                    self._keys[place].setdefault(_sum(cast), []).append(key)
+        return self._keys[place].get(_sum(array), [])
+
+
+def _bits(array: Array) -> Array:
+    return array.view(f"u{array.dtype.itemsize}")
+
+
+def _sum(array: Array) -> int:
+    return int(_bits(array).sum(dtype=np.uint64))
+
+
+def _axes(source: Array, wanted: Array, type_: TensorType) -> tuple[int, ...] | None:
+    """The order of axes in which a tensor has the elements of another, one behind the other."""
+    flat = _bits(wanted).reshape(-1)
+    at = np.unique(np.linspace(0, flat.size - 1, _SAMPLES).astype(np.int64))
+    for axes in _orders(source.shape):
+        turned = source.transpose(axes)
+        with np.errstate(all="ignore"):
+            some = turned[np.unravel_index(at, turned.shape)].astype(wanted.dtype)
+        if not np.array_equal(_bits(some), flat[at]):
+            continue
+        if np.array_equal(_bits(following(source, axes, type_)).reshape(-1), flat):
+            return axes
+    return None
+
+
+def _orders(shape: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
+    """Orders of axes that may differ; those of size 1 stand behind."""
+    wide = [axis for axis, size in enumerate(shape) if size != 1]
+    unit = tuple(axis for axis, size in enumerate(shape) if size == 1)
+    if len(wide) > _MOST_PERMUTED:
+        yield (*wide, *unit)
+        yield (*reversed(wide), *unit)
+        return
+    for order in permutations(wide):
+        yield (*order, *unit)
+
+
+# Weights
+
+
+def constants_of(module: Module) -> dict[int, Array]:
+    """The elements of a module's constants, by value."""
+    data = ((op.value_id, op.attributes.get("data")) for op in module.operations)
+    return {value: found.array for value, found in data if isinstance(found, Literal)}
+
+
+def stored_weights(
+    weights: bytes, parts: Iterable[WeightsPart], constants: Mapping[int, Array]
+) -> tuple[StoredWeights, dict[int, bytes]]:
+    """How weights follow from constants, and what of them does not, by its offset."""
+    segments = tuple(_segments(parts, constants))
+    if len(weights) <= _MOST_GROWTH * _bytes_of(constants):
+        made = StoredWeights(len(weights), segments)
+        try:
+            whole = restored_weights(made, _rest(weights, segments, constants), constants)
+        except ValueError:
+            whole = b"", ()
+        if whole[0] == weights:
+            return made, _rest(weights, segments, constants)
+    return StoredWeights(len(weights)), {0: weights} if weights else {}
+
+
+def _segments(
+    parts: Iterable[WeightsPart], constants: Mapping[int, Array]
+) -> Iterator[WeightsSegment]:
+    """Parts that are views of constants: an address says where in which one they begin."""
+    begins = sorted((_address(a), value) for value, a in constants.items() if a.size)
+    starts = [address for address, _ in begins]
+    for offset, array in parts:
+        index = bisect_right(starts, _address(array)) - 1
+        if index < 0 or not array.size:
+            continue
+        address, value = begins[index]
+        constant = constants[value]
+        start, odd = divmod(_address(array) - address, constant.itemsize)
+        steps = [(n, s) for n, s in zip(array.shape, array.strides, strict=True) if n > 1]
+        if odd or array.dtype != constant.dtype or any(s % array.itemsize for _, s in steps):
+            continue
+        shape = tuple(n for n, _ in steps)
+        strides = tuple(s // array.itemsize for _, s in steps)
+        segment = WeightsSegment(offset, value, start, shape, strides)
+        if _is_inside(segment, constant):
+            yield segment
+
+
+def _address(array: Array) -> int:
+    return int(array.__array_interface__["data"][0])
+
+
+def _is_inside(segment: WeightsSegment, constant: Array) -> bool:
+    """Whether a segment has elements of a constant, each at most once."""
+    if len(segment.shape) != len(segment.strides) or segment.start < 0:
+        return False
+    reach = 1
+    for stride, size in sorted(zip(segment.strides, segment.shape, strict=True)):
+        if size < 2 or stride < reach:
+            return False
+        reach += stride * (size - 1)
+    return segment.start + reach <= constant.size
+
+
+def _rest(
+    weights: bytes, segments: Iterable[WeightsSegment], constants: Mapping[int, Array]
+) -> dict[int, bytes]:
+    """What no segment covers, by its offset; zeros are left out."""
+    found: dict[int, bytes] = {}
+    end = 0
+    for first, behind in (*sorted(_extent(s, constants) for s in segments), (len(weights),) * 2):
+        between = weights[end:first]
+        if between.strip(b"\0"):
+            found[end] = between
+        end = max(end, behind)
+    return found
+
+
+def _extent(segment: WeightsSegment, constants: Mapping[int, Array]) -> tuple[int, int]:
+    size = prod(segment.shape) * constants[segment.value].itemsize
+    return segment.offset, segment.offset + size
+
+
+def _bytes_of(constants: Mapping[int, Array]) -> int:
+    return sum(array.nbytes for array in constants.values())
+
+
+def restored_weights(
+    stored: StoredWeights, rest: Mapping[int, bytes], constants: Mapping[int, Array]
+) -> tuple[bytes, tuple[WeightsPart, ...]]:
+    """The weights, and the arrays that they are made of; ValueError where they do not fit."""
+    most = _MOST_GROWTH * _bytes_of(constants) + sum(map(len, rest.values()))
+    if not 0 <= stored.size <= most:
+        raise ValueError(
+            f"gives the weights {stored.size:,} bytes, constants make {most:,} at most"
+        )
+    made = bytearray(stored.size)
+    parts: list[WeightsPart] = []
+    for segment in stored.segments:
+        constant = constants.get(segment.value)
+        if constant is None or not _is_inside(segment, constant):
+            raise ValueError(f"takes weights from %{segment.value}, which does not have them")
+        part = _view(segment, constant)
+        _put(made, segment.offset, part.tobytes())
+        parts.append(WeightsPart(segment.offset, part))
+    for offset, raw in rest.items():
+        _put(made, offset, raw)
+    return bytes(made), tuple(parts)
+
+
+def _view(segment: WeightsSegment, constant: Array) -> np.ndarray[Any, Any]:
+    flat = constant.reshape(-1)[segment.start :]
+    strides = tuple(stride * constant.itemsize for stride in segment.strides)
+    return np.lib.stride_tricks.as_strided(flat, segment.shape, strides, writeable=False)
+
+
+def _put(made: bytearray, offset: int, raw: bytes) -> None:
+    if not 0 <= offset <= len(made) - len(raw):
+        raise ValueError(f"puts {len(raw):,} bytes of weights at {offset}, which is outside")
+    made[offset : offset + len(raw)] = raw
