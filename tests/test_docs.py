@@ -164,7 +164,7 @@ def test_the_size_that_is_compiled_is_that_of_the_code() -> None:
 
 DESCRIBED = [
     "base", "kernels", "core", "nem/run", "nem/run/timing", "nem/api", "compile", "compile/legal",
-    "compile/quantise", "viz", "cli",
+    "compile/quantise", "compile/storage", "viz", "cli",
 ]  # fmt: skip
 
 

@@ -157,3 +157,34 @@ def test_a_model_that_came_quantised_is_told_about_integers(
     assert run(tmp_path / "q.core", "--device", "npm4k", "--precision", "i8",
                "-o", tmp_path / "c") == OK  # fmt: skip
     assert told not in capsys.readouterr().out
+
+
+def test_a_folder_of_others_is_left_alone(
+    model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = {path: path.read_bytes() for path in tmp_path.iterdir()}
+    other = tmp_path.parent / "other.core"
+    core.save(linear_model(64, 32, 48), other)
+    assert run(other, "--device", "npm4k", "-o", tmp_path) == ERRORS_FOUND
+    assert "CMP11" in capsys.readouterr().err
+    # A file that is read is not written over, forced or not.
+    for force in ((), ("--force",)):
+        assert run(model, "--device", "npm4k", "-o", tmp_path, *force) == WRONG_USAGE
+        assert "is read, and would be overwritten" in capsys.readouterr().err
+    assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
+    assert run(other, "--device", "npm4k", "-o", tmp_path, "--force", "--no-reference") == OK
+    assert "interface.core" in capsys.readouterr().out
+    assert not nacre.Bundle.load(tmp_path).has_reference
+    assert model.read_bytes() == before[model]  # nothing of that name was to be written
+    assert run(tmp_path / "legal.core", "--device", "npm4k", "-o", tmp_path) == WRONG_USAGE
+
+
+def test_a_bundle_without_its_model_is_validated_as_far_as_it_goes(
+    model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(model, "--device", "npm4k", "-o", tmp_path / "b", "--no-reference") == OK
+    capsys.readouterr()
+    assert _status(["validate", str(tmp_path / "b")]) == OK
+    out = capsys.readouterr().out
+    assert "against the legalised module: the same bits" in out
+    assert "the bundle was written without the model as it came" in out

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Sequence
 from itertools import islice
 from os import PathLike
 from pathlib import Path
@@ -70,7 +72,14 @@ class _Folder(click.Path):
     required=True,
     metavar="FOLDER",
     type=_Folder(path_type=Path, file_okay=False),
-    help="Write the bundle here.",
+    help="Write the bundle here: a new folder, an empty one, or that of a bundle.",
+)
+@click.option("--force", is_flag=True, help="Write into a folder that holds something else, too.")
+@click.option(
+    "--reference/--no-reference",
+    default=True,
+    help="Leave the model as it came out of the bundle, which is smaller then; `nacre validate` "
+    "has the legalised model alone. Default: it is in the bundle.",
 )
 def compile_(
     model: str,
@@ -84,6 +93,8 @@ def compile_(
     ddr_size: int,
     shown_after: tuple[str, ...],
     out: Path,
+    force: bool,
+    reference: bool,
 ) -> int:
     """Compile MODEL (.core, .onnx, .pt2 or .nac) to a plan in NEM for a device.
 
@@ -99,21 +110,39 @@ def compile_(
         if stage in shown_after:
             click.echo(f"# after {stage}\n{result}", err=True)
 
+    _require_inputs_kept(out, [model, *devices, *([str(calibrate)] if calibrate else [])])
+
     def work() -> None:
         from nacre.compile.api import compile as compiled
+        from nacre.compile.storage.names import require_own_folder
+
+        if not force:
+            require_own_folder(out)  # before a minute is spent
 
         module = read_module(model, shapes, constants)
         bundle = compiled(module, devices[0], on_stage=shown, **given)
         try:
-            bundle.save(out)
+            bundle.save(out, force=force, reference=reference)
         except OSError as error:
             raise WrongUsage(f"cannot write {safe(str(out))}: {error.strerror}") from None
-        click.echo(_summary(bundle, out))
+        click.echo(_summary(bundle, out, reference))
 
     return reported(work)
 
 
-def _summary(bundle: Bundle, out: Path) -> str:
+def _require_inputs_kept(out: Path, read: Sequence[str]) -> None:
+    """UsageError where a file that is read has the place of one that is written."""
+    from nacre.compile.storage.names import MANIFEST, TEXTS
+
+    written = {(out / name).resolve() for name in (MANIFEST, *TEXTS)}
+    for name in read:
+        if os.path.isfile(name) and Path(name).resolve() in written:
+            raise click.UsageError(
+                f"{safe(name)} is read, and would be overwritten: choose another folder with -o"
+            )
+
+
+def _summary(bundle: Bundle, out: Path, reference: bool) -> str:
     manifest = bundle.manifest
     macs = sum(layer.macs for layer in manifest.layers)
     count = len(manifest.layers)
@@ -124,8 +153,8 @@ def _summary(bundle: Bundle, out: Path) -> str:
         *(f"note: {note}" for note in manifest.notes),
         *(f"on the VPU: {line}" for layer in manifest.layers for line in layer.escaped),
         *_losses(bundle),
-        f"wrote {safe(str(out))}: model.nem ({len(bundle.program):,} bytes), weights.safetensors, "
-        "manifest.json, model.core, legal.core",
+        f"wrote {safe(str(out))}: model.nem ({len(bundle.program):,} bytes), manifest.json, "
+        f"{'model.core' if reference else 'interface.core'}, legal.core, and arrays beside them",
     ]
     return "\n".join(lines)
 

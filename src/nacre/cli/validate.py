@@ -103,10 +103,15 @@ def _random(bundle: Bundle, seed: int, attempt: int) -> dict[str, Any]:
     from nacre.compile.sampling.draw import draw_inputs
     from nacre.compile.sampling.input_ranges import input_ranges
 
-    made = draw_inputs(bundle.source, seed, attempt=attempt)
+    # Without the model as it came, what is made of inputs shows in the legalised module.
+    module = bundle.source if bundle.has_reference else bundle.legal
+    made = draw_inputs(module, seed, attempt=attempt)
+    if not bundle.has_reference:
+        types = bundle.source.input_types
+        made = {name: array.astype(types[name].element.dtype) for name, array in made.items()}
     for state in bundle.source.states:
         made.pop(state.name, None)
-    ranges = input_ranges(bundle.source)
+    ranges = input_ranges(module)
     for port in bundle.manifest.inputs:
         is_free = port.name in made and ranges[port.name].kind == "any"
         if port.scale is not None and is_free:
@@ -133,7 +138,7 @@ def _text(bundle: Bundle, found: Validation, how: str) -> str:
     lines = [
         f"{manifest.device}, {manifest.precision}, {layers}, {how}",
         f"against the legalised module: {held}",
-        f"against {found.compared_with}:",
+        f"against {found.compared_with}{':' if found.outputs else ''}",
         *(f"  {safe(output.name)}: {output.told_with_bound}" for output in found.outputs),
         *(f"  {safe(o.name)} proves nothing: {o.problem}" for o in found.unproven),
         VERDICTS[found.verdict],

@@ -42,6 +42,7 @@ VERDICTS: Mapping[Verdict, str] = {  # in the first word of the text
 }
 ASK_FOR_DATA = "give inputs as the model will see them"
 MODEL, GIVEN = "an evaluation of the model as it came", "the outputs that were given"
+NOTHING = "nothing else: the bundle was written without the model as it came"
 
 
 @dataclass(frozen=True)
@@ -87,6 +88,8 @@ class Validation:
         parts += [f"{o.name} proves nothing: {o.problem}" for o in self.unproven]
         if self.verdict == "inconclusive":
             parts.append(ASK_FOR_DATA)
+        if self.compared_with == NOTHING:
+            parts.append(f"compared with {NOTHING}")
         if self.is_quantised:
             parts.append("the model rounds to integers, a step more or less of which is noise")
         return "; ".join(parts)
@@ -134,6 +137,10 @@ def validated(
     source, precision = bundle.source, bundle.manifest.precision
     state = initial_values(source)
     arrays = {**state, **checked_inputs(source, inputs, state)}
+    tolerance = SQNR_DB if precision == "i8" else TOLERANCES[compared_in(source, precision)]
+    if expected is None and not bundle.has_reference:
+        found = first_difference(bundle, arrays)
+        return Validation(found is None, found, {}, {}, tolerance, precision, (), NOTHING)
     wanted = evaluate(source, inputs) if expected is None else _expected(bundle, expected)
     difference = first_difference(bundle, arrays)
     got = bundle.run(inputs)
@@ -149,7 +156,7 @@ def validated(
         difference,
         {name: relative_error(a, b) for name, (a, b) in pairs.items()},
         {name: sqnr(a, b) for name, (a, b) in pairs.items()},
-        SQNR_DB if precision == "i8" else TOLERANCES[compared_in(source, precision)],
+        tolerance,
         precision,
         outputs,
         MODEL if expected is None else GIVEN,
