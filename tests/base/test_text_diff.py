@@ -31,9 +31,11 @@ def test_patch_makes_one_text_of_the_other(before: str, after: str, tmp_path: Pa
 @pytest.mark.parametrize("seed", range(8))
 def test_patch_makes_one_random_text_of_another(seed: int, tmp_path: Path) -> None:
     draw = random.Random(seed)
-    texts = ["\n".join(draw.choices("abc", k=draw.randrange(1, 40))) for _ in range(2)]
-    texts = [text + draw.choice(["", "\n"]) for text in texts]
-    assert patched(texts[0], unified_diff(*texts, "f.nem"), tmp_path) == texts[1]
+    before, after = (
+        "\n".join(draw.choices("abc", k=draw.randrange(1, 40))) + draw.choice(["", "\n"])
+        for _ in range(2)
+    )
+    assert patched(before, unified_diff(before, after, "f.nem"), tmp_path) == after
 
 
 def test_equal_texts_have_no_diff() -> None:

@@ -207,8 +207,8 @@ def test_an_input_that_is_set_is_used_and_taken_back(capsys: Capsys, tmp_path: P
     assert outcome.status == 0
     assert f"X@0 filled from {tmp_path}/two.npy" in outcome.out
     assert "[  2   2   2   2   5   6 249   8]" in outcome.out
-    assert "y_i: i8 [2, 2] in Y[0:4]\n[[4 4]\n [4 4]]" in outcome.out
-    assert "x_i: i8 [2, 2] in X[0:4]\n[[2 2]\n [2 2]]" in outcome.out
+    assert "y_i at i=0: i8 [2, 2] in Y[0:4]\n[[4 4]\n [4 4]]" in outcome.out
+    assert "x_i at i=0: i8 [2, 2] in X[0:4]\n[[2 2]\n [2 2]]" in outcome.out
 
 
 def test_a_restart_finds_memory_as_it_was_at_first(capsys: Capsys, tmp_path: Path) -> None:
@@ -238,6 +238,94 @@ def test_types_that_numpy_lacks_are_printed(capsys: Capsys, tmp_path: Path) -> N
     outcome = invoke(capsys, "debug", path, *options, "--command", "print b", "--batch")
     assert "a: bf16 [4] in X[0:8]\n[ 1.5 -2.   0.   nan]\n" in outcome.out
     assert "b: i4 [8] in Y[0:4]\n[ 0 -4 -1  3  0  0  0 -4]\n" in outcome.out
+
+
+QUANTISED = """\
+program q:
+buffer X : DDR (size=8)
+buffer Y : DDR (size=8)
+let x = region(X, 0, 8) elem=i8, shape=[2, 4], layout=MN, quant=per_tensor(scale=0.5, zero_point=1)
+let f = region(Y, 0, 8) elem=f16, shape=[4], layout=C
+t = transfer.sync(dst=region(Y, 0, 8), src=region(X, 0, 8))
+"""
+
+
+@pytest.mark.parametrize(
+    ("command", "shown"),
+    [
+        ("print x[0, 1:3]", "x[0, 1:3]: i8 [2] in X[1:3]\n[-2  3]\n"),
+        ("print/d x[0]", "x[0]: i8 [4] in X[0:4], dequantised\n[ 0.  -1.5  1.  -2.5]\n"),
+        ("print/x x[:, 1]", "x[:, 1]: i8 [2] in X[1:2, 5:6]\n00000001  fe\n00000005  06\n"),
+        ("print max(x) - 1", "max(x) - 1 = 126\n"),
+        ("stats x", "min -128, max 127, mean 1, 2 of 8 saturated (25.0%)\n"
+                    "dequantised: min -64.5, max 63, mean 0\n"),
+        ("stats f", "none of 4 elements has been written\n"),
+        ("compare x=same.npy", "same.npy: all 8 elements are equal\n"),
+        ("compare x real.npy", "x: i8 [2, 4] in X[0:8], dequantised\nreal.npy: 1 of 8 elements "
+         "differ; the first at [1, 2] is -64.5, expected -64; the largest error is 0.5 at [1, 2]"),
+        ("compare x = real.npy within 0.5", "real.npy: all 8 elements are within the tolerance; "
+                                            "the largest error is 0.5 at [1, 2]\n"),
+    ],
+)  # fmt: skip
+def test_values_are_shown_in_many_ways(
+    capsys: Capsys,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    command: str,
+    shown: str,
+) -> None:
+    outcome = look_at_values(capsys, tmp_path, monkeypatch, command)
+    assert (outcome.status, outcome.err) == (0, "")
+    assert shown in outcome.out
+
+
+@pytest.mark.parametrize(
+    ("command", "says"),
+    [
+        ("print/d f", "`f` has no `quant`"), ("print/x 3 + 4", "`/x` goes with a region"),
+        ("print nothing[0", "is no expression"), ("print f +", "is no expression"),
+        ("compare x=missing.npy", "missing.npy does not exist"),
+        ("compare x", "the form REGION=FILE"),
+        ("compare x=tiles.nem", "is no .npy file"), ("compare f=same.npy", "has shape [2, 4]"),
+        ("compare x=same.npy within x", "the tolerance is `x`"),
+        ("compare x=text.npy", "expected numbers"),
+        ("compare x=real.npy within 0.1", "1 of 8 elements differ"), ("stats", "needs a region"),
+        ("watch x if max >", "is no condition"), ("watch x[0, 9]", "axis 1 of `x` has 4 elements"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_shown_is_said(
+    capsys: Capsys,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    command: str,
+    says: str,
+) -> None:
+    outcome = look_at_values(capsys, tmp_path, monkeypatch, command)
+    assert (outcome.status, outcome.err) == (1, "")
+    assert says in outcome.out
+
+
+def look_at_values(
+    capsys: Capsys, folder: Path, monkeypatch: pytest.MonkeyPatch, command: str
+) -> Outcome:
+    monkeypatch.chdir(folder)
+    path = prepared(folder, QUANTISED)
+    data = np.array([1, -2, 3, -4, 5, 6, -128, 127], np.int8).reshape(2, 4)
+    real = (data.astype(np.float32) - 1) * 0.5
+    real[1, 2] = -64
+    np.save("same.npy", data)
+    np.save("real.npy", real)
+    np.save("text.npy", np.array(["a"] * 8))
+    data.tofile("x.bin")
+    return invoke(capsys, "debug", path, "--batch", "--input", "X=x.bin", "--command", command)
+
+
+def test_a_watch_with_a_condition_survives_a_restart(capsys: Capsys, tmp_path: Path) -> None:
+    commands = ["watch v if max > 12", "c", "restart", "stops", "c"]
+    outcome = debugged(capsys, tmp_path, *commands)
+    label = "watchpoint 1: write of v at i=0, bytes L[0:4] if max > 12"
+    assert outcome.out.count(f"{label} by tA[1]; next is tR[1]") == 2
+    assert outcome.status == 0
 
 
 # Status
@@ -354,13 +442,16 @@ def test_a_line_is_a_command_and_its_argument(line: str, parts: tuple[str, str])
 @pytest.mark.parametrize(
     ("line", "offered"),
     [
-        ("st", ["step ", "stops "]),
+        ("st", ["step ", "stops ", "stats "]),
         ("  back-", ["back-until "]),
         ("zz", []),
         ("break t", ["tX", "tA", "tR", "tS"]),
         ("break tA i", ["iter ", "if "]),
         ("b wait", ["wait@14"]),
-        ("print ", ["x_i", "y_i", "v", "X", "Y", "L"]),
+        ("print ", ["x_i", "y_i", "v", "X", "Y", "L", "i"]),
+        ("break tA if x", ["x_i"]),
+        ("watch v if m", ["min", "max", "mean"]),
+        ("compare y_i=s", ["sub/"]),
         ("print/x x", ["x_i"]),
         ("p Y", ["Y"]),
         ("watch to", ["token "]),

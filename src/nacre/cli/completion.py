@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from nacre.base.diagnostics import InputError
 from nacre.cli.debug_commands import COMMANDS, find, split
 from nacre.nem.run.regions import named_regions
+from nacre.nem.run.sessions.statistics import STATISTICS
 
 if TYPE_CHECKING:
     from nacre.cli.debugger import Debugger
@@ -29,6 +30,8 @@ def completions(line: str, word: str, session: Session) -> list[str]:
     except InputError:
         return []
     kinds = command.after_equals if before.endswith("=") else command.completes
+    if command.after_if and " if " in before:
+        kinds = command.after_if
     found = [name for kind in kinds for name in _names(kind, word, session)]
     return list(dict.fromkeys(name for name in found if name.startswith(word)))
 
@@ -49,6 +52,8 @@ _KINDS: dict[str, Callable[[str, Session], list[str]]] = {
     "tasks": lambda word, session: list(session.steps.by_name),
     "regions": lambda word, session: list(named_regions(session.plan)),
     "buffers": lambda word, session: [b.name for b in session.plan.program.buffers],
+    "numbers": lambda word, session: sorted(session.scope.numbers),
+    "statistics": lambda word, session: list(STATISTICS),
     "files": _files,
 }
 

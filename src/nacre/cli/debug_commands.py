@@ -15,6 +15,7 @@ from nacre.cli import debug_views
 from nacre.cli.arrays import load, parse_input
 from nacre.cli.debug_arguments import count, needed, no_argument, number, some
 from nacre.nem.run.host import host_error
+from nacre.nem.run.sessions.statistics import STATISTICS
 
 if TYPE_CHECKING:
     from nacre.cli.debugger import Debugger
@@ -37,6 +38,7 @@ class Command:
     completes: tuple[str, ...] = ()  # kinds of names, see completion.py
     more: str = ""  # for `help NAME`
     after_equals: tuple[str, ...] = ()  # the same, behind a `=`
+    after_if: tuple[str, ...] = ()  # and in a condition
 
 
 def split(line: str) -> tuple[str, str]:
@@ -165,19 +167,22 @@ def _split_condition(argument: str) -> tuple[str, str | None]:
 
 
 def _watch(debugger: Debugger, argument: str) -> None:
-    target = needed(argument, "a region or `token NAME`")
+    target, condition = _split_condition(needed(argument, "a region or `token NAME`"))
+    ending = f" if {condition}" if condition is not None else ""
+    session = debugger.session
     token = re.fullmatch(r"token\s+(?P<name>.+)", target)
     if token is not None:
-        made = debugger.session.add_watchpoint(token=token["name"])
-        click.echo(str(debugger.add_stop(made, f"token {made.token}")))
+        made = session.add_watchpoint(token=token["name"], condition=condition)
+        click.echo(str(debugger.add_stop(made, f"token {made.token}{ending}")))
         return
     access: Access = "write"
     for word in get_args(Access):
         if target.endswith(f" {word}"):
             access, target = word, target.removesuffix(word).strip()
-    watch = debugger.session.add_watchpoint(region=target, access=access)
+    watch = session.add_watchpoint(region=target, access=access, condition=condition)
     kind = "read or write" if access == "any" else access
-    click.echo(str(debugger.add_stop(watch, f"{kind} of {target}")))
+    place = f"{watch.region.where}, bytes {watch.region.place}" if watch.region else ""
+    click.echo(str(debugger.add_stop(watch, f"{kind} of {target}{place}{ending}")))
 
 
 def _stops(debugger: Debugger, argument: str) -> None:
@@ -229,6 +234,8 @@ def _quit(debugger: Debugger, argument: str) -> None:
     debugger.is_over = True
 
 
+_VALUES = ("numbers", "regions", "buffers", "statistics")
+
 COMMANDS = (
     Command("step", "[N]", "take the next step, or N steps", _step, "s",
             more="Stops do not hold it up"),
@@ -241,16 +248,19 @@ COMMANDS = (
     Command("back", "[N]", "take the latest step back, or N steps", _back),
     Command("back-until", "TASK|LINE|region R [if COND]",
             "go back to before a task, a line, or the last write of a region",
-            _back_until, None, ("tasks", "regions", "buffers", "=region")),
+            _back_until, None, ("tasks", "regions", "buffers", "=region"), after_if=_VALUES),
     Command("restart", "", "begin again; stops are kept", _restart),
     Command("break", "TASK|LINE|iter K [if COND]", "pause before a task, line or iteration",
             _break, "b", ("tasks", "=iter", "=if"),
-            "TASK is a token such as tC, or one instance, tC[3]; COND is about loop variables, "
-            "such as `i mod 2 == 1 and j > 0`; `break if COND` pauses before any step"),
-    Command("watch", "REGION|token T [read|write|any]",
+            "TASK is a token such as tC, or one instance, tC[3]; COND is about loop variables and "
+            "values, such as `i mod 2 == 1 and j > 0`, `Y[0, 0] > 3` or `max(Y) > 100`; "
+            "`break if COND` pauses before any step", after_if=_VALUES),
+    Command("watch", "REGION|token T [read|write|any] [if COND]",
             "pause after a step that writes (reads, touches) a region", _watch, "w",
             ("regions", "buffers", "=token", "=read", "=write", "=any", "tasks"),
-            "The region is watched where it lies now; BUF[0:64] are some bytes of a buffer"),
+            "The region is watched where it lies in the iteration that comes next; Y[2] is another "
+            "iteration, Y[0, 3:5] some elements, BUF[0:64] some bytes of a buffer. In COND, `max`, "
+            f"alone is that of the region; there are {', '.join(STATISTICS)}", after_if=_VALUES),
     Command("stops", "", "list breakpoints and watchpoints", _stops),
     Command("delete", "N...|all", "remove breakpoints and watchpoints", _delete, "d", ("=all",)),
     Command("where", "", "say where the run stands", debug_views.show_where),
@@ -259,10 +269,20 @@ COMMANDS = (
     Command("tokens", "[TOKEN]", "show which tokens are satisfied", debug_views.show_tokens,
             None, ("tasks",)),
     Command("buffers", "", "show where buffers lie", debug_views.show_buffers),
-    Command("print", "REGION", "show the elements of a region or buffer; print/x: bytes",
-            debug_views.show_print, "p", ("regions", "buffers"),
-            "X_i is the region in the latest iteration, X_i[2] or X_2 in another; BUF[0:64] are "
-            "some bytes of a buffer"),
+    Command("print", "REGION|EXPR",
+            "show elements of a region or a number; print/x: bytes, print/d: dequantised",
+            debug_views.show_print, "p", ("regions", "buffers", "numbers"),
+            "X_i is the region in the latest iteration, X_i[2] or X_2 in another; X[0, :, 3:5] and "
+            "X_i[2][0, :] are some of its elements, BUF[0:64] some bytes of a buffer; EXPR is made "
+            "of loop variables, constants, elements and such as max(X)"),
+    Command("stats", "REGION", "show min, max and mean of a region, NaN and what is saturated",
+            debug_views.show_statistics, None, ("regions", "buffers"),
+            "REGION as in `print`; saturated are elements at a limit of their type"),
+    Command("compare", "REGION=FILE.npy [within TOL]",
+            "compare a region with an array: first difference, count, largest error",
+            debug_views.show_comparison, None, ("regions", "buffers"),
+            "An array of floats is compared with dequantised values. With TOL, a larger difference "
+            "counts as a failed command", after_equals=("files",)),
     Command("who", "REGION", "show who wrote the bytes of a region last", debug_views.show_who,
             None, ("regions", "buffers")),
     Command("set", "BUF=FILE", "fill a buffer from a .npy or raw file; BUF@OFFSET a part",

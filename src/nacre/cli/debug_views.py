@@ -4,24 +4,40 @@ from __future__ import annotations
 
 import contextlib
 import io
+import math
 import re
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from nacre.base.excerpt import quoted, safe
 from nacre.base.suggest import did_you_mean
+from nacre.cli.arrays import unreadable
 from nacre.cli.debug_arguments import needed, no_argument, number, some
 from nacre.nem.run.host import host_error
+from nacre.nem.run.regions import UnknownNameError
+from nacre.nem.run.sessions.references import parse_reference
+from nacre.nem.run.sessions.statistics import compare, describe
 from nacre.nem.run.tables import aligned
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from nacre.cli.debugger import Debugger
     from nacre.nem.run.arrays import RegionView
+    from nacre.nem.run.session import Session
+    from nacre.nem.run.sessions.references import Selection
 
 _LISTED_LINES = 5  # of the source, before and after
 _TRACE_ROWS = 20
-_HEX_BYTES = 256
+_HEX_ROWS = 16
+_MOST_SHOWN, _MOST_SELECTED = 128, 1024  # elements of a region, and of a part that was asked for
+_FORMS = {"/x": "the bytes in hexadecimal", "/d": "dequantised values"}
+_COMPARISON = re.compile(
+    r"(?P<region>\w+\s*(?:\[[^\]]*\]\s*)*)(?:=|(?<=\s))\s*(?P<file>.+?)"
+    r"(?:\s+within\s+(?P<tolerance>\S+))?"
+)
 
 
 def show_where(debugger: Debugger, argument: str) -> None:
@@ -64,38 +80,137 @@ def show_buffers(debugger: Debugger, argument: str) -> None:
 
 
 def show_print(debugger: Debugger, argument: str) -> None:
-    """Show the elements of a region, or with `/x` its bytes."""
-    form, name = re.fullmatch(r"(/\S*)?\s*(.*)", argument, re.DOTALL).groups()  # type: ignore[union-attr]
-    if form not in (None, "/x"):
-        raise host_error(f"no form {quoted(form)}; there is `/x`, the bytes in hexadecimal")
+    """Show elements of a region, with `/x` its bytes, with `/d` dequantised; or a number."""
+    form, text = re.fullmatch(r"(/\S*)?\s*(.*)", argument, re.DOTALL).groups()  # type: ignore[union-attr]
+    if form not in (None, *_FORMS):
+        listed = ", ".join(f"`{name}` ({meaning})" for name, meaning in _FORMS.items())
+        raise host_error(f"no form {quoted(form)}; there are {listed}")
     session = debugger.session
-    located = session.locate(needed(name, "a region or buffer"))
-    values = session.read_region(located.name)
-    kind = values.elem.name if values.elem is not None else str(values.dtype)
-    place = f"{located.buffer.name}[{located.offset}:{located.end}]"
+    needed(text, "a region, a buffer, or an expression such as `i * 4`")
+    if _is_number(session, text):
+        if form is not None:
+            raise host_error(f"{quoted(form)} goes with a region, not with a number")
+        click.echo(f"{safe(text)} = {_evaluated(session, text)}")
+        return
+    selection = session.select(text)
+    values = session.read_selection(selection, real=form == "/d")
+    if form == "/x":
+        click.echo(f"{_heading(selection)}\n{_hex_rows(session, selection)}")
+        return
+    click.echo(_heading(selection) + (", dequantised" if form == "/d" else ""))
+    click.echo(_values(values, _MOST_SHOWN if not selection.index else _MOST_SELECTED))
+
+
+def _is_number(session: Session, text: str) -> bool:
+    """Whether a text is an expression; what has the form of a region is one, also if unknown."""
+    try:
+        reference = parse_reference(text)
+    except UnknownNameError:  # wrong brackets: said when it is looked up
+        return False
+    return reference is None or session.scope.is_number(reference)
+
+
+def _evaluated(session: Session, text: str) -> str:
+    value = session.evaluate(text)
+    if value is not None:
+        return str(value)
+    return "no value: a loop variable outside its loop, bytes that nobody wrote, or a zero divisor"
+
+
+def _heading(selection: Selection) -> str:
+    kind, shape = selection.elem.name, list(selection.shape)
+    located = selection.located
     names = (located.region.debug_name if located.region else None, located.buffer.debug_name)
-    place += "".join(f" (@debug {safe(name)})" for name in names if name is not None)
-    click.echo(f"{safe(located.name)}: {kind} {list(values.shape)} in {place}")
-    click.echo(_hex_rows(values.read_bytes(), located.offset) if form else _values(values))
+    debug = "".join(f" (@debug {safe(name)})" for name in names if name is not None)
+    return f"{safe(selection.name)}{selection.where}: {kind} {shape} in {selection.place}{debug}"
 
 
-def _values(values: RegionView) -> str:
+def show_statistics(debugger: Debugger, argument: str) -> None:
+    """Show the range of a region's elements, and how many are NaN or saturated."""
+    session = debugger.session
+    selection = session.select(needed(argument, "a region or buffer"))
+    storage = session.memory.storage(selection.located.buffer)
+    written = selection.written(storage)
+    click.echo(_heading(selection))
+    click.echo(describe(selection.values(storage), written, selection.elem))
+    if selection.type.quant is not None and written.any():
+        real = selection.real_values(storage)[written]
+        click.echo(
+            f"dequantised: min {real.min():.6g}, max {real.max():.6g}, mean {real.mean():.6g}"
+        )
+
+
+def show_comparison(debugger: Debugger, argument: str) -> None:
+    """Compare a region's elements with an array in a file."""
+    match = _COMPARISON.fullmatch(needed(argument, "REGION=FILE.npy"))
+    if match is None:
+        raise host_error(f"{quoted(argument)} does not have the form REGION=FILE.npy [within TOL]")
+    session = debugger.session
+    selection = session.select(match["region"])
+    expected = _reference_array(Path(match["file"]), selection.shape)
+    is_real = expected.dtype.kind == "f" and selection.type.quant is not None
+    found = session.read_selection(selection, real=is_real)
+    tolerance = _tolerance(match["tolerance"])
+    result = compare(_plain(found), expected, tolerance or 0.0)
+    click.echo(_heading(selection) + (", dequantised" if is_real else ""))
+    click.echo(f"{safe(match['file'])}: {result}")
+    # Who names a tolerance wants to hear, in a batch by the exit status, when it is exceeded.
+    debugger.has_failed |= tolerance is not None and result.count > 0
+
+
+def _tolerance(text: str | None) -> float | None:
+    if text is None:
+        return None
+    if re.fullmatch(r"[0-9]{1,18}(\.[0-9]{1,18})?([eE][+-]?[0-9]{1,3})?", text) is None:
+        raise host_error(f"the tolerance is {quoted(text)}, expected a number such as 1e-3")
+    return float(text)
+
+
+def _reference_array(path: Path, shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
+    from nacre.nem.api.ddr import load_npy
+
+    if path.suffix != ".npy":
+        raise host_error(f"{quoted(str(path))} is no .npy file")
+    reason = unreadable(path)
+    if reason is not None:
+        raise host_error(reason)
+    array = load_npy(path)
+    if array.dtype.kind not in "iufb":
+        raise host_error(f"`{path}` holds {array.dtype}, expected numbers")
+    if array.size != math.prod(shape):
+        raise host_error(f"`{path}` has shape {list(array.shape)}, the region {list(shape)}")
+    return array.reshape(shape)
+
+
+def _plain(values: RegionView) -> np.ndarray[Any, Any]:
+    """The values in a type of NumPy's own: bf16 and i4 are not, and do not print well."""
     import numpy as np
 
     plain = np.asarray(values)
-    if plain.dtype.isbuiltin != 1:  # bf16 and i4 are not NumPy's own, and do not print well
-        integer = values.elem is not None and values.elem.is_integer
-        plain = plain.astype(np.int8 if integer else np.float32)
-    return np.array2string(plain, threshold=128, edgeitems=2, max_line_width=100)
+    if plain.dtype.isbuiltin == 1:
+        return plain
+    integer = values.elem is not None and values.elem.is_integer
+    return plain.astype(np.int8 if integer else np.float32)
 
 
-def _hex_rows(data: bytes, offset: int) -> str:
-    rows = [
-        f"{offset + at:08x}  {data[at : at + 16].hex(' ')}"
-        for at in range(0, min(len(data), _HEX_BYTES), 16)
-    ]
-    left = len(data) - _HEX_BYTES
-    return "\n".join([*rows, *([f"... {left} more bytes"] if left > 0 else [])])
+def _values(values: RegionView, most: int) -> str:
+    import numpy as np
+
+    return np.array2string(_plain(values), threshold=most, edgeitems=2, max_line_width=100)
+
+
+def _hex_rows(session: Session, selection: Selection) -> str:
+    data = session.memory.storage(selection.located.buffer).data
+    rows: list[str] = []
+    left = sum(high - low for low, high in selection.runs)
+    for low, high in selection.runs:
+        for at in range(low, high, 16):
+            if len(rows) == _HEX_ROWS:
+                return "\n".join([*rows, f"... {left} more bytes"])
+            part = data[at : min(at + 16, high)].tobytes()
+            left -= len(part)
+            rows.append(f"{at:08x}  {part.hex(' ')}")
+    return "\n".join(rows)
 
 
 def show_who(debugger: Debugger, argument: str) -> None:

@@ -201,12 +201,8 @@ def _made_again(stop: Breakpoint | Watchpoint, session: Session) -> Breakpoint |
     """The same stop in another session of the program."""
     if isinstance(stop, Breakpoint):
         return session.add_breakpoint(stop.task, stop.line, stop.loop_iter, stop.condition)
-    if stop.region is None:
-        return session.add_watchpoint(token=stop.token, access=stop.access)
-    # The name may mean another iteration by now; the bytes are what was asked for.
-    region = stop.region
-    part = f"{region.buffer.name}[{region.offset}:{region.end}]"
-    return session.add_watchpoint(region=part, access=stop.access)
+    # A name may mean another iteration by now; the bytes are what was asked for.
+    return session.add_watchpoint(stop.region, stop.token, stop.access, stop.condition)
 
 
 def typed_commands(debugger: Debugger) -> Iterator[str]:

@@ -14,7 +14,7 @@ from typing import Literal
 from msgspec import Struct
 
 from nacre.base.source import Source, Span
-from nacre.nem.model.folding import Folded, LoopVariable
+from nacre.nem.model.folding import Folded, LoopVariable, Term
 from nacre.nem.spec.opcodes import Opcode, OperandSpec
 from nacre.nem.syntax import ast
 
@@ -113,6 +113,14 @@ class Region(Struct, frozen=True, eq=False):
     def debug_name(self) -> str | None:
         """What `@debug` calls it."""
         return debug_name(d.node for d in self.decorators)
+
+
+class Let(Struct, frozen=True, eq=False):
+    """A `let` that stands for a number, which may depend on loop variables."""
+
+    name: str
+    value: Term | float
+    loops: tuple[Loop, ...]  # around its declaration
 
 
 class Operand(Struct, frozen=True, eq=False):
@@ -218,6 +226,7 @@ class Program:
     regions: tuple[Region, ...]  # every region that is declared or written in a task, once
     # No statement was lost to a syntax error, and every token was found: order can be judged.
     is_whole: bool = True
+    lets: tuple[Let, ...] = ()  # of numbers; regions are above
 
     def span(self, node: ast.Node) -> Span:
         """Where a node stands."""

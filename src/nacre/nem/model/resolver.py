@@ -10,12 +10,20 @@ from nacre.base.diagnostics import Diagnostic
 from nacre.base.elements import ELEMENT_TYPES
 from nacre.base.source import Source
 from nacre.nem.model.expressions import Expressions
-from nacre.nem.model.folding import BUFFER_SIZE, ENGINE_INDEX, LOOP_BOUND, VALUE, LoopVariable
+from nacre.nem.model.folding import (
+    BUFFER_SIZE,
+    ENGINE_INDEX,
+    LOOP_BOUND,
+    VALUE,
+    LoopVariable,
+    Operation,
+)
 from nacre.nem.model.names import Names
 from nacre.nem.model.program import (
     Access,
     Buffer,
     Decorator,
+    Let,
     Level,
     Loop,
     Operand,
@@ -54,6 +62,7 @@ def resolve(source: Source, document: ast.Document, *, is_valid: bool = True) ->
         body,
         tuple(resolver.regions),
         resolver.is_whole,
+        tuple(resolver.lets),
     )
     return Resolved(program, tuple(resolver.names.found))
 
@@ -64,6 +73,7 @@ class _Resolver:
     constants: dict[str, int] = field(default_factory=dict)
     buffers: list[Buffer] = field(default_factory=list)
     regions: list[Region] = field(default_factory=list)
+    lets: list[Let] = field(default_factory=list)
     names: Names = field(init=False)
     expressions: Expressions = field(init=False)
     position: int = 0
@@ -137,6 +147,10 @@ class _Resolver:
         else:
             value = self.expressions.value(node.value)
             self._decorators(node.decorators)
+        if not isinstance(value, bool) and isinstance(
+            value, int | float | LoopVariable | Operation
+        ):
+            self.lets.append(Let(node.name.name, value, self.loops))
         kind: Kind = "let" if value is not None else "unknown"
         self.names.declare(Symbol(kind, node.name.name, node.name, value))
 

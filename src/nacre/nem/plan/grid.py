@@ -30,6 +30,12 @@ class Grid:
         """The loop variables of a row, outermost first."""
         return tuple(int(column[row]) for column in self.values)
 
+    def at(self, row: int) -> Grid:
+        """The grid of one row alone: a term costs the same however many rows there are."""
+        part = slice(row, row + 1)
+        ordinals = tuple(column[part] for column in self.ordinals)
+        return Grid(1, self.loops, ordinals, tuple(column[part] for column in self.values))
+
     def row_in(self, ancestor: Grid, rows: Column) -> Column:
         """The rows of an ancestor grid in which these rows lie."""
         grid = self

@@ -21,6 +21,7 @@ from nacre.nem.run.host_place import HOST
 from nacre.nem.run.layouts import first_unwritten
 from nacre.nem.run.memory import Bytes, Memory, MemoryLevel
 from nacre.nem.run.regions import Located
+from nacre.nem.run.sessions.references import Selection
 from nacre.nem.run.stepper import Stepper
 from nacre.nem.spec.rules.running import INI02, RUN05
 
@@ -142,6 +143,15 @@ class Host:
         values = located.layout.array(storage.data, located.offset).copy()
         type_ = located.type or TensorType(ELEMENT_TYPES["u8"], values.shape)
         return RegionView.of(values, type_, located.name)
+
+    def read_selection(self, selection: Selection, *, real: bool) -> RegionView:
+        """A copy of some elements of a region, or of the values that they stand for."""
+        storage = self._memory.storage(selection.located.buffer)
+        self._report_gap(selection.name, selection.first_unwritten(storage))
+        if not real:
+            return RegionView.of(selection.values(storage), selection.type, selection.name)
+        made = TensorType(ELEMENT_TYPES["f32"], selection.shape)
+        return RegionView.of(selection.real_values(storage), made, selection.name)
 
     def read_memory(self, level: str, offset: int, size: int | None, engine: int | None) -> bytes:
         """Raw bytes of a memory; to its end where no size is given."""

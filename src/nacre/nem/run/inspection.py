@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from nacre.base.diagnostics import Diagnostic, InputError
+from nacre.base.excerpt import quoted
 from nacre.nem.model.devices import Device
 from nacre.nem.plan.plan import Plan
 from nacre.nem.run import state, tables
@@ -24,7 +25,7 @@ from nacre.nem.run.memory import Memory
 from nacre.nem.run.options import RunOptions
 from nacre.nem.run.provenance import Written, who_wrote
 from nacre.nem.run.races import RaceDetector
-from nacre.nem.run.regions import Located, UnknownNameError, locate
+from nacre.nem.run.regions import Located, Moment, Regions, UnknownNameError
 from nacre.nem.run.schedules import (
     ProgramOrder,
     RandomOrder,
@@ -32,6 +33,9 @@ from nacre.nem.run.schedules import (
     Schedule,
     TimedOrder,
 )
+from nacre.nem.run.sessions.conditions import Scope, ValuesNow
+from nacre.nem.run.sessions.references import Selection, parse_reference, select
+from nacre.nem.run.sessions.value_expressions import Number
 from nacre.nem.run.stepper import Stepper
 from nacre.nem.run.steps import Steps, steps_of
 from nacre.nem.run.timing.export import export_timed
@@ -40,6 +44,8 @@ from nacre.nem.run.timing.status import engine_states, in_flight, stuck
 from nacre.nem.run.timing.text import trace_table as timed_trace_table
 from nacre.nem.run.trace import export_trace
 from nacre.nem.spec.rules.running import RUN08
+
+_MOST_REFERENCE = 1024  # characters of a name with its brackets
 
 
 class Inspection(AbstractContextManager["Inspection"]):
@@ -77,6 +83,7 @@ class Inspection(AbstractContextManager["Inspection"]):
         )
         self._host = Host(plan.program, memory, self._findings, self._stepper)
         self._host.fill(options.inputs)
+        self.scope = Scope(Regions(self.steps, self._stepper.order), memory)
         if timing is not None and timing.timeline.is_stuck:
             # Nothing is run where tasks wait for tokens which nobody releases.
             self._findings.diagnostics += stuck(timing)
@@ -178,7 +185,31 @@ class Inspection(AbstractContextManager["Inspection"]):
     def locate(self, name: str) -> Located:
         """The bytes that a region's name means now."""
         try:
-            return locate(name, self.steps, self._stepper.order)
+            return self.scope.regions.locate(name)
+        except UnknownNameError as error:
+            raise host_error(str(error)) from None
+
+    def select(self, text: str, *, looks_ahead: bool = False) -> Selection:
+        """Some elements of a region: `Y`, `Y[0, :, 3:5]`, in an iteration `Y[2][0, :]`.
+
+        A bare name means the latest iteration; with `looks_ahead` that of the step that comes
+        next, which at the border of two iterations is another one.
+        """
+        regions = self.scope.regions
+        step = self._stepper.next() if looks_ahead else None
+        try:
+            reference = parse_reference(str(text)) if len(str(text)) <= _MOST_REFERENCE else None
+            if reference is None:
+                raise host_error(f"{quoted(str(text))} is no region, such as `Y` or `Y[0, 3:5]`")
+            return select(reference, regions, Moment(regions.latest, step, looks_ahead))
+        except UnknownNameError as error:
+            raise host_error(str(error)) from None
+
+    def evaluate(self, text: str) -> Number | None:
+        """The value of an expression such as `i * tile` or `max(Y)`; None: it has none now."""
+        try:
+            node = self.scope.expression(str(text))
+            return node.value(ValuesNow(self.scope, self._stepper.next()))
         except UnknownNameError as error:
             raise host_error(str(error)) from None
 
@@ -191,6 +222,13 @@ class Inspection(AbstractContextManager["Inspection"]):
     def read_region(self, name: str) -> RegionView:
         """A region's elements, as an array of its type and shape."""
         return self._host.read_region(self.locate(name))
+
+    def read_selection(self, selection: Selection, *, real: bool = False) -> RegionView:
+        """Elements of a region as they are stored or, with `real`, what quantised ones mean."""
+        try:
+            return self._host.read_selection(selection, real=real)
+        except UnknownNameError as error:
+            raise host_error(str(error)) from None
 
     def read_buffer(self, name: str) -> bytes:
         """A buffer's bytes."""

@@ -71,7 +71,8 @@ class Pauses:
         self._passed = None
         self._admitted = self._admission(completed, session)
         for watch in self.watchpoints:
-            if watch.matches(self._stepper.steps, step, self._touching):
+            is_touched = watch.matches(self._stepper.steps, step, self._touching)
+            if is_touched and (watch.condition is None or watch.condition(session)):
                 return watch
         return None
 

@@ -12,7 +12,7 @@ from nacre.base.elements import ELEMENT_TYPES
 from nacre.base.excerpt import quoted
 from nacre.base.suggest import did_you_mean
 from nacre.kernels.call import TensorType
-from nacre.nem.model.program import Buffer, Region
+from nacre.nem.model.program import Buffer, Loop, Region
 from nacre.nem.plan.columns import value_at
 from nacre.nem.plan.grid import Grid
 from nacre.nem.plan.plan import Plan
@@ -41,6 +41,8 @@ class Located:
     type: TensorType | None
     layout: Layout
     region: Region | None = None
+    iteration: tuple[tuple[str, int], ...] = ()  # the loop variables and their values
+    strides: tuple[int, ...] | None = None  # in elements, where the region says them
 
     @property
     def end(self) -> int:
@@ -48,23 +50,126 @@ class Located:
         return self.offset + self.extent
 
 
-def locate(text: str, steps: Steps, order: Sequence[int]) -> Located:
-    """What a name means now: a let at the latest iteration, or at the one that it names.
+class LatestSteps:
+    """The latest step inside each loop; looks only at the steps since it was last asked."""
 
-    `Y_tile_i` is the let itself, `Y_tile_0` and `Y_tile_i[0]` the let at i = 0; `BUFFER` is a
-    whole buffer, and `BUFFER[0:64]` some of its bytes. `order` are the steps taken so far.
-    """
-    text, plan = str(text), steps.plan
-    part = _BYTES.fullmatch(text.strip())
-    buffers = {b.name: b for b in plan.program.buffers}
-    if part is not None and part["name"] in buffers:
-        return _bytes_of(text, buffers[part["name"]], int(part["low"]), int(part["high"]))
-    found = _region(text, plan, steps, order)
-    if found is not None:
-        return _located(text, *found, plan)
-    if text in buffers:
-        return _bytes_of(text, buffers[text], 0, buffers[text].size or 0)
-    raise UnknownNameError(_unknown(text, plan))
+    def __init__(self, steps: Steps, order: Sequence[int]) -> None:
+        self.steps = steps
+        self._order = order
+        self._known: dict[int, list[tuple[int, int]]] = {}  # loop -> (steps taken by then, step)
+        self._scanned: dict[int, int] = {}
+
+    def inside(self, loop: Loop) -> int | None:
+        """The latest step in a loop; None before any."""
+        known, taken = self._known.setdefault(loop.position, []), len(self._order)
+        while known and known[-1][0] > taken:  # the session went back
+            known.pop()
+        begin = self._scanned.get(loop.position, 0)
+        if begin > taken:
+            begin = known[-1][0] if known else 0
+        self._scanned[loop.position] = taken
+        for count in range(taken, begin, -1):
+            step = self._order[count - 1]
+            if self.is_inside(step, loop):
+                known.append((count, step))
+                break
+        return known[-1][1] if known else None
+
+    def is_inside(self, step: int, loop: Loop) -> bool:
+        """Whether a step lies in a loop."""
+        return any(around is loop for around in self.steps.statement(step).loops)
+
+    def coming(self, loop: Loop) -> int | None:
+        """The first step in a loop, in program order, that has not been taken."""
+        taken = np.zeros(self.steps.count, np.bool_)
+        taken[list(self._order)] = True
+        left = [
+            numbers[~taken[numbers]]
+            for position, numbers in self.steps.numbers.items()
+            if any(around is loop for around in self.steps.statements[position].loops)
+        ]
+        return min((int(steps.min()) for steps in left if steps.size), default=None)
+
+
+@dataclass(frozen=True, eq=False)
+class Moment:
+    """Which iteration a bare name means: that of a step, where it lies in the region's loops."""
+
+    latest: LatestSteps
+    step: int | None = None
+    looks_ahead: bool = False  # else the next iteration of those loops counts, not the latest
+
+    def step_in(self, loop: Loop) -> tuple[int | None, bool]:
+        """The step whose iteration of a loop is meant, and whether it is still to come."""
+        if self.step is not None and self.latest.is_inside(self.step, loop):
+            return self.step, True
+        coming = self.latest.coming(loop) if self.looks_ahead else None
+        return (self.latest.inside(loop), False) if coming is None else (coming, True)
+
+
+class Regions:
+    """The regions and buffers of a program by name."""
+
+    def __init__(self, steps: Steps, order: Sequence[int]) -> None:
+        self.steps = steps
+        self.plan = steps.plan
+        self.latest = LatestSteps(steps, order)
+        self.buffers = {b.name: b for b in self.plan.program.buffers}
+        self.named = named_regions(self.plan)
+
+    def locate(self, text: str, moment: Moment | None = None) -> Located:
+        """What a name means now: a let at the latest iteration, or at the one that it names.
+
+        `Y_tile_i` is the let itself, `Y_tile_0` and `Y_tile_i[0]` the let at i = 0; `BUFFER` is a
+        whole buffer, and `BUFFER[0:64]` some of its bytes.
+        """
+        text = str(text)
+        part = _BYTES.fullmatch(text.strip())
+        if part is not None and part["name"] in self.buffers:
+            return _bytes_of(text, self.buffers[part["name"]], int(part["low"]), int(part["high"]))
+        found = self._region(text, moment or Moment(self.latest))
+        if found is not None:
+            return _located(text, *found)
+        if text in self.buffers:
+            return _bytes_of(text, self.buffers[text], 0, self.buffers[text].size or 0)
+        raise UnknownNameError(_unknown(text, self.plan))
+
+    def _region(self, text: str, moment: Moment) -> tuple[Region, Grid, int] | None:
+        parts = split_instance(text)
+        if parts is None:
+            return None
+        name, iteration = parts
+        if iteration is None and name in self.named:
+            return self.current(self.named[name], moment)
+        for region in self.named.get(name, []):
+            grid = self.plan.region_grid(region)
+            row = None if grid is None or iteration is None else row_of(grid, iteration)
+            if grid is not None and row is not None:
+                return region, grid, row
+        return _by_numbers(text, self.named, self.plan)
+
+    def current(
+        self, candidates: Sequence[Region], moment: Moment
+    ) -> tuple[Region, Grid, int] | None:
+        """The region of one name, and the iteration, that are meant: sibling loops share names."""
+        begun, others = [], []
+        for region in candidates:
+            grid = self.plan.region_grid(region)
+            if grid is None:
+                continue
+            step, is_coming = moment.step_in(region.loops[-1]) if region.loops else (None, False)
+            if step is None:
+                others.append((region, grid, 0))
+                continue
+            own = self.steps.grid(self.steps.statement(step))
+            row = int(own.row_in(grid, np.array([self.steps.row[step]]))[0])
+            if step == moment.step:
+                return region, grid, row
+            # Of loops that follow each other the next one, else the one that ended last.
+            begun.append(((not is_coming, step if is_coming else -step), (region, grid, row)))
+        if begun:
+            return min(begun, key=lambda found: found[0])[1]
+        return others[0] if others else None
 
 
 def _bytes_of(text: str, buffer: Buffer, low: int, high: int) -> Located:
@@ -85,26 +190,6 @@ def named_regions(plan: Plan) -> dict[str, list[Region]]:
         if region.name is not None:
             found.setdefault(region.name, []).append(region)
     return found
-
-
-def _region(
-    text: str, plan: Plan, steps: Steps, order: Sequence[int]
-) -> tuple[Region, Grid, int] | None:
-    regions = named_regions(plan)
-    parts = split_instance(text)
-    if parts is None:
-        return None
-    name, iteration = parts
-    for region in regions.get(name, []):
-        grid = plan.region_grid(region)
-        if grid is None:
-            continue
-        row = latest_row(region, grid, steps, order) if iteration is None else None
-        if iteration is not None:
-            row = row_of(grid, iteration)
-        if row is not None:
-            return region, grid, row
-    return _by_numbers(text, regions, plan)
 
 
 def _by_numbers(
@@ -143,30 +228,21 @@ def _row_with(grid: Grid, inner: tuple[int, ...]) -> int | None:
     return int(rows[0]) if rows.size else None
 
 
-def latest_row(region: Region, grid: Grid, steps: Steps, order: Sequence[int]) -> int:
-    """The row of the latest step inside the loops around a region; the first row before any."""
-    depth = len(region.loops)
-    if depth == 0:
-        return 0
-    for step in reversed(order):
-        statement = steps.statement(step)
-        if len(statement.loops) >= depth and statement.loops[depth - 1] is region.loops[-1]:
-            own = steps.grid(statement)
-            return int(own.row_in(grid, np.array([steps.row[step]]))[0])
-    return 0
-
-
-def _located(text: str, region: Region, grid: Grid, row: int, plan: Plan) -> Located:
+def _located(text: str, region: Region, grid: Grid, row: int) -> Located:
     if region.buffer is None:
         raise UnknownNameError(f"`{text}` has no buffer")
-    offset, extent = value_at(offsets(region, grid), row), value_at(extents(region, grid), row)
+    here = grid.at(row)
+    offset, extent = value_at(offsets(region, here), 0), value_at(extents(region, here), 0)
+    names = (loop.variable.name for loop in grid.loops)
+    where = tuple(zip(names, grid.iteration(row), strict=True))
     if region.elem is None or region.shape is None:
-        return Located(text, region.buffer, offset, extent, None, layout(_BYTE, (extent,)), region)
-    lookup = lookup_at((*region.shape, *(region.strides or ()), region.quant), grid, row)
+        plain = layout(_BYTE, (extent,))
+        return Located(text, region.buffer, offset, extent, None, plain, region, where)
+    lookup = lookup_at((*region.shape, *(region.strides or ()), region.quant), here, 0)
     type_ = tensor_type(region, lookup)
     strides = None if region.strides is None else concrete(region.strides, lookup)
     made = layout(type_.elem, type_.shape, strides)
-    return Located(text, region.buffer, offset, extent, type_, made, region)
+    return Located(text, region.buffer, offset, extent, type_, made, region, where, strides)
 
 
 def _unknown(text: str, plan: Plan) -> str:

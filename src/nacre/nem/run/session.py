@@ -12,13 +12,15 @@ from nacre.nem.model.program import Loop, Task
 from nacre.nem.plan.plan import Plan
 from nacre.nem.run import state
 from nacre.nem.run.arrays import RegionView
-from nacre.nem.run.conditions import condition as parsed_condition
 from nacre.nem.run.host import host_error, whole_number
 from nacre.nem.run.inspection import Inspection
 from nacre.nem.run.memory import Memory
 from nacre.nem.run.options import RunOptions
 from nacre.nem.run.pauses import Pauses
 from nacre.nem.run.regions import UnknownNameError
+from nacre.nem.run.sessions.conditions import ValuesNow
+from nacre.nem.run.sessions.references import Selection
+from nacre.nem.run.sessions.value_expressions import Condition as ParsedCondition
 from nacre.nem.run.steps import Steps
 from nacre.nem.run.stops import Breakpoint, Condition, Watchpoint, line_with_step, require_task
 from nacre.nem.run.timing.result import TimedResult
@@ -241,7 +243,7 @@ class Session(Inspection):
         if region is not None and (task, line, condition) != (None, None, None):
             raise host_error("going back is until a region was written, or until a task or line")
         stop = self._made_breakpoint(task, line, None, condition) if region is None else None
-        watch = Watchpoint(region=self.locate(region)) if region is not None else None
+        watch = Watchpoint(region=self.select(region)) if region is not None else None
         while (step := self._stepper.back()) is not None:
             if watch is not None and watch.matches(self.steps, step, self._touching):
                 return self._back_at(step)
@@ -301,12 +303,31 @@ class Session(Inspection):
             raise host_error(str(error)) from None
 
     def _condition(self, text: str) -> Condition:
+        """The condition of a breakpoint: about the step that comes next."""
+        made = self._parsed(text)
+        # Of the session that asks: a debugger that begins again takes its stops along.
+        return lambda session: made.holds(ValuesNow(session.scope, session._stepper.next()))
+
+    def _parsed(self, text: str, watched: Selection | None = None) -> ParsedCondition:
         try:
-            loops = {loop.variable.name for loop in self.plan.program.loops}
-            holds = parsed_condition(text, self.plan.program.constants, loops)
+            return self.scope.condition(text, watched)
         except UnknownNameError as error:
             raise host_error(str(error)) from None
-        return lambda session: holds(session.loop_variables())
+
+    def _watch_condition(
+        self, condition: Condition | str | None, watched: Selection | None
+    ) -> Condition | None:
+        """The condition of a watchpoint: about the step that has been taken."""
+        if not (condition is None or isinstance(condition, str) or callable(condition)):
+            raise host_error("a condition is text or a function of the session")
+        if not isinstance(condition, str):
+            return condition
+        made = self._parsed(condition, watched)
+
+        def holds(session: Session) -> bool:
+            return made.holds(ValuesNow(session.scope, session._stepper.order[-1], watched))
+
+        return holds
 
     def loop_variables(self) -> dict[str, int]:
         """The loop variables of the step that comes next."""
@@ -319,19 +340,26 @@ class Session(Inspection):
 
     def add_watchpoint(
         self,
-        region: str | None = None,
+        region: str | Selection | None = None,
         token: str | None = None,
         access: Literal["read", "write", "any"] = "write",
+        condition: Condition | str | None = None,
     ) -> Watchpoint:
-        """Pause after a step that writes (reads, touches) a region, or satisfies a token."""
+        """Pause after a step that writes (reads, touches) a region, or satisfies a token.
+
+        A bare name means the region in the iteration that comes next. A condition is a function of
+        the session, or text such as `max > 100`, about the region, or `Y[0, 0] > 3 and i == 1`.
+        """
         if (region is None) == (token is None):
             raise host_error("a watchpoint needs either a region or a token")
         if access not in ("read", "write", "any"):
             raise host_error(f"access is `{access}`, expected `read`, `write` or `any`")
         if token is not None:
             self._require(require_task, token)
-        located = self.locate(region) if region is not None else None
-        made = Watchpoint(located, token, access)
+        is_text = not (region is None or isinstance(region, Selection))
+        found = self.select(str(region), looks_ahead=True) if is_text else region
+        watched = found if isinstance(found, Selection) else None
+        made = Watchpoint(watched, token, access, self._watch_condition(condition, watched))
         self._pauses.watchpoints.append(made)
         return made
 

@@ -10,7 +10,8 @@ from typing import Any, Literal
 from nacre.base.excerpt import quoted
 from nacre.nem.model.program import Access, Task
 from nacre.nem.run.naming import split_instance
-from nacre.nem.run.regions import Located, UnknownNameError
+from nacre.nem.run.regions import UnknownNameError
+from nacre.nem.run.sessions.references import Selection
 from nacre.nem.run.steps import Steps
 from nacre.nem.run.touching import Touch, Touching
 
@@ -59,13 +60,14 @@ class Breakpoint:
 class Watchpoint:
     """A pause after a step that touches a region's bytes, or that satisfies a token."""
 
-    region: Located | None = None
+    region: Selection | None = None
     token: str | None = None
     access: Literal["read", "write", "any"] = "write"
+    condition: Condition | None = None  # asked after the step
     number: int = field(default_factory=lambda: next(_numbers))
 
     def matches(self, steps: Steps, step: int, touching: Touching) -> bool:
-        """Whether a step that has been taken sets it off."""
+        """Whether a step that has been taken sets it off; the condition is not asked."""
         statement = steps.statement(step)
         if not isinstance(statement, Task):
             return False
@@ -77,12 +79,13 @@ class Watchpoint:
         region = self.region
         kind = None if self.access == "any" else self.access
         return region is not None and any(
-            buffer == region.buffer.index and low < region.end and region.offset < high
+            buffer == region.located.buffer.index and region.overlaps(low, high)
             for buffer, _, low, high in _touched(touching, statement, int(steps.row[step]), kind)
         )
 
     def __str__(self) -> str:
-        return f"token {self.token}" if self.token else f"region {self.region and self.region.name}"
+        text = f"token {self.token}" if self.token else f"region {self.region and self.region.name}"
+        return f"{text}, on a condition" if self.condition is not None else text
 
 
 def _touched(touching: Touching, task: Task, row: int, kind: Access | None) -> Iterator[Touch]:

@@ -1,0 +1,1 @@
+"""What people ask of a session: elements of regions, expressions, conditions, statistics."""
