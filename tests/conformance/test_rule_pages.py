@@ -30,6 +30,8 @@ WITHOUT_EXAMPLE = {
     "INC06": "needs two files",
     "INC08": "needs a file outside the root",
     "INC09": "needs a thousand files",
+    "QNT18": "needs two files",
+    "TYP22": "needs two files",
     "LEX09": "needs a file of 64 MiB",
     "LEX10": "needs a file that is not text",
     "LEX11": "needs a file that cannot be read",

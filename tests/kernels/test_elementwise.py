@@ -343,8 +343,8 @@ def test_functions_without_a_meaning_in_plain_integers_are_refused(name: str) ->
         computed(name, np.zeros(2), elem="i8")
 
 
-def test_integers_and_floats_are_not_mixed() -> None:
-    with pytest.raises(ValueError, match="does not mix"):
+def test_integers_without_quantisation_are_not_mixed_with_floats() -> None:
+    with pytest.raises(ValueError, match="carries no quantisation"):
         run(PRIMITIVES["add"], [np.zeros(2), np.zeros(2)], ["i8", "f32", "f32"])
 
 

@@ -1,7 +1,8 @@
 """The elementwise opcodes: which arithmetic a use of one takes, and how it is bound.
 
 Floats are computed in f32 and rounded once. Integers that carry `quant` on every operand are
-dequantised, computed in f32 and quantised again; plain ones are computed exactly.
+dequantised, computed in f32 and quantised again, beside floats too; plain ones are computed
+exactly.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from nacre.base.elements import ElementType
 from nacre.kernels.call import Array, Attributes, Call, Primitive, Run, TensorType, Work
 from nacre.kernels.integer_functions import bind_integer, tabled
 from nacre.kernels.numbers import widened
-from nacre.kernels.quantization import dequantizer, quantizer
+from nacre.kernels.quantization import dequantizer, quantizer, through_reals
 from nacre.kernels.real_functions import is_transcendental, real_function
 from nacre.kernels.runs import Function, every, looking_up, quietly, storing, writing
 from nacre.kernels.shapes import Dims
@@ -48,7 +49,7 @@ def bind(name: str, call: Call) -> Run:
         return _bind_real(name, call)
     if are_integers == {True}:
         return _bind_quantized(name, call) if call.is_quantized else bind_integer(name, call)
-    raise ValueError(f"`{name}` does not mix integers and floats")
+    return through_reals(partial(_bind_real, name))(call)
 
 
 def _operands(call: Call) -> list[TensorType]:

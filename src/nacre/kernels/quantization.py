@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from nacre.kernels.call import Array, Quantization, TensorType
+from nacre.base.elements import ELEMENT_TYPES
+from nacre.kernels.call import Array, Call, Fault, Quantization, Run, TensorType
 from nacre.kernels.numbers import Float32
 from nacre.kernels.runs import quietly
 
@@ -69,6 +71,50 @@ def _parameters(type_: TensorType) -> tuple[Float32, Array]:
     if type_.quant is None:
         raise ValueError("the tensor carries no quantisation")
     return type_.quant.spread(type_.shape)
+
+
+def through_reals(bind: Callable[[Call], Run]) -> Callable[[Call], Run]:
+    """An operation on real values, also for integers that carry a quantisation.
+
+    Those are dequantised, computed in f32 and quantised again; floats are taken and rounded as
+    ever. Integers without a quantisation have no real value: ValueError.
+    """
+
+    def bound(call: Call) -> Run:
+        if not any(t is not None and t.elem.is_integer for t in (*call.inputs, *call.outputs)):
+            return bind(call)
+        reals = tuple(None if t is None else _as_real(t) for t in call.inputs)
+        results = tuple(_as_real(t) for t in call.outputs)
+        inner = bind(replace(call, inputs=reals, outputs=results, known={}))
+        to_reals = [None if t is None else _to_real(t) for t in call.inputs]
+        to_stored = [quantizer(t) if t.elem.is_integer else None for t in call.outputs]
+
+        def run(inputs: Sequence[Array | None], outputs: Sequence[Array]) -> Fault | None:
+            given = [
+                x if x is None or to_real is None else to_real(x)
+                for to_real, x in zip(to_reals, inputs, strict=True)
+            ]
+            made = [np.empty(t.shape, t.dtype) for t in results]
+            fault = inner(given, made)
+            if fault is None or not fault.is_fatal:
+                for store, values, output in zip(to_stored, made, outputs, strict=True):
+                    output[...] = values if store is None else store(values)
+            return fault
+
+        return run
+
+    return bound
+
+
+_F32 = ELEMENT_TYPES["f32"]
+
+
+def _as_real(type_: TensorType) -> TensorType:
+    return TensorType(_F32, type_.shape) if type_.elem.is_integer else type_
+
+
+def _to_real(type_: TensorType) -> Callable[[Array], Float32] | None:
+    return dequantizer(type_) if type_.elem.is_integer else None
 
 
 def per_tensor(scale: float, zero_point: int = 0) -> Quantization:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from types import MappingProxyType
 
 from nacre.kernels.call import Primitive
@@ -23,6 +24,7 @@ from nacre.kernels.graph_scatter import GRAPH_SCATTER
 from nacre.kernels.linear import LINEAR
 from nacre.kernels.normalization import NORMALIZATION
 from nacre.kernels.pooling import POOLING
+from nacre.kernels.quantization import through_reals
 from nacre.kernels.reductions import REDUCTIONS
 from nacre.kernels.views import VIEWS
 
@@ -33,7 +35,8 @@ _ROWS = (
     *POOLING,
     *VIEWS,
     *REDUCTIONS,
-    *NORMALIZATION,
+    # Softmax and norms have no meaning in integers but the real values that `quant` gives them.
+    *(replace(row, bind=through_reals(row.bind)) for row in NORMALIZATION),
     *CONVERSION,
     *CORE_OPS,
     *GRAPH_ELEMENTWISE,

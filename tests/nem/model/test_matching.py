@@ -218,7 +218,8 @@ def signature_by(op: str, instance: Instance) -> Signature:
         for spec in opcode.operands
         if spec.required or spec.name in elems
     )
-    return Signature(op, uses, instance.attributes.get("accum"))
+    words = {"accum_type": instance.attributes["accum"]} if "accum" in instance.attributes else {}
+    return Signature(op, uses, tuple(words.items()))
 
 
 @pytest.mark.parametrize("op", REFERENCE.effective)

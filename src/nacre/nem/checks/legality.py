@@ -93,6 +93,8 @@ def _code_of(opcode: Opcode, instance: Instance, difference: Difference) -> str:
         return "TYP06" if ELEMENT_TYPES[difference.wanted].is_integer else "TYP01"
     if difference.kind == "accum":
         return "TYP04"
+    if difference.kind == "attribute":
+        return "TYP22"
     if difference.kind == "has_quant":
         return "QNT11"
     if difference.kind == "lacks_quant":
@@ -103,8 +105,11 @@ def _code_of(opcode: Opcode, instance: Instance, difference: Difference) -> str:
 def _quant_code(opcode: Opcode, instance: Instance) -> str:
     roles = {spec.role for spec in quantised_operands(opcode, instance)}
     if instance.quant_on is not None:
-        return "QNT12" if roles == {"output"} else "QNT13"
-    return "QNT10" if roles == {"weight"} else "QNT09"
+        if opcode.category == "conversion":
+            return "QNT12" if roles == {"output"} else "QNT13"
+    elif opcode.is_product:
+        return "QNT10" if roles == {"weight"} else "QNT09"
+    return "QNT18"
 
 
 Judge = Callable[[Opcode, Typing, Match], Iterator[Cause]]

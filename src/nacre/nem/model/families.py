@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
+from typing import Final
 
 from nacre.base.diagnostics import InternalError
 from nacre.base.elements import ELEMENT_TYPES
@@ -29,7 +30,7 @@ class Instance:
     operands: Mapping[
         str, str
     ]  # operand of the family -> element type, `absent` or `any_supported`
-    attributes: Mapping[str, str]  # accum -> f32, quant -> required
+    attributes: Mapping[str, str]  # accum -> f32, quant -> required, mode -> constant
     quant_on: str | None  # the operand of `quant = required on OPERAND`
     is_must: bool
 
@@ -83,10 +84,25 @@ class Family:
             variant.name.name,
             types,
             {b.operand.name: bound.get(b.type.name, b.type.name) for b in bindings},
-            {a.name.name: bound.get(a.value.name, a.value.name) for a in self.node.attributes},
+            {
+                attribute_name(a.name.name): bound.get(a.value.name, a.value.name)
+                for a in self.node.attributes
+            },
             quant_on,
             is_must,
         )
+
+
+# What a family calls the type that sums are kept in, and the attribute of tasks that gives it.
+ACCUM: Final = "accum"
+ACCUMULATOR: Final = "accum_type"
+QUANT: Final = "quant"
+REQUIRED: Final = "required"
+
+
+def attribute_name(name: str) -> str:
+    """The name of a family's attribute: `accum_type` may be written as tasks write it."""
+    return ACCUM if name == ACCUMULATOR else name
 
 
 def is_bound_type(name: str, family: TypeFamily) -> bool:

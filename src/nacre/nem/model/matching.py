@@ -15,24 +15,33 @@ from msgspec import Struct
 
 from nacre.base.elements import ELEMENT_TYPES
 from nacre.nem.model.devices import Device
-from nacre.nem.model.families import ABSENT, ANY, Instance, effective_by_opcode
+from nacre.nem.model.families import (
+    ABSENT,
+    ACCUM,
+    ACCUMULATOR,
+    ANY,
+    QUANT,
+    REQUIRED,
+    Instance,
+    effective_by_opcode,
+    standard_families,
+)
 from nacre.nem.model.program import Task
-from nacre.nem.spec.opcodes import OPCODES, Opcode, OperandSpec
+from nacre.nem.spec.opcodes import OPCODES, AttributeSpec, Opcode, OperandSpec
 
-Kind = Literal["missing", "elem", "accum", "lacks_quant", "has_quant", "forbidden"]
+Kind = Literal["missing", "elem", "accum", "attribute", "lacks_quant", "has_quant", "forbidden"]
 
 # Of two variants that differ in as many things, the nearer one: a bias that is missing or of
 # another type is nearer than one that must go.
 _WEIGHTS: dict[Kind, int] = {
     "missing": 0,
     "accum": 1,
+    "attribute": 1,
     "lacks_quant": 1,
     "has_quant": 1,
     "elem": 2,
     "forbidden": 3,
 }
-ACCUMULATOR = "accum_type"  # the attribute that a family's `accum` speaks of
-_ACCUM, _QUANT, _REQUIRED = "accum", "quant", "required"
 
 
 class Use(Struct, frozen=True):
@@ -44,11 +53,11 @@ class Use(Struct, frozen=True):
 
 
 class Signature(Struct, frozen=True):
-    """What a task gives: its operands in order, and its accumulator where that is known."""
+    """What a task gives: its operands in order, and the words among its attributes."""
 
     op: str
     uses: tuple[Use, ...]
-    accumulator: str | None
+    words: tuple[tuple[str, str], ...]  # attributes whose values families may ask for
 
     @property
     def opcode(self) -> Opcode:
@@ -159,9 +168,21 @@ def signature_of(task: Task) -> Signature | None:
     given = {use.name for use in uses}
     if any(spec.required and spec.name not in given for spec in opcode.operands):
         return None
-    accumulator = task.attributes.get(ACCUMULATOR)
-    known = isinstance(accumulator, str) and accumulator in ELEMENT_TYPES
-    return Signature(task.op, tuple(uses), str(accumulator) if known else None)
+    words = ((spec.name, _word(task, spec)) for spec in opcode.attributes)
+    known = tuple((name, word) for name, word in words if word is not None)
+    return Signature(task.op, tuple(uses), known)
+
+
+def _word(task: Task, spec: AttributeSpec) -> str | None:
+    """The value of an attribute that families can name; None where it has another or none."""
+    value = task.attributes.get(spec.name, spec.default)
+    if spec.type == "bool" and isinstance(value, bool):
+        return "true" if value else "false"
+    if not isinstance(value, str):
+        return None
+    if spec.type == "elem_type":
+        return value if value in ELEMENT_TYPES else None
+    return value if spec.type == "id" else None
 
 
 def matches(signature: Signature, instances: Iterable[Instance]) -> Iterator[Match]:
@@ -206,14 +227,19 @@ def _elements(signature: Signature, places: tuple[int, ...], wanted: str) -> Ite
 
 
 def _attributes(signature: Signature, instance: Instance) -> Iterator[Difference]:
-    accumulator = signature.accumulator
-    wanted = instance.attributes.get(_ACCUM)
-    if wanted is not None and accumulator is not None and accumulator != wanted:
-        yield Difference("accum", (ACCUMULATOR,), (), accumulator, wanted)
-    rule = instance.attributes.get(_QUANT)
-    if rule == _REQUIRED:
+    words = dict(signature.words)
+    for name, wanted in instance.attributes.items():
+        found = words.get(ACCUMULATOR if name == ACCUM else name)
+        if found is None or name == QUANT or found == wanted:
+            continue
+        if name == ACCUM:
+            yield Difference("accum", (ACCUMULATOR,), (), found, wanted)
+        elif wanted not in (REQUIRED, ABSENT):  # which are about `quant` alone: TYP20
+            yield Difference("attribute", (name,), (), found, wanted)
+    rule = instance.attributes.get(QUANT)
+    if rule == REQUIRED:
         places = signature.places(quantised_operands(signature.opcode, instance))
-        lacking = tuple(p for p in places if not signature.uses[p].has_quant)
+        lacking = tuple(p for p in places if _lacks_quant(signature.uses[p]))
         if lacking:
             yield Difference("lacks_quant", _names(signature, lacking), lacking)
     elif rule == ABSENT:
@@ -222,11 +248,22 @@ def _attributes(signature: Signature, instance: Instance) -> Iterator[Difference
             yield Difference("has_quant", _names(signature, carrying), carrying)
 
 
+def _lacks_quant(use: Use) -> bool:
+    return not use.has_quant and ELEMENT_TYPES[use.elem].is_integer
+
+
 def quantised_operands(opcode: Opcode, instance: Instance) -> tuple[OperandSpec, ...]:
-    """The operands that must carry `quant` by a variant's `quant = required`."""
+    """The operands that must carry `quant` by a variant's `quant = required`.
+
+    Of products, inputs and weights: their sums have a meaning of their own. Every other opcode
+    computes on real values, so that all its operands need it, the result included; only indices
+    are what they are.
+    """
     if instance.quant_on is not None:
         return opcode.bound(instance.quant_on)
-    return opcode.quant_operands(instance.family)
+    if opcode.is_product or instance.family in standard_families():
+        return opcode.quant_operands(instance.family)
+    return tuple(spec for spec in opcode.operands if spec.elem is None)
 
 
 def _names(signature: Signature, places: tuple[int, ...]) -> tuple[str, ...]:

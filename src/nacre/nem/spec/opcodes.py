@@ -160,6 +160,11 @@ class Opcode(Struct, frozen=True):
         return tuple(item for item in self.attributes if item.required)
 
     @property
+    def is_product(self) -> bool:
+        """Whether it sums products of its input and its weights."""
+        return self.category in ("linear_algebra", "convolution")
+
+    @property
     def family_domains(self) -> Names:
         """What the first part of a family's id must be for it to govern this opcode."""
         return tuple(dict.fromkeys((self.name, *(f.partition(".")[0] for f in self.families))))
@@ -179,7 +184,9 @@ class Opcode(Struct, frozen=True):
     def bound(self, family_operand: str) -> tuple[OperandSpec, ...]:
         """The operands that a family means by one of its own; none when the opcode has no such."""
         names = dict(self.bindings).get(family_operand, (family_operand,))
-        return tuple(operand for operand in self.operands if operand.name in names)
+        found = tuple(operand for operand in self.operands if operand.name in names)
+        role = _ROLES_IN_FAMILIES.get(family_operand)
+        return found or tuple(operand for operand in self.operands if operand.role == role)
 
     def quant_operands(self, family: str) -> tuple[OperandSpec, ...]:
         """The operands that must carry `quant` when that family says `quant = required`."""
@@ -187,6 +194,12 @@ class Opcode(Struct, frozen=True):
         if names is None:
             return tuple(o for o in self.operands if o.role in ("input", "weight"))
         return tuple(operand for operand in self.operands if operand.name in names)
+
+
+# What families may call operands whose opcode does not say how families call them.
+_ROLES_IN_FAMILIES: Mapping[str, Role] = MappingProxyType(
+    {"input": "input", "src": "input", "output": "output", "dst": "output"}
+)
 
 
 def opcode(name: str) -> Opcode | None:

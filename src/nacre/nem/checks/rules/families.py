@@ -1,4 +1,4 @@
-"""TYP14, TYP15, TYP18: type families as declarations."""
+"""TYP14, TYP15, TYP18, TYP21: type families as declarations; their attributes stand apart."""
 
 from __future__ import annotations
 
@@ -7,11 +7,15 @@ from collections.abc import Iterator
 from nacre.base.diagnostics import Diagnostic, Related
 from nacre.base.excerpt import quoted
 from nacre.base.rules import rule
+from nacre.base.suggest import did_you_mean
+from nacre.nem.checks.family_attributes import FAMILY_ATTRIBUTE_RULES
+from nacre.nem.checks.family_types import type_problem
 from nacre.nem.model.families import Family, governs, is_bound_type
-from nacre.nem.spec.opcodes import OPCODES
+from nacre.nem.spec.opcodes import OPCODES, Opcode
 from nacre.nem.syntax.ast import Node, OperandBinding
 
 _REGISTRY = "Type Family Conformance Registry / Classification"
+_MATCHING = "Opcode Type Legality and Type Families / Type Family Matching Rule"
 _GRAMMAR = "Formal Language Definition / Type Family Grammar"
 
 
@@ -135,4 +139,72 @@ def family_without_opcode(family: Family) -> Iterator[Diagnostic]:
         )
 
 
-FAMILY_RULES = (conformance_given_twice, family_type_not_declared, family_without_opcode)
+@rule("TYP21", "types-without-meaning", _MATCHING)
+def types_without_meaning(family: Family) -> Iterator[Diagnostic]:
+    """A family binds what is no operand of its opcodes, or types that they cannot compute with.
+
+    Views, pooling and reductions keep the element type; positions and indices are integers;
+    `quantize` goes from floats to integers, `dequantize` back. Elementwise operations, softmax and
+    norms take floats, or integers of one type; other mixtures need `quant = required`, for then
+    they are computed on real values.
+
+    Bad:
+
+        type_family relu.mixed {
+            input: i8
+            output: f16
+            variants:
+                default: {} conformance: { MAY }
+        }
+
+    Good:
+
+        type_family relu.mixed {
+            input: i8
+            output: f16
+            quant = required
+            variants:
+                default: {} conformance: { MAY }
+        }
+    """
+    opcodes = [opcode for opcode in OPCODES.values() if governs(family.name, opcode)]
+    if not opcodes:  # TYP18
+        return
+    yield from _unknown_operands(family, opcodes)
+    if any(family_type_not_declared(family)):  # which types it means is not known
+        return
+    for instance in family.instances.values():
+        for opcode in opcodes:
+            problem = type_problem(opcode, instance)
+            if problem is not None:
+                yield types_without_meaning.at(family.span, f"`{instance.id}`: {problem}")
+                return
+
+
+def _unknown_operands(family: Family, opcodes: list[Opcode]) -> Iterator[Diagnostic]:
+    node = family.node
+    known = {o.name for opcode in opcodes for o in opcode.operands} | {"input", "output"}
+    for block in (node.operands, *(variant.operands for variant in node.variants)):
+        seen: set[str] = set()
+        for binding in block:
+            name = binding.operand.name
+            span = family.source.span(binding.operand.start, binding.operand.end)
+            if not any(opcode.bound(name) for opcode in opcodes):
+                message = f"{quoted(name)} is no operand of {_names(opcodes)}"
+                yield types_without_meaning.at(span, message, help=did_you_mean(name, known))
+            elif name in seen:
+                yield types_without_meaning.at(span, f"operand `{name}` is bound twice")
+            seen.add(name)
+
+
+def _names(opcodes: list[Opcode]) -> str:
+    return f"`{opcodes[0].name}`" if len(opcodes) == 1 else "its opcodes"
+
+
+FAMILY_RULES = (
+    conformance_given_twice,
+    family_type_not_declared,
+    family_without_opcode,
+    *FAMILY_ATTRIBUTE_RULES,
+    types_without_meaning,
+)

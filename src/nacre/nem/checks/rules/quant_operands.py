@@ -1,4 +1,4 @@
-"""QNT09-QNT13, QNT16: which operands carry `quant` by the type families."""
+"""QNT09-QNT13, QNT16, QNT18: which operands carry `quant` by the type families."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from nacre.base.rules import Check, rule
 from nacre.nem.checks.facts import ProgramFacts
 from nacre.nem.checks.legality import Violation, typings, violations
 from nacre.nem.checks.tasks import declared, named, span_of
+from nacre.nem.model.families import QUANT, REQUIRED
 from nacre.nem.model.matching import joined
 
 _CONSTRAINTS = "Opcode Type Legality and Type Families / Quantization Constraints"
@@ -219,11 +220,11 @@ def output_without_quant(facts: ProgramFacts) -> Iterator[Diagnostic]:
             quant=per_tensor(scale=0.25, zero_point=-10)
         g = gemm.sync in A, B out Y accum_type=i32
     """
-    for task, _, typing in typings(facts):
+    for task, opcode, typing in typings(facts):
         instance = typing.instance
-        if instance is None or instance.quant_on is not None:
+        if instance is None or not opcode.is_product:
             continue
-        if instance.attributes.get("quant") != "required":
+        if instance.attributes.get(QUANT) != REQUIRED:
             continue
         for operand, use in zip(task.operands, typing.signature.uses, strict=True):
             is_bare = ELEMENT_TYPES[use.elem].is_integer and not use.has_quant
@@ -237,6 +238,27 @@ def output_without_quant(facts: ProgramFacts) -> Iterator[Diagnostic]:
                 )
 
 
+@rule("QNT18", "operand-without-quant", _CONSTRAINTS)
+def operand_without_quant(facts: ProgramFacts) -> Iterator[Diagnostic]:
+    """A type family asks for `quant`, and an integer operand of the task carries none.
+
+    The task is computed on real values: its integers are dequantised, the result is quantised
+    again. So all of them need a scale, unless the family says `required on` one operand. Families
+    stand in files of their own: with one such as
+
+        type_family softmax.int<T: {i8}> {
+            input: T
+            output: T
+            quant = required
+            variants:
+                default: {} conformance: { MAY <i8> }
+        }
+
+    `softmax` of i8 needs `quant=per_tensor(scale=..., zero_point=...)` on its input and its output.
+    """
+    yield from _lacking(facts, operand_without_quant)
+
+
 QUANT_OPERAND_RULES = (
     product_without_quant,
     weights_without_quant,
@@ -244,4 +266,5 @@ QUANT_OPERAND_RULES = (
     quantize_without_quant,
     dequantize_without_quant,
     output_without_quant,
+    operand_without_quant,
 )

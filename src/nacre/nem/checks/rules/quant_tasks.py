@@ -1,4 +1,4 @@
-"""QNT14, QNT15: tasks that could not keep what the descriptors of their operands say."""
+"""QNT14, QNT15, QNT17: tasks that could not keep what the descriptors of their operands say."""
 
 from __future__ import annotations
 
@@ -6,15 +6,21 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from nacre.base.diagnostics import Diagnostic
+from nacre.base.elements import ELEMENT_TYPES
 from nacre.base.rules import rule
 from nacre.kernels.shapes import Dims, axes_of, axis_of
 from nacre.nem.checks.facts import ProgramFacts
+from nacre.nem.checks.legality import typings
 from nacre.nem.checks.readings import Reading, readings
 from nacre.nem.checks.shape_findings import first_findings
 from nacre.nem.checks.tasks import computes, declared, named, span_of
+from nacre.nem.model.families import standard_families
+from nacre.nem.model.matching import Typing, Use, signature_of
 from nacre.nem.model.program import Operand, Task
+from nacre.nem.spec.opcodes import Opcode
 
 _QUANT = "Type System / Quantization Descriptor"
+_RAW = "nacre: integers with and without quant"
 
 
 @rule("QNT14", "view-changes-quant", _QUANT)
@@ -223,4 +229,92 @@ _REDUCED: dict[str, Callable[[Reading, int], set[int]]] = {
     "reduction": _reduction_axes,
 }
 
-QUANT_TASK_RULES = (view_changes_quant, quant_along_reduction)
+
+@rule("QNT17", "quant-on-some-operands", _RAW, severity="warning")
+def quant_on_some_operands(facts: ProgramFacts) -> Iterator[Diagnostic]:
+    """Some integers of a task carry `quant` and others do not: it is computed on raw integers.
+
+    Only where all of them carry it are they dequantised, computed and quantised again. Views and
+    `maxpool`, which keep values as they are, and `cast`, which looks at stored values only, are
+    left out; so are the sums of products, of which QNT16 speaks. `quant` on floats is ignored.
+
+    Bad:
+
+        buffer S : L2 (size=32)
+        buffer M : L1 (size=32)
+        let X = region(M, 0, 16) elem=i8, shape=[16], layout=C,
+            quant=per_tensor(scale=0.5, zero_point=-100)
+        let Y = region(M, 16, 16) elem=i8, shape=[16], layout=C
+        t = transfer.sync(dst=region(M, 0, 32), src=region(S, 0, 32))
+        r = relu.sync in X out Y
+
+    Good:
+
+        buffer S : L2 (size=32)
+        buffer M : L1 (size=32)
+        let X = region(M, 0, 16) elem=i8, shape=[16], layout=C,
+            quant=per_tensor(scale=0.5, zero_point=-100)
+        let Y = region(M, 16, 16) elem=i8, shape=[16], layout=C,
+            quant=per_tensor(scale=0.25, zero_point=-128)
+        t = transfer.sync(dst=region(M, 0, 32), src=region(S, 0, 32))
+        r = relu.sync in X out Y
+    """
+    typed = {task.position: typing for task, _, typing in typings(facts)}
+    for task, opcode in computes(facts):
+        signature = signature_of(task)
+        if signature is None or _is_judged_elsewhere(opcode, typed.get(task.position)):
+            continue
+        pairs = list(zip(task.operands, signature.uses, strict=True))
+        bare = [o for o, use in pairs if _may_carry_quant(opcode, o) and _is_bare(use)]
+        carrying = [o for o, use in pairs if use.has_quant]
+        ignored = [o for o, use in pairs if use.has_quant and not _is_integer(use)]
+        if ignored:
+            yield _quant_without_effect(facts, task, ignored[0])
+        elif bare and carrying:
+            yield quant_on_some_operands.at(
+                span_of(facts, bare[0], "elem"),
+                f"{named(task, bare[0])} carries no `quant`, but {named(task, carrying[0])} does; "
+                f"`{task.op}` computes on the raw integers",
+                related=declared(facts, bare[0], "elem"),
+                help="give all its operands `quant`, or none",
+            )
+
+
+def _quant_without_effect(facts: ProgramFacts, task: Task, operand: Operand) -> Diagnostic:
+    return quant_on_some_operands.at(
+        span_of(facts, operand, "quant"),
+        f"{named(task, operand)} carries `quant`, but its elements are floats; it has no effect",
+        related=declared(facts, operand, "quant"),
+        help="leave `quant` out",
+    )
+
+
+def _is_judged_elsewhere(opcode: Opcode, typing: Typing | None) -> bool:
+    """Whether `quant` does nothing to an opcode, or another rule speaks about the task."""
+    if opcode.category in ("view", "conversion", "generic") or "keeps_quant" in opcode.traits:
+        return True
+    if "integers_need_quant" in opcode.traits:  # TYP17
+        return True
+    if typing is None:
+        return False
+    instance = typing.instance
+    is_standard = instance is not None and instance.family in standard_families()
+    return not typing.is_legal or (opcode.is_product and is_standard)
+
+
+def _may_carry_quant(opcode: Opcode, operand: Operand) -> bool:
+    spec = operand.spec
+    if spec is None or spec.elem is not None:  # indices, and positions
+        return False
+    return not opcode.is_product or spec.role in ("input", "weight")
+
+
+def _is_integer(use: Use) -> bool:
+    return ELEMENT_TYPES[use.elem].is_integer
+
+
+def _is_bare(use: Use) -> bool:
+    return _is_integer(use) and not use.has_quant
+
+
+QUANT_TASK_RULES = (view_changes_quant, quant_along_reduction, quant_on_some_operands)

@@ -1,4 +1,4 @@
-"""TYP10-TYP13, TYP19: normalisation, softmax, conversions, and opcodes without a family."""
+"""TYP10-TYP13, TYP19, TYP22: norms, softmax, conversions, attributes, opcodes without family."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ from nacre.base.rules import Check, rule
 from nacre.nem.checks.facts import ProgramFacts
 from nacre.nem.checks.legality import violations
 from nacre.nem.checks.rules.type_help import at_first, given
-from nacre.nem.checks.tasks import computes, declared, op_span, span_of
+from nacre.nem.checks.tasks import attribute_span, computes, declared, op_span, span_of
 from nacre.nem.model.matching import joined
 from nacre.nem.spec.opcodes import Opcode
 
 _APPENDIX = "Appendix: Type Family Definitions"
+_MATCHING = "Opcode Type Legality and Type Families / Type Family Matching Rule"
 
 
 @rule("TYP10", "scale-of-another-type", f"{_APPENDIX} / Normalization, note 2")
@@ -138,6 +139,25 @@ def _pairs(facts: ProgramFacts, check: Check[ProgramFacts], pairs: str) -> Itera
         yield at_first(facts, check, found, message)
 
 
+@rule("TYP22", "attribute-not-of-variant", _MATCHING)
+def attribute_not_of_variant(facts: ProgramFacts) -> Iterator[Diagnostic]:
+    """An attribute of a task has another value than its type family asks for.
+
+    Families stand in files of their own. With `mode = constant` in a family `pad.zeros`, and no
+    other family on the device that takes the element types of the task, `pad` with `mode=reflect`
+    matches nothing.
+    """
+    for found in violations(facts, "TYP22"):
+        for difference in found.differences:
+            (name,) = difference.names
+            yield attribute_not_of_variant.at(
+                attribute_span(facts, found.task, name),
+                f"`{name}` of `{found.task.op}` is {difference.found}, but variant "
+                f"`{found.nearest.instance.id}` takes {difference.wanted}",
+                help=f"write `{name}={difference.wanted}`",
+            )
+
+
 @rule("TYP19", "no-type-family", "Opcode Signatures / Type families", severity="info")
 def no_type_family(facts: ProgramFacts) -> Iterator[Diagnostic]:
     """No type family says which element types an opcode takes, so any are accepted.
@@ -179,5 +199,6 @@ DOMAIN_RULES = (
     not_a_float,
     not_a_quantisation,
     not_a_dequantisation,
+    attribute_not_of_variant,
     no_type_family,
 )

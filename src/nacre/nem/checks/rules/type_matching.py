@@ -10,8 +10,8 @@ from nacre.nem.checks.facts import ProgramFacts
 from nacre.nem.checks.legality import Violation, violations
 from nacre.nem.checks.rules.type_help import available, cast_help
 from nacre.nem.checks.tasks import attribute_span, called, declared, named, op_span, span_of
-from nacre.nem.model.families import must_instances
-from nacre.nem.model.matching import ACCUMULATOR, Match, described
+from nacre.nem.model.families import ACCUMULATOR, must_instances
+from nacre.nem.model.matching import Match, described
 
 _MATCHING = "Opcode Type Legality and Type Families / Type Family Matching Rule"
 _EFFECTIVE = "Device Configuration / Effective Type Family Set"

@@ -1,0 +1,100 @@
+"""What opcodes can compute with: the element types of a variant, and the type that sums have."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from nacre.base.elements import ELEMENT_TYPES
+from nacre.nem.model.families import ABSENT, ANY, QUANT, REQUIRED, Instance
+from nacre.nem.spec.opcodes import Opcode
+
+Judge = Callable[[Opcode, Instance], str | None]
+
+
+def bound_types(opcode: Opcode, instance: Instance, directions: Iterable[str]) -> list[str]:
+    """The element types that a variant gives to operands, indices and positions left out."""
+    found = []
+    for name, type_ in instance.operands.items():
+        specs = [o for o in opcode.bound(name) if o.direction in directions and o.elem is None]
+        if specs and type_ in ELEMENT_TYPES:
+            found.append(type_)
+    return found
+
+
+def type_problem(opcode: Opcode, instance: Instance) -> str | None:
+    """Why an opcode cannot compute with the types of a variant; None where it can."""
+    positions = _positions(opcode, instance)
+    if positions is not None:
+        return positions
+    judge = _JUDGES.get(opcode.name) or _JUDGES.get(opcode.category)
+    return judge(opcode, instance) if judge is not None else None
+
+
+def _positions(opcode: Opcode, instance: Instance) -> str | None:
+    for name, type_ in instance.operands.items():
+        specs = [o for o in opcode.bound(name) if o.elem == "integer"]
+        if specs and not _is_integer(type_) and type_ not in (ABSENT, ANY):
+            return f"`{name}` of `{opcode.name}` is {type_}, expected an integer type"
+    return None
+
+
+def _keeps_type(opcode: Opcode, instance: Instance) -> str | None:
+    types = list(dict.fromkeys(bound_types(opcode, instance, ("in", "out"))))
+    if len(types) <= 1 or opcode.name in ("argmax", "argmin"):
+        return None
+    return f"`{opcode.name}` keeps the element type, found {' and '.join(types)}"
+
+
+def _on_reals(opcode: Opcode, instance: Instance) -> str | None:
+    types = list(dict.fromkeys(bound_types(opcode, instance, ("in", "out"))))
+    integers = [t for t in types if _is_integer(t)]
+    if len(types) <= 1 or not integers or _asks_for_quant(instance):
+        return None
+    return (
+        f"`{opcode.name}` cannot mix {' and '.join(types)}; "
+        "with `quant = required` it would compute on real values"
+    )
+
+
+def _conversion(kinds: tuple[bool, bool], words: str) -> Judge:
+    def judge(opcode: Opcode, instance: Instance) -> str | None:
+        for direction, is_integer in zip(("in", "out"), kinds, strict=True):
+            if any(_is_integer(t) != is_integer for t in bound_types(opcode, instance, direction)):
+                return f"`{opcode.name}` goes from {words}"
+        return None
+
+    return judge
+
+
+def _asks_for_quant(instance: Instance) -> bool:
+    return instance.attributes.get(QUANT) == REQUIRED and instance.quant_on is None
+
+
+def _is_integer(type_: str) -> bool:
+    return type_ in ELEMENT_TYPES and ELEMENT_TYPES[type_].is_integer
+
+
+_JUDGES: dict[str, Judge] = {
+    "view": _keeps_type,
+    "pooling": _keeps_type,
+    "reduction": _keeps_type,
+    "elementwise_unary": _on_reals,
+    "elementwise_binary": _on_reals,
+    "elementwise_other": _on_reals,
+    "normalization": _on_reals,
+    "softmax": _on_reals,
+    "quantize": _conversion((False, True), "floats to integers"),
+    "dequantize": _conversion((True, False), "integers to floats"),
+}
+
+
+def accumulator_of(opcode: Opcode, instance: Instance) -> str:
+    """The type in which the sums of a product are kept."""
+    types = bound_types(opcode, instance, ("in",))
+    mains = {o.name for o in opcode.operands if o.role in ("input", "weight")}
+    named = [
+        type_
+        for name, type_ in instance.operands.items()
+        if any(o.name in mains for o in opcode.bound(name))
+    ]
+    return "i32" if all(_is_integer(t) for t in named or types) else "f32"
