@@ -1,4 +1,4 @@
-"""TYP14, TYP15, TYP18, TYP21: type families as declarations; their attributes stand apart."""
+"""TYP14, TYP15, TYP18, TYP21: what families bind, and to which types."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from nacre.base.diagnostics import Diagnostic, Related
 from nacre.base.excerpt import quoted
 from nacre.base.rules import rule
 from nacre.base.suggest import did_you_mean
-from nacre.nem.checks.family_attributes import FAMILY_ATTRIBUTE_RULES
 from nacre.nem.checks.family_types import type_problem
 from nacre.nem.model.families import Family, governs, is_bound_type
 from nacre.nem.spec.opcodes import OPCODES, Opcode
@@ -201,10 +200,9 @@ def _names(opcodes: list[Opcode]) -> str:
     return f"`{opcodes[0].name}`" if len(opcodes) == 1 else "its opcodes"
 
 
-FAMILY_RULES = (
+DECLARATION_RULES = (
     conformance_given_twice,
     family_type_not_declared,
     family_without_opcode,
-    *FAMILY_ATTRIBUTE_RULES,
     types_without_meaning,
 )
