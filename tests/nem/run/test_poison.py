@@ -24,7 +24,7 @@ def tells_of(message: str, gap: Gap) -> bool:
     where = ", ".join(f"{name}={value}" for name, value in gap.env)
     who = f"`{gap.token}` in iteration {where} reads " if where else f"`{gap.token}` reads "
     what = f"bytes {gap.low}..{gap.high - 1} of `{gap.buffer}`, which hold data that nothing wrote"
-    return message.startswith(who) and message.endswith(what)
+    return message.startswith(who) and what in message
 
 
 @few
@@ -182,3 +182,79 @@ def test_the_host_is_told_what_it_reads() -> None:
     assert len(session.diagnostics) == 1
     session.read_region("A[4:8]")
     assert session.diagnostics[-1].message.endswith("nothing has written bytes 5..7")
+
+
+# Where it came from
+
+CARRIED = """\
+buffer A : L2 (size=64)
+buffer M : L2 (size=64)
+buffer B : L1 (size=64)
+t = transfer.sync(dst=region(M, 0, 64), src=region(A, 0, 64))
+loop i in [0..1]:
+    s = transfer.sync(dst=region(B, i * 32, 32), src=region(M, (1 - i) * 32, 32))
+    let v = region(B, i * 32, 32) elem=i8, shape=[32], layout=C
+    u = relu.sync in v out v
+endloop
+"""
+APART = """\
+buffer A : L2 (size=64)
+buffer B : L1 (size=32)
+let wide = region(A, 0, 54) elem=i16, shape=[4, 2], strides=[8, 2]
+let dense = region(B, 8, 16) elem=i16, shape=[4, 2], layout=MN
+t = transfer.sync(dst=dense, src=wide)
+u = relu.sync in dense out dense
+"""
+
+
+def said(text: str, filled: dict[str, bytes], history: int = 0) -> tuple[str, list[str], str]:
+    interpreter = NemInterpreter()
+    program = interpreter.load_string(text)
+    session = interpreter.start(program, history_bytes=history, allow=("TYP",))
+    for place, data in filled.items():
+        session.write_buffer(place, data)
+    session.run()
+    found = next(d for d in session.diagnostics if d.code == "INI02")
+    return found.message, [r.message for r in found.related], found.help or ""
+
+
+@pytest.mark.parametrize("history", [0, 1 << 20])
+@pytest.mark.parametrize(("hole", "row", "low"), [(40, 0, 8), (3, 1, 35)])
+def test_a_finding_names_the_buffer_that_was_not_filled(
+    history: int, hole: int, row: int, low: int
+) -> None:
+    filled = {"A@0": bytes(hole), f"A@{hole + 1}": bytes(63 - hole)}
+    message, related, help_ = said(CARRIED, filled, history)
+    assert message == (
+        f"`u` in iteration i={row} reads operand `X` from bytes {low}..{low} of `B`, which hold "
+        f"data that nothing wrote; `s[{row}]` copied them from bytes {hole}..{hole} of `M`, where "
+        f"`t` copied them from bytes {hole}..{hole} of `A`"
+    )
+    assert related[-1] == f"neither a task nor the host has filled bytes {hole}..{hole} of `A`"
+    assert help_.startswith("fill `A`, or")
+
+
+def test_elements_that_were_copied_apart_are_followed() -> None:
+    filled = {"A@0": bytes(36), "A@38": bytes(26)}  # element [2, 1] lies at byte 2 * (2 * 8 + 2)
+    message, _, _ = said(APART, filled)
+    assert "from bytes 18..19 of `B`" in message
+    assert message.endswith("`t` copied them from bytes 36..37 of `A`")
+
+
+def test_a_task_that_comes_too_late_is_named() -> None:
+    text = CARRIED + "r = transfer.sync(dst=region(A, 0, 64), src=region(M, 0, 64))\n"
+    _, related, help_ = said(text, {})
+    assert related[-1] == "`r` writes bytes 32..63 of `A`, but has not run yet"
+    assert help_.startswith("wait for `r`, which writes bytes 32..63 of `A`")
+
+
+def test_the_host_hears_of_it_as_well() -> None:
+    interpreter = NemInterpreter()
+    session = interpreter.start(interpreter.load_string(CARRIED))
+    session.step()
+    session.read_region("M[3:5]")
+    session.read_region("M[3:5]")
+    (found,) = session.diagnostics
+    copied = "; `t` copied them from bytes 3..4 of `A`"
+    assert found.message == f"the host reads `M[3:5]`, but nothing has written bytes 3..4{copied}"
+    assert found.help == "fill `A`"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 
+import numpy as np
+
 from nacre.nem.model.program import Operand, Task
 from nacre.nem.plan.footprints import copies_elements
 from nacre.nem.plan.grid import Grid
@@ -33,6 +35,10 @@ class Action(ABC):
     def reads(self, row: int) -> list[Reach]:
         """The bytes that an instance may look at."""
 
+    def source_of(self, row: int, byte: int) -> tuple[Storage, int, int] | None:
+        """Of a copy: where a byte of the destination came from, and how many follow it there."""
+        return None
+
 
 class ByteCopy(Action):
     """A transfer or store of raw bytes."""
@@ -61,6 +67,14 @@ class ByteCopy(Action):
         """The source."""
         low = self._source.offset(row)
         return [(self._source.storage, low, low + self._size.size(row))]
+
+    def source_of(self, row: int, byte: int) -> tuple[Storage, int, int] | None:
+        """The same distance from the start of the source."""
+        at = byte - self._target.offset(row)
+        left = self._size.size(row) - at
+        if at < 0 or left <= 0:
+            return None
+        return self._source.storage, self._source.offset(row) + at, left
 
 
 class ElementCopy(Action):
@@ -103,6 +117,19 @@ class ElementCopy(Action):
         low = self._source.offset(row)
         return [(self._source.storage, low, low + self._layouts(row)[0].span)]
 
+    def source_of(self, row: int, byte: int) -> tuple[Storage, int, int] | None:
+        """The same element of the source."""
+        source, target = self._layouts(row)
+        at = byte - self._target.offset(row)
+        if not 0 <= at < target.span:
+            return None
+        first = target.first_bytes()
+        held = np.flatnonzero((first <= at) & (at < first + target.element_bytes))
+        if not held.size:  # a gap between elements
+            return None
+        begin = self._source.offset(row) + int(source.first_bytes()[held[0]])
+        return self._source.storage, begin, source.element_bytes
+
 
 class Bounded(Action):
     """An action of a program with errors that were allowed through: it must stay in its buffers."""
@@ -126,6 +153,10 @@ class Bounded(Action):
     def reads(self, row: int) -> list[Reach]:
         """The bytes that an instance may look at."""
         return self._action.reads(row)
+
+    def source_of(self, row: int, byte: int) -> tuple[Storage, int, int] | None:
+        """Of a copy: where a byte of the destination came from."""
+        return self._action.source_of(row, byte)
 
 
 def copy_operands(task: Task) -> tuple[Operand, Operand]:

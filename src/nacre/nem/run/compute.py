@@ -10,6 +10,7 @@ from nacre.nem.run.actions import Action, Reach
 from nacre.nem.run.findings import Findings
 from nacre.nem.run.layouts import first_unwritten, mark_written
 from nacre.nem.run.memory import Memory
+from nacre.nem.run.sessions.gaps import Gap
 from nacre.nem.run.signatures import Signature, Signatures
 from nacre.nem.run.slots import Place, Slot
 from nacre.nem.spec.rules.running import INI02, RUN01, RUN02, RUN03, RUN04
@@ -101,15 +102,17 @@ class Compute(Action):
             return True
         spec = slot.place.operand.spec
         name = f"operand `{spec.name}` " if spec is not None else ""
+        found = Gap(slot.storage, *gap)
+        origin = self._findings.origin(found, self.task, row)
         self._findings.report(
             INI02,
             self.task,
             self.grid,
             row,
-            f"reads {name}from bytes {gap[0]}..{gap[1] - 1} of `{slot.storage.buffer.name}`, "
-            "which hold data that nothing wrote",
+            f"reads {name}from {found}, which hold data that nothing wrote{origin.sentence}",
             node=node,
-            help='fill the buffer, or run with `uninitialized="zero"`',
+            help=f'{origin.remedy}, or run with `uninitialized="zero"`',
+            related=origin.related,
         )
         return not self._findings.has_error
 

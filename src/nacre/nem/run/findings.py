@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from nacre.base.diagnostics import Diagnostic, warnings_as_errors
+from nacre.base.diagnostics import Diagnostic, Related, warnings_as_errors
 from nacre.base.excerpt import quoted
 from nacre.base.rules import Rule
 from nacre.nem.model.program import Program, Task
 from nacre.nem.plan.grid import Grid
 from nacre.nem.run.naming import iteration_text, task_name
+from nacre.nem.run.sessions.gaps import FindOrigin, unknown_origin
 from nacre.nem.syntax import ast
 
 
@@ -19,6 +20,7 @@ class Findings:
         self._strict = strict
         self._seen: set[tuple[str, int]] = set()
         self.diagnostics: list[Diagnostic] = []
+        self.origin: FindOrigin = unknown_origin  # a session knows more
 
     @property
     def has_error(self) -> bool:
@@ -45,6 +47,7 @@ class Findings:
         *,
         node: ast.Node | None = None,
         help: str | None = None,
+        related: tuple[Related, ...] = (),
     ) -> None:
         """A finding about an instance of a task; `message` goes on after the task's name."""
         place = node if node is not None else task.node.token or task.node.op
@@ -53,5 +56,5 @@ class Findings:
         self._seen.add((rule.code, place.start))
         debug = f" ({quoted(task.debug_name)})" if task.debug_name is not None else ""
         who = f"`{task_name(self._program, task)}`{debug}{iteration_text(grid, row)}"
-        found = rule.at(self._program.span(place), f"{who} {message}", help=help)
+        found = rule.at(self._program.span(place), f"{who} {message}", help=help, related=related)
         self.diagnostics += warnings_as_errors([found]) if self._strict else [found]

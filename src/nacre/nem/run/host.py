@@ -19,8 +19,9 @@ from nacre.nem.run.arrays import RegionView
 from nacre.nem.run.findings import Findings
 from nacre.nem.run.host_place import HOST
 from nacre.nem.run.layouts import first_unwritten
-from nacre.nem.run.memory import Bytes, Memory, MemoryLevel
+from nacre.nem.run.memory import Bytes, Memory, MemoryLevel, Storage
 from nacre.nem.run.regions import Located
+from nacre.nem.run.sessions.gaps import Gap
 from nacre.nem.run.sessions.references import Selection
 from nacre.nem.run.stepper import Stepper
 from nacre.nem.spec.rules.running import INI02, RUN05
@@ -133,13 +134,14 @@ class Host:
     def read_buffer(self, name: str) -> bytes:
         """A buffer's bytes."""
         storage = self._memory.storage(self._buffer(name))
-        self._report_gap(name, storage.first_gap(0, storage.data.size))
+        self._report_gap(name, storage, storage.first_gap(0, storage.data.size))
         return storage.data.tobytes()
 
     def read_region(self, located: Located) -> RegionView:
         """A copy of a region's elements."""
         storage = self._memory.storage(located.buffer)
-        self._report_gap(located.name, first_unwritten(located.layout, storage, located.offset))
+        gap = first_unwritten(located.layout, storage, located.offset)
+        self._report_gap(located.name, storage, gap)
         values = located.layout.array(storage.data, located.offset).copy()
         type_ = located.type or TensorType(ELEMENT_TYPES["u8"], values.shape)
         return RegionView.of(values, type_, located.name)
@@ -147,7 +149,7 @@ class Host:
     def read_selection(self, selection: Selection, *, real: bool) -> RegionView:
         """A copy of some elements of a region, or of the values that they stand for."""
         storage = self._memory.storage(selection.located.buffer)
-        self._report_gap(selection.name, selection.first_unwritten(storage))
+        self._report_gap(selection.name, storage, selection.first_unwritten(storage))
         if not real:
             return RegionView.of(selection.values(storage), selection.type, selection.name)
         made = TensorType(ELEMENT_TYPES["f32"], selection.shape)
@@ -163,14 +165,16 @@ class Host:
             raise host_error(f"no memory {quoted(place)}; there are {known}")
         return read_level(found, offset, size)
 
-    def _report_gap(self, name: str, gap: tuple[int, int] | None) -> None:
-        if gap is not None:
-            message = (
-                f"the host reads `{name}`, but nothing has written bytes {gap[0]}..{gap[1] - 1}"
-            )
-            found = INI02.at(HOST, message)
-            if found not in self._findings.diagnostics:
-                self._findings.diagnostics.append(found)
+    def _report_gap(self, name: str, storage: Storage, gap: tuple[int, int] | None) -> None:
+        if gap is None:
+            return
+        origin = self._findings.origin(Gap(storage, *gap), None, 0)
+        where = f"bytes {gap[0]}..{gap[1] - 1}{origin.sentence}"
+        message = f"the host reads `{name}`, but nothing has written {where}"
+        if any((d.code, d.message) == (INI02.code, message) for d in self._findings.diagnostics):
+            return
+        found = INI02.at(HOST, message, help=origin.remedy if origin.sentence else None)
+        self._findings.diagnostics.append(found)
 
 
 def read_level(level: MemoryLevel, offset: int, size: int | None) -> bytes:

@@ -34,6 +34,7 @@ from nacre.nem.run.schedules import (
     TimedOrder,
 )
 from nacre.nem.run.sessions.conditions import Scope, ValuesNow
+from nacre.nem.run.sessions.poison_origins import PoisonOrigins
 from nacre.nem.run.sessions.references import Selection, parse_reference, select
 from nacre.nem.run.sessions.value_expressions import Number
 from nacre.nem.run.stepper import Stepper
@@ -81,6 +82,7 @@ class Inspection(AbstractContextManager["Inspection"]):
             History(options.history_bytes) if options.history_bytes else None,
             self._races,
         )
+        self._findings.origin = PoisonOrigins(self._stepper).of
         self._host = Host(plan.program, memory, self._findings, self._stepper)
         self._host.fill(options.inputs)
         self.scope = Scope(Regions(self.steps, self._stepper.order), memory)

@@ -23,6 +23,7 @@ class Layout(ABC):
     span: int  # bytes from the offset to the end of the last element
     is_dense: bool
     is_view: bool  # `array` shares the buffer's bytes, so that filling it is writing
+    element_bytes: int = 1  # that an element lies in
 
     @abstractmethod
     def array(self, data: Bytes, offset: int) -> Array:
@@ -40,6 +41,10 @@ class Layout(ABC):
     def put_flags(self, mask: Mask, offset: int, flags: Mask | bool) -> None:
         """Set the mask in the bytes of each element; a shared byte holds if both sharers do."""
 
+    @abstractmethod
+    def first_bytes(self) -> npt.NDArray[np.int64]:
+        """The first byte of every element, counted from the offset, in memory order of shapes."""
+
     def holds(self, mask: Mask, offset: int) -> bool:
         """Whether the mask holds in every byte of the elements."""
         if self.is_dense:
@@ -55,7 +60,7 @@ class PlainLayout(Layout):
     def __init__(self, element: ElementType, shape: Dims, strides: Dims | None) -> None:
         self.shape = shape
         self._dtype = element.dtype
-        self._size = self._dtype.itemsize
+        self._size = self.element_bytes = self._dtype.itemsize
         self._strides = None if strides is None else tuple(s * self._size for s in strides)
         self.is_dense = strides is None
         self.span = _span(shape, self._strides, self._size)
@@ -81,6 +86,11 @@ class PlainLayout(Layout):
     def put_flags(self, mask: Mask, offset: int, flags: Mask | bool) -> None:
         """Set the mask in the bytes of each element."""
         self._bytes(mask, offset)[...] = np.asarray(flags)[..., None]
+
+    def first_bytes(self) -> npt.NDArray[np.int64]:
+        """Whole bytes apart."""
+        strides = self._strides or tuple(s * self._size for s in dense_strides(self.shape))
+        return _element_numbers(self.shape, strides).reshape(-1)
 
 
 class PackedLayout(Layout):
@@ -111,6 +121,10 @@ class PackedLayout(Layout):
         pairs = np.ones(2 * self.span, np.bool_)
         pairs[: self._count] = np.broadcast_to(flags, self.shape).reshape(-1)
         mask[offset : offset + self.span] = pairs[0::2] & pairs[1::2]
+
+    def first_bytes(self) -> npt.NDArray[np.int64]:
+        """Two elements share one."""
+        return np.arange(self._count, dtype=np.int64) >> 1
 
 
 class NibbleLayout(Layout):
@@ -151,6 +165,10 @@ class NibbleLayout(Layout):
         places = offset + self._bytes
         mask[places] = True
         mask[places[~np.broadcast_to(flags, self.shape)]] = False
+
+    def first_bytes(self) -> npt.NDArray[np.int64]:
+        """The byte of each nibble."""
+        return self._bytes.reshape(-1)
 
 
 def _element_numbers(shape: Dims, strides: Dims) -> npt.NDArray[np.int64]:

@@ -77,6 +77,16 @@ class Stepper:
             return self._known[len(self.order)]
         return self._schedule.choose(self.frontier, len(self.order))
 
+    def taken_before(self, step: int | None) -> list[int]:
+        """The steps taken so far; within a chunk that is being run, those before a step."""
+        if step is None or self._known is None:
+            return self.order
+        taken = len(self.order)
+        try:
+            return [*self.order, *self._known[taken : self._known.index(step, taken)]]
+        except ValueError:
+            return self.order
+
     def take(self, step: int) -> list[int] | None:
         """Take a step: the nodes complete by it, or None where it could not be carried out."""
         position, row = int(self.steps.position[step]), int(self.steps.row[step])
