@@ -20,6 +20,7 @@ from pathlib import Path
 from nacre.base.diagnostics import Diagnostic
 from nacre.base.source import Source, read_source
 from nacre.nem.checks.engine import CheckOptions, check_source
+from nacre.nem.model.imports import as_imports
 
 CASES = Path(__file__).parent / "cases"
 
@@ -82,12 +83,14 @@ class Case:
         parser.add_argument("--strict", action="store_true")
         parser.add_argument("--device")
         parser.add_argument("--include-root", action="append", default=[])
+        parser.add_argument("--import", dest="imports", action="append", default=[])
         given = parser.parse_args(shlex.split(match[1]) if match else [])
         device = given.device
         if device is not None and (self.folder / device).is_file():
             device = str(self.folder / device)
         roots = tuple(self.folder / root for root in given.include_root)
-        return CheckOptions(device=device, strict=given.strict, include_roots=roots)
+        marks = as_imports(given.imports)
+        return CheckOptions(device=device, strict=given.strict, include_roots=roots, imports=marks)
 
     def check(self) -> list[Diagnostic]:
         source = read_source(self.root)

@@ -11,9 +11,10 @@ from nacre.base.excerpt import safe
 from nacre.base.rendering import summary
 from nacre.base.rules import RULES
 from nacre.base.suggest import did_you_mean
-from nacre.cli.inputs import distinct, program_in, read_argument, show
+from nacre.cli.inputs import distinct, import_option, program_in, read_argument, show
 from nacre.cli.main import ERRORS_FOUND, OK, WRONG_USAGE
 from nacre.nem.checks.engine import CheckOptions, check_source
+from nacre.nem.model.imports import Import
 from nacre.nem.model.target import UnknownDeviceError
 from nacre.nem.spec.limits import MAX_TASK_INSTANCES
 
@@ -31,6 +32,7 @@ from nacre.nem.spec.limits import MAX_TASK_INSTANCES
     type=click.Path(exists=True, file_okay=False, path_type=Path),
     help="A further folder that includes may lead to.",
 )
+@import_option
 @click.option("--explain", is_flag=True, help="Say why nothing orders the two sides of a hazard.")
 @click.option(
     "--max-instances",
@@ -52,6 +54,7 @@ def check(
     strict: bool,
     allow: tuple[str, ...],
     include_roots: tuple[Path, ...],
+    imports: tuple[Import, ...],
     explain: bool,
     max_instances: int,
     output: str,
@@ -63,7 +66,11 @@ def check(
     """
     allowed = [_known_code(code) for code in allow]
     options = CheckOptions(
-        device=device, strict=strict, include_roots=include_roots, max_instances=max_instances
+        device=device,
+        strict=strict,
+        include_roots=include_roots,
+        max_instances=max_instances,
+        imports=imports,
     )
     found: list[Diagnostic] = []
     checked = 0

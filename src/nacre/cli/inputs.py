@@ -23,8 +23,27 @@ from nacre.base.source import (
 from nacre.base.text_diff import unified_diff
 from nacre.cli.terminal.streams import echo_as_is, echo_document
 from nacre.nem.model.files import unreadable
+from nacre.nem.model.imports import Import, parse_import
 
 STDIN = "-"
+
+
+def _import(text: str) -> Import:
+    try:
+        return parse_import(text)
+    except ValueError as error:
+        raise click.BadParameter(safe(str(error))) from None
+
+
+# Buffers whose contents come from outside; `check`, `run` and `debug` take it.
+import_option = click.option(
+    "--import",
+    "imports",
+    multiple=True,
+    type=_import,
+    metavar="BUF[:mutable][:noalias]",
+    help="A buffer that the host provides; it may alias other imports.",
+)
 
 
 def read_argument(name: str) -> Source | Diagnostic | str:

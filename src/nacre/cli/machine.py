@@ -22,9 +22,10 @@ from nacre.cli.arrays import (
     option_value,
     parse_input,
 )
-from nacre.cli.inputs import distinct, read_argument, wants_colour
+from nacre.cli.inputs import distinct, import_option, read_argument, wants_colour
 from nacre.cli.terminal.streams import echo_as_is
 from nacre.nem.checks.engine import CheckOptions
+from nacre.nem.model.imports import Import
 from nacre.nem.model.target import UnknownDeviceError
 from nacre.nem.spec.limits import DEFAULT_DDR_BYTES, MAX_TASK_INSTANCES
 
@@ -49,6 +50,7 @@ class Setup:
     seed: int
     allow: tuple[str, ...]
     inputs: tuple[InputFile, ...]
+    imports: tuple[Import, ...]
     strict: bool
     uninitialized: Literal["poison", "zero"]
     ordered: bool
@@ -85,6 +87,7 @@ _OPTIONS = (
     click.option("--input", "inputs", multiple=True, type=option_value(parse_input),
                  metavar="BUF=FILE",
                  help="Fill a buffer, or with BUF@OFFSET a part; .npy, else raw bytes."),
+    import_option,
     click.option("--strict", is_flag=True, help="Warnings are errors."),
     click.option(
         "--uninitialized",
@@ -141,6 +144,7 @@ def read_program(setup: Setup) -> LoadedProgram:
         include_roots=setup.include_roots,
         ddr_size_bytes=setup.ddr_size,
         max_instances=setup.max_instances,
+        imports=setup.imports,
         host_filled=frozenset(file.target.partition("@")[0] for file in setup.inputs),
     )
     return LoadedProgram(source, options)

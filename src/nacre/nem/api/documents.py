@@ -8,7 +8,9 @@ from nacre.base.diagnostics import Diagnostic, InputError
 from nacre.base.source import Source, Unreadable, read_source
 from nacre.nem.checks.engine import CheckOptions, check_source
 from nacre.nem.model.files import unreadable
+from nacre.nem.model.imports import Import, Imports, as_imports
 from nacre.nem.model.target import UnknownDeviceError
+from nacre.nem.run.host import host_error
 from nacre.nem.spec.rules.includes import DVD01
 from nacre.nem.syntax.formatter import format_source
 
@@ -16,22 +18,35 @@ TEXT_NAME = "<text>"
 
 
 def check(
-    path_or_text: str | Path, device: str | None = None, strict: bool = False
+    path_or_text: str | Path,
+    device: str | None = None,
+    strict: bool = False,
+    imports: Imports = (),
 ) -> list[Diagnostic]:
     """Every finding in a NEM document, in order.
 
     A Path is a file. So is a string that ends in `.nem` or names an existing file; any other
     string is the text itself, whose includes are looked for in the working folder. A `device`
-    that does not exist raises InputError.
+    that does not exist raises InputError. `imports` are buffers whose contents the host provides:
+    `["W", "X:mutable", "Y:mutable:noalias"]`.
     """
     source = source_of(path_or_text)
     if isinstance(source, Diagnostic):
         return [source]
     try:
-        checked = check_source(source, CheckOptions(device=device, strict=strict))
+        marks = host_imports(imports)
+        checked = check_source(source, CheckOptions(device=device, strict=strict, imports=marks))
     except UnknownDeviceError as error:
         raise InputError([DVD01.at(source.span(0, 0), str(error))]) from None
     return list(checked.diagnostics)
+
+
+def host_imports(imports: Imports) -> tuple[Import, ...]:
+    """The imports that a caller gives; InputError for what is none."""
+    try:
+        return as_imports(imports)
+    except (TypeError, ValueError) as error:
+        raise host_error(f"imports: {error}") from None
 
 
 def format(text: str) -> str:

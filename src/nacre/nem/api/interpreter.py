@@ -16,7 +16,7 @@ from nacre.base.source import Source, Unreadable, read_source
 from nacre.nem.api.backends import AnyBackend, BackendChoice
 from nacre.nem.api.ddr import Ddr, DdrInfo, require_host_memory, require_size
 from nacre.nem.api.device_info import DeviceInfo, device_info
-from nacre.nem.api.documents import TEXT_NAME
+from nacre.nem.api.documents import TEXT_NAME, host_imports
 from nacre.nem.api.programs import LoadedProgram, in_spite_of
 from nacre.nem.api.replay import Replay, differing, orders, witness_steps
 from nacre.nem.api.timing import Figures, changed_program, read_profile, timed
@@ -24,6 +24,7 @@ from nacre.nem.api.tree_text import tree_text
 from nacre.nem.checks.engine import CheckOptions, named_device
 from nacre.nem.model.devices import Device, default_device
 from nacre.nem.model.files import unreadable
+from nacre.nem.model.imports import Imports
 from nacre.nem.model.target import UnknownDeviceError
 from nacre.nem.run.host import host_error, whole_number
 from nacre.nem.run.memory import Memory, MemoryLevel, sizes_of
@@ -79,16 +80,21 @@ class NemInterpreter:
 
     # Programs
 
-    def load(self, path: str | Path) -> LoadedProgram:
-        """Read a program from a file; a file that cannot be read raises InputError."""
-        self._latest = LoadedProgram(_read(path), self._check_options)
+    def load(self, path: str | Path, imports: Imports = ()) -> LoadedProgram:
+        """Read a program from a file; a file that cannot be read raises InputError.
+
+        `imports` marks buffers whose contents the host provides: `["W", "X:mutable:noalias"]`.
+        """
+        program = LoadedProgram(_read(path), self._check_options)
+        self._latest = program.importing(host_imports(imports))
         return self._latest
 
-    def load_string(self, text: str) -> LoadedProgram:
+    def load_string(self, text: str, imports: Imports = ()) -> LoadedProgram:
         """Read a program from its text."""
         if not isinstance(text, str):
             raise host_error(f"a program is text, found {type(text).__name__}")
-        self._latest = LoadedProgram(Source(TEXT_NAME, text), self._check_options)
+        program = LoadedProgram(Source(TEXT_NAME, text), self._check_options)
+        self._latest = program.importing(host_imports(imports))
         return self._latest
 
     def parse(self, path: str | Path) -> Document:
@@ -143,6 +149,7 @@ class NemInterpreter:
         allow: Iterable[str] = (),
         order: Sequence[str] | None = None,
         detect_races: bool = False,
+        imports: Imports = (),
         progress: Progress | None = None,
     ) -> RunResult:
         """Run a program to its end.
@@ -151,6 +158,7 @@ class NemInterpreter:
         wrong while it runs is in the result: `status` and `diagnostics`.
         """
         options = self._options(inputs, order=order, detect_races=detect_races)
+        program = self._own(program).importing(host_imports(imports))
         return self._session(program, options, allow).run(progress)
 
     def time(
@@ -183,11 +191,13 @@ class NemInterpreter:
         order: Sequence[str] | None = None,
         detect_races: bool = False,
         history_bytes: int = HISTORY_BYTES,
+        imports: Imports = (),
     ) -> Session:
         """A session in which a program runs step by step, forwards and backwards."""
         options = self._options(
             inputs, order=order, detect_races=detect_races, history_bytes=history_bytes
         )
+        program = self._own(program).importing(host_imports(imports))
         return self._session(program, options, allow)
 
     def replay(
@@ -224,7 +234,7 @@ class NemInterpreter:
     ) -> Session:
         program = self._own(program).filled_by_host(options.inputs)
         allowed = program.require_runnable(allow)
-        options = replace(options, allowed=allowed)
+        options = replace(options, allowed=allowed, imports=program.options.imports)
         plan = program.plan
         sizes = sizes_of(program.device, self._ddr.size)
         own = sum(sizes.places.values())

@@ -15,6 +15,7 @@ from nacre.base.suggest import did_you_mean
 from nacre.nem.checks.engine import Checked, CheckOptions, check_source
 from nacre.nem.checks.facts import ProgramFacts
 from nacre.nem.model.devices import Device
+from nacre.nem.model.imports import Import
 from nacre.nem.plan.plan import Plan
 from nacre.nem.run.host import host_error
 from nacre.nem.run.machine import cannot_run_allowed
@@ -92,6 +93,14 @@ class LoadedProgram:
         if filled & own <= self.options.host_filled:
             return self
         options = msgspec.structs.replace(self.options, host_filled=filled)
+        return LoadedProgram(self.source, options)
+
+    def importing(self, imports: tuple[Import, ...]) -> LoadedProgram:
+        """The program with further buffers that the host provides."""
+        if not imports:
+            return self
+        marks = {mark.name: mark for mark in (*self.options.imports, *imports)}
+        options = msgspec.structs.replace(self.options, imports=tuple(marks.values()))
         return LoadedProgram(self.source, options)
 
     def require_runnable(self, allow: Iterable[str] = ()) -> tuple[Diagnostic, ...]:

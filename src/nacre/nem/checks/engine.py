@@ -26,6 +26,7 @@ from nacre.nem.model.expressions import Expressions
 from nacre.nem.model.families import standard_families
 from nacre.nem.model.files import File, default_roots, load
 from nacre.nem.model.folding import MEMORY_SIZE
+from nacre.nem.model.imports import Import
 from nacre.nem.model.linking import Linked, all_files, link
 from nacre.nem.model.names import Names
 from nacre.nem.model.resolver import resolve
@@ -54,6 +55,7 @@ class CheckOptions(Struct, frozen=True, kw_only=True):
     l1_size_bytes: int | None = None
     max_instances: int = MAX_TASK_INSTANCES  # that loops may expand to
     host_filled: frozenset[str] = frozenset()  # buffers that the host fills, wholly or in part
+    imports: tuple[Import, ...] = ()  # buffers whose contents are the host's
 
 
 class Checked(Struct, frozen=True):
@@ -179,7 +181,8 @@ def _check_program(
         target.is_named,
         options.ddr_size_bytes,
         options.max_instances,
-        options.host_filled,
+        options.host_filled | {mark.name for mark in options.imports},
+        {mark.name: mark for mark in options.imports},
     )
     rules = (*STATEMENT_RULES, *ORDER_RULES) if resolved.program.is_whole else STATEMENT_RULES
     for check in rules:

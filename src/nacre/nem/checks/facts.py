@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from msgspec import Struct
@@ -11,6 +11,7 @@ from msgspec import Struct
 from nacre.base.source import Source, Span
 from nacre.nem.model.devices import Device
 from nacre.nem.model.families import Family
+from nacre.nem.model.imports import Import
 from nacre.nem.model.linking import Linked
 from nacre.nem.model.program import Program
 from nacre.nem.plan.conflicts import Conflict, find_conflicts
@@ -47,6 +48,7 @@ class ProgramFacts:
     ddr_size_bytes: int
     max_instances: int = MAX_TASK_INSTANCES
     host_filled: frozenset[str] = frozenset()  # buffers that hold something from the start
+    imports: Mapping[str, Import] = field(default_factory=dict)  # the host's marks, by buffer
 
     def span(self, node: ast.Node) -> Span:
         """Where a node stands."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nacre.nem.checks.rules.aliasing import ALIASING_RULES
+from nacre.nem.checks.rules.aliasing import ALIASING_RULES, IMPORT_ORDER_RULES, IMPORT_RULES
 from nacre.nem.checks.rules.buffers import BUFFER_RULES
 from nacre.nem.checks.rules.copies import COPY_RULES
 from nacre.nem.checks.rules.decorators import DECORATOR_RULES
@@ -28,9 +28,10 @@ STATEMENT_RULES = (
     *QUANT_RULES,
     *COPY_RULES,
     *ALIASING_RULES,
+    *IMPORT_RULES,
 )
 # Rules that need to know what orders what: asked only when no statement and no token is missing,
 # for otherwise they would repeat that mistake in other words.
-ORDER_RULES = (*LIVE_TOKEN_RULES, *HAZARD_RULES, *INITIALIZATION_RULES)
+ORDER_RULES = (*LIVE_TOKEN_RULES, *HAZARD_RULES, *IMPORT_ORDER_RULES, *INITIALIZATION_RULES)
 
 PROGRAM_RULES = (*STATEMENT_RULES, *ORDER_RULES)

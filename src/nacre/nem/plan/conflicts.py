@@ -11,14 +11,15 @@ Everything else is ordered: loops join at their end, and a window holds back wha
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
 
 from nacre.nem.model.program import Loop
 from nacre.nem.plan.flat import unordered_in_sequence
+from nacre.nem.plan.footprints import Footprint, dense
 from nacre.nem.plan.order import NEVER
 from nacre.nem.plan.overlap import aligned, shared_bytes
 from nacre.nem.plan.plan import Access, Block, Plan
@@ -57,13 +58,40 @@ def find_conflicts(plan: Plan) -> Iterator[Conflict]:
             yield from _Search(plan, blocks, by_block).block(plan.top)
 
 
+def find_alias_conflicts(plan: Plan, aliases: Mapping[int, str]) -> Iterator[Conflict]:
+    """The same between different buffers that may be the same memory, byte for byte unknown.
+
+    `aliases` are buffers by their index, each with a group; only those of one group can meet.
+    """
+    blocks = {block.key: block for block in plan.top.walk()}
+    groups: dict[str, dict[int, list[Access]]] = {}
+    for buffer, by_block in plan.accesses.items():
+        for key, accesses in by_block.items() if buffer in aliases else ():
+            anywhere = [replace(access, footprint=_ANYWHERE) for access in accesses]
+            groups.setdefault(aliases[buffer], {}).setdefault(key, []).extend(anywhere)
+    for group in groups.values():
+        for accesses in group.values():
+            accesses.sort(key=lambda access: access.position)
+        yield from _Search(plan, blocks, group, across=True).block(plan.top)
+
+
+# What an access to memory at an unknown place touches, so that any two of them meet.
+_ANYWHERE = Footprint(0, (dense(1),), 0)
+
+
 class _Search:
     """The conflicts on one buffer; only blocks that touch it are visited."""
 
     def __init__(
-        self, plan: Plan, blocks: dict[int, Block], by_block: dict[int, list[Access]]
+        self,
+        plan: Plan,
+        blocks: dict[int, Block],
+        by_block: dict[int, list[Access]],
+        *,
+        across: bool = False,  # only between different buffers
     ) -> None:
         self._order = plan.order
+        self._across = across
         self._by_block = by_block
         self._inner: dict[int, dict[int, Block]] = {}
         for key in by_block:
@@ -92,7 +120,7 @@ class _Search:
         return accesses
 
     def _same_body(self, own: list[Access]) -> Iterator[Conflict]:
-        if len(own) > _MOST_PAIRWISE:
+        if len(own) > _MOST_PAIRWISE and not self._across:
             for a, b, row in unordered_in_sequence(own, self._order):
                 yield _conflict(a, row, b, row, None)
             return
@@ -107,10 +135,16 @@ class _Search:
 
     def _may_meet(self, a: Access, b: Access) -> bool:
         return (
-            (a.is_write or b.is_write)
+            self._is_pair(a, b)
             and a.position != b.position
             and not self._order.always_before(a.position, b.position)
         )
+
+    def _is_pair(self, a: Access, b: Access) -> bool:
+        """Whether two accesses are to be compared at all."""
+        if self._across and a.buffer_index == b.buffer_index:
+            return False
+        return a.is_write or b.is_write
 
     def _into_loop(
         self, own: list[Access], inner: Block, inside: list[Access]
@@ -148,7 +182,7 @@ class _Search:
             if (few and pairing.is_cheap) or pairing.any_meet(inside):
                 for a in inside:
                     for b in inside:
-                        found = pairing.meeting(a, b) if a.is_write or b.is_write else None
+                        found = pairing.meeting(a, b) if self._is_pair(a, b) else None
                         if found is not None:
                             yield _conflict(a, found[0], b, found[1], loop)
 

@@ -30,6 +30,12 @@ class Access:
         return self.operand.access == "write"
 
     @property
+    def buffer_index(self) -> int:
+        """The number of the buffer that it touches."""
+        region = self.operand.region
+        return region.buffer.index if region is not None and region.buffer is not None else -1
+
+    @property
     def position(self) -> int:
         """The task's place in the text."""
         return self.task.position

@@ -14,6 +14,7 @@ from nacre.base.elements import ELEMENT_TYPES
 from nacre.base.excerpt import quoted
 from nacre.base.suggest import did_you_mean
 from nacre.kernels.call import TensorType
+from nacre.nem.model.imports import Import
 from nacre.nem.model.program import Buffer, Program
 from nacre.nem.run.arrays import RegionView
 from nacre.nem.run.findings import Findings
@@ -66,12 +67,39 @@ class Host:
     """The host's side of a session."""
 
     def __init__(
-        self, program: Program, memory: Memory, findings: Findings, stepper: Stepper
+        self,
+        program: Program,
+        memory: Memory,
+        findings: Findings,
+        stepper: Stepper,
+        imports: tuple[Import, ...] = (),
     ) -> None:
+        self.imports = {mark.name: mark for mark in imports}
         self._program = program
         self._memory = memory
         self._findings = findings
         self._stepper = stepper
+
+    def require_imports(self) -> None:
+        """Every imported buffer holds something when the run starts; InputError names the rest."""
+        found = []
+        for name in self.imports:
+            storage = self._memory.storage(self._buffer(name))
+            gap = storage.first_gap(0, storage.data.size)
+            if gap is not None:
+                message = f"`{name}` is imported, but the host gave nothing for its bytes "
+                help_ = f"give `{name}` as an input, or leave the import out"
+                found.append(host_finding(f"{message}{gap[0]}..{gap[1] - 1}", help_))
+        if found:
+            raise InputError(found)
+
+    def _require_mutable(self, name: str) -> None:
+        """A read-only import may not change while a program runs."""
+        mark = self.imports.get(name)
+        if mark is None or mark.is_mutable or not self._stepper.order or self._stepper.is_finished:
+            return
+        message = f"`{name}` is imported read-only: it may not change while the program runs"
+        raise host_error(message, f"import `{name}:mutable`, or write it before the first step")
 
     def _buffer(self, name: str) -> Buffer:
         found = self._memory.buffers.get(name)
@@ -108,6 +136,7 @@ class Host:
     def _target(self, key: str, raw: Bytes) -> tuple[Buffer, int, Bytes]:
         name, at, offset_text = str(key).partition("@")
         buffer = self._buffer(name)
+        self._require_mutable(name)
         size = buffer.size or 0
         if not at:
             if raw.size != size:

@@ -83,8 +83,9 @@ class Inspection(AbstractContextManager["Inspection"]):
             self._races,
         )
         self._findings.origin = PoisonOrigins(self._stepper).of
-        self._host = Host(plan.program, memory, self._findings, self._stepper)
+        self._host = Host(plan.program, memory, self._findings, self._stepper, options.imports)
         self._host.fill(options.inputs)
+        self._host.require_imports()
         self.scope = Scope(Regions(self.steps, self._stepper.order), memory)
         if timing is not None and timing.timeline.is_stuck:
             # Nothing is run where tasks wait for tokens which nobody releases.
@@ -252,7 +253,9 @@ class Inspection(AbstractContextManager["Inspection"]):
     def dump_buffers(self) -> None:
         """Print the buffer map."""
         self.memory.require_open()
-        sys.stdout.write(tables.buffer_table(self.plan.program, self.memory) + "\n")
+        sys.stdout.write(
+            tables.buffer_table(self.plan.program, self.memory, self._host.imports) + "\n"
+        )
 
     def dump_region(self, name: str) -> None:
         """Print a region's place, type and first bytes."""

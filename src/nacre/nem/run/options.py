@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import Any, Literal
 
 from nacre.base.diagnostics import Diagnostic
+from nacre.nem.model.imports import Import
 from nacre.nem.run.backends import Backends, NumpyBackend
 
 Scheduling = Literal["deterministic", "random"]
@@ -34,4 +35,5 @@ class RunOptions:
     history_bytes: int = 0  # 0: steps cannot be taken back
     backends: Backends = field(default_factory=_numpy)
     inputs: Mapping[str, Any] = field(default_factory=dict)  # arrays by buffer
+    imports: tuple[Import, ...] = ()  # buffers whose contents are the host's
     allowed: tuple[Diagnostic, ...] = ()  # errors of the program that it runs in spite of

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 
 from nacre.base.excerpt import safe
 from nacre.nem.model.program import Decorator, Program, debug_name
@@ -34,13 +34,14 @@ def aligned_with_debug(heading: Sequence[str], rows: Iterable[Sequence[object]])
     return aligned((*heading, "Debug"), named)
 
 
-def buffer_table(program: Program, memory: Memory) -> str:
+def buffer_table(program: Program, memory: Memory, imports: Container[str] = ()) -> str:
     """Every buffer and where it lies."""
     rows = []
     for buffer in program.buffers:
         name = f"{buffer.name}[{buffer.engine}]" if buffer.level == "L1" else buffer.name
         base = memory.base(buffer)
-        place = (name, buffer.place, f"0x{base:04X}", buffer.size, buffer.align, "allocated")
+        status = "imported" if buffer.name in imports else "allocated"
+        place = (name, buffer.place, f"0x{base:04X}", buffer.size, buffer.align, status)
         rows.append((*place, buffer.debug_name))
     return aligned_with_debug(("Buffer", "Level", "Offset", "Size", "Align", "Status"), rows)
 

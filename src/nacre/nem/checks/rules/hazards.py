@@ -254,17 +254,6 @@ declare(
     """,
     behaviour=True,
 )
-declare(
-    "HAZ08",
-    "imported-buffers-may-alias",
-    f"{_HAZARDS} 5",
-    """
-    Buffers that the host marks as imported are taken to alias each other.
-
-    The language has no syntax for the mark; no diagnostic carries this code.
-    """,
-    behaviour=True,
-)
 
 HAZARD_RULES = (
     read_after_write,
