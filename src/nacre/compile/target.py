@@ -12,6 +12,7 @@ from nacre.compile.rules import CMP04
 from nacre.nem.checks.engine import named_device
 from nacre.nem.model.builtins import builtin_file, builtin_names
 from nacre.nem.model.devices import Device
+from nacre.nem.model.figures import figure_problems
 from nacre.nem.model.target import UnknownDeviceError
 
 
@@ -31,6 +32,8 @@ def request_error(message: str, help: str | None = None) -> InputError:
 def target_of(device: str | Path | Device) -> Target:
     """The device that a caller names: a built-in one, that of a file, or a value."""
     if isinstance(device, Device):
+        if problems := figure_problems(device):
+            raise request_error("; ".join(problems))
         return Target(device, _head(device))
     if not isinstance(device, str | Path):
         told = f"a device is a name, a path or a `Device`, found {type(device).__name__}"

@@ -23,6 +23,7 @@ from nacre.nem.api.timing import Figures, changed_program, read_profile, timed
 from nacre.nem.api.tree_text import tree_text
 from nacre.nem.checks.engine import CheckOptions, named_device
 from nacre.nem.model.devices import Device, default_device
+from nacre.nem.model.figures import figure_problems
 from nacre.nem.model.files import unreadable
 from nacre.nem.model.imports import Imports
 from nacre.nem.model.target import UnknownDeviceError
@@ -306,7 +307,11 @@ def _read(path: str | Path) -> Source:
 
 def _device(device: str | Path | Device | None) -> Device | None:
     """The device that a caller names: a built-in one, a file's, or a value."""
-    if device is None or isinstance(device, Device):
+    if device is None:
+        return None
+    if isinstance(device, Device):
+        if problems := figure_problems(device):
+            raise host_error("; ".join(problems))
         return device
     try:
         target = named_device(str(device))

@@ -70,16 +70,20 @@ class Device:
         return effective_by_opcode(self.instances.values())
 
     def count(self, unit: str) -> int:
-        """Instances of a unit: per engine, or of the device for sDMA and WDM."""
+        """Instances of a unit: per engine, or of the device for sDMA and WDM.
+
+        A count beyond the limit has been reported; whoever allows it gets as many as there can be.
+        """
         if self.topology is None:
             return 0
         table = self.topology.device_units if unit in DEVICE_UNITS else self.topology.per_engine
-        return table.get(unit, 0)
+        return min(table.get(unit, 0), limits.MAX_UNITS)
 
     @property
     def num_engines(self) -> int:
-        """How many engines; one where the figure is missing or wrong."""
-        return max(1, (self.topology and self.topology.num_engines) or 1)
+        """How many engines; where the figure is missing or wrong, the nearest that can be."""
+        found = (self.topology and self.topology.num_engines) or 1
+        return min(max(1, found), limits.MAX_ENGINES)
 
 
 def default_device() -> Device:

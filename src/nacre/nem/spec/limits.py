@@ -38,6 +38,15 @@ MAX_DIAGNOSTICS: Final = 1000
 # Loops multiply: a few lines can ask for more task instances than memory holds.
 MAX_TASK_INSTANCES: Final = 5_000_000
 
+# Figures of devices. Every engine and unit is a place in the machine's tables: more than these is
+# a slip of the pen, and would take memory and time for nothing.
+MAX_ENGINES: Final = 1024
+MAX_UNITS: Final = 1024  # of one type: on an engine, or on the device
+MAX_UNIT_INSTANCES: Final = 1 << 16  # of one type on all engines together
+
+# Of any other figure, bytes, rates and latencies: sums over a run of such stay within 64 bits.
+MAX_FIGURE: Final = (1 << 40) - 1
+
 # Constants are exact; what leaves 64 bits could not be a column of a plan.
 INT64_MIN: Final = -(2**63)
 INT64_MAX: Final = 2**63 - 1

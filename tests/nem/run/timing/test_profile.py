@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from nacre.nem.model.devices import Device, default_device
-from nacre.nem.run.timing.profile import PARAMETERS, ProfileError, timing_profile
+from nacre.nem.run.timing.profile import ProfileError, timing_profile
+from nacre.nem.spec.figures import PARAMETERS
 from neminterp import NemInterpreter
 from tests.nem.run.timing.oracle_costs import DEFAULTS
 from tests.nem.run.timing.sketches import Figures, Machine
@@ -102,7 +103,7 @@ def test_a_figure_that_cannot_be_meant_is_refused(unit: str, key: str, value: ob
     with pytest.raises(ProfileError) as caught:
         timing_profile(default_device(), {unit: entries})
     assert f"`{unit}.{key}` is" in str(caught.value)
-    assert "expected an integer of at least" in str(caught.value)
+    assert "expected an integer from" in str(caught.value)
 
 
 @pytest.mark.parametrize(

@@ -13,48 +13,13 @@ import numpy as np
 from nacre.base.excerpt import quoted
 from nacre.base.suggest import did_you_mean
 from nacre.nem.model.devices import Device
+from nacre.nem.spec.figures import PARAMETERS, bounds_of
+from nacre.nem.spec.limits import MAX_FIGURE
 
 Figures = Mapping[str, Mapping[str, Any]]
 
 
-@dataclass(frozen=True, slots=True)
-class Parameter:
-    """A figure of a unit's timing; without default it is used only where somebody gives it."""
-
-    unit: str
-    key: str
-    default: int | None
-    measure: str
-    source: str
-
-
-_TEXT = "sample profile of the interpreter text"
-_ASSUMED = "assumption"
-
-PARAMETERS: tuple[Parameter, ...] = (
-    Parameter("NMU", "int4_macs", None, "MACs/cycle", "device"),
-    Parameter("NMU", "int8_macs", 4096, "MACs/cycle", _TEXT),
-    Parameter("NMU", "int16_macs", None, "MACs/cycle", "device"),
-    Parameter("NMU", "fp16_macs", None, "MACs/cycle", "device"),
-    Parameter("NMU", "mac_throughput", None, "MACs/cycle, whatever the types", "profile"),
-    Parameter("NMU", "latency", 2, "cycles", _TEXT),
-    Parameter("CSTL", "eltwise_throughput", 256, "elements/cycle", _TEXT),
-    Parameter("CSTL", "latency", 1, "cycles", _TEXT),
-    Parameter("CSTL", "store_bandwidth", 32, "bytes/cycle", _ASSUMED),
-    Parameter("CSTL", "store_latency", 4, "cycles", _ASSUMED),
-    Parameter("DMA", "bandwidth", 32, "bytes/cycle", _TEXT),
-    Parameter("DMA", "latency", 4, "cycles", _TEXT),
-    Parameter("DMA", "burst", None, "cycles for each run of bytes", "profile"),
-    Parameter("sDMA", "bandwidth", 32, "bytes/cycle", _ASSUMED),
-    Parameter("sDMA", "latency", 16, "cycles", _ASSUMED),
-    Parameter("VPU", "throughput", 32, "scalar operations/cycle", _ASSUMED),
-    Parameter("VPU", "latency", 4, "cycles", _ASSUMED),
-    Parameter("DDR", "bandwidth", None, "bytes/cycle, shared by all sDMAs", "profile"),
-    Parameter("SEQ", "max_active_tokens", None, "tokens", "device"),
-)
-_BY_NAME = {(p.unit, p.key): p for p in PARAMETERS}
 _LANES = "lanes"  # of the NMU: a pair
-_ZERO_ALLOWED = frozenset({"latency", "store_latency", "burst"})
 
 
 class ProfileError(ValueError):
@@ -100,7 +65,7 @@ def timing_profile(device: Device, overrides: Figures | None = None) -> TimingPr
             sources[parameter.unit, parameter.key] = parameter.source
     for unit, entries in device.characteristics.items():
         for key, value in entries.items():
-            if (unit, key) in _BY_NAME and _problem(unit, key, value) is None:
+            if _problem(unit, key, value) is None:
                 figures[unit, key] = value
                 sources[unit, key] = f"device {device.name}"
     problems: list[str] = []
@@ -175,24 +140,19 @@ def _problem(unit: str, key: str, value: object) -> str | None:
         if len(pair) == 2 and all(_is_count(v, 1) for v in pair):
             return None
         return f"`NMU.lanes` is {quoted(repr(value), 40)}, expected two positive integers"
-    if (unit, key) not in _BY_NAME:
-        known = [k for u, k in _BY_NAME if u == unit]
+    bounds = bounds_of(unit, key)
+    if bounds is None:
+        known = [p.key for p in PARAMETERS if p.unit == unit]
         hint = did_you_mean(key, known) or f"known are {', '.join(known)}"
         return f"`{unit}` has no figure {quoted(key)}; {hint}"
-    least = 0 if key in _ZERO_ALLOWED else 1
-    if not _is_count(value, least):
-        return (
-            f"`{unit}.{key}` is {quoted(repr(value), 40)}, expected an integer of at least {least}"
-        )
+    if not bounds.admit(as_integer(value)):
+        return f"`{unit}.{key}` is {quoted(repr(value), 40)}, expected {bounds}"
     return None
-
-
-MOST = (1 << 40) - 1  # of any figure: what is larger is a slip of the pen, and sums would overflow
 
 
 def _is_count(value: object, least: int) -> bool:
     number = as_integer(value)
-    return number is not None and least <= number <= MOST
+    return number is not None and least <= number <= MAX_FIGURE
 
 
 def as_integer(value: object) -> int | None:

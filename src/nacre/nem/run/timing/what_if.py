@@ -10,12 +10,13 @@ from dataclasses import replace
 from nacre.base.excerpt import quoted
 from nacre.base.suggest import did_you_mean
 from nacre.nem.model.devices import Device
-from nacre.nem.run.timing.profile import PARAMETERS, ProfileError, as_integer
-from nacre.nem.spec.units import DEVICE_UNITS, ENGINE_UNITS
+from nacre.nem.model.figures import figure_problems
+from nacre.nem.run.timing.profile import ProfileError, as_integer
+from nacre.nem.spec.figures import bounds_of, figure_names
+from nacre.nem.spec.units import DEVICE_UNITS
 
 _SIZE = re.compile(r"(\d+)\s*([KMG]?)(?:i?B)?", re.IGNORECASE)
 _FACTORS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
-_MOST_UNITS = 1025  # engines, or instances of a unit: more is a slip of the pen
 _MEMORIES = ("l1_size_bytes", "l2_size_bytes")
 
 
@@ -39,9 +40,7 @@ def parsed_changes(text: str) -> dict[str, int]:
 
 def known_keys() -> list[str]:
     """Every figure that can be changed."""
-    units = [f"topology.{u}" for u in (*ENGINE_UNITS, *DEVICE_UNITS)]
-    memories = [f"topology.{name}" for name in ("num_engines", *_MEMORIES)]
-    return [*(f"{p.unit}.{p.key}" for p in PARAMETERS), *memories, *units]
+    return figure_names()
 
 
 def changed_device(device: Device, changes: Mapping[str, int]) -> Device:
@@ -65,7 +64,10 @@ def changed_device(device: Device, changes: Mapping[str, int]) -> Device:
         elif topology is not None:
             topology = replace(topology, per_engine={**topology.per_engine, name: value})
     named = f"{device.name} with {', '.join(f'{k}={v}' for k, v in changes.items())}"
-    return replace(device, name=named, topology=topology, characteristics=characteristics)
+    made = replace(device, name=named, topology=topology, characteristics=characteristics)
+    if beyond := figure_problems(made):
+        raise ProfileError("; ".join(beyond))
+    return made
 
 
 def _problem(key: str, value: object) -> str | None:
@@ -73,11 +75,8 @@ def _problem(key: str, value: object) -> str | None:
     if key not in known:
         hint = did_you_mean(key, known)
         return f"no figure {quoted(key)}{'; ' + hint if hint else ''}"
-    most = _MOST_UNITS if key.startswith("topology.") and not key.endswith("_bytes") else 1 << 40
-    least = 0 if key.endswith(("latency", "burst")) or key.partition(".")[2] in DEVICE_UNITS else 1
-    number = as_integer(value)
-    if number is None or not least <= number < most:
-        return (
-            f"`{key}` is {quoted(str(value), 40)}, expected an integer from {least} to {most - 1}"
-        )
+    group, _, name = key.partition(".")
+    bounds = bounds_of(group, name)
+    if bounds is None or not bounds.admit(as_integer(value)):
+        return f"`{key}` is {quoted(str(value), 40)}, expected {bounds}"
     return None

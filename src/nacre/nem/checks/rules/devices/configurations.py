@@ -1,4 +1,4 @@
-"""DEV and INH: rules that look at a whole device configuration."""
+"""DEV and INH: rules that look at a whole device configuration; its figures stand apart."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from nacre.base.diagnostics import Diagnostic, Related
 from nacre.base.elements import ELEMENT_TYPES
 from nacre.base.excerpt import quoted
 from nacre.base.rules import rule
-from nacre.base.source import Span
 from nacre.base.suggest import did_you_mean
 from nacre.nem.checks.facts import DeviceFacts
+from nacre.nem.checks.rules.devices.figures import unit_counts
 from nacre.nem.model.families import must_instances
 from nacre.nem.spec.limits import SPEC_VERSIONS
 from nacre.nem.spec.units import DEVICE_UNITS, ENGINE_UNITS, UNITS
-from nacre.nem.syntax.ast import UnitCount, VariantBlock, VariantRef
+from nacre.nem.syntax.ast import VariantBlock, VariantRef
 from nacre.nem.syntax.printer import variant_text
 
 _SCHEMA = "Device Configuration / Schema Rules"
@@ -140,201 +140,6 @@ def _redundant(facts: DeviceFacts, ref: VariantRef, id_: str, before: str) -> Di
 
 def _variants(block: VariantBlock | None) -> tuple[VariantRef, ...]:
     return block.variants if block is not None else ()
-
-
-@rule("DEV05", "engine-count", f"{_SCHEMA} 5")
-def engine_count(facts: DeviceFacts) -> Iterator[Diagnostic]:
-    """A topology has no engine, or does not say how many.
-
-    Bad:
-
-        include "nem_baseline_1.0.nem"
-        device d extends nem_baseline_1_0 {
-            topology {
-                num_engines = 0
-                l2_size_bytes = 1048576
-                per_engine { NMU = 1 l1_size_bytes = 524288 }
-            }
-        }
-
-    Good:
-
-        include "nem_baseline_1.0.nem"
-        device d extends nem_baseline_1_0 {
-            topology {
-                num_engines = 1
-                l2_size_bytes = 1048576
-                per_engine { NMU = 1 l1_size_bytes = 524288 }
-            }
-        }
-    """
-    topology = facts.node.topology
-    if topology is None:
-        return
-    if topology.num_engines is None:
-        if not topology.starts[0]:
-            yield engine_count.at(_topology_word(facts), "the topology lacks `num_engines`")
-    elif topology.num_engines.value < 1:
-        found = topology.num_engines.value
-        message = f"`num_engines` is {found}; a device has at least 1 engine"
-        yield engine_count.at(facts.span(topology.num_engines), message)
-
-
-@rule("DEV06", "unit-count", f"{_SCHEMA} 5")
-def unit_count(facts: DeviceFacts) -> Iterator[Diagnostic]:
-    """A per-engine unit is declared with a count below 1, or a device-level one below 0.
-
-    Leave a per-engine unit out when an engine lacks it.
-
-    Bad:
-
-        include "nem_baseline_1.0.nem"
-        device d extends nem_baseline_1_0 {
-            topology {
-                num_engines = 1
-                l2_size_bytes = 1048576
-                per_engine { NMU = 0 l1_size_bytes = 524288 }
-            }
-        }
-
-    Good:
-
-        include "nem_baseline_1.0.nem"
-        device d extends nem_baseline_1_0 {
-            topology {
-                num_engines = 1
-                l2_size_bytes = 1048576
-                per_engine { NMU = 1 l1_size_bytes = 524288 }
-            }
-        }
-    """
-    per_engine, device_units = _unit_counts(facts)
-    for units, known, least in ((per_engine, ENGINE_UNITS, 1), (device_units, DEVICE_UNITS, 0)):
-        for unit in units:
-            is_known = unit.unit.name in known  # otherwise it has been reported
-            if is_known and unit.count is not None and unit.count.value < least:
-                message = f"the count of `{unit.unit.name}` is {unit.count.value}, at least {least}"
-                yield unit_count.at(facts.span(unit.count), f"{message} is needed here")
-
-
-def _unit_counts(facts: DeviceFacts) -> tuple[tuple[UnitCount, ...], tuple[UnitCount, ...]]:
-    topology = facts.node.topology
-    if topology is None:
-        return (), ()
-    per_engine = topology.per_engine.units if topology.per_engine is not None else ()
-    return per_engine, topology.device_units.units if topology.device_units is not None else ()
-
-
-@rule("DEV08", "l2-size", f"{_SCHEMA} 5")
-def l2_size(facts: DeviceFacts) -> Iterator[Diagnostic]:
-    """`l2_size_bytes` is not positive.
-
-    Bad:
-
-        include "nem_baseline_1.0.nem"
-        device d extends nem_baseline_1_0 {
-            topology {
-                num_engines = 1
-                l2_size_bytes = 0
-                per_engine { NMU = 1 l1_size_bytes = 524288 }
-            }
-        }
-
-    Good:
-
-        include "nem_baseline_1.0.nem"
-        device d extends nem_baseline_1_0 {
-            topology {
-                num_engines = 1
-                l2_size_bytes = 1024 * 1024
-                per_engine { NMU = 1 l1_size_bytes = 524288 }
-            }
-        }
-    """
-    node, topology = facts.node.topology, facts.device.topology
-    if node is None or node.l2_size is None or topology is None:
-        return
-    if topology.l2_size_bytes is not None and topology.l2_size_bytes <= 0:
-        message = f"`l2_size_bytes` is {topology.l2_size_bytes}, expected more than 0"
-        yield l2_size.at(facts.span(node.l2_size), message)
-
-
-@rule("DEV09", "l1-size", f"{_SCHEMA} 5")
-def l1_size(facts: DeviceFacts) -> Iterator[Diagnostic]:
-    """`l1_size_bytes` is not positive.
-
-    Bad:
-
-        include "nem_baseline_1.0.nem"
-        device d extends nem_baseline_1_0 {
-            topology {
-                num_engines = 1
-                l2_size_bytes = 1048576
-                per_engine { NMU = 1 l1_size_bytes = 0 }
-            }
-        }
-
-    Good:
-
-        include "nem_baseline_1.0.nem"
-        device d extends nem_baseline_1_0 {
-            topology {
-                num_engines = 1
-                l2_size_bytes = 1048576
-                per_engine { NMU = 1 l1_size_bytes = 524288 }
-            }
-        }
-    """
-    node, topology = facts.node.topology, facts.device.topology
-    if node is None or node.per_engine is None or topology is None:
-        return
-    value, place = topology.l1_size_bytes, node.per_engine.l1_size
-    if place is not None and value is not None and value <= 0:
-        message = f"`l1_size_bytes` is {value}, expected more than 0"
-        yield l1_size.at(facts.span(place), message)
-
-
-@rule("DEV10", "memory-size-missing", f"{_GRAMMAR} (Memory Capacity Fields)")
-def memory_size_missing(facts: DeviceFacts) -> Iterator[Diagnostic]:
-    """A topology lacks `l1_size_bytes` or `l2_size_bytes`.
-
-    Bad:
-
-        include "nem_baseline_1.0.nem"
-        device d extends nem_baseline_1_0 {
-            topology {
-                num_engines = 1
-                per_engine { NMU = 1 l1_size_bytes = 524288 }
-            }
-        }
-
-    Good:
-
-        include "nem_baseline_1.0.nem"
-        device d extends nem_baseline_1_0 {
-            topology {
-                num_engines = 1
-                l2_size_bytes = 1048576
-                per_engine { NMU = 1 l1_size_bytes = 524288 }
-            }
-        }
-    """
-    node = facts.node.topology
-    if node is None:
-        return
-    missing = []
-    if not node.starts[1]:
-        missing.append("`l2_size_bytes`")
-    if node.per_engine is None or not node.per_engine.l1_start:
-        missing.append("`l1_size_bytes` in `per_engine`")
-    if missing:
-        message = f"the topology lacks {' and '.join(missing)}"
-        yield memory_size_missing.at(_topology_word(facts), message)
-
-
-def _topology_word(facts: DeviceFacts) -> Span:
-    start = facts.node.topology.start if facts.node.topology is not None else facts.node.start
-    return facts.source.span(start, start + len("topology"))
 
 
 @rule("DEV12", "must-variants-missing", f"{_SCHEMA} 7")
@@ -500,7 +305,7 @@ def unit_out_of_place(facts: DeviceFacts) -> Iterator[Diagnostic]:
             }
         }
     """
-    per_engine, device_units = _unit_counts(facts)
+    per_engine, device_units = unit_counts(facts)
     groups = facts.node.characteristics.groups if facts.node.characteristics is not None else ()
     blocks = (
         ([u.unit for u in per_engine], ENGINE_UNITS, "`per_engine`"),
@@ -545,16 +350,11 @@ def spec_version_in_derived_device(facts: DeviceFacts) -> Iterator[Diagnostic]:
         )
 
 
-DEVICE_RULES = (
+CONFIGURATION_RULES = (
     spec_version_missing,
     mandatory_block_missing,
     unknown_spec_version,
     variant_listed_twice,
-    engine_count,
-    unit_count,
-    l2_size,
-    l1_size,
-    memory_size_missing,
     must_variants_missing,
     no_mandatory_variants,
     unknown_variant,

@@ -1,0 +1,88 @@
+"""The figures of a device and of its timing, and what each of them can be."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from nacre.nem.spec.limits import MAX_ENGINES, MAX_FIGURE, MAX_UNITS
+from nacre.nem.spec.units import UNITS
+
+TOPOLOGY = "topology"  # the group of figures that are no characteristics of a unit
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """The least and the greatest value of a figure."""
+
+    least: int
+    most: int
+
+    def admit(self, value: int | None) -> bool:
+        """Whether a value lies within them; what is no integer does not."""
+        return value is not None and self.least <= value <= self.most
+
+    def __str__(self) -> str:
+        return f"an integer from {self.least} to {self.most}"
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """A figure of a unit's timing; without default it is used only where somebody gives it."""
+
+    unit: str
+    key: str
+    default: int | None
+    measure: str
+    source: str
+
+
+_TEXT = "sample profile of the interpreter text"
+_ASSUMED = "assumption"
+
+PARAMETERS: tuple[Parameter, ...] = (
+    Parameter("NMU", "int4_macs", None, "MACs/cycle", "device"),
+    Parameter("NMU", "int8_macs", 4096, "MACs/cycle", _TEXT),
+    Parameter("NMU", "int16_macs", None, "MACs/cycle", "device"),
+    Parameter("NMU", "fp16_macs", None, "MACs/cycle", "device"),
+    Parameter("NMU", "mac_throughput", None, "MACs/cycle, whatever the types", "profile"),
+    Parameter("NMU", "latency", 2, "cycles", _TEXT),
+    Parameter("CSTL", "eltwise_throughput", 256, "elements/cycle", _TEXT),
+    Parameter("CSTL", "latency", 1, "cycles", _TEXT),
+    Parameter("CSTL", "store_bandwidth", 32, "bytes/cycle", _ASSUMED),
+    Parameter("CSTL", "store_latency", 4, "cycles", _ASSUMED),
+    Parameter("DMA", "bandwidth", 32, "bytes/cycle", _TEXT),
+    Parameter("DMA", "latency", 4, "cycles", _TEXT),
+    Parameter("DMA", "burst", None, "cycles for each run of bytes", "profile"),
+    Parameter("sDMA", "bandwidth", 32, "bytes/cycle", _ASSUMED),
+    Parameter("sDMA", "latency", 16, "cycles", _ASSUMED),
+    Parameter("VPU", "throughput", 32, "scalar operations/cycle", _ASSUMED),
+    Parameter("VPU", "latency", 4, "cycles", _ASSUMED),
+    Parameter("DDR", "bandwidth", None, "bytes/cycle, shared by all sDMAs", "profile"),
+    Parameter("SEQ", "max_active_tokens", None, "tokens", "device"),
+)
+
+_ZERO_ALLOWED = frozenset({"latency", "store_latency", "burst"})
+_MEMORY = Bounds(1, MAX_FIGURE)
+
+_BOUNDS: Mapping[tuple[str, str], Bounds] = MappingProxyType(
+    {
+        (TOPOLOGY, "num_engines"): Bounds(1, MAX_ENGINES),
+        (TOPOLOGY, "l1_size_bytes"): _MEMORY,
+        (TOPOLOGY, "l2_size_bytes"): _MEMORY,
+        **{(TOPOLOGY, u.name): Bounds(u.least_count, MAX_UNITS) for u in UNITS.values()},
+        **{(p.unit, p.key): Bounds(0 if p.key in _ZERO_ALLOWED else 1, MAX_FIGURE)
+           for p in PARAMETERS},
+    }
+)  # fmt: skip
+
+
+def bounds_of(group: str, key: str) -> Bounds | None:
+    """What a figure can be: of a unit, or of the topology; None for one that nacre does not use."""
+    return _BOUNDS.get((group, key))
+
+
+def figure_names() -> list[str]:
+    """Every figure that has bounds, as `NMU.int8_macs` or `topology.num_engines`."""
+    return [f"{group}.{key}" for group, key in _BOUNDS]
