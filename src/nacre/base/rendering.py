@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from nacre.base.diagnostics import Diagnostic
@@ -24,9 +25,17 @@ def render_text(
     return "\n".join(_render(d, colour, explain) for d in diagnostics)
 
 
-def render_json(diagnostics: Iterable[Diagnostic], *, indent: int | None = 2) -> str:
-    """The stable machine form: `{"diagnostics": [...]}`, lines and columns from 1."""
-    return json.dumps({"diagnostics": [to_json(d) for d in diagnostics]}, indent=indent)
+def render_json(
+    diagnostics: Iterable[Diagnostic],
+    *,
+    indent: int | None = 2,
+    others: Mapping[str, object] = MappingProxyType({}),
+) -> str:
+    """The stable machine form: `{"diagnostics": [...]}`, lines and columns from 1.
+
+    `others` stand beside the findings, under their names.
+    """
+    return json.dumps({"diagnostics": [to_json(d) for d in diagnostics], **others}, indent=indent)
 
 
 def to_json(diagnostic: Diagnostic) -> dict[str, Any]:

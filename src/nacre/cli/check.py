@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from nacre.base.diagnostics import Diagnostic, has_errors
 from nacre.base.excerpt import safe
-from nacre.base.rendering import summary
+from nacre.base.rendering import render_json, summary
 from nacre.base.rules import RULES
 from nacre.base.suggest import did_you_mean
 from nacre.cli.inputs import distinct, import_option, program_in, read_argument, show
 from nacre.cli.main import ERRORS_FOUND, OK, WRONG_USAGE
-from nacre.nem.checks.engine import CheckOptions, check_source
+from nacre.nem.checks.engine import Checked, CheckOptions, check_source
 from nacre.nem.model.imports import Import
 from nacre.nem.model.target import UnknownDeviceError
 from nacre.nem.spec.limits import MAX_TASK_INSTANCES
+
+if TYPE_CHECKING:
+    from nacre.nem.api.token_verdict import TokenVerdict
 
 
 @click.command()
@@ -61,8 +66,9 @@ def check(
 ) -> int:
     """Find every mistake in NEM programs, devices and families.
 
-    FILE may be `-` for standard input, or the folder of a bundle. Exit status: 0 no errors, 1
-    errors, 2 wrong usage.
+    FILE may be `-` for standard input, or the folder of a bundle. Of a program without errors, on a
+    device that limits tokens, it also says whether they can run out: safe, deadlock or unknown.
+    Exit status: 0 no errors, 1 errors, 2 wrong usage.
     """
     allowed = [_known_code(code) for code in allow]
     options = CheckOptions(
@@ -73,6 +79,7 @@ def check(
         imports=imports,
     )
     found: list[Diagnostic] = []
+    verdicts: list[tuple[str, TokenVerdict]] = []
     checked = 0
     failed = False
     for name in files:
@@ -85,18 +92,38 @@ def check(
             checked += 1
         else:
             try:
-                found += check_source(source, options).diagnostics
+                of_file = check_source(source, options)
+                found += of_file.diagnostics
+                verdicts += _verdict(source.name, of_file)
             except UnknownDeviceError as error:
                 raise click.UsageError(safe(str(error))) from None
             checked += 1
     shown = [d for d in distinct(found) if not d.code.startswith(tuple(allowed))]
-    show(shown, output, explain=explain)
+    if output == "json":
+        tokens = [{"file": name, **verdict.as_json()} for name, verdict in verdicts]
+        click.echo(render_json(shown, others={"tokens": tokens} if tokens else {}))
+    else:
+        show(shown, output, explain=explain)
     if output == "text" and checked:
+        _show_verdicts(verdicts)
         count = f"{checked} file{'s' if checked > 1 else ''}"
         click.echo(f"checked {count}: {summary(shown)}")
     if failed:
         return WRONG_USAGE
     return ERRORS_FOUND if has_errors(shown) else OK
+
+
+def _verdict(name: str, checked: Checked) -> list[tuple[str, TokenVerdict]]:
+    from nacre.nem.api.token_verdict import token_verdict
+
+    verdict = token_verdict(checked)
+    # Nothing limits them, or errors come first.
+    return [] if verdict is None or verdict.limit is None else [(name, verdict)]
+
+
+def _show_verdicts(verdicts: Sequence[tuple[str, TokenVerdict]]) -> None:
+    for name, verdict in verdicts:
+        click.echo(f"{safe(name)}: {verdict}" if len(verdicts) > 1 else str(verdict))
 
 
 def _known_code(text: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -21,6 +22,9 @@ from nacre.nem.run.host import host_error
 from nacre.nem.run.machine import cannot_run_allowed
 from nacre.nem.syntax.ast import Document
 from nacre.nem.syntax.parser import Parsed, parse
+
+if TYPE_CHECKING:
+    from nacre.nem.api.token_verdict import TokenVerdict
 
 
 class LoadedProgram:
@@ -84,6 +88,16 @@ class LoadedProgram:
     def plan(self) -> Plan:
         """The program expanded."""
         return self.facts.plan
+
+    @cached_property
+    def tokens(self) -> TokenVerdict:
+        """Whether it can run out of tokens: safe, deadlock or unknown."""
+        from nacre.nem.api.token_verdict import token_verdict
+
+        verdict = token_verdict(self._checked)
+        if verdict is None:
+            raise host_error(f"`{self.source.name}` has no task that takes a token")
+        return verdict
 
     def filled_by_host(self, names: Iterable[str]) -> LoadedProgram:
         """The program as it is where the host fills buffers; L1 then holds more than it says."""

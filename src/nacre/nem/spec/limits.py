@@ -38,6 +38,9 @@ MAX_DIAGNOSTICS: Final = 1000
 # Loops multiply: a few lines can ask for more task instances than memory holds.
 MAX_TASK_INSTANCES: Final = 5_000_000
 
+# A check that asks the timed machine about tokens times at most so many instances: seconds.
+MAX_VERDICT_INSTANCES: Final = 200_000
+
 # Figures of devices. Every engine and unit is a place in the machine's tables: more than these is
 # a slip of the pen, and would take memory and time for nothing.
 MAX_ENGINES: Final = 1024

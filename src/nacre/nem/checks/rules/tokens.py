@@ -28,7 +28,8 @@ def too_many_live_tokens(facts: ProgramFacts) -> Iterator[Diagnostic]:
     that names it has started. The number is an upper bound: tokens are put into chains in which
     each is dead before the next begins, and the chains are counted. A loop whose body makes K
     chains makes K times as many as its window lets iterations overlap. So the warning may be
-    wrong, but a program without it never runs out of tokens.
+    wrong, but a program without it never runs out of tokens. `nacre check` says which it is: safe,
+    a deadlock that the timed machine meets, or unknown.
 
     Bad:
 
