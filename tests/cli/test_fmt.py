@@ -186,3 +186,20 @@ def test_diff_reads_standard_input_and_goes_on_after_a_broken_file(ugly: Path) -
     assert outcome.status == 1
     assert "DOC19" in outcome.err
     assert "+const X = 1" in outcome.out
+
+
+def test_a_quantisation_that_is_named_is_formatted(capsys: Capsys, ugly: Path) -> None:
+    scales = ",".join(f"0.{n}" for n in range(1, 40))
+    zeros = ",".join("0" for _ in range(1, 40))
+    ugly.write_text(
+        "let  T=i8\nlet q=per_tensor( scale=0.5,zero_point=0 ) # one\n"
+        f"let w=per_channel(axis=0,scales=[{scales}],zero_points=[{zeros}])\n"
+        "buffer B:L2(size=39)\nlet r=region(B,0,39) elem=T,shape=[39],layout=C,quant=w\n"
+    )
+    assert invoke(capsys, "fmt", ugly).status == 0
+    text = ugly.read_text()
+    assert "let T = i8\nlet q = per_tensor(scale=0.5, zero_point=0)  # one\n" in text
+    assert "let w = per_channel(\n    axis=0,\n    scales=[" in text
+    assert text.endswith("let r = region(B, 0, 39) elem=T, shape=[39], layout=C, quant=w\n")
+    assert invoke(capsys, "check", ugly).status == 0
+    assert invoke(capsys, "fmt", "--check", ugly).status == 0

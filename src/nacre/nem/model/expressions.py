@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Literal
 
+from nacre.base.elements import ELEMENT_TYPES
 from nacre.base.excerpt import quoted
+from nacre.base.suggest import did_you_mean
 from nacre.nem.model.arithmetic import apply, float_operation, in_range
 from nacre.nem.model.folding import (
     CONST,
@@ -25,9 +27,9 @@ from nacre.nem.model.program import Buffer, Decorator, Loop, Quant, Region
 from nacre.nem.model.symbols import Symbol
 from nacre.nem.spec.limits import MAX_TERM_OPERATIONS
 from nacre.nem.spec.rules.constants import CST02, CST06, CST07, CST16, CST17
-from nacre.nem.spec.rules.document import DOC20
+from nacre.nem.spec.rules.document import DOC16, DOC20
 from nacre.nem.spec.rules.lexical import LEX06
-from nacre.nem.spec.rules.names import NAM03
+from nacre.nem.spec.rules.names import NAM01, NAM03
 from nacre.nem.syntax import ast
 from nacre.nem.syntax.ast import (
     Binary,
@@ -52,6 +54,8 @@ _FORMS: dict[str, Literal["per_tensor", "per_channel", "per_group"]] = {
     "per_channel": "per_channel",
     "per_group": "per_group",
 }
+
+_QUANT_HELP = "write it out, or name it: `let q = per_tensor(scale=..., zero_point=...)`"
 
 
 class Expressions:
@@ -110,11 +114,11 @@ class Expressions:
         type_ = node.type
         shape = strides = elem = layout = quant = None
         if type_ is not None:
-            elem = type_.elem.name if type_.elem is not None else None
+            elem = self._element(type_.elem) if type_.elem is not None else None
             layout = type_.layout.name if type_.layout is not None else None
             shape = self._dimensions(type_.shape)
             strides = self._dimensions(type_.strides)
-            quant = self._quant(type_.quant) if type_.quant is not None else None
+            quant = self._named_quant(type_.quant) if type_.quant is not None else None
         return Region(
             name,
             buffer if isinstance(buffer, Buffer) else None,
@@ -161,7 +165,46 @@ class Expressions:
         self._names.report(NAM03, node, f"a dimension is an integer, found {_described(node)}")
         return None
 
-    def _quant(self, node: ast.Quant) -> Quant:
+    def _element(self, node: NameRef) -> str | None:
+        """An element type: one of the language's, or what a `let` named."""
+        if node.name in ELEMENT_TYPES:
+            return node.name
+        symbol = self._names.scope.find(node.name)
+        if symbol is not None and symbol.kind == "unknown":
+            return None
+        value = symbol.value if symbol is not None else None
+        if symbol is not None and symbol.kind == "let" and _is_element(value):
+            return str(value)
+        related = () if symbol is None else self._names.declared(symbol)
+        lets = [one.name for one in self._names.lets() if _is_element(one.value)]
+        help_ = did_you_mean(node.name, [*ELEMENT_TYPES, *lets])
+        listed = f"the element types are {', '.join(ELEMENT_TYPES)}"
+        message = f"{quoted(node.name)} is not an element type"
+        self._names.report(DOC16, node, message, help=help_ if lets else listed, related=related)
+        return None
+
+    def _named_quant(self, node: ast.Quant | NameRef) -> Quant | None:
+        """A quantisation that is written out, or that a `let` named."""
+        if isinstance(node, ast.Quant):
+            return self.quant(node)
+        symbol = self._names.scope.find(node.name)
+        if symbol is not None and symbol.kind == "unknown":
+            return None
+        if symbol is not None and isinstance(symbol.value, Quant):
+            return symbol.value
+        if symbol is None:
+            named = [one.name for one in self._names.lets() if isinstance(one.value, Quant)]
+            help_ = did_you_mean(node.name, [*named, *_FORMS]) or _QUANT_HELP
+            message = f"unknown name {quoted(node.name)}; a quantisation is needed here"
+            self._names.report(NAM01, node, message, help=help_)
+            return None
+        message = f"{quoted(node.name)} is {symbol.described}, not a quantisation"
+        related = self._names.declared(symbol)
+        self._names.report(NAM03, node, message, help=_QUANT_HELP, related=related)
+        return None
+
+    def quant(self, node: ast.Quant) -> Quant:
+        """A quantisation descriptor with its values resolved."""
         values = []
         for value in (node.scales, node.zero_points):
             resolved = self.value(value) if value is not None else None
@@ -299,6 +342,10 @@ class Expressions:
                 if isinstance(value, int | LoopVariable | Operation):
                     values[part.name] = substitute(value, sample)
         return values
+
+
+def _is_element(value: object) -> bool:
+    return isinstance(value, str) and value in ELEMENT_TYPES
 
 
 def _size(term: Folded) -> int:

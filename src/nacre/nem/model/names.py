@@ -80,6 +80,11 @@ class Names:
         if symbol.kind == "loop":  # inside its loop it means itself, or every use would go wrong
             scope.names[symbol.name] = symbol
 
+    def lets(self) -> list[Symbol]:
+        """The `let`s that can be used here, as many as are worth suggesting."""
+        found = (s for c in self.scope.chain() for s in c.names.values() if s.kind == "let")
+        return list(islice(found, _MOST_SUGGESTED))
+
     def begin_loop(self) -> None:
         """Enter a loop's body."""
         self.scope = Scope(self.scope)

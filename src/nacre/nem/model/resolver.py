@@ -142,6 +142,9 @@ class _Resolver:
         value: object
         if isinstance(node.value, ast.NameRef) and node.value.name in ELEMENT_TYPES:
             value = node.value.name
+        elif isinstance(node.value, ast.Quant):
+            value = self.expressions.quant(node.value)
+            self._decorators(node.decorators)
         elif isinstance(node.value, ast.RegionExpr):
             value = self._declared_region(node.value, node.name.name, node.decorators)
         else:

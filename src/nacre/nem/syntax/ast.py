@@ -94,7 +94,7 @@ class TypeAttrs(Node, frozen=True):
     shape: ListLit | NameRef | None
     layout: NameRef | None
     strides: ListLit | NameRef | None
-    quant: Quant | None
+    quant: Quant | NameRef | None  # written out, or the name of a `let`
 
 
 class RegionExpr(Node, frozen=True):
@@ -146,7 +146,7 @@ class RegionDecl(Node, frozen=True):
 
 class LetDecl(Node, frozen=True):
     name: NameRef
-    value: Value
+    value: Value | Quant
     decorators: tuple[Decorator, ...]
 
 

@@ -20,6 +20,7 @@ from nacre.nem.syntax.ast import (
     NameRef,
     Node,
     Operand,
+    Quant,
     RegionDecl,
     RegionExpr,
     Stmt,
@@ -127,7 +128,11 @@ class Sheet:
                 self._value(f"{node.name.name} = ", node.region, indent, node.start)
                 self._decorators(node.decorators, indent + 1)
             case LetDecl():
-                self._value(f"let {node.name.name} = ", node.value, indent, node.start)
+                head = f"let {node.name.name} = "
+                if isinstance(node.value, Quant):
+                    self._quant(head, node.value, indent, node.start, "")
+                else:
+                    self._value(head, node.value, indent, node.start)
                 self._decorators(node.decorators, indent + 1)
             case Wait():
                 self._fill("wait(", _chunks(node.tokens), ")", indent, node.start, node.end - 1)
@@ -161,11 +166,16 @@ class Sheet:
             return
         self.add(indent, f"{parts},", node.start)
         start = self.token(quant.start, -len(("quant", "=")))
-        text = f"quant={quant_text(quant)}{suffix}"
-        if fits(text, indent):
+        self._quant("quant=", quant, indent, start, suffix)
+
+    def _quant(
+        self, prefix: str, quant: Quant | NameRef, indent: int, start: int, suffix: str
+    ) -> None:
+        text = f"{prefix}{quant_text(quant)}{suffix}"
+        if isinstance(quant, NameRef) or fits(text, indent):
             self.add(indent, text, start)
             return
-        self.add(indent, f"quant={quant.form}(", start, opens=True)
+        self.add(indent, f"{prefix}{quant.form}(", start, opens=True)
         pairs = quant_parts(quant)
         for index, (name, value) in enumerate(pairs):
             comma = "," if index < len(pairs) - 1 else ""

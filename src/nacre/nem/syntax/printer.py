@@ -116,8 +116,10 @@ def quant_parts(node: Quant) -> list[tuple[str, Value]]:
     return [(name, value) for name, value in pairs if value is not None]
 
 
-def quant_text(node: Quant) -> str:
-    """A quantisation descriptor."""
+def quant_text(node: Quant | NameRef) -> str:
+    """A quantisation descriptor, or the name of one."""
+    if isinstance(node, NameRef):
+        return node.name
     parts = ", ".join(f"{name}={value_text(value)}" for name, value in quant_parts(node))
     return f"{node.form}({parts})"
 
@@ -208,7 +210,9 @@ def statement_text(node: SimpleStmt) -> str:
             head = f"{node.name.name} = {region_text(node.region)}"
             return head + decorators_text(node.decorators)
         case LetDecl():
-            head = f"let {node.name.name} = {value_text(node.value)}"
+            value = node.value
+            text = quant_text(value) if isinstance(value, Quant) else value_text(value)
+            head = f"let {node.name.name} = {text}"
             return head + decorators_text(node.decorators)
         case ConstDecl():
             return f"const {node.name.name} = {value_text(node.value)}"

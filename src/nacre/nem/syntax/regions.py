@@ -165,7 +165,27 @@ _QUANT_PARTS = {
 }
 
 
-def _quant(c: Cursor) -> Quant | None:
+def _named_type(c: Cursor) -> NameRef:
+    """An element type, or the name of a `let` that stands for one: that is looked up later."""
+    return c.use("an element type")
+
+
+def _named_quant(c: Cursor) -> Quant | NameRef:
+    """A quantisation descriptor, or the name of a `let` that stands for one."""
+    word = c.texts[c.i]
+    if c.texts[c.i + 1] == "(" or word in _QUANT_PARTS or not word.isidentifier():
+        return quantisation(c)
+    return c.use("a quantisation")
+
+
+def begins_quantisation(c: Cursor) -> bool:
+    """Whether `per_tensor(` or the like stands here, well spelt or nearly so."""
+    word = c.texts[c.i]
+    return c.texts[c.i + 1] == "(" and (word in _QUANT_PARTS or bool(nearest(word, _QUANT_PARTS)))
+
+
+def quantisation(c: Cursor) -> Quant:
+    """`per_tensor(...)`, `per_channel(...)` or `per_group(...)`."""
     form = c.use("`per_tensor`, `per_channel` or `per_group`")
     expected = _QUANT_PARTS.get(form.name)
     if expected is None:
@@ -204,9 +224,9 @@ def _quant(c: Cursor) -> Quant | None:
 
 
 _PARSE = {
-    "elem": element_type,
+    "elem": _named_type,
     "shape": numbers,
     "layout": _layout,
     "strides": numbers,
-    "quant": _quant,
+    "quant": _named_quant,
 }

@@ -36,7 +36,7 @@ from nacre.nem.syntax.ast import (
 )
 from nacre.nem.syntax.cursor import STATEMENT_WORDS, Cursor, Recover, begins_statement, is_task_word
 from nacre.nem.syntax.expressions import OPERATORS, expression, integer_literal, operator_at
-from nacre.nem.syntax.regions import region_expression
+from nacre.nem.syntax.regions import begins_quantisation, quantisation, region_expression
 from nacre.nem.syntax.tasks import task, wait
 from nacre.nem.syntax.values import decorators, value_of
 
@@ -263,7 +263,7 @@ def _let(c: Cursor) -> LetDecl:
     c.i += 1
     name = c.name("a name after `let`")
     c.expect("=", "the name")
-    value = value_of(c)
+    value = quantisation(c) if begins_quantisation(c) else value_of(c)
     found = decorators(c)
     return LetDecl(start, c.last_end(), name, value, found)
 
