@@ -13,6 +13,7 @@ tile and on every platform.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from itertools import product
 from math import prod
 
@@ -45,13 +46,15 @@ def _positions(axes: Sequence[Axis], first: int) -> Positions:
 
 
 def _window_axes(call: Call) -> list[Axis]:
+    """The windows along each axis; the output says whether their number was rounded up."""
     attributes, size = call.attributes, call.input(0).shape[1:-1]
     begins, ends = attributes["pads"][: len(size)], attributes["pads"][len(size) :]
     windows = (attributes["kernel_shape"], begins, ends, attributes["strides"])
-    return [
-        Axis(count, window, begin, end, stride, 1)
-        for count, window, begin, end, stride in zip(size, *windows, strict=True)
-    ]
+    found = []
+    for count, *plan in zip(call.output.shape[1:-1], size, *windows, strict=True):
+        axis = Axis(*plan, dilation=1)
+        found.append(axis if axis.count == count else replace(axis, rounds_up=True))
+    return found
 
 
 def _counts(call: Call, positions: Positions) -> Array:
