@@ -2,8 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
+
+# Array types of ml_dtypes whose elements take a byte in an array and half of one in memory.
+NIBBLE_TYPES = frozenset({"int4", "uint4"})
+# Those whose elements are as narrow, or narrower, and have no place in memory.
+UNPACKED_TYPES = frozenset(
+    {"int1", "uint1", "int2", "uint2", "float4_e2m1fn", "float6_e2m3fn", "float6_e3m2fn"}
+)
 
 
 def pack_i4(values: npt.ArrayLike) -> npt.NDArray[np.uint8]:
@@ -27,3 +36,16 @@ def unpack_i4(packed: npt.NDArray[np.uint8], count: int) -> npt.NDArray[np.int8]
     nibbles[1::2] = packed >> 4
     # A nibble above 7 is negative: moving the sign bit to bit 7 and back extends it.
     return (nibbles[:count] << 4).view(np.int8) >> 4
+
+
+def pack_nibbles(values: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
+    """An array of `int4` or `uint4` as memory holds it."""
+    return pack_i4((np.left_shift(values.astype(np.int8), 4, dtype=np.int8)) >> 4)
+
+
+def unpack_nibbles(
+    packed: npt.NDArray[np.uint8], shape: tuple[int, ...], dtype: np.dtype[Any]
+) -> npt.NDArray[Any]:
+    """Elements of `int4` or `uint4` from memory."""
+    values = unpack_i4(packed, int(np.prod(shape, dtype=np.int64))).reshape(shape)
+    return (values & 0xF if dtype.name == "uint4" else values).astype(dtype)

@@ -6,6 +6,7 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from nacre.base.excerpt import safe
 from nacre.cli.arrays import WrongUsage, unreadable
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ def read_array(path: str, wanted: np.dtype[Any] | None = None) -> np.ndarray[Any
     NumPy's files do not know bf16 and its like, and keep nothing but their size: such elements are
     of the type that is wanted.
     """
+    from nacre.base.packing import NIBBLE_TYPES
     from nacre.nem.api.ddr import load_npy
 
     reason = unreadable(Path(path))
@@ -28,8 +30,18 @@ def read_array(path: str, wanted: np.dtype[Any] | None = None) -> np.ndarray[Any
         raise WrongUsage(reason)
     array = load_npy(path)
     if wanted is not None and _is_untyped(array.dtype, wanted):
-        return array.view(wanted)
+        is_nibble = wanted.name in NIBBLE_TYPES
+        return _nibbles(path, array, wanted) if is_nibble else array.view(wanted)
     return array.astype(array.dtype.newbyteorder("="), copy=False)
+
+
+def _nibbles(path: str, array: np.ndarray[Any, Any], wanted: np.dtype[Any]) -> np.ndarray[Any, Any]:
+    from nacre.nem.run.host import host_error, nibbles
+
+    try:
+        return nibbles(array, wanted.name)
+    except ValueError as error:
+        raise host_error(f"`{safe(path)}` does not fit: {error}") from None
 
 
 def _is_untyped(found: np.dtype[Any], wanted: np.dtype[Any]) -> bool:

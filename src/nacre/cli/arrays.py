@@ -195,6 +195,8 @@ def output_view(file: OutputFile, program: Program) -> OutputView:
     """What an output will hold; UsageError where type or shape do not fit the buffer."""
     if file.problem is not None:
         raise click.UsageError(file.problem)
+    from nacre.nem.run.host import declared_elements
+
     buffer = find_buffer(file.buffer, program)
     size = buffer.size or 0
     elem = ELEMENT_TYPES[file.elem or "u8"]
@@ -223,23 +225,6 @@ def _stored(elem: ElementType, declared: set[str]) -> ElementType:
     return elem
 
 
-def declared_elements(buffer: Buffer, program: Program) -> set[str]:
-    """The element types that regions over a buffer declare; else those it is copied from or to."""
-
-    def elements(regions: Any) -> set[str]:  # noqa: ANN401 - regions of any kind of collection
-        return {region.elem for region in regions if region.elem is not None}
-
-    own = elements(r for r in program.regions if r.buffer is buffer)
-    if own:
-        return own
-    found: set[str] = set()
-    for task in program.tasks:
-        regions = [*task.regions("read"), *task.regions("write")]
-        if task.op in ("transfer", "store") and any(r.buffer is buffer for r in regions):
-            found |= elements(regions)
-    return found
-
-
 def as_array(data: bytes, view: OutputView) -> np.ndarray[Any, Any]:
     """A buffer's bytes as the array that is asked for."""
     import numpy as np
@@ -256,8 +241,12 @@ def file_bytes(array: np.ndarray[Any, Any], path: Path) -> bytes:
     """An array as a file of that name holds it: .npy, or nothing but its bytes."""
     import numpy as np
 
+    from nacre.base.packing import NIBBLE_TYPES
+
     if path.suffix != ".npy":
         return array.tobytes()
+    if array.dtype.name in NIBBLE_TYPES:  # which NumPy's files cannot name: the values
+        array = array.astype(np.int8 if array.dtype.name == "int4" else np.uint8)
     stream = io.BytesIO()
     np.lib.format.write_array(stream, array, allow_pickle=False)
     return stream.getvalue()

@@ -13,13 +13,17 @@ from click.core import ParameterSource
 
 from nacre.base.excerpt import quoted, safe
 from nacre.base.suggest import did_you_mean
+from nacre.cli.array_values import read_array
 from nacre.cli.arrays import InputFile, OutputFile, WrongUsage, file_bytes, unreadable
 from nacre.cli.machine import Setup
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from nacre.base.diagnostics import Diagnostic
     from nacre.compile.bundle import Bundle
     from nacre.compile.manifest import Port
+    from nacre.core.module import Module
     from nacre.nem.run.session import RunResult
 
 
@@ -89,7 +93,7 @@ def _filled(bundle: Bundle, setup: Setup) -> dict[str, Any]:
     from nacre.core.evaluate import checked_inputs
     from nacre.core.evaluation_plan import initial_values
 
-    given = arrays_of(setup.inputs)
+    given = arrays_of(setup.inputs, bundle.source)
     state = initial_values(bundle.source)
     arrays = {**state, **checked_inputs(bundle.source, given, state)}
     for port in bundle.manifest.inputs:
@@ -102,22 +106,21 @@ def _filled(bundle: Bundle, setup: Setup) -> dict[str, Any]:
     return filled
 
 
-def arrays_of(files: Sequence[InputFile]) -> dict[str, Any]:
-    """The arrays that options give by the model's names."""
+def arrays_of(files: Sequence[InputFile], module: Module | None = None) -> dict[str, Any]:
+    """The arrays that options give by the model's names, in its types as far as files keep them."""
     found: dict[str, Any] = {}
     for file in files:
         if file.target in found:
             raise click.UsageError(f"{quoted(file.target)} is given twice")
-        found[file.target] = _array(file.path)
+        type_ = None if module is None else module.input_types.get(file.target)
+        found[file.target] = _array(file.path, None if type_ is None else type_.element.dtype)
     return found
 
 
-def _array(path: Path) -> Any:  # noqa: ANN401 - an array of any type
-    from nacre.nem.api.ddr import load_npy
-
+def _array(path: Path, wanted: np.dtype[Any] | None) -> np.ndarray[Any, Any]:
     reason = unreadable(path)
     if reason is not None:
         raise WrongUsage(reason)
     if path.suffix != ".npy":
         raise WrongUsage(f"{safe(str(path))}: inputs of a bundle are .npy files")
-    return load_npy(path)
+    return read_array(str(path), wanted)

@@ -70,7 +70,7 @@ def validate(
     try:
         bundle = Bundle.load(folder)
         found = (
-            bundle.validate(arrays_of(inputs), arrays_of(expected) or None)
+            bundle.validate(arrays_of(inputs, bundle.source), arrays_of(expected) or None)
             if inputs or not bundle.manifest.inputs
             else _validated_on_random(bundle, seed)
         )

@@ -54,6 +54,10 @@ def _bounds(attributes: Mapping[str, Any]) -> dict[str, object]:
     return {"min_val": float(attributes["min"]), "max_val": float(attributes["max"])}
 
 
+def _saturating(attributes: Mapping[str, Any]) -> dict[str, object]:
+    return {"saturate": True} if attributes["saturate"] else {}
+
+
 def _swap(attributes: Mapping[str, Any]) -> dict[str, object]:
     return {"perm": (1, 0, 2)}
 
@@ -92,7 +96,7 @@ def _maps() -> tuple[Lowering, ...]:
         Lowering("Clip", "map", "clamp", attributes=_bounds),
         Lowering("Silu", "map", "silu"),
         Lowering("Gelu", "map", "gelu", attributes=_approximate),
-        Lowering("Cast", "map", "cast"),
+        Lowering("Cast", "map", "cast", attributes=_saturating),
         Lowering("Neg", "map", "neg"),
         Lowering("Exp", "map", "exp"),
         Lowering("Log", "map", "log"),

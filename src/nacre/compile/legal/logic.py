@@ -104,8 +104,8 @@ def integer_bounds(site: Site) -> int | None:
     """`Clip` of integers with both bounds: NEM writes no infinities."""
     element = site.op.type.element
     low, high = site.attributes["min"], site.attributes["max"]
-    assert isinstance(low, float)
-    assert isinstance(high, float)
+    assert isinstance(low, int | float)
+    assert isinstance(high, int | float)
     if not element.is_integer or (np.isfinite(low) and np.isfinite(high)):
         return None
     ends = max(low, float(element.lowest)), min(high, float(element.highest))

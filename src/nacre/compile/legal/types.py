@@ -1,7 +1,8 @@
 """Element types: those of the graph narrowed to those of the device.
 
 Forms are found in f32, so that weights are rounded once; the precision comes last. 64-bit integers
-become 32-bit ones: shapes and indices fit, and what does not is held at the end and noted.
+become 32-bit ones: shapes and indices fit, and what does not is held at the end and noted. 4-bit
+integers lie in bytes, one in each: the host need not pack them, and results are held in 4 bits.
 """
 
 from __future__ import annotations
@@ -23,8 +24,10 @@ from nacre.core.values import Array
 Note = Callable[[str], None]
 Named = Callable[[int], str]  # an operation of the source, by its number, for a message
 Types = Mapping[str, str]
-# Before the forms: one type of floats, one of indices.
-NARROW: Types = MappingProxyType({"f64": "f32", "f16": "f32", "bf16": "f32", "i64": "i32"})
+# Before the forms: one type of floats, one of indices, none that is packed.
+NARROW: Types = MappingProxyType(
+    {"f64": "f32", "f16": "f32", "bf16": "f32", "i64": "i32", "i4": "i8", "u4": "u8"}
+)
 _TYPE_ATTRIBUTES = ("to", "dtype")
 # Results of one type whatever the operands are; a cast behind them narrows it.
 FIXED_RESULTS = frozenset({"ArgMax", "ArgMin", "TopKIndices"})
@@ -35,6 +38,14 @@ _BOUNDED = frozenset({"Softmax", "HardSigmoid"})
 _BOUNDED_UNARY = frozenset({("Unary", "Sigmoid"), ("Unary", "Tanh"), ("Unary", "Erf")})
 _MOVING = frozenset({"Reshape", "Transpose", "Slice", "ExpandDims", "Squeeze", "Broadcast"})
 _SHORT = 8  # bits of integers that every type of floats holds
+# Of integers of 4 bits: results that are elements of an operand, and those that stop at the ends
+# of the type. Whatever else makes them is arithmetic, which is right modulo 16 in bytes too.
+_PICKING = _MOVING | {
+    "Concat", "Gather", "GatherAxis", "GatherElements", "GatherNd", "Index", "DynamicSlice",
+    "DynamicUpdate", "DepthToSpace", "SpaceToDepth", "Where", "Flip", "Tile", "Trilu", "Clip",
+    "Relu", "ReluNan", "TopKValues", "ScatterRows",
+}  # fmt: skip
+_SATURATING = frozenset({"Quantize", "MaxPool", "Pad", "QBinOp", "QConv", "QLinear", "QPool"})
 
 
 def retyped(
@@ -136,7 +147,24 @@ class _Walk:
         made = self.builder.add(op.opcode, *operands, **given)
         if op.opcode in FIXED_RESULTS and self.builder.type_of(made).dtype != dtype:
             made = self.builder.add("Cast", made, to=dtype)
-        return made
+        return self._in_four_bits(op, made) if op.type.element.bits < 8 else made
+
+    def _in_four_bits(self, op: CoreOperation, made: int) -> int:
+        """What an operation makes of 4-bit integers in bytes, where it could leave 4 bits."""
+        element = op.type.element
+        if op.opcode in _PICKING:
+            return made
+        inner = self._seen[op.operands[0]].type.element if op.opcode == "Cast" else element
+        stops = op.attributes.get("saturate") or not inner.is_integer
+        if op.opcode in _SATURATING or (op.opcode == "Cast" and stops):
+            ends = {"min": float(element.lowest), "max": float(element.highest)}
+            return self.builder.add("Clip", made, **ends)
+        if inner.kind == "bool":
+            return made
+        # The upper half of a byte drops out, and the lower one takes its place, with its sign.
+        sixteen = self.builder.constant(np.array(16, self.builder.type_of(made).element.dtype))
+        moved = self.builder.add("BinOp", made, sixteen, op="Mul")
+        return self.builder.add("BinOp", moved, sixteen, op="Div")
 
     def _is_idle(self, op: CoreOperation, operand: int, dtype: str) -> bool:
         """Whether a cast has become one to the type that is there."""
@@ -202,6 +230,8 @@ class _Walk:
         if dtype == op.type.dtype:
             return array
         element = GRAPH_TYPES[dtype]
+        if op.type.element.bits < 8:
+            return array.astype(element.dtype)
         made = narrowed(array, element, keeps=op.value_id in self._keeping)
         for note in made.notes(self._told(op), element):
             self._note(note)

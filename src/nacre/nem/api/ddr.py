@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -15,8 +14,16 @@ import numpy.typing as npt
 
 from nacre.base.diagnostics import InputError
 from nacre.base.excerpt import quoted
+from nacre.base.packing import UNPACKED_TYPES
 from nacre.nem.model.program import Buffer
-from nacre.nem.run.host import as_tensor, host_error, raw_bytes, read_level, whole_number
+from nacre.nem.run.host import (
+    as_tensor,
+    host_error,
+    raw_bytes,
+    read_level,
+    tensor_bytes,
+    whole_number,
+)
 from nacre.nem.run.host_place import HOST
 from nacre.nem.run.memory import MemoryLevel, host_memory_bytes, place_buffers
 from nacre.nem.spec.limits import MAX_FIGURE
@@ -76,7 +83,7 @@ class Ddr:
     ) -> np.ndarray[Any, Any]:
         """Take an array."""
         dims, type_ = _shape(shape), _number_type(dtype)
-        return as_tensor(self.read(offset, math.prod(dims) * type_.itemsize), dims, type_)
+        return as_tensor(self.read(offset, tensor_bytes(dims, type_)), dims, type_)
 
     def load_file(self, offset: int, path: str | Path) -> None:
         """Put the bytes of a file; of a .npy file, those of its array."""
@@ -149,6 +156,7 @@ def _number_type(dtype: npt.DTypeLike) -> np.dtype[Any]:
         type_ = np.dtype(dtype)
     except (TypeError, ValueError) as error:
         raise host_error(f"`dtype` is no type of numbers: {error}") from None
-    if type_.hasobject or type_.kind in "USmM" or not type_.itemsize:
+    is_number = type_.kind not in "USmM" and type_.name not in UNPACKED_TYPES
+    if type_.hasobject or not is_number or not type_.itemsize:
         raise host_error(f"`dtype` is {type_}, expected a type of numbers")
     return type_

@@ -10,8 +10,15 @@ from typing import Any
 import numpy as np
 
 from nacre.base.diagnostics import Diagnostic, InputError
-from nacre.base.elements import ELEMENT_TYPES
+from nacre.base.elements import ELEMENT_TYPES, bytes_needed
 from nacre.base.excerpt import quoted
+from nacre.base.packing import (
+    NIBBLE_TYPES,
+    UNPACKED_TYPES,
+    pack_i4,
+    pack_nibbles,
+    unpack_nibbles,
+)
 from nacre.base.suggest import did_you_mean
 from nacre.kernels.call import TensorType
 from nacre.nem.model.imports import Import
@@ -27,6 +34,7 @@ from nacre.nem.run.sessions.references import Selection
 from nacre.nem.run.stepper import Stepper
 from nacre.nem.spec.rules.running import INI02, RUN05
 
+_NIBBLE = 0xF
 _MOST_DIGITS = 18  # of an offset as text
 
 
@@ -41,7 +49,7 @@ def host_error(message: str, help: str | None = None) -> InputError:
 
 
 def raw_bytes(data: object) -> Bytes:
-    """The bytes of an array of any type, or bytes themselves."""
+    """The bytes of an array of any type as memory holds it, or bytes themselves."""
     if isinstance(data, bytes | bytearray):
         return np.frombuffer(data, np.uint8)
     try:
@@ -50,6 +58,11 @@ def raw_bytes(data: object) -> Bytes:
         raise host_error(f"the data is no array: {error}") from None
     if array.dtype.hasobject or array.dtype.kind in "USmM":
         raise host_error(f"the data is an array of {array.dtype}, expected one of numbers")
+    if array.dtype.name in NIBBLE_TYPES:
+        return pack_nibbles(array)
+    if array.dtype.name in UNPACKED_TYPES:
+        known = ", ".join(ELEMENT_TYPES)
+        raise host_error(f"the data is an array of {array.dtype}, expected one of {known}")
     if not array.dtype.isnative:  # memory is little-endian, as every machine that runs this
         array = array.astype(array.dtype.newbyteorder("="))
     return np.ascontiguousarray(array).reshape(-1).view(np.uint8)
@@ -121,7 +134,7 @@ class Host:
         ready = []
         for key, data in inputs.items():
             try:
-                ready.append(self._target(key, raw_bytes(data)))
+                ready.append(self._target(key, data))
             except InputError as error:
                 found += error.diagnostics
         if found:
@@ -131,13 +144,15 @@ class Host:
 
     def write_buffer(self, key: str, data: object) -> None:
         """Fill a buffer, or with `NAME@OFFSET` a part of it."""
-        self._put(*self._target(key, raw_bytes(data)))
+        self._put(*self._target(key, data))
 
-    def _target(self, key: str, raw: Bytes) -> tuple[Buffer, int, Bytes]:
+    def _target(self, key: str, data: object) -> tuple[Buffer, int, Bytes]:
         name, at, offset_text = str(key).partition("@")
         buffer = self._buffer(name)
         self._require_mutable(name)
         size = buffer.size or 0
+        packed = None if at else self._packed(buffer, data)
+        raw = raw_bytes(data) if packed is None else packed
         if not at:
             if raw.size != size:
                 help_ = f"`{name}@OFFSET` fills a part" if raw.size < size else None
@@ -151,6 +166,21 @@ class Host:
                 f"`{name}` has {size} bytes; {raw.size} bytes from offset {offset} do not fit"
             )
         return buffer, offset, raw
+
+    def _packed(self, buffer: Buffer, data: object) -> Bytes | None:
+        """Integers of whole bytes for a buffer of `i4`, one for each element; None for others."""
+        size = buffer.size or 0
+        if not isinstance(data, np.ndarray) or data.size not in (2 * size - 1, 2 * size):
+            return None
+        is_untyped = data.dtype == np.dtype("V1")  # as NumPy's files keep `int4`
+        if not (is_untyped or data.dtype.kind in "iu") or data.nbytes == size:
+            return None
+        if declared_elements(buffer, self._program) != {"i4"}:
+            return None
+        try:
+            return pack_nibbles(nibbles(data, "int4")) if is_untyped else pack_i4(data)
+        except ValueError as error:
+            raise host_error(f"the data for `{buffer.name}` does not fit: {error}") from None
 
     def _put(self, buffer: Buffer, offset: int, raw: Bytes) -> None:
         storage = self._memory.storage(buffer)
@@ -206,6 +236,29 @@ class Host:
         self._findings.diagnostics.append(found)
 
 
+def declared_elements(buffer: Buffer, program: Program) -> set[str]:
+    """The element types that regions over a buffer declare; else those it is copied from or to."""
+    own = {r.elem for r in program.regions if r.buffer is buffer and r.elem is not None}
+    if own:
+        return own
+    found: set[str] = set()
+    for task in program.tasks:
+        regions = [*task.regions("read"), *task.regions("write")]
+        if task.op in ("transfer", "store") and any(r.buffer is buffer for r in regions):
+            found |= {region.elem for region in regions if region.elem is not None}
+    return found
+
+
+def nibbles(data: np.ndarray[Any, Any], name: str) -> np.ndarray[Any, Any]:
+    """Bytes that a NumPy file kept of `int4` or `uint4`; ValueError where one is no nibble."""
+    raw = np.ascontiguousarray(data).view(np.uint8)
+    if raw.size and int(raw.max()) > _NIBBLE:
+        raise ValueError(f"a byte of {name} is 0 to {_NIBBLE}, found {int(raw.max())}")
+    import ml_dtypes
+
+    return raw.view(getattr(ml_dtypes, name))
+
+
 def read_level(level: MemoryLevel, offset: int, size: int | None) -> bytes:
     """Bytes of a memory; to its end where no size is given."""
     start = whole_number(offset, "the offset")
@@ -220,9 +273,18 @@ def read_level(level: MemoryLevel, offset: int, size: int | None) -> bytes:
 
 def as_tensor(data: bytes, shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
     """Bytes as an array."""
-    wanted = math.prod(shape) * dtype.itemsize
+    wanted = tensor_bytes(shape, dtype)
     if wanted != len(data):
         raise host_error(f"shape {list(shape)} of {dtype} takes {wanted} bytes, found {len(data)}")
     if not wanted:
         return np.zeros(shape, dtype)
+    if dtype.name in NIBBLE_TYPES:
+        return unpack_nibbles(np.frombuffer(data, np.uint8), shape, dtype)
     return np.frombuffer(data, dtype).reshape(shape).copy()
+
+
+def tensor_bytes(shape: tuple[int, ...], dtype: np.dtype[Any]) -> int:
+    """The bytes of memory that an array takes there."""
+    if dtype.name in NIBBLE_TYPES:
+        return bytes_needed(math.prod(shape), ELEMENT_TYPES["i4"])
+    return math.prod(shape) * dtype.itemsize
