@@ -11,6 +11,7 @@ from types import MappingProxyType
 from msgspec import structs
 
 from nacre.base.diagnostics import InputError
+from nacre.nem.api.program_changes import changed_source, is_program_key
 from nacre.nem.api.programs import LoadedProgram
 from nacre.nem.model.devices import Device, default_device
 from nacre.nem.plan.plan import Plan
@@ -60,12 +61,20 @@ def _from_file(path: Path) -> object:
 
 
 def changed_program(program: LoadedProgram, changes: Mapping[str, int]) -> LoadedProgram:
-    """The same program for a device with other figures, to be checked again."""
+    """The program with other figures, its own or its device's, to be checked again."""
+    if not isinstance(changes, Mapping):
+        raise _unsound("changes map figures such as `NMU.int8_macs` to integers")
+    own = {str(k): v for k, v in changes.items() if is_program_key(str(k))}
+    device_changes = {k: v for k, v in changes.items() if str(k) not in own}
+    options = program.options
     try:
-        device = changed_device(program.device, changes)
+        if device_changes:
+            device = changed_device(program.device, device_changes)
+            options = structs.replace(options, device=device)
+        source = changed_source(program.facts.program, own) if own else program.source
     except ProfileError as error:
         raise _unsound(str(error)) from None
-    return LoadedProgram(program.source, structs.replace(program.options, device=device))
+    return LoadedProgram(source, options)
 
 
 def timed(

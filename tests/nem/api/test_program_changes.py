@@ -1,0 +1,72 @@
+"""What if for windows, rings, constants and engines."""
+
+from __future__ import annotations
+
+import pytest
+
+from nacre.base.diagnostics import InputError
+from neminterp import NemInterpreter
+
+RING = """\
+program ring:
+const T = 8
+buffer X : L2 (size=8 * 64)
+buffer Y : L2 (size=8 * 64)
+buffer R : L1 (size=2 * 64)
+loop i in [0..T - 1] @max_in_flight({window}):
+    let s = region(R, (i mod {slots}) * 64, 64) elem=i8, shape=[64], layout=C
+    tX = transfer.async(dst=s, src=region(X, i * 64, 64))
+    tR = relu.async in s out s deps=[tX]
+    tS = store.async(dst=region(Y, i * 64, 64), src=s, deps=[tR])
+endloop
+"""
+
+
+def written(window: int, slots: int, size: int = 0) -> str:
+    text = RING.replace("{window}", str(window)).replace("{slots}", str(slots))
+    return text.replace("size=2 * 64", f"size={(size or slots) * 64}")
+
+
+def cycles(text: str, changes: dict[str, int] | None = None) -> int:
+    interpreter = NemInterpreter()
+    return interpreter.time(interpreter.load_string(text), changes=changes).cycles
+
+
+@pytest.mark.parametrize(
+    ("changes", "same_as"),
+    [
+        ({"loop.i.max_in_flight": 1}, written(1, 2)),
+        ({"loop.i.max_in_flight": 4, "ring.R": 4}, written(4, 4)),
+        ({"const.T": 4}, written(2, 2).replace("const T = 8", "const T = 4")),
+        ({"buffer.R.size": 4096}, written(2, 2, 64)),
+    ],
+)
+def test_a_change_is_what_writing_it_would_be(changes: dict[str, int], same_as: str) -> None:
+    assert cycles(written(2, 2), changes) == cycles(same_as)
+
+
+def test_a_loop_without_a_window_gets_one() -> None:
+    plain = written(2, 2).replace(" @max_in_flight(2)", "")
+    assert cycles(plain, {"loop.i.max_in_flight": 2}) == cycles(written(2, 2)) < cycles(plain)
+
+
+def test_a_window_that_the_ring_does_not_hold_is_a_race() -> None:
+    with pytest.raises(InputError) as caught:
+        cycles(written(2, 2), {"loop.i.max_in_flight": 3})
+    assert {d.code for d in caught.value.diagnostics} == {"HAZ06"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"loop.j.max_in_flight": 2}, "did you mean `loop.i.max_in_flight`?"),
+        ({"ring.X": 2}, "the offsets in `X` have no one number of slots"),
+        ({"const.t": 2}, "did you mean `const.T`?"),
+        ({"loop.i.max_in_flight": -1}, "expected an integer from 0 on"),
+        ({"ring.R": 0}, "is no ring of 2 slots"),
+    ],
+)
+def test_what_cannot_be_changed_is_said(changes: dict[str, int], says: str) -> None:
+    with pytest.raises(InputError) as caught:
+        cycles(written(2, 2), changes)
+    assert says in caught.value.diagnostics[0].message
