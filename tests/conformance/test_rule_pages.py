@@ -35,6 +35,7 @@ WITHOUT_EXAMPLE = {
     "BUF11": "needs a host that imports",
     "BUF12": "needs a host that imports",
     "HAZ08": "needs a host that imports",
+    "RUN04": "needs a backend of one's own",
     "LEX09": "needs a file of 64 MiB",
     "LEX10": "needs a file that is not text",
     "LEX11": "needs a file that cannot be read",

@@ -26,7 +26,6 @@ from nacre.nem.run.host import (
 )
 from nacre.nem.run.host_place import HOST
 from nacre.nem.run.memory import MemoryLevel, host_memory_bytes, place_buffers
-from nacre.nem.spec.limits import MAX_FIGURE
 from nacre.nem.spec.rules.running import RUN06
 
 MAX_AXES = 64  # of a NumPy array
@@ -130,8 +129,6 @@ def require_size(size: object, what: str) -> int:
     number = whole_number(size, f"`{what}`")
     if number <= 0:
         raise host_error(f"`{what}` is {number}, expected at least 1 byte")
-    if number > MAX_FIGURE:
-        raise host_error(f"`{what}` is {number}, expected at most {MAX_FIGURE} bytes")
     return number
 
 

@@ -12,8 +12,8 @@ import numpy as np
 
 from nacre.base.excerpt import safe
 from nacre.kernels.call import Array, Call, Fault, Primitive, Run, TensorType
+from nacre.nem.plan.core_operations import primitive_of, resolved, shape_problem, with_bytes
 from nacre.nem.run.arrays import RegionView
-from nacre.nem.run.core_operations import primitive_of, resolved, with_bytes
 from nacre.nem.spec.opcodes import OPCODES
 
 ENTRY_POINTS = "nacre.backends"
@@ -96,21 +96,10 @@ class NumpyBackend:
 
 def _bound_kernel(primitive: Primitive, call: Call) -> Run:
     """A kernel for a call whose shapes go together."""
-    expected = primitive.shape([t.shape if t else None for t in call.inputs], call.attributes)
-    found = [t.shape for t in call.outputs]
-    if expected is None or list(expected) != found:
-        given = [list(t.shape) for t in call.inputs if t is not None]
-        operands = f"inputs of shape {_listed(given)}"
-        if expected is None:
-            raise BackendError(f"{operands} and the attributes do not go together")
-        raise BackendError(
-            f"{operands} give shape {_listed(expected)}, but the output has {_listed(found)}"
-        )
+    problem = shape_problem(primitive, call)
+    if problem is not None:
+        raise BackendError(problem)
     return primitive.bind(call)
-
-
-def _listed(shapes: Sequence[Sequence[int]]) -> str:
-    return ", ".join(str(list(shape)) for shape in shapes) or "nothing"
 
 
 def _type_of(view: RegionView) -> TensorType:

@@ -13,12 +13,13 @@ from nacre.base.excerpt import quoted
 from nacre.base.suggest import did_you_mean
 from nacre.kernels.call import TensorType
 from nacre.nem.model.program import Buffer, Loop, Region
+from nacre.nem.plan.calls import concrete, lookup_at, tensor_type
 from nacre.nem.plan.columns import value_at
 from nacre.nem.plan.grid import Grid
 from nacre.nem.plan.plan import Plan
 from nacre.nem.run.layouts import Layout, layout
 from nacre.nem.run.naming import split_instance
-from nacre.nem.run.signatures import concrete, extents, lookup_at, offsets, tensor_type
+from nacre.nem.run.signatures import extents, offsets
 from nacre.nem.run.steps import Steps, row_of
 
 _BYTES = re.compile(

@@ -1,4 +1,4 @@
-"""SIG03-SIG05, SIG21, SIG22: opcodes that a task may use, and their attributes."""
+"""SIG03-SIG05, SIG21, SIG22, SIG26: opcodes that a task may use, and their attributes."""
 
 from __future__ import annotations
 
@@ -12,12 +12,14 @@ from nacre.base.suggest import did_you_mean, nearest
 from nacre.nem.checks.attributes import item_node, kind_problem, node_of, usable
 from nacre.nem.checks.facts import ProgramFacts
 from nacre.nem.checks.readings import distinct
-from nacre.nem.checks.tasks import computes, op_span
-from nacre.nem.checks.wording import no_value
+from nacre.nem.checks.tasks import attribute_span, computes, has_its_operands, op_span
+from nacre.nem.checks.wording import in_iteration, no_value
 from nacre.nem.model.folding import Term
 from nacre.nem.model.matching import joined
 from nacre.nem.model.program import Task
+from nacre.nem.plan.calls import distinct_calls
 from nacre.nem.plan.columns import as_term
+from nacre.nem.plan.core_operations import call_problem
 from nacre.nem.plan.terms import TermProblem
 from nacre.nem.spec.opcodes import AttributeSpec, Opcode
 from nacre.nem.syntax import ast
@@ -267,10 +269,53 @@ def _operation(facts: ProgramFacts, task: Task, spec: AttributeSpec) -> Iterator
         yield replace(operation_not_named.at(span, message), severity="info")
 
 
+@rule("SIG26", "operation-cannot-run", "Compute Tasks / Generic Compute Escape Hatch")
+def operation_cannot_run(facts: ProgramFacts) -> Iterator[Diagnostic]:
+    """A task by name has operands or attributes that its operation cannot work on.
+
+    Operations of Core IR have shapes and types of their own; a run would stop there with RUN04.
+
+    Bad:
+
+        buffer S : L2 (size=32)
+        buffer M : L1 (size=64)
+        t = transfer.sync(dst=region(M, 0, 32), src=region(S, 0, 32))
+        let X = region(M, 0, 32) elem=f32, shape=[8], layout=C
+        let Y = region(M, 32, 32) elem=f32, shape=[2, 4], layout=MN
+        c = compute.sync in X out Y op="core.Relu"
+
+    Good:
+
+        buffer S : L2 (size=32)
+        buffer M : L1 (size=64)
+        t = transfer.sync(dst=region(M, 0, 32), src=region(S, 0, 32))
+        let X = region(M, 0, 32) elem=f32, shape=[8], layout=C
+        let Y = region(M, 32, 32) elem=f32, shape=[8], layout=C
+        c = compute.sync in X out Y op="core.Relu"
+    """
+    if not facts.program.is_whole:
+        return
+    for task, opcode in computes(facts, "generic"):
+        name, grid = task.attributes.get("op"), facts.plan.grid_of(task.loops)
+        if not isinstance(name, str) or grid is None or not has_its_operands(task, opcode):
+            continue
+        try:
+            calls = list(distinct_calls(task, grid))
+        except (TermProblem, ValueError, TypeError, KeyError):  # reported where it is met
+            continue
+        problems = ((call_problem(name, call), row) for call, row in calls)
+        found = next(((p, row) for p, row in problems if p is not None), None)
+        if found is not None:
+            when = in_iteration(grid, found[1]) if len(calls) > 1 else ""
+            message = f"{quoted(name)} cannot run{when}: {found[0]}"
+            yield operation_cannot_run.at(attribute_span(facts, task, "op"), message)
+
+
 ATTRIBUTE_RULES = (
     attribute_missing,
     unknown_attribute,
     wrong_attribute_value,
     future_opcode,
     operation_not_named,
+    operation_cannot_run,
 )

@@ -102,16 +102,8 @@ RUN04 = declare(
     A compute backend cannot run a task, raised an exception, or gave an array of the wrong shape.
 
     The task writes nothing, and the run stops. (A `compute` task whose `op` no backend knows does
-    not start at all: that is SIG22.)
-
-    Bad run:
-
-        buffer X : L1 (size=4)
-        buffer Y : L1 (size=2)
-        a = compute.sync
-            in region(X, 0, 4) elem=i8, shape=[4], layout=C
-            out region(Y, 0, 2) elem=i8, shape=[2], layout=C
-            op="core.Relu"
+    not start at all: that is SIG22. Operations of Core IR on shapes that they cannot work on are
+    found by a check: SIG26.)
     """,
 )
 RUN05 = declare(

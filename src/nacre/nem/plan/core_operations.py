@@ -13,6 +13,7 @@ from dataclasses import replace
 import numpy as np
 
 from nacre.base.elements import GRAPH_TYPES
+from nacre.base.excerpt import safe
 from nacre.kernels.call import Array, Call, Fault, Primitive, Run, TensorType
 from nacre.kernels.registry import PRIMITIVES
 
@@ -89,3 +90,37 @@ def with_bytes(given: Call, call: Call, run: Run) -> Run:
         return run(taken, made)
 
     return run_on_bytes
+
+
+def shape_problem(primitive: Primitive, call: Call) -> str | None:
+    """Why a primitive cannot work on the shapes and attributes of a call; None where it can."""
+    expected = primitive.shape([t.shape if t else None for t in call.inputs], call.attributes)
+    found = [t.shape for t in call.outputs]
+    if expected is not None and list(expected) == found:
+        return None
+    given = [list(t.shape) for t in call.inputs if t is not None]
+    operands = f"inputs of shape {_listed(given)}"
+    if expected is None:
+        return f"{operands} and the attributes do not go together"
+    return f"{operands} give shape {_listed(expected)}, but the output has {_listed(found)}"
+
+
+def _listed(shapes: Sequence[Sequence[int]]) -> str:
+    return ", ".join(str(list(shape)) for shape in shapes) or "nothing"
+
+
+def call_problem(opcode: str, given: Call) -> str | None:
+    """Why an operation by name cannot run on a call; None where it can, or is not known here."""
+    primitive = primitive_of(opcode)
+    if primitive is None:
+        return None
+    try:
+        call = resolved(opcode, given)
+        problem = shape_problem(primitive, call)
+        if problem is None:
+            primitive.bind(call)
+    except KeyError as error:
+        return f"it lacks or does not know `{safe(str(error.args[0]))}`"
+    except (ValueError, TypeError, IndexError) as error:
+        return safe(str(error))
+    return problem

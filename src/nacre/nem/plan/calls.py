@@ -1,0 +1,127 @@
+"""Compute tasks as calls of primitives: types and attributes, iteration by iteration."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from nacre.base.elements import ELEMENT_TYPES
+from nacre.kernels.call import Call, Quantization, TensorType
+from nacre.nem.model.folding import LoopVariable, Operation
+from nacre.nem.model.program import Operand, Quant, Region, Task
+from nacre.nem.plan.grid import Grid
+from nacre.nem.plan.terms import Values
+
+Symbolic = LoopVariable | Operation
+Lookup = Mapping[Symbolic, int]
+# What stays as it is: a scale a channel makes long tuples of these.
+_PLAIN = frozenset({int, float, str, bool, type(None)})
+
+
+def lookup_at(parts: tuple[object, ...], grid: Grid, row: int) -> dict[Symbolic, int]:
+    """The values that the symbolic parts of something have in a row."""
+    terms = dict.fromkeys(symbolic_terms(parts))
+    return dict(values_at({term: grid.evaluate(term) for term in terms}, row))
+
+
+def concrete(value: Any, lookup: Lookup) -> Any:  # noqa: ANN401 - as nested as it came
+    """A value with everything symbolic in it looked up."""
+    if isinstance(value, LoopVariable | Operation):
+        return lookup[value]
+    if isinstance(value, tuple) and not _PLAIN.issuperset(map(type, value)):
+        return tuple(concrete(item, lookup) for item in value)
+    return value
+
+
+def parts_of(task: Task) -> tuple[object, ...]:
+    """What of a task may vary from iteration to iteration, where its operands begin left out."""
+    parts: list[object] = list(task.attributes.values())
+    for operand in task.operands:
+        region = operand.region
+        if region is not None:
+            parts += (*(region.shape or ()), *(region.strides or ()), region.quant)
+    return tuple(parts)
+
+
+def symbolic_terms(value: object) -> Iterator[Symbolic]:
+    """The terms over loop variables in a value, however nested."""
+    if isinstance(value, LoopVariable | Operation):
+        yield value
+    elif isinstance(value, tuple):
+        if not _PLAIN.issuperset(map(type, value)):
+            for item in value:
+                yield from symbolic_terms(item)
+    elif isinstance(value, Quant):
+        yield from symbolic_terms(value.scales)
+        yield from symbolic_terms(value.zero_points)
+
+
+def values_at(columns: Mapping[Symbolic, Values], row: int) -> Lookup:
+    """The values of some columns in a row."""
+    return {t: c if isinstance(c, int) else int(c[row]) for t, c in columns.items()}
+
+
+def distinct_calls(task: Task, grid: Grid) -> Iterator[tuple[Call, int]]:
+    """The distinct calls that a compute task is, each with the first row that has it."""
+    terms = tuple(dict.fromkeys(symbolic_terms(parts_of(task))))
+    if not terms:
+        yield call_of(task, {}, False), 0
+        return
+    columns = {term: grid.evaluate(term) for term in terms}
+    table = np.stack(
+        [np.broadcast_to(np.asarray(c), (grid.rows,)) for c in columns.values()], axis=1
+    )
+    _, first = np.unique(table, axis=0, return_index=True)
+    for row in sorted(int(row) for row in first):
+        yield call_of(task, values_at(columns, row), False), row
+
+
+def call_of(task: Task, lookup: Lookup, ordered: bool) -> Call:
+    """A compute task as a call of its primitive."""
+    return Call(
+        tuple(_type(o, lookup) for o in task.operands if o.access == "read"),
+        tuple(_type(o, lookup) for o in task.operands if o.access == "write"),
+        _attributes(task, lookup),
+        ordered,
+    )
+
+
+def _attributes(task: Task, lookup: Lookup) -> dict[str, Any]:
+    given = {name: concrete(value, lookup) for name, value in task.attributes.items()}
+    specs = task.opcode.attributes if task.opcode is not None else ()
+    for spec in specs:
+        if spec.name not in given and spec.default is not None:
+            given[spec.name] = spec.default
+        elif spec.type == "float" and spec.name in given:
+            given[spec.name] = float(given[spec.name])
+    return given
+
+
+def _type(operand: Operand, lookup: Lookup) -> TensorType:
+    region = operand.region
+    if region is None:
+        raise ValueError("a region of a program with errors")
+    return tensor_type(region, lookup)
+
+
+def tensor_type(region: Region, lookup: Lookup) -> TensorType:
+    """The type of a region, symbolic dimensions looked up."""
+    if region.elem is None or region.shape is None:
+        raise ValueError("a region without type")
+    shape = concrete(region.shape, lookup)
+    return TensorType(ELEMENT_TYPES[region.elem], shape, _quantization(region.quant, shape, lookup))
+
+
+def _quantization(
+    quant: Quant | None, shape: tuple[int, ...], lookup: Lookup
+) -> Quantization | None:
+    if quant is None:
+        return None
+    return Quantization(
+        np.array(concrete(quant.scales, lookup), np.float32),
+        np.array(concrete(quant.zero_points, lookup), np.int32),
+        None if quant.axis is None else quant.axis % len(shape),
+        quant.group_size or 1,
+    )
