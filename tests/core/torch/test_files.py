@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import pickle
+import time
 import warnings
 import zipfile
 from collections.abc import Callable
@@ -19,6 +20,7 @@ from hypothesis import strategies as st
 from nacre.base.diagnostics import InputError
 from nacre.core.evaluate import evaluate
 from nacre.core.torch.importer import from_torch
+from nacre.core.torch.pt2.size_expressions import ExpressionBudget
 from tests.core.torch.programs import Function, findings, open_program
 
 torch = pytest.importorskip("torch")
@@ -277,6 +279,74 @@ def _with_expression(model: Loose) -> None:
     meta = next(iter(model["graph_module"]["graph"]["tensor_values"].values()))
     expression = {"expr_str": "__import__('os').system('true')", "hint": None}
     meta["sizes"] = [{"as_expr": expression}]
+
+
+def _with_sizes(*texts: str) -> Callable[[Loose], None]:
+    """Sizes of values that are computed, the texts in turn."""
+
+    def change(model: Loose) -> None:
+        values = model["graph_module"]["graph"]["tensor_values"]
+        for index, text in enumerate(texts):
+            meta = {**next(iter(values.values()))}
+            meta["sizes"] = [{"as_expr": {"expr_str": text, "hint": {"as_int": 4}}}]
+            values[f"more_{index}"] = meta
+
+    return change
+
+
+def _of_many(function: str, count: int, form: str = "s{0}") -> str:
+    return f"{function}({', '.join(form.format(i, i + 1) for i in range(count))})"
+
+
+HOSTILE_SIZES = {
+    "the largest of many": [_of_many("Max", 400)],
+    "the least of many": [_of_many("Min", 60, "Symbol('s{0}', positive=True, integer=True)")],
+    "the largest of sums": [_of_many("Max", 20, "s{0}*s{1}+{0}")],
+    "largest and least": [f"Max({', '.join(_of_many('Min', 9) for _ in range(9))})"],
+    "one in the other": ["Max(s0, " * 90 + "s1" + ")" * 90],
+    "divisions": ["FloorDiv(" * 60 + "s0" + " + 1, 2)" * 60],
+    "remainders of products": [
+        f"Mod({_of_many('Mul', 9, '(s{0}+s{1}+1)')}, {_of_many('Mul', 8, '(s{0}+2)')})"
+    ],
+    "many of them": [f"Max({', '.join(f's{i + j}' for j in range(9))})" for i in range(50)],
+    "many small ones": [f"FloorDiv(FloorDiv(s0 + {i}, 3) + s1, 7)" for i in range(3000)],
+    "a power of a power": ["2**(2**40)"],
+    "powers": ["s0**9**9**9"],
+    "a power in words": ["Pow(Pow(s0, Integer(9)), Integer(99999))"],
+    "a factorial": ["factorial(1000000)"],
+    "cases": ["Piecewise((s0, True), (s1, False))"],
+    "parentheses": ["(" * 1900 + "s0" + ")" * 1900],
+    "signs": ["-" * 3000 + "s0"],
+    "a large number": ["Mod(s0, " + "9" * 3000 + ")"],
+    "a sum of many": ["+".join(f"s{i}" for i in range(600))],
+    "a text of a megabyte": ["s0+" * 400_000 + "s0"],
+    "no text": [["s0"]],
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE_SIZES)
+def test_a_size_that_would_keep_sympy_busy(tmp_path: Path, saved: bytes, name: str) -> None:
+    path = tmp_path / "model.pt2"
+    path.write_bytes(changed(saved, edited(MODEL, _with_sizes(*HOSTILE_SIZES[name]))))
+    began = time.process_time()
+    code, message = code_of(path)
+    assert code == "TCH05"
+    assert message.startswith("a size is ")
+    assert time.process_time() - began < 1
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Add(FloorDiv(Add(Symbol('s0', positive=True, integer=True), Integer(-1)), Integer(2)), 1)",
+        "4*s0*s1 + (s0 - 1)*FloorDiv(s1, 2)",
+        "Max(1, Min(s0, s1 + 2), s2)",
+        "Mul(Pow(Symbol('s0', integer=True), Integer(2)), Rational(1, 2))",
+        "FloorDiv(FloorDiv(FloorDiv(s0 + 1, 2) + 1, 2) + 1, 2)*Mod(s1, 3)",
+    ],
+)
+def test_a_size_as_models_have_it_is_let_through(text: str) -> None:
+    assert ExpressionBudget().problem(text) is None
 
 
 def _with_layout(model: Loose) -> None:

@@ -21,6 +21,7 @@ from nacre.core.importing.findings import refusal
 from nacre.core.rules.torch import TCH03, TCH05
 from nacre.core.torch.folding import first_line
 from nacre.core.torch.library import quiet, torch
+from nacre.core.torch.pt2.size_expressions import ExpressionBudget
 from nacre.core.torch.remedies import NEWER, OTHERWISE
 
 _MODEL = "models/model.json"
@@ -30,20 +31,6 @@ _PLAIN = re.compile(
     r"(archive_format|archive_version|byteorder|version|\.data/\w+|\.format_version"
     r"|\.storage_alignment|data/weights/weight_\d+|data/constants/tensor_\d+)"
 )
-# Sizes: sums and products of symbols and numbers, and a few functions. Symbols and their powers are
-# taken out first; what is left has no quote, no attribute and no power.
-_SYMBOL = re.compile(r"Symbol\('[a-z]{1,4}\d+'(?:, \w+=True)*\)|\b[a-z]{1,4}\d+\b")
-_POWER = re.compile(r"Pow\(S, Integer\(-?\d\)\)|S\*\*\d\b")
-_WORDS = re.compile(r"[A-Za-z_]\w*")
-_EXPRESSION = re.compile(r"(?:[A-Za-z_]\w*|\d{1,20}(?:\.\d{1,20})?|\*(?!\*)|[-+/(),<>=&|~! ])*")
-_FUNCTIONS = frozenset(
-    {
-        "FloorDiv", "ModularIndexing", "Where", "PythonMod", "Mod", "CleanDiv", "CeilToInt",
-        "FloorToInt", "CeilDiv", "FloatTrueDiv", "IntTrueDiv", "TruncToInt", "TruncToFloat",
-        "RoundToInt", "ToFloat", "Identity", "Max", "Min", "Eq", "Ne", "Lt", "Le", "Gt", "Ge",
-        "And", "Or", "Not", "True", "False", "Add", "Mul", "Integer", "Rational", "S",
-    }
-)  # fmt: skip
 _LAYOUTS = frozenset({None, "builtins.tuple", "builtins.list", "builtins.dict",
                       "collections.OrderedDict"})  # fmt: skip
 # Where a node stands in the code, and the modules around it: each with a key, a path and a type.
@@ -53,7 +40,6 @@ _PLACES = {
     "nn_module_stack": re.compile(rf"{_NAME},{_NAME},{_NAME}(?:;{_NAME},{_NAME},{_NAME})*"),
 }
 _CALLS = ("torch.ops.aten.", "torch.ops.higher_order.", "_operator.", "math.", "torch.sym_")
-_LONGEST = 2000
 _LONGEST_TRACE = 20_000
 _MOST_ELEMENTS = 1 << 28  # of a tensor whose elements lie on each other in the file
 _PLAIN_ONES = "keep only plain tensors as parameters and buffers, and export the model again"
@@ -166,6 +152,7 @@ def _check_payloads(config: Any, name: str) -> None:  # noqa: ANN401 - JSON
 
 def _model(model: Any, name: str) -> Any:  # noqa: ANN401 - JSON
     """The graph, looked through, without what only tools for debugging read."""
+    expressions = ExpressionBudget()
     for node in _dicts(model):
         if isinstance(node.get("metadata"), dict):
             node["metadata"] = _texts(node["metadata"])
@@ -177,7 +164,10 @@ def _model(model: Any, name: str) -> Any:  # noqa: ANN401 - JSON
             if isinstance(node.get(key), str):
                 _check_layout(node[key], name)
         if "expr_str" in node:
-            _check_expression(node["expr_str"], name)
+            problem = expressions.problem(node["expr_str"])
+            if problem is not None:
+                message = f"a size is {str(node['expr_str'])[:80]!r}, {problem}"
+                raise refusal(TCH05, name, message, "export the model with fixed shapes")
         target = node.get("target")
         if isinstance(target, str) and "inputs" in node and not target.startswith(_CALLS):
             message = f"a node calls `{target[:80]}`, expected an ATen operation"
@@ -196,14 +186,6 @@ def _texts(metadata: dict[str, Any]) -> dict[str, str]:
         for name, text in given.items()
         if isinstance(text, str) and len(text) <= _LONGEST_TRACE and _PLACES[name].fullmatch(text)
     }
-
-
-def _check_expression(text: object, name: str) -> None:
-    shown = text if isinstance(text, str) and len(text) <= _LONGEST else "?"
-    left = _POWER.sub("S", _SYMBOL.sub("S", shown))
-    if not (_EXPRESSION.fullmatch(left) and _FUNCTIONS.issuperset(_WORDS.findall(left))):
-        message = f"a size is {str(text)[:80]!r}, expected arithmetic"
-        raise refusal(TCH05, name, message, "export the model with fixed shapes")
 
 
 def _check_layout(text: str, name: str) -> None:
