@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -14,6 +15,7 @@ import click
 
 from nacre.base.elements import ELEMENT_TYPES, ElementType, bytes_needed
 from nacre.base.excerpt import quoted, safe
+from nacre.base.files import written_together
 from nacre.base.source import Unreadable, read_bytes
 from nacre.base.suggest import did_you_mean
 
@@ -250,6 +252,17 @@ def file_bytes(array: np.ndarray[Any, Any], path: Path) -> bytes:
     stream = io.BytesIO()
     np.lib.format.write_array(stream, array, allow_pickle=False)
     return stream.getvalue()
+
+
+@contextlib.contextmanager
+def writing_together() -> Iterator[None]:
+    """Files that a verb writes, all of them or none; WrongUsage says which cannot be written."""
+    try:
+        with written_together():
+            yield
+    except OSError as error:
+        name = error.filename2 or error.filename or "the output"
+        raise WrongUsage(f"cannot write {safe(str(name))}: {error.strerror}") from None
 
 
 def require_writable(path: Path) -> None:

@@ -11,7 +11,7 @@ import click
 
 from nacre.base.diagnostics import Diagnostic, InputError, has_errors
 from nacre.base.excerpt import quoted, safe
-from nacre.cli.arrays import option_value, require_writable
+from nacre.cli.arrays import option_value, require_writable, writing_together
 from nacre.cli.core_arrays import (
     OutputFile,
     input_array,
@@ -33,6 +33,7 @@ from nacre.cli.core_files import (
     shape_option,
 )
 from nacre.cli.core_grad import grad
+from nacre.cli.nac_files import require_apart
 from nacre.cli.progress import watched
 from nacre.cli.verifying import verify_files
 
@@ -234,6 +235,7 @@ def evaluate(
     paths = _distinct(inputs)
     for _, path in outputs:
         require_writable(path)
+    require_apart((path for _, path in outputs), (file, *paths.values()))
 
     def work() -> None:
         from nacre.core.evaluate import CoreSession
@@ -245,16 +247,19 @@ def evaluate(
         with watched("operations") as progress:
             arrays = session.run(given, progress=progress)
         if output == "json":
-            for one in outputs:
-                write_output(one, arrays)
+            with writing_together():
+                for one in outputs:
+                    write_output(one, arrays)
             files = [str(path) for _, path in outputs]
             click.echo(outputs_json(module, arrays, session.peak_bytes, files))
             return
         print_outputs(module, arrays)
         if peak:
             click.echo(f"peak: {session.peak_bytes:,} bytes")
+        with writing_together():
+            for one in outputs:
+                write_output(one, arrays)
         for one in outputs:
-            write_output(one, arrays)
             click.echo(f"wrote {safe(str(one[1]))}")
 
     return reported(work, output)

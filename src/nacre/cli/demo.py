@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -13,7 +14,8 @@ from typing import TYPE_CHECKING, TypeVar
 import click
 
 from nacre.base.diagnostics import InputError, InternalError
-from nacre.base.excerpt import safe
+from nacre.base.excerpt import quoted, safe
+from nacre.base.files import is_temporary, written_together
 from nacre.base.rendering import summary
 from nacre.cli.arrays import WrongUsage, require_writable
 from nacre.cli.calibration import read_calibration
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
 DEVICE = "npm4k"
 CLOCK_MHZ = 1000.0
 _FOLDER = "nacre-demo"
+_PAGE, _BUNDLE = "report.html", "bundle"
 
 T = TypeVar("T")
 
@@ -110,11 +113,23 @@ def _samples(folder: Path) -> Samples:
 
 
 def _require_room(out: Path) -> None:
+    """A folder that is new, empty or of an earlier run: nobody else's files are written over."""
+    from nacre.compile.storage.names import require_own_folder
+
+    try:
+        others = sorted(set(os.listdir(out)) - {_PAGE, _BUNDLE}) if out.is_dir() else []
+    except OSError as error:
+        raise WrongUsage(f"cannot write {safe(str(out))}: {error.strerror}") from None
+    others = [name for name in others if not is_temporary(name)]
+    if others:
+        told = f"it is not empty, and holds {quoted(others[0])}"
+        raise WrongUsage(f"cannot write to {safe(str(out))}: {told}; choose a folder with -o")
     try:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise WrongUsage(f"cannot write {safe(str(out))}: {error.strerror}") from None
-    require_writable(out / "report.html")
+    require_own_folder(out / _BUNDLE)
+    require_writable(out / _PAGE)
 
 
 def _imported(folder: Path) -> tuple[Module, str]:
@@ -214,10 +229,11 @@ def _reported(made: Estimate, out: Path) -> tuple[dict[Path, str], str]:
     from nacre.viz.layers import write_estimate
 
     assert made.plan is not None
-    page, folder = out / "report.html", out / "bundle"
+    page, folder = out / _PAGE, out / _BUNDLE
     try:
-        write_estimate(made, page, title="Handwritten digits")
-        made.plan.bundle.save(folder)
+        with written_together():
+            write_estimate(made, page, title="Handwritten digits")
+            made.plan.bundle.save(folder)
     except OSError as error:
         raise WrongUsage(f"cannot write {safe(str(out))}: {error.strerror}") from None
     written = {

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from nacre.base.excerpt import quoted, safe
-from nacre.cli.arrays import WrongUsage, option_value, require_writable
+from nacre.cli.arrays import WrongUsage, option_value, require_writable, writing_together
 from nacre.cli.compile_options import Kept, asked, compile_options
 from nacre.cli.core_files import (
     Constants,
@@ -22,6 +22,7 @@ from nacre.cli.core_files import (
     shape_option,
 )
 from nacre.cli.main import ERRORS_FOUND
+from nacre.cli.nac_files import require_apart
 from nacre.cli.terminal.streams import echo_as_is
 from nacre.compile.options import STAGES
 
@@ -107,6 +108,7 @@ def estimate(
     usage.
     """
     pages = _pages(report, devices)
+    require_apart(pages.values(), (model, *devices, *([calibrate] if calibrate else [])))
     given = {**asked(precision, calibrate, observer, kept, ddr_size), "clock_mhz": clock}
     found: dict[str, Estimate] = {}
 
@@ -114,7 +116,8 @@ def estimate(
         module = read_module(model, shapes, constants)
         for device in dict.fromkeys(devices):
             found[device] = _estimated(module, device, given)
-        _write(pages, found, model)
+        with writing_together():
+            _write(pages, found, model)
         click.echo(_told(model, found, most, form))
         if form == "text":
             written = (page for name, page in pages.items() if found[name].fits)

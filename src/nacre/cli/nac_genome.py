@@ -12,7 +12,7 @@ import click
 
 from nacre.base.excerpt import safe
 from nacre.base.files import write_whole
-from nacre.cli.arrays import WrongUsage, require_writable
+from nacre.cli.arrays import WrongUsage, require_writable, writing_together
 from nacre.cli.core_files import format_option, reported
 from nacre.cli.nac_build import require_file, save_model
 from nacre.cli.nac_files import (
@@ -74,9 +74,10 @@ def genome(paths: tuple[str, ...], newick_file: Path | None, svg: Path | None, o
         apart = distances(genomes)
         root = tree(names, apart)
         text = newick(root)
-        for target, content in ((newick_file, text), (svg, picture(root) if svg else "")):
-            if target is not None:
-                _write(target, content)
+        with writing_together():
+            for target, content in ((newick_file, text), (svg, picture(root) if svg else "")):
+                if target is not None:
+                    _write(target, content)
         if output == "json":
             click.echo(json.dumps(_as_json(genomes, apart, text), indent=2))
             return

@@ -15,7 +15,7 @@ from nacre.base.diagnostics import Diagnostic, InputError
 from nacre.base.excerpt import quoted, safe
 from nacre.base.files import write_whole
 from nacre.cli.array_values import finite_json, read_array, values_json, values_text
-from nacre.cli.arrays import WrongUsage, file_bytes, option_value
+from nacre.cli.arrays import WrongUsage, file_bytes, option_value, writing_together
 from nacre.cli.nac_files import is_folder
 
 if TYPE_CHECKING:
@@ -111,8 +111,9 @@ def run_plan(
         values = _values(machine, _answers(machine.prompts, options.answers, arrays), output)
     except InputError as error:
         raise InputError([_for_users(found) for found in error.diagnostics]) from None
-    for place, path in places.items():
-        _write(values, place, path)
+    with writing_together():
+        for place, path in places.items():
+            _write(values, place, path)
     click.echo(_as_json(machine, values) if output == "json" else _as_text(machine, values))
     if output == "text":
         for path in places.values():

@@ -13,7 +13,13 @@ from nacre.base.excerpt import quoted, safe
 from nacre.base.files import write_whole
 from nacre.base.suggest import did_you_mean
 from nacre.cli.array_values import read_array, values_json, values_text
-from nacre.cli.arrays import WrongUsage, file_bytes, option_value, require_writable
+from nacre.cli.arrays import (
+    WrongUsage,
+    file_bytes,
+    option_value,
+    require_writable,
+    writing_together,
+)
 from nacre.cli.core_files import format_option, reported
 from nacre.cli.nac_files import Pairs, limit_options, load_model, once, pair, require_apart, table
 from nacre.cli.nac_plan import PlanOptions, plan_options, run_plan
@@ -100,8 +106,9 @@ def _run_program(
     places = {_place(model, name, count): path for name, path in written.items()}
     session = model.session(timed=times)
     arrays = session.run({name: _array(model, name, path) for name, path in paths.items()})
-    for place, path in places.items():
-        _write(arrays, place, path)
+    with writing_together():
+        for place, path in places.items():
+            _write(arrays, place, path)
     if output == "json":
         click.echo(_as_json(model, arrays, session.peak_bytes, session.timings))
     else:

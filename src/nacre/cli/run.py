@@ -25,6 +25,7 @@ from nacre.cli.arrays import (
     output_view,
     parse_output,
     require_writable,
+    writing_together,
 )
 from nacre.cli.bundles import opened, worth_telling
 from nacre.cli.machine import (
@@ -125,15 +126,16 @@ def run(
         report.asked = (*report.asked, timed.report)
     arrays = [as_array(result.read_buffer(v.file.buffer), v) for v in views if _is_whole(result)]
     during = _during(result, setup)
-    if trace is not None:
-        _write_trace(result, trace)
-    _write_page(report)
-    for view, array in zip(views, arrays, strict=False):
-        _write(view.file.path, file_bytes(array, view.file.path))
-    if bundle is not None and _is_whole(result):
-        for path, data, what in bundle.files(result):
-            _write(path, data)
-            report.written.append((path, what))
+    with writing_together():
+        if trace is not None:
+            _write_trace(result, trace)
+        _write_page(report)
+        for view, array in zip(views, arrays, strict=False):
+            _write(view.file.path, file_bytes(array, view.file.path))
+        if bundle is not None and _is_whole(result):
+            for path, data, what in bundle.files(result):
+                _write(path, data)
+                report.written.append((path, what))
     return report.ran(result, [*found, *during], views if arrays else [], trace)
 
 
@@ -153,9 +155,10 @@ def _only_timed(
     timing = machine.time(program, allow=setup.allow)
     report.timing, report.timed = timing, timed
     problems = stuck(timing)
-    if trace is not None:
-        write_trace(timing, trace)
-    _write_page(report)
+    with writing_together():
+        if trace is not None:
+            write_trace(timing, trace)
+        _write_page(report)
     tasks = sum(1 for _ in timing.tasks) if not problems else 0
     result = RunResult("error" if problems else "completed", tuple(problems), None, tasks)
     return report.ran(result, [*found, *problems], [], trace)
