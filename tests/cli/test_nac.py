@@ -19,7 +19,7 @@ from tests.nac.files import FIXTURES, FOLDER, changed, headed, small
 
 Capsys = pytest.CaptureFixture[str]
 MLP = FOLDER / "mlp.none.v16.nac"
-VERBS = ["build", "info", "verify", "dis", "run", "convert", "extract", "diff", "genome",
+VERBS = ["build", "info", "verify", "dis", "run", "convert", "extract", "diff", "compare", "genome",
          "transplant"]  # fmt: skip
 
 

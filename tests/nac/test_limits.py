@@ -209,8 +209,8 @@ def test_lift_makes_no_constant_of_any_size() -> None:
 def test_a_run_takes_what_was_foreseen(path: Path) -> None:
     """Foresight and run ask for the same memory, call by call: the peak is one."""
     array = np.load(path.with_suffix(".npz"))["in0"]
-    model = load(path)
-    session = model.session()
+    model = load(path, keep_bytes=0)
+    session = model.session(optimise=False)
     session.run({model.inputs[0].name: array})
     given = {model.inputs[0].instruction: foreseen(array.dtype, array.shape)}
     ahead = Foresight(model, given, {}, limits_for(model.file_bytes, [array]))

@@ -77,11 +77,17 @@ def open_file(name: str) -> Opened:
     return opened(require_readable(name))
 
 
-def load_model(name: str, max_bytes: int | None = None, max_work: int | None = None) -> NacModel:
+def load_model(
+    name: str,
+    max_bytes: int | None = None,
+    max_work: int | None = None,
+    keep_bytes: int | None = None,
+) -> NacModel:
     """A file that can be run; InputError has all that is wrong with it."""
     from nacre.nac import load
 
-    return load(require_readable(name), max_bytes=max_bytes, max_work=max_work)
+    path = require_readable(name)
+    return load(path, max_bytes=max_bytes, max_work=max_work, keep_bytes=keep_bytes)
 
 
 def pair(form: str) -> Callable[[str], tuple[str, str]]:

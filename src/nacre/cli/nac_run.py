@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from nacre.nac.run.execution import Timing
     from nacre.nac.run.model import NacModel
+    from nacre.nac.run.session import NacSession
 
 
 @click.command()
@@ -50,6 +51,18 @@ if TYPE_CHECKING:
     help="Where to write an output, by its name or its number.",
 )
 @click.option("--times", is_flag=True, help="Say how long every operation took.")
+@click.option(
+    "--optimise",
+    is_flag=True,
+    help="Run the program rewritten for inference: faster, and other in the last bits of floats.",
+)
+@click.option(
+    "--keep-bytes",
+    type=click.IntRange(min=0),
+    metavar="BYTES",
+    help="Memory that weights may take between runs which do not lie in the file as they are used. "
+    "Default: 128 MiB and the size of the weights.",
+)
 @limit_options
 @plan_options
 @format_option
@@ -58,6 +71,8 @@ def run(
     inputs: Pairs,
     outputs: Pairs,
     times: bool,
+    optimise: bool,
+    keep_bytes: int | None,
     max_bytes: int | None,
     max_work: int | None,
     output: str,
@@ -80,7 +95,7 @@ def run(
     require_apart(written.values(), (file, *paths.values()))
 
     def work() -> None:
-        model = load_model(file, max_bytes, max_work)
+        model = load_model(file, max_bytes, max_work, keep_bytes)
         has_plan = bool(model.file.plan.bytecode)
         is_plan = options.is_wanted
         if is_plan is None:
@@ -90,29 +105,29 @@ def run(
         if is_plan:
             run_plan(model, options, paths, written, output)
         else:
-            _run_program(model, paths, written, times, output)
+            session = model.session(timed=times, optimise=optimise)
+            _run_program(model, session, paths, written, output)
 
     return reported(work, output)
 
 
 def _run_program(
     model: NacModel,
+    session: NacSession,
     paths: Mapping[str, str],
     written: Mapping[str, Path],
-    times: bool,
     output: str,
 ) -> None:
     count = model.file.header.outputs
     places = {_place(model, name, count): path for name, path in written.items()}
-    session = model.session(timed=times)
     arrays = session.run({name: _array(model, name, path) for name, path in paths.items()})
     with writing_together():
         for place, path in places.items():
             _write(arrays, place, path)
     if output == "json":
-        click.echo(_as_json(model, arrays, session.peak_bytes, session.timings))
+        click.echo(_as_json(model, arrays, session))
     else:
-        click.echo(_as_text(model, arrays, session.peak_bytes, session.timings))
+        click.echo(_as_text(model, arrays, session))
         for path in places.values():
             click.echo(f"wrote {safe(str(path))}")
 
@@ -159,15 +174,15 @@ def _type(array: np.ndarray[Any, Any]) -> str:
 def _as_text(
     model: NacModel,
     arrays: Sequence[np.ndarray[Any, Any]],
-    peak: int,
-    timings: Sequence[Timing],
+    session: NacSession,
 ) -> str:
     lines = []
     for name, array in zip(_names(model, len(arrays)), arrays, strict=True):
         lines += [f"output {safe(name)}: {_type(array)}", values_text(array)]
-    lines.append(f"peak: {peak:,} bytes")
-    if timings:
-        lines.append(_times_table(timings))
+    kept = f", {session.kept_bytes:,} of them kept" if session.kept_bytes else ""
+    lines.append(f"peak: {session.peak_bytes:,} bytes{kept}")
+    if session.timings:
+        lines.append(_times_table(session.timings))
     return "\n".join(lines)
 
 
@@ -190,8 +205,7 @@ def _times_table(timings: Sequence[Timing]) -> str:
 def _as_json(
     model: NacModel,
     arrays: Sequence[np.ndarray[Any, Any]],
-    peak: int,
-    timings: Sequence[Timing],
+    session: NacSession,
 ) -> str:
     from nacre.core.builder import dtype_name
 
@@ -204,10 +218,14 @@ def _as_json(
         }
         for name, array in zip(_names(model, len(arrays)), arrays, strict=True)
     ]
-    made: dict[str, Any] = {"outputs": shown, "peak_bytes": peak}
-    if timings:
+    made: dict[str, Any] = {
+        "outputs": shown,
+        "peak_bytes": session.peak_bytes,
+        "kept_bytes": session.kept_bytes,
+    }
+    if session.timings:
         made["times"] = [
             {"instruction": t.instruction, "name": t.name, "seconds": t.seconds, "bytes": t.bytes}
-            for t in timings
+            for t in session.timings
         ]
     return json.dumps(made, indent=2)

@@ -22,6 +22,7 @@ import numpy as np
 from nacre.base.diagnostics import Diagnostic, InputError
 from nacre.base.excerpt import quoted
 from nacre.base.suggest import Hints
+from nacre.core.evaluation_memory import arrays_held
 from nacre.core.evaluation_plan import (
     carried,
     declared,
@@ -83,6 +84,12 @@ class CoreSession:
     def room_bytes(self) -> int:
         """The bytes that a session keeps between runs for the values that it computes."""
         return self._plan.layout.size
+
+    @property
+    def kept_arrays(self) -> list[Array]:
+        """The arrays that a session keeps between runs: constants, and what was made of them."""
+        plan = self._plan
+        return [*plan.constants.values(), *arrays_held([step.run for step in plan.steps])]
 
     @property
     def state(self) -> dict[str, Array]:

@@ -8,8 +8,11 @@ block stays with the session.
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
+from types import FunctionType, ModuleType
 
 import numpy as np
 
@@ -118,3 +121,41 @@ def laid_out(births: Sequence[Birth]) -> Layout:
             if value in lengths:
                 block.give(places[value], lengths.pop(value))
     return Layout(places, block.size)
+
+
+def arrays_held(runs: Iterable[object]) -> list[Array]:
+    """The arrays that kernels bound to their types hold: what they have prepared of constants."""
+    found: list[Array] = []
+    seen: set[int] = set()
+    left = list(runs)
+    while left:
+        one = left.pop()
+        if id(one) in seen or isinstance(one, type | ModuleType):
+            continue
+        seen.add(id(one))
+        if isinstance(one, np.ndarray):
+            found.append(one)
+        elif isinstance(one, FunctionType):
+            left += _contents(one)
+        elif isinstance(one, partial):
+            left += [one.func, *one.args, *one.keywords.values()]
+        elif isinstance(one, dict):
+            left += one.values()
+        elif isinstance(one, tuple | list):
+            left += one
+        elif type(one).__module__.startswith("nacre."):
+            left += [getattr(one, name, None) for name in _fields(one)]
+    return found
+
+
+def _contents(function: FunctionType) -> Iterator[object]:
+    """What a function was made with."""
+    yield from function.__defaults__ or ()
+    for cell in function.__closure__ or ():
+        with suppress(ValueError):  # it is empty
+            yield cell.cell_contents
+
+
+def _fields(value: object) -> list[str]:
+    slots = [name for kind in type(value).__mro__ for name in getattr(kind, "__slots__", ())]
+    return [*getattr(value, "__dict__", ()), *slots]

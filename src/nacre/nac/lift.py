@@ -7,13 +7,14 @@ are only known in a run has no form, nor has a branch that is chosen by them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from nacre.base.diagnostics import Diagnostic, InputError
+from nacre.base.elements import GRAPH_TYPES
 from nacre.base.excerpt import quoted
 from nacre.core.builder import Builder, dtype_name
 from nacre.core.module import Labels, Module, TensorType
@@ -26,6 +27,7 @@ from nacre.nac.canonical import arranged
 from nacre.nac.channels import WEIGHTS_TO_LAST, Window, windows_of
 from nacre.nac.interface import NacInput
 from nacre.nac.rules.running import NAC46, NAC49
+from nacre.nac.run.foresight import foreseen
 from nacre.nac.run.limits import limits_for
 from nacre.nac.run.model import NacModel
 from nacre.nac.run.program import Operand, Prepared, the_one
@@ -44,6 +46,15 @@ def lift(model: NacModel, types: Types | None = None) -> Module:
     if walk.found:
         raise InputError(walk.found)
     return walk.module(outputs)
+
+
+def lift_run(model: NacModel, types: Types) -> Module:
+    """The module of one run: states are inputs, and all operands of the output are outputs."""
+    walk = _Walk(model, types)
+    outputs = walk.outputs()
+    if walk.found:
+        raise InputError(walk.found)
+    return walk.flat(outputs)
 
 
 def result_types(model: NacModel, types: Types | None = None) -> dict[int, list[TensorType]]:
@@ -75,11 +86,21 @@ class _Walk:
 
     def __post_init__(self) -> None:
         model = self.model
-        self._room = limits_for(model.file_bytes, (), model.max_bytes).bytes
+        given = [
+            foreseen(GRAPH_TYPES[type_.dtype].dtype, type_.shape) for type_ in self._input_types()
+        ]
+        self._room = limits_for(model.file_bytes, given, model.max_bytes).bytes
         self._windows: dict[int, Window] = {}
         if not self.is_literal:
             self._windows = windows_of(self.model.file, self.model.program)
         self._skipped = {at for window in self._windows.values() for at in window.skipped}
+
+    def _input_types(self) -> Iterator[TensorType]:
+        for one in self.model.all_inputs:
+            if one.dtype is not None and one.shape is not None:
+                yield TensorType(one.dtype, one.shape)
+            elif one.name in self.types:
+                yield self.types[one.name]
 
     def outputs(self) -> list[Any]:
         """What the program returns, as values of the module."""
@@ -149,7 +170,7 @@ class _Walk:
     def _loaded(self, instruction: Prepared) -> Any:  # noqa: ANN401 - see _stretch
         if instruction.variant == PARAMETER:
             if instruction.id not in self._weights:
-                array = self.model.weights[instruction.id]
+                array = self.model.weights.fresh(instruction.id)
                 self._weights[instruction.id] = self._constant(array)
             return self._weights[instruction.id]
         if instruction.variant == STATE:
@@ -196,7 +217,7 @@ class _Walk:
 
     def _filter(self, id_: int) -> Value:
         if id_ not in self._filters:
-            array = self.model.weights[id_].transpose(WEIGHTS_TO_LAST)
+            array = self.model.weights.fresh(id_).transpose(WEIGHTS_TO_LAST)
             self._filters[id_] = self._constant(np.ascontiguousarray(array))
         return self._filters[id_]
 
@@ -224,6 +245,10 @@ class _Walk:
         op = self.builder.operation(value)
         data = op.attributes.get("data")
         return data.array if isinstance(data, Literal) else None
+
+    def flat(self, outputs: Sequence[Any]) -> Module:
+        """The module without names, states or an order of its own."""
+        return self.builder.module(*[self._output(value) for value in outputs])
 
     def module(self, outputs: Sequence[Any]) -> Module:
         """The module, when every instruction is in."""

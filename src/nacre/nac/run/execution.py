@@ -99,7 +99,7 @@ class Execution:
                 return found
             result = self._result(index, instruction)
             if self._results[index] is None:
-                self.memory.hold(result)
+                self.memory.hold(result, self._is_kept(index))
                 self._results[index] = result
             self._after(index)
             if self._clock is not None:
@@ -202,15 +202,17 @@ class Execution:
         return gathered.arrays.__getitem__
 
     def _bound(self, call: Typed, gathered: Gathered) -> Compiled:
-        fixed = [at for at, (index, _) in enumerate(gathered.paths) if self._is_weight(index)]
+        fixed = [at for at, (index, _) in enumerate(gathered.paths) if self._is_kept(index)]
         try:
             return bound(call, gathered.arrays, fixed)
         except FAULTS as error:
             raise Unfit(f"its arguments make no sense ({error})") from error
 
-    def _is_weight(self, index: int) -> bool:
+    def _is_kept(self, index: int) -> bool:
+        """Whether a result is a weight that stays between runs, whatever the schedule says."""
         instruction = self._model.program[index]
-        return instruction.kind == "input" and instruction.variant == PARAMETER
+        is_weight = instruction.kind == "input" and instruction.variant == PARAMETER
+        return is_weight and self._model.weights.is_kept(instruction.id)
 
     def _gathered(self, operand: Operand, gathered: Gathered) -> Given:
         """An argument, in which `Value(i)` stands for the i-th array."""
@@ -281,7 +283,7 @@ class Execution:
         for target in schedule.loads[index]:
             if self._results[target] is None and target > index:
                 result = self._loaded(target, self._model.program[target])
-                self.memory.hold(result)
+                self.memory.hold(result, self._is_kept(target))
                 self._results[target] = result
         for target in schedule.drops[index]:
             self.memory.drop(self._results[target])

@@ -49,16 +49,27 @@ class Memory:
     limit: int
     live: int = 0
     peak: int = 0
+    value_peak: int = 0  # the same without weights that are kept
+    _kept: int = 0  # bytes of those that are alive
+    _kept_owners: set[int] = field(default_factory=set)
     _holders: dict[int, list[int]] = field(default_factory=dict)  # count and bytes by owner
 
-    def hold(self, result: Any) -> None:  # noqa: ANN401 - an array, several, a number
+    def hold(self, result: Any, is_kept: bool = False) -> None:  # noqa: ANN401 - see arrays_of
         """A result is kept from now on."""
         for array in arrays_of(result):
-            entry = self._holders.setdefault(id(owner(array)), [0, array.nbytes])
+            key = id(owner(array))
+            entry = self._holders.setdefault(key, [0, array.nbytes])
             if entry[0] == 0:
                 self.live += entry[1]
+                if is_kept:
+                    self._kept += entry[1]
+                    self._kept_owners.add(key)
             entry[0] += 1
-        self.peak = max(self.peak, self.live)
+        self._rise(self.live)
+
+    def _rise(self, bytes_: int) -> None:
+        self.peak = max(self.peak, bytes_)
+        self.value_peak = max(self.value_peak, bytes_ - self._kept)
 
     def drop(self, result: Any) -> None:  # noqa: ANN401 - an array, several, a number
         """A result is not needed any more."""
@@ -69,12 +80,15 @@ class Memory:
             if entry[0] == 0:
                 self.live -= entry[1]
                 del self._holders[key]
+                if key in self._kept_owners:
+                    self._kept_owners.discard(key)
+                    self._kept -= entry[1]
 
     def has_room(self, bytes_: int) -> bool:
         """Whether so many more bytes may be taken; they count into the peak."""
         if self.live + bytes_ > self.limit:
             return False
-        self.peak = max(self.peak, self.live + bytes_)
+        self._rise(self.live + bytes_)
         return True
 
 
@@ -85,6 +99,11 @@ def arrays_of(result: Any) -> Iterator[Array]:  # noqa: ANN401 - an array, sever
     elif isinstance(result, list):
         for part in result:
             yield from arrays_of(part)
+
+
+def is_copy(array: Array) -> bool:
+    """Whether an array has memory of its own, and does not look at a file."""
+    return bool(owner(array).flags.owndata)
 
 
 def owner(array: Array) -> Array:

@@ -20,6 +20,7 @@ from nacre.nac.format.places import BinarySource, Place, finding
 from nacre.nac.format.values import NacFile
 from nacre.nac.interface import NacInput, Surroundings, surroundings
 from nacre.nac.run.memory import Schedule, schedule_of
+from nacre.nac.run.optimised import Optimised
 from nacre.nac.run.program import Prepared, prepared, schema_of
 from nacre.nac.run.session import NacSession
 from nacre.nac.run.weights import Weights
@@ -39,6 +40,8 @@ class NacModel:
     external: External | None = None  # where the weights lie beside the file
     max_bytes: int | None = None  # that a run may hold; see `limits` for what it is without
     max_work: int | None = None
+    # Programs made ready for inputs of certain types; None: they cannot be.
+    prepared: dict[object, Optimised | None] = field(default_factory=dict, repr=False)
     # Sessions that nobody is using. A run takes one out of here, so that several may go on at once.
     _idle: list[NacSession] = field(default_factory=list, repr=False)
     _lifted: dict[int, Any] = field(default_factory=dict, repr=False)  # constants that were loaded
@@ -86,14 +89,23 @@ class NacModel:
             self._idle.append(session)
 
     def session(
-        self, *, max_bytes: int | None = None, max_work: int | None = None, timed: bool = False
+        self,
+        *,
+        max_bytes: int | None = None,
+        max_work: int | None = None,
+        timed: bool = False,
+        optimise: bool = False,
     ) -> NacSession:
         """A session that keeps state between runs.
 
         It may hold at most so many bytes at a time and take so many steps a run. Where nobody says
-        how many, this follows from the sizes of the file and of the inputs.
+        how many, this follows from the sizes of the file and of the inputs. With `optimise` the
+        program is rewritten for inference first, which changes the last bits of floats; what is
+        timed is run instruction by instruction in any case.
         """
-        return NacSession(self, max_bytes=max_bytes, max_work=max_work, timed=timed)
+        return NacSession(
+            self, max_bytes=max_bytes, max_work=max_work, timed=timed, optimise=optimise
+        )
 
     def lifted(self, id_: int) -> Any:  # noqa: ANN401 - a number or a tensor
         """The value of a lifted constant; a list is a tensor."""
@@ -127,29 +139,41 @@ class NacModel:
 
     @cached_property
     def file_bytes(self) -> int:
-        """The size of the file and of the weights beside it."""
-        weights = sum(len(tensor.data) for tensor in self.file.data.tensors)
+        """The size of the file and of the weights beside it, these as the program takes them.
+
+        So a file may take as much however its weights are stored.
+        """
+        inside = sum(len(tensor.data) for tensor in self.file.data.tensors)
+        rest = max(len(self.source.text) - inside, 0)
         beside = 0 if self.external is None else self.external.size
-        return max(len(self.source.text), weights) + beside
+        return rest + max(self.weights.wide_bytes, inside + beside)
 
 
 def load(
-    path: FileSource, *, max_bytes: int | None = None, max_work: int | None = None
+    path: FileSource,
+    *,
+    max_bytes: int | None = None,
+    max_work: int | None = None,
+    keep_bytes: int | None = None,
 ) -> NacModel:
     """A file ready to run; InputError has all that is wrong with it, unknown operations included.
 
     Weights are mapped: none is copied before it is used. What a run may take at most follows from
-    the sizes of the file and of the inputs, unless it is said here.
+    the sizes of the file and of the inputs, unless it is said here; so does `keep_bytes`, how much
+    a model keeps between runs of weights that do not lie in the file as kernels take them.
     """
     examined, external, found = judged(path)
     if examined.file is None or has_errors(found):
         raise InputError(in_order(d for d in found if d.severity == "error"))
-    made = made_model(examined.file, examined.source, external)
+    made = made_model(examined.file, examined.source, external, keep_bytes)
     return replace(made, max_bytes=max_bytes, max_work=max_work)
 
 
 def made_model(
-    file: NacFile, source: Source | None = None, external: External | None = None
+    file: NacFile,
+    source: Source | None = None,
+    external: External | None = None,
+    keep_bytes: int | None = None,
 ) -> NacModel:
     """A model of a file that is sound; InputError where the runtime cannot run it."""
     place = source or BinarySource("<nac>", 0)
@@ -157,4 +181,4 @@ def made_model(
     around, wrong = surroundings(file, place, external)
     if found or wrong:
         raise InputError(in_order([*found, *wrong]))
-    return NacModel(file, place, program, around, Weights(file, external), external)
+    return NacModel(file, place, program, around, Weights(file, external, keep_bytes), external)

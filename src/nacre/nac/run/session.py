@@ -7,15 +7,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from nacre.base.diagnostics import InputError
 from nacre.base.elements import GRAPH_TYPES
 from nacre.core.values import Array
 from nacre.nac.interface import Initial, StateRecord
 from nacre.nac.run.execution import Execution, Timing
 from nacre.nac.run.foresight import Foresight, require_next, require_states
 from nacre.nac.run.inputs import checked_inputs
-from nacre.nac.run.limits import limits_for
+from nacre.nac.run.limits import Limits, limits_for
 from nacre.nac.run.memory import owner
+from nacre.nac.run.optimised import Optimised, optimised
 from nacre.nac.run.trace import Trace, traced
+from nacre.nac.spec.instructions import PARAMETER
 
 if TYPE_CHECKING:
     from nacre.nac.run.model import NacModel
@@ -34,6 +37,7 @@ class NacSession:
         max_bytes: int | None = None,
         max_work: int | None = None,
         timed: bool = False,
+        optimise: bool = False,
     ) -> None:
         self._model = model
         self._most = (
@@ -41,10 +45,12 @@ class NacSession:
             model.max_work if max_work is None else max_work,
         )
         self._is_timed = timed
+        self._is_optimised = optimise and not timed
         self._state: dict[int, Array] = {}
         self._traces: dict[object, Trace] = {}
-        self._foreseen: set[object] = set()  # types of inputs that need no second look
-        self.peak_bytes = 0  # of the last run
+        self._ready: dict[object, Optimised] = {}
+        self._foreseen: dict[object, int] = {}  # peaks by types that need no second look
+        self.peak_bytes = 0  # of the last run, with what is kept
         self.timings: tuple[Timing, ...] = ()  # of the last run, where they were asked for
         require_states(model, limits_for(model.file_bytes, (), *self._most))
         self.reset()
@@ -90,21 +96,73 @@ class NacSession:
         run for the same types repeats the first without looking anything up.
         """
         key = tuple((index, array.dtype, array.shape) for index, array in given.items())
+        ready = self._ready.get(key)
+        if ready is not None:
+            made = self._repeated(ready, key, given)
+            if made is not None:
+                return made, set()
         trace = self._traces.get(key)
-        if trace is not None:
+        if trace is not None and ready is None:
             self.peak_bytes = trace.peak_bytes
             return trace.run(given, self._state)
         limits = limits_for(self._model.file_bytes, given.values(), *self._most)
         if key not in self._foreseen:
-            Foresight(self._model, given, self._state, limits).outputs()
+            ahead = Foresight(self._model, given, self._state, limits)
+            ahead.outputs()
             if len(self._foreseen) < _MOST_FORESEEN:
-                self._foreseen.add(key)
+                self._foreseen[key] = ahead.memory.peak
+        if self._is_optimised and ready is None:
+            found = self._optimised(key, given)
+            if found is not None and found.peak_bytes <= limits.bytes:
+                self._ready[key] = found
+                made = self._repeated(found, key, given)
+                if made is not None:
+                    return made, set()
+        return self._interpreted(key, given, limits)
+
+    def _optimised(self, key: object, given: Mapping[int, Array]) -> Optimised | None:
+        """The program made ready for these types; None where it cannot be."""
+        prepared = self._model.prepared
+        if key not in prepared and len(prepared) < _MOST_TRACES:
+            prepared[key] = optimised(self._model, given)
+        return prepared.get(key)
+
+    def _repeated(
+        self, ready: Optimised, key: object, given: Mapping[int, Array]
+    ) -> list[Any] | None:
+        """The operands of the output; None where a kernel refuses values.
+
+        What it says about them has no place in the file: that, the instructions tell.
+        """
+        # Weights that lie in the file take memory as well while they are used.
+        self.peak_bytes = max(ready.peak_bytes, self._foreseen.get(key, 0))
+        try:
+            return ready.run(given, self._state)
+        except InputError:
+            return None
+
+    def _interpreted(
+        self, key: object, given: Mapping[int, Array], limits: Limits
+    ) -> tuple[list[Any], set[int]]:
+        """The same, instruction by instruction."""
         run = Execution(self._model, given, self._state, limits, self._is_timed)
         outputs = run.outputs()
-        self.peak_bytes, self.timings = run.memory.peak, tuple(run.timings)
-        if run.is_static and not self._is_timed and len(self._traces) < _MOST_TRACES:
-            self._traces[key] = traced(self._model, given, run.entries, run.memory.peak)
+        memory, weights = run.memory, self._model.weights
+        self.peak_bytes = max(memory.peak, weights.kept_bytes + memory.value_peak)
+        self.timings = tuple(run.timings)
+        is_same = run.is_static and all(
+            weights.is_kept(i.id)
+            for i in self._model.program
+            if i.kind == "input" and i.variant == PARAMETER
+        )
+        if is_same and not self._is_timed and len(self._traces) < _MOST_TRACES:
+            self._traces[key] = traced(self._model, given, run.entries, self.peak_bytes)
         return outputs, run.borrowed
+
+    @property
+    def kept_bytes(self) -> int:
+        """What the model keeps between runs: weights that do not lie in the file as they are."""
+        return self._model.weights.kept_bytes
 
     def _next_state(self, record: StateRecord, outputs: Sequence[Any]) -> Array:
         require_next(self._model, record, outputs[record.output])

@@ -1,7 +1,14 @@
-"""Weights: taken from the file when they are first used, and then kept ready."""
+"""Weights: taken from the file when they are used.
+
+What lies in the file as kernels take it is a view of the file and costs nothing. The rest is
+copied: quantised weights are widened, others moved to an address that their type asks for. Copies
+are kept for the next run where the bound allows it for all of them; else they go when the schedule
+says, and are made anew in every run.
+"""
 
 from __future__ import annotations
 
+from functools import cached_property
 from math import prod
 from typing import Any
 
@@ -12,21 +19,42 @@ from nacre.core.values import Array
 from nacre.nac.format.external import External
 from nacre.nac.format.scales import is_scaled
 from nacre.nac.format.values import NacFile, Tensor
+from nacre.nac.run.memory import is_copy, owner
 from nacre.nac.spec.elements import DTYPES, FP16, QUANTIZATIONS
+
+_KEPT_BYTES = 128 * 2**20  # and as much again as the weights are stored in
 
 
 class Weights:
     """The parameters of a file by id."""
 
-    def __init__(self, file: NacFile, external: External | None) -> None:
+    def __init__(
+        self, file: NacFile, external: External | None, keep_bytes: int | None = None
+    ) -> None:
         self._is_half = file.header.quant == FP16
         self._tensors = {tensor.id: tensor for tensor in file.data.tensors}
         self._names = {named.id: named.text for named in file.data.parameters}
         self._external = external
         self._ready: dict[int, Array] = {}
+        stored_bytes = sum(len(tensor.data) for tensor in file.data.tensors)
+        stored_bytes += 0 if external is None else external.size
+        self.keep_bytes = _KEPT_BYTES + stored_bytes if keep_bytes is None else keep_bytes
+        self.kept_bytes = 0  # copies that stay, here and in what was prepared of them
 
     def __getitem__(self, id_: int) -> Array:
         """A parameter as the kernels take it: aligned, widened, never to be changed."""
+        found = self._ready.get(id_)
+        if found is None:
+            found = self.fresh(id_)
+            if not is_copy(found):
+                self._ready[id_] = found
+            elif self._keeps_copies:
+                self.keep(found.nbytes)
+                self._ready[id_] = found
+        return found
+
+    def fresh(self, id_: int) -> Array:
+        """The same, and nothing is kept of it here."""
         found = self._ready.get(id_)
         if found is None:
             found = dequantized(self.tensor(id_))
@@ -35,8 +63,50 @@ class Weights:
                     found = found.astype(np.float32)
             found = np.require(found, requirements=["C", "A"])
             found.flags.writeable = False
-            self._ready[id_] = found
         return found
+
+    @cached_property
+    def _keeps_copies(self) -> bool:
+        """Whether all copies together may stay; a part of them would be of little use."""
+        return self.may_keep(self.copied_bytes)
+
+    def may_keep(self, bytes_: int) -> bool:
+        """Whether so many more bytes may stay between runs."""
+        return self.kept_bytes + bytes_ <= self.keep_bytes or not bytes_
+
+    def keep(self, bytes_: int) -> None:
+        """So many more bytes stay."""
+        self.kept_bytes += bytes_
+
+    def is_kept(self, id_: int) -> bool:
+        """Whether the next run finds the very same array."""
+        return id_ in self._ready
+
+    def has(self, array: Array) -> bool:
+        """Whether an array looks at a weight that is kept."""
+        return any(owner(array) is owner(one) for one in self._ready.values())
+
+    @property
+    def copied_bytes(self) -> int:
+        """What copies of all weights would take that are not there yet."""
+        ids = (id_ for id_ in self._names if id_ not in self._ready)
+        return sum(self._copy_bytes(id_) for id_ in ids)
+
+    def _copy_bytes(self, id_: int) -> int:
+        if self._external is None and id_ not in self._tensors:
+            return 0
+        tensor = self.tensor(id_)
+        dtype, shape = self.type_of(id_)
+        is_wide = is_scaled(tensor.quant) or dtype != GRAPH_TYPES[DTYPES[tensor.dtype]].dtype
+        is_moved = is_wide or dtype.kind == "b" or not stored(tensor).flags.aligned
+        return dtype.itemsize * prod(shape) if is_moved else 0
+
+    @property
+    def wide_bytes(self) -> int:
+        """What all weights take as kernels take them, by which a run is measured."""
+        known = [id_ for id_ in self._names if self._external is not None or id_ in self._tensors]
+        types = [self.type_of(id_) for id_ in known]
+        return sum(dtype.itemsize * prod(shape) for dtype, shape in types)
 
     def type_of(self, id_: int) -> tuple[np.dtype[Any], tuple[int, ...]]:
         """The type of a parameter as the kernels take it, without looking at its elements."""
@@ -77,11 +147,14 @@ def dequantized(tensor: Tensor) -> Array:
     # A hostile scale gives infinities, which is what its file says.
     with np.errstate(all="ignore"):
         if layout.has_scale:
-            elements = elements.astype(np.float32) * scales[0]
+            elements = elements.astype(np.float32)
+            elements *= scales[0]
         elif layout.has_axis:
             along = [-1 if axis == tensor.axis else 1 for axis in range(elements.ndim)]
-            elements = elements.astype(np.float32) * scales.reshape(along)
+            elements = elements.astype(np.float32)
+            elements *= scales.reshape(along)
         elif layout.has_blocks:
-            blocks = elements.reshape(-1, tensor.block).astype(np.float32) * scales[:, None]
+            blocks = elements.reshape(-1, tensor.block).astype(np.float32)
+            blocks *= scales[:, None]
             elements = blocks.reshape(-1)[: prod(tensor.true_shape)].reshape(tensor.true_shape)
     return elements

@@ -1,0 +1,104 @@
+"""A program as its module, rewritten for inference, on the evaluator of Core IR.
+
+Norms move into weights and chains become one operation, so outputs differ in their last bits from
+those of the instructions one by one. A program whose course depends on elements has no module, and
+one whose weights would take more memory than may be kept is not prepared: both are run instruction
+by instruction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+from nacre.base.diagnostics import InputError
+from nacre.core.builder import dtype_name
+from nacre.core.evaluate import CoreSession
+from nacre.core.inference.pipeline import INFERENCE
+from nacre.core.module import Module, TensorType
+from nacre.core.passes.dead_code import dead_code
+from nacre.core.passes.fold_constants import fold_constants
+from nacre.core.passes.identity_ops import identity_ops
+from nacre.core.passes.runner import Pass, run_passes
+from nacre.core.values import Array
+from nacre.nac.run.memory import is_copy, owner
+from nacre.nac.spec.instructions import LIFTED
+
+if TYPE_CHECKING:
+    from nacre.nac.run.model import NacModel
+    from nacre.nac.run.weights import Weights
+
+# What makes patterns show, the rewrites, and what they leave behind. Joining equal constants, as
+# the canonical form does, takes longer than it saves.
+_PASSES: tuple[Pass, ...] = (
+    Pass("fold-constants", fold_constants),
+    Pass("identity-ops", identity_ops),
+    *INFERENCE,
+    Pass("dead-code", dead_code),
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Optimised:
+    """A module made ready for inputs of certain types; several runs may go on at once."""
+
+    session: CoreSession
+    names: Mapping[int, str]  # of inputs and states by instruction
+    ids: Mapping[int, int]  # of states by instruction
+    kept_bytes: int  # weights that are not mapped, and stay
+    peak_bytes: int
+
+    def run(self, given: Mapping[int, Array], state: Mapping[int, Array]) -> list[Any]:
+        """The operands of the output; InputError where a kernel refuses values."""
+        inputs = {
+            name: given[index] if index in given else state[self.ids[index]]
+            for index, name in self.names.items()
+        }
+        return list(self.session.run(inputs))
+
+
+def optimised(model: NacModel, given: Mapping[int, Array]) -> Optimised | None:
+    """A program made ready for inputs of these types; None where it is not to be."""
+    from nacre.nac.lift import lift_run
+
+    weights = model.weights
+    if any(model.program[index].variant == LIFTED for index in given):
+        return None  # a constant of the file is given another value
+    if not weights.may_keep(weights.copied_bytes):
+        return None
+    types = {
+        one.name: TensorType(dtype_name(array.dtype), array.shape)
+        for one in model.all_inputs
+        for array in (given.get(one.instruction),)
+        if array is not None
+    }
+    try:
+        module = run_passes(lift_run(model, types), _PASSES, verify_each=False)
+        session = CoreSession(module)
+    except InputError:
+        return None
+    kept = _kept_bytes(session, weights)
+    if not weights.may_keep(kept):
+        return None
+    weights.keep(kept)
+    names = {
+        one.instruction: one.name
+        for one in model.all_inputs
+        if model.program[one.instruction].variant != LIFTED
+    }
+    ids = {index: model.program[index].id for index in names}
+    return Optimised(session, names, ids, kept, kept + _value_bytes(module, session))
+
+
+def _kept_bytes(session: CoreSession, weights: Weights) -> int:
+    """The bytes of constants, and of what is made of them, beyond the file and what is kept."""
+    owners = {id(owner(a)): owner(a) for a in session.kept_arrays if is_copy(a)}
+    return sum(array.nbytes for array in owners.values() if not weights.has(array))
+
+
+def _value_bytes(module: Module, session: CoreSession) -> int:
+    """The bytes of inputs, of outputs, and of what is computed between."""
+    types = (*module.input_types.values(), *module.output_types)
+    return session.room_bytes + sum(prod(t.shape) * t.element.dtype.itemsize for t in types)
