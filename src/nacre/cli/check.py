@@ -15,6 +15,7 @@ from nacre.base.rules import RULES
 from nacre.base.suggest import did_you_mean
 from nacre.cli.inputs import distinct, import_option, program_in, read_argument, show
 from nacre.cli.main import ERRORS_FOUND, OK, WRONG_USAGE
+from nacre.cli.progress import shown_stages
 from nacre.nem.checks.engine import Checked, CheckOptions, check_source
 from nacre.nem.model.imports import Import
 from nacre.nem.model.target import UnknownDeviceError
@@ -92,7 +93,8 @@ def check(
             checked += 1
         else:
             try:
-                of_file = check_source(source, options)
+                with shown_stages():
+                    of_file = check_source(source, options)
                 found += of_file.diagnostics
                 verdicts += _verdict(source.name, of_file)
             except UnknownDeviceError as error:

@@ -22,6 +22,7 @@ from nacre.cli.machine import (
     show_findings,
 )
 from nacre.cli.main import ERRORS_FOUND, OK
+from nacre.cli.progress import shown_stages
 
 if TYPE_CHECKING:
     from nacre.nem.api.programs import LoadedProgram
@@ -45,17 +46,18 @@ def debug(setup: Setup, mode: str, commands: tuple[str, ...], batch: bool) -> in
     from nacre.cli.debugger import Debugger, piped_commands, typed_commands
 
     try:
-        bundle = opened(setup, ())
-        setup = setup if bundle is None else bundle.setup
-        program = read_program(setup)
-        found = worth_telling(bundle, checked(program, setup))
-        inputs, order = loaded_inputs(setup, program), recorded(setup)
-        inputs |= {} if bundle is None else bundle.filled
-        debugger = Debugger(
-            program.source,
-            # DDR belongs to an interpreter: a run from the start gets a new one.
-            lambda: _started(setup, mode, program, inputs, order),
-        )
+        with shown_stages():
+            bundle = opened(setup, ())
+            setup = setup if bundle is None else bundle.setup
+            program = read_program(setup)
+            found = worth_telling(bundle, checked(program, setup))
+            inputs, order = loaded_inputs(setup, program), recorded(setup)
+            inputs |= {} if bundle is None else bundle.filled
+            debugger = Debugger(
+                program.source,
+                # DDR belongs to an interpreter: a run from the start gets a new one.
+                lambda: _started(setup, mode, program, inputs, order),
+            )
     except InputError as error:
         show_findings(error.diagnostics)
         click.echo(f"did not start {safe(setup.file)}: {summary(error.diagnostics)}")

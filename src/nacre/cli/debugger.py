@@ -16,6 +16,7 @@ from nacre.base.excerpt import excerpt, quoted, safe
 from nacre.base.source import Source
 from nacre.cli import debug_commands
 from nacre.cli.machine import findings_text, sentence
+from nacre.cli.progress import shown_stages
 from nacre.cli.terminal.streams import echo_as_is
 from nacre.nem.run.host import host_error
 from nacre.nem.run.session import RunResult, Session
@@ -185,7 +186,7 @@ class Debugger:
             return
         name, argument = debug_commands.split(line)
         try:
-            with self.interrupts:
+            with self.interrupts, shown_stages():
                 debug_commands.find(name).run(self, argument)
         except InputError as error:
             self.has_failed = True

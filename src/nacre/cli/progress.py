@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from nacre.base.stages import Stage, announced
 from nacre.cli.terminal.streams import echo_as_is
 
 _QUIET_SECONDS = 0.5  # work this short needs no progress
@@ -46,3 +48,72 @@ def watched(what: str) -> Iterator[Callable[[int, int], None] | None]:
         yield progress if progress.is_wanted else None
     finally:
         progress.clear()
+
+
+_UNWATCHED_SECONDS = 2.0  # where nobody sits at a terminal, shorter work says nothing
+_LEAST_WORK = 0.75  # of them spent on work rather than on waiting for the machine
+_REPEAT_SECONDS = 10.0  # and longer work says so often how far it is
+
+
+@contextmanager
+def shown_stages() -> Iterator[None]:
+    """While something runs, say on standard error which of its stages it is in.
+
+    At a terminal that is one line which is rewritten; elsewhere a line for each stage, and then
+    every ten seconds, after the first two.
+    """
+    if sys.stderr is None:
+        yield
+        return
+    with announced() as stages:
+        done = threading.Event()
+        show = _rewrite_line if sys.stderr.isatty() else _write_lines
+        thread = threading.Thread(target=show, args=(stages, done), daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            done.set()
+            thread.join()
+
+
+def _text(stages: list[Stage], began: float) -> str | None:
+    current = stages[-1:]  # a copy: the work goes on meanwhile
+    return f"{current[0]}, {time.monotonic() - began:.0f} s" if current else None
+
+
+def _rewrite_line(stages: list[Stage], done: threading.Event) -> None:
+    began, width = time.monotonic(), 0
+    wait = _QUIET_SECONDS
+    while not done.wait(wait):
+        wait = _TICK_SECONDS
+        text = _text(stages, began)
+        if text is None:  # between two stages others may write
+            width = _cleared(width)
+            continue
+        width = max(width, len(text))
+        echo_as_is(f"\r{text.ljust(width)}", err=True, nl=False)
+    _cleared(width)
+
+
+def _cleared(width: int) -> int:
+    """Take a line of so many characters away; nothing is left of it."""
+    if width:
+        echo_as_is(f"\r{' ' * width}\r", err=True, nl=False)
+    return 0
+
+
+def _write_lines(stages: list[Stage], done: threading.Event) -> None:
+    began, spent = time.monotonic(), time.process_time()
+    said, due = "", 0.0
+    wait = _UNWATCHED_SECONDS
+    while not done.wait(wait):
+        wait = _TICK_SECONDS
+        # Work of two seconds, however long a busy machine takes for less.
+        if time.process_time() - spent < _LEAST_WORK * _UNWATCHED_SECONDS:
+            continue
+        now, what = time.monotonic(), "".join(s.what for s in stages[-1:])
+        text = _text(stages, began)
+        if text is not None and (what != said or now >= due):
+            said, due = what, now + _REPEAT_SECONDS
+            echo_as_is(text, err=True)

@@ -40,7 +40,7 @@ from nacre.cli.machine import (
     without,
 )
 from nacre.cli.main import ERRORS_FOUND, OK
-from nacre.cli.progress import Progress
+from nacre.cli.progress import shown_stages
 from nacre.cli.timed import (
     PERFETTO_ENDINGS,
     TimedOptions,
@@ -104,20 +104,21 @@ def run(
     _require_sources_kept(setup, timed, [*(f.path for f in outputs), trace, timed.report])
     report = Report(form, setup.file, asked=tuple(file.path for file in outputs))
     try:
-        bundle = opened(setup, outputs, needs_inputs=not timed.no_values)
-        if bundle is not None:
-            setup, outputs = bundle.setup, ()
-        program = read_program(setup)
-        report.program = program
-        found = worth_telling(bundle, checked(program, setup))
-        views = [output_view(file, program.plan.program) for file in outputs]
-        machine = interpreter(setup)
-        machine.set_mode(mode)
-        set_profile(machine, timed)
-        report.what_if = what_if(machine, program, timed, setup.allow)
-        if timed.no_values:
-            return _only_timed(machine, program, setup, timed, trace, report, found)
-        result = _run(machine, setup, program, bundle.filled if bundle is not None else {})
+        with shown_stages():
+            bundle = opened(setup, outputs, needs_inputs=not timed.no_values)
+            if bundle is not None:
+                setup, outputs = bundle.setup, ()
+            program = read_program(setup)
+            report.program = program
+            found = worth_telling(bundle, checked(program, setup))
+            views = [output_view(file, program.plan.program) for file in outputs]
+            machine = interpreter(setup)
+            machine.set_mode(mode)
+            set_profile(machine, timed)
+            report.what_if = what_if(machine, program, timed, setup.allow)
+            if timed.no_values:
+                return _only_timed(machine, program, setup, timed, trace, report, found)
+            result = _run(machine, setup, program, bundle.filled if bundle is not None else {})
     except InputError as error:
         return report.refused(error.diagnostics)
     if _is_whole(result) or (result.timing is not None and result.timing.waiting):
@@ -199,18 +200,9 @@ def _run(
     machine: NemInterpreter, setup: Setup, program: LoadedProgram, filled: Mapping[str, Any]
 ) -> RunResult:
     inputs, order = {**filled, **loaded_inputs(setup, program)}, recorded(setup)
-    progress = Progress()
-    try:
-        return machine.run(
-            program,
-            inputs,
-            allow=setup.allow,
-            order=order,
-            detect_races=setup.detect_races,
-            progress=progress if progress.is_wanted else None,
-        )
-    finally:
-        progress.clear()
+    return machine.run(
+        program, inputs, allow=setup.allow, order=order, detect_races=setup.detect_races
+    )
 
 
 def _is_whole(result: RunResult) -> bool:

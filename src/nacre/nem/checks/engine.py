@@ -16,6 +16,7 @@ from nacre.base.diagnostics import (
 )
 from nacre.base.rules import RULES
 from nacre.base.source import Source
+from nacre.base.stages import stage
 from nacre.nem.checks.facts import DeviceFacts, ProgramFacts
 from nacre.nem.checks.program_rules import ORDER_RULES, STATEMENT_RULES
 from nacre.nem.checks.rules.devices import DEVICE_RULES
@@ -68,7 +69,8 @@ class Checked(Struct, frozen=True):
 
 def check_source(source: Source, options: CheckOptions) -> Checked:
     """Ask every rule about a document and what it includes."""
-    root = load(parse(source), default_roots(source.path, options.include_roots))
+    with stage("reading"):
+        root = load(parse(source), default_roots(source.path, options.include_roots))
     linked = link(root)
     found = _check_files(root, linked)
     target = _target(root, linked, options)
@@ -173,7 +175,8 @@ def _memory_sizes(facts: DeviceFacts) -> Iterator[Diagnostic]:
 def _check_program(
     root: File, target: Target, options: CheckOptions
 ) -> tuple[list[Diagnostic], ProgramFacts]:
-    resolved = resolve(root.source, root.parsed.document, is_valid=root.parsed.is_valid)
+    with stage("resolving names"):
+        resolved = resolve(root.source, root.parsed.document, is_valid=root.parsed.is_valid)
     found = list(resolved.diagnostics)
     facts = ProgramFacts(
         resolved.program,
@@ -185,8 +188,11 @@ def _check_program(
         {mark.name: mark for mark in options.imports},
     )
     rules = (*STATEMENT_RULES, *ORDER_RULES) if resolved.program.is_whole else STATEMENT_RULES
-    for check in rules:
-        found += check(facts)
+    asked = 0
+    with stage("checking", "rules", lambda: (asked, len(rules))):
+        for check in rules:
+            found += check(facts)
+            asked += 1
     return found, facts
 
 

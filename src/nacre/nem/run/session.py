@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import overload
 
 from nacre.base.diagnostics import Diagnostic
+from nacre.base.stages import is_watched, stage
 from nacre.nem.model.program import Loop, Task
 from nacre.nem.run import state
 from nacre.nem.run.arrays import RegionView
@@ -95,12 +97,18 @@ class Session(Pausable):
         """Run to the next breakpoint or watchpoint, or to the end."""
         self.memory.require_open()
         if not self._pauses:
-            while not self._stepper.is_finished and self._stepper.failed is None:
-                self._stepper.take_many(_CHUNK if progress is None else _WATCHED_CHUNK)
-                if progress is not None:
-                    progress(len(self._stepper.order), self.steps.count)
+            chunk = _WATCHED_CHUNK if progress is not None or is_watched() else _CHUNK
+            with self._running():
+                while not self._stepper.is_finished and self._stepper.failed is None:
+                    self._stepper.take_many(chunk)
+                    if progress is not None:
+                        progress(len(self._stepper.order), self.steps.count)
             return self._result()
         return self._run_while(lambda: True)
+
+    def _running(self) -> AbstractContextManager[None]:
+        order, total = self._stepper.order, self.steps.count
+        return stage("running", "steps", lambda: (len(order), total))
 
     def continue_(self) -> RunResult:
         """Go on after a breakpoint."""
@@ -160,6 +168,10 @@ class Session(Pausable):
     def _run_while(self, go_on: Callable[[], bool]) -> RunResult:
         """Take steps while a condition holds and no stop is met."""
         self.memory.require_open()
+        with self._running():
+            return self._steps_while(go_on)
+
+    def _steps_while(self, go_on: Callable[[], bool]) -> RunResult:
         while go_on():
             step = self._stepper.next()
             if step is None:

@@ -136,6 +136,9 @@ class Stepper:
             for number, (position, row) in enumerate(zip(positions, rows, strict=True)):
                 if is_task[position] and not run(position, row):
                     return self._stopped(chunk, number)
+        except KeyboardInterrupt:  # whoever goes on goes on with this step
+            self.order.extend(chunk[:number])
+            raise
         except Exception as error:
             self.machine.explain(position, row, error)
             return self._stopped(chunk, number)

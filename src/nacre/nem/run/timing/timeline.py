@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, cast
 
 import numpy as np
 
+from nacre.base.stages import stage
 from nacre.nem.model.devices import Device
 from nacre.nem.model.program import Loop, Statement
 from nacre.nem.plan.grid import TOP, Grid
@@ -84,7 +86,8 @@ def time_steps(
     steps: Steps, device: Device, profile: TimingProfile, *, compile: bool | None = None
 ) -> Timeline:
     """Run the timed machine. Large plans are compiled where that is possible; `compile` decides."""
-    placed = place(steps, device, profile)
+    with stage("timing: costs of tasks"):
+        placed = place(steps, device, profile)
     limits = token_limits(_token_limit(steps.plan, device, profile), device.num_engines)
     if compile is None:
         compile = compiled.is_worth_it(steps.count)
@@ -120,11 +123,18 @@ def run_events(steps: Steps, placed: Placement, limits: list[int], *, compile: b
     fits = float(placed.duration.sum()) * (steps.count + 1) < 2.0**62
     if compile and fits:
         made = columns(steps, placed, limits, np.ascontiguousarray)
-        compiled.simulate()(made, steps.count)
+        with _timing(made, steps.count):
+            compiled.simulate()(made, steps.count)
     else:
         made = columns(steps, placed, limits, _as_list)
-        events.simulate(_quick(made), steps.count)
+        with _timing(made, steps.count):
+            events.simulate(_quick(made), steps.count)
     return made
+
+
+def _timing(made: Columns, steps: int) -> AbstractContextManager[None]:
+    """The event loop as a stage: it counts what is complete anyway."""
+    return stage("timing", "steps", lambda: (int(made.counts[events.COMPLETED]), steps))
 
 
 class _Slots:

@@ -1,0 +1,63 @@
+"""What a long piece of work is doing, for whoever watches.
+
+Work announces its stages; a watcher in another thread looks at them when it likes. So nothing is
+counted for the watcher's sake, and where nobody watches a stage costs one look-up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+
+Count = Callable[[], tuple[int, int]]  # done, in all
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """A stage of some work, and how to learn how far it is."""
+
+    what: str  # `checking`, `timing`
+    unit: str = ""  # of its count: `tasks`
+    count: Count | None = None
+
+    def __str__(self) -> str:
+        if self.count is None:
+            return self.what
+        done, total = self.count()
+        share = 100 * done // max(total, 1)
+        return f"{self.what}: {done:,} of {total:,} {self.unit} ({share} %)"
+
+
+_STACK: ContextVar[list[Stage] | None] = ContextVar("stages", default=None)
+
+
+@contextmanager
+def stage(what: str, unit: str = "", count: Count | None = None) -> Iterator[None]:
+    """Announce a stage while something runs."""
+    stack = _STACK.get()
+    if stack is None:
+        yield
+        return
+    stack.append(Stage(what, unit, count))
+    try:
+        yield
+    finally:
+        stack.pop()
+
+
+def is_watched() -> bool:
+    """Whether somebody looks at the stages of what runs here."""
+    return _STACK.get() is not None
+
+
+@contextmanager
+def announced() -> Iterator[list[Stage]]:
+    """The stages of what runs inside, innermost last: a list that changes as the work goes on."""
+    stack: list[Stage] = []
+    token = _STACK.set(stack)
+    try:
+        yield stack
+    finally:
+        _STACK.reset(token)

@@ -1,0 +1,82 @@
+"""Stages of long work: announced where somebody watches, and free where nobody does."""
+
+from __future__ import annotations
+
+import sys
+import time
+
+import pytest
+
+from nacre.base.stages import announced, is_watched, stage
+from nacre.cli import progress
+from nacre.nem.api import NemInterpreter
+
+TEXT = (
+    "buffer A : DDR (size=64)\nbuffer B : L2 (size=64)\nloop i in [0..99]:\n"
+    "t = transfer.sync(dst=region(B, 0, 64), src=region(A, 0, 64))\nendloop\n"
+)
+
+
+def test_a_stage_is_seen_while_it_lasts() -> None:
+    with announced() as stages:
+        assert is_watched()
+        with stage("checking"), stage("timing", "steps", lambda: (1000, 4000)):
+            assert [str(s) for s in stages] == ["checking", "timing: 1,000 of 4,000 steps (25 %)"]
+        assert stages == []
+    assert not is_watched()
+
+
+@pytest.mark.parametrize(("mode", "expected"), [("functional", "running"), ("timed", "timing")])
+def test_checking_timing_and_running_are_stages(
+    mode: str, expected: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[str] = []
+
+    class Noting(list[object]):
+        def append(self, item: object) -> None:
+            seen.append(str(item).partition(":")[0])
+            super().append(item)
+
+    monkeypatch.setattr("nacre.base.stages._STACK", _Fixed(Noting()))
+    interp = NemInterpreter()
+    interp.set_mode(mode)
+    interp.run(interp.load_string(TEXT), {"A": bytes(64)})
+    assert {"reading", "resolving names", "checking", "running", expected} <= set(seen)
+
+
+class _Fixed:
+    def __init__(self, value: object) -> None:
+        self._value = value
+
+    def get(self) -> object:
+        return self._value
+
+
+def test_where_nobody_sits_long_work_says_its_stage_on_standard_error(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(progress, "_UNWATCHED_SECONDS", 0.01)
+    monkeypatch.setattr(progress, "_LEAST_WORK", 0)
+    with progress.shown_stages(), stage("checking", "rules", lambda: (3, 60)):
+        time.sleep(0.1)
+    captured = capsys.readouterr()
+    assert captured.err.startswith("checking: 3 of 60 rules (5 %), 0 s\n")
+    assert captured.out == ""
+
+
+def test_at_a_terminal_the_line_is_taken_away(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(progress, "_QUIET_SECONDS", 0.01)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    with progress.shown_stages(), stage("checking"):
+        time.sleep(0.1)
+    shown = capsys.readouterr().err
+    assert "\rchecking, 0 s" in shown
+    assert shown.endswith(" \r")
+
+
+def test_short_work_says_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    with progress.shown_stages(), stage("checking"):
+        pass
+    assert capsys.readouterr().err == ""
