@@ -34,6 +34,7 @@ class OpenBundle:
     setup: Setup
     filled: dict[str, Any]
     targets: tuple[tuple[Port, Path], ...]
+    lost: tuple[Diagnostic, ...] = ()  # what integers cannot hold of the inputs
 
     def files(self, result: RunResult) -> list[tuple[Path, bytes, str]]:
         """Every output that is asked for: its file, what goes there, and what that is."""
@@ -68,13 +69,15 @@ def opened(
     ports = {port.name: port for port in bundle.manifest.outputs}
     ports |= {port.buffer: port for port in bundle.manifest.outputs}
     targets = tuple((_port(file, ports), file.path) for file in outputs)
-    filled = _filled(bundle, setup) if needs_inputs else {}
-    return OpenBundle(inside, filled, targets)
+    filled, lost = _filled(bundle, setup) if needs_inputs else ({}, [])
+    return OpenBundle(inside, filled, targets, tuple(lost))
 
 
 def worth_telling(bundle: OpenBundle | None, found: list[Diagnostic]) -> list[Diagnostic]:
     """Findings about a program; what runs by name in a bundle was told when it was compiled."""
-    return found if bundle is None else [d for d in found if d.severity != "info"]
+    if bundle is None:
+        return found
+    return [*bundle.lost, *(d for d in found if d.severity != "info")]
 
 
 def _port(file: OutputFile, ports: dict[str, Port]) -> Port:
@@ -87,9 +90,9 @@ def _port(file: OutputFile, ports: dict[str, Port]) -> Port:
     raise click.UsageError("outputs of a bundle have the model's own types and shapes")
 
 
-def _filled(bundle: Bundle, setup: Setup) -> dict[str, Any]:
-    """Weights and inputs, as the device holds them."""
-    from nacre.compile.bundle import require_range
+def _filled(bundle: Bundle, setup: Setup) -> tuple[dict[str, Any], list[Diagnostic]]:
+    """Weights and inputs, as the device holds them, and what it cannot hold of them."""
+    from nacre.compile.bundle import lost_inputs, require_range
     from nacre.core.evaluate import checked_inputs
     from nacre.core.evaluation_plan import initial_values
 
@@ -103,7 +106,7 @@ def _filled(bundle: Bundle, setup: Setup) -> dict[str, Any]:
     }
     if bundle.manifest.weights is not None:
         filled[bundle.manifest.weights] = bundle.weights
-    return filled
+    return filled, lost_inputs(bundle.manifest, arrays)
 
 
 def arrays_of(files: Sequence[InputFile], module: Module | None = None) -> dict[str, Any]:

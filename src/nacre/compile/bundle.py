@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,9 +13,12 @@ import numpy as np
 
 from nacre.base.diagnostics import Diagnostic, InputError
 from nacre.base.elements import GRAPH_TYPES
+from nacre.base.excerpt import quoted
+from nacre.base.source import whole_file
 from nacre.compile.manifest import Manifest, Port
 from nacre.compile.place import WeightsPart
 from nacre.compile.request import require_clock
+from nacre.compile.rules import CMP12
 from nacre.compile.target import request_error
 from nacre.compile.validation import Validation, validated
 from nacre.core.evaluate import checked_inputs
@@ -190,12 +194,30 @@ class BundleSession:
         arrays = {**self._state, **given}
         for port in manifest.inputs:
             require_range(port, arrays[port.name])
+        for found in lost_inputs(manifest, arrays):
+            warnings.warn(f"{found.code}: {found.message}", stacklevel=2)
         outputs = self._bundle.computed(arrays, self._ordered)
         for state in manifest.states:
             self._state[state.input] = outputs[state.output]
         count = len(self._bundle.source.outputs)
         names = [port.name for port in manifest.outputs[:count]]
         return dict(zip(names, outputs[:count], strict=True))
+
+
+def lost_inputs(manifest: Manifest, arrays: Mapping[str, Array]) -> list[Diagnostic]:
+    """A warning for each input of a plan on integers that has NaN or infinities."""
+    found: list[Diagnostic] = []
+    for port in manifest.inputs if manifest.precision == "i8" else ():
+        if GRAPH_TYPES[port.dtype].kind != "float":
+            continue
+        wide = arrays[port.name].astype(np.float64)
+        nans, infinities = int(np.isnan(wide).sum()), int(np.isinf(wide).sum())
+        if nans or infinities:
+            told = f"{nans} NaN and {infinities} infinities among {wide.size} elements"
+            message = f"input {quoted(port.name)} has {told}, and integers of 8 bits have neither"
+            help_ = "NaN becomes the real value 0, an infinity the end of the range"
+            found.append(CMP12.at(whole_file("<compile>"), message, help=help_))
+    return found
 
 
 def require_range(port: Port, array: Array) -> None:

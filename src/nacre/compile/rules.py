@@ -1,4 +1,4 @@
-"""CMP01-CMP11: models that cannot be compiled for a device."""
+"""CMP01-CMP12: models that cannot be compiled for a device."""
 
 from __future__ import annotations
 
@@ -74,3 +74,9 @@ CMP11 = declare(
     is empty, missing or a bundle's is taken; so is any other with `--force`, or `force=True` in
     Python. A file that the command reads is never written over.
     """, language=_LANGUAGE)  # fmt: skip
+CMP12 = declare(
+    "CMP12", "input-not-finite", _CLAUSE,
+    """
+    An input of a plan on integers of 8 bits has NaN or infinities. Integers have none: NaN becomes
+    the real value 0, an infinity the end of the range. In Python this is a `UserWarning`.
+    """, severity="warning", language=_LANGUAGE)  # fmt: skip
