@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     help="A further folder that includes may lead to.",
 )
 @import_option
+@click.option("--all", "every", is_flag=True, help="Show each of many findings with one cause.")
 @click.option("--explain", is_flag=True, help="Say why nothing orders the two sides of a hazard.")
 @click.option(
     "--max-instances",
@@ -62,6 +63,7 @@ def check(
     include_roots: tuple[Path, ...],
     imports: tuple[Import, ...],
     explain: bool,
+    every: bool,
     max_instances: int,
     output: str,
 ) -> int:
@@ -105,7 +107,7 @@ def check(
         tokens = [{"file": name, **verdict.as_json()} for name, verdict in verdicts]
         click.echo(render_json(shown, others={"tokens": tokens} if tokens else {}))
     else:
-        show(shown, output, explain=explain)
+        show(shown, output, explain=explain, every=every)
     if output == "text" and checked:
         _show_verdicts(verdicts)
         count = f"{checked} file{'s' if checked > 1 else ''}"

@@ -11,6 +11,7 @@ import click
 
 from nacre.base.diagnostics import Diagnostic
 from nacre.base.excerpt import safe
+from nacre.base.grouping import Group, by_cause
 from nacre.base.rendering import render_json, render_text
 from nacre.base.source import (
     MAX_SOURCE_BYTES,
@@ -88,8 +89,10 @@ def wants_colour() -> bool:
     return not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
-def show(diagnostics: Sequence[Diagnostic], output: str, *, explain: bool = False) -> None:
-    """Print findings on standard output as text, JSON or SARIF."""
+def show(
+    diagnostics: Sequence[Diagnostic], output: str, *, explain: bool = False, every: bool = True
+) -> None:
+    """Print findings on standard output as text, JSON or SARIF; text may join those of a cause."""
     if output == "json":
         click.echo(render_json(diagnostics))
     elif output == "sarif":
@@ -97,7 +100,12 @@ def show(diagnostics: Sequence[Diagnostic], output: str, *, explain: bool = Fals
 
         click.echo(render_sarif(diagnostics))
     elif diagnostics:
-        echo_as_is(render_text(diagnostics, colour=wants_colour(), explain=explain))
+        groups = [Group(found) for found in diagnostics] if every else by_cause(diagnostics)
+        parts = []
+        for group in groups:
+            text = render_text([group.first], colour=wants_colour(), explain=explain)
+            parts.append(text if group.note is None else f"{text}   = note: {group.note}\n")
+        echo_as_is("\n".join(parts))
 
 
 def show_diff(name: str, before: str, after: str) -> None:

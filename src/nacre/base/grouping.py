@@ -1,0 +1,51 @@
+"""Findings with one cause shown as one: the same sentence about many places."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from nacre.base.diagnostics import Diagnostic
+
+_FEWEST = 3  # two are read as quickly as one and a note
+_MOST_LINES = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """The first finding of a cause, and the others."""
+
+    first: Diagnostic
+    others: tuple[Diagnostic, ...] = ()
+
+    @property
+    def note(self) -> str | None:
+        """`and 17 more like it: lines 4, 5, ...`; None where it is the only one."""
+        if not self.others:
+            return None
+        lines = list(dict.fromkeys(d.location.line for d in self.others))
+        listed = ", ".join(map(str, lines[:_MOST_LINES]))
+        more = ", ..." if len(lines) > _MOST_LINES else ""
+        word = "line" if len(lines) == 1 else "lines"
+        return f"and {len(self.others)} more like it: {word} {listed}{more}"
+
+
+def by_cause(diagnostics: Iterable[Diagnostic]) -> list[Group]:
+    """Groups in the order of their first findings; those of fewer than three stay apart.
+
+    One cause is one code, file and help, and one sentence but for the numbers in it.
+    """
+    listed = list(diagnostics)
+    groups: dict[tuple[object, ...], list[Diagnostic]] = {}
+    for found in listed:
+        sentence = re.sub(r"\d+", "#", found.message)
+        key = (found.code, found.severity, found.span.source.name, sentence, found.help)
+        groups.setdefault(key, []).append(found)
+    joined = {id(group[0]): group for group in groups.values() if len(group) >= _FEWEST}
+    left_out = {id(found) for group in joined.values() for found in group[1:]}
+    return [
+        Group(found, tuple(joined.get(id(found), [])[1:]))
+        for found in listed
+        if id(found) not in left_out
+    ]
