@@ -100,7 +100,9 @@ def test_infinities_are_compared_without_a_fuss() -> None:
     zero = builder.constant(np.zeros((), np.float32))
     module = builder.module(builder.add("BinOp", x, zero, op="Div"))
     right(module, "npm4k")
-    assert nacre.compile(module, "npm4k").validate(feeds_of(module)).ok
+    found = nacre.compile(module, "npm4k").validate(feeds_of(module))
+    assert (found.first_difference, found.missed) == (None, ())
+    assert found.unproven[0].problem == "the reference is infinite everywhere"
 
 
 def test_which_errors_count() -> None:
