@@ -140,6 +140,7 @@ def _text(bundle: Bundle, found: Validation, how: str) -> str:
         f"against the legalised module: {held}",
         f"against {found.compared_with}{':' if found.outputs else ''}",
         *(f"  {safe(output.name)}: {output.told_with_bound}" for output in found.outputs),
+        *([] if found.lost_most is None else [f"  {safe(str(found.lost_most))}"]),
         *(f"  {safe(o.name)} proves nothing: {o.problem}" for o in found.unproven),
         VERDICTS[found.verdict],
     ]

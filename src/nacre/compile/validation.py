@@ -31,6 +31,7 @@ from nacre.core.module import Module
 from nacre.core.values import Array
 
 if TYPE_CHECKING:
+    from nacre.compile.accuracy.lost_layers import LostLayer
     from nacre.compile.bundle import Bundle
 
 __all__ = ["Validation", "relative_error", "sqnr", "validated"]
@@ -58,6 +59,7 @@ class Validation:
     outputs: tuple[Judged, ...] = ()  # each by the measure that fits it, with its bound
     compared_with: str = MODEL
     is_quantised: bool = False  # the model rounds to integers, and the plan computes in floats
+    lost_most: LostLayer | None = None  # where an output misses its bound
 
     @property
     def verdict(self) -> Verdict:
@@ -85,6 +87,8 @@ class Validation:
         if any(error == float("inf") for error in self.error_by_output.values()):
             parts[-1] += " (a number on one side, NaN or an infinity on the other)"
         parts += [f"{o.name} misses its bound: {o.told_with_bound}" for o in self.missed]
+        if self.lost_most is not None:
+            parts.append(str(self.lost_most))
         parts += [f"{o.name} proves nothing: {o.problem}" for o in self.unproven]
         if self.verdict == "inconclusive":
             parts.append(ASK_FOR_DATA)
@@ -115,9 +119,14 @@ class Validation:
             "verdict": self.verdict,
             "precision": self.precision,
             "first_difference": None if first is None else asdict(first),
+            "lost_most": None if self.lost_most is None else _plain(self.lost_most),
             "compared_with": self.compared_with,
             "outputs": outputs,
         }
+
+
+def _plain(lost: LostLayer) -> dict[str, Any]:
+    return {**asdict(lost), "before": _finite(lost.before), "after": _finite(lost.after)}
 
 
 def _finite(value: float) -> float | None:
@@ -161,7 +170,14 @@ def validated(
         outputs,
         MODEL if expected is None else GIVEN,
         precision != "i8" and rounds_to_integers(source),
+        _lost_most(bundle, arrays) if not all(output.is_met for output in outputs) else None,
     )
+
+
+def _lost_most(bundle: Bundle, arrays: Mapping[str, Array]) -> LostLayer | None:
+    from nacre.compile.accuracy.lost_layers import lost_most
+
+    return lost_most(bundle, arrays)
 
 
 def _moved(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from nacre.compile.legal.activations import ACTIVATION_FORMS
+from nacre.compile.legal.algebra.norms import SPELT_OUT
 from nacre.compile.legal.attention import ATTENTION_FORMS
 from nacre.compile.legal.channels import CHANNEL_FORMS
 from nacre.compile.legal.columns import COLUMN_FORMS
@@ -68,6 +69,7 @@ EARLY: Forms = guarded(
     EINSUM_FORMS,
     RECOVER_FORMS,
     NORM_RECOVERY,
+    SPELT_OUT,
     GELU_FORMS,
     ONE_HOT_FORMS,
 )

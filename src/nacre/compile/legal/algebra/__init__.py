@@ -1,0 +1,1 @@
+"""Forms that are found by what an expression comes to, in whatever order it is spelt."""
