@@ -60,7 +60,7 @@ def shallow(legal: Legal, options: Options) -> Legal:
         return legal
     changed = replace(legal, module=labelled(made), notes=(*legal.notes, *notes))
     changed = without_labels(changed)
-    return replace(changed, escaped=escapes(changed.module))
+    return replace(changed, escaped=escapes(changed.module, changed.lacking))
 
 
 def _linear(room: Room, notes: list[str], site: Site) -> int | None:

@@ -12,6 +12,7 @@ from functools import partial
 
 from nacre.base.diagnostics import InputError
 from nacre.base.elements import GRAPH_TYPES
+from nacre.compile.legal.algebra.wide import wide_values, with_scaled_products
 from nacre.compile.legal.contract import escapes
 from nacre.compile.legal.escape import escape_of
 from nacre.compile.legal.gather import FROM_FRONT
@@ -30,8 +31,12 @@ _COUNTING = frozenset({"BinOp", "Sum", "Reduce", "CumSum", "CumProd", "MatMul", 
 _HELP = "leave it to the host, before or after the model"
 
 
-def layout(legal: Legal) -> Legal:
-    """The module in the operations of the device, in its precision."""
+def layout(legal: Legal, lacking: frozenset[str] = frozenset()) -> Legal:
+    """The module in the operations of the device, in its precision.
+
+    `lacking` are the opcodes that the device does not have in f32: what stays f32 in a plan of f16
+    runs by name instead of them.
+    """
     module = legal.module
     for forms in (SINK, TURN, LATE, SETTLE, TURN, LATE):
         module = tidied(in_rounds(module, forms))
@@ -40,9 +45,13 @@ def layout(legal: Legal) -> Legal:
     module = in_rounds(rewritten(module, FROM_FRONT), LAST)
     assert legal.source is not None
     named = partial(source_name, legal.source)
-    notes, types = list(legal.notes), {"f32": "f16"} if legal.precision == "f16" else {}
-    module = labelled(retyped(module, types, notes.append, named, finite=True))
-    made = replace(legal, module=module, escaped=escapes(module))
+    notes, is_half = list(legal.notes), legal.precision == "f16"
+    types = {"f32": "f16"} if is_half else {}
+    module = labelled(with_scaled_products(module)) if is_half else module
+    wide = wide_values(module) if is_half else frozenset[int]()
+    module = labelled(retyped(module, types, notes.append, named, finite=True, wide=wide))
+    lacking = lacking if is_half else frozenset()
+    made = replace(legal, module=module, escaped=escapes(module, lacking), lacking=lacking)
     made = without_labels(made)
     _require_writable(made)
     return replace(made, notes=(*dict.fromkeys(notes), *_beyond(made)))

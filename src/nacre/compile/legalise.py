@@ -35,6 +35,7 @@ class Legal:
     # Operations that no unit of the device has, and why: they run by name on the VPU.
     escaped: Mapping[int, str] = field(default_factory=dict)
     precision: str = "f32"
+    lacking: frozenset[str] = frozenset()  # opcodes that the device does not have in f32
     source: Module | None = None  # what was legalised, its inputs first
 
     def __str__(self) -> str:

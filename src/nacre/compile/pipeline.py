@@ -30,6 +30,7 @@ from nacre.compile.strips import narrowed
 from nacre.compile.support import require_types
 from nacre.compile.target import Target
 from nacre.compile.tile import Tilings, tile
+from nacre.compile.variants import lacking
 from nacre.core.module import Labels, Module
 
 _ALL = frozenset(FEATURES)
@@ -67,7 +68,7 @@ def run_stages(
     plain = _placed(unquantised(module), module) if is_own else Plain(module)
     legal = legalise(plain.module, "f32" if options.precision == "i8" else options.precision)
     shown("legalise", legal)
-    legal = shallow(layout(legal), options)
+    legal = shallow(layout(legal, lacking(options.device, "f32")), options)
     shown("layout", legal)
     quantised: Quantised | None = None
     if options.precision == "i8":

@@ -26,6 +26,11 @@ def _takes(variant: str, elem: str) -> bool:
     return elem in named.partition(">")[0].split(", ")
 
 
+def lacking(device: Device, elem: str) -> frozenset[str]:
+    """The opcodes that a device does not have for an element type, in any form."""
+    return frozenset(name for name in OPCODES if not supports(device, name, elem, ""))
+
+
 def repeated(device: Device) -> frozenset[str]:
     """The element types that a task can repeat: a device without needs them copied in full."""
     return frozenset(elem for elem in ELEMENT_TYPES if supports(device, "pad", elem, "`pad`"))

@@ -6,6 +6,7 @@ what its result is worse than what goes into it.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from math import inf, log10
@@ -60,9 +61,9 @@ def lost_most(bundle: Bundle, arrays: Mapping[str, Array]) -> LostLayer | None:
     if bundle.manifest.precision == "i8":
         return _lost_by_integers(bundle)
     wide, narrow = (layout(legalise(bundle.source, kind)) for kind in ("f32", "f16"))
-    pairs = _pairs(wide.module, narrow.module)
-    if bundle.manifest.precision != "f16" or pairs is None:
+    if bundle.manifest.precision != "f16":
         return None
+    pairs = _pairs(wide, narrow)
     return _worst(narrow, _compared(wide.module, narrow.module, pairs, arrays))
 
 
@@ -76,14 +77,28 @@ def _lost_by_integers(bundle: Bundle) -> LostLayer | None:
     return LostLayer(f"`{worst.layer}`", _EXACT, worst.sqnr, cause, remedy)
 
 
-def _pairs(wide: Module, narrow: Module) -> dict[int, int] | None:
-    """Values of both modules that stand for each other, the narrow one's first."""
-    both = [[op for op in module.operations if _counts(op)] for module in (wide, narrow)]
-    if [(op.opcode, op.type.shape) for op in both[0]] != [
-        (op.opcode, op.type.shape) for op in both[1]
-    ]:
-        return None
-    return {b.value_id: a.value_id for a, b in zip(*both, strict=True)}
+def _pairs(wide: Legal, narrow: Legal) -> dict[int, int]:
+    """Values of both modules that stand for each other, the narrow one's first.
+
+    They come from the same operations of the model; rows that are scaled have no other.
+    """
+    waiting: defaultdict[tuple[object, ...], list[int]] = defaultdict(list)
+    for op in reversed(wide.module.operations):
+        waiting[_key(wide, op)].append(op.value_id)
+    found = {}
+    for op in narrow.module.operations:
+        others = waiting.get(_key(narrow, op))
+        if _counts(op) and not _is_scaled(narrow.module, op) and others:
+            found[op.value_id] = others.pop()
+    return found
+
+
+def _key(legal: Legal, op: CoreOperation) -> tuple[object, ...]:
+    return (legal.origins.get(op.value_id), op.opcode, op.attributes.get("op"), op.type.shape)
+
+
+def _is_scaled(module: Module, op: CoreOperation) -> bool:
+    return op.opcode == "Linear" and module.by_id[op.operands[0]].opcode == "Cast"
 
 
 def _counts(op: CoreOperation) -> bool:

@@ -8,7 +8,7 @@ What breaks the contract and has no form on the device's units is an escape, run
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from types import MappingProxyType
 from typing import Any
 
@@ -183,6 +183,8 @@ LEGAL: Mapping[str, Check] = MappingProxyType(
 )
 
 
+# Kinds of layers whose opcode has a type family; the others copy.
+_WITH_OPCODE = frozenset({"linear", "matmul", "window", "pool", "map", "rows", "turn", "pad"})
 # What a form from outside asks of its operation: what every layer of its kind does.
 _OF_KIND: Mapping[str, Check] = MappingProxyType(
     {
@@ -201,21 +203,29 @@ _OF_KIND: Mapping[str, Check] = MappingProxyType(
 )
 
 
-def problem_of(module: Module, op: CoreOperation) -> str | None:
-    """Why an operation is not in the legal set; None where it is."""
+def problem_of(
+    module: Module, op: CoreOperation, lacking: Collection[str] = ()
+) -> str | None:  # fmt: skip
+    """Why an operation is not in the legal set; None where it is.
+
+    `lacking` are the opcodes that the device does not have in f32.
+    """
     if op.opcode == "Input" or _is_constant(op):
         return None
     check, row = LEGAL.get(op.opcode), lowering_of(op)
+    is_wide = op.type.dtype == "f32" and op.opcode != "Cast"
+    if row is not None and is_wide and row.kind in _WITH_OPCODE and row.nem in lacking:
+        return f"it stays f32, in which the device has no `{row.nem}`"
     if row is not None and is_from_outside(op):
         check = _OF_KIND.get(row.kind, _anything)
     return "no unit of the device has it" if check is None else check(Look(module, op))
 
 
-def escapes(module: Module) -> dict[int, str]:
+def escapes(module: Module, lacking: Collection[str] = ()) -> dict[int, str]:
     """The operations that run by name on the VPU, each with its reason."""
     found = {}
     for op in module.operations:
-        problem = problem_of(module, op)
+        problem = problem_of(module, op, lacking)
         if problem is not None:
             found[op.value_id] = problem
     return found

@@ -49,23 +49,31 @@ _SATURATING = frozenset({"Quantize", "MaxPool", "Pad", "QBinOp", "QConv", "QLine
 
 
 def retyped(
-    module: Module, types: Types, note: Note, named: Named, *, finite: bool = False
+    module: Module,
+    types: Types,
+    note: Note,
+    named: Named,
+    *,
+    finite: bool = False,
+    wide: frozenset[int] = frozenset(),
 ) -> Module:
     """The module with its element types exchanged for others; `finite` bounds are the device's.
 
-    Its labels are numbers of the source, of which a note says what they are.
+    Its labels are numbers of the source, of which a note says what they are. Values that are `wide`
+    stay f32.
     """
     numbers = module.labels.nodes if module.labels is not None else {}
 
     def told(op: CoreOperation) -> str:
         return named(int(numbers.get(op.value_id, op.value_id)))
 
-    walk = _Walk(module, types, note, told, finite)
+    walk = _Walk(module, types, note, told, finite, wide)
     for op in module.operations:
         walk.take(op)
     walk.note_clipped()
     made = walk.builder.module(*(walk.value(value) for value in module.outputs))
-    labels = module.labels.renumbered(walk.ids) if module.labels is not None else Labels()
+    ids = {**walk.ids, **walk.wides}
+    labels = module.labels.renumbered(ids) if module.labels is not None else Labels()
     return replace(made, labels=labels)
 
 
@@ -79,9 +87,12 @@ class _Walk:
         note: Note,
         told: Callable[[CoreOperation], str],
         finite: bool,
+        wide: frozenset[int],
     ) -> None:
         self.builder = Builder()
         self.ids: dict[int, int] = {}
+        self.wides: dict[int, int] = {}  # what stays f32
+        self._kept = wide
         self._keeping = keeping(module)
         self.clipped: list[CoreOperation] = []  # that had no bound on one side
         self._seen: dict[int, CoreOperation] = {}
@@ -96,6 +107,11 @@ class _Walk:
         self._seen[op.value_id] = op
         if "constant" in OPS[op.opcode].traits:
             self._constants[op.value_id] = op
+        elif op.value_id in self._kept:
+            operands = map(self._wide, op.operands)
+            given = {**op.attributes}
+            self._hold_numbers(op, given, "f32")
+            self.wides[op.value_id] = self.builder.add(op.opcode, *operands, **given)
         else:
             self.ids[op.value_id] = self._made(op)
 
@@ -120,6 +136,8 @@ class _Walk:
 
     def value(self, source: int) -> int:
         """The value that a value has become."""
+        if source in self.wides and source not in self.ids:
+            self.ids[source] = self.builder.add("Cast", self.wides[source], to=self._types["f32"])
         if source not in self.ids:
             op = self._constants[source]
             self.ids[source] = self._constant(op, self._types.get(op.type.dtype, op.type.dtype))
@@ -216,6 +234,8 @@ class _Walk:
 
     def _wide(self, source: int) -> int:
         """A value with its floats in f32."""
+        if source in self.wides:
+            return self.wides[source]
         if source in self._constants:
             op = self._constants[source]
             return self._constant(op, op.type.dtype)

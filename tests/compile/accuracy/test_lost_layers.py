@@ -1,0 +1,41 @@
+"""A plan that misses its bound names the layer that loses most, and a remedy."""
+
+from __future__ import annotations
+
+import numpy as np
+
+import nacre
+from nacre.core.builder import Builder
+from tests.compile.models import values
+
+
+def test_a_product_beyond_f16_is_named() -> None:
+    builder = Builder()
+    x = builder.input("x", "f32", (8, 16))
+    y = builder.add("Linear", x, builder.constant(values((16, 16), 1)))
+    y = builder.add("Linear", y, builder.constant(1e5 * values((16, 16), 3)))
+    y = builder.add("Unary", y, op="Tanh")
+    found = nacre.compile(builder.module(y), "npm4k").validate({"x": values((8, 16), 2)})
+    assert found.lost_most is None or not found.ok
+    y = builder.add("BinOp", y, builder.constant(np.float32(1e6)), op="Mul")
+    plan = nacre.compile(builder.module(y), "npm4k")
+    found = plan.validate({"x": values((8, 16), 2)})
+    assert found.verdict == "not valid"
+    assert found.lost_most is not None
+    assert "f16 ends at 65504" in found.lost_most.cause
+    assert "f32, on a device that has it" in found.lost_most.remedy
+    assert str(found.lost_most) in str(found)
+    shown = found.as_json()["lost_most"]
+    assert (shown["layer"], shown["after"]) == (found.lost_most.layer, None)
+
+
+def test_integers_name_their_worst_layer() -> None:
+    builder = Builder()
+    x = builder.input("x", "f32", (8, 16))
+    y = builder.add("Linear", x, builder.constant(values((16, 16), 1)))
+    module = builder.module(builder.add("Relu", y))
+    plan = nacre.compile(module, "npm4k", "i8", calibration=[{"x": values((8, 16), 2) / 100}])
+    found = plan.validate({"x": 50 * values((8, 16), 2)})
+    assert found.verdict == "not valid"
+    assert found.lost_most is not None
+    assert "=f16` in a precision map" in found.lost_most.remedy
