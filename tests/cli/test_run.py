@@ -316,7 +316,7 @@ def test_a_run_that_stops_writes_its_trace_but_no_output(capsys: Capsys, tmp_pat
     assert outcome.status == 1
     assert "error[RUN02]: `b` " in outcome.out
     assert outcome.out.splitlines()[-3:-1] == [
-        "ran 1 task of divide on (no device): stopped by an error; 1 error",
+        "ran 1 task of divide on (no device): stopped by an error; 1 error, 1 warning",
         f"did not write {y}",
     ]
     assert y.read_text() == "as it was"
@@ -364,7 +364,7 @@ def test_a_run_that_stops_writes_its_trace_but_no_output(capsys: Capsys, tmp_pat
         (["--backend", "abacus"], "abacus"),
         (["--ddr-size", "12Q"], "`12Q` is no size such as 4096, 512M or 1G"),
         (["--ddr-size", "0"], "`0` is no size"),
-        (["--ddr-size", "9999T"], "of this machine"),
+        (["--ddr-size", "9999T"], "expected at most"),
         (["--mode", "quick"], "'quick'"),
         (["--max-instances", "0"], "0 is not in the range"),
     ],

@@ -65,7 +65,7 @@ def test_something_that_is_no_model_is_refused(entry: Any) -> None:  # noqa: ANN
     for source in (3, ExportedProgram()):
         ((code, message),) = messages(entry, source, "npm4k")
         assert (code, message) == (
-            "CMP04", f"a model is a module or a path, found {type(source).__name__}",
+            "CMP04", f"a model is a module, a `NacModel` or a path, found {type(source).__name__}",
         )  # fmt: skip
 
 

@@ -57,7 +57,7 @@ def test_an_output_larger_than_ddr_is_refused_before_any_stage(
 def test_a_tensor_between_layers_is_refused_by_the_layer_that_makes_it() -> None:
     found = refusal(padded(_FAR, pooled=True))
     assert found.code == "CMP05"
-    assert f"result of `conv_0` {4 * _HUGE**2} for f16[1, {_HUGE}, {_HUGE}, 2]" in found.message
+    assert f"result of `conv_1` {4 * _HUGE**2} for f16[1, {_HUGE}, {_HUGE}, 2]" in found.message
 
 
 def test_i8_is_refused_before_calibration_evaluates_the_model() -> None:
