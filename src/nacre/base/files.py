@@ -68,22 +68,25 @@ def written_together() -> Iterator[None]:
 
 def _replace_all(batch: list[_Temporary]) -> None:
     """Rename every file into place; what was there comes back where one cannot be renamed."""
-    kept: list[tuple[Path, Path | None]] = []
+    seconds: dict[Path, Path | None] = {}
+    done: list[Path] = []
     try:
+        for made in batch if len(batch) > 1 else []:
+            seconds[made.target] = _second_name(made.target)
         for made in batch:
-            kept.append((made.target, _second_name(made.target) if len(batch) > 1 else None))
             made.replace_target()
+            done.append(made.target)
     except BaseException:
-        for target, second in kept[:-1]:
+        for target in done:
+            second = seconds[target]
             if second is not None:
                 os.replace(second, target)
             else:
                 target.unlink(missing_ok=True)
         raise
     finally:
-        for _, second in kept:
-            if second is not None:
-                second.unlink(missing_ok=True)
+        for second in filter(None, seconds.values()):
+            second.unlink(missing_ok=True)
 
 
 def _second_name(target: Path) -> Path | None:
