@@ -61,7 +61,7 @@ def _save_several(folder: Path, seed: int) -> None:
 def _computed(model: Any) -> bytes:  # noqa: ANN401 - what evaluates inputs
     x = {"x": np.random.default_rng(0).normal(size=(4, 16)).astype(np.float32)}
     found = model(x)
-    return next(iter(found.values() if isinstance(found, dict) else found)).tobytes()
+    return bytes(next(iter(found.values() if isinstance(found, dict) else found)).tobytes())
 
 
 def _core_state(folder: Path) -> State:
