@@ -90,6 +90,8 @@ def compile_(
     calibrate: Path | None,
     observer: str,
     kept: Kept,
+    accuracy: float | None,
+    fallback: bool,
     ddr_size: int,
     shown_after: tuple[str, ...],
     out: Path,
@@ -102,7 +104,7 @@ def compile_(
     """
     if len(devices) > 1:
         raise click.UsageError("a plan is for one device; `nacre estimate` compares several")
-    given = asked(precision, calibrate, observer, kept, ddr_size)
+    given = asked(precision, calibrate, observer, kept, accuracy, fallback, ddr_size)
     if "quantise" in shown_after and precision != "i8":
         raise click.UsageError(f"the stage quantise is of i8, and the precision is {precision}")
 
@@ -144,11 +146,10 @@ def _require_inputs_kept(out: Path, read: Sequence[str]) -> None:
 
 def _summary(bundle: Bundle, out: Path, reference: bool) -> str:
     manifest = bundle.manifest
-    macs = sum(layer.macs for layer in manifest.layers)
     count = len(manifest.layers)
     lines = [
-        f"compiled for {manifest.device} in {manifest.precision}: "
-        f"{count} layer{'s' if count != 1 else ''}, {macs:,} MACs, "
+        f"compiled for {manifest.device} in {bundle.told_precision}: "
+        f"{count} layer{'s' if count != 1 else ''}, {manifest.told_macs}, "
         f"{len(bundle.weights):,} bytes of weights",
         *(f"note: {note}" for note in manifest.notes),
         *(f"on the VPU: {line}" for layer in manifest.layers for line in layer.escaped),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from nacre.base.excerpt import quoted
 from nacre.cli.arrays import option_value
 from nacre.cli.calibration import calibration_for
 from nacre.cli.machine import parse_size
-from nacre.compile.options import OBSERVERS, PRECISIONS
+from nacre.compile.options import MOST_DB, OBSERVERS, PRECISIONS
 from nacre.nem.spec.limits import DEFAULT_DDR_BYTES
 
 Kept = tuple[tuple[str, str], ...]  # layers and their precision, as the option gives them
@@ -24,6 +25,17 @@ def _kept(text: str) -> tuple[str, str]:
     if not (mark and name and precision):
         raise ValueError(f"{quoted(text)} is not `LAYER=PRECISION`, as in `head*=f16`")
     return name, precision
+
+
+_DECIBELS = re.compile(r"(\d{1,4}(?:\.\d{1,9})?)\s*(?:dB)?", re.IGNORECASE | re.ASCII)
+
+
+def _decibels(text: str) -> float:
+    found = _DECIBELS.fullmatch(text.strip())
+    if found is None or not 0 < float(found[1]) <= MOST_DB:
+        told = f"expected a number of dB above 0 and up to {MOST_DB:g}, as in `30dB`"
+        raise ValueError(f"{quoted(text)} is no ratio of signal to noise, {told}")
+    return float(found[1])
 
 
 _OPTIONS = (
@@ -45,8 +57,21 @@ _OPTIONS = (
         "kept",
         multiple=True,
         type=option_value(_kept),
-        metavar="LAYER=f16",
-        help="A layer, or a pattern of names, that stays f16 in an i8 plan; may be repeated.",
+        metavar="LAYER=f16|i8",
+        help="A layer, or a pattern of names, that stays f16 in an i8 plan, or on integers "
+        "whatever it loses; may be repeated, the last that names a layer counts.",
+    ),
+    click.option(
+        "--accuracy",
+        type=option_value(_decibels),
+        metavar="DB",
+        help="The least SQNR of the outputs of an i8 plan, such as 30dB: layers stay f16 until "
+        "the calibration data has it, and `validate` asks for it. Default: 15dB.",
+    ),
+    click.option(
+        "--fallback/--no-fallback",
+        default=True,
+        help="Whether layers of an i8 plan stay f16 where --accuracy is missed. Default: they do.",
     ),
     click.option(
         "--ddr-size",
@@ -66,19 +91,41 @@ def compile_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def asked(
-    precision: str, calibrate: Path | None, observer: str, kept: Kept, ddr_size: int
+    precision: str,
+    calibrate: Path | None,
+    observer: str,
+    kept: Kept,
+    accuracy: float | None,
+    fallback: bool,
+    ddr_size: int,
 ) -> dict[str, Any]:
     """The options as `nacre.compile` and `nacre.estimate` take them; a wrong usage is refused."""
     data = calibration_for(calibrate, precision)
-    if kept and precision != "i8":
-        raise click.UsageError(f"--precision-map is for integers, and --precision is {precision}")
     source = click.get_current_context().get_parameter_source("observer")
-    if source is ParameterSource.COMMANDLINE and precision != "i8":
-        raise click.UsageError(f"--observer is for integers, and --precision is {precision}")
+    of_integers = {
+        "--precision-map": bool(kept),
+        "--observer": source is ParameterSource.COMMANDLINE,
+        "--accuracy": accuracy is not None,
+        "--no-fallback": not fallback,
+    }
+    for name, is_given in of_integers.items():
+        if is_given and precision != "i8":
+            raise click.UsageError(f"{name} is for integers, and --precision is {precision}")
     return {
         "precision": precision,
         "calibration": data,
         "observer": observer,
-        "precision_map": dict(kept),
+        "precision_map": _in_order(kept),
+        "accuracy_db": accuracy,
+        "fallback": fallback,
         "ddr_bytes": ddr_size,
     }
+
+
+def _in_order(kept: Kept) -> dict[str, str]:
+    """Layers and their precisions; what is given twice counts where it was given last."""
+    found: dict[str, str] = {}
+    for layer, precision in kept:
+        found.pop(layer, None)
+        found[layer] = precision
+    return found

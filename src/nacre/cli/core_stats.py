@@ -11,11 +11,10 @@ from typing import Any
 from nacre.base.excerpt import safe
 from nacre.core.evaluation_constants import stored_weights
 from nacre.core.evaluation_lifetimes import peak_bytes
-from nacre.core.evaluation_plan import constant_array, kernel_type
+from nacre.core.evaluation_plan import constant_array, kernel_type, macs_of
 from nacre.core.module import CoreOperation, Module, TensorType
 from nacre.core.ops import OPS
-from nacre.kernels.call import Call, Known
-from nacre.kernels.registry import PRIMITIVES
+from nacre.kernels.call import Known
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +86,7 @@ def stats_of(module: Module) -> Stats:
             parameters += prod(op.type.shape)
             parameter_bytes += size_bytes(op.type)
         else:
-            macs[op.opcode] += _macs(op, module)
+            macs[op.opcode] += macs_of(op, module)
     stored = _stored(module)
     return Stats(
         dict(sorted(counts.items(), key=lambda row: (-row[1], row[0]))),
@@ -117,7 +116,7 @@ def _layers(module: Module, stored: Mapping[int, Known]) -> list[dict[str, Any]]
             "type": str(op.type),
         }
         for op in module.operations
-        if not is_constant(op) and (macs := _macs(op, module))
+        if not is_constant(op) and (macs := macs_of(op, module))
     ]
 
 
@@ -135,16 +134,6 @@ def is_constant(op: CoreOperation) -> bool:
 def size_bytes(type_: TensorType) -> int:
     """The bytes of a tensor in memory, types below a byte in whole bytes."""
     return prod(type_.shape) * kernel_type(type_).dtype.itemsize
-
-
-def _macs(op: CoreOperation, module: Module) -> int:
-    spec = OPS[op.opcode]
-    if spec.primitive is None:
-        return 0
-    given = {a.name: a.default for a in spec.attributes if a.default is not None}
-    inputs = tuple(kernel_type(module.by_id[operand].type) for operand in op.operands)
-    call = Call(inputs, (kernel_type(op.type),), {**given, **op.attributes})
-    return PRIMITIVES[spec.primitive].work(call).macs
 
 
 def activation_peak_bytes(module: Module, stored: Collection[int] = ()) -> int:

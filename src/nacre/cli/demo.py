@@ -133,18 +133,16 @@ def _require_room(out: Path) -> None:
 
 
 def _imported(folder: Path) -> tuple[Module, str]:
-    from nacre.compile.bounds import call_of
+    from nacre.core.evaluation_plan import macs_of
     from nacre.core.models import read_model
     from nacre.core.onnx.files import onnx
-    from nacre.kernels.registry import PRIMITIVES
 
     # Without the package `onnx` the same model is read from Core IR.
     path = folder / ("digits.onnx" if onnx is not None else "digits.core")
     module = read_model(path)
     constants = [op for op in module.operations if op.opcode == "ConstTensor"]
     parameters = sum(math.prod(op.type.shape) for op in constants)
-    calls = [call_of(module, op) for op in module.operations if op.operands]
-    macs = sum(PRIMITIVES[name].work(call).macs for name, call in calls if name in PRIMITIVES)
+    macs = sum(macs_of(op, module) for op in module.operations)
     count = len(module.operations) - len(constants) - len(module.inputs)
     return module, f"{path.name}: {count} operations, {parameters:,} parameters, {macs:,} MACs"
 

@@ -93,6 +93,8 @@ def estimate(
     calibrate: Path | None,
     observer: str,
     kept: Kept,
+    accuracy: float | None,
+    fallback: bool,
     ddr_size: int,
     clock: float | None,
     most: int | None,
@@ -109,7 +111,10 @@ def estimate(
     """
     pages = _pages(report, devices)
     require_apart(pages.values(), (model, *devices, *([calibrate] if calibrate else [])))
-    given = {**asked(precision, calibrate, observer, kept, ddr_size), "clock_mhz": clock}
+    given = {
+        **asked(precision, calibrate, observer, kept, accuracy, fallback, ddr_size),
+        "clock_mhz": clock,
+    }
     found: dict[str, Estimate] = {}
 
     def work() -> None:

@@ -136,7 +136,7 @@ def _text(bundle: Bundle, found: Validation, how: str) -> str:
     layers = f"{len(manifest.layers):,} layer{'' if len(manifest.layers) == 1 else 's'}"
     held = "the same bits" if found.first_difference is None else safe(str(found.first_difference))
     lines = [
-        f"{manifest.device}, {manifest.precision}, {layers}, {how}",
+        f"{manifest.device}, {bundle.told_precision}, {layers}, {how}",
         f"against the legalised module: {held}",
         f"against {found.compared_with}{':' if found.outputs else ''}",
         *(f"  {safe(output.name)}: {output.told_with_bound}" for output in found.outputs),

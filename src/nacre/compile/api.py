@@ -27,6 +27,8 @@ def compile(  # the name that users call
     constants: Constants | None = None,
     observer: str = "mse",
     precision_map: Mapping[str | int, str] | None = None,
+    accuracy_db: float | None = None,
+    fallback: bool = True,
     ddr_bytes: int = DEFAULT_DDR_BYTES,
     on_stage: OnStage | None = None,
     warn: Warn | None = None,
@@ -40,16 +42,20 @@ def compile(  # the name that users call
     - `shapes`: sizes of inputs that leave them open
     - `constants`: inputs of an ONNX model that are bound to a value for good
     - `observer`: how a range of floats becomes a scale: `minmax`, `percentile` or `mse`
-    - `precision_map`: layers of an `i8` plan that stay floats: `{"head*": "f16"}`
+    - `precision_map`: layers of an `i8` plan that stay floats, and such that stay on integers
+      whatever they lose: `{"head*": "f16", "stem": "i8"}`; the last that names a layer counts
+    - `accuracy_db`: the least ratio of signal to noise of the outputs of an `i8` plan, 15 dB else
+    - `fallback`: whether layers of an `i8` plan stay floats where that ratio is missed
     - `on_stage`: is shown the result of every stage
     - `warn`: is told what is odd about a model but does not stand in the way
 
     InputError lists what stands in the way.
     """
-    require_sense(precision, observer, precision_map, ddr_bytes)
+    require_sense(precision, observer, precision_map, ddr_bytes, accuracy_db, fallback)
     target = target_of(device)
     module = module_of(source, shapes, example_args, constants, warn)
     options = Options(
-        target.device, precision, ddr_bytes, calibration, observer, precision_map or {}
-    )
+        target.device, precision, ddr_bytes, calibration, observer, precision_map or {},
+        fallback, accuracy_db,
+    )  # fmt: skip
     return compile_module(module, target, options, on_stage)

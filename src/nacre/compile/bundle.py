@@ -22,7 +22,7 @@ from nacre.compile.rules import CMP12
 from nacre.compile.target import request_error
 from nacre.compile.validation import Validation, validated
 from nacre.core.evaluate import checked_inputs
-from nacre.core.evaluation_plan import initial_values
+from nacre.core.evaluation_plan import initial_values, macs_of
 from nacre.core.module import Module
 from nacre.core.values import Array
 from nacre.nem.api.interpreter import NemInterpreter
@@ -30,6 +30,8 @@ from nacre.nem.api.programs import LoadedProgram
 from nacre.nem.api.timing import Figures
 from nacre.nem.run.session import RunResult, Session
 from nacre.nem.run.timing.result import TimedResult
+
+_MOSTLY = 0.5
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +49,29 @@ class Bundle:
     def __repr__(self) -> str:
         # Text and weights may be many megabytes.
         made = self.manifest
-        return f"<Bundle for {made.device} in {made.precision}: {len(made.layers)} layers>"
+        return f"<Bundle for {made.device} in {self.told_precision}: {len(made.layers)} layers>"
+
+    @cached_property
+    def float_share(self) -> float:
+        """The share of an i8 plan's MACs that are of floats; 0 where it has none."""
+        legal = self.legal
+        macs = {op.value_id: macs_of(op, legal) for op in legal.operations}
+        floats = sum(
+            count
+            for value, count in macs.items()
+            if count and legal.by_id[legal.by_id[value].operands[0]].type.element.kind == "float"
+        )
+        total = sum(macs.values())
+        return floats / total if self.manifest.precision == "i8" and total else 0.0
+
+    @property
+    def told_precision(self) -> str:
+        """The precision, and how much of an i8 plan is none."""
+        share = self.float_share
+        if not share:
+            return self.manifest.precision
+        told = f"{100 * share:.3g} % of the MACs"
+        return f"i8, mostly f16 ({told})" if share > _MOSTLY else f"i8 ({told} in f16)"
 
     def run(
         self, inputs: Mapping[str, Any] | None = None, *, ordered: bool = False

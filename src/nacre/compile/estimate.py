@@ -15,14 +15,15 @@ from nacre.compile.estimated import Estimate, PlanTimes
 from nacre.compile.options import Options, Precision
 from nacre.compile.origins import name_of
 from nacre.compile.partition import Partition
-from nacre.compile.pipeline import OnStage, compile_module
+from nacre.compile.pipeline import OnStage, brings_scales, compile_module
 from nacre.compile.quantise.calibration import Calibration
 from nacre.compile.request import Constants, module_of, require_clock, require_sense
 from nacre.compile.room import are_beyond
 from nacre.compile.rules import CMP04, CMP08, CMP09, CMP10
 from nacre.compile.sampling.draw import draw_inputs
-from nacre.compile.target import target_of
+from nacre.compile.target import Target, target_of
 from nacre.core.models import Shapes, Warn
+from nacre.core.module import Module
 from nacre.nem.model.devices import Device
 from nacre.nem.model.provenance import figures
 from nacre.nem.run.timing.profile import Figures, timing_figures, timing_profile
@@ -49,6 +50,8 @@ def estimate(
     constants: Constants | None = None,
     observer: str = "mse",
     precision_map: Mapping[str | int, str] | None = None,
+    accuracy_db: float | None = None,
+    fallback: bool = True,
     clock_mhz: float | None = None,
     ddr_bytes: int = DEFAULT_DDR_BYTES,
     on_stage: OnStage | None = None,
@@ -57,26 +60,29 @@ def estimate(
     """Compile a model for a device and time it; a model that does not fit is an answer too.
 
     It takes what `nacre.compile` takes, and `clock_mhz` for milliseconds. i8 without `calibration`
-    is timed with random ranges and all on integers, which the estimate says: no time depends on
-    values, but data may show that layers have to stay floats. InputError where the request itself
-    is wrong.
+    is timed with random ranges and all on integers, and once more all in f16 (`most_cycles`): no
+    time depends on values, but data may show that layers have to stay floats. InputError where the
+    request itself is wrong.
     """
     if clock_mhz is not None:
         require_clock(clock_mhz)
-    require_sense(precision, observer, precision_map, ddr_bytes)
+    require_sense(precision, observer, precision_map, ddr_bytes, accuracy_db, fallback)
     aim = target_of(device)
     target = aim.device
     module = module_of(source, shapes, example_args, constants, warn)
     ranges = "" if precision in ("f16", "f32") else "calibrated with the data that was given"
-    is_stand_in = bool(ranges) and calibration is None
+    is_stand_in = bool(ranges) and calibration is None and not brings_scales(module)
+    if bool(ranges) and calibration is None and not is_stand_in:
+        ranges = "the scales are the model's own"
     if is_stand_in:
         # Inputs that DDR cannot hold are refused before data for them is asked for.
         is_refused = are_beyond(module.input_types.values(), ddr_bytes)
         calibration = None if is_refused else draw_inputs(module, _SEED, (_SAMPLES,))
         ranges = "the ranges are those of random inputs, and no layer is kept in f16 for accuracy"
     options = Options(
-        target, precision, ddr_bytes, calibration, observer, precision_map or {}, not is_stand_in
-    )
+        target, precision, ddr_bytes, calibration, observer, precision_map or {},
+        fallback and not is_stand_in, accuracy_db,
+    )  # fmt: skip
     watch = _Watch(on_stage)
     base = Estimate(
         target,
@@ -92,7 +98,18 @@ def estimate(
             raise
         return replace(base, problems=error.diagnostics, **watch.found(target))
     found = watch.found(target)
-    return replace(base, **found, plan=_timed(bundle, base, found["bounds"]))
+    most = _cycles_in_floats(module, aim, options) if is_stand_in and fallback else None
+    plan = _timed(bundle, base, found["bounds"])
+    return replace(base, **found, plan=plan, most_cycles=most)
+
+
+def _cycles_in_floats(module: Module, target: Target, options: Options) -> int | None:
+    """Cycles of a plan with every layer in f16; None where there is no such plan."""
+    floats = replace(options, precision="f16", calibration=None, precision_map={})
+    try:
+        return compile_module(module, target, floats).time().cycles
+    except InputError:
+        return None
 
 
 def _timed(bundle: Bundle, base: Estimate, bounds: ModelBounds) -> PlanTimes:

@@ -22,7 +22,7 @@ def estimate_text(model: str, found: Mapping[str, Estimate], most: int | None = 
 
     `most` is how many layers of a device are shown, the costliest first.
     """
-    parts = [f"{safe(model)} in {next(iter(found.values())).precision}", _figures(found)]
+    parts = [_headline(model, found), _figures(found)]
     shown = most if most is not None else MOST_LAYERS if len(found) == 1 else MOST_LAYERS // 2
     for name, one in found.items():
         if one.plan is not None:
@@ -43,6 +43,27 @@ def estimate_text(model: str, found: Mapping[str, Estimate], most: int | None = 
     return "\n\n".join(parts)
 
 
+def _headline(model: str, found: Mapping[str, Estimate]) -> str:
+    """The model, the precision, and how sure of that one can be."""
+    first = next(iter(found.values()))
+    text = f"{safe(model)} in {first.precision}"
+    told = {one.plan.bundle.told_precision for one in found.values() if one.plan is not None}
+    if len(told) == 1:
+        text = f"{safe(model)} in {told.pop()}"
+    if first.precision == "i8" and any(one.most_cycles is not None for one in found.values()):
+        ranges = [_range(one) for one in found.values() if one.most_cycles is not None]
+        cycles = f"{ranges[0]} cycles, " if len(found) == 1 else ""
+        text += f": {cycles}all on integers to all in f16, for without calibration data nothing "
+        text += "says which layers stay f16"
+    return text
+
+
+def _range(one: Estimate) -> str:
+    if one.most_cycles is None or one.cycles is None or one.most_cycles <= one.cycles:
+        return _number(one.cycles)
+    return f"{one.cycles:,} to {one.most_cycles:,}"
+
+
 # One column a device
 
 
@@ -61,7 +82,7 @@ def _column(one: Estimate) -> dict[str, str]:
     l2 = (one.device.topology and one.device.topology.l2_size_bytes) or 0
     return {
         "fits": "yes" if one.fits else "no",
-        "cycles": _number(cycles),
+        "cycles": _range(one),
         f"ms at {one.clock_mhz:,.6g} MHz": _milliseconds(cycles, one),
         "cycles, derated": _number(derated),
         f"ms at {one.clock_mhz:,.6g} MHz, derated": _milliseconds(derated, one),
@@ -72,7 +93,8 @@ def _column(one: Estimate) -> dict[str, str]:
         "floor": _number(bounds.floor if bounds is not None else None),
         "over the floor": _times(cycles, bounds.floor if bounds is not None else None),
         "MAC utilisation": _share(one.mac_utilisation),
-        "MACs on": _macs(one),
+        "MACs of the model": _number(plan.bundle.manifest.macs) if plan is not None else "",
+        "MACs of the plan on": _macs(one),
         "DDR traffic": size_text(plan.ddr_bytes) if plan is not None else "",
         "weights": size_text(len(plan.bundle.weights)) if plan is not None else "",
         "L2 peak": f"{size_text(plan.bundle.manifest.l2_peak)} of {size_text(l2)}" if plan else "",

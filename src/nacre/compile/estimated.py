@@ -46,6 +46,9 @@ class PlanTimes:
             "macs_by_unit": self.ideal.macs_by_unit,
             "cycles_by_unit": self.ideal.cycles_by_unit,
             "ddr_bytes": self.ddr_bytes,
+            "macs": manifest.macs,
+            "plan_macs": manifest.plan_macs,
+            "float_share": self.bundle.float_share,
             "weight_bytes": len(self.bundle.weights),
             "l2_peak": manifest.l2_peak,
             "l2_bound": manifest.l2_bound,
@@ -56,7 +59,15 @@ class PlanTimes:
 
 def _without_a_plan() -> dict[str, Any]:
     """The same where there is none."""
-    unknown = ("ddr_bytes", "weight_bytes", "l2_peak", "l2_bound")
+    unknown = (
+        "macs",
+        "plan_macs",
+        "float_share",
+        "ddr_bytes",
+        "weight_bytes",
+        "l2_peak",
+        "l2_bound",
+    )
     return {
         "macs_by_unit": {}, "cycles_by_unit": {}, "layers": [], "notes": [],
         **dict.fromkeys(unknown),
@@ -79,6 +90,7 @@ class Estimate:
     bounds: ModelBounds | None = None
     escaped: Mapping[str, str] | None = None  # operations on the VPU, and why
     plan: PlanTimes | None = None
+    most_cycles: int | None = None  # all in f16, where no data says what i8 can take
 
     def __repr__(self) -> str:
         # It holds the whole plan and both of its timelines.
@@ -145,6 +157,7 @@ class Estimate:
             "precision": self.precision,
             "clock_mhz": self.clock_mhz,
             "cycles": self.cycles,
+            "most_cycles": self.most_cycles,
             "milliseconds": self.milliseconds,
             "derated": self._derated(),
             "layer_bound": bounds.layer if bounds is not None else None,

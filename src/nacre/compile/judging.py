@@ -100,10 +100,17 @@ def _told(measure: Measure, value: float) -> str:
 
 
 def judged(
-    name: str, source: Module, value: int, precision: str, found: Array, expected: Array
+    name: str,
+    source: Module,
+    value: int,
+    precision: str,
+    found: Array,
+    expected: Array,
+    *,
+    least_db: float | None = None,
 ) -> Judged:
-    """An output of the model, by what its elements mean."""
-    counted = Counted(name, source, value, precision)
+    """An output of the model, by what its elements mean; `least_db` is of plans on integers."""
+    counted = Counted(name, source, value, precision, least_db)
     counted.add(found, expected)
     return counted.judged
 
@@ -117,7 +124,10 @@ def compared_in(source: Module, precision: str) -> str:
 class Counted:
     """An output of the model over several runs, by what its elements mean."""
 
-    def __init__(self, name: str, source: Module, value: int, precision: str) -> None:
+    def __init__(
+        self, name: str, source: Module, value: int, precision: str, least_db: float | None = None
+    ) -> None:
+        self._least_db = SQNR_DB if least_db is None else least_db
         self._name, self._precision = name, compared_in(source, precision)
         self._meaning = _meaning(source, value)
         self._error, self._ratio = _Error(), _Ratio(_zero_point(source, value))
@@ -150,7 +160,7 @@ class Counted:
         if isinstance(self._sums, _Same):
             return AGREEMENT[self._precision] if self._meaning == "choices" else _ALL
         if isinstance(self._sums, _Ratio):
-            return SQNR_DB
+            return self._least_db
         bound = TOLERANCES[self._precision]
         # What lies next to a boundary may be one more or less.
         return bound + 1 / max(1.0, self._sums.most) if self._meaning == "rounded" else bound

@@ -22,6 +22,7 @@ from nacre.compile.program import Compute, Copy, Program, tasks_of
 from nacre.compile.quantise.affine import Affine
 from nacre.compile.quantise.ports import Port as StoredPort
 from nacre.compile.quantise.quantiser import Quantised
+from nacre.core.evaluation_plan import macs_of
 from nacre.core.module import CoreOperation, Module, TensorType
 from nacre.core.values import Array
 from nacre.kernels.runs import quietly
@@ -141,8 +142,24 @@ class Manifest(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     l2_bound: int  # the most bytes of L2 that are alive at once
     layers: tuple[LayerEntry, ...]
     losses: tuple[LayerLoss, ...] = ()  # on the calibration data
+    macs: int | None = None  # of the model as it came, as `nacre core stats` counts them
+    accuracy_db: float | None = None  # of outputs on integers, where one was asked for
+    fallback: bool = True  # whether layers might stay floats for it
+    precision_map: Mapping[str, str] = {}  # layers whose precision was asked for
     stored: StoredWeights | None = None  # in a folder: where its weights come from
     sha256: Mapping[str, str] = {}  # of the files beside it, and of the rest of this one
+
+    @property
+    def plan_macs(self) -> int:
+        """Of the plan: forms for the device may take more than the model does, or fewer."""
+        return sum(layer.macs for layer in self.layers)
+
+    @property
+    def told_macs(self) -> str:
+        """The model's, and the plan's where they are others."""
+        if self.macs is None or self.macs == self.plan_macs:
+            return f"{self.plan_macs:,} MACs"
+        return f"{self.macs:,} MACs ({self.plan_macs:,} in the plan)"
 
 
 def manifest(
@@ -177,6 +194,13 @@ def manifest(
         l2_peak=placement.l2_peak,
         l2_bound=placement.l2_bound,
         losses=_losses(quantised),
+        macs=sum(macs_of(op, source) for op in source.operations),
+        accuracy_db=options.accuracy_db,
+        fallback=options.fallback,
+        precision_map={
+            f"%{layer}" if isinstance(layer, int) else layer: own
+            for layer, own in options.precision_map.items()
+        },
         layers=tuple(_layer(x, source, partition, placement, tokens) for x in partition.layers),
     )
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 Precision = Literal["f16", "f32", "i8"]
 PRECISIONS: tuple[Precision, ...] = ("f16", "f32", "i8")
+MOST_DB = 120.0  # the highest ratio of signal to noise that can be asked for
 OBSERVERS = ("minmax", "percentile", "mse")
 # Tensors that stay in L1, several tiles at a time, weights that are loaded a layer ahead, layers
 # that run together.
@@ -43,7 +44,8 @@ class Options:
     calibration: Calibration | None = None  # what inputs look like
     observer: str = "mse"  # how a range becomes a scale
     precision_map: Mapping[str | int, str] = field(default_factory=dict)
-    mends: bool = True  # whether layers whose outputs lose too much on integers stay floats
+    fallback: bool = True  # whether layers stay floats where outputs on integers lose too much
+    accuracy_db: float | None = None  # the least ratio of signal to noise of outputs on integers
     caution: int = 0  # with tokens: 1 waits between layers, 2 also between tiles
     without: frozenset[str] = frozenset()  # of FEATURES: what a plan is to do without, to compare
 

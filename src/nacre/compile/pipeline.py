@@ -80,7 +80,8 @@ def run_stages(
             given=plain.given or None,
             observer=options.observer,
             precision_map=options.precision_map,
-            mends=options.mends,
+            fallback=options.fallback,
+            accuracy_db=options.accuracy_db,
         )
         legal = shallow(quantised.legal, options)
         quantised = replace(quantised, legal=legal)
@@ -191,6 +192,11 @@ def _bundle(module: Module, made: Compiled, options: Options) -> Bundle:
     )
     placed = made.placement
     return Bundle(module, made.text, placed.weights, described, made.legal.module, placed.parts)
+
+
+def brings_scales(module: Module) -> bool:
+    """Whether a model came quantised, so that i8 needs no data."""
+    return not _is_dynamic(module) and bool(unquantised(module).given)
 
 
 def _is_dynamic(module: Module) -> bool:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from nacre.base.suggest import did_you_mean
-from nacre.compile.options import OBSERVERS, PRECISIONS
+from nacre.compile.options import MOST_DB, OBSERVERS, PRECISIONS
 from nacre.compile.target import request_error
 from nacre.core.models import Shapes, Warn
 from nacre.core.module import Module
@@ -23,6 +23,8 @@ def require_sense(
     observer: str,
     precision_map: Mapping[str | int, str] | None,
     ddr_bytes: int,
+    accuracy_db: object = None,
+    fallback: object = True,
 ) -> None:
     """Refuse what does not exist, and what is of another kind."""
     if precision not in PRECISIONS:
@@ -42,8 +44,22 @@ def require_sense(
             f"a precision map is for i8, and the precision is {precision}",
             "ask for the precision i8, or leave the map out",
         )
+    _require_accuracy(precision, accuracy_db, fallback)
     if type(ddr_bytes) is not int or ddr_bytes <= 0:
         raise request_error(f"`ddr_bytes` is {ddr_bytes!r}, expected a number of bytes")
+
+
+def _require_accuracy(precision: str, accuracy_db: object, fallback: object) -> None:
+    """Refuse what is no ratio, and what only a plan on integers has."""
+    if not isinstance(fallback, bool):
+        raise request_error(f"`fallback` is {fallback!r}, expected True or False")
+    is_number = isinstance(accuracy_db, Real) and not isinstance(accuracy_db, bool)
+    if accuracy_db is not None and not (is_number and 0 < float(accuracy_db) <= MOST_DB):  # type: ignore[arg-type]
+        told = f"`accuracy_db` is {accuracy_db!r}, expected a number above 0 and up to {MOST_DB:g}"
+        raise request_error(told)
+    for name, is_given in (("accuracy_db", accuracy_db is not None), ("fallback", not fallback)):
+        if is_given and precision != "i8":
+            raise request_error(f"`{name}` is for i8, and the precision is {precision}")
 
 
 def require_clock(clock_mhz: object) -> None:

@@ -146,7 +146,8 @@ def validated(
     source, precision = bundle.source, bundle.manifest.precision
     state = initial_values(source)
     arrays = {**state, **checked_inputs(source, inputs, state)}
-    tolerance = SQNR_DB if precision == "i8" else TOLERANCES[compared_in(source, precision)]
+    least_db = bundle.manifest.accuracy_db or SQNR_DB
+    tolerance = least_db if precision == "i8" else TOLERANCES[compared_in(source, precision)]
     if expected is None and not bundle.has_reference:
         found = first_difference(bundle, arrays)
         return Validation(found is None, found, {}, {}, tolerance, precision, (), NOTHING)
@@ -155,7 +156,7 @@ def validated(
     got = bundle.run(inputs)
     pairs = {name: (got[name], w) for name, w in zip(got, wanted, strict=True)}
     outputs = tuple(
-        judged(name, source, value, precision, *pair)
+        judged(name, source, value, precision, *pair, least_db=bundle.manifest.accuracy_db)
         for value, (name, pair) in zip(source.outputs, pairs.items(), strict=True)
     )
     if others is not None:

@@ -178,6 +178,17 @@ def kernel_type(type_: TensorType) -> KernelType:
     return KernelType(type_.element, type_.shape)
 
 
+def macs_of(op: CoreOperation, module: Module) -> int:
+    """Multiplications with an addition that an operation takes: one count for every verb."""
+    spec = OPS[op.opcode]
+    if spec.primitive is None:
+        return 0
+    given = {a.name: a.default for a in spec.attributes if a.default is not None}
+    inputs = tuple(kernel_type(module.by_id[operand].type) for operand in op.operands)
+    call = Call(inputs, (kernel_type(op.type),), {**given, **op.attributes})
+    return PRIMITIVES[spec.primitive].work(call).macs
+
+
 def carried(array: Array, type_: TensorType) -> Array:
     """An array as the kernels take it: dense, and types below a byte in whole bytes."""
     kernel = kernel_type(type_)

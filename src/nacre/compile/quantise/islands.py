@@ -31,25 +31,26 @@ def domains(
     forced: Set[int],
     states: Set[int],
     scaled: Set[int] | None = None,
+    integers: Set[int] = frozenset(),
 ) -> Domains:
     """Where floats are kept: what has no form on integers, what is forced, and what lies between.
 
     `scaled` are the values whose scales the model gives itself: where it gives some, whatever has
-    none stays in floats.
+    none stays in floats. What is among `integers` stays on them where it has a form.
     """
     floats = set(states)
     shrinks = scaled is None
     for op in graph.module.operations:
         if graph.is_float(op.value_id) and _starts(graph, op, seen, forced, scaled):
             floats.add(op.value_id)
-    _spread_down(graph, floats, shrinks)
+    _spread_down(graph, floats, shrinks, integers)
     if scaled is None:
-        _spread_up(graph, floats)
-        _spread_down(graph, floats, shrinks)
+        _spread_up(graph, floats, integers)
+        _spread_down(graph, floats, shrinks, integers)
     for op in graph.module.inputs:
         if graph.is_float(op.value_id) and not _wanted(graph, op.value_id, floats):
             floats.add(op.value_id)
-    _spread_down(graph, floats, shrinks)
+    _spread_down(graph, floats, shrinks, integers)
     return Domains(frozenset(floats))
 
 
@@ -109,7 +110,7 @@ def _is_keep(graph: Graph, op: CoreOperation) -> bool:
     return graph.roles[op.value_id] == "keep"
 
 
-def _spread_down(graph: Graph, floats: set[int], shrinks: bool) -> None:
+def _spread_down(graph: Graph, floats: set[int], shrinks: bool, integers: Set[int]) -> None:
     """What moves floats moves them as they are; a function of floats only stays one.
 
     So does a product that leaves few elements of many: there are fewer to quantise after it.
@@ -117,7 +118,7 @@ def _spread_down(graph: Graph, floats: set[int], shrinks: bool) -> None:
     for op in graph.module.operations:
         role = graph.roles[op.value_id]
         is_small = shrinks and role == "product" and _shrinks(graph, op)
-        if role not in ("keep", "map", "pool") and not is_small:
+        if (role not in ("keep", "map", "pool") and not is_small) or op.value_id in integers:
             continue
         computed = graph.computed(op)
         if computed and all(value in floats for value in computed):
@@ -129,7 +130,7 @@ def _shrinks(graph: Graph, op: CoreOperation) -> bool:
     return _LEAST_SHRINK * prod(op.type.shape) <= min(sizes, default=0)
 
 
-def _spread_up(graph: Graph, floats: set[int]) -> None:
+def _spread_up(graph: Graph, floats: set[int], integers: Set[int]) -> None:
     """A function whose result only islands see is computed in floats at once.
 
     Bounds stay with what they bound: they cost nothing there.
@@ -140,6 +141,7 @@ def _spread_up(graph: Graph, floats: set[int]) -> None:
             graph.roles[op.value_id] == "map"
             and bounds_of(op) is None
             and op.value_id not in graph.kept
+            and op.value_id not in integers
             and users
             and all(_is_float_user(graph, user, floats) for user in users)
         ):

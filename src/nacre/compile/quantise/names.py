@@ -4,39 +4,59 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from fnmatch import fnmatchcase
+from typing import NamedTuple
 
 from nacre.base.diagnostics import Diagnostic, InputError
 from nacre.base.source import whole_file
 from nacre.base.suggest import did_you_mean
 from nacre.compile.legalise import Legal
 from nacre.compile.origins import source_name
+from nacre.compile.quantise.roles import Graph
 from nacre.compile.rules import CMP10
 from nacre.core.module import Labels, Module
 
 _PLACE = whole_file("<quantise>")
+LAYER_PRECISIONS = ("f16", "i8")
 _MOST_NAMED = 5  # layers in a help
 _MOVES = frozenset({"Transpose", "Reshape", "ExpandDims", "Squeeze", "Broadcast"})
 
 
-def forced_floats(
-    legal: Legal, source: Module, precision_map: Mapping[str | int, str]
-) -> frozenset[int]:  # fmt: skip
-    """The values that the precision map keeps in floats; InputError for what names no layer."""
+class Forced(NamedTuple):
+    """The values that a precision map keeps in floats, and those that it keeps on integers."""
+
+    floats: frozenset[int] = frozenset()
+    integers: frozenset[int] = frozenset()
+
+
+def forced_values(
+    legal: Legal, source: Module, precision_map: Mapping[str | int, str], graph: Graph
+) -> Forced:
+    """What the precision map says; the last entry about a value counts.
+
+    InputError for what names no layer, and for integers where nothing has a form on them.
+    """
     names = {value: _names(legal, source, value) for value in legal.module.by_id}
-    found: set[int] = set()
+    found: dict[int, str] = {}
     problems = []
     for layer, precision in precision_map.items():
-        if precision != "f16":
-            told = f"the precision of `{layer}` is `{precision}`, expected `f16`"
+        if precision not in LAYER_PRECISIONS:
+            told = f"the precision of `{layer}` is `{precision}`, expected `f16` or `i8`"
             problems.append(CMP10.at(_PLACE, told))
         hits = {value for value, own in names.items() if _matches(layer, own)}
         if not hits:
             problems.append(_unknown(layer, source, names.values()))
+        elif precision == "i8" and all(graph.roles[value] == "island" for value in hits):
+            told = f"`{layer}` has no form on integers: it stays f16"
+            problems.append(CMP10.at(_PLACE, told, help="leave it out of the precision map"))
         # What only moves elements about goes with what it is moved for.
-        found |= {v for v in hits if legal.module.by_id[v].opcode not in _MOVES} or hits
+        own = {v for v in hits if legal.module.by_id[v].opcode not in _MOVES} or hits
+        found.update(dict.fromkeys(own, precision))
     if problems:
         raise InputError(problems)
-    return frozenset(found)
+    return Forced(*(
+        frozenset(value for value, own in found.items() if own == precision)
+        for precision in LAYER_PRECISIONS
+    ))  # fmt: skip
 
 
 def _unknown(

@@ -20,7 +20,7 @@ from nacre.compile.quantise.calibration import Calibration, Feeds, Sample, Sampl
 from nacre.compile.quantise.came import Given
 from nacre.compile.quantise.correction import MOST_SAMPLES, corrected
 from nacre.compile.quantise.islands import Domains, domains
-from nacre.compile.quantise.names import forced_floats, layer_name, note_name
+from nacre.compile.quantise.names import forced_values, layer_name, note_name
 from nacre.compile.quantise.observers import OBSERVERS
 from nacre.compile.quantise.ports import Port, ports_of, stored_inputs
 from nacre.compile.quantise.report import Looked, Output, Report, losses, lossy_layers
@@ -71,7 +71,8 @@ def quantise(
     precision_map: Mapping[str | int, str] | None = None,
     given: Given | None = None,
     correct: bool = True,
-    mends: bool = True,
+    fallback: bool = True,
+    accuracy_db: float | None = None,
 ) -> Quantised:
     """A legal float module on integers of 8 bits, with islands of f16 where that has no form.
 
@@ -80,9 +81,11 @@ def quantise(
     - `source`: the module that was legalised, `given`: the scales that it came with and its
       inputs and outputs of integers, which `unquantised` finds
     - `observer`: `minmax`, `percentile` or `mse`
-    - `precision_map`: layers, by name or value of the source, that stay floats: `{"head*": "f16"}`
+    - `precision_map`: layers, by name or value of the source, that stay floats, and such that stay
+      on integers whatever they lose: `{"head*": "f16", "stem": "i8"}`
     - `correct`: whether biases take back what rounded weights do to the means of channels
-    - `mends`: whether layers go back to floats where outputs lose too much on the data
+    - `fallback`: whether layers go back to floats where outputs lose too much on the data
+    - `accuracy_db`: the least ratio of signal to noise of the outputs; else that of `validate`
     """
     if observer not in OBSERVERS:
         hint = did_you_mean(str(observer), OBSERVERS)
@@ -95,18 +98,20 @@ def quantise(
     if data is not None and not brought:
         legal = smoothed(legal, data)
     module = legal.module
-    forced = forced_floats(legal, source, precision_map or {})
     graph, watched = Graph(module, frozenset(brought.scales)), Watched(module, legal)
+    forced, integers = forced_values(legal, source, precision_map or {}, graph)
     seen = _seen(graph, watched, data)
     if not brought:
-        forced |= uneven(graph, seen.histograms, OBSERVERS[observer])
-    once = _Once(legal, source, graph, watched, data, seen, observer, brought, correct)
+        forced |= uneven(graph, seen.histograms, OBSERVERS[observer]) - integers
+    once = _Once(
+        legal, source, graph, watched, data, seen, observer, brought, correct, integers, accuracy_db
+    )
     found = plain = once.quantised(forced)
-    if not mends:
-        return plain
+    if not fallback:
+        return _noted(plain, set())
     kept: set[int] = set()
     while data is not None and not brought and found.report.missed:
-        lossy = lossy_layers(found.report, graph, kept | forced)
+        lossy = lossy_layers(found.report, graph, kept | forced | integers)
         if not lossy or len(kept) > _MOST_KEPT:
             break
         found = once.quantised(forced | kept | lossy)
@@ -149,6 +154,8 @@ class _Once:
     observer: str
     given: Given
     correct: bool
+    integers: Set[int]
+    accuracy_db: float | None
 
     def quantised(self, forced: Set[int]) -> Quantised:
         """The module with these values in floats."""
@@ -156,7 +163,8 @@ class _Once:
         fixed = _fixed(graph, self.given)
         is_own = bool(self.given)  # the model's own scales are taken as they are
         states = _states(source, graph)
-        found = domains(graph, self.seen.histograms, forced, states, set(fixed) if is_own else None)
+        own = set(fixed) if is_own else None
+        found = domains(graph, self.seen.histograms, forced, states, own, self.integers)
         scales = Scales(graph, found, self.seen.histograms, OBSERVERS[self.observer], fixed)
         searched = self.observer == "mse" and not is_own
         told = partial(note_name, legal, source)
@@ -175,7 +183,7 @@ class _Once:
             and own.value in made.module.by_id
         }
         looked = Looked(layers, scales.functions)
-        report = _report(self.watched, made, self.data, looked, legal, source)
+        report = _report(self.watched, made, self.data, looked, legal, source, self.accuracy_db)
         inputs, outputs = ports_of(source, graph.module, made, self.given)
         notes = (*self.given.notes, *_beyond_half(graph, found, self.seen, told))
         return Quantised(_legal(legal, made, notes), inputs, outputs, report)
@@ -274,13 +282,14 @@ def _report(
     looked: Looked,
     legal: Legal,
     source: Module,
+    accuracy_db: float | None,
 ) -> Report:
     if data is None:
         return Report((), {}, 0, made.notes)
     values = zip(source.output_names, source.outputs, strict=True)
     stored = zip(legal.module.outputs, made.outputs, strict=True)
     outputs = [
-        Output(name, value, own, Counted(name, source, model, "i8"))
+        Output(name, value, own, Counted(name, source, model, "i8", accuracy_db))
         for (name, model), (value, own) in zip(values, stored, strict=False)
     ]
     pairs = islice(_pairs(data, watched, made), _MOST_REPORTED)

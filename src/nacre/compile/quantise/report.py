@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from msgspec import Struct
 
-from nacre.compile.judging import Counted, Judged
+from nacre.compile.judging import SQNR_DB, Counted, Judged
 from nacre.compile.quantise.affine import Affine
 from nacre.compile.quantise.calibration import Sample
 from nacre.compile.quantise.observers import Function
@@ -190,8 +190,10 @@ def lossy_layers(report: Report, graph: Graph, known: Set[int]) -> set[int]:
     near = {_chosen_at(graph, v) for v in _chosen_from(graph, choices) if v in stored} - known
     if near:
         return near
+    # A target above the usual one asks the same of the layers behind it.
+    more = max((j.bound - SQNR_DB for j in missed.values() if j.measure == "SQNR"), default=0.0)
     poor = {
-        **dict.fromkeys(_behind(graph, missed), _POOR),
+        **dict.fromkeys(_behind(graph, missed), _POOR + max(0.0, more)),
         **dict.fromkeys(_behind(graph, choices), inf),
     }
     ratios = {loss.value: loss.sqnr for loss in report.layers if loss.sqnr is not None}
@@ -205,7 +207,9 @@ def lossy_layers(report: Report, graph: Graph, known: Set[int]) -> set[int]:
             lost[at] = max(lost.get(at, 0.0), min(sources) - loss.sqnr)
     ways = ({value for value, size in lost.items() if size > least} for least in _LOSSY)
     found = next((found for found in ways if found), None)
-    return found or {_chosen_at(graph, v) for v in _amplified(report, graph, poor)} - known
+    found = found or {_chosen_at(graph, v) for v in _amplified(report, graph, poor)} - known
+    # Where none loses more than the others, a target that was asked for takes as many as it needs.
+    return found or (set(lost) if more > 0 else found)
 
 
 def _amplified(report: Report, graph: Graph, poor: Mapping[int, float]) -> set[int]:
