@@ -70,15 +70,11 @@ def estimate(
     aim = target_of(device)
     target = aim.device
     module = module_of(source, shapes, example_args, constants, warn)
-    ranges = "" if precision in ("f16", "f32") else "calibrated with the data that was given"
-    is_stand_in = bool(ranges) and calibration is None and not brings_scales(module)
-    if bool(ranges) and calibration is None and not is_stand_in:
-        ranges = "the scales are the model's own"
-    if is_stand_in:
-        # Inputs that DDR cannot hold are refused before data for them is asked for.
-        is_refused = are_beyond(module.input_types.values(), ddr_bytes)
-        calibration = None if is_refused else draw_inputs(module, _SEED, (_SAMPLES,))
-        ranges = "the ranges are those of random inputs, and no layer is kept in f16 for accuracy"
+    is_stand_in = precision == "i8" and calibration is None and not brings_scales(module)
+    ranges = _ranges(precision, calibration, is_stand_in)
+    # Inputs that DDR cannot hold are refused before data for them is asked for.
+    if is_stand_in and not are_beyond(module.input_types.values(), ddr_bytes):
+        calibration = draw_inputs(module, _SEED, (_SAMPLES,))
     options = Options(
         target, precision, ddr_bytes, calibration, observer, precision_map or {},
         fallback and not is_stand_in, accuracy_db,
@@ -101,6 +97,17 @@ def estimate(
     most = _cycles_in_floats(module, aim, options) if is_stand_in and fallback else None
     plan = _timed(bundle, base, found["bounds"])
     return replace(base, **found, plan=plan, most_cycles=most)
+
+
+def _ranges(precision: str, calibration: object, is_stand_in: bool) -> str:
+    """Where the scales of an i8 plan come from; nothing for floats."""
+    if precision != "i8":
+        return ""
+    if calibration is not None:
+        return "calibrated with the data that was given"
+    if is_stand_in:
+        return "the ranges are those of random inputs, and no layer is kept in f16 for accuracy"
+    return "the scales are the model's own"
 
 
 def _cycles_in_floats(module: Module, target: Target, options: Options) -> int | None:
