@@ -106,12 +106,17 @@ def quantise(
     once = _Once(
         legal, source, graph, watched, data, seen, observer, brought, correct, integers, accuracy_db
     )
-    found = plain = once.quantised(forced)
-    if not fallback:
+    plain = once.quantised(forced)
+    if not fallback or data is None or brought:
         return _noted(plain, set())
-    kept: set[int] = set()
-    while data is not None and not brought and found.report.missed:
-        lossy = lossy_layers(found.report, graph, kept | forced | integers)
+    return _mended(once, plain, forced)
+
+
+def _mended(once: _Once, plain: Quantised, forced: Set[int]) -> Quantised:
+    """With layers back in floats, as far as that brings outputs within their bounds."""
+    found, kept = plain, set[int]()
+    while found.report.missed:
+        lossy = lossy_layers(found.report, once.graph, kept | forced | once.integers)
         if not lossy or len(kept) > _MOST_KEPT:
             break
         found = once.quantised(forced | kept | lossy)
