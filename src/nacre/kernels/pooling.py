@@ -51,8 +51,8 @@ def _window_axes(call: Call) -> list[Axis]:
     begins, ends = attributes["pads"][: len(size)], attributes["pads"][len(size) :]
     windows = (attributes["kernel_shape"], begins, ends, attributes["strides"])
     found = []
-    for count, *plan in zip(call.output.shape[1:-1], size, *windows, strict=True):
-        axis = Axis(*plan, dilation=1)
+    for count, plan in zip(call.output.shape[1:-1], zip(size, *windows, strict=True), strict=True):
+        axis = Axis(*plan, 1)
         found.append(axis if axis.count == count else replace(axis, rounds_up=True))
     return found
 

@@ -298,7 +298,7 @@ def _of_many(function: str, count: int, form: str = "s{0}") -> str:
     return f"{function}({', '.join(form.format(i, i + 1) for i in range(count))})"
 
 
-HOSTILE_SIZES = {
+HOSTILE_SIZES: dict[str, list[object]] = {
     "the largest of many": [_of_many("Max", 400)],
     "the least of many": [_of_many("Min", 60, "Symbol('s{0}', positive=True, integer=True)")],
     "the largest of sums": [_of_many("Max", 20, "s{0}*s{1}+{0}")],
