@@ -162,18 +162,29 @@ def test_the_size_that_is_compiled_is_that_of_the_code() -> None:
 # Architecture
 
 
-DESCRIBED = [
-    "base", "kernels", "core", "nem/run", "nem/run/timing", "nem/api", "compile", "compile/legal",
-    "compile/quantise", "compile/storage", "viz", "cli",
-]  # fmt: skip
+SECTIONS = {
+    title.replace(".", "/"): text
+    for title, text in re.findall(
+        r"^## ([\w.]+)(?::[^\n]*)?\n(.*?)(?=^## |\Z)", ARCHITECTURE, re.M | re.S
+    )
+}
+DESCRIBED = sorted(name for name in SECTIONS if any((ROOT / "src/nacre" / name).glob("[!_]*.py")))
+
+
+def test_every_room_has_its_section_in_the_page() -> None:
+    packages = [path.parent.name for path in (ROOT / "src/nacre").glob("*/__init__.py")]
+    nem = [f"nem/{path.parent.name}" for path in (ROOT / "src/nacre/nem").glob("*/__init__.py")]
+    assert [room for room in {*packages, *nem} - {"nem"} if room not in DESCRIBED] == []
 
 
 @pytest.mark.parametrize("folder", DESCRIBED)
 def test_every_file_of_the_room_has_its_place_in_the_page(folder: str) -> None:
-    title = re.escape(folder.replace("/", "."))
-    section = re.search(rf"^## {title}(?::[^\n]*)?\n(.*?)(?=^## )", ARCHITECTURE, re.M | re.S)
-    assert section is not None
-    patterns = re.findall(r"`([\w*]+\.py)`", section[1])
+    named = re.findall(r"`([\w*/]+(?:\.py|/))`", SECTIONS[folder])
+    patterns = [name for name in named if "/" not in name]
     files = sorted((ROOT / "src/nacre" / folder).glob("[!_]*.py"))
     assert [f.name for f in files if not any(f.match(name) for name in patterns)] == []
     assert [name for name in patterns if not any(f.match(name) for f in files)] == []
+    folders = [path.parent for path in (ROOT / "src/nacre" / folder).glob("*/__init__.py")]
+    mentioned = {name.partition("/")[0] for name in named if "/" in name}
+    elsewhere = {name.rpartition("/")[2] for name in SECTIONS if name.startswith(f"{folder}/")}
+    assert [path.name for path in folders if path.name not in mentioned | elsewhere] == []
