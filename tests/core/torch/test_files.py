@@ -281,7 +281,7 @@ def _with_expression(model: Loose) -> None:
     meta["sizes"] = [{"as_expr": expression}]
 
 
-def _with_sizes(*texts: str) -> Callable[[Loose], None]:
+def _with_sizes(*texts: object) -> Callable[[Loose], None]:
     """Sizes of values that are computed, the texts in turn."""
 
     def change(model: Loose) -> None:
