@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from nacre.base.grouping import by_cause
+from nacre.base.grouping import by_cause, merge_notes
 from nacre.base.rules import RULES
 from nacre.base.source import Source
 from nacre.nem import check
@@ -44,3 +44,29 @@ def test_other_files_codes_and_helps_stay_apart() -> None:
     spans = [Source(name, "abc").span(0, 1) for name in ("a", "a", "b")]
     made = [rule.at(span, "m 1", help=help_) for span, help_ in zip(spans, "xyx", strict=True)]
     assert len(by_cause(made)) == 3
+
+
+def test_notes_of_one_kind_are_one_line() -> None:
+    notes = [
+        "3 elements of constant `a` are 0 in f16",
+        "a node is left out",
+        "1 element of constant `b` is 0 in f16",
+        "2 elements of constant `c 5` are 0 in f16",
+        "2 elements of constant `c 5` are 0 in bf16",
+    ]
+    assert merge_notes(notes) == [
+        "3 elements of constant `a` are 0 in f16 (and 2 more notes of this kind: `b`, `c 5`)",
+        "a node is left out",
+        "2 elements of constant `c 5` are 0 in bf16",
+    ]
+
+
+def test_of_many_notes_some_names_are_listed() -> None:
+    (line,) = merge_notes(f"`n{index}` takes {index}.5e-3 s" for index in range(43))
+    assert line == (
+        "`n0` takes 0.5e-3 s (and 42 more notes of this kind: `n1`, `n2`, `n3`, `n4`, ...)"
+    )
+
+
+def test_two_notes_stay_two() -> None:
+    assert merge_notes(["`a` is 1", "`b` is 2"]) == ["`a` is 1", "`b` is 2"]

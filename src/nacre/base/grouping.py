@@ -1,4 +1,4 @@
-"""Findings with one cause shown as one: the same sentence about many places."""
+"""Findings and notes with one cause shown as one: the same sentence about many places."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from nacre.base.diagnostics import Diagnostic
 
 _FEWEST = 3  # two are read as quickly as one and a note
 _MOST_LINES = 12
+_MOST_NAMES = 4
+_QUOTED = re.compile(r"`([^`]*)`")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,3 +51,30 @@ def by_cause(diagnostics: Iterable[Diagnostic]) -> list[Group]:
         for found in listed
         if id(found) not in left_out
     ]
+
+
+def merge_notes(notes: Iterable[str]) -> list[str]:
+    """One line for the notes that differ in names and numbers alone, in the order of the first.
+
+    The line is the first of them, with how many there are and what some of the others are about.
+    """
+    kinds: dict[str, list[str]] = {}
+    for note in notes:
+        kinds.setdefault(_kind(note), []).append(note)
+    return [line for kind in kinds.values() for line in _merged(kind)]
+
+
+def _kind(note: str) -> str:
+    """A note without names, numbers and the forms of a verb that follow from a number."""
+    bare = re.sub(r"\d[\d.,e+-]*", "#", _QUOTED.sub("`", note))
+    return re.sub(r"\b(element|lie|is|are|it|they)s?\b", "_", bare)
+
+
+def _merged(kind: list[str]) -> list[str]:
+    if len(kind) < _FEWEST:
+        return kind
+    names = list(dict.fromkeys(found[1] for note in kind[1:] if (found := _QUOTED.search(note))))
+    listed = ", ".join(f"`{name}`" for name in names[:_MOST_NAMES])
+    more = ", ..." if len(names) > _MOST_NAMES else ""
+    about = f": {listed}{more}" if names else ""
+    return [f"{kind[0]} (and {len(kind) - 1} more notes of this kind{about})"]

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from nacre.base.excerpt import safe
+from nacre.base.grouping import merge_notes
 from nacre.cli.arrays import WrongUsage
 from nacre.cli.compile_options import Kept, asked, compile_options
 from nacre.cli.core_files import (
@@ -147,12 +148,13 @@ def _require_inputs_kept(out: Path, read: Sequence[str]) -> None:
 def _summary(bundle: Bundle, out: Path, reference: bool) -> str:
     manifest = bundle.manifest
     count = len(manifest.layers)
+    escaped = (line for layer in manifest.layers for line in layer.escaped)
     lines = [
         f"compiled for {manifest.device} in {bundle.told_precision}: "
         f"{count} layer{'s' if count != 1 else ''}, {manifest.told_macs}, "
         f"{len(bundle.weights):,} bytes of weights",
-        *(f"note: {note}" for note in manifest.notes),
-        *(f"on the VPU: {line}" for layer in manifest.layers for line in layer.escaped),
+        *(f"note: {note}" for note in merge_notes(manifest.notes)),
+        *(f"on the VPU: {line}" for line in merge_notes(escaped)),
         *_losses(bundle),
         f"wrote {safe(str(out))}: model.nem ({len(bundle.program):,} bytes), manifest.json, "
         f"{'model.core' if reference else 'interface.core'}, legal.core, and arrays beside them",

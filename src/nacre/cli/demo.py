@@ -54,8 +54,8 @@ T = TypeVar("T")
 def demo(device: str, precision: Precision, out: Path) -> int:
     """Take a small trained network from its file to a report.
 
-    It is imported, compiled (in i8: quantised), checked, run, held to the model and timed. The
-    network reads handwritten digits; it and some of them come with nacre. Nothing is downloaded.
+    It is imported, compiled (in i8: quantised), checked, run, compared with the model and timed.
+    The network reads handwritten digits; it and some of them come with nacre. Nothing is downloaded.
     """
     with ExitStack() as stack:
         folder = stack.enter_context(as_file(files("nacre") / "demo"))
@@ -74,7 +74,7 @@ def take_the_road(folder: Path, device: str, precision: Precision, out: Path) ->
     samples = _samples(folder)
     road.stage("check the plan", lambda: _checked(plan.bundle))
     road.stage(
-        "run it, and hold it to the legalised model", lambda: _validated(plan.bundle, samples)
+        "run it, and compare it with the legalised model", lambda: _validated(plan.bundle, samples)
     )
     road.stage("read digits with it", lambda: _recognised(plan.bundle, module, samples))
     road.stage("time it", lambda: _timed(made))

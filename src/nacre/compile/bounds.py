@@ -115,7 +115,7 @@ class ModelBounds:
         return {bound.name: bound for bound in self.layers}
 
     def of(self, names: Sequence[str]) -> LayerBound | None:
-        """What layers that run together are held to: the sum of their bounds, unit by unit."""
+        """The bound of layers that run together: the sum of theirs, unit by unit."""
         known = self.by_name
         found = [known[name] for name in names if name in known]
         if len(found) < 2:

@@ -1,4 +1,4 @@
-"""The plan held to the legalised module, layer by layer.
+"""The plan compared with the legalised module, layer by layer.
 
 A layer is compared with what the legalised module makes of the same operands: integers to the bit,
 floats to the bit too where both add up in one order, else within a few units of the last place.

@@ -6,6 +6,7 @@ import textwrap
 from collections.abc import Mapping, Sequence
 
 from nacre.base.excerpt import safe
+from nacre.base.grouping import merge_notes
 from nacre.compile.estimate_layers import LayerTime
 from nacre.compile.estimated import Estimate
 
@@ -186,9 +187,10 @@ def _problems(name: str, one: Estimate) -> str:
 
 
 def _notes(name: str, notes: Sequence[str]) -> str:
-    lines = [f"notes on {safe(name)}", *(_wrapped(safe(note)) for note in notes[:_MOST_NOTES])]
-    if len(notes) > _MOST_NOTES:
-        lines.append(f"  and {len(notes) - _MOST_NOTES} more: --format json has them all")
+    merged = merge_notes(notes)
+    lines = [f"notes on {safe(name)}", *(_wrapped(safe(note)) for note in merged[:_MOST_NOTES])]
+    if len(merged) > _MOST_NOTES:
+        lines.append(f"  and {len(merged) - _MOST_NOTES} more: --format json has them all")
     return "\n".join(lines)
 
 
