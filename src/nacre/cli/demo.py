@@ -55,7 +55,7 @@ def demo(device: str, precision: Precision, out: Path) -> int:
     """Take a small trained network from its file to a report.
 
     It is imported, compiled (in i8: quantised), checked, run, compared with the model and timed.
-    The network reads handwritten digits; it and some of them come with nacre. Nothing is downloaded.
+    The network reads handwritten digits; it and some of them come along. Nothing is downloaded.
     """
     with ExitStack() as stack:
         folder = stack.enter_context(as_file(files("nacre") / "demo"))

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from nacre.base.excerpt import quoted, safe
+from nacre.base.stages import stage
 from nacre.cli.arrays import WrongUsage, option_value, require_writable, writing_together
 from nacre.cli.compile_options import Kept, asked, compile_options
 from nacre.cli.core_files import (
@@ -23,8 +24,6 @@ from nacre.cli.core_files import (
 )
 from nacre.cli.main import ERRORS_FOUND
 from nacre.cli.nac_files import require_apart
-from nacre.cli.terminal.streams import echo_as_is
-from nacre.compile.options import STAGES
 
 if TYPE_CHECKING:
     from nacre.compile.estimated import Estimate
@@ -137,19 +136,8 @@ def estimate(
 def _estimated(module: Module, device: str, given: Mapping[str, Any]) -> Estimate:
     from nacre.compile.estimate import estimate as estimated
 
-    is_watched = sys.stderr is not None and sys.stderr.isatty()
-
-    def shown(stage: str, result: object) -> None:
-        names = (*STAGES, "time")
-        following = names[names.index(stage) + 1] if stage in STAGES else stage
-        echo_as_is(f"\r{safe(device)}: {following}".ljust(60), err=True, nl=False)
-
-    try:
-        on_stage = shown if is_watched else None
-        return estimated(module, device, on_stage=on_stage, **given)
-    finally:
-        if is_watched:
-            echo_as_is("\r" + " " * 60 + "\r", err=True, nl=False)
+    with stage(f"estimating for {safe(device)}"):
+        return estimated(module, device, **given)
 
 
 def _told(model: str, found: Mapping[str, Estimate], most: int | None, form: str) -> str:

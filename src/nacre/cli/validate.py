@@ -11,9 +11,11 @@ import click
 from nacre.base.diagnostics import InputError
 from nacre.base.excerpt import safe
 from nacre.base.rendering import render_json, render_text
+from nacre.base.stages import stage
 from nacre.cli.arrays import InputFile, WrongUsage, option_value, parse_input
 from nacre.cli.bundles import arrays_of
 from nacre.cli.main import ERRORS_FOUND, INCONCLUSIVE, OK
+from nacre.cli.progress import shown_stages
 
 if TYPE_CHECKING:
     from nacre.compile.bundle import Bundle
@@ -68,12 +70,15 @@ def validate(
     if not os.path.isdir(folder):
         raise WrongUsage(f"{safe(folder)} is no bundle, which is a folder that `compile` wrote")
     try:
-        bundle = Bundle.load(folder)
-        found = (
-            bundle.validate(arrays_of(inputs, bundle.source), arrays_of(expected) or None)
-            if inputs or not bundle.manifest.inputs
-            else _validated_on_random(bundle, seed)
-        )
+        with shown_stages():
+            with stage("loading"):
+                bundle = Bundle.load(folder)
+            with stage("comparing"):
+                found = (
+                    bundle.validate(arrays_of(inputs, bundle.source), arrays_of(expected) or None)
+                    if inputs or not bundle.manifest.inputs
+                    else _validated_on_random(bundle, seed)
+                )
     except InputError as error:
         is_json = form == "json"
         told = (render_json if is_json else render_text)(error.diagnostics)

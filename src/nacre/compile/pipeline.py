@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from nacre.base.diagnostics import Diagnostic, InputError
+from nacre.base.stages import stage
 from nacre.compile.bundle import Bundle
 from nacre.compile.depth_first import as_described, in_groups
 from nacre.compile.depths import shallow
@@ -58,37 +59,41 @@ def run_stages(
 ) -> Compiled:
     """Every stage on the result of the one before; `on_stage` is shown each result."""
 
-    def shown(stage: str, result: object) -> None:
+    def shown(name: str, result: object) -> None:
         if on_stage is not None:
-            on_stage(stage, result)
+            on_stage(name, result)
 
     require_room_for_ports(module, options)
     # Integers of 8 bits take their scales from what the floats are, or from the model itself.
     is_own = options.precision == "i8" and not _is_dynamic(module)
     plain = _placed(unquantised(module), module) if is_own else Plain(module)
-    legal = legalise(plain.module, "f32" if options.precision == "i8" else options.precision)
+    with stage("legalising"):
+        legal = legalise(plain.module, "f32" if options.precision == "i8" else options.precision)
     shown("legalise", legal)
-    legal = shallow(layout(legal, lacking(options.device, "f32")), options)
+    with stage("choosing layouts"):
+        legal = shallow(layout(legal, lacking(options.device, "f32")), options)
     shown("layout", legal)
     quantised: Quantised | None = None
     if options.precision == "i8":
         require_room_as_bytes(legal, options)
-        quantised = quantise(
-            legal,
-            options.calibration,
-            source=legal.source or plain.module,
-            given=plain.given or None,
-            observer=options.observer,
-            precision_map=options.precision_map,
-            fallback=options.fallback,
-            accuracy_db=options.accuracy_db,
-        )
+        with stage("quantising"):
+            quantised = quantise(
+                legal,
+                options.calibration,
+                source=legal.source or plain.module,
+                given=plain.given or None,
+                observer=options.observer,
+                precision_map=options.precision_map,
+                fallback=options.fallback,
+                accuracy_db=options.accuracy_db,
+            )
         legal = shallow(quantised.legal, options)
         quantised = replace(quantised, legal=legal)
         shown("quantise", quantised)
     else:
         legal = replace(legal, notes=(*legal.notes, *_float_notes(module, options)))
-    layers = partition(legal, options)
+    with stage("partitioning"):
+        layers = partition(legal, options)
     require_room(layers, options)
     shown("partition", layers)
     require_types(layers, options)
@@ -117,6 +122,21 @@ def _planned(
     layers: Partition, target: Target, options: Options, shown: OnStage
 ) -> tuple[Partition, Tilings, Placement, Program, str]:
     """The stages behind the partition, of which layers may be cut."""
+    with stage("tiling and placing"):
+        layers, tilings, placement = _best_tiles(layers, options)
+    shown("tile", tilings.told(layers))
+    shown("place", placement)
+    with stage("scheduling"):
+        program = schedule(layers, tilings, placement, options)
+    shown("schedule", statements_text(program))
+    with stage("emitting"):
+        text = emit(program, target)
+    shown("emit", text)
+    return layers, tilings, placement, program, text
+
+
+def _best_tiles(layers: Partition, options: Options) -> tuple[Partition, Tilings, Placement]:
+    """The tiles that take fewest cycles: with weights that stay in L1 or not, in groups or not."""
     layers = narrowed(layers, options)
     best = _placed_tiles(layers, options)
     for part in PARTS:
@@ -126,14 +146,7 @@ def _planned(
     groups = in_groups(best[0], options)
     if len(groups.layers) < len(best[0].layers):
         best = min(best, _placed_tiles(groups, options), key=lambda found: found[1].cycles)
-    layers, tilings, placement = best
-    shown("tile", tilings.told(layers))
-    shown("place", placement)
-    program = schedule(layers, tilings, placement, options)
-    shown("schedule", statements_text(program))
-    text = emit(program, target)
-    shown("emit", text)
-    return layers, tilings, placement, program, text
+    return best
 
 
 def _placed_tiles(layers: Partition, options: Options) -> tuple[Partition, Tilings, Placement]:
