@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 class OpenBundle:
     """A bundle as options name it: what fills its buffers, and which outputs are written where."""
 
+    bundle: Bundle
     setup: Setup
     filled: dict[str, Any]
     targets: tuple[tuple[Port, Path], ...]
@@ -70,7 +71,7 @@ def opened(
     ports |= {port.buffer: port for port in bundle.manifest.outputs}
     targets = tuple((_port(file, ports), file.path) for file in outputs)
     filled, lost = _filled(bundle, setup) if needs_inputs else ({}, [])
-    return OpenBundle(inside, filled, targets, tuple(lost))
+    return OpenBundle(bundle, inside, filled, targets, tuple(lost))
 
 
 def worth_telling(bundle: OpenBundle | None, found: list[Diagnostic]) -> list[Diagnostic]:

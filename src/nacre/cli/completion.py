@@ -9,18 +9,22 @@ from typing import TYPE_CHECKING
 
 from nacre.base.diagnostics import InputError
 from nacre.cli.debug_commands import COMMANDS, find, split
+from nacre.cli.debugging.model_values import port_names
 from nacre.nem.run.regions import named_regions
 from nacre.nem.run.sessions.statistics import STATISTICS
 
 if TYPE_CHECKING:
     from nacre.cli.debugger import Debugger
+    from nacre.cli.debugging.layers import BundleNames
     from nacre.nem.run.session import Session
 
 # Names such as tC[0], wait@70 and back-until are one word; a file follows `=`.
 DELIMITERS = " \t\n="
 
 
-def completions(line: str, word: str, session: Session) -> list[str]:
+def completions(
+    line: str, word: str, session: Session, names: BundleNames | None = None
+) -> list[str]:
     """What may stand where `word`, the end of `line`, stands."""
     before = line[: len(line) - len(word)]
     if not before.strip():
@@ -32,13 +36,15 @@ def completions(line: str, word: str, session: Session) -> list[str]:
     kinds = command.after_equals if before.endswith("=") else command.completes
     if command.after_if and " if " in before:
         kinds = command.after_if
-    found = [name for kind in kinds for name in _names(kind, word, session)]
+    found = [name for kind in kinds for name in _names(kind, word, session, names)]
     return list(dict.fromkeys(name for name in found if name.startswith(word)))
 
 
-def _names(kind: str, word: str, session: Session) -> list[str]:
+def _names(kind: str, word: str, session: Session, names: BundleNames | None) -> list[str]:
     if kind.startswith("="):
         return [kind[1:] + " "]
+    if kind in _OF_BUNDLES:
+        return _OF_BUNDLES[kind](names) if names is not None else []
     return _KINDS[kind](word, session)
 
 
@@ -58,6 +64,13 @@ _KINDS: dict[str, Callable[[str, Session], list[str]]] = {
 }
 
 
+_OF_BUNDLES: dict[str, Callable[[BundleNames], list[str]]] = {
+    "layer": lambda names: ["layer "],
+    "layers": lambda names: list(names.by_name),
+    "ports": port_names,
+}
+
+
 def install(debugger: Debugger) -> None:
     """Give the terminal history and completion, where Python has them."""
     try:
@@ -69,7 +82,7 @@ def install(debugger: Debugger) -> None:
     def complete(word: str, state: int) -> str | None:
         if state == 0:
             line = readline.get_line_buffer()[: readline.get_endidx()]
-            found[:] = completions(line, word, debugger.session)
+            found[:] = completions(line, word, debugger.session, debugger.names)
         return found[state] if state < len(found) else None
 
     readline.set_completer_delims(DELIMITERS)

@@ -44,6 +44,7 @@ def debug(setup: Setup, mode: str, commands: tuple[str, ...], batch: bool) -> in
     that ended in an error; 2 wrong usage.
     """
     from nacre.cli.debugger import Debugger, piped_commands, typed_commands
+    from nacre.cli.debugging.layers import BundleNames
 
     try:
         with shown_stages():
@@ -57,6 +58,7 @@ def debug(setup: Setup, mode: str, commands: tuple[str, ...], batch: bool) -> in
                 program.source,
                 # DDR belongs to an interpreter: a run from the start gets a new one.
                 lambda: _started(setup, mode, program, inputs, order),
+                None if bundle is None else BundleNames(bundle.bundle.manifest),
             )
     except InputError as error:
         show_findings(error.diagnostics)

@@ -14,6 +14,8 @@ from nacre.base.suggest import did_you_mean
 from nacre.cli import debug_views
 from nacre.cli.arrays import load, parse_input
 from nacre.cli.debug_arguments import count, needed, no_argument, number, some
+from nacre.cli.debugging.layers import layer_break, require_bundle, show_layers
+from nacre.cli.debugging.model_values import buffer_named, port_array
 from nacre.nem.run.host import host_error
 from nacre.nem.run.sessions.statistics import STATISTICS
 
@@ -145,6 +147,13 @@ def _restart(debugger: Debugger, argument: str) -> None:
 def _break(debugger: Debugger, argument: str) -> None:
     target, condition = _split_condition(argument)
     session = debugger.session
+    layer = _layer_of_break(debugger, target)
+    if layer is not None:
+        if condition is not None:
+            raise host_error("a condition goes with a task, a line or an iteration")
+        starts, label = layer_break(require_bundle(debugger), layer)
+        click.echo(str(debugger.add_stop(session.add_breakpoint(condition=starts), label)))
+        return
     iteration = re.fullmatch(r"iter(?:ation)?\s+(?P<number>-?[0-9]{1,18})", target)
     if iteration is not None:
         made = session.add_breakpoint(loop_iter=int(iteration["number"]), condition=condition)
@@ -157,6 +166,16 @@ def _break(debugger: Debugger, argument: str) -> None:
         label = f"task {made.task}" if made.task is not None else "any step"
     label += f" if {condition}" if condition is not None else ""
     click.echo(str(debugger.add_stop(made, label)))
+
+
+def _layer_of_break(debugger: Debugger, target: str) -> str | None:
+    """The layer or node that `break` names: behind `layer`, or where no task has the name."""
+    match = re.fullmatch(r"layer\s+(?P<name>.+)", target)
+    if match is not None:
+        return match["name"]
+    names = debugger.names
+    is_task = bool(debugger.session.steps.by_name.get(target))
+    return target if names is not None and target in names.by_name and not is_task else None
 
 
 def _split_condition(argument: str) -> tuple[str, str | None]:
@@ -179,7 +198,8 @@ def _watch(debugger: Debugger, argument: str) -> None:
     for word in get_args(Access):
         if target.endswith(f" {word}"):
             access, target = word, target.removesuffix(word).strip()
-    watch = session.add_watchpoint(region=target, access=access, condition=condition)
+    region = buffer_named(debugger.names, target)
+    watch = session.add_watchpoint(region=region, access=access, condition=condition)
     kind = "read or write" if access == "any" else access
     place = f"{watch.region.where}, bytes {watch.region.place}" if watch.region else ""
     click.echo(str(debugger.add_stop(watch, f"{kind} of {target}{place}{ending}")))
@@ -210,8 +230,12 @@ def _set(debugger: Debugger, argument: str) -> None:
         file = parse_input(needed(argument, "BUF=FILE"))
     except ValueError as error:
         raise host_error(str(error)) from None
-    data = load(file, debugger.session.plan.program)
-    debugger.session.write_buffer(file.target, data)
+    buffer = buffer_named(debugger.names, file.target)
+    if buffer != file.target and debugger.names is not None:
+        data = port_array(debugger.names, file.target, file.path)
+    else:
+        data = load(file, debugger.session.plan.program)
+    debugger.session.write_buffer(buffer, data)
     click.echo(f"{safe(file.target)} filled from {safe(str(file.path))}")
 
 
@@ -234,6 +258,7 @@ def _quit(debugger: Debugger, argument: str) -> None:
     debugger.is_over = True
 
 
+_ARRAYS = ("ports", "regions", "buffers", "layer", "layers")
 _VALUES = ("numbers", "regions", "buffers", "statistics")
 
 COMMANDS = (
@@ -250,8 +275,9 @@ COMMANDS = (
             "go back to before a task, a line, or the last write of a region",
             _back_until, None, ("tasks", "regions", "buffers", "=region"), after_if=_VALUES),
     Command("restart", "", "begin again; stops are kept", _restart),
-    Command("break", "TASK|LINE|iter K [if COND]", "pause before a task, line or iteration",
-            _break, "b", ("tasks", "=iter", "=if"),
+    Command("break", "TASK|LINE|iter K|layer L [if COND]",
+            "pause before a task, line, iteration, or a layer or node of a bundle",
+            _break, "b", ("tasks", "=iter", "layer", "=if", "layers"),
             "TASK is a token such as tC, or one instance, tC[3]; COND is about loop variables and "
             "values, such as `i mod 2 == 1 and j > 0`, `Y[0, 0] > 3` or `max(Y) > 100`; "
             "`break if COND` pauses before any step", after_if=_VALUES),
@@ -261,6 +287,9 @@ COMMANDS = (
             "The region is watched where it lies in the iteration that comes next; Y[2] is another "
             "iteration, Y[0, 3:5] some elements, BUF[0:64] some bytes of a buffer. In COND, `max`, "
             f"alone is that of the region; there are {', '.join(STATISTICS)}", after_if=_VALUES),
+    Command("layers", "[LAYER]",
+            "list the layers of a bundle, or show one, by its name or a node's", show_layers, None,
+            ("layers",)),
     Command("stops", "", "list breakpoints and watchpoints", _stops),
     Command("delete", "N...|all", "remove breakpoints and watchpoints", _delete, "d", ("=all",)),
     Command("where", "", "say where the run stands", debug_views.show_where),
@@ -269,18 +298,20 @@ COMMANDS = (
     Command("tokens", "[TOKEN]", "show which tokens are satisfied", debug_views.show_tokens,
             None, ("tasks",)),
     Command("buffers", "", "show where buffers lie", debug_views.show_buffers),
-    Command("print", "REGION|EXPR",
+    Command("print", "REGION|EXPR|layer L",
             "show elements of a region or a number; print/x: bytes, print/d: dequantised",
-            debug_views.show_print, "p", ("regions", "buffers", "numbers"),
+            debug_views.show_print, "p", (*_ARRAYS, "numbers"),
             "X_i is the region in the latest iteration, X_i[2] or X_2 in another; X[0, :, 3:5] and "
             "X_i[2][0, :] are some of its elements, BUF[0:64] some bytes of a buffer; EXPR is made "
-            "of loop variables, constants, elements and such as max(X)"),
+            "of loop variables, constants, elements and such as max(X). Of a bundle, inputs and "
+            "outputs go by the model's names and come in its types; `layer L` is what a layer, or "
+            "the layers of a node, leave in memory"),
     Command("stats", "REGION", "show min, max and mean of a region, NaN and what is saturated",
-            debug_views.show_statistics, None, ("regions", "buffers"),
+            debug_views.show_statistics, None, _ARRAYS,
             "REGION as in `print`; saturated are elements at a limit of their type"),
     Command("compare", "REGION=FILE.npy [within TOL]",
             "compare a region with an array: first difference, count, largest error",
-            debug_views.show_comparison, None, ("regions", "buffers"),
+            debug_views.show_comparison, None, _ARRAYS,
             "An array of floats is compared with dequantised values. With TOL, a larger difference "
             "counts as a failed command", after_equals=("files",)),
     Command("who", "REGION", "show who wrote the bytes of a region last", debug_views.show_who,

@@ -15,6 +15,13 @@ from nacre.base.excerpt import quoted, safe
 from nacre.base.suggest import did_you_mean
 from nacre.cli.arrays import unreadable
 from nacre.cli.debug_arguments import needed, no_argument, number, some
+from nacre.cli.debugging.model_values import (
+    ModelValue,
+    ValueName,
+    buffer_named,
+    parse_value,
+    read_values,
+)
 from nacre.nem.run.host import host_error
 from nacre.nem.run.regions import UnknownNameError
 from nacre.nem.run.sessions.references import parse_reference
@@ -24,8 +31,8 @@ from nacre.nem.run.tables import aligned
 if TYPE_CHECKING:
     import numpy as np
 
+    from nacre.base.elements import ElementType
     from nacre.cli.debugger import Debugger
-    from nacre.nem.run.arrays import RegionView
     from nacre.nem.run.session import Session
     from nacre.nem.run.sessions.references import Selection
 
@@ -34,9 +41,9 @@ _TRACE_ROWS = 20
 _HEX_ROWS = 16
 _MOST_SHOWN, _MOST_SELECTED = 128, 1024  # elements of a region, and of a part that was asked for
 _FORMS = {"/x": "the bytes in hexadecimal", "/d": "dequantised values"}
+_FILE = r"(?P<file>.+?)(?:\s+within\s+(?P<tolerance>\S+))?"
 _COMPARISON = re.compile(
-    r"(?P<region>\w+\s*(?:\[[^\]]*\]\s*)*)(?:=|(?<=\s))\s*(?P<file>.+?)"
-    r"(?:\s+within\s+(?P<tolerance>\S+))?"
+    rf"(?P<region>\w+\s*(?:\[[^\]]*\]\s*)*)(?:=|(?<=\s))\s*{_FILE}",
 )
 
 
@@ -87,6 +94,13 @@ def show_print(debugger: Debugger, argument: str) -> None:
         raise host_error(f"no form {quoted(form)}; there are {listed}")
     session = debugger.session
     needed(text, "a region, a buffer, or an expression such as `i * 4`")
+    values_of_model = _values_of_model(debugger, text)
+    if values_of_model is not None and form != "/x":
+        for value in values_of_model:
+            click.echo(value.heading)
+            _show_value(value)
+        return
+    text = buffer_named(debugger.names, text) if values_of_model is not None else text
     if _is_number(session, text):
         if form is not None:
             raise host_error(f"{quoted(form)} goes with a region, not with a number")
@@ -98,7 +112,23 @@ def show_print(debugger: Debugger, argument: str) -> None:
         click.echo(f"{_heading(selection)}\n{_hex_rows(session, selection)}")
         return
     click.echo(_heading(selection) + (", dequantised" if form == "/d" else ""))
-    click.echo(_values(values, _MOST_SHOWN if not selection.index else _MOST_SELECTED))
+    click.echo(_values(values, values.elem, _MOST_SHOWN if not selection.index else _MOST_SELECTED))
+
+
+def _values_of_model(debugger: Debugger, text: str) -> list[ModelValue] | None:
+    """The values of the model that a text names, all of it; None where it is about the program."""
+    named = parse_value(debugger.names, text)
+    if debugger.names is None or named is None or named.rest:
+        return None
+    return read_values(debugger.names, debugger.session, named)
+
+
+def _show_value(value: ModelValue) -> None:
+    """The elements, and how many of them nobody wrote."""
+    if value.written.any() or not value.written.size:
+        click.echo(_values(value.values, value.element, _MOST_SHOWN))
+    if value.caution is not None:
+        click.echo(value.caution)
 
 
 def _is_number(session: Session, text: str) -> bool:
@@ -128,7 +158,14 @@ def _heading(selection: Selection) -> str:
 def show_statistics(debugger: Debugger, argument: str) -> None:
     """Show the range of a region's elements, and how many are NaN or saturated."""
     session = debugger.session
-    selection = session.select(needed(argument, "a region or buffer"))
+    for value in _values_of_model(debugger, needed(argument, "a region or buffer")) or ():
+        click.echo(value.heading)
+        click.echo(describe(value.values, value.written, value.element))
+        if value.overwritten is not None:
+            click.echo(value.overwritten)
+    if parse_value(debugger.names, argument) is not None:
+        return
+    selection = session.select(argument)
     storage = session.memory.storage(selection.located.buffer)
     written = selection.written(storage)
     click.echo(_heading(selection))
@@ -142,7 +179,11 @@ def show_statistics(debugger: Debugger, argument: str) -> None:
 
 def show_comparison(debugger: Debugger, argument: str) -> None:
     """Compare a region's elements with an array in a file."""
-    match = _COMPARISON.fullmatch(needed(argument, "REGION=FILE.npy"))
+    named = parse_value(debugger.names, needed(argument, "REGION=FILE.npy"))
+    if named is not None:
+        _compare_value(debugger, named)
+        return
+    match = _COMPARISON.fullmatch(argument)
     if match is None:
         raise host_error(f"{quoted(argument)} does not have the form REGION=FILE.npy [within TOL]")
     session = debugger.session
@@ -150,9 +191,32 @@ def show_comparison(debugger: Debugger, argument: str) -> None:
     expected = _reference_array(Path(match["file"]), selection.shape)
     is_real = expected.dtype.kind == "f" and selection.type.quant is not None
     found = session.read_selection(selection, real=is_real)
-    tolerance = _tolerance(match["tolerance"])
-    result = compare(_plain(found), expected, tolerance or 0.0)
     click.echo(_heading(selection) + (", dequantised" if is_real else ""))
+    _show_differences(debugger, _plain(found, found.elem), expected, match)
+
+
+def _compare_value(debugger: Debugger, named: ValueName) -> None:
+    """Compare values of the model with an array in a file."""
+    match = re.fullmatch(rf"=?\s*{_FILE}", named.rest)
+    if match is None:
+        raise host_error(f"{quoted(named.name)} is to be compared with FILE.npy [within TOL]")
+    assert debugger.names is not None
+    for value in read_values(debugger.names, debugger.session, named):
+        expected = _reference_array(Path(match["file"]), value.values.shape)
+        click.echo(value.heading)
+        if value.caution is not None:
+            click.echo(value.caution)
+        _show_differences(debugger, _plain(value.values, value.element), expected, match)
+
+
+def _show_differences(
+    debugger: Debugger,
+    found: np.ndarray[Any, Any],
+    expected: np.ndarray[Any, Any],
+    match: re.Match[str],
+) -> None:
+    tolerance = _tolerance(match["tolerance"])
+    result = compare(found, expected, tolerance or 0.0)
     click.echo(f"{safe(match['file'])}: {result}")
     # Who names a tolerance wants to hear, in a batch by the exit status, when it is exceeded.
     debugger.has_failed |= tolerance is not None and result.count > 0
@@ -182,21 +246,21 @@ def _reference_array(path: Path, shape: tuple[int, ...]) -> np.ndarray[Any, Any]
     return array.reshape(shape)
 
 
-def _plain(values: RegionView) -> np.ndarray[Any, Any]:
+def _plain(values: np.ndarray[Any, Any], elem: ElementType | None) -> np.ndarray[Any, Any]:
     """The values in a type of NumPy's own: bf16 and i4 are not, and do not print well."""
     import numpy as np
 
     plain = np.asarray(values)
     if plain.dtype.isbuiltin == 1:
         return plain
-    integer = values.elem is not None and values.elem.is_integer
+    integer = elem is not None and elem.is_integer
     return plain.astype(np.int8 if integer else np.float32)
 
 
-def _values(values: RegionView, most: int) -> str:
+def _values(values: np.ndarray[Any, Any], elem: ElementType | None, most: int) -> str:
     import numpy as np
 
-    return np.array2string(_plain(values), threshold=most, edgeitems=2, max_line_width=100)
+    return np.array2string(_plain(values, elem), threshold=most, edgeitems=2, max_line_width=100)
 
 
 def _hex_rows(session: Session, selection: Selection) -> str:
@@ -215,7 +279,8 @@ def _hex_rows(session: Session, selection: Selection) -> str:
 
 def show_who(debugger: Debugger, argument: str) -> None:
     """Show who wrote the bytes of a region last."""
-    for part in debugger.session.who_wrote(needed(argument, "a region or buffer")):
+    region = buffer_named(debugger.names, needed(argument, "a region or buffer"))
+    for part in debugger.session.who_wrote(region):
         by = part.writer or "nobody"
         at = f", line {part.line}, step {part.step + 1}" if part.step is not None else ""
         click.echo(f"bytes {part.low}..{part.high - 1}: {by}{at}")

@@ -15,6 +15,7 @@ from nacre.base.diagnostics import Diagnostic, InputError
 from nacre.base.excerpt import excerpt, quoted, safe
 from nacre.base.source import Source
 from nacre.cli import debug_commands
+from nacre.cli.debugging.layers import BundleNames, describe_layer
 from nacre.cli.machine import findings_text, sentence
 from nacre.cli.progress import shown_stages
 from nacre.cli.terminal.streams import echo_as_is
@@ -70,8 +71,11 @@ class Stop:
 class Debugger:
     """A session and the person in front of it."""
 
-    def __init__(self, source: Source, start: Callable[[], Session]) -> None:
+    def __init__(
+        self, source: Source, start: Callable[[], Session], names: BundleNames | None = None
+    ) -> None:
         self.source = source
+        self.names = names  # of a bundle
         self.interrupts = Interrupts()
         self.stops: list[Stop] = []
         self.has_failed = False  # a command was wrong, or the run ended in an error
@@ -130,7 +134,10 @@ class Debugger:
         """One line that says why it stopped and what comes next, and that line of the source."""
         session = self.session
         debug = session.next_debug_name
-        state = f"next is {session.next_step}{f' (@debug {safe(debug)})' if debug else ''}"
+        layer = self.names.layer_of(session.next_step) if self.names is not None else None
+        told = f"@debug {safe(debug)}" if debug else ""
+        told = describe_layer(layer) if layer is not None else told
+        state = f"next is {session.next_step}{f' ({told})' if told else ''}"
         if session.next_line is None:
             total = session.steps.count
             taken = total if session.status == "finished" else len(session.order)

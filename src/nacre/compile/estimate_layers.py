@@ -118,12 +118,10 @@ def _time(
     ahead = entry.loads if entry is not None else ()
     own = _steps(timeline, [task for task in tasks if task.token not in ahead])
     origins = entry.operations if entry is not None else ()
-    mains = [origin.node for origin in origins if origin.node is not None]
-    nodes = dict.fromkeys((*mains, *(name for origin in origins for name in origin.also)))
     return LayerTime(
         name,
         tuple(origin.opcode for origin in origins),
-        tuple(nodes),
+        entry.nodes if entry is not None else (),
         bound.macs if bound is not None else entry.macs if entry is not None else 0,
         int(timeline.start[own].min()) if own.size else 0,
         int(timeline.end[steps].max(initial=0)),

@@ -99,6 +99,13 @@ class LayerEntry(Struct, frozen=True, forbid_unknown_fields=True):
     values: Mapping[str, int] = {}  # by the task that computes, what it makes or prepares
     members: tuple[str, ...] = ()  # layers that run together in it, tile by tile
 
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        """As the model calls what it does: the main node of each operation first."""
+        mains = [origin.node for origin in self.operations if origin.node is not None]
+        others = [name for origin in self.operations for name in origin.also]
+        return tuple(dict.fromkeys((*mains, *others)))
+
 
 class LayerLoss(Struct, frozen=True, forbid_unknown_fields=True):
     """How well integers of 8 bits have what a layer makes: signal over quantisation noise, dB."""

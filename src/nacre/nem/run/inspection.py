@@ -138,6 +138,11 @@ class Inspection(AbstractContextManager["Inspection"]):
         return [self.steps.name(step) for step in self._stepper.order]
 
     @property
+    def taken_steps(self) -> Sequence[int]:
+        """The same as numbers of steps: the list itself, which grows and shrinks as it runs."""
+        return self._stepper.order
+
+    @property
     def next_step(self) -> str | None:
         """The name of the step that comes next."""
         step = self._stepper.next()
