@@ -10,16 +10,19 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from nacre.base.diagnostics import InputError
+from nacre.cli import debug_commands
 from nacre.cli.completion import completions
 from nacre.cli.debug_commands import COMMANDS, find, split
 from nacre.cli.debugger import Debugger
 from nacre.nem.run.session import Session
+from nacre.nem.run.stepper import Stepper
 from neminterp import NemInterpreter
 from tests.cli.runner import Outcome, environment, invoke, nacre
 
@@ -370,6 +373,8 @@ def test_a_program_with_errors_is_refused(capsys: Capsys, tmp_path: Path) -> Non
         (["--input", "Q=x.npy"], "the program has no buffer `Q`"),
         (["--ddr-size", "9999T"], "of this machine"),
         (["--device", "npm_lit"], "no device `npm_lit`"),
+        (["--mode", "timed", "--schedule", "random"], "both decide the order"),
+        (["--mode", "timed", "--replay", "trace.json"], "--replay gives an order"),
     ],
 )
 def test_wrong_usage_has_status_2(
@@ -387,6 +392,13 @@ def test_commands_that_are_no_text_are_mistakes(tmp_path: Path) -> None:
     assert (outcome.status, outcome.err) == (1, "")
     assert "\x1b" not in outcome.out
     assert "tX[0] completed; next is tA[0]" in outcome.out
+
+
+def test_a_timed_run_goes_past_steps_that_have_only_started(capsys: Capsys, tmp_path: Path) -> None:
+    outcome = debugged(capsys, tmp_path, "step", "run", options=("--mode", "timed"))
+    assert outcome.status == 0
+    assert "tX[0] waiting; next is tA[0]" in outcome.out
+    assert outcome.out.endswith("finished after 10 of 10 steps\n")
 
 
 def test_a_closed_standard_input_ends_the_session(tmp_path: Path) -> None:
@@ -517,6 +529,62 @@ def test_a_second_interrupt_ends_the_debugger(debugger: Debugger) -> None:
     with pytest.raises(KeyboardInterrupt):
         debugger.carry_out("continue")
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+@pytest.mark.parametrize("command", ["back 9", "back-until tX[0]", "back-until region x_0"])
+def test_an_interrupt_pauses_on_the_way_back(
+    capsys: Capsys, monkeypatch: pytest.MonkeyPatch, debugger: Debugger, command: str
+) -> None:
+    debugger.carry_out("run")
+    capsys.readouterr()
+    back = debugger.session._stepper.back
+
+    def interrupted_back() -> int | None:
+        if len(debugger.session.order) == 8:
+            os.kill(os.getpid(), signal.SIGINT)
+        return back()
+
+    monkeypatch.setattr(debugger.session._stepper, "back", interrupted_back)
+    debugger.carry_out(command)
+    assert "; next is tR[1]\n" in capsys.readouterr().out
+    debugger.carry_out("run")
+    assert debugger.session.read_region("y_0").tolist() == [[2, 0], [6, 0]]
+
+
+@pytest.mark.parametrize("command", ["print v", "who Y", "restart", "trace", "stats v"])
+def test_an_interrupt_breaks_off_a_command_that_cannot_pause(
+    capsys: Capsys, monkeypatch: pytest.MonkeyPatch, debugger: Debugger, command: str
+) -> None:
+    def interrupted(*_: object) -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+
+    debugger.carry_out("step 3")
+    found = find(command.partition(" ")[0])
+    if command == "restart":
+        monkeypatch.setattr(debugger, "_started", interrupted)
+    else:
+        monkeypatch.setattr(debug_commands, "find", lambda _: replace(found, run=interrupted))
+    capsys.readouterr()
+    debugger.carry_out(command)
+    assert capsys.readouterr().out == "interrupted\n"
+    monkeypatch.undo()
+    debugger.carry_out("run")  # the session is as it was
+    assert debugger.session.status == "finished"
+    assert debugger.session.read_region("y_0").tolist() == [[2, 0], [6, 0]]
+
+
+@pytest.mark.parametrize("command", ["continue", "run", "step 9", "until tS[1]", "print v"])
+def test_an_interrupt_without_a_terminal_ends_with_status_130(
+    capsys: Capsys, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, command: str
+) -> None:
+    def interrupted(*_: object, **__: object) -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+
+    monkeypatch.setattr(Stepper, "take", interrupted)
+    monkeypatch.setattr(Session, "select", interrupted)
+    outcome = debugged(capsys, tmp_path, command, "where")
+    assert (outcome.status, outcome.err) == (130, "stopped\n")
+    assert "where" not in outcome.out  # what would come after it is not carried out
 
 
 class Typist:

@@ -166,7 +166,7 @@ def test_an_interrupt_stops_with_status_130() -> None:
         out, err = process.communicate(timeout=60)
     finally:
         process.kill()
-    assert (process.returncode, out, err.strip()) == (130, b"", b"stopped")
+    assert (process.returncode, out, err) == (130, b"", b"stopped\n")
 
 
 def _wait_until_it_reads(pid: int) -> None:

@@ -41,11 +41,13 @@ def debug(setup: Setup, mode: str, commands: tuple[str, ...], batch: bool) -> in
 
     Commands are read from standard input, a terminal or not. Exit status: 0; 1 errors in the
     program or its inputs and, where nobody sits at the terminal, a command that failed or a run
-    that ended in an error; 2 wrong usage.
+    that ended in an error; 2 wrong usage; 130 interrupted, where nobody sits at the terminal.
     """
     from nacre.cli.debugger import Debugger, piped_commands, typed_commands
     from nacre.cli.debugging.layers import BundleNames
 
+    setup.require_one_order(mode)
+    is_watched = not batch and sys.stdin is not None and sys.stdin.isatty()
     try:
         with shown_stages():
             bundle = opened(setup, ())
@@ -59,6 +61,7 @@ def debug(setup: Setup, mode: str, commands: tuple[str, ...], batch: bool) -> in
                 # DDR belongs to an interpreter: a run from the start gets a new one.
                 lambda: _started(setup, mode, program, inputs, order),
                 None if bundle is None else BundleNames(bundle.bundle.manifest),
+                is_watched=is_watched,
             )
     except InputError as error:
         show_findings(error.diagnostics)
@@ -66,7 +69,6 @@ def debug(setup: Setup, mode: str, commands: tuple[str, ...], batch: bool) -> in
         return ERRORS_FOUND
     show_findings(found)
     debugger.greet(program.name, program.device.name)
-    is_watched = not batch and sys.stdin is not None and sys.stdin.isatty()
     if debugger.follow(commands) and not batch:
         lines = typed_commands(debugger) if is_watched else piped_commands()
         debugger.follow(lines, is_watched)

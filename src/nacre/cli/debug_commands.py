@@ -41,6 +41,7 @@ class Command:
     more: str = ""  # for `help NAME`
     after_equals: tuple[str, ...] = ()  # the same, behind a `=`
     after_if: tuple[str, ...] = ()  # and in a condition
+    can_pause: bool = False  # between two steps, where somebody interrupts it
 
 
 def split(line: str) -> tuple[str, str]:
@@ -90,7 +91,7 @@ def _continue(debugger: Debugger, argument: str) -> None:
 def _run(debugger: Debugger, argument: str) -> None:
     no_argument(argument)
     session = debugger.session
-    while not debugger.interrupts.is_asked and session.step().status == "completed":
+    while not debugger.interrupts.is_asked and session.step().status not in ("error", "finished"):
         pass
     debugger.show_place("interrupted" if debugger.interrupts.is_asked else None)
 
@@ -111,9 +112,9 @@ def _back(debugger: Debugger, argument: str) -> None:
     taken_back = []
     for _ in range(count(argument)):
         one = debugger.session.step_back()
+        taken_back += one
         if not one or debugger.interrupts.is_asked:
             break
-        taken_back += one
     if not taken_back:
         raise host_error("there is no step to take back")
     debugger.show_place(f"took back {some(taken_back)}")
@@ -122,16 +123,20 @@ def _back(debugger: Debugger, argument: str) -> None:
 def _back_until(debugger: Debugger, argument: str) -> None:
     target, condition = _split_condition(argument)
     session = debugger.session
+
+    def pause() -> bool:
+        return debugger.interrupts.is_asked
+
     region = re.fullmatch(r"region\s+(?P<name>.+)", target)
     result: RunResult
     if region is not None:
         if condition is not None:
             raise host_error("a condition goes with a task or a line")
-        result = session.run_back_until(region=region["name"])
+        result = session.run_back_until(region=region["name"], pause=pause)
     elif target.isdecimal():
-        result = session.run_back_until(line=number(target), condition=condition)
+        result = session.run_back_until(line=number(target), condition=condition, pause=pause)
     else:
-        result = session.run_back_until(task=target or None, condition=condition)
+        result = session.run_back_until(task=target or None, condition=condition, pause=pause)
     debugger.show_result(result)
 
 
@@ -263,17 +268,18 @@ _VALUES = ("numbers", "regions", "buffers", "statistics")
 
 COMMANDS = (
     Command("step", "[N]", "take the next step, or N steps", _step, "s",
-            more="Stops do not hold it up"),
-    Command("continue", "", "run to the next stop or to the end", _continue, "c"),
+            more="Stops do not hold it up", can_pause=True),
+    Command("continue", "", "run to the next stop or to the end", _continue, "c", can_pause=True),
     Command("until", "TOKEN", "run until a token, or an instance such as tC[3], is satisfied",
-            _until, "u", ("tasks",)),
+            _until, "u", ("tasks",), can_pause=True),
     Command("iteration", "", "run until the current iteration of the loop is complete",
-            _iteration, "i"),
-    Command("run", "", "run to the end, past all stops", _run, "r"),
-    Command("back", "[N]", "take the latest step back, or N steps", _back),
+            _iteration, "i", can_pause=True),
+    Command("run", "", "run to the end, past all stops", _run, "r", can_pause=True),
+    Command("back", "[N]", "take the latest step back, or N steps", _back, can_pause=True),
     Command("back-until", "TASK|LINE|region R [if COND]",
             "go back to before a task, a line, or the last write of a region",
-            _back_until, None, ("tasks", "regions", "buffers", "=region"), after_if=_VALUES),
+            _back_until, None, ("tasks", "regions", "buffers", "=region"), after_if=_VALUES,
+            can_pause=True),
     Command("restart", "", "begin again; stops are kept", _restart),
     Command("break", "TASK|LINE|iter K|layer L [if COND]",
             "pause before a task, line, iteration, or a layer or node of a bundle",

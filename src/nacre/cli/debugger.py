@@ -6,6 +6,7 @@ import re
 import signal
 import sys
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from types import FrameType, TracebackType
 
@@ -27,11 +28,25 @@ _MOST_LINE_BYTES = 65536
 _REASON = re.compile(r"(?:break|watch)point (?P<number>\d+): ")
 
 
-class Interrupts:
-    """Ctrl-C while a command runs: the first asks the run to pause, a second one ends it all."""
+class BrokenOff(KeyboardInterrupt):
+    """A command was interrupted that cannot pause."""
+
+
+class Interrupts(AbstractContextManager[None]):
+    """Ctrl-C while a command runs, where somebody sits at the terminal.
+
+    A command that moves the run looks at `is_asked` and pauses between two steps; a second Ctrl-C
+    ends it all. Any other command is broken off.
+    """
 
     def __init__(self) -> None:
         self.is_asked = False
+        self._can_pause = False
+
+    def during(self, command: debug_commands.Command) -> AbstractContextManager[None]:
+        """While a command runs."""
+        self._can_pause = command.can_pause
+        return self
 
     def __enter__(self) -> None:
         self.is_asked = False
@@ -49,6 +64,8 @@ class Interrupts:
         if self.is_asked:
             raise KeyboardInterrupt
         self.is_asked = True
+        if not self._can_pause:
+            raise BrokenOff
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,10 +89,16 @@ class Debugger:
     """A session and the person in front of it."""
 
     def __init__(
-        self, source: Source, start: Callable[[], Session], names: BundleNames | None = None
+        self,
+        source: Source,
+        start: Callable[[], Session],
+        names: BundleNames | None = None,
+        *,
+        is_watched: bool = True,
     ) -> None:
         self.source = source
         self.names = names  # of a bundle
+        self.is_watched = is_watched  # somebody can type what comes after a pause
         self.interrupts = Interrupts()
         self.stops: list[Stop] = []
         self.has_failed = False  # a command was wrong, or the run ended in an error
@@ -93,8 +116,8 @@ class Debugger:
 
     def restart(self) -> None:
         """Begin again: memory as at the start, stops as they are."""
-        self.session.close()
-        self.session = self._started()
+        before, self.session = self.session, self._started()
+        before.close()
         self._shown = []
         self.stops = [replace(s, made=_made_again(s.made, self.session)) for s in self.stops]
 
@@ -193,8 +216,13 @@ class Debugger:
             return
         name, argument = debug_commands.split(line)
         try:
-            with self.interrupts, shown_stages():
-                debug_commands.find(name).run(self, argument)
+            command = debug_commands.find(name)
+            # Where nobody could go on after a pause, an interrupt ends everything.
+            heard = self.interrupts.during(command) if self.is_watched else nullcontext()
+            with heard, shown_stages():
+                command.run(self, argument)
+        except BrokenOff:
+            click.echo("interrupted")
         except InputError as error:
             self.has_failed = True
             for found in error.diagnostics:

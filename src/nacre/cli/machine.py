@@ -61,6 +61,13 @@ class Setup:
     ddr_size: int
     max_instances: int
 
+    def require_one_order(self, mode: str) -> None:
+        """Of a timed run the device decides the order, and nothing else may."""
+        if mode == "timed" and self.replay is not None:
+            raise click.UsageError("--replay gives an order, and so does --mode timed")
+        if mode == "timed" and self.schedule == "random":
+            raise click.UsageError("--schedule random and --mode timed both decide the order")
+
 
 def parse_size(text: str | int) -> int:
     """A number of bytes: `4096`, `512M`, `1G`; the letters are powers of 1024."""

@@ -55,6 +55,13 @@ class _Verbs(click.Group):
         command: click.Command = getattr(importlib.import_module(module), attribute)
         return command
 
+    def invoke(self, ctx: click.Context) -> object:
+        """The verb's outcome; an interrupt without the empty line that click would write."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            raise click.Abort from None
+
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
@@ -101,7 +108,9 @@ def _outcome(arguments: list[str] | None) -> int:
         error.show()
         return WRONG_USAGE
     except (click.Abort, KeyboardInterrupt):
-        click.echo("stopped", err=True)
+        # A terminal has shown `^C`, and the cursor stands behind it.
+        is_watched = sys.stderr is not None and sys.stderr.isatty()
+        click.echo("\nstopped" if is_watched else "stopped", err=True)
         return 130
     except OSError as error:
         if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EIO):

@@ -34,10 +34,7 @@ class TimedOptions:
 
     def require(self, mode: str, setup: Setup, *, has_outputs: bool) -> None:
         """Options that go together; the report's place is looked at before a long run."""
-        if mode == "timed" and setup.replay is not None:
-            raise click.UsageError("--replay gives an order, and so does --mode timed")
-        if mode == "timed" and setup.schedule == "random":
-            raise click.UsageError("--schedule random and --mode timed both decide the order")
+        setup.require_one_order(mode)
         unused = [("--detect-races", setup.detect_races), ("--input", bool(setup.inputs))]
         for name, is_given in unused:
             if is_given and self.no_values:

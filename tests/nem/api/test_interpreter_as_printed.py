@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from neminterp import InputError, NemInterpreter
+from neminterp import DeviceConfig, InputError, NemInterpreter
 from tests.nem.api.programs import PIPELINE, STEPS, expected, tiles, write_program
 
 DEVICE = """
@@ -312,3 +312,89 @@ def test_the_order_is_chosen_as_printed() -> None:
     session = interp.start(program, inputs=inputs)
     session.run()
     assert session.order == plain
+
+
+# 3.4 Device info, 6.2 Device Resolution
+
+
+def test_a_resolved_device_has_the_fields_that_are_printed(tmp_path: Path) -> None:
+    dev = NemInterpreter(device="npm_pro").get_device_info()
+    assert isinstance(dev, DeviceConfig)
+    assert (dev.spec_version, dev.baseline) == ("NEM-1.0", "nem_baseline_1_0")
+    assert "gemm.float<f16>.no_bias" in dev.mandatory_variants
+    assert len(dev.extended_variants) == 1
+    assert not dev.mandatory_variants & dev.extended_variants
+    united = set().union(*dev.effective_set.values())
+    assert united <= dev.mandatory_variants | dev.extended_variants
+    assert {k: set(v) for k, v in dev.effective_types.items()} == dev.effective_set
+
+    (tmp_path / "device.cfg").write_text(DEVICE, encoding="utf-8")
+    own = NemInterpreter(device=tmp_path / "device.cfg").get_device_info()
+    lite = NemInterpreter(device="npm_lite").get_device_info()
+    assert (own.name, own.baseline, own.effective_set) == (
+        "my_board",
+        lite.baseline,
+        lite.effective_set,
+    )
+    bare = NemInterpreter().get_device_info()
+    assert (bare.baseline, bare.extended_variants) == ("nem_baseline_1_0", set())
+
+
+def test_the_sizes_of_an_interpreter_are_those_of_its_device_info() -> None:
+    interp = NemInterpreter(l1_size=2560, l2_size=8192, ddr_size=65536)
+    program = interp.load_string(PIPELINE)
+    for dev in (interp.get_device_info(), interp.get_device_info(program)):
+        assert (dev.l1_size_bytes, dev.l2_size_bytes, dev.ddr_size_bytes) == (2560, 8192, 65536)
+    with interp.start(program, inputs=filled()[1]) as session:
+        assert len(session.read_memory("L1", engine=0)) == 2560
+    dev = NemInterpreter(l2_size=8192).get_device_info()
+    assert (dev.l1_size_bytes, dev.l2_size_bytes) == (1 << 20, 8192)
+    # A device has sizes of its own, and what is told is what holds.
+    named = NemInterpreter(device="npm_lite", l1_size=2560).get_device_info()
+    assert named == NemInterpreter(device="npm_lite").get_device_info()
+
+
+# 3.3 in timed mode
+
+
+def test_a_timed_step_waits_until_its_token_is_satisfied() -> None:
+    interp, inputs = filled()
+    interp.set_mode("timed")
+    session = interp.start(interp.load_string(PIPELINE), inputs=inputs)
+    first = session.step()
+    assert (first.task_id, first.status) == ("tL", "waiting")
+    assert not session.get_tokens()["tL"]["satisfied"]
+    seen = {}
+    while (result := session.step()).status != "finished":
+        seen[result.task_id] = result.status
+        waits = result.task_id in session.get_state().active_tasks
+        assert result.status == ("waiting" if waits else "completed")
+    assert seen["wait@17"] == "completed"
+    assert list(seen.values())[-1] == "completed"  # then nothing is left to wait for
+    assert set(seen.values()) == {"waiting", "completed"}
+    assert session.status == "finished"
+
+    session = interp.start(interp.load_string(PIPELINE), inputs=inputs)
+    assert len(session.step(n=STEPS)) == STEPS  # a step that waits stops nothing
+    assert session.status == "finished"
+
+
+def test_a_timed_run_has_one_order() -> None:
+    interp, inputs = filled()
+    program = interp.load_string(PIPELINE)
+    interp.set_mode("timed")
+    with pytest.raises(InputError, match="`random` and mode `timed`"):
+        interp.set_scheduling("random", seed=3)
+    order = interp.start(program, inputs=inputs).order
+    for call in (interp.run, interp.start):
+        with pytest.raises(InputError, match="an order and mode `timed`"):
+            call(program, inputs, order=order)
+    assert (interp.run(program, inputs).cycle_count or 0) > 0  # neither refusal left a trace
+
+    interp.set_mode("functional")
+    interp.set_scheduling("random", seed=3)
+    with pytest.raises(InputError, match="`random` and mode `timed`"):
+        interp.set_mode("timed")
+    assert interp.run(program, inputs).cycle_count is None
+    interp.set_scheduling("deterministic")
+    interp.set_mode("timed")

@@ -5,37 +5,69 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from nacre.nem.model.builtins import BASELINE_DEVICE
 from nacre.nem.model.devices import Device
 
 
 @dataclass(frozen=True)
-class DeviceInfo:
-    """A device in plain values."""
+class DeviceConfig:
+    """A resolved device in plain values, under the names that the interpreter's text prints."""
 
     name: str
+    spec_version: str | None
+    baseline: str | None  # the abstract device that it descends from
     num_engines: int
     per_engine: dict[str, int]
     device_units: dict[str, int]
     l1_size_bytes: int | None
     l2_size_bytes: int | None
+    ddr_size_bytes: int  # of the interpreter: a device says nothing about DDR
     effective_types: dict[str, list[str]]  # opcode -> legal variants
-    mandatory: tuple[str, ...]
+    mandatory: tuple[str, ...]  # variants, in the order of their declarations
     extended: tuple[str, ...]
     characteristics: Mapping[str, Mapping[str, int]]
 
+    @property
+    def mandatory_variants(self) -> set[str]:
+        """The variants that the device must have."""
+        return set(self.mandatory)
 
-def device_info(device: Device) -> DeviceInfo:
+    @property
+    def extended_variants(self) -> set[str]:
+        """The variants that it has beyond those."""
+        return set(self.extended)
+
+    @property
+    def effective_set(self) -> dict[str, set[str]]:
+        """The legal variants by opcode."""
+        return {opcode: set(variants) for opcode, variants in self.effective_types.items()}
+
+
+def device_config(device: Device, ddr_size_bytes: int) -> DeviceConfig:
     """A device in plain values."""
     topology = device.topology
-    return DeviceInfo(
-        device.name,
-        device.num_engines,
-        dict(topology.per_engine) if topology is not None else {},
-        dict(topology.device_units) if topology is not None else {},
-        topology.l1_size_bytes if topology is not None else None,
-        topology.l2_size_bytes if topology is not None else None,
-        {opcode: [i.id for i in instances] for opcode, instances in device.effective.items()},
-        device.mandatory,
-        device.extended,
-        device.characteristics,
+    return DeviceConfig(
+        name=device.name,
+        spec_version=device.spec_version,
+        baseline=_baseline(device),
+        num_engines=device.num_engines,
+        per_engine=dict(topology.per_engine) if topology is not None else {},
+        device_units=dict(topology.device_units) if topology is not None else {},
+        l1_size_bytes=topology.l1_size_bytes if topology is not None else None,
+        l2_size_bytes=topology.l2_size_bytes if topology is not None else None,
+        ddr_size_bytes=ddr_size_bytes,
+        effective_types={
+            opcode: [i.id for i in instances] for opcode, instances in device.effective.items()
+        },
+        mandatory=device.mandatory,
+        extended=device.extended,
+        characteristics=device.characteristics,
     )
+
+
+def _baseline(device: Device) -> str | None:
+    if device.node is None:  # no device is named: the types are the baseline's
+        return BASELINE_DEVICE
+    while device.parent is not None:
+        device = device.parent
+    return device.name if device.is_abstract else None

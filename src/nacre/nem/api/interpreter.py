@@ -15,13 +15,13 @@ from nacre.base.diagnostics import Diagnostic, InputError, has_errors
 from nacre.base.source import Source, Unreadable, read_source
 from nacre.nem.api.backends import AnyBackend, BackendChoice
 from nacre.nem.api.ddr import Ddr, DdrInfo, require_host_memory, require_size
-from nacre.nem.api.device_info import DeviceInfo, device_info
+from nacre.nem.api.device_info import DeviceConfig, device_config
 from nacre.nem.api.documents import TEXT_NAME, host_imports
 from nacre.nem.api.programs import LoadedProgram, in_spite_of
 from nacre.nem.api.replay import Replay, differing, orders, witness_steps
 from nacre.nem.api.timing import Figures, changed_program, read_profile, timed
 from nacre.nem.api.tree_text import tree_text
-from nacre.nem.checks.engine import CheckOptions, named_device
+from nacre.nem.checks.engine import CheckOptions, named_device, resized
 from nacre.nem.model.devices import Device, default_device
 from nacre.nem.model.figures import figure_problems
 from nacre.nem.model.files import unreadable
@@ -120,6 +120,7 @@ class NemInterpreter:
     def set_mode(self, mode: str) -> None:
         """`functional`: dependences alone decide the order. `timed`: the device's units do."""
         _require_choice("mode", mode, ("functional", "timed"))
+        _require_one_order(mode, self._scheduling)
         self._mode = mode
 
     def set_timing_profile(self, profile: Figures | str | Path | None) -> None:
@@ -132,6 +133,7 @@ class NemInterpreter:
         """Take ready tasks in program order, or at random, the same for one seed."""
         _require_choice("scheduling", scheduling, ("deterministic", "random"))
         number = 0 if seed is None else whole_number(seed, "the seed")
+        _require_one_order(self._mode, scheduling)
         self._scheduling, self._seed = scheduling, number
 
     def set_compute_backend(self, backend: AnyBackend) -> None:
@@ -158,6 +160,7 @@ class NemInterpreter:
         A program with errors raises InputError, except for codes or groups in `allow`. What goes
         wrong while it runs is in the result: `status` and `diagnostics`.
         """
+        self._require_untimed(order)
         options = self._options(inputs, order=order, detect_races=detect_races)
         program = self._own(program).importing(host_imports(imports))
         return self._session(program, options, allow).run(progress)
@@ -195,6 +198,7 @@ class NemInterpreter:
         imports: Imports = (),
     ) -> Session:
         """A session in which a program runs step by step, forwards and backwards."""
+        self._require_untimed(order)
         options = self._options(
             inputs, order=order, detect_races=detect_races, history_bytes=history_bytes
         )
@@ -247,6 +251,13 @@ class NemInterpreter:
                 timing = timed(plan, program.device, self._profile, whole=bool(allowed))
             return Session(plan, program.device, memory, options, timing)
 
+    def _require_untimed(self, order: Sequence[str] | None) -> None:
+        if order is not None and self._mode == "timed":
+            raise host_error(
+                "an order and mode `timed` both decide which step comes next",
+                'leave `order` out, or call `set_mode("functional")` first',
+            )
+
     def _own(self, program: LoadedProgram) -> LoadedProgram:
         if not isinstance(program, LoadedProgram):
             raise host_error("load the program first: `interp.load(path)` or `load_string(text)`")
@@ -254,11 +265,15 @@ class NemInterpreter:
 
     # Device
 
-    def get_device_info(self, program: LoadedProgram | None = None) -> DeviceInfo:
+    def get_device_info(self, program: LoadedProgram | None = None) -> DeviceConfig:
         """The device of the interpreter, or that of a program."""
         if program is not None:
-            return device_info(self._own(program).device)
-        return device_info(self._device if self._device is not None else default_device())
+            device = self._own(program).device
+        elif self._device is not None:
+            device = self._device
+        else:
+            device = resized(default_device(), self._check_options)
+        return device_config(device, self._ddr.size)
 
     # DDR
 
@@ -321,6 +336,15 @@ def _device(device: str | Path | Device | None) -> Device | None:
     if errors:
         raise InputError(errors)
     return target.device
+
+
+def _require_one_order(mode: str, scheduling: str) -> None:
+    """The device decides the order of a timed run: there is nothing left to take at random."""
+    if mode == "timed" and scheduling == "random":
+        raise host_error(
+            "scheduling `random` and mode `timed` both decide which step comes next",
+            'call `set_scheduling("deterministic")` or `set_mode("functional")` first',
+        )
 
 
 def _require_choice(what: str, value: str, allowed: Sequence[str]) -> None:

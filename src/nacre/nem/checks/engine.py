@@ -85,7 +85,9 @@ def check_source(source: Source, options: CheckOptions) -> Checked:
 def _target(root: File, linked: Mapping[int, Linked], options: CheckOptions) -> Target:
     if options.device is None:
         target = directive_target(root, linked)
-        return target if target.is_named else _resized(target, options)
+        if target.is_named:
+            return target
+        return Target(resized(target.device, options), False, target.diagnostics)
     if isinstance(options.device, Device):
         return Target(options.device, True, overridden(root, options.device))
     chosen = named_device(options.device)
@@ -93,18 +95,17 @@ def _target(root: File, linked: Mapping[int, Linked], options: CheckOptions) -> 
     return Target(chosen.device, True, (*chosen.diagnostics, *notes))
 
 
-def _resized(target: Target, options: CheckOptions) -> Target:
+def resized(device: Device, options: CheckOptions) -> Device:
     """Where no device is named, the caller may say how large L1 and L2 are."""
-    topology = target.device.topology
+    topology = device.topology
     if topology is None:
-        return target
-    resized = dataclasses.replace(
+        return device
+    sizes = dataclasses.replace(
         topology,
         l1_size_bytes=options.l1_size_bytes or topology.l1_size_bytes,
         l2_size_bytes=options.l2_size_bytes or topology.l2_size_bytes,
     )
-    device = dataclasses.replace(target.device, topology=resized)
-    return Target(device, target.is_named, target.diagnostics)
+    return dataclasses.replace(device, topology=sizes)
 
 
 def named_device(name: str) -> Target:

@@ -89,9 +89,16 @@ class Session(Pausable):
         before = len(self._findings.diagnostics)
         completed = self._stepper.take(step)
         found = tuple(self._findings.diagnostics[before:])
-        return state.step_result(
-            self.steps, step, "error" if completed is None else "completed", found
-        )
+        return state.step_result(self.steps, step, self._status_of(step, completed), found)
+
+    def _status_of(self, step: int, completed: list[int] | None) -> str:
+        """How a step stands that was just taken: a timed one may only have started."""
+        if completed is None:
+            return "error"
+        if self.timing is None or self._stepper.is_finished:
+            return "completed"
+        timeline = self.timing.timeline
+        return "waiting" if timeline.end[step] > timeline.start[step] else "completed"
 
     def run(self, progress: Callable[[int, int], None] | None = None) -> RunResult:
         """Run to the next breakpoint or watchpoint, or to the end."""
@@ -225,8 +232,12 @@ class Session(Pausable):
         token: str | None = None,
         region: str | None = None,
         condition: Condition | str | None = None,
+        pause: Callable[[], bool] | None = None,
     ) -> RunResult:
-        """Go back until before a step of a task or line, or before a region was last written."""
+        """Go back until before a step of a task or line, or before a region was last written.
+
+        `pause` is asked after every step whether to stay there.
+        """
         self.memory.require_open()
         if token is not None:
             task = token
@@ -240,13 +251,15 @@ class Session(Pausable):
             is_here = stop is not None and stop.matches(self.steps, step)
             if stop is not None and is_here and (stop.condition is None or stop.condition(self)):
                 return self._back_at(step)
+            if pause is not None and pause():
+                return self._back_at(step, "interrupted")
         at_start = not self._stepper.order
         where = "the start" if at_start else "the start of what the undo log keeps"
         return self._result("paused", f"back at {where}")
 
-    def _back_at(self, step: int) -> RunResult:
+    def _back_at(self, step: int, reason: str | None = None) -> RunResult:
         self._pauses.forget(passed=step)
-        return self._result("paused", f"back before {self.steps.name(step)}")
+        return self._result("paused", reason or f"back before {self.steps.name(step)}")
 
 
 def _count(value: object) -> int:

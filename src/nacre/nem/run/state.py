@@ -20,7 +20,7 @@ class StepResult:
 
     task_id: str | None
     task_type: str | None
-    status: str  # completed, waiting, error, finished
+    status: str  # completed; waiting: started, its token is not satisfied; error; finished
     token: str | None = None
     deps: tuple[str, ...] = ()
     iteration: tuple[int, ...] = ()
