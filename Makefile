@@ -66,6 +66,7 @@ docs: $(VENV)/.ready ## write the generated tables and pages
 	@$(BIN)/python -m tools.generate_opcodes
 	@$(BIN)/python -m tools.generate_docs
 	@$(BIN)/python -m tools.generate_operations
+	@$(BIN)/python -m tools.generate_tables
 	@$(BIN)/python -m tools.generate_plans
 
 clean: ## remove what the targets made

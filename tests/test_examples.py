@@ -24,14 +24,25 @@ PAGES = [
     *sorted(ROOT.glob("*.md")),
     *sorted(ROOT.glob("docs/*.md")),
     *sorted(ROOT.glob("docs/decisions/*.md")),
+    *sorted(ROOT.glob("docs/contracts/*.md")),
     ROOT / "benchmarks/README.md",
 ]
 
 RUN_PAGES = ["README.md", "docs/running.md", "docs/timing.md", "docs/tour.md"]
-SESSION_PAGES = ["README.md", "docs/running.md", "docs/timing.md", "docs/compile.md"]
+SESSION_PAGES = [
+    "README.md",
+    "docs/running.md",
+    "docs/timing.md",
+    "docs/compile.md",
+    "docs/examples.md",
+    "docs/shapes.md",
+    "docs/types.md",
+    "docs/contracts/opcode-registry.md",
+]
 PYTHON_BLOCK = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 NEM_BLOCK = re.compile(r"```nem\n(.*?)```", re.DOTALL)
 LINK = re.compile(r"\[[^\]]*\]\(([^)#\s]+)(?:#[^)]*)?\)")
+PLACE = re.compile(r"\[[^\]]*\]\(([^)#\s]*)#([^)\s]+)\)")  # a link to a heading
 
 
 catalogue.load()
@@ -201,3 +212,19 @@ def test_every_link_leads_to_a_file(page: Path) -> None:
     local = [target for target in targets if "://" not in target]
 
     assert [target for target in local if not (page.parent / target).exists()] == []
+
+
+def anchors(page: Path) -> set[str]:
+    """What a page's headings can be linked by: lower case, hyphens, nothing else."""
+    prose = re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.M | re.S)
+    titles = re.findall(r"^#+ (.*)$", prose, re.M)
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_every_link_to_a_heading_leads_to_one(page: Path) -> None:
+    places = PLACE.findall(page.read_text(encoding="utf-8"))
+    local = [(page.parent / to if to else page, name) for to, name in places if "://" not in to]
+    pages = [(to, name) for to, name in local if to.suffix == ".md"]
+
+    assert [f"{to.name}#{name}" for to, name in pages if name not in anchors(to)] == []

@@ -19,7 +19,7 @@ from nacre.nem.model.families import governs, standard_families
 from nacre.nem.model.provenance import Figure, figures
 from nacre.nem.model.target import builtin_device
 from nacre.nem.spec.opcodes import OPCODES
-from tools.generated import ROOT, write_or_check
+from tools.generated import ROOT, markdown_table, write_or_check
 
 REFERENCE = ROOT / "docs" / "reference"
 RULES_PAGE = REFERENCE / "rules.md"
@@ -117,7 +117,7 @@ def _index(rules: Iterable[Rule]) -> str:
         (f"[{rule.code}](#{_anchor(rule)})", rule.name, _standing(rule), rule.summary)
         for rule in rules
     )
-    return _table(("code", "name", "severity", "when"), rows)
+    return markdown_table(("code", "name", "severity", "when"), rows)
 
 
 def _anchor(rule: Rule) -> str:
@@ -154,14 +154,6 @@ def _markdown(page: str) -> str:
     return "\n".join(lines).rstrip() + "\n"
 
 
-def _table(columns: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
-    head = tuple(columns)
-    lines = [head, ("---",) * len(head), *rows]
-    return "".join(
-        "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |\n" for cells in lines
-    )
-
-
 def render_devices() -> str:
     """The text of the page on devices."""
     abstract, *names = builtin_names()
@@ -172,13 +164,15 @@ def render_devices() -> str:
         [
             DEVICES_HEAD,
             FIGURES_HEAD,
-            _table(("figure", *table), _figure_rows(table)),
+            markdown_table(("figure", *table), _figure_rows(table)),
             "What the assumptions rest on:\n",
             "".join(_reasons(table)),
             TYPES_HEAD,
-            _table(("variant", *(device.name for device in devices)), _variant_rows(devices)),
+            markdown_table(
+                ("variant", *(device.name for device in devices)), _variant_rows(devices)
+            ),
             "Which opcodes the families govern:\n",
-            _table(("family", "opcodes"), _family_rows()),
+            markdown_table(("family", "opcodes"), _family_rows()),
         ]
     )
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, TypeAlias
@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 import jsonschema
 import yaml
 
-from tools.generated import ROOT, write_or_check
+from tools.generated import ROOT, markdown_table, write_or_check
 
 SPEC = ROOT / "src" / "nacre" / "nem" / "spec"
 REGISTRY = SPEC / "opcodes.yaml"
@@ -188,15 +188,9 @@ def render_docs() -> str:
     for category in categories:
         opcodes = [opcode for opcode in registry["opcodes"] if opcode["category"] == category]
         parts.append(f"## {category.replace('_', ' ').capitalize()}\n")
-        parts.append(_markdown_table(OPCODE_COLUMNS, (_opcode_cells(opcode) for opcode in opcodes)))
-        parts.append(_markdown_table(OPERAND_COLUMNS, _operand_cells(opcodes)))
+        parts.append(markdown_table(OPCODE_COLUMNS, (_opcode_cells(opcode) for opcode in opcodes)))
+        parts.append(markdown_table(OPERAND_COLUMNS, _operand_cells(opcodes)))
     return "\n".join(parts)
-
-
-def _markdown_table(columns: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
-    columns = tuple(columns)
-    lines = [columns, ("---",) * len(columns), *rows]
-    return "".join("| " + " | ".join(cells) + " |\n" for cells in lines)
 
 
 def _opcode_cells(opcode: dict[str, Any]) -> tuple[str, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -22,6 +22,15 @@ def write_or_check(texts: Mapping[Path, str], arguments: list[str], purpose: str
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(texts[path], encoding="utf-8")
     return int(check and bool(stale))
+
+
+def markdown_table(columns: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+    """A table; bars in cells are no borders."""
+    head = tuple(columns)
+    lines = [head, ("---",) * len(head), *rows]
+    return "".join(
+        "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |\n" for cells in lines
+    )
 
 
 def _holds(path: Path, text: str) -> bool:
