@@ -52,9 +52,10 @@ if TYPE_CHECKING:
 )
 @click.option("--times", is_flag=True, help="Say how long every operation took.")
 @click.option(
-    "--optimise",
+    "--as-written",
     is_flag=True,
-    help="Run the program rewritten for inference: faster, and other in the last bits of floats.",
+    help="Run instruction by instruction. Without it the program is rewritten for inference, "
+    "which is faster, and changes the last bits of floats.",
 )
 @click.option(
     "--keep-bytes",
@@ -71,7 +72,7 @@ def run(
     inputs: Pairs,
     outputs: Pairs,
     times: bool,
-    optimise: bool,
+    as_written: bool,
     keep_bytes: int | None,
     max_bytes: int | None,
     max_work: int | None,
@@ -105,7 +106,7 @@ def run(
         if is_plan:
             run_plan(model, options, paths, written, output)
         else:
-            session = model.session(timed=times, optimise=optimise)
+            session = model.session(timed=times, optimise=not as_written)
             _run_program(model, session, paths, written, output)
 
     return reported(work, output)

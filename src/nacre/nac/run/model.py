@@ -20,7 +20,7 @@ from nacre.nac.format.places import BinarySource, Place, finding
 from nacre.nac.format.values import NacFile
 from nacre.nac.interface import NacInput, Surroundings, surroundings
 from nacre.nac.run.memory import Schedule, schedule_of
-from nacre.nac.run.optimised import Optimised
+from nacre.nac.run.optimised import OptimisedPrograms
 from nacre.nac.run.program import Prepared, prepared, schema_of
 from nacre.nac.run.session import NacSession
 from nacre.nac.run.weights import Weights
@@ -40,8 +40,7 @@ class NacModel:
     external: External | None = None  # where the weights lie beside the file
     max_bytes: int | None = None  # that a run may hold; see `limits` for what it is without
     max_work: int | None = None
-    # Programs made ready for inputs of certain types; None: they cannot be.
-    prepared: dict[object, Optimised | None] = field(default_factory=dict, repr=False)
+    optimised: OptimisedPrograms = field(default_factory=OptimisedPrograms, repr=False)
     # Sessions that nobody is using. A run takes one out of here, so that several may go on at once.
     _idle: list[NacSession] = field(default_factory=list, repr=False)
     _lifted: dict[int, Any] = field(default_factory=dict, repr=False)  # constants that were loaded
@@ -77,7 +76,10 @@ class NacModel:
         return schedule_of(self.file, self.program)
 
     def run(self, inputs: Mapping[str, Any] | None = None) -> list[Array]:
-        """The outputs in order; state starts from its initial value. InputError says why not."""
+        """The outputs in order; state starts from its initial value. InputError says why not.
+
+        The program is run as in a `session()`, which says what that means for the last bits.
+        """
         try:
             session = self._idle.pop()
         except IndexError:
@@ -94,14 +96,15 @@ class NacModel:
         max_bytes: int | None = None,
         max_work: int | None = None,
         timed: bool = False,
-        optimise: bool = False,
+        optimise: bool = True,
     ) -> NacSession:
         """A session that keeps state between runs.
 
         It may hold at most so many bytes at a time and take so many steps a run. Where nobody says
-        how many, this follows from the sizes of the file and of the inputs. With `optimise` the
-        program is rewritten for inference first, which changes the last bits of floats; what is
-        timed is run instruction by instruction in any case.
+        how many, this follows from the sizes of the file and of the inputs. The program is
+        rewritten for inference, once for a model and the types of its inputs, which changes the
+        last bits of floats. `optimise=False` runs it as it is written, instruction by instruction,
+        with the bits that `lift` has; what is timed is run so in any case.
         """
         return NacSession(
             self, max_bytes=max_bytes, max_work=max_work, timed=timed, optimise=optimise

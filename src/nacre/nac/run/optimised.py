@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import prod
+from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from nacre.base.diagnostics import InputError
@@ -38,6 +39,9 @@ _PASSES: tuple[Pass, ...] = (
     *INFERENCE,
     Pass("dead-code", dead_code),
 )
+_MOST_PROGRAMS = 4  # a program that is given longer and longer inputs is not rewritten for each
+# A program that is too odd to be rewritten is run as it is written, which says what is wrong.
+_REFUSALS = (InputError, ArithmeticError, LookupError, ValueError, TypeError, MemoryError)
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,6 +63,24 @@ class Optimised:
         return list(self.session.run(inputs))
 
 
+class OptimisedPrograms:
+    """The program of a model by the types of its inputs, made ready once for all sessions."""
+
+    def __init__(self) -> None:
+        self._programs: dict[object, Optimised | None] = {}  # None: it is not to be
+        self._lock = Lock()
+
+    def of(self, model: NacModel, key: object, given: Mapping[int, Array]) -> Optimised | None:
+        """The program for inputs of these types; None where it is run as it is written."""
+        with self._lock:  # a second thread waits for the first: it needs the same
+            if key not in self._programs and len(self._programs) < _MOST_PROGRAMS:
+                self._programs[key] = optimised(model, given)
+            return self._programs.get(key)
+
+    def __len__(self) -> int:
+        return len(self._programs)
+
+
 def optimised(model: NacModel, given: Mapping[int, Array]) -> Optimised | None:
     """A program made ready for inputs of these types; None where it is not to be."""
     from nacre.nac.lift import lift_run
@@ -77,7 +99,7 @@ def optimised(model: NacModel, given: Mapping[int, Array]) -> Optimised | None:
     try:
         module = run_passes(lift_run(model, types), _PASSES, verify_each=False)
         session = CoreSession(module)
-    except InputError:
+    except _REFUSALS:
         return None
     kept = _kept_bytes(session, weights)
     if not weights.may_keep(kept):

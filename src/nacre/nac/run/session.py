@@ -16,7 +16,7 @@ from nacre.nac.run.foresight import Foresight, require_next, require_states
 from nacre.nac.run.inputs import checked_inputs
 from nacre.nac.run.limits import Limits, limits_for
 from nacre.nac.run.memory import owner
-from nacre.nac.run.optimised import Optimised, optimised
+from nacre.nac.run.optimised import Optimised
 from nacre.nac.run.trace import Trace, traced
 from nacre.nac.spec.instructions import PARAMETER
 
@@ -37,7 +37,7 @@ class NacSession:
         max_bytes: int | None = None,
         max_work: int | None = None,
         timed: bool = False,
-        optimise: bool = False,
+        optimise: bool = True,
     ) -> None:
         self._model = model
         self._most = (
@@ -112,20 +112,13 @@ class NacSession:
             if len(self._foreseen) < _MOST_FORESEEN:
                 self._foreseen[key] = ahead.memory.peak
         if self._is_optimised and ready is None:
-            found = self._optimised(key, given)
+            found = self._model.optimised.of(self._model, key, given)
             if found is not None and found.peak_bytes <= limits.bytes:
                 self._ready[key] = found
                 made = self._repeated(found, key, given)
                 if made is not None:
                     return made, set()
         return self._interpreted(key, given, limits)
-
-    def _optimised(self, key: object, given: Mapping[int, Array]) -> Optimised | None:
-        """The program made ready for these types; None where it cannot be."""
-        prepared = self._model.prepared
-        if key not in prepared and len(prepared) < _MOST_TRACES:
-            prepared[key] = optimised(self._model, given)
-        return prepared.get(key)
 
     def _repeated(
         self, ready: Optimised, key: object, given: Mapping[int, Array]
