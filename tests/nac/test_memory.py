@@ -68,6 +68,7 @@ def measured(path: Path, keep: int | None, *, optimise: bool = True) -> list[int
     return found
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("quant", ["int8_tensor", "block_fp8"])
 def test_freed_weights_are_gone(files: Path, quant: str) -> None:
     most, stays, peak, kept = measured(files / f"{quant}.nac", 0)
@@ -77,6 +78,7 @@ def test_freed_weights_are_gone(files: Path, quant: str) -> None:
     assert stays < WEIGHT / 2
 
 
+@pytest.mark.full
 def test_what_is_kept_is_part_of_the_peak(files: Path) -> None:
     most, stays, peak, kept = measured(files / "int8_channel.nac", None)
     assert LAYERS * WEIGHT <= kept <= 2 * LAYERS * WEIGHT  # kernels prepare small ones

@@ -99,15 +99,28 @@ def _is_held(wide: Array, before: Array, product: CoreOperation) -> bool:
     """
     limits = finfo(product.type.element.dtype)  # type: ignore[no-untyped-call]
     least, most = float(limits.smallest_normal), float(limits.max)
-    size, old = np.abs(wide), np.abs(before.astype(np.float64))
-    is_over = bool(((size > most) & (old <= most)).any())
-    is_under = 0 < size.max(initial=0.0) < least <= old.max(initial=0.0)
-    return not is_over and not is_under
+    size, old = _largest(wide), _largest(before)
+    if not size <= most:  # or one is no number: only now is each looked at beside the old one
+        sizes, olds = np.abs(wide), np.abs(before.astype(np.float64))
+        if bool(((sizes > most) & (olds <= most)).any()):
+            return False
+    return not 0 < size < least <= old
+
+
+def _largest(array: Array) -> float:
+    """The largest magnitude, without a copy."""
+    numbers = _in_floats(array)
+    return max(float(numbers.max(initial=0.0)), -float(numbers.min(initial=0.0)))
+
+
+def _in_floats(array: Array) -> Array:
+    """Numbers that NumPy multiplies by those of 64 bits."""
+    return array if array.dtype.kind == "f" else array.astype(np.float64)
 
 
 def _weights(product: CoreOperation, weights: Array, factor: Array) -> Array | None:
     """Weights with their output channels scaled."""
-    wide = weights.astype(np.float64)
+    wide = _in_floats(weights)  # factors are of 64 bits, and so is what comes out
     if product.opcode == "MatMul":
         return wide * factor if weights.ndim == 2 else None
     filled = OPS[product.opcode].filled(product.attributes)
