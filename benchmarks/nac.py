@@ -3,7 +3,9 @@
 One thread each. Every model has a process of its own; in it the tools take turns, and the best
 processor time of each counts. Loading ends when every weight is an array: ours are views of the
 mapped file, those of safetensors are copies, onnxruntime also plans its run. All files are in the
-page cache. The state_dict is torch.save's file; GPT-2 ties its weights.
+page cache. The state_dict is torch.save's file; GPT-2 ties its weights. `evaluator` is a session of
+Core IR on the optimised module, `as written` the program instruction by instruction, `first` the
+first run of a model, which rewrites it.
 
     python benchmarks/nac.py              every model
     python benchmarks/nac.py mlp minilm   some
@@ -95,6 +97,40 @@ def resnet() -> Made:
     return _picked(model, "logits"), (torch.randn(1, 3, 64, 64),)
 
 
+def mobilenet() -> Made:
+    """As MobileNetV2: inverted bottlenecks, depthwise convolutions; a picture of 128 x 128."""
+    import torch
+    from torch import nn
+
+    def step(inputs: int, outputs: int, window: int, stride: int = 1, groups: int = 1) -> list[Any]:
+        weights = nn.Conv2d(inputs, outputs, window, stride, window // 2, groups=groups, bias=False)
+        return [weights, nn.BatchNorm2d(outputs), nn.ReLU6()]
+
+    class Bottleneck(nn.Module):  # type: ignore[misc,name-defined]
+        """Wider, one channel at a time, narrower; added to what came in."""
+
+        def __init__(self, inputs: int, outputs: int, stride: int, factor: int) -> None:
+            super().__init__()
+            width = inputs * factor
+            wider = step(inputs, width, 1) if factor > 1 else []
+            narrower = step(width, outputs, 1)[:2]
+            self.body = nn.Sequential(*wider, *step(width, width, 3, stride, width), *narrower)
+            self.is_added = stride == 1 and inputs == outputs
+
+        def forward(self, x: Any) -> Any:  # noqa: ANN401
+            return x + self.body(x) if self.is_added else self.body(x)
+
+    stages = [(1, 16, 1, 1), (6, 24, 2, 2), (6, 32, 3, 2), (6, 64, 4, 2), (6, 96, 3, 1),
+              (6, 160, 3, 2), (6, 320, 1, 1)]  # fmt: skip
+    layers, width = step(3, 32, 3, 2), 32
+    for factor, outputs, count, stride in stages:
+        for at in range(count):
+            layers.append(Bottleneck(width, outputs, stride if at == 0 else 1, factor))
+            width = outputs
+    layers += [*step(width, 1280, 1), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(1280, 1000)]
+    return nn.Sequential(*layers), (torch.randn(1, 3, 128, 128),)
+
+
 def bert() -> Made:
     """Two layers of 128, 64 tokens."""
     import torch
@@ -128,7 +164,8 @@ def minilm() -> Made:
 
 
 MODELS: Mapping[str, Callable[[], Made]] = {
-    "mlp": mlp, "cnn": cnn, "resnet": resnet, "bert": bert, "gpt2": gpt2, "minilm": minilm,
+    "mlp": mlp, "cnn": cnn, "resnet": resnet, "mobilenet": mobilenet, "bert": bert,
+    "gpt2": gpt2, "minilm": minilm,
 }  # fmt: skip
 
 
@@ -146,6 +183,9 @@ class Row:
     run: float
     torch_run: float
     onnx_run: float | None
+    evaluator_run: float
+    written_run: float
+    first_run: float  # of a model that was just loaded
     error: float  # largest difference to torch, over the largest output
 
 
@@ -202,7 +242,7 @@ def measure(name: str) -> Row:
     import torch
     from safetensors.numpy import load_file, save_file
 
-    from nacre import nac
+    from nacre import core, nac
 
     logging.disable(logging.WARNING)
     torch.set_num_threads(1)
@@ -215,16 +255,25 @@ def measure(name: str) -> Row:
         torch.save(network.state_dict(), paths["pt"])
         save_file({n: t.numpy().copy() for n, t in network.state_dict().items()},
                   paths["safetensors"])  # fmt: skip
-        model = nac.load(paths["nac"])
+        # A first one, so that what is loaded once is not counted as the first run of the next.
+        once, model = nac.load(paths["nac"]), nac.load(paths["nac"])
         feeds = {i.name: a.numpy() for i, a in zip(model.inputs, args, strict=True)}
+        once.run(feeds)
         with torch.no_grad():
             wanted = network(*args).numpy()
-        error = float(np.abs(model.run(feeds)[0] - wanted).max() / np.abs(wanted).max())
+        begun = time.process_time()
+        found = model.run(feeds)[0]
+        first = time.process_time() - begun
+        error = float(np.abs(found - wanted).max() / np.abs(wanted).max())
+        written = model.session(optimise=False)
+        evaluator = core.optimise(nac.lift(model)).session()
         tools: dict[str, Callable[[], object]] = {
             "load": lambda: loaded(paths["nac"]),
             "safetensors": lambda: load_file(paths["safetensors"]),
             "run": lambda: model.run(feeds),
             "torch": lambda: network(*args),
+            "evaluator": lambda: evaluator.run(feeds),
+            "written": lambda: written.run(feeds),
         }
         has_onnx = exported(network, args, paths["onnx"])
         if has_onnx:
@@ -237,7 +286,8 @@ def measure(name: str) -> Row:
         sizes = {kind: path.stat().st_size for kind, path in paths.items() if path.exists()}
     return Row(
         name, sizes["nac"], sizes.get("onnx"), sizes["pt"], best["load"], best["safetensors"],
-        best.get("onnx load"), best["run"], best["torch"], best.get("onnx run"), error,
+        best.get("onnx load"), best["run"], best["torch"], best.get("onnx run"),
+        best["evaluator"], best["written"], first, error,
     )  # fmt: skip
 
 
@@ -257,7 +307,8 @@ def in_own_process(name: str) -> Row | str:
 
 HEAD = (
     "model         bytes  /state_dict   /onnx     load      GB/s  safetensors  onnxruntime"
-    "       run     torch  /torch  onnxruntime   error"
+    "       run     torch  /torch  onnxruntime  /onnxruntime  /evaluator  as written     first"
+    "   error"
 )
 
 
@@ -266,12 +317,14 @@ def line(row: Row) -> str:
     onnx = "-" if row.onnx_size is None else f"{row.size / row.onnx_size:.3f}"
     onnx_load = "-" if row.onnx_load is None else f"{row.onnx_load * 1e3:.2f} ms"
     onnx_run = "-" if row.onnx_run is None else f"{row.onnx_run * 1e3:.3f} ms"
+    onnx_ratio = "-" if row.onnx_run is None else f"{row.run / row.onnx_run:.2f}x"
     return (
         f"{row.name:<8} {row.size:>10,} {row.size / row.state_size:>12.3f} {onnx:>7} "
         f"{row.load * 1e3:>6.2f} ms {row.size / row.load / 1e9:>6.2f} "
         f"{row.safetensors_load * 1e3:>9.2f} ms {onnx_load:>12} {row.run * 1e3:>6.3f} ms "
         f"{row.torch_run * 1e3:>6.3f} ms {row.run / row.torch_run:>6.2f}x {onnx_run:>12} "
-        f"{row.error:.1e}"
+        f"{onnx_ratio:>13} {row.run / row.evaluator_run:>10.2f}x {row.written_run * 1e3:>8.3f} ms "
+        f"{row.first_run * 1e3:>6.0f} ms {row.error:.1e}"
     )
 
 

@@ -18,6 +18,7 @@ from nacre.nac.format.file import to_bytes
 from nacre.nac.run import optimised as programs
 from nacre.nac.run.model import NacModel, load
 from tests.cli.runner import invoke
+from tests.nac.tolerance import assert_close
 
 F32 = np.float32
 
@@ -67,7 +68,7 @@ def test_a_program_takes_the_steps_of_the_optimised_module(prepared: list[Any]) 
     assert steps == len(core.optimise(module).session()._plan.steps)
     assert steps < len(module.session()._plan.steps)
     wanted = reference(model)
-    np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-5 * np.abs(wanted).max())
+    assert_close(found, wanted)
 
 
 def test_it_is_prepared_once_for_all_sessions_and_threads(prepared: list[Any]) -> None:
@@ -141,4 +142,4 @@ def test_the_command_runs_as_written_on_demand(
     assert prepared == []
     assert invoke(capsys, *run).status == 0
     assert len(prepared) == 1
-    np.testing.assert_allclose(np.load(out), wanted, rtol=0, atol=1e-5 * np.abs(wanted).max())
+    assert_close(np.load(out), wanted)

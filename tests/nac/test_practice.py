@@ -17,6 +17,7 @@ from nacre.nac.lower import lower
 from nacre.nac.run.model import load
 from nacre.nac.verify import verify
 from tests.nac.practice import practised
+from tests.nac.tolerance import assert_close
 
 torch = pytest.importorskip("torch")
 nn = torch.nn
@@ -95,14 +96,6 @@ MODELS: dict[str, tuple[Callable[[], Any], Callable[[], tuple[Any, ...]]]] = {
         lambda: (torch.randn(1, 3, 8, 8),),
     ),
 }  # fmt: skip
-
-
-def assert_close(found: Any, written: Any) -> None:  # noqa: ANN401 - arrays
-    """As docs/numerics.md promises of programs that are rewritten for inference."""
-    if written.dtype.kind != "f":
-        np.testing.assert_array_equal(found, written)
-    else:
-        np.testing.assert_allclose(found, written, rtol=0, atol=1e-5 * np.abs(written).max())
 
 
 @pytest.mark.parametrize("name", MODELS)

@@ -112,8 +112,14 @@ class CoreSession:
         A run that fails leaves the state as it was. `progress` is told how many operations of how
         many are done.
         """
+        given = checked_inputs(self._module, {} if inputs is None else inputs, self._state)
+        return self.run_checked(given, progress=progress)
+
+    def run_checked(
+        self, given: Mapping[str, Array], *, progress: Callable[[int, int], None] | None = None
+    ) -> list[Array]:
+        """The same for arrays that are known to be right, as `checked_inputs` gives them."""
         module = self._module
-        given = checked_inputs(module, {} if inputs is None else inputs, self._state)
         ready = {
             value: given[name] if name in given else self._state[name]
             for value, name in self._inputs

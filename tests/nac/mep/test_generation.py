@@ -124,7 +124,7 @@ def test_a_cache_is_the_state_that_core_has(tmp_path: Path) -> None:
     module = nac.lift(model)
     caches = [state for state in module.states if "cache" in state.name]
     assert len(caches) == 4  # keys and values of two layers
-    session, core_session = model.session(), module.session()
+    session, core_session = model.session(optimise=False), module.session()
     ids = _expected(TOKENS)
     with torch.no_grad():
         wanted = network()(torch.tensor([ids]), use_cache=False).logits[0].numpy()

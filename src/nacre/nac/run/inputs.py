@@ -66,17 +66,20 @@ def _as_array(value: object) -> Array | None:
 def _problem(array: Array | None, wanted: NacInput) -> str | None:
     if array is None:
         return "is no array"
-    shape = ", ".join(map(str, array.shape))
-    order = "" if array.dtype.isnative else " in the byte order of other machines"
-    shown = f"is an array of {array.dtype.name}{order} with shape [{shape}]"
     try:
         name = element_name(array.dtype)
     except Unfit:
-        return f"{shown}, which has no element type here"
+        return f"{_shown(array)}, which has no element type here"
     if wanted.dtype is not None and name != wanted.dtype:
-        return f"{shown}, expected {GRAPH_TYPES[wanted.dtype].dtype.name}"
+        return f"{_shown(array)}, expected {GRAPH_TYPES[wanted.dtype].dtype.name}"
     if wanted.shape is not None and array.shape != wanted.shape:
-        return f"{shown}, expected [{', '.join(map(str, wanted.shape))}]"
+        return f"{_shown(array)}, expected [{', '.join(map(str, wanted.shape))}]"
     if 0 in array.shape:
-        return f"{shown}, which has no elements"
+        return f"{_shown(array)}, which has no elements"
     return None
+
+
+def _shown(array: Array) -> str:
+    shape = ", ".join(map(str, array.shape))
+    order = "" if array.dtype.isnative else " in the byte order of other machines"
+    return f"is an array of {array.dtype.name}{order} with shape [{shape}]"

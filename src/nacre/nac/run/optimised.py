@@ -14,6 +14,8 @@ from math import prod
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from nacre.base.diagnostics import InputError
 from nacre.core.builder import dtype_name
 from nacre.core.evaluate import CoreSession
@@ -53,14 +55,17 @@ class Optimised:
     ids: Mapping[int, int]  # of states by instruction
     kept_bytes: int  # weights that are not mapped, and stay
     peak_bytes: int
+    has_packed: bool  # inputs of less than a byte an element
 
     def run(self, given: Mapping[int, Array], state: Mapping[int, Array]) -> list[Any]:
         """The operands of the output; InputError where a kernel refuses values."""
         inputs = {
-            name: given[index] if index in given else state[self.ids[index]]
+            name: given[index] if index in given else np.asarray(state[self.ids[index]], order="C")
             for index, name in self.names.items()
         }
-        return list(self.session.run(inputs))
+        # Arrays are of the types that this was made for; only those below a byte are unpacked.
+        run = self.session.run if self.has_packed else self.session.run_checked
+        return list(run(inputs))
 
 
 class OptimisedPrograms:
@@ -111,7 +116,9 @@ def optimised(model: NacModel, given: Mapping[int, Array]) -> Optimised | None:
         if model.program[one.instruction].variant != LIFTED
     }
     ids = {index: model.program[index].id for index in names}
-    return Optimised(session, names, ids, kept, kept + _value_bytes(module, session))
+    has_packed = any(type_.element.bits < 8 for type_ in module.input_types.values())
+    peak = kept + _value_bytes(module, session)
+    return Optimised(session, names, ids, kept, peak, has_packed)
 
 
 def _kept_bytes(session: CoreSession, weights: Weights) -> int:
