@@ -106,7 +106,7 @@ def mobilenet() -> Made:
         weights = nn.Conv2d(inputs, outputs, window, stride, window // 2, groups=groups, bias=False)
         return [weights, nn.BatchNorm2d(outputs), nn.ReLU6()]
 
-    class Bottleneck(nn.Module):  # type: ignore[misc,name-defined]
+    class Bottleneck(nn.Module):  # type: ignore[misc]
         """Wider, one channel at a time, narrower; added to what came in."""
 
         def __init__(self, inputs: int, outputs: int, stride: int, factor: int) -> None:
