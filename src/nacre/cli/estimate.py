@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from nacre.base.excerpt import quoted, safe
 from nacre.base.stages import stage
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
     from nacre.core.module import Module
 
 _ENDINGS = (".html", ".htm")
+_OF_BUNDLES = frozenset({"model", "clock", "most", "report", "form"})  # options that they take too
 
 
 def _layers(text: str) -> int | None:
@@ -55,10 +58,9 @@ def _clock(text: str) -> float:
 @click.option(
     "--device",
     "devices",
-    required=True,
     multiple=True,
     metavar="D",
-    help="A built-in device or a file; may be repeated, to compare them.",
+    help="A built-in device or a file; may be repeated, to compare them. Needed for a model.",
 )
 @shape_option
 @constant_option
@@ -103,12 +105,15 @@ def estimate(
     """Say whether MODEL (.core, .onnx, .pt2 or .nac) fits devices, how fast it is and why.
 
     The model is compiled and the plan timed: with the device's own figures, and derated by what
-    they leave out. Bounds come from the model and the device, never from the plan.
+    they leave out. Bounds come from the model and the device, never from the plan. MODEL may be
+    the folder of a bundle: then its own plan is timed, on the device that it is for.
 
     Exit status: 0 it fits every device, 1 it does not or something is wrong with it, 2 wrong
     usage.
     """
-    pages = _pages(report, devices)
+    is_bundle = os.path.isdir(model)
+    _require_options(is_bundle, devices)
+    pages = _pages(report, (model,) if is_bundle else devices)
     require_apart(pages.values(), (model, *devices, *([calibrate] if calibrate else [])))
     given = {
         **asked(precision, calibrate, observer, kept, accuracy, fallback, ddr_size),
@@ -117,20 +122,47 @@ def estimate(
     found: dict[str, Estimate] = {}
 
     def work() -> None:
-        module = read_module(model, shapes, constants)
-        for device in dict.fromkeys(devices):
-            found[device] = _estimated(module, device, given)
+        places = pages
+        if is_bundle:
+            of_bundle = _estimated_bundle(model, clock)
+            found[of_bundle.device.name] = of_bundle
+            places = dict(zip(found, pages.values(), strict=False))
+        else:
+            module = read_module(model, shapes, constants)
+            for device in dict.fromkeys(devices):
+                found[device] = _estimated(module, device, given)
         with writing_together():
-            _write(pages, found, model)
+            _write(places, found, model)
         click.echo(_told(model, found, most, form))
         if form == "text":
-            written = (page for name, page in pages.items() if found[name].fits)
+            written = (page for name, page in places.items() if found[name].fits)
             for page in written:
                 click.echo(f"\nwrote {safe(str(page))}: layers and timeline")
 
     status = reported(work, form)
     is_fit = all(one.fits for one in found.values())
     return status if is_fit else status or ERRORS_FOUND
+
+
+def _require_options(is_bundle: bool, devices: tuple[str, ...]) -> None:
+    """A model needs a device; a bundle has all that compiling asks for in it."""
+    if not is_bundle and not devices:
+        raise click.UsageError("Missing option '--device'.")
+    context = click.get_current_context()
+    for option in context.command.params if is_bundle else ():
+        source = context.get_parameter_source(option.name or "")
+        if source is ParameterSource.COMMANDLINE and option.name not in _OF_BUNDLES:
+            raise click.UsageError(
+                f"{option.opts[0]} is for models: a bundle is compiled already, for one device"
+            )
+
+
+def _estimated_bundle(folder: str, clock: float | None) -> Estimate:
+    from nacre.compile.bundle import Bundle
+
+    bundle = Bundle.load(folder)
+    with stage(f"estimating for {safe(bundle.manifest.device)}"):
+        return bundle.estimate(clock)
 
 
 def _estimated(module: Module, device: str, given: Mapping[str, Any]) -> Estimate:
@@ -145,7 +177,7 @@ def _told(model: str, found: Mapping[str, Estimate], most: int | None, form: str
 
     if form == "json":
         return json.dumps({name: one.as_json() for name, one in found.items()}, indent=2)
-    return estimate_text(Path(model).name, found, most)
+    return estimate_text(Path(model).name or model, found, most)
 
 
 def _pages(report: Path | None, devices: tuple[str, ...]) -> dict[str, Path]:

@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -54,6 +55,8 @@ from nacre.cli.timed import (
 )
 
 if TYPE_CHECKING:
+    from nacre.compile.bundle import Bundle
+    from nacre.compile.estimated import Estimate
     from nacre.nem.api import NemInterpreter
     from nacre.nem.api.programs import LoadedProgram
     from nacre.nem.run.session import RunResult
@@ -107,7 +110,7 @@ def run(
         with shown_stages():
             bundle = opened(setup, outputs, needs_inputs=not timed.no_values)
             if bundle is not None:
-                setup, outputs = bundle.setup, ()
+                setup, outputs, report.bundle = bundle.setup, (), bundle.bundle
             program = read_program(setup)
             report.program = program
             found = worth_telling(bundle, checked(program, setup))
@@ -167,7 +170,7 @@ def _only_timed(
 
 def _write_page(report: Report) -> None:
     if report.timing is not None and report.timed is not None and report.timed.report is not None:
-        write_page(report.timing, report.timed.report, report.name)
+        write_page(report.timing, report.timed.report, report.name, report.layers)
 
 
 def _require_sources_kept(
@@ -246,6 +249,7 @@ class Report:
     program: LoadedProgram | None = None
     timing: TimedResult | None = None
     what_if: TimedResult | None = None
+    bundle: Bundle | None = None
     timed: TimedOptions | None = None
     asked: tuple[Path, ...] = ()  # the files that a whole run writes
     written: list[tuple[Path, str]] = field(default_factory=list)  # outputs of a bundle
@@ -254,6 +258,15 @@ class Report:
     def name(self) -> str:
         """The program's name, or its file's."""
         return self.program.name if self.program is not None else self.file
+
+    @cached_property
+    def layers(self) -> Estimate | None:
+        """Where the time of a bundle's run goes, by layer; None where it has none."""
+        from nacre.compile.estimate_bundle import estimate_bundle
+
+        if self.bundle is None or self.timing is None or self.timing.waiting:
+            return None
+        return estimate_bundle(self.bundle, timed=self.timing)
 
     @property
     def _device(self) -> str | None:
@@ -298,7 +311,7 @@ class Report:
         if self.timed is not None and self.timed.report is not None and self.timing is not None:
             click.echo(f"wrote {safe(str(self.timed.report))}: the report")
         if self.timing is not None and self.timed is not None:
-            click.echo(timing_text(self.timing, self.what_if, self.timed))
+            click.echo(timing_text(self.timing, self.what_if, self.timed, self.layers))
         return status
 
     def _json(
@@ -313,7 +326,7 @@ class Report:
             "outputs": outputs,
         }
         if self.timing is not None:
-            report |= timing_json(self.timing, self.what_if)
+            report |= timing_json(self.timing, self.what_if, self.layers)
             report["status"] = status
         click.echo(json.dumps(report, indent=2))
 

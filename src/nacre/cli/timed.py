@@ -16,6 +16,7 @@ from nacre.cli.arrays import WrongUsage, require_writable
 from nacre.cli.machine import Setup, as_usage
 
 if TYPE_CHECKING:
+    from nacre.compile.estimated import Estimate
     from nacre.nem.api import NemInterpreter
     from nacre.nem.api.programs import LoadedProgram
     from nacre.nem.run.timing.result import TimedResult
@@ -116,19 +117,37 @@ def what_if(
         raise as_usage(error) from None
 
 
-def timing_text(timing: TimedResult, changed: TimedResult | None, timed: TimedOptions) -> str:
-    """Where the time goes; with `--what-if`, both runs side by side."""
+def timing_text(
+    timing: TimedResult,
+    changed: TimedResult | None,
+    timed: TimedOptions,
+    layers: Estimate | None = None,
+) -> str:
+    """Where the time goes, of a bundle by layer too; with `--what-if`, both runs side by side."""
+    from nacre.compile.estimate_text import layer_tables
     from nacre.nem.run.timing.text import comparison, summary
 
     text = summary(timing)
+    if layers is not None:
+        text = "\n\n".join([text, _model_macs(layers), *layer_tables(layers.device.name, layers)])
     if changed is not None:
         text += f"\n\n{comparison(timing, changed, safe(timed.what_if or ''))}"
     return text
 
 
-def timing_json(timing: TimedResult, changed: TimedResult | None) -> dict[str, Any]:
+def _model_macs(layers: Estimate) -> str:
+    assert layers.plan is not None
+    return f"the model: {layers.plan.bundle.manifest.told_macs}"
+
+
+def timing_json(
+    timing: TimedResult, changed: TimedResult | None, layers: Estimate | None = None
+) -> dict[str, Any]:
     """The same as plain values."""
     report = timing.as_json()
+    if layers is not None and layers.plan is not None:
+        of_layers = layers.plan.as_json()
+        report |= {key: of_layers[key] for key in ("macs", "plan_macs", "layers", "operations")}
     report["stalls"] = timing.stall_totals
     report["summary"] = timing.sentence()
     if changed is not None:
@@ -150,11 +169,13 @@ def write_trace(timing: TimedResult, path: Path) -> None:
              else export_timed(timing, timing.started, path))  # fmt: skip
 
 
-def write_page(timing: TimedResult, path: Path, title: str) -> None:
+def write_page(timing: TimedResult, path: Path, title: str, layers: Estimate | None = None) -> None:
     """Write the report page."""
+    from nacre.viz.layers import layer_view
     from nacre.viz.report import write_report
 
-    _written(path, lambda: write_report(timing, path, title=title))
+    view = None if layers is None else layer_view(layers, is_derated=False)
+    _written(path, lambda: write_report(timing, path, title=title, layers=view))
 
 
 def _written(path: Path, write: Callable[[], None]) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -30,6 +30,9 @@ from nacre.nem.api.programs import LoadedProgram
 from nacre.nem.api.timing import Figures
 from nacre.nem.run.session import RunResult, Session
 from nacre.nem.run.timing.result import TimedResult
+
+if TYPE_CHECKING:
+    from nacre.compile.estimated import Estimate
 
 _MOSTLY = 0.5
 
@@ -90,6 +93,12 @@ class Bundle:
         machine, program = self._machine(ordered=False)
         result = machine.time(program, profile=profile)
         return TimedResult(result.timeline, clock_mhz)
+
+    def estimate(self, clock_mhz: float | None = None) -> Estimate:
+        """How fast the plan is, layer by layer, with the bounds of the model on the device."""
+        from nacre.compile.estimate_bundle import estimate_bundle
+
+        return estimate_bundle(self, clock_mhz)
 
     def validate(
         self, inputs: Mapping[str, Any], expected: Mapping[str, Any] | list[Any] | None = None

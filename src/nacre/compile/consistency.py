@@ -125,6 +125,10 @@ def _program(bundle: Bundle) -> Iterator[str]:
 
 def _layers(bundle: Bundle) -> Iterator[str]:
     """Layers compute operations of the legal module and leave values of it where they fit."""
+    inside = {name for layer in bundle.manifest.layers for name in layer.members}
+    for name, values in bundle.manifest.member_values.items():
+        if name not in inside or not all(value in bundle.legal.by_id for value in values):
+            yield f"has a layer `{name}` inside of another that makes what is nowhere"
     names = Counter(layer.name for layer in bundle.manifest.layers)
     computing = {task.name for task in bundle.loaded.plan.program.tasks if task.op not in _MOVES}
     for layer in bundle.manifest.layers:

@@ -85,7 +85,7 @@ def estimate(
         precision,
         clock_mhz or DEFAULT_CLOCK_MHZ,
         derated_figures(target, precision),
-        _assumptions(target, clock_mhz, precision, ranges),
+        assumptions_of(target, clock_mhz, precision, ranges),
     )
     try:
         bundle = compile_module(module, aim, options, watch.shown)
@@ -121,13 +121,10 @@ def _cycles_in_floats(module: Module, target: Target, options: Options) -> int |
 
 def _timed(bundle: Bundle, base: Estimate, bounds: ModelBounds) -> PlanTimes:
     ideal = bundle.time(clock_mhz=base.clock_mhz)
-    derated = bundle.time(base.derating, base.clock_mhz)
-    for result in (ideal, derated):
-        if result.status != "completed":
-            raise InternalError(
-                f"the plan for {base.device.name} does not end: {result.sentence()}"
-            )
-    return PlanTimes(bundle, ideal, derated, layer_times(ideal.timeline, bundle.manifest, bounds))
+    if ideal.status != "completed":
+        raise InternalError(f"the plan for {base.device.name} does not end: {ideal.sentence()}")
+    layers = layer_times(ideal.timeline, bundle.manifest, bounds)
+    return PlanTimes(bundle, ideal, layers, base.derating, base.clock_mhz)
 
 
 class _Watch:
@@ -165,7 +162,7 @@ def derated_figures(device: Device, precision: str) -> Figures:
     return {"NMU": {"lanes": lanes}, "DDR": {"bandwidth": _DDR_BANDWIDTH}, "DMA": {"burst": _BURST}}
 
 
-def _assumptions(
+def assumptions_of(
     device: Device, clock_mhz: float | None, precision: str, ranges: str
 ) -> tuple[str, ...]:
     """What the numbers rest on and nobody has measured."""

@@ -18,6 +18,7 @@ from nacre.nem.run.timing.timeline import Timeline
 
 OTHER = "(no layer)"
 DEPENDENCES = "dependences"
+_PRODUCTS = frozenset({"Conv", "Linear", "MatMul", "QConv", "QLinear"})
 _LEAST_BUSY = 0.5  # a unit that is idle for longer does not limit a layer
 
 
@@ -45,6 +46,12 @@ class LayerTime:
         return tuple(o for o in self.operations if o not in CONVERSIONS) or self.operations
 
     @property
+    def operation(self) -> str:
+        """The one that summaries count the layer under: its product, else what it does first."""
+        products = (o for o in self.operations if self.macs and o in _PRODUCTS)
+        return next(products, self.main_operations[0] if self.operations else self.name)
+
+    @property
     def over_bound(self) -> float | None:
         """How many times its bound a layer takes."""
         floor = self.bound.cycles if self.bound is not None else 0
@@ -70,6 +77,38 @@ class LayerTime:
             "tasks": list(self.tasks),
             "members": list(self.members),
         }
+
+
+@dataclass(frozen=True)
+class OperationTime:
+    """The layers of one operation together."""
+
+    operation: str
+    layers: int
+    macs: int
+    cycles: int
+
+    def as_json(self, total: int) -> dict[str, Any]:
+        """All of it as plain values, with the share of a run's cycles."""
+        return {
+            "operation": self.operation,
+            "layers": self.layers,
+            "macs": self.macs,
+            "cycles": self.cycles,
+            "share": self.cycles / max(1, total),
+        }
+
+
+def operation_times(layers: Sequence[LayerTime]) -> tuple[OperationTime, ...]:
+    """Where the time goes by operation, the costliest first."""
+    found: dict[str, list[LayerTime]] = defaultdict(list)
+    for layer in layers:
+        found[layer.operation].append(layer)
+    rows = [
+        OperationTime(name, len(own), sum(x.macs for x in own), sum(x.cycles for x in own))
+        for name, own in found.items()
+    ]
+    return tuple(sorted(rows, key=lambda row: -row.cycles))
 
 
 def layer_times(

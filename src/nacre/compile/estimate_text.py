@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from nacre.base.excerpt import safe
 from nacre.base.grouping import merge_notes
-from nacre.compile.estimate_layers import LayerTime
+from nacre.compile.estimate_layers import LayerTime, operation_times
 from nacre.compile.estimated import Estimate
 
 MOST_LAYERS = 12  # shown of one device; of several, each shows half as many
@@ -15,6 +15,11 @@ _MOST_PROBLEMS = 8
 _MOST_NOTES = 6
 _WIDTH = 100
 _NODE = 28  # characters of a node's name
+DERATING_FACTORS = {
+    "NMU.lanes": "NMU as an array",
+    "DDR.bandwidth": "DDR shared",
+    "DMA.burst": "runs of copies",
+}
 Row = tuple[str, ...]
 
 
@@ -27,7 +32,7 @@ def estimate_text(model: str, found: Mapping[str, Estimate], most: int | None = 
     shown = most if most is not None else MOST_LAYERS if len(found) == 1 else MOST_LAYERS // 2
     for name, one in found.items():
         if one.plan is not None:
-            parts.append(_layers(name, one, shown))
+            parts += layer_tables(name, one, shown)
         else:
             parts.append(_problems(name, one))
     for name, one in found.items():
@@ -86,6 +91,7 @@ def _column(one: Estimate) -> dict[str, str]:
         "cycles": _range(one),
         f"ms at {one.clock_mhz:,.6g} MHz": _milliseconds(cycles, one),
         "cycles, derated": _number(derated),
+        **_derating_costs(one),
         f"ms at {one.clock_mhz:,.6g} MHz, derated": _milliseconds(derated, one),
         "layer bound": _number(bounds.layer if bounds is not None else None),
         "over the layer bound": _times(cycles, bounds.layer if bounds is not None else None),
@@ -104,6 +110,13 @@ def _column(one: Estimate) -> dict[str, str]:
     }
 
 
+def _derating_costs(one: Estimate) -> dict[str, str]:
+    """What each factor adds to the cycles, one after the other."""
+    costs = one.plan.derating_costs if one.plan is not None else {}
+    return {f"  {meaning}": f"{costs[key]:+,}" if key in costs else ""
+            for key, meaning in DERATING_FACTORS.items()}  # fmt: skip
+
+
 def _macs(one: Estimate) -> str:
     if one.plan is None:
         return ""
@@ -120,6 +133,25 @@ def _busiest(one: Estimate) -> str:
 
 
 # Layers
+
+
+def layer_tables(name: str, one: Estimate, most: int = MOST_LAYERS) -> list[str]:
+    """The layers that take longest, and the time of all by operation."""
+    return [_layers(name, one, most), _operations(name, one)]
+
+
+def _operations(name: str, one: Estimate) -> str:
+    assert one.plan is not None
+    total = max(1, one.plan.ideal.cycles)
+    rows = [
+        (
+            safe(row.operation), f"{row.layers:,}", f"{row.macs:,}" if row.macs else "-",
+            f"{row.cycles:,}", _share(row.cycles / total),
+        )
+        for row in operation_times(one.plan.layers)
+    ]  # fmt: skip
+    table = _table(("operation", "layers", "MACs", "cycles", "share"), rows)
+    return f"operations on {safe(name)}\n{table}"
 
 
 def _layers(name: str, one: Estimate, most: int) -> str:

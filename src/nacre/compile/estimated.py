@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from nacre.base.diagnostics import Diagnostic
+from nacre.base.diagnostics import Diagnostic, InternalError
 from nacre.base.rendering import to_json
 from nacre.compile.bounds import ModelBounds
 from nacre.compile.bundle import Bundle
-from nacre.compile.estimate_layers import LayerTime
+from nacre.compile.estimate_layers import LayerTime, operation_times
 from nacre.compile.options import Precision
 from nacre.nem.model.devices import Device
 from nacre.nem.run.timing.bounds import ddr_bytes
@@ -25,8 +25,34 @@ class PlanTimes:
 
     bundle: Bundle
     ideal: TimedResult
-    derated: TimedResult
     layers: tuple[LayerTime, ...]
+    derating: Figures
+    clock_mhz: float
+
+    @cached_property
+    def derated(self) -> TimedResult:
+        """The same plan with derated figures."""
+        return self._timed(self.derating)
+
+    @cached_property
+    def derating_costs(self) -> dict[str, int]:
+        """What each derating factor adds to the cycles, on top of those before it."""
+        added: dict[str, int] = {}
+        figures: Figures = {}
+        before = self.ideal.cycles
+        for unit, entries in self.derating.items():
+            figures = {**figures, unit: entries}
+            is_last = len(figures) == len(self.derating)
+            cycles = (self.derated if is_last else self._timed(figures)).cycles
+            added[".".join((unit, *entries))] = cycles - before
+            before = cycles
+        return added
+
+    def _timed(self, figures: Figures) -> TimedResult:
+        result = self.bundle.time(figures, self.clock_mhz)
+        if result.status != "completed":
+            raise InternalError(f"the derated plan does not end: {result.sentence()}")
+        return result
 
     @cached_property
     def ddr_bytes(self) -> int:
@@ -53,6 +79,7 @@ class PlanTimes:
             "l2_peak": manifest.l2_peak,
             "l2_bound": manifest.l2_bound,
             "layers": [layer.as_json() for layer in self.layers],
+            "operations": [row.as_json(self.ideal.cycles) for row in operation_times(self.layers)],
             "notes": list(manifest.notes),
         }
 
@@ -69,7 +96,7 @@ def _without_a_plan() -> dict[str, Any]:
         "l2_bound",
     )
     return {
-        "macs_by_unit": {}, "cycles_by_unit": {}, "layers": [], "notes": [],
+        "macs_by_unit": {}, "cycles_by_unit": {}, "layers": [], "operations": [], "notes": [],
         **dict.fromkeys(unknown),
     }  # fmt: skip
 
@@ -180,5 +207,6 @@ class Estimate:
         return {
             "cycles": timed.cycles if timed else None,
             "milliseconds": timed.milliseconds if timed else None,
+            "added": self.plan.derating_costs if self.plan is not None else None,
             "figures": {unit: dict(entries) for unit, entries in self.derating.items()},
         }

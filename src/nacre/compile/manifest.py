@@ -149,6 +149,7 @@ class Manifest(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     l2_bound: int  # the most bytes of L2 that are alive at once
     layers: tuple[LayerEntry, ...]
     losses: tuple[LayerLoss, ...] = ()  # on the calibration data
+    member_values: Mapping[str, tuple[int, ...]] = {}  # of layers inside others
     macs: int | None = None  # of the model as it came, as `nacre core stats` counts them
     accuracy_db: float | None = None  # of outputs on integers, where one was asked for
     fallback: bool = True  # whether layers might stay floats for it

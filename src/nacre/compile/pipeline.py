@@ -6,6 +6,8 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
+import msgspec
+
 from nacre.base.diagnostics import Diagnostic, InputError
 from nacre.base.stages import stage
 from nacre.compile.bundle import Bundle
@@ -16,7 +18,7 @@ from nacre.compile.judging import rounds_to_integers
 from nacre.compile.kept_weights import PARTS, with_kept_weights
 from nacre.compile.layout import layout
 from nacre.compile.legalise import Legal, legalise
-from nacre.compile.manifest import manifest
+from nacre.compile.manifest import Manifest, manifest
 from nacre.compile.options import FEATURES, Options
 from nacre.compile.origins import model_place, of_nodes, place_of
 from nacre.compile.partition import Partition, partition
@@ -204,7 +206,18 @@ def _bundle(module: Module, made: Compiled, options: Options) -> Bundle:
         made.quantised,
     )
     placed = made.placement
+    described = msgspec.structs.replace(described, member_values=_member_values(made, described))
     return Bundle(module, made.text, placed.weights, described, made.legal.module, placed.parts)
+
+
+def _member_values(made: Compiled, described: Manifest) -> dict[str, tuple[int, ...]]:
+    """The values of layers that run in others: bounds count each layer for itself."""
+    inside = {name for entry in described.layers for name in entry.members}
+    return {
+        layer.name: tuple(op.value_id for op in layer.operations)
+        for layer in made.partition.layers
+        if layer.name in inside
+    }
 
 
 def brings_scales(module: Module) -> bool:

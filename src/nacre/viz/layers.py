@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from nacre.base.files import write_whole
-from nacre.compile.estimate_layers import LayerTime
-from nacre.compile.estimated import Estimate
+from nacre.compile.estimate_layers import LayerTime, operation_times
+from nacre.compile.estimate_text import DERATING_FACTORS
+from nacre.compile.estimated import Estimate, PlanTimes
 from nacre.viz.report import render_report
 from nacre.viz.report_data import statement_tasks
 
@@ -20,8 +21,11 @@ def write_estimate(estimate: Estimate, path: Path, *, title: str) -> None:
     write_whole(path, [page])
 
 
-def layer_view(estimate: Estimate) -> dict[str, Any]:
-    """The layers as the page takes them, with the model's bounds and what the times rest on."""
+def layer_view(estimate: Estimate, *, is_derated: bool = True) -> dict[str, Any]:
+    """The layers as the page takes them, with the model's bounds and what the times rest on.
+
+    Without `is_derated` the plan is not timed again for what the figures leave out.
+    """
     plan, bounds = estimate.plan, estimate.bounds
     assert plan is not None
     assert bounds is not None
@@ -31,8 +35,9 @@ def layer_view(estimate: Estimate) -> dict[str, Any]:
         "precision": estimate.precision,
         "clock_mhz": estimate.clock_mhz,
         "milliseconds": plan.ideal.milliseconds,
-        "derated_cycles": plan.derated.cycles,
-        "derated_milliseconds": plan.derated.milliseconds,
+        "derated_cycles": plan.derated.cycles if is_derated else None,
+        "derated_milliseconds": plan.derated.milliseconds if is_derated else None,
+        "derated_added": _added(plan) if is_derated else [],
         "layer_bound": bounds.layer,
         "whole_bound": bounds.whole,
         "floor": bounds.floor,
@@ -40,8 +45,14 @@ def layer_view(estimate: Estimate) -> dict[str, Any]:
         "ddr_bytes": plan.ddr_bytes,
         "assumptions": list(estimate.assumptions),
         "escaped": [[op, why] for op, why in (estimate.escaped or {}).items()],
+        "operations": [row.as_json(plan.ideal.cycles) for row in operation_times(plan.layers)],
         "rows": [_row(layer, number) for layer in plan.layers],
     }
+
+
+def _added(plan: PlanTimes) -> list[list[Any]]:
+    """What each derating factor adds, by what it is called."""
+    return [[DERATING_FACTORS.get(key, key), n] for key, n in plan.derating_costs.items()]
 
 
 def _row(layer: LayerTime, number: Mapping[str, int]) -> dict[str, Any]:

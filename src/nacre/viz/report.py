@@ -56,10 +56,16 @@ def render_report(
     return _PLACE.sub(lambda place: parts[place[1]], _asset("report.html"))
 
 
-def write_report(result: TimedResult, path: Path | str, *, title: str | None = None) -> None:
+def write_report(
+    result: TimedResult,
+    path: Path | str,
+    *,
+    title: str | None = None,
+    layers: Mapping[str, Any] | None = None,
+) -> None:
     """Write the page to a file, whole or not at all; its title is the program's name."""
     name = title or program_name(result.timeline.steps.plan.program)
-    write_whole(Path(path), [render_report(result, title=name)])
+    write_whole(Path(path), [render_report(result, title=name, layers=layers)])
 
 
 def _as_sentence(text: str) -> str:

@@ -21,6 +21,7 @@ function fillLayers(model, { chooseLayer }) {
     label: 'Layers of the model',
     columns: [
       { title: 'Layer', value: (row) => row.name },
+      { title: 'Node', value: (row) => row.nodes[0] ?? '', class: 'words', cell: (row) => nodeText(row) },
       { title: 'Operations', value: (row) => row.operations.join(' + '), class: 'words', cell: (row) => operationsText(row) },
       { title: 'MACs', value: (row) => row.macs, numeric: true },
       { title: 'DDR bytes', value: (row) => row.bytes, numeric: true },
@@ -35,7 +36,24 @@ function fillLayers(model, { chooseLayer }) {
     sort: -1,
     most: 400,
     choose: (row) => chooseLayer(row),
-  }).element, ...layerNotes(raw));
+  }).element, ...operationTable(raw, model), ...layerNotes(raw));
+}
+
+/** The layers of each operation together. */
+function operationTable(raw, model) {
+  return [el('h3', {}, 'By operation'), new SortedTable({
+    label: 'Operations of the model',
+    columns: [
+      { title: 'Operation', value: (row) => row.operation, class: 'words', cell: (row) => visible(row.operation) },
+      { title: 'Layers', value: (row) => row.layers, numeric: true },
+      { title: 'MACs', value: (row) => row.macs, numeric: true },
+      { title: 'Cycles', value: (row) => row.cycles, numeric: true },
+      { title: 'Of the run', value: (row) => row.cycles, numeric: true, cell: (row) => percent(row.cycles, model.cycles) },
+    ],
+    rows: raw.operations.map((row, index) => ({ ...row, index })),
+    sort: -1,
+    most: 400,
+  }).element];
 }
 
 const MOST_OPERATIONS = 4; // in a cell: a group of layers has dozens
@@ -50,6 +68,12 @@ function operationsText(row) {
   return el('span', { title: title || null }, visible(some.join(' + ')));
 }
 
+/** The layer as the model calls it; all of its nodes show when the pointer rests on it. */
+function nodeText(row) {
+  const more = row.nodes.length > 1 ? ` +${row.nodes.length - 1}` : '';
+  return el('span', { title: row.nodes.map(visible).join('\n') || null }, row.nodes.length ? `${visible(row.nodes[0])}${more}` : '–');
+}
+
 function layerFigures(model, raw) {
   const times = (bound) => (bound ? `${(model.cycles / bound).toFixed(2)}×` : '–');
   const clock = `at ${whole(raw.clock_mhz)} MHz`;
@@ -57,7 +81,8 @@ function layerFigures(model, raw) {
   return [
     ['Precision', raw.precision],
     [`Time ${clock}`, milliseconds(raw.milliseconds)],
-    ['Derated', `${whole(raw.derated_cycles)} cycles, ${milliseconds(raw.derated_milliseconds)}`],
+    ...(raw.derated_cycles === null ? [] : [['Derated', `${whole(raw.derated_cycles)} cycles, ${milliseconds(raw.derated_milliseconds)}`]]),
+    ...raw.derated_added.map(([factor, cycles]) => [`Derated: ${factor}`, `${cycles < 0 ? '' : '+'}${whole(cycles)} cycles`]),
     ['Over the layer bound', times(raw.layer_bound)],
     ['Over the whole bound', times(raw.whole_bound)],
     ['Over the floor', times(raw.floor)],
