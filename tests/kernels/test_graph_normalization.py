@@ -96,7 +96,7 @@ CASES: dict[str, Callable[[], st.SearchStrategy[Case]]] = {
 def softmax(x: Array, axis: int) -> Array:
     powers = np.exp(x - x.max(axis=axis, keepdims=True))
     result: Array = powers / powers.sum(axis=axis, keepdims=True)
-    return result
+    return np.where((x == -np.inf).all(axis=axis, keepdims=True), 0.0, result)
 
 
 def normalised(x: Array, axes: Dims, epsilon: float, is_centred: bool = True) -> Array:

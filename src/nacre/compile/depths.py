@@ -14,7 +14,7 @@ from functools import partial
 
 import numpy as np
 
-from nacre.compile.legal.contract import escapes
+from nacre.compile.legal.contract import escapes_at
 from nacre.compile.legal.rounds import Forms, labelled
 from nacre.compile.legal.windows import sliced
 from nacre.compile.legalise import Legal, without_labels
@@ -60,7 +60,7 @@ def shallow(legal: Legal, options: Options) -> Legal:
         return legal
     changed = replace(legal, module=labelled(made), notes=(*legal.notes, *notes))
     changed = without_labels(changed)
-    return replace(changed, escaped=escapes(changed.module, changed.lacking))
+    return replace(changed, escaped=escapes_at(changed.precision, changed.module, changed.lacking))
 
 
 def _linear(room: Room, notes: list[str], site: Site) -> int | None:

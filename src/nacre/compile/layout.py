@@ -12,6 +12,7 @@ from functools import partial
 
 from nacre.base.diagnostics import InputError
 from nacre.base.elements import GRAPH_TYPES
+from nacre.compile.legal.algebra.masks import mask_values, with_levelled_masks
 from nacre.compile.legal.algebra.wide import wide_values, with_scaled_products
 from nacre.compile.legal.contract import escapes
 from nacre.compile.legal.escape import escape_of
@@ -31,11 +32,13 @@ _COUNTING = frozenset({"BinOp", "Sum", "Reduce", "CumSum", "CumProd", "MatMul", 
 _HELP = "leave it to the host, before or after the model"
 
 
-def layout(legal: Legal, lacking: frozenset[str] = frozenset()) -> Legal:
+def layout(
+    legal: Legal, lacking: frozenset[str] = frozenset(), *, has_islands: bool = False
+) -> Legal:
     """The module in the operations of the device, in its precision.
 
     `lacking` are the opcodes that the device does not have in f32: what stays f32 in a plan of f16
-    runs by name instead of them.
+    runs by name instead of them. `has_islands` says that parts will be f16 once the rest is i8.
     """
     module = legal.module
     for forms in (SINK, TURN, LATE, SETTLE, TURN, LATE):
@@ -47,11 +50,15 @@ def layout(legal: Legal, lacking: frozenset[str] = frozenset()) -> Legal:
     named = partial(source_name, legal.source)
     notes, is_half = list(legal.notes), legal.precision == "f16"
     types = {"f32": "f16"} if is_half else {}
-    module = labelled(with_scaled_products(module)) if is_half else module
-    wide = wide_values(module) if is_half else frozenset[int]()
+    wide = frozenset[int]()
+    if is_half or has_islands:
+        module = labelled(with_levelled_masks(module))
+    if is_half:
+        module = labelled(with_scaled_products(module))
+        wide = wide_values(module) | mask_values(module)
     module = labelled(retyped(module, types, notes.append, named, finite=True, wide=wide))
-    lacking = lacking if is_half else frozenset()
-    made = replace(legal, module=module, escaped=escapes(module, lacking), lacking=lacking)
+    escaped = escapes(module, lacking if is_half else ())
+    made = replace(legal, module=module, escaped=escaped, lacking=lacking)
     made = without_labels(made)
     _require_writable(made)
     return replace(made, notes=(*dict.fromkeys(notes), *_beyond(made)))

@@ -13,6 +13,7 @@ from nacre._version import __version__
 from nacre.base.elements import GRAPH_TYPES
 from nacre.compile.layers import Layer, element_bytes
 from nacre.compile.legalise import Legal
+from nacre.compile.narrowing import stored_floats
 from nacre.compile.options import Options, Precision
 from nacre.compile.origins import name_of, nodes_of
 from nacre.compile.partition import Partition
@@ -25,7 +26,6 @@ from nacre.compile.quantise.quantiser import Quantised
 from nacre.core.evaluation_plan import macs_of
 from nacre.core.module import CoreOperation, Module, TensorType
 from nacre.core.values import Array
-from nacre.kernels.runs import quietly
 
 FORMAT = 5
 FORMATS = (4, FORMAT)  # that are read: 4 has all weights in one file
@@ -43,10 +43,10 @@ class Port(Struct, frozen=True, forbid_unknown_fields=True):
     zero: int | None = None
 
     def stored(self, array: Array) -> Array:
-        """An array of the model as the device holds it; what is too large becomes infinite."""
+        """An array of the model as the device holds it; what is finite stays so."""
         if self._affine is not None:
             return self._affine.stored(array)
-        return quietly(array.astype, GRAPH_TYPES[self.elem].dtype, copy=False)
+        return stored_floats(array, GRAPH_TYPES[self.elem])
 
     def real(self, array: Array) -> Array:
         """What the device holds as an array of the model."""

@@ -14,6 +14,7 @@ import numpy as np
 from nacre.base.elements import ElementType
 from nacre.core.module import Module
 from nacre.core.values import Array
+from nacre.kernels.runs import quietly
 
 _KEEPING = frozenset({"Add", "Max"})  # of `BinOp`
 _BIASED = frozenset({"Linear", "Conv"})
@@ -72,6 +73,22 @@ def narrowed(array: Array, element: ElementType, *, keeps: bool) -> Narrowed:
         made = np.where(small, least, made).astype(element.dtype)
         return Narrowed(made, int(beyond.sum()), 0, count)
     return Narrowed(made, int(beyond.sum()), count)
+
+
+def stored_floats(array: Array, element: ElementType) -> Array:
+    """An array as an element type that may be narrower: what is finite stays finite.
+
+    A model hides with -1e9, which as minus infinity would mean something else.
+    """
+    made: Array = quietly(array.astype, element.dtype, copy=False)
+    if element.kind != "float" or made.dtype.itemsize >= array.dtype.itemsize:
+        return made
+    overflown = np.isinf(made)
+    if not overflown.any():
+        return made
+    overflown &= np.isfinite(array)
+    made[overflown] = np.copysign(element.largest_finite, array[overflown])
+    return made
 
 
 def bound(number: float, element: ElementType) -> float:

@@ -73,7 +73,9 @@ def run_stages(
         legal = legalise(plain.module, "f32" if options.precision == "i8" else options.precision)
     shown("legalise", legal)
     with stage("choosing layouts"):
-        legal = shallow(layout(legal, lacking(options.device, "f32")), options)
+        is_i8 = options.precision == "i8"
+        legal = layout(legal, lacking(options.device, "f32"), has_islands=is_i8)
+        legal = shallow(legal, options)
     shown("layout", legal)
     quantised: Quantised | None = None
     if options.precision == "i8":

@@ -107,13 +107,15 @@ def softmax_along(call: Call, axis: int, make: Callable[[Call, int], Rows]) -> R
 
 
 def softmax_rows(call: Call, size: int) -> Rows:
-    """Powers of e, divided by their sum."""
+    """Powers of e, divided by their sum; of nothing but minus infinity zeros."""
     exp, total = through_double(np.exp, call.ordered), row_sums(call, size)
     limit = 0.0 if call.ordered else _TAME[wide_float(call.input(0)).itemsize]
 
     def run(rows: Array, out: Array) -> None:
         exp(_lowered(rows, out, limit), out=out)
-        np.divide(out, total(out), out=out)
+        sums = total(out)
+        sums[sums == 0] = 1  # a row that is masked whole: every other one has a power of e
+        np.divide(out, sums, out=out)
 
     return run
 
@@ -127,7 +129,7 @@ def _lowered(rows: Array, out: Array, limit: float) -> Array:
     if -limit < least and most < limit:
         return rows
     top = np.maximum.reduce(rows, axis=1, keepdims=True)
-    top[np.abs(top) < limit] = 0
+    top[(np.abs(top) < limit) | (top == -np.inf)] = 0
     return np.subtract(rows, top, out=out)
 
 

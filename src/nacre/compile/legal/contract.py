@@ -14,6 +14,7 @@ from typing import Any
 
 from nacre.base.elements import ELEMENT_TYPES
 from nacre.compile.geometry import swap_of
+from nacre.compile.legal.algebra.masks import mask_values
 from nacre.compile.legal.types import FIXED_RESULTS
 from nacre.compile.lowerings import is_from_outside, lowering_of
 from nacre.core.module import CoreOperation, Module
@@ -219,6 +220,14 @@ def problem_of(
     if row is not None and is_from_outside(op):
         check = _OF_KIND.get(row.kind, _anything)
     return "no unit of the device has it" if check is None else check(Look(module, op))
+
+
+def escapes_at(precision: str, module: Module, lacking: Collection[str]) -> dict[int, str]:
+    """The escapes of a plan: at i8 floats of 32 bits lie within a task, except those of masks."""
+    if precision != "i8":
+        return escapes(module, lacking if precision == "f16" else ())
+    wide, found = mask_values(module), escapes(module, lacking)
+    return {**escapes(module), **{value: found[value] for value in wide if value in found}}
 
 
 def escapes(module: Module, lacking: Collection[str] = ()) -> dict[int, str]:

@@ -107,6 +107,9 @@ class _Walk:
         self._seen[op.value_id] = op
         if "constant" in OPS[op.opcode].traits:
             self._constants[op.value_id] = op
+        elif op.value_id in self._kept and op.opcode == "Input":
+            name = str(op.attributes["name"])
+            self.wides[op.value_id] = self.builder.input(name, "f32", op.type.shape)
         elif op.value_id in self._kept:
             operands = map(self._wide, op.operands)
             given = {**op.attributes}

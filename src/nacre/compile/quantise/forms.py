@@ -27,7 +27,8 @@ def _input(walk: Walk, op: CoreOperation) -> Stored:
     if not walk.graph.is_float(op.value_id):
         return Stored(walk.builder.input(name, op.type.dtype, shape))
     if op.value_id in walk.domains.floats and name not in walk.given.inputs:
-        return Stored(walk.builder.input(name, "f16", shape))
+        elem = "f32" if op.value_id in walk.graph.wide else "f16"
+        return Stored(walk.builder.input(name, elem, shape))
     return Stored(walk.builder.input(name, "i8", shape), walk.scales.of(op.value_id))
 
 
@@ -42,8 +43,13 @@ def _island(walk: Walk, op: CoreOperation) -> Stored:
     made = made or norm(walk, op) or _found(walk, op)
     if made is not None:
         return made
+    if op.value_id in walk.graph.wide:
+        wide = map(walk.wide, op.operands)
+        return Stored(walk.builder.add(op.opcode, *wide, **op.attributes))
     operands = [walk.floats(operand) for operand in op.operands]
     given: dict[str, Any] = dict(op.attributes)
+    if op.opcode == "Cast" and op.operands[0] in walk.graph.wide:
+        return Stored(operands[0])  # which rounds it already
     if walk.graph.is_float(op.value_id):
         given = {name: "f16" if name in ("to", "dtype") else v for name, v in given.items()}
         if op.opcode == "Clip":

@@ -62,7 +62,7 @@ def _starts(
     scaled: Set[int] | None,
 ) -> bool:
     role = graph.roles[op.value_id]
-    if role == "island" or op.value_id in forced:
+    if role == "island" or op.value_id in forced or op.value_id in graph.wide:
         return True
     if role == "pair":
         # Two that are computed stand between floats that a softmax makes and takes. A constant has

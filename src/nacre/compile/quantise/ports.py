@@ -6,6 +6,7 @@ import numpy as np
 from msgspec import Struct
 
 from nacre.base.elements import GRAPH_TYPES
+from nacre.compile.narrowing import stored_floats
 from nacre.compile.quantise.affine import Affine
 from nacre.compile.quantise.calibration import Sample
 from nacre.compile.quantise.came import Came, Given
@@ -13,7 +14,6 @@ from nacre.compile.quantise.rewrite import Rewritten
 from nacre.compile.quantise.walking import Stored
 from nacre.core.module import Module
 from nacre.core.values import Array
-from nacre.kernels.runs import quietly
 
 
 class Port(Struct, frozen=True):
@@ -36,8 +36,7 @@ class Port(Struct, frozen=True):
         """An array of the model as memory holds it."""
         if self.affine is not None:
             return self.affine.stored(array)
-        made: Array = quietly(np.asarray(array).astype, GRAPH_TYPES[self.elem].dtype)
-        return made
+        return stored_floats(np.asarray(array), GRAPH_TYPES[self.elem])
 
     def real(self, array: Array) -> Array:
         """What memory holds as an array of the model."""

@@ -12,6 +12,8 @@ from nacre.base.elements import GRAPH_TYPES
 from nacre.base.source import whole_file
 from nacre.base.suggest import did_you_mean
 from nacre.compile.judging import Counted
+from nacre.compile.legal.algebra.masks import mask_values
+from nacre.compile.legal.contract import escapes_at
 from nacre.compile.legalise import Legal
 from nacre.compile.origins import completed
 from nacre.compile.quantise import calibration as calibrating
@@ -312,6 +314,8 @@ def _legal(legal: Legal, made: Rewritten, told: tuple[str, ...]) -> Legal:
         if value in legal.escaped:
             escaped[stored.value] = legal.escaped[value]
     notes = (*legal.notes, *told, *made.notes)
+    wide, found = mask_values(made.module), escapes_at("i8", made.module, legal.lacking)
+    escaped |= {value: reason for value, reason in found.items() if value in wide}
     return replace(
         legal,
         module=made.module,

@@ -7,6 +7,7 @@ from typing import Literal
 
 import numpy as np
 
+from nacre.compile.legal.algebra.masks import mask_values
 from nacre.compile.lowerings import lowering_of
 from nacre.compile.quantise.observers import Histogram
 from nacre.core.evaluation_plan import constant_array
@@ -46,6 +47,7 @@ class Graph:
             for operand in dict.fromkeys(op.operands):
                 self.users.setdefault(operand, []).append(op)
         self.kept = frozenset(module.outputs)
+        self.wide = mask_values(module)  # f32 until the largest of each row is taken off
         self.roles: dict[int, Role] = {op.value_id: self._role(op) for op in module.operations}
 
     def op(self, value: int) -> CoreOperation:
@@ -85,6 +87,8 @@ class Graph:
             return "input"
         if op.type.element.kind != "float":
             return "plain"
+        if op.value_id in self.wide:
+            return "island"
         return _FINDERS.get(op.opcode, _other)(self, op)
 
 

@@ -173,9 +173,24 @@ class Walk:
             return self.once((value, "f16"), lambda: self._constant(value, array))
         found = self.stored[value]
         affine = found.affine
+        if affine is None and value in self.graph.wide:
+            return self.once((value, "f16"), lambda: self.builder.add("Cast", found.value, to="f16"))
         if affine is None:
             return found.value
         return self.once((value, "f16"), lambda: self._left(value, found, affine))
+
+    def wide(self, value: int) -> int:
+        """A value as a mask takes it before its rows are levelled: floats of 32 bits."""
+        array = self.graph.constants.get(value)
+        if array is not None:
+            dtype = self.graph.op(value).type.dtype
+            return self.once((value, dtype), lambda: self.builder.constant(array, dtype))
+        found = self.stored[value]
+        if found.affine is not None:
+            return self.once((value, "f32"), lambda: self.real(found))
+        if self.builder.type_of(found.value).dtype != "f16":
+            return found.value
+        return self.once((value, "f32"), lambda: self.builder.add("Cast", found.value, to="f32"))
 
     def _left(self, value: int, found: Stored, affine: Affine) -> int:
         """Integers as floats of 16 bits: a cast, a sum and a product where that is exact enough.

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from math import isclose, isfinite, sqrt
 
-import numpy as np
-
 from nacre.core.inference.rewriting import Site
 from nacre.core.module import CoreOperation
 
@@ -26,8 +24,8 @@ def product(site: Site) -> int | None:
     q, v = inner.operands[0], site.operands[1]
     if not _fits(site, q, keys, v, mask):
         return None
-    if scale == 0 or not isfinite(scale) or (mask is not None and _hides_rows(site, mask)):
-        return None  # 0 stands for another scale, and a row that sees nothing gives zeros, not NaN
+    if scale == 0 or not isfinite(scale):
+        return None  # 0 stands for another scale
     depth = site.type(q).shape[-1]
     given = {} if isclose(scale, 1 / sqrt(depth), rel_tol=1e-6) else {"scale": scale}
     return site.add("Attention", q, keys, v, *([] if mask is None else [mask]), **given)
@@ -75,12 +73,6 @@ def _turned(site: Site, inner: CoreOperation) -> int | None:
     rank = len(order)
     wanted = [*range(rank - 2), rank - 1, rank - 2]
     return turn.operands[0] if order == wanted else None
-
-
-def _hides_rows(site: Site, mask: int) -> bool:
-    """Whether a mask that is known hides everything from some row."""
-    known = site.constant(mask)
-    return known is not None and bool(np.isneginf(known.astype(np.float64)).all(axis=-1).any())
 
 
 def _fits(site: Site, q: int, keys: int, v: int, mask: int | None) -> bool:

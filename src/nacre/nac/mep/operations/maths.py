@@ -103,10 +103,15 @@ def _binary(word: str) -> Callable[..., Value]:
 
 
 def _softmax(x: Array) -> Array:
-    """In double precision, rounded to the type of the operand; integers give f32."""
+    """In double precision, rounded to the type of the operand; integers give f32.
+
+    As everywhere, a row of nothing but minus infinity gives zeros.
+    """
     wide = x.astype(np.float64)
-    powers = np.exp(wide - wide.max(axis=-1, keepdims=True))
-    made = powers / powers.sum(axis=-1, keepdims=True)
+    top = wide.max(axis=-1, keepdims=True)
+    powers = np.exp(wide - np.where(np.isneginf(top), 0.0, top))
+    total = powers.sum(axis=-1, keepdims=True)
+    made = powers / np.where(total == 0, 1.0, total)
     return np.asarray(made.astype(np.float32 if x.dtype.kind in "biu" else x.dtype))
 
 
