@@ -1,7 +1,8 @@
 """Normalisations that graphs have, in f32 (f64 in f64), rounded once to the output type.
 
-Nothing is special about NaN and infinities: IEEE arithmetic decides. A softmax over values that
-hold NaN or plus infinity, or nothing but minus infinity, is NaN throughout.
+IEEE arithmetic decides about NaN and infinities, but for one case: a softmax over nothing but minus
+infinity, a row that is masked whole, is 0. Over values that hold NaN or plus infinity it is NaN
+throughout.
 """
 
 from __future__ import annotations

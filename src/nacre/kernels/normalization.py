@@ -1,8 +1,9 @@
 """Softmax and normalisation along one axis, in f32, rounded once to the output type.
 
-Nothing is special about NaN and infinities: IEEE arithmetic decides. A softmax over values that
-hold NaN or plus infinity, or nothing but minus infinity, is NaN throughout; a single minus
-infinity gives 0 (in `log_softmax` minus infinity). A normalised axis with any of them is NaN.
+IEEE arithmetic decides about NaN and infinities, but for one case: a softmax over nothing but minus
+infinity, a row that is masked whole, is 0. Over values that hold NaN or plus infinity it is NaN
+throughout; a single minus infinity gives 0 (in `log_softmax` minus infinity, which of nothing else
+is NaN). A normalised axis with any of them is NaN.
 """
 
 from __future__ import annotations

@@ -174,7 +174,9 @@ class Walk:
         found = self.stored[value]
         affine = found.affine
         if affine is None and value in self.graph.wide:
-            return self.once((value, "f16"), lambda: self.builder.add("Cast", found.value, to="f16"))
+            return self.once(
+                (value, "f16"), lambda: self.builder.add("Cast", found.value, to="f16")
+            )
         if affine is None:
             return found.value
         return self.once((value, "f16"), lambda: self._left(value, found, affine))
