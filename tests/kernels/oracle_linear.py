@@ -159,7 +159,8 @@ def conv_terms(
             if any(not 0 <= i < size for i, size in zip(spatial, x[1:-1], strict=True)):
                 continue
             for c in range(cin):
-                where = (channel // cout, channel % cout) if depthwise else (c, channel)
+                by_channel = depthwise and w[-2] == x[-1]
+                where = (channel // cout, channel % cout) if by_channel else (c, channel)
                 yield (image, *spatial, group * cin + c), (*offsets, *where)
 
     return terms

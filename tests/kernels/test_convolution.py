@@ -79,7 +79,8 @@ def cases(draw: st.DrawFn, ranks: tuple[int, ...] = (1, 2, 3), largest: int = 5)
     multiple, outputs = draw(st.integers(1, 2)), draw(st.integers(1, 2))
     x = (draw(st.integers(1, 2)), *size, groups * multiple)
     if depthwise:
-        name, w = "depthwise_conv2d", (*window, x[-1], outputs)
+        forms = ((x[-1], outputs), (1, x[-1] * outputs))
+        name, w = "depthwise_conv2d", (*window, *draw(st.sampled_from(forms)))
     else:
         name, w = NAMES[rank], (*window, multiple, groups * outputs)
         attributes["groups"] = groups
@@ -141,7 +142,8 @@ def test_a_quantised_output_is_scaled_in_f32_and_rounded_to_even(
     for place in np.ndindex(*case.y):
         image, channel = place[0], place[-1]
         in_x = (image, *(0 for _ in case.x[1:]))
-        last = divmod(channel, case.w[-1]) if case.is_depthwise else (0, channel)
+        by_channel = case.is_depthwise and case.w[-2] == case.x[-1]
+        last = divmod(channel, case.w[-1]) if by_channel else (0, channel)
         in_w = (*(0 for _ in case.w[2:]), *last)
         scale = scale_at(x_type, in_x) * scale_at(w_type, in_w) / scale_at(y_type, place)
         steps = int(np.rint(np.float32(sums[place]) * scale))
@@ -416,6 +418,10 @@ def test_strided_and_unaligned_operands_are_as_good_as_dense_ones() -> None:
         ("conv2d", [(1, 5, 5, 4), (3, 3, 4, 8)], {"strides": (1, 0)}, None),
         ("conv2d", [(1, 5, 4), (3, 3, 4, 8)], {}, None),
         ("conv2d", [None, (3, 3, 4, 8)], {}, None),
+        ("depthwise_conv2d", [(1, 5, 5, 4), (3, 3, 1, 8), (8,)], {}, [(1, 3, 3, 8)]),
+        ("depthwise_conv2d", [(1, 5, 5, 4), (3, 3, 1, 6)], {}, None),
+        ("depthwise_conv2d", [(1, 5, 5, 4), (3, 3, 1, 2)], {}, None),
+        ("depthwise_conv2d", [(1, 5, 5, 4), (3, 3, 2, 2)], {}, None),
         ("depthwise_conv2d", [(1, 5, 5, 4), (3, 3, 4, 2), (8,)], {}, [(1, 3, 3, 8)]),
         ("depthwise_conv2d", [(1, 5, 5, 4), (3, 3, 3, 2)], {}, None),
     ],

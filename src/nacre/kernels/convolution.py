@@ -1,6 +1,7 @@
 """Convolutions: X [N, spatial.., Cin], W [window.., Cin / groups, Cout], Y [N, spatial.., Cout].
 
-A depthwise convolution, W [Kh, Kw, Cin, multiplier], is one with as many groups as channels.
+A depthwise convolution, W [Kh, Kw, Cin, multiplier] or [Kh, Kw, 1, Cout], is one with as many groups
+as channels; the elements of W lie in the same order in both forms.
 A padded element is the real value 0; in floats it takes part as 0 * w, as in onnxruntime.
 """
 
@@ -203,7 +204,9 @@ def convolution_shape(inputs: Sequence[Dims | None], attributes: Attributes) -> 
 def depthwise_shape(inputs: Sequence[Dims | None], attributes: Attributes) -> list[Dims] | None:
     """The shape of a convolution of each channel by itself."""
     x, w = inputs[0], inputs[1]
-    if x is None or w is None or not _fits(x, w, attributes) or x[-1] != w[-2]:
+    if x is None or w is None or not _fits(x, w, attributes):
+        return None
+    if shapes.depthwise_multiplier(x[-1], w) is None:
         return None
     return _checked(shapes.depthwise(x, w, *_spatial(attributes)), inputs)
 

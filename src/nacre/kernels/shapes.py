@@ -42,8 +42,17 @@ def conv(x: Dims, w: Dims, pads: Dims, strides: Dims, dilations: Dims) -> Dims:
 
 
 def depthwise(x: Dims, w: Dims, pads: Dims, strides: Dims, dilations: Dims) -> Dims:
-    """A convolution of each channel by itself: weights [window.., Cin, multiplier]."""
+    """A convolution of each channel by itself: weights as `depthwise_multiplier` takes them."""
     return (x[0], *windows(x[1:-1], w[:-2], pads, strides, dilations), w[-2] * w[-1])
+
+
+def depthwise_multiplier(channels: int, w: Dims) -> int | None:
+    """Outputs of each channel, by weights [window.., Cin, multiplier] or [window.., 1, Cout]."""
+    if w[-2] == channels:
+        return w[-1]
+    if w[-2] == 1 and w[-1] % channels == 0:
+        return w[-1] // channels
+    return None
 
 
 def pool(x: Dims, kernel: Dims, pads: Dims, strides: Dims) -> Dims:

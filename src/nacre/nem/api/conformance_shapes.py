@@ -113,6 +113,7 @@ _BY_OPCODE: Mapping[str, tuple[Geometry, ...]] = MappingProxyType(
         "depthwise_conv2d": (
             _windows(((1, 5, 5, 3), (3, 3, 3, 1), (3,)), (1, 1, 1, 1), (1, 1), (1, 1)),
             _windows(((2, 6, 5, 3), (3, 2, 3, 2), (6,)), (1, 0, 0, 1), (2, 1), (1, 2)),
+            _windows(((1, 5, 4, 3), (2, 3, 1, 6), (6,)), (1, 1, 0, 1), (1, 2), (1, 1)),
             _windows(((1, 1, 1, 1), (1, 1, 1, 1), (1,)), (0, 0, 0, 0), (1, 1), (1, 1)),
         ),
         "leaky_relu": tuple(Geometry((x,), {"alpha": 0.1}) for x in _PLAIN),

@@ -58,7 +58,7 @@ _CONV3D_PADS: AttributeRow = ("pads", "int_list", True, None, ((), 6, 0),
 _CONV3D_STRIDES: AttributeRow = ("strides", "int_list", True, None, ((), 3, 1), "[d, h, w]")
 _CONV3D_DILATIONS: AttributeRow = ("dilations", "int_list", True, None, ((), 3, 1), "[d, h, w]")
 _DEPTHWISE_CONV2D_W: OperandRow = ("W", "in", True, False, "weight", (4, None, None, None),
-    "[Kh, Kw, Cin, multiplier]")
+    "[Kh, Kw, Cin, multiplier] or [Kh, Kw, 1, Cin * multiplier]")
 _DEPTHWISE_CONV2D_B: OperandRow = ("B", "in", False, False, "bias", (1, None, None, None),
     "[Cin * multiplier]")
 _DEPTHWISE_CONV2D_Y: OperandRow = ("Y", "out", True, False, "output", None,

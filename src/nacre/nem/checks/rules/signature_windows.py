@@ -135,7 +135,9 @@ def _advice(size: Dims, parts: Parts, declared_size: Dims) -> str | None:
 def channels_do_not_fit(facts: ProgramFacts) -> Iterator[Diagnostic]:
     """The channels of a convolution's input, weights and groups do not go together.
 
-    Each group sees Cin / groups input channels and makes Cout / groups output channels.
+    Each group sees Cin / groups input channels and makes Cout / groups output channels. The weights
+    of `depthwise_conv2d` are [Kh, Kw, Cin, multiplier] or, as those of a `conv2d` with as many groups
+    as channels, [Kh, Kw, 1, Cout].
 
     Bad:
 
@@ -164,17 +166,28 @@ def channels_do_not_fit(facts: ProgramFacts) -> Iterator[Diagnostic]:
 
 def _channel_findings(facts: ProgramFacts, reading: Reading) -> Iterator[Diagnostic]:
     x, w = reading.shapes[:2]
-    groups = 1 if _is_depthwise(reading) else reading.number("groups")
+    weights = reading.task.operands[1]
+    if _is_depthwise(reading):
+        if shapes.depthwise_multiplier(x[-1], w) is None:
+            message = _depthwise_problem(x[-1], w)
+            yield at_shape(facts, channels_do_not_fit, reading, weights, message)
+        return
+    groups = reading.number("groups")
     if groups is None or groups < 1:
         return
     times = f" * {groups} groups = {w[-2] * groups}" if groups > 1 else ""
     if x[-1] != w[-2] * groups:
         message = f"takes {w[-2]}{times} channels, expected {x[-1]}, the channels of `X`"
-        weights = reading.task.operands[1]
         yield at_shape(facts, channels_do_not_fit, reading, weights, message)
     elif w[-1] % groups:
         message = f"is {groups}, which does not divide the {w[-1]} output channels of `W`"
         yield at_attribute(facts, channels_do_not_fit, reading, "groups", message)
+
+
+def _depthwise_problem(channels: int, w: Dims) -> str:
+    if w[-2] == 1:
+        return f"gives {w[-1]} channels, expected a multiple of {channels}, the channels of `X`"
+    return f"takes {w[-2]} channels, expected {channels}, the channels of `X`, or 1"
 
 
 @rule("SIG19", "element-type-not-kept", _POOLING)

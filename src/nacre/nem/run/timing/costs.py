@@ -95,10 +95,9 @@ def padded_macs(work: Work, call: Call, operation_name: str, profile: TimingProf
     weights = call.inputs[1]
     if weights is None:
         return work.macs
-    # A depthwise weight has one input channel a group, and its channels stand where others have it.
-    is_depthwise = operation_name == "depthwise_conv2d"
-    rows = 1 if is_depthwise else weights.shape[-2]
-    columns = weights.shape[-1]  # groups stand side by side
+    rows, columns = weights.shape[-2:]  # groups stand side by side
+    if operation_name == "depthwise_conv2d":  # one input channel a group, and all output channels
+        rows, columns = 1, rows * columns
     full_rows = _ceil(rows, profile.lanes[0]) * profile.lanes[0]
     full_columns = _ceil(columns, profile.lanes[1]) * profile.lanes[1]
     return work.macs // (rows * columns) * full_rows * full_columns
