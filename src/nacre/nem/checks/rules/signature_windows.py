@@ -136,8 +136,8 @@ def channels_do_not_fit(facts: ProgramFacts) -> Iterator[Diagnostic]:
     """The channels of a convolution's input, weights and groups do not go together.
 
     Each group sees Cin / groups input channels and makes Cout / groups output channels. The weights
-    of `depthwise_conv2d` are [Kh, Kw, Cin, multiplier] or, as those of a `conv2d` with as many groups
-    as channels, [Kh, Kw, 1, Cout].
+    of `depthwise_conv2d` are [Kh, Kw, Cin, multiplier] or, as those of a `conv2d` with as many
+    groups as channels, [Kh, Kw, 1, Cout].
 
     Bad:
 
