@@ -1,7 +1,7 @@
 """Convolutions: X [N, spatial.., Cin], W [window.., Cin / groups, Cout], Y [N, spatial.., Cout].
 
-A depthwise convolution, W [Kh, Kw, Cin, multiplier] or [Kh, Kw, 1, Cout], is one with as many groups
-as channels; the elements of W lie in the same order in both forms.
+A depthwise convolution, W [Kh, Kw, Cin, multiplier] or [Kh, Kw, 1, Cout], is one with as many
+groups as channels; the elements of W lie in the same order in both forms.
 A padded element is the real value 0; in floats it takes part as 0 * w, as in onnxruntime.
 """
 
