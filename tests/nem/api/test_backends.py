@@ -68,6 +68,41 @@ def test_the_vendors_library_is_used_where_it_is_installed(
     )
 
 
+GEMM = """
+buffer S : L2 (size=32)
+buffer M : L1 (size=64)
+t = transfer.sync(dst=region(M, 0, 32), src=region(S, 0, 32))
+let A = region(M, 0, 16) elem={0}, shape=[2, 2], layout=MK{1}
+let B = region(M, 16, 16) elem={0}, shape=[2, 2], layout=KN{1}
+let Y = region(M, 32, 16) elem={0}, shape=[2, 2], layout=MN{1}
+g = gemm.sync in A, B out Y accum_type={2}
+"""
+
+
+@pytest.mark.parametrize(
+    ("elem", "precision"), [("f16", "fp16"), ("bf16", "bf16"), ("f32", "fp32"), ("i8", "int8")]
+)
+def test_the_vendors_products_are_told_their_precision(
+    monkeypatch: pytest.MonkeyPatch, elem: str, precision: str
+) -> None:
+    seen: list[Any] = []
+
+    def nmu_gemm(data: Any, weights: Any, bias: Any, accum_type: Any, precision: Any) -> Any:  # noqa: ANN401 - as printed
+        seen.append((bias, accum_type, precision))
+        return np.zeros((2, 2), data.dtype)
+
+    api = vendor()
+    api.nmu_gemm = nmu_gemm
+    monkeypatch.setitem(sys.modules, "NpmPyTorchApi", api)
+    accum = "i32" if elem == "i8" else "f32"
+    quant = ", quant=per_tensor(scale=1.0, zero_point=0)" if elem == "i8" else ""
+    interp = NemInterpreter(device="nem_reference")
+    interp.set_compute_backend("npm")
+    program = interp.load_string(GEMM.format(elem, quant, accum))
+    result = interp.run(program, inputs={"S": bytes(32)})
+    assert (result.status, seen) == ("completed", [(None, accum, precision)])
+
+
 def test_one_opcode_may_have_a_backend_of_its_own() -> None:
     interp = NemInterpreter()
     interp.set_compute_backend("numpy")

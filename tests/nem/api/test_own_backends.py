@@ -160,6 +160,7 @@ c = compute.async in X out Z op="core.Transpose" permutation=[1, 0]
     [
         ("core.relu", "did you mean `core.Relu`?"),
         ("core.Nothing_Like_It", "there are core."),
+        ("secret", 'give one that does with `set_opcode_backend("secret", backend)`'),
         ("vendor.secret", 'give one that does with `set_opcode_backend("vendor.secret", backend)`'),
     ],
 )
@@ -173,15 +174,20 @@ def test_an_operation_that_no_backend_knows_is_refused_at_its_place(op: str, hel
     assert (found.help or "").startswith(help_)
 
 
-def test_an_operation_of_a_backends_own_goes_to_it() -> None:
+@pytest.mark.parametrize("op", ["vendor.secret", "secret", "relu6", "a b"])
+def test_an_operation_of_a_backends_own_goes_to_it(op: str) -> None:
     class Vendor(Printed):
         def supports(self, opcode: str) -> bool:
-            return opcode == "vendor.secret"
+            return opcode == op
 
-    for opcode in ("vendor.secret", "compute"):
+    for opcode in (op, "compute"):
         interp = NemInterpreter()
-        interp.set_opcode_backend(opcode, Vendor())
-        program = interp.load_string(generic("vendor.secret", "alpha=3"))
+        program = interp.load_string(generic(op, "alpha=3"))
+        with pytest.raises(InputError) as caught:
+            interp.run(program, inputs={"A": DATA})
+        (found,) = caught.value.diagnostics
+        assert f'`set_opcode_backend("{op}", backend)`' in (found.help or "")
+        interp.set_opcode_backend(opcode, Vendor())  # the call that the help names
         result = interp.run(program, inputs={"A": DATA})
         np.testing.assert_array_equal(result.read_region("Y"), np.maximum(DATA, 1))
 

@@ -42,11 +42,12 @@ class BackendChoice:
 
     def use_for(self, opcode: str, backend: AnyBackend) -> None:
         """Use a backend for one opcode."""
-        # A name with a dot is the `op` of `compute`: Core's, or a backend's own.
-        if opcode not in OPCODES and "." not in str(opcode):
-            raise host_error(f"no opcode `{opcode}`", did_you_mean(str(opcode), OPCODES))
         chosen = _found(backend)
-        if opcode != "compute" and not chosen.supports(opcode):
+        is_supported = isinstance(opcode, str) and (opcode == "compute" or chosen.supports(opcode))
+        # Any other name is the `op` of `compute`: Core's, or one that the backend itself knows.
+        if not is_supported and opcode not in OPCODES and "." not in str(opcode):
+            raise host_error(f"no opcode `{opcode}`", did_you_mean(str(opcode), OPCODES))
+        if not is_supported:
             raise _unusable(f"backend `{_name(chosen)}` does not support `{opcode}`")
         self._chosen[opcode] = chosen
 

@@ -146,12 +146,36 @@ class NpmBackend:
             raise BackendError(f"`{self._LIBRARY}` has no function for `{opcode}`")
         names = _NMU_OPERANDS.get(opcode)
         taken = _without_defaults(function, opcode, attrs)
+        if inputs and _takes_precision(function, opcode):
+            taken = {"precision": _precision(inputs[0]), **taken}
         if names is None:
             result = function(*inputs, **taken)
         else:
             operands = dict(zip(names, [*inputs, *[None] * (3 - len(inputs))], strict=True))
             result = function(**operands, **taken)
-        outputs[0][...] = np.asarray(result)
+        results = result if len(outputs) > 1 else [result]
+        for output, made in zip(outputs, results, strict=True):
+            output[...] = np.asarray(made)
+
+
+def _takes_precision(function: Callable[..., Any], opcode: str) -> bool:
+    """Whether a function is told in which numbers to compute: products, and who names it."""
+    if opcode in ("gemm", "matmul"):
+        return True
+    try:
+        return "precision" in inspect.signature(function).parameters
+    except (TypeError, ValueError):
+        return False
+
+
+def _precision(data: RegionView) -> str:
+    """The vendor's name of the numbers that an operation computes in: `fp16`, `bf16`, `int8`."""
+    if data.elem is None:
+        return "fp16"
+    name, bits = data.elem.name, data.elem.bits
+    if data.elem.is_integer:
+        return f"{'uint' if name.startswith('u') else 'int'}{bits}"
+    return name if name.startswith("bf") else f"fp{bits}"
 
 
 def _without_defaults(

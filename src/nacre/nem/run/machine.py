@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 from nacre.base.diagnostics import Diagnostic, InputError, Related
@@ -129,7 +130,8 @@ class Machine:
     def _unsupported(self, task: Task, backend: str) -> Diagnostic:
         span, opcode = self.plan.program.span(task.node.op), operation(task)
         message = f"backend `{backend}` does not support {quoted(opcode)}"
-        help_ = f'give one that does with `set_opcode_backend("{safe(opcode)}", backend)`'
+        call = f"set_opcode_backend({json.dumps(opcode, ensure_ascii=False)}, backend)"
+        help_ = f"give one that does with `{safe(call)}`, at the terminal with `--backend NAME`"
         if task.op != "compute":
             return RUN09.at(span, message, help=help_)
         # The check only notes an operation that it does not know; running it is an error.
