@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import random
 import signal
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +17,7 @@ from nacre import core, nac
 from nacre.base.files import write_whole, written_together
 from nacre.compile.bundle import Bundle
 from nacre.core.module import Module
+from tests.base.faults import CALLS, failing, full_after
 
 State = tuple[bytes, ...]
 
@@ -92,25 +91,6 @@ WRITERS: dict[str, tuple[Callable[[Path, int], None], Callable[[Path], State]]] 
     "bundle": (_save_bundle, _bundle_state),
     "several files": (_save_several, _several_state),
 }
-CALLS = ("fsync", "replace", "open", "link", "mkdir")
-
-
-@contextmanager
-def failing(name: str, number: int) -> Iterator[list[int]]:
-    """The system's call of that name fails from the given one on."""
-    real = getattr(os, name)
-    count = [0]
-
-    def call(*args: Any, **given: Any) -> Any:  # noqa: ANN401
-        is_write = name != "open" or (len(args) > 1 and args[1] & os.O_CREAT)
-        count[0] += is_write
-        if is_write and count[0] == number:
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(args[0]))
-        return real(*args, **given)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(os, name, call)
-        yield count
 
 
 def _states(
@@ -148,7 +128,7 @@ def test_every_call_that_fails_leaves_one_state(name: str, has_old: bool, tmp_pa
             if has_old:
                 save(folder, 1)
             before = set(os.listdir(folder))
-            with failing(call, number) as count:
+            with failing(number, call) as count:
                 try:
                     save(folder, 2)
                 except OSError:
@@ -161,34 +141,6 @@ def test_every_call_that_fails_leaves_one_state(name: str, has_old: bool, tmp_pa
                 assert state(folder) == new
                 break
     assert failed > 2
-
-
-@contextmanager
-def full_after(size: int) -> Iterator[None]:
-    """A disk on which so many bytes have room."""
-    import io
-
-    real = io.BufferedWriter.write
-    left = [size]
-
-    class Writer(io.BufferedWriter):
-        def write(self, data: Any, /) -> int:  # noqa: ANN401
-            left[0] -= len(data)
-            if left[0] < 0:
-                real(self, bytes(data)[: max(0, left[0] + len(data))])
-                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-            return real(self, data)
-
-    def opened(handle: int, mode: str = "r", *args: Any, **given: Any) -> Any:  # noqa: ANN401
-        if mode == "wb":
-            return Writer(io.FileIO(handle, "wb"))
-        return real_open(handle, mode, *args, **given)
-
-    real_open = os.fdopen
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(os, "fdopen", opened)
-        patch.setattr(os, "fsync", lambda handle: None)
-        yield
 
 
 def _filled(name: str, tmp_path: Path, sizes: Callable[[int], list[int]]) -> None:

@@ -127,7 +127,7 @@ def test_a_full_disk_is_reported_and_no_bug() -> None:
             env=environment(),
             check=False,
         )
-    assert done.returncode == 2
+    assert done.returncode == 1
     assert done.stderr == b"nacre: cannot write the output: No space left on device\n"
 
 

@@ -57,25 +57,29 @@ def written_together() -> Iterator[None]:
     token = _BATCH.set(batch)
     try:
         yield
-        _replace_all(batch)
+        with _replaced(batch, is_all=True):
+            pass
     finally:
         _BATCH.reset(token)
         for made in batch:
             made.path.unlink(missing_ok=True)
-    for folder in {made.target.parent for made in batch}:
-        sync_folder(folder)
 
 
-def _replace_all(batch: list[_Temporary]) -> None:
-    """Rename every file into place; what was there comes back where one cannot be renamed."""
+@contextlib.contextmanager
+def _replaced(batch: list[_Temporary], *, is_all: bool) -> Iterator[None]:
+    """Rename every file into place, then what the block does; if any of it fails, none stays.
+
+    `is_all`: nothing is to come in the block, so that a single file needs no way back.
+    """
     seconds: dict[Path, Path | None] = {}
     done: list[Path] = []
     try:
-        for made in batch if len(batch) > 1 else []:
+        for made in [] if is_all and len(batch) == 1 else batch:
             seconds[made.target] = _second_name(made.target)
         for made in batch:
             made.replace_target()
             done.append(made.target)
+        yield
     except BaseException:
         for target in done:
             second = seconds[target]
@@ -87,6 +91,9 @@ def _replace_all(batch: list[_Temporary]) -> None:
     finally:
         for second in filter(None, seconds.values()):
             second.unlink(missing_ok=True)
+    for folder in {made.target.parent for made in batch}:
+        sync_folder(folder)
+    batch.clear()
 
 
 def _second_name(target: Path) -> Path | None:
@@ -196,7 +203,9 @@ class FileSet:
         with made.removed_on_failure():
             sync_folder(self._folder)
             self._commit = made
-            made.replace_target()
+            # What was written together with these files comes and stays with them.
+            with _replaced(_BATCH.get() or [], is_all=False):
+                made.replace_target()
         sync_folder(target.parent)
         for file in moved:
             os.replace(self._folder / file.stored, self._folder / file.name)

@@ -18,6 +18,7 @@ from nacre.base.excerpt import quoted, safe
 from nacre.base.files import written_together
 from nacre.base.source import Unreadable, read_bytes
 from nacre.base.suggest import did_you_mean
+from nacre.cli.main import MACHINE_FAULTS
 
 if TYPE_CHECKING:
     import numpy as np
@@ -37,9 +38,17 @@ _VALUES_OF = {"bf16": "f32", "i4": "i8"}
 class WrongUsage(click.ClickException):
     """A file that a command was told to use is not there, or may not be used."""
 
+    exit_code = 2
+
     def show(self, file: object = None) -> None:
         """Say it as the other verbs do."""
         click.echo(f"nacre: {self.message}", err=True)
+
+
+class WriteFailed(WrongUsage):
+    """A file cannot be written, though nothing is wrong with how it was asked for."""
+
+    exit_code = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,14 +264,24 @@ def file_bytes(array: np.ndarray[Any, Any], path: Path) -> bytes:
 
 
 @contextlib.contextmanager
-def writing_together() -> Iterator[None]:
-    """Files that a verb writes, all of them or none; WrongUsage says which cannot be written."""
+def writing(path: Path | str | None = None) -> Iterator[None]:
+    """Something is written; WrongUsage or WriteFailed says what cannot be, and why.
+
+    A name that leads nowhere or may not be written is wrong usage; a disk that is full is not.
+    """
     try:
-        with written_together():
-            yield
+        yield
     except OSError as error:
-        name = error.filename2 or error.filename or "the output"
-        raise WrongUsage(f"cannot write {safe(str(name))}: {error.strerror}") from None
+        name = path or error.filename2 or error.filename or "the output"
+        kind = WriteFailed if error.errno in MACHINE_FAULTS else WrongUsage
+        raise kind(f"cannot write {safe(str(name))}: {error.strerror or error}") from None
+
+
+@contextlib.contextmanager
+def writing_together() -> Iterator[None]:
+    """Files that a verb writes, all of them or none."""
+    with writing(), written_together():
+        yield
 
 
 def require_writable(path: Path) -> None:

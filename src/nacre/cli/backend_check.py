@@ -15,6 +15,7 @@ from rich.table import Table
 
 from nacre.base.excerpt import safe
 from nacre.base.suggest import did_you_mean
+from nacre.cli.arrays import WrongUsage
 from nacre.cli.main import ERRORS_FOUND, OK
 from nacre.cli.terminal.streams import unfiltered
 from nacre.nem.api.conformance import Row, check_backend
@@ -44,7 +45,7 @@ def backend_check(name: str, opcodes: tuple[str, ...], form: str) -> int:
     try:
         backend = load_backend(name)
     except BackendError as error:
-        raise click.ClickException(safe(str(error))) from None
+        raise WrongUsage(safe(str(error))) from None
     rows = list(check_backend(backend, opcodes or None))
     if form == "json":
         click.echo(json.dumps(_as_json(name, rows), indent=2))

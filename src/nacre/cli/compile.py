@@ -13,7 +13,7 @@ import click
 
 from nacre.base.excerpt import safe
 from nacre.base.grouping import merge_notes
-from nacre.cli.arrays import WrongUsage
+from nacre.cli.arrays import writing
 from nacre.cli.compile_options import Kept, asked, compile_options
 from nacre.cli.core_files import (
     Constants,
@@ -124,10 +124,8 @@ def compile_(
 
         module = read_module(model, shapes, constants)
         bundle = compiled(module, devices[0], on_stage=shown, **given)
-        try:
+        with writing(out):
             bundle.save(out, force=force, reference=reference)
-        except OSError as error:
-            raise WrongUsage(f"cannot write {safe(str(out))}: {error.strerror}") from None
         click.echo(_summary(bundle, out, reference))
 
     return reported(work)

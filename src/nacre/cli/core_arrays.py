@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from nacre.base.excerpt import quoted, safe
+from nacre.base.excerpt import quoted
 from nacre.base.files import write_whole
 from nacre.cli.array_values import read_array, values_json, values_text
-from nacre.cli.arrays import WrongUsage, file_bytes
+from nacre.cli.arrays import file_bytes, writing
 
 if TYPE_CHECKING:
     import numpy as np
@@ -87,7 +87,5 @@ def write_output(file: OutputFile, arrays: Sequence[np.ndarray[Any, Any]]) -> No
     """Write one output or all of them, whole or not at all."""
     index, path = file
     data = _npz(arrays) if index is None else file_bytes(arrays[index], path)
-    try:
+    with writing(path):
         write_whole(path, [data])
-    except OSError as error:
-        raise WrongUsage(f"cannot write {safe(str(path))}: {error.strerror}") from None

@@ -17,7 +17,7 @@ import click
 from nacre.base.diagnostics import InputError, has_errors
 from nacre.base.excerpt import quoted, safe
 from nacre.base.files import write_whole
-from nacre.cli.arrays import WrongUsage, require_writable, unreadable
+from nacre.cli.arrays import WrongUsage, require_writable, unreadable, writing
 from nacre.cli.core_files import (
     STDOUT,
     Constants,
@@ -150,10 +150,8 @@ def convert(
 
     def work() -> None:
         module = reader(file)
-        try:
+        with writing(path):
             target.write(module, path)
-        except OSError as error:
-            raise WrongUsage(f"cannot write {safe(str(path))}: {error.strerror}") from None
         if output == "json":
             click.echo(module_json(module, path=str(path)))
         else:

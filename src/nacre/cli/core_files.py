@@ -12,7 +12,7 @@ import click
 from nacre.base.diagnostics import Diagnostic, InputError
 from nacre.base.excerpt import quoted, safe
 from nacre.base.rendering import render_json, render_text
-from nacre.cli.arrays import WrongUsage, option_value, require_writable, unreadable
+from nacre.cli.arrays import WrongUsage, option_value, require_writable, unreadable, writing
 from nacre.cli.inputs import STDIN, read_argument
 from nacre.cli.main import ERRORS_FOUND, OK
 from nacre.cli.progress import shown_stages, watched
@@ -196,10 +196,8 @@ def give_module(module: Module, out: Path | None, output: str = "text") -> None:
     from nacre.core.storage import save
 
     require_writable(out)
-    try:
+    with writing(out):
         save(module, out)
-    except OSError as error:
-        raise WrongUsage(f"cannot write {safe(str(out))}: {error.strerror}") from None
     if output == "json":
         click.echo(module_json(module, path=str(out)))
     else:

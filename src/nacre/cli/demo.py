@@ -17,7 +17,7 @@ from nacre.base.diagnostics import InputError, InternalError
 from nacre.base.excerpt import quoted, safe
 from nacre.base.files import is_temporary, written_together
 from nacre.base.rendering import summary
-from nacre.cli.arrays import WrongUsage, require_writable
+from nacre.cli.arrays import WrongUsage, require_writable, writing
 from nacre.cli.calibration import read_calibration
 from nacre.cli.core_files import reported
 from nacre.compile.options import PRECISIONS, Precision
@@ -116,18 +116,14 @@ def _require_room(out: Path) -> None:
     """A folder that is new, empty or of an earlier run: nobody else's files are written over."""
     from nacre.compile.storage.names import require_own_folder
 
-    try:
+    with writing(out):
         others = sorted(set(os.listdir(out)) - {_PAGE, _BUNDLE}) if out.is_dir() else []
-    except OSError as error:
-        raise WrongUsage(f"cannot write {safe(str(out))}: {error.strerror}") from None
     others = [name for name in others if not is_temporary(name)]
     if others:
         told = f"it is not empty, and holds {quoted(others[0])}"
         raise WrongUsage(f"cannot write to {safe(str(out))}: {told}; choose a folder with -o")
-    try:
+    with writing(out):
         out.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise WrongUsage(f"cannot write {safe(str(out))}: {error.strerror}") from None
     require_own_folder(out / _BUNDLE)
     require_writable(out / _PAGE)
 
@@ -228,12 +224,9 @@ def _reported(made: Estimate, out: Path) -> tuple[dict[Path, str], str]:
 
     assert made.plan is not None
     page, folder = out / _PAGE, out / _BUNDLE
-    try:
-        with written_together():
-            write_estimate(made, page, title="Handwritten digits")
-            made.plan.bundle.save(folder)
-    except OSError as error:
-        raise WrongUsage(f"cannot write {safe(str(out))}: {error.strerror}") from None
+    with writing(out), written_together():
+        write_estimate(made, page, title="Handwritten digits")
+        made.plan.bundle.save(folder)
     written = {
         page: "layers and timeline, for a browser",
         folder: "the plan, its weights, its manifest and the model",

@@ -14,7 +14,12 @@ from click.core import ParameterSource
 
 from nacre.base.excerpt import quoted, safe
 from nacre.base.stages import stage
-from nacre.cli.arrays import WrongUsage, option_value, require_writable, writing_together
+from nacre.cli.arrays import (
+    option_value,
+    require_writable,
+    writing,
+    writing_together,
+)
 from nacre.cli.compile_options import Kept, asked, compile_options
 from nacre.cli.core_files import (
     Constants,
@@ -204,7 +209,5 @@ def _write(pages: Mapping[str, Path], found: Mapping[str, Estimate], model: str)
     for name, page in pages.items():
         if not found[name].fits:
             continue
-        try:
+        with writing(page):
             write_estimate(found[name], page, title=Path(model).name)
-        except OSError as error:
-            raise WrongUsage(f"cannot write {safe(str(page))}: {error.strerror}") from None

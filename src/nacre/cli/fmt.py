@@ -12,7 +12,7 @@ from nacre.base.files import write_whole
 from nacre.base.rendering import render_text
 from nacre.base.source import Source
 from nacre.cli.inputs import STDIN, read_argument, show_diff
-from nacre.cli.main import ERRORS_FOUND, OK, WRONG_USAGE
+from nacre.cli.main import ERRORS_FOUND, MACHINE_FAULTS, OK, WRONG_USAGE
 from nacre.cli.terminal.streams import echo_document
 from nacre.nem.syntax.formatter import format_source
 
@@ -62,6 +62,6 @@ def _apply(name: str, source: Source, formatted: str, only_check: bool, diff: bo
         write_whole(Path(name), [formatted])
     except OSError as error:
         click.echo(f"nacre: cannot write {safe(name)}: {error.strerror}", err=True)
-        return WRONG_USAGE
+        return ERRORS_FOUND if error.errno in MACHINE_FAULTS else WRONG_USAGE
     click.echo(f"reformatted {safe(name)}")
     return OK

@@ -1,6 +1,7 @@
 """The `nacre` command: finds the verb, and turns every outcome into an exit status.
 
-0 clean, 1 errors found in the input, 2 wrong usage, 3 nothing proved, 70 a bug of ours.
+0 clean, 1 errors found in the input or a disk that is full, 2 wrong usage, 3 nothing proved, 70 a
+bug of ours.
 """
 
 from __future__ import annotations
@@ -17,6 +18,10 @@ from nacre._version import __version__
 from nacre.cli.terminal.streams import harmless_output
 
 OK, ERRORS_FOUND, WRONG_USAGE, INCONCLUSIVE, OUR_BUG = 0, 1, 2, 3, 70
+# What keeps a file from being written that is no fault of whoever named it.
+MACHINE_FAULTS = frozenset(
+    {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.ENOMEM, errno.EMFILE, errno.ENFILE}
+)
 
 # Verb -> module, attribute, what it does. Loaded when used: `nacre --version` imports none.
 _VERBS = {
@@ -106,18 +111,18 @@ def _outcome(arguments: list[str] | None) -> int:
         return stop.exit_code
     except click.ClickException as error:
         error.show()
-        return WRONG_USAGE
+        return error.exit_code
     except (click.Abort, KeyboardInterrupt):
         # A terminal has shown `^C`, and the cursor stands behind it.
         is_watched = sys.stderr is not None and sys.stderr.isatty()
         click.echo("\nstopped" if is_watched else "stopped", err=True)
         return 130
     except OSError as error:
-        if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EIO):
+        if error.errno not in MACHINE_FAULTS:
             return _report_bug(error)
         click.echo(f"nacre: cannot write the output: {error.strerror}", err=True)
         _forget_output()
-        return WRONG_USAGE
+        return ERRORS_FOUND
     except MemoryError as error:
         return _report_memory(error, sys.argv[1:] if arguments is None else arguments)
     except Exception as error:

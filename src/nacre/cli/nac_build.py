@@ -12,7 +12,7 @@ import click
 from nacre.base.diagnostics import Diagnostic, InputError
 from nacre.base.excerpt import quoted, safe
 from nacre.base.source import Unreadable, read_bytes, read_source, whole_file
-from nacre.cli.arrays import WrongUsage, require_writable
+from nacre.cli.arrays import WrongUsage, require_writable, writing
 from nacre.cli.core_files import Shapes, format_option, reported, shape_option, tell
 from nacre.cli.main import OK
 from nacre.cli.nac_files import SUFFIX, is_folder, require_readable, weights_option
@@ -154,10 +154,8 @@ def save_model(model: NacModel, out: Path, weights: Storage | None) -> list[Path
 
     kept: Storage = "internal" if model.file.header.is_internal else "external"
     chosen = weights or kept
-    try:
+    with writing(out):
         save(model, out, chosen)
-    except OSError as error:
-        raise WrongUsage(f"cannot write {safe(str(out))}: {error.strerror}") from None
     return [out] if chosen == "internal" else [out, external_path(out)]
 
 

@@ -16,7 +16,7 @@ import click
 from nacre.base.diagnostics import Diagnostic, InputError
 from nacre.base.excerpt import quoted, safe
 from nacre.base.suggest import did_you_mean
-from nacre.cli.arrays import WrongUsage, option_value, require_writable
+from nacre.cli.arrays import option_value, require_writable, writing
 from nacre.cli.core_convert import TARGETS
 from nacre.cli.core_files import (
     STDOUT,
@@ -199,10 +199,8 @@ def _for_users(found: Diagnostic) -> Diagnostic:
 
 
 def _write(module: Module, path: Path, target: Target, output: str) -> None:
-    try:
+    with writing(path):
         target.write(module, path)
-    except OSError as error:
-        raise WrongUsage(f"cannot write {safe(str(path))}: {error.strerror}") from None
     if output == "json":
         click.echo(module_json(module, path=str(path)))
     else:

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 import click
 
 from nacre.base.excerpt import safe
-from nacre.cli.arrays import WrongUsage
+from nacre.base.files import sync_folder, write_whole
+from nacre.cli.arrays import WrongUsage, writing
 from nacre.cli.core_files import format_option, reported
 from nacre.cli.nac_files import open_file
 
@@ -87,16 +88,14 @@ def _write(folder: Path, entries: Mapping[str, Parts]) -> None:
     """All files or none: they are written elsewhere and the folder takes its place at the end."""
     if not entries:
         return
-    try:
+    with writing(folder):
         with _beside(folder) as temporary:
             for name, parts in entries.items():
                 path = temporary / name
                 path.parent.mkdir(exist_ok=True)
-                with path.open("wb") as stream:
-                    stream.writelines(parts)
+                write_whole(path, parts)
             os.replace(temporary, folder.absolute())
-    except OSError as error:
-        raise WrongUsage(f"cannot write {safe(str(folder))}: {error.strerror}") from None
+        sync_folder(folder.absolute().parent)
 
 
 @contextlib.contextmanager

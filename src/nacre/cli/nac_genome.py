@@ -12,7 +12,7 @@ import click
 
 from nacre.base.excerpt import safe
 from nacre.base.files import write_whole
-from nacre.cli.arrays import WrongUsage, require_writable, writing_together
+from nacre.cli.arrays import WrongUsage, require_writable, writing, writing_together
 from nacre.cli.core_files import format_option, reported
 from nacre.cli.nac_build import require_file, save_model
 from nacre.cli.nac_files import (
@@ -111,10 +111,8 @@ def _names(files: Sequence[Path]) -> list[str]:
 
 
 def _write(path: Path, text: str) -> None:
-    try:
+    with writing(path):
         write_whole(path, [text])
-    except OSError as error:
-        raise WrongUsage(f"cannot write {safe(str(path))}: {error.strerror}") from None
 
 
 def _as_text(genomes: Sequence[Genome], apart: Distances, tree_text: str) -> str:

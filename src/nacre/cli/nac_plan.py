@@ -15,7 +15,7 @@ from nacre.base.diagnostics import Diagnostic, InputError
 from nacre.base.excerpt import quoted, safe
 from nacre.base.files import write_whole
 from nacre.cli.array_values import finite_json, read_array, values_json, values_text
-from nacre.cli.arrays import WrongUsage, file_bytes, option_value, writing_together
+from nacre.cli.arrays import WrongUsage, file_bytes, option_value, writing, writing_together
 from nacre.cli.nac_files import is_folder
 
 if TYPE_CHECKING:
@@ -174,10 +174,8 @@ def _write(values: Sequence[Any], place: int, path: Path) -> None:
         data = file_bytes(value, path)
     else:
         raise WrongUsage(f"output {place} is {_kind(value)}, which has no file")
-    try:
+    with writing(path):
         write_whole(path, [data])
-    except OSError as error:
-        raise WrongUsage(f"cannot write {safe(str(path))}: {error.strerror}") from None
 
 
 def _kind(value: Any) -> str:  # noqa: ANN401 - a value of a plan

@@ -18,6 +18,7 @@ from nacre.cli.arrays import (
     file_bytes,
     option_value,
     require_writable,
+    writing,
     writing_together,
 )
 from nacre.cli.core_files import format_option, reported
@@ -159,10 +160,8 @@ def _place(model: NacModel, name: str, count: int) -> int:
 
 
 def _write(arrays: Sequence[np.ndarray[Any, Any]], place: int, path: Path) -> None:
-    try:
+    with writing(path):
         write_whole(path, [file_bytes(arrays[place], path)])
-    except OSError as error:
-        raise WrongUsage(f"cannot write {safe(str(path))}: {error.strerror}") from None
 
 
 def _type(array: np.ndarray[Any, Any]) -> str:

@@ -26,6 +26,7 @@ from nacre.cli.arrays import (
     output_view,
     parse_output,
     require_writable,
+    writing,
     writing_together,
 )
 from nacre.cli.bundles import opened, worth_telling
@@ -222,10 +223,8 @@ def _during(result: RunResult, setup: Setup) -> list[Diagnostic]:
 
 
 def _write(path: Path, data: bytes) -> None:
-    try:
+    with writing(path):
         write_whole(path, [data])
-    except OSError as error:
-        raise WrongUsage(f"cannot write {safe(str(path))}: {error.strerror}") from None
 
 
 def _write_trace(result: RunResult, path: Path) -> None:
@@ -237,6 +236,9 @@ def _write_trace(result: RunResult, path: Path) -> None:
     try:
         result.session.export_trace(path)
     except InputError as error:
+        if isinstance(error.__cause__, OSError):
+            with writing(path):
+                raise error.__cause__ from None
         raise WrongUsage(safe(error.diagnostics[0].message)) from None
 
 

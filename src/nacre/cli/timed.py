@@ -12,7 +12,7 @@ import click
 
 from nacre.base.diagnostics import InputError
 from nacre.base.excerpt import safe
-from nacre.cli.arrays import WrongUsage, require_writable
+from nacre.cli.arrays import require_writable, writing
 from nacre.cli.machine import Setup, as_usage
 
 if TYPE_CHECKING:
@@ -179,7 +179,5 @@ def write_page(timing: TimedResult, path: Path, title: str, layers: Estimate | N
 
 
 def _written(path: Path, write: Callable[[], None]) -> None:
-    try:
+    with writing(path):
         write()
-    except OSError as error:
-        raise WrongUsage(f"cannot write {safe(str(path))}: {error.strerror}") from None

@@ -15,6 +15,7 @@ import numpy.typing as npt
 from nacre.base.diagnostics import InputError
 from nacre.base.excerpt import quoted
 from nacre.base.packing import UNPACKED_TYPES
+from nacre.base.source import Unreadable, read_bytes
 from nacre.nem.model.program import Buffer
 from nacre.nem.run.host import (
     as_tensor,
@@ -89,12 +90,10 @@ class Ddr:
         if Path(path).suffix == ".npy":
             self.load_npy(offset, path)
             return
-        try:
-            self.write(offset, Path(path).read_bytes())
-        except OSError as error:
-            raise host_error(f"cannot read `{path}`: {error.strerror}") from None
-        except ValueError as error:
-            raise host_error(f"cannot read {quoted(str(path))}: {error}") from None
+        raw = read_bytes(Path(path), limit=self.size)
+        if isinstance(raw, Unreadable):
+            raise host_error(f"cannot read {quoted(str(path))}: it {raw.reason}")
+        self.write(offset, raw)
 
     def load_npy(self, offset: int, path: str | Path) -> None:
         """Put the array of a .npy file."""

@@ -11,6 +11,7 @@ from types import MappingProxyType
 from msgspec import structs
 
 from nacre.base.diagnostics import InputError
+from nacre.base.source import Unreadable, read_bytes
 from nacre.nem.api.program_changes import changed_source, is_program_key
 from nacre.nem.api.programs import LoadedProgram
 from nacre.nem.model.devices import Device, default_device
@@ -47,12 +48,11 @@ def read_profile(profile: Figures | str | Path | None) -> Figures | None:
 
 
 def _from_file(path: Path) -> object:
-    try:
-        raw = path.read_bytes()
-    except OSError as error:
-        raise host_error(f"cannot read `{path}`: {error.strerror}") from None
-    if len(raw) > _MAX_PROFILE_BYTES:
-        raise _unsound(f"`{path}` has {len(raw)} bytes, which is no timing profile")
+    raw = read_bytes(path, limit=_MAX_PROFILE_BYTES)
+    if isinstance(raw, Unreadable):
+        if raw.kind == "too large":
+            raise _unsound(f"`{path}` {raw.reason}: this is no timing profile")
+        raise host_error(f"cannot read `{path}`: it {raw.reason}")
     try:
         text = raw.decode()
         return tomllib.loads(text) if path.suffix == ".toml" else json.loads(text)

@@ -284,7 +284,7 @@ class Inspection(AbstractContextManager["Inspection"]):
         except ValueError as error:
             raise host_error(str(error)) from None
         except OSError as error:
-            raise host_error(f"cannot write `{path}`: {error.strerror}") from None
+            raise host_error(f"cannot write `{path}`: {error.strerror}") from error
 
     def __repr__(self) -> str:
         taken, total = len(self._stepper.order), self.steps.count
