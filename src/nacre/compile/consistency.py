@@ -27,7 +27,7 @@ def mismatch(bundle: Bundle) -> str | None:
     if problem is not None:
         return problem
     try:
-        _ = bundle.loaded  # which is checked
+        _ = bundle.loaded.plan  # which is checked, and may be of no program
     except InputError as error:
         return f"comes with a program that cannot run: {error.diagnostics[0].message}"
     for group in (_ports, _program, _layers):

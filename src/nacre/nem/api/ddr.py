@@ -100,20 +100,32 @@ class Ddr:
         self.write(offset, load_npy(path))
 
 
+_MAGIC = b"\x93NUMPY"
+
+
 def load_npy(path: str | Path) -> np.ndarray[Any, Any]:
     """The array of a .npy file from a stranger: nothing in it is run."""
     try:
+        _require_one_array(Path(path))
         # A header can ask for more elements than there are numbers; NumPy would warn as well.
         with np.errstate(all="ignore"), warnings.catch_warnings(action="ignore"):
-            array = np.load(path, allow_pickle=False, mmap_mode="r")
+            return np.lib.format.open_memmap(path, mode="r")
     except OSError as error:
         raise host_error(f"cannot read `{path}`: {error.strerror or error}") from None
+    except InputError:
+        raise
     except Exception as error:  # a stranger's file can be wrong in any way
         raise host_error(f"`{path}` is no .npy file of plain numbers{_why(error)}") from None
-    if not isinstance(array, np.ndarray):
-        array.close()
-        raise host_error(f"`{path}` holds several arrays, expected one")
-    return array
+
+
+def _require_one_array(path: Path) -> None:
+    """InputError by a file's first bytes: NumPy would take others for archives or pickles."""
+    with path.open("rb") as file:
+        start = file.read(len(_MAGIC))
+    if start.startswith(b"PK"):
+        raise host_error(f"`{path}` is an archive: it holds several arrays, expected one")
+    if start != _MAGIC:
+        raise host_error(f"`{path}` is no .npy file of plain numbers")
 
 
 def _why(error: Exception) -> str:
