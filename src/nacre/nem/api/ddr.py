@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -15,7 +16,7 @@ import numpy.typing as npt
 from nacre.base.diagnostics import InputError
 from nacre.base.excerpt import quoted
 from nacre.base.packing import UNPACKED_TYPES
-from nacre.base.source import Unreadable, read_bytes
+from nacre.base.source import read_stream
 from nacre.nem.model.program import Buffer
 from nacre.nem.run.host import (
     as_tensor,
@@ -69,9 +70,7 @@ class Ddr:
         raw = raw_bytes(data)
         start = whole_number(offset, "the offset")
         if not self.level.contains(start, raw.size):
-            raise host_error(
-                f"{raw.size} bytes at offset {start} do not lie in DDR, which has {self.size} bytes"
-            )
+            raise self._outside(raw.size, start)
         self.level.write(start, raw)
 
     def read(self, offset: int, size: int) -> bytes:
@@ -90,10 +89,22 @@ class Ddr:
         if Path(path).suffix == ".npy":
             self.load_npy(offset, path)
             return
-        raw = read_bytes(Path(path), limit=self.size)
-        if isinstance(raw, Unreadable):
-            raise host_error(f"cannot read {quoted(str(path))}: it {raw.reason}")
+        try:
+            with Path(path).open("rb") as file:
+                size = os.fstat(file.fileno()).st_size
+                raw = b"" if size > self.size else read_stream(file, self.size, size)
+        except OSError as error:
+            raise host_error(f"cannot read `{path}`: {error.strerror}") from None
+        except ValueError as error:
+            raise host_error(f"cannot read {quoted(str(path))}: {error}") from None
+        if size > self.size:
+            raise self._outside(size, whole_number(offset, "the offset"))
         self.write(offset, raw)
+
+    def _outside(self, size: int, start: int) -> InputError:
+        return host_error(
+            f"{size} bytes at offset {start} do not lie in DDR, which has {self.size} bytes"
+        )
 
     def load_npy(self, offset: int, path: str | Path) -> None:
         """Put the array of a .npy file."""
