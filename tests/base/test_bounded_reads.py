@@ -91,7 +91,7 @@ def _pt2(path: Path) -> Callable[[], object]:
 
 
 # How many times its size opening may take: copies of the arrays, and of what is read before them.
-MOST = {
+MOST: dict[Callable[[Path], Callable[[], object]], int] = {
     _bundle: 8, _core: 3, _nac: 3, _external_nac: 3, _npy: 1, _npz: 3, _bytes_into_memory: 3,
     _onnx: 3, _external_onnx: 3, _pt2: 8,
 }  # fmt: skip

@@ -43,7 +43,7 @@ MODULE = small_model()
 
 @pytest.fixture(scope="module", params=["f16", "i8"])
 def bundle(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("signed") / request.param
+    folder: Path = tmp_path_factory.mktemp("signed") / request.param
     data = [inputs_of(MODULE)] if request.param == "i8" else None
     nacre.compile(MODULE, "npm4k", request.param, calibration=data).save(folder)
     return folder

@@ -9,7 +9,7 @@ import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import click
 
@@ -93,7 +93,7 @@ def _write(folder: Path, entries: Mapping[str, Parts]) -> None:
             for name, parts in entries.items():
                 path = temporary / name
                 path.parent.mkdir(exist_ok=True)
-                write_whole(path, parts)
+                write_whole(path, cast("list[bytes]", parts))
             os.replace(temporary, folder.absolute())
         sync_folder(folder.absolute().parent)
 
