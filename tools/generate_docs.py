@@ -132,7 +132,8 @@ def _standing(rule: Rule) -> str:
 
 def _section(rule: Rule) -> str:
     head = f"### {rule.code} {rule.name}\n\n{_standing(rule).capitalize()}. Clause: {rule.spec}.\n"
-    return f"{head}\n{_markdown(rule.page)}"
+    fix = f"\nFixable: `nacre check --fix` {rule.fix}.\n" if rule.fix else ""
+    return f"{head}{fix}\n{_markdown(rule.page)}"
 
 
 def _markdown(page: str) -> str:

@@ -25,6 +25,22 @@ class Related:
 
 
 @dataclass(frozen=True, slots=True)
+class Edit:
+    """A stretch of text and what takes its place; an empty stretch is an insertion."""
+
+    span: Span
+    replacement: str
+
+
+@dataclass(frozen=True, slots=True)
+class Fix:
+    """The only remedy of a finding, as edits of one file that belong together."""
+
+    description: str  # what it does, as a command: write `relu`
+    edits: tuple[Edit, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Diagnostic:
     """One finding: what is wrong, where, what it conflicts with, and how to mend it."""
 
@@ -35,6 +51,7 @@ class Diagnostic:
     related: tuple[Related, ...] = ()
     help: str | None = None  # the only part that says how to mend it
     data: Mapping[str, Any] | None = field(default=None, compare=False)  # for tools: JSON values
+    fix: Fix | None = field(default=None, compare=False)  # where there is one sure remedy
 
     @property
     def location(self) -> Location:

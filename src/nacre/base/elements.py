@@ -93,3 +93,24 @@ GRAPH_TYPES: Mapping[str, ElementType] = MappingProxyType(
 def bytes_needed(elements: int, element: ElementType) -> int:
     """Bytes that so many dense elements take; sub-byte ones are packed, the last byte padded."""
     return (elements * element.bits + 7) // 8
+
+
+# What other tools call the element types, where that means one of them and nothing else.
+OTHER_SPELLINGS: Mapping[str, str] = MappingProxyType(
+    {
+        "int4": "i4",
+        "int8": "i8",
+        "int16": "i16",
+        "int32": "i32",
+        "int64": "i64",
+        "uint8": "u8",
+        "fp16": "f16",
+        "float16": "f16",
+        "half": "f16",
+        "bfloat16": "bf16",
+        "fp32": "f32",
+        "float32": "f32",
+        "fp64": "f64",
+        "float64": "f64",
+    }
+)

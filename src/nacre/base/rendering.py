@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-from nacre.base.diagnostics import Diagnostic
+from nacre.base.diagnostics import Diagnostic, Fix
 from nacre.base.excerpt import excerpt, safe
 from nacre.base.source import Location, Span
 
@@ -48,7 +48,13 @@ def to_json(diagnostic: Diagnostic) -> dict[str, Any]:
         "related": [{"message": r.message, **_place(r.location)} for r in diagnostic.related],
         "help": diagnostic.help,
         **({"data": dict(diagnostic.data)} if diagnostic.data is not None else {}),
+        **({"fix": _fix(diagnostic.fix)} if diagnostic.fix is not None else {}),
     }
+
+
+def _fix(fix: Fix) -> dict[str, Any]:
+    edits = [{**_place(e.span.location), "replacement": e.replacement} for e in fix.edits]
+    return {"description": fix.description, "edits": edits}
 
 
 def summary(diagnostics: Sequence[Diagnostic]) -> str:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Generic, TypeVar
 
-from nacre.base.diagnostics import Diagnostic, InternalError, Related, Severity
+from nacre.base.diagnostics import Diagnostic, Fix, InternalError, Related, Severity
 from nacre.base.source import Span
 
 _CODE = re.compile(r"[A-Z]{3,4}\d{2,3}")
@@ -36,6 +36,7 @@ class Rule:
     behaviour: bool = False
     strict_only: bool = False
     language: str = "NEM"  # that it is about
+    fix: str = ""  # what `nacre check --fix` does about it; empty where no remedy is sure
 
     @property
     def page(self) -> str:
@@ -59,11 +60,14 @@ class Rule:
         *,
         related: tuple[Related, ...] = (),
         help: str | None = None,
+        fix: Fix | None = None,
     ) -> Diagnostic:
         """A diagnostic of this rule."""
         if self.behaviour:
             raise InternalError(f"{self.code} describes behaviour; no diagnostic carries it")
-        return Diagnostic(self.code, self.severity, message, span, related, help)
+        if fix is not None and not self.fix:
+            raise InternalError(f"{self.code} does not say what its fix does")
+        return Diagnostic(self.code, self.severity, message, span, related, help, fix=fix)
 
 
 Facts = TypeVar("Facts")
@@ -87,9 +91,10 @@ class Check(Generic[Facts]):
         *,
         related: tuple[Related, ...] = (),
         help: str | None = None,
+        fix: Fix | None = None,
     ) -> Diagnostic:
         """A diagnostic of this rule."""
-        return self.rule.at(span, message, related=related, help=help)
+        return self.rule.at(span, message, related=related, help=help, fix=fix)
 
 
 def declare(
@@ -102,20 +107,27 @@ def declare(
     behaviour: bool = False,
     strict_only: bool = False,
     language: str = "NEM",
+    fix: str = "",
 ) -> Rule:
     """Register a rule that is emitted where the mistake is met, or a promised behaviour."""
-    made = Rule(code, name, severity, spec, page, behaviour, strict_only, language)
+    made = Rule(code, name, severity, spec, page, behaviour, strict_only, language, fix)
     _register(made)
     return made
 
 
 def rule(
-    code: str, name: str, spec: str, *, severity: Severity = "error", language: str = "NEM"
+    code: str,
+    name: str,
+    spec: str,
+    *,
+    severity: Severity = "error",
+    language: str = "NEM",
+    fix: str = "",
 ) -> Callable[[Callable[[Facts], Iterator[Diagnostic]]], Check[Facts]]:
     """Register a function as the rule `code`; its docstring is the rule's page."""
 
     def register(find: Callable[[Facts], Iterator[Diagnostic]]) -> Check[Facts]:
-        made = Rule(code, name, severity, spec, find.__doc__ or "", language=language)
+        made = Rule(code, name, severity, spec, find.__doc__ or "", language=language, fix=fix)
         _register(made)
         return Check(made, find)
 

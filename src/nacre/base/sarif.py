@@ -9,7 +9,7 @@ from typing import Any
 from urllib.parse import quote_from_bytes
 
 from nacre._version import __version__
-from nacre.base.diagnostics import Diagnostic
+from nacre.base.diagnostics import Diagnostic, Fix
 from nacre.base.rules import RULES, Rule
 from nacre.base.source import Span
 
@@ -44,7 +44,7 @@ def _rule(code: str, rule: Rule | None) -> dict[str, Any]:
         "fullDescription": {"text": rule.page},
         "help": {"text": f"nacre rule {code}"},
         "defaultConfiguration": {"level": _LEVELS[rule.severity]},
-        "properties": {"clause": rule.spec},
+        "properties": {"clause": rule.spec, **({"fix": rule.fix} if rule.fix else {})},
     }
 
 
@@ -64,7 +64,23 @@ def _result(diagnostic: Diagnostic, rule_index: int) -> dict[str, Any]:
             {"id": i, "message": {"text": r.message}, "physicalLocation": _physical(r.span)}
             for i, r in enumerate(diagnostic.related)
         ]
+    if diagnostic.fix is not None:
+        result["fixes"] = [_fix(diagnostic.fix)]
     return result
+
+
+def _fix(fix: Fix) -> dict[str, Any]:
+    """All edits of a fix are of one file, so that it has one change."""
+    replacements = [
+        {
+            "deletedRegion": _physical(edit.span)["region"],
+            "insertedContent": {"text": edit.replacement},
+        }
+        for edit in fix.edits
+    ]
+    location = {"uri": _uri(fix.edits[0].span)}
+    change = {"artifactLocation": location, "replacements": replacements}
+    return {"description": {"text": fix.description}, "artifactChanges": [change]}
 
 
 def _physical(span: Span) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 # Names longer than this are machine-made; comparing them costs more than the hint is worth.
@@ -10,6 +11,11 @@ _LONGEST = 64
 _MOST_COMPARED = 1000
 # So many of a list's mistakes get a hint: who has more has made one mistake many times.
 _MOST_HINTS = 8
+# A name that is sure to be misspelt differs by no more edits, in no word shorter than that.
+_MOST_SURE_EDITS = 2
+_SHORTEST_SURE = 3
+_SHORTEST_SURE_OWN = 4
+_WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+|[0-9]+")
 
 
 def edit_distance(a: str, b: str, limit: int) -> int:
@@ -62,6 +68,41 @@ def _comparable(name: str, known: Iterable[str], limit: int) -> list[str]:
         head = name[:2].lower()
         found = {one for one in found if one[:2].lower() == head}
     return sorted(found)[:_MOST_COMPARED]
+
+
+def surely_meant(name: str, known: Iterable[str], *, is_own: bool = False) -> str | None:
+    """The only known name that `name` can be a misspelling of; None where that is not sure.
+
+    Two names that are near, one that differs by a number, or in a word of a few letters, are none.
+    Where people chose the names (`is_own`), `xbuf` and `ybuf` are two names, not a misspelling.
+    """
+    known = set(known)
+    if not 2 <= len(name) <= _LONGEST or len(known) >= _MOST_COMPARED:
+        return None
+    same = [one for one in known if one.lower() == name.lower()]
+    if same:
+        return same[0] if len(same) == 1 else None
+    limit = min(max(1, len(name) // 3), _MOST_SURE_EDITS)
+    near = [one for one in known if edit_distance(name, one, limit) <= limit]
+    return near[0] if len(near) == 1 and _is_misspelling(name, near[0], is_own) else None
+
+
+def _is_misspelling(name: str, meant: str, is_own: bool) -> bool:
+    first, second = _WORD.findall(name), _WORD.findall(meant)
+    if [w for w in first if w.isdigit()] != [w for w in second if w.isdigit()]:
+        return False
+    if len(first) != len(second):
+        first, second = ["".join(first)], ["".join(second)]
+    pairs = [(a, b) for a, b in zip(first, second, strict=True) if a != b]
+    shortest = _SHORTEST_SURE_OWN if is_own else _SHORTEST_SURE
+    if any(max(len(a), len(b)) < shortest for a, b in pairs):
+        return False
+    return not is_own or not any(_differs_at_an_end(a, b) for a, b in pairs)
+
+
+def _differs_at_an_end(a: str, b: str) -> bool:
+    """Whether only the first or the last letter is another: `xbuf` and `ybuf`."""
+    return len(a) == len(b) and (a[1:] == b[1:] or a[:-1] == b[:-1])
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,10 +11,11 @@ import click
 
 from nacre.base.diagnostics import Diagnostic, has_errors
 from nacre.base.excerpt import safe
-from nacre.base.rendering import render_json, summary
+from nacre.base.rendering import render_json, summary, to_json
 from nacre.base.rules import RULES
 from nacre.base.suggest import did_you_mean
-from nacre.cli.inputs import distinct, import_option, program_in, read_argument, show
+from nacre.cli.fixing import FixedFiles, fix_files, messages_on_stderr
+from nacre.cli.inputs import STDIN, distinct, import_option, program_in, read_argument, show
 from nacre.cli.main import ERRORS_FOUND, OK, WRONG_USAGE
 from nacre.cli.progress import shown_stages
 from nacre.nem.checks.engine import Checked, CheckOptions, check_source
@@ -40,6 +42,8 @@ if TYPE_CHECKING:
 )
 @import_option
 @click.option("--all", "every", is_flag=True, help="Show each of many findings with one cause.")
+@click.option("--fix", is_flag=True, help="Mend what has one sure remedy, and rewrite the files.")
+@click.option("--diff", is_flag=True, help="With --fix: show what would change, write nothing.")
 @click.option("--explain", is_flag=True, help="Say why nothing orders the two sides of a hazard.")
 @click.option(
     "--max-instances",
@@ -66,14 +70,19 @@ def check(
     every: bool,
     max_instances: int,
     output: str,
+    fix: bool,
+    diff: bool,
 ) -> int:
     """Find every mistake in NEM programs, devices and families.
 
     FILE may be `-` for standard input, or the folder of a bundle. Of a program without errors, on a
     device that limits tokens, it also says whether they can run out: safe, deadlock or unknown.
-    Exit status: 0 no errors, 1 errors, 2 wrong usage.
+    With --fix, `-` is fixed to standard output, and findings go to standard error; the program of
+    a bundle is never rewritten. Exit status: 0 no errors, 1 errors, 2 wrong usage; with --diff, 1
+    where something would change.
     """
-    allowed = [_known_code(code) for code in allow]
+    allowed = tuple(_known_code(code) for code in allow)
+    _require_sense(files, fix, diff, output)
     options = CheckOptions(
         device=device,
         strict=strict,
@@ -81,12 +90,18 @@ def check(
         max_instances=max_instances,
         imports=imports,
     )
+    fixes = None
+    if fix:
+        on_stderr = output != "text" or STDIN in files
+        fixes = fix_files(files, options, allowed, diff=diff, on_stderr=on_stderr)
+        if diff:
+            return fixes.status
     found: list[Diagnostic] = []
     verdicts: list[tuple[str, TokenVerdict]] = []
     checked = 0
     failed = False
     for name in files:
-        source = read_argument(program_in(name))
+        source = fixes.source(name) if fixes is not None else read_argument(program_in(name))
         if isinstance(source, str):
             click.echo(f"nacre: {source}", err=True)
             failed = True
@@ -95,26 +110,47 @@ def check(
             checked += 1
         else:
             try:
-                with shown_stages():
-                    of_file = check_source(source, options)
+                of_file = fixes.checked(name) if fixes is not None else None
+                if of_file is None:
+                    with shown_stages():
+                        of_file = check_source(source, options)
                 found += of_file.diagnostics
                 verdicts += _verdict(source.name, of_file)
             except UnknownDeviceError as error:
                 raise click.UsageError(safe(str(error))) from None
             checked += 1
-    shown = [d for d in distinct(found) if not d.code.startswith(tuple(allowed))]
-    if output == "json":
-        tokens = [{"file": name, **verdict.as_json()} for name, verdict in verdicts]
-        click.echo(render_json(shown, others={"tokens": tokens} if tokens else {}))
-    else:
-        show(shown, output, explain=explain, every=every)
-    if output == "text" and checked:
-        _show_verdicts(verdicts)
-        count = f"{checked} file{'s' if checked > 1 else ''}"
-        click.echo(f"checked {count}: {summary(shown)}")
-    if failed:
+    shown = [d for d in distinct(found) if not d.code.startswith(allowed)]
+    with messages_on_stderr() if fix and STDIN in files else nullcontext():
+        if output == "json":
+            click.echo(render_json(shown, others=_others(verdicts, fixes)))
+        else:
+            show(shown, output, explain=explain, every=every)
+        if output == "text" and checked:
+            _show_verdicts(verdicts)
+            count = f"{checked} file{'s' if checked > 1 else ''}"
+            mended = "" if fixes is None else f"; {fixes.count} fixed"
+            click.echo(f"checked {count}: {summary(shown)}{mended}")
+    if failed or (fixes is not None and fixes.status == WRONG_USAGE):
         return WRONG_USAGE
     return ERRORS_FOUND if has_errors(shown) else OK
+
+
+def _require_sense(files: Sequence[str], fix: bool, diff: bool, output: str) -> None:
+    if diff and not fix:
+        raise click.UsageError("--diff shows what --fix would change: give both")
+    if diff and output != "text":
+        raise click.UsageError("--diff prints a patch; leave --format out")
+    if fix and STDIN in files and output != "text":
+        raise click.UsageError("the fixed text of `-` goes to standard output; leave --format out")
+
+
+def _others(
+    verdicts: Sequence[tuple[str, TokenVerdict]], fixes: FixedFiles | None
+) -> dict[str, object]:
+    """What stands beside the findings in JSON."""
+    tokens = [{"file": name, **verdict.as_json()} for name, verdict in verdicts]
+    fixed = {} if fixes is None else {"fixed": [to_json(d) for d in fixes.applied]}
+    return {**({"tokens": tokens} if tokens else {}), **fixed}
 
 
 def _verdict(name: str, checked: Checked) -> list[tuple[str, TokenVerdict]]:

@@ -50,7 +50,8 @@ def rule(code: str | None, output: str) -> int:
 def page(row: Rule) -> str:
     """A rule's page as a terminal shows it."""
     head = f"{row.code} {row.name} ({_standing(row)})\nspec: {row.spec}\n"
-    return f"{head}\n{row.page}"
+    fix = f"fixable: `nacre check --fix` {row.fix}\n" if row.fix else ""
+    return f"{head}{fix}\n{row.page}"
 
 
 def _standing(row: Rule) -> str:
@@ -64,4 +65,5 @@ def _as_json(row: Rule) -> dict[str, str]:
         "severity": _standing(row),
         "spec": row.spec,
         "page": row.page,
+        "fix": row.fix,
     }

@@ -53,6 +53,11 @@ def program_path(folder: Path) -> Path:
     return place_of(folder, PROGRAM, digest)
 
 
+def is_program_of_bundle(path: Path) -> bool:
+    """Whether a file is the program of a bundle, whose manifest has its hash."""
+    return is_name_of(path.name, PROGRAM) and _marks(path.parent) is not None
+
+
 def names_of_old(folder: Path) -> set[str]:
     """The files of the bundle that is in a folder."""
     marks = _marks(folder)

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from typing import Literal
 
+from nacre.base.diagnostics import Fix
 from nacre.base.elements import ELEMENT_TYPES
 from nacre.base.excerpt import quoted
+from nacre.base.fixes import replacing, respelling
+from nacre.base.source import Span
 from nacre.base.suggest import did_you_mean
 from nacre.nem.model.arithmetic import apply, float_operation, in_range
 from nacre.nem.model.folding import (
@@ -45,6 +49,7 @@ from nacre.nem.syntax.ast import (
     StringLit,
     Value,
 )
+from nacre.nem.syntax.regions import element_respelling
 
 # A generated program may hold thousands of such expressions; a few make the point.
 _MOST_PRECEDENCE_HINTS = 20
@@ -180,7 +185,9 @@ class Expressions:
         help_ = did_you_mean(node.name, [*ELEMENT_TYPES, *lets])
         listed = f"the element types are {', '.join(ELEMENT_TYPES)}"
         message = f"{quoted(node.name)} is not an element type"
-        self._names.report(DOC16, node, message, help=help_ if lets else listed, related=related)
+        span = self._names.source.span(node.start, node.end)
+        self._names.report(DOC16, node, message, help=help_ if lets else listed, related=related,
+                           fix=element_respelling(span, node.name, lets))  # fmt: skip
         return None
 
     def _named_quant(self, node: ast.Quant | NameRef) -> Quant | None:
@@ -196,7 +203,9 @@ class Expressions:
             named = [one.name for one in self._names.lets() if isinstance(one.value, Quant)]
             help_ = did_you_mean(node.name, [*named, *_FORMS]) or _QUANT_HELP
             message = f"unknown name {quoted(node.name)}; a quantisation is needed here"
-            self._names.report(NAM01, node, message, help=help_)
+            span = self._names.source.span(node.start, node.end)
+            fix = respelling(span, node.name, named, is_own=True)
+            self._names.report(NAM01, node, message, help=help_, fix=fix)
             return None
         message = f"{quoted(node.name)} is {symbol.described}, not a quantisation"
         related = self._names.declared(symbol)
@@ -242,7 +251,10 @@ class Expressions:
             return value
         text = quoted(self._names.source.text[node.start : node.end])
         self._names.report(
-            context.float_rule, node, f"{context.what} needs an integer, found the float {text}"
+            context.float_rule,
+            node,
+            f"{context.what} needs an integer, found the float {text}",
+            fix=_as_integer(self._names.source.span(node.start, node.end)),
         )
         return None
 
@@ -360,3 +372,9 @@ def _described(node: Value) -> str:
     if isinstance(node, FloatLit):
         return "a float"
     return "a list" if isinstance(node, ListLit) else "a region"
+
+
+def _as_integer(span: Span) -> Fix | None:
+    """The integer that a float such as `64.0` is."""
+    match = re.fullmatch(r"(\d{1,18})\.0+", span.source.text[span.start : span.end])
+    return None if match is None else replacing(span, match[1])

@@ -10,10 +10,11 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from nacre.base.diagnostics import Diagnostic, Related
+from nacre.base.diagnostics import Diagnostic, Fix, Related
 from nacre.base.excerpt import quoted
+from nacre.base.fixes import removing, replacing
 from nacre.base.source import Source, Span, Unreadable, read_source
-from nacre.base.suggest import did_you_mean
+from nacre.base.suggest import did_you_mean, surely_meant
 from nacre.nem.model.builtins import builtin, builtin_file, builtin_names
 from nacre.nem.spec.limits import MAX_INCLUDED_FILES
 from nacre.nem.spec.rules.includes import DVD02, INC01, INC02, INC08, INC09
@@ -174,7 +175,9 @@ class _Loader:
                 f"file {quoted(text, 80)} does not exist beside {quoted(file.source.name, 80)}"
             )
             files = [builtin_file(name) for name in builtin_names()]
-            return rule.at(span, message, help=did_you_mean(text, files))
+            meant = surely_meant(text, files) if rule is INC02 else None
+            fix = None if meant is None else replacing(span, f'"{meant}"')
+            return rule.at(span, message, help=did_you_mean(text, files), fix=fix)
         if not self._roots.holds(resolved):
             folders = " and ".join(f"`{folder}`" for folder in self._roots.folders)
             return INC08.at(
@@ -203,7 +206,8 @@ class _Loader:
             if target is following
         )
         if len(members) == 1:
-            return INC01.at(span, "the file includes itself", help="take the include out")
+            message, help_ = "the file includes itself", "take the include out"
+            return INC01.at(span, message, help=help_, fix=_without_include(span))
         return INC01.at(span, f"files include each other: {names}", related=related,
                         help="move what both need into a third file")  # fmt: skip
 
@@ -224,3 +228,11 @@ def _resolved(path: Path) -> Path | None:
         return path.resolve()
     except (OSError, ValueError, RuntimeError):
         return None
+
+
+def _without_include(span: Span) -> Fix | None:
+    """Take the `include` out that a path belongs to."""
+    source, end = span.source, len(span.source.text[: span.start].rstrip())
+    start = end - len("include")
+    is_there = start >= 0 and source.text[start:end] == "include"
+    return removing(source.span(start, span.end)) if is_there else None

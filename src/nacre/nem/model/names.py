@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from itertools import islice
 
-from nacre.base.diagnostics import Diagnostic, Related
+from nacre.base.diagnostics import Diagnostic, Edit, Fix, Related
 from nacre.base.excerpt import quoted
+from nacre.base.fixes import removing, removing_item, respelling
 from nacre.base.rules import Rule
-from nacre.base.source import Source
+from nacre.base.source import Source, Span
 from nacre.base.suggest import did_you_mean
 from nacre.nem.model.folding import CONST, Context
 from nacre.nem.model.program import Region
@@ -21,6 +23,7 @@ from nacre.nem.syntax.ast import NameRef, Node
 # Comparing a name with every other is slow in a large program, and nobody reads that many hints.
 _MOST_SUGGESTIONS = 100
 _MOST_SUGGESTED = 1000
+_MOST_BETWEEN = 200  # characters between a token and the word that it belongs to
 
 
 @dataclass(slots=True)
@@ -41,11 +44,12 @@ class Names:
         *,
         help: str | None = None,
         related: tuple[Related, ...] = (),
+        fix: Fix | None = None,
     ) -> None:
         """Record a diagnostic at a node."""
         if len(self.found) <= MAX_DIAGNOSTICS:
             span = self.source.span(node.start, node.end)
-            self.found.append(rule.at(span, message, help=help, related=related))
+            self.found.append(rule.at(span, message, help=help, related=related, fix=fix))
 
     def declared(self, symbol: Symbol, message: str = "declared here") -> tuple[Related, ...]:
         """The place of a declaration, for a diagnostic."""
@@ -134,7 +138,8 @@ class Names:
                         related=self.declared(ended))  # fmt: skip
         else:
             self.report(CST15, node, f"unknown name {quoted(name)} in an expression",
-                        help=self._near(name, ("const", "let", "loop")))  # fmt: skip
+                        help=self._near(name, ("const", "let", "loop")),
+                        fix=self._respelling(node, ("const", "let", "loop")))  # fmt: skip
 
     def buffer(self, node: NameRef) -> Symbol | None:
         """The buffer that a region names."""
@@ -164,7 +169,8 @@ class Names:
                 self.report(NAM06, node,
                             f"token {quoted(node.name)} belongs to a loop that has ended",
                             help="`endloop` waits for all iterations; leave the token out",
-                            related=self.declared(ended, "produced here"))  # fmt: skip
+                            related=self.declared(ended, "produced here"),
+                            fix=_without_token(self._span(node)))  # fmt: skip
                 return None
         return self._of_kind(node, ("token",), "a token")
 
@@ -201,12 +207,36 @@ class Names:
                         related=self.declared(ended))  # fmt: skip
         else:
             self.report(NAM01, node, f"unknown name {quoted(node.name)}; {what} is needed here",
-                        help=self._near(node.name, kinds))  # fmt: skip
+                        help=self._near(node.name, kinds),
+                        fix=self._respelling(node, kinds))  # fmt: skip
 
     def _near(self, name: str, kinds: tuple[Kind, ...]) -> str | None:
         if len(self.found) > _MOST_SUGGESTIONS:
             return None
         return did_you_mean(name, islice(self.scope.visible(*kinds), _MOST_SUGGESTED))
+
+    def _respelling(self, node: NameRef, kinds: tuple[Kind, ...]) -> Fix | None:
+        if len(self.found) > _MOST_SUGGESTIONS:
+            return None
+        known = list(islice(self.scope.visible(*kinds), _MOST_SUGGESTED))
+        return respelling(self._span(node), node.name, known, is_own=True)
+
+    def _span(self, node: Node) -> Span:
+        return self.source.span(node.start, node.end)
+
+
+def _without_token(span: Span) -> Fix | None:
+    """Take a token out of `deps` or `wait`, and these with it where it is the only one."""
+    source, text = span.source, span.source.text
+    begin, behind = max(0, span.start - _MOST_BETWEEN), text[span.end :][:_MOST_BETWEEN]
+    opened = re.search(r"(?:(,\s*)?\bdeps\s*=\s*\[|\bwait\s*\()\s*$", text[begin : span.start])
+    closed = re.match(r"\s*[\])]", behind)
+    if opened is None or closed is None:
+        return removing_item(span)
+    whole = source.span(begin + opened.start(), span.end + closed.end())
+    if opened[1] is None:
+        return removing(whole)
+    return Fix("take `deps` out", (Edit(whole, ""),))
 
 
 def _is(symbol: Symbol | None, kind: Kind) -> bool:

@@ -8,8 +8,9 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from nacre.base.diagnostics import Diagnostic, InternalError, Related
+from nacre.base.diagnostics import Diagnostic, Fix, InternalError, Related
 from nacre.base.excerpt import quoted
+from nacre.base.fixes import including, respelling
 from nacre.base.source import Span, Unreadable, read_source
 from nacre.base.suggest import did_you_mean
 from nacre.nem.model.builtins import builtin, builtin_file, builtin_names
@@ -65,12 +66,14 @@ def _named(name: str, span: Span, scope: Linked) -> Target:
         return _concrete(device, span)
     if name in builtin_names():
         help_: str | None = f'add `include "{builtin_file(name)}"` at the top of the file'
+        fix: Fix | None = including(span.source, builtin_file(name))
     else:
         help_ = did_you_mean(name, (*scope.devices, *builtin_names()))
+        fix = respelling(span, name, (*scope.devices, *builtin_names()))
     if scope.may_define(name):
         return _unknown()
     message = f"device {quoted(name)} is not defined in an included file"
-    return _unknown(DVD01.at(span, message, help=help_))
+    return _unknown(DVD01.at(span, message, help=help_, fix=fix))
 
 
 def _concrete(device: Device, span: Span) -> Target:

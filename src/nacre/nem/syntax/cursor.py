@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import NoReturn
 
-from nacre.base.diagnostics import Diagnostic, Related
+from nacre.base.diagnostics import Diagnostic, Fix, Related
 from nacre.base.excerpt import quoted
+from nacre.base.fixes import inserting, removing, respelling
 from nacre.base.rules import Rule
-from nacre.base.source import Source
+from nacre.base.source import Source, Span
 from nacre.nem.spec.limits import MAX_DIAGNOSTICS, MAX_NESTING
 from nacre.nem.spec.opcodes import OPCODES
 from nacre.nem.spec.rules.document import DOC19, DOC20
-from nacre.nem.syntax.ast import NameRef
+from nacre.nem.syntax.ast import NameRef, Node
 from nacre.nem.syntax.lexer import Tokens
 
 # Words that begin a statement or a top-level construct when the next tokens fit. They are not
@@ -24,6 +25,9 @@ STATEMENT_WORDS = frozenset(
 )
 # Arguments of tasks look like assignments (`src=region(..)`); they never begin a statement.
 _ARGUMENTS = frozenset({"dst", "src", "deps"})
+# Marks that can be added where they are missing, before the next word or behind the last.
+_MARKS_BEFORE = frozenset({"(", "["})
+_MARKS_BEHIND = {":": ":", ",": ",", ")": ")", "]": "]", "=": " ="}
 # Every word that stands before a `=` inside a statement.
 _ATTRIBUTES = frozenset(
     {"elem", "shape", "layout", "strides", "quant", "size", "align", "op"}
@@ -77,33 +81,53 @@ class Cursor:
         *,
         help: str | None = None,
         related: tuple[Related, ...] = (),
+        fix: Fix | None = None,
     ) -> None:
         """Record a diagnostic and go on."""
         if len(self.found) <= MAX_DIAGNOSTICS:
             span = self.source.span(start, end)
-            self.found.append(rule.at(span, message, help=help, related=related))
+            self.found.append(rule.at(span, message, help=help, related=related, fix=fix))
 
-    def report_token(self, rule: Rule, message: str, *, help: str | None = None) -> None:
+    def report_token(
+        self, rule: Rule, message: str, *, help: str | None = None, fix: Fix | None = None
+    ) -> None:
         """Record a diagnostic at the token at hand and go on."""
         start = self.start()
-        self.report(rule, message, start, start + len(self.texts[self.i]), help=help)
+        self.report(rule, message, start, start + len(self.texts[self.i]), help=help, fix=fix)
 
-    def fail(self, rule: Rule, message: str, *, help: str | None = None) -> NoReturn:
+    def span(self, node: Node) -> Span:
+        """Where a node stands."""
+        return self.source.span(node.start, node.end)
+
+    def respelling(self, known: Iterable[str]) -> Fix | None:
+        """Write the word that the token at hand was meant to be, where it can be one only."""
+        start, text = self.start(), self.texts[self.i]
+        return respelling(self.source.span(start, start + len(text)), text, known)
+
+    def removing_token(self) -> Fix:
+        """Take the token at hand out."""
+        return removing(self.source.span(self.start(), self.start() + len(self.texts[self.i])))
+
+    def fail(
+        self, rule: Rule, message: str, *, help: str | None = None, fix: Fix | None = None
+    ) -> NoReturn:
         """Record a diagnostic at the token at hand and leave the statement."""
         if self._explained_by_illegal_character():
             raise Recover
         if self.i > self._statement and self.starts_line(self.i):
             # What is missing is missing at the end of the line before, not in the next statement.
             end = self.last_end()
-            self.report(rule, message, end, end, help=help)
+            self.report(rule, message, end, end, help=help, fix=fix)
         else:
-            self.report_token(rule, message, help=help)
+            self.report_token(rule, message, help=help, fix=fix)
         raise Recover
 
-    def fail_here(self, rule: Rule, message: str, *, help: str | None = None) -> NoReturn:
+    def fail_here(
+        self, rule: Rule, message: str, *, help: str | None = None, fix: Fix | None = None
+    ) -> NoReturn:
         """As `fail`, but at the token itself also where it begins a line: it is what is wrong."""
         if not self._explained_by_illegal_character():
-            self.report_token(rule, message, help=help)
+            self.report_token(rule, message, help=help, fix=fix)
         raise Recover
 
     def starts_line(self, i: int) -> bool:
@@ -111,9 +135,11 @@ class Cursor:
         before = self.starts[i - 1] + len(self.texts[i - 1]) if i else 0
         return i == 0 or not self.texts[i] or "\n" in self.source.text[before : self.starts[i]]
 
-    def fail_expected(self, expected: str, *, help: str | None = None) -> NoReturn:
+    def fail_expected(
+        self, expected: str, *, help: str | None = None, fix: Fix | None = None
+    ) -> NoReturn:
         """Leave the statement: `expected` should stand where something else does."""
-        self.fail(DOC19, f"expected {expected}, found {self.describe()}", help=help)
+        self.fail(DOC19, f"expected {expected}, found {self.describe()}", help=help, fix=fix)
 
     def describe(self) -> str:
         """The token at hand as a message names it."""
@@ -135,8 +161,17 @@ class Cursor:
     def expect(self, text: str, after: str = "") -> None:
         """Step over a mark or a word that must stand here."""
         if self.texts[self.i] != text:
-            self.fail_expected(f"`{text}`{' after ' + after if after else ''}")
+            after = f" after {after}" if after else ""
+            self.fail_expected(f"`{text}`{after}", fix=self._inserting(text))
         self.i += 1
+
+    def _inserting(self, mark: str) -> Fix | None:
+        """Add a mark that alone can stand here; it goes with what it is written beside."""
+        if mark in _MARKS_BEFORE and self.i and not self.starts_line(self.i):
+            return inserting(self.source, self.start(), mark)
+        if mark in _MARKS_BEHIND and self.i:
+            return inserting(self.source, self.last_end(), _MARKS_BEHIND[mark])
+        return None
 
     def name(self, what: str) -> NameRef:
         """Step over an identifier."""
@@ -173,7 +208,10 @@ class Cursor:
             return False
         self.i += 1
         if self.texts[self.i] == closing:
-            self.fail_expected("a value", help="take out the last comma")
+            self.i -= 1
+            fix = self.removing_token()
+            self.i += 1
+            self.fail_expected("a value", help="take out the last comma", fix=fix)
         return True
 
     def enter(self) -> None:

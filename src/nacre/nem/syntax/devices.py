@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from nacre.base.excerpt import quoted
+from nacre.base.fixes import removing
 from nacre.base.suggest import did_you_mean
 from nacre.nem.spec.rules.devices import DEV17, DEV19, INH08
 from nacre.nem.spec.rules.document import DOC19
@@ -13,6 +16,7 @@ from nacre.nem.syntax.ast import (
     Expr,
     IntLit,
     NameRef,
+    Node,
     PerEngine,
     StringLit,
     Topology,
@@ -48,7 +52,8 @@ class _Fields:
             if not key.replace(".", "_").isidentifier():
                 c.fail_expected(f"{_listed(self._known)} or `}}`")
             message = f"expected {_listed(self._known)} in {self._where}, found {c.describe()}"
-            c.fail_here(DOC19, message, help=did_you_mean(key, self._known))
+            c.fail_here(DOC19, message, help=did_you_mean(key, self._known),
+                        fix=c.respelling(self._known))  # fmt: skip
         if key in self._seen:
             c.report_token(DEV17, f"`{key}` is given twice in {self._where}")
         self._seen.setdefault(key, c.start())
@@ -140,7 +145,7 @@ def _device_units(c: Cursor) -> UnitBlock:
     while c.texts[c.i] != "}":
         units.append(_unit_count(c))
     c.i += 1
-    _refuse_twice(c, [u.unit for u in units], "`device_units`")
+    _refuse_twice(c, [(u.unit, u) for u in units], "`device_units`")
     return UnitBlock(start, c.last_end(), tuple(units))
 
 
@@ -161,7 +166,7 @@ def _per_engine(c: Cursor) -> PerEngine:
         c.expect("=", "`l1_size_bytes`")
         l1_size = expression(c)
     c.i += 1
-    _refuse_twice(c, [u.unit for u in units], "`per_engine`")
+    _refuse_twice(c, [(u.unit, u) for u in units], "`per_engine`")
     return PerEngine(start, c.last_end(), tuple(units), l1_size, l1_start)
 
 
@@ -172,13 +177,17 @@ def _unit_count(c: Cursor) -> UnitCount:
     return UnitCount(unit.start, c.last_end(), unit, count)
 
 
-def _refuse_twice(c: Cursor, names: list[NameRef], where: str) -> None:
-    seen: set[str] = set()
-    for name in names:
-        if name.name in seen:
+def _refuse_twice(c: Cursor, entries: Sequence[tuple[NameRef, Node]], where: str) -> None:
+    """Report an entry that was there before; one that says the same can be taken out."""
+    seen: dict[str, Node] = {}
+    text = c.source.text
+    for name, entry in entries:
+        first = seen.setdefault(name.name, entry)
+        if first is not entry:
+            is_same = text[first.start : first.end] == text[entry.start : entry.end]
             message = f"{quoted(name.name)} is given twice in {where}"
-            c.report(DEV17, message, name.start, name.end)
-        seen.add(name.name)
+            fix = removing(c.span(entry)) if is_same else None
+            c.report(DEV17, message, name.start, name.end, fix=fix)
 
 
 def _characteristics(c: Cursor) -> CharacteristicsBlock:
@@ -188,7 +197,7 @@ def _characteristics(c: Cursor) -> CharacteristicsBlock:
     while c.texts[c.i] != "}":
         groups.append(_group(c))
     c.i += 1
-    _refuse_twice(c, [g.unit for g in groups], "`unit_characteristics`")
+    _refuse_twice(c, [(g.unit, g) for g in groups], "`unit_characteristics`")
     return CharacteristicsBlock(start, c.last_end(), tuple(groups))
 
 
@@ -202,7 +211,7 @@ def _group(c: Cursor) -> UnitCharacteristics:
         value = _whole_number(c, key)
         entries.append(Characteristic(key.start, c.last_end(), key, value))
     c.i += 1
-    _refuse_twice(c, [e.key for e in entries], f"`{unit.name}`")
+    _refuse_twice(c, [(e.key, e) for e in entries], f"`{unit.name}`")
     return UnitCharacteristics(unit.start, c.last_end(), unit, tuple(entries))
 
 

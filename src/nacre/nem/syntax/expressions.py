@@ -142,11 +142,8 @@ def list_of(c: Cursor, item: Callable[[Cursor], Value]) -> ListLit:
     items: list[Value] = []
     while texts[c.i] != "]":
         items.append(item(c))
-        if texts[c.i] != ",":
+        if not c.comma("]"):
             break
-        c.i += 1
-        if texts[c.i] == "]":
-            c.fail_expected("a value", help="take out the last comma")
     if texts[c.i] != "]":
         c.fail_expected("`,` or `]`")
     c.i += 1

@@ -15,9 +15,10 @@ from itertools import accumulate, compress, islice
 
 from msgspec import Struct
 
-from nacre.base.diagnostics import Diagnostic
+from nacre.base.diagnostics import Diagnostic, Fix
 from nacre.base.excerpt import quoted
-from nacre.base.source import Source
+from nacre.base.fixes import replacing
+from nacre.base.source import Source, Span
 from nacre.nem.spec.limits import MAX_DIAGNOSTICS
 from nacre.nem.spec.rules.lexical import LEX01, LEX02, LEX03
 from nacre.nem.syntax.ast import Comment
@@ -136,8 +137,25 @@ def _explain(source: Source, text: str, start: int) -> Diagnostic:
             help='end it with `"`; inside, write `\\"` for a quote and `\\\\` for a backslash',
         )
     if text[0] in ".0123456789":
-        return LEX03.at(span, f"{quoted(text)} is not a number", help=_mend_number(text))
+        fix = _number_fix(span)
+        return LEX03.at(span, f"{quoted(text)} is not a number", help=_mend_number(text), fix=fix)
     return LEX01.at(span, f"unexpected character {_describe(text)}", help=_mend_character(text))
+
+
+def _number_fix(span: Span) -> Fix | None:
+    """The same number, written as the language writes it."""
+    text = span.source.text[span.start : span.end]
+    if len(text) > _MOST_SHOWN:
+        return None
+    if re.fullmatch(r"\.\d+([eE][+-]?\d+)?", text):
+        return replacing(span, f"0{text}")
+    if re.fullmatch(r"\d+\.", text):
+        return replacing(span, f"{text}0")
+    if match := re.fullmatch(r"(\d+)([eE][+-]?\d+)", text):
+        return replacing(span, f"{match[1]}.0{match[2]}")
+    if re.fullmatch(r"0[xX][0-9a-fA-F]{1,16}|0[bB][01]{1,64}|0[oO][0-7]{1,21}", text):
+        return replacing(span, str(int(text, 0)))
+    return None
 
 
 def _mend_number(text: str) -> str:

@@ -6,8 +6,9 @@ from dataclasses import dataclass, field
 
 from msgspec import Struct
 
-from nacre.base.diagnostics import Diagnostic, has_errors, in_order
-from nacre.base.source import Source
+from nacre.base.diagnostics import Diagnostic, Edit, Fix, has_errors, in_order
+from nacre.base.fixes import inserting, removing
+from nacre.base.source import Source, Span
 from nacre.nem.spec.rules.document import DOC01, DOC02, DOC03, DOC04, DOC05
 from nacre.nem.syntax.ast import (
     Comment,
@@ -132,8 +133,10 @@ class _DocumentReader:
         c.i += 1
         path = string_literal(c)
         if is_late:
+            span = c.source.span(start, path.end)
             c.report(DOC01, "`include` stands after something else", start, path.end,
-                     help="move it to the top of the file")  # fmt: skip
+                     help="move it to the top of the file",
+                     fix=_moving_to_top(span, c.starts[0]))  # fmt: skip
         parts.includes.append(Include(start, path.end, path))
 
     def _program(self) -> None:
@@ -155,7 +158,8 @@ class _DocumentReader:
                      help="move it above the first statement")  # fmt: skip
         elif not has_colon:
             c.report(DOC05, f"the header of program `{name.name}` lacks its colon", start, name.end,
-                     help=f"write `program {name.name}:`")  # fmt: skip
+                     help=f"write `program {name.name}:`",
+                     fix=inserting(c.source, name.end, ":"))  # fmt: skip
         parts.header = parts.header or header
 
     def _device(self) -> None:
@@ -211,3 +215,11 @@ class _DocumentReader:
                     name.end,
                     help="put the devices in a file of their own and include that",
                 )
+
+
+def _moving_to_top(span: Span, first: int) -> Fix:
+    """Put a stretch of text on a line of its own before the first word of the file."""
+    source = span.source
+    newline = "\r\n" if "\r\n" in source.text else "\n"
+    top = Edit(source.span(first, first), source.text[span.start : span.end] + newline)
+    return Fix("move it to the top of the file", (top, *removing(span).edits))

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
-from nacre.base.elements import ELEMENT_TYPES
+from nacre.base.diagnostics import Edit, Fix
+from nacre.base.elements import ELEMENT_TYPES, OTHER_SPELLINGS
 from nacre.base.excerpt import quoted
+from nacre.base.fixes import removing_item, reordering, replacing, respelling
+from nacre.base.source import Span
 from nacre.base.suggest import did_you_mean, nearest
 from nacre.nem.spec.rules.document import DOC08, DOC09, DOC16, DOC19, DOC22
 from nacre.nem.syntax.ast import IntLit, ListLit, NameRef, Quant, RegionExpr, TypeAttrs, Value
@@ -32,7 +35,7 @@ def region_expression(c: Cursor) -> RegionExpr:
     inside = None
     if c.texts[c.i] == ",":
         c.i += 1
-        inside = _attributes_inside(c)
+        inside = _attributes_inside(c, extent.end)
     c.expect(")")
     c.depth -= 1
     attributes = type_attributes(c)
@@ -42,7 +45,7 @@ def region_expression(c: Cursor) -> RegionExpr:
     return RegionExpr(start, c.last_end(), buffer, offset, extent, type_)
 
 
-def _attributes_inside(c: Cursor) -> TypeAttrs:
+def _attributes_inside(c: Cursor, extent_end: int) -> TypeAttrs:
     if c.texts[c.i] not in _RANK or c.texts[c.i + 1] != "=":
         c.fail_expected("type attributes or `)` after the extent")
     attributes = _read_attributes(c)
@@ -52,8 +55,18 @@ def _attributes_inside(c: Cursor) -> TypeAttrs:
         attributes.start,
         attributes.end,
         help="move them behind the closing parenthesis, or run `nacre fmt`",
+        fix=_moving_behind(c, extent_end, attributes) if c.texts[c.i] == ")" else None,
     )
     return attributes
+
+
+def _moving_behind(c: Cursor, extent_end: int, attributes: TypeAttrs) -> Fix:
+    text, behind = c.source.text[attributes.start : attributes.end], c.start() + 1
+    taken = Edit(c.source.span(extent_end, attributes.end), "")
+    return Fix(
+        "move them behind the parenthesis",
+        (taken, Edit(c.source.span(behind, behind), f" {text}")),
+    )
 
 
 def type_attributes(c: Cursor) -> TypeAttrs | None:
@@ -72,12 +85,14 @@ def _read_attributes(c: Cursor) -> TypeAttrs:
     parts: dict[str, NameRef | ListLit | Quant | None] = {}
     rank = -1
     misplaced: tuple[int, int] | None = None  # the first one that does not follow on
+    written: list[tuple[str, Span]] = []
     while True:
         word, at = texts[c.i], c.start()
         follows = _RANK[word] > rank
         rank = _RANK[word]
         c.i += 2
         parts[word] = _PARSE[word](c)
+        written.append((word, c.source.span(at, c.last_end())))
         if not follows and misplaced is None:
             misplaced = at, c.last_end()
         _skip_misspelt(c, parts)
@@ -85,7 +100,8 @@ def _read_attributes(c: Cursor) -> TypeAttrs:
         if texts[c.i] != "," or following not in _RANK or texts[c.i + 2] != "=":
             break
         c.i += 1
-    _judge(c, start, parts, misplaced)
+    fix = None if misplaced is None else _in_order(written, misplaced)
+    _judge(c, start, parts, misplaced, fix)
     return TypeAttrs(
         start,
         c.last_end(),
@@ -102,19 +118,38 @@ def _skip_misspelt(c: Cursor, parts: dict[str, NameRef | ListLit | Quant | None]
     texts = c.texts
     while texts[c.i] == "," and texts[c.i + 2] == "=" and texts[c.i + 1] not in _OTHER_WORDS:
         word = texts[c.i + 1]
-        meant = nearest(word, [name for name in _RANK if name not in parts])
+        known = [name for name in _RANK if name not in parts]
+        meant = nearest(word, known)
         if meant is None:
             return
         start = c.starts[c.i + 1]
-        message = f"{quoted(word)} is not a type attribute"
-        c.report(DOC08, message, start, start + len(word), help=f"did you mean `{meant}`?")
+        message, help_ = f"{quoted(word)} is not a type attribute", f"did you mean `{meant}`?"
+        fix = respelling(c.source.span(start, start + len(word)), word, known)
+        c.report(DOC08, message, start, start + len(word), help=help_, fix=fix)
         c.i += 3
         _scalar_or_list(c)
         parts[meant] = None
 
 
+def _in_order(written: list[tuple[str, Span]], misplaced: tuple[int, int]) -> Fix | None:
+    """Put the attributes in order; of two that say the same, take the second out."""
+    words = [word for word, _ in written]
+    if len(set(words)) == len(words):
+        order = sorted(range(len(words)), key=lambda i: _RANK[words[i]])
+        return reordering([span for _, span in written], order)
+    word, span = next((w, s) for w, s in written if s.start == misplaced[0])
+    first = next(s for w, s in written if w == word)
+    text = span.source.text
+    is_same = text[first.start : first.end] == text[span.start : span.end]
+    return removing_item(span) if is_same and first is not span else None
+
+
 def _judge(
-    c: Cursor, start: int, parts: Mapping[str, object], misplaced: tuple[int, int] | None
+    c: Cursor,
+    start: int,
+    parts: Mapping[str, object],
+    misplaced: tuple[int, int] | None,
+    fix: Fix | None,
 ) -> None:
     missing = [name for name in ("elem", "shape") if name not in parts]
     if "layout" not in parts and "strides" not in parts:
@@ -132,7 +167,7 @@ def _judge(
         c.report(DOC09, message, *misplaced, help="`layout` means dense strides")
     else:
         message = "type attributes are out of order or given twice"
-        c.report(DOC08, message, *misplaced, help=_ORDER_HELP)
+        c.report(DOC08, message, *misplaced, help=_ORDER_HELP, fix=fix)
 
 
 def element_type(c: Cursor) -> NameRef | None:
@@ -146,8 +181,17 @@ def element_type(c: Cursor) -> NameRef | None:
         name.start,
         name.end,
         help=f"the element types are {', '.join(ELEMENT_TYPES)}",
+        fix=element_respelling(c.span(name), name.name),
     )
     return None
+
+
+def element_respelling(span: Span, name: str, others: Iterable[str] = ()) -> Fix | None:
+    """Write the element type that was meant, also where it is called as elsewhere: `int8`."""
+    meant = OTHER_SPELLINGS.get(name.lower())
+    if meant is not None:
+        return replacing(span, meant)
+    return respelling(span, name, [*ELEMENT_TYPES, *others])
 
 
 def _layout(c: Cursor) -> NameRef:
@@ -191,14 +235,16 @@ def quantisation(c: Cursor) -> Quant:
     if expected is None:
         help_ = did_you_mean(form.name, _QUANT_PARTS)
         c.i -= 1
-        c.fail_expected("`per_tensor`, `per_channel` or `per_group`", help=help_)
+        c.fail_expected("`per_tensor`, `per_channel` or `per_group`", help=help_,
+                        fix=c.respelling(_QUANT_PARTS))  # fmt: skip
     c.expect("(")
     parts: dict[str, Value | None] = {}
     while True:
         word = c.texts[c.i]
         if word not in expected or c.texts[c.i + 1] != "=":
-            names = ", ".join(f"`{name}=`" for name in expected if name not in parts)
-            c.fail_expected(names or "`)`")
+            left = [name for name in expected if name not in parts]
+            fix = c.respelling(left) if c.texts[c.i + 1] == "=" else None
+            c.fail_expected(", ".join(f"`{name}=`" for name in left) or "`)`", fix=fix)
         if word in parts:
             c.fail(DOC19, f"`{word}` is given twice")
         c.i += 2

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from nacre.base.diagnostics import Edit, Fix
 from nacre.base.excerpt import quoted
+from nacre.base.fixes import removing, removing_item, respelling
+from nacre.base.source import Span
 from nacre.base.suggest import did_you_mean
 from nacre.nem.spec.limits import MAX_LOOP_DEPTH
 from nacre.nem.spec.opcodes import OPCODES
@@ -37,10 +40,11 @@ from nacre.nem.syntax.ast import (
 from nacre.nem.syntax.cursor import STATEMENT_WORDS, Cursor, Recover, begins_statement, is_task_word
 from nacre.nem.syntax.expressions import OPERATORS, expression, integer_literal, operator_at
 from nacre.nem.syntax.regions import begins_quantisation, quantisation, region_expression
-from nacre.nem.syntax.tasks import task, wait
+from nacre.nem.syntax.tasks import same_text, task, wait
 from nacre.nem.syntax.values import decorators, value_of
 
 _LEVELS = ("DDR", "L2", "L1")
+_PROPERTIES = ("size", "align")
 
 
 @dataclass(slots=True)
@@ -201,7 +205,8 @@ def _statement(c: Cursor) -> Stmt:
     if is_task_word(word) or word.partition(".")[0] in OPCODES:
         return task(c, None)
     near = did_you_mean(word, STATEMENT_WORDS) if word.isidentifier() else None
-    return c.fail_expected("a statement", help=near or _continuation_help(word))
+    fix = c.respelling(STATEMENT_WORDS) if word.isidentifier() else None
+    return c.fail_expected("a statement", help=near or _continuation_help(word), fix=fix)
 
 
 def _continuation_help(word: str) -> str | None:
@@ -223,8 +228,9 @@ def _assignment(c: Cursor) -> Stmt:
         found = decorators(c)
         return RegionDecl(name.start, c.last_end(), name, region, found)
     if value == "wait" and c.texts[c.i + 1] == "(":
-        c.report(SIG20, "`wait` yields no token", name.start, name.end,
-                 help=f"write `wait(...)` without `{name.name} =`")  # fmt: skip
+        help_ = f"write `wait(...)` without `{name.name} =`"
+        fix = Fix(help_, (Edit(c.source.span(name.start, c.start()), ""),))
+        c.report(SIG20, "`wait` yields no token", name.start, name.end, help=help_, fix=fix)
         c.i += 1
         return Broken(name.start, wait(c, name.start).end, name)
     if is_task_word(value) or value.partition(".")[0] in OPCODES:
@@ -252,7 +258,8 @@ def _const(c: Cursor) -> ConstDecl:
         if c.texts[c.i] != "=":
             c.name("a type")
         c.report(CST14, f"constant `{name.name}` has a type annotation", colon, c.last_end(),
-                 help="take it out: constants are integers")  # fmt: skip
+                 help="take it out: constants are integers",
+                 fix=removing(c.source.span(colon, c.last_end())))  # fmt: skip
     c.expect("=", "the constant's name")
     value = value_of(c)
     return ConstDecl(start, value.end, name, value)
@@ -294,7 +301,9 @@ def _level(c: Cursor) -> MemLevel | None:
         c.i += 1
         index = expression(c)
         c.expect("]")
+    fix = None
     if name.name not in _LEVELS:
+        fix = respelling(c.span(name), name.name, _LEVELS)
         message = f"{quoted(name.name)} is not a memory level"
         help_ = did_you_mean(name.name, _LEVELS) or "the levels are `DDR`, `L2`, `L1` and `L1[k]`"
     elif index is not None and name.name != "L1":
@@ -302,29 +311,32 @@ def _level(c: Cursor) -> MemLevel | None:
         help_ = f"write `{name.name}`"
     else:
         return MemLevel(start, c.last_end(), name.name, index)
-    c.report(DOC13, message, start, c.last_end(), help=help_)
+    c.report(DOC13, message, start, c.last_end(), help=help_, fix=fix)
     return None
 
 
 def _properties(c: Cursor, buffer: NameRef) -> tuple[Value | None, IntLit | None]:
     """`size` and `align` in any order, up to and with the closing parenthesis."""
     values: dict[str, Value | None] = {}
-    order: list[str] = []
+    written: dict[str, Span] = {}
     while c.texts[c.i] != ")":
         key = c.name("`size=` or `align=`")
         c.expect("=", f"`{key.name}`")
-        order.append(key.name)
-        if key.name in values:
-            message = f"`{key.name}` of buffer `{buffer.name}` is given twice"
-            c.report(DOC15, message, key.start, key.end)
         if key.name == "align":
             values["align"] = _alignment(c)
         else:
             values[key.name] = value_of(c)
+        span = c.source.span(key.start, c.last_end())
+        before = written.setdefault(key.name, span)
+        if before is not span:
+            message = f"`{key.name}` of buffer `{buffer.name}` is given twice"
+            fix = removing_item(span) if same_text(before, span) else None
+            c.report(DOC15, message, key.start, key.end, fix=fix)
         if key.name not in ("size", "align"):
-            near = did_you_mean(key.name, ("size", "align"))
+            near = did_you_mean(key.name, _PROPERTIES)
+            fix = respelling(c.span(key), key.name, _PROPERTIES)
             c.report(DOC14, f"a buffer has no property {quoted(key.name)}", key.start, key.end,
-                     help=near or "the properties are `size` and `align`")  # fmt: skip
+                     help=near or "the properties are `size` and `align`", fix=fix)  # fmt: skip
         if not c.comma(")"):
             break
     if c.texts[c.i] != ")":

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from nacre.base.diagnostics import Edit, Fix
 from nacre.base.excerpt import quoted
+from nacre.base.fixes import removing, removing_item, reordering, replacing, respelling
+from nacre.base.source import Span
 from nacre.base.suggest import did_you_mean
 from nacre.nem.spec.opcodes import OPCODES
 from nacre.nem.spec.rules.document import (
@@ -24,6 +27,7 @@ from nacre.nem.syntax.values import decorators, value_of
 
 _COPIES = frozenset({"transfer", "store"})
 _ARGUMENT_ORDER = {"dst": 0, "src": 1, "deps": 2}
+_FORMS = ("async", "sync")
 
 
 def task(c: Cursor, token: NameRef | None) -> Stmt:
@@ -33,7 +37,9 @@ def task(c: Cursor, token: NameRef | None) -> Stmt:
     if op.name in _COPIES:
         return _copy(c, start, token, op, is_sync)
     if op.name == "wait":
-        c.report(SIG20, "`wait` has no form", op.start, op.end, help="write `wait(...)`")
+        form = c.source.span(op.end, c.last_end())
+        fix = Fix("write `wait(...)`", (Edit(form, ""), *_edits_without(c, token, op.start)))
+        c.report(SIG20, "`wait` has no form", op.start, op.end, help="write `wait(...)`", fix=fix)
         waited = wait(c, start)
         return waited if token is None else Broken(start, waited.end, token)
     if op.name not in OPCODES:
@@ -43,8 +49,14 @@ def task(c: Cursor, token: NameRef | None) -> Stmt:
             op.start,
             op.end,
             help=did_you_mean(op.name, OPCODES),
+            fix=respelling(c.span(op), op.name, OPCODES),
         )
     return _compute(c, start, token, op, is_sync)
+
+
+def _edits_without(c: Cursor, token: NameRef | None, end: int) -> tuple[Edit, ...]:
+    """What takes `token =` out."""
+    return () if token is None else (Edit(c.source.span(token.start, end), ""),)
 
 
 def _operation(c: Cursor) -> tuple[NameRef, bool]:
@@ -53,9 +65,12 @@ def _operation(c: Cursor) -> tuple[NameRef, bool]:
     name, dot, form = text.rpartition(".")
     if not dot or form not in ("async", "sync"):
         name = name if dot else text
-        near = did_you_mean(form, ("async", "sync")) if dot else None
+        near = did_you_mean(form, _FORMS) if dot else None
         message = f"task {quoted(text)} needs the form `.async` or `.sync`"
-        c.report_token(DOC11, message, help=near or f"write `{name}.async` or `{name}.sync`")
+        span = c.source.span(start + len(text) - len(form), start + len(text))
+        fix = respelling(span, form, _FORMS) if dot else None
+        help_ = near or f"write `{name}.async` or `{name}.sync`"
+        c.report_token(DOC11, message, help=help_, fix=fix)
     c.i += 1
     return NameRef(start, start + len(name), name), form == "sync"
 
@@ -107,28 +122,29 @@ def _copy(c: Cursor, start: int, token: NameRef | None, op: NameRef, is_sync: bo
     c.expect("(", f"`{op.name}.{'sync' if is_sync else 'async'}`")
     operands: dict[str, Operand] = {}
     deps: tuple[NameRef, ...] | None = None
-    order: list[str] = []
-    misplaced: int | None = None  # where the first argument stands that comes too late
+    written: list[tuple[str, Span]] = []
     while c.texts[c.i] != ")":
-        word = c.texts[c.i]
+        word, begun = c.texts[c.i], c.start()
         if word not in _ARGUMENT_ORDER or c.texts[c.i + 1] != "=":
             _wrong_argument(c, op)
-        if word in operands or (word == "deps" and deps is not None):
-            c.report_token(DOC17, f"`{word}` is given twice")
-        if misplaced is None and any(_ARGUMENT_ORDER[w] > _ARGUMENT_ORDER[word] for w in order):
-            misplaced = c.start()
-        order.append(word)
         c.i += 2
         if word == "deps":
             deps = _deps(c)
         else:
             operands[word] = _operand(c)
+        span = c.source.span(begun, c.last_end())
+        before = next((s for w, s in written if w == word), None)
+        if before is not None:
+            fix = removing_item(span) if same_text(before, span) else None
+            message = f"`{word}` is given twice"
+            c.report(DOC17, message, begun, begun + len(word), fix=fix)
+        written.append((word, span))
         if not c.comma(")"):
             break
     if c.texts[c.i] != ")":
         c.fail_expected("`,` or `)`")
     c.i += 1
-    _judge_arguments(c, op, operands, misplaced)
+    _judge_arguments(c, op, operands, written)
     found = decorators(c)
     dst, src = operands.get("dst"), operands.get("src")
     return Copy(start, c.last_end(), token, op, is_sync, dst, src, deps or (), found)
@@ -139,22 +155,35 @@ def _wrong_argument(c: Cursor, op: NameRef) -> None:
     if word.isidentifier() and c.texts[c.i + 1] == "=":
         near = did_you_mean(word, _ARGUMENT_ORDER)
         c.fail(DOC18, f"`{op.name}` has no argument {quoted(word)}",
-               help=near or "the arguments are `dst`, `src` and `deps`")  # fmt: skip
+               help=near or "the arguments are `dst`, `src` and `deps`",
+               fix=c.respelling(_ARGUMENT_ORDER))  # fmt: skip
     c.fail(DOC18, f"expected `dst=`, `src=` or `deps=`, found {c.describe()}",
            help=f"arguments are named: `{op.name}.async(dst=..., src=...)`")  # fmt: skip
 
 
 def _judge_arguments(
-    c: Cursor, op: NameRef, operands: dict[str, Operand], misplaced: int | None
+    c: Cursor, op: NameRef, operands: dict[str, Operand], written: list[tuple[str, Span]]
 ) -> None:
     missing = [f"`{name}`" for name in ("dst", "src") if name not in operands]
     if missing:
         message = f"`{op.name}` lacks {' and '.join(missing)}"
         c.report(DOC18, message, op.start, op.end, help="give both `dst=...` and `src=...`")
-    elif misplaced is not None:
+        return
+    ranks = [_ARGUMENT_ORDER[word] for word, _ in written]
+    late = next((i for i in range(1, len(ranks)) if max(ranks[:i]) > ranks[i]), None)
+    if late is not None:
         message = "arguments stand in another order than `dst`, `src`, `deps`"
-        end = misplaced + len("dst")
-        c.report(DOC23, message, misplaced, end, help="`nacre fmt` restores the order")
+        start = written[late][1].start
+        order = sorted(range(len(ranks)), key=ranks.__getitem__)
+        fix = reordering([span for _, span in written], order)
+        c.report(DOC23, message, start, start + len("dst"), fix=fix,
+                 help="`nacre fmt` restores the order")  # fmt: skip
+
+
+def same_text(first: Span, second: Span) -> bool:
+    """Whether two places say the same, to the letter."""
+    text = first.source.text
+    return text[first.start : first.end] == text[second.start : second.end]
 
 
 def _compute(c: Cursor, start: int, token: NameRef | None, op: NameRef, is_sync: bool) -> Compute:
@@ -176,7 +205,9 @@ def _compute(c: Cursor, start: int, token: NameRef | None, op: NameRef, is_sync:
 def _operand_list(c: Cursor, word: str, upper: str, op: NameRef) -> tuple[Operand, ...]:
     text = c.texts[c.i]
     if text == upper:
-        c.report_token(DOC21, f"`{upper}` is written in upper case", help=f"write `{word}`")
+        fix = replacing(c.source.span(c.start(), c.start() + len(upper)), word)
+        message = f"`{upper}` is written in upper case"
+        c.report_token(DOC21, message, help=f"write `{word}`", fix=fix)
     elif text != word:
         what = "its `in` list" if word == "in" else "`out` after the `in` list"
         c.fail(DOC10, f"`{op.name}` needs {what}, found {c.describe()}",
@@ -206,26 +237,37 @@ def _attributes(c: Cursor) -> tuple[tuple[NameRef, ...], tuple[Attribute, ...]]:
     texts = c.texts
     deps: tuple[NameRef, ...] | None = None
     attributes: dict[str, Attribute] = {}
+    written: dict[str, Span] = {}
     while texts[c.i + 1] == "=" and not assigns_statement(texts, c.i):
-        word = texts[c.i]
+        word, begun = texts[c.i], c.start()
         if word == "deps":
-            if deps is not None:
-                c.report_token(DOC17, "`deps` is given twice")
             c.i += 2
             deps = _deps(c)
+            _refuse_twice(c, written, word, begun)
             continue
         name = c.name("an attribute")
         c.i += 1
-        if word in attributes:
-            c.report(DOC17, f"attribute {quoted(word)} is given twice", name.start, name.end)
         value = value_of(c)
+        _refuse_twice(c, written, word, begun)
         attributes[word] = Attribute(name.start, value.end, name, value)
     _reject_comma(c)
     return deps or (), tuple(attributes.values())
 
 
+def _refuse_twice(c: Cursor, written: dict[str, Span], word: str, begun: int) -> None:
+    """Report an attribute that was there before; one that says the same can be taken out."""
+    span = c.source.span(begun, c.last_end())
+    before = written.setdefault(word, span)
+    if before is not span:
+        fix = removing(span) if same_text(before, span) else None
+        what = "`deps`" if word == "deps" else f"attribute {quoted(word)}"
+        c.report(DOC17, f"{what} is given twice", begun, begun + len(word), fix=fix)
+
+
 def _reject_comma(c: Cursor) -> None:
     texts = c.texts
     if texts[c.i] == "," and texts[c.i + 2] == "=":
+        span = c.source.span(c.start(), c.start() + 1)
         c.fail(DOC19, "attributes of a compute task are separated by blanks, found `,`",
-               help="take the comma out")  # fmt: skip
+               help="take the comma out",
+               fix=Fix("take the comma out", (Edit(span, " "),)))  # fmt: skip

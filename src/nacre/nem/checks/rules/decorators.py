@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from nacre.base.diagnostics import Diagnostic, Related
 from nacre.base.excerpt import quoted
+from nacre.base.fixes import removing, respelling
 from nacre.base.rules import rule
 from nacre.base.suggest import did_you_mean
 from nacre.nem.checks.facts import ProgramFacts
@@ -81,7 +82,12 @@ def _on_declarations(body: tuple[ast.Stmt, ...]) -> Iterator[_Use]:
                 yield _Use(target, decorator, node.start, binds_region=binds)
 
 
-@rule("DEC01", "unknown-decorator", _DECORATORS)
+@rule(
+    "DEC01",
+    "unknown-decorator",
+    _DECORATORS,
+    fix="writes the word that was meant, where it can be one only",
+)
 def unknown_decorator(facts: ProgramFacts) -> Iterator[Diagnostic]:
     """A decorator is not one of the language.
 
@@ -99,7 +105,9 @@ def unknown_decorator(facts: ProgramFacts) -> Iterator[Diagnostic]:
         if use.spec is None:
             message = f"unknown decorator {quoted('@' + use.name)}"
             help_ = did_you_mean(use.name, DECORATORS)
-            yield unknown_decorator.at(facts.span(use.node.name), message, help=help_)
+            span = facts.span(use.node.name)
+            fix = respelling(span, use.name, DECORATORS)
+            yield unknown_decorator.at(span, message, help=help_, fix=fix)
 
 
 @rule("DEC02", "misplaced-decorator", "Design Principle / Decorator validation")
@@ -222,7 +230,12 @@ def memmove_on_other_tasks(facts: ProgramFacts) -> Iterator[Diagnostic]:
             yield memmove_on_other_tasks.at(facts.span(use.node), message)
 
 
-@rule("DEC17", "decorator-repeated", _DECORATORS)
+@rule(
+    "DEC17",
+    "decorator-repeated",
+    _DECORATORS,
+    fix="takes the second one out where both say the same",
+)
 def decorator_repeated(facts: ProgramFacts) -> Iterator[Diagnostic]:
     """A decorator stands twice on one object, so that it is not clear which one holds.
 
@@ -242,7 +255,10 @@ def decorator_repeated(facts: ProgramFacts) -> Iterator[Diagnostic]:
         if first is not use.node and use.spec is not None and use.spec.kind == "semantic":
             related = (Related(facts.span(first), "the first one stands here"),)
             message = f"`@{use.name}` stands here a second time"
-            yield decorator_repeated.at(facts.span(use.node), message, related=related)
+            span, text = facts.span(use.node), facts.span(use.node).source.text
+            is_same = text[first.start : first.end] == text[span.start : span.end]
+            fix = removing(span) if is_same else None
+            yield decorator_repeated.at(span, message, related=related, fix=fix)
 
 
 DECORATOR_RULES = (

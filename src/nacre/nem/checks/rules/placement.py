@@ -9,6 +9,7 @@ import numpy.typing as npt
 from msgspec import Struct
 
 from nacre.base.diagnostics import Diagnostic, Related
+from nacre.base.fixes import inserting
 from nacre.base.rules import declare, rule
 from nacre.nem.checks.facts import ProgramFacts
 from nacre.nem.checks.rules.compute_levels import COMPUTE_LEVEL_RULES
@@ -273,7 +274,13 @@ def no_path_to_ddr(facts: ProgramFacts) -> Iterator[Diagnostic]:
             yield no_path_to_ddr.at(facts.span(task.node.op), message)
 
 
-@rule("PLC08", "l1-without-engine", "Abstract Machine Model / Memory Levels", severity="warning")
+@rule(
+    "PLC08",
+    "l1-without-engine",
+    "Abstract Machine Model / Memory Levels",
+    severity="warning",
+    fix="writes `L1[0]`, which it means",
+)
 def l1_without_engine(facts: ProgramFacts) -> Iterator[Diagnostic]:
     """A buffer lies in `L1` without saying whose, on a device with several engines.
 
@@ -299,7 +306,9 @@ def l1_without_engine(facts: ProgramFacts) -> Iterator[Diagnostic]:
                 f"buffer `{buffer.name}` is in L1 of engine 0, but {device_text(facts)} has "
                 f"{engines} engines"
             )
-            yield l1_without_engine.at(facts.span(level), message, help="write `L1[0]`")
+            span = facts.span(level)
+            fix = inserting(span.source, span.end, "[0]")
+            yield l1_without_engine.at(span, message, help="write `L1[0]`", fix=fix)
 
 
 @rule("PLC09", "no-unit-for-task", _UNITS)

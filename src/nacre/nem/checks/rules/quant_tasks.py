@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from nacre.base.diagnostics import Diagnostic
+from nacre.base.diagnostics import Diagnostic, Fix
 from nacre.base.elements import ELEMENT_TYPES
+from nacre.base.fixes import removing_item
 from nacre.base.rules import rule
 from nacre.kernels.shapes import Dims, axes_of, axis_of
 from nacre.nem.checks.facts import ProgramFacts
@@ -230,7 +231,13 @@ _REDUCED: dict[str, Callable[[Reading, int], set[int]]] = {
 }
 
 
-@rule("QNT17", "quant-on-some-operands", _RAW, severity="warning")
+@rule(
+    "QNT17",
+    "quant-on-some-operands",
+    _RAW,
+    severity="warning",
+    fix="takes a `quant` out that has no effect",
+)
 def quant_on_some_operands(facts: ProgramFacts) -> Iterator[Diagnostic]:
     """Some integers of a task carry `quant` and others do not: it is computed on raw integers.
 
@@ -286,7 +293,18 @@ def _quant_without_effect(facts: ProgramFacts, task: Task, operand: Operand) -> 
         f"{named(task, operand)} carries `quant`, but its elements are floats; it has no effect",
         related=declared(facts, operand, "quant"),
         help="leave `quant` out",
+        fix=_without_quant(facts, operand),
     )
+
+
+def _without_quant(facts: ProgramFacts, operand: Operand) -> Fix | None:
+    region = operand.region
+    type_ = None if region is None else region.node.type
+    if type_ is None or type_.quant is None:
+        return None
+    source = facts.program.source
+    start = source.text.rfind("quant", 0, type_.quant.start)
+    return None if start < type_.start else removing_item(source.span(start, type_.quant.end))
 
 
 def _is_judged_elsewhere(opcode: Opcode, typing: Typing | None) -> bool:

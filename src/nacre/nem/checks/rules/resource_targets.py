@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from nacre.base.diagnostics import Diagnostic
+from nacre.base.fixes import removing
 from nacre.base.rules import Check, rule
 from nacre.nem.checks.facts import ProgramFacts
 from nacre.nem.checks.rules.resources import requests
@@ -18,15 +19,17 @@ def _untargetable(
 ) -> Iterator[Diagnostic]:
     for request in requests(facts):
         if request.unit.unit == unit:
+            decorator = request.task.decorator("resource")
             allowed = ", ".join(f"`{name}`" for name in RESOURCE_TARGETS)
             yield check.at(
                 facts.span(request.node.unit),
                 f"`@resource` asks for a `{unit}`, which {UNITS[unit].role}; it takes {allowed}",
                 help="leave `@resource` out",
+                fix=None if decorator is None else removing(facts.span(decorator.node)),
             )
 
 
-@rule("DEC04", "resource-is-a-sequencer", _TARGETS)
+@rule("DEC04", "resource-is-a-sequencer", _TARGETS, fix="takes `@resource` out")
 def resource_is_a_sequencer(facts: ProgramFacts) -> Iterator[Diagnostic]:
     """`@resource` names a sequencer, which starts tasks and runs none.
 
@@ -45,7 +48,7 @@ def resource_is_a_sequencer(facts: ProgramFacts) -> Iterator[Diagnostic]:
     yield from _untargetable(facts, resource_is_a_sequencer, "SEQ")
 
 
-@rule("DEC05", "resource-is-a-system-dma", _TARGETS)
+@rule("DEC05", "resource-is-a-system-dma", _TARGETS, fix="takes `@resource` out")
 def resource_is_a_system_dma(facts: ProgramFacts) -> Iterator[Diagnostic]:
     """`@resource` names an sDMA; the memory levels of a transfer decide whether it takes one.
 
@@ -64,7 +67,7 @@ def resource_is_a_system_dma(facts: ProgramFacts) -> Iterator[Diagnostic]:
     yield from _untargetable(facts, resource_is_a_system_dma, "sDMA")
 
 
-@rule("DEC06", "resource-is-a-decompressor", _TARGETS)
+@rule("DEC06", "resource-is-a-decompressor", _TARGETS, fix="takes `@resource` out")
 def resource_is_a_decompressor(facts: ProgramFacts) -> Iterator[Diagnostic]:
     """`@resource` names a WDM, which changes data on its way and is not scheduled.
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from nacre.base.diagnostics import Diagnostic
 from nacre.base.excerpt import quoted
+from nacre.base.fixes import respelling
 from nacre.base.rules import rule
 from nacre.base.suggest import did_you_mean, nearest
 from nacre.nem.checks.attributes import item_node, kind_problem, node_of, usable
@@ -68,7 +69,12 @@ def _meant(task: Task, opcode: Opcode) -> set[str | None]:
     return {nearest(name, known) for name in task.attributes if name not in known}
 
 
-@rule("SIG04", "unknown-attribute", _SIGNATURES)
+@rule(
+    "SIG04",
+    "unknown-attribute",
+    _SIGNATURES,
+    fix="writes the word that was meant, where it can be one only",
+)
 def unknown_attribute(facts: ProgramFacts) -> Iterator[Diagnostic]:
     """A task has an attribute that its opcode does not know.
 
@@ -96,7 +102,9 @@ def unknown_attribute(facts: ProgramFacts) -> Iterator[Diagnostic]:
             if node.name.name not in known:
                 message = f"`{task.op}` has no attribute {quoted(node.name.name)}"
                 help_ = did_you_mean(node.name.name, known) or _known(opcode)
-                yield unknown_attribute.at(facts.span(node.name), message, help=help_)
+                span = facts.span(node.name)
+                fix = respelling(span, node.name.name, known)
+                yield unknown_attribute.at(span, message, help=help_, fix=fix)
 
 
 def _known(opcode: Opcode) -> str:
@@ -105,7 +113,12 @@ def _known(opcode: Opcode) -> str:
     return f"`{opcode.name}` has {joined([attribute.name for attribute in opcode.attributes])}"
 
 
-@rule("SIG05", "wrong-attribute-value", _SIGNATURES)
+@rule(
+    "SIG05",
+    "wrong-attribute-value",
+    _SIGNATURES,
+    fix="writes the word that was meant, where it can be one only",
+)
 def wrong_attribute_value(facts: ProgramFacts) -> Iterator[Diagnostic]:
     """An attribute's value has the wrong kind, length or range.
 
@@ -145,7 +158,10 @@ def _wrong_kind(
     if problem is not None:
         help_ = did_you_mean(value, spec.allowed) if isinstance(value, str) else None
         message = f"`{spec.name}` of `{task.op}` {problem.text}"
-        yield wrong_attribute_value.at(facts.span(problem.node), message, help=help_)
+        span = facts.span(problem.node)
+        is_word = isinstance(value, str) and span.source.text[span.start : span.end] == value
+        fix = respelling(span, str(value), spec.allowed) if is_word else None
+        yield wrong_attribute_value.at(span, message, help=help_, fix=fix)
 
 
 def _out_of_range(

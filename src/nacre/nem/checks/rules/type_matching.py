@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from nacre.base.diagnostics import Diagnostic
+from nacre.base.fixes import replacing
 from nacre.base.rules import Check, declare, rule
 from nacre.nem.checks.facts import ProgramFacts
 from nacre.nem.checks.legality import Violation, violations
@@ -133,7 +134,12 @@ declare(
 )
 
 
-@rule("TYP04", "accumulator-type-differs", f"{_BIAS} 3")
+@rule(
+    "TYP04",
+    "accumulator-type-differs",
+    f"{_BIAS} 3",
+    fix="writes the type that the variant sums in",
+)
 def accumulator_type_differs(facts: ProgramFacts) -> Iterator[Diagnostic]:
     """`accum_type` is another type than the family sums in.
 
@@ -161,11 +167,14 @@ def accumulator_type_differs(facts: ProgramFacts) -> Iterator[Diagnostic]:
     """
     for found in violations(facts, "TYP04"):
         for difference in found.differences:
+            span = attribute_span(facts, found.task, ACCUMULATOR)
+            is_written = ACCUMULATOR in found.task.attributes
             yield accumulator_type_differs.at(
-                attribute_span(facts, found.task, ACCUMULATOR),
+                span,
                 f"`{ACCUMULATOR}` of `{found.task.op}` is {difference.found}, but variant "
                 f"`{found.nearest.instance.id}` sums in {difference.wanted}",
                 help=f"write `{ACCUMULATOR}={difference.wanted}`",
+                fix=replacing(span, str(difference.wanted)) if is_written else None,
             )
 
 

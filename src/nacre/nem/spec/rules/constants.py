@@ -255,6 +255,7 @@ CST14 = declare(
 
         const X = 4
     """,
+    fix="takes the type out",
 )
 CST15 = declare(
     "CST15",
@@ -272,6 +273,7 @@ CST15 = declare(
         const tile = 64
         buffer B : L2 (size=2 * tile)
     """,
+    fix="writes the name that was meant, where it can be one only",
 )
 CST16 = declare(
     "CST16",

@@ -72,6 +72,7 @@ DEV17 = declare(
             }
         }
     """,
+    fix="takes the second entry out where both say the same",
 )
 DEV18 = declare(
     "DEV18",
@@ -213,6 +214,10 @@ INH07 = declare(
         device d extends npm_lite {
         }
     """,
+    fix=(
+        "adds the include of a built-in device; else writes the name that was "
+        "meant, where it can be one only"
+    ),
 )
 INH08 = declare(
     "INH08",

@@ -28,6 +28,7 @@ DOC01 = declare(
         include "npm_lite.nem"
         const X = 1
     """,
+    fix="moves the include to the top",
 )
 DOC02 = declare(
     "DOC02",
@@ -115,6 +116,7 @@ DOC05 = declare(
         program p:
         const X = 1
     """,
+    fix="adds the colon that the header lacks",
 )
 DOC06 = declare(
     "DOC06",
@@ -174,6 +176,9 @@ DOC08 = declare(
         buffer B : L2 (size=4)
         r = region(B, 0, 4) elem=i8, shape=[4], layout=C
     """,
+    fix=(
+        "puts the attributes in order, and writes the word that was meant where it can be one only"
+    ),
 )
 DOC09 = declare(
     "DOC09",
@@ -245,6 +250,7 @@ DOC11 = declare(
         transfer.sync(dst=Y, src=region(A, 0, 4))
         relu.async in Y out Y
     """,
+    fix="writes the form that was meant, where it is misspelt",
 )
 DOC12 = declare(
     "DOC12",
@@ -272,6 +278,7 @@ DOC12 = declare(
         transfer.sync(dst=Y, src=region(A, 0, 4))
         relu.async in Y out Y
     """,
+    fix="writes the word that was meant, where it can be one only",
 )
 DOC13 = declare(
     "DOC13",
@@ -290,6 +297,7 @@ DOC13 = declare(
 
         buffer B : L2 (size=4)
     """,
+    fix="writes the word that was meant, where it can be one only",
 )
 DOC14 = declare(
     "DOC14",
@@ -308,6 +316,7 @@ DOC14 = declare(
 
         buffer B : L2 (size=4, align=64)
     """,
+    fix="writes the word that was meant, where it can be one only",
 )
 DOC15 = declare(
     "DOC15",
@@ -324,6 +333,7 @@ DOC15 = declare(
 
         buffer B : L2 (size=4, align=64)
     """,
+    fix="takes the second one out where both say the same",
 )
 DOC16 = declare(
     "DOC16",
@@ -342,6 +352,7 @@ DOC16 = declare(
         buffer B : L2 (size=8)
         r = region(B, 0, 8) elem=i32, shape=[2], layout=C
     """,
+    fix="writes the type that was meant: `int8` is `i8`",
 )
 DOC17 = declare(
     "DOC17",
@@ -366,6 +377,7 @@ DOC17 = declare(
         transfer.sync(dst=Y, src=region(A, 0, 8))
         softmax.async in Y out Y axis=0
     """,
+    fix="takes the second one out where both say the same",
 )
 DOC18 = declare(
     "DOC18",
@@ -387,6 +399,7 @@ DOC18 = declare(
         buffer B : L2 (size=4)
         transfer.async(dst=region(B, 0, 4), src=region(A, 0, 4))
     """,
+    fix="writes the word that was meant, where it can be one only",
 )
 DOC19 = declare(
     "DOC19",
@@ -405,6 +418,10 @@ DOC19 = declare(
 
         buffer B : L2 (size=4)
     """,
+    fix=(
+        "adds a mark that alone can stand there, takes a comma out that is one too "
+        "many, and writes the word that was meant where it can be one only"
+    ),
 )
 DOC20 = declare(
     "DOC20",
@@ -443,6 +460,7 @@ DOC21 = declare(
         transfer.sync(dst=Y, src=region(A, 0, 4))
         relu.async in Y out Y
     """,
+    fix="writes `in` and `out`",
     severity="warning",
 )
 DOC22 = declare(
@@ -465,6 +483,7 @@ DOC22 = declare(
         buffer B : L2 (size=4)
         r = region(B, 0, 4) elem=i8, shape=[4], layout=C
     """,
+    fix="moves the attributes behind the parenthesis",
     severity="warning",
     strict_only=True,
 )
@@ -489,6 +508,7 @@ DOC23 = declare(
         buffer B : L2 (size=4)
         transfer.async(dst=region(B, 0, 4), src=region(A, 0, 4))
     """,
+    fix="puts the arguments in order",
     severity="warning",
     strict_only=True,
 )
@@ -548,4 +568,5 @@ SIG20 = declare(
         t = transfer.async(dst=region(B, 0, 4), src=region(A, 0, 4))
         wait(t)
     """,
+    fix="writes `wait(...)` alone",
 )

@@ -14,6 +14,7 @@ INC01 = declare(
 
     The message gives the chain. Files that are included twice without a cycle are read once.
     """,
+    fix="takes the include out where a file includes itself",
 )
 INC02 = declare(
     "INC02",
@@ -33,6 +34,7 @@ INC02 = declare(
 
         include "nem_baseline_1.0.nem"
     """,
+    fix="writes the name that was meant, where it can be one only",
 )
 INC03 = declare(
     "INC03",
@@ -121,6 +123,10 @@ DVD01 = declare(
         device npm_lite
         program p:
     """,
+    fix=(
+        "adds the include of a built-in device; else writes the name that was "
+        "meant, where it can be one only"
+    ),
 )
 DVD02 = declare(
     "DVD02",

@@ -61,6 +61,7 @@ LEX03 = declare(
 
         let epsilon = 1.0e-5
     """,
+    fix="writes the same number as the language does: `0.5`, `1.0e3`, `64` for `0x40`",
 )
 LEX04 = declare(
     "LEX04",
@@ -80,6 +81,7 @@ LEX04 = declare(
 
         buffer B : L2 (size=2)
     """,
+    fix="writes the integer where a float such as `64.0` is one",
 )
 LEX05 = declare(
     "LEX05",
@@ -100,6 +102,7 @@ LEX05 = declare(
         buffer B : L2 (size=64)
         r = region(B, 0, 32)
     """,
+    fix="writes the integer where a float such as `64.0` is one",
 )
 LEX06 = declare(
     "LEX06",
@@ -120,6 +123,7 @@ LEX06 = declare(
         buffer B : L2 (size=4)
         r = region(B, 0, 4) elem=i8, shape=[1, 4], layout=MN
     """,
+    fix="writes the integer where a float such as `64.0` is one",
 )
 LEX07 = declare(
     "LEX07",
@@ -140,6 +144,7 @@ LEX07 = declare(
         loop i in [0..1]:
         endloop
     """,
+    fix="writes the integer where a float such as `64.0` is one",
 )
 LEX08 = declare(
     "LEX08",
@@ -158,6 +163,7 @@ LEX08 = declare(
 
         let X = 1.5
     """,
+    fix="writes the integer where a float such as `64.0` is one",
 )
 LEX09 = declare(
     "LEX09",

@@ -20,6 +20,7 @@ NAM01 = declare(
         buffer B : L2 (size=4)
         r = region(B, 0, 4)
     """,
+    fix="writes the name that was meant, where it can be one only",
 )
 NAM02 = declare(
     "NAM02",
@@ -132,6 +133,7 @@ NAM06 = declare(
             wait(t)
         endloop
     """,
+    fix="takes the token out, since `endloop` has waited for it",
 )
 TOK01 = declare(
     "TOK01",

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from nacre.base.diagnostics import Diagnostic, Related
 from nacre.base.elements import ELEMENT_TYPES
 from nacre.base.excerpt import quoted
+from nacre.base.fixes import removing, respelling
 from nacre.base.rules import rule
 from nacre.base.suggest import did_you_mean
 from nacre.nem.checks.facts import DeviceFacts
@@ -97,7 +98,9 @@ def unknown_spec_version(facts: DeviceFacts) -> Iterator[Diagnostic]:
         yield unknown_spec_version.at(facts.span(version), message, help=f"known are {known}")
 
 
-@rule("DEV04", "variant-listed-twice", f"{_SCHEMA} 4", severity="warning")
+@rule(
+    "DEV04", "variant-listed-twice", f"{_SCHEMA} 4", severity="warning", fix="takes the entry out"
+)
 def variant_listed_twice(facts: DeviceFacts) -> Iterator[Diagnostic]:
     """A variant stands both in `opcode.mandatory` and `opcode.extended`, or twice in one of them.
 
@@ -135,7 +138,8 @@ def _redundant(facts: DeviceFacts, ref: VariantRef, id_: str, before: str) -> Di
     is_inherited = before.endswith("parent device")
     help_ = "leave it out: it is inherited" if is_inherited else "leave one of the two entries out"
     message = f"variant `{id_}` is already {before}"
-    return variant_listed_twice.at(facts.span(ref), message, help=help_)
+    span = facts.span(ref)
+    return variant_listed_twice.at(span, message, help=help_, fix=removing(span))
 
 
 def _variants(block: VariantBlock | None) -> tuple[VariantRef, ...]:
@@ -202,7 +206,12 @@ def no_mandatory_variants(facts: DeviceFacts) -> Iterator[Diagnostic]:
         )
 
 
-@rule("DEV14", "unknown-variant", f"{_SCHEMA} 2 and 3")
+@rule(
+    "DEV14",
+    "unknown-variant",
+    f"{_SCHEMA} 2 and 3",
+    fix="writes the name that was meant, where it can be one only",
+)
 def unknown_variant(facts: DeviceFacts) -> Iterator[Diagnostic]:
     """A device lists a variant that no family defines.
 
@@ -228,12 +237,17 @@ def unknown_variant(facts: DeviceFacts) -> Iterator[Diagnostic]:
         id_ = variant_text(ref)
         if family is None and facts.may_be_elsewhere(ref.family):
             continue
+        fix, span = None, facts.span(ref)
         if family is None:
             message = f"no type family {quoted(ref.family)}"
             help_ = did_you_mean(ref.family, facts.families)
+            place = facts.source.span(ref.start, ref.start + len(ref.family))
+            fix = respelling(place, ref.family, facts.families)
         elif ref.variant not in family.variants:
             message = f"type family `{family.name}` has no variant {quoted(ref.variant)}"
             help_ = did_you_mean(ref.variant, family.variants)
+            place = facts.source.span(ref.end - len(ref.variant), ref.end)
+            fix = respelling(place, ref.variant, family.variants)
         elif len(ref.types or ()) != family.parameter_count or id_ in family.instances:
             continue
         elif not {t.name for t in ref.types or ()} <= ELEMENT_TYPES.keys():
@@ -242,7 +256,7 @@ def unknown_variant(facts: DeviceFacts) -> Iterator[Diagnostic]:
             message = f"`{id_}` is in no conformance list of type family `{family.name}`"
             help_ = f"it has {', '.join(f'`{name}`' for name in family.instances)}"
         related = (Related(family.span, "the family"),) if family is not None else ()
-        yield unknown_variant.at(facts.span(ref), message, related=related, help=help_)
+        yield unknown_variant.at(span, message, related=related, help=help_, fix=fix)
 
 
 @rule("DEV15", "type-parameter-count", "Formal Language Definition / Type Family Grammar")
@@ -276,7 +290,12 @@ def type_parameter_count(facts: DeviceFacts) -> Iterator[Diagnostic]:
             )
 
 
-@rule("DEV16", "unit-out-of-place", f"{_GRAMMAR} (Device-Level Units)")
+@rule(
+    "DEV16",
+    "unit-out-of-place",
+    f"{_GRAMMAR} (Device-Level Units)",
+    fix="writes the word that was meant, where it can be one only",
+)
 def unit_out_of_place(facts: DeviceFacts) -> Iterator[Diagnostic]:
     """A unit stands in the wrong block, or there is no unit of that name.
 
@@ -319,11 +338,16 @@ def unit_out_of_place(facts: DeviceFacts) -> Iterator[Diagnostic]:
                 listed = ", ".join(allowed)
                 keys = (*allowed, "l1_size_bytes") if allowed is ENGINE_UNITS else allowed
                 help_ = did_you_mean(unit.name, keys) or f"it takes {listed}"
-                yield unit_out_of_place.at(facts.span(unit), message, help=help_)
+                span = facts.span(unit)
+                fix = respelling(span, unit.name, keys)
+                yield unit_out_of_place.at(span, message, help=help_, fix=fix)
 
 
 @rule(
-    "INH01", "spec-version-in-derived-device", "Formal Language Definition / Device Inheritance 2"
+    "INH01",
+    "spec-version-in-derived-device",
+    "Formal Language Definition / Device Inheritance 2",
+    fix="takes the entry out",
 )
 def spec_version_in_derived_device(facts: DeviceFacts) -> Iterator[Diagnostic]:
     """A device that extends another gives a `spec_version`; it is inherited.
@@ -343,10 +367,12 @@ def spec_version_in_derived_device(facts: DeviceFacts) -> Iterator[Diagnostic]:
     """
     node = facts.node
     if node.extends is not None and node.spec_version is not None:
+        span = facts.source.span(node.spec_start, node.spec_version.end)
         yield spec_version_in_derived_device.at(
-            facts.source.span(node.spec_start, node.spec_version.end),
+            span,
             f"device `{node.name.name}` inherits its `spec_version` from `{node.extends.name}`",
             help="take it out",
+            fix=removing(span),
         )
 
 

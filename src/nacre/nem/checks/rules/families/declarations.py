@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from nacre.base.diagnostics import Diagnostic, Related
 from nacre.base.excerpt import quoted
+from nacre.base.fixes import respelling
 from nacre.base.rules import rule
 from nacre.base.suggest import did_you_mean
 from nacre.nem.checks.family_types import type_problem
@@ -138,7 +139,12 @@ def family_without_opcode(family: Family) -> Iterator[Diagnostic]:
         )
 
 
-@rule("TYP21", "types-without-meaning", _MATCHING)
+@rule(
+    "TYP21",
+    "types-without-meaning",
+    _MATCHING,
+    fix="writes the word that was meant, where it can be one only",
+)
 def types_without_meaning(family: Family) -> Iterator[Diagnostic]:
     """A family binds what is no operand of its opcodes, or types that they cannot compute with.
 
@@ -190,7 +196,10 @@ def _unknown_operands(family: Family, opcodes: list[Opcode]) -> Iterator[Diagnos
             span = family.source.span(binding.operand.start, binding.operand.end)
             if not any(opcode.bound(name) for opcode in opcodes):
                 message = f"{quoted(name)} is no operand of {_names(opcodes)}"
-                yield types_without_meaning.at(span, message, help=did_you_mean(name, known))
+                fix = respelling(span, name, known)
+                yield types_without_meaning.at(
+                    span, message, help=did_you_mean(name, known), fix=fix
+                )
             elif name in seen:
                 yield types_without_meaning.at(span, f"operand `{name}` is bound twice")
             seen.add(name)

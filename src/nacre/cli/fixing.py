@@ -1,0 +1,157 @@
+"""`nacre check --fix`: files with their sure remedies applied."""
+
+from __future__ import annotations
+
+import codecs
+import contextlib
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import click
+
+from nacre.base.diagnostics import Diagnostic
+from nacre.base.excerpt import safe
+from nacre.base.files import write_whole
+from nacre.base.source import Source
+from nacre.cli.inputs import STDIN, program_in, read_argument, show_diff
+from nacre.cli.main import ERRORS_FOUND, OK, WRONG_USAGE
+from nacre.cli.progress import shown_stages
+from nacre.cli.terminal.streams import echo_document
+from nacre.nem.checks.engine import Checked, CheckOptions
+from nacre.nem.checks.fixing import Fixed, fix_source
+from nacre.nem.model.target import UnknownDeviceError
+
+
+@dataclass
+class FixedFiles:
+    """What became of each file that was asked for."""
+
+    status: int = OK
+    applied: list[Diagnostic] = field(default_factory=list)
+    _changed: int = 0
+    _sources: dict[str, Source | Diagnostic | str] = field(default_factory=dict)
+    _checked: dict[str, Checked] = field(default_factory=dict)
+
+    @property
+    def count(self) -> int:
+        """How many findings were fixed."""
+        return len(self.applied)
+
+    def source(self, name: str) -> Source | Diagnostic | str:
+        """A file as it is now; one that includes others that changed is read again."""
+        if name == STDIN or self._is_settled:
+            return self._sources[name]
+        return read_argument(program_in(name))
+
+    def checked(self, name: str) -> Checked | None:
+        """What the last check said, where nothing has changed since."""
+        return self._checked.get(name) if self._is_settled else None
+
+    @property
+    def _is_settled(self) -> bool:
+        return not self._changed or len(self._sources) == 1
+
+    def keep(self, name: str, found: Source | Diagnostic | str, checked: Checked | None) -> None:
+        """Note what a file is, and what a check says about it."""
+        self._sources[name] = found
+        if checked is not None:
+            self._checked[name] = checked
+
+    def note_change(self, fixed: Fixed) -> None:
+        """Note that a file was rewritten."""
+        self._changed += 1
+        self.applied += fixed.applied
+
+
+def fix_files(
+    names: Sequence[str],
+    options: CheckOptions,
+    allowed: tuple[str, ...],
+    *,
+    diff: bool,
+    on_stderr: bool,
+) -> FixedFiles:
+    """Fix every file, rewrite it and say so; with `diff`, show what would change instead."""
+    files = FixedFiles()
+    for name in dict.fromkeys(names):
+        source = read_argument(program_in(name))
+        files.keep(name, source, None)
+        if not isinstance(source, Source):
+            files.status = WRONG_USAGE if isinstance(source, str) else ERRORS_FOUND
+            if diff:
+                click.echo(f"nacre: {source}", err=True)
+            continue
+        if _is_sealed(name):
+            message = "is the program of a bundle, whose manifest has its hash: it stays as it is"
+            click.echo(f"nacre: {safe(name)} {message}", err=True)
+            continue
+        try:
+            with shown_stages():
+                fixed = fix_source(source, options, lambda d: not d.code.startswith(allowed))
+        except UnknownDeviceError as error:
+            raise click.UsageError(safe(str(error))) from None
+        if diff:
+            _preview(name, source, fixed, files)
+        else:
+            _settle(name, source, fixed, files, on_stderr)
+    return files
+
+
+def _is_sealed(name: str) -> bool:
+    from nacre.compile.storage.names import is_program_of_bundle
+
+    return name != STDIN and (os.path.isdir(name) or is_program_of_bundle(Path(name).resolve()))
+
+
+def _preview(name: str, source: Source, fixed: Fixed, files: FixedFiles) -> None:
+    _show_refused(fixed, on_stderr=True)
+    if fixed.source.text != source.text:
+        show_diff(name, source.text, fixed.source.text)
+    has_errors = any(d.severity == "error" for d in fixed.checked.diagnostics)
+    if fixed.source.text != source.text or has_errors:
+        files.status = max(files.status, ERRORS_FOUND)
+
+
+def _settle(name: str, source: Source, fixed: Fixed, files: FixedFiles, on_stderr: bool) -> None:
+    if name == STDIN:
+        echo_document(fixed.source.text)
+    elif fixed.source.text != source.text:
+        try:
+            write_whole(Path(name), [_mark_of(name), fixed.source.text])
+        except OSError as error:
+            click.echo(f"nacre: cannot write {safe(name)}: {error.strerror}", err=True)
+            files.status = WRONG_USAGE
+            return
+    files.keep(name, fixed.source, fixed.checked)
+    if fixed.applied:
+        files.note_change(fixed)
+    for found in fixed.applied:
+        assert found.fix is not None
+        place = f"{found.location}: {found.code}: {found.fix.description}"
+        click.echo(f"fixed {safe(place)}", err=on_stderr)
+    _show_refused(fixed, on_stderr)
+
+
+def _show_refused(fixed: Fixed, on_stderr: bool) -> None:
+    for refused in fixed.refused:
+        found, new = refused.diagnostic, refused.because
+        assert found.fix is not None
+        why = "it mends nothing" if new is None else f"it would bring up {new}"
+        text = f"{found.location}: {found.code}: {found.fix.description}: {why}"
+        click.echo(f"not fixed {safe(text)}", err=on_stderr)
+
+
+def _mark_of(name: str) -> bytes:
+    """The byte order mark that a file begins with, which stays."""
+    with Path(name).open("rb") as file:
+        return codecs.BOM_UTF8 if file.read(3) == codecs.BOM_UTF8 else b""
+
+
+@contextlib.contextmanager
+def messages_on_stderr() -> Iterator[None]:
+    """Findings go to standard error where standard output has the fixed text."""
+    with contextlib.redirect_stdout(sys.stderr):
+        yield
