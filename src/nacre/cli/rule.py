@@ -65,5 +65,5 @@ def _as_json(row: Rule) -> dict[str, str]:
         "severity": _standing(row),
         "spec": row.spec,
         "page": row.page,
-        "fix": row.fix,
+        **({"fix": row.fix} if row.fix else {}),
     }
