@@ -96,6 +96,27 @@ def check(
         fixes = fix_files(files, options, allowed, diff=diff, on_stderr=on_stderr)
         if diff:
             return fixes.status
+    found, verdicts, checked, failed = _check_all(files, options, fixes)
+    shown = [d for d in distinct(found) if not d.code.startswith(allowed)]
+    with messages_on_stderr() if fix and STDIN in files else nullcontext():
+        if output == "json":
+            click.echo(render_json(shown, others=_others(verdicts, fixes)))
+        else:
+            show(shown, output, explain=explain, every=every)
+        if output == "text" and checked:
+            _show_verdicts(verdicts)
+            count = f"{checked} file{'s' if checked > 1 else ''}"
+            mended = "" if fixes is None else f"; {fixes.count} fixed"
+            click.echo(f"checked {count}: {summary(shown)}{mended}")
+    if failed or (fixes is not None and fixes.status == WRONG_USAGE):
+        return WRONG_USAGE
+    return ERRORS_FOUND if has_errors(shown) else OK
+
+
+def _check_all(
+    files: Sequence[str], options: CheckOptions, fixes: FixedFiles | None
+) -> tuple[list[Diagnostic], list[tuple[str, TokenVerdict]], int, bool]:
+    """Findings and verdicts, how many files were checked, and whether one could not be read."""
     found: list[Diagnostic] = []
     verdicts: list[tuple[str, TokenVerdict]] = []
     checked = 0
@@ -119,20 +140,7 @@ def check(
             except UnknownDeviceError as error:
                 raise click.UsageError(safe(str(error))) from None
             checked += 1
-    shown = [d for d in distinct(found) if not d.code.startswith(allowed)]
-    with messages_on_stderr() if fix and STDIN in files else nullcontext():
-        if output == "json":
-            click.echo(render_json(shown, others=_others(verdicts, fixes)))
-        else:
-            show(shown, output, explain=explain, every=every)
-        if output == "text" and checked:
-            _show_verdicts(verdicts)
-            count = f"{checked} file{'s' if checked > 1 else ''}"
-            mended = "" if fixes is None else f"; {fixes.count} fixed"
-            click.echo(f"checked {count}: {summary(shown)}{mended}")
-    if failed or (fixes is not None and fixes.status == WRONG_USAGE):
-        return WRONG_USAGE
-    return ERRORS_FOUND if has_errors(shown) else OK
+    return found, verdicts, checked, failed
 
 
 def _require_sense(files: Sequence[str], fix: bool, diff: bool, output: str) -> None:
