@@ -307,6 +307,8 @@ def test_inc01_a_file_does_not_include_itself_any_more(tmp_path: Path) -> None:
         "buffer A : L2 (size=64.5)\n",
         "loop i in [0..3] @max_in_flight(2) @max_in_flight(3):\nendloop\n",
         "wait()\n",
+        device("opcode.extended { eltwise<f32>.default }")
+        + "device e extends d {\n    opcode.mandatory { eltwise<f32>.default }\n}\n",
         task("r = relu in tile out tile"),
         task("r = leaky_relu.sync in tile out tile alpha=0.5 alpha=0.25"),
     ],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from nacre.base.diagnostics import Diagnostic, Related
 from nacre.base.elements import ELEMENT_TYPES
@@ -130,7 +131,10 @@ def variant_listed_twice(facts: DeviceFacts) -> Iterator[Diagnostic]:
         for ref in _variants(block):
             id_ = variant_text(ref)
             if id_ in seen:
-                yield _redundant(facts, ref, id_, seen[id_])
+                promotes = how == "mandatory" and seen[id_].startswith("extended")
+                found = _redundant(facts, ref, id_, seen[id_])
+                # Without the entry it would no longer be mandatory: that is not for us to choose.
+                yield replace(found, fix=None) if promotes else found
             seen[id_] = f"listed as {how}"
 
 
