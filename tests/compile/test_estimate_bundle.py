@@ -16,6 +16,7 @@ import pytest
 import nacre
 from nacre.base.diagnostics import InputError
 from nacre.compile.estimate_layers import operation_times
+from nacre.compile.options import Precision
 from nacre.core.builder import Builder
 from nacre.core.module import Module
 from tests.cli.runner import Outcome, invoke
@@ -47,7 +48,7 @@ def escaping() -> Module:
     return build.module(build.add("ArgMax", y, axis=1))
 
 
-MODELS = {
+MODELS: dict[str, tuple[Callable[[], Module], str, Precision]] = {
     "linear": (linear_model, "npm4k", "f16"),
     "convolution": (convolution_model, "npm64k", "f16"),
     "groups": (inverted_bottleneck, "npm4k", "f16"),

@@ -43,7 +43,8 @@ class BackendChoice:
     def use_for(self, opcode: str, backend: AnyBackend) -> None:
         """Use a backend for one opcode."""
         chosen = _found(backend)
-        is_supported = isinstance(opcode, str) and (opcode == "compute" or chosen.supports(opcode))
+        given: object = opcode  # which users may get wrong
+        is_supported = isinstance(given, str) and (given == "compute" or chosen.supports(given))
         # Any other name is the `op` of `compute`: Core's, or one that the backend itself knows.
         if not is_supported and opcode not in OPCODES and "." not in str(opcode):
             raise host_error(f"no opcode `{opcode}`", did_you_mean(str(opcode), OPCODES))

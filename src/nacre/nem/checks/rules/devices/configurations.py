@@ -99,6 +99,9 @@ def unknown_spec_version(facts: DeviceFacts) -> Iterator[Diagnostic]:
         yield unknown_spec_version.at(facts.span(version), message, help=f"known are {known}")
 
 
+_PROMOTED = "the variant is mandatory from here on; if that is not meant, leave the entry out"
+
+
 @rule(
     "DEV04", "variant-listed-twice", f"{_SCHEMA} 4", severity="warning", fix="takes the entry out"
 )
@@ -131,10 +134,11 @@ def variant_listed_twice(facts: DeviceFacts) -> Iterator[Diagnostic]:
         for ref in _variants(block):
             id_ = variant_text(ref)
             if id_ in seen:
-                promotes = how == "mandatory" and seen[id_].startswith("extended")
                 found = _redundant(facts, ref, id_, seen[id_])
-                # Without the entry it would no longer be mandatory: that is not for us to choose.
-                yield replace(found, fix=None) if promotes else found
+                if how == "mandatory" and seen[id_].startswith("extended"):
+                    # Without the entry it would not be mandatory: that is not for us to choose.
+                    found = replace(found, help=_PROMOTED, fix=None)
+                yield found
             seen[id_] = f"listed as {how}"
 
 
