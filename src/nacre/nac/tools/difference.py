@@ -14,6 +14,7 @@ import numpy as np
 
 from nacre.core.values import Array
 from nacre.nac.checks.examination import operand_offsets
+from nacre.nac.format.external import WRITTEN
 from nacre.nac.format.values import Constant, Instruction, Tensor
 from nacre.nac.run.weights import dequantized
 from nacre.nac.spec.elements import QUANTIZATIONS
@@ -230,7 +231,11 @@ def _payloads(first: Opened, second: Opened) -> Iterator[Row]:
     for tag in ("PROC", "TRNG", "ARRS"):
         if first.file.sections.get(tag, b"") != second.file.sections.get(tag, b""):
             yield Row("sections", "changed", f"{tag} differs")
-    sides = [{r.name: r.data for r in side.file.resources} for side in (first, second)]
+    # Where the weights lie is told with the header; that they differ, with the weights.
+    sides = [
+        {r.name: r.data for r in side.file.resources if r.name != WRITTEN}
+        for side in (first, second)
+    ]
     for name in dict.fromkeys((*sides[0], *sides[1])):
         if name not in sides[1]:
             yield Row("resources", "removed", name)
