@@ -104,10 +104,13 @@ def shown_blocks(page: Path) -> list[list[Step]]:
 
 
 def environment() -> dict[str, str]:
-    """Ours, with the `nacre` of this Python first on the path and nothing about the terminal."""
+    """Ours, with the `nacre` of this Python first on the path and nothing about the terminal.
+
+    How far a command is says more about the machine than about the command.
+    """
     kept = {key: value for key, value in os.environ.items() if key not in ("COLUMNS", "LINES")}
     path = f"{Path(sys.executable).parent}{os.pathsep}{kept.get('PATH', '')}"
-    return {**kept, "PATH": path, "PYTHONUTF8": "1"}
+    return {**kept, "PATH": path, "PYTHONUTF8": "1", "NACRE_PROGRESS": "never"}
 
 
 def make_folder(folder: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 import time
@@ -60,9 +61,9 @@ def shown_stages() -> Iterator[None]:
     """While something runs, say on standard error which of its stages it is in.
 
     At a terminal that is one line which is rewritten; elsewhere a line for each stage, and then
-    every ten seconds, after the first two.
+    every ten seconds, after the first two. `NACRE_PROGRESS=never` asks for silence.
     """
-    if sys.stderr is None:
+    if sys.stderr is None or os.environ.get("NACRE_PROGRESS") == "never":
         yield
         return
     with announced() as stages:

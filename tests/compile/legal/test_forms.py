@@ -211,7 +211,9 @@ FORMS: dict[str, Make] = {
 @pytest.mark.parametrize("name", FORMS)
 def test_a_form_is_legal_and_right(name: str, precision: str) -> None:
     legal = require_same(module_of(FORMS[name]), precision)
-    assert not legal.escaped
+    # A mask that is an input stays f32 until its largest is taken off, which is work for the VPU.
+    is_wide = name == "attention masked" and precision == "f16"
+    assert bool(legal.escaped) == is_wide
 
 
 def test_convolutions_of_pixels_are_products() -> None:
