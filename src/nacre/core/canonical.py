@@ -14,10 +14,14 @@ def canonicalise(
     verify_each: bool = True,
     until: str | None = None,
     on_pass: OnPass | None = None,
+    keep_parameters: bool = False,
 ) -> Module:
     """A new module with the same values in canonical form; twice is the same as once.
 
     Ids stay, except that hoisting Inputs renumbers. A module that is not valid raises InputError.
+    With `keep_parameters`, constants that are parameters of the model keep their names and stay
+    apart where their elements are equal: what is to be changed later is not one for that.
     """
-    made = run_passes(module, PIPELINE, verify_each=verify_each, until=until, on_pass=on_pass)
+    source = module if keep_parameters else module.without_parameters()
+    made = run_passes(source, PIPELINE, verify_each=verify_each, until=until, on_pass=on_pass)
     return replace(made) if made is module else made

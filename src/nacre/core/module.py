@@ -96,6 +96,9 @@ class Labels:
     # Other nodes whose work a value does too: a norm that is in the weights of a product.
     fused: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
     source: str = ""  # the file or the module whose names these are
+    # Constants that are parameters: what the model calls each, further names of tied ones behind.
+    # Such constants stay apart however equal their elements are, see `without_parameters`.
+    parameters: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
 
     def names(self, value: int) -> tuple[str, ...]:
         """Every node that a value comes from, that after which it is called first."""
@@ -124,7 +127,8 @@ class Labels:
                 nodes[ids[value]] = name
                 if value in self.fused:
                     fused[ids[value]] = self.fused[value]
-        return replace(self, nodes=nodes, fused=fused)
+        parameters = {ids[v]: names for v, names in self.parameters.items() if v in ids}
+        return replace(self, nodes=nodes, fused=fused, parameters=parameters)
 
 
 @dataclass(frozen=True)
@@ -171,6 +175,17 @@ class Module:
     def output_types(self) -> tuple[TensorType, ...]:
         """The types of the outputs."""
         return tuple(self.by_id[value].type for value in self.outputs)
+
+    @property
+    def parameter_names(self) -> Mapping[int, tuple[str, ...]]:
+        """Constants that are parameters of the model, with all names of each."""
+        return {} if self.labels is None else self.labels.parameters
+
+    def without_parameters(self) -> Module:
+        """The same module, in which parameters are constants like any other."""
+        if self.labels is None or not self.labels.parameters:
+            return self
+        return replace(self, labels=replace(self.labels, parameters={}))
 
     def placed_as(self, source: Module) -> Module:
         """The same module, its operations in the places of those with the same ids in another."""

@@ -90,7 +90,10 @@ class Assembler:
     _parameters: list[Named] = field(default_factory=list)
     _inputs: list[Named] = field(default_factory=list)
     _tensors: list[Tensor] = field(default_factory=list)
-    _latest: dict[int, Ref] = field(default_factory=dict)  # loads of parameters far from the first
+    # Names of parameters by the instruction that loads them, if DATA has another name for their id.
+    load_names: dict[int, str] = field(default_factory=dict)
+    # Loads of parameters far from the first, by id and name.
+    _latest: dict[tuple[int, str], Ref] = field(default_factory=dict)
     # Lists that were given, which stay alive by that, as they are stored: many calls may share one.
     _lists: dict[int, tuple[ConstantValue, _Key]] = field(default_factory=dict)
 
@@ -120,9 +123,12 @@ class Assembler:
         self._tensors.append(tensor)
         return id_
 
-    def parameter(self, id_: int) -> Ref:
-        """Load a parameter."""
-        return self._add(Instruction(INPUT, PARAMETER, (1, id_)))
+    def parameter(self, id_: int, name: str = "") -> Ref:
+        """Load a parameter; it has a name of its own where another one's tensor is equal to its."""
+        made = self._add(Instruction(INPUT, PARAMETER, (1, id_)))
+        if name and name != self._parameters[id_ - 1].text:
+            self.load_names[made.index] = name
+        return made
 
     def state(self, id_: int, name: str = "") -> Ref:
         """Load a state."""
@@ -171,10 +177,10 @@ class Assembler:
             INPUT,
             PARAMETER,
         ):
-            id_ = step.c[1]
-            found = self._latest.get(id_)
+            key = step.c[1], self.load_names.get(value.index, "")
+            found = self._latest.get(key)
             if found is None or found.index < first:
-                found = self._latest[id_] = self.parameter(id_)
+                found = self._latest[key] = self.parameter(*key)
             return found
         distance = len(self._steps) - value.index
         if distance > MOST_DISTANCE:

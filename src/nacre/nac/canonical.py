@@ -1,9 +1,9 @@
 """The form that a module has in a file: `lift(lower(m))` is the canonical form of m, to the bit.
 
 Beyond Core IR's own canonical form, which leaves constants where they stand: Inputs come first, a
-constant stands just before the operation that uses it first, equal constants are one, attributes
-that say what is so anyway are left out, concats name no more tensors than an instruction can, and
-values are numbered from 0 in order.
+constant stands just before the operation that uses it first, equal constants are one unless they
+are parameters of other names, attributes that say what is so anyway are left out, concats name no
+more tensors than an instruction can, and values are numbered from 0 in order.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _PLAIN_LISTS = {"strides": 1, "dilations": 1, "pads": 0, "output_padding": 0}
 
 def canonical(module: Module) -> Module:
     """The form that a module has in a file; twice is the same as once."""
-    return arranged(narrowed(canonicalise(module)))
+    return arranged(narrowed(canonicalise(module, keep_parameters=True)))
 
 
 def arranged(module: Module) -> Module:
@@ -40,6 +40,7 @@ class _Arrangement:
     made: list[CoreOperation] = field(default_factory=list)
     _ids: dict[int, int] = field(default_factory=dict)
     _constants: dict[object, int] = field(default_factory=dict)
+    _equal: dict[object, int] = field(default_factory=dict)  # the first of each, whatever its name
 
     def module_(self) -> Module:
         """The whole of it."""
@@ -51,8 +52,8 @@ class _Arrangement:
                 self._append(op, plain_attributes(op))
         states = tuple(State(s.name, self._id(s.output), s.initial) for s in source.states)
         outputs = tuple(self._id(value) for value in source.outputs)
-        states = tuple(State(s.name, s.output, self._id(s.initial)) for s in states)
-        labels = Labels(source.labels.outputs, dict(self._named())) if source.labels else None
+        states = tuple(State(s.name, s.output, self._initial(s.initial)) for s in states)
+        labels = self._labels(source.labels) if source.labels else None
         return Module(tuple(self.made), outputs, states, labels=labels)
 
     def _append(self, op: CoreOperation, given: Attributes) -> None:
@@ -63,15 +64,38 @@ class _Arrangement:
     def _id(self, value: int) -> int:
         """The new number of a value; a constant is placed now if it is nowhere yet."""
         if value not in self._ids:
-            op = self.module.by_id[value]
-            array = elements_of(op)
-            assert array is not None
-            key = op.type.dtype, key_of(array)
+            key = *self._key(value), self.module.parameter_names.get(value)
             if key not in self._constants:
-                self._constants[key] = len(self.made)
-                self.made.append(_constant(len(self.made), op.type, array))
+                self._constants[key] = self._placed(value)
             self._ids[value] = self._constants[key]
         return self._ids[value]
+
+    def _initial(self, value: int) -> int:
+        """The same for what a state starts as: elements alone tell, as a file may have them."""
+        key = self._key(value)
+        if key not in self._equal:
+            self._ids[value] = self._placed(value)
+        return self._equal[key]
+
+    def _key(self, value: int) -> tuple[str, object]:
+        op = self.module.by_id[value]
+        array = elements_of(op)
+        assert array is not None
+        return op.type.dtype, key_of(array)
+
+    def _placed(self, value: int) -> int:
+        op, place = self.module.by_id[value], len(self.made)
+        array = elements_of(op)
+        assert array is not None
+        self._equal.setdefault(self._key(value), place)
+        self.made.append(_constant(place, op.type, array))
+        return place
+
+    def _labels(self, labels: Labels) -> Labels:
+        parameters = {
+            self._ids[v]: names for v, names in labels.parameters.items() if v in self._ids
+        }
+        return Labels(labels.outputs, dict(self._named()), parameters=parameters)
 
     def _named(self) -> Iterator[tuple[int, str]]:
         assert self.module.labels is not None

@@ -12,12 +12,13 @@ and, where there is state, `nacre.state.json`
 
 in which `initial` is one number for all elements, a list of them in order, or `{"parameter": 7}`,
 and `output` the operand of `<OUTPUT B=0>` that becomes the next state. An output that feeds a state
-is not returned unless it is listed with `"returned": true`.
+is not returned unless it is listed with `"returned": true`. Names of parameters that share a tensor
+are in a resource of their own, see `parameters`.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import prod
 from typing import TypeVar
 
@@ -31,6 +32,7 @@ from nacre.nac.format.external import External
 from nacre.nac.format.places import Place, finding
 from nacre.nac.format.scales import is_scaled
 from nacre.nac.format.values import Bytes, NacFile, Tensor
+from nacre.nac.parameters import PARAMETERS, ParameterNames, ParameterTable, parameter_names
 from nacre.nac.rules.running import NAC42, NAC43
 from nacre.nac.spec.constants import STRING
 from nacre.nac.spec.elements import DTYPES, FP16, MOST_AXES, QUANTIZATIONS
@@ -38,7 +40,7 @@ from nacre.nac.spec.instructions import INPUT, LIFTED, STATE, USER
 
 INTERFACE = "nacre.interface.json"
 STATES = "nacre.state.json"
-OWN_RESOURCES = frozenset({INTERFACE, STATES})  # written anew with every program
+OWN_RESOURCES = frozenset({INTERFACE, STATES, PARAMETERS})  # written anew with every program
 _MOST_ELEMENTS = 1 << 30  # of a state
 Number = int | float  # integers of 64 bits have more digits than a float
 Record = TypeVar("Record", bound=msgspec.Struct)
@@ -95,11 +97,12 @@ class NacInput:
 
 @dataclass(frozen=True)
 class Surroundings:
-    """Inputs in order, states by id, names of outputs."""
+    """Inputs in order, states by id, names of outputs and of parameters."""
 
     inputs: tuple[NacInput, ...]
     states: dict[int, StateRecord]
     output_names: tuple[str, ...]
+    parameters: ParameterNames = field(default_factory=ParameterNames)
 
 
 def surroundings(
@@ -120,7 +123,12 @@ def surroundings(
             message = f"{INTERFACE}: input {quoted(name)}: {problem}"
             found.append(finding(NAC43, source, _place(file, INTERFACE), message))
     outputs = (interface or Interface()).outputs
-    return Surroundings(inputs, states, outputs), found
+    parameters, wrong = parameter_names(
+        file, _decoded(file, source, PARAMETERS, ParameterTable, found)
+    )
+    place = _place(file, PARAMETERS)
+    found += [finding(NAC43, source, place, f"{PARAMETERS}: {problem}") for problem in wrong]
+    return Surroundings(inputs, states, outputs, parameters), found
 
 
 def _decoded(

@@ -80,9 +80,10 @@ class _Walk:
     builder: Builder = field(default_factory=Builder)
     found: list[Diagnostic] = field(default_factory=list)
     _results: dict[int, Any] = field(default_factory=dict)
-    _weights: dict[int, Value] = field(default_factory=dict)
+    _weights: dict[tuple[int, str], Value] = field(default_factory=dict)  # by id and name
     _lifted: dict[int, Any] = field(default_factory=dict)
-    _filters: dict[int, Value] = field(default_factory=dict)  # with their channels last
+    # With their channels last.
+    _filters: dict[tuple[int, str], Value] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         model = self.model
@@ -90,6 +91,7 @@ class _Walk:
             foreseen(GRAPH_TYPES[type_.dtype].dtype, type_.shape) for type_ in self._input_types()
         ]
         self._room = limits_for(model.file_bytes, given, model.max_bytes).bytes
+        self._names = model.surroundings.parameters
         self._windows: dict[int, Window] = {}
         if not self.is_literal:
             self._windows = windows_of(self.model.file, self.model.program)
@@ -147,7 +149,7 @@ class _Walk:
             if instruction.kind == "call":
                 return self._called(instruction)
             if instruction.kind == "input":
-                return self._loaded(instruction)
+                return self._loaded(index, instruction)
             return self._branched(index, instruction)
         except (Unfit, ArithmeticError, LookupError, ValueError, TypeError) as problem:
             message = f"{quoted(instruction.name, 80)}: {problem}"
@@ -167,12 +169,13 @@ class _Walk:
             return _Lost()
         return Value(self.builder.input(wanted.name, dtype, shape))
 
-    def _loaded(self, instruction: Prepared) -> Any:  # noqa: ANN401 - see _stretch
+    def _loaded(self, index: int, instruction: Prepared) -> Any:  # noqa: ANN401 - see _stretch
         if instruction.variant == PARAMETER:
-            if instruction.id not in self._weights:
+            key = instruction.id, self._names.of_load(index)
+            if key not in self._weights:
                 array = self.model.weights.fresh(instruction.id)
-                self._weights[instruction.id] = self._constant(array)
-            return self._weights[instruction.id]
+                self._weights[key] = self._constant(array)
+            return self._weights[key]
         if instruction.variant == STATE:
             raise Unfit("the state has no name")
         if instruction.id not in self._lifted:
@@ -211,15 +214,17 @@ class _Walk:
         """A `Conv2d` of ours."""
         weight = self._results[window.weight]
         if window.is_stored:
-            weight = self._filter(self.model.program[window.weight].id)
+            weight = self._filter(window.weight)
         operands = (self._results[window.source].id, weight.id)
         return Value(self.builder.add("Conv2d", *operands, **window.attributes))
 
-    def _filter(self, id_: int) -> Value:
-        if id_ not in self._filters:
+    def _filter(self, index: int) -> Value:
+        id_ = self.model.program[index].id
+        key = id_, self._names.of_load(index)
+        if key not in self._filters:
             array = self.model.weights.fresh(id_).transpose(WEIGHTS_TO_LAST)
-            self._filters[id_] = self._constant(np.ascontiguousarray(array))
-        return self._filters[id_]
+            self._filters[key] = self._constant(np.ascontiguousarray(array))
+        return self._filters[key]
 
     def _gathered(self, operand: Operand) -> Given:
         source = operand.source
@@ -264,10 +269,11 @@ class _Walk:
         hidden = {record.output for record in records.values() if not record.returned}
         returned = [value for place, value in enumerate(values) if place not in hidden]
         made = self.builder.module(*returned)
-        names = self.model.weights.names
         loaded = (*self._weights.items(), *self._filters.items())
-        nodes = {value.id: names[id_] for id_, value in loaded}
-        labels = Labels(self.model.surroundings.output_names, nodes)
+        parameters = {value.id: self._names.with_ties(name) for (_, name), value in loaded}
+        nodes = {value: names[0] for value, names in parameters.items()}
+        output_names = self.model.surroundings.output_names
+        labels = Labels(output_names, nodes, parameters=parameters)
         return arranged(replace(made, labels=labels))
 
     def made_types(self) -> dict[int, list[TensorType]]:

@@ -1,9 +1,9 @@
 """A module of Core IR as a program: the inverse of `lift`.
 
 Every operation becomes one instruction, in order, but for `Conv2d`, which `channels` tells about; a
-constant becomes a parameter that is loaded just before its first use, and equal ones are stored
-once. What is used very late has a relay on the way, see `reach`. What the format has no place for,
-types of inputs and state, is written as resources.
+constant becomes a parameter that is loaded just before its first use. Equal ones are stored once,
+and keep their names, see `parameters`. What is used very late has a relay on the way, see `reach`.
+What the format has no place for, types of inputs and state, is written as resources.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ from nacre.nac.interface import (
     StateTable,
     encoded,
 )
+from nacre.nac.parameters import PARAMETERS, ParameterTable
 from nacre.nac.reach import RELAY, Reach
 from nacre.nac.schedule import scheduled
 from nacre.nac.sources import elements_of, key_of
@@ -71,11 +72,23 @@ class _Lowerer:
     _refs: dict[int, Ref] = field(default_factory=dict)
     _weights: dict[object, int] = field(default_factory=dict)  # parameters by their elements
     _filters: dict[int, Ref] = field(default_factory=dict)  # with their channels first
-    _names: set[str] = field(default_factory=set)  # of parameters
+    _names: set[str] = field(default_factory=set)  # of parameters, as they are stored
+    _parameters: dict[int, str] = field(default_factory=dict)  # names of constants
     _states: list[StateRecord] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self._reach = Reach(self.module)
+        names = self.module.parameter_names
+        self._taken = {name for all_names in names.values() for name in all_names}
+        self._keys = {
+            op.value_id: key_of(array)
+            for op in self.module.operations
+            if (array := elements_of(op)) is not None
+        }
+        # What is stored is called after a parameter of the model if it is one.
+        self._owners: dict[object, int] = {}
+        for value in sorted(names):
+            self._owners.setdefault(self._keys.get(value), value)
 
     def fill(self) -> None:
         """Every instruction."""
@@ -127,25 +140,46 @@ class _Lowerer:
         if found is None:
             array = elements_of(self.module.by_id[value])
             assert array is not None
-            found = self._refs[value] = self.assembler.parameter(self._weight(value, array))
+            found = self._refs[value] = self._loaded(value, array, self._keys[value])
         return found
 
-    def _weight(self, value: int, array: Array) -> int:
-        key = key_of(array)
+    def _loaded(self, value: int, array: Array, key: object) -> Ref:
+        """A constant, loaded now; its elements may lie otherwise than the module has them."""
+        id_ = self._weight(value, array, key)
+        return self.assembler.parameter(id_, self._name(value))
+
+    def _weight(self, value: int, array: Array, key: object) -> int:
+        """The id under which elements are stored, once."""
         if key not in self._weights:
-            name = self._name(value, len(self._weights) + 1)
+            name = self._stored_name(self._name(self._owners.get(key, value)))
             self._weights[key] = self.assembler.weight(name, array)
         return self._weights[key]
 
-    def _name(self, value: int, id_: int) -> str:
-        """What the model calls a weight; none has the name of another."""
-        labels = self.module.labels
-        wanted = (labels.nodes.get(value) if labels is not None else None) or f"c{id_}"
+    def _stored_name(self, wanted: str) -> str:
+        """A name that no other tensor has."""
         name, count = wanted, 0
-        while name in self._names:
+        while name in self._names or (count and name in self._taken):
             count += 1
             name = f"{wanted}.{count}"
         self._names.add(name)
+        return name
+
+    def _name(self, value: int) -> str:
+        """What the model calls a constant; one without a name has one that no other has."""
+        if value not in self._parameters:
+            labels = self.module.labels
+            given = self.module.parameter_names.get(value)
+            node = labels.nodes.get(value) if labels is not None else None
+            self._parameters[value] = given[0] if given else self._new_name(node)
+        return self._parameters[value]
+
+    def _new_name(self, wanted: str | None) -> str:
+        first = name = wanted or f"c{len(self._weights) + 1}"
+        count = 0
+        while name in self._taken:
+            count += 1
+            name = f"{first}.{count}"
+        self._taken.add(name)
         return name
 
     def _call(self, op: CoreOperation) -> None:
@@ -184,8 +218,7 @@ class _Lowerer:
         found = self._filters.get(value)
         if found is None:
             moved = np.ascontiguousarray(array.transpose(WEIGHTS_TO_FIRST))
-            found = self.assembler.parameter(self._weight(value, moved))
-            self._filters[value] = found
+            found = self._filters[value] = self._loaded(value, moved, key_of(moved))
         return found
 
     def _permuted(self, value: Ref, order: tuple[int, ...]) -> Ref:
@@ -208,11 +241,19 @@ class _Lowerer:
             array = elements_of(self.module.by_id[state.initial])
             assert array is not None
             filling = _filling(array, type_.element.is_integer)
-            initial = Initial(self._weight(state.initial, array)) if filling is None else filling
+            initial: Initial | int | float | None = filling
+            if initial is None:
+                key = self._keys[state.initial]
+                initial = Initial(self._weight(state.initial, array, key))
             record = StateRecord(
                 index, returned + index, type_.dtype, type_.shape, initial, state.name
             )
             self._states.append(record)
+
+    def _tied(self) -> list[tuple[int, tuple[str, ...]]]:
+        """Parameters of several names that the program loads."""
+        named = self.module.parameter_names.items()
+        return [(v, names) for v, names in named if len(names) > 1 and v in self._parameters]
 
     def _resources(self) -> Sequence[Resource]:
         states = {state.name for state in self.module.states}
@@ -226,6 +267,10 @@ class _Lowerer:
         made = [Resource(INTERFACE, encoded(interface))]
         if self._states:
             made.append(Resource(STATES, encoded(StateTable(tuple(self._states)))))
+        tied = {names[0]: names[1:] for _, names in self._tied()}
+        table = ParameterTable(self.assembler.load_names, tied)
+        if table != ParameterTable():
+            made.append(Resource(PARAMETERS, encoded(table)))
         return [*made, *self.resources]
 
 

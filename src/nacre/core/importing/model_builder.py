@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from nacre.core.builder import Builder
 from nacre.core.importing.findings import NoForm
+from nacre.core.importing.origins import Origins
 from nacre.core.module import CoreOperation, TensorType
 from nacre.core.values import Array, Attributes
 
@@ -40,6 +41,8 @@ class ModelBuilder(Builder):
         self._constants: dict[object, tuple[int, Array]] = {}
         self._alike: dict[object, list[tuple[int, Array]]] = {}
         self.facts: dict[int, object] = {}  # what a handler knows of a value beside its type
+        self.origins = Origins()
+        self.parameters: dict[int, tuple[str, ...]] = {}  # names of constants that are parameters
 
     def copied(self) -> ModelBuilder:
         """A builder with the same operations, which goes its own way."""
@@ -50,6 +53,8 @@ class ModelBuilder(Builder):
         made._constants = dict(self._constants)
         made._alike = {key: list(found) for key, found in self._alike.items()}
         made.facts = dict(self.facts)
+        made.origins = self.origins
+        made.parameters = dict(self.parameters)
         return made
 
     def since(self, count: int) -> Sequence[CoreOperation]:
@@ -57,11 +62,21 @@ class ModelBuilder(Builder):
         return self._operations[count:]
 
     def constant(
-        self, array: npt.ArrayLike, dtype: str | None = None, *, copy: bool = False
+        self,
+        array: npt.ArrayLike,
+        dtype: str | None = None,
+        *,
+        copy: bool = False,
+        names: tuple[str, ...] = (),
     ) -> int:
-        """A tensor literal, the one that is there already where there is one."""
+        """A tensor literal, the one that is there already where there is one.
+
+        One that has names is a parameter. It is another one than all those with other names, and
+        what lies in the memory of a parameter is one even without.
+        """
         array = np.asarray(array)
-        kind = (dtype, array.dtype.str, array.shape)
+        names = names or self.origins.of_array(array)
+        kind = (dtype, array.dtype.str, array.shape, names)
         key = (*kind, array.tobytes()) if array.nbytes <= _SMALL else (*kind, id(array))
         if key not in self._constants:
             # Rounds of a loop compute the same elements again; a few of them say whether.
@@ -70,6 +85,8 @@ class ModelBuilder(Builder):
             if known is None:
                 known = super().constant(array, dtype, copy=copy)
                 alike.append((known, array))
+                if names:
+                    self.parameters[known] = names
             self._constants[key] = known, array
         return self._constants[key][0]
 

@@ -34,6 +34,10 @@ _SLOW = frozenset({"Attention", "AveragePool", "CausalConvWithState", "Col2Im", 
                    "SoftmaxCrossEntropyLoss", "Upsample"})  # fmt: skip
 # Their attributes may be as large as they like: ends are cut, and values only stored.
 _UNBOUNDED = frozenset({"Constant", "ConstantOfShape", "Shape", "Slice"})
+# Operations whose results have elements of the first operand in another order, shape or type.
+LAID_OUT = frozenset({"Cast", "DepthToSpace", "Expand", "Flatten", "Gather", "GatherElements",
+                      "GatherND", "Identity", "Reshape", "Slice", "SpaceToDepth", "Split",
+                      "Squeeze", "Tile", "Transpose", "Unsqueeze"})  # fmt: skip
 
 
 def can_fold(node: Node, operands: Sequence[Tensor | None]) -> bool:

@@ -53,7 +53,7 @@ def module_of(walk: Walk, graph: Any) -> Module:  # noqa: ANN401
         raise InputError(walk.found)
     # The next value of a state is no output: the module keeps it.
     outs = tuple(o.name for o in graph.output if o.name not in walk.states.values())
-    labels = Labels(outs, walk.labels, source=walk.name)
+    labels = Labels(outs, walk.labels, source=walk.name, parameters=walk.builder.parameters)
     return replace(walk.builder.module(*(values[name] for name in outs)), labels=labels)
 
 

@@ -18,7 +18,7 @@ from nacre.core.module import TensorType
 from nacre.core.onnx.control import CONTROL
 from nacre.core.onnx.files import tensor_array
 from nacre.core.onnx.findings import CHECK, MISFITTING, SMALLER, NoForm, Unsound, finding
-from nacre.core.onnx.folding import can_fold, folded
+from nacre.core.onnx.folding import LAID_OUT, can_fold, folded
 from nacre.core.onnx.functions import Function, Key, called, definition, flat_size, key_of
 from nacre.core.onnx.handlers import handlers
 from nacre.core.onnx.interface import input_types, type_only_inputs
@@ -102,7 +102,8 @@ class Walk(Reports):
                 continue  # a value stands in the place of this default
             self.tensors[name] = Lost()
             try:
-                self.tensors[name] = self._read(tensor)
+                self.tensors[name] = array = self._read(tensor)
+                self.builder.origins.add_array(array, (name,))
             except Unsound as problem:
                 self.unsound(str(problem), problem.help)
             except InputError as error:
@@ -206,6 +207,8 @@ class Walk(Reports):
             arrays = [o if isinstance(o, np.ndarray) else None for o in operands]
             found = folded(node, arrays)
             if found is not None:
+                if node.op in LAID_OUT and isinstance(operands[0], np.ndarray):
+                    self._derive(found, operands[0])
                 return found
             if node.key in FOLDED_ONLY:
                 raise Unsound(MISFITTING)
@@ -213,6 +216,12 @@ class Walk(Reports):
             return self._by_definition(node, proto, use)
         made = handler(use)
         return [made] if isinstance(made, int | np.ndarray) else made
+
+    def _derive(self, made: Sequence[Array], source: Array) -> None:
+        """An initialiser that was laid out anew is still that initialiser."""
+        names = self.builder.origins.of_array(source)
+        for array in made if names else ():
+            self.builder.origins.add_array(array, names)
 
     def _by_definition(self, node: Node, proto: Any, use: Use) -> Sequence[Tensor]:  # noqa: ANN401
         """An operation without a handler: ONNX may define it by others."""

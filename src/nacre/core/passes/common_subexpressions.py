@@ -27,7 +27,7 @@ def common_subexpressions(module: Module) -> Module:
     - an operation with the opcode, operands, attributes and type of an earlier one: the earlier
     - a constant with the type and the bits of an earlier one, however it is spelled: the earlier
 
-    Inputs are never joined.
+    Inputs are never joined, nor parameters of a model that keeps them apart.
     """
     return sweep(module, joining())
 
@@ -39,7 +39,9 @@ def joining() -> Rewrite:
     def join(op: CoreOperation, seen: Seen) -> Found:
         if op.opcode == "Input":
             return None
-        first = known.setdefault(_key(op), op.value_id)
+        # A parameter is itself, whatever its elements are now.
+        key = _key(op), seen.parameters.get(op.value_id)
+        first = known.setdefault(key, op.value_id)
         return None if first == op.value_id else first
 
     return join

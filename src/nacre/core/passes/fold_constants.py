@@ -69,7 +69,11 @@ def folding() -> Rewrite:
             return None
         left -= work if work > _SMALL else 0
         result = computed(op, arrays, seen)
-        return None if result is None else as_constant(op, result)
+        if result is None:
+            return None
+        if op.opcode in _MOVES and op.operands[0] in seen.parameters:
+            seen.parameters[op.value_id] = seen.parameters[op.operands[0]]
+        return as_constant(op, result)
 
     return fold
 

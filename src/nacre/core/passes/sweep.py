@@ -6,7 +6,8 @@ walk reaches the point where nothing more can be rewritten, in time linear in th
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 import numpy as np
 
@@ -22,8 +23,9 @@ CONSTANTS = frozenset(name for name, spec in OPS.items() if "constant" in spec.t
 class Seen:
     """What a walk has kept so far: definitions by id, and constants as arrays."""
 
-    def __init__(self) -> None:
+    def __init__(self, parameters: Mapping[int, tuple[str, ...]] | None = None) -> None:
         self.definitions: dict[int, CoreOperation] = {}
+        self.parameters = dict(parameters or {})  # names of constants that are parameters
         self._arrays: dict[int, Array | None] = {}
         self._fills: dict[int, int | float | None] = {}
 
@@ -58,7 +60,7 @@ Rewrite = Callable[[CoreOperation, Seen], Found]
 
 def sweep(module: Module, *rewrites: Rewrite) -> Module:
     """The module with each operation rewritten until none of the rewrites applies."""
-    seen, renamed = Seen(), dict[int, int]()
+    seen, renamed = Seen(module.parameter_names), dict[int, int]()
     definitions, kept, is_changed = seen.definitions, list[CoreOperation](), False
     for op in module.operations:
         found: CoreOperation | int = _renamed(op, renamed) if renamed else op
@@ -73,7 +75,12 @@ def sweep(module: Module, *rewrites: Rewrite) -> Module:
             continue
         kept.append(found)
         definitions[op.value_id] = found
-    return _with_names(module, tuple(kept), renamed) if is_changed else module
+    if not is_changed:
+        return module
+    made = _with_names(module, tuple(kept), renamed)
+    if made.labels is None or not seen.parameters:
+        return made
+    return replace(made, labels=replace(made.labels, parameters=seen.parameters))
 
 
 def _first(op: CoreOperation, seen: Seen, rewrites: tuple[Rewrite, ...]) -> Found:

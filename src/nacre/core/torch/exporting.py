@@ -19,7 +19,7 @@ from nacre.core.torch.nodes import key_of
 from nacre.core.torch.refused import REFUSED
 from nacre.core.torch.remedies import place_of_error
 from nacre.core.torch.sizes import Shapes, examples_of
-from nacre.core.torch.ties import untied
+from nacre.core.torch.ties import Ties, ties_of, untied
 
 # By what PyTorch's message has in it.
 _ADVICE = {
@@ -39,8 +39,11 @@ def program_of(
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
     shapes: Shapes | None,
-) -> tuple[Any, str]:
-    """The program of a source, with only such calls as handlers know where that is possible."""
+) -> tuple[Any, str, Ties]:
+    """The program of a source, with only such calls as handlers know where that is possible.
+
+    With it, what it is called, and all names of tensors that have several.
+    """
     library = torch()
     if isinstance(source, str | Path):
         name = str(source)
@@ -60,7 +63,7 @@ def program_of(
     examples = examples_of(program, shapes, name) if shapes else None
     if examples is not None:
         program = _exported(program.module(check_guards=False), *examples, name)
-    return _decomposed(program, name), name
+    return _decomposed(program, name), name, ties_of(program)
 
 
 def _exported(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any], name: str) -> Any:  # noqa: ANN401

@@ -23,10 +23,28 @@ FACTORIES = frozenset(
 )  # fmt: skip
 
 
+# Calls whose result has elements of their first argument, in another order, shape or type.
+_LAYOUTS = frozenset(
+    {
+        "_to_copy", "_unsafe_view", "alias", "as_strided", "chunk", "clone", "contiguous", "detach",
+        "embedding", "expand", "flatten", "flip", "gather", "index", "index_select", "lift_fresh",
+        "lift_fresh_copy", "movedim", "narrow", "permute", "repeat", "reshape", "select", "slice",
+        "split", "split_with_sizes", "squeeze", "t", "to", "transpose", "type_as", "unbind",
+        "unflatten", "unsqueeze", "view",
+    }
+)  # fmt: skip
+
+
+def is_layout(key: str) -> bool:
+    """Whether a call only lays elements of its first argument out anew."""
+    name = key.partition(".")[0]
+    return name in _LAYOUTS or name.removesuffix("_copy") in _LAYOUTS
+
+
 def can_fold(key: str, target: Any, arguments: Any, result: Any) -> bool:  # noqa: ANN401
     """Whether a call can be computed now: every tensor is known, and nothing is drawn."""
     library = torch()
-    leaves = list(_leaves(arguments))
+    leaves = list(leaves_of(arguments))
     if any(isinstance(leaf, Value) for leaf in leaves):
         return False
     has_tensor = any(isinstance(leaf, library.Tensor) for leaf in leaves)
@@ -35,7 +53,7 @@ def can_fold(key: str, target: Any, arguments: Any, result: Any) -> bool:  # noq
     is_drawn = library.Tag.nondeterministic_seeded in target.tags
     if is_drawn or target._schema.is_mutable:
         return False
-    sizes = [getattr(leaf, "shape", ()) for leaf in _leaves(result)]
+    sizes = [getattr(leaf, "shape", ()) for leaf in leaves_of(result)]
     return all(_count(size) <= _MOST_ELEMENTS for size in sizes)
 
 
@@ -57,12 +75,13 @@ def first_line(error: BaseException) -> str:
     return lines[0][:200] if lines else type(error).__name__
 
 
-def _leaves(found: Any) -> Iterator[Any]:  # noqa: ANN401 - nested lists
+def leaves_of(found: Any) -> Iterator[Any]:  # noqa: ANN401 - nested lists
+    """Everything in lists of lists."""
     if isinstance(found, list | tuple):
         for part in found:
-            yield from _leaves(part)
+            yield from leaves_of(part)
     elif isinstance(found, dict):
-        yield from _leaves(list(found.values()))
+        yield from leaves_of(list(found.values()))
     else:
         yield found
 

@@ -16,7 +16,7 @@ from nacre.core.rules.torch import TCH01
 from nacre.core.torch.checks import CHECKS, ITEMS, is_only_checked
 from nacre.core.torch.elements import dtype_of
 from nacre.core.torch.exporting import program_of
-from nacre.core.torch.folding import can_fold, folded
+from nacre.core.torch.folding import can_fold, folded, is_layout, leaves_of
 from nacre.core.torch.handlers import handlers
 from nacre.core.torch.indexing import without_masks
 from nacre.core.torch.interface import Interface, interface_of, is_empty, is_open, static_type
@@ -72,8 +72,9 @@ def walked(
     progress: Progress | None = None,
 ) -> tuple[Walk, Interface, Any]:
     """A graph that was gone down, with what was found wrong on the way; InputError before it."""
-    program, name = program_of(source, tuple(example_args), dict(example_kwargs or {}), shapes)
-    interface, problems = interface_of(program, name, shapes or {})
+    given = tuple(example_args), dict(example_kwargs or {})
+    program, name, ties = program_of(source, *given, shapes)
+    interface, problems = interface_of(program, name, shapes or {}, ties)
     if problems:
         raise InputError(problems)
     walk = Walk(name, progress)
@@ -116,6 +117,8 @@ class Walk:
         for node, (name, type_) in interface.inputs.items():
             self.tensors[node] = Value(self.builder.input(name, type_.dtype, type_.shape))
         self.tensors.update(interface.known)
+        for node, names in interface.names.items():
+            self.constants.add_parameter(self.tensors[node], names)
         self.calls(graph_module, self.tensors)
 
     def calls(self, graph_module: Any, tensors: dict[str, Any]) -> None:  # noqa: ANN401
@@ -170,7 +173,7 @@ class Walk:
             return None
         result, is_call = node.meta.get("val"), hasattr(target, "_schema")
         if is_call and can_fold(key, target, [args, kwargs], result):
-            made = folded(target, args, kwargs)
+            made = self._derived(key, folded(target, args, kwargs), args)
             if is_open(result):  # now its shape is known too
                 node.meta["val"] = made
             return made
@@ -194,6 +197,14 @@ class Walk:
         given, known = (named(names, target, *part) for part in ((args, kwargs), metas))
         made = handler(Use(key, given, known, result, self.constants))
         return wrapped(made)
+
+    def _derived(self, key: str, made: Any, args: list[Any]) -> Any:  # noqa: ANN401 - tensors
+        """What was computed; a parameter that was laid out anew is still that parameter."""
+        source = args[0] if args and is_layout(key) else None
+        names = self.constants.names_of(source) if isinstance(source, torch().Tensor) else ()
+        for tensor in leaves_of(made) if names else ():
+            self.constants.add_parameter(tensor, names)
+        return made
 
     def _sized(self, target: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:  # noqa: ANN401
         """What a call gives, without elements, where a shape followed from ones that are known."""
@@ -235,7 +246,8 @@ class Walk:
             raise InputError(self.found)
         for name, output, start in states:
             self.builder.state(name, output, start)
-        labels = Labels(nodes=self.labels, source=self.name)
+        named = self.builder.parameters
+        labels = Labels(nodes=self.labels, source=self.name, parameters=named)
         return replace(self.builder.module(*outputs), labels=labels)
 
     def _output(self, place: object, node: Any) -> int:  # noqa: ANN401 - fx.Node or a number

@@ -13,7 +13,9 @@ from nacre.core.torch.elements import element_name
 from nacre.core.torch.library import torch
 from nacre.core.torch.remedies import NEWER, NOT_EMPTY, OTHERWISE
 from nacre.core.torch.sizes import Shapes, suggestions
+from nacre.core.torch.ties import Ties
 
+_PARAMETERS = ("PARAMETER", "BUFFER")
 _FIXED = "keep the shape by `torch.where(mask, x, other)`, or choose by integers that are known"
 
 
@@ -25,12 +27,14 @@ class Interface:
     known: dict[str, Any] = field(default_factory=dict)  # weights, and numbers fixed by export
     states: list[tuple[str, Any, Any]] = field(default_factory=list)  # name, node, initial
     outputs: list[Any] = field(default_factory=list)  # nodes or numbers
+    names: dict[str, tuple[str, ...]] = field(default_factory=dict)  # of weights in the model
 
 
 def interface_of(
     program: Any,  # noqa: ANN401 - ExportedProgram
     name: str,
     shapes: Shapes,
+    ties: Ties,
 ) -> tuple[Interface, list[Diagnostic]]:
     """The interface of a program, and what is wrong with it; shapes are those that were given."""
     made, found = Interface(), list[Diagnostic]()
@@ -53,6 +57,9 @@ def interface_of(
                 kept[spec.target] = (title, tensor)
             else:
                 made.known[node.name] = _tensor(program, spec)
+                if spec.kind.name in _PARAMETERS:
+                    tied = ties.get(spec.target, ())
+                    made.names[node.name] = tuple(dict.fromkeys((spec.target, *tied)))
         except NoForm as problem:
             message = f"input `{node.name}`: {problem.reason}"
             found.append(finding(TCH01, name, message, problem.rewrite))

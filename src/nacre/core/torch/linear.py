@@ -39,7 +39,7 @@ def addmm(use: Use) -> int:
     weight = use.known(second)
     is_layer = use.shape_of("self") == use.shape[-1:] and use.name == "addmm.default"
     if weight is not None and is_layer and use.get("alpha", 1) == use.get("beta", 1) == 1:
-        turned = use.taken(weight.mT.contiguous())
+        turned = use.taken(weight.mT)
         return use.add("Linear", use.value(first), turned, use.value("self"))
     right = use.value(second)
     if use.type_of(right).rank == 1:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Mapping
 from typing import Any
 
 from nacre.core.torch.library import quiet, torch
 
 # Under which of its names a tensor stays, the first one first.
 _KINDS = ("PARAMETER", "BUFFER", "CONSTANT_TENSOR")
+
+Ties = Mapping[str, tuple[str, ...]]
 
 
 def untied(program: Any) -> Any:  # noqa: ANN401 - ExportedProgram
@@ -30,6 +33,19 @@ def untied(program: Any) -> Any:  # noqa: ANN401 - ExportedProgram
     return _with(program, graph_module, twins)
 
 
+def ties_of(program: Any) -> Ties:  # noqa: ANN401 - ExportedProgram
+    """All names of each tensor that has several in the state of a program, by each of them."""
+    names: dict[object, list[str]] = {}
+    for name, tensor in program.state_dict.items():
+        if not _has_no_address(tensor):
+            names.setdefault(_key(tensor), []).append(name)
+    return {name: tuple(tied) for tied in names.values() if len(tied) > 1 for name in tied}
+
+
+def _key(tensor: Any) -> object:  # noqa: ANN401 - torch.Tensor
+    return tensor.data_ptr(), tuple(tensor.shape), tensor.stride(), tensor.dtype
+
+
 def _twins(program: Any) -> dict[str, tuple[Any, Any]]:  # noqa: ANN401 - ExportedProgram
     """By target: inputs that are another one's tensor, with that one."""
     first: dict[object, Any] = {}
@@ -39,7 +55,7 @@ def _twins(program: Any) -> dict[str, tuple[Any, Any]]:  # noqa: ANN401 - Export
         tensor = program.state_dict.get(spec.target, program.constants.get(spec.target))
         if tensor is None or _has_no_address(tensor):
             continue
-        key = (tensor.data_ptr(), tuple(tensor.shape), tensor.stride(), tensor.dtype)
+        key = _key(tensor)
         if key in first:
             found[spec.target] = (spec, first[key])
         else:

@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from nacre.base.diagnostics import InputError
-from nacre.core.builder import Builder
 from nacre.core.importing.findings import NoForm
+from nacre.core.importing.model_builder import ModelBuilder
+from nacre.core.importing.origins import Span, span_of
 from nacre.core.module import TensorType
 from nacre.core.torch.elements import array_of, dtype_of, element_name
 from nacre.core.torch.library import torch
@@ -30,7 +31,7 @@ Tensor = Any
 class Constants:
     """Tensors that became constants. One that is used twice, as tied weights, is one constant."""
 
-    builder: Builder
+    builder: ModelBuilder
     _made: dict[object, int] = field(default_factory=dict)
     _kept: list[Any] = field(default_factory=list)  # an address is only its own while it lives
 
@@ -42,8 +43,26 @@ class Constants:
         key = (tensor.data_ptr(), tuple(tensor.shape), tensor.stride(), name)
         if key not in self._made:
             self._kept.append(tensor)
-            self._made[key] = self.builder.constant(array_of(tensor), name)
+            names = self.names_of(tensor)
+            self._made[key] = self.builder.constant(array_of(tensor), name, names=names)
         return self._made[key]
+
+    def add_parameter(self, tensor: Any, names: tuple[str, ...]) -> None:  # noqa: ANN401
+        """A tensor that has names in the model, or is a copy of one that has."""
+        if isinstance(tensor, torch().Tensor) and tensor.layout == torch().strided:
+            self.builder.origins.add(tensor, _span(tensor), names)
+
+    def names_of(self, tensor: Any) -> tuple[str, ...]:  # noqa: ANN401 - torch.Tensor
+        """The names of the parameter that a tensor is, or lays out anew."""
+        if tensor.layout != torch().strided:
+            return ()
+        return self.builder.origins.of(_span(tensor))
+
+
+def _span(tensor: Any) -> Span:  # noqa: ANN401 - torch.Tensor
+    itemsize: int = tensor.element_size()
+    strides = [stride * itemsize for stride in tensor.stride()]
+    return span_of(tensor.data_ptr(), tensor.shape, strides, itemsize)
 
 
 class Use:
@@ -120,7 +139,8 @@ class Use:
             kind = type(found).__name__
             raise NoForm(f"an operand is a {kind}, expected a tensor or a number", OTHERWISE)
         if dtype is not None and element_name(found.dtype) != dtype:
-            found = found.to(dtype_of(dtype))
+            given, found = found, found.to(dtype_of(dtype))
+            self.constants.add_parameter(found, self.constants.names_of(given))
         return self.constants.value(found)
 
     def shape_of(self, name: str) -> tuple[int, ...]:

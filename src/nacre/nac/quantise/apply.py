@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 from msgspec.structs import replace
@@ -11,7 +11,9 @@ from nacre.base.diagnostics import InputError
 from nacre.base.excerpt import quoted
 from nacre.base.source import whole_file
 from nacre.base.suggest import did_you_mean
+from nacre.nac.format.places import BinarySource
 from nacre.nac.format.values import Data, NacFile, Tensor
+from nacre.nac.interface import surroundings
 from nacre.nac.quantise.choice import Choice, other_type, uses_of
 from nacre.nac.quantise.halves import own_halves
 from nacre.nac.quantise.recipes import RECIPES
@@ -65,12 +67,14 @@ def quantisation_code(quant: str) -> int:
 def quantised(file: NacFile, quant: int, choice: Choice) -> tuple[NacFile, QuantisationReport]:
     """The file with internal weights of f32 quantised, and the report."""
     names = {named.id: named.text for named in file.data.parameters}
-    choice.require_known(list(names.values()))
+    all_names = surroundings(file, BinarySource("<nac>", 0))[0].parameters
+    choice.require_known(list(all_names.ids))
     uses = uses_of(file)
     tensors: list[Tensor] = []
     rows: list[WeightError] = []
     for tensor in file.data.tensors:
-        made, row = _one(tensor, names[tensor.id], quant, choice, uses.get(tensor.id))
+        given = all_names.by_id[tensor.id]
+        made, row = _one(tensor, given, quant, choice, uses.get(tensor.id))
         tensors.append(made)
         rows.append(row)
     report = QuantisationReport(QUANTIZATIONS[quant].name, tuple(rows))
@@ -82,12 +86,12 @@ def quantised(file: NacFile, quant: int, choice: Choice) -> tuple[NacFile, Quant
 
 
 def _one(
-    tensor: Tensor, name: str, quant: int, choice: Choice, use: str | None
+    tensor: Tensor, names: Sequence[str], quant: int, choice: Choice, use: str | None
 ) -> tuple[Tensor, WeightError]:
-    before = stored(tensor)
+    before, name = stored(tensor), names[0]
     reason = other_type(tensor.dtype) if quant else "no quantisation"
     if reason is None:
-        reason = choice.reason(name, before, quant, use)
+        reason = choice.reason(names, before, quant, use)
     if reason is not None:
         size = len(tensor.data)
         return tensor, WeightError(name, before.shape, "kept", reason, size, size)

@@ -57,9 +57,9 @@ class Choice:
                 hint = did_you_mean(pattern, names)
                 raise refused(f"no weight has a name like `{pattern}`", hint)
 
-    def reason(self, name: str, array: Array, quant: int, use: str | None) -> str | None:
+    def reason(self, names: Sequence[str], array: Array, quant: int, use: str | None) -> str | None:
         """Why a weight of f32, which may have a use that tells, stays; None where it does not."""
-        if any(fnmatchcase(name, pattern) for pattern in self.keep):
+        if any(fnmatchcase(name, pattern) for pattern in self.keep for name in names):
             return "asked for"
         if array.ndim == 0 or array.ndim < self.least_rank:
             return f"rank {array.ndim}"

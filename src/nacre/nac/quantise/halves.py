@@ -30,6 +30,7 @@ def widened(module: Module) -> Module:
     labels: dict[int, str] = {}
     made: list[CoreOperation] = []
     names = {} if module.labels is None else module.labels.nodes
+    parameters: dict[int, tuple[str, ...]] = {}
     initial = {state.initial for state in module.states}
     for op in module.operations:
         at, elements = len(made), elements_of(op)
@@ -43,9 +44,13 @@ def widened(module: Module) -> Module:
         new[op.value_id] = len(made) - 1
         if op.value_id in names:
             labels[at] = names[op.value_id]
+        if op.value_id in module.parameter_names:
+            parameters[at] = module.parameter_names[op.value_id]
     states = tuple(State(s.name, new[s.output], new[s.initial]) for s in module.states)
     outputs = tuple(new[value] for value in module.outputs)
-    given = None if module.labels is None else Labels(module.labels.outputs, labels)
+    given = None
+    if module.labels is not None:
+        given = Labels(module.labels.outputs, labels, parameters=parameters)
     return Module(tuple(made), outputs, states, labels=given)
 
 

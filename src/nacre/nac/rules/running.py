@@ -30,8 +30,9 @@ NAC42 = declare(
 NAC43 = declare(
     "NAC43", "interface", _SYSTEM,
     """
-    The resource `nacre.interface.json`, which says the types of inputs, is malformed or speaks of
-    an input that the program does not have.
+    The resource `nacre.interface.json`, which says the types of inputs, or
+    `nacre.parameters.json`, which has names of parameters that share a tensor, is malformed or
+    speaks of an input or a parameter that the program does not have.
     """, language=_NAC)  # fmt: skip
 NAC44 = declare(
     "NAC44", "input-missing", _EXECUTION,

@@ -65,6 +65,11 @@ class NacModel:
         """The same with lifted constants and states, which may be given too."""
         return self.surroundings.inputs
 
+    @property
+    def parameter_ids(self) -> dict[str, int]:
+        """The ids of parameters by all of their names: equal ones and tied ones share an id."""
+        return dict(self.surroundings.parameters.ids)
+
     @cached_property
     def blocks(self) -> Blocks:
         """The branches of the program."""

@@ -37,7 +37,7 @@ def weights(opened: Opened, *, as_stored: bool = True) -> Entries:
         return
     seen = Weights(opened.file, opened.external)
     named = []
-    for id_, name in opened.parameters.items():
+    for name, id_ in opened.parameter_names.ids.items():
         if id_ in tensors:
             named.append((name, tensors[id_] if as_stored else plain_tensor(id_, seen)))
     yield WEIGHTS, list(external_parts(named))

@@ -131,7 +131,7 @@ def _input_arguments(opened: Opened, index: int, instruction: Instruction) -> tu
     if instruction.variant == USER:
         return tuple(given)
     if instruction.variant == PARAMETER:
-        return _parameter(opened, id_)
+        return _parameter(opened, index, id_)
     if instruction.variant == LIFTED:
         found = opened.file.constant_of.get(id_)
         return (*given, f"value={value_text(found.value) if found else f'c{id_}'}")
@@ -140,8 +140,8 @@ def _input_arguments(opened: Opened, index: int, instruction: Instruction) -> tu
     return (*given, *map(str, instruction.c))
 
 
-def _parameter(opened: Opened, id_: int) -> tuple[str, ...]:
-    name = opened.parameters.get(id_)
+def _parameter(opened: Opened, index: int, id_: int) -> tuple[str, ...]:
+    name = opened.parameter_names.table.loads.get(index) or opened.parameters.get(id_)
     first = f"name={json.dumps(name)}" if name is not None else f"id={id_}"
     tensor = opened.tensors.get(id_)
     if tensor is None:

@@ -15,6 +15,8 @@ from nacre.nac.format.external import External
 from nacre.nac.format.file import FileSource, mapped
 from nacre.nac.format.scales import scale_problem
 from nacre.nac.format.values import NacFile, Tensor
+from nacre.nac.interface import surroundings
+from nacre.nac.parameters import ParameterNames
 from nacre.nac.spec.elements import DTYPES
 from nacre.nac.verify import judged
 
@@ -53,6 +55,11 @@ class Opened:
     def parameters(self) -> dict[int, str]:
         """The names of parameters by id."""
         return {named.id: named.text for named in self.file.data.parameters}
+
+    @cached_property
+    def parameter_names(self) -> ParameterNames:
+        """All names of parameters, those that share a tensor with others included."""
+        return surroundings(self.file, self.source, self.external)[0].parameters
 
     @cached_property
     def inputs(self) -> dict[int, str]:

@@ -7,7 +7,7 @@ weights: integers get new scales, unless both are stored alike, when the very by
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,17 +16,16 @@ from msgspec.structs import replace
 from nacre.base.excerpt import quoted
 from nacre.base.suggest import did_you_mean
 from nacre.core.values import Array
-from nacre.nac.format.values import Data, NacFile, Tensor
+from nacre.nac.format.values import Tensor
 from nacre.nac.quantise.recipes import RECIPES
-from nacre.nac.run.model import NacModel, made_model
+from nacre.nac.run.model import NacModel
 from nacre.nac.run.weights import dequantized
-from nacre.nac.save import moved
 from nacre.nac.spec.elements import DTYPE_CODES, DTYPES, FP16
-from nacre.nac.spec.instructions import INPUT, PARAMETER
 from nacre.nac.tools.alignment import aligned
 from nacre.nac.tools.difference import max_difference
 from nacre.nac.tools.genome import gene
 from nacre.nac.tools.opening import true_shape
+from nacre.nac.tools.replacement import with_tensors
 
 _HALF = DTYPE_CODES["f16"]
 
@@ -69,12 +68,20 @@ class Transplant:
 
 
 @dataclass(frozen=True)
+class _Weight:
+    """A parameter: equal ones share an id, and have names of their own."""
+
+    id: int
+    name: str
+
+
+@dataclass(frozen=True)
 class _Call:
     """A call with the weights that it takes."""
 
     instruction: int
     gene: str
-    weights: tuple[int, ...]
+    weights: tuple[_Weight, ...]
     shapes: tuple[tuple[int, ...], ...]
 
     @property
@@ -99,28 +106,28 @@ def transplant(
     runs = aligned(*([call.token for call in side] for side in sides))
     pairs = [(sides[0][a + i], sides[1][b + i]) for a, b, n in runs for i in range(n)]
     chosen, conflicts = _chosen(pairs)
-    skipped = [Skipped(target.weights.names[id_], "two calls would give it") for id_ in conflicts]
-    made: dict[int, Tensor] = {}
+    skipped = [Skipped(weight.name, "two calls would give it") for weight in conflicts]
+    made: dict[_Weight, Tensor] = {}
     copied: list[Copied] = []
     for into, taken in chosen.items():
         found = _grafted(source, target, taken, into)
         if isinstance(found, str):
-            skipped.append(Skipped(target.weights.names[into], found))
+            skipped.append(Skipped(into.name, found))
         else:
             made[into], row = found
             copied.append(row)
     known = {*chosen, *conflicts}
-    for id_, name in target.weights.names.items():
-        if id_ not in known and name.startswith(target_prefix):
-            skipped.append(Skipped(name, "no block of the other file fits"))
+    for weight in _every_weight(target):
+        if weight not in known and weight.name.startswith(target_prefix):
+            skipped.append(Skipped(weight.name, "no block of the other file fits"))
     blocks = tuple(_block(sides, run) for run in runs if _has_weights(sides, run))
     report = Transplant(blocks, tuple(copied), tuple(skipped))
-    return _with(target, made), report
+    return with_tensors(target, {(w.id, w.name): tensor for w, tensor in made.items()}), report
 
 
 def prefix_problem(model: NacModel, prefix: str) -> str | None:
     """What is wrong with a prefix of names of weights; None where some begin so."""
-    names = model.weights.names.values()
+    names = list(model.parameter_ids)
     if any(name.startswith(prefix) for name in names) or not prefix:
         return None
     known = {name[: at + 1] for name in names for at, c in enumerate(name) if c == "."}
@@ -129,30 +136,39 @@ def prefix_problem(model: NacModel, prefix: str) -> str | None:
 
 
 def _calls(model: NacModel, prefix: str) -> Iterator[_Call]:
-    file, names = model.file, model.weights.names
+    file = model.file
     for index, instruction in enumerate(file.instructions):
         if instruction.is_system:
             continue
-        weights = tuple(_weights(file, index))
-        if prefix and not (weights and all(names[id_].startswith(prefix) for id_ in weights)):
+        weights = tuple(_weights(model, index))
+        if prefix and not (weights and all(w.name.startswith(prefix) for w in weights)):
             continue
-        shapes = tuple(true_shape(model.weights.tensor(id_)) for id_ in weights)
+        shapes = tuple(true_shape(model.weights.tensor(w.id)) for w in weights)
         yield _Call(index, gene(file.name_of[instruction.op]), weights, shapes)
 
 
-def _weights(file: NacFile, index: int) -> Iterator[int]:
+def _weights(model: NacModel, index: int) -> Iterator[_Weight]:
     """The parameters that a call takes, in the order of its arguments."""
-    for offset in file.instructions[index].d:
-        if offset:
-            maker = file.instructions[index + offset]
-            if (maker.op, maker.variant) == (INPUT, PARAMETER):
-                yield maker.c[1]
+    names = model.surroundings.parameters
+    for offset in model.file.instructions[index].d:
+        if offset and index + offset in names.loaded:
+            yield _Weight(names.loaded[index + offset], names.of_load(index + offset))
 
 
-def _chosen(pairs: list[tuple[_Call, _Call]]) -> tuple[dict[int, int], list[int]]:
+def _every_weight(model: NacModel) -> list[_Weight]:
+    names = model.surroundings.parameters
+    loaded = [_Weight(id_, names.of_load(index)) for index, id_ in names.loaded.items()]
+    unused = [_Weight(id_, name) for id_, name in names.stored.items()
+              if id_ not in names.loaded.values()]  # fmt: skip
+    return list(dict.fromkeys([*loaded, *unused]))
+
+
+def _chosen(
+    pairs: list[tuple[_Call, _Call]],
+) -> tuple[dict[_Weight, _Weight], list[_Weight]]:
     """Which weight goes where; one that several calls share must get the same from each."""
-    made: dict[int, int] = {}
-    conflicts: dict[int, None] = {}
+    made: dict[_Weight, _Weight] = {}
+    conflicts: dict[_Weight, None] = {}
     for taken, into in pairs:
         for source, target in zip(taken.weights, into.weights, strict=True):
             if made.setdefault(target, source) != source:
@@ -161,25 +177,24 @@ def _chosen(pairs: list[tuple[_Call, _Call]]) -> tuple[dict[int, int], list[int]
 
 
 def _grafted(
-    source: NacModel, target: NacModel, taken: int, into: int
+    source: NacModel, target: NacModel, taken: _Weight, into: _Weight
 ) -> tuple[Tensor, Copied] | str:
     """The new tensor of a weight; a text where it cannot be."""
-    given, before = source.weights[taken], target.weights[into]
+    given, before = source.weights[taken.id], target.weights[into.id]
     if given.dtype != before.dtype:
         return f"its elements are {before.dtype}, those of the other {given.dtype}"
-    old, other = target.weights.tensor(into), source.weights.tensor(taken)
+    old, other = target.weights.tensor(into.id), source.weights.tensor(taken.id)
     if _form(old) == _form(other):
-        made = replace(other, id=into)
+        made = replace(other, id=into.id)
     else:
         stored = _stored(given, old, target.file.header.quant)
         if isinstance(stored, str):
             return stored
         made = stored
     after = _seen(made, before)
-    name = source.weights.names[taken]
     row = Copied(
-        name,
-        target.weights.names[into],
+        taken.name,
+        into.name,
         given.shape,
         max_difference(after, before),
         max_difference(after, given),
@@ -229,11 +244,3 @@ def _block(sides: Sides, run: tuple[int, int, int]) -> Block:
     calls = sides[0][a : a + length], sides[1][b : b + length]
     ends = [(side[0].instruction, side[-1].instruction) for side in calls]
     return Block(ends[0], ends[1], tuple(call.gene for call in calls[0]))
-
-
-def _with(model: NacModel, made: Mapping[int, Tensor]) -> NacModel:
-    """A model with other weights, which lie in its file from now on."""
-    file = model.file if model.file.header.is_internal else moved(model, True)
-    tensors = tuple(made.get(tensor.id, tensor) for tensor in file.data.tensors)
-    data = Data(file.data.parameters, file.data.inputs, tensors)
-    return made_model(NacFile(file.header, {**file.sections, "DATA": data}, file.gaps))
