@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import islice
 
 import msgspec
 
@@ -23,6 +24,7 @@ from nacre.nac.format.values import NacFile
 from nacre.nac.spec.instructions import INPUT, PARAMETER
 
 PARAMETERS = "nacre.parameters.json"
+_MOST_PROBLEMS = 20  # a table that is about another file has one for every name
 
 
 class ParameterTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -62,10 +64,9 @@ class ParameterNames:
     @cached_property
     def by_id(self) -> dict[int, tuple[str, ...]]:
         """The names of what is stored under each id, that of DATA first."""
-        found: dict[int, list[str]] = {id_: [name] for id_, name in self.stored.items()}
+        found = {id_: {name: None} for id_, name in self.stored.items()}  # sets in order
         for name, id_ in self.ids.items():
-            if name not in found[id_]:
-                found[id_].append(name)
+            found[id_][name] = None
         return {id_: tuple(names) for id_, names in found.items()}
 
 
@@ -77,7 +78,7 @@ def parameter_names(
     loaded = dict(_loads(file, stored))
     if table is None:
         return ParameterNames(stored, loaded), []
-    problems = list(_problems(table, stored, loaded))
+    problems = list(islice(_problems(table, stored, loaded), _MOST_PROBLEMS))
     return ParameterNames(stored, loaded, ParameterTable() if problems else table), problems
 
 

@@ -44,8 +44,12 @@ class Seen:
         return self._arrays[value]
 
     def fill(self, value: int) -> int | float | None:
-        """0 or 1 (or -0.0) where every element of a constant is that, sign included; or None."""
-        if self.definitions[value].opcode not in CONSTANTS:
+        """0 or 1 (or -0.0) where every element of a constant is that, sign included; or None.
+
+        None for a parameter, too: a norm that is not trained yet has ones, and is there all the
+        same.
+        """
+        if self.definitions[value].opcode not in CONSTANTS or value in self.parameters:
             return None
         if value not in self._fills:
             self._fills[value] = _fill(self.constant(value))

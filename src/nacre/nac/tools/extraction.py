@@ -21,6 +21,7 @@ from nacre.nac.format.external import external_parts
 from nacre.nac.format.places import Place, finding
 from nacre.nac.format.values import Bytes
 from nacre.nac.rules.container import NAC16
+from nacre.nac.rules.running import NAC43
 from nacre.nac.run.weights import Weights
 from nacre.nac.tools.opening import Opened
 from nacre.nac.tools.plain import plain_tensor
@@ -28,6 +29,8 @@ from nacre.nac.tools.plain import plain_tensor
 Parts = list[Bytes]  # of one file
 Entries = Iterator[tuple[str, Parts]]  # a path below the folder, and what goes there
 WEIGHTS = "weights.safetensors"
+_MOST_TIMES = 8  # as large as they are stored
+_ANYWAY = 64 * 2**20
 
 
 def weights(opened: Opened, *, as_stored: bool = True) -> Entries:
@@ -35,12 +38,21 @@ def weights(opened: Opened, *, as_stored: bool = True) -> Entries:
     tensors = opened.tensors
     if not tensors:
         return
-    seen = Weights(opened.file, opened.external)
-    named = []
-    for name, id_ in opened.parameter_names.ids.items():
-        if id_ in tensors:
-            named.append((name, tensors[id_] if as_stored else plain_tensor(id_, seen)))
-    yield WEIGHTS, list(external_parts(named))
+    names = {n: id_ for n, id_ in opened.parameter_names.ids.items() if id_ in tensors}
+    _require_room(opened, names)
+    if not as_stored:
+        seen = Weights(opened.file, opened.external)
+        tensors = {id_: plain_tensor(id_, seen) for id_ in dict.fromkeys(names.values())}
+    yield WEIGHTS, list(external_parts([(name, tensors[id_]) for name, id_ in names.items()]))
+
+
+def _require_room(opened: Opened, names: Mapping[str, int]) -> None:
+    """A weight is written under each of its names; a file cannot ask for a disk full by that."""
+    sizes = {id_: len(opened.tensors[id_].data) for id_ in names.values()}
+    total, most = sum(sizes[id_] for id_ in names.values()), _MOST_TIMES * sum(sizes.values())
+    if total > max(most, _ANYWAY):
+        message = f"weights under all of their names take {total:,} bytes, at most {most:,}"
+        raise InputError([finding(NAC43, opened.source, Place(0, "RSRC"), message)])
 
 
 def resources(opened: Opened) -> Entries:

@@ -40,6 +40,8 @@ class _Replacement:
     _ids: dict[Weight, int] = field(default_factory=dict)  # where a parameter lies now
 
     def __post_init__(self) -> None:
+        self._last = max(self.names.stored, default=0)
+        self._taken = set(self.names.stored.values())
         self._loads: dict[int, list[str]] = {}
         for instruction, id_ in self.names.loaded.items():
             self._loads.setdefault(id_, []).append(self.names.of_load(instruction))
@@ -64,14 +66,14 @@ class _Replacement:
         return [own, *(name for name in names if name != own)] if own in names else list(names)
 
     def _new_id(self, wanted: str) -> int:
-        id_ = max((*self.names.stored, *self._stored)) + 1
+        id_ = self._last = self._last + 1
         if id_ > MOST_ID:
             raise limit("parameter id", f"parameter {id_:,}, at most {MOST_ID:,}")
-        taken = {*self.names.stored.values(), *self._stored.values()}
         name, count = wanted, 0
-        while name in taken:
+        while name in self._taken:
             count += 1
             name = f"{wanted}.{count}"
+        self._taken.add(name)
         self._stored[id_] = name
         return id_
 

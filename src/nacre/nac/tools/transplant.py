@@ -158,8 +158,8 @@ def _weights(model: NacModel, index: int) -> Iterator[_Weight]:
 def _every_weight(model: NacModel) -> list[_Weight]:
     names = model.surroundings.parameters
     loaded = [_Weight(id_, names.of_load(index)) for index, id_ in names.loaded.items()]
-    unused = [_Weight(id_, name) for id_, name in names.stored.items()
-              if id_ not in names.loaded.values()]  # fmt: skip
+    used = set(names.loaded.values())
+    unused = [_Weight(id_, name) for id_, name in names.stored.items() if id_ not in used]
     return list(dict.fromkeys([*loaded, *unused]))
 
 
