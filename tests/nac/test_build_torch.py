@@ -67,8 +67,13 @@ def test_weights_have_their_names_and_tied_ones_are_stored_once(tmp_path: Path) 
     names = [entry.text for entry in model.file.data.parameters]
     assert "model.transformer.wte.weight" in names
     assert "model.lm_head.weight" not in names
-    loads = [i.c[1] for i in model.file.instructions if (i.op, i.variant) == (2, 1)]
-    assert len(loads) == len(set(loads))
+    ids = model.parameter_ids
+    assert ids["model.lm_head.weight"] == ids["model.transformer.wte.weight"]
+    given = model.surroundings.parameters
+    loads = [given.of_load(index) for index in given.loaded]
+    assert len(loads) == len(set(loads)), "each parameter is loaded once"
+    arrays = [(t.dtype, t.shape, bytes(t.data)) for t in model.file.data.tensors]
+    assert len(arrays) == len(set(arrays)), "equal ones are stored once"
     assert nac.to_bytes(nac.build(network, example_args=inputs).file) == nac.to_bytes(model.file)
     state = sum(p.numel() * p.element_size() for p in network.parameters())
     stored = sum(len(t.data) for t in model.file.data.tensors)
