@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from neminterp import DeviceConfig, InputError, NemInterpreter
+from neminterp import DeviceConfig, InputError, NemInterpreter, Session
 from tests.nem.api.programs import PIPELINE, STEPS, expected, tiles, write_program
 
 DEVICE = """
@@ -317,9 +318,16 @@ def test_the_order_is_chosen_as_printed() -> None:
 # 3.4 Device info, 6.2 Device Resolution
 
 
+PRINTED_FIELDS = (
+    "name", "spec_version", "baseline", "num_engines", "per_engine",
+    "mandatory_variants", "extended_variants", "effective_set",
+)  # fmt: skip
+
+
 def test_a_resolved_device_has_the_fields_that_are_printed(tmp_path: Path) -> None:
     dev = NemInterpreter(device="npm_pro").get_device_info()
     assert isinstance(dev, DeviceConfig)
+    assert set(PRINTED_FIELDS) <= {field.name for field in dataclasses.fields(dev)}
     assert (dev.spec_version, dev.baseline) == ("NEM-1.0", "nem_baseline_1_0")
     assert "gemm.float<f16>.no_bias" in dev.mandatory_variants
     assert len(dev.extended_variants) == 1
@@ -377,6 +385,50 @@ def test_a_timed_step_waits_until_its_token_is_satisfied() -> None:
     session = interp.start(interp.load_string(PIPELINE), inputs=inputs)
     assert len(session.step(n=STEPS)) == STEPS  # a step that waits stops nothing
     assert session.status == "finished"
+
+
+def timed_session() -> Session:
+    interp, inputs = filled()
+    interp.set_mode("timed")
+    return interp.start(interp.load_string(PIPELINE), inputs=inputs)
+
+
+def test_a_timed_session_runs_until_a_token_is_satisfied() -> None:
+    session = timed_session()
+    for token in ("tV", "tC", "tC[1]", "tX", "tS[7]"):
+        result = session.run_until(token=token)
+        assert (result.status, result.reason) == ("paused", f"`{token}` is satisfied")
+        assert session.get_tokens()[token]["satisfied"]
+        assert token in session.get_state().satisfied_tokens
+    assert session.run_until(token="tC[1]").reason == "`tC[1]` is satisfied already"
+
+    session = timed_session()
+    session.step(n=7)
+    assert "tC[0]" in session.get_state().active_tasks
+    session.run_until(token="tC")  # which has started: that instance is the next one
+    assert session.get_tokens()["tC[0]"]["satisfied"]
+    assert not session.get_tokens()["tC[1]"]["satisfied"]
+
+
+def test_nothing_is_ready_in_a_timed_session_before_what_it_waits_for_is_complete() -> None:
+    session = timed_session()
+    waits = {"tC": "tX", "tR": "tC", "tS": "tR"}
+    while session.step().status != "finished":
+        state, ready = session.get_state(), session.get_ready_tasks()
+        assert not set(ready) & set(state.active_tasks)
+        assert not set(ready) & set(session.get_pending_tasks())
+        for name in ready:
+            if (needed := waits.get(name[:2])) is not None:
+                assert needed + name[2:] in state.satisfied_tokens
+        assert len(state.active_loops.get("i", ())) <= 2  # the window counts complete iterations
+    units = session.get_state().engine_states[0]
+    assert (units["time"], set(units["units"].values())) == (session.run().cycle_count, {None})
+
+
+def test_an_iteration_of_a_timed_session_is_complete_when_its_last_task_is() -> None:
+    session = timed_session()
+    assert session.step_iteration().reason == "iteration i=0 is complete"
+    assert session.get_tokens()["tS[0]"]["satisfied"]
 
 
 def test_a_timed_run_has_one_order() -> None:

@@ -22,30 +22,17 @@ class DeviceConfig:
     l1_size_bytes: int | None
     l2_size_bytes: int | None
     ddr_size_bytes: int  # of the interpreter: a device says nothing about DDR
-    effective_types: dict[str, list[str]]  # opcode -> legal variants
-    mandatory: tuple[str, ...]  # variants, in the order of their declarations
-    extended: tuple[str, ...]
+    effective_types: dict[str, list[str]]  # opcode -> legal variants, as they are declared
+    mandatory_variants: set[str]  # what the device must have
+    extended_variants: set[str]  # what it has beyond those
+    effective_set: dict[str, set[str]]  # opcode -> legal variants
     characteristics: Mapping[str, Mapping[str, int]]
-
-    @property
-    def mandatory_variants(self) -> set[str]:
-        """The variants that the device must have."""
-        return set(self.mandatory)
-
-    @property
-    def extended_variants(self) -> set[str]:
-        """The variants that it has beyond those."""
-        return set(self.extended)
-
-    @property
-    def effective_set(self) -> dict[str, set[str]]:
-        """The legal variants by opcode."""
-        return {opcode: set(variants) for opcode, variants in self.effective_types.items()}
 
 
 def device_config(device: Device, ddr_size_bytes: int) -> DeviceConfig:
     """A device in plain values."""
     topology = device.topology
+    effective = {opcode: [i.id for i in found] for opcode, found in device.effective.items()}
     return DeviceConfig(
         name=device.name,
         spec_version=device.spec_version,
@@ -56,11 +43,10 @@ def device_config(device: Device, ddr_size_bytes: int) -> DeviceConfig:
         l1_size_bytes=topology.l1_size_bytes if topology is not None else None,
         l2_size_bytes=topology.l2_size_bytes if topology is not None else None,
         ddr_size_bytes=ddr_size_bytes,
-        effective_types={
-            opcode: [i.id for i in instances] for opcode, instances in device.effective.items()
-        },
-        mandatory=device.mandatory,
-        extended=device.extended,
+        effective_types=effective,
+        mandatory_variants=set(device.mandatory),
+        extended_variants=set(device.extended),
+        effective_set={opcode: set(variants) for opcode, variants in effective.items()},
         characteristics=device.characteristics,
     )
 

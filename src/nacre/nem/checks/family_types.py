@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from nacre.base.elements import ELEMENT_TYPES
-from nacre.nem.model.families import ABSENT, ANY, QUANT, REQUIRED, Instance
+from nacre.nem.model.families import ABSENT, ANY, QUANT, REQUIRED, Instance, input_type
 from nacre.nem.spec.opcodes import Opcode
 
 Judge = Callable[[Opcode, Instance], str | None]
@@ -23,11 +23,29 @@ def bound_types(opcode: Opcode, instance: Instance, directions: Iterable[str]) -
 
 def type_problem(opcode: Opcode, instance: Instance) -> str | None:
     """Why an opcode cannot compute with the types of a variant; None where it can."""
-    positions = _positions(opcode, instance)
-    if positions is not None:
-        return positions
+    problem = _bindings(opcode, instance) or _positions(opcode, instance)
+    if problem is not None:
+        return problem
     judge = _JUDGES.get(opcode.name) or _JUDGES.get(opcode.category)
     return judge(opcode, instance) if judge is not None else None
+
+
+def _bindings(opcode: Opcode, instance: Instance) -> str | None:
+    """Why the operands of an opcode have no types, or two of them, by a variant."""
+    input_ = input_type(opcode, instance)
+    for operand in opcode.operands:
+        names = [name for name in instance.operands if operand in opcode.bound(name)]
+        types = {instance.operands[name] for name in names}
+        if len(names) > 1:
+            listed = " and ".join(f"`{name}`" for name in names)
+            return f"operand `{operand.name}` of `{opcode.name}` is bound twice, as {listed}"
+        if operand.required and types == {ABSENT}:
+            return f"operand `{operand.name}` of `{opcode.name}` cannot be absent"
+        if operand.required and operand.elem is None and not types and input_ is None:
+            return f"operand `{operand.name}` of `{opcode.name}` has no type"
+        if ANY in types and opcode.name != "cast":
+            return f"operand `{operand.name}` of `{opcode.name}` is {ANY}, which only `cast` takes"
+    return None
 
 
 def _positions(opcode: Opcode, instance: Instance) -> str | None:

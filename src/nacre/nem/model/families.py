@@ -105,6 +105,14 @@ def attribute_name(name: str) -> str:
     return ACCUM if name == ACCUMULATOR else name
 
 
+def input_type(opcode: Opcode, instance: Instance) -> str | None:
+    """The type of an opcode's input by a variant; required operands that it leaves out have it."""
+    for name, type_ in instance.operands.items():
+        if type_ != ABSENT and any(spec.role == "input" for spec in opcode.bound(name)):
+            return type_
+    return None
+
+
 def is_bound_type(name: str, family: TypeFamily) -> bool:
     """Whether a type name in a family means something: a type, a parameter, or a special word."""
     return (

@@ -6,7 +6,7 @@ from the families themselves, those of users included.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Literal
@@ -24,6 +24,7 @@ from nacre.nem.model.families import (
     REQUIRED,
     Instance,
     effective_by_opcode,
+    input_type,
     standard_families,
 )
 from nacre.nem.model.program import Task
@@ -212,11 +213,23 @@ def _operands(signature: Signature, instance: Instance) -> Iterator[Difference]:
             yield Difference("missing", (name,), (), wanted=wanted)
         elif wanted != ANY:
             yield from _elements(signature, places, wanted)
+    yield from _left_out(signature, instance, bound)
     # Optional operands are allowed as far as the variant speaks of them.
     loose = [spec for spec in opcode.operands if not spec.required and spec.name not in bound]
     places = signature.places(loose)
     if places:
         yield Difference("forbidden", _names(signature, places), places)
+
+
+def _left_out(
+    signature: Signature, instance: Instance, bound: Container[str]
+) -> Iterator[Difference]:
+    """Required operands that a variant does not speak of: they have the type of its input."""
+    opcode = signature.opcode
+    wanted = input_type(opcode, instance)
+    left = [o for o in opcode.operands if o.required and o.elem is None and o.name not in bound]
+    if wanted is not None and wanted != ANY:
+        yield from _elements(signature, signature.places(left), wanted)
 
 
 def _elements(signature: Signature, places: tuple[int, ...], wanted: str) -> Iterator[Difference]:
@@ -228,7 +241,8 @@ def _elements(signature: Signature, places: tuple[int, ...], wanted: str) -> Ite
 
 def _attributes(signature: Signature, instance: Instance) -> Iterator[Difference]:
     words = dict(signature.words)
-    for name, wanted in instance.attributes.items():
+    asked = {ACCUM: _accumulator(signature), **instance.attributes}
+    for name, wanted in asked.items():
         found = words.get(ACCUMULATOR if name == ACCUM else name)
         if found is None or name == QUANT or found == wanted:
             continue
@@ -246,6 +260,14 @@ def _attributes(signature: Signature, instance: Instance) -> Iterator[Difference
         carrying = tuple(i for i, use in enumerate(signature.uses) if use.has_quant)
         if carrying:
             yield Difference("has_quant", _names(signature, carrying), carrying)
+
+
+def _accumulator(signature: Signature) -> str:
+    """Where sums are kept by a family that does not say: i32 of integers, f32 of floats."""
+    factors = [spec for spec in signature.opcode.operands if spec.role in ("input", "weight")]
+    places = signature.places(factors)
+    is_integer = all(ELEMENT_TYPES[signature.uses[place].elem].is_integer for place in places)
+    return "i32" if is_integer else "f32"
 
 
 def _lacks_quant(use: Use) -> bool:

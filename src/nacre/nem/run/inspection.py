@@ -41,7 +41,7 @@ from nacre.nem.run.stepper import Stepper
 from nacre.nem.run.steps import Steps, steps_of
 from nacre.nem.run.timing.export import export_timed
 from nacre.nem.run.timing.result import TimedResult
-from nacre.nem.run.timing.status import engine_states, in_flight, stuck
+from nacre.nem.run.timing.status import engine_states, in_flight, moment, stuck
 from nacre.nem.run.timing.text import trace_table as timed_trace_table
 from nacre.nem.run.trace import export_trace
 from nacre.nem.spec.rules.running import RUN08
@@ -163,30 +163,42 @@ class Inspection(AbstractContextManager["Inspection"]):
     def get_state(self) -> state.ExecutionState:
         """A snapshot: iteration, tokens, loops."""
         engines = {} if self.timing is None else engine_states(self.timing, self._stepper.order)
-        return state.snapshot(self._stepper, self.status, engines, self._in_flight)
+        return state.snapshot(self._progress, self.status, engines)
+
+    @property
+    def _progress(self) -> state.Progress:
+        """How far the run is: a step of a timed one may have started and not be complete yet."""
+        flying = self._in_flight
+        if flying:
+            return state.progress_at(self.steps, self._stepper.order, flying)
+        return state.Progress(self.steps, self._stepper.order, self._stepper.frontier)
 
     @property
     def _in_flight(self) -> frozenset[int]:
         """Steps that have started and are not complete yet: in timed sessions only."""
-        if self.timing is None or self._stepper.is_finished:
-            return frozenset()
-        return in_flight(self.timing, self._stepper.order)
+        return frozenset() if self.timing is None else in_flight(self.timing, self._stepper.order)
+
+    def _is_complete(self, step: int) -> bool:
+        """Whether a step that has been taken is complete by now."""
+        if self.timing is None:
+            return True
+        return bool(self.timing.timeline.end[step] <= moment(self.timing, self._stepper.order))
 
     def get_tokens(self) -> dict[str, dict[str, Any]]:
         """Tokens by instance and by bare name, which means the latest instance."""
-        return state.tokens(self._stepper, self._in_flight)
+        return state.tokens(self._progress)
 
     def get_pending_tasks(self) -> list[str]:
         """Tasks of admitted iterations that wait for something."""
-        return state.pending(self._stepper)
+        return state.pending(self._progress)
 
     def get_ready_tasks(self) -> list[str]:
         """Tasks that could run now."""
-        return state.ready(self._stepper)
+        return state.ready(self._progress)
 
     def get_completed_tasks(self) -> list[str]:
         """Tasks that are complete, in the order of their starts."""
-        return state.completed(self._stepper, self._in_flight)
+        return state.completed(self._progress)
 
     # Memory
 

@@ -122,27 +122,27 @@ class Session(Pausable):
         return self.run()
 
     def run_until(self, token: str) -> RunResult:
-        """Run until the next instance of a token is satisfied, or until `token[i]` is."""
+        """Run until the next instance of a token is satisfied, or until `token[i]` is.
+
+        In a timed session that is when a step starts at or after its task's end.
+        """
         self._require(require_task, token)
-        watch = Watchpoint(token=token)
-        reached = False
+        order, watch = self._stepper.order, Watchpoint(token=token)
+        instance = self.steps.instance(token) if "[" in token else None
+        if instance is not None and instance in set(order) and self._is_complete(instance):
+            return self._result("paused", f"`{token}` is satisfied already")
+        waited_for = [s for s in self._in_flight if watch.matches(self.steps, s, self._touching)]
+        seen = len(order)
 
         def go_on() -> bool:
-            nonlocal reached
-            order = self._stepper.order
-            reached = (
-                bool(order)
-                and len(order) > begun
-                and watch.matches(self.steps, order[-1], self._touching)
-            )
-            return not reached
+            nonlocal seen
+            if len(order) > seen and watch.matches(self.steps, order[-1], self._touching):
+                waited_for.append(order[-1])
+            seen = len(order)
+            return not any(self._is_complete(step) for step in waited_for)
 
-        begun = len(self._stepper.order)
-        instance = self.steps.instance(token) if "[" in token else None
-        if instance is not None and instance in set(self._stepper.order):
-            return self._result("paused", f"`{token}` is satisfied already")
         result = self._run_while(go_on)
-        return self._result("paused", f"`{token}` is satisfied") if reached else result
+        return result if go_on() else self._result("paused", f"`{token}` is satisfied")
 
     def step_iteration(self) -> RunResult:
         """Run until the current iteration of the innermost active loop is complete.
@@ -153,11 +153,11 @@ class Session(Pausable):
         step, loop = self._stepper.next(), self._next_loop()
         if step is None or loop is None:
             return before
-        left = [int(self.steps.node[s]) for s in state.steps_beside(self.steps, step, loop)]
-        frontier = self._stepper.frontier
+        left = state.steps_beside(self.steps, step, loop)
+        frontier, node = self._stepper.frontier, self.steps.node
 
         def go_on() -> bool:
-            while left and frontier.is_done(left[-1]):
+            while left and frontier.is_done(int(node[left[-1]])) and self._is_complete(left[-1]):
                 left.pop()
             return bool(left)
 

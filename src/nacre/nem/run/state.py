@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from nacre.nem.model.program import Loop, Task
+from nacre.nem.run.frontier import Frontier
 from nacre.nem.run.naming import task_name
-from nacre.nem.run.stepper import Stepper
 from nacre.nem.run.steps import Steps
 
 
@@ -41,6 +41,28 @@ class ExecutionState:
     active_tasks: list[str]
     satisfied_tokens: set[str]
     engine_states: dict[int, dict[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a run is: the steps taken, and what those of them that are complete let run.
+
+    Steps that are in flight have started and hold back what waits for them: in timed runs only.
+    """
+
+    steps: Steps
+    order: Sequence[int]
+    frontier: Frontier
+    in_flight: frozenset[int] = frozenset()
+
+
+def progress_at(steps: Steps, order: Sequence[int], in_flight: frozenset[int]) -> Progress:
+    """The progress of a timed run at a moment when some steps are in flight."""
+    frontier = Frontier(steps)
+    for step in order:
+        if step not in in_flight:
+            frontier.complete(step)
+    return Progress(steps, order, frontier, in_flight)
 
 
 def type_text(steps: Steps, step: int) -> str:
@@ -77,14 +99,14 @@ def step_result(steps: Steps, step: int, status: str, diagnostics: tuple[Any, ..
     )
 
 
-def tokens(stepper: Stepper, in_flight: frozenset[int] = frozenset()) -> dict[str, dict[str, Any]]:
+def tokens(progress: Progress) -> dict[str, dict[str, Any]]:
     """Every token that can have been produced by now, under its instances and its bare name.
 
     A bare name means the latest instance that ran, and the first one before any has.
     """
-    steps, done = stepper.steps, set(stepper.order) - in_flight
+    steps, done = progress.steps, set(progress.order) - progress.in_flight
     found: dict[str, dict[str, Any]] = {}
-    latest = {int(steps.position[step]): step for step in stepper.order}
+    latest = {int(steps.position[step]): step for step in progress.order}
     for task in steps.plan.program.tasks:
         if task.token is None:
             continue
@@ -92,56 +114,55 @@ def tokens(stepper: Stepper, in_flight: frozenset[int] = frozenset()) -> dict[st
         bare = latest.get(task.position, int(numbers[0]))
         found[task.token] = {"satisfied": bare in done, "produced_by": steps.name(bare)}
         if task.loops:
-            for step in _admitted(stepper, task):
+            for step in _admitted(progress, task):
                 name = steps.name(step)
                 found[name] = {"satisfied": step in done, "produced_by": name}
     return found
 
 
-def _admitted(stepper: Stepper, task: Task) -> Iterator[int]:
+def _admitted(progress: Progress, task: Task) -> Iterator[int]:
     """The instances of a task whose iterations have been admitted."""
-    steps = stepper.steps
+    steps = progress.steps
     numbers = steps.numbers[task.position]
     if not task.loops:
         yield from numbers.tolist()
         return
     first = steps.graph.first_start[task.loops[-1].position]
     for row, step in enumerate(numbers.tolist()):
-        if stepper.frontier.is_done(first + row):
+        if progress.frontier.is_done(first + row):
             yield step
 
 
-def pending(stepper: Stepper) -> list[str]:
+def pending(progress: Progress) -> list[str]:
     """Tasks of admitted iterations that wait for something, in program order."""
-    steps, done = stepper.steps, set(stepper.order)
-    ready = set(stepper.frontier.ready)
+    steps, done = progress.steps, set(progress.order)
+    ready = set(progress.frontier.ready)
     found = [
         step
         for task in steps.plan.program.tasks
-        for step in _admitted(stepper, task)
+        for step in _admitted(progress, task)
         if step not in done and step not in ready
     ]
     return [steps.name(step) for step in sorted(found)]
 
 
-def ready(stepper: Stepper) -> list[str]:
+def ready(progress: Progress) -> list[str]:
     """Tasks that could run now, in program order."""
-    steps = stepper.steps
-    if stepper.failed is not None and not stepper.frontier.ready:
-        return []
-    return [steps.name(s) for s in stepper.frontier.ready if isinstance(steps.statement(s), Task)]
+    steps = progress.steps
+    free = [s for s in progress.frontier.ready if s not in progress.in_flight]
+    return [steps.name(s) for s in free if isinstance(steps.statement(s), Task)]
 
 
-def completed(stepper: Stepper, in_flight: frozenset[int] = frozenset()) -> list[str]:
+def completed(progress: Progress) -> list[str]:
     """Tasks that are complete, in the order in which they started."""
-    steps = stepper.steps
-    done = [s for s in stepper.order if s not in in_flight]
+    steps = progress.steps
+    done = [s for s in progress.order if s not in progress.in_flight]
     return [steps.name(s) for s in done if isinstance(steps.statement(s), Task)]
 
 
-def active_loops(stepper: Stepper) -> list[tuple[Loop, list[int]]]:
+def active_loops(progress: Progress) -> list[tuple[Loop, list[int]]]:
     """Loops with admitted iterations that are not complete, and the rows of those."""
-    steps, frontier = stepper.steps, stepper.frontier
+    steps, frontier = progress.steps, progress.frontier
     found = []
     for loop in steps.plan.program.loops:
         first = steps.graph.first_start.get(loop.position)
@@ -155,16 +176,16 @@ def active_loops(stepper: Stepper) -> list[tuple[Loop, list[int]]]:
             for row in range(grid.rows)
             if frontier.is_done(first + row) and not frontier.is_done(done + row)
         ]
-        rows = [row for row in rows if not _is_complete(stepper, loop, row)]
+        rows = [row for row in rows if not _is_complete(progress, loop, row)]
         if rows:
             found.append((loop, rows))
     return found
 
 
-def _is_complete(stepper: Stepper, loop: Loop, row: int) -> bool:
-    node = stepper.steps.node
+def _is_complete(progress: Progress, loop: Loop, row: int) -> bool:
+    node = progress.steps.node
     return all(
-        stepper.frontier.is_done(int(node[step])) for step in steps_in(stepper.steps, loop, row)
+        progress.frontier.is_done(int(node[step])) for step in steps_in(progress.steps, loop, row)
     )
 
 
@@ -186,24 +207,19 @@ def steps_beside(steps: Steps, step: int, loop: Loop) -> list[int]:
     return steps_in(steps, loop, int(rows[0]))
 
 
-def snapshot(
-    stepper: Stepper,
-    status: str,
-    engines: dict[int, dict[str, Any]],
-    in_flight: frozenset[int],
-) -> ExecutionState:
+def snapshot(progress: Progress, status: str, engines: dict[int, dict[str, Any]]) -> ExecutionState:
     """Where a session stands."""
-    loops = active_loops(stepper) if status != "finished" else []
-    grids = stepper.steps.plan.grids
+    loops = active_loops(progress) if status != "finished" else []
+    grids = progress.steps.plan.grids
     values = {
         loop.variable.name: tuple(int(grids[loop.position].values[-1][row]) for row in rows)
         for loop, rows in loops
     }
     innermost = max(loops, key=lambda pair: pair[0].depth)[0] if loops else None
     current = values[innermost.variable.name][-1] if innermost is not None else None
-    names = {name for name, entry in tokens(stepper, in_flight).items() if entry["satisfied"]}
-    active = [stepper.steps.name(step) for step in sorted(in_flight)]
-    count = stepper.steps.count
+    names = {name for name, entry in tokens(progress).items() if entry["satisfied"]}
+    active = [progress.steps.name(step) for step in sorted(progress.in_flight)]
+    count = progress.steps.count
     return ExecutionState(
-        status, len(stepper.order), count, current, values, active, names, engines
+        status, len(progress.order), count, current, values, active, names, engines
     )

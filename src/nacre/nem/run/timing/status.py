@@ -16,8 +16,7 @@ _SHOWN = 8
 
 def engine_states(result: TimedResult, order: Sequence[int]) -> dict[int, dict[str, Any]]:
     """By engine: the time of the latest start, and what each unit is doing then."""
-    timeline = result.timeline
-    now = int(timeline.start[order[-1]]) if order else 0
+    timeline, now = result.timeline, moment(result, order)
     running = {
         name: timeline.steps.name(step)
         for step in order
@@ -34,11 +33,17 @@ def engine_states(result: TimedResult, order: Sequence[int]) -> dict[int, dict[s
     return states
 
 
+def moment(result: TimedResult, order: Sequence[int]) -> int:
+    """What time it is after some steps: that of the latest start, after all of them the end."""
+    if len(order) == result.timeline.steps.count:
+        return result.cycles
+    return int(result.timeline.start[order[-1]]) if order else 0
+
+
 def in_flight(result: TimedResult, order: Sequence[int]) -> frozenset[int]:
     """The steps that have started and not ended when the latest of an order starts."""
-    timeline = result.timeline
-    now = int(timeline.start[order[-1]]) if order else 0
-    return frozenset(step for step in order if timeline.end[step] > now)
+    now = moment(result, order)
+    return frozenset(step for step in order if result.timeline.end[step] > now)
 
 
 def stuck(result: TimedResult) -> list[Diagnostic]:

@@ -148,6 +148,8 @@ def family_without_opcode(family: Family) -> Iterator[Diagnostic]:
 def types_without_meaning(family: Family) -> Iterator[Diagnostic]:
     """A family binds what is no operand of its opcodes, or types that they cannot compute with.
 
+    Every operand that an opcode requires has one type, and that of the input where the family
+    leaves it out; positions and indices may go without.
     Views, pooling and reductions keep the element type; positions and indices are integers;
     `quantize` goes from floats to integers, `dequantize` back. Elementwise operations, softmax and
     norms take floats, or integers of one type; other mixtures need `quant = required`, for then
@@ -175,8 +177,10 @@ def types_without_meaning(family: Family) -> Iterator[Diagnostic]:
     opcodes = [opcode for opcode in OPCODES.values() if governs(family.name, opcode)]
     if not opcodes:  # TYP18
         return
-    yield from _unknown_operands(family, opcodes)
-    if any(family_type_not_declared(family)):  # which types it means is not known
+    unknown = list(_unknown_operands(family, opcodes))
+    yield from unknown
+    # Which operands or which types it means is not known.
+    if unknown or any(family_type_not_declared(family)):
         return
     for instance in family.instances.values():
         for opcode in opcodes:
