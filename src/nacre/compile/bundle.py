@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from nacre.compile.estimated import Estimate
 
 _MOSTLY = 0.5
+_LATER = "the integers of 8 bits that its layers lead to"
+_LOST = "as integers, NaN becomes the real value 0, an infinity the end of the range"
 
 
 @dataclass(frozen=True, eq=False)
@@ -244,12 +246,13 @@ def lost_inputs(manifest: Manifest, arrays: Mapping[str, Array]) -> list[Diagnos
         if GRAPH_TYPES[port.dtype].kind != "float":
             continue
         wide = arrays[port.name].astype(np.float64)
-        nans, infinities = int(np.isnan(wide).sum()), int(np.isinf(wide).sum())
+        is_mask = port.elem == "f32"  # whose infinities hide something, and mean what they say
+        nans, infinities = int(np.isnan(wide).sum()), 0 if is_mask else int(np.isinf(wide).sum())
         if nans or infinities:
             told = f"{nans} NaN and {infinities} infinities among {wide.size} elements"
-            message = f"input {quoted(port.name)} has {told}, and integers of 8 bits have neither"
-            help_ = "NaN becomes the real value 0, an infinity the end of the range"
-            found.append(CMP12.at(whole_file("<compile>"), message, help=help_))
+            where = "integers of 8 bits" if port.scale is not None else _LATER
+            message = f"input {quoted(port.name)} has {told}, and {where} have neither"
+            found.append(CMP12.at(whole_file("<compile>"), message, help=_LOST))
     return found
 
 

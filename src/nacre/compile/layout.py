@@ -12,6 +12,7 @@ from functools import partial
 
 from nacre.base.diagnostics import InputError
 from nacre.base.elements import GRAPH_TYPES
+from nacre.compile.legal.algebra.mask_folding import with_folded_masks
 from nacre.compile.legal.algebra.masks import mask_values, with_levelled_masks
 from nacre.compile.legal.algebra.wide import wide_values, with_scaled_products
 from nacre.compile.legal.contract import escapes
@@ -40,7 +41,9 @@ def layout(
     `lacking` are the opcodes that the device does not have in f32: what stays f32 in a plan of f16
     runs by name instead of them. `has_islands` says that parts will be f16 once the rest is i8.
     """
-    module = legal.module
+    module, is_half = legal.module, legal.precision == "f16"
+    if is_half or has_islands:
+        module = with_folded_masks(module)
     for forms in (SINK, TURN, LATE, SETTLE, TURN, LATE):
         module = tidied(in_rounds(module, forms))
     module = labelled(canonicalise(module))
@@ -48,7 +51,7 @@ def layout(
     module = in_rounds(rewritten(module, FROM_FRONT), LAST)
     assert legal.source is not None
     named = partial(source_name, legal.source)
-    notes, is_half = list(legal.notes), legal.precision == "f16"
+    notes = list(legal.notes)
     types = {"f32": "f16"} if is_half else {}
     wide = frozenset[int]()
     if is_half or has_islands:

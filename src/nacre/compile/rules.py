@@ -57,8 +57,8 @@ CMP09 = declare(
     "CMP09", "calibration-data", _CLAUSE,
     """
     Calibration data does not fit the model: an input is missing or unknown, an array has another
-    type or shape, there is no sample, or an element is not finite. Everything that is wrong is
-    reported at once.
+    type or shape, there is no sample, or an element is not finite. A mask that is added before a
+    softmax may hide with minus infinity. Everything that is wrong is reported at once.
     """, language=_LANGUAGE)  # fmt: skip
 CMP10 = declare(
     "CMP10", "quantise-request", _CLAUSE,
@@ -78,5 +78,7 @@ CMP12 = declare(
     "CMP12", "input-not-finite", _CLAUSE,
     """
     An input of a plan on integers of 8 bits has NaN or infinities. Integers have none: NaN becomes
-    the real value 0, an infinity the end of the range. In Python this is a `UserWarning`.
+    the real value 0, an infinity the end of the range, at the input or, where its first layers
+    stay floats, behind them. Infinities of a mask are no loss: it stays f32 until it has hidden
+    what it hides. In Python this is a `UserWarning`.
     """, severity="warning", language=_LANGUAGE)  # fmt: skip

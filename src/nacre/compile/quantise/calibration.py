@@ -27,6 +27,10 @@ _HELP = (
     "give inputs as the model will see them: `calibration={name: array}` with one more axis in "
     "front, or a list of inputs; `--calibrate FILE.npz` on the command line"
 )
+_NOT_FINITE = (
+    "leave such samples out, or give the numbers that the model will see there; infinities are "
+    "taken only of inputs that are added before a softmax, as masks are"
+)
 
 
 def required() -> InputError:
@@ -58,11 +62,15 @@ class Samples:
 
 
 def samples(
-    source: Module, given: Calibration | None, came: Mapping[str, Came] | None = None
+    source: Module,
+    given: Calibration | None,
+    came: Mapping[str, Came] | None = None,
+    masks: frozenset[str] = frozenset(),
 ) -> Samples:
     """The data for a model; InputError lists everything that is wrong with it.
 
-    `came` are inputs that the model takes as stored integers, and `source` as floats.
+    `came` are inputs that the model takes as stored integers, and `source` as floats; `masks` are
+    inputs that hide something, and may do so with infinities.
     """
     if given is None:
         raise required()
@@ -70,7 +78,7 @@ def samples(
     for name, own in (came or {}).items():
         types[name] = TensorType(own.dtype, types[name].shape)
     states = frozenset(state.name for state in source.states)
-    problems, count = _judged(_Wanted(types, states), given)
+    problems, count = _judged(_Wanted(types, states, masks), given)
     if problems:
         raise InputError([CMP09.at(_PLACE, message, help=help_) for message, help_ in problems])
     return Samples(source, given, count, came or {})
@@ -85,6 +93,7 @@ class _Wanted:
 
     types: Mapping[str, TensorType]
     states: frozenset[str]
+    masks: frozenset[str]  # which may be infinite
 
 
 def _judged(wanted: _Wanted, given: object) -> tuple[list[Problem], int]:
@@ -109,7 +118,7 @@ def _judged_stack(wanted: _Wanted, given: Mapping[str, Any]) -> tuple[list[Probl
     """Arrays whose first axis counts samples."""
     found = list(_names(wanted, given))
     counts: dict[str, int] = {}
-    for name, type_ in wanted.types.items():
+    for name in wanted.types:
         if name not in given:
             continue
         array = _array(given[name])
@@ -120,7 +129,7 @@ def _judged_stack(wanted: _Wanted, given: Mapping[str, Any]) -> tuple[list[Probl
         if len(array) == 0:
             found.append((f"`{name}` has no sample", None))
         else:
-            found += _judged_array(name, array, type_, array.shape[1:], " a sample")
+            found += _judged_array(wanted, name, array, array.shape[1:], " a sample")
     if len(set(counts.values())) > 1:
         told = ", ".join(f"`{name}` {count}" for name, count in counts.items())
         found.append((f"inputs have different numbers of samples: {told}", None))
@@ -131,13 +140,13 @@ def _judged_stack(wanted: _Wanted, given: Mapping[str, Any]) -> tuple[list[Probl
 
 def _judged_sample(wanted: _Wanted, sample: Mapping[str, Any]) -> Iterator[Problem]:
     yield from _names(wanted, sample)
-    for name, type_ in wanted.types.items():
+    for name in wanted.types:
         if name in sample:
             array = _array(sample[name])
             if array is None:
                 yield f"`{name}` is no array", None
             else:
-                yield from _judged_array(name, array, type_, array.shape, "")
+                yield from _judged_array(wanted, name, array, array.shape, "")
 
 
 def _names(wanted: _Wanted, given: Mapping[str, Any]) -> Iterator[Problem]:
@@ -151,20 +160,27 @@ def _names(wanted: _Wanted, given: Mapping[str, Any]) -> Iterator[Problem]:
 
 
 def _judged_array(
-    name: str, array: Array, type_: TensorType, shape: tuple[int, ...], each: str
+    wanted: _Wanted, name: str, array: Array, shape: tuple[int, ...], each: str
 ) -> Iterator[Problem]:
-    wanted = type_.element.dtype
-    if array.dtype != wanted:
-        yield f"`{name}` has elements of {array.dtype.name}, expected {wanted.name}", None
+    type_ = wanted.types[name]
+    dtype = type_.element.dtype
+    if array.dtype != dtype:
+        yield f"`{name}` has elements of {array.dtype.name}, expected {dtype.name}", None
     if shape not in _shapes(type_):
         told = f"`{name}` has the shape [{', '.join(map(str, shape))}]{each}"
         fits = (s for s in _shapes(type_) if len(s) == len(shape))
         yield f"{told}, expected [{', '.join(map(str, next(fits, type_.shape)))}]", None
-    if array.dtype.kind == "f" and not bool(np.isfinite(array).all()):
-        at = np.argwhere(~np.isfinite(array))[0]
-        found = array[tuple(at)]
-        place = ", ".join(map(str, at))
-        yield f"`{name}` has {found} at [{place}], expected finite numbers", None
+    if array.dtype.kind == "f":
+        yield from _judged_numbers(name, array, may_hide=name in wanted.masks)
+
+
+def _judged_numbers(name: str, array: Array, *, may_hide: bool) -> Iterator[Problem]:
+    wrong = np.isnan(array) if may_hide else ~np.isfinite(array)
+    if not bool(wrong.any()):
+        return
+    at = np.argwhere(wrong)[0]
+    told = f"`{name}` has {array[tuple(at)]} at [{', '.join(map(str, at))}]"
+    yield f"{told}, expected {'numbers' if may_hide else 'finite numbers'}", _NOT_FINITE
 
 
 def _shapes(type_: TensorType) -> tuple[tuple[int, ...], ...]:

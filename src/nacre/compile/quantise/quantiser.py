@@ -96,7 +96,8 @@ def quantise(
     if calibration is None and not given:
         raise calibrating.required()
     brought = given or Given()
-    data = None if calibration is None else samples(source, calibration, brought.inputs)
+    masks = _mask_inputs(legal.module)
+    data = None if calibration is None else samples(source, calibration, brought.inputs, masks)
     if data is not None and not brought:
         legal = smoothed(legal, data)
     module = legal.module
@@ -112,6 +113,12 @@ def quantise(
     if not fallback or data is None or brought:
         return _noted(plain, set())
     return _mended(once, plain, forced)
+
+
+def _mask_inputs(module: Module) -> frozenset[str]:
+    """The names of inputs that are masks, which stay f32."""
+    wide = mask_values(module)
+    return frozenset(str(op.attributes["name"]) for op in module.inputs if op.value_id in wide)
 
 
 def _mended(once: _Once, plain: Quantised, forced: Set[int]) -> Quantised:

@@ -27,7 +27,7 @@ Kind = Literal["hides", "condition", "scores"]
 _PRODUCTS = frozenset({"MatMul", "Linear", "Conv", "Einsum"})
 _HIDING = 1e3  # what is added to hide something is beyond
 _NEAR = 16.0  # beside numbers up to this, f16 keeps scores as well as anywhere
-_ABSORBING = 2.0**26  # beside it f32 counts in steps of 8, and scores drop out
+ABSORBING = 2.0**26  # beside it f32 counts in steps of 8, and scores drop out
 _MOST = float(np.finfo(np.float32).max)
 
 
@@ -63,7 +63,7 @@ def _is_level(module: Module, cast: CoreOperation) -> bool:
         return made.opcode == "Clip" and made.attributes.get("min") == -_MOST
     less = module.by_id[made.operands[0]] if made.opcode == "Clip" else made
     known = constant_array(module.by_id[less.operands[0]]) if less.opcode == "BinOp" else None
-    return known is not None and known.size == 1 and float(known.flat[0]) == _ABSORBING
+    return known is not None and known.size == 1 and float(known.flat[0]) == ABSORBING
 
 
 class _Levelling:
@@ -75,9 +75,9 @@ class _Levelling:
     def softmax(self, site: Site) -> int | None:
         """Softmax(scores + masks)."""
         leaves = list(_addends(site, site.operands[0]))
-        kinds = {leaf: _kind(site, leaf) for leaf in leaves}
+        kinds = {leaf: kind_of(site, leaf) for leaf in leaves}
         if "scores" not in kinds.values():
-            kinds[_largest(site, leaves)] = "scores"
+            kinds[largest(site, leaves)] = "scores"
         if "hides" not in kinds.values():
             return None
         scores = [leaf for leaf in leaves if kinds[leaf] == "scores"]
@@ -109,7 +109,7 @@ def _levelled(site: Site, mask: int, axis: int) -> tuple[int, int]:
     top = site.add("Clip", top, min=-_MOST, max=_MOST)
     level = _rounded(site, site.add("BinOp", mask, top, op="Sub"))
     size = site.add("Unary", top, op="Abs")
-    less = site.add("BinOp", site.literal(np.array(_ABSORBING), "f32"), size, op="Sub")
+    less = site.add("BinOp", site.literal(np.array(ABSORBING), "f32"), size, op="Sub")
     return level, _rounded(site, site.add("Clip", less, min=0.0, max=1.0))
 
 
@@ -125,7 +125,7 @@ def _with_known(site: Site, scores: int, masks: list[Array], axis: int) -> int:
         top = mask.max(axis=axis, keepdims=True) if mask.ndim >= -axis else mask
         top = np.where(np.isfinite(top) & (np.abs(top) > _NEAR), top, np.float32(0))
         level = (mask - top).astype(np.float32)
-    dtype, factor = site.op.type.dtype, np.abs(top) < _ABSORBING
+    dtype, factor = site.op.type.dtype, np.abs(top) < ABSORBING
     if not factor.all():
         known = site.literal(factor.astype(np.float32), dtype)
         scores = site.add("BinOp", scores, known, op="Mul")
@@ -149,12 +149,12 @@ def _addends(site: Site, value: int) -> Iterator[int]:
         yield from _addends(site, operand)
 
 
-def _largest(site: Site, values: list[int]) -> int:
+def largest(site: Site, values: list[int]) -> int:
     """What is most like scores among values that could all be masks."""
     return max(values, key=lambda v: (site.constant(v) is None, prod(site.type(v).shape)))
 
 
-def _kind(site: Site, value: int) -> Kind:
+def kind_of(site: Site, value: int) -> Kind:
     """What an addend is, by what it is made of."""
     waiting, seen = [value], {value}
     hides = is_other = False
@@ -167,7 +167,7 @@ def _kind(site: Site, value: int) -> Kind:
         if op.type.element.kind != "float":
             continue
         if known is not None:
-            hides |= _is_large(known)
+            hides |= is_large(known)
         elif op.opcode == "Input":
             hides = True
         elif op.opcode in _MAKING:
@@ -180,6 +180,7 @@ def _kind(site: Site, value: int) -> Kind:
     return "scores" if is_other else "condition"
 
 
-def _is_large(array: Array) -> bool:
+def is_large(array: Array) -> bool:
+    """Whether a constant has finite numbers that are added to hide something."""
     finite = array[np.isfinite(array)]
     return bool(finite.size) and bool((np.abs(finite.astype(np.float64)) > _HIDING).any())
