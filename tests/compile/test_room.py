@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +18,7 @@ from nacre.compile.layers import Layer
 from nacre.compile.options import Precision
 from nacre.core.builder import Builder
 from nacre.core.module import Module
+from nacre.nem.checks.engine import named_device
 from tests.compile.models import values
 
 _FAR = 10**9  # rows and columns of padding: nothing may look at each
@@ -167,3 +169,16 @@ def test_a_row_of_padding_is_refused_without_looking_at_every_column() -> None:
     pads = (0, 60_000_000, 0, 60_000_000)  # 240 MB, which DDR holds
     module = builder.module(builder.add("Conv", x, weights, layout="NHWC", pads=pads))
     assert refusal(module).code == "CMP02"
+
+
+def test_an_l1_that_holds_no_operand_is_refused_before_any_stage() -> None:
+    known = named_device("npm4k").device
+    assert known is not None
+    assert known.topology is not None
+    device = replace(known, topology=replace(known.topology, l1_size_bytes=63))
+    stages: list[str] = []
+    with pytest.raises(InputError) as caught:
+        nacre.compile(padded(1), device, on_stage=lambda name, _: stages.append(name))
+    (found,) = caught.value.diagnostics
+    assert (found.code, stages) == ("CMP02", [])
+    assert "L1 has 63 bytes, and no operand takes less than 64" in found.message

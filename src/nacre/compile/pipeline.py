@@ -26,7 +26,12 @@ from nacre.compile.place import Placement, place
 from nacre.compile.program import Program
 from nacre.compile.quantise.own_scales import Plain, unquantised
 from nacre.compile.quantise.quantiser import Quantised, quantise
-from nacre.compile.room import require_room, require_room_as_bytes, require_room_for_ports
+from nacre.compile.room import (
+    require_l1,
+    require_room,
+    require_room_as_bytes,
+    require_room_for_ports,
+)
 from nacre.compile.rules import CMP06
 from nacre.compile.schedule import schedule
 from nacre.compile.strips import narrowed
@@ -65,6 +70,7 @@ def run_stages(
         if on_stage is not None:
             on_stage(name, result)
 
+    require_l1(module, options)
     require_room_for_ports(module, options)
     # Integers of 8 bits take their scales from what the floats are, or from the model itself.
     is_own = options.precision == "i8" and not _is_dynamic(module)

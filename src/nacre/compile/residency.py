@@ -61,7 +61,7 @@ def residency(partition: Partition, options: Options, zone: int, most_macs: int)
     """
     lives = lifetimes(partition)
     most = most_macs if options.device.num_engines > 1 else None
-    wanted = [t for t in lives if _may_stay(t, partition, most)]
+    wanted = [t for t, users in _users(partition).items() if _may_stay(t, users, partition, most)]
     sizes = {t: aligned(partition.tensors[t].bytes) for t in wanted}
 
     def room(tensor: int) -> tuple[int, int]:
@@ -194,10 +194,20 @@ def lifetimes(partition: Partition) -> dict[int, tuple[int, int]]:
     return lives
 
 
-def _may_stay(tensor: int, partition: Partition, most_macs: int | None) -> bool:
+def _users(partition: Partition) -> dict[int, list[Layer]]:
+    """The layers that read or write each tensor, in the order of `lifetimes`."""
+    users: dict[int, list[Layer]] = {}
+    for layer in partition.layers:
+        for tensor in dict.fromkeys((*layer.writes, *layer.reads)):
+            users.setdefault(tensor, []).append(layer)
+    return users
+
+
+def _may_stay(
+    tensor: int, layers: Sequence[Layer], partition: Partition, most_macs: int | None
+) -> bool:
     if partition.is_outside(tensor):
         return False
-    layers = [x for x in partition.layers if tensor in (*x.reads, *x.writes)]
     if any(a.stays for x in layers for a in x.operands if a.tensor == tensor):
         return False  # the table of a gather is read where DMA finds it
     return most_macs is None or all(layer.macs <= most_macs for layer in layers)

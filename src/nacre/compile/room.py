@@ -18,7 +18,8 @@ from nacre.compile.partition import Partition, partition
 from nacre.compile.ports import Names, ports_of
 from nacre.compile.program import Buffer
 from nacre.compile.residency import lifetimes
-from nacre.compile.rules import CMP05
+from nacre.compile.rules import CMP02, CMP05
+from nacre.compile.spaces import ALIGN
 from nacre.compile.tensors import Tensor
 from nacre.core.module import Module, TensorType
 from nacre.nem.spec.limits import DEFAULT_DDR_BYTES
@@ -36,6 +37,15 @@ class _Large:
     size: int
     type: str
     values: list[int]  # of the module, that it comes from
+
+
+def require_l1(source: Module, options: Options) -> None:
+    """Raise InputError where L1 is smaller than any operand: it is not worth cutting layers."""
+    if options.l1_bytes < ALIGN:
+        message = f"L1 has {options.l1_bytes} bytes, and no operand takes less than {ALIGN}"
+        help_ = f"a device with more L1 than {options.device.name}"
+        place = model_place(Legal(source, {}, len(source.outputs), source=source))
+        raise InputError([CMP02.at(place, message, help=help_)])
 
 
 def require_room_for_ports(source: Module, options: Options) -> None:
