@@ -35,7 +35,7 @@ PLAIN_NAMES = ("A", "b", "x1", "_t", "Y_tile", "W_L1", "tok", "a_rather_long_nam
 STATEMENT_WORDS = ("loop", "wait", "const", "let", "buffer", "device", "program", "include",
                    "type_family")  # fmt: skip
 CONTEXTUAL_WORDS = (
-    "in", "out", "IN", "OUT", "elem", "shape", "layout", "strides", "quant", "mod", "deps",
+    "in", "out", "IN", "OUT", "type", "elem", "shape", "layout", "strides", "quant", "mod", "deps",
     "region", "async", "sync", "op", "size", "align", "dst", "src", "relu", "transfer", "store",
     "true", "false", "variants", "conformance", "extends", "on", "L1", "DDR", "i8", "NMU",
     "per_tensor", "scale", "required", "endloops",
@@ -48,8 +48,10 @@ names = st.one_of(
 )
 # The formatter may put the last operand on a line of its own, so these two are no operands.
 operand_names = names.filter(lambda n: n not in ("let", "const"))
-# After a region these four would be its type; the language has no such compute attributes.
-attribute_names = names.filter(lambda n: n not in ("elem", "shape", "layout", "quant", "deps"))
+# After a region these five would be its type; the language has no such compute attributes.
+attribute_names = names.filter(
+    lambda n: n not in ("type", "elem", "shape", "layout", "quant", "deps")
+)
 
 integers = st.one_of(
     st.integers(0, 9).map(str), st.sampled_from(["007", "4096", "9223372036854775807"])
@@ -156,10 +158,17 @@ def _types(numbers: Strategy) -> Strategy:
     )
     place = st.one_of(concat("layout =", one(names)), concat("strides =", expression_lists))
     shape = st.one_of(expression_lists, one(names))
-    return concat(
-        "elem =", one(st.sampled_from(list(ELEMENT_TYPES))), ", shape =", shape, ",", place,
-        maybe(concat(", quant =", quant)),
-    )  # fmt: skip
+    quantised = maybe(concat(", quant =", quant))
+    whole = concat(
+        "elem =",
+        one(st.sampled_from(list(ELEMENT_TYPES))),
+        ", shape =",
+        shape,
+        ",",
+        place,
+        quantised,
+    )
+    return st.one_of(whole, whole, concat("type =", one(plain_names), quantised))
 
 
 def _per_axis(numbers: Strategy) -> tuple[Strategy, Strategy]:
@@ -208,7 +217,7 @@ buffers = concat(
     ")", decorators,
 )  # fmt: skip
 region_declarations = concat(one(names), "=", regions, decorators)
-lets = concat("let", one(names), "=", values, decorators)
+lets = concat("let", one(names), "=", st.one_of(values, type_attributes), decorators)
 constants = concat("const", one(names), "=", expressions)
 waits = concat("wait (", name_lists, ")")
 token = maybe(concat(one(names), "="))

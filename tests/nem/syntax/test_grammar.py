@@ -127,12 +127,12 @@ def test_the_parser_reads_many_sentences_of_the_grammar() -> None:
 
 @pytest.mark.parametrize(
     ("rule", "word"),
-    [("loop", "endloop"), ("buffer", "size"), ("compute", "out"), ("type", "elem")],
+    [("loop", "endloop"), ("buffer", "size"), ("compute", "out"), ("attributes", "elem")],
 )
 def test_a_sentence_that_lacks_a_word_is_no_sentence(rule: str, word: str) -> None:
     random = Random(0)
     words = sentence(GRAMMAR[rule], random)
     at = words.index(word)
     text = written([*words[:at], *words[at + 1 :]])
-    before = {"type": "let r = region(B, 0, 64) "}.get(rule, "")
+    before = {"attributes": "let r = region(B, 0, 64) "}.get(rule, "")
     assert parse(Source("grammar.nem", before + text)).diagnostics

@@ -84,4 +84,6 @@ def declared(facts: ProgramFacts, one: Operand, part: Part) -> tuple[Related, ..
     if region is None or region.name is None or region.node.type is None:
         return ()
     node = getattr(region.node.type, part) or region.node.type
-    return (Related(facts.span(node), f"`{region.name}` is declared here"),)
+    is_named = not region.node.start <= node.start < region.node.end
+    what = f"the type of `{region.name}`" if is_named else f"`{region.name}`"
+    return (Related(facts.span(node), f"{what} is declared here"),)

@@ -84,6 +84,17 @@ class UnitIndex(Struct, frozen=True):
     index: Folded
 
 
+class Type(Struct, frozen=True, eq=False):
+    """The type attributes of a region, or of a `let` that names them for many."""
+
+    elem: str | None
+    shape: tuple[Folded, ...] | None
+    layout: str | None
+    strides: tuple[Folded, ...] | None
+    quant: Quant | None
+    node: ast.TypeAttrs
+
+
 class Region(Struct, frozen=True, eq=False):
     """A view into a buffer; offsets, extents and dimensions may depend on loop variables."""
 

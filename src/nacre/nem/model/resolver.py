@@ -9,7 +9,6 @@ from msgspec import Struct
 from nacre.base.diagnostics import Diagnostic
 from nacre.base.elements import ELEMENT_TYPES
 from nacre.base.source import Source
-from nacre.nem.model.expressions import Expressions
 from nacre.nem.model.folding import (
     BUFFER_SIZE,
     ENGINE_INDEX,
@@ -35,6 +34,7 @@ from nacre.nem.model.program import (
     Wait,
 )
 from nacre.nem.model.symbols import Kind, Symbol, declared_by
+from nacre.nem.model.values import Values
 from nacre.nem.spec.decorators import DECORATORS
 from nacre.nem.spec.opcodes import OPCODES, Opcode, OperandSpec
 from nacre.nem.spec.rules.constants import CST08
@@ -75,14 +75,14 @@ class _Resolver:
     regions: list[Region] = field(default_factory=list)
     lets: list[Let] = field(default_factory=list)
     names: Names = field(init=False)
-    expressions: Expressions = field(init=False)
+    expressions: Values = field(init=False)
     position: int = 0
     loops: tuple[Loop, ...] = ()  # around the statement at hand
     is_whole: bool = True
 
     def __post_init__(self) -> None:
         self.names = Names(self.source)
-        self.expressions = Expressions(self.names)
+        self.expressions = Values(self.names)
 
     def body(
         self, statements: tuple[ast.Stmt, ...], loops: tuple[Loop, ...]
@@ -144,6 +144,9 @@ class _Resolver:
             value = node.value.name
         elif isinstance(node.value, ast.Quant):
             value = self.expressions.quant(node.value)
+            self._decorators(node.decorators)
+        elif isinstance(node.value, ast.TypeAttrs):
+            value = self.expressions.type_of(node.value)
             self._decorators(node.decorators)
         elif isinstance(node.value, ast.RegionExpr):
             value = self._declared_region(node.value, node.name.name, node.decorators)

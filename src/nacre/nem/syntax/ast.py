@@ -90,11 +90,14 @@ class Quant(Node, frozen=True):
 
 
 class TypeAttrs(Node, frozen=True):
+    """Written out, or `type=` and the name of a `let`, with a `quant` where that has none."""
+
     elem: NameRef | None
     shape: ListLit | NameRef | None
     layout: NameRef | None
     strides: ListLit | NameRef | None
     quant: Quant | NameRef | None  # written out, or the name of a `let`
+    name: NameRef | None = None
 
 
 class RegionExpr(Node, frozen=True):
@@ -146,7 +149,7 @@ class RegionDecl(Node, frozen=True):
 
 class LetDecl(Node, frozen=True):
     name: NameRef
-    value: Value | Quant
+    value: Value | Quant | TypeAttrs
     decorators: tuple[Decorator, ...]
 
 

@@ -131,6 +131,8 @@ class Sheet:
                 head = f"let {node.name.name} = "
                 if isinstance(node.value, Quant):
                     self._quant(head, node.value, indent, node.start, "")
+                elif isinstance(node.value, TypeAttrs):
+                    self._type(head, node.value, indent, node.start, "")
                 else:
                     self._value(head, node.value, indent, node.start)
                 self._decorators(node.decorators, indent + 1)
@@ -151,22 +153,23 @@ class Sheet:
         """`prefix` and a value; regions break before their types, lists are filled."""
         if isinstance(node, RegionExpr) and node.type is not None:
             self.add(indent, prefix + region_bounds(node), start)
-            self._type(node.type, indent + 1, suffix)
+            self._type("", node.type, indent + 1, node.type.start, suffix)
         elif isinstance(node, ListLit):
             chunks = [(value_text(item), item.start) for item in node.items]
             self._fill(f"{prefix}[", chunks, f"]{suffix}", indent, start, node.end - 1)
         else:
             self.add(indent, f"{prefix}{value_text(node)}{suffix}", start)
 
-    def _type(self, node: TypeAttrs, indent: int, suffix: str) -> None:
-        parts = ", ".join(type_parts(node))
+    def _type(self, prefix: str, node: TypeAttrs, indent: int, start: int, suffix: str) -> None:
+        """Type attributes on a line, and the quantisation on others."""
+        parts = prefix + ", ".join(type_parts(node))
         quant = node.quant
         if quant is None:
-            self.add(indent, parts + suffix, node.start)
+            self.add(indent, parts + suffix, start)
             return
-        self.add(indent, f"{parts},", node.start)
-        start = self.token(quant.start, -len(("quant", "=")))
-        self._quant("quant=", quant, indent, start, suffix)
+        self.add(indent, f"{parts},", start)
+        quant_start = self.token(quant.start, -len(("quant", "=")))
+        self._quant("quant=", quant, indent + bool(prefix), quant_start, suffix)
 
     def _quant(
         self, prefix: str, quant: Quant | NameRef, indent: int, start: int, suffix: str

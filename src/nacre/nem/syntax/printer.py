@@ -92,7 +92,7 @@ def type_text(node: TypeAttrs) -> str:
 
 def type_parts(node: TypeAttrs) -> list[str]:
     """The type attributes but `quant`."""
-    parts = []
+    parts = [] if node.name is None else [f"type={node.name.name}"]
     if node.elem is not None:
         parts.append(f"elem={node.elem.name}")
     if node.shape is not None:
@@ -198,6 +198,12 @@ def _compute_text(node: Compute) -> str:
     return " ".join(parts)
 
 
+def _bound_text(node: Value | Quant | TypeAttrs) -> str:
+    if isinstance(node, TypeAttrs):
+        return type_text(node)
+    return quant_text(node) if isinstance(node, Quant) else value_text(node)
+
+
 SimpleStmt = BufferDecl | RegionDecl | LetDecl | ConstDecl | Copy | Wait | Compute
 
 
@@ -210,9 +216,7 @@ def statement_text(node: SimpleStmt) -> str:
             head = f"{node.name.name} = {region_text(node.region)}"
             return head + decorators_text(node.decorators)
         case LetDecl():
-            value = node.value
-            text = quant_text(value) if isinstance(value, Quant) else value_text(value)
-            head = f"let {node.name.name} = {text}"
+            head = f"let {node.name.name} = {_bound_text(node.value)}"
             return head + decorators_text(node.decorators)
         case ConstDecl():
             return f"const {node.name.name} = {value_text(node.value)}"

@@ -15,7 +15,7 @@ from nacre.nem.syntax.ast import IntLit, ListLit, NameRef, Quant, RegionExpr, Ty
 from nacre.nem.syntax.cursor import Cursor, assigns_statement
 from nacre.nem.syntax.expressions import expression, integer_literal, list_of, numbers
 
-_RANK = {"elem": 0, "shape": 1, "layout": 2, "strides": 2, "quant": 3}
+_RANK = {"type": 0, "elem": 0, "shape": 1, "layout": 2, "strides": 2, "quant": 3}
 # What may follow a region behind a comma: the next type attribute or argument.
 _OTHER_WORDS = frozenset({*_RANK, "dst", "src", "deps"})
 _ORDER_HELP = "write `elem=..., shape=[...], layout=...` (or `strides=[...]`), then `quant=...`"
@@ -46,9 +46,9 @@ def region_expression(c: Cursor) -> RegionExpr:
 
 
 def _attributes_inside(c: Cursor, extent_end: int) -> TypeAttrs:
-    if c.texts[c.i] not in _RANK or c.texts[c.i + 1] != "=":
+    if not begins_type(c):
         c.fail_expected("type attributes or `)` after the extent")
-    attributes = _read_attributes(c)
+    attributes = read_type(c)
     c.report(
         DOC22,
         "type attributes stand inside `region( )`",
@@ -72,14 +72,21 @@ def _moving_behind(c: Cursor, extent_end: int, attributes: TypeAttrs) -> Fix:
 def type_attributes(c: Cursor) -> TypeAttrs | None:
     """The type attributes that follow a region, or None where there are none."""
     texts, i = c.texts, c.i
-    word = texts[i]
     # `strides` is an attribute of convolutions as well; it never comes first in a type.
-    if word not in _RANK or word == "strides" or texts[i + 1] != "=" or assigns_statement(texts, i):
+    if not begins_type(c) or texts[i] == "strides" or assigns_statement(texts, i):
         return None
-    return _read_attributes(c)
+    if texts[i] == "type" and not texts[i + 2].isidentifier():  # an attribute of someone's opcode
+        return None
+    return read_type(c)
 
 
-def _read_attributes(c: Cursor) -> TypeAttrs:
+def begins_type(c: Cursor) -> bool:
+    """Whether a type attribute stands here: `elem=` or another."""
+    return c.texts[c.i] in _RANK and c.texts[c.i + 1] == "="
+
+
+def read_type(c: Cursor) -> TypeAttrs:
+    """Type attributes, or the name of a type: what stands behind a region or a `let`."""
     texts = c.texts
     start = c.start()
     parts: dict[str, NameRef | ListLit | Quant | None] = {}
@@ -110,6 +117,7 @@ def _read_attributes(c: Cursor) -> TypeAttrs:
         parts.get("layout"),  # type: ignore[arg-type]
         parts.get("strides"),  # type: ignore[arg-type]
         parts.get("quant"),  # type: ignore[arg-type]
+        parts.get("type"),  # type: ignore[arg-type]
     )
 
 
@@ -118,7 +126,7 @@ def _skip_misspelt(c: Cursor, parts: dict[str, NameRef | ListLit | Quant | None]
     texts = c.texts
     while texts[c.i] == "," and texts[c.i + 2] == "=" and texts[c.i + 1] not in _OTHER_WORDS:
         word = texts[c.i + 1]
-        known = [name for name in _RANK if name not in parts]
+        known = ["quant"] if "type" in parts else [n for n in _RANK if n not in (*parts, "type")]
         meant = nearest(word, known)
         if meant is None:
             return
@@ -151,6 +159,9 @@ def _judge(
     misplaced: tuple[int, int] | None,
     fix: Fix | None,
 ) -> None:
+    if "type" in parts:
+        _judge_beside_name(c, start, parts)
+        return
     missing = [name for name in ("elem", "shape") if name not in parts]
     if "layout" not in parts and "strides" not in parts:
         missing.append("layout` or `strides")
@@ -168,6 +179,14 @@ def _judge(
     else:
         message = "type attributes are out of order or given twice"
         c.report(DOC08, message, *misplaced, help=_ORDER_HELP, fix=fix)
+
+
+def _judge_beside_name(c: Cursor, start: int, parts: Mapping[str, object]) -> None:
+    beside = ", ".join(f"`{word}`" for word in parts if word not in ("type", "quant"))
+    if beside:
+        message = f"`type` names a whole type, but {beside} stands beside it"
+        help_ = "only `quant` may follow: write `type=T` or `type=T, quant=...`"
+        c.report(DOC08, message, start, c.last_end(), help=help_)
 
 
 def element_type(c: Cursor) -> NameRef | None:
@@ -209,7 +228,11 @@ _QUANT_PARTS = {
 }
 
 
-def _named_type(c: Cursor) -> NameRef:
+def _type_name(c: Cursor) -> NameRef:
+    return c.use("a type's name")
+
+
+def _named_element(c: Cursor) -> NameRef:
     """An element type, or the name of a `let` that stands for one: that is looked up later."""
     return c.use("an element type")
 
@@ -270,7 +293,8 @@ def quantisation(c: Cursor) -> Quant:
 
 
 _PARSE = {
-    "elem": _named_type,
+    "type": _type_name,
+    "elem": _named_element,
     "shape": numbers,
     "layout": _layout,
     "strides": numbers,

@@ -33,13 +33,28 @@ from nacre.nem.syntax.ast import (
     Loop,
     MemLevel,
     NameRef,
+    Quant,
     RegionDecl,
     Stmt,
+    TypeAttrs,
     Value,
 )
-from nacre.nem.syntax.cursor import STATEMENT_WORDS, Cursor, Recover, begins_statement, is_task_word
+from nacre.nem.syntax.cursor import (
+    STATEMENT_WORDS,
+    Cursor,
+    Recover,
+    assigns_statement,
+    begins_statement,
+    is_task_word,
+)
 from nacre.nem.syntax.expressions import OPERATORS, expression, integer_literal, operator_at
-from nacre.nem.syntax.regions import begins_quantisation, quantisation, region_expression
+from nacre.nem.syntax.regions import (
+    begins_quantisation,
+    begins_type,
+    quantisation,
+    read_type,
+    region_expression,
+)
 from nacre.nem.syntax.tasks import same_text, task, wait
 from nacre.nem.syntax.values import decorators, value_of
 
@@ -270,9 +285,16 @@ def _let(c: Cursor) -> LetDecl:
     c.i += 1
     name = c.name("a name after `let`")
     c.expect("=", "the name")
-    value = quantisation(c) if begins_quantisation(c) else value_of(c)
+    value = _bound(c)
     found = decorators(c)
     return LetDecl(start, c.last_end(), name, value, found)
+
+
+def _bound(c: Cursor) -> Value | Quant | TypeAttrs:
+    """What a `let` names: a whole type, a quantisation or any value."""
+    if begins_type(c) and not assigns_statement(c.texts, c.i):
+        return read_type(c)
+    return quantisation(c) if begins_quantisation(c) else value_of(c)
 
 
 def _wait(c: Cursor) -> Stmt:

@@ -164,7 +164,8 @@ DOC08 = declare(
     A region's type attributes are incomplete, out of order or given twice.
 
     They come all together and in this order: `elem`, `shape`, then `layout` or `strides`, and
-    last, where there is one, `quant`.
+    last, where there is one, `quant`. A type that `let` named stands for all of them, `type=T`, and
+    `quant` may follow where it has none.
 
     Bad:
 
