@@ -46,6 +46,40 @@ def test_other_files_codes_and_helps_stay_apart() -> None:
     assert len(by_cause(made)) == 3
 
 
+NAMES = ("alpha", "beta", "gamma", "delta", "epsilon")
+ONE_MISTAKE = {
+    "a dimension off by one": "buffer B : L1 (size=4096)\nconst N = 65\n"
+    + "".join(f"let {n} = region(B, 0, 64) elem=i8, shape=[N], layout=C\n" for n in NAMES),
+    "a buffer that is too small": "buffer B : L2 (size=100)\n"
+    + "".join(f"let {n} = region(B, {64 * i}, 128)\n" for i, n in enumerate(NAMES)),
+    "a device with fewer engines": 'device "npm_lite"\n'
+    + "".join(f"buffer {n} : L1[9] (size=64)\n" for n in NAMES),
+    "a load that nothing waits for": "buffer A : L2 (size=4096)\nbuffer B : L1 (size=4096)\n"
+    "let X = region(B, 0, 64) elem=i8, shape=[64], layout=C\n"
+    "load = transfer.async(dst=X, src=region(A, 0, 64))\n"
+    + "".join(
+        f"{n} = relu.async in X out region(B, {64 * i + 64}, 64) elem=i8, shape=[64], layout=C\n"
+        for i, n in enumerate(NAMES)
+    ),
+    "a type that is named once": "buffer B : L1 (size=4096)\n"
+    "let T = elem=i8, shape=[8, 8], layout=NHWC\n"
+    + "".join(f"let {n} = region(B, 0, {64 + i}) type=T\n" for i, n in enumerate(NAMES)),
+}
+
+
+@pytest.mark.parametrize("mistake", ONE_MISTAKE)
+def test_one_mistake_is_one_group_whatever_the_names(mistake: str) -> None:
+    found = [one for one in check(ONE_MISTAKE[mistake]) if one.severity != "info"]
+    assert len(found) >= len(NAMES) - 1
+    (group,) = by_cause(found)
+    assert len(group.others) == len(found) - 1
+
+
+def test_names_that_are_the_mistake_stay_apart() -> None:
+    found = check("".join(f"let r{i} = region({n}, 0, 4)\n" for i, n in enumerate(NAMES)))
+    assert [len(group.others) for group in by_cause(found)] == [0] * len(NAMES)
+
+
 def test_notes_of_one_kind_are_one_line() -> None:
     notes = [
         "3 elements of constant `a` are 0 in f16",

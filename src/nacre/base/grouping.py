@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -11,7 +12,9 @@ from nacre.base.diagnostics import Diagnostic
 _FEWEST = 3  # two are read as quickly as one and a note
 _MOST_LINES = 12
 _MOST_NAMES = 4
+_MOST_OF_A_NAME = 200
 _QUOTED = re.compile(r"`([^`]*)`")
+_NUMBER = re.compile(r"\d+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,20 +39,37 @@ class Group:
 def by_cause(diagnostics: Iterable[Diagnostic]) -> list[Group]:
     """Groups in the order of their first findings; those of fewer than three stay apart.
 
-    One cause is one code, file and help, and one sentence but for the numbers in it.
+    Findings of one code and file have one cause where they are alike but for numbers, or but for
+    names, or where they point at one place and are alike but for both.
     """
     listed = list(diagnostics)
+    likenesses = [_likenesses(found) for found in listed]
+    sizes = Counter(key for keys in likenesses for key in keys)
     groups: dict[tuple[object, ...], list[Diagnostic]] = {}
-    for found in listed:
-        sentence = re.sub(r"\d+", "#", found.message)
-        key = (found.code, found.severity, found.span.source.name, sentence, found.help)
-        groups.setdefault(key, []).append(found)
+    for found, keys in zip(listed, likenesses, strict=True):
+        groups.setdefault(max(keys, key=sizes.__getitem__), []).append(found)
     joined = {id(group[0]): group for group in groups.values() if len(group) >= _FEWEST}
     left_out = {id(found) for group in joined.values() for found in group[1:]}
     return [
         Group(found, tuple(joined.get(id(found), [])[1:]))
         for found in listed
         if id(found) not in left_out
+    ]
+
+
+def _likenesses(found: Diagnostic) -> list[tuple[object, ...]]:
+    """What other findings must have to be of one cause with this one; any of them will do."""
+    kind = (found.code, found.severity, found.span.source.name)
+    text = f"{found.message}\n{found.help or ''}"
+    pointed_at = found.span.source.text[found.span.start : found.span.end][:_MOST_OF_A_NAME]
+    unnamed = _QUOTED.sub(lambda name: name[0] if name[1] == pointed_at else "`", text)
+    bare = _NUMBER.sub("#", unnamed)
+    places = {(p.source.name, p.start, p.end) for p in (r.span for r in found.related)}
+    places.add((found.span.source.name, found.span.start, found.span.end))
+    return [
+        (*kind, "numbers", _NUMBER.sub("#", text)),
+        (*kind, "names", unnamed),
+        *((*kind, place, bare) for place in sorted(places)),
     ]
 
 

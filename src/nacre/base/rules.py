@@ -16,6 +16,7 @@ from types import MappingProxyType
 from typing import Generic, TypeVar
 
 from nacre.base.diagnostics import Diagnostic, Fix, InternalError, Related, Severity
+from nacre.base.hints import for_reader
 from nacre.base.source import Span
 
 _CODE = re.compile(r"[A-Z]{3,4}\d{2,3}")
@@ -67,7 +68,8 @@ class Rule:
             raise InternalError(f"{self.code} describes behaviour; no diagnostic carries it")
         if fix is not None and not self.fix:
             raise InternalError(f"{self.code} does not say what its fix does")
-        return Diagnostic(self.code, self.severity, message, span, related, help, fix=fix)
+        shown = for_reader(help)
+        return Diagnostic(self.code, self.severity, message, span, related, shown, fix=fix)
 
 
 Facts = TypeVar("Facts")

@@ -15,6 +15,7 @@ import sys
 import click
 
 from nacre._version import __version__
+from nacre.base.hints import at_terminal
 from nacre.cli.terminal.streams import harmless_output
 
 OK, ERRORS_FOUND, WRONG_USAGE, INCONCLUSIVE, OUR_BUG = 0, 1, 2, 3, 70
@@ -98,7 +99,7 @@ def run(arguments: list[str] | None = None) -> None:
 
 def _status(arguments: list[str] | None) -> int:
     _write_anything()
-    with harmless_output():
+    with harmless_output(), at_terminal():
         return _outcome(arguments)
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from math import prod
 
 from nacre.base.diagnostics import InputError
+from nacre.base.hints import setting
 from nacre.compile.bounds_traffic import size_bytes
 from nacre.compile.legalise import Legal
 from nacre.compile.options import Options
@@ -25,7 +26,7 @@ from nacre.core.module import Module, TensorType
 from nacre.nem.spec.limits import DEFAULT_DDR_BYTES
 
 _MOST_NAMED = 5
-_HELP = "say how much there is: `--ddr-size`, or `ddr_bytes` from Python"
+_HELP = f"say how much there is: {setting('`--ddr-size`', '`ddr_bytes=`')}"
 _FLOAT_BYTES = {"f16": 2, "f32": 4, "i8": 1}
 
 

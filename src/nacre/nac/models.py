@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from nacre.base.diagnostics import Diagnostic, InputError
 from nacre.base.excerpt import quoted
+from nacre.base.hints import setting
 from nacre.base.suggest import did_you_mean
 from nacre.core.models import READERS as CORE_READERS
 from nacre.core.models import Progress, Reader, Shapes, Warn
@@ -83,7 +84,8 @@ def _missing(model: NacModel, given: Shapes) -> list[Diagnostic]:
         if is_open and not one.is_optional and one.name not in given:
             message = f"the file does not say the type of input {quoted(one.name)}"
             name = quoted(one.name).strip("`")
-            help_ = f'give its shape: `--shape {name}=1x3`, or `shapes={{"{name}": (1, 3)}}`'
+            shape = setting(f"`--shape {name}=1x3`", f'`shapes={{"{name}": (1, 3)}}`')
+            help_ = f"give its shape: {shape}"
             found.append(model.finding(one.instruction, NAC46, message, help_))
     return found
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from nacre.base.diagnostics import InputError
+from nacre.base.hints import setting
 from nacre.base.source import whole_file
 from nacre.base.suggest import did_you_mean
 from nacre.compile.quantise.came import Came
@@ -23,9 +24,9 @@ Calibration = Mapping[str, Any] | Sequence[Mapping[str, Any]]
 Sample = dict[str, Array]
 
 _PLACE = whole_file("<calibration>")
-_HELP = (
-    "give inputs as the model will see them: `calibration={name: array}` with one more axis in "
-    "front, or a list of inputs; `--calibrate FILE.npz` on the command line"
+_HELP = "give inputs as the model will see them: " + setting(
+    "`--calibrate FILE.npz`, an array for each input with one more axis in front",
+    "`calibration={name: array}` with one more axis in front, or a list of inputs",
 )
 _NOT_FINITE = (
     "leave such samples out, or give the numbers that the model will see there; infinities are "

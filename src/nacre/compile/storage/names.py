@@ -11,6 +11,7 @@ import msgspec
 from nacre.base.diagnostics import InputError
 from nacre.base.excerpt import quoted
 from nacre.base.files import hashed_name, is_name_of, is_temporary
+from nacre.base.hints import setting
 from nacre.base.source import Unreadable, read_bytes, whole_file
 from nacre.compile.rules import CMP11
 
@@ -77,7 +78,8 @@ def require_own_folder(folder: Path) -> None:
     shown = ", ".join(quoted(name) for name in others[:_SHOWN])
     more = f" and {len(others) - _SHOWN} more" if len(others) > _SHOWN else ""
     message = f"{quoted(str(folder))} is no bundle and not empty: it holds {shown}{more}"
-    help_ = "name a new folder; `--force`, or `force=True`, writes into this one all the same"
+    force = setting("`--force`", "`force=True`")
+    help_ = f"name a new folder; {force} writes into this one all the same"
     raise InputError([CMP11.at(whole_file(str(folder)), message, help=help_)])
 
 

@@ -11,13 +11,13 @@ from typing import Any
 
 from nacre.base.diagnostics import Diagnostic
 from nacre.base.excerpt import quoted
-from nacre.core.onnx.findings import finding
+from nacre.core.onnx.findings import CONSTANT, finding
 from nacre.core.rules.onnx import ONX10
 
 _FIRST_WITH_DEFAULTS = 4  # of `ir_version`
 _MOST_NAMED = 4
 _MEND = (
-    "`--constant NAME=FILE.npy` gives one another value;"
+    f"{CONSTANT} gives one another value;"
     " to keep one an input, take its initialiser out of the model"
 )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from nacre.base.hints import setting
 from nacre.core.importing.findings import NoForm as NoForm  # noqa: PLC0414 - handlers have all
 from nacre.core.importing.findings import finding as finding  # noqa: PLC0414 - of these from here
 from nacre.core.importing.findings import refusal as refusal  # noqa: PLC0414
@@ -10,10 +11,8 @@ from nacre.core.importing.findings import refusal as refusal  # noqa: PLC0414
 BY_ELEMENTS = "the shape of its result depends on elements that are computed when the model runs"
 MISFITTING = "its operands and attributes do not fit each other"
 # What helps, where several findings have the same remedy.
-BIND = (
-    "bind the inputs that it is computed from to values: `--constant NAME=FILE.npy`,"
-    ' in Python `constants={"NAME": array}`'
-)
+CONSTANT = setting("`--constant NAME=FILE.npy`", '`constants={"NAME": array}`')
+BIND = f"bind the inputs that it is computed from to values: {CONSTANT}"
 INFERENCE = "export the model for inference: in PyTorch, after `module.eval()`"
 CAST = "cast to a type that Core IR has before the node, and back after it"
 TENSORS = "keep the tensors apart, without SequenceConstruct, SplitToSequence or Optional"

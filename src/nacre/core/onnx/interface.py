@@ -11,6 +11,7 @@ import numpy as np
 
 from nacre.base.diagnostics import Diagnostic
 from nacre.base.excerpt import quoted
+from nacre.base.hints import setting
 from nacre.base.suggest import did_you_mean
 from nacre.core.module import TensorType
 from nacre.core.onnx.elementwise import element_name
@@ -116,7 +117,10 @@ def input_type(
     except Unsound as problem:
         return finding(ONX04, name, f"input {title}: {problem}", problem.help)
     except NoForm as problem:
-        help_ = f"{problem.rewrite}, or bind the input: `--constant {value.name}=FILE.npy`"
+        bound = setting(
+            f"`--constant {value.name}=FILE.npy`", f'`constants={{"{value.name}": array}}`'
+        )
+        help_ = f"{problem.rewrite}, or bind the input: {bound}"
         return finding(ONX01, name, f"input {title}: {problem.reason}", help_)
     dims = list(tensor.shape.dim) if tensor.HasField("shape") else None
     sizes = [d.dim_value if d.HasField("dim_value") else 0 for d in dims or ()]
@@ -168,7 +172,7 @@ def _is_empty(dim: Any) -> bool:  # noqa: ANN401 - onnx.TensorShapeProto.Dimensi
 def _without_elements(value: Any, dims: Sequence[Any], name: str) -> Diagnostic:  # noqa: ANN401
     message = f"input {quoted(value.name)} has the shape {shown_dims(dims)}, without elements"
     shape, stands = _example(dims)
-    given = f"`--shape {value.name}={shape}`; {stands}"
+    given = f"{_shaped(value.name, shape)}; {stands}"
     help_ = f"Core IR has no empty tensors; where a 0 stands for an open size, give one: {given}"
     return finding(ONX01, name, message, help_)
 
@@ -193,12 +197,19 @@ def _example(dims: Sequence[Any]) -> tuple[str, str]:
     return "x".join(shown), f"{stands}: put a number in {'its' if is_one else 'their'} place"
 
 
+def _shaped(name: str, shape: str) -> str:
+    """How a shape such as `1x3xHxW` is given to an input."""
+    sizes = ", ".join(shape.split("x"))
+    comma = "" if "," in sizes else ","
+    return setting(f"`--shape {name}={shape}`", f'`shapes={{"{name}": ({sizes}{comma})}}`')
+
+
 def _open(value: Any, dims: Sequence[Any] | None, name: str) -> Diagnostic:  # noqa: ANN401
     shown = "no shape at all" if dims is None else f"the shape {shown_dims(dims)}"
     message = f"input {quoted(value.name)} has {shown}, expected sizes"
     if dims is None:
-        help_ = f"`--shape {value.name}=AxBxC`, a number for each axis that the input has"
+        help_ = f"{_shaped(value.name, 'AxBxC')}, a number for each axis that the input has"
     else:
         shape, stands = _example(dims)
-        help_ = f"`--shape {value.name}={shape}`; {stands}"
+        help_ = f"{_shaped(value.name, shape)}; {stands}"
     return finding(ONX02, name, message, help_)

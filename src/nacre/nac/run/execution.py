@@ -11,6 +11,7 @@ import numpy as np
 
 from nacre.base.diagnostics import InputError
 from nacre.base.excerpt import quoted
+from nacre.base.hints import setting
 from nacre.core.values import Array
 from nacre.nac.aten.binding import Given, Ref, described
 from nacre.nac.aten.use import Elements, TooLarge, Unfit, Value
@@ -137,13 +138,13 @@ class Execution:
     def _too_large(self, index: int, bytes_: int) -> InputError:
         live, limit = self.memory.live, self._limits.bytes
         message = f"{self._shown(index)} needs {bytes_:,} bytes, {live:,} of {limit:,} are taken"
-        help_ = "if that is meant, allow more: `--max-bytes`, or `max_bytes` of a session"
+        help_ = f"if that is meant, allow more: {setting('`--max-bytes`', '`max_bytes=`')}"
         return self._model.fault(index, NAC48, message, help_)
 
     def _too_much(self, index: int, work: int) -> InputError:
         done, limit = self._work, self._limits.work
         message = f"{self._shown(index)} takes {work:,} steps, {done:,} of {limit:,} are taken"
-        help_ = "if that is meant, allow more: `--max-work`, or `max_work` of a session"
+        help_ = f"if that is meant, allow more: {setting('`--max-work`', '`max_work=`')}"
         return self._model.fault(index, NAC52, message, help_)
 
     def _called(self, index: int, instruction: Prepared) -> Any:  # noqa: ANN401 - see Compiled

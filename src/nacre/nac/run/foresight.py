@@ -13,6 +13,7 @@ import numpy as np
 
 from nacre.base.diagnostics import Diagnostic, InputError
 from nacre.base.elements import GRAPH_TYPES
+from nacre.base.hints import setting
 from nacre.core.values import Array
 from nacre.nac.aten.use import Elements, Unfit
 from nacre.nac.interface import StateRecord
@@ -180,7 +181,7 @@ def require_states(model: NacModel, limits: Limits) -> None:
     total = sum(array.nbytes for array in _states(model).values())
     if total > limits.bytes:
         message = f"the states need {total:,} bytes, at most {limits.bytes:,} may be taken"
-        help_ = "if that is meant, allow more: `--max-bytes`, or `max_bytes` of a session"
+        help_ = f"if that is meant, allow more: {setting('`--max-bytes`', '`max_bytes=`')}"
         kinds = [(i.kind, i.variant) for i in model.program]
         at = kinds.index(("input", STATE)) if ("input", STATE) in kinds else 0
         raise model.fault(at, NAC48, message, help_)

@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from nacre.base.diagnostics import InputError
 from nacre.base.excerpt import quoted
+from nacre.base.hints import setting
 from nacre.base.packing import UNPACKED_TYPES
 from nacre.base.source import read_stream
 from nacre.nem.model.program import Buffer
@@ -47,7 +48,8 @@ class Ddr:
 
     def __init__(self, size: int, *, poison: bool) -> None:
         self.size = require_size(size, "ddr_size")
-        require_host_memory(size, "DDR", help="give a smaller `ddr_size`")
+        smaller = setting("`--ddr-size`", "`ddr_size`")
+        require_host_memory(size, "DDR", help=f"give a smaller {smaller}")
         self._poison = poison
 
     @cached_property

@@ -13,6 +13,7 @@ from msgspec import Struct
 from nacre.base.diagnostics import Diagnostic, Fix, Related
 from nacre.base.excerpt import quoted
 from nacre.base.fixes import removing, replacing
+from nacre.base.hints import setting
 from nacre.base.source import Source, Span, Unreadable, read_source
 from nacre.base.suggest import did_you_mean, surely_meant
 from nacre.nem.model.builtins import builtin, builtin_file, builtin_names
@@ -23,6 +24,7 @@ from nacre.nem.syntax.ast import StringLit
 from nacre.nem.syntax.parser import Parsed, parse
 
 _ROOT_MARKS = (".git", "pyproject.toml")
+_WIDER = setting("`--include-root` widens it", "`include_roots=` widens it")
 
 
 @dataclass(slots=True)
@@ -183,7 +185,7 @@ class _Loader:
             return INC08.at(
                 span,
                 f"{quoted(text, 80)} leads out of the include root",
-                help=f"includes stay under {folders}; `--include-root` widens it",
+                help=f"includes stay under {folders}; {_WIDER}",
             )
         key = str(resolved)
         if key in self._files:

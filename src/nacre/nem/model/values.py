@@ -29,6 +29,7 @@ _FORMS: dict[str, Literal["per_tensor", "per_channel", "per_group"]] = {
 }
 
 _QUANT_HELP = "write it out, or name it: `let q = per_tensor(scale=..., zero_point=...)`"
+_NO_TYPE = Type(None, None, None, None, None, ast.TypeAttrs(0, 0, None, None, None, None, None))
 
 
 class Values(Expressions):
@@ -60,8 +61,8 @@ class Values(Expressions):
         buffer = symbol.value if symbol is not None else None
         offset = self.resolve(node.offset, REGION_BOUND)
         extent = self.resolve(node.extent, REGION_BOUND)
-        type_ = None if node.type is None else self.type_of(node.type)
-        if type_ is not None and type_.node is not node.type:
+        type_ = _NO_TYPE if node.type is None else self.type_of(node.type)
+        if node.type is not None and type_.node is not node.type:
             # Findings about a named type point at its declaration.
             node = msgspec.structs.replace(node, type=type_.node)
         return Region(
@@ -69,11 +70,11 @@ class Values(Expressions):
             buffer if isinstance(buffer, Buffer) else None,
             offset,
             extent,
-            type_ and type_.elem,
-            type_ and type_.shape,
-            type_ and type_.layout,
-            type_ and type_.strides,
-            type_ and type_.quant,
+            type_.elem,
+            type_.shape,
+            type_.layout,
+            type_.strides,
+            type_.quant,
             decorators,
             loops,
             node,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from nacre.base.hints import setting
 from nacre.base.rules import Rule
 from nacre.kernels.call import Array, Fault, Run
 from nacre.nem.model.program import Task
@@ -14,6 +15,8 @@ from nacre.nem.run.sessions.gaps import Gap
 from nacre.nem.run.signatures import Signature, Signatures
 from nacre.nem.run.slots import Place, Slot
 from nacre.nem.spec.rules.running import INI02, RUN01, RUN02, RUN03, RUN04
+
+_ZEROS = setting("`--uninitialized zero`", '`uninitialized="zero"`')
 
 _FAULT_RULES: dict[str, Rule] = {
     "index": RUN01,
@@ -111,7 +114,7 @@ class Compute(Action):
             row,
             f"reads {name}from {found}, which hold data that nothing wrote{origin.sentence}",
             node=node,
-            help=f'{origin.remedy}, or run with `uninitialized="zero"`',
+            help=f"{origin.remedy}, or run with {_ZEROS}",
             related=origin.related,
         )
         return not self._findings.has_error

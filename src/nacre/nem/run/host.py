@@ -12,6 +12,7 @@ import numpy as np
 from nacre.base.diagnostics import Diagnostic, InputError
 from nacre.base.elements import ELEMENT_TYPES, bytes_needed
 from nacre.base.excerpt import quoted
+from nacre.base.hints import setting
 from nacre.base.packing import (
     NIBBLE_TYPES,
     UNPACKED_TYPES,
@@ -112,7 +113,8 @@ class Host:
         if mark is None or mark.is_mutable or not self._stepper.order or self._stepper.is_finished:
             return
         message = f"`{name}` is imported read-only: it may not change while the program runs"
-        raise host_error(message, f"import `{name}:mutable`, or write it before the first step")
+        mutable = setting(f"`--import {name}:mutable`", f'`imports=["{name}:mutable"]`')
+        raise host_error(message, f"give {mutable}, or write it before the first step")
 
     def _buffer(self, name: str) -> Buffer:
         found = self._memory.buffers.get(name)

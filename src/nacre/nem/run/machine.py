@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from nacre.base.diagnostics import Diagnostic, InputError, Related
 from nacre.base.excerpt import quoted, safe
+from nacre.base.hints import for_reader, setting
 from nacre.base.suggest import did_you_mean
 from nacre.kernels.call import Run
 from nacre.kernels.registry import PRIMITIVES
@@ -22,6 +23,8 @@ from nacre.nem.run.signatures import signatures
 from nacre.nem.spec.rules.running import RUN04, RUN06, RUN09, RUN12
 
 _SHOWN_ALLOWED = 8
+
+_UNORDERED = f"run without {setting('`--ordered`', '`ordered=True`')}"
 
 
 class Machine:
@@ -117,7 +120,7 @@ class Machine:
                 found.append(self._unsupported(task, name))
             elif self._is_ordered(task) and not is_deterministic(backend):
                 message = f"backend `{name}` does not declare itself deterministic"
-                asked = "run without `ordered`" if self._ordered else "remove `@deterministic`"
+                asked = _UNORDERED if self._ordered else "remove `@deterministic`"
                 help_ = f"{asked}, or choose another backend for this opcode"
                 found.append(RUN09.at(span, message, help=help_))
         if found:
@@ -131,14 +134,14 @@ class Machine:
         span, opcode = self.plan.program.span(task.node.op), operation(task)
         message = f"backend `{backend}` does not support {quoted(opcode)}"
         call = f"set_opcode_backend({json.dumps(opcode, ensure_ascii=False)}, backend)"
-        help_ = f"give one that does with `{safe(call)}`, at the terminal with `--backend NAME`"
+        help_ = f"give one that does with {setting('`--backend NAME`', f'`{safe(call)}`')}"
         if task.op != "compute":
             return RUN09.at(span, message, help=help_)
         # The check only notes an operation that it does not know; running it is an error.
         core = [name for name in PRIMITIVES if name.startswith("core.")]
         if opcode.startswith("core."):
             help_ = did_you_mean(opcode, core) or f"there are {', '.join(core)}"
-        return Diagnostic("SIG22", "error", message, span, (), help_)
+        return Diagnostic("SIG22", "error", message, span, (), for_reader(help_))
 
 
 def cannot_run_allowed(allowed: tuple[Diagnostic, ...], why: str) -> Diagnostic:

@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from nacre.base.diagnostics import Diagnostic, Related
+from nacre.base.hints import setting
 from nacre.base.rules import Check, declare, rule
 from nacre.nem.checks.facts import ProgramFacts
 from nacre.nem.model.program import Buffer
@@ -139,7 +140,8 @@ def _named(facts: ProgramFacts) -> str:
 def _name_a_device(facts: ProgramFacts) -> str | None:
     if facts.device_is_named:
         return None
-    return "name the device that the program is for, with a `device` directive or `--device`"
+    named = setting("`--device`", "`device=`")
+    return f"name the device that the program is for, with a `device` directive or {named}"
 
 
 @rule("BUF06", "l2-too-small", _CAPACITY)

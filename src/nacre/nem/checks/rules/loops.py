@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from nacre.base.diagnostics import Diagnostic
+from nacre.base.hints import setting
 from nacre.base.rules import declare, rule
 from nacre.nem.checks.facts import ProgramFacts
 from nacre.nem.checks.wording import argument_text, in_iteration, no_value
@@ -16,6 +17,7 @@ from nacre.nem.plan.terms import TermProblem
 from nacre.nem.syntax import ast
 
 _LOOPS = "Loops and Bounded Pipelining"
+_LIMIT = setting("`--max-instances`", "`max_instances=`")
 
 
 @rule("LOP01", "window-not-a-positive-integer", _LOOPS)
@@ -118,7 +120,7 @@ def too_many_task_instances(facts: ProgramFacts) -> Iterator[Diagnostic]:
             yield too_many_task_instances.at(
                 facts.span(_bounds(loop_problem.loop)),
                 _too_many(facts, loop_problem, loop_problem.problem.rows),
-                help="raise the limit with `--max-instances`, or make the loops shorter",
+                help=f"raise the limit with {_LIMIT}, or make the loops shorter",
             )
 
 

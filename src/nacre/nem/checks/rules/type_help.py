@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from nacre.base.diagnostics import Diagnostic
+from nacre.base.hints import setting
 from nacre.base.rules import Check
 from nacre.nem.checks.facts import ProgramFacts
 from nacre.nem.checks.legality import Violation
@@ -23,7 +24,8 @@ def available(facts: ProgramFacts, found: Violation) -> str:
     text = f"variants for `{found.task.op}` on {where}: {listed}"
     if facts.device_is_named:
         return text
-    return f"{text}; name a device that has more, such as `{REFERENCE}`, by `device` or `--device`"
+    named = setting("`--device`", "`device=`")
+    return f"{text}; name a device that has more, such as `{REFERENCE}`, by `device` or {named}"
 
 
 def cast_help(opcode: Opcode, nearest: Match | None) -> str | None:
