@@ -14,7 +14,7 @@ from tests.cli.runner import invoke
 
 SOURCES = Path(nacre.__file__).parent
 # A help that names an option outside `setting`: what the library says is read in Python too.
-OPTION = re.compile(r"help\w* ?= ?\(?\s*f?[\"'][^\n]*`--[a-z]")
+OPTION = re.compile(r"help\w* ?= ?\(?\s*f?[\"'](?:(?!setting)[^\n])*`--[a-z]")
 
 
 def test_a_setting_is_spelt_for_its_reader() -> None:

@@ -52,7 +52,7 @@ def test_an_output_larger_than_ddr_is_refused_before_any_stage(
     assert found.code == "CMP05"
     assert f"DDR has {_DDR} bytes, and a tensor of the model takes more" in found.message
     assert f"`output0_DDR` {2 * size * _HUGE**2} for f32[1, {_HUGE}, {_HUGE}, 2]" in found.message
-    assert "--ddr-size" in (found.help or "")
+    assert "`ddr_bytes=`" in (found.help or "")
     assert stages == []
 
 

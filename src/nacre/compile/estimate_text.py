@@ -70,6 +70,13 @@ def _range(one: Estimate) -> str:
     return f"{one.cycles:,} to {one.most_cycles:,}"
 
 
+def _range_ms(one: Estimate) -> str:
+    shown = _milliseconds(one.cycles, one)
+    if one.most_cycles is None or one.cycles is None or one.most_cycles <= one.cycles:
+        return shown
+    return f"{shown} to {_milliseconds(one.most_cycles, one)}"
+
+
 # One column a device
 
 
@@ -89,7 +96,7 @@ def _column(one: Estimate) -> dict[str, str]:
     return {
         "fits": "yes" if one.fits else "no",
         "cycles": _range(one),
-        f"ms at {one.clock_mhz:,.6g} MHz": _milliseconds(cycles, one),
+        f"ms at {one.clock_mhz:,.6g} MHz": _range_ms(one),
         "cycles, derated": _number(derated),
         **_derating_costs(one),
         f"ms at {one.clock_mhz:,.6g} MHz, derated": _milliseconds(derated, one),
