@@ -349,6 +349,89 @@ def test_a_size_as_models_have_it_is_let_through(text: str) -> None:
     assert ExpressionBudget().problem(text) is None
 
 
+OPEN = "Symbol('s31', positive=True, integer=True)"
+
+
+def _open(text: str) -> dict[str, object]:
+    return {"as_expr": {"expr_str": text, "hint": {"as_int": 3}}}
+
+
+def _unused(*texts: str) -> Callable[[Loose], None]:
+    """Values, ranges and numbers that nothing of the graph names."""
+
+    def change(model: Loose) -> None:
+        graph = model["graph_module"]["graph"]
+        _with_sizes(*texts)(model)
+        graph["sym_int_values"].update({f"n{i}": _open(text) for i, text in enumerate(texts)})
+        ranges = {f"s{i}": {"min_val": 2, "max_val": 9} for i in range(len(texts))}
+        model["range_constraints"].update(ranges)
+
+    return change
+
+
+@pytest.mark.parametrize("text", ["FloorDiv(s0 + 1, 2)", OPEN, "Mod(s0, 0)"])
+def test_sizes_that_nothing_asks_for_cost_nothing(tmp_path: Path, saved: bytes, text: str) -> None:
+    path = tmp_path / "model.pt2"
+    path.write_bytes(changed(saved, edited(MODEL, _unused(*[text] * 5000))))
+    began = time.process_time()
+    assert list(from_torch(path).input_types) == ["calls", "x"]
+    assert time.process_time() - began < 4  # 6 s more before
+
+
+def _asked(model: Loose) -> None:
+    """Numbers that the graph names, all with one expression."""
+    graph = model["graph_module"]["graph"]
+    for index in range(3000):
+        name = f"n{index}"
+        graph["nodes"].append({**graph["nodes"][0], "name": name,
+                               "outputs": [{"as_sym_int": {"as_name": name}}]})  # fmt: skip
+        graph["sym_int_values"][name] = _open(OPEN)
+
+
+def _axes(model: Loose) -> None:
+    value = model["graph_module"]["graph"]["tensor_values"]["x"]
+    value.update(sizes=[_open(OPEN)] * 60, strides=[{"as_int": 1}] * 60)
+
+
+def _long_name(model: Loose) -> None:
+    text = json.dumps(model).replace('"x"', f'"{"x" * 100_000}"')
+    model.clear()
+    model.update(json.loads(text))
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (_asked, "and with all places before it"),
+        (_axes, "a value has 60 open sizes, expected at most 8"),
+        (_long_name, "a name has 100,000 characters, expected at most 1,000: `xxx"),
+    ],
+)
+def test_a_graph_that_would_keep_pytorch_busy(
+    tmp_path: Path, saved: bytes, change: Callable[[Loose], None], words: str
+) -> None:
+    path = tmp_path / "model.pt2"
+    path.write_bytes(changed(saved, edited(MODEL, change)))
+    began = time.process_time()
+    code, message = code_of(path)
+    assert (code, words in message) == ("TCH05", True), message
+    assert time.process_time() - began < 1
+    assert len(message) < 400
+
+
+def test_a_size_that_is_repeated_is_read_at_the_inputs_only(tmp_path: Path) -> None:
+    def repeat(model: Loose) -> None:
+        graph = model["graph_module"]["graph"]
+        name = graph["nodes"][0]["outputs"][0]["as_tensor"]["name"]
+        graph["tensor_values"][name]["sizes"] = [_open(OPEN)] * 4000
+
+    path = tmp_path / "open.pt2"
+    path.write_bytes(changed(stored(open_program()), edited(MODEL, repeat)))
+    began = time.process_time()
+    findings(path)
+    assert time.process_time() - began < 3  # 4000 sizes took 7 s before
+
+
 def _with_layout(model: Loose) -> None:
     spec = json.dumps(
         [1, {"type": "collections.defaultdict", "context": "{}", "children_spec": []}]

@@ -13,14 +13,23 @@ import io
 import json
 import re
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from nacre.base.excerpt import quoted
 from nacre.core.importing.findings import refusal
 from nacre.core.rules.torch import TCH03, TCH05
 from nacre.core.torch.folding import first_line
 from nacre.core.torch.library import quiet, torch
+from nacre.core.torch.pt2.graph_values import (
+    LONGEST_NAME,
+    MOST_OPEN_AXES,
+    long_name,
+    most_open_axes,
+    objects_of,
+    prune_values,
+)
 from nacre.core.torch.pt2.size_expressions import ExpressionBudget
 from nacre.core.torch.remedies import NEWER, OTHERWISE
 
@@ -152,8 +161,17 @@ def _check_payloads(config: Any, name: str) -> None:  # noqa: ANN401 - JSON
 
 def _model(model: Any, name: str) -> Any:  # noqa: ANN401 - JSON
     """The graph, looked through, without what only tools for debugging read."""
-    expressions = ExpressionBudget()
-    for node in _dicts(model):
+    if (found := long_name(model)) is not None:
+        message = f"a name has {len(found):,} characters, expected at most {LONGEST_NAME:,}"
+        raise refusal(TCH05, name, f"{message}: {quoted(found)}", _ADVICE)
+    budget = ExpressionBudget()
+    _check_sizes(model, name, budget.problem)
+    prune_values(model)
+    _check_sizes(model, name, budget.repeated)
+    if (count := most_open_axes(model)) > MOST_OPEN_AXES:
+        message = f"a value has {count:,} open sizes, expected at most {MOST_OPEN_AXES}"
+        raise refusal(TCH05, name, message, "export the model with fixed shapes")
+    for node in objects_of(model):
         if isinstance(node.get("metadata"), dict):
             node["metadata"] = _texts(node["metadata"])
         if "guards_code" in node:
@@ -163,16 +181,20 @@ def _model(model: Any, name: str) -> Any:  # noqa: ANN401 - JSON
         for key in ("in_spec", "out_spec"):
             if isinstance(node.get(key), str):
                 _check_layout(node[key], name)
-        if "expr_str" in node:
-            problem = expressions.problem(node["expr_str"])
-            if problem is not None:
-                message = f"a size is {str(node['expr_str'])[:80]!r}, {problem}"
-                raise refusal(TCH05, name, message, "export the model with fixed shapes")
         target = node.get("target")
         if isinstance(target, str) and "inputs" in node and not target.startswith(_CALLS):
             message = f"a node calls `{target[:80]}`, expected an ATen operation"
             raise refusal(TCH05, name, message, OTHERWISE)
     return model
+
+
+def _check_sizes(model: Any, name: str, judge: Callable[[Any], str | None]) -> None:  # noqa: ANN401
+    """Every open size must be arithmetic that there are steps for."""
+    for node in objects_of(model):
+        problem = judge(node["expr_str"]) if "expr_str" in node else None
+        if problem is not None:
+            message = f"a size is {str(node['expr_str'])[:80]!r}, {problem}"
+            raise refusal(TCH05, name, message, "export the model with fixed shapes")
 
 
 def _texts(metadata: dict[str, Any]) -> dict[str, str]:
@@ -190,20 +212,8 @@ def _texts(metadata: dict[str, Any]) -> dict[str, str]:
 
 def _check_layout(text: str, name: str) -> None:
     """Arguments may lie in tuples, lists and dicts; PyTorch imports what other types name."""
-    for node in _dicts(_parsed(text.encode(), "in_spec", name)):
+    for node in objects_of(_parsed(text.encode(), "in_spec", name)):
         if "type" in node and node["type"] not in _LAYOUTS:
             message = f"arguments or results lie in a `{str(node['type'])[:80]}`"
             help_ = "export a module that takes and gives tensors, tuples, lists and dicts"
             raise refusal(TCH05, name, message, help_)
-
-
-def _dicts(found: Any) -> Iterator[dict[str, Any]]:  # noqa: ANN401 - JSON
-    """Every object of a JSON value, the outer ones first."""
-    waiting = [found]
-    while waiting:
-        value = waiting.pop()
-        if isinstance(value, dict):
-            yield value
-            waiting.extend(value.values())
-        elif isinstance(value, list):
-            waiting.extend(value)

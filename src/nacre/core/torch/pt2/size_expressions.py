@@ -1,7 +1,9 @@
 """Expressions of sizes in a `.pt2`: arithmetic on symbols, and no more of it than PyTorch can do.
 
 PyTorch hands them to sympy, whose time grows with the square of the symbols and more: the largest
-of 400 takes it minutes. So they are counted first.
+of 400 takes it minutes. It does so for every place that has one, however often it had the same. So
+they are counted first: each text once, while it is not known who needs it, then each place that is
+left.
 """
 
 from __future__ import annotations
@@ -31,14 +33,15 @@ MOST_WORK = 3000  # of one expression
 FEW_WORK = 200  # expressions of more are few in any model
 MOST_OF_THESE = 6000  # of such expressions together
 MOST_OF_ALL = 50_000
+OF_EACH_PLACE = 20  # whatever stands there
 
 
 class ExpressionBudget:
     """The work of all expressions of a file."""
 
     def __init__(self) -> None:
-        self._known: set[str] = set()
-        self._all = self._large = 0
+        self._known: dict[str, int] = {}
+        self._all = self._large = self._repeated = 0
 
     def problem(self, text: object) -> str | None:
         """Why an expression is refused; None where it is not."""
@@ -49,13 +52,20 @@ class ExpressionBudget:
         work = _work(text)
         if work is None:
             return "expected arithmetic"
-        self._known.add(text)
+        self._known[text] = work
         self._all += work
         self._large += work if work > FEW_WORK else 0
         if work > MOST_WORK:
             return f"which would take {work:,} steps, at most {MOST_WORK:,} will do"
         if self._large > MOST_OF_THESE or self._all > MOST_OF_ALL:
             return "and with those before it they would take too many steps"
+        return None
+
+    def repeated(self, text: str) -> str | None:
+        """Why a place with an expression that is not refused is one too many."""
+        self._repeated += OF_EACH_PLACE + self._known[text]
+        if self._repeated > MOST_OF_ALL:
+            return "and with all places before it sizes would take too many steps"
         return None
 
 
