@@ -24,7 +24,10 @@ def _no_room(place: object = None, error: int = errno.ENOSPC) -> OSError:
 
 @contextmanager
 def failing(number: int, *names: str, error: int = errno.ENOSPC) -> Iterator[list[int]]:
-    """The given one of the system's calls of these names fails; yields how many there were."""
+    """The given one of the system's calls of these names fails; yields how many there were.
+
+    Nothing is synced: what the disk does is not what a test of a process can see, and takes long.
+    """
     count = [0]
 
     def counted(name: str) -> Callable[..., Any]:
@@ -35,7 +38,7 @@ def failing(number: int, *names: str, error: int = errno.ENOSPC) -> Iterator[lis
                 count[0] += 1
                 if count[0] == number:
                     raise _no_room(args[0], error)
-            return real(*args, **given)
+            return None if name == "fsync" else real(*args, **given)
 
         return call
 
@@ -47,25 +50,52 @@ def failing(number: int, *names: str, error: int = errno.ENOSPC) -> Iterator[lis
 
 @contextmanager
 def full_after(size: int) -> Iterator[list[int]]:
-    """A disk on which so many bytes have room; yields how many were left."""
-    real = io.BufferedWriter.write
+    """A disk on which so many bytes have room; yields how many were left.
+
+    As on real ones, the call of write that meets the end writes a part, and the next one fails.
+    """
     left = [size]
 
-    class Writer(io.BufferedWriter):
+    def take(wanted: int) -> int:
+        if wanted and not left[0]:
+            raise _no_room()
+        taken = min(wanted, left[0])
+        left[0] -= taken
+        return taken
+
+    with _written_by(take):
+        yield left
+
+
+@contextmanager
+def counting() -> Iterator[list[int]]:
+    """Yields how many bytes were written before each call of write, and in the end in all."""
+    offsets = [0]
+
+    def take(wanted: int) -> int:
+        offsets.append(offsets[-1] + wanted)
+        return wanted
+
+    with _written_by(take):
+        yield offsets
+
+
+@contextmanager
+def _written_by(take: Callable[[int], int]) -> Iterator[None]:
+    """Files of which each call of write writes so many of its bytes as `take` says."""
+
+    class Raw(io.FileIO):
         def write(self, data: Any, /) -> int:  # noqa: ANN401
-            left[0] -= len(data)
-            if left[0] < 0:
-                real(self, bytes(data)[: max(0, left[0] + len(data))])
-                raise _no_room()
-            return real(self, data)
+            view = memoryview(data).cast("B")
+            return super().write(view[: take(len(view))])
 
     def opened(handle: int, mode: str = "r", *args: Any, **given: Any) -> Any:  # noqa: ANN401
         if mode == "wb":
-            return Writer(io.FileIO(handle, "wb"))
+            return io.BufferedWriter(Raw(handle, "wb"))
         return real_open(handle, mode, *args, **given)
 
     real_open = os.fdopen
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(os, "fdopen", opened)
         patch.setattr(os, "fsync", lambda handle: None)
-        yield left
+        yield

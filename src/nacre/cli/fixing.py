@@ -17,7 +17,7 @@ from nacre.base.excerpt import safe
 from nacre.base.files import write_whole
 from nacre.base.source import Source
 from nacre.cli.inputs import STDIN, program_in, read_argument, show_diff
-from nacre.cli.main import ERRORS_FOUND, OK, WRONG_USAGE
+from nacre.cli.main import ERRORS_FOUND, MACHINE_FAULTS, OK, WRONG_USAGE
 from nacre.cli.progress import shown_stages
 from nacre.cli.terminal.streams import echo_document
 from nacre.nem.checks.engine import Checked, CheckOptions
@@ -123,7 +123,7 @@ def _settle(name: str, source: Source, fixed: Fixed, files: FixedFiles, on_stder
             write_whole(Path(name), [_mark_of(name), fixed.source.text])
         except OSError as error:
             click.echo(f"nacre: cannot write {safe(name)}: {error.strerror}", err=True)
-            files.status = WRONG_USAGE
+            files.status = ERRORS_FOUND if error.errno in MACHINE_FAULTS else WRONG_USAGE
             return
     files.keep(name, fixed.source, fixed.checked)
     if fixed.applied:

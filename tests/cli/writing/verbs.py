@@ -1,0 +1,228 @@
+"""Every verb that writes: how it is called for one of two states, and what readers then find."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from nacre import core, nac
+from nacre.base.files import is_temporary
+from nacre.compile.bundle import Bundle
+from nacre.core.builder import Builder
+from tests.nac.mep.carrying import successor, tokenizer_json
+
+State = tuple[object, ...]
+
+PROGRAM = """
+program clip:
+buffer X : DDR (size=64)
+buffer Y : DDR (size=64)
+buffer L : L1 (size=64)
+let v = region(L, 0, 64) elem=i8, shape=[64], layout=C
+t = transfer.async(dst=v, src=region(X, 0, 64))
+u = relu.async in v out v deps=[t]
+w = store.async(dst=region(Y, 0, 64), src=v, deps=[u])
+"""
+UGLY = "const   X=1\nconst Y =  2\n"
+MENDABLE = "const N : i32 = 4\nbuffer A : l2 (size=64)\n"
+WRITING_PLAN = """
+src_user_prompt %p, str, "p"
+src_user_prompt %t, str, "t"
+io_write %t, file, %p, plain
+"""
+
+
+def make_given(folder: Path) -> None:
+    """Two models of one structure, whose mixture would run, and what else verbs read."""
+    for seed in (1, 2):
+        build = Builder()
+        x = build.input("x", "f32", (4, 16))
+        weights = np.random.default_rng(seed).normal(size=(16, 16)).astype(np.float32)
+        out = build.add("Linear", x, build.constant(weights), build.constant(weights[0]))
+        module = build.module(out)
+        core.save(module, folder / f"m{seed}.core")
+        nac.save(nac.build(module), folder / f"m{seed}.nac")
+        summed = build.module(build.add("Sum", out, axes=[0, 1], keepdims=False))
+        core.save(summed, folder / f"s{seed}.core")
+        nac.save(nac.build(summed), folder / f"s{seed}.nac")
+        plain = Builder()
+        y = plain.input("x", "f32", (4, 16))
+        core.save(plain.module(plain.add(("Relu", "Neg")[seed - 1], y)), folder / f"r{seed}.core")
+        np.save(folder / f"x{seed}.npy", np.full((4, 16), seed, np.float32))
+        np.save(folder / f"i{seed}.npy", np.full(64, seed, np.int8))
+        (folder / f"res{seed}.txt").write_text(str(seed) * 900)
+    (folder / "p.nem").write_text(PROGRAM)
+    (folder / "tokenizer.json").write_text(tokenizer_json())
+    (folder / "plan.txt").write_text(WRITING_PLAN)
+    core.save(successor(), folder / "successor.core")
+
+
+# What a folder holds, by what readers make of it.
+
+
+def _evaluated(path: Path) -> object:
+    if not path.exists():
+        return None
+    x = {"x": np.random.default_rng(0).normal(size=(4, 16)).astype(np.float32)}
+    if path.suffix == ".nac":
+        return tuple(array.tobytes() for array in nac.load(path).run(x))
+    return tuple(array.tobytes() for array in core.evaluate(core.load(path), x))
+
+
+def _model(name: str) -> Callable[[Path], State]:
+    return lambda folder: (_evaluated(folder / name),)
+
+
+def bundle_state(folder: Path) -> State:
+    if not (folder / "manifest.json").exists():
+        return (None,)
+    found = Bundle.load(folder)
+    return (str(found.source), str(found.legal), found.program, found.weights)
+
+
+def contents(folder: Path) -> State:
+    files = sorted(p for p in folder.rglob("*") if p.is_file() and not is_temporary(p.name))
+    return tuple((str(path.relative_to(folder)), path.read_bytes()) for path in files)
+
+
+def _demo(folder: Path) -> State:
+    page = folder / "d" / "report.html"
+    return (page.read_bytes() if page.exists() else None, *bundle_state(folder / "d" / "bundle"))
+
+
+@dataclass(frozen=True)
+class Verb:
+    """A verb that writes into a folder: one of two states."""
+
+    arguments: Callable[[Path, Path, int], Sequence[object]]
+    state: Callable[[Path], State] = contents
+    has_old: bool = True  # whether it writes over what is there
+    old: str | None = None  # what is there before, where another has written it
+    is_loose: bool = False  # whether it writes several files that no file names
+    is_slow: bool = False
+
+
+CORE, NAC = _model("m.core"), _model("m.nac")
+
+VERBS = {
+    "core convert": Verb(
+        lambda g, o, n: ["core", "convert", g / f"m{n}.core", "-o", o / "m.core"], CORE
+    ),
+    "core convert to ONNX": Verb(
+        lambda g, o, n: ["core", "convert", g / f"m{n}.core", "-o", o / "m.onnx"]
+    ),
+    "core convert to MLIR": Verb(
+        lambda g, o, n: ["core", "convert", g / f"r{n}.core", "-o", o / "m.mlir"]
+    ),
+    "core canon": Verb(
+        lambda g, o, n: ["core", "canon", g / f"m{n}.core", "-o", o / "m.core"], CORE
+    ),
+    "core grad": Verb(
+        lambda g, o, n: ["core", "grad", g / f"s{n}.core", "--wrt", "x", "-o", o / "m.core"], CORE
+    ),
+    "core lower": Verb(
+        lambda g, o, n: ["core", "lower", f"relu(x * {n}.5)", "--input", "x=f32[4,16]",
+                         "-o", o / "m.core"],
+        CORE,
+    ),
+    "core eval": Verb(
+        lambda g, o, n: ["core", "eval", g / "m1.core", "--input", f"x={g}/x{n}.npy",
+                         "--output", o / "all.npz", "--output", f"0={o}/y.npy"],
+        is_loose=True,
+    ),
+    "nac build": Verb(
+        lambda g, o, n: ["nac", "build", g / f"m{n}.core", "-o", o / "m.nac"], NAC
+    ),
+    "nac build external": Verb(
+        lambda g, o, n: ["nac", "build", g / f"m{n}.core", "-o", o / "m.nac",
+                         "--weights", "external"],
+        NAC,
+    ),
+    "nac build quantised": Verb(
+        lambda g, o, n: ["nac", "build", g / f"m{n}.core", "-o", o / "m.nac",
+                         "--quant", "int8_tensor", "--weights", "external"],
+        NAC,
+    ),
+    "nac build with a plan": Verb(
+        lambda g, o, n: ["nac", "build", g / "successor.core", "-o", o / "m.nac", "--plan",
+                         "greedy", "--tokenizer", g / "tokenizer.json",
+                         "--resource", g / f"res{n}.txt"]
+    ),
+    "nac convert": Verb(
+        lambda g, o, n: ["nac", "convert", g / f"m{n}.nac", "-o", o / "m.core"], CORE
+    ),
+    "nac convert external": Verb(
+        lambda g, o, n: ["nac", "convert", g / f"m{n}.nac", "-o", o / "m.nac",
+                         "--weights", "external"],
+        NAC,
+    ),
+    "nac transplant": Verb(
+        lambda g, o, n: ["nac", "transplant", g / f"m{n}.nac", g / f"m{3 - n}.nac",
+                         "-o", o / "m.nac"],
+        NAC,
+    ),
+    "nac extract": Verb(
+        lambda g, o, n: ["nac", "extract", g / f"m{n}.nac", "-o", o / "parts"],
+        lambda folder: contents(folder / "parts"),
+        has_old=False,
+    ),
+    "nac run": Verb(
+        lambda g, o, n: ["nac", "run", g / "m1.nac", "--input", f"x={g}/x{n}.npy",
+                         "--output", f"0={o}/y.npy"]
+    ),
+    "nac run of a plan": Verb(
+        lambda g, o, n: ["nac", "run", g / "plan.nac", "--answer", "p=f.txt", "--answer",
+                         f"t={'text ' * n}", "--root", o, "--write"]
+    ),
+    "nac genome": Verb(
+        lambda g, o, n: ["nac", "genome", *[g / "m1.nac", g / "m2.nac", g / "s1.nac"][: n + 1],
+                         "--newick", o / "t.nwk", "--svg", o / "t.svg"],
+        is_loose=True,
+    ),
+    "compile": Verb(
+        lambda g, o, n: ["compile", g / f"m{n}.core", "--device", "npm4k", "-o", o / "b"],
+        lambda folder: bundle_state(folder / "b"),
+    ),
+    "compile without the model": Verb(
+        lambda g, o, n: ["compile", g / f"m{n}.core", "--device", "npm4k", "-o", o / "b",
+                         "--no-reference"],
+        lambda folder: bundle_state(folder / "b"),
+    ),
+    "run": Verb(
+        lambda g, o, n: ["run", g / "p.nem", "--input", f"X={g}/i{n}.npy", "--output",
+                         f"Y={o}/y.npy", "--output", f"X={o}/a.npy", "--trace", o / "t.csv"],
+        is_loose=True,
+    ),
+    "run timed": Verb(
+        lambda g, o, n: ["run", g / "p.nem", "--mode", "timed", "--input", f"X={g}/i{n}.npy",
+                         "--output", f"Y={o}/y.npy", "--trace", o / "t.json",
+                         "--report", o / "r.html"],
+        is_loose=True,
+    ),
+    "run with a Perfetto trace": Verb(
+        lambda g, o, n: ["run", g / "p.nem", "--mode", "timed", "--input", f"X={g}/i{n}.npy",
+                         "--output", f"Y={o}/y.npy", "--trace", o / "t.perfetto-trace"],
+        is_loose=True,
+    ),
+    "estimate": Verb(
+        lambda g, o, n: ["estimate", g / f"m{n}.core", "--clock", str(500 * n),
+                         "--device", "npm4k", "--report", o / "r.html"]
+    ),
+    "fmt": Verb(lambda g, o, n: ["fmt", o / "f.nem"], old=UGLY),
+    "check --fix": Verb(lambda g, o, n: ["check", "--fix", o / "f.nem"], old=MENDABLE),
+    "demo": Verb(
+        lambda g, o, n: ["demo", "-o", o / "d", "--precision", ("f16", "i8")[n - 1]],
+        _demo,
+        is_loose=True,
+        is_slow=True,
+    ),
+}  # fmt: skip
+
+# Those that write nothing but to the terminal.
+READERS = {
+    "rule", "devices", "debug", "backend-check", "validate", "core stats", "core verify",
+    "nac compare", "nac diff", "nac dis", "nac info", "nac verify",
+}  # fmt: skip
