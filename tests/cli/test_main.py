@@ -99,19 +99,27 @@ def test_the_version_loads_no_verb_and_nothing_heavy() -> None:
     assert nacre(command=("-c", code)).out.splitlines()[1] == "[]"
 
 
-@pytest.mark.parametrize("arguments", [["rule"], ["rule", "--format", "json"]])
-def test_a_reader_that_goes_away_is_no_error(arguments: list[str]) -> None:
+@pytest.mark.parametrize(
+    ("arguments", "status"),
+    [(["rule"], 0), (["rule", "--format", "json"], 0), (["check", "bad.nem"], 1)],
+)
+def test_a_reader_that_goes_away_changes_no_status(
+    arguments: list[str], status: int, tmp_path: Path
+) -> None:
+    lines = "".join(f"buffer B{i} : L9 (size=64)\n" for i in range(900))
+    (tmp_path / "bad.nem").write_text(f"program p:\n{lines}")
     process = subprocess.Popen(
         [sys.executable, "-m", "nacre", *arguments],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         env=environment(),
+        cwd=tmp_path,
     )
     assert process.stdout is not None
     assert process.stderr is not None
     assert process.stdout.readline()
     process.stdout.close()
-    assert process.wait(timeout=60) == 0
+    assert process.wait(timeout=60) == status
     assert process.stderr.read() == b""
     process.stderr.close()
 

@@ -6,6 +6,7 @@ than their writes. Nothing is undone in a fork: it ends with the trial.
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import shutil
@@ -159,6 +160,8 @@ class _Start:
 
     def _stand(self) -> None:
         """Returns in every fork, and never here."""
+        gc.freeze()  # a collector that walks all objects copies the pages of each fork
+        gc.disable()
         try:
             if self._is_fork(Fault("measured", self._measure)):
                 return
