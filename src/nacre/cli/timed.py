@@ -127,12 +127,17 @@ def timing_text(
     from nacre.compile.estimate_text import layer_tables
     from nacre.nem.run.timing.text import comparison, summary
 
-    text = summary(timing)
+    text = summary(timing, {} if layers is None else _nodes(layers))
     if layers is not None:
         text = "\n\n".join([text, _model_macs(layers), *layer_tables(layers.device.name, layers)])
     if changed is not None:
         text += f"\n\n{comparison(timing, changed, safe(timed.what_if or ''))}"
     return text
+
+
+def _nodes(layers: Estimate) -> dict[str, str]:
+    """The first node of each layer, by the tokens of its statements."""
+    return {token: safe(one.nodes[0]) for one in layers.layers if one.nodes for token in one.tasks}
 
 
 def _model_macs(layers: Estimate) -> str:

@@ -28,6 +28,7 @@ class Details {
       ['Operation', s.op],
       s.debug === null ? null : ['Debug', visible(s.debug)],
       layer ? ['Layer', el('button', { type: 'button', class: 'link', onclick: () => this.chooseLayer(layer) }, visible(layer.name))] : null,
+      layer && layer.nodes.length ? ['Node', nodeText(layer)] : null,
       iteration ? ['Iteration', visible(iteration)] : null,
       ['Unit', model.unitText(id)],
       model.hasStarted(id)

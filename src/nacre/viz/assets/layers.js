@@ -80,7 +80,7 @@ function layerFigures(model, raw) {
   const milliseconds = (value) => (value === null ? '–' : `${Number(value.toPrecision(4))} ms`);
   return [
     ['Precision', raw.precision],
-    [`Time ${clock}`, milliseconds(raw.milliseconds)],
+    [`Time ${clock}`, milliseconds(raw.milliseconds ?? model.cycles / (1000 * raw.clock_mhz))],
     ...(raw.derated_cycles === null ? [] : [['Derated', `${whole(raw.derated_cycles)} cycles, ${milliseconds(raw.derated_milliseconds)}`]]),
     ...raw.derated_added.map(([factor, cycles]) => [`Derated: ${factor}`, `${cycles < 0 ? '' : '+'}${whole(cycles)} cycles`]),
     ['Over the layer bound', times(raw.layer_bound)],

@@ -35,7 +35,7 @@ function fillWaiting(model, { chooseStatements }) {
   }
   const place = byId('waiting-table');
   const draw = (byOperation) => place.replaceChildren(
-    waitingTable(byOperation ? grouped(model) : model.statements, byOperation, chooseStatements),
+    waitingTable(model, byOperation ? grouped(model) : model.statements, byOperation, chooseStatements),
   );
   for (const button of document.querySelectorAll('[data-group]')) {
     button.addEventListener('click', () => {
@@ -44,6 +44,17 @@ function fillWaiting(model, { chooseStatements }) {
     });
   }
   draw(false);
+}
+
+/** What a statement belongs to: a node of the model, or what `@debug` calls it; nothing where neither is known. */
+function whereColumns(model, indexOf) {
+  const layers = layersByStatement(model);
+  if (layers) {
+    const nodes = (row) => layers.get(indexOf(row)) ?? { nodes: [] };
+    return [{ title: 'Node', value: (row) => nodes(row).nodes[0] ?? '', class: 'words', cell: (row) => nodeText(nodes(row)) }];
+  }
+  if (model.statements.every((s) => s.debug === null)) return [];
+  return [{ title: 'Debug', value: (row) => visible(model.statements[indexOf(row)].debug ?? '–'), class: 'words' }];
 }
 
 /** Statements of one operation added up. */
@@ -61,7 +72,7 @@ function grouped(model) {
   return [...found.values()];
 }
 
-function waitingTable(rows, byOperation, chooseStatements) {
+function waitingTable(model, rows, byOperation, chooseStatements) {
   // A window holds iteration i back since its loop began: that would hide all the rest.
   const shown = (row) => row.busy + row.waited - row.stalls[0];
   const most = largest(rows.map(shown), 1);
@@ -71,14 +82,14 @@ function waitingTable(rows, byOperation, chooseStatements) {
     return stackedBar([{ label: 'busy', class: 'cause-busy', cycles: row.busy }, ...parts], most, `busy ${whole(row.busy)}, ${text}`);
   };
   const names = byOperation ? [{ title: 'Operation', value: (row) => row.op }]
-    : [{ title: 'Statement', value: (row) => row.name }, { title: 'Operation', value: (row) => row.op },
+    : [{ title: 'Statement', value: (row) => row.name }, ...whereColumns(model, (row) => row.index), { title: 'Operation', value: (row) => row.op },
       { title: 'Line', value: (row) => row.line, numeric: true, cell: (row) => String(row.line) }];
   const columns = [...names,
     { title: 'Tasks', value: (row) => row.count, numeric: true },
     { title: 'Busy', value: (row) => row.busy, numeric: true },
     ...CAUSES.map((cause, index) => ({ title: cause[0].toUpperCase() + cause.slice(1), value: (row) => row.stalls[index], numeric: true })),
     { title: 'Waited', value: (row) => row.waited, numeric: true },
-    { title: 'Busy and waited, without window', cell: bar, class: 'bar-cell' }];
+    { title: 'Busy and waited', cell: bar, class: 'bar-cell' }];
   return new SortedTable({
     label: 'Waiting cycles by cause',
     columns,
@@ -150,17 +161,19 @@ function fillCritical(model, path, { select }) {
     byId('critical').replaceChildren(el('p', {}, 'There is no path: nothing ran to the end.'));
     return null;
   }
+  const columns = [
+    { title: 'Statement', value: (row) => row.name },
+    ...whereColumns(model, (row) => row.index),
+    { title: 'Tasks', value: (row) => row.tasks, numeric: true },
+    { title: 'Cycles', value: (row) => row.cycles, numeric: true },
+    { title: 'Of the run', value: (row) => row.cycles, numeric: true, cell: (row) => percent(row.cycles, model.cycles) },
+    { title: '', cell: (row) => stackedBar([{ label: row.name, class: 'cause-busy', cycles: row.cycles }], Math.max(1, model.cycles), percent(row.cycles, model.cycles)), class: 'bar-cell wide' },
+  ];
   byId('critical-shares').replaceChildren(new SortedTable({
     label: 'The critical path by statement',
-    columns: [
-      { title: 'Statement', value: (row) => row.name },
-      { title: 'Tasks', value: (row) => row.tasks, numeric: true },
-      { title: 'Cycles', value: (row) => row.cycles, numeric: true },
-      { title: 'Of the run', value: (row) => row.cycles, numeric: true, cell: (row) => percent(row.cycles, model.cycles) },
-      { title: '', cell: (row) => stackedBar([{ label: row.name, class: 'cause-busy', cycles: row.cycles }], Math.max(1, model.cycles), percent(row.cycles, model.cycles)), class: 'bar-cell wide' },
-    ],
+    columns,
     rows: sharesOf(model, path),
-    sort: 2,
+    sort: columns.findIndex((column) => column.title === 'Cycles'),
     most: 12,
   }).element);
   return new LongList(byId('critical-list'), {
@@ -187,7 +200,7 @@ function sharesOf(model, path) {
   const found = new Map();
   for (const id of path) {
     const s = model.statementOf(id);
-    const sum = found.get(s.index) ?? { name: s.name, tasks: 0, cycles: 0 };
+    const sum = found.get(s.index) ?? { index: s.index, name: s.name, tasks: 0, cycles: 0 };
     sum.tasks += 1;
     sum.cycles += model.end[id] - model.start[id];
     found.set(s.index, sum);

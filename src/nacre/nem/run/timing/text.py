@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
+from types import MappingProxyType
 
 from nacre.nem.model.program import Task
 from nacre.nem.run.naming import task_name
@@ -11,6 +13,7 @@ from nacre.nem.run.tables import aligned, aligned_with_debug
 from nacre.nem.run.timing.result import TimedResult
 
 _SHOWN_LINKS = 12
+Nodes = Mapping[str, str]  # of a model, by the tokens of the statements that compute them
 CAUSES = ("window", "dependence", "token", "unit")
 
 
@@ -45,18 +48,19 @@ def trace_table(result: TimedResult, order: Sequence[int] | None = None) -> str:
     return aligned_with_debug(TRACE_COLUMNS, trace_rows(result, order))
 
 
-def summary(result: TimedResult) -> str:
-    """Cycles, the bottleneck, units, stalls and the critical path."""
+def summary(result: TimedResult, nodes: Nodes = MappingProxyType({})) -> str:
+    """Cycles, the bottleneck, units, stalls and the critical path; of a model with its nodes."""
     parts = [f"cycles: {result.cycles}", result.sentence()]
     if result.waiting:
         shown = ", ".join(result.waiting[:8])
         more = f" and {len(result.waiting) - 8} more" if len(result.waiting) > 8 else ""
         parts.append(f"waiting: {shown}{more}")
-    parts += ["", bounds_table(result), "", unit_table(result), "", stall_table(result)]
+    parts += ["", bounds_table(result), "", unit_table(result), "", stall_table(result, nodes)]
     if result.by_tag:
         parts += ["", tag_table(result)]
     if result.critical_path:
         parts += ["", "critical path: " + path_text(result)]
+        parts += [f"  by node: {node_path(result, nodes)}"] if nodes else []
     return "\n".join(parts)
 
 
@@ -87,7 +91,7 @@ def unit_table(result: TimedResult) -> str:
     return aligned(("Unit", "Tasks", "Busy", "Share"), rows)
 
 
-def stall_table(result: TimedResult) -> str:
+def stall_table(result: TimedResult, nodes: Nodes = MappingProxyType({})) -> str:
     """What the tasks of each statement waited for, all instances together."""
     stalls, steps = result.timeline.stalls, result.timeline.steps
     rows: list[Sequence[object]] = []
@@ -98,9 +102,12 @@ def stall_table(result: TimedResult) -> str:
         for cause, cycles in zip(CAUSES, cells, strict=True):
             totals[cause] += cycles
         name, line = task_name(steps.plan.program, task), steps.line_of[task.position]
-        rows.append((name, line, mine.size, *cells, task.debug_name))
-    rows.append(("all", "", sum(int(str(row[2])) for row in rows), *totals.values(), None))
-    heading = ("Task", "Line", "Times", *(f"Wait: {cause}" for cause in CAUSES))
+        node = (nodes.get(task.token or "", "-"),) if nodes else ()
+        rows.append((name, line, mine.size, *cells, *node, task.debug_name))
+    of_all = sum(int(str(row[2])) for row in rows)
+    rows.append(("all", "", of_all, *totals.values(), *(("-",) if nodes else ()), None))
+    waits = (f"Wait: {cause}" for cause in CAUSES)
+    heading = ("Task", "Line", "Times", *waits, *(("Node",) if nodes else ()))
     return aligned_with_debug(heading, rows)
 
 
@@ -112,7 +119,17 @@ def tag_table(result: TimedResult) -> str:
 
 def path_text(result: TimedResult) -> str:
     """The critical path in one line, its middle left out where it is long."""
-    names = [result.timeline.steps.name(link.step) for link in result.critical_path]
+    return _path([result.timeline.steps.name(link.step) for link in result.critical_path])
+
+
+def node_path(result: TimedResult, nodes: Nodes) -> str:
+    """The critical path as the model's nodes, each once in a row."""
+    statements = (result.timeline.steps.statement(link.step) for link in result.critical_path)
+    tokens = (one.token for one in statements if isinstance(one, Task))
+    return _path([node for node, _ in groupby(nodes.get(token or "", "-") for token in tokens)])
+
+
+def _path(names: list[str]) -> str:
     if len(names) > _SHOWN_LINKS:
         half = _SHOWN_LINKS // 2
         names = [*names[:half], f"... {len(names) - 2 * half} more ...", *names[-half:]]
