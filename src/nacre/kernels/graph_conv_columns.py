@@ -100,7 +100,7 @@ def by_elements(use: Geometry) -> Convolve:
 def by_columns(use: Geometry) -> Convolve:
     """Every window of an image a column: the product lies as the result does."""
     groups, places = use.groups, use.sliding.counts
-    shape, steps = _columns(use)
+    shape, steps = column_steps(use)
     tail = prod(places[1:])
     width = use.outputs // groups
 
@@ -109,7 +109,7 @@ def by_columns(use: Geometry) -> Convolve:
         weights = factors.b.reshape(groups, width, use.depth)
         strides = [step * x.itemsize for step in steps]
         view = np.ndarray(shape, x.dtype, x, strides=strides)
-        rows = _even(places[0], _COLUMN_BYTES // (groups * use.depth * tail * x.itemsize))
+        rows = even_parts(places[0], _COLUMN_BYTES // (groups * use.depth * tail * x.itemsize))
         planes = sums.reshape(use.batch, groups, width, prod(places))
         column = None if bias is None else bias.reshape(groups, width, 1)
         for image, start in product(range(use.batch), range(0, places[0], rows)):
@@ -126,7 +126,7 @@ def by_columns(use: Geometry) -> Convolve:
     return run
 
 
-def _columns(use: Geometry) -> tuple[Dims, Dims]:
+def column_steps(use: Geometry) -> tuple[Dims, Dims]:
     """Shape and steps, in elements, of [N, Cin, window.., out..] over X padded."""
     padded = (use.channels, *use.sliding.padded)
     steps = tuple(prod(padded[axis + 1 :]) for axis in range(len(padded)))
@@ -137,7 +137,7 @@ def _columns(use: Geometry) -> tuple[Dims, Dims]:
     return shape, (prod(padded), steps[0], *within, *across)
 
 
-def _even(count: int, most: int) -> int:
+def even_parts(count: int, most: int) -> int:
     """The length of as few runs of equal length as there may be, none longer than some number."""
     return -(-count // -(-count // max(1, most)))
 
@@ -159,7 +159,7 @@ def by_rows(use: Geometry) -> Convolve:
         weights = factors.b.transpose(0, 2, 1, 3).reshape(outputs, use.depth)
         y = sums.reshape(use.batch, outputs, height, width)
         row = prod(shape) * item
-        rows = _even(height, (_COLUMN_BYTES // row - down.window) // down.stride + 1)
+        rows = even_parts(height, (_COLUMN_BYTES // row - down.window) // down.stride + 1)
         for image, start in product(range(use.batch), range(0, height, rows)):
             count = min(rows, height - start)
             seen = (count - 1) * down.stride + down.window

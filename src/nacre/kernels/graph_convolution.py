@@ -42,6 +42,7 @@ from nacre.kernels.graph_sliding import (
 from nacre.kernels.patches import ChannelwiseProduct, PatchProduct
 from nacre.kernels.runs import present, swift
 from nacre.kernels.shapes import Dims
+from nacre.kernels.windows.small import convolve_small
 
 
 def _geometry(call: Call) -> Geometry:
@@ -61,8 +62,11 @@ def _bind(call: Call) -> Run:
     known = None if use.sliding.is_last else known
     elem, has_bias = call.output.elem, call.has_input(2)
     is_channelwise = use.is_channelwise
-    if known is not None and use.is_pointwise and elem.name == "f32" and not is_ordered:
-        return _weighing(use, known.stored)
+    if known is not None and elem.name == "f32" and not is_ordered:
+        weigh = _weighing if use.is_pointwise else convolve_small
+        bound = weigh(use, known.stored)
+        if bound is not None:
+            return bound
     if use.sliding.is_last or is_ordered:
         convolve = _channels_last(use)
     elif is_channelwise:

@@ -6,14 +6,17 @@ takes longer than what is then done with it. A thread has its own.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import prod
 from threading import local
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from nacre.kernels.call import Array
 from nacre.kernels.shapes import Dims
+
+Views = TypeVar("Views")
 
 _MOST_BYTES = 1 << 21  # what is larger is new in every call, and given back
 # What is not written takes no memory; rooms that grow little by little would leave holes behind.
@@ -41,3 +44,25 @@ def scratch(use: str, shape: Dims, dtype: np.dtype[Any]) -> Array:
         _ROOMS.by_use.pop(use, None)  # given back before there is more
         room = _ROOMS.by_use[use] = np.empty(max(size, _LEAST_BYTES), np.uint8)
     return np.ndarray(shape, dtype, room)
+
+
+def kept_views(
+    make: Callable[..., Views], *wanted: tuple[str, Dims, np.dtype[Any]]
+) -> Callable[[], Views]:
+    """What is made of some scratch arrays: once for a thread, and again where they have moved."""
+    kept = local()
+
+    def views() -> Views:
+        rooms = _ROOMS.by_use
+        found: tuple[list[Array | None], Views] | None = getattr(kept, "found", None)
+        if found is not None and all(
+            room is not None and rooms.get(use) is room
+            for room, (use, *_) in zip(found[0], wanted, strict=True)
+        ):
+            return found[1]
+        kept.found = found = None  # given back before there is more
+        made = make(*(scratch(*one) for one in wanted))
+        kept.found = [rooms.get(use) for use, *_ in wanted], made
+        return made
+
+    return views

@@ -1,0 +1,1 @@
+"""Convolutions whose views of memory are made once, when they are bound."""
