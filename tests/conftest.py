@@ -13,6 +13,8 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.processor_time import ProcessorTime
+
 TESTS = Path(__file__).parent
 
 # A shell that starts the tests in the background makes them, and what they start, deaf to Ctrl-C.
@@ -38,6 +40,11 @@ settings.load_profile(os.environ.get("NACRE_HYPOTHESIS_PROFILE", "fast"))
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-golden", action="store_true", help="rewrite the golden files")
+    parser.addoption("--processor-times", type=Path, metavar="FILE", help="a row a test, as CSV")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.pluginmanager.register(ProcessorTime(config.getoption("--processor-times")))
 
 
 @pytest.fixture(autouse=True)

@@ -1,0 +1,81 @@
+"""A pytest plugin: what every test takes of the processors, and a limit on it in the tier that CI runs.
+
+Processor time, not time on the wall: other work on the machine changes it little. What a test
+starts in other processes counts as well, once it has waited for them.
+"""
+
+from __future__ import annotations
+
+import csv
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+LIMIT_SECONDS = 2.0
+_PROPERTY = "processor_seconds"
+
+
+def _processor_seconds() -> float:
+    times = os.times()
+    return times.user + times.system + times.children_user + times.children_system
+
+
+class ProcessorTime:
+    """Measures in the processes that run tests, gathers and judges in the one that reports."""
+
+    def __init__(self, table: Path | None) -> None:
+        self._table = table
+        self._start = 0.0
+        self._seconds: dict[str, float] = {}
+        self._slow: dict[str, float] = {}
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
+        self._start = _processor_seconds()
+        return (yield)
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_makereport(
+        self, item: pytest.Item, call: pytest.CallInfo[None]
+    ) -> Iterator[None]:
+        report: pytest.TestReport = yield  # type: ignore[assignment, misc]
+        if report.when == "teardown":
+            seconds = round(_processor_seconds() - self._start, 3)
+            allowed = any(item.iter_markers("full")) or any(item.iter_markers("heavy"))
+            report.user_properties.append((_PROPERTY, (seconds, allowed)))
+        return report  # type: ignore[return-value]
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        for name, value in report.user_properties:
+            if name == _PROPERTY:
+                seconds, allowed = value
+                self._seconds[report.nodeid] = seconds
+                if seconds > LIMIT_SECONDS and not allowed:
+                    self._slow[report.nodeid] = seconds
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        if self._slow and session.exitstatus == pytest.ExitCode.OK and not _is_worker(session):
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+        if self._table is not None and not _is_worker(session):
+            with self._table.open("w", newline="") as file:
+                csv.writer(file).writerows(_by_seconds(self._seconds))
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        total = sum(self._seconds.values())
+        terminalreporter.write_line(f"processor time of the tests: {total:.0f} s")
+        for test, seconds in _by_seconds(self._slow):
+            terminalreporter.write_line(
+                f"SLOW {test}: {seconds:.1f} s, at most {LIMIT_SECONDS:g} are allowed; make it"
+                " faster, mark it `full`, or mark it `heavy` with the reason"
+            )
+
+
+def _by_seconds(seconds: dict[str, float]) -> list[tuple[str, float]]:
+    return sorted(seconds.items(), key=lambda row: -row[1])
+
+
+def _is_worker(session: pytest.Session) -> bool:
+    return hasattr(session.config, "workerinput")
