@@ -1,4 +1,4 @@
-"""A pytest plugin: what every test takes of the processors, and a limit on it in the tier that CI runs.
+"""A pytest plugin: what every test takes of the processors, with a limit in the tier of CI.
 
 Processor time, not time on the wall: other work on the machine changes it little. What a test
 starts in other processes counts as well, once it has waited for them.

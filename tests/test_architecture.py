@@ -113,7 +113,7 @@ def test_every_room_is_known() -> None:
 
 def upward_imports(module: str) -> list[tuple[str, str]]:
     allowed = DOORS[module] if module in DOORS else ROOMS[room_of(module)]
-    seen = {target for target in imports(trees()[module]) if target != "nacre._version"}
+    seen = {target for target in imports(tree_of(SOURCES[module])) if target != "nacre._version"}
     upward = {target for target in seen if room_of(target) not in allowed}
     if room_of(module) == "nem":
         inside = {target for target in seen if room_of(target) == "nem"}
@@ -121,6 +121,7 @@ def upward_imports(module: str) -> list[tuple[str, str]]:
     return [(module, target) for target in sorted(upward)]
 
 
+@pytest.mark.heavy("every file is parsed")
 @pytest.mark.parametrize("room", [*ROOMS, ""])
 def test_imports_point_downwards(room: str) -> None:
     modules = [module for module in SOURCES if room_of(module) == room]
@@ -146,6 +147,7 @@ def loaded_at_import(tree: ast.Module) -> Iterator[str]:
             yield from imports(node)
 
 
+@pytest.mark.heavy("every file is parsed")
 def test_modules_do_not_import_each_other_in_circles() -> None:
     graph = {module: set(loaded_at_import(tree)) for module, tree in trees().items()}
     circle: list[str] = []
@@ -183,13 +185,14 @@ def writes_output(node: ast.AST) -> bool:
     return isinstance(node, ast.Name) and node.id == "print"
 
 
+@pytest.mark.heavy("every file is parsed")
 @pytest.mark.parametrize("room", [room for room in (*ROOMS, "") if room != "cli"])
 def test_nothing_but_the_command_line_writes_output(room: str) -> None:
     places = [
         f"{SOURCES[module]}:{getattr(node, 'lineno', 0)}"
-        for module, tree in trees().items()
+        for module, path in SOURCES.items()
         if room_of(module) == room and module not in PRINTERS
-        for node in ast.walk(tree)
+        for node in ast.walk(tree_of(path))
         if writes_output(node)
     ]
     assert places == []
@@ -215,6 +218,7 @@ def oversized(path: Path) -> Iterator[str]:
                 yield f"{path}:{node.lineno}: {node.name} has {lines} lines"
 
 
+@pytest.mark.heavy("every file is parsed")
 @pytest.mark.parametrize("folder", FOLDERS)
 def test_files_classes_and_functions_are_short(folder: str) -> None:
     paths = [path for path in sorted((ROOT / folder).rglob("*.py")) if path != GENERATED]
@@ -287,7 +291,7 @@ def declares_rules(tree: ast.Module) -> bool:
 def rule_modules() -> set[str]:
     """Those of NEM; Core IR has a catalogue of its own."""
     inside = [m for m in SOURCES if ".rules." in m and room_of(m) == "nem"]
-    return {module for module in inside if declares_rules(trees()[module])}
+    return {module for module in inside if declares_rules(tree_of(SOURCES[module]))}
 
 
 def test_the_catalogue_loads_every_module_with_rules() -> None:

@@ -81,6 +81,7 @@ def test_the_broken_example_has_one_mistake(
     assert {(each.severity, each.code) for each in found} == {("error", code)}
 
 
+@pytest.mark.full
 def test_the_demo_runs_from_any_folder(tmp_path: Path) -> None:
     here, scratch = tmp_path / "here", tmp_path / "scratch"
     here.mkdir()
@@ -130,7 +131,15 @@ def block_name(block: list[Step]) -> str:
     return f"{first.page}: {first.command if isinstance(first, Shown) else first.name}"
 
 
-@pytest.mark.parametrize("block", BLOCKS, ids=block_name)
+def tier(block: list[Step]) -> tuple[pytest.MarkDecorator, ...]:
+    """The README's are always run; of the others a part with every commit."""
+    heavy = pytest.mark.heavy("every command is a process of its own, and some compile networks")
+    return (heavy,) if block[0].page == "README.md" else (heavy, pytest.mark.sampled(6))
+
+
+@pytest.mark.parametrize(
+    "block", [pytest.param(block, marks=tier(block), id=block_name(block)) for block in BLOCKS]
+)
 def test_the_commands_print_what_the_page_shows(block: list[Step], folder: Path) -> None:
     for step in block:
         found = taken(step, folder)

@@ -38,6 +38,7 @@ def off_by_one(monkeypatch: pytest.MonkeyPatch) -> str:
     return "off_by_one"
 
 
+@pytest.mark.full
 def test_the_reference_passes(capsys: Capsys) -> None:
     outcome = invoke(capsys, "backend-check", "numpy")
     assert (outcome.status, outcome.err) == (0, "")

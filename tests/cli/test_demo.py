@@ -124,6 +124,7 @@ def test_a_place_that_cannot_be_written_is_told_first(
     assert "import" not in done.out
 
 
+@pytest.mark.full
 def test_the_demo_runs_from_any_folder_in_less_than_a_minute(tmp_path: Path) -> None:
     done = nacre("demo", cwd=tmp_path)
     assert done.status == 0, done.text

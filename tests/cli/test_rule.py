@@ -52,6 +52,7 @@ def test_a_code_shows_its_page(capsys: Capsys, code: str) -> None:
     )
 
 
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("code", sorted(RULES))
 def test_every_rule_can_be_explained(capsys: Capsys, code: str) -> None:
     outcome = invoke(capsys, "rule", code)

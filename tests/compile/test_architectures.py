@@ -178,6 +178,7 @@ def network_of(name: str) -> tuple[Any, list[Make]]:
     return network.eval(), makers
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize(("device", "precision"), RUNS)
 @pytest.mark.parametrize("name", NETWORKS)
 def test_a_network(name: str, device: str, precision: Any) -> None:  # noqa: ANN401

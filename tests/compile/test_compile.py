@@ -93,6 +93,7 @@ def test_any_model_gives_a_clean_plan_with_the_bits_of_the_legalised_module(modu
     require_right(module, "npm4k")
 
 
+@pytest.mark.full
 @settings(
     suppress_health_check=[HealthCheck.too_slow], deadline=None, phases=_PHASES,
     max_examples=settings().max_examples // 2,
@@ -364,6 +365,7 @@ def test_channels_first(shape: tuple[int, ...], outputs: int, groups: int) -> No
     assert require_right(module, "npm4k").validate(inputs_of(module)).ok
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("shape", [(2, 3), (2, 3, 4), (4, 1, 6), (2, 3, 4, 5)])
 def test_transpositions(shape: tuple[int, ...]) -> None:
     for order in permutations(range(len(shape))):

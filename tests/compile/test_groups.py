@@ -8,7 +8,7 @@ from typing import cast
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import nacre
@@ -27,6 +27,7 @@ from nacre.core.module import Module
 from nacre.nem.run.timing.profile import timing_profile
 from tests.compile.models import inputs_of, require_any_order, values
 from tests.compile.test_tiling_strips import require_right
+from tests.effort import scaled
 
 Step = tuple[str, int, int, bool]  # what, channels, stride, an activation
 
@@ -108,6 +109,7 @@ CASES: dict[str, tuple[tuple[int, ...], list[Step], list[int]]] = {
 }  # fmt: skip
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.usefixtures("always")
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("precision", ["f16", "i8"])
@@ -143,6 +145,7 @@ _STEPS = st.lists(
 )
 
 
+@settings(max_examples=scaled(40) // 4)
 @given(_STEPS, st.integers(1, 2), st.integers(5, 12), st.sampled_from(["f16", "i8"]))
 def test_random_chains(steps: list[Step], pictures: int, size: int, precision: str) -> None:
     with pytest.MonkeyPatch.context() as monkeypatch:

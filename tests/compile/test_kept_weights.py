@@ -56,6 +56,7 @@ def kept_layers(made: Compiled) -> list[Layer]:
     return [x for x in made.cut.layers if x.packed is not None and x.packed.stays]
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("precision", ["f16", "i8", "f32"])
 @pytest.mark.parametrize("size", [48, 72, 80, 97, 160])
 def test_a_recurrence_is_right(size: int, precision: str) -> None:
@@ -63,6 +64,7 @@ def test_a_recurrence_is_right(size: int, precision: str) -> None:
     require_right(recurrence(size), precision, device)
 
 
+@pytest.mark.full
 def test_all_columns_stay_where_they_fit_and_else_some_of_them() -> None:
     small = stages(recurrence(72))
     assert {x.columns for x in kept_layers(small)} == {72}
@@ -88,6 +90,7 @@ def test_any_schedule_gives_the_same_bytes() -> None:
     require_any_order(require_right(module), inputs_of(module), 20)
 
 
+@pytest.mark.full
 @examples(0.1)
 @given(
     st.tuples(st.integers(16, 150), st.integers(16, 150)),
@@ -123,6 +126,7 @@ def test_what_stays_lies_apart_from_all_that_runs(
     require_right(module)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("size", "device", "most"), [(512, "npm4k", 0.3), (1024, "npm4k", 0.8), (704, "npm16k", 0.3)]
 )
@@ -136,6 +140,7 @@ def test_what_stays_saves_time(
     assert kept < most * compile_module(module, target, options).time().cycles
 
 
+@pytest.mark.full
 def test_the_table_of_layers_has_the_whole_ones() -> None:
     named = [layer.name for layer in nacre.estimate(recurrence(1024, 1), "npm4k").layers]
     assert len(named) == len(set(named))

@@ -90,6 +90,7 @@ def require_same(
         np.testing.assert_allclose(one, other, atol=atol)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("hidden", HIDING)
 @pytest.mark.parametrize("given_", GIVEN[:3])
 def test_masks_that_are_added_mean_the_same_in_f16(given_: str, hidden: float) -> None:

@@ -152,6 +152,7 @@ def test_a_space_is_used_again() -> None:
         assert len(set(values)) < len(values)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("device", ["npm4k", "npm16k", TINY], ids=["npm4k", "npm16k", "npm_tiny"])
 def test_no_sequencer_runs_out_of_tokens(device: str) -> None:
     # The checker counts those that may be alive at once; its bound is sound.

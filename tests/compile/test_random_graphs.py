@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +17,7 @@ from tests.compile.models import convolution_model, linear_model, require_any_or
 from tests.compile.quantise.networks import mobile
 from tests.compile.random_graphs import Case, cases, feeds_of
 from tests.compile.reducing import reduced
+from tests.effort import PROFILE
 
 pytestmark = pytest.mark.fuzz
 
@@ -25,16 +25,13 @@ TINY = str(Path(__file__).with_name("npm_tiny.nem"))
 DEVICES = ("npm4k", "npm16k", "npm_lite")
 # Graphs are large where they are random: a failure is reduced by other means than hypothesis has.
 _PHASES = (Phase.explicit, Phase.reuse, Phase.generate)
-_EXAMPLES = {"fast": 100, "full": 400, "fuzz": 5000}
-_PROFILE = os.environ.get("NACRE_HYPOTHESIS_PROFILE", "fast")
+_EXAMPLES = {"fast": 8, "full": 400, "fuzz": 5000}
 
 
 def examples(share: float) -> settings:
-    """A part of the examples of the profile; of the fast one half of that, for it must be fast."""
-    if share < 1 and _PROFILE == "fast":
-        share /= 2
+    """A part of the examples of the profile."""
     return settings(
-        max_examples=max(1, int(_EXAMPLES.get(_PROFILE, 100) * share)),
+        max_examples=max(2, int(_EXAMPLES.get(PROFILE, 100) * share)),
         deadline=None,
         phases=_PHASES,
         suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
@@ -148,6 +145,7 @@ SMALL: dict[str, tuple[Module, Precision]] = {
 }
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("device", ["npm4k", TINY], ids=["npm4k", "npm_tiny"])
 @pytest.mark.parametrize("name", SMALL)
 def test_fifty_schedules_give_the_same_bytes(name: str, device: str) -> None:

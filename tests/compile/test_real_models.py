@@ -50,6 +50,7 @@ def bundle_of(name: str, device: str, precision: str) -> Bundle:
     return compiled(module, device, precision, calibration=calibration)  # type: ignore[arg-type]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("model", "device", "precision"), cases())
 def test_a_trained_model(model: RealModel, device: str, precision: str) -> None:
     bundle = bundle_of(model.name, device, precision)
@@ -92,6 +93,7 @@ def batched_cnn(batch: int) -> Module:
     return builder.module(x)
 
 
+@pytest.mark.full
 def test_eight_engines_are_faster_than_one() -> None:
     module = batched_cnn(8)
     small, large = (compiled(module, device).time().cycles for device in ("npm4k", "npm64k"))

@@ -58,6 +58,7 @@ def test_any_schedule_gives_the_same_bytes() -> None:
     require_any_order(require_right(module, "f16"), inputs_of(module), 20)
 
 
+@pytest.mark.full
 def test_weights_in_l2_save_time() -> None:
     module, target = recurrence(1024, 1), target_of("npm4k")
     cycles = []

@@ -193,6 +193,7 @@ CHANGES: dict[str, Change] = {
 }
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("change", CHANGES.values(), ids=list(CHANGES))
 def test_a_manifest_that_contradicts_the_rest_is_refused(folder: Path, change: Change) -> None:
     (found,) = changed(folder, change, is_signed=True).diagnostics

@@ -64,6 +64,7 @@ WIDE: dict[str, tuple[Shape, Shape, dict[str, object]]] = {
 }
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", WIDE)
 @pytest.mark.parametrize("precision", ["f16", "i8"])
 def test_wide_rows_are_cut_into_strips(name: str, precision: str) -> None:
@@ -219,6 +220,7 @@ def test_a_strip_reads_what_its_windows_see(
             assert strip.x_count <= 0
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("opcode", ["LayerNorm", "RmsNorm"])
 @pytest.mark.parametrize(("columns", "spread"), [(9000, 1.0), (9001, 900.0), (9000, 1e-3)])
 def test_norms_of_rows_longer_than_l1(opcode: str, columns: int, spread: float) -> None:

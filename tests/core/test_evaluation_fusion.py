@@ -82,6 +82,7 @@ def same_bytes(a: Array, b: Array) -> bool:
     return bool(np.array_equal(*numbers)) and a[~numbers[0]].tobytes() == b[~numbers[1]].tobytes()
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("product", PRODUCTS, ids=str)
 @given(st.data())
 def test_one_step_gives_the_bits_of_many(product: Product, data: st.DataObject) -> None:

@@ -209,6 +209,7 @@ def test_types_may_be_given_as_values() -> None:
     assert made.output_types == (TensorType("i32", (2,)),)
 
 
+@pytest.mark.full
 def test_long_chains_need_no_stack() -> None:
     made = lower(" + ".join(["x"] * 20_000), INPUTS)
     assert len(made) == 20_000

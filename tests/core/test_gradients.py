@@ -23,10 +23,11 @@ from tests.clock import in_time
 from tests.core.gradient_cases import Array
 from tests.core.modules import modules
 from tests.core.test_gradients_ops import differences, gradients
+from tests.effort import scaled
 
 WIDTH = (3, 4)
 F32 = TensorType("f32")
-HUNDRED = settings(max_examples=max(100, settings().max_examples))
+MANY = settings(max_examples=scaled(100))
 
 
 def points(module: Module, seed: int) -> dict[str, Array]:
@@ -64,7 +65,7 @@ def check(module: Module, seed: int) -> None:
         np.testing.assert_allclose(found, expected[name], rtol=1e-4, atol=1e-5 * scale)
 
 
-@HUNDRED
+@MANY
 @given(modules(dtypes=("f64",), most_operations=10), st.integers(0, 999))
 def test_random_modules_of_core_v1_have_the_gradients_of_differences(
     module: Module, seed: int
@@ -170,7 +171,7 @@ def layers(draw: st.DrawFn) -> Module:
     return growing.module()
 
 
-@HUNDRED
+@MANY
 @given(layers(), st.integers(0, 999))
 def test_random_modules_of_nacre_1_have_the_gradients_of_differences(
     module: Module, seed: int
@@ -392,6 +393,7 @@ def test_a_count_beyond_a_half_float_is_infinite() -> None:
     assert found == np.inf
 
 
+@pytest.mark.full
 @in_time(10)
 def test_a_chain_of_very_many_operations_takes_seconds() -> None:
     type_ = TensorType("f64", (2,))
@@ -551,6 +553,7 @@ outputs: %999999999999999999
     ]
 
 
+@pytest.mark.full
 def test_a_concat_of_very_many_takes_time_in_proportion() -> None:
     def seconds(count: int) -> float:
         build = Builder()

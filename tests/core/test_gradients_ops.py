@@ -63,6 +63,7 @@ def gradients(module: Module, inputs: dict[str, Array], names: Sequence[str]) ->
 EVERY_CASE = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 
 
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("weighted", [True, False], ids=["weighted", "plain"])
 @EVERY_CASE
 def test_a_gradient_is_what_differences_say(case: Case, weighted: bool) -> None:
@@ -75,6 +76,7 @@ def test_a_gradient_is_what_differences_say(case: Case, weighted: bool) -> None:
         np.testing.assert_allclose(gradient, expected[name], rtol=2e-7, atol=2e-7)
 
 
+@pytest.mark.sampled(8)
 @EVERY_CASE
 def test_a_gradient_has_a_gradient(case: Case) -> None:
     """Second order: whatever gradients are made of can be differentiated itself."""

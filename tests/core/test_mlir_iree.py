@@ -26,6 +26,9 @@ from nacre.core.module import Module, TensorType
 from tests.core.modules import inputs_of, modules, same_bits
 from tests.core.test_mlir import Case, cases_of, counter, module_of
 
+pytestmark = pytest.mark.full  # with packages that CI does without
+
+
 compiler = pytest.importorskip("iree.compiler.api")
 runtime = pytest.importorskip("iree.runtime")
 

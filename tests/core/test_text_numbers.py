@@ -65,6 +65,7 @@ def test_a_signalling_nan_is_printed_without_a_warning(dtype: str, bits: int) ->
     assert "data=[nan]" in print_module(constant(array, dtype))
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("dtype", ["f16", "bf16", "f8e4m3", "f8e5m2"])
 def test_every_narrow_float_reads_back(dtype: str) -> None:
     element = GRAPH_TYPES[dtype].dtype

@@ -299,6 +299,7 @@ def test_an_operation_that_cannot_be_looked_at_is_the_one_report() -> None:
     assert found.message == "the operands of %1 are not a list of ids"
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("opcode", sorted(OPS))
 def test_messages_about_endless_attributes_end(opcode: str) -> None:
     endless = (1,) * 20_000

@@ -75,6 +75,7 @@ def test_integers_wrap_between_types_or_saturate(
     assert found.tolist() == [clip(int(v), result) for v in values]
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(("source", "result"), list(product(FLOATS, INTEGERS)))
 @given(st.data())
 def test_floats_round_and_saturate_or_wrap(source: str, result: str, data: st.DataObject) -> None:
@@ -91,6 +92,7 @@ def test_floats_round_and_saturate_or_wrap(source: str, result: str, data: st.Da
     assert found == [0 if w is None else wrap(w, result) for w in whole]
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(("source", "result"), list(product((*INTEGERS, *FLOATS), FLOATS)))
 @given(st.data())
 def test_what_becomes_a_float_is_rounded_once(

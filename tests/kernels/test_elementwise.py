@@ -255,6 +255,7 @@ def narrowed(value: int, elem: str, saturate: bool) -> int:
     return min(max(value, low), high) if saturate else (value - low) % (high - low + 1) + low
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("saturate", [False, True])
 @pytest.mark.parametrize("name", sorted(INTEGER))
 @given(st.sampled_from(INTEGERS), st.data())
@@ -280,6 +281,7 @@ def test_plain_integers_are_exact_then_wrapped_or_saturated(
     assert found.tolist() == expected
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("saturate", [False, True])
 @pytest.mark.parametrize(("name", "elem"), list(product(sorted(INTEGER), ("i4", "i8", "u8"))))
 def test_every_pair_of_narrow_integers_is_exact(name: str, elem: str, saturate: bool) -> None:

@@ -243,6 +243,7 @@ def test_a_position_beyond_the_output_type_is_its_highest_value() -> None:
         assert result_of(ARGMAX, x, tensor("i32", x.shape), attributes, elem=elem) == last
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("elem", ["i32", "f32"])
 @pytest.mark.parametrize(
     ("primitive", "op"), [(SUM, "ReduceSum"), (MAX, "ReduceMax"), (MIN, "ReduceMin")]

@@ -62,6 +62,7 @@ def test_a_small_onnx_model(make: Any, tmp_path: Path) -> None:  # noqa: ANN401
     assert len(stored & {tensor.name for tensor in make().graph.initializer}) > 5
 
 
+@pytest.mark.sampled(4)
 @EVERY_MODEL
 def test_a_trained_model(model: RealModel, tmp_path: Path) -> None:
     path_of(model.name)  # or the test is skipped, with the reason
@@ -103,6 +104,7 @@ def test_external_weights_are_the_same_model(tmp_path: Path) -> None:
         np.testing.assert_array_equal(again.run(given)[0], model.run(given)[0])
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("axis", [0, 1, -1])
 @pytest.mark.parametrize("count", [254, 255, 260, 1000])
 def test_a_concat_of_more_tensors_than_an_instruction_names(count: int, axis: int) -> None:

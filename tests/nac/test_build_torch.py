@@ -23,6 +23,9 @@ transformers = pytest.importorskip("transformers")
 from tests.core.torch import test_models as models  # noqa: E402 - it needs both
 from tests.core.torch import test_more_models as more_models  # noqa: E402
 
+pytestmark = pytest.mark.full  # with packages that CI does without
+
+
 Loose = Any
 
 

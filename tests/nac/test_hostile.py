@@ -86,6 +86,7 @@ def test_a_file_that_is_cut_short(path: Path) -> None:
     _cuts(path, [*range(0, 100, 7), *range(size - 20, size), *random_places])
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("path", FIXTURES, ids=lambda path: path.stem)
 def test_a_file_with_another_byte(path: Path) -> None:
     head = _head(path)
@@ -93,6 +94,7 @@ def test_a_file_with_another_byte(path: Path) -> None:
     _flips(path, places, (0xFF, 0x01))
 
 
+@pytest.mark.full
 def test_a_small_file_with_any_byte_another() -> None:
     raw = bytearray(to_bytes(small()))
     inputs = {"x": np.ones((2, 3), np.float32)}
@@ -115,6 +117,7 @@ def _plan_tried(raw: bytes) -> None:
         _checked(refused.diagnostics)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("mask", [0xFF, 0x01])
 def test_a_file_with_a_plan_and_a_tokenizer_with_another_byte(mask: int) -> None:
     raw = bytearray(carrying())

@@ -87,6 +87,7 @@ def test_what_is_kept_is_part_of_the_peak(files: Path) -> None:
     assert stays < kept + WEIGHT / 2
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("optimise", [True, False])
 @pytest.mark.parametrize("quant", QUANTS)
 @pytest.mark.parametrize("share", [0.0, 0.3, 1.0])

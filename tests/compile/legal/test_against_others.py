@@ -53,6 +53,7 @@ def of_torch(
     return bundle
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("kept", [None, {"*": "f16"}])
 @pytest.mark.parametrize("groups", [1, 2])
 def test_norms_of_long_rows_are_islands_of_steps(

@@ -185,6 +185,7 @@ PLANNED: dict[str, Make] = {
 }
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("device", ["npm4k", "npm64k"])
 @pytest.mark.parametrize("name", PLANNED)
 def test_a_plan_runs_it_in_parts(name: str, device: str) -> None:

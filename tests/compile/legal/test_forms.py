@@ -207,6 +207,7 @@ FORMS: dict[str, Make] = {
 }  # fmt: skip
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize("name", FORMS)
 def test_a_form_is_legal_and_right(name: str, precision: str) -> None:

@@ -13,6 +13,9 @@ from tests.compile.legal.checking import error, legal_of, run
 from tests.core.models.real_models import REAL_MODELS, RealModel
 from tools.fetch_models import Unavailable
 
+pytestmark = pytest.mark.full  # with packages that CI does without
+
+
 # Beyond the first rounding of 16 bits: the first model ends in a steep sigmoid, the second
 # reads characters that noise leaves undecided, the third rounds by scales that it finds in a run.
 MOST = {"ppocr-det": 0.3, "ppocr-rec": 0.1, "ddddocr-int8": 0.03}

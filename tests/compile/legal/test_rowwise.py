@@ -11,6 +11,7 @@ from nacre import core
 SHAPES = [((1, 840, 80), 2), ((1, 21, 64, 64), 1), ((2, 3, 40, 100), -1), ((60, 400), 0)]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(("shape", "axis"), SHAPES)
 @pytest.mark.parametrize("opcode", ["ArgMax", "ArgMin", "CumSum", "TopKValues", "TopKIndices"])
 def test_an_operation_along_an_axis(opcode: str, shape: tuple[int, ...], axis: int) -> None:

@@ -224,6 +224,7 @@ NORMS = {
 }
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(("opcode", "count", "given"), NORMS.values(), ids=NORMS)
 @pytest.mark.parametrize("spread", [0.01, 1.0, 100.0])
 def test_a_norm_takes_integers_as_they_are_and_gives_some(

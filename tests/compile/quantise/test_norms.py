@@ -36,6 +36,7 @@ def blocks(norm: str, count: int = 3, channels: int = 48, size: int = 28) -> Mod
     return b.module(y)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("norm", ["LayerNorm", "RmsNorm"])
 def test_norms_between_convolutions_leave_the_slowest_unit_alone(norm: str) -> None:
     module = blocks(norm)

@@ -32,6 +32,7 @@ def _marks(name: str) -> list[pytest.MarkDecorator]:
     return [] if name in _SMALL else [pytest.mark.full]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", [pytest.param(n, marks=_marks(n)) for n in NAMES])
 def test_outputs_keep_their_signal(name: str) -> None:
     model = _BY_NAME[name]

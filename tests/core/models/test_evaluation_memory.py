@@ -97,6 +97,7 @@ def overwriting(op: str, dtype: str, attributes: dict[str, str], side: int, smal
     return build.module(*(build.add("Reshape", r, new_shape=(33_000,)) for r in results))
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("side", [0, 1])
 @pytest.mark.parametrize("small", [False, True])
 @pytest.mark.parametrize(("op", "dtype", "attributes"), FORMS)

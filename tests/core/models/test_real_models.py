@@ -56,6 +56,7 @@ def error(found: Array, exact: Array) -> float:
     return float(np.abs(wide - exact).max() / max(np.abs(exact).max(), 1e-30))
 
 
+@pytest.mark.sampled(5)
 @EVERY_MODEL
 def test_outputs_are_those_of_onnxruntime(model: RealModel) -> None:
     path_of(model.name)

@@ -13,8 +13,10 @@ from tests.core.onnx.backend import (
     cases,
     is_in_scope,
     outcomes,
+    run_case,
     scope,
 )
+from tests.effort import commit_number
 from tools.generate_onnx_report import REPORT, render_report, version_line
 
 
@@ -22,12 +24,21 @@ def _rate(names: list[str]) -> float:
     return sum(outcomes()[name].is_passed for name in names) / len(names)
 
 
+@pytest.mark.full
 def test_every_case_passes_or_is_refused_with_a_reason() -> None:
     others = {n: o for n, o in outcomes().items() if not o.is_passed and o.kind != "refused"}
     assert not others
     assert all(o.reason for o in outcomes().values() if not o.is_passed)
 
 
+def test_some_cases_pass_or_are_refused_with_a_reason() -> None:
+    every = 40
+    some = cases()[commit_number() % every :: every]
+    others = {c.name: o for c in some if not (o := run_case(c)).is_passed and o.kind != "refused"}
+    assert not others
+
+
+@pytest.mark.full
 def test_most_cases_pass() -> None:
     assert len(cases()) >= 1500
     assert _rate([case.name for case in cases()]) >= 0.85
@@ -41,6 +52,7 @@ def test_the_scope_is_wide_and_has_no_strangers() -> None:
     assert len(scope() & used) >= 120
 
 
+@pytest.mark.full
 def test_the_report_is_fresh() -> None:
     written = REPORT.read_text(encoding="utf-8")
     if written.splitlines()[0] != version_line():

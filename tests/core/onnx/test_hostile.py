@@ -151,6 +151,7 @@ def test_branches_in_branches() -> None:
         from_onnx(_raw([node], initializer=held))
 
 
+@pytest.mark.full
 def test_long_chains_and_many_findings_take_time_in_proportion() -> None:
     count = 4000
     chain = [helper.make_node("Relu", [f"t{i}" if i else "x"], [f"t{i + 1}"]) for i in range(count)]

@@ -117,6 +117,7 @@ _MADE_BY_QUANTISING = {
 }  # fmt: skip
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     ("activations", "weights", "by_channel"),
     [

@@ -15,6 +15,7 @@ from nacre.core.evaluate import evaluate
 from nacre.core.onnx.importer import from_onnx
 from nacre.core.onnx.recurrent import MOST_STEPS
 from tests.byte_products import skip_where_they_saturate
+from tests.effort import scaled
 
 onnx = pytest.importorskip("onnx")
 ort = pytest.importorskip("onnxruntime")
@@ -209,7 +210,7 @@ def stored(inputs: int, hidden: int, directions: int, *, wide: bool, seed: int) 
 DYNAMIC = (*STANDARD, "Ws", "Wz", "Rs", "Rz")
 
 
-@settings(max_examples=20)
+@settings(max_examples=scaled(20))
 @given(st.integers(1, 4), st.integers(1, 3), st.integers(1, 2), st.booleans(), st.integers(0, 99))
 def test_stored_weights_are_those_of_onnxruntime(
     steps: int, batch: int, directions: int, wide: bool, seed: int

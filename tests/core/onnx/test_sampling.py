@@ -48,6 +48,7 @@ def test_grid_sample(
     )  # fmt: skip
 
 
+@pytest.mark.full
 @given(SEEDS, st.sampled_from(["linear", "nearest"]), st.booleans())
 def test_grid_sample_of_volumes(seed: int, mode: str, is_aligned: bool) -> None:
     inputs = [_x(seed, 1, 2, 3, 4, 2), _grid(seed, 1, 2, 3, 1, 3)]

@@ -138,6 +138,7 @@ def values_of(use: UseOf, module: Module, seed: int) -> dict[str, Array]:
     return found
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("use", EVERY, ids=title)
 def test_every_element_type_agrees_or_is_refused(use: UseOf, tmp_path: Path) -> None:
     refused, seen = set(), set()
@@ -167,6 +168,7 @@ def test_every_element_type_agrees_or_is_refused(use: UseOf, tmp_path: Path) -> 
     assert seen or refused
 
 
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("dtype", ["f32", "f64"])
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_the_cases_of_gradients_agree_both_ways(case: Case, dtype: str, tmp_path: Path) -> None:

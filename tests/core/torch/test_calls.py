@@ -17,6 +17,9 @@ from tests.core.torch.decomposed import ELEMENTS, GRIDS, ORDERS, PARTS
 from tests.core.torch.groups import AXES, ONE, PLACES, SHAPES, TWO
 from tests.core.torch.layers import ATTENTION, NORMS, PRODUCTS, SIZES, WINDOWS
 
+pytestmark = pytest.mark.full  # with packages that CI does without
+
+
 torch = pytest.importorskip("torch")
 
 Tensor = Any

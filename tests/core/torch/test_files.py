@@ -22,6 +22,7 @@ from nacre.core.evaluate import evaluate
 from nacre.core.torch.importer import from_torch
 from nacre.core.torch.pt2.size_expressions import ExpressionBudget
 from tests.core.torch.programs import Function, findings, open_program
+from tests.effort import scaled
 
 torch = pytest.importorskip("torch")
 
@@ -113,7 +114,7 @@ def test_a_saved_program_with_open_sizes(tmp_path: Path) -> None:
     assert module.output_types[0].shape == (7, 7)
 
 
-@settings(max_examples=15)
+@settings(max_examples=scaled(15))
 @given(part=st.floats(0, 0.999))
 def test_a_file_that_is_cut_short(saved: bytes, tmp_path_factory: Loose, part: float) -> None:
     path = tmp_path_factory.mktemp("cut") / "cut.pt2"
@@ -136,7 +137,7 @@ def test_files_of_another_kind(tmp_path: Path) -> None:
     assert code_of(path)[0] == "TCH03"
 
 
-@settings(max_examples=20)
+@settings(max_examples=scaled(20))
 @given(place=st.floats(0, 0.9999), bit=st.integers(0, 7))
 def test_a_file_with_a_bit_that_flipped(
     saved: bytes, tmp_path_factory: Loose, place: float, bit: int
@@ -491,7 +492,7 @@ def test_a_file_that_is_malformed(
     assert code_of(path)[0] == "TCH03"
 
 
-@settings(max_examples=20)
+@settings(max_examples=scaled(20))
 @given(seed=st.integers(0, 1 << 30))
 def test_a_graph_with_other_words(saved: bytes, tmp_path_factory: Loose, seed: int) -> None:
     """Some value of the JSON takes the place of another: a finding or a module, nothing else."""

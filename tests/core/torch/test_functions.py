@@ -15,6 +15,9 @@ from nacre.core.verify import verify
 from tests.core.torch.function_layers import LAYERS, POOLS
 from tests.core.torch.functions import AXES, ELEMENTS, PLACES, Row
 
+pytestmark = pytest.mark.full  # with packages that CI does without
+
+
 torch = pytest.importorskip("torch")
 
 Tensor = Any  # or several

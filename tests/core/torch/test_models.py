@@ -14,6 +14,9 @@ from nacre.core.torch.importer import from_torch
 from nacre.core.verify import verify
 from tools.fetch_models import Unavailable, model_path
 
+pytestmark = pytest.mark.full  # with packages that CI does without
+
+
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 

@@ -19,6 +19,9 @@ from nacre.nac.mep.program import read
 from nacre.nac.tisa import compiled
 from tests.nac.tisa.made import tokenizer
 
+pytestmark = pytest.mark.full  # with packages that CI does without
+
+
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 executorch = pytest.importorskip("transformers.integrations.executorch")

@@ -53,6 +53,7 @@ CLASSES = {
 }
 
 
+@pytest.mark.sampled(4)
 @EVERY_CHARACTER
 @pytest.mark.parametrize("source", CLASSES)
 def test_classes_of_patterns(source: str, characters: list[str]) -> None:

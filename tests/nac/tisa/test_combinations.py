@@ -141,6 +141,7 @@ def _compared(whole: Json, texts: list[str]) -> str:
     return "refused"
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", ["gpt2", "letters", "bert_uncased", "t5"])
 @given(data=st.data())
 def test_any_combination(name: str, data: st.DataObject) -> None:
@@ -154,6 +155,7 @@ def test_any_combination(name: str, data: st.DataObject) -> None:
     event(_compared(whole, [*texts, draw(st.text(max_size=20))]))
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("pattern", [p["Regex"] for p in PATTERNS if "Regex" in p])
 @pytest.mark.parametrize("behaviour", BEHAVIOURS)
 @pytest.mark.parametrize("invert", [False, True])

@@ -179,6 +179,7 @@ def _long(name: str, unit: str, length: int) -> float:
     return seconds
 
 
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("name", LONG_FOR)
 @pytest.mark.parametrize("unit", LONG)
 def test_long_texts(name: str, unit: str) -> None:

@@ -103,6 +103,7 @@ def test_similarity_is_the_mean_cosine_of_the_counts(
     assert similarity(a, a) == 1.0
 
 
+@pytest.mark.full
 def test_long_programs_are_taken_in_time() -> None:
     same = Genome("same", ("relu",) * 65_000)
     assert same.blocks[0].covered >= 60_000

@@ -87,6 +87,7 @@ def test_the_reference_agrees_with_itself_in_every_row() -> None:
     assert {row.opcode for row in rows} == {opcode.name for opcode in TRIED}
 
 
+@pytest.mark.full
 def test_a_mistaken_backend_gets_exactly_the_verdicts_that_it_deserves() -> None:
     rows = rows_of(Mistaken())
     found = kinds(rows)
@@ -121,6 +122,7 @@ def test_a_verdict_says_what_was_found_where_and_in_which_case() -> None:
     assert verdicts["gather", "f16, i32 -> f16"] == "not supported"
 
 
+@pytest.mark.full
 def test_another_order_of_sums_stays_within_the_limits() -> None:
     found = kinds(rows_of(Ordered()))
     assert set(found.values()) == {"within"}

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from nacre.nem.api.programs import LoadedProgram
 from nacre.nem.run.session import Session
 from neminterp import NemInterpreter
+from tests.effort import scaled
 from tests.nem.plan.mutants import pipeline
 from tests.nem.plan.sketches import Loop, Task, read
 from tests.nem.run.programs import (
@@ -29,8 +30,8 @@ from tests.nem.run.programs import (
 EXAMPLES = sorted((Path(__file__).parents[3] / "examples").glob("*.nem"))
 IS_FULL = os.environ.get("NACRE_HYPOTHESIS_PROFILE") == "full"
 seeds = st.integers(0, 1 << 32)
-few = settings(max_examples=25, suppress_health_check=[HealthCheck.filter_too_much])
-many = settings(max_examples=200, suppress_health_check=[HealthCheck.filter_too_much])
+few = settings(max_examples=scaled(25), suppress_health_check=[HealthCheck.filter_too_much])
+many = settings(max_examples=scaled(200), suppress_health_check=[HealthCheck.filter_too_much])
 
 
 def finished(

@@ -12,12 +12,13 @@ from hypothesis import strategies as st
 from nacre.nem.plan.footprints import dense_strides
 from nacre.nem.run.session import Session
 from neminterp import NemInterpreter
+from tests.effort import scaled
 from tests.nem.run.tensors import Case, cases, spread
 
 SIZE = 2048
 LAYOUTS = {1: "C", 2: "MK", 3: "NWC"}
 seeds = st.integers(0, 1 << 32)
-few = settings(max_examples=60, suppress_health_check=[HealthCheck.filter_too_much])
+few = settings(max_examples=scaled(60), suppress_health_check=[HealthCheck.filter_too_much])
 
 
 def region(name: str, case: Case) -> str:

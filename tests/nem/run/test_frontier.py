@@ -10,10 +10,11 @@ from hypothesis import strategies as st
 from nacre.nem.run.frontier import Frontier
 from nacre.nem.run.steps import Steps, steps_of
 from neminterp import NemInterpreter
+from tests.effort import scaled
 from tests.nem.run.programs import Items, loaded, runnable
 
 seeds = st.integers(0, 1 << 32)
-few = settings(max_examples=25, suppress_health_check=[HealthCheck.filter_too_much])
+few = settings(max_examples=scaled(25), suppress_health_check=[HealthCheck.filter_too_much])
 
 
 def steps_before(steps: Steps) -> list[set[int]]:

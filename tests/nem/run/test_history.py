@@ -13,11 +13,12 @@ from hypothesis import strategies as st
 from nacre.nem.api.programs import LoadedProgram
 from nacre.nem.run.session import Session
 from neminterp import NemInterpreter
+from tests.effort import scaled
 from tests.nem.plan.mutants import pipeline
 from tests.nem.run.programs import Items, contents, loaded, runnable
 
 seeds = st.integers(0, 1 << 32)
-few = settings(max_examples=25, suppress_health_check=[HealthCheck.filter_too_much])
+few = settings(max_examples=scaled(25), suppress_health_check=[HealthCheck.filter_too_much])
 
 WITH_POISON = """\
 buffer A : L2 (size=32)

@@ -8,11 +8,12 @@ from hypothesis import strategies as st
 
 from nacre.nem.run.session import Session
 from neminterp import NemInterpreter
+from tests.effort import scaled
 from tests.nem.plan.sketches import BUFFERS, SIZE
 from tests.nem.run.naive import Gap, Naive
 from tests.nem.run.programs import Items, instances, loaded, name_of, runnable, text
 
-few = settings(max_examples=40, suppress_health_check=[HealthCheck.filter_too_much])
+few = settings(max_examples=scaled(40), suppress_health_check=[HealthCheck.filter_too_much])
 fills = st.lists(
     st.tuples(st.sampled_from(BUFFERS), st.integers(0, SIZE - 64), st.binary(max_size=64)),
     max_size=4,

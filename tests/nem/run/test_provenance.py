@@ -9,11 +9,12 @@ from hypothesis import strategies as st
 
 from nacre.nem.run.session import Session
 from neminterp import NemInterpreter
+from tests.effort import scaled
 from tests.nem.plan.sketches import BUFFERS
 from tests.nem.run.naive import Naive
 from tests.nem.run.programs import Items, instances, loaded, name_of, runnable
 
-few = settings(max_examples=25, suppress_health_check=[HealthCheck.filter_too_much])
+few = settings(max_examples=scaled(25), suppress_health_check=[HealthCheck.filter_too_much])
 moves = st.lists(
     st.one_of(
         st.tuples(st.just("step"), st.integers(1, 3), st.just("A")),

@@ -13,6 +13,7 @@ from nacre.nem.api.programs import LoadedProgram
 from nacre.nem.api.replay import orders, witness_steps
 from nacre.nem.run.steps import steps_of
 from neminterp import NemInterpreter
+from tests.effort import scaled
 from tests.nem.plan.mutants import mutants, pipeline
 from tests.nem.plan.sketches import hazards
 from tests.nem.run.programs import Items, contents, loaded, runnable, text
@@ -20,7 +21,7 @@ from tests.nem.run.programs import Items, contents, loaded, runnable, text
 Pair = frozenset[int]  # offsets of two statements in the text; one, where a task meets itself
 
 seeds = st.integers(0, 1 << 32)
-few = settings(max_examples=25, suppress_health_check=[HealthCheck.filter_too_much])
+few = settings(max_examples=scaled(25), suppress_health_check=[HealthCheck.filter_too_much])
 
 
 def met(
@@ -90,6 +91,7 @@ def test_the_order_of_a_witness_always_meets_its_race(items: Items) -> None:
     require_witnesses_met(items)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("seed", range(8))
 def test_the_order_of_a_mutants_witness_always_meets_its_race(seed: int) -> None:
     rng = random.Random(seed)

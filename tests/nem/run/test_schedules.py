@@ -14,11 +14,12 @@ from nacre.base.diagnostics import InputError
 from nacre.nem.run.schedules import RandomOrder
 from nacre.nem.run.session import Session
 from neminterp import NemInterpreter
+from tests.effort import scaled
 from tests.nem.plan.mutants import pipeline
 from tests.nem.run.programs import Items, contents, loaded, runnable, stored
 
 seeds = st.integers(0, 1 << 32)
-few = settings(max_examples=25, suppress_health_check=[HealthCheck.filter_too_much])
+few = settings(max_examples=scaled(25), suppress_health_check=[HealthCheck.filter_too_much])
 
 TRIPS = 6
 

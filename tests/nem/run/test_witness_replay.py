@@ -13,6 +13,7 @@ from nacre.nem.api.programs import LoadedProgram
 from nacre.nem.api.replay import orders, witness_steps
 from nacre.nem.run.steps import steps_of
 from neminterp import NemInterpreter
+from tests.effort import scaled
 from tests.nem.plan.mutants import mutants, pipeline
 from tests.nem.plan.sketches import read
 from tests.nem.run.programs import (
@@ -26,7 +27,7 @@ from tests.nem.run.programs import (
 )
 
 seeds = st.integers(0, 1 << 32)
-few = settings(max_examples=25, suppress_health_check=[HealthCheck.filter_too_much])
+few = settings(max_examples=scaled(25), suppress_health_check=[HealthCheck.filter_too_much])
 
 BUFFERS = "".join(f"buffer {name} : L1 (size=64)\n" for name in "ABCD")
 

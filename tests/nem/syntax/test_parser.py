@@ -105,6 +105,7 @@ def test_every_name_stands_where_it_says(text: str) -> None:
     assert [text[n.start : n.end] for n in names] == [n.name for n in names]
 
 
+@pytest.mark.full
 @given(documents)
 def test_statements_come_one_after_the_other(text: str) -> None:
     document = read(text).document
@@ -469,6 +470,7 @@ HOSTILE = {
 }
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(("text", "expected"), HOSTILE.values(), ids=HOSTILE)
 def test_a_hostile_text_gets_a_diagnostic_quickly(text: str, expected: list[str]) -> None:
     began = time.perf_counter()

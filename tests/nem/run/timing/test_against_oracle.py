@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.effort import scaled
 from tests.nem.run.timing.oracle import Oracle
 from tests.nem.run.timing.sketches import Sketch, program_text, scarce, sketches
 from tests.nem.run.timing.timed import timed
@@ -53,7 +54,7 @@ def test_few_tokens_take_the_time_that_the_oracle_says(sketch: Sketch) -> None:
 
 
 @pytest.mark.full
-@settings(max_examples=1000)
+@settings(max_examples=scaled(1000))
 @given(st.one_of(sketches(), scarce()))
 def test_a_thousand_programs_take_the_time_that_the_oracle_says(sketch: Sketch) -> None:
     check(sketch)

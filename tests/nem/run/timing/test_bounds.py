@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from nacre.nem.run.timing.result import TimedResult
 from neminterp import NemInterpreter
+from tests.effort import scaled
 from tests.nem.plan.sketches import read
 from tests.nem.run.programs import Items, contents, instance_name, loaded, runnable, stored
 from tests.nem.run.programs import text as text_of
@@ -27,7 +28,7 @@ from tests.nem.run.timing.sketches import (
 )
 from tests.nem.run.timing.timed import timed
 
-few = settings(max_examples=30, suppress_health_check=[HealthCheck.filter_too_much])
+few = settings(max_examples=scaled(30), suppress_health_check=[HealthCheck.filter_too_much])
 UNITS = ("NMU", "CSTL", "DMA", "VPU", "sDMA")
 
 

@@ -13,6 +13,7 @@ from nacre.nem.run.timing import compiled
 from nacre.nem.run.timing.profile import timing_profile
 from nacre.nem.run.timing.timeline import Timeline, time_steps
 from neminterp import NemInterpreter
+from tests.effort import scaled
 from tests.nem.run.timing.sketches import Figures, Sketch, program_text, sketches
 
 pytestmark = [
@@ -48,7 +49,7 @@ def test_the_examples_take_the_same_time_compiled(path: Path) -> None:
     assert_alike(plain, time_steps(steps, program.device, figures, compile=True))
 
 
-@settings(max_examples=200)
+@settings(max_examples=scaled(200))
 @given(sketches())
 def test_random_programs_take_the_same_time_compiled(sketch: Sketch) -> None:
     items, machine = sketch

@@ -7,6 +7,7 @@ from itertools import pairwise
 from hypothesis import given, settings
 
 from nacre.nem.run.timing.result import TimedResult
+from tests.effort import scaled
 from tests.nem.run.timing.cases import copy, limited, lite, load
 from tests.nem.run.timing.oracle import Oracle
 from tests.nem.run.timing.sketches import Sketch, program_text, sketches
@@ -18,7 +19,7 @@ def path(result: TimedResult) -> list[tuple[str, str]]:
     return [(name(link.step), link.cause) for link in result.critical_path]
 
 
-@settings(max_examples=60)
+@settings(max_examples=scaled(60))
 @given(sketches())
 def test_the_path_is_unbroken(sketch: Sketch) -> None:
     items, machine = sketch
@@ -39,7 +40,7 @@ def test_the_path_is_unbroken(sketch: Sketch) -> None:
         assert end[before.step] == start[after.step], text
 
 
-@settings(max_examples=60)
+@settings(max_examples=scaled(60))
 @given(sketches())
 def test_a_cause_is_one_that_the_task_waited_for(sketch: Sketch) -> None:
     items, machine = sketch

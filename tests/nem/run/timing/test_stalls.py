@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from hypothesis import given, settings
 
+from tests.effort import scaled
 from tests.nem.run.timing.cases import limited, lite, load, rows_by_name, stalls
 from tests.nem.run.timing.oracle import Oracle, reached_without_waiting
 from tests.nem.run.timing.sketches import Sketch, program_text, sketches
 from tests.nem.run.timing.timed import timed
 
 
-@settings(max_examples=40)
+@settings(max_examples=scaled(40))
 @given(sketches())
 def test_all_waiting_has_a_cause(sketch: Sketch) -> None:
     items, machine = sketch
