@@ -132,6 +132,7 @@ def test_a_model_that_is_no_text_and_of_no_known_kind(
     assert "other formats are known by their suffix, as .onnx and .pt2" in capsys.readouterr().err
 
 
+@pytest.mark.full
 def test_layers_that_lose_are_named_once(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -120,6 +120,7 @@ CONTENTS = [
 ]
 
 
+@pytest.mark.heavy("large files, in processes with limits of their own")
 @pytest.mark.sampled(8)
 @pytest.mark.parametrize("content", CONTENTS, ids=lambda content: content.name)
 def test_any_content_is_checked_soon(tmp_path: Path, content: Content) -> None:
@@ -364,6 +365,7 @@ def test_a_chain_of_1100_includes_ends_with_a_finding(tmp_path: Path) -> None:
     survived(nacre("check", program(tmp_path, "f0.nem")), ERRORS, "error[INC09]")
 
 
+@pytest.mark.full
 def test_a_tree_of_includes_that_share_everything_is_linear(tmp_path: Path) -> None:
     count = 120
     for i in range(count):
@@ -423,6 +425,7 @@ def test_names_that_are_no_text_come_through_the_command_line(tmp_path: Path) ->
     survived(nacre("check", path, path + b"\n"), USAGE, "error[CST06]", "does not exist")
 
 
+@pytest.mark.heavy("two processes")
 def test_a_message_cannot_drive_the_terminal(tmp_path: Path) -> None:
     path = tmp_path / "f.nem"
     path.write_bytes(b'include "\x1b[2J.nem"\nlet \x1b[31m = 1\nlet s = "\x07\x9b')

@@ -56,6 +56,7 @@ def kept_layers(made: Compiled) -> list[Layer]:
     return [x for x in made.cut.layers if x.packed is not None and x.packed.stays]
 
 
+@pytest.mark.heavy("compiles a recurrent network")
 @pytest.mark.sampled(4)
 @pytest.mark.parametrize("precision", ["f16", "i8", "f32"])
 @pytest.mark.parametrize("size", [48, 72, 80, 97, 160])
@@ -85,6 +86,7 @@ def test_what_stays_is_brought_once() -> None:
     assert sum(map(int, loads)) < 1.1 * len(bundle.weights)
 
 
+@pytest.mark.full
 def test_any_schedule_gives_the_same_bytes() -> None:
     module = two_recurrences((96, 72), 2, 4, CELLS[1])
     require_any_order(require_right(module), inputs_of(module), 20)

@@ -128,6 +128,7 @@ def test_i8_plans_mean_the_same(given_: str, hidden: float) -> None:
     require_same(case, seen, hidden, "npm4k", precision="i8", calibration=data)
 
 
+@pytest.mark.heavy("compiles a network for every example")
 @pytest.mark.fuzz
 @given(
     st.lists(st.lists(st.booleans(), min_size=5, max_size=5), min_size=5, max_size=5),

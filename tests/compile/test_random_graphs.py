@@ -80,6 +80,7 @@ def require_right(case: Case, device: str, precision: Precision = "f16") -> None
         raise AssertionError(f"{problem(small, device, precision)}\n{small}")
 
 
+@pytest.mark.heavy("whole networks, compiled and run on three devices")
 @examples(1)
 @given(cases())
 def test_any_graph_on_three_devices(case: Case) -> None:

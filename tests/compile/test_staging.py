@@ -53,6 +53,7 @@ def test_a_recurrence_has_its_weights_once(precision: str) -> None:
     assert len(set(brought(bundle))) == len(brought(bundle))
 
 
+@pytest.mark.full
 def test_any_schedule_gives_the_same_bytes() -> None:
     module = recurrence(72)
     require_any_order(require_right(module, "f16"), inputs_of(module), 20)

@@ -156,6 +156,7 @@ def test_few_columns_where_many_are_too_deep(rows: int) -> None:
     assert not any("too deep" in note for note in bundle.manifest.notes)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("computed", [False, True])
 def test_products_too_deep_for_one_column_are_added_up(computed: bool) -> None:
     bundle = require_right(product_of(3, 9000, 18, computed=computed))

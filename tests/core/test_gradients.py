@@ -171,6 +171,7 @@ def layers(draw: st.DrawFn) -> Module:
     return growing.module()
 
 
+@pytest.mark.heavy("random modules, each with differences in every direction")
 @MANY
 @given(layers(), st.integers(0, 999))
 def test_random_modules_of_nacre_1_have_the_gradients_of_differences(

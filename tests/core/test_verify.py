@@ -260,6 +260,7 @@ def test_findings_are_limited() -> None:
     assert len(found) == MAX_FINDINGS
 
 
+@pytest.mark.full
 def test_lists_of_a_hundred_thousand_entries_take_no_time() -> None:
     many = ", ".join(["-1"] * 100_000)
     large = ", ".join(["99999999999999999999"] * 100_000)

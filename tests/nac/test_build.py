@@ -62,6 +62,7 @@ def test_a_small_onnx_model(make: Any, tmp_path: Path) -> None:  # noqa: ANN401
     assert len(stored & {tensor.name for tensor in make().graph.initializer}) > 5
 
 
+@pytest.mark.heavy("trained networks")
 @pytest.mark.sampled(4)
 @EVERY_MODEL
 def test_a_trained_model(model: RealModel, tmp_path: Path) -> None:

@@ -71,6 +71,7 @@ def _nested(depth: int, is_merged: bool) -> bytes:
     return to_bytes(made.file())
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("is_merged", [False, True], ids=["control-flow", "convergence"])
 def test_branches_lie_in_each_other_so_deep(is_merged: bool) -> None:
     most = _nested(64, is_merged)

@@ -142,6 +142,7 @@ def test_every_verb_that_takes_a_model_takes_a_file(
     assert outcome.status == 0, outcome.text
 
 
+@pytest.mark.heavy("imports onnx and compiles")
 @pytest.mark.parametrize("verb", ["core canon", "core grad --wrt input", "core verify"])
 def test_shapes_are_given_to_every_verb(verb: str, capsys: Capsys) -> None:
     path = FOLDER / "mlp.INT8_CHANNEL.v16.nac"

@@ -208,6 +208,7 @@ def _cut_short(arguments: list[str], cwd: Path) -> int:
     return process.wait(120)
 
 
+@pytest.mark.heavy("several processes")
 def test_a_closed_pipe_changes_no_status(good: Path, tmp_path: Path) -> None:
     wrong = "buffer A : DDR (size=0, align=64)\n" * 2
     (tmp_path / "wrong.nem").write_text(wrong)

@@ -396,6 +396,7 @@ def test_channels_times_a_computed_vector() -> None:
     assert held_out(module, made) > 28
 
 
+@pytest.mark.heavy("compiles a network")
 def test_layers_of_the_precision_map_are_floats() -> None:
     module = mobile()
     conv = next(op for op in module.operations if op.opcode == "Conv")

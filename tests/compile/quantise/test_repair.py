@@ -97,6 +97,7 @@ def many_branches(builder: Builder, x: int) -> int:
     return total
 
 
+@pytest.mark.full
 def test_no_more_layers_are_mended_than_it_takes() -> None:
     module = network(many_branches, SHAPE)
     made = quantised(module)

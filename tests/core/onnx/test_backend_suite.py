@@ -31,6 +31,7 @@ def test_every_case_passes_or_is_refused_with_a_reason() -> None:
     assert all(o.reason for o in outcomes().values() if not o.is_passed)
 
 
+@pytest.mark.heavy("onnx makes all of its cases first")
 def test_some_cases_pass_or_are_refused_with_a_reason() -> None:
     every = 40
     some = cases()[commit_number() % every :: every]

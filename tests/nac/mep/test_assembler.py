@@ -54,6 +54,7 @@ WRONG = [
 ]  # fmt: skip
 
 
+@pytest.mark.heavy("one case is a very long program")
 @pytest.mark.parametrize(
     ("text", "code", "line", "column", "message"), WRONG, ids=[f"{row[0][:30]}" for row in WRONG]
 )

@@ -255,7 +255,7 @@ GREEDY = {
 }
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.full
 @pytest.mark.parametrize("name", GREEDY)
 def test_programs_that_want_the_world(name: str) -> None:
     """Refused within bounds that the text's length sets."""

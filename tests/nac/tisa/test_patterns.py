@@ -131,6 +131,7 @@ def test_steps_grow_with_the_text(pattern: str, unit: str) -> None:
     assert steps(20_000) <= 40 * 20_000
 
 
+@pytest.mark.full
 def test_an_automaton_that_explodes_is_refused_by_the_budget() -> None:
     scanner = Scanner([parsed("(?:a|b)*a(?:a|b){250}c")])
     draw = random.Random(0)

@@ -81,6 +81,7 @@ def kinds(rows: list[Row]) -> dict[tuple[str, str], str]:
     return {(r.opcode, r.types): r.verdict.kind for r in rows if r.verdict.kind != "exact"}
 
 
+@pytest.mark.full
 def test_the_reference_agrees_with_itself_in_every_row() -> None:
     rows = rows_of(NumpyBackend())
     assert kinds(rows) == {}

@@ -188,6 +188,7 @@ def test_one_seed_always_gives_the_same_order() -> None:
     assert orders[0] == orders[1] == orders[2]
 
 
+@pytest.mark.full
 def test_the_programs_of_these_tests_do_run_side_by_side() -> None:
     """Otherwise the tests above would prove nothing."""
     interpreter = NemInterpreter()

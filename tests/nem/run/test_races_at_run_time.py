@@ -71,6 +71,7 @@ def test_a_pipeline_meets_no_race(seed: int) -> None:
         assert met(interpreter, program) == set()
 
 
+@pytest.mark.heavy("random programs, each run in many orders")
 @few
 @given(runnable(racy=True), seeds)
 def test_what_is_met_is_what_the_checker_reports(items: Items, seed: int) -> None:
@@ -85,6 +86,7 @@ def test_what_is_met_is_what_the_checker_reports(items: Items, seed: int) -> Non
     assert found, "no schedule met any of the races"
 
 
+@pytest.mark.heavy("random programs, each run in many orders")
 @few
 @given(runnable(racy=True))
 def test_the_order_of_a_witness_always_meets_its_race(items: Items) -> None:

@@ -36,6 +36,7 @@ def races(program: LoadedProgram) -> list[Diagnostic]:
     return [d for d in program.diagnostics if d.severity == "error"]
 
 
+@pytest.mark.heavy("random programs, each run in many orders")
 @few
 @given(runnable(racy=True), seeds)
 def test_both_orders_of_every_witness_run_to_the_end(items: Items, seed: int) -> None:
@@ -75,6 +76,7 @@ def test_a_witness_comes_after_exactly_what_must_precede_it(items: Items) -> Non
         assert {name for name in first[:-2] if not name.startswith("wait")} == needed
 
 
+@pytest.mark.full
 def test_many_a_broken_pipeline_depends_on_the_order_of_its_witness() -> None:
     rng = random.Random(1)
     interpreter = NemInterpreter()

@@ -90,6 +90,7 @@ def test_the_reference_page_is_what_the_registry_says() -> None:
     assert (ROOT / "docs" / "reference" / "opcodes.md").read_text() == generator.render_docs()
 
 
+@pytest.mark.heavy("a process that reads the whole table")
 def test_check_fails_for_a_stale_file_and_writes_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
