@@ -75,6 +75,21 @@ def test_i8_is_refused_before_calibration_evaluates_the_model() -> None:
     assert stages == ["legalise", "layout"]
 
 
+def test_weights_beyond_ddr_are_refused_before_calibration() -> None:
+    def stack(*seeds: int) -> Module:
+        builder = Builder()
+        y = builder.input("x", "f32", (1, 64))
+        for seed in seeds:
+            y = builder.add("Linear", y, builder.constant(values((64, 64), seed)))
+        return builder.module(y)
+
+    stages: list[str] = []
+    given = {"calibration": {"x": np.ones((1, 1, 64), np.float32)}, "ddr_bytes": 3 * 64 * 64 - 1}
+    found = refusal(stack(1, 2, 3), "i8", on_stage=lambda name, _: stages.append(name), **given)
+    assert (found.code, stages) == ("CMP05", ["legalise", "layout"])
+    assert found.message == "DDR has 12287 bytes, the weights alone take 12288 as i8"
+
+
 @pytest.mark.parametrize("precision", ["f16", "i8"])
 @pytest.mark.parametrize("pooled", [False, True])
 def test_an_estimate_has_the_same_refusal(precision: Precision, pooled: bool) -> None:

@@ -28,6 +28,7 @@ from nacre.nem.spec.limits import DEFAULT_DDR_BYTES
 _MOST_NAMED = 5
 _HELP = f"say how much there is: {setting('`--ddr-size`', '`ddr_bytes=`')}"
 _FLOAT_BYTES = {"f16": 2, "f32": 4, "i8": 1}
+_WITH_WEIGHTS = ("Linear", "MatMul", "Conv", "ConvTranspose")  # as the second operand
 
 
 @dataclass(frozen=True)
@@ -80,14 +81,32 @@ def require_room(layers: Partition, options: Options) -> None:
 def require_room_as_bytes(legal: Legal, options: Options) -> None:
     """The same of floats that are yet to become integers of 8 bits, a byte each at the least.
 
-    Calibration evaluates the module, and would ask the host for memory that it does not have.
+    Calibration evaluates the module, and would ask the host for memory that it does not have, or
+    take its time before a refusal.
     """
+    _require_room_for_weights(legal, options)
     # What is never stored, as a row that is repeated, may be large: only layers tell.
     if are_beyond((op.type for op in legal.module.operations), options.ddr_bytes):
         layers = partition(legal, options)
         _refuse(_large(layers, options, lambda t: t.elements, " as i8"), legal, options)
         if options.calibration is not None:
             _require_evaluable(legal, options)
+
+
+def _require_room_for_weights(legal: Legal, options: Options) -> None:
+    """Raise InputError where the weights of products alone, a byte an element, are beyond DDR."""
+    by_id = legal.module.by_id
+    read = {
+        op.operands[1]: by_id[op.operands[1]].attributes["data"]
+        for op in legal.module.operations
+        if op.opcode in _WITH_WEIGHTS and by_id[op.operands[1]].opcode == "ConstTensor"
+    }
+    if sum(weights.array.size for weights in read.values()) <= options.ddr_bytes:
+        return
+    total = sum(weights.array.size for weights in set(read.values()))  # equal ones are stored once
+    if total > options.ddr_bytes:
+        message = f"DDR has {options.ddr_bytes} bytes, the weights alone take {total} as i8"
+        raise InputError([CMP05.at(model_place(legal), message, help=_HELP)])
 
 
 def _require_evaluable(legal: Legal, options: Options) -> None:

@@ -16,6 +16,7 @@ import time
 import traceback
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack
+from contextvars import Context
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn
@@ -126,12 +127,13 @@ class Trials:
             shutil.rmtree(path) if path.is_dir() else path.unlink()
         shutil.copytree(self.old, self.out, dirs_exist_ok=True)
 
-    def again(self) -> Ending:
-        """The verb once more, whole, in what the trial before has left."""
-        child = os.fork()
-        if child == 0:
-            _run(self.arguments, self.scratch / "output")
-        return _ended(child, self.scratch / "output", None)
+
+def run_apart(arguments: list[str], scratch: Path) -> Ending:
+    """A verb once more, whole, in a fork that knows nothing of a verb that has begun."""
+    child = os.fork()
+    if child == 0:
+        Context().run(_run, arguments, scratch / "output")
+    return _ended(child, scratch / "output", None)
 
 
 class _Start:
