@@ -65,6 +65,7 @@ def test_a_trained_model(model: RealModel, device: str, precision: str) -> None:
         assert min(validation.sqnr_by_output.values()) >= 15, str(validation)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "model",
     [

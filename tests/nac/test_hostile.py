@@ -237,6 +237,7 @@ def _attributes() -> bytes:
     return to_bytes(made.file(resources=[Resource("nacre.interface.json", types)]))
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("mask", [0xFF, pytest.param(0x40, marks=pytest.mark.full)])
 def test_sizes_with_any_byte_another_take_no_memory(mask: int) -> None:
     """With the limits that a run has of itself: nobody has to ask for them."""

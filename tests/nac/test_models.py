@@ -76,7 +76,7 @@ def test_files_of_the_reference_compiler_are_read_once_their_shapes_are_said(pat
     with pytest.raises(InputError) as refused:
         read_model(path)
     assert [d.code for d in refused.value.diagnostics] == ["NAC46"]
-    assert f"--shape {name}=" in str(refused.value.diagnostics[0].help)
+    assert f'shapes={{"{name}": (' in str(refused.value.diagnostics[0].help)
 
 
 def test_what_addresses_a_table_is_an_integer() -> None:

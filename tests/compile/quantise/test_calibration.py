@@ -36,7 +36,7 @@ def test_without_data_it_says_how_to_give_it() -> None:
     (told,) = caught.value.diagnostics
     assert told.code == "CMP08"
     assert told.help is not None
-    assert "--calibrate" in told.help
+    assert "`calibration={name: array}`" in told.help
     assert "calibration=" in told.help
 
 

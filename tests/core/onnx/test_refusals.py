@@ -181,18 +181,18 @@ def test_a_size_of_0_is_no_open_size(dims: list[Any], code: str, shown: str) -> 
     assert (found.code, found.message) == (code, f"input `x` has the shape {shown}")
     letters = "NCHW" if len(dims) == 4 else "AB"
     sizes = [str(d) if isinstance(d, int) and d > 0 else letters[i] for i, d in enumerate(dims)]
-    assert f"`--shape x={'x'.join(sizes)}`; " in (found.help or "")
+    assert f'`shapes={{"x": ({", ".join(sizes)})}}`; ' in (found.help or "")
 
 
 @pytest.mark.parametrize(
     ("dims", "help_"),
-    [([1, 3, None, None], "`--shape x=1x3xHxW`; letters stand for sizes: put a number in their"
-      " place"),
-     (["batch", 3, "side", "side"], "`--shape x=Nx3xHxH`; letters stand for sizes (N is `batch`,"
-      " H is `side`): put a number in their place"),
-     (["n", 3], "`--shape x=Ax3`; the letter stands for a size (A is `n`): put a number in its"
-      " place"),
-     (None, "`--shape x=AxBxC`, a number for each axis that the input has")],
+    [([1, 3, None, None], '`shapes={"x": (1, 3, H, W)}`; letters stand for sizes: put a number'
+      " in their place"),
+     (["batch", 3, "side", "side"], '`shapes={"x": (N, 3, H, H)}`; letters stand for sizes'
+      " (N is `batch`, H is `side`): put a number in their place"),
+     (["n", 3], '`shapes={"x": (A, 3)}`; the letter stands for a size (A is `n`): put a number'
+      " in its place"),
+     (None, '`shapes={"x": (A, B, C)}`, a number for each axis that the input has')],
 )  # fmt: skip
 def test_a_shape_to_fill_in_has_letters_for_open_sizes(dims: list[Any], help_: str) -> None:
     with pytest.raises(InputError) as caught:

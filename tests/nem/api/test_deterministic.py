@@ -55,4 +55,4 @@ def test_a_whole_program_in_order_needs_a_backend_that_is_deterministic() -> Non
         interp.run(interp.load_string(HEAD + "r = relu.sync in A out A\n"))
     (found,) = caught.value.diagnostics
     assert found.code == "RUN09"
-    assert "run without `ordered`" in (found.help or "")
+    assert "run without `ordered=True`" in (found.help or "")
