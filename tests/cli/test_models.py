@@ -126,3 +126,15 @@ def test_what_is_no_model(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     assert "ONX03" in capsys.readouterr().err
     assert run("convert", tmp_path / "missing.onnx", "--report") == WRONG_USAGE
     assert run("convert", tmp_path / "m.core", "--report") == WRONG_USAGE
+
+
+@pytest.mark.parametrize(
+    ("verb", "remedy"), [("check", "nacre compile"), ("nac info", "nac build")]
+)
+def test_a_model_of_another_kind_gets_the_verb_that_takes_it(
+    verb: str, remedy: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "m.onnx").write_bytes(b"\x08\x0a\x12\xff")
+    assert _status([*verb.split(), str(tmp_path / "m.onnx")]) == ERRORS_FOUND
+    said = capsys.readouterr()
+    assert remedy in said.out + said.err

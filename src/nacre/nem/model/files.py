@@ -79,11 +79,17 @@ def default_roots(program: Path | None, extra: tuple[Path, ...] = ()) -> Include
     return IncludeRoots((start, start.parent, *widened))
 
 
+_MODEL_SUFFIXES = (".onnx", ".pt2", ".nac")
+_MODEL_HELP = "a model is no program yet: `nacre compile MODEL --device D -o FOLDER`"
+
+
 def unreadable(name: str, path: Path | None, problem: Unreadable) -> Diagnostic:
     """A file that could not be read, as a diagnostic."""
     rule = {"too large": LEX09, "not text": LEX10}.get(problem.kind, LEX11)
     span = problem.place if problem.place is not None else Source(name, "", path).span(0, 0)
-    return rule.at(span, f"`{name}` {problem.reason}" if problem.place is None else problem.reason)
+    message = f"`{name}` {problem.reason}" if problem.place is None else problem.reason
+    is_model = Path(name).suffix in _MODEL_SUFFIXES
+    return rule.at(span, message, help=_MODEL_HELP if rule is LEX10 and is_model else None)
 
 
 def load(parsed: Parsed, roots: IncludeRoots, *, is_builtin: bool = False) -> File:
