@@ -23,7 +23,7 @@ _ALIGNMENT = 64  # a line of the cache
 
 # Whose kernels may write their result over an operand of the same type: each element is read
 # before it is written, and never again. A test tries every one of them.
-OVERWRITING = frozenset({"BinOp", "Neg", "Relu", "Exp", "Log", "ReluNan", "Silu"})
+OVERWRITING = frozenset({"BinOp", "Clip", "Neg", "Relu", "Exp", "Log", "ReluNan", "Silu"})
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ is the maximum and the minimum of whatever it is among, and the first one is whe
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from math import prod
 from typing import Any
 
@@ -59,15 +60,30 @@ def kept(x: Dims, axes: Dims) -> Dims:
 
 def float_sum(x: Array, axes: Dims, is_ordered: bool) -> Array:
     """The sum over some axes, which stay with size 1; in row-major order if so asked."""
-    ascending = tuple(sorted(axes))
-    rest = tuple(axis for axis in range(x.ndim) if axis not in axes)
+    ascending, rest, target, size = _arrangement(x.shape, axes)
     if not is_ordered:
-        return _row_sums(x, ascending, rest).reshape(kept(x.shape, axes))
+        # What is summed up lies behind the rest: rows are dense as they are.
+        if size is not None and x.flags.c_contiguous and x.flags.aligned:
+            return np.asarray(np.add.reduce(x.reshape(-1, size), axis=1)).reshape(target)
+        return _row_sums(x, ascending, rest).reshape(target)
     rows = x.transpose(ascending + rest).reshape(-1, *(x.shape[axis] for axis in rest))
     # A running sum adds one by one, however the platform would arrange a plain sum.
     # From +0 on, as NumPy's own sums: a sum of -0.0 is 0.0.
     last = np.add.accumulate(rows, axis=0)[-1:] + x.dtype.type(0)
-    return same_nan(last.reshape(kept(x.shape, axes)))
+    return same_nan(last.reshape(target))
+
+
+@lru_cache(maxsize=1024)
+def _arrangement(x: Dims, axes: Dims) -> tuple[Dims, Dims, Dims, int | None]:
+    """The axes of sums, the others, the shape that is kept, and how long the rows of sums are.
+
+    None where sums do not run over the last axes.
+    """
+    ascending = tuple(sorted(axes))
+    rest = tuple(axis for axis in range(len(x)) if axis not in axes)
+    is_last = bool(axes) and rest == tuple(range(len(rest)))
+    size = prod(x[axis] for axis in axes) if is_last else None
+    return ascending, rest, kept(x, axes), size
 
 
 def _row_sums(x: Array, axes: Dims, rest: Dims) -> Array:
