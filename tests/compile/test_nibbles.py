@@ -225,3 +225,20 @@ def test_files_of_a_bundle_carry_four_bits(
     np.save(tmp_path / "far.npy", np.full((3, 5), 100, whole))
     done = invoke(capsys, "run", tmp_path / "bundle", "--input", f"x={tmp_path / 'far.npy'}")
     assert (done.status, "EVL03" in done.text) == (1, True)
+
+
+@pytest.mark.parametrize(("name", "precision"), [("i4", "f16"), ("i4", "i8"), ("u4", "f16")])
+def test_a_session_keeps_states_of_four_bits(name: str, precision: str) -> None:
+    builder, shape = Builder(), (3, 5)
+    x, kept = builder.input("x", name, shape), builder.input("s", name, shape)
+    new = builder.add("BinOp", x, kept, op="Max")
+    builder.state("s", new, builder.constant(drawn(name, shape, 5).astype(np.int64), name))
+    module = builder.module(builder.add("Cast", new, to="f32"))
+    data = [{"x": drawn(name, shape, at)} for at in range(2)]
+    more = {"calibration": data} if precision == "i8" else {}
+    session = nacre.compile(module, "npm4k", precision=precision, **more).session()
+    wanted = drawn(name, shape, 5).astype(int)
+    for seed in range(3):
+        given = drawn(name, shape, 10 + seed)
+        wanted = np.maximum(wanted, given.astype(int))
+        np.testing.assert_array_equal(session.run({"x": given})["output0"], wanted)

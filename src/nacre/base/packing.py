@@ -7,6 +7,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from nacre.base.elements import ElementType
+
+_BYTE = 8  # bits
+
 # Array types of ml_dtypes whose elements take a byte in an array and half of one in memory.
 NIBBLE_TYPES = frozenset({"int4", "uint4"})
 # Those whose elements are as narrow, or narrower, and have no place in memory.
@@ -49,3 +53,11 @@ def unpack_nibbles(
     """Elements of `int4` or `uint4` from memory."""
     values = unpack_i4(packed, int(np.prod(shape, dtype=np.int64))).reshape(shape)
     return (values & 0xF if dtype.name == "uint4" else values).astype(dtype)
+
+
+def as_nibbles(array: npt.NDArray[Any], element: ElementType) -> npt.NDArray[Any]:
+    """Integers of a byte as those of 4 bits, if all fit: NumPy and its files have no others."""
+    if element.bits >= _BYTE or array.dtype.name not in ("int8", "uint8") or not array.size:
+        return array
+    fits = element.lowest <= int(array.min()) and int(array.max()) <= element.highest
+    return array.astype(element.dtype) if fits else array

@@ -21,6 +21,7 @@ import numpy as np
 
 from nacre.base.diagnostics import Diagnostic, InputError
 from nacre.base.excerpt import quoted
+from nacre.base.packing import as_nibbles
 from nacre.base.suggest import Hints
 from nacre.core.evaluation_memory import arrays_held
 from nacre.core.evaluation_plan import (
@@ -31,7 +32,7 @@ from nacre.core.evaluation_plan import (
     made_plan,
 )
 from nacre.core.evaluation_run import Plan, place
-from nacre.core.module import Module, TensorType
+from nacre.core.module import Module
 from nacre.core.rules.evaluation import EVL01, EVL02, EVL03
 from nacre.core.values import Array
 from nacre.core.verify import MAX_FINDINGS
@@ -177,7 +178,8 @@ def _problems(
                 message = f"input {quoted(name)} is missing, expected {type_}"
                 yield EVL01.at(place(module, index), message)
             continue
-        array = _nibbles(_as_array(inputs[name]), type_)
+        array = _as_array(inputs[name])
+        array = None if array is None else as_nibbles(array, type_.element)
         if array is None or array.dtype != type_.element.dtype or array.shape != type_.shape:
             message = f"input {quoted(name)} is {_described(inputs[name])}, expected {type_}"
             yield EVL03.at(place(module, index), message)
@@ -197,17 +199,6 @@ def _as_array(value: object) -> Array | None:
         return np.asarray(value)
     except (ValueError, TypeError, RuntimeError):  # ragged lists, tensors that refuse
         return None
-
-
-def _nibbles(array: Array | None, type_: TensorType) -> Array | None:
-    """Integers of a byte as those of 4 bits, if all fit: NumPy and its files have no others."""
-    element = type_.element
-    if element.bits >= 8 or array is None or array.dtype.name not in ("int8", "uint8"):
-        return array
-    if not array.size:
-        return array
-    fits = element.lowest <= int(array.min()) and int(array.max()) <= element.highest
-    return array.astype(element.dtype) if fits else array
 
 
 def _described(value: object) -> str:

@@ -35,7 +35,7 @@ from nacre.nac.format.values import Bytes, NacFile, Tensor
 from nacre.nac.parameters import PARAMETERS, ParameterNames, ParameterTable, parameter_names
 from nacre.nac.rules.running import NAC42, NAC43
 from nacre.nac.spec.constants import STRING
-from nacre.nac.spec.elements import DTYPES, FP16, MOST_AXES, QUANTIZATIONS
+from nacre.nac.spec.elements import DTYPES, FP16, MOST_AXES, QUANTIZATIONS, STORED_AS
 from nacre.nac.spec.instructions import INPUT, LIFTED, STATE, USER
 
 INTERFACE = "nacre.interface.json"
@@ -230,11 +230,16 @@ def _parameter_problem(
 
 
 def _readings(file: NacFile, tensor: Tensor) -> tuple[str, ...]:
-    """The types that a tensor may be of: stored halves may stand for f32, and integers do."""
+    """The types that a tensor may be of: stored halves may stand for f32, and integers do.
+
+    A type that the format does not have is stored as a wider one.
+    """
     stored = DTYPES[tensor.dtype]
     if is_scaled(tensor.quant):
         return ("f32",)
-    return (stored, "f32") if stored == "f16" and file.header.quant == FP16 else (stored,)
+    narrow = tuple(name for name, wide in STORED_AS.items() if wide == stored)
+    halves = ("f32",) if stored == "f16" and file.header.quant == FP16 else ()
+    return (stored, *halves, *narrow)
 
 
 def _inputs(

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from nacre.base.elements import GRAPH_TYPES
 from nacre.base.excerpt import quoted
 from nacre.core.module import CoreOperation, Module
 from nacre.core.values import Array
@@ -40,6 +41,7 @@ from nacre.nac.reach import RELAY, Reach
 from nacre.nac.schedule import scheduled
 from nacre.nac.sources import elements_of, key_of
 from nacre.nac.spec.aten import Schema, constant_code, schemas, tensor_code
+from nacre.nac.spec.elements import STORED_AS
 from nacre.nac.spec.header import CURRENT
 from nacre.nac.spec.operations import standard_ids
 
@@ -243,12 +245,19 @@ class _Lowerer:
             filling = _filling(array, type_.element.is_integer)
             initial: Initial | int | float | None = filling
             if initial is None:
-                key = self._keys[state.initial]
-                initial = Initial(self._weight(state.initial, array, key))
+                initial = Initial(self._initial_weight(state.initial, array))
             record = StateRecord(
                 index, returned + index, type_.dtype, type_.shape, initial, state.name
             )
             self._states.append(record)
+
+    def _initial_weight(self, value: int, array: Array) -> int:
+        """What a state starts as, in a type of the format; the record has the state's own."""
+        wide = STORED_AS.get(self.module.by_id[value].type.dtype)
+        if wide is None:
+            return self._weight(value, array, self._keys[value])
+        stored = array.astype(GRAPH_TYPES[wide].dtype)
+        return self._weight(value, stored, key_of(stored))
 
     def _tied(self) -> list[tuple[int, tuple[str, ...]]]:
         """Parameters of several names that the program loads."""

@@ -1,26 +1,30 @@
-"""Concats of more tensors than an instruction names, as concats of concats.
+"""Operations as the format has room for them: concats of few tensors, constants of its types.
 
 The signature of an instruction has a letter for each of its arguments, and at most 255 letters: the
-length of a text of PERM is a byte. The axis is one of them. The elements are the same to the bit.
+length of a text of PERM is a byte. The axis is one of them. So concats of more tensors are concats
+of concats. A constant of a type that the format does not have, as `i4`, is stored as one that holds
+its values, and cast when it is loaded. The elements are the same to the bit.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
-from nacre.core.module import CoreOperation, Module, TensorType
+from nacre.core.module import CoreOperation, Labels, Module, State, TensorType
+from nacre.core.values import Literal, Word, attributes
+from nacre.nac.spec.elements import STORED_AS
 from nacre.nac.spec.instructions import MOST_ARGUMENTS
 
 _MOST_TENSORS = MOST_ARGUMENTS - 1  # and an axis
 
 
 def narrowed(module: Module) -> Module:
-    """A module whose concats are as narrow as instructions are."""
-    if not any(_is_wide(op) for op in module.operations):
-        return module
-    return _Narrowing(module).module_()
+    """A module that has its elements in types of the format, and concats as narrow as they are."""
+    if any(_is_wide(op) for op in module.operations):
+        module = _Narrowing(module).module_()
+    return with_stored_types(module)
 
 
 def _is_wide(op: CoreOperation) -> bool:
@@ -72,3 +76,53 @@ def _chunks(count: int) -> Iterator[tuple[int, int]]:
     parts = -(-count // _MOST_TENSORS)
     bounds = [count * at // parts for at in range(parts + 1)]
     yield from pairwise(bounds)
+
+
+def with_stored_types(module: Module) -> Module:
+    """The module with a cast behind each constant of a type that the format does not have.
+
+    What a state starts as stays a constant: its record says the type.
+    """
+    used = {value for op in module.operations for value in op.operands}
+    used |= {*module.outputs, *(state.output for state in module.states)}
+    odd = [op for op in module.operations if op.value_id in used and _is_odd(op)]
+    if not odd:
+        return module
+    first = -1 - max((abs(op.value_id) for op in module.operations), default=0)
+    casts = {op.value_id: first - 2 * at for at, op in enumerate(odd)}
+    made: list[CoreOperation] = []
+    for op in module.operations:
+        operands = tuple(casts.get(value, value) for value in op.operands)
+        made.append(CoreOperation(op.value_id, op.opcode, operands, op.attributes, op.type))
+        if op.value_id in casts:
+            made += _stored(op, casts[op.value_id])
+    outputs = tuple(casts.get(value, value) for value in module.outputs)
+    states = tuple(State(s.name, casts.get(s.output, s.output), s.initial) for s in module.states)
+    moved = {value: cast - 1 for value, cast in casts.items()}
+    labels = module.labels and _moved(module.labels, moved)
+    return Module(tuple(made), outputs, states, labels=labels)
+
+
+def _is_odd(op: CoreOperation) -> bool:
+    return op.opcode == "ConstTensor" and op.type.dtype in STORED_AS
+
+
+def _stored(op: CoreOperation, cast: int) -> list[CoreOperation]:
+    """A constant as it is stored, and the cast that gives its type back."""
+    data = op.attributes["data"]
+    assert isinstance(data, Literal)
+    name, shape = STORED_AS[op.type.dtype], op.type.shape
+    type_ = TensorType(name, shape)
+    array = data.array.astype(type_.element.dtype)
+    given = {"data": Literal(array), "dtype": Word(name), "shape": shape}
+    return [
+        CoreOperation(cast - 1, "ConstTensor", (), attributes(given), type_),
+        CoreOperation(cast, "Cast", (cast - 1,), attributes({"to": Word(op.type.dtype)}), op.type),
+    ]
+
+
+def _moved(labels: Labels, values: Mapping[int, int]) -> Labels:
+    """Names of constants that are now called after what is stored."""
+    parameters = {values.get(value, value): names for value, names in labels.parameters.items()}
+    nodes = {values.get(value, value): name for value, name in labels.nodes.items()}
+    return replace(labels, parameters=parameters, nodes=nodes)

@@ -131,13 +131,13 @@ def _result_of(call: Typed, value: int, arrays: Sequence[Array]) -> Array:
     """A result; one that only has another shape than an operand is held with it."""
     type_, root = call.types[value], call.root(value)
     if root >= len(arrays):
-        return foreseen(type_.dtype, type_.shape)
+        return foreseen(type_.elem.dtype, type_.shape)
     if root == value:
         return arrays[value]
     found = arrays[root]
     if not isinstance(found, Foreseen):
         return found.reshape(type_.shape)
-    return foreseen(type_.dtype, type_.shape, None, owner(found))
+    return foreseen(type_.elem.dtype, type_.shape, None, owner(found))
 
 
 def foretold(model: NacModel) -> list[Diagnostic]:

@@ -10,6 +10,7 @@ import numpy as np
 from nacre.base.diagnostics import Diagnostic, InputError
 from nacre.base.elements import GRAPH_TYPES
 from nacre.base.excerpt import quoted
+from nacre.base.packing import as_nibbles
 from nacre.base.suggest import did_you_mean
 from nacre.core.values import Array
 from nacre.nac.aten.use import Unfit
@@ -35,6 +36,8 @@ def checked_inputs(model: NacModel, inputs: Mapping[str, Any]) -> dict[int, Arra
                 found.append(model.finding(wanted.instruction, NAC44, message))
             continue
         array = _as_array(inputs[wanted.name])
+        if array is not None and wanted.dtype is not None:
+            array = as_nibbles(array, GRAPH_TYPES[wanted.dtype])
         problem = _problem(array, wanted)
         if isinstance(inputs[wanted.name], np.ma.MaskedArray):
             problem = "is a masked array, expected every element"

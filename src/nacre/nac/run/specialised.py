@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from nacre.base.packing import NIBBLE_TYPES
 from nacre.core.builder import Builder, dtype_name
 from nacre.core.module import CoreOperation
 from nacre.core.ops import OPS
@@ -22,6 +23,7 @@ from nacre.nac.aten.handlers import Number, handlers
 from nacre.nac.aten.use import Elements, TooLarge, Unfit, Use
 from nacre.nac.run.limits import steps_of
 
+_BYTE = 8  # bits
 # Operations that only give the same elements another shape.
 _RESHAPES = frozenset({"Reshape", "ExpandDims", "Squeeze"})
 
@@ -34,7 +36,9 @@ class Step:
     operands: tuple[int, ...]
     run: Run | None  # None: the same elements under another shape
     shape: tuple[int, ...]
-    dtype: np.dtype[Any]
+    dtype: np.dtype[Any]  # of the array that a kernel fills
+    narrow: np.dtype[Any] | None = None  # of the result, where kernels carry it in another type
+    has_narrow: bool = False  # operands that kernels carry in another type
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,11 +65,13 @@ class Compiled:
             if step.run is None:
                 values[step.value] = operands[0].reshape(step.shape)
                 continue
+            if step.has_narrow:
+                operands = [_carried(operand) for operand in operands]
             made = np.empty(step.shape, step.dtype)
             fault = step.run(operands, [made])
             if fault is not None and fault.is_fatal:
                 raise Unfit(fault.message)
-            values[step.value] = made
+            values[step.value] = made if step.narrow is None else made.astype(step.narrow)
         found = [values[value] for value in self.results]
         return found if self.is_list else found[0]
 
@@ -148,7 +154,8 @@ def bound(call: Typed, arrays: Sequence[Array], fixed: Collection[int] = ()) -> 
     operations, types = call.operations, call.types
     computed = [op for op in operations if op.opcode not in ("Input", "ConstTensor")]
     constants = {op.value_id: _array(op) for op in operations if op.opcode == "ConstTensor"}
-    known = {**{index: arrays[index] for index in fixed}, **constants}
+    fixed_arrays = {index: arrays[index] for index in fixed}
+    known = {value: _carried(array) for value, array in {**fixed_arrays, **constants}.items()}
     return Compiled(
         tuple(_step(op, types, known) for op in computed),
         constants,
@@ -186,7 +193,14 @@ def _array(op: CoreOperation) -> Array:
 def _step(op: CoreOperation, types: Mapping[int, KernelType], known: Mapping[int, Array]) -> Step:
     type_ = types[op.value_id]
     run = None if op.opcode in _RESHAPES else _bound(op, types, known)
-    return Step(op.value_id, op.operands, run, type_.shape, type_.dtype)
+    narrow = None if type_.dtype == type_.elem.dtype else type_.elem.dtype
+    has_narrow = any(types[value].elem.bits < _BYTE for value in op.operands)
+    return Step(op.value_id, op.operands, run, type_.shape, type_.dtype, narrow, has_narrow)
+
+
+def _carried(array: Array) -> Array:
+    """An array as kernels take it: `i4` and `u4` as whole bytes."""
+    return array.astype(np.int8) if array.dtype.name in NIBBLE_TYPES else array
 
 
 def _needed(op: CoreOperation, types: Mapping[int, KernelType]) -> int:

@@ -14,6 +14,12 @@ DTYPES: Mapping[int, str] = MappingProxyType(
 )  # fmt: skip
 DTYPE_CODES: Mapping[str, int] = MappingProxyType({name: code for code, name in DTYPES.items()})
 
+# Types that the format has no code for, and the narrowest of it that holds all their values. Such
+# constants are stored as the wide type, and a `Cast` behind them gives the narrow one.
+STORED_AS: Mapping[str, str] = MappingProxyType(
+    {"i4": "i8", "u4": "u8", "u16": "i32", "u32": "i64", "f8e4m3": "f16", "f8e5m2": "f16"}
+)
+
 # The same types as constants of instructions spell them, after PyTorch.
 DTYPE_WORDS: Mapping[str, str] = MappingProxyType(
     {
