@@ -56,7 +56,7 @@ def long_name(model: Json) -> str | None:
         for table in (found, *(t for t in map(found.get, _TABLES) if isinstance(t, dict))):
             for name in table:
                 if len(name) > LONGEST_NAME:
-                    return name
+                    return str(name)
         for key in ("name", "as_name"):
             name = found.get(key)
             if isinstance(name, str) and len(name) > LONGEST_NAME:
