@@ -213,7 +213,7 @@ class _Start:
             real_end(status)
 
         real_end = os._exit
-        os._exit = end  # type: ignore[assignment]
+        os._exit = end
         sys.setprofile(count)
 
 
