@@ -28,6 +28,7 @@ class Bench:
         self.old, self.new = self.state(self._before), self.state(self._made(2))
         assert self.old != self.new
         self.out = self.folder("out")
+        self.nothing = self.verb.state(self.out)
         self.turn = 0
 
     def folder(self, name: str) -> Path:

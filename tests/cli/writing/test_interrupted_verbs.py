@@ -8,6 +8,7 @@ import random
 from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
+from typing import NoReturn
 
 import click
 import pytest
@@ -23,6 +24,7 @@ from tests.cli.writing.trials import (
     full_disk,
     killed_after,
     killed_at,
+    run_apart,
 )
 from tests.cli.writing.verbs import READERS, UGLY, VERBS, make_given
 
@@ -167,3 +169,28 @@ def test_a_verb_that_is_killed_at_any_moment(
     assert counts["trials"] == SOME
     assert counts["killed"] > SOME // 3
     record(name, has_old, counts)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("name", ["core convert", "nac build external", "compile"])
+def test_several_writers_of_one_place_leave_one_state(
+    name: str, bench: MakeBench, tmp_path: Path
+) -> None:
+    made = bench(name, has_old=True)
+    children = []
+    for number in range(4):
+        child = os.fork()
+        if child == 0:
+            _write_again(made, 1 + number % 2, tmp_path / f"scratch{number}")
+        children.append(child)
+    while children:
+        assert made.verb.state(made.out) in (made.old, made.new, made.nothing)
+        children = [child for child in children if os.waitpid(child, os.WNOHANG) == (0, 0)]
+    assert made.verb.state(made.out) in (made.old, made.new)
+
+
+def _write_again(made: Bench, seed: int, scratch: Path) -> NoReturn:
+    scratch.mkdir()
+    for _ in range(5):
+        run_apart(made.arguments(made.out, seed), scratch)
+    os._exit(0)
