@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import csv
 import os
-from collections.abc import Iterator
+from collections.abc import Generator
 from pathlib import Path
 
 import pytest
@@ -32,28 +32,28 @@ class ProcessorTime:
         self._slow: dict[str, float] = {}
 
     @pytest.hookimpl(wrapper=True)
-    def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
         self._start = _processor_seconds()
         return (yield)
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(
-        self, item: pytest.Item, call: pytest.CallInfo[None]
-    ) -> Iterator[None]:
-        report: pytest.TestReport = yield  # type: ignore[assignment, misc]
+        self, item: pytest.Item
+    ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+        report = yield
         if report.when == "teardown":
             seconds = round(_processor_seconds() - self._start, 3)
             allowed = any(item.iter_markers("full")) or any(item.iter_markers("heavy"))
             report.user_properties.append((_PROPERTY, (seconds, allowed)))
-        return report  # type: ignore[return-value]
+        return report
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         for name, value in report.user_properties:
             if name == _PROPERTY:
-                seconds, allowed = value
-                self._seconds[report.nodeid] = seconds
-                if seconds > LIMIT_SECONDS and not allowed:
-                    self._slow[report.nodeid] = seconds
+                assert isinstance(value, tuple | list)  # a list, where it came from a worker
+                self._seconds[report.nodeid] = value[0]
+                if value[0] > LIMIT_SECONDS and not value[1]:
+                    self._slow[report.nodeid] = value[0]
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:

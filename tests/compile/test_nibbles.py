@@ -234,9 +234,8 @@ def test_a_session_keeps_states_of_four_bits(name: str, precision: str) -> None:
     new = builder.add("BinOp", x, kept, op="Max")
     builder.state("s", new, builder.constant(drawn(name, shape, 5).astype(np.int64), name))
     module = builder.module(builder.add("Cast", new, to="f32"))
-    data = [{"x": drawn(name, shape, at)} for at in range(2)]
-    more = {"calibration": data} if precision == "i8" else {}
-    session = nacre.compile(module, "npm4k", precision=precision, **more).session()
+    data = [{"x": drawn(name, shape, at)} for at in range(2)] if precision == "i8" else None
+    session = nacre.compile(module, "npm4k", precision=precision, calibration=data).session()
     wanted = drawn(name, shape, 5).astype(int)
     for seed in range(3):
         given = drawn(name, shape, 10 + seed)
