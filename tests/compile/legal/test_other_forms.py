@@ -183,9 +183,16 @@ def spelled_embedding(s: Sample) -> int:
     return s.add("Linear", s.add("Cast", hot, to="f32"), s.w(4, 3), s.w(4))
 
 
+def spelled_relu(s: Sample) -> int:
+    x, zero = s.x(3, 7), constant(s, 0.0)
+    above = s.add("Where", s.add("Compare", x, zero, op="Gt"), x, zero)
+    return s.add("Where", s.add("Compare", zero, above, op="Ge"), zero, above)
+
+
 @pytest.mark.parametrize(
     ("make", "expected"),
     [
+        (spelled_relu, {"ReluNan"}),
         (spelled_norm, {"LayerNorm", "Transpose"}),
         (spelled_rms_norm, {"RmsNorm"}),
         (spelled_softmax, {"Softmax"}),

@@ -144,6 +144,9 @@ OTHERS: dict[str, Make] = {
     "held far above 0": lambda b, x, axes: over(
         b, x, b.add("Clip", length(b, x, axes), min=2.0, max=float("inf"))
     ),
+    "held below, too": lambda b, x, axes: over(
+        b, x, b.add("Clip", length(b, x, axes), min=1e-12, max=0.1)
+    ),
     "centred elsewhere": lambda b, x, axes: over(
         b, centred(b, x, (0,)), root(b, centred(b, x, axes), "Mean", axes, 1e-6)
     ),

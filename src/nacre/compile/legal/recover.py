@@ -271,5 +271,24 @@ def _is_cube(site: Site, value: int, x: int) -> bool:
     return factors == 3 and isclose(number, 0.044715, rel_tol=1e-3)
 
 
+def relu(site: Site) -> int | None:
+    """X where it is above 0, else 0, as `to_onnx` writes it, from either side."""
+    condition, a, b = site.operands
+    compared = site.maker(condition, "Compare")
+    if compared is None or site.op.type.element.kind != "float":
+        return None
+    left, right = compared.operands
+    kind = str(compared.attributes["op"])
+    if site.number(left) == 0:  # 0 < x: x > 0
+        left, right, kind = right, left, _MIRRORED.get(kind, "")
+    x, zero, opcode = (a, b, "Relu") if kind in ("Gt", "Ge") else (b, a, "ReluNan")
+    is_relu = left == x and site.number(right) == 0 and site.number(zero) == 0
+    return site.add(opcode, x) if is_relu and kind in _MIRRORED else None
+
+
+_MIRRORED = {"Gt": "Lt", "Ge": "Le", "Lt": "Gt", "Le": "Ge"}
 VIEW_FORMS: Forms = {"Reshape": [kept_axes], "ExpandDims": [kept_axes]}
-RECOVER_FORMS: Forms = {"BinOp": [mean_of_sum, gelu_by_tanh, softmax, layer_norm, norm_parameters]}
+RECOVER_FORMS: Forms = {
+    "BinOp": [mean_of_sum, gelu_by_tanh, softmax, layer_norm, norm_parameters],
+    "Where": [relu],
+}

@@ -21,7 +21,7 @@ from nacre.compile.legal.onehot import ONE_HOT_FORMS
 from nacre.compile.legal.products import PRODUCT_FORMS
 from nacre.compile.legal.quantized import LATE_QUANTIZED, QUANTIZED_FORMS
 from nacre.compile.legal.recover import RECOVER_FORMS, VIEW_FORMS
-from nacre.compile.legal.recover_norms import NORM_RECOVERY, ROOT_FORMS
+from nacre.compile.legal.recover_norms import ROOT_FORMS
 from nacre.compile.legal.reductions import REDUCTION_FORMS
 from nacre.compile.legal.resize import RESIZE_FORMS
 from nacre.compile.legal.rounds import Forms, merged
@@ -68,7 +68,6 @@ EARLY: Forms = guarded(
     EARLY_MOVES,
     EINSUM_FORMS,
     RECOVER_FORMS,
-    NORM_RECOVERY,
     SPELT_OUT,
     GELU_FORMS,
     ONE_HOT_FORMS,

@@ -133,7 +133,8 @@ class _Folding:
             return self._leaf(op.value_id)
         self.is_spelt_otherwise = True
         known = self._site.literal(np.array(factor), op.type.dtype)
-        scores, mask = (self._site.add("BinOp", one, known, op="Mul") for one in made[:2])
+        both = (made.scores, made.mask)
+        scores, mask = (self._site.add("BinOp", one, known, op="Mul") for one in both)
         return _Masked(scores, mask, made.is_added)
 
     def _bounded(self, op: CoreOperation, value: int, low: float, depth: int) -> _Masked:

@@ -28,6 +28,7 @@ _VIEWS = frozenset({"Reshape", "ExpandDims", "Squeeze"})
 _TOLERANCE = 1e-5  # of coefficients, which models hold in f32
 # What keeps a root from 0 and is of no account beside any other spread.
 _MOST_GUARD = 1e-5
+_UNBOUNDED = 3e38  # what a spread is held below only in name
 
 
 class Spread(NamedTuple):
@@ -215,7 +216,7 @@ class Moments:
 def guard_of(site: Site, op: CoreOperation) -> tuple[int, float] | None:
     """A value and the number that it is held above, or that is added to it."""
     given = OPS[op.opcode].filled(op.attributes)
-    if op.opcode == "Clip":
+    if op.opcode == "Clip" and given["max"] >= _UNBOUNDED:
         return op.operands[0], float(given["min"])
     if op.opcode in ("Relu", "ReluNan"):
         return op.operands[0], 0.0
@@ -223,7 +224,17 @@ def guard_of(site: Site, op: CoreOperation) -> tuple[int, float] | None:
         split = site.split(op.operands)
         if split is not None and split[1].size == 1:
             return split[0], float(np.ravel(split[1])[0])
-    return None
+    return _guard_by_choice(site, op) if op.opcode == "Where" else None
+
+
+def _guard_by_choice(site: Site, op: CoreOperation) -> tuple[int, float] | None:
+    """1 instead of a root that is 0: of zeros it makes zeros."""
+    condition, one, other = op.operands
+    compared = site.maker(condition, "Compare", op="Eq")
+    is_zero = compared is not None and site.number(compared.operands[1]) == 0
+    if compared is None or not is_zero or compared.operands[0] != other:
+        return None
+    return (other, 0.0) if site.number(one) == 1 else None
 
 
 def _is_no_op(op: CoreOperation) -> bool:

@@ -18,7 +18,7 @@ _ROOTS = frozenset({"Sqrt", "Rsqrt"})
 _REDUCTIONS = ("Mean", "Sum", "Reduce")
 _INSIDE = frozenset(
     {"BinOp", "Unary", "Neg", "Reshape", "ExpandDims", "Squeeze", "Broadcast", "Clip", "Relu",
-     "ReluNan", *_REDUCTIONS}
+     "ReluNan", "Where", *_REDUCTIONS}
 )  # fmt: skip
 
 
