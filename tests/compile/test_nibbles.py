@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 import nacre
 from nacre.base.diagnostics import InputError
 from nacre.base.elements import GRAPH_TYPES
+from nacre.compile.options import Precision
 from nacre.core.builder import Builder
 from nacre.core.evaluate import evaluate
 from nacre.core.module import Module
@@ -228,7 +229,7 @@ def test_files_of_a_bundle_carry_four_bits(
 
 
 @pytest.mark.parametrize(("name", "precision"), [("i4", "f16"), ("i4", "i8"), ("u4", "f16")])
-def test_a_session_keeps_states_of_four_bits(name: str, precision: str) -> None:
+def test_a_session_keeps_states_of_four_bits(name: str, precision: Precision) -> None:
     builder, shape = Builder(), (3, 5)
     x, kept = builder.input("x", name, shape), builder.input("s", name, shape)
     new = builder.add("BinOp", x, kept, op="Max")
