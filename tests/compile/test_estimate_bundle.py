@@ -197,10 +197,3 @@ def test_layers_that_are_nowhere_are_found_when_a_bundle_is_read(tmp_path: Path)
     replace(made, manifest=odd).save(tmp_path / "b")
     with pytest.raises(InputError, match="makes what is nowhere"):
         nacre.Bundle.load(tmp_path / "b")
-
-
-def test_every_statement_of_a_timed_bundle_names_its_node(run: Run, bundle: Path) -> None:
-    text = run("run", bundle, "--mode", "timed", "--no-values").out
-    heading = next(line for line in text.splitlines() if line.startswith("Task "))
-    assert heading.split()[-2:] == ["Node", "Debug"]
-    assert "\n  by node: " in text

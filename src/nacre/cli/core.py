@@ -244,7 +244,7 @@ def evaluate(
         require_indices(outputs, len(module.outputs))
         session = CoreSession(module, ordered=ordered)
         given = {name: input_array(name, path, module) for name, path in paths.items()}
-        with watched("operations") as progress:
+        with watched("evaluating", "operations") as progress:
             arrays = session.run(given, progress=progress)
         if output == "json":
             with writing_together():
@@ -272,7 +272,8 @@ def evaluate(
 @click.argument("file")
 @shape_option
 @constant_option
-@click.option("--layers", is_flag=True, help="A row for every operation that multiplies.")
+@click.option("--operations", "--layers", "layers", is_flag=True,
+              help="A row for every operation that multiplies.")  # fmt: skip
 @format_option
 def stats(file: str, shapes: Shapes, constants: Constants, layers: bool, output: str) -> int:
     """Count operations, parameters, multiplications and the memory of activations."""

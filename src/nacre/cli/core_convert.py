@@ -17,6 +17,7 @@ import click
 from nacre.base.diagnostics import InputError, has_errors
 from nacre.base.excerpt import quoted, safe
 from nacre.base.files import write_whole
+from nacre.base.stages import stage
 from nacre.cli.arrays import WrongUsage, require_writable, unreadable, writing
 from nacre.cli.core_files import (
     STDOUT,
@@ -150,7 +151,7 @@ def convert(
 
     def work() -> None:
         module = reader(file)
-        with writing(path):
+        with writing(path), stage("writing"):
             target.write(module, path)
         if output == "json":
             click.echo(module_json(module, path=str(path)))

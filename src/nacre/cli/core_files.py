@@ -110,7 +110,7 @@ def read_module(name: str, shapes: Shapes = (), constants: Constants = ()) -> Mo
         if reason is not None:
             raise WrongUsage(reason)
         if Path(name).suffix.lower() in READERS:
-            with watched("nodes") as progress:
+            with watched("importing", "nodes") as progress:
                 return read_model(name, dict(shapes), progress)
         return load(name)
     source = read_argument(name)
@@ -132,7 +132,7 @@ def _onnx_module(name: str, shapes: Shapes, constants: Constants) -> Module:
         raise WrongUsage(reason)
     values = constant_values(constants)
     odd: list[Diagnostic] = []
-    with watched("nodes") as progress:
+    with watched("importing", "nodes") as progress:
         module = from_onnx(name, dict(shapes), constants=values, progress=progress, warn=odd.append)
     tell(odd)
     return module

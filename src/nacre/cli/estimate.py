@@ -209,5 +209,5 @@ def _write(pages: Mapping[str, Path], found: Mapping[str, Estimate], model: str)
     for name, page in pages.items():
         if not found[name].fits:
             continue
-        with writing(page):
+        with writing(page), stage("writing the report"):
             write_estimate(found[name], page, title=Path(model).name)

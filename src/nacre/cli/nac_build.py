@@ -12,6 +12,7 @@ import click
 from nacre.base.diagnostics import Diagnostic, InputError
 from nacre.base.excerpt import quoted, safe
 from nacre.base.source import Unreadable, read_bytes, read_source, whole_file
+from nacre.base.stages import stage
 from nacre.cli.arrays import WrongUsage, require_writable, writing
 from nacre.cli.core_files import Shapes, format_option, reported, shape_option, tell
 from nacre.cli.main import OK
@@ -116,7 +117,7 @@ def build(
             raise click.UsageError(f"--resource {quoted(name)} is a file of the tokenizer, too")
         reports: list[QuantisationReport] = []
         odd: list[Diagnostic] = []
-        with watched("nodes") as progress:
+        with watched("importing", "nodes") as progress:
             made = built(
                 model,
                 quant,
@@ -154,7 +155,7 @@ def save_model(model: NacModel, out: Path, weights: Storage | None) -> list[Path
 
     kept: Storage = "internal" if model.file.header.is_internal else "external"
     chosen = weights or kept
-    with writing(out):
+    with writing(out), stage("writing"):
         save(model, out, chosen)
     return [out] if chosen == "internal" else [out, external_path(out)]
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from nacre.base.excerpt import quoted, safe
+from nacre.base.stages import stage
 from nacre.cli.arrays import WrongUsage, unreadable
 
 if TYPE_CHECKING:
@@ -87,7 +88,8 @@ def load_model(
     from nacre.nac import load
 
     path = require_readable(name)
-    return load(path, max_bytes=max_bytes, max_work=max_work, keep_bytes=keep_bytes)
+    with stage("reading"):
+        return load(path, max_bytes=max_bytes, max_work=max_work, keep_bytes=keep_bytes)
 
 
 def pair(form: str) -> Callable[[str], tuple[str, str]]:

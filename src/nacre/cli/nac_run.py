@@ -11,6 +11,7 @@ import click
 
 from nacre.base.excerpt import quoted, safe
 from nacre.base.files import write_whole
+from nacre.base.stages import stage
 from nacre.base.suggest import did_you_mean
 from nacre.cli.array_values import read_array, values_json, values_text
 from nacre.cli.arrays import (
@@ -122,7 +123,9 @@ def _run_program(
 ) -> None:
     count = model.file.header.outputs
     places = {_place(model, name, count): path for name, path in written.items()}
-    arrays = session.run({name: _array(model, name, path) for name, path in paths.items()})
+    given = {name: _array(model, name, path) for name, path in paths.items()}
+    with stage("running"):
+        arrays = session.run(given)
     with writing_together():
         for place, path in places.items():
             _write(arrays, place, path)

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from nacre.base.stages import Stage, announced
+from nacre.base.stages import Stage, announced, stage
 from nacre.cli.terminal.streams import echo_as_is
 
 _QUIET_SECONDS = 0.5  # work this short needs no progress
@@ -42,13 +42,16 @@ class Progress:
 
 
 @contextmanager
-def watched(what: str) -> Iterator[Callable[[int, int], None] | None]:
-    """A progress line while something runs; None where nobody watches."""
-    progress = Progress(what)
-    try:
-        yield progress if progress.is_wanted else None
-    finally:
-        progress.clear()
+def watched(doing: str, unit: str) -> Iterator[Callable[[int, int], None]]:
+    """A stage whose work says itself how far it is."""
+    done, total = 0, 0
+
+    def count(now: int, of: int) -> None:
+        nonlocal done, total
+        done, total = now, of
+
+    with stage(doing, unit, lambda: (done, total)):
+        yield count
 
 
 _UNWATCHED_SECONDS = 2.0  # where nobody sits at a terminal, shorter work says nothing

@@ -8,9 +8,11 @@ import click
 
 from nacre.base.diagnostics import Diagnostic, InputError, has_errors
 from nacre.base.rendering import summary
+from nacre.base.stages import stage
 from nacre.cli.arrays import WrongUsage
 from nacre.cli.inputs import distinct, show
 from nacre.cli.main import ERRORS_FOUND, OK, WRONG_USAGE
+from nacre.cli.progress import shown_stages
 
 
 def verify_files(
@@ -21,7 +23,8 @@ def verify_files(
     count, failed = 0, False
     for name in names:
         try:
-            found += find(name)
+            with shown_stages(), stage("verifying"):
+                found += find(name)
         except InputError as error:
             found += error.diagnostics
         except WrongUsage as error:

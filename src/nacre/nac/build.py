@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from nacre.base.stages import stage
 from nacre.core.models import Progress, Shapes, Warn
 from nacre.core.module import Module
 from nacre.nac.canonical import canonical
@@ -71,12 +72,14 @@ def build(
         "manifest": manifest or _manifest(source),
         "plan": plan or _plan(source),
     }
-    file = lower(module, **given)
+    with stage("lowering"):
+        file = lower(module, **given)
     if code == FP16 and _is_mixed(file):
         module = widened(module)
         file = lower(module, **given)
     if code:
-        file, report = quantised(file, code, Choice(tuple(keep), keep_norms, least_rank))
+        with stage("quantising"):
+            file, report = quantised(file, code, Choice(tuple(keep), keep_norms, least_rank))
         if on_report is not None:
             on_report(report)
     return made_model(file)

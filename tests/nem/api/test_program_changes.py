@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from nacre.base.diagnostics import InputError
+from nacre.nem.api.program_changes import changed_source
 from neminterp import NemInterpreter
 
 RING = """\
@@ -70,3 +71,38 @@ def test_what_cannot_be_changed_is_said(changes: dict[str, int], says: str) -> N
     with pytest.raises(InputError) as caught:
         cycles(written(2, 2), changes)
     assert says in caught.value.diagnostics[0].message
+
+
+ENGINES = """\
+device "nem_reference"
+buffer A : DDR (size=65536)
+buffer B : L2 (size=65536)
+t = transfer.async(dst=region(B, 0, 16384), src=region(A, 0, 16384)){t}
+u = transfer.async(dst=region(B, 16384, 16384), src=region(A, 16384, 16384)){u}
+"""
+VECTORS = """\
+device "nem_reference"
+buffer L : L2 (size=64)
+let X = region(L, 0, 64) elem=i8, shape=[64], layout=C
+v = relu.async in X out X @seq_engine(0)
+"""
+
+
+@pytest.mark.parametrize(("before", "engine"), [("", 0), ("", 1), (" @seq_engine(0)", 1)])
+def test_a_task_may_run_on_another_engine(before: str, engine: int) -> None:
+    text = ENGINES.format(t=" @seq_engine(0)", u=before)
+    changed = ENGINES.format(t=" @seq_engine(0)", u=f" @seq_engine({engine})")
+    assert cycles(text, {"task.u.seq_engine": engine}) == cycles(changed)
+
+
+def test_a_decorator_behind_the_last_operand_is_replaced_not_doubled() -> None:
+    interpreter = NemInterpreter()
+    program = interpreter.load_string(VECTORS).plan.program
+    changed = changed_source(program, {"task.v.seq_engine": 1}).text
+    assert changed == VECTORS.replace("@seq_engine(0)", "@seq_engine(1)")
+
+
+@pytest.mark.parametrize("engine", [99, -1])
+def test_an_engine_that_the_device_lacks_is_found(engine: int) -> None:
+    with pytest.raises(InputError):
+        cycles(ENGINES.format(t="", u=""), {"task.u.seq_engine": engine})

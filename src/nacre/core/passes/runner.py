@@ -9,6 +9,7 @@ from dataclasses import replace
 from msgspec import Struct
 
 from nacre.base.diagnostics import Diagnostic, InputError, InternalError
+from nacre.base.stages import stage
 from nacre.base.suggest import did_you_mean
 from nacre.core.module import Module
 from nacre.core.passes.common_subexpressions import common_subexpressions
@@ -77,7 +78,8 @@ def run_passes(
         raise InputError(errors)
     is_hoisted, verified, placed = not errors, module, module
     for index, one in enumerate(chosen):
-        made = one.run(module)
+        with stage(f"rewriting: {one.name}"):
+            made = one.run(module)
         if made is not module and made.labels is None and module.labels is not None:
             made = replace(made, labels=module.labels)
         if made is not verified and (verify_each or index == len(chosen) - 1):

@@ -88,7 +88,8 @@ def _buffer(program: Program, name: str, value: int) -> Iterator[Edit]:
 def _task(program: Program, name: str, value: int) -> Iterator[Edit]:
     for task in program.tasks:
         if task.token == name:
-            own = [d for d in task.node.decorators if d.name.name == "seq_engine"]
+            # One behind the last operand is the task's as well, so the resolved ones are asked.
+            own = [d.node for d in task.decorators if d.name == "seq_engine"]
             start, end = (own[0].start, own[0].end) if own else (task.node.end, task.node.end)
             yield start, end, f"@seq_engine({value})" if own else f" @seq_engine({value})"
 

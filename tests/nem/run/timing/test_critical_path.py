@@ -7,6 +7,7 @@ from itertools import pairwise
 from hypothesis import given, settings
 
 from nacre.nem.run.timing.result import TimedResult
+from nacre.nem.run.timing.text import summary
 from tests.effort import scaled
 from tests.nem.run.timing.cases import copy, limited, lite, load
 from tests.nem.run.timing.oracle import Oracle
@@ -140,3 +141,17 @@ def test_who_releases_its_own_token_waited_for_the_unit() -> None:
         f"b = {load(32, 'a', '@resource(DMA[1])')}",
     )
     assert [cause for _, cause in path(result)] == ["start", "unit"]
+
+
+def test_statements_of_a_model_name_their_nodes() -> None:
+    text = """buffer A : L2 (size=64)
+buffer B : L1 (size=64)
+x = transfer.sync(dst=region(B, 0, 64), src=region(A, 0, 64))
+y = store.sync(dst=region(A, 0, 64), src=region(B, 0, 64))
+"""
+    result = timed(text, None)
+    lines = summary(result, {"x": "stem", "y": "head"}).splitlines()
+    heading = next(i for i, line in enumerate(lines) if line.startswith("Task "))
+    assert [line.split()[-1] for line in lines[heading : heading + 3]] == ["Node", "stem", "head"]
+    assert lines[-1] == "  by node: stem -> head"
+    assert "by node" not in summary(result)
