@@ -6,7 +6,10 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
+import onnx
 import pytest
+from onnx import TensorProto, helper, numpy_helper
 
 from nacre.core.module import Module
 from nacre.core.storage import save
@@ -36,3 +39,46 @@ def test_verbs_agree(
     timed = ("run", bundle, "--mode", "timed", "--no-values")
     assert json.loads(invoke(capsys, *timed, *as_json).out)["macs"] == macs
     assert f"the model: {macs:,} MACs" in invoke(capsys, *timed).out
+
+
+# Weights by name, nodes, the shapes of input and output, and the MACs counted by hand.
+CONV = {"pads": [1, 1, 1, 1]}
+NETS = {
+    "grouped": ({"w": (8, 2, 3, 3)}, [("Conv", "x w", "y", {**CONV, "group": 2})],
+                (1, 4, 8, 8), (1, 8, 8, 8), 8 * 64 * 2 * 9),
+    "depthwise": ({"w": (4, 1, 3, 3)}, [("Conv", "x w", "y", {**CONV, "group": 4})],
+                  (1, 4, 8, 8), (1, 4, 8, 8), 4 * 64 * 9),
+    "transposed": ({"w": (4, 8, 2, 2)}, [("ConvTranspose", "x w", "y", {"strides": [2, 2]})],
+                   (1, 4, 8, 8), (1, 8, 16, 16), 4 * 8 * 4 * 64),
+    "with bias": ({"w": (32, 16), "b": (16,)}, [("Gemm", "x w b", "y", {})],
+                  (4, 32), (4, 16), 4 * 32 * 16),
+    "attention": ({}, [("Transpose", "x", "t", {"perm": [0, 2, 1]}), ("MatMul", "x t", "s", {}),
+                       ("Softmax", "s", "p", {"axis": -1}), ("MatMul", "p x", "y", {})],
+                  (2, 8, 16), (2, 8, 16), 2 * 2 * 8 * 8 * 16),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", NETS)
+def test_macs_are_those_counted_by_hand(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, name: str
+) -> None:
+    weights, nodes, given, result, macs = NETS[name]
+    random = np.random.default_rng(0)
+    graph = helper.make_graph(
+        [helper.make_node(op, i.split(), [o], **a) for op, i, o, a in nodes],
+        "net",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, given)],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, result)],
+        [
+            numpy_helper.from_array(random.standard_normal(shape).astype(np.float32), weight)
+            for weight, shape in weights.items()
+        ],
+    )
+    path = tmp_path / "net.onnx"
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]), path)
+    stats = json.loads(invoke(capsys, "core", "stats", path, "--format", "json").out)
+    assert stats["macs_total"] == macs
+    compiled = invoke(capsys, "compile", path, "--device", "npm4k", "-o", tmp_path / "b")
+    assert f" {macs:,} MACs" in compiled.out
+    estimated = invoke(capsys, "estimate", tmp_path / "b", "--format", "json").out
+    assert json.loads(estimated)["npm4k"]["macs"] == macs
