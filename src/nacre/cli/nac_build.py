@@ -117,7 +117,7 @@ def build(
             raise click.UsageError(f"--resource {quoted(name)} is a file of the tokenizer, too")
         reports: list[QuantisationReport] = []
         odd: list[Diagnostic] = []
-        with watched("importing", "nodes") as progress:
+        with watched("building", "nodes") as progress:
             made = built(
                 model,
                 quant,
