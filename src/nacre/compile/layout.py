@@ -12,9 +12,10 @@ from functools import partial
 
 from nacre.base.diagnostics import InputError
 from nacre.base.elements import GRAPH_TYPES
+from nacre.compile.accuracy.beyond import beyond_half
 from nacre.compile.legal.algebra.mask_folding import with_folded_masks
 from nacre.compile.legal.algebra.masks import mask_values, with_levelled_masks
-from nacre.compile.legal.algebra.wide import wide_values, with_scaled_products
+from nacre.compile.legal.algebra.widening import widened
 from nacre.compile.legal.contract import escapes
 from nacre.compile.legal.escape import escape_of
 from nacre.compile.legal.gather import FROM_FRONT
@@ -57,8 +58,10 @@ def layout(
     if is_half or has_islands:
         module = labelled(with_levelled_masks(module))
     if is_half:
-        module = labelled(with_scaled_products(module))
-        wide = wide_values(module) | mask_values(module)
+        beyond = beyond_half(module, legal.source)
+        module, wide = widened(module, beyond.values, beyond.largest)
+        module = labelled(module)
+        wide |= mask_values(module)
     module = labelled(retyped(module, types, notes.append, named, finite=True, wide=wide))
     escaped = escapes(module, lacking if is_half else ())
     made = replace(legal, module=module, escaped=escaped, lacking=lacking)

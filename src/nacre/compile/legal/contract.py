@@ -185,7 +185,9 @@ LEGAL: Mapping[str, Check] = MappingProxyType(
 
 
 # Kinds of layers whose opcode has a type family; the others copy.
-_WITH_OPCODE = frozenset({"linear", "matmul", "window", "pool", "map", "rows", "turn", "pad"})
+_WITH_OPCODE = frozenset(
+    {"linear", "matmul", "window", "pool", "map", "rows", "turn", "pad", "gather"}
+)
 # What a form from outside asks of its operation: what every layer of its kind does.
 _OF_KIND: Mapping[str, Check] = MappingProxyType(
     {

@@ -59,3 +59,37 @@ def test_what_has_no_logarithm_stays_f16() -> None:
     module = builder.module(builder.add("BinOp", x, x, op="Mul"))
     legal = nacre.compile(module, "npm4k").legal
     assert {op.type.dtype for op in legal.operations} == {"f16"}
+
+
+def spectrum(kind: str, *, is_normed: bool) -> Module:
+    """Frames of sound, their spectrum, a bank of filters, the logarithm, and perhaps a norm."""
+    builder = Builder()
+    x = builder.input("x", "f32", (1, 1, 320))
+    angles = 2 * np.pi * np.outer(np.arange(17), np.arange(32)) / 32
+    waves = np.concatenate([np.cos(angles), np.sin(angles)]) * np.hanning(32)
+    if kind == "Conv":
+        weights = builder.constant(waves[:, None].astype(np.float32))
+        y = builder.add("Conv", x, weights, strides=(16,))
+        y = builder.add("Transpose", y, permutation=(0, 2, 1))
+    else:
+        places = np.arange(19)[:, None] * 16 + np.arange(32)
+        frames = builder.add("Reshape", x, new_shape=(320,))
+        frames = builder.add("Gather", frames, builder.constant(places.astype(np.int64)))
+        y = builder.add("MatMul", frames, builder.constant(waves.T.astype(np.float32)))
+    y = builder.add("Reshape", y, new_shape=(19, 2, 17))
+    y = builder.add("Sum", builder.add("BinOp", y, y, op="Mul"), axes=(1,), keepdims=False)
+    y = builder.add("MatMul", y, builder.constant(np.abs(values((17, 8), 1))))
+    y = builder.add("Log", builder.add("Clip", y, min=1e-10))
+    if is_normed:
+        y = builder.add("BinOp", y, builder.add("Mean", y, axes=(0,), keepdims=True), op="Sub")
+    return builder.module(y)
+
+
+@pytest.mark.parametrize(("kind", "is_normed"), [("Conv", True), ("MatMul", False)])
+def test_a_weak_tone_beside_a_loud_one(kind: str, is_normed: bool) -> None:
+    """What f16 rounds off the loud one is more than the weak one."""
+    time = np.arange(320)
+    x = np.sin(2 * np.pi * 2 * time / 32) + 1e-3 * values((320,), 3)
+    bundle = nacre.compile(spectrum(kind, is_normed=is_normed), "npm4k")
+    found = bundle.validate({"x": x.astype(np.float32).reshape(1, 1, 320)})
+    assert found.ok, found

@@ -1,0 +1,41 @@
+"""Values that f16 cannot hold stay f32 in a plan of f16."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import nacre
+from nacre.core.builder import Builder
+from nacre.core.module import Module
+from tests.compile.models import values
+
+
+def chain(factor: float, ending: str) -> Module:
+    """Dense layers that grow, and what makes their results small again."""
+    builder = Builder()
+    x = builder.input("x", "f32", (6, 32))
+    for seed in (1, 2):
+        y = builder.add("Linear", x, builder.constant(values((32, 32), seed) * np.float32(factor)))
+        x = builder.add(
+            "Gelu", builder.add("BinOp", y, builder.constant(values((32,), 3)), op="Add")
+        )
+    if ending == "LayerNorm":
+        return builder.module(builder.add("LayerNorm", x, axis=1, epsilon=1e-3))
+    if ending == "Linear":
+        small = builder.constant(values((8, 32), 4) * np.float32(1e-5))
+        return builder.module(builder.add("Linear", x, small))
+    largest = builder.add("Reduce", x, axes=(1,), keepdims=True, op="Max")
+    return builder.module(builder.add("BinOp", x, largest, op="Div"))
+
+
+@pytest.mark.parametrize("ending", ["LayerNorm", "Linear", "Div"])
+def test_dense_layers_that_leave_f16(ending: str) -> None:
+    bundle = nacre.compile(chain(300.0, ending), "npm4k")
+    found = bundle.validate({"x": values((6, 32), 5)})
+    assert found.ok, found
+
+
+def test_what_stays_within_f16_is_not_touched() -> None:
+    legal = nacre.compile(chain(0.2, "LayerNorm"), "npm4k").legal
+    assert {op.type.dtype for op in legal.operations} == {"f16"}
