@@ -54,15 +54,21 @@ def layout(
     named = partial(source_name, legal.source)
     notes = list(legal.notes)
     types = {"f32": "f16"} if is_half else {}
-    wide = frozenset[int]()
+    wide = left = frozenset[int]()
     if is_half or has_islands:
         module = labelled(with_levelled_masks(module))
     if is_half:
         beyond = beyond_half(module, legal.source)
+        far = [value in beyond.values for value in module.outputs[: legal.outputs]]
         module, wide = widened(module, beyond.values, beyond.largest)
         module = labelled(module)
+        left = frozenset(
+            value for value, is_far in zip(module.outputs, far, strict=False) if is_far
+        )
         wide |= mask_values(module)
-    module = labelled(retyped(module, types, notes.append, named, finite=True, wide=wide))
+    module = labelled(
+        retyped(module, types, notes.append, named, finite=True, wide=wide, wide_outputs=left)
+    )
     escaped = escapes(module, lacking if is_half else ())
     made = replace(legal, module=module, escaped=escaped, lacking=lacking)
     made = without_labels(made)

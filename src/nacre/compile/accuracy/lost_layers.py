@@ -17,6 +17,7 @@ import numpy as np
 from nacre.base.elements import GRAPH_TYPES
 from nacre.compile.layout import layout
 from nacre.compile.legalise import Legal, legalise
+from nacre.compile.narrowing import stored_floats
 from nacre.compile.origins import own_name
 from nacre.compile.quantise.running import Watched
 from nacre.core.module import CoreOperation, Module
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 _HALF = GRAPH_TYPES["f16"]
 _LEAST_NORMAL = 2.0**-14  # below it f16 has fewer digits
 _EXACT = 66.0  # dB that f16 has at most: what rounds once loses nothing
+_OF_HALVES = frozenset({"Linear", "Conv", "Gather", "GatherAxis"})
 _WIDER = "f32, on a device that has it (`nem_reference`)"
 _AT_HOST = "leaving that part of the model to the host"
 
@@ -98,7 +100,12 @@ def _key(legal: Legal, op: CoreOperation) -> tuple[object, ...]:
 
 
 def _is_scaled(module: Module, op: CoreOperation) -> bool:
-    return op.opcode == "Linear" and module.by_id[op.operands[0]].opcode == "Cast"
+    """Whether an operation takes halves of something, or what is divided by its largest."""
+    if op.opcode not in _OF_HALVES:
+        return False
+    x = module.by_id[op.operands[0]]
+    parts = [module.by_id[value] for value in x.operands] if x.opcode == "Concat" else [x]
+    return any(part.opcode == "Cast" for part in parts)
 
 
 def _counts(op: CoreOperation) -> bool:
@@ -136,7 +143,7 @@ def _compared(
 
 def _run(module: Module, arrays: Mapping[str, Array]) -> dict[int, Array]:
     types = module.input_types
-    given = {name: array.astype(types[name].element.dtype) for name, array in arrays.items()}
+    given = {name: stored_floats(array, types[name].element) for name, array in arrays.items()}
     with np.errstate(all="ignore"):
         return dict(Watched(module).run(given))
 

@@ -56,11 +56,12 @@ def retyped(
     *,
     finite: bool = False,
     wide: frozenset[int] = frozenset(),
+    wide_outputs: frozenset[int] = frozenset(),
 ) -> Module:
     """The module with its element types exchanged for others; `finite` bounds are the device's.
 
     Its labels are numbers of the source, of which a note says what they are. Values that are `wide`
-    stay f32.
+    stay f32, and leave the module so where they are among `wide_outputs`.
     """
     numbers = module.labels.nodes if module.labels is not None else {}
 
@@ -71,7 +72,9 @@ def retyped(
     for op in module.operations:
         walk.take(op)
     walk.note_clipped()
-    made = walk.builder.module(*(walk.value(value) for value in module.outputs))
+    left = {value: walk.wides[value] for value in wide_outputs if value in walk.wides}
+    outputs = [left[value] if value in left else walk.value(value) for value in module.outputs]
+    made = walk.builder.module(*outputs)
     ids = {**walk.ids, **walk.wides}
     labels = module.labels.renumbered(ids) if module.labels is not None else Labels()
     return replace(made, labels=labels)
