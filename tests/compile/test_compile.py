@@ -184,14 +184,24 @@ def test_state_is_kept_in_a_session() -> None:
 
 
 def test_constants_beyond_the_precision_are_held_and_reported() -> None:
-    builder = Builder("core-v1")
+    builder = Builder()
     x = builder.input("x", "f32", (4, 4))
-    weights = np.full((4, 4), 1e6, np.float32)
-    module = builder.module(builder.add("MatMul", x, builder.constant(weights)))
-    bundle = nacre.compile(module, "npm4k")
+    most = builder.constant(np.full((4, 4), 1e6, np.float32))
+    bundle = nacre.compile(builder.module(builder.add("BinOp", x, most, op="Min")), "npm4k")
     assert bundle.manifest.notes == (
         "16 elements of constant %2 lie beyond f16; they are held at 65504",
     )
+
+
+@pytest.mark.parametrize("size", [1e6, 1e-9])
+def test_weights_beyond_the_precision_are_scaled(size: float) -> None:
+    builder = Builder("core-v1")
+    x = builder.input("x", "f32", (4, 4))
+    weights = builder.constant(np.full((4, 4), size, np.float32))
+    bundle = nacre.compile(builder.module(builder.add("MatMul", x, weights)), "npm4k")
+    assert bundle.manifest.notes == ()
+    found = bundle.validate({"x": np.arange(16, dtype=np.float32).reshape(4, 4)})
+    assert found.ok, found
 
 
 # What cannot be compiled
@@ -387,9 +397,12 @@ def test_which_transpositions_exchange_two_runs_of_axes() -> None:
 def test_constants_that_vanish_are_noted() -> None:
     builder = Builder("core-v1")
     x = builder.input("x", "f32", (4, 4))
-    weights = builder.constant(np.full((4, 4), 1e-9, np.float32))
-    bundle = nacre.compile(builder.module(builder.add("MatMul", x, weights)), "npm4k")
-    assert bundle.manifest.notes == ("16 elements of constant %2 are 0 in f16",)
+    weights = np.eye(4, dtype=np.float32)
+    weights[0, 1] = 1e-9
+    bundle = nacre.compile(
+        builder.module(builder.add("MatMul", x, builder.constant(weights))), "npm4k"
+    )
+    assert bundle.manifest.notes == ("1 element of constant %2 is 0 in f16",)
 
 
 def test_a_state_that_nothing_computes_is_copied() -> None:

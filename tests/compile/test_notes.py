@@ -51,7 +51,7 @@ def added(builder: Builder) -> int:
 def known(builder: Builder) -> int:
     x = builder.input("x", "f32", (3,))
     whole = builder.add("Cast", builder.constant(np.array([1, 100_000, 3])), to="f32")
-    return builder.add("BinOp", x, whole, op="Add")
+    return builder.add("BinOp", x, whole, op="Min")
 
 
 @pytest.mark.parametrize(

@@ -27,6 +27,7 @@ _LARGE, _SMALL = _HIGHEST / 4, 2.0**-13  # of values that were seen: others come
 _NEAR = 16.0  # how far estimates may be off
 _MOST_MACS = 2e10  # of a module that is run
 _SPREAD = 3.0  # the largest of some numbers, in terms of their mean square
+_ALIKE, _FAR = 0.99, 1e3  # what is as good as the least; how far below all else a mask is
 _ONE = frozenset({"Softmax", "HardSigmoid", "OneHot"})
 _BOUNDED = frozenset({"Sigmoid", "Tanh", "Erf", "Sin", "Cos", "Sign"})
 Sizes = dict[int, float]
@@ -90,10 +91,16 @@ def _seen(module: Module, source: Module) -> dict[int, float]:
 
 
 def _largest(array: Array) -> float:
+    """The largest magnitude, but for one negative number far below all others, which hides."""
     if array.dtype.kind != "f" or not array.size:
         return 0.0
-    finite = np.abs(array[np.isfinite(array)])
-    return float(finite.max(initial=0.0))
+    finite = array[np.isfinite(array)].astype(np.float64)
+    whole = float(np.abs(finite).max(initial=0.0))
+    least = float(finite.min(initial=0.0))
+    if -least < whole:
+        return whole
+    rest = float(np.abs(finite[finite > _ALIKE * least]).max(initial=0.0))
+    return rest if -least > max(_FAR * rest, _LARGE) else whole
 
 
 def estimated_sizes(module: Module) -> Sizes:

@@ -182,7 +182,7 @@ def _framed(made: Halves, x: int, array: Array) -> int:
 
 
 def scaled_down(made: Halves, largest: float) -> int | None:
-    """A product of f16 whose result is beyond it: weights are smaller, the result is multiplied.
+    """A product of f16 whose result is beyond it: weights are others, the result is multiplied.
 
     `largest` is about the largest element of x. The factor is a power of two, so nothing is lost.
     """
@@ -193,7 +193,8 @@ def scaled_down(made: Halves, largest: float) -> int | None:
         return None
     axes = (1,) if site.op.opcode == "Linear" else tuple(range(array.ndim - 1))
     sums = float(np.max(np.sum(np.abs(array.astype(np.float64)), axis=axes)))
-    factor = 2.0 ** max(0, ceil(log2(max(sums * min(_OFTEN * largest, _TOP), 1e-300) / _TOP)))
+    reach = max(1.0, min(_OFTEN * largest, _TOP))
+    factor = 2.0 ** ceil(log2(max(sums * reach, 1e-300) / _TOP))
     x, smaller = site.add("Cast", x, to="f16"), site.literal(array / factor, "f16")
     result = site.add(site.op.opcode, x, smaller, **site.op.attributes)
     result = made.times(site.add("Cast", result, to="f32"), factor)
