@@ -189,7 +189,7 @@ def test_constants_beyond_the_precision_are_held_and_reported() -> None:
     most = builder.constant(np.full((4, 4), 1e6, np.float32))
     bundle = nacre.compile(builder.module(builder.add("BinOp", x, most, op="Min")), "npm4k")
     assert bundle.manifest.notes == (
-        "16 elements of constant %2 lie beyond f16; they are held at 65504",
+        "16 elements of constant %1 lie beyond f16; they are held at 65504",
     )
 
 
