@@ -18,7 +18,7 @@ from nacre.kernels.graph_runs import into_dense
 from nacre.kernels.runs import present, swift
 from nacre.kernels.scratch import kept_views
 
-_COLUMN_BYTES = 1 << 20  # of one image
+_COLUMN_BYTES = 3 << 17  # of one image; more leave the cache before they are read
 _MOST_PLACES = 128  # of a plane whose channels are together; more are better taken plane by plane
 _CHANNEL_BYTES = 1 << 18  # of channels that are together
 _F32 = np.dtype(np.float32)
