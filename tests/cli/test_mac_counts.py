@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -42,8 +43,10 @@ def test_verbs_agree(
 
 
 # Weights by name, nodes, the shapes of input and output, and the MACs counted by hand.
-CONV = {"pads": [1, 1, 1, 1]}
-NETS = {
+CONV: dict[str, Any] = {"pads": [1, 1, 1, 1]}
+Shape = tuple[int, ...]
+Node = tuple[str, str, str, dict[str, Any]]
+NETS: dict[str, tuple[dict[str, Shape], list[Node], Shape, Shape, int]] = {
     "grouped": ({"w": (8, 2, 3, 3)}, [("Conv", "x w", "y", {**CONV, "group": 2})],
                 (1, 4, 8, 8), (1, 8, 8, 8), 8 * 64 * 2 * 9),
     "depthwise": ({"w": (4, 1, 3, 3)}, [("Conv", "x w", "y", {**CONV, "group": 4})],
