@@ -13,8 +13,10 @@ from onnx import TensorProto, helper, numpy_helper
 
 from nacre import nac
 from nacre.base.diagnostics import InputError
+from nacre.core.onnx.importer import from_onnx
 from nacre.nac.assembly import Assembler
 from nacre.nac.format.values import NacFile, Resource
+from nacre.nac.models import read_model
 from nacre.nac.parameters import PARAMETERS
 from nacre.nac.tools.extraction import weights
 from nacre.nac.tools.opening import opened
@@ -73,6 +75,45 @@ def pictures() -> tuple[Loose, Loose]:
     return nn.Sequential(*layers), torch.randn(1, 3, PIXELS, PIXELS)
 
 
+class Shifted(torch.nn.Module):  # type: ignore[misc, name-defined]
+    """A norm as Gemma has it: its weight is counted from one."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.zeros(WIDTH))
+
+    def forward(self, x: Loose) -> Loose:
+        scale = torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-6)
+        return x * scale * (1.0 + self.weight.float())
+
+
+class Computed(torch.nn.Module):  # type: ignore[misc, name-defined]
+    """Weights that are computed with before anything else is: scaled, adapted, chosen from."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.words = torch.nn.Embedding(WORDS, WIDTH)
+        self.first, self.last = Shifted(), Shifted()
+        self.w = torch.nn.Parameter(torch.randn(WIDTH, WIDTH))
+        self.a = torch.nn.Parameter(torch.randn(WIDTH, 2))
+        self.b = torch.nn.Parameter(torch.zeros(2, WIDTH))
+        self.decay = torch.nn.Parameter(torch.zeros(WIDTH))
+        self.register_buffer("shift", torch.zeros(WIDTH, dtype=torch.float64))
+        self.register_buffer("speeds", torch.arange(4.0), persistent=False)
+
+    def forward(self, words: Loose) -> Loose:
+        angles = torch.outer(torch.arange(5.0), self.speeds)
+        x = self.words(words) * 2.5 + torch.cat([angles.cos(), angles.sin()], -1)
+        x = self.first(x) @ (self.w + self.a @ self.b * 0.5).t()
+        x = x * -torch.exp(self.decay) - torch.where(self.w[0] > 0.7, self.w[0], self.w[1])
+        x = self.last(x + (2 * self.shift).to(torch.float32))
+        return x @ (self.words.weight * 3).t()
+
+
+def computed() -> tuple[Loose, Loose]:
+    return Computed(), torch.randint(0, WORDS, (1, 5))
+
+
 def fresh(make: Loose, seed: int) -> tuple[Loose, Loose]:
     """A network as it is before training."""
     torch.manual_seed(seed)
@@ -102,7 +143,7 @@ def build(network: Loose, x: Loose, folder: Path) -> nac.NacModel:
 
 
 @pytest.mark.parametrize("prepared", [fresh, trained], ids=lambda f: f.__name__)
-@pytest.mark.parametrize("make", [language, pictures], ids=lambda f: f.__name__)
+@pytest.mark.parametrize("make", [language, pictures, computed], ids=lambda f: f.__name__)
 def test_every_name_of_a_network_is_found(make: Loose, prepared: Loose, tmp_path: Path) -> None:
     network, x = prepared(make, 1)
     model = build(network, x, tmp_path)
@@ -120,7 +161,7 @@ def test_every_name_of_a_network_is_found(make: Loose, prepared: Loose, tmp_path
     assert nac.to_bytes(nac.build(lifted).file) == nac.to_bytes(model.file)
 
 
-@pytest.mark.parametrize("make", [language, pictures], ids=lambda f: f.__name__)
+@pytest.mark.parametrize("make", [language, pictures, computed], ids=lambda f: f.__name__)
 def test_a_transplant_into_a_fresh_network_is_the_donor(make: Loose, tmp_path: Path) -> None:
     network, x = trained(make, 1)
     donor, target = build(network, x, tmp_path), build(*fresh(make, 2), tmp_path)
@@ -255,3 +296,39 @@ def test_many_names_of_a_large_weight_do_not_fill_a_disk(tmp_path: Path) -> None
     (tmp_path / "m.nac").write_bytes(with_table(made.file(), json.dumps(table).encode()))
     with pytest.raises(InputError, match="under all of their names"):
         list(weights(opened(tmp_path / "m.nac")))
+
+
+def scaled_onnx(steps: int) -> onnx.ModelProto:
+    """`x * (1 + w + 1 + ...)`: an initialiser and numbers, added before anything is known of x."""
+    nodes = [helper.make_node("Add", ["w" if i == 0 else f"s{i}", "one"], [f"s{i + 1}"])
+             for i in range(steps)]  # fmt: skip
+    nodes.append(helper.make_node("Mul", ["x", f"s{steps}"], ["y"]))
+    tensors = {"w": np.arange(WIDTH, dtype=np.float32), "one": np.ones((), np.float32)}
+    infos = [helper.make_tensor_value_info(n, TensorProto.FLOAT, [2, WIDTH]) for n in "xy"]
+    held = [numpy_helper.from_array(array, name) for name, array in tensors.items()]
+    graph = helper.make_graph(nodes, "g", infos[:1], infos[1:], held)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
+
+
+def test_an_initialiser_that_numbers_are_added_to_keeps_its_name(tmp_path: Path) -> None:
+    onnx.save(scaled_onnx(2), tmp_path / "m.onnx")
+    model = nac.build(tmp_path / "m.onnx")
+    assert {"w", "one"} <= set(model.parameter_ids)
+    x = np.ones((2, WIDTH), np.float32)
+    np.testing.assert_array_equal(model.run({"x": x})[0], x * (np.arange(WIDTH) + 2))
+    plain = from_onnx(tmp_path / "m.onnx")
+    assert [op.opcode for op in plain.operations] == ["Input", "ConstTensor", "BinOp"]
+    assert nac.to_bytes(nac.build(nac.lift(model)).file) == nac.to_bytes(model.file)
+
+
+def test_long_chains_on_a_parameter_are_no_recursion() -> None:
+    module = from_onnx(scaled_onnx(500).SerializeToString(), keep_parameters=True)
+    assert sum(op.opcode == "BinOp" for op in module.operations) == 501
+
+
+def test_what_follows_from_weights_is_computed_once(tmp_path: Path) -> None:
+    model = build(*trained(computed, 1), tmp_path)
+    before = [op.opcode for op in nac.lift(model).operations]
+    after = [op.opcode for op in read_model(tmp_path / "m.nac").operations]
+    assert before.count("Exp") == 1
+    assert "Exp" not in after

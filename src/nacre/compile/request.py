@@ -13,6 +13,7 @@ from nacre.compile.options import MOST_DB, OBSERVERS, PRECISIONS
 from nacre.compile.target import request_error
 from nacre.core.models import Shapes, Warn
 from nacre.core.module import Module
+from nacre.core.passes.fold_floats import fold_floats
 from nacre.nac.models import read_model
 
 Constants = Mapping[str, Any]
@@ -100,7 +101,7 @@ def module_of(
     from nacre.nac.run.model import NacModel
 
     if isinstance(source, NacModel):
-        return lifted(source, shapes)
+        return fold_floats(lifted(source, shapes))
     raise request_error(
         f"a model is a module, a `NacModel` or a path, found {type(source).__name__}",
         "give `example_args` beside a module of PyTorch",

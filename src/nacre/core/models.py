@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 
@@ -28,24 +29,40 @@ def _core(
 
 
 def _onnx(
-    path: Path, shapes: Shapes | None, progress: Progress | None, warn: Warn | None
+    path: Path,
+    shapes: Shapes | None,
+    progress: Progress | None,
+    warn: Warn | None,
+    keep_parameters: bool = False,
 ) -> Module:
     from nacre.core.onnx.importer import from_onnx
 
-    return from_onnx(path, shapes, progress=progress, warn=warn)
+    return from_onnx(path, shapes, progress=progress, warn=warn, keep_parameters=keep_parameters)
 
 
 def _torch(
-    path: Path, shapes: Shapes | None, progress: Progress | None, warn: Warn | None
+    path: Path,
+    shapes: Shapes | None,
+    progress: Progress | None,
+    warn: Warn | None,
+    keep_parameters: bool = False,
 ) -> Module:
     from nacre.core.torch.importer import from_torch
 
-    return from_torch(path, shapes=shapes, progress=progress)
+    return from_torch(path, shapes=shapes, progress=progress, keep_parameters=keep_parameters)
 
 
 # How a file is read. What a reader needs is imported when it is used.
 Reader = Callable[[Path, Shapes | None, Progress | None, Warn | None], Module]
 READERS: Mapping[str, Reader] = MappingProxyType({".core": _core, ".onnx": _onnx, ".pt2": _torch})
+# The same, and what is computed from parameters stays computed: they may be changed later.
+KEEPING_READERS: Mapping[str, Reader] = MappingProxyType(
+    {
+        **READERS,
+        ".onnx": partial(_onnx, keep_parameters=True),
+        ".pt2": partial(_torch, keep_parameters=True),
+    }
+)
 
 
 def read_model(

@@ -19,6 +19,7 @@ from nacre.core.models import READERS as CORE_READERS
 from nacre.core.models import Progress, Reader, Shapes, Warn
 from nacre.core.models import read_model as read_known
 from nacre.core.module import Module, TensorType
+from nacre.core.passes.fold_floats import fold_floats
 from nacre.core.rules.models import MDL02
 from nacre.nac.rules.running import NAC46
 
@@ -39,7 +40,7 @@ _MOVES = frozenset({
 def _nac(path: Path, shapes: Shapes | None, progress: Progress | None, warn: Warn | None) -> Module:
     from nacre.nac.run.model import load
 
-    return lifted(load(path), shapes)
+    return fold_floats(lifted(load(path), shapes))
 
 
 READERS: Mapping[str, Reader] = MappingProxyType({**CORE_READERS, SUFFIX: _nac})

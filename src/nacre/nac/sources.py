@@ -10,10 +10,10 @@ import numpy as np
 
 from nacre.base.diagnostics import InputError
 from nacre.base.source import whole_file
-from nacre.core.models import Progress, Shapes, Warn
+from nacre.core.models import KEEPING_READERS, Progress, Shapes, Warn, read_model
 from nacre.core.module import CoreOperation, Module
 from nacre.core.values import Array, Literal
-from nacre.nac.models import SUFFIX, lifted, read_model
+from nacre.nac.models import SUFFIX, lifted
 from nacre.nac.rules.building import NAC50
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def module_of(
     if is_nac(source):
         return lifted(loaded(source), shapes)
     if isinstance(source, str | Path):
-        return read_model(source, shapes, progress, warn)
+        return read_model(source, shapes, progress, warn, readers=KEEPING_READERS)
     return _torch(source, example_args, shapes)
 
 
@@ -62,7 +62,7 @@ def _torch(source: Any, example_args: tuple[Any, ...] | None, shapes: Shapes | N
         raise refused(message, help_)
     from nacre.core.torch.importer import from_torch
 
-    return from_torch(source, example_args or (), shapes=shapes)
+    return from_torch(source, example_args or (), shapes=shapes, keep_parameters=True)
 
 
 def key_of(array: Array) -> tuple[str, tuple[int, ...], bytes]:

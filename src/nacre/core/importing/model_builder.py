@@ -8,8 +8,9 @@ import numpy as np
 import numpy.typing as npt
 
 from nacre.core.builder import Builder
+from nacre.core.importing.derivations import Derivations, Emit, Key
 from nacre.core.importing.findings import NoForm
-from nacre.core.importing.origins import Origins
+from nacre.core.importing.origins import Origins, array_span
 from nacre.core.module import CoreOperation, TensorType
 from nacre.core.values import Array, Attributes
 
@@ -17,6 +18,12 @@ from nacre.core.values import Array, Attributes
 MOST_OPERATIONS = 200_000
 _SMALL = 64  # bytes: such constants are known by their elements, others by their identity first
 _LOOKED_AT = 64  # elements of an array
+
+
+def array_key(array: Array) -> Key:
+    """What tells an array from others while it lives."""
+    address: int = array.__array_interface__["data"][0]
+    return address, array.shape, array.strides, array.dtype.str
 
 
 def _some(array: Array) -> bytes:
@@ -35,18 +42,20 @@ def _is_same(one: Array, other: Array) -> bool:
 class ModelBuilder(Builder):
     """Appends operations; an array that many nodes use becomes one constant."""
 
-    def __init__(self) -> None:
+    def __init__(self, keep_parameters: bool = False) -> None:
         super().__init__()
+        self.keep_parameters = keep_parameters  # what is computed from them stays computed
         # An array is kept beside its value, so that no other one can come to have its identity.
         self._constants: dict[object, tuple[int, Array]] = {}
         self._alike: dict[object, list[tuple[int, Array]]] = {}
         self.facts: dict[int, object] = {}  # what a handler knows of a value beside its type
         self.origins = Origins()
+        self.derivations = Derivations()
         self.parameters: dict[int, tuple[str, ...]] = {}  # names of constants that are parameters
 
     def copied(self) -> ModelBuilder:
         """A builder with the same operations, which goes its own way."""
-        made = ModelBuilder()
+        made = ModelBuilder(self.keep_parameters)
         made._operations = list(self._operations)
         made._types = dict(self._types)
         made._inputs = dict(self._inputs)
@@ -54,6 +63,7 @@ class ModelBuilder(Builder):
         made._alike = {key: list(found) for key, found in self._alike.items()}
         made.facts = dict(self.facts)
         made.origins = self.origins
+        made.derivations = self.derivations.copied()
         made.parameters = dict(self.parameters)
         return made
 
@@ -75,6 +85,9 @@ class ModelBuilder(Builder):
         what lies in the memory of a parameter is one even without.
         """
         array = np.asarray(array)
+        derived = self.derivations.value(array_key(array), self) if not names else None
+        if derived is not None and self.type_of(derived).shape == array.shape:
+            return derived
         names = names or self.origins.of_array(array)
         kind = (dtype, array.dtype.str, array.shape, names)
         key = (*kind, array.tobytes()) if array.nbytes <= _SMALL else (*kind, id(array))
@@ -89,6 +102,17 @@ class ModelBuilder(Builder):
                     self.parameters[known] = names
             self._constants[key] = known, array
         return self._constants[key][0]
+
+    def is_changeable(self, array: Array) -> bool:
+        """Whether an array is a float parameter, which training changes, or follows from one."""
+        is_float = array.dtype.kind not in "biuOSU"
+        is_parameter = is_float and bool(self.origins.owners(array_span(array)))
+        return is_parameter or array_key(array) in self.derivations
+
+    def add_derived(self, array: Array, sources: Sequence[Array], emit: Emit) -> None:
+        """An array that was computed, from which others, and how a module computes it."""
+        operands = [array_key(source) for source in sources]
+        self.derivations.add(array_key(array), array, operands, emit)
 
     def _append(
         self, opcode: str, operands: tuple[int, ...], given: Attributes, type_: TensorType

@@ -57,6 +57,11 @@ class Origins:
         number = found.parts.setdefault(span, len(found.parts))
         return found.names if number == 0 else tuple(f"{name}.{number}" for name in found.names)
 
+    def owners(self, span: Span) -> Names:
+        """The names of the parameter that memory belongs to, whichever part of it that is."""
+        found = self._around(span)
+        return () if found is None else found.names
+
     def _around(self, span: Span) -> _Parameter | None:
         at = bisect_right(self._starts, span[0]) - 1
         found = self._known[self._starts[at]] if at >= 0 else None

@@ -38,6 +38,8 @@ _UNBOUNDED = frozenset({"Constant", "ConstantOfShape", "Shape", "Slice"})
 LAID_OUT = frozenset({"Cast", "DepthToSpace", "Expand", "Flatten", "Gather", "GatherElements",
                       "GatherND", "Identity", "Reshape", "Slice", "SpaceToDepth", "Split",
                       "Squeeze", "Tile", "Transpose", "Unsqueeze"})  # fmt: skip
+# Operations that only ask for the shape of an operand.
+MEASURES = frozenset({"Shape", "Size", "ConstantOfShape"})
 
 
 def can_fold(node: Node, operands: Sequence[Tensor | None]) -> bool:

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from nacre.base.diagnostics import InputError
 from nacre.base.excerpt import quoted
+from nacre.core.importing.model_builder import ModelBuilder
 from nacre.core.models import Warn
 from nacre.core.module import Module
 from nacre.core.onnx.bindings import bound_inputs
@@ -32,14 +33,17 @@ def from_onnx(
     constants: Mapping[str, npt.ArrayLike] | None = None,
     progress: Callable[[int, int], None] | None = None,
     warn: Warn | None = None,
+    keep_parameters: bool = False,
 ) -> Module:
     """An ONNX model as a module of `nacre-1`; InputError lists all that stands in the way.
 
     `shapes` gives sizes to inputs whose dimensions the model leaves open; `constants` binds inputs
     to values for good, such as one that holds a shape. `progress` is told how many nodes of how
-    many are in, `warn` what is odd about the model but does not stand in the way.
+    many are in, `warn` what is odd about the model but does not stand in the way. What depends on
+    initialisers alone is computed now; with `keep_parameters` by the module, where they are floats,
+    so that they can be changed in it.
     """
-    return finished(*walked(source, shapes, constants, progress), warn)
+    return finished(*walked(source, shapes, constants, progress, keep_parameters), warn)
 
 
 def finished(walk: Walk, graph: Any, warn: Warn | None) -> Module:  # noqa: ANN401
@@ -58,6 +62,7 @@ def walked(
     shapes: Mapping[str, Sequence[int]] | None = None,
     constants: Mapping[str, npt.ArrayLike] | None = None,
     progress: Callable[[int, int], None] | None = None,
+    keep_parameters: bool = False,
 ) -> tuple[Walk, Any]:
     """The walk over a model's graph, whatever it found, and the graph."""
     if isinstance(source, bytes):
@@ -69,7 +74,8 @@ def walked(
     functions, twice = local_functions(model.functions)
     endless, told = rings(functions)
     finite = {key: function for key, function in functions.items() if key not in endless}
-    walk = Walk(name, folder, opsets_of(model.opset_import), finite, endless, read.held, progress)
+    builder, opsets = ModelBuilder(keep_parameters), opsets_of(model.opset_import)
+    walk = Walk(name, folder, opsets, finite, endless, read.held, progress, builder=builder)
     for repeated in twice:
         walk.unsound(f"the function {quoted(repeated)} is defined twice", RENAME)
     for ring in told:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import ChainMap
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from nacre.core.module import TensorType
 from nacre.core.onnx.control import CONTROL
 from nacre.core.onnx.files import tensor_array
 from nacre.core.onnx.findings import CHECK, MISFITTING, SMALLER, NoForm, Unsound, finding
-from nacre.core.onnx.folding import LAID_OUT, can_fold, folded
+from nacre.core.onnx.folding import LAID_OUT, MEASURES, can_fold, folded
 from nacre.core.onnx.functions import Function, Key, called, definition, flat_size, key_of
 from nacre.core.onnx.handlers import handlers
 from nacre.core.onnx.interface import input_types, type_only_inputs
@@ -207,21 +208,40 @@ class Walk(Reports):
             arrays = [o if isinstance(o, np.ndarray) else None for o in operands]
             found = folded(node, arrays)
             if found is not None:
-                if node.op in LAID_OUT and isinstance(operands[0], np.ndarray):
-                    self._derive(found, operands[0])
+                self._derive(node, found, arrays)
                 return found
             if node.key in FOLDED_ONLY:
                 raise Unsound(MISFITTING)
         if handler is None:
             return self._by_definition(node, proto, use)
-        made = handler(use)
-        return [made] if isinstance(made, int | np.ndarray) else made
+        return _listed(handler(use))
 
-    def _derive(self, made: Sequence[Array], source: Array) -> None:
+    def _derive(self, node: Node, made: Sequence[Array], sources: Sequence[Array | None]) -> None:
         """An initialiser that was laid out anew is still that initialiser."""
-        names = self.builder.origins.of_array(source)
+        origins, source = self.builder.origins, next(iter(sources), None)
+        names = origins.of_array(source) if node.op in LAID_OUT and source is not None else ()
         for array in made if names else ():
-            self.builder.origins.add_array(array, names)
+            origins.add_array(array, names)
+        if self.builder.keep_parameters and not names:
+            self._remember(node, made, sources)
+
+    def _remember(self, node: Node, made: Sequence[Array], sources: Sequence[Array | None]) -> None:
+        """How arrays were computed that follow from initialisers."""
+        known = [array for array in sources if array is not None]
+        given = [array for array in known if self.builder.is_changeable(array)]
+        handler = handlers().get(node.key)
+        if handler is None or not given or node.op in MEASURES:
+            return
+
+        def emitted(builder: ModelBuilder, place: int) -> int | None:
+            try:
+                value = _listed(handler(Use(node, sources, builder)))[place]
+            except (Unsound, InputError, *_MISFITS):  # it becomes a constant
+                return None
+            return value if isinstance(value, int) else None
+
+        for place, array in enumerate(made):
+            self.builder.add_derived(array, given, partial(emitted, place=place))
 
     def _by_definition(self, node: Node, proto: Any, use: Use) -> Sequence[Tensor]:  # noqa: ANN401
         """An operation without a handler: ONNX may define it by others."""
@@ -320,6 +340,10 @@ def _dtype(operand: Tensor, builder: ModelBuilder) -> np.dtype[Any]:
     if isinstance(operand, int):
         return builder.type_of(operand).element.dtype
     return operand.dtype
+
+
+def _listed(made: Tensor | Sequence[Tensor]) -> Sequence[Tensor]:
+    return [made] if isinstance(made, int | np.ndarray) else made
 
 
 def _unnamed(node: Node) -> str:

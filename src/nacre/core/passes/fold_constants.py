@@ -44,7 +44,8 @@ def fold_constants(module: Module) -> Module:
     - `Reshape`, `Transpose`, `ExpandDims`, `Squeeze`, `Slice`, and `Index` and `Gather` inside of
       the tensor
 
-    Only i32, i64, f32 and f64, and at most 65,536 elements. What depends on the order
+    Parameters that have names are only moved: with their elements in other numbers they would be
+    none. Only i32, i64, f32 and f64, and at most 65,536 elements. What depends on the order
     of summation or on the platform's mathematics (float sums, products of matrices, `Exp`, `Log`)
     is left to the run. Scalars become `ConstI64`, `ConstF32` or `ConstF64`.
     """
@@ -57,7 +58,7 @@ def folding() -> Rewrite:
 
     def fold(op: CoreOperation, seen: Seen) -> Found:
         nonlocal left
-        if not _may_fold(op):
+        if not _may_fold(op) or _changes_parameter(op, seen):
             return None
         arrays = _constants(op, seen)
         if arrays is None:
@@ -85,6 +86,10 @@ def _may_fold(op: CoreOperation) -> bool:
         return False
     known = _INTEGERS if op.type.element.is_integer else _FLOATS
     return op.opcode in known and (op.opcode != "BinOp" or op.attributes["op"] in _EXACT)
+
+
+def _changes_parameter(op: CoreOperation, seen: Seen) -> bool:
+    return op.opcode not in _MOVES and any(value in seen.parameters for value in op.operands)
 
 
 def _constants(op: CoreOperation, seen: Seen) -> list[Array] | None:

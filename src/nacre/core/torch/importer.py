@@ -5,6 +5,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from nacre.base.diagnostics import Diagnostic, InputError
@@ -52,15 +53,19 @@ def from_torch(
     shapes: Mapping[str, Sequence[int]] | None = None,
     *,
     progress: Progress | None = None,
+    keep_parameters: bool = False,
 ) -> Module:
     """A PyTorch module, a program of `torch.export` or a `.pt2` file as a module of `nacre-1`.
 
     Example arguments say shapes and types, as `torch.export` wants them. `shapes` gives sizes to
     inputs whose dimensions a program leaves open. Buffers that the module changes become state.
-    `progress` is told how many nodes of how many are in. InputError lists all that stands in the
-    way.
+    `progress` is told how many nodes of how many are in. What depends on parameters alone is
+    computed now; with `keep_parameters` by the module, so that they can be changed in it.
+    InputError lists all that stands in the way.
     """
-    walk, interface, _ = walked(source, example_args, example_kwargs, shapes, progress)
+    walk, interface, _ = walked(
+        source, example_args, example_kwargs, shapes, progress, keep_parameters
+    )
     return walk.module(interface)
 
 
@@ -70,6 +75,7 @@ def walked(
     example_kwargs: Mapping[str, Any] | None = None,
     shapes: Mapping[str, Sequence[int]] | None = None,
     progress: Progress | None = None,
+    keep_parameters: bool = False,
 ) -> tuple[Walk, Interface, Any]:
     """A graph that was gone down, with what was found wrong on the way; InputError before it."""
     given = tuple(example_args), dict(example_kwargs or {})
@@ -77,7 +83,7 @@ def walked(
     interface, problems = interface_of(program, name, shapes or {}, ties)
     if problems:
         raise InputError(problems)
-    walk = Walk(name, progress)
+    walk = Walk(name, progress, ModelBuilder(keep_parameters))
     walk.bring_in(program.graph_module, interface)
     return walk, interface, program.graph_module.graph
 
@@ -119,6 +125,7 @@ class Walk:
         self.tensors.update(interface.known)
         for node, names in interface.names.items():
             self.constants.add_parameter(self.tensors[node], names)
+        self.constants.fixed |= interface.fixed
         self.calls(graph_module, self.tensors)
 
     def calls(self, graph_module: Any, tensors: dict[str, Any]) -> None:  # noqa: ANN401
@@ -173,7 +180,7 @@ class Walk:
             return None
         result, is_call = node.meta.get("val"), hasattr(target, "_schema")
         if is_call and can_fold(key, target, [args, kwargs], result):
-            made = self._derived(key, folded(target, args, kwargs), args)
+            made = self._derived(node, folded(target, args, kwargs), args, kwargs)
             if is_open(result):  # now its shape is known too
                 node.meta["val"] = made
             return made
@@ -185,6 +192,12 @@ class Walk:
             return result
         if is_empty(result):
             return torch().empty(tuple(result.shape), dtype=result.dtype)  # known: it has none
+        return self._handled(node, args, kwargs)
+
+    def _handled(self, node: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:  # noqa: ANN401
+        """What a call becomes in the module."""
+        target, result = node.target, node.meta.get("val")
+        key, is_call = key_of(target), hasattr(target, "_schema")
         handler = handlers().get(key)
         if handler is not None and feeds_transform(node):
             return None  # a complex tensor; the transform is what the user has written
@@ -198,13 +211,30 @@ class Walk:
         made = handler(Use(key, given, known, result, self.constants))
         return wrapped(made)
 
-    def _derived(self, key: str, made: Any, args: list[Any]) -> Any:  # noqa: ANN401 - tensors
+    def _derived(self, node: Any, made: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:  # noqa: ANN401
         """What was computed; a parameter that was laid out anew is still that parameter."""
-        source = args[0] if args and is_layout(key) else None
+        source = args[0] if args and is_layout(key_of(node.target)) else None
         names = self.constants.names_of(source) if isinstance(source, torch().Tensor) else ()
         for tensor in leaves_of(made) if names else ():
             self.constants.add_parameter(tensor, names)
+        if self.builder.keep_parameters and not names:
+            self._remember(node, made, args, kwargs)
         return made
+
+    def _remember(self, node: Any, made: Any, args: list[Any], kwargs: dict[str, Any]) -> None:  # noqa: ANN401
+        """How tensors were computed that follow from parameters."""
+        tensors = [x for x in leaves_of([args, kwargs]) if isinstance(x, torch().Tensor)]
+        given = [tensor for tensor in tensors if self.constants.is_changeable(tensor)]
+        if not given:
+            return
+
+        def emitted(_: ModelBuilder, place: int) -> int | None:
+            found = list(leaves_of(self._handled(node, args, kwargs)))
+            value = found[place] if place < len(found) else None
+            return value.id if isinstance(value, Value) else None
+
+        for place, tensor in enumerate(leaves_of(made)):
+            self.constants.add_derived(tensor, given, partial(emitted, place=place))
 
     def _sized(self, target: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:  # noqa: ANN401
         """What a call gives, without elements, where a shape followed from ones that are known."""

@@ -28,6 +28,7 @@ class Interface:
     states: list[tuple[str, Any, Any]] = field(default_factory=list)  # name, node, initial
     outputs: list[Any] = field(default_factory=list)  # nodes or numbers
     names: dict[str, tuple[str, ...]] = field(default_factory=dict)  # of weights in the model
+    fixed: set[str] = field(default_factory=set)  # names of buffers that are saved with no model
 
 
 def interface_of(
@@ -60,6 +61,8 @@ def interface_of(
                 if spec.kind.name in _PARAMETERS:
                     tied = ties.get(spec.target, ())
                     made.names[node.name] = tuple(dict.fromkeys((spec.target, *tied)))
+                    if spec.target not in program.state_dict:
+                        made.fixed.update(made.names[node.name])
         except NoForm as problem:
             message = f"input `{node.name}`: {problem.reason}"
             found.append(finding(TCH01, name, message, problem.rewrite))

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from nacre.base.diagnostics import InputError
+from nacre.core.importing.derivations import Emit, Key
 from nacre.core.importing.findings import NoForm
 from nacre.core.importing.model_builder import ModelBuilder
 from nacre.core.importing.origins import Span, span_of
@@ -32,7 +33,8 @@ class Constants:
     """Tensors that became constants. One that is used twice, as tied weights, is one constant."""
 
     builder: ModelBuilder
-    _made: dict[object, int] = field(default_factory=dict)
+    fixed: set[str] = field(default_factory=set)  # names that are no part of the model's state
+    _made: dict[Key, int] = field(default_factory=dict)
     _kept: list[Any] = field(default_factory=list)  # an address is only its own while it lives
 
     def value(self, tensor: Any) -> int:  # noqa: ANN401 - torch.Tensor
@@ -40,12 +42,32 @@ class Constants:
         if tensor.numel() == 0:
             raise NoForm("an operand has no elements; Core IR has no empty tensors", NOT_EMPTY)
         name = element_name(tensor.dtype)
-        key = (tensor.data_ptr(), tuple(tensor.shape), tensor.stride(), name)
+        key = _key(tensor)
         if key not in self._made:
             self._kept.append(tensor)
-            names = self.names_of(tensor)
-            self._made[key] = self.builder.constant(array_of(tensor), name, names=names)
+            found = self.builder.derivations.value(key, self.builder)
+            if found is None:
+                names = self.names_of(tensor)
+                found = self.builder.constant(array_of(tensor), name, names=names)
+            self._made[key] = found
         return self._made[key]
+
+    def is_derived(self, tensor: Any) -> bool:  # noqa: ANN401 - torch.Tensor
+        """Whether a tensor was computed from a parameter."""
+        return _key(tensor) in self.builder.derivations
+
+    def is_changeable(self, tensor: Any) -> bool:  # noqa: ANN401 - torch.Tensor
+        """Whether a tensor is a float parameter, which training changes, or follows from one."""
+        if tensor.layout != torch().strided:
+            return False
+        owners = self.builder.origins.owners(_span(tensor)) if tensor.is_floating_point() else ()
+        return self.is_derived(tensor) or not self.fixed.issuperset(owners)
+
+    def add_derived(self, tensor: Any, sources: Sequence[Any], emit: Emit) -> None:  # noqa: ANN401
+        """A tensor that was computed, from which others, and how a module computes it."""
+        if isinstance(tensor, torch().Tensor) and tensor.layout == torch().strided:
+            operands = [_key(source) for source in sources]
+            self.builder.derivations.add(_key(tensor), tensor, operands, emit)
 
     def add_parameter(self, tensor: Any, names: tuple[str, ...]) -> None:  # noqa: ANN401
         """A tensor that has names in the model, or is a copy of one that has."""
@@ -57,6 +79,10 @@ class Constants:
         if tensor.layout != torch().strided:
             return ()
         return self.builder.origins.of(_span(tensor))
+
+
+def _key(tensor: Any) -> Key:  # noqa: ANN401 - torch.Tensor
+    return tensor.data_ptr(), tuple(tensor.shape), tensor.stride(), str(tensor.dtype)
 
 
 def _span(tensor: Any) -> Span:  # noqa: ANN401 - torch.Tensor
@@ -139,6 +165,8 @@ class Use:
             kind = type(found).__name__
             raise NoForm(f"an operand is a {kind}, expected a tensor or a number", OTHERWISE)
         if dtype is not None and element_name(found.dtype) != dtype:
+            if self.constants.is_derived(found):
+                return self.cast(self.constants.value(found), dtype)
             given, found = found, found.to(dtype_of(dtype))
             self.constants.add_parameter(found, self.constants.names_of(given))
         return self.constants.value(found)

@@ -23,6 +23,7 @@ from nacre.core.inference.pipeline import INFERENCE
 from nacre.core.module import Module, TensorType
 from nacre.core.passes.dead_code import dead_code
 from nacre.core.passes.fold_constants import fold_constants
+from nacre.core.passes.fold_floats import fold_floats
 from nacre.core.passes.identity_ops import identity_ops
 from nacre.core.passes.runner import Pass, run_passes
 from nacre.core.values import Array
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 # What makes patterns show, the rewrites, and what they leave behind. Joining equal constants, as
 # the canonical form does, takes longer than it saves.
 _PASSES: tuple[Pass, ...] = (
+    Pass("fold-floats", fold_floats),
     Pass("fold-constants", fold_constants),
     Pass("identity-ops", identity_ops),
     *INFERENCE,

@@ -1,0 +1,68 @@
+"""Tensors that were computed from parameters at import: known, and made again in the module.
+
+An importer knows the elements of `1 + weight`, and handlers may look at them. Where the module is
+to keep its parameters, such a tensor does not become a constant, in which the parameter would be
+lost, but the operations that compute it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from nacre.core.importing.findings import NoForm
+
+if TYPE_CHECKING:
+    from nacre.core.importing.model_builder import ModelBuilder
+
+Key = Hashable  # what tells a tensor from others while it lives
+Emit = Callable[["ModelBuilder"], "int | None"]  # the value that operations give, where they do
+
+
+@dataclass(frozen=True)
+class _Derivation:
+    """How a tensor is computed, from which others of this kind."""
+
+    owner: object  # an address is only its own while it lives
+    operands: tuple[Key, ...]
+    emit: Emit
+
+
+@dataclass(eq=False)
+class Derivations:
+    """What was computed from parameters, by the keys of tensors."""
+
+    _known: dict[Key, _Derivation] = field(default_factory=dict)
+    _made: dict[Key, int | None] = field(default_factory=dict)
+
+    def __contains__(self, key: Key) -> bool:
+        return key in self._known
+
+    def copied(self) -> Derivations:
+        """The same for another builder, which goes its own way."""
+        return Derivations(self._known, dict(self._made))
+
+    def add(self, key: Key, owner: object, operands: Sequence[Key], emit: Emit) -> None:
+        """A tensor that was computed; one that is there already only lies under another name."""
+        found = tuple(operand for operand in operands if operand in self._known)
+        self._known.setdefault(key, _Derivation(owner, found, emit))
+
+    def value(self, key: Key, builder: ModelBuilder) -> int | None:
+        """The value of a tensor, what it is computed from first; None where it has no form."""
+        waiting = [key] if key in self._known else []
+        while waiting:
+            found = self._known[waiting[-1]]
+            missing = [operand for operand in found.operands if operand not in self._made]
+            if missing:
+                waiting += missing
+            else:
+                self._emit(waiting.pop(), found, builder)
+        return self._made.get(key)
+
+    def _emit(self, key: Key, found: _Derivation, builder: ModelBuilder) -> None:
+        if key not in self._made:
+            try:
+                self._made[key] = found.emit(builder)
+            except NoForm:  # it becomes a constant
+                self._made[key] = None
