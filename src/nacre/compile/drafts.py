@@ -27,6 +27,7 @@ class Able:
 
     l1_bytes: int
     repeated: frozenset[str]  # element types that a task can repeat
+    carriers: Mapping[tuple[str, str], str]  # types in which an opcode moves others
 
 
 @dataclass(eq=False)
@@ -66,6 +67,12 @@ class Draft:
         """The element type of a value in memory."""
         dtype = self.module.by_id[value].type.dtype
         return "u8" if dtype == "bool" else dtype
+
+    def moved(self, opcode: str, local: int) -> Operand:
+        """A local as an opcode moves it: in a type of the same size that the device has."""
+        elem = self.locals[local].elem
+        carrier = self.device.carriers.get((opcode, elem), elem)
+        return Operand(local, elem="" if carrier == elem else carrier)
 
     def externals(self) -> list[int]:
         """Values from outside that functions of elements read, each once."""

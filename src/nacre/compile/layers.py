@@ -98,6 +98,7 @@ class Operand:
     quant: Quant | None = None
     axes: Axes = ()  # another shape of the same bytes
     layout: str = ""
+    elem: str = ""  # another type of the same bytes
 
 
 @dataclass(frozen=True)

@@ -79,7 +79,8 @@ def turn(draft: Draft) -> None:
     output = new_local(draft, draft.axes, elem)
     draft.of_value[item.result] = output
     given = {"perm": (1, 0, 2)}
-    draft.steps.append(Step(item.row.nem, (Operand(loaded),), Operand(output), given))
+    x, y = (draft.moved(item.row.nem, local) for local in (loaded, output))
+    draft.steps.append(Step(item.row.nem, (x,), y, given))
     whole = (images, c, a, d)
     draft.along = lambda v: planes(draft.as_shape(v, whole), many)
 
@@ -100,8 +101,8 @@ def gather(draft: Draft) -> None:
                               draft.elem(item.inputs[1].value), indices.offset))  # fmt: skip
     output = new_local(draft, draft.axes, elem)
     draft.of_value[item.result] = output
-    operands = (Operand(held), Operand(index))
-    draft.steps.append(Step(item.row.nem, operands, Operand(output), {"axis": 0}))
+    rows, picked = (draft.moved(item.row.nem, local) for local in (held, output))
+    draft.steps.append(Step(item.row.nem, (rows, Operand(index)), picked, {"axis": 0}))
     draft.along = lambda v: ((0,), draft.as_shape(v, (count, inner)).strides)
 
 

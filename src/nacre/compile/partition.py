@@ -17,7 +17,7 @@ from nacre.compile.options import Options
 from nacre.compile.origins import nodes_of
 from nacre.compile.outline import OUTLINES, add_functions, add_vectors, stored
 from nacre.compile.tensors import Memory, Shift, Tensor
-from nacre.compile.variants import repeated
+from nacre.compile.variants import carriers, repeated
 from nacre.compile.views import View
 from nacre.core.module import CoreOperation, Module
 
@@ -85,7 +85,7 @@ class _Building:
         self, legal: Legal, memory: Memory, options: Options, wanted: frozenset[int]
     ) -> None:
         self._legal, self._module, self._memory = legal, legal.module, memory
-        self._device = Able(options.l1_bytes, repeated(options.device))
+        self._device = Able(options.l1_bytes, repeated(options.device), carriers(options.device))
         self._wanted = wanted
         self.layers: list[Layer] = []
         self.tensors: dict[int, Tensor] = {}

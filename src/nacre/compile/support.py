@@ -33,7 +33,7 @@ def require_types(partition: Partition, options: Options) -> None:
 
 
 def _elem(layer: Layer, step: Step) -> str:
-    return layer.locals[step.inputs[0].local].elem
+    return step.inputs[0].elem or layer.locals[step.inputs[0].local].elem
 
 
 def _form(step: Step) -> str:

@@ -217,7 +217,8 @@ class LayerTasks:
         at = Affine(access.offset).with_added(spot.image.times(access.image))
         offset = at.times(bytes_).plus(where.offset)
         size = reach(shape, access.strides) * bytes_
-        region = Region(where.buffer, offset, size, access.elem, shape, _LAYOUTS[len(shape)])
+        region = Region(where.buffer, offset, size, operand.elem or access.elem, shape,
+                        _LAYOUTS[len(shape)])  # fmt: skip
         if access.strides != dense(shape):
             region = replace(region, layout="", strides=access.strides)
         return name, Let(name, region)
@@ -262,7 +263,7 @@ class LayerTasks:
         size = prod(shape) * element_bytes(local.elem)
         layout = "NHWC" if self.layer.window is not None and len(shape) == 4 else ""
         region = Region(
-            self._placement.l1(spot.engine), offset, size, local.elem, shape,
+            self._placement.l1(spot.engine), offset, size, operand.elem or local.elem, shape,
             operand.layout or layout or _LAYOUTS[max(1, len(shape))], quant=operand.quant,
         )  # fmt: skip
         if operand.local in self._fixed:
@@ -284,19 +285,17 @@ class LayerTasks:
         region = self._outside(spot, access)
         shape = resolved(operand.axes or local.axes, spot.size)
         layout = operand.layout or ("NHWC" if self.layer.window and len(shape) == 4 else "")
-        if region.strides:
-            region = replace(region, quant=operand.quant)
-        else:
+        region = replace(region, elem=operand.elem or local.elem, quant=operand.quant)
+        if not region.strides:
             layout = layout or _LAYOUTS[max(1, len(shape))]
-            region = replace(
-                region, elem=local.elem, shape=shape, layout=layout, quant=operand.quant
-            )
+            region = replace(region, shape=shape, layout=layout)
         name = self._name(spot, operand)
         return name, Let(name, region)
 
     def _name(self, spot: Spot, operand: Operand) -> str:
         ending = "" if operand.quant is None else f"q{self._quants(operand)}"
         ending += "w" if operand.layout else ""
+        ending += "m" if operand.elem else ""
         return f"{self.layer.name}_V{operand.local}{ending}{spot.tag}"
 
     def _quants(self, operand: Operand) -> int:

@@ -6,6 +6,8 @@ from nacre.base.elements import ELEMENT_TYPES
 from nacre.nem.model.devices import Device
 from nacre.nem.spec.opcodes import OPCODES
 
+_MOVES = ("gather", "transpose")
+
 
 def supports(device: Device, opcode: str, elem: str, form: str) -> bool:
     """Whether an opcode has a variant for an element type in a form."""
@@ -29,6 +31,21 @@ def _takes(variant: str, elem: str) -> bool:
 def lacking(device: Device, elem: str) -> frozenset[str]:
     """The opcodes that a device does not have for an element type, in any form."""
     return frozenset(name for name in OPCODES if not supports(device, name, elem, ""))
+
+
+def carriers(device: Device) -> dict[tuple[str, str], str]:
+    """In which element type a device moves another one of the same size, by opcode and type.
+
+    What only moves elements keeps their bytes, so a type that it has does for one that it has not.
+    """
+    found = {}
+    for opcode in _MOVES:
+        known = [e for e in ELEMENT_TYPES.values() if supports(device, opcode, e.name, "")]
+        for elem in ELEMENT_TYPES.values():
+            alike = [other.name for other in known if other.bits == elem.bits]
+            if alike:
+                found[opcode, elem.name] = elem.name if elem.name in alike else alike[0]
+    return found
 
 
 def repeated(device: Device) -> frozenset[str]:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from math import prod
-
 import numpy as np
 
 from nacre.compile.geometry import swap_of
-from nacre.compile.legal.along import RUN, chosen_along
+from nacre.compile.legal.along import chosen_along
 from nacre.compile.legal.rounds import Forms
 from nacre.compile.legal.windows import Ints, reshaped, sliced
 from nacre.core.inference.rewriting import Site
@@ -43,27 +41,6 @@ def chain_of_swaps(site: Site) -> int | None:
         value = _swapped(site, value, step)
         left = [left[axis] for axis in step]
     return value
-
-
-def in_other_types(site: Site) -> int | None:
-    """A transposition of bytes and truth values, which no device has: before they became such.
-
-    Where runs of bytes stay together, strides do it, whatever the type.
-    """
-    x, dtype = site.operands[0], site.op.type.dtype
-    order = site.attributes["permutation"]
-    assert isinstance(order, tuple)
-    kept = [axis for axis, size in enumerate(site.op.type.shape) if axis == order[axis]]
-    first = next((a for a in range(len(order)) if set(range(a, len(order))) <= set(kept)), None)
-    run = 1 if first is None else prod(site.op.type.shape[first:])
-    if dtype not in ("u8", "bool") or (run > 1 and run % RUN == 0):
-        return None
-    cast = site.maker(x, "Cast")
-    inner = x if cast is None else cast.operands[0]
-    if cast is None or site.type(inner).dtype in ("u8", "bool"):
-        inner = site.add("Cast", x, to="f32")
-    made = site.add("Transpose", inner, permutation=order)
-    return site.add("Cast", made, to=dtype)
 
 
 def _swapped(site: Site, value: int, order: Ints) -> int:
@@ -204,4 +181,4 @@ EARLY_MOVES: Forms = {
     "Pad": [pad],
 }
 LATE_MOVES: Forms = {**EARLY_MOVES, **{name: [map_before_view] for name in _MAPS}}
-TRANSPOSE_FORMS: Forms = {"Transpose": [idle_transpose, in_other_types, chain_of_swaps]}
+TRANSPOSE_FORMS: Forms = {"Transpose": [idle_transpose, chain_of_swaps]}
