@@ -519,3 +519,28 @@ def test_a_graph_with_other_words(saved: bytes, tmp_path_factory: Loose, seed: i
     except InputError as error:
         found = [d.code[:3] for d in error.diagnostics]
     assert set(found) == {"TCH"}
+
+
+def test_a_value_that_many_nodes_give_is_refused_at_once(saved: bytes, tmp_path: Path) -> None:
+    def repeat(model: Loose) -> None:
+        nodes = model["graph_module"]["graph"]["nodes"]
+        nodes[:] = [*nodes[:1] * 5000, *nodes[1:]]
+
+    path = tmp_path / "m.pt2"
+    path.write_bytes(changed(saved, edited(MODEL, repeat)))
+    start = time.process_time()
+    with pytest.raises(InputError, match="two nodes give `"):
+        from_torch(path)
+    assert time.process_time() - start < 5
+
+
+def test_what_pytorch_cannot_read_is_told_by_its_cause(saved: bytes, tmp_path: Path) -> None:
+    def break_(model: Loose) -> None:
+        model["graph_module"]["graph"]["nodes"][0]["target"] = "torch.ops.aten.no_such.default"
+
+    path = tmp_path / "m.pt2"
+    path.write_bytes(changed(saved, edited(MODEL, break_)))
+    with pytest.raises(InputError) as error:
+        from_torch(path)
+    (found,) = error.value.diagnostics
+    assert "no_such" in found.message

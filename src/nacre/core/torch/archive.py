@@ -29,6 +29,7 @@ from nacre.core.torch.pt2.graph_values import (
     most_open_axes,
     objects_of,
     prune_values,
+    repeated_output,
 )
 from nacre.core.torch.pt2.size_expressions import ExpressionBudget
 from nacre.core.torch.remedies import NEWER, OTHERWISE
@@ -50,6 +51,7 @@ _PLACES = {
 }
 _CALLS = ("torch.ops.aten.", "torch.ops.higher_order.", "_operator.", "math.", "torch.sym_")
 _LONGEST_TRACE = 20_000
+_MOST_CAUSES = 20  # of an error, each for the one before
 _MOST_ELEMENTS = 1 << 28  # of a tensor whose elements lie on each other in the file
 _PLAIN_ONES = "keep only plain tensors as parameters and buffers, and export the model again"
 _ADVICE = "save it as `torch.export.save(torch.export.export(module, args), path)`"
@@ -62,9 +64,10 @@ def read_program(path: Path) -> Any:  # noqa: ANN401 - ExportedProgram
     clean = _cleaned(entries, name)
     try:
         with quiet():
-            program = torch().export.load(io.BytesIO(clean))
+            program = _loaded(clean)
     except Exception as error:  # PyTorch's reader raises whatever the JSON makes it meet
-        message = f"PyTorch cannot read the program: {type(error).__name__}: {first_line(error)}"
+        cause = _root(error)
+        message = f"PyTorch cannot read the program: {type(cause).__name__}: {first_line(cause)}"
         raise refusal(TCH03, name, message, NEWER) from None
     for title, tensor in {**program.state_dict, **program.constants}.items():
         if tensor.numel() > max(_MOST_ELEMENTS, len(clean)):
@@ -74,6 +77,22 @@ def read_program(path: Path) -> Any:  # noqa: ANN401 - ExportedProgram
         # It is a view of bytes, which a program cannot be exported with again.
         program.constants[title] = tensor.clone()
     return program
+
+
+def _loaded(raw: bytes) -> Any:  # noqa: ANN401 - ExportedProgram
+    """What `torch.export.load` gives, which only logs why it cannot read a file."""
+    from torch.export.pt2_archive._package import load_pt2
+
+    return load_pt2(io.BytesIO(raw)).exported_programs["model"]
+
+
+def _root(error: BaseException) -> BaseException:
+    """What an error was raised for: the last of its causes."""
+    for _ in range(_MOST_CAUSES):
+        if error.__cause__ is None:
+            break
+        error = error.__cause__
+    return error
 
 
 def _entries(path: Path, name: str) -> dict[str, bytes]:
@@ -164,6 +183,9 @@ def _model(model: Any, name: str) -> Any:  # noqa: ANN401 - JSON
     if (found := long_name(model)) is not None:
         message = f"a name has {len(found):,} characters, expected at most {LONGEST_NAME:,}"
         raise refusal(TCH05, name, f"{message}: {quoted(found)}", _ADVICE)
+    if (found := repeated_output(model)) is not None:
+        message = f"two nodes give {quoted(found)}, expected a name of its own for each value"
+        raise refusal(TCH03, name, message, _ADVICE)
     budget = ExpressionBudget()
     _check_sizes(model, name, budget.problem)
     prune_values(model)

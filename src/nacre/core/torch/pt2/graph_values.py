@@ -35,6 +35,27 @@ def objects_of(found: Json) -> Iterator[dict[str, Any]]:
             waiting.extend(value)
 
 
+def repeated_output(model: Json) -> str | None:
+    """A value that two nodes of a graph give, of which PyTorch makes ever longer names."""
+    for graph in objects_of(model):
+        nodes = graph.get("nodes")
+        seen: set[str] = set()
+        for node in nodes if isinstance(nodes, list) else ():
+            for name in _output_names(node):
+                if name in seen:
+                    return name
+                seen.add(name)
+    return None
+
+
+def _output_names(node: Json) -> Iterator[str]:
+    outputs = node.get("outputs") if isinstance(node, dict) else None
+    for found in objects_of(outputs):
+        for key in ("name", "as_name"):
+            if isinstance(found.get(key), str):
+                yield found[key]
+
+
 def prune_values(model: Json) -> None:
     """Leave out what says nothing about the graph, and give sizes as numbers where they follow."""
     graphs = [found for found in objects_of(model) if isinstance(found.get("tensor_values"), dict)]
