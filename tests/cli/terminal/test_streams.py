@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import io
+import json
 import os
 import subprocess
 import sys
 import unicodedata
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -97,6 +99,25 @@ def test_verbs_of_nac_say_names_of_models_harmlessly(good: Path, capsys: Capsys)
     run(capsys, "nac", "diff", "m.nac", "q.nac")
     run(capsys, "nac", "extract", "m.nac", "-o", "parts")
     run(capsys, "nac", "convert", "m.nac", "--to", "core")
+
+
+@pytest.mark.full  # with PyTorch
+def test_programs_of_pytorch_say_names_harmlessly(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capsys
+) -> None:
+    torch = pytest.importorskip("torch")
+    monkeypatch.chdir(tmp_path)
+    layer = torch.nn.Linear(2, 2)
+    program = torch.export.export(torch.nn.Sequential(layer), (torch.ones(1, 2),))
+    torch.export.save(program, "plain.pt2")
+    with zipfile.ZipFile("plain.pt2") as old, zipfile.ZipFile("good.pt2", "w") as new:
+        for info in old.infolist():
+            raw = old.read(info)
+            new.writestr(info.filename, raw.replace(b'"0.weight"', json.dumps(EVIL).encode()))
+    for verb in (("verify",), ("stats", "--layers"), ("convert", "--report"), ("eval",)):
+        run(capsys, "core", verb[0], "good.pt2", *verb[1:])
+    assert "TCH05" in run(capsys, "nac", "build", "good.pt2", "-o", "m.nac")
+    assert "TCH05" in run(capsys, "compile", "good.pt2", *DEVICE, "-o", "plan")
 
 
 @pytest.mark.parametrize("precision", ["f16", "i8"])

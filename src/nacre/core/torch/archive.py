@@ -30,6 +30,7 @@ from nacre.core.torch.pt2.graph_values import (
     objects_of,
     prune_values,
     repeated_output,
+    unfit_name,
 )
 from nacre.core.torch.pt2.size_expressions import ExpressionBudget
 from nacre.core.torch.remedies import NEWER, OTHERWISE
@@ -183,6 +184,9 @@ def _model(model: Any, name: str) -> Any:  # noqa: ANN401 - JSON
     if (found := long_name(model)) is not None:
         message = f"a name has {len(found):,} characters, expected at most {LONGEST_NAME:,}"
         raise refusal(TCH05, name, f"{message}: {quoted(found)}", _ADVICE)
+    if (found := unfit_name(model)) is not None:
+        message = f"a name is {quoted(found)}, expected letters, digits, `_` and `.`"
+        raise refusal(TCH05, name, message, _ADVICE)
     if (found := repeated_output(model)) is not None:
         message = f"two nodes give {quoted(found)}, expected a name of its own for each value"
         raise refusal(TCH03, name, message, _ADVICE)

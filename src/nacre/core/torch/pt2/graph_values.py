@@ -23,6 +23,10 @@ _SYMBOL = re.compile(r"[A-Za-z_]\w*")
 _MOST_HINT = 1 << 62
 
 
+_IDENTIFIERS = re.compile(r"[\w.]*")
+_WEIGHT_NAMES = re.compile(r"[^\"'\\\x00-\x1f\x7f-\x9f\u2028\u2029]*")
+
+
 def objects_of(found: Json) -> Iterator[dict[str, Any]]:
     """Every object of a JSON value, the outer ones first."""
     waiting = [found]
@@ -33,6 +37,18 @@ def objects_of(found: Json) -> Iterator[dict[str, Any]]:
             waiting.extend(value.values())
         elif isinstance(value, list):
             waiting.extend(value)
+
+
+def unfit_name(model: Json) -> str | None:
+    """A name that is no part of a program: PyTorch writes names into code, which it runs."""
+    for found in objects_of(model):
+        for key, value in found.items():
+            if not isinstance(value, str):
+                continue
+            form = _IDENTIFIERS if key in ("name", "as_name") else _WEIGHT_NAMES
+            if key.endswith("name") and not form.fullmatch(value):
+                return value
+    return None
 
 
 def repeated_output(model: Json) -> str | None:
