@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from nacre.compile.bundle import Bundle
     from nacre.compile.manifest import Port
     from nacre.core.module import Module
+    from nacre.core.values import Array
     from nacre.nem.run.session import RunResult
 
 
@@ -35,6 +36,7 @@ class OpenBundle:
     setup: Setup
     filled: dict[str, Any]
     targets: tuple[tuple[Port, Path], ...]
+    inputs: Mapping[str, Array]
     lost: tuple[Diagnostic, ...] = ()  # what integers cannot hold of the inputs
 
     def files(self, result: RunResult) -> list[tuple[Path, bytes, str]]:
@@ -47,6 +49,15 @@ class OpenBundle:
             what = f"{port.name} as {port.dtype} {'x'.join(map(str, port.shape))}"
             found.append((path, file_bytes(array, path), what))
         return found
+
+    def endless(self, result: RunResult) -> list[Diagnostic]:
+        """A warning for each output that is not finite though the inputs are."""
+        from nacre.compile.accuracy.not_finite import endless_outputs
+        from nacre.compile.bundle import from_memory
+
+        manifest = self.bundle.manifest
+        made = [from_memory(result, port) for port in manifest.outputs]
+        return endless_outputs(manifest, self.inputs, made)
 
 
 def opened(
@@ -70,8 +81,8 @@ def opened(
     ports = {port.name: port for port in bundle.manifest.outputs}
     ports |= {port.buffer: port for port in bundle.manifest.outputs}
     targets = tuple((_port(file, ports), file.path) for file in outputs)
-    filled, lost = _filled(bundle, setup) if needs_inputs else ({}, [])
-    return OpenBundle(bundle, inside, filled, targets, tuple(lost))
+    filled, arrays, lost = _filled(bundle, setup) if needs_inputs else ({}, {}, [])
+    return OpenBundle(bundle, inside, filled, targets, arrays, tuple(lost))
 
 
 def worth_telling(bundle: OpenBundle | None, found: list[Diagnostic]) -> list[Diagnostic]:
@@ -91,9 +102,12 @@ def _port(file: OutputFile, ports: dict[str, Port]) -> Port:
     raise click.UsageError("outputs of a bundle have the model's own types and shapes")
 
 
-def _filled(bundle: Bundle, setup: Setup) -> tuple[dict[str, Any], list[Diagnostic]]:
-    """Weights and inputs, as the device holds them, and what it cannot hold of them."""
-    from nacre.compile.bundle import lost_inputs, require_range
+def _filled(
+    bundle: Bundle, setup: Setup
+) -> tuple[dict[str, Any], dict[str, Array], list[Diagnostic]]:
+    """Weights and inputs as the device holds them, inputs as they came, and what that loses."""
+    from nacre.compile.accuracy.not_finite import lost_inputs
+    from nacre.compile.bundle import require_range
     from nacre.core.evaluate import checked_inputs
     from nacre.core.evaluation_plan import initial_values
 
@@ -107,7 +121,7 @@ def _filled(bundle: Bundle, setup: Setup) -> tuple[dict[str, Any], list[Diagnost
     }
     if bundle.manifest.weights is not None:
         filled[bundle.manifest.weights] = bundle.weights
-    return filled, lost_inputs(bundle.manifest, arrays)
+    return filled, arrays, lost_inputs(bundle.manifest, arrays)
 
 
 def arrays_of(files: Sequence[InputFile], module: Module | None = None) -> dict[str, Any]:

@@ -29,7 +29,7 @@ from nacre.cli.arrays import (
     writing,
     writing_together,
 )
-from nacre.cli.bundles import opened, worth_telling
+from nacre.cli.bundles import OpenBundle, opened, worth_telling
 from nacre.cli.machine import (
     Setup,
     checked,
@@ -130,7 +130,7 @@ def run(
     elif timed.report is not None:
         report.asked = (*report.asked, timed.report)
     arrays = [as_array(result.read_buffer(v.file.buffer), v) for v in views if _is_whole(result)]
-    during = _during(result, setup)
+    during = _during(result, setup, bundle)
     with writing_together():
         if trace is not None:
             _write_trace(result, trace)
@@ -213,12 +213,13 @@ def _is_whole(result: RunResult) -> bool:
     return result.status == "completed"
 
 
-def _during(result: RunResult, setup: Setup) -> list[Diagnostic]:
+def _during(result: RunResult, setup: Setup, bundle: OpenBundle | None) -> list[Diagnostic]:
     """What the run and reading its outputs brought up; what stopped it is never left out."""
     session = result.session
     found = list(session.diagnostics if session is not None else result.diagnostics)
     if _is_whole(result):
-        found = without(found, setup.allow)
+        endless = [] if bundle is None else bundle.endless(result)
+        found = without([*endless, *found], setup.allow)
     return warnings_as_errors(found) if setup.strict else found
 
 

@@ -13,12 +13,10 @@ import numpy as np
 
 from nacre.base.diagnostics import Diagnostic, InputError
 from nacre.base.elements import GRAPH_TYPES
-from nacre.base.excerpt import quoted
-from nacre.base.source import whole_file
+from nacre.compile.accuracy.not_finite import endless_outputs, lost_inputs
 from nacre.compile.manifest import Manifest, Port
 from nacre.compile.place import WeightsPart
 from nacre.compile.request import require_clock
-from nacre.compile.rules import CMP12
 from nacre.compile.target import request_error
 from nacre.compile.validation import Validation, validated
 from nacre.core.evaluate import checked_inputs
@@ -35,8 +33,6 @@ if TYPE_CHECKING:
     from nacre.compile.estimated import Estimate
 
 _MOSTLY = 0.5
-_LATER = "the integers of 8 bits that its layers lead to"
-_LOST = "as integers, NaN becomes the real value 0, an infinity the end of the range"
 
 
 @dataclass(frozen=True, eq=False)
@@ -229,31 +225,15 @@ class BundleSession:
         arrays = {**self._state, **given}
         for port in manifest.inputs:
             require_range(port, arrays[port.name])
-        for found in lost_inputs(manifest, arrays):
-            warnings.warn(f"{found.code}: {found.message}", stacklevel=2)
+        lost = lost_inputs(manifest, arrays)
         outputs = self._bundle.computed(arrays, self._ordered)
+        for found in (*lost, *endless_outputs(manifest, arrays, outputs)):
+            warnings.warn(f"{found.code}: {found.message}", stacklevel=2)
         for state in manifest.states:
             self._state[state.input] = outputs[state.output]
         count = len(self._bundle.source.outputs)
         names = [port.name for port in manifest.outputs[:count]]
         return dict(zip(names, outputs[:count], strict=True))
-
-
-def lost_inputs(manifest: Manifest, arrays: Mapping[str, Array]) -> list[Diagnostic]:
-    """A warning for each input of a plan on integers that has NaN or infinities."""
-    found: list[Diagnostic] = []
-    for port in manifest.inputs if manifest.precision == "i8" else ():
-        if GRAPH_TYPES[port.dtype].kind != "float":
-            continue
-        wide = arrays[port.name].astype(np.float64)
-        is_mask = port.elem == "f32"  # whose infinities hide something, and mean what they say
-        nans, infinities = int(np.isnan(wide).sum()), 0 if is_mask else int(np.isinf(wide).sum())
-        if nans or infinities:
-            told = f"{nans} NaN and {infinities} infinities among {wide.size} elements"
-            where = "integers of 8 bits" if port.scale is not None else _LATER
-            message = f"input {quoted(port.name)} has {told}, and {where} have neither"
-            found.append(CMP12.at(whole_file("<compile>"), message, help=_LOST))
-    return found
 
 
 def require_range(port: Port, array: Array) -> None:

@@ -1,4 +1,4 @@
-"""CMP01-CMP12: models that cannot be compiled for a device."""
+"""CMP01-CMP13: models that cannot be compiled for a device."""
 
 from __future__ import annotations
 
@@ -81,4 +81,11 @@ CMP12 = declare(
     the real value 0, an infinity the end of the range, at the input or, where its first layers
     stay floats, behind them. Infinities of a mask are no loss: it stays f32 until it has hidden
     what it hides. In Python this is a `UserWarning`.
+    """, severity="warning", language=_LANGUAGE)  # fmt: skip
+CMP13 = declare(
+    "CMP13", "output-not-finite", _CLAUSE,
+    """
+    A run of a plan gave NaN or infinities though all its inputs are finite. f16 ends at 65504, and
+    what leaves it is infinite from there on; or the model itself divides by 0. `nacre validate`
+    with the same inputs tells which. In Python this is a `UserWarning`.
     """, severity="warning", language=_LANGUAGE)  # fmt: skip
