@@ -79,8 +79,8 @@ def turn(draft: Draft) -> None:
     output = new_local(draft, draft.axes, elem)
     draft.of_value[item.result] = output
     given = {"perm": (1, 0, 2)}
-    x, y = (draft.moved(item.row.nem, local) for local in (loaded, output))
-    draft.steps.append(Step(item.row.nem, (x,), y, given))
+    before, after = (draft.moved(item.row.nem, local) for local in (loaded, output))
+    draft.steps.append(Step(item.row.nem, (before,), after, given))
     whole = (images, c, a, d)
     draft.along = lambda v: planes(draft.as_shape(v, whole), many)
 
