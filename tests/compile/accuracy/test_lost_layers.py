@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 import nacre
+from nacre.compile.accuracy.lost_layers import LostLayer, lost_most
 from nacre.core.builder import Builder
 from tests.compile.models import values
 
@@ -38,3 +39,22 @@ def test_integers_name_their_worst_layer() -> None:
     assert found.verdict == "not valid"
     assert found.lost_most is not None
     assert "=f16` in a precision map" in found.lost_most.remedy
+
+
+def test_a_layer_that_is_asked_to_be_floats_is_no_remedy() -> None:
+    builder, random = Builder(), np.random.default_rng(5)
+    x = builder.input("x", "f32", (4, 16))
+    weights = [builder.constant(random.normal(size=(16, 16)).astype(np.float32)) for _ in range(3)]
+    for weight in weights:
+        x = builder.add("ReluNan", builder.add("Linear", x, weight))
+    data = {"x": random.normal(size=(3, 4, 16)).astype(np.float32)}
+    module = builder.module(x)
+
+    def named(asked: dict[str | int, str]) -> LostLayer | None:
+        bundle = nacre.compile(module, "npm4k", "i8", calibration=data, precision_map=asked)
+        return lost_most(bundle, {"x": data["x"][0]})
+
+    first = named({})
+    assert first is not None
+    second = named({first.layer.strip("`"): "f16"})
+    assert second is None or second.layer != first.layer

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from math import inf, log10
 from typing import TYPE_CHECKING
 
@@ -70,13 +71,20 @@ def lost_most(bundle: Bundle, arrays: Mapping[str, Array]) -> LostLayer | None:
 
 
 def _lost_by_integers(bundle: Bundle) -> LostLayer | None:
-    known = bundle.manifest.losses
+    asked = bundle.manifest.precision_map
+    known = [loss for loss in bundle.manifest.losses if not _is_float(loss.layer, asked)]
     if not known:
         return None
     worst = min(known, key=lambda loss: loss.sqnr)
     cause = "256 steps do not hold what it makes, on the calibration data"
     remedy = f"`{worst.layer}=f16` in a precision map, data nearer to these inputs, or f16"
     return LostLayer(f"`{worst.layer}`", _EXACT, worst.sqnr, cause, remedy)
+
+
+def _is_float(layer: str, asked: Mapping[str, str]) -> bool:
+    """Whether a precision map keeps a layer as floats already; the last that names it counts."""
+    named = [kind for pattern, kind in asked.items() if fnmatchcase(layer, pattern)]
+    return named[-1:] == ["f16"]
 
 
 def _pairs(wide: Legal, narrow: Legal) -> dict[int, int]:
