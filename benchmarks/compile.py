@@ -135,7 +135,7 @@ MADE: Mapping[str, Callable[[], tuple[Any, Feeds]]] = {WIDE: wide, RESNET: resne
 
 
 def measure(name: str, device: str, precision: str, without: Sequence[str]) -> Row:
-    from nacre.compile.bounds import model_bounds
+    from nacre.compile.estimate.bounds import model_bounds
     from nacre.compile.options import Options
     from nacre.compile.pipeline import compile_module
     from nacre.compile.target import target_of

@@ -22,8 +22,8 @@ import numpy as np
 import numpy.typing as npt
 
 from nacre.base.elements import ELEMENT_TYPES
-from nacre.kernels.call import Call, TensorType
-from nacre.kernels.quantization import per_tensor
+from nacre.kernels.interface.call import Call, TensorType
+from nacre.kernels.numbers.quantization import per_tensor
 from nacre.kernels.registry import PRIMITIVES
 from neminterp import NemInterpreter
 

@@ -24,7 +24,7 @@ from nacre.base.source import Source
 from nacre.nem.model.resolver import resolve
 from nacre.nem.model.target import builtin_device
 from nacre.nem.plan.plan import Plan, build_plan
-from nacre.nem.run.steps import steps_of
+from nacre.nem.run.sessions.steps import steps_of
 from nacre.nem.run.timing import compiled
 from nacre.nem.run.timing.profile import timing_profile
 from nacre.nem.run.timing.timeline import Timeline, time_steps

@@ -104,6 +104,45 @@ def nem_room_of(module: str) -> str:
     return module.split(".")[2] if module.count(".") >= 2 else ""
 
 
+# Inside compile: what all stages share, the stages in their order, and what stands on them.
+COMPILE_SHARED = ("rules", "options", "target", "geometry", "request", "accuracy", "sampling")
+COMPILE_STAGES = ("legalise", "quantise", "partition", "program", "tiling", "placement", "schedule")
+COMPILE_RESULTS = {"emit", "bundle", "storage", "estimate", "pipeline", "api"}
+
+
+def compile_room_of(module: str) -> str:
+    return module.split(".")[2] if module.count(".") >= 2 else ""
+
+
+def test_stages_of_the_compiler_know_only_those_before_them() -> None:
+    allowed: dict[str, set[str]] = {}
+    for at, stage in enumerate(COMPILE_STAGES):
+        allowed[stage] = {*COMPILE_SHARED, *COMPILE_STAGES[: at + 1]}
+    for shared in COMPILE_SHARED:
+        allowed[shared] = set(COMPILE_SHARED)
+    rooms = {compile_room_of(m) for m in SOURCES if room_of(m) == "compile"} - {""}
+    assert rooms == {*allowed, *COMPILE_RESULTS}
+    upward = [
+        (module, target)
+        for module, path in SOURCES.items()
+        if room_of(module) == "compile" and compile_room_of(module) in allowed
+        for target in imports(tree_of(path))
+        if room_of(target) == "compile"
+        and compile_room_of(target) not in allowed[compile_room_of(module)]
+    ]
+    assert upward == []
+
+
+MAX_FOLDER_FILES = 25
+
+
+@pytest.mark.parametrize("root", ["src", "tests", "tools", "benchmarks"])
+def test_no_folder_has_more_files_than_a_glance_takes_in(root: str) -> None:
+    folders = {path.parent for path in (ROOT / root).rglob("*.py")}
+    counts = {str(f.relative_to(ROOT)): len(list(f.glob("*.py"))) for f in folders}
+    assert {name: count for name, count in counts.items() if count > MAX_FOLDER_FILES} == {}
+
+
 def test_every_room_is_known() -> None:
     rooms = {room_of(module) for module in SOURCES if module not in DOORS}
     assert rooms <= ROOMS.keys()
@@ -175,7 +214,7 @@ def test_importing_the_package_loads_nothing_heavy(package: str, heavy: tuple[st
 
 
 # Their `dump_...` methods print by specification.
-PRINTERS = {"nacre.nem.run.inspection", "nacre.nem.api.interpreter"}
+PRINTERS = {"nacre.nem.run.sessions.inspection", "nacre.nem.api.interpreter"}
 
 
 def writes_output(node: ast.AST) -> bool:

@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 
 from nacre.base.rules import RULES
-from nacre.cli.debug_commands import COMMANDS
+from nacre.cli.debug.commands import COMMANDS
 from nacre.nem.checks import catalogue
 from nacre.nem.run.options import HISTORY_BYTES
+from nacre.nem.run.sessions.trace import COLUMNS
 from nacre.nem.run.timing.compiled import WORTH_COMPILING
 from nacre.nem.run.timing.export import CSV_COLUMNS
 from nacre.nem.run.timing.result import TimedResult
 from nacre.nem.run.timing.what_if import known_keys
-from nacre.nem.run.trace import COLUMNS
 from nacre.nem.spec.figures import PARAMETERS
 from nacre.nem.spec.limits import DEFAULT_DDR_BYTES, MAX_TASK_INSTANCES
 from neminterp import NemInterpreter, RunResult, Session

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from nacre.kernels import normalization, real_functions
+from nacre.kernels.numbers import real_functions
+from nacre.kernels.reductions import normalization
 from nacre.kernels.registry import PRIMITIVES
 from nacre.nem.spec.opcodes import OPCODES
 

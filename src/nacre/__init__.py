@@ -11,8 +11,8 @@ from nacre.base.lazy import load_on_use
 if TYPE_CHECKING:
     from nacre import core, nac, nem
     from nacre.compile.api import compile
-    from nacre.compile.bundle import Bundle
-    from nacre.compile.estimate import estimate
+    from nacre.compile.bundle.bundle import Bundle
+    from nacre.compile.estimate.estimate import estimate
 
 __all__ = [
     "Bundle",
@@ -29,10 +29,10 @@ __all__ = [
 load_on_use(
     __name__,
     {
-        "Bundle": "compile.bundle",
+        "Bundle": "compile.bundle.bundle",
         "compile": "compile.api",
         "core": None,
-        "estimate": "compile.estimate",
+        "estimate": "compile.estimate.estimate",
         "nac": None,
         "nem": None,
     },

@@ -3,8 +3,8 @@
 from nacre.base.diagnostics import Diagnostic, InputError
 from nacre.nem.api.device_info import DeviceConfig
 from nacre.nem.api.interpreter import NemInterpreter
-from nacre.nem.run.backends import ComputeBackend, register_backend
-from nacre.nem.run.session import RunResult, Session
+from nacre.nem.run.machine.backends import ComputeBackend, register_backend
+from nacre.nem.run.sessions.session import RunResult, Session
 
 __all__ = [
     "ComputeBackend",

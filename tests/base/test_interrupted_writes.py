@@ -15,7 +15,7 @@ import pytest
 import nacre
 from nacre import core, nac
 from nacre.base.files import write_whole, written_together
-from nacre.compile.bundle import Bundle
+from nacre.compile.bundle.bundle import Bundle
 from nacre.core.module import Module
 from tests.base.faults import CALLS, failing, full_after
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from nacre.nem.run.actions import ByteCopy
+from nacre.nem.run.machine.actions import ByteCopy
 from tests.cli.runner import Outcome, invoke
 
 _CASES = Path(__file__).parents[1] / "conformance" / "cases"

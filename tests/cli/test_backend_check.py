@@ -6,9 +6,9 @@ import json
 import numpy as np
 import pytest
 
-from nacre.nem.run import backends
-from nacre.nem.run.arrays import RegionView
-from nacre.nem.run.backends import NumpyBackend
+from nacre.nem.run.machine import backends
+from nacre.nem.run.machine.backends import NumpyBackend
+from nacre.nem.run.memory.arrays import RegionView
 from tests.cli.runner import invoke
 
 Capsys = pytest.CaptureFixture[str]

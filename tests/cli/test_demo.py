@@ -109,7 +109,7 @@ def test_the_road_ends_at_a_report_and_a_bundle(
 def test_without_onnx_the_model_comes_from_core_ir(
     small: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("nacre.core.onnx.files.onnx", None)
+    monkeypatch.setattr("nacre.core.onnx.reading.files.onnx", None)
     take_the_road(small, "npm4k", "f16", tmp_path / "made")
     assert "digits.core: 2 operations" in capsys.readouterr().out
 

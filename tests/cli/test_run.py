@@ -558,7 +558,7 @@ def test_an_interrupt_stops_a_run_and_writes_nothing(tmp_path: Path) -> None:
     # The run interrupts itself, as Ctrl-C would in the midst of it.
     code = (
         "import os, signal\n"
-        "from nacre.cli import main\nfrom nacre.nem.run.session import Session\n"
+        "from nacre.cli import main\nfrom nacre.nem.run.sessions.session import Session\n"
         "Session.run = lambda *_: os.kill(os.getpid(), signal.SIGINT)\n"
         "main.run()\n"
     )

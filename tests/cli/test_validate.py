@@ -13,7 +13,7 @@ import pytest
 
 import nacre
 from nacre.cli.main import ERRORS_FOUND, INCONCLUSIVE, OK, WRONG_USAGE, _status
-from nacre.compile.bundle import Bundle
+from nacre.compile.bundle.bundle import Bundle
 from nacre.core.builder import Builder
 from tests.compile.models import values
 

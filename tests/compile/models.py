@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from hypothesis import strategies as st
 
-from nacre.compile.bundle import Bundle
+from nacre.compile.bundle.bundle import Bundle
 from nacre.core.builder import Builder
 from nacre.core.module import Module
 from nacre.nem.api import NemInterpreter

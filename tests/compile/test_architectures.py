@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import nacre
-from nacre.compile.bundle import Bundle
-from tests.compile.legal.samples import Array
+from nacre.compile.bundle.bundle import Bundle
+from tests.compile.legalise.samples import Array
 
 torch = pytest.importorskip("torch")
 nn, F = torch.nn, torch.nn.functional

@@ -213,7 +213,7 @@ def codes(error: InputError) -> list[str]:
 
 def test_all_operations_without_a_form_are_named_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     # Everything that importers make has a form; what would happen to something without one?
-    stage = import_module("nacre.compile.layout")
+    stage = import_module("nacre.compile.legalise.layout")
     monkeypatch.setattr(stage, "escape_of", lambda op: "there is no kernel for it")
     text = """
 %0 = Input () {name="x"} : tensor<f32[4, 4]>

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from nacre.compile.api import compile as compiled
-from nacre.compile.bundle import Bundle
+from nacre.compile.bundle.bundle import Bundle
 from nacre.core.builder import Builder
 from nacre.core.module import Module
 from nacre.nem.api.documents import check

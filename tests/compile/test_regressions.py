@@ -7,9 +7,9 @@ import pytest
 
 import nacre
 from nacre.base.diagnostics import InputError
-from nacre.compile.items import items_of
+from nacre.compile.bundle.validation import relative_error, sqnr
 from nacre.compile.options import Precision
-from nacre.compile.validation import relative_error, sqnr
+from nacre.compile.partition.items import items_of
 from nacre.core.builder import Builder
 from nacre.core.module import Module
 from tests.compile.models import values

@@ -12,7 +12,7 @@ import pytest
 import nacre
 from nacre.base.diagnostics import InputError
 from nacre.compile.api import compile as compiled
-from nacre.compile.estimate import estimate
+from nacre.compile.estimate.estimate import estimate
 from tests.compile.models import linear_model, values
 
 ENTRIES: list[Any] = [compiled, estimate]

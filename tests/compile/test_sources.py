@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 import nacre
 from nacre.cli.main import main
-from nacre.compile.bundle import Bundle
+from nacre.compile.bundle.bundle import Bundle
 
 torch = pytest.importorskip("torch")
 

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from nacre.compile.accuracy.measures import SQNR_DB, TOLERANCES, relative_error, sqnr
 from nacre.compile.api import compile as compiled
-from nacre.compile.bundle import Bundle
-from nacre.compile.judging import SQNR_DB, TOLERANCES, relative_error, sqnr
+from nacre.compile.bundle.bundle import Bundle
 from nacre.core.module import Module
 from nacre.nem.api.documents import check
 from tests.core.models.minilm import minilm, sentence

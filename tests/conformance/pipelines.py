@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from nacre.nem.api import NemInterpreter
-from nacre.nem.run.arrays import RegionView
+from nacre.nem.run.memory.arrays import RegionView
 from neminterp import InputError, RunResult
 
 HEAD = """

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from nacre.nem.api import NemInterpreter
-from nacre.nem.run import memory
-from nacre.nem.run.arrays import RegionView
+from nacre.nem.run.memory import memory
+from nacre.nem.run.memory.arrays import RegionView
 from neminterp import InputError, RunResult
 from tests.conformance.pipelines import (
     BYTES,

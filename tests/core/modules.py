@@ -14,9 +14,9 @@ from nacre.core.builder import Builder
 from nacre.core.module import CoreOperation, Module, TensorType
 from nacre.core.ops import OPS
 from nacre.core.values import Custom, Literal
-from nacre.kernels import call as kernel
+from nacre.kernels.interface import call as kernel
+from nacre.kernels.interface.shapes import broadcast
 from nacre.kernels.registry import PRIMITIVES
-from nacre.kernels.shapes import broadcast
 
 Array = npt.NDArray[Any]
 DTYPES = ("f32", "f64", "i32", "i64")

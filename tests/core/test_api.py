@@ -33,7 +33,7 @@ def test_a_module_goes_from_text_to_numbers() -> None:
 
 @pytest.mark.parametrize("name", dir(nacre.core))
 def test_a_public_name_is_what_it_says_even_beside_a_file_of_that_name(name: str) -> None:
-    for file in ("evaluate", "verify", "storage", "module", "text.reader"):
+    for file in ("evaluation.evaluate", "verify", "storage", "module", "text.reader"):
         importlib.import_module(f"nacre.core.{file}")
     found = getattr(nacre.core, name)
     assert callable(found)
@@ -50,7 +50,7 @@ def test_the_room_is_loaded_on_first_use_and_costs_nothing_before() -> None:
     program = (
         "import sys, nacre; assert 'nacre.core' not in sys.modules; "
         "nacre.core; assert 'numpy' not in sys.modules; "
-        "nacre.core.parse; assert 'nacre.core.evaluate' not in sys.modules"
+        "nacre.core.parse; assert 'nacre.core.evaluation.evaluate' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", program], check=True)
 

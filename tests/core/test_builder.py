@@ -10,7 +10,7 @@ import pytest
 from nacre.base.diagnostics import InputError
 from nacre.core.builder import Builder
 from nacre.core.canonical import canonicalise
-from nacre.core.evaluate import evaluate
+from nacre.core.evaluation.evaluate import evaluate
 from nacre.core.module import CoreOperation, Module, TensorType
 from nacre.core.values import Attributes
 from nacre.core.verify import verify

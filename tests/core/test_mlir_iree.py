@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 from nacre.base.elements import GRAPH_TYPES
 from nacre.core.builder import Builder
-from nacre.core.evaluate import CoreSession, evaluate
+from nacre.core.evaluation.evaluate import CoreSession, evaluate
 from nacre.core.mlir.export import to_mlir
 from nacre.core.module import Module, TensorType
 from tests.core.modules import inputs_of, modules, same_bits

@@ -8,8 +8,8 @@ from hypothesis import given
 
 from nacre.base.diagnostics import InputError
 from nacre.core.canonical import canonicalise
-from nacre.core.evaluate import evaluate
-from nacre.core.evaluation_run import place, value_place
+from nacre.core.evaluation.evaluate import evaluate
+from nacre.core.evaluation.run import place, value_place
 from nacre.core.inference.pipeline import optimise
 from nacre.core.module import Module
 from nacre.core.text.printer import operation_text, print_module

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from nacre.core.canonical import canonicalise
-from nacre.core.evaluate import evaluate
+from nacre.core.evaluation.evaluate import evaluate
 from nacre.core.ops import OPS, OpSpec
 from nacre.core.text.printer import print_module
 from nacre.core.text.reader import parse
 from nacre.core.verify import verify
-from nacre.kernels.call import Call, TensorType
-from nacre.kernels.fitting import Fitting
+from nacre.kernels.interface.call import Call, TensorType
+from nacre.kernels.interface.fitting import Fitting
 from nacre.kernels.registry import PRIMITIVES
 from tests.core.uses import USES, UseOf, inputs_of, module_of, type_of
 

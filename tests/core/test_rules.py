@@ -12,7 +12,7 @@ from nacre.base.diagnostics import InputError
 from nacre.base.rules import RULES
 from nacre.core import catalogue
 from nacre.core.canonical import canonicalise
-from nacre.core.evaluate import evaluate
+from nacre.core.evaluation.evaluate import evaluate
 from nacre.core.ops import OPS
 from nacre.core.rules.e_codes import E_CODES, e_code
 from nacre.core.rules.facts import use_rules
@@ -72,7 +72,7 @@ SHOWN = {case.code for case in all_cases()}
 def _tests() -> set[str]:
     return {
         node.name
-        for path in Path(__file__).parent.glob("test_*.py")
+        for path in Path(__file__).parent.rglob("test_*.py")
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         if isinstance(node, ast.FunctionDef)
     }

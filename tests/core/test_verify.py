@@ -18,7 +18,7 @@ from nacre.core.text.printer import print_module
 from nacre.core.text.reader import parse
 from nacre.core.values import Attributes, Custom, Literal, Word, attributes
 from nacre.core.verify import MAX_FINDINGS, judged, verify
-from nacre.kernels.shapes import window_count
+from nacre.kernels.interface.shapes import window_count
 from tests.core.modules import modules
 
 HUGE = 10**4000  # a little more, and Python refuses to print it

@@ -13,15 +13,15 @@ from hypothesis import strategies as st
 from nacre.base.diagnostics import InputError
 from nacre.base.elements import GRAPH_TYPES
 from nacre.core.builder import Builder
-from nacre.core.evaluate import evaluate
+from nacre.core.evaluation.evaluate import evaluate
 from nacre.core.module import Module, TensorType
 from nacre.core.ops import OPS
 from nacre.core.text.printer import print_module
 from nacre.core.text.reader import parse
 from nacre.core.verify import verify
-from nacre.kernels import call as kernel
-from nacre.kernels.call import Fault
-from nacre.kernels.fitting import Fitting
+from nacre.kernels.interface import call as kernel
+from nacre.kernels.interface.call import Fault
+from nacre.kernels.interface.fitting import Fitting
 from nacre.kernels.registry import PRIMITIVES
 from tests.kernels.oracle_views import perform
 

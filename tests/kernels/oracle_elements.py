@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from nacre.base.elements import GRAPH_TYPES
 from nacre.core.ops import OPS
-from nacre.kernels.call import Fault, TensorType
+from nacre.kernels.interface.call import Fault, TensorType
 from nacre.kernels.registry import PRIMITIVES
 from tests.kernels.oracle_views import perform
 

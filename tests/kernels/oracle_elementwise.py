@@ -12,7 +12,7 @@ import onnxruntime
 from onnx import TensorProto, helper
 
 from nacre.base.elements import ELEMENT_TYPES
-from nacre.kernels.call import Array, Call, Fault, Primitive, Quantization, TensorType
+from nacre.kernels.interface.call import Array, Call, Fault, Primitive, Quantization, TensorType
 
 INTEGERS = ("i4", "i8", "i16", "i32", "u8", "u16", "u32")
 FLOATS = ("f16", "bf16", "f32")

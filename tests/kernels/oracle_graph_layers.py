@@ -12,15 +12,15 @@ import pytest
 from nacre.base.diagnostics import InputError
 from nacre.base.elements import GRAPH_TYPES
 from nacre.core.builder import Builder
-from nacre.core.evaluate import evaluate
+from nacre.core.evaluation.evaluate import evaluate
 from nacre.core.module import TensorType as CoreType
 from nacre.core.ops import OPS
 from nacre.core.text.printer import print_module
 from nacre.core.text.reader import parse
 from nacre.core.values import attributes as frozen_attributes
 from nacre.core.verify import verify
-from nacre.kernels.call import Call, TensorType, Work
-from nacre.kernels.fitting import Fitting
+from nacre.kernels.interface.call import Call, TensorType, Work
+from nacre.kernels.interface.fitting import Fitting
 from nacre.kernels.registry import PRIMITIVES
 from tests.kernels.oracle_views import Array, Dims, perform
 

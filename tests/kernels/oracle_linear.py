@@ -11,10 +11,10 @@ import numpy.typing as npt
 from hypothesis import strategies as st
 
 from nacre.base.elements import ELEMENT_TYPES
-from nacre.kernels.call import Array, Call, Fault, Quantization, TensorType
-from nacre.kernels.convolution import CONVOLUTION
-from nacre.kernels.linear import LINEAR
-from nacre.kernels.shapes import Dims
+from nacre.kernels.interface.call import Array, Call, Fault, Quantization, TensorType
+from nacre.kernels.interface.shapes import Dims
+from nacre.kernels.products.linear import LINEAR
+from nacre.kernels.windows.convolution import CONVOLUTION
 
 PRIMITIVES = {row.name: row for row in (*LINEAR, *CONVOLUTION)}
 INTEGERS = ("i4", "i8", "i16", "i32", "u8", "u16", "u32")

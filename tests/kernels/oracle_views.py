@@ -12,7 +12,7 @@ import onnxruntime
 from hypothesis import strategies as st
 
 from nacre.base.elements import ELEMENT_TYPES, ElementType
-from nacre.kernels.call import Call, Fault, Known, Primitive, Quantization, TensorType
+from nacre.kernels.interface.call import Call, Fault, Known, Primitive, Quantization, TensorType
 
 Array = npt.NDArray[Any]
 Dims = tuple[int, ...]

@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nacre.kernels.call import Call, Fault, Work
 from nacre.kernels.core_ops import CORE_OPS
+from nacre.kernels.interface.call import Call, Fault, Work
 from tests.kernels.oracle_views import (
     ELEMENTS,
     FLOATS,

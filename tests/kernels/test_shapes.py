@@ -9,8 +9,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from nacre.kernels import shapes
-from nacre.kernels.shapes import Dims
+from nacre.kernels.interface import shapes
+from nacre.kernels.interface.shapes import Dims
 
 dims = st.lists(st.integers(1, 5), min_size=1, max_size=4).map(tuple)
 small = st.integers(-7, 7)

@@ -8,7 +8,6 @@ from functools import cache
 
 from msgspec.structs import replace
 
-from nacre.nac.assembly import Assembler
 from nacre.nac.format.file import read, to_bytes
 from nacre.nac.format.values import (
     Command,
@@ -22,6 +21,7 @@ from nacre.nac.format.values import (
     Tick,
     constant,
 )
+from nacre.nac.program.assembly import Assembler
 from tests.nac.files import changed, headed, patched, small
 
 Broken = bytes | NacFile

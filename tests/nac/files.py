@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 from msgspec.structs import replace
 
-from nacre.nac.assembly import Assembler
 from nacre.nac.format.values import Command, Header, Instruction, NacFile, Tick
+from nacre.nac.program.assembly import Assembler
 
 FOLDER = Path(__file__).parent / "fixtures"
 FIXTURES = tuple(sorted(FOLDER.glob("*.nac")))

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from nacre.nac.assembly import Assembler
 from nacre.nac.aten.binding import Ref
 from nacre.nac.aten.handlers import handlers
 from nacre.nac.format.file import to_bytes
+from nacre.nac.program.assembly import Assembler
 from nacre.nac.run.model import load
 from nacre.nac.spec.aten import Parameter, schemas
 from tests.nac.aten_cases import CASES, KEYWORD_CASES, WITHOUT_ORACLE

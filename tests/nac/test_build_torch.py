@@ -12,7 +12,7 @@ import pytest
 
 from nacre import nac
 from nacre.core.torch.importer import from_torch
-from nacre.nac.lift import lift
+from nacre.nac.program.lift import lift
 from tests.core.models.minilm import minilm, sentence
 from tests.core.models.test_real_models import path_of
 from tests.nac.test_build import through_a_file

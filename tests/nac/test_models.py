@@ -11,12 +11,12 @@ import pytest
 import nacre
 from nacre import core, nac
 from nacre.base.diagnostics import InputError
-from nacre.compile.estimate import estimate
-from nacre.nac.assembly import Assembler
+from nacre.compile.estimate.estimate import estimate
 from nacre.nac.mep import assemble
 from nacre.nac.mep.plans import plan_text
 from nacre.nac.mep.program import read
 from nacre.nac.models import READERS, lifted, read_model
+from nacre.nac.program.assembly import Assembler
 from nacre.nac.run.model import made_model
 from tests.cli.runner import Outcome, invoke
 from tests.nac.files import FIXTURES, FOLDER

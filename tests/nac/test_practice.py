@@ -10,10 +10,10 @@ import pytest
 
 from nacre import core
 from nacre.core.module import TensorType
-from nacre.nac.canonical import canonical
 from nacre.nac.format.file import to_bytes
-from nacre.nac.lift import lift
-from nacre.nac.lower import lower
+from nacre.nac.program.canonical import canonical
+from nacre.nac.program.lift import lift
+from nacre.nac.program.lower import lower
 from nacre.nac.run.model import load
 from nacre.nac.verify import verify
 from tests.nac.practice import practised

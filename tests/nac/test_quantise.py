@@ -15,7 +15,7 @@ from nacre.base.diagnostics import InputError
 from nacre.core.builder import Builder
 from nacre.core.module import Labels
 from nacre.nac.format.file import to_bytes
-from nacre.nac.lift import lift
+from nacre.nac.program.lift import lift
 from nacre.nac.quantise.recipes import RECIPES
 from nacre.nac.quantise.report import QuantisationReport
 from nacre.nac.run.weights import dequantized

@@ -9,10 +9,10 @@ import pytest
 
 from nacre.base.diagnostics import InputError
 from nacre.core.module import TensorType
-from nacre.nac.assembly import Assembler
 from nacre.nac.aten.binding import Ref
 from nacre.nac.format.file import to_bytes
-from nacre.nac.lift import lift
+from nacre.nac.program.assembly import Assembler
+from nacre.nac.program.lift import lift
 from nacre.nac.run.model import NacModel, load
 
 X = np.array([[1, 2, 3], [4, -5, 6]], np.float32)

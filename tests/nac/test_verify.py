@@ -119,7 +119,7 @@ NAC_RULES = {
 
 def test_every_code_is_shown() -> None:
     assert sorted(NAC_RULES) == [f"NAC{number:02}" for number in range(1, len(NAC_RULES) + 1)]
-    tests = "".join(path.read_text() for path in Path(__file__).parent.glob("test_*.py"))
+    tests = "".join(path.read_text() for path in Path(__file__).parent.rglob("test_*.py"))
     assert set(NAC_RULES) == BROKEN.keys() | ELSEWHERE.keys()
     assert [name for name in ELSEWHERE.values() if f"def {name}(" not in tests] == []
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from nacre.compile.estimate import estimate
-from nacre.compile.estimated import Estimate
+from nacre.compile.estimate.estimate import estimate
+from nacre.compile.estimate.result import Estimate
 from nacre.core.builder import Builder
 from nacre.core.module import Module
 from nacre.viz.layers import layer_view, write_estimate

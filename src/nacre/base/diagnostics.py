@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -93,3 +93,7 @@ def has_errors(diagnostics: Iterable[Diagnostic]) -> bool:
 def warnings_as_errors(diagnostics: Iterable[Diagnostic]) -> list[Diagnostic]:
     """What `--strict` makes of them."""
     return [replace(d, severity="error") if d.severity == "warning" else d for d in diagnostics]
+
+
+# Who is given findings that stop nothing.
+Warn = Callable[[Diagnostic], None]

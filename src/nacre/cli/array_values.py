@@ -36,7 +36,7 @@ def read_array(path: str, wanted: np.dtype[Any] | None = None) -> np.ndarray[Any
 
 
 def _nibbles(path: str, array: np.ndarray[Any, Any], wanted: np.dtype[Any]) -> np.ndarray[Any, Any]:
-    from nacre.nem.run.host import host_error, nibbles
+    from nacre.nem.run.memory.host import host_error, nibbles
 
     try:
         return nibbles(array, wanted.name)

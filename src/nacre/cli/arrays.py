@@ -169,7 +169,7 @@ def unreadable(path: Path) -> str | None:
 def load(file: InputFile, program: Program) -> Any:  # noqa: ANN401 - an array of any type, or bytes
     """What an input file holds; WrongUsage where it is not there, InputError where it is wrong."""
     from nacre.nem.api.ddr import load_npy
-    from nacre.nem.run.host import host_error
+    from nacre.nem.run.memory.host import host_error
 
     if _TARGET.fullmatch(file.target) is None:
         raise click.UsageError(f"{quoted(file.target)} is neither BUF nor BUF@OFFSET")
@@ -206,7 +206,7 @@ def output_view(file: OutputFile, program: Program) -> OutputView:
     """What an output will hold; UsageError where type or shape do not fit the buffer."""
     if file.problem is not None:
         raise click.UsageError(file.problem)
-    from nacre.nem.run.host import declared_elements
+    from nacre.nem.run.memory.host import declared_elements
 
     buffer = find_buffer(file.buffer, program)
     size = buffer.size or 0

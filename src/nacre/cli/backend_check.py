@@ -20,7 +20,7 @@ from nacre.cli.main import ERRORS_FOUND, OK
 from nacre.cli.terminal.streams import unfiltered
 from nacre.nem.api.conformance import Row, check_backend
 from nacre.nem.api.conformance_types import tried_opcodes
-from nacre.nem.run.backends import BackendError, load_backend
+from nacre.nem.run.machine.backends import BackendError, load_backend
 
 _MOST_TYPES = 6  # that are listed where one line stands for all types of an opcode
 

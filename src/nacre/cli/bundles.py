@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     import numpy as np
 
     from nacre.base.diagnostics import Diagnostic
-    from nacre.compile.bundle import Bundle
-    from nacre.compile.manifest import Port
+    from nacre.compile.bundle.bundle import Bundle
+    from nacre.compile.bundle.manifest import Port
     from nacre.core.module import Module
     from nacre.core.values import Array
-    from nacre.nem.run.session import RunResult
+    from nacre.nem.run.sessions.session import RunResult
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class OpenBundle:
 
     def files(self, result: RunResult) -> list[tuple[Path, bytes, str]]:
         """Every output that is asked for: its file, what goes there, and what that is."""
-        from nacre.compile.bundle import from_memory
+        from nacre.compile.bundle.bundle import from_memory
 
         found = []
         for port, path in self.targets:
@@ -52,8 +52,8 @@ class OpenBundle:
 
     def endless(self, result: RunResult) -> list[Diagnostic]:
         """A warning for each output that is not finite though the inputs are."""
-        from nacre.compile.accuracy.not_finite import endless_outputs
-        from nacre.compile.bundle import from_memory
+        from nacre.compile.bundle.bundle import from_memory
+        from nacre.compile.bundle.not_finite import endless_outputs
 
         manifest = self.bundle.manifest
         made = [from_memory(result, port) for port in manifest.outputs]
@@ -67,7 +67,7 @@ def opened(
     folder = Path(setup.file)
     if setup.file == "-" or not os.path.isdir(folder):  # which knows names that are none
         return None
-    from nacre.compile.bundle import Bundle
+    from nacre.compile.bundle.bundle import Bundle
     from nacre.compile.storage.names import program_path
 
     if setup.device is not None:
@@ -106,10 +106,10 @@ def _filled(
     bundle: Bundle, setup: Setup
 ) -> tuple[dict[str, Any], dict[str, Array], list[Diagnostic]]:
     """Weights and inputs as the device holds them, inputs as they came, and what that loses."""
-    from nacre.compile.accuracy.not_finite import lost_inputs
-    from nacre.compile.bundle import require_range
-    from nacre.core.evaluate import checked_inputs
-    from nacre.core.evaluation_plan import initial_values
+    from nacre.compile.bundle.bundle import require_range
+    from nacre.compile.bundle.not_finite import lost_inputs
+    from nacre.core.evaluation.evaluate import checked_inputs
+    from nacre.core.evaluation.plan import initial_values
 
     given = arrays_of(setup.inputs, bundle.source)
     state = initial_values(bundle.source)

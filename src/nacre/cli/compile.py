@@ -15,7 +15,7 @@ from nacre.base.excerpt import safe
 from nacre.base.grouping import merge_notes
 from nacre.cli.arrays import writing
 from nacre.cli.compile_options import Kept, asked, compile_options
-from nacre.cli.core_files import (
+from nacre.cli.core.files import (
     Constants,
     Shapes,
     constant_option,
@@ -26,7 +26,7 @@ from nacre.cli.core_files import (
 from nacre.compile.options import STAGES
 
 if TYPE_CHECKING:
-    from nacre.compile.bundle import Bundle
+    from nacre.compile.bundle.bundle import Bundle
 
 _MOST = 5  # layers whose losses are named
 

@@ -19,12 +19,12 @@ from nacre.base.files import is_temporary, written_together
 from nacre.base.rendering import summary
 from nacre.cli.arrays import WrongUsage, require_writable, writing
 from nacre.cli.calibration import read_calibration
-from nacre.cli.core_files import reported
+from nacre.cli.core.files import reported
 from nacre.compile.options import PRECISIONS, Precision
 
 if TYPE_CHECKING:
-    from nacre.compile.bundle import Bundle
-    from nacre.compile.estimated import Estimate
+    from nacre.compile.bundle.bundle import Bundle
+    from nacre.compile.estimate.result import Estimate
     from nacre.core.module import Module
     from nacre.core.values import Array
 
@@ -129,9 +129,9 @@ def _require_room(out: Path) -> None:
 
 
 def _imported(folder: Path) -> tuple[Module, str]:
-    from nacre.core.evaluation_plan import macs_of
+    from nacre.core.evaluation.plan import macs_of
     from nacre.core.models import read_model
-    from nacre.core.onnx.files import onnx
+    from nacre.core.onnx.reading.files import onnx
 
     # Without the package `onnx` the same model is read from Core IR.
     path = folder / ("digits.onnx" if onnx is not None else "digits.core")
@@ -146,7 +146,7 @@ def _imported(folder: Path) -> tuple[Module, str]:
 def _compiled(
     module: Module, folder: Path, device: str, precision: Precision
 ) -> tuple[Estimate, str]:
-    from nacre.compile.estimate import estimate
+    from nacre.compile.estimate.estimate import estimate
 
     calibration, how = None, str(precision)
     if precision not in ("f16", "f32"):
@@ -181,7 +181,7 @@ def _validated(bundle: Bundle, samples: Samples) -> tuple[None, str]:
 
 def _recognised(bundle: Bundle, module: Module, samples: Samples) -> tuple[None, str]:
     """The digits that the plan finds, beside those of the model in its own precision."""
-    from nacre.core.evaluate import evaluate
+    from nacre.core.evaluation.evaluate import evaluate
 
     session, right, same, noise = bundle.session(), 0, 0, []
     for inputs, label in samples:

@@ -21,7 +21,7 @@ from nacre.cli.arrays import (
     writing_together,
 )
 from nacre.cli.compile_options import Kept, asked, compile_options
-from nacre.cli.core_files import (
+from nacre.cli.core.files import (
     Constants,
     Shapes,
     constant_option,
@@ -30,10 +30,10 @@ from nacre.cli.core_files import (
     shape_option,
 )
 from nacre.cli.main import ERRORS_FOUND
-from nacre.cli.nac_files import require_apart
+from nacre.cli.nac.files import require_apart
 
 if TYPE_CHECKING:
-    from nacre.compile.estimated import Estimate
+    from nacre.compile.estimate.result import Estimate
     from nacre.core.module import Module
 
 _ENDINGS = (".html", ".htm")
@@ -163,7 +163,7 @@ def _require_options(is_bundle: bool, devices: tuple[str, ...]) -> None:
 
 
 def _estimated_bundle(folder: str, clock: float | None) -> Estimate:
-    from nacre.compile.bundle import Bundle
+    from nacre.compile.bundle.bundle import Bundle
 
     bundle = Bundle.load(folder)
     with stage(f"estimating for {safe(bundle.manifest.device)}"):
@@ -171,14 +171,14 @@ def _estimated_bundle(folder: str, clock: float | None) -> Estimate:
 
 
 def _estimated(module: Module, device: str, given: Mapping[str, Any]) -> Estimate:
-    from nacre.compile.estimate import estimate as estimated
+    from nacre.compile.estimate.estimate import estimate as estimated
 
     with stage(f"estimating for {safe(device)}"):
         return estimated(module, device, **given)
 
 
 def _told(model: str, found: Mapping[str, Estimate], most: int | None, form: str) -> str:
-    from nacre.compile.estimate_text import estimate_text
+    from nacre.compile.estimate.text import estimate_text
 
     if form == "json":
         return json.dumps({name: one.as_json() for name, one in found.items()}, indent=2)

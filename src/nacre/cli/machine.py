@@ -215,8 +215,8 @@ def loaded_inputs(setup: Setup, program: LoadedProgram) -> dict[str, Any]:
 
 def recorded(setup: Setup) -> list[str] | None:
     """The order that `--replay` asks for."""
-    from nacre.nem.run.host import host_error
-    from nacre.nem.run.trace import recorded_order
+    from nacre.nem.run.memory.host import host_error
+    from nacre.nem.run.sessions.trace import recorded_order
 
     if setup.replay is None:
         return None

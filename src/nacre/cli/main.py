@@ -31,7 +31,7 @@ _VERBS = {
     "rule": ("nacre.cli.rule", "rule", "explain a rule, or list them all"),
     "devices": ("nacre.cli.devices", "devices", "list the built-in devices, or describe one"),
     "run": ("nacre.cli.run", "run", "run a NEM program, bit-true"),
-    "debug": ("nacre.cli.debug", "debug", "run a NEM program step by step"),
+    "debug": ("nacre.cli.debug.command", "debug", "run a NEM program step by step"),
     "backend-check": (
         "nacre.cli.backend_check",
         "backend_check",
@@ -41,8 +41,8 @@ _VERBS = {
     "validate": ("nacre.cli.validate", "validate", "compare a bundle's numbers with its model's"),
     "estimate": ("nacre.cli.estimate", "estimate", "say whether a model fits and how fast it is"),
     "demo": ("nacre.cli.demo", "demo", "take a trained network from its file to a report"),
-    "core": ("nacre.cli.core", "core", "verify, rewrite and evaluate modules of Core IR"),
-    "nac": ("nacre.cli.nac", "nac", "build, look at, verify and run files of NAC"),
+    "core": ("nacre.cli.core.command", "core", "verify, rewrite and evaluate modules of Core IR"),
+    "nac": ("nacre.cli.nac.command", "nac", "build, look at, verify and run files of NAC"),
 }
 
 

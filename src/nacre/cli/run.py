@@ -56,11 +56,11 @@ from nacre.cli.timed import (
 )
 
 if TYPE_CHECKING:
-    from nacre.compile.bundle import Bundle
-    from nacre.compile.estimated import Estimate
+    from nacre.compile.bundle.bundle import Bundle
+    from nacre.compile.estimate.result import Estimate
     from nacre.nem.api import NemInterpreter
     from nacre.nem.api.programs import LoadedProgram
-    from nacre.nem.run.session import RunResult
+    from nacre.nem.run.sessions.session import RunResult
     from nacre.nem.run.timing.result import TimedResult
 
 _MODES = ("functional", "timed")
@@ -154,7 +154,7 @@ def _only_timed(
     found: list[Diagnostic],
 ) -> int:
     """Time a program without computing anything."""
-    from nacre.nem.run.session import RunResult
+    from nacre.nem.run.sessions.session import RunResult
     from nacre.nem.run.timing.status import stuck
 
     timing = machine.time(program, allow=setup.allow)
@@ -265,7 +265,7 @@ class Report:
     @cached_property
     def layers(self) -> Estimate | None:
         """Where the time of a bundle's run goes, by layer; None where it has none."""
-        from nacre.compile.estimate_bundle import estimate_bundle
+        from nacre.compile.estimate.from_bundle import estimate_bundle
 
         if self.bundle is None or self.timing is None or self.timing.waiting:
             return None

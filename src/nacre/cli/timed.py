@@ -16,7 +16,7 @@ from nacre.cli.arrays import require_writable, writing
 from nacre.cli.machine import Setup, as_usage
 
 if TYPE_CHECKING:
-    from nacre.compile.estimated import Estimate
+    from nacre.compile.estimate.result import Estimate
     from nacre.nem.api import NemInterpreter
     from nacre.nem.api.programs import LoadedProgram
     from nacre.nem.run.timing.result import TimedResult
@@ -124,7 +124,7 @@ def timing_text(
     layers: Estimate | None = None,
 ) -> str:
     """Where the time goes, of a bundle by layer too; with `--what-if`, both runs side by side."""
-    from nacre.compile.estimate_text import layer_tables
+    from nacre.compile.estimate.text import layer_tables
     from nacre.nem.run.timing.text import comparison, summary
 
     text = summary(timing, {} if layers is None else _nodes(layers))

@@ -18,9 +18,9 @@ from nacre.cli.main import ERRORS_FOUND, INCONCLUSIVE, OK
 from nacre.cli.progress import shown_stages
 
 if TYPE_CHECKING:
-    from nacre.compile.bundle import Bundle
-    from nacre.compile.manifest import Port
-    from nacre.compile.validation import Validation
+    from nacre.compile.bundle.bundle import Bundle
+    from nacre.compile.bundle.manifest import Port
+    from nacre.compile.bundle.validation import Validation
     from nacre.core.values import Array
 
 _STATUS = {"valid": OK, "not valid": ERRORS_FOUND, "inconclusive": INCONCLUSIVE}
@@ -63,7 +63,7 @@ def validate(
     Exit status: 0 valid, 1 not valid or errors in the bundle or its inputs, 2 wrong usage,
     3 inconclusive.
     """
-    from nacre.compile.bundle import Bundle
+    from nacre.compile.bundle.bundle import Bundle
 
     if expected and not inputs:
         raise click.UsageError("--expect is about inputs that are known: give them with --input")
@@ -93,8 +93,8 @@ def validate(
 
 def _validated_on_random(bundle: Bundle, seed: int) -> Validation:
     """On the first of several draws of which the model makes something that can be compared."""
+    from nacre.compile.bundle.validation import validated
     from nacre.compile.sampling.draw import ATTEMPTS
-    from nacre.compile.validation import validated
 
     for attempt in range(ATTEMPTS):
         others = _random(bundle, seed + 1, attempt)
@@ -135,7 +135,7 @@ def _within(port: Port, array: Array) -> Array:
 
 
 def _text(bundle: Bundle, found: Validation, how: str) -> str:
-    from nacre.compile.validation import ASK_FOR_DATA, VERDICTS
+    from nacre.compile.bundle.validation import ASK_FOR_DATA, VERDICTS
 
     manifest = bundle.manifest
     layers = f"{len(manifest.layers):,} layer{'' if len(manifest.layers) == 1 else 's'}"

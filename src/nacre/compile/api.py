@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from nacre.compile.bundle import Bundle
-from nacre.compile.options import Options, Precision
+from nacre.base.diagnostics import Warn
+from nacre.compile.bundle.bundle import Bundle
+from nacre.compile.options import Calibration, Options, Precision
 from nacre.compile.pipeline import OnStage, compile_module
-from nacre.compile.quantise.calibration import Calibration
 from nacre.compile.request import Constants, module_of, require_sense
 from nacre.compile.target import target_of
-from nacre.core.models import Shapes, Warn
+from nacre.core.models import Shapes
 from nacre.nem.model.devices import Device
 from nacre.nem.spec.limits import DEFAULT_DDR_BYTES
 

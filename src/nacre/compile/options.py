@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from nacre.nem.model.devices import Device
 from nacre.nem.spec.limits import DEFAULT_DDR_BYTES
 
 if TYPE_CHECKING:
-    from nacre.compile.quantise.calibration import Calibration
     from nacre.nem.run.timing.profile import TimingProfile
 
+# Arrays by name with one more axis in front, or inputs of several runs.
+Calibration = Mapping[str, Any] | Sequence[Mapping[str, Any]]
 Precision = Literal["f16", "f32", "i8"]
 PRECISIONS: tuple[Precision, ...] = ("f16", "f32", "i8")
 MOST_DB = 120.0  # the highest ratio of signal to noise that can be asked for

@@ -10,35 +10,36 @@ import msgspec
 
 from nacre.base.diagnostics import Diagnostic, InputError
 from nacre.base.stages import stage
-from nacre.compile.bundle import Bundle
-from nacre.compile.depth_first import as_described, in_groups
-from nacre.compile.depths import shallow
+from nacre.compile.accuracy.measures import rounds_to_integers
+from nacre.compile.bundle.bundle import Bundle
+from nacre.compile.bundle.manifest import Manifest, manifest
 from nacre.compile.emit import emit, statements_text
-from nacre.compile.judging import rounds_to_integers
-from nacre.compile.kept_weights import PARTS, with_kept_weights
-from nacre.compile.layout import layout
-from nacre.compile.legalise import Legal, legalise
-from nacre.compile.manifest import Manifest, manifest
+from nacre.compile.legalise.layout import layout
+from nacre.compile.legalise.legal_module import Legal
+from nacre.compile.legalise.origins import model_place, of_nodes, place_of
+from nacre.compile.legalise.oversized import shallow
+from nacre.compile.legalise.stage import legalise
 from nacre.compile.options import FEATURES, Options
-from nacre.compile.origins import model_place, of_nodes, place_of
-from nacre.compile.partition import Partition, partition
-from nacre.compile.place import Placement, place
-from nacre.compile.program import Program
-from nacre.compile.quantise.own_scales import Plain, unquantised
-from nacre.compile.quantise.quantiser import Quantised, quantise
-from nacre.compile.room import (
+from nacre.compile.partition.stage import Partition, partition
+from nacre.compile.partition.support import require_types
+from nacre.compile.partition.variants import lacking
+from nacre.compile.placement.capacity import (
     require_l1,
     require_room,
     require_room_as_bytes,
     require_room_for_ports,
 )
+from nacre.compile.placement.stage import Placement, place
+from nacre.compile.program import Program
+from nacre.compile.quantise.prequantised.scales import Plain, unquantised
+from nacre.compile.quantise.quantiser import Quantised, quantise
 from nacre.compile.rules import CMP06
-from nacre.compile.schedule import schedule
-from nacre.compile.strips import narrowed
-from nacre.compile.support import require_types
+from nacre.compile.schedule.stage import schedule
 from nacre.compile.target import Target
-from nacre.compile.tile import Tilings, tile
-from nacre.compile.variants import lacking
+from nacre.compile.tiling.depth_first import as_described, in_groups
+from nacre.compile.tiling.kept_weights import PARTS, with_kept_weights
+from nacre.compile.tiling.stage import Tilings, tile
+from nacre.compile.tiling.strips import narrowed
 from nacre.core.module import Labels, Module
 
 _ALL = frozenset(FEATURES)

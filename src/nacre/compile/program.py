@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from nacre.compile.items import Quant
+from nacre.compile.partition.items import Quant
 
 Dims = tuple[int, ...]
 

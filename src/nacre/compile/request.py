@@ -8,10 +8,11 @@ from numbers import Real
 from pathlib import Path
 from typing import Any
 
+from nacre.base.diagnostics import Warn
 from nacre.base.suggest import did_you_mean
 from nacre.compile.options import MOST_DB, OBSERVERS, PRECISIONS
 from nacre.compile.target import request_error
-from nacre.core.models import Shapes, Warn
+from nacre.core.models import Shapes
 from nacre.core.module import Module
 from nacre.core.passes.fold_floats import fold_floats
 from nacre.nac.models import read_model

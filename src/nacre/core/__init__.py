@@ -9,7 +9,7 @@ from nacre.base.lazy import load_on_use
 if TYPE_CHECKING:
     from nacre.core.builder import Builder
     from nacre.core.canonical import canonicalise
-    from nacre.core.evaluate import CoreSession, Evaluation, evaluate, evaluate_with_peak
+    from nacre.core.evaluation.evaluate import CoreSession, Evaluation, evaluate, evaluate_with_peak
     from nacre.core.expressions import lower
     from nacre.core.gradients.grad import grad
     from nacre.core.inference.pipeline import optimise
@@ -52,13 +52,13 @@ load_on_use(
     {
         "Builder": "builder",
         "CoreOperation": "module",
-        "CoreSession": "evaluate",
-        "Evaluation": "evaluate",
+        "CoreSession": "evaluation.evaluate",
+        "Evaluation": "evaluation.evaluate",
         "Module": "module",
         "TensorType": "module",
         "canonicalise": "canonical",
-        "evaluate": "evaluate",
-        "evaluate_with_peak": "evaluate",
+        "evaluate": "evaluation.evaluate",
+        "evaluate_with_peak": "evaluation.evaluate",
         "from_onnx": "onnx.importer",
         "from_torch": "torch.importer",
         "grad": "gradients.grad",

@@ -7,14 +7,13 @@ from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 
-from nacre.base.diagnostics import Diagnostic, InputError
+from nacre.base.diagnostics import InputError, Warn
 from nacre.base.source import whole_file
 from nacre.core.module import Module
 from nacre.core.rules.models import MDL01, MDL02
 
 Shapes = Mapping[str, Sequence[int]]
 Progress = Callable[[int, int], None]  # how many of how many
-Warn = Callable[[Diagnostic], None]
 
 
 def _core(

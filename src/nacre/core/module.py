@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from math import prod
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from nacre.base.elements import GRAPH_TYPES, ElementType
+from nacre.base.elements import GRAPH_TYPES, ElementType, bytes_needed
 from nacre.base.source import Source
 from nacre.core.values import NO_ATTRIBUTES, Attributes
 
 if TYPE_CHECKING:
-    from nacre.core.evaluate import CoreSession
+    from nacre.core.evaluation.evaluate import CoreSession
 
 Shape = tuple[int, ...]
 
@@ -34,6 +35,11 @@ class TensorType(Struct, frozen=True, gc=False):
     def element(self) -> ElementType:
         """The element type as the table knows it."""
         return GRAPH_TYPES[self.dtype]
+
+    @property
+    def size_bytes(self) -> int:
+        """The bytes of a dense tensor."""
+        return bytes_needed(prod(self.shape), self.element)
 
     def __str__(self) -> str:
         return f"tensor<{self.dtype}[{', '.join(map(str, self.shape))}]>"
@@ -219,6 +225,6 @@ class Module:
 
     def session(self) -> CoreSession:
         """A session that keeps the module's state between runs."""
-        from nacre.core.evaluate import CoreSession
+        from nacre.core.evaluation.evaluate import CoreSession
 
         return CoreSession(self)

@@ -13,21 +13,37 @@ from math import prod
 
 import numpy as np
 
-from nacre.kernels import shapes
-from nacre.kernels.call import Array, Attributes, Call, Fault, Primitive, Run, Work, integers
-from nacre.kernels.core_binary import CORE_BINARY
-from nacre.kernels.core_forms import of_one, of_two
-from nacre.kernels.core_products import CORE_PRODUCTS, low_bits
-from nacre.kernels.reductions import bind_sum, float_sum, kept, reads_input, wide_float, widening
-from nacre.kernels.runs import copying, filling, quiet
-from nacre.kernels.shapes import Dims
-from nacre.kernels.views import (
+from nacre.kernels.elementwise.binary import CORE_BINARY
+from nacre.kernels.interface import shapes
+from nacre.kernels.interface.call import (
+    Array,
+    Attributes,
+    Call,
+    Fault,
+    Primitive,
+    Run,
+    Work,
+    integers,
+)
+from nacre.kernels.interface.forms import of_one, of_two
+from nacre.kernels.interface.runs import copying, filling, quiet
+from nacre.kernels.interface.shapes import Dims
+from nacre.kernels.movement.views import (
     bind_gather,
     bind_reshape,
     bind_slice,
     bind_transpose,
     gather_shape,
     moves_outputs,
+)
+from nacre.kernels.products.core_products import CORE_PRODUCTS, low_bits
+from nacre.kernels.reductions.reductions import (
+    bind_sum,
+    float_sum,
+    kept,
+    reads_input,
+    wide_float,
+    widening,
 )
 
 

@@ -6,27 +6,27 @@ from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
-from nacre.kernels.call import Primitive
-from nacre.kernels.conversion import CONVERSION
-from nacre.kernels.convolution import CONVOLUTION
 from nacre.kernels.core_ops import CORE_OPS
-from nacre.kernels.elementwise import ELEMENTWISE
-from nacre.kernels.graph_convolution import GRAPH_CONVOLUTION
-from nacre.kernels.graph_data import GRAPH_DATA
-from nacre.kernels.graph_elementwise import GRAPH_ELEMENTWISE
-from nacre.kernels.graph_linear import GRAPH_LINEAR
-from nacre.kernels.graph_normalization import GRAPH_NORMALIZATION
-from nacre.kernels.graph_pooling import GRAPH_POOLING
-from nacre.kernels.graph_quantized import GRAPH_QUANTIZED
-from nacre.kernels.graph_reductions import GRAPH_REDUCTIONS
-from nacre.kernels.graph_resize import GRAPH_RESIZE
-from nacre.kernels.graph_scatter import GRAPH_SCATTER
-from nacre.kernels.linear import LINEAR
-from nacre.kernels.normalization import NORMALIZATION
-from nacre.kernels.pooling import POOLING
-from nacre.kernels.quantization import through_reals
-from nacre.kernels.reductions import REDUCTIONS
-from nacre.kernels.views import VIEWS
+from nacre.kernels.elementwise.elementwise import ELEMENTWISE
+from nacre.kernels.elementwise.graph_elementwise import GRAPH_ELEMENTWISE
+from nacre.kernels.interface.call import Primitive
+from nacre.kernels.movement.graph_data import GRAPH_DATA
+from nacre.kernels.movement.resize import GRAPH_RESIZE
+from nacre.kernels.movement.scatter import GRAPH_SCATTER
+from nacre.kernels.movement.views import VIEWS
+from nacre.kernels.numbers.conversion import CONVERSION
+from nacre.kernels.numbers.quantization import through_reals
+from nacre.kernels.products.graph_linear import GRAPH_LINEAR
+from nacre.kernels.products.linear import LINEAR
+from nacre.kernels.quantised.graph_quantized import GRAPH_QUANTIZED
+from nacre.kernels.reductions.graph_normalization import GRAPH_NORMALIZATION
+from nacre.kernels.reductions.graph_reductions import GRAPH_REDUCTIONS
+from nacre.kernels.reductions.normalization import NORMALIZATION
+from nacre.kernels.reductions.reductions import REDUCTIONS
+from nacre.kernels.windows.convolution import CONVOLUTION
+from nacre.kernels.windows.graph_convolution import GRAPH_CONVOLUTION
+from nacre.kernels.windows.graph_pooling import GRAPH_POOLING
+from nacre.kernels.windows.pooling import POOLING
 
 _ROWS = (
     *LINEAR,

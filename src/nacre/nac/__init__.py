@@ -8,12 +8,12 @@ from nacre.base.lazy import load_on_use
 
 if TYPE_CHECKING:
     from nacre.nac.build import build
-    from nacre.nac.canonical import canonical
     from nacre.nac.format.file import read, to_bytes
     from nacre.nac.format.values import NacFile
-    from nacre.nac.lift import lift
-    from nacre.nac.lower import lower
-    from nacre.nac.memory_map import memory_map
+    from nacre.nac.program.canonical import canonical
+    from nacre.nac.program.lift import lift
+    from nacre.nac.program.lower import lower
+    from nacre.nac.program.memory_map import memory_map
     from nacre.nac.quantise.apply import quantise
     from nacre.nac.run.model import NacModel, load
     from nacre.nac.run.session import NacSession
@@ -44,11 +44,11 @@ load_on_use(
         "NacModel": "run.model",
         "NacSession": "run.session",
         "build": "build",
-        "canonical": "canonical",
-        "lift": "lift",
+        "canonical": "program.canonical",
+        "lift": "program.lift",
         "load": "run.model",
-        "lower": "lower",
-        "memory_map": "memory_map",
+        "lower": "program.lower",
+        "memory_map": "program.memory_map",
         "quantise": "quantise.apply",
         "read": "format.file",
         "save": "save",

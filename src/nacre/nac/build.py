@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from nacre.base.diagnostics import Warn
 from nacre.base.stages import stage
-from nacre.core.models import Progress, Shapes, Warn
+from nacre.core.models import Progress, Shapes
 from nacre.core.module import Module
-from nacre.nac.canonical import canonical
 from nacre.nac.format.values import NacFile, Plan, Resource
-from nacre.nac.interface import OWN_RESOURCES
-from nacre.nac.lower import lower
+from nacre.nac.program.canonical import canonical
+from nacre.nac.program.interface import OWN_RESOURCES
+from nacre.nac.program.lower import lower
 from nacre.nac.quantise.apply import quantisation_code, quantised
 from nacre.nac.quantise.choice import Choice
 from nacre.nac.quantise.halves import own_halves, widened

@@ -11,12 +11,12 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from nacre.base.diagnostics import Diagnostic, InputError
+from nacre.base.diagnostics import Diagnostic, InputError, Warn
 from nacre.base.excerpt import quoted
 from nacre.base.hints import setting
 from nacre.base.suggest import did_you_mean
 from nacre.core.models import READERS as CORE_READERS
-from nacre.core.models import Progress, Reader, Shapes, Warn
+from nacre.core.models import Progress, Reader, Shapes
 from nacre.core.models import read_model as read_known
 from nacre.core.module import Module, TensorType
 from nacre.core.passes.fold_floats import fold_floats
@@ -61,7 +61,7 @@ def lifted(model: NacModel, shapes: Shapes | None = None) -> Module:
 
     InputError has all that is wrong, missing shapes included.
     """
-    from nacre.nac.lift import lift
+    from nacre.nac.program.lift import lift
 
     given = dict(shapes or {})
     found = [*_not_open(model, given), *_missing(model, given)]

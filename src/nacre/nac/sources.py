@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nacre.base.diagnostics import InputError
+from nacre.base.diagnostics import InputError, Warn
 from nacre.base.source import whole_file
-from nacre.core.models import KEEPING_READERS, Progress, Shapes, Warn, read_model
+from nacre.core.models import KEEPING_READERS, Progress, Shapes, read_model
 from nacre.core.module import CoreOperation, Module
 from nacre.core.values import Array, Literal
 from nacre.nac.models import SUFFIX, lifted

@@ -18,7 +18,7 @@ from nacre.nac.format.external import External, read_external, weights_path
 from nacre.nac.format.file import Examined, FileSource, examined, mapped
 from nacre.nac.format.places import Place, finding
 from nacre.nac.format.values import NacFile
-from nacre.nac.interface import surroundings
+from nacre.nac.program.interface import surroundings
 from nacre.nac.rules.program import NAC39
 
 CHECKS: tuple[Check, ...] = (

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from nacre.base.files import write_whole
-from nacre.compile.estimate_layers import LayerTime, operation_times
-from nacre.compile.estimate_text import DERATING_FACTORS
-from nacre.compile.estimated import Estimate, PlanTimes
+from nacre.compile.estimate.layer_times import LayerTime, operation_times
+from nacre.compile.estimate.result import Estimate, PlanTimes
+from nacre.compile.estimate.text import DERATING_FACTORS
 from nacre.viz.report import render_report
 from nacre.viz.report_data import statement_tasks
 

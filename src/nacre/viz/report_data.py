@@ -16,7 +16,7 @@ import numpy as np
 from nacre.nem.model.program import Buffer, Program, Task
 from nacre.nem.plan.grid import TOP, Grid
 from nacre.nem.plan.terms import Column
-from nacre.nem.run.naming import task_name
+from nacre.nem.run.sessions.naming import task_name
 from nacre.nem.run.timing.result import TimedResult
 from nacre.nem.run.timing.timeline import Timeline
 from nacre.viz.blockers import NONE, blockers

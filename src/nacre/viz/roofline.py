@@ -17,8 +17,8 @@ from functools import cache
 import numpy as np
 
 from nacre.nem.model.program import Task
-from nacre.nem.run.naming import task_name
-from nacre.nem.run.signatures import signatures
+from nacre.nem.run.machine.signatures import signatures
+from nacre.nem.run.sessions.naming import task_name
 from nacre.nem.run.timing.bounds import unit_type
 from nacre.nem.run.timing.costs import copied_bytes, macs_per_two_cycles, work_of
 from nacre.nem.run.timing.timeline import Timeline

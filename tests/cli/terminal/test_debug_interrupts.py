@@ -14,14 +14,14 @@ from pathlib import Path
 
 import pytest
 
-from nacre.cli import debug_commands
-from nacre.cli.debug_commands import find
-from nacre.cli.debugger import Debugger
-from nacre.nem.run.session import Session
-from nacre.nem.run.stepper import Stepper
+from nacre.cli.debug import commands as debug_commands
+from nacre.cli.debug.commands import find
+from nacre.cli.debug.debugger import Debugger
+from nacre.nem.run.sessions.session import Session
+from nacre.nem.run.sessions.stepper import Stepper
 from neminterp import NemInterpreter
+from tests.cli.debug.test_sessions import DATA, PROGRAM, Capsys, debugged, prepared
 from tests.cli.runner import environment
-from tests.cli.test_debug import DATA, PROGRAM, Capsys, debugged, prepared
 
 
 @pytest.fixture

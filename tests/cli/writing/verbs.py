@@ -10,7 +10,7 @@ import numpy as np
 
 from nacre import core, nac
 from nacre.base.files import is_temporary
-from nacre.compile.bundle import Bundle
+from nacre.compile.bundle.bundle import Bundle
 from nacre.core.builder import Builder
 from tests.nac.mep.carrying import successor, tokenizer_json
 

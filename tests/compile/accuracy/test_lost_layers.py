@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 import nacre
-from nacre.compile.accuracy.lost_layers import LostLayer, lost_most
+from nacre.compile.bundle.lost_layers import LostLayer, lost_most
 from nacre.core.builder import Builder
 from tests.compile.models import values
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import nacre
-from nacre.compile.bundle import Bundle
-from nacre.compile.judging import SQNR_DB, judged
+from nacre.compile.accuracy.measures import SQNR_DB, judged
+from nacre.compile.bundle.bundle import Bundle
 from nacre.core.builder import Builder
 from tests.compile.models import Array, values
 

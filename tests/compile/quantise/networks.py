@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from nacre.compile.legalise import Legal
+from nacre.compile.legalise.legal_module import Legal
 from nacre.compile.quantise.quantiser import Quantised
 from nacre.core.builder import Builder
-from nacre.core.evaluate import evaluate
+from nacre.core.evaluation.evaluate import evaluate
 from nacre.core.module import Labels, Module
 
 Array = npt.NDArray[Any]

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import nacre
-from nacre.compile.bundle import Bundle
+from nacre.compile.bundle.bundle import Bundle
 from nacre.core.builder import Builder
 from nacre.core.module import Module
 from tests.cli.runner import invoke

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from nacre.compile.quantise.affine import Affine, single
 from nacre.core.builder import Builder
-from nacre.core.evaluate import evaluate
+from nacre.core.evaluation.evaluate import evaluate
 from tests.compile.quantise.tasks import Operand, per_channel, per_tensor, run
 
 Array = npt.NDArray[Any]

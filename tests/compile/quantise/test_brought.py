@@ -11,11 +11,10 @@ import pytest
 
 import nacre
 from nacre.base.elements import GRAPH_TYPES
-from nacre.compile.options import Precision
-from nacre.compile.quantise.calibration import Calibration
-from nacre.compile.validation import sqnr
+from nacre.compile.bundle.validation import sqnr
+from nacre.compile.options import Calibration, Precision
 from tests.byte_products import skip_where_they_saturate
-from tests.compile.test_lowering_rows import computed, tasks
+from tests.compile.legalise.test_lowering_rows import computed, tasks
 
 onnx = pytest.importorskip("onnx")
 ort = pytest.importorskip("onnxruntime")

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from nacre.compile.layout import layout
-from nacre.compile.legalise import legalise
-from nacre.compile.quantise.own_scales import unquantised
+from nacre.compile.legalise.layout import layout
+from nacre.compile.legalise.stage import legalise
+from nacre.compile.quantise.prequantised.scales import unquantised
 from nacre.compile.quantise.quantiser import Quantised, quantise
 from nacre.core.builder import Builder
 from nacre.core.canonical import canonicalise
-from nacre.core.evaluate import evaluate
+from nacre.core.evaluation.evaluate import evaluate
 from nacre.core.module import Module
 from nacre.core.onnx.importer import from_onnx
 from tests.compile.quantise.networks import mobile, numbers, samples, sqnr, stored_run

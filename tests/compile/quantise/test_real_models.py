@@ -8,8 +8,8 @@ import numpy as np
 import onnxruntime
 import pytest
 
-from nacre.compile.layout import layout
-from nacre.compile.legalise import legalise
+from nacre.compile.legalise.layout import layout
+from nacre.compile.legalise.stage import legalise
 from nacre.compile.quantise.quantiser import quantise
 from tests.compile.quantise.networks import sqnr, stored_run
 from tests.core.models.real_models import REAL_MODELS, RealModel

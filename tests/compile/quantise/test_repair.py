@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nacre.compile.judging import AGREEMENT, SQNR_DB, Counted, Judged, judged
+from nacre.compile.accuracy.measures import AGREEMENT, SQNR_DB, Counted, Judged, judged
 from nacre.compile.quantise.quantiser import Quantised
 from nacre.core.builder import Builder
-from nacre.core.evaluate import evaluate
+from nacre.core.evaluation.evaluate import evaluate
 from nacre.core.module import Module
 from tests.compile.quantise.networks import numbers, samples, stored_run
 from tests.compile.quantise.test_forms import held_out, network, opcodes, quantised

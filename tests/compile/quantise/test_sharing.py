@@ -9,7 +9,7 @@ from nacre.compile.quantise.affine import LOW, Affine
 from nacre.compile.quantise.following import function_after
 from nacre.compile.quantise.roles import Graph
 from nacre.core.builder import Builder
-from nacre.core.evaluate import evaluate
+from nacre.core.evaluation.evaluate import evaluate
 from tests.compile.quantise.networks import numbers, samples, sqnr, stored_run
 from tests.compile.quantise.test_forms import held_out, network, opcodes, quantised
 

@@ -11,7 +11,7 @@ import nacre
 from nacre.compile.quantise.observers import OBSERVERS
 from nacre.compile.quantise.quantiser import Quantised
 from nacre.core.builder import Builder
-from nacre.core.evaluate import evaluate
+from nacre.core.evaluation.evaluate import evaluate
 from nacre.core.module import Module
 from tests.compile.quantise.networks import convolution, named, numbers, samples, sqnr, stored_run
 from tests.compile.quantise.test_forms import network, opcodes, quantised

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from nacre.compile.sampling.draw import ATTEMPTS, draw_inputs
 from nacre.compile.sampling.input_ranges import InputRange, input_ranges
 from nacre.core.builder import Builder
-from nacre.core.evaluate import evaluate
+from nacre.core.evaluation.evaluate import evaluate
 from tests.compile.models import Array, values
 
 Body = Callable[[Builder, int], int]

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nacre.core.builder import Builder
-from nacre.core.evaluate import evaluate
+from nacre.core.evaluation.evaluate import evaluate
 from nacre.core.inference.pipeline import INFERENCE, optimise
 from nacre.core.module import Module
 from nacre.core.passes.runner import Pass, run_passes

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from nacre.core.builder import Builder
 from nacre.core.canonical import canonicalise
-from nacre.core.evaluate import evaluate
+from nacre.core.evaluation.evaluate import evaluate
 from nacre.core.inference.pipeline import channels_last, sink_transposes
 from nacre.core.module import Module
 from tests.core.inference.test_inference import inputs_of, opcodes, require_kept, values

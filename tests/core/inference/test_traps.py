@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nacre.core.builder import Builder
-from nacre.core.evaluate import evaluate
+from nacre.core.evaluation.evaluate import evaluate
 from nacre.core.inference.pipeline import optimise
 from nacre.core.module import Module
 from tests.core.inference.test_inference import (

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 
 from nacre.core.builder import Builder
-from nacre.core.evaluate import CoreSession
+from nacre.core.evaluation.evaluate import CoreSession
 from nacre.core.module import Module
 from nacre.core.values import Array
 

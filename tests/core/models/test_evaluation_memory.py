@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from nacre.base.diagnostics import InputError
 from nacre.core.builder import Builder
-from nacre.core.evaluate import CoreSession
-from nacre.core.evaluation_memory import OVERWRITING, Birth, laid_out
+from nacre.core.evaluation.evaluate import CoreSession
+from nacre.core.evaluation.memory import OVERWRITING, Birth, laid_out
 from nacre.core.module import Module
 from nacre.core.ops import OPS
 

@@ -10,7 +10,7 @@ import numpy as np
 import onnxruntime
 import pytest
 
-from nacre.core.evaluate import CoreSession
+from nacre.core.evaluation.evaluate import CoreSession
 from nacre.core.inference.pipeline import optimise
 from nacre.core.module import Module
 from tests.core.models.minilm import minilm, sentence

@@ -18,9 +18,9 @@ from onnx.backend.test.case.node import collect_testcases
 
 from nacre.base.diagnostics import InputError
 from nacre.base.elements import GRAPH_TYPES
-from nacre.core.evaluate import evaluate
-from nacre.core.onnx.elementwise import element_name
+from nacre.core.evaluation.evaluate import evaluate
 from nacre.core.onnx.findings import NoForm
+from nacre.core.onnx.handlers.elementwise import element_name
 from nacre.core.onnx.importer import from_onnx
 
 Array = np.ndarray[Any, Any]

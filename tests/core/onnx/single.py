@@ -9,7 +9,7 @@ import numpy as np
 import onnxruntime as ort
 from onnx import helper
 
-from nacre.core.evaluate import evaluate
+from nacre.core.evaluation.evaluate import evaluate
 from nacre.core.onnx.importer import from_onnx
 
 Array = np.ndarray[Any, Any]

@@ -12,7 +12,7 @@ import pytest
 from onnx import helper, numpy_helper
 
 from nacre.base.diagnostics import InputError
-from nacre.core.evaluate import evaluate
+from nacre.core.evaluation.evaluate import evaluate
 from nacre.core.module import Module
 from nacre.core.onnx.importer import from_onnx
 

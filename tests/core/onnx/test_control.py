@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nacre.base.diagnostics import Diagnostic, InputError
-from nacre.core.evaluate import evaluate
+from nacre.core.evaluation.evaluate import evaluate
 from nacre.core.onnx.importer import from_onnx
 from tests.clock import in_time
 

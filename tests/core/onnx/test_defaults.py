@@ -12,7 +12,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 import nacre
 from nacre.base.diagnostics import Diagnostic
-from nacre.core.evaluate import evaluate
+from nacre.core.evaluation.evaluate import evaluate
 from nacre.core.module import Module
 from nacre.core.onnx.coverage import coverage
 from nacre.core.onnx.importer import from_onnx

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from onnx import TypeProto, helper
 from onnx.reference import ReferenceEvaluator
 
-from nacre.core.onnx.folding_direct import direct
-from nacre.core.onnx.nodes import Node
+from nacre.core.onnx.folding.direct import direct
+from nacre.core.onnx.reading.nodes import Node
 
 Array = np.ndarray[Any, Any]
 OPSET = 17

@@ -10,9 +10,10 @@ import numpy.typing as npt
 import pytest
 
 from nacre.base.diagnostics import Diagnostic, InputError
-from nacre.core.evaluate import evaluate
-from nacre.core.onnx import scopes, walk
-from nacre.core.onnx.handlers import handlers
+from nacre.core.evaluation.evaluate import evaluate
+from nacre.core.onnx import walk
+from nacre.core.onnx.control import scopes
+from nacre.core.onnx.handlers.table import handlers
 from nacre.core.onnx.importer import from_onnx
 
 onnx = pytest.importorskip("onnx")

@@ -20,7 +20,7 @@ from onnxruntime.quantization import (
 )
 
 from nacre.base.diagnostics import InputError
-from nacre.core.evaluate import evaluate
+from nacre.core.evaluation.evaluate import evaluate
 from nacre.core.onnx.importer import from_onnx
 from tests.byte_products import skip_where_they_saturate
 from tests.core.onnx.small_models import convolutional, inputs_of, recurrent, transformer

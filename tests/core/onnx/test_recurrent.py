@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nacre.base.diagnostics import InputError
-from nacre.core.evaluate import evaluate
+from nacre.core.evaluation.evaluate import evaluate
 from nacre.core.onnx.importer import from_onnx
-from nacre.core.onnx.recurrent import MOST_STEPS
+from nacre.core.onnx.recurrent.layers import MOST_STEPS
 from tests.byte_products import skip_where_they_saturate
 from tests.effort import scaled
 

@@ -11,7 +11,7 @@ import pytest
 from onnx import TensorProto, helper
 
 from nacre.base.diagnostics import InputError
-from nacre.core.evaluate import evaluate
+from nacre.core.evaluation.evaluate import evaluate
 from nacre.core.onnx.coverage import coverage
 from nacre.core.onnx.importer import from_onnx
 from nacre.core.onnx.interface import input_types, type_only_inputs

@@ -14,7 +14,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from nacre.base.diagnostics import Diagnostic, InputError
-from nacre.core.evaluate import evaluate
+from nacre.core.evaluation.evaluate import evaluate
 from nacre.core.onnx.importer import from_onnx
 from tests.core.onnx.backend import cases
 from tests.core.onnx.single import single

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from nacre.base.diagnostics import InputError
-from nacre.core.evaluate import evaluate
+from nacre.core.evaluation.evaluate import evaluate
 from nacre.core.onnx.importer import from_onnx
 
 onnx = pytest.importorskip("onnx")

@@ -13,10 +13,10 @@ import pytest
 
 from nacre.base.diagnostics import InputError
 from nacre.core.builder import Builder
-from nacre.core.evaluate import CoreSession, evaluate
+from nacre.core.evaluation.evaluate import CoreSession, evaluate
 from nacre.core.module import Labels, Module
-from nacre.core.onnx import files
 from nacre.core.onnx.importer import from_onnx
+from nacre.core.onnx.reading import files
 from nacre.core.onnx_export.export import to_onnx
 from nacre.core.text.reader import parse
 from tests.cli.runner import invoke

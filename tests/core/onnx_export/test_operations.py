@@ -15,12 +15,12 @@ import pytest
 
 from nacre.base.diagnostics import InputError
 from nacre.base.elements import GRAPH_TYPES
-from nacre.core.evaluate import evaluate
+from nacre.core.evaluation.evaluate import evaluate
 from nacre.core.module import Module
 from nacre.core.onnx.importer import from_onnx
 from nacre.core.onnx_export.forms import FORMS
 from nacre.core.ops import OPS
-from tests.core.gradient_cases import CASES, Case
+from tests.core.gradients.gradient_cases import CASES, Case
 from tests.core.onnx_export.running import Array, assert_close, attempt, attempt_each, plain, run
 from tests.core.uses import USES, UseOf, inputs_of, module_of
 

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from nacre.base.diagnostics import InputError
-from nacre.core.evaluate import evaluate
+from nacre.core.evaluation.evaluate import evaluate
 from nacre.core.module import Module
 from nacre.core.onnx.importer import from_onnx
 from tests.core.modules import inputs_of, modules

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from nacre.base.diagnostics import InputError
 from nacre.base.elements import GRAPH_TYPES
 from nacre.core.builder import Builder
-from nacre.core.evaluate import evaluate
+from nacre.core.evaluation.evaluate import evaluate
 from nacre.core.module import Module
 from nacre.core.onnx.importer import from_onnx
 from nacre.core.onnx_export.export import to_onnx

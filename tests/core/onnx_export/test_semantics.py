@@ -10,7 +10,7 @@ import pytest
 
 from nacre.base.elements import GRAPH_TYPES, ElementType
 from nacre.core.builder import Builder
-from nacre.core.evaluate import evaluate
+from nacre.core.evaluation.evaluate import evaluate
 from nacre.core.module import Module
 from tests.byte_products import skip_where_they_saturate
 from tests.core.modules import same_bits

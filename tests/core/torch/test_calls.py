@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from nacre.core.ops import OPS
 from nacre.core.torch.decompositions import PYTORCHS, decompositions
-from nacre.core.torch.handlers import handlers
-from nacre.core.torch.refused import REFUSED
+from nacre.core.torch.handlers.refused import REFUSED
+from nacre.core.torch.handlers.table import handlers
 from tests.core.torch.calls import check
 from tests.core.torch.decomposed import ELEMENTS, GRIDS, ORDERS, PARTS
 from tests.core.torch.groups import AXES, ONE, PLACES, SHAPES, TWO

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from nacre.core.evaluate import evaluate
+from nacre.core.evaluation.evaluate import evaluate
 from nacre.core.torch.importer import from_torch
 from tests.core.torch.programs import Function, asserting, findings
 

@@ -8,9 +8,9 @@ import pytest
 
 from nacre.core.torch.decompositions import PYTORCHS, decompositions
 from nacre.core.torch.folding import FACTORIES
-from nacre.core.torch.handlers import handlers
+from nacre.core.torch.handlers.refused import REFUSED, why_not
+from nacre.core.torch.handlers.table import handlers
 from nacre.core.torch.nodes import key_of
-from nacre.core.torch.refused import REFUSED, why_not
 from nacre.core.torch.remedies import OTHERWISE
 from tests.core.torch.programs import Function, findings
 

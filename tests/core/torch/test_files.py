@@ -18,7 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nacre.base.diagnostics import InputError
-from nacre.core.evaluate import evaluate
+from nacre.core.evaluation.evaluate import evaluate
 from nacre.core.torch.importer import from_torch
 from nacre.core.torch.pt2.size_expressions import ExpressionBudget
 from tests.core.torch.programs import Function, findings, open_program

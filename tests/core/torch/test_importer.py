@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from nacre.core.evaluate import evaluate
+from nacre.core.evaluation.evaluate import evaluate
 from nacre.core.module import TensorType
 from nacre.core.torch import library
 from nacre.core.torch.elements import array_of

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from nacre.core.torch.refused import REFUSED, why_not
+from nacre.core.torch.handlers.refused import REFUSED, why_not
 from nacre.core.torch.remedies import EVAL, OTHERWISE
 from tests.core.torch.programs import Function, findings
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from nacre.core.evaluate import evaluate
+from nacre.core.evaluation.evaluate import evaluate
 from nacre.core.text.printer import print_module
 from nacre.core.text.reader import parse
 from nacre.core.torch.importer import from_torch

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from nacre.base.elements import GRAPH_TYPES
-from nacre.kernels import scratch
-from nacre.kernels.call import Array, Call, Known, Run, TensorType
-from nacre.kernels.graph_conv_columns import Geometry
+from nacre.kernels.interface import scratch
+from nacre.kernels.interface.call import Array, Call, Known, Run, TensorType
 from nacre.kernels.registry import PRIMITIVES
+from nacre.kernels.windows.graph_conv_columns import Geometry
 from nacre.kernels.windows.small import convolve_small
 
 Dims = tuple[int, ...]
@@ -99,7 +99,7 @@ def test_views_follow_memory_that_moves(case: int) -> None:
 
 
 def test_large_images_are_left_to_others() -> None:
-    from nacre.kernels.graph_convolution import _geometry
+    from nacre.kernels.windows.graph_convolution import _geometry
 
     def geometry(x: Dims, w: Dims, groups: int) -> Geometry:
         f32 = GRAPH_TYPES["f32"]

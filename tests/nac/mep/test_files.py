@@ -15,12 +15,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nacre.nac.assembly import Assembler
 from nacre.nac.format.file import to_bytes
 from nacre.nac.mep import Machine, assemble
 from nacre.nac.mep.budget import Budget
 from nacre.nac.mep.files import read_npy
 from nacre.nac.mep.images import prepared, read_image, write_png
+from nacre.nac.program.assembly import Assembler
 from tests.nac.mep.running import codes_of, refused, run
 
 LOAD = 'src_user_prompt %p, str, "p"\nres_load_dynamic %x, %p, {}\nreturn [%x]'

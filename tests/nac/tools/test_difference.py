@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nacre.nac import load, save, to_bytes
-from nacre.nac.assembly import Assembler
 from nacre.nac.format.values import NacFile, Resource
+from nacre.nac.program.assembly import Assembler
 from nacre.nac.tools.alignment import aligned
 from nacre.nac.tools.difference import Row, difference, max_difference
 from nacre.nac.tools.opening import opened

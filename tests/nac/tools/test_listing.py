@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from nacre.base.diagnostics import InputError
 from nacre.nac import to_bytes
-from nacre.nac.assembly import Assembler
 from nacre.nac.format.values import Command, Instruction, NacFile, Tick
+from nacre.nac.program.assembly import Assembler
 from nacre.nac.tools.difference import difference
 from nacre.nac.tools.extraction import weights
 from nacre.nac.tools.genome import genome

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from nacre.cli.nac import nac
+from nacre.cli.nac.command import nac
 from nacre.nac.format.header import read as read_header
-from nacre.nac.interface import INTERFACE, STATES
+from nacre.nac.program.interface import INTERFACE, STATES
 from nacre.nac.spec.elements import BLOCK, QUANTIZATIONS
 from nacre.nac.spec.header import CURRENT, MOST_RECORDS, VERSIONS
 from nacre.nac.spec.instructions import ACTIONS, SYSTEM

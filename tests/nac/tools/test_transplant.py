@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from nacre.nac import load, save, to_bytes, verify
-from nacre.nac.assembly import Assembler
 from nacre.nac.format.values import NacFile
+from nacre.nac.program.assembly import Assembler
 from nacre.nac.run.model import NacModel, made_model
 from nacre.nac.tools.transplant import transplant
 from tests.nac.files import FOLDER

@@ -10,13 +10,13 @@ import pytest
 from nacre import nac
 from nacre.base.elements import GRAPH_TYPES
 from nacre.core.builder import Builder
-from nacre.core.evaluate import evaluate
+from nacre.core.evaluation.evaluate import evaluate
 from nacre.core.module import Module
-from nacre.nac.canonical import canonical
-from nacre.nac.lift import lift
+from nacre.nac.program.canonical import canonical
+from nacre.nac.program.lift import lift
 from nacre.nac.spec.elements import STORED_AS
 from tests.cli.runner import invoke
-from tests.compile.test_nibbles import BODIES, drawn, drawn_for, module_of
+from tests.compile.bundle.test_nibbles import BODIES, drawn, drawn_for, module_of
 
 
 @pytest.mark.parametrize("name", ["i4", "u4"])

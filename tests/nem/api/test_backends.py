@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from nacre.nem.run import backends
+from nacre.nem.run.machine import backends
 from neminterp import ComputeBackend, NemInterpreter, register_backend
 from tests.nem.api.own_backends import DATA, RELU, Listed, Printed, refusal, run
 

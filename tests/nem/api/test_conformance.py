@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 
 from nacre.base.elements import ELEMENT_TYPES
-from nacre.kernels.call import Array, Call, Fault, Run, TensorType
+from nacre.kernels.interface.call import Array, Call, Fault, Run, TensorType
 from nacre.nem.api.conformance import Row, check_backend, verdict_of
 from nacre.nem.api.conformance_cases import Case, cases
 from nacre.nem.api.conformance_limits import stated_ulps
 from nacre.nem.api.conformance_types import tried_opcodes, typings
 from nacre.nem.model.families import effective_by_opcode, standard_families
-from nacre.nem.run.arrays import RegionView
-from nacre.nem.run.backends import NumpyBackend
+from nacre.nem.run.machine.backends import NumpyBackend
+from nacre.nem.run.memory.arrays import RegionView
 from nacre.nem.spec.opcodes import OPCODES
 
 TRIED = tried_opcodes()

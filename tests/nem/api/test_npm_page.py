@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 
 from nacre.base.elements import ELEMENT_TYPES
-from nacre.kernels.call import TensorType
-from nacre.nem.run.arrays import RegionView
-from nacre.nem.run.backends import BackendError, NpmBackend
+from nacre.kernels.interface.call import TensorType
+from nacre.nem.run.machine.backends import BackendError, NpmBackend
+from nacre.nem.run.memory.arrays import RegionView
 from nacre.nem.spec.opcodes import OPCODES
 
 PAGE = (Path(__file__).parents[3] / "docs" / "npm-backend.md").read_text(encoding="utf-8")

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from nacre.nem.run.arrays import RegionView
+from nacre.nem.run.memory.arrays import RegionView
 from neminterp import InputError, NemInterpreter
 from tests.nem.api.own_backends import DATA, HEAD, SPLIT, Attributes, Listed, Printed, refusal, run
 

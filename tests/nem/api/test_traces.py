@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from nacre.nem.run.trace import recorded_order
+from nacre.nem.run.sessions.trace import recorded_order
 from neminterp import InputError, NemInterpreter, Session
 from tests.nem.api.programs import PIPELINE, STEPS, expected, tiles, write_program
 

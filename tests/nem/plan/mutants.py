@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
 from nacre.base.source import Source
-from nacre.nem.checks.rules.hazards import code_of
+from nacre.nem.checks.rules.ordering.hazards import code_of
 from nacre.nem.model.resolver import resolve
 from nacre.nem.plan.conflicts import find_conflicts
 from nacre.nem.plan.plan import build_plan

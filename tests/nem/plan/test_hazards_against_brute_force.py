@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 
 from nacre.base.source import Source
-from nacre.nem.checks.rules.hazards import code_of
+from nacre.nem.checks.rules.ordering.hazards import code_of
 from nacre.nem.model.program import Program, Task
 from nacre.nem.model.resolver import resolve
 from nacre.nem.plan.conflicts import find_conflicts

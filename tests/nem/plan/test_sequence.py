@@ -13,7 +13,7 @@ from nacre.nem.model.program import Statement, Task
 from nacre.nem.model.resolver import resolve
 from nacre.nem.plan.plan import Plan, build_plan
 from nacre.nem.plan.sequence import sequence
-from nacre.nem.run.steps import steps_of
+from nacre.nem.run.sessions.steps import steps_of
 from nacre.nem.syntax.parser import parse
 from tests.nem.plan.sketches import Item, Loop, program_text, sketches
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import nacre
 from nacre.base.source import Source
-from nacre.nem.checks.rules.hazards import code_of
+from nacre.nem.checks.rules.ordering.hazards import code_of
 from nacre.nem.model.resolver import resolve
 from nacre.nem.plan import windows
 from nacre.nem.plan.conflicts import find_conflicts

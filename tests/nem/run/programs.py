@@ -15,7 +15,7 @@ from hypothesis import assume
 from hypothesis import strategies as st
 
 from nacre.nem.api.programs import LoadedProgram
-from nacre.nem.run.session import Session
+from nacre.nem.run.sessions.session import Session
 from neminterp import NemInterpreter
 from tests.nem.plan.sketches import (
     BUFFERS,

@@ -9,8 +9,8 @@ import numpy as np
 from hypothesis import strategies as st
 
 from nacre.base.elements import ELEMENT_TYPES
-from nacre.kernels.call import Array
-from nacre.nem.run.layouts import Layout, layout
+from nacre.kernels.interface.call import Array
+from nacre.nem.run.memory.layouts import Layout, layout
 
 SIZE = 4096
 

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from nacre.nem.plan.footprints import dense_strides
-from nacre.nem.run.session import Session
+from nacre.nem.run.sessions.session import Session
 from neminterp import NemInterpreter
 from tests.effort import scaled
 from tests.nem.run.tensors import Case, cases, spread

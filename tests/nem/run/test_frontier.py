@@ -7,8 +7,8 @@ import random
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from nacre.nem.run.frontier import Frontier
-from nacre.nem.run.steps import Steps, steps_of
+from nacre.nem.run.sessions.frontier import Frontier
+from nacre.nem.run.sessions.steps import Steps, steps_of
 from neminterp import NemInterpreter
 from tests.effort import scaled
 from tests.nem.run.programs import Items, loaded, runnable

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from nacre.nem.api.programs import LoadedProgram
-from nacre.nem.run.session import Session
+from nacre.nem.run.sessions.session import Session
 from neminterp import NemInterpreter
 from tests.effort import scaled
 from tests.nem.plan.mutants import pipeline

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from nacre.base.elements import ELEMENT_TYPES
 from nacre.nem.model.program import Buffer
-from nacre.nem.run.layouts import first_unwritten, layout, mark_written
-from nacre.nem.run.memory import POISON, MemoryLevel, Storage
+from nacre.nem.run.memory.layouts import first_unwritten, layout, mark_written
+from nacre.nem.run.memory.memory import POISON, MemoryLevel, Storage
 from neminterp import NemInterpreter
 from tests.nem.run.tensors import SIZE, Case, cases, some_bytes, some_flags, values_for
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nacre.base.diagnostics import InputError
-from nacre.nem.run.memory import POISON, MemoryLevel, Storage, first_false_run
+from nacre.nem.run.memory.memory import POISON, MemoryLevel, Storage, first_false_run
 from neminterp import NemInterpreter
 
 alignments = st.sampled_from([1, 2, 4, 16, 64, 256])

@@ -7,7 +7,7 @@ from copy import deepcopy
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from nacre.nem.run.session import Session
+from nacre.nem.run.sessions.session import Session
 from neminterp import NemInterpreter
 from tests.effort import scaled
 from tests.nem.plan.sketches import BUFFERS

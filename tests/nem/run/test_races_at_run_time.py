@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from nacre.base.diagnostics import Diagnostic
 from nacre.nem.api.programs import LoadedProgram
 from nacre.nem.api.replay import orders, witness_steps
-from nacre.nem.run.steps import steps_of
+from nacre.nem.run.sessions.steps import steps_of
 from neminterp import NemInterpreter
 from tests.effort import scaled
 from tests.nem.plan.mutants import mutants, pipeline

@@ -11,8 +11,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from nacre.base.diagnostics import InputError
-from nacre.nem.run.schedules import RandomOrder
-from nacre.nem.run.session import Session
+from nacre.nem.run.sessions.schedules import RandomOrder
+from nacre.nem.run.sessions.session import Session
 from neminterp import NemInterpreter
 from tests.effort import scaled
 from tests.nem.plan.mutants import pipeline

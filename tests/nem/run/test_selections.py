@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from nacre.base.diagnostics import InputError
-from nacre.nem.run.session import Session
 from nacre.nem.run.sessions.references import parse_reference
+from nacre.nem.run.sessions.session import Session
 from nacre.nem.run.sessions.statistics import compare
 from neminterp import NemInterpreter
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,15 +12,15 @@ from nacre.base.diagnostics import InputError
 from nacre.base.hints import setting
 from nacre.base.source import whole_file
 from nacre.base.suggest import did_you_mean
-from nacre.compile.quantise.came import Came
+from nacre.compile.legalise.running import Watched
+from nacre.compile.options import Calibration
 from nacre.compile.quantise.observers import Histogram
-from nacre.compile.quantise.running import Watched
+from nacre.compile.quantise.prequantised.imported_scales import Came
 from nacre.compile.rules import CMP08, CMP09
-from nacre.core.evaluation_plan import initial_values
+from nacre.core.evaluation.plan import initial_values
 from nacre.core.module import Module, TensorType
 from nacre.core.values import Array
 
-Calibration = Mapping[str, Any] | Sequence[Mapping[str, Any]]
 Sample = dict[str, Array]
 
 _PLACE = whole_file("<calibration>")

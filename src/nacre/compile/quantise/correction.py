@@ -13,14 +13,14 @@ from dataclasses import replace
 
 import numpy as np
 
+from nacre.compile.legalise.running import Step, Values, Watched, bound
 from nacre.compile.quantise.affine import MOST_BIAS
 from nacre.compile.quantise.calibration import Sample, channel_means
 from nacre.compile.quantise.rewrite import Rewritten
-from nacre.compile.quantise.running import Step, Values, Watched, bound
 from nacre.compile.quantise.walking import Product
 from nacre.core.module import CoreOperation
 from nacre.core.values import Array, Literal, attributes
-from nacre.kernels.runs import quietly
+from nacre.kernels.interface.runs import quietly
 
 MOST_SAMPLES = 16
 _LEAST_ROWS = 32  # that a mean must be of: fewer say more of the samples than of the model

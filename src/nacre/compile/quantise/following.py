@@ -16,10 +16,10 @@ from nacre.compile.quantise.roles import Graph
 from nacre.core.module import CoreOperation
 from nacre.core.ops import OPS
 from nacre.core.values import Array
-from nacre.kernels.call import Call
-from nacre.kernels.call import TensorType as KernelType
+from nacre.kernels.interface.call import Call
+from nacre.kernels.interface.call import TensorType as KernelType
+from nacre.kernels.interface.runs import quietly
 from nacre.kernels.registry import PRIMITIVES
-from nacre.kernels.runs import quietly
 
 _MOST_STEPS = 8  # operations that are looked at
 

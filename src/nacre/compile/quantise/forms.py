@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from nacre.base.elements import GRAPH_TYPES
-from nacre.compile.narrowing import bound
+from nacre.compile.legalise.narrowing import bound
 from nacre.compile.quantise.affine import Affine
 from nacre.compile.quantise.norms import norm
-from nacre.compile.quantise.own_uses import single
+from nacre.compile.quantise.prequantised.uses import single
 from nacre.compile.quantise.roles import Role, bounds_of
 from nacre.compile.quantise.walking import Product, Stored, Walk
 from nacre.compile.quantise.weights import quantised_weights

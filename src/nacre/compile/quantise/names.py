@@ -9,8 +9,8 @@ from typing import NamedTuple
 from nacre.base.diagnostics import Diagnostic, InputError
 from nacre.base.source import whole_file
 from nacre.base.suggest import did_you_mean
-from nacre.compile.legalise import Legal
-from nacre.compile.origins import source_name
+from nacre.compile.legalise.legal_module import Legal
+from nacre.compile.legalise.origins import source_name
 from nacre.compile.quantise.roles import Graph
 from nacre.compile.rules import CMP10
 from nacre.core.module import Labels, Module

@@ -6,10 +6,10 @@ import numpy as np
 from msgspec import Struct
 
 from nacre.base.elements import GRAPH_TYPES
-from nacre.compile.narrowing import stored_floats
+from nacre.compile.legalise.narrowing import stored_floats
 from nacre.compile.quantise.affine import Affine
 from nacre.compile.quantise.calibration import Sample
-from nacre.compile.quantise.came import Came, Given
+from nacre.compile.quantise.prequantised.imported_scales import Came, Given
 from nacre.compile.quantise.rewrite import Rewritten
 from nacre.compile.quantise.walking import Stored
 from nacre.core.module import Module

@@ -11,24 +11,25 @@ from nacre.base.diagnostics import InputError
 from nacre.base.elements import GRAPH_TYPES
 from nacre.base.source import whole_file
 from nacre.base.suggest import did_you_mean
-from nacre.compile.judging import Counted
-from nacre.compile.legal.algebra.masks import mask_values
-from nacre.compile.legal.contract import escapes_at
-from nacre.compile.legalise import Legal
-from nacre.compile.origins import completed
+from nacre.compile.accuracy.measures import Counted
+from nacre.compile.legalise.contract import escapes_at
+from nacre.compile.legalise.forms.algebra.masks import mask_values
+from nacre.compile.legalise.legal_module import Legal
+from nacre.compile.legalise.origins import completed
+from nacre.compile.legalise.running import Watched
+from nacre.compile.options import Calibration
 from nacre.compile.quantise import calibration as calibrating
 from nacre.compile.quantise.affine import Affine
-from nacre.compile.quantise.calibration import Calibration, Feeds, Sample, Samples, Seen, samples
-from nacre.compile.quantise.came import Given
+from nacre.compile.quantise.calibration import Feeds, Sample, Samples, Seen, samples
 from nacre.compile.quantise.correction import MOST_SAMPLES, corrected
 from nacre.compile.quantise.islands import Domains, domains
 from nacre.compile.quantise.names import forced_values, layer_name, note_name
 from nacre.compile.quantise.observers import OBSERVERS
 from nacre.compile.quantise.ports import Port, ports_of, stored_inputs
+from nacre.compile.quantise.prequantised.imported_scales import Given
 from nacre.compile.quantise.report import Looked, Output, Report, losses, lossy_layers
 from nacre.compile.quantise.rewrite import Rewritten, rewritten
 from nacre.compile.quantise.roles import Graph, bounds_of
-from nacre.compile.quantise.running import Watched
 from nacre.compile.quantise.scales import Scales
 from nacre.compile.quantise.smoothing import smoothed
 from nacre.compile.quantise.uneven import uneven

@@ -10,13 +10,13 @@ from typing import NamedTuple
 import numpy as np
 from msgspec import Struct
 
-from nacre.compile.judging import SQNR_DB, Counted, Judged
+from nacre.compile.accuracy.measures import SQNR_DB, Counted, Judged
+from nacre.compile.legalise.running import Values, Watched
 from nacre.compile.quantise.affine import Affine
 from nacre.compile.quantise.calibration import Sample
 from nacre.compile.quantise.observers import Function
 from nacre.compile.quantise.rewrite import Rewritten
 from nacre.compile.quantise.roles import Graph, bounds_of
-from nacre.compile.quantise.running import Values, Watched
 from nacre.compile.quantise.walking import Stored
 from nacre.core.module import Module
 from nacre.core.values import Array

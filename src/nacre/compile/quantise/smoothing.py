@@ -13,11 +13,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from nacre.compile.legalise import Legal
+from nacre.compile.legalise.legal_module import Legal
+from nacre.compile.legalise.running import Watched
 from nacre.compile.quantise.calibration import Feeds, Samples
-from nacre.compile.quantise.running import Watched
 from nacre.core.builder import Builder
-from nacre.core.evaluation_plan import constant_array
+from nacre.core.evaluation.plan import constant_array
 from nacre.core.module import CoreOperation, Module
 from nacre.core.values import Array
 

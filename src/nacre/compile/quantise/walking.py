@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from nacre.base.elements import GRAPH_TYPES
-from nacre.compile.narrowing import keeping, narrowed
+from nacre.compile.legalise.narrowing import keeping, narrowed
 from nacre.compile.quantise.affine import Affine, of_constant
-from nacre.compile.quantise.came import Given
 from nacre.compile.quantise.islands import Domains
+from nacre.compile.quantise.prequantised.imported_scales import Given
 from nacre.compile.quantise.roles import Graph
 from nacre.compile.quantise.scales import Scales
 from nacre.core.builder import Builder

@@ -21,10 +21,10 @@ from safetensors.numpy import save as save_tensors
 from nacre.base.diagnostics import InputError, has_errors
 from nacre.base.files import FileSet, HashedFile, file_set, read_settled
 from nacre.base.source import Source, Unreadable, decode_source, read_bytes, whole_file
-from nacre.compile.bundle import Bundle
-from nacre.compile.consistency import mismatch
-from nacre.compile.manifest import FORMAT, FORMATS, Manifest
-from nacre.compile.place import WeightsPart
+from nacre.compile.bundle.bundle import Bundle
+from nacre.compile.bundle.consistency import mismatch
+from nacre.compile.bundle.manifest import FORMAT, FORMATS, Manifest
+from nacre.compile.placement.stage import WeightsPart
 from nacre.compile.rules import CMP07
 from nacre.compile.storage.interface import interface_of
 from nacre.compile.storage.names import (

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from nacre.base.elements import GRAPH_TYPES
-from nacre.compile.manifest import StoredWeights, WeightsSegment
-from nacre.compile.place import WeightsPart
+from nacre.compile.bundle.manifest import StoredWeights, WeightsSegment
+from nacre.compile.placement.stage import WeightsPart
 from nacre.core.module import Module, TensorType
 from nacre.core.storage import Reference, StoredConstants
 from nacre.core.tensor_file import following, may_follow

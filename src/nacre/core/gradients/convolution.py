@@ -21,8 +21,8 @@ from nacre.core.gradients.windows import (
 )
 from nacre.core.gradients.writer import Value
 from nacre.core.module import Shape
-from nacre.kernels.core_products import conv2d_pads
-from nacre.kernels.graph_sliding import Axis, Sliding, listed
+from nacre.kernels.products.core_products import conv2d_pads
+from nacre.kernels.windows.sliding import Axis, Sliding, listed
 
 
 def _is_last(site: Site) -> bool:

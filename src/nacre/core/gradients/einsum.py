@@ -10,7 +10,7 @@ from string import ascii_letters
 
 from nacre.core.gradients.site import Site
 from nacre.core.gradients.writer import NoGradient, Value, where
-from nacre.kernels.graph_einsum_equation import Equation, Label, Labels, equation_of
+from nacre.kernels.products.einsum_equation import Equation, Label, Labels, equation_of
 
 
 def einsum(site: Site) -> Value:

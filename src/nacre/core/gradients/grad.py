@@ -15,7 +15,7 @@ from nacre.base.diagnostics import Diagnostic, InputError, InternalError, has_er
 from nacre.base.excerpt import quoted
 from nacre.base.suggest import Hints
 from nacre.core.canonical import canonicalise
-from nacre.core.evaluation_plan import place
+from nacre.core.evaluation.plan import place
 from nacre.core.gradients.site import Site
 from nacre.core.gradients.table import REFUSED, rule_of, rules_of
 from nacre.core.gradients.writer import NoGradient, Value, Writer

@@ -10,7 +10,7 @@ from nacre.core.gradients.site import Rule, Site
 from nacre.core.gradients.windows import Windows, channels_back, channels_first, windows_of
 from nacre.core.gradients.writer import Value, where
 from nacre.core.module import Shape
-from nacre.kernels.graph_sliding import Axis
+from nacre.kernels.windows.sliding import Axis
 
 
 def _windows(site: Site) -> Windows:

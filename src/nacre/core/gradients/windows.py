@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from nacre.core.gradients.site import Site
 from nacre.core.gradients.writer import Value
 from nacre.core.module import Shape
-from nacre.kernels.graph_sliding import Axis, Sliding, fitting_windows
+from nacre.kernels.windows.sliding import Axis, Sliding, fitting_windows
 
 
 def channels_first(value: Value, is_last: bool) -> Value:

@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from nacre.core.builder import Builder
-from nacre.core.evaluation_plan import constant_array
+from nacre.core.evaluation.plan import constant_array
 from nacre.core.inference.names import carried
 from nacre.core.module import CoreOperation, Module, TensorType
 from nacre.core.ops import OPS

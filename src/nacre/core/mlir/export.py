@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from nacre.base.diagnostics import Diagnostic, InputError, has_errors
-from nacre.core.evaluation_plan import place
+from nacre.core.evaluation.plan import place
 from nacre.core.mlir.lowerings import LOWERINGS
 from nacre.core.mlir.site import NoForm, Site, Value
 from nacre.core.module import CoreOperation, Module

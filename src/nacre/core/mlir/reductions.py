@@ -10,7 +10,7 @@ from nacre.core.mlir.shape_ops import reshaped
 from nacre.core.mlir.site import Loop, Site, Value
 from nacre.core.mlir.types import bits_of, is_float, wide
 from nacre.core.module import Shape, TensorType
-from nacre.kernels.shapes import axes_of
+from nacre.kernels.interface.shapes import axes_of
 
 
 def sum_(site: Site) -> Value:

@@ -9,7 +9,7 @@ import numpy as np
 from nacre.base.elements import GRAPH_TYPES
 from nacre.core.module import TensorType
 from nacre.core.values import Array
-from nacre.kernels.runs import quietly
+from nacre.kernels.interface.runs import quietly
 
 INDEX = "index"  # MLIR's type of positions; Core IR has none like it
 # Integers have no sign in MLIR: operations that need to know it exist twice.

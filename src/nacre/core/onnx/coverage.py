@@ -12,7 +12,7 @@ import numpy.typing as npt
 from nacre.base.diagnostics import InputError
 from nacre.core.importing.coverage import Coverage, Row
 from nacre.core.onnx.importer import walked
-from nacre.core.onnx.nodes import STANDARD
+from nacre.core.onnx.reading.nodes import STANDARD
 
 
 def coverage(

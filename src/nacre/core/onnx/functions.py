@@ -11,9 +11,9 @@ from msgspec import Struct
 from nacre.base.elements import GRAPH_TYPES
 from nacre.base.excerpt import quoted
 from nacre.core.module import TensorType
-from nacre.core.onnx.files import onnx
 from nacre.core.onnx.findings import NoForm
-from nacre.core.onnx.nodes import STANDARD, Node, opsets_of
+from nacre.core.onnx.reading.files import onnx
+from nacre.core.onnx.reading.nodes import STANDARD, Node, opsets_of
 
 # Domain, name and overload.
 Key = tuple[str, str, str]

@@ -8,20 +8,19 @@ from typing import Any
 
 import numpy.typing as npt
 
-from nacre.base.diagnostics import InputError
+from nacre.base.diagnostics import InputError, Warn
 from nacre.base.excerpt import quoted
 from nacre.core.importing.model_builder import ModelBuilder
-from nacre.core.models import Warn
 from nacre.core.module import Module
 from nacre.core.onnx.bindings import bound_inputs
+from nacre.core.onnx.control.scopes import Lost
 from nacre.core.onnx.defaults import fixed_inputs
-from nacre.core.onnx.files import parsed_model, read_model
 from nacre.core.onnx.functions import local_functions, rings
-from nacre.core.onnx.nodes import opsets_of
 from nacre.core.onnx.outputs import module_of
+from nacre.core.onnx.reading.files import parsed_model, read_model
+from nacre.core.onnx.reading.nodes import opsets_of
+from nacre.core.onnx.reading.schemas import opset_problem
 from nacre.core.onnx.reporting import RENAME
-from nacre.core.onnx.schemas import opset_problem
-from nacre.core.onnx.scopes import Lost
 from nacre.core.onnx.states import taken_states
 from nacre.core.onnx.walk import Walk
 

@@ -14,8 +14,8 @@ from nacre.base.excerpt import quoted
 from nacre.base.hints import setting
 from nacre.base.suggest import did_you_mean
 from nacre.core.module import TensorType
-from nacre.core.onnx.elementwise import element_name
 from nacre.core.onnx.findings import NoForm, Unsound, finding
+from nacre.core.onnx.handlers.elementwise import element_name
 from nacre.core.rules.onnx import ONX01, ONX02, ONX04, ONX06
 
 _LETTERS = {4: "NCHW"}  # of axes, where a model of so many is most often one of images

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 from nacre.base.diagnostics import InputError
 from nacre.base.excerpt import quoted
 from nacre.core.module import Labels, Module, TensorType
-from nacre.core.onnx.elementwise import type_title
-from nacre.core.onnx.files import onnx
+from nacre.core.onnx.control.scopes import Lost
 from nacre.core.onnx.findings import NoForm, finding
+from nacre.core.onnx.handlers.elementwise import type_title
 from nacre.core.onnx.interface import shown_dims
-from nacre.core.onnx.nodes import NO_NODE
-from nacre.core.onnx.scopes import Lost
+from nacre.core.onnx.reading.files import onnx
+from nacre.core.onnx.reading.nodes import NO_NODE
 from nacre.core.onnx.states import keep_states
 from nacre.core.onnx.use import Use, described
 from nacre.core.rules.onnx import ONX01, ONX08

@@ -12,9 +12,9 @@ from nacre.base.diagnostics import Diagnostic
 from nacre.base.excerpt import quoted
 from nacre.base.suggest import did_you_mean
 from nacre.core.importing.model_builder import ModelBuilder
+from nacre.core.onnx.control.scopes import Lost
 from nacre.core.onnx.findings import NoForm, Unsound, finding
-from nacre.core.onnx.nodes import Node
-from nacre.core.onnx.scopes import Lost
+from nacre.core.onnx.reading.nodes import Node
 from nacre.core.onnx.use import Tensor, described
 from nacre.core.rules.onnx import ONX01, ONX04
 

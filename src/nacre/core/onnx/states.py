@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from nacre.base.diagnostics import InputError
 from nacre.base.excerpt import quoted
-from nacre.core.onnx.files import STATE
 from nacre.core.onnx.findings import finding
+from nacre.core.onnx.reading.files import STATE
 from nacre.core.onnx.use import told_by
 from nacre.core.rules.onnx import ONX09
 from nacre.core.values import Array

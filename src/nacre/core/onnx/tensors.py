@@ -9,7 +9,7 @@ import numpy as np
 
 from nacre.base.elements import GRAPH_TYPES
 from nacre.core.onnx.findings import NOT_EMPTY, NoForm, Unsound
-from nacre.core.onnx.handlers import handlers
+from nacre.core.onnx.handlers.table import handlers
 from nacre.core.onnx.use import Tensor, Use
 from nacre.core.values import Array
 

@@ -12,9 +12,9 @@ from nacre.base.diagnostics import InputError
 from nacre.core.builder import dtype_name
 from nacre.core.importing.model_builder import ModelBuilder
 from nacre.core.module import TensorType
-from nacre.core.onnx.files import onnx
 from nacre.core.onnx.findings import BIND, CAST, NOT_EMPTY, SMALLER, NoForm, Unsound
-from nacre.core.onnx.nodes import Node
+from nacre.core.onnx.reading.files import onnx
+from nacre.core.onnx.reading.nodes import Node
 from nacre.core.values import Array
 
 # A tensor of the model: its elements, where they are known, else a value of the module.

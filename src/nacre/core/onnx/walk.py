@@ -16,23 +16,23 @@ from nacre.base.excerpt import quoted
 from nacre.base.suggest import did_you_mean
 from nacre.core.importing.model_builder import ModelBuilder
 from nacre.core.module import TensorType
-from nacre.core.onnx.control import CONTROL
-from nacre.core.onnx.files import tensor_array
+from nacre.core.onnx.control.graphs import CONTROL
+from nacre.core.onnx.control.scopes import MOST_DEPTH, Allowance, Lost, Reported, Spent, Undecided
 from nacre.core.onnx.findings import CHECK, MISFITTING, SMALLER, NoForm, Unsound, finding
-from nacre.core.onnx.folding import LAID_OUT, MEASURES, can_fold, folded
+from nacre.core.onnx.folding.known_operands import require_indices, require_lists
+from nacre.core.onnx.folding.reference import LAID_OUT, MEASURES, can_fold, folded
 from nacre.core.onnx.functions import Function, Key, called, definition, flat_size, key_of
-from nacre.core.onnx.handlers import handlers
+from nacre.core.onnx.handlers.refusals import FOLDED_ONLY, LAYOUT_HELP, LAYOUTS
+from nacre.core.onnx.handlers.table import handlers
 from nacre.core.onnx.interface import input_types, type_only_inputs
-from nacre.core.onnx.known_operands import require_indices, require_lists
-from nacre.core.onnx.nodes import NO_NODE, Node, node_of
-from nacre.core.onnx.recurrent import RECURRENT
-from nacre.core.onnx.refusals import FOLDED_ONLY, LAYOUT_HELP, LAYOUTS
+from nacre.core.onnx.reading.files import tensor_array
+from nacre.core.onnx.reading.nodes import NO_NODE, Node, node_of
+from nacre.core.onnx.reading.schemas import require_schema, require_types
+from nacre.core.onnx.reading.sparse import filled
+from nacre.core.onnx.reading.wire import Held
+from nacre.core.onnx.recurrent.layers import RECURRENT
 from nacre.core.onnx.reporting import MOST_HINTS, RENAME, Reports, repeated, require_distinct
-from nacre.core.onnx.schemas import require_schema, require_types
-from nacre.core.onnx.scopes import MOST_DEPTH, Allowance, Lost, Reported, Spent, Undecided
-from nacre.core.onnx.sparse import filled
 from nacre.core.onnx.use import Tensor, Use, told_by
-from nacre.core.onnx.wire import Held
 from nacre.core.rules.onnx import ONX01, ONX04, ONX06
 from nacre.core.values import Array
 

@@ -12,9 +12,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from nacre.base.diagnostics import Diagnostic, InputError, has_errors
-from nacre.core.evaluation_plan import constant_array, place
+from nacre.core.evaluation.plan import constant_array, place
 from nacre.core.module import CoreOperation, Module, State
-from nacre.core.onnx.files import require_onnx
+from nacre.core.onnx.reading.files import require_onnx
 from nacre.core.onnx_export.forms import FORMS
 from nacre.core.onnx_export.graph import Graph, Node, Tensor, Value
 from nacre.core.onnx_export.model import MOST_INLINE, Interface, KeptState, write_model

@@ -28,7 +28,7 @@ from nacre.core.onnx_export.windows import (
     turned_weights,
 )
 from nacre.core.values import Array
-from nacre.kernels.graph_sliding import Sliding, fitting_windows
+from nacre.kernels.windows.sliding import Sliding, fitting_windows
 
 _BYTES = ("i8", "u8")
 _MOST_PLACES = 64  # of a window whose reals are added one by one

@@ -12,7 +12,7 @@ from nacre.core.onnx_export.graph import Value
 from nacre.core.onnx_export.reductions import reduced
 from nacre.core.onnx_export.site import NoForm, Site
 from nacre.core.onnx_export.types import takes
-from nacre.kernels.graph_einsum_equation import equation_of
+from nacre.kernels.products.einsum_equation import equation_of
 
 
 def product(site: Site, a: Value, b: Value) -> Value:

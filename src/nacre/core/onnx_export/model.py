@@ -13,7 +13,7 @@ from nacre._version import __version__
 from nacre.base.elements import GRAPH_TYPES, bytes_needed
 from nacre.base.files import file_set, is_name_of
 from nacre.base.source import Unreadable, read_bytes
-from nacre.core.onnx.files import STATE, onnx
+from nacre.core.onnx.reading.files import STATE, onnx
 from nacre.core.onnx_export.graph import Graph, Tensor, Value, unique
 from nacre.core.onnx_export.types import CODES, raw_bytes
 

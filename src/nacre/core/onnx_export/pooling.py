@@ -20,7 +20,7 @@ from nacre.core.onnx_export.windows import (
     places_of,
     plan_of,
 )
-from nacre.kernels.graph_sliding import Axis, Sliding, fitting_windows
+from nacre.kernels.windows.sliding import Axis, Sliding, fitting_windows
 
 
 def _suits(axis: Axis) -> bool:

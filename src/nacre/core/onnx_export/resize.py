@@ -13,7 +13,7 @@ import numpy as np
 
 from nacre.base.elements import GRAPH_TYPES
 from nacre.core.builder import Builder
-from nacre.core.evaluate import evaluate
+from nacre.core.evaluation.evaluate import evaluate
 from nacre.core.module import TensorType
 from nacre.core.onnx_export.casts import whole
 from nacre.core.onnx_export.graph import Value

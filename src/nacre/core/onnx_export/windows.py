@@ -18,7 +18,7 @@ from nacre.core.onnx_export.graph import Value
 from nacre.core.onnx_export.site import Site, require_few
 from nacre.core.onnx_export.types import takes
 from nacre.core.values import Array, Custom
-from nacre.kernels.graph_sliding import Axis, Sliding, fitting_windows
+from nacre.kernels.windows.sliding import Axis, Sliding, fitting_windows
 
 # The places of the elements under each window along an axis, [window, place]; -1 for padding.
 Places = Array

@@ -14,9 +14,9 @@ from nacre.core.module import CoreOperation, Module
 from nacre.core.ops import OPS, V1_TYPES
 from nacre.core.passes.sweep import Found, Rewrite, Seen, as_constant, sweep
 from nacre.core.values import Array
-from nacre.kernels.call import Call, TensorType
+from nacre.kernels.interface.call import Call, TensorType
+from nacre.kernels.interface.runs import quietly
 from nacre.kernels.registry import PRIMITIVES
-from nacre.kernels.runs import quietly
 
 MAX_ELEMENTS = 65_536  # of a result: a module is not to grow into an image of its memory
 # Results that are larger than this count towards what one walk may fold: a short text with many

@@ -7,7 +7,7 @@ behind them, as PyTorch.
 from __future__ import annotations
 
 from nacre.core.specs import always, like, named, optional, required, row
-from nacre.kernels.graph_pad import pad_problem
+from nacre.kernels.movement.graph_pad import pad_problem
 
 _AXIS = required("axis", "int")
 _SHAPE = required("shape", "ints")

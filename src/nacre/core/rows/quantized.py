@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from nacre.core.rows.convolution import CONVOLUTION
 from nacre.core.specs import always, like, named, optional, required, row
-from nacre.kernels.graph_fused import fused_problem
-from nacre.kernels.graph_quantized import dequantize_problem, quantize_problem
+from nacre.kernels.quantised.graph_fused import fused_problem
+from nacre.kernels.quantised.graph_quantized import dequantize_problem, quantize_problem
 
 _AXIS = optional("axis", "int", 1)
 _BLOCK = optional("block", "int", 0)

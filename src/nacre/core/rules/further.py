@@ -10,7 +10,7 @@ from nacre.base.suggest import did_you_mean
 from nacre.core.ops import OPS
 from nacre.core.rules.facts import Use, use_rule
 from nacre.core.specs import CLASS_WORDS, CLASSES
-from nacre.kernels.fitting import Fitting
+from nacre.kernels.interface.fitting import Fitting
 from nacre.kernels.registry import PRIMITIVES
 
 _FURTHER = "Profile nacre-1"

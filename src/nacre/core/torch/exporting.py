@@ -13,10 +13,10 @@ from nacre.core.torch.archive import read_program
 from nacre.core.torch.checks import kept
 from nacre.core.torch.decompositions import PYTORCHS, decompositions
 from nacre.core.torch.folding import first_line
-from nacre.core.torch.handlers import handlers
+from nacre.core.torch.handlers.refused import REFUSED
+from nacre.core.torch.handlers.table import handlers
 from nacre.core.torch.library import quiet, torch
 from nacre.core.torch.nodes import key_of
-from nacre.core.torch.refused import REFUSED
 from nacre.core.torch.remedies import place_of_error
 from nacre.core.torch.sizes import Shapes, examples_of
 from nacre.core.torch.ties import Ties, ties_of, untied

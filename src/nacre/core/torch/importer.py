@@ -18,8 +18,9 @@ from nacre.core.torch.checks import CHECKS, ITEMS, is_only_checked
 from nacre.core.torch.elements import dtype_of
 from nacre.core.torch.exporting import program_of
 from nacre.core.torch.folding import can_fold, folded, is_layout, leaves_of
-from nacre.core.torch.handlers import handlers
-from nacre.core.torch.indexing import without_masks
+from nacre.core.torch.handlers.indexing import without_masks
+from nacre.core.torch.handlers.refused import CHECKED, REFUSED, shape_depends, why_not
+from nacre.core.torch.handlers.table import handlers
 from nacre.core.torch.interface import Interface, interface_of, is_empty, is_open, static_type
 from nacre.core.torch.library import quiet, torch
 from nacre.core.torch.nodes import (
@@ -35,7 +36,6 @@ from nacre.core.torch.nodes import (
     number,
     wrapped,
 )
-from nacre.core.torch.refused import CHECKED, REFUSED, shape_depends, why_not
 from nacre.core.torch.remedies import PARTS, place_of
 from nacre.core.torch.use import Constants, Tensor, Use, Value
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from nacre.core.importing.findings import NoForm
 from nacre.core.torch.elements import element_name
-from nacre.core.torch.refused import why_not
+from nacre.core.torch.handlers.refused import why_not
 from nacre.core.torch.remedies import NEWER, UNUSED
 from nacre.core.torch.use import Value
 

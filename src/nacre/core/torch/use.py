@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -236,3 +236,7 @@ class Use:
         if self.type_of(value).dtype == dtype:
             return value
         return self.add("Cast", value, to=dtype)
+
+
+# One tensor, one for each output, or a number. A function makes an output that few models use.
+Handler = Callable[[Use], "int | Tensor | Sequence[int | Tensor]"]

@@ -1,1 +1,1 @@
-"""Convolutions whose views of memory are made once, when they are bound."""
+"""Windows that slide over axes: convolutions and poolings."""

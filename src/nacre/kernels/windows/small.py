@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from nacre.kernels.call import Array, Fault, Run
-from nacre.kernels.graph_conv_columns import Geometry, column_steps, even_parts
-from nacre.kernels.graph_products import dense
-from nacre.kernels.graph_runs import into_dense
-from nacre.kernels.runs import present, swift
-from nacre.kernels.scratch import kept_views
+from nacre.kernels.interface.call import Array, Fault, Run
+from nacre.kernels.interface.graph_runs import into_dense
+from nacre.kernels.interface.runs import present, swift
+from nacre.kernels.interface.scratch import kept_views
+from nacre.kernels.products.graph_products import dense
+from nacre.kernels.windows.graph_conv_columns import Geometry, column_steps, even_parts
 
 _COLUMN_BYTES = 3 << 17  # of one image; more leave the cache before they are read
 _MOST_PLACES = 128  # of a plane whose channels are together; more are better taken plane by plane

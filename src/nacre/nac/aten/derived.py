@@ -15,8 +15,7 @@ from nacre.base.elements import GRAPH_TYPES
 from nacre.core.ops import OPS, AttributeSpec, OpSpec
 from nacre.core.specs import CLASSES
 from nacre.core.values import Custom
-from nacre.nac.aten.handlers import Handler
-from nacre.nac.aten.use import Unfit, Use
+from nacre.nac.aten.use import Handler, Unfit, Use
 from nacre.nac.spec.aten import Parameter, Schema, schemas
 
 # What arithmetic on truth values means.

@@ -5,8 +5,8 @@ from __future__ import annotations
 from nacre.base.elements import GRAPH_TYPES
 from nacre.core.ops import OPS
 from nacre.nac.aten.derived import function
-from nacre.nac.aten.handlers import Number, handles
-from nacre.nac.aten.use import Unfit, Use, Value
+from nacre.nac.aten.handlers import handles
+from nacre.nac.aten.use import Number, Unfit, Use, Value
 from nacre.nac.spec.elements import DTYPE_WORDS
 
 # ATen computes these powers in another way; so must we.

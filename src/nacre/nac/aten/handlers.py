@@ -2,27 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import cache
 from types import MappingProxyType
 
 from nacre.base.handlers import Handlers
-from nacre.nac.aten.use import Found, Use
-
-# A value of the module, one for each result, or what a call gives that is no tensor.
-Made = "int | Number | Sequence[int]"
-
-
-class Number:
-    """A result that is a number of the program, not a tensor."""
-
-    __slots__ = ("number",)
-
-    def __init__(self, number: Found) -> None:
-        self.number = number
-
-
-Handler = Callable[[Use], "int | Number | Sequence[int]"]
+from nacre.nac.aten.use import Handler
 
 # Importing one registers its handlers.
 MODULES = ("elementwise", "activations", "shapes", "indexing", "scatter", "linear", "windows",

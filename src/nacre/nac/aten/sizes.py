@@ -5,8 +5,8 @@ from __future__ import annotations
 from math import prod
 
 from nacre.nac.aten.elementwise import wanted_type
-from nacre.nac.aten.handlers import Number, handles
-from nacre.nac.aten.use import Unfit, Use, Value
+from nacre.nac.aten.handlers import handles
+from nacre.nac.aten.use import Number, Unfit, Use, Value
 
 
 @handles("sym_size.int")

@@ -247,3 +247,16 @@ def _told(error: Exception) -> str:
     if isinstance(error, InputError):
         return "; ".join(d.message for d in error.diagnostics)
     return str(error)
+
+
+class Number:
+    """A result that is a number of the program, not a tensor."""
+
+    __slots__ = ("number",)
+
+    def __init__(self, number: Found) -> None:
+        self.number = number
+
+
+# A value of the module, one for each result, or what a call gives that is no tensor.
+Handler = Callable[[Use], "int | Number | Sequence[int]"]

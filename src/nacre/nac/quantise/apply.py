@@ -13,7 +13,7 @@ from nacre.base.source import whole_file
 from nacre.base.suggest import did_you_mean
 from nacre.nac.format.places import BinarySource
 from nacre.nac.format.values import Data, NacFile, Tensor
-from nacre.nac.interface import surroundings
+from nacre.nac.program.interface import surroundings
 from nacre.nac.quantise.choice import Choice, other_type, uses_of
 from nacre.nac.quantise.halves import own_halves
 from nacre.nac.quantise.recipes import RECIPES

@@ -14,7 +14,7 @@ from nacre.core.values import Array
 from nacre.nac.checks.examination import operand_offsets
 from nacre.nac.format.places import BinarySource
 from nacre.nac.format.values import NacFile
-from nacre.nac.interface import Initial, surroundings
+from nacre.nac.program.interface import Initial, surroundings
 from nacre.nac.sources import refused
 from nacre.nac.spec.elements import DTYPES, FP16
 from nacre.nac.spec.instructions import INPUT, PARAMETER

@@ -16,7 +16,7 @@ from nacre.base.elements import GRAPH_TYPES
 from nacre.base.hints import setting
 from nacre.core.values import Array
 from nacre.nac.aten.use import Elements, Unfit
-from nacre.nac.interface import StateRecord
+from nacre.nac.program.interface import StateRecord
 from nacre.nac.rules.running import NAC47, NAC48
 from nacre.nac.run.convergence import require_alike
 from nacre.nac.run.execution import Execution, Gathered, shown_type

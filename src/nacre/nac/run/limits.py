@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from nacre.core.values import Array
-from nacre.kernels.call import Work
+from nacre.kernels.interface.call import Work
 
 # Tensors alone: with copies of outputs, and what kernels need beside their results, a run of a file
 # that asks for all of it stays below 64 MB and ten times the file.

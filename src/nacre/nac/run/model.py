@@ -13,12 +13,12 @@ from nacre.base.diagnostics import Diagnostic, InputError, has_errors, in_order
 from nacre.base.rules import Rule
 from nacre.base.source import Source
 from nacre.core.values import Array
-from nacre.nac.blocks import Blocks, blocks_of
 from nacre.nac.format.external import External
 from nacre.nac.format.file import FileSource
 from nacre.nac.format.places import BinarySource, Place, finding
 from nacre.nac.format.values import NacFile
-from nacre.nac.interface import NacInput, Surroundings, surroundings
+from nacre.nac.program.blocks import Blocks, blocks_of
+from nacre.nac.program.interface import NacInput, Surroundings, surroundings
 from nacre.nac.run.memory import Schedule, schedule_of
 from nacre.nac.run.optimised import OptimisedPrograms
 from nacre.nac.run.program import Prepared, prepared, schema_of

@@ -18,7 +18,7 @@ import numpy as np
 
 from nacre.base.diagnostics import InputError
 from nacre.core.builder import dtype_name
-from nacre.core.evaluate import CoreSession
+from nacre.core.evaluation.evaluate import CoreSession
 from nacre.core.inference.pipeline import INFERENCE
 from nacre.core.module import Module, TensorType
 from nacre.core.passes.dead_code import dead_code
@@ -90,7 +90,7 @@ class OptimisedPrograms:
 
 def optimised(model: NacModel, given: Mapping[int, Array]) -> Optimised | None:
     """A program made ready for inputs of these types; None where it is not to be."""
-    from nacre.nac.lift import lift_run
+    from nacre.nac.program.lift import lift_run
 
     weights = model.weights
     if any(model.program[index].variant == LIFTED for index in given):

@@ -10,7 +10,7 @@ import numpy as np
 from nacre.base.diagnostics import InputError
 from nacre.base.elements import GRAPH_TYPES
 from nacre.core.values import Array
-from nacre.nac.interface import Initial, StateRecord
+from nacre.nac.program.interface import Initial, StateRecord
 from nacre.nac.run.execution import Execution, Timing
 from nacre.nac.run.foresight import Foresight, require_next, require_states
 from nacre.nac.run.inputs import checked_inputs

@@ -14,13 +14,13 @@ from nacre.core.builder import Builder, dtype_name
 from nacre.core.module import CoreOperation
 from nacre.core.ops import OPS
 from nacre.core.values import Array, Literal
-from nacre.kernels.call import Call, Known, Run
-from nacre.kernels.call import TensorType as KernelType
+from nacre.kernels.interface.call import Call, Known, Run
+from nacre.kernels.interface.call import TensorType as KernelType
+from nacre.kernels.interface.runs import quietly
 from nacre.kernels.registry import PRIMITIVES
-from nacre.kernels.runs import quietly
 from nacre.nac.aten.derived import core_handler
-from nacre.nac.aten.handlers import Number, handlers
-from nacre.nac.aten.use import Elements, TooLarge, Unfit, Use
+from nacre.nac.aten.handlers import handlers
+from nacre.nac.aten.use import Elements, Number, TooLarge, Unfit, Use
 from nacre.nac.run.limits import steps_of
 
 _BYTE = 8  # bits

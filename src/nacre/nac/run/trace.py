@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nacre.base.rules import Rule
-from nacre.core.evaluation_memory import Birth, laid_out
+from nacre.core.evaluation.memory import Birth, laid_out
 from nacre.core.values import Array
-from nacre.kernels.call import Run
+from nacre.kernels.interface.call import Run
 from nacre.nac.aten.use import Unfit
 from nacre.nac.rules.running import NAC47, NAC48
 from nacre.nac.run.execution import FAULTS, Entry

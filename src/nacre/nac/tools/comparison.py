@@ -18,10 +18,10 @@ import numpy as np
 from nacre.base.diagnostics import InputError
 from nacre.base.excerpt import quoted
 from nacre.core.builder import dtype_name
-from nacre.core.evaluate import CoreSession
+from nacre.core.evaluation.evaluate import CoreSession
 from nacre.core.module import Module
 from nacre.core.values import Array
-from nacre.nac.interface import NacInput
+from nacre.nac.program.interface import NacInput
 from nacre.nac.rules.running import NAC46
 from nacre.nac.run.model import NacModel
 from nacre.nac.spec.elements import FP16, QUANTIZATIONS

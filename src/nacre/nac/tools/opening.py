@@ -15,8 +15,8 @@ from nacre.nac.format.external import External
 from nacre.nac.format.file import FileSource, mapped
 from nacre.nac.format.scales import scale_problem
 from nacre.nac.format.values import NacFile, Tensor
-from nacre.nac.interface import surroundings
-from nacre.nac.parameters import ParameterNames
+from nacre.nac.program.interface import surroundings
+from nacre.nac.program.parameters import ParameterNames
 from nacre.nac.spec.elements import DTYPES
 from nacre.nac.verify import judged
 

@@ -6,9 +6,9 @@ from collections import Counter
 from dataclasses import dataclass
 
 from nacre.base.diagnostics import InputError
-from nacre.nac.interface import surroundings
 from nacre.nac.mep.answers import Prompt, prompts_of
 from nacre.nac.mep.program import program_of
+from nacre.nac.program.interface import surroundings
 from nacre.nac.spec.elements import QUANTIZATIONS
 from nacre.nac.spec.header import SECTION_TITLES
 from nacre.nac.tools.listing import action_name

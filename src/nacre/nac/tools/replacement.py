@@ -9,8 +9,8 @@ from msgspec.structs import replace
 
 from nacre.nac.format.packing import limit
 from nacre.nac.format.values import Data, Instruction, NacFile, Named, Resource, Tensor
-from nacre.nac.interface import encoded
-from nacre.nac.parameters import PARAMETERS, ParameterNames, ParameterTable
+from nacre.nac.program.interface import encoded
+from nacre.nac.program.parameters import PARAMETERS, ParameterNames, ParameterTable
 from nacre.nac.run.model import NacModel, made_model
 from nacre.nac.save import moved
 from nacre.nac.spec.instructions import MOST_ID

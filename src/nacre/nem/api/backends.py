@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from nacre.base.diagnostics import InputError
 from nacre.base.suggest import did_you_mean
-from nacre.kernels.call import Call, Run
-from nacre.nem.run.arrays import RegionView
-from nacre.nem.run.backends import (
+from nacre.kernels.interface.call import Call, Run
+from nacre.nem.run.machine.backends import (
     BackendError,
     Backends,
     ComputeBackend,
@@ -16,8 +15,9 @@ from nacre.nem.run.backends import (
     is_deterministic,
     load_backend,
 )
-from nacre.nem.run.host import host_error
-from nacre.nem.run.host_place import HOST
+from nacre.nem.run.memory.arrays import RegionView
+from nacre.nem.run.memory.host import host_error
+from nacre.nem.run.memory.host_place import HOST
 from nacre.nem.spec.opcodes import OPCODES
 from nacre.nem.spec.rules.running import RUN09
 

@@ -10,12 +10,12 @@ from typing import Literal
 import numpy as np
 
 from nacre.base.excerpt import safe
-from nacre.kernels.call import Array
+from nacre.kernels.interface.call import Array
 from nacre.kernels.registry import PRIMITIVES
 from nacre.nem.api.conformance_cases import Case, cases
 from nacre.nem.api.conformance_limits import Limits, limits_of
 from nacre.nem.api.conformance_types import tried_opcodes
-from nacre.nem.run.backends import ComputeBackend, bound
+from nacre.nem.run.machine.backends import ComputeBackend, bound
 
 Kind = Literal["exact", "within", "differs", "not supported", "failed"]
 _GRAVEST_FIRST: tuple[Kind, ...] = ("failed", "differs", "not supported", "within", "exact")

@@ -10,9 +10,9 @@ from zlib import crc32
 import numpy as np
 
 from nacre.base.elements import ELEMENT_TYPES
-from nacre.kernels.call import Array, Call, Quantization, TensorType
+from nacre.kernels.interface.call import Array, Call, Quantization, TensorType
+from nacre.kernels.interface.shapes import Dims
 from nacre.kernels.registry import PRIMITIVES
-from nacre.kernels.shapes import Dims
 from nacre.nem.api.conformance_shapes import Geometry, geometries
 from nacre.nem.api.conformance_types import Form, Typing, typings
 from nacre.nem.spec.opcodes import Opcode, OperandSpec

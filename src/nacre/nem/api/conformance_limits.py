@@ -15,12 +15,13 @@ import numpy as np
 import numpy.typing as npt
 
 from nacre.base.elements import ELEMENT_TYPES
-from nacre.kernels import normalization, real_functions
-from nacre.kernels.call import Array, Call, TensorType
-from nacre.kernels.numbers import widened
-from nacre.kernels.quantization import dequantizer, quantizer
+from nacre.kernels.interface.call import Array, Call, TensorType
+from nacre.kernels.interface.shapes import axis_of
+from nacre.kernels.numbers import real_functions
+from nacre.kernels.numbers.numbers import widened
+from nacre.kernels.numbers.quantization import dequantizer, quantizer
+from nacre.kernels.reductions import normalization
 from nacre.kernels.registry import PRIMITIVES
-from nacre.kernels.shapes import axis_of
 
 Float64 = npt.NDArray[np.float64]
 _SUMS = frozenset(

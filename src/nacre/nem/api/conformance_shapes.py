@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
-from nacre.kernels.shapes import Dims
+from nacre.kernels.interface.shapes import Dims
 from nacre.nem.spec.opcodes import Opcode
 
 

@@ -19,7 +19,7 @@ from nacre.base.hints import setting
 from nacre.base.packing import UNPACKED_TYPES
 from nacre.base.source import read_stream
 from nacre.nem.model.program import Buffer
-from nacre.nem.run.host import (
+from nacre.nem.run.memory.host import (
     as_tensor,
     host_error,
     raw_bytes,
@@ -27,8 +27,8 @@ from nacre.nem.run.host import (
     tensor_bytes,
     whole_number,
 )
-from nacre.nem.run.host_place import HOST
-from nacre.nem.run.memory import MemoryLevel, host_memory_bytes, place_buffers
+from nacre.nem.run.memory.host_place import HOST
+from nacre.nem.run.memory.memory import MemoryLevel, host_memory_bytes, place_buffers
 from nacre.nem.spec.rules.running import RUN06
 
 MAX_AXES = 64  # of a NumPy array

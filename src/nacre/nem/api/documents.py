@@ -10,7 +10,7 @@ from nacre.nem.checks.engine import CheckOptions, check_source
 from nacre.nem.model.files import unreadable
 from nacre.nem.model.imports import Import, Imports, as_imports
 from nacre.nem.model.target import UnknownDeviceError
-from nacre.nem.run.host import host_error
+from nacre.nem.run.memory.host import host_error
 from nacre.nem.spec.rules.includes import DVD01
 from nacre.nem.syntax.formatter import format_source
 

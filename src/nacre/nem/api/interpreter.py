@@ -27,11 +27,11 @@ from nacre.nem.model.figures import figure_problems
 from nacre.nem.model.files import unreadable
 from nacre.nem.model.imports import Imports
 from nacre.nem.model.target import UnknownDeviceError
-from nacre.nem.run.host import host_error, whole_number
-from nacre.nem.run.memory import Memory, MemoryLevel, sizes_of
+from nacre.nem.run.memory.host import host_error, whole_number
+from nacre.nem.run.memory.memory import Memory, MemoryLevel, sizes_of
 from nacre.nem.run.options import HISTORY_BYTES, RunOptions, Scheduling, Uninitialized
-from nacre.nem.run.session import RunResult, Session
-from nacre.nem.run.steps import steps_of
+from nacre.nem.run.sessions.session import RunResult, Session
+from nacre.nem.run.sessions.steps import steps_of
 from nacre.nem.run.timing.result import TimedResult
 from nacre.nem.spec.limits import DEFAULT_DDR_BYTES, MAX_TASK_INSTANCES
 from nacre.nem.syntax.ast import Document

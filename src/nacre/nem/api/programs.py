@@ -18,8 +18,8 @@ from nacre.nem.checks.facts import ProgramFacts
 from nacre.nem.model.devices import Device
 from nacre.nem.model.imports import Import
 from nacre.nem.plan.plan import Plan
-from nacre.nem.run.host import host_error
-from nacre.nem.run.machine import cannot_run_allowed
+from nacre.nem.run.machine.machine import cannot_run_allowed
+from nacre.nem.run.memory.host import host_error
 from nacre.nem.syntax.ast import Document
 from nacre.nem.syntax.parser import Parsed, parse
 

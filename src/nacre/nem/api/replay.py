@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from nacre.base.diagnostics import Diagnostic
-from nacre.nem.run.host import host_error
-from nacre.nem.run.session import RunResult, Session
-from nacre.nem.run.steps import Steps, row_of
+from nacre.nem.run.memory.host import host_error
+from nacre.nem.run.sessions.session import RunResult, Session
+from nacre.nem.run.sessions.steps import Steps, row_of
 
 
 @dataclass(frozen=True)

@@ -16,9 +16,9 @@ from nacre.nem.api.program_changes import changed_source, is_program_key
 from nacre.nem.api.programs import LoadedProgram
 from nacre.nem.model.devices import Device, default_device
 from nacre.nem.plan.plan import Plan
-from nacre.nem.run.host import host_error
-from nacre.nem.run.host_place import HOST
-from nacre.nem.run.steps import steps_of
+from nacre.nem.run.memory.host import host_error
+from nacre.nem.run.memory.host_place import HOST
+from nacre.nem.run.sessions.steps import steps_of
 from nacre.nem.run.timing.profile import Figures, ProfileError, timing_profile
 from nacre.nem.run.timing.resources import NoUnitError
 from nacre.nem.run.timing.result import TimedResult

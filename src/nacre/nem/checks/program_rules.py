@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from nacre.nem.checks.rules.aliasing import ALIASING_RULES, IMPORT_ORDER_RULES, IMPORT_RULES
-from nacre.nem.checks.rules.buffers import BUFFER_RULES
-from nacre.nem.checks.rules.copies import COPY_RULES
-from nacre.nem.checks.rules.decorators import DECORATOR_RULES
-from nacre.nem.checks.rules.extents import EXTENT_RULES
-from nacre.nem.checks.rules.hazards import HAZARD_RULES
-from nacre.nem.checks.rules.initialization import INITIALIZATION_RULES
-from nacre.nem.checks.rules.loops import LOOP_RULES
-from nacre.nem.checks.rules.placement import PLACEMENT_RULES
-from nacre.nem.checks.rules.quant import QUANT_RULES
-from nacre.nem.checks.rules.signatures import SIGNATURE_RULES
-from nacre.nem.checks.rules.tokens import LIVE_TOKEN_RULES
-from nacre.nem.checks.rules.types import TYPE_RULES
+from nacre.nem.checks.rules.buffers.aliasing import ALIASING_RULES, IMPORT_ORDER_RULES, IMPORT_RULES
+from nacre.nem.checks.rules.buffers.buffers import BUFFER_RULES
+from nacre.nem.checks.rules.buffers.extents import EXTENT_RULES
+from nacre.nem.checks.rules.buffers.initialization import INITIALIZATION_RULES
+from nacre.nem.checks.rules.ordering.copies import COPY_RULES
+from nacre.nem.checks.rules.ordering.hazards import HAZARD_RULES
+from nacre.nem.checks.rules.ordering.loops import LOOP_RULES
+from nacre.nem.checks.rules.ordering.tokens import LIVE_TOKEN_RULES
+from nacre.nem.checks.rules.placement.decorators import DECORATOR_RULES
+from nacre.nem.checks.rules.placement.placement import PLACEMENT_RULES
+from nacre.nem.checks.rules.quantisation.quant import QUANT_RULES
+from nacre.nem.checks.rules.signatures.signatures import SIGNATURE_RULES
+from nacre.nem.checks.rules.types.types import TYPE_RULES
 
 # Rules that look at statements one by one.
 STATEMENT_RULES = (

@@ -8,7 +8,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from msgspec import Struct
 
-from nacre.kernels.shapes import Dims
+from nacre.kernels.interface.shapes import Dims
 from nacre.nem.checks.attributes import usable
 from nacre.nem.checks.facts import ProgramFacts
 from nacre.nem.checks.tasks import has_its_operands

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 
 from nacre.base.diagnostics import Diagnostic
 from nacre.base.rules import Check
-from nacre.kernels import shapes
-from nacre.kernels.shapes import Dims
+from nacre.kernels.interface import shapes
+from nacre.kernels.interface.shapes import Dims
 from nacre.nem.checks.facts import ProgramFacts
 from nacre.nem.checks.readings import Reading, readings
 from nacre.nem.checks.tasks import (

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from nacre.base.elements import ELEMENT_TYPES
-from nacre.kernels.call import Call, Quantization, TensorType
+from nacre.kernels.interface.call import Call, Quantization, TensorType
 from nacre.nem.model.folding import LoopVariable, Operation
 from nacre.nem.model.program import Operand, Quant, Region, Task
 from nacre.nem.plan.grid import Grid

@@ -14,7 +14,7 @@ import numpy as np
 
 from nacre.base.elements import GRAPH_TYPES
 from nacre.base.excerpt import safe
-from nacre.kernels.call import Array, Call, Fault, Primitive, Run, TensorType
+from nacre.kernels.interface.call import Array, Call, Fault, Primitive, Run, TensorType
 from nacre.kernels.registry import PRIMITIVES
 
 _BOOL, _BYTE = GRAPH_TYPES["bool"], GRAPH_TYPES["u8"]

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from nacre.base.diagnostics import Diagnostic
 from nacre.nem.model.imports import Import
-from nacre.nem.run.backends import Backends, NumpyBackend
+from nacre.nem.run.machine.backends import Backends, NumpyBackend
 
 Scheduling = Literal["deterministic", "random"]
 Uninitialized = Literal["poison", "zero"]

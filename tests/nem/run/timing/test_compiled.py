@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from nacre.nem.run.steps import steps_of
+from nacre.nem.run.sessions.steps import steps_of
 from nacre.nem.run.timing import compiled
 from nacre.nem.run.timing.profile import timing_profile
 from nacre.nem.run.timing.timeline import Timeline, time_steps

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from nacre.nem.run.steps import steps_of
+from nacre.nem.run.sessions.steps import steps_of
 from nacre.nem.run.timing.profile import timing_profile
 from nacre.nem.run.timing.resources import NoUnitError
 from nacre.nem.run.timing.timeline import time_steps

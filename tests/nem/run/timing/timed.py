@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from nacre.nem.run.steps import steps_of
+from nacre.nem.run.sessions.steps import steps_of
 from nacre.nem.run.timing.profile import timing_profile
 from nacre.nem.run.timing.result import TimedResult
 from nacre.nem.run.timing.timeline import time_steps

@@ -9,8 +9,8 @@ from nacre.base.excerpt import quoted
 from nacre.base.suggest import did_you_mean
 from nacre.nem.model.program import Program
 from nacre.nem.plan.columns import value_at
-from nacre.nem.run.memory import Memory
-from nacre.nem.run.regions import Moment, Regions, UnknownNameError
+from nacre.nem.run.memory.memory import Memory
+from nacre.nem.run.memory.regions import Moment, Regions, UnknownNameError
 from nacre.nem.run.sessions.references import Reference, Selection, select
 from nacre.nem.run.sessions.statistics import Elements
 from nacre.nem.run.sessions.value_expressions import (

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from nacre.base.diagnostics import Related
 from nacre.nem.model.program import Buffer, Task
-from nacre.nem.run.memory import Storage
+from nacre.nem.run.memory.memory import Storage
 
 
 @dataclass(frozen=True, slots=True)

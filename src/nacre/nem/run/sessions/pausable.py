@@ -7,19 +7,25 @@ from typing import Any, Literal
 
 from nacre.nem.model.devices import Device
 from nacre.nem.plan.plan import Plan
-from nacre.nem.run.host import host_error, whole_number
-from nacre.nem.run.inspection import Inspection
-from nacre.nem.run.memory import Memory
+from nacre.nem.run.memory.host import host_error, whole_number
+from nacre.nem.run.memory.memory import Memory
+from nacre.nem.run.memory.regions import UnknownNameError
+from nacre.nem.run.memory.touching import Touching
 from nacre.nem.run.options import RunOptions
-from nacre.nem.run.pauses import Pauses
-from nacre.nem.run.regions import UnknownNameError
 from nacre.nem.run.sessions.conditions import ValuesNow
+from nacre.nem.run.sessions.inspection import Inspection
+from nacre.nem.run.sessions.pauses import Pauses
 from nacre.nem.run.sessions.references import Selection
+from nacre.nem.run.sessions.steps import Steps
+from nacre.nem.run.sessions.stops import (
+    Breakpoint,
+    Condition,
+    Watchpoint,
+    line_with_step,
+    require_task,
+)
 from nacre.nem.run.sessions.value_expressions import Condition as ParsedCondition
-from nacre.nem.run.steps import Steps
-from nacre.nem.run.stops import Breakpoint, Condition, Watchpoint, line_with_step, require_task
 from nacre.nem.run.timing.result import TimedResult
-from nacre.nem.run.touching import Touching
 
 
 class Pausable(Inspection):

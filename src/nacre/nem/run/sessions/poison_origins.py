@@ -14,9 +14,9 @@ import numpy as np
 from nacre.base.diagnostics import Related
 from nacre.nem.model.program import Buffer, Operand, Task
 from nacre.nem.plan.terms import Column
+from nacre.nem.run.machine.signatures import extents, offsets
 from nacre.nem.run.sessions.gaps import Gap, Origin
-from nacre.nem.run.signatures import extents, offsets
-from nacre.nem.run.stepper import Stepper
+from nacre.nem.run.sessions.stepper import Stepper
 
 # Copies between strided regions are tried one by one; a chain of more copies is cut.
 _MOST_TRIED = 1000

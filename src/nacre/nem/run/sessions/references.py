@@ -14,12 +14,12 @@ import numpy as np
 
 from nacre.base.elements import ELEMENT_TYPES, ElementType
 from nacre.base.excerpt import quoted
-from nacre.kernels.call import Array, TensorType
-from nacre.kernels.quantization import dequantizer
+from nacre.kernels.interface.call import Array, TensorType
+from nacre.kernels.numbers.quantization import dequantizer
 from nacre.nem.plan.footprints import dense_strides
-from nacre.nem.run.layouts import first_unwritten
-from nacre.nem.run.memory import Mask, Storage
-from nacre.nem.run.regions import Located, Moment, Regions, UnknownNameError
+from nacre.nem.run.memory.layouts import first_unwritten
+from nacre.nem.run.memory.memory import Mask, Storage
+from nacre.nem.run.memory.regions import Located, Moment, Regions, UnknownNameError
 
 Item = int | slice | EllipsisType
 Index = tuple[slice | int, ...]

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from nacre.base.elements import ElementType
-from nacre.kernels.call import Array
-from nacre.nem.run.memory import Mask
+from nacre.kernels.interface.call import Array
+from nacre.nem.run.memory.memory import Mask
 
 
 @dataclass(frozen=True, eq=False)

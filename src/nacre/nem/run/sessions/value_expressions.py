@@ -15,7 +15,7 @@ from typing import Protocol
 
 from nacre.base.excerpt import quoted
 from nacre.nem.model.arithmetic import apply, float_operation
-from nacre.nem.run.regions import UnknownNameError
+from nacre.nem.run.memory.regions import UnknownNameError
 from nacre.nem.run.sessions.references import Reference, parse_reference
 from nacre.nem.run.sessions.statistics import STATISTICS, Elements
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from nacre.nem.model.program import Task
-from nacre.nem.run.signatures import signatures
+from nacre.nem.run.machine.signatures import signatures
 from nacre.nem.run.timing import compiled, costs
 from nacre.nem.run.timing.costs import work_of
 from nacre.nem.run.timing.events import NEVER

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from nacre.base.elements import ELEMENT_TYPES
-from nacre.kernels.call import Call, Work
+from nacre.kernels.interface.call import Call, Work
 from nacre.nem.model.program import Region, Task
 from nacre.nem.plan.calls import concrete, lookup_at
 from nacre.nem.plan.core_operations import primitive_of, resolved
@@ -15,9 +15,9 @@ from nacre.nem.plan.footprints import copies_elements, dense_strides, strided
 from nacre.nem.plan.grid import Grid
 from nacre.nem.plan.placement import table_level
 from nacre.nem.plan.terms import Column
-from nacre.nem.run.actions import copy_operands
-from nacre.nem.run.machine import operation
-from nacre.nem.run.signatures import Signature, extents, signatures
+from nacre.nem.run.machine.actions import copy_operands
+from nacre.nem.run.machine.machine import operation
+from nacre.nem.run.machine.signatures import Signature, extents, signatures
 from nacre.nem.run.timing.profile import TimingProfile
 
 

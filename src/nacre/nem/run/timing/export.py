@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from nacre.nem.model.program import Task
-from nacre.nem.run.state import type_text
+from nacre.nem.run.sessions.state import type_text
+from nacre.nem.run.sessions.trace import csv_lines, write_by_ending
 from nacre.nem.run.timing.result import TimedResult
 from nacre.nem.run.timing.text import CAUSES, TRACE_COLUMNS, trace_rows
-from nacre.nem.run.trace import csv_lines, write_by_ending
 
 CSV_COLUMNS = (
     *(name.lower() for name in TRACE_COLUMNS),

@@ -8,7 +8,7 @@ import numpy as np
 
 from nacre.nem.model.program import Task
 from nacre.nem.plan.terms import Column
-from nacre.nem.run.steps import Steps
+from nacre.nem.run.sessions.steps import Steps
 from nacre.nem.run.timing.events import COUNTS, NEVER, TOP, Columns, Ints
 from nacre.nem.run.timing.resources import NONE, Placement
 

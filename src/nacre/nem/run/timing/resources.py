@@ -10,7 +10,7 @@ from nacre.nem.model.devices import Device
 from nacre.nem.model.program import Task
 from nacre.nem.plan.placement import bind, engine_column
 from nacre.nem.plan.terms import Column
-from nacre.nem.run.steps import Steps
+from nacre.nem.run.sessions.steps import Steps
 from nacre.nem.run.timing.costs import cycles, ddr_cycles
 from nacre.nem.run.timing.profile import TimingProfile
 from nacre.nem.spec.units import DEVICE_UNITS, ENGINE_UNITS

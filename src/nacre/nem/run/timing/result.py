@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from nacre.nem.model.program import Task
-from nacre.nem.run.naming import task_name
+from nacre.nem.run.sessions.naming import task_name
 from nacre.nem.run.timing.bounds import Bounds, bounds, is_device_unit, macs_by_unit
 from nacre.nem.run.timing.critical import Link, critical_path
 from nacre.nem.run.timing.timeline import Timeline

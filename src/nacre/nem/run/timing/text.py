@@ -7,9 +7,9 @@ from itertools import groupby
 from types import MappingProxyType
 
 from nacre.nem.model.program import Task
-from nacre.nem.run.naming import task_name
-from nacre.nem.run.state import type_text
-from nacre.nem.run.tables import aligned, aligned_with_debug
+from nacre.nem.run.sessions.naming import task_name
+from nacre.nem.run.sessions.state import type_text
+from nacre.nem.run.sessions.tables import aligned, aligned_with_debug
 from nacre.nem.run.timing.result import TimedResult
 
 _SHOWN_LINKS = 12

@@ -16,7 +16,7 @@ from nacre.nem.plan.grid import TOP, Grid
 from nacre.nem.plan.live_tokens import live_tokens
 from nacre.nem.plan.plan import Plan
 from nacre.nem.plan.terms import Column
-from nacre.nem.run.steps import Steps
+from nacre.nem.run.sessions.steps import Steps
 from nacre.nem.run.timing import compiled, events
 from nacre.nem.run.timing.events import Columns, Ints
 from nacre.nem.run.timing.prepare import columns, token_limits

@@ -1,0 +1,1 @@
+"""`nacre core`: its verbs, and what they share."""

@@ -1,0 +1,300 @@
+"""`nacre core`: modules of Core IR verified, rewritten, evaluated, made and measured."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from nacre.base.diagnostics import Diagnostic, InputError, has_errors
+from nacre.base.excerpt import quoted, safe
+from nacre.cli.arrays import option_value, require_writable, writing_together
+from nacre.cli.core.arrays import (
+    OutputFile,
+    input_array,
+    outputs_json,
+    parse_output,
+    print_outputs,
+    require_indices,
+    write_output,
+)
+from nacre.cli.core.convert import convert
+from nacre.cli.core.files import (
+    Constants,
+    Shapes,
+    constant_option,
+    format_option,
+    give_module,
+    read_module,
+    reported,
+    shape_option,
+)
+from nacre.cli.core.grad import grad
+from nacre.cli.nac.files import require_apart
+from nacre.cli.progress import watched
+from nacre.cli.verifying import verify_files
+
+if TYPE_CHECKING:
+    from nacre.core.module import Module
+    from nacre.core.ops import Profile
+    from nacre.core.passes.runner import Pass
+
+_OUT = click.option(
+    "-o",
+    "out",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="Write the module here; `-`: print it.",
+)
+
+
+@click.group()
+def core() -> None:
+    """Work with modules of Core IR, the graph IR.
+
+    FILE is a model by its suffix (.core, .onnx, .pt2, .nac), or `-` for a module's text on standard
+    input.
+
+    Exit status: 0 no errors, 1 errors in the module or its inputs, 2 wrong usage.
+    """
+
+
+# Verify
+
+
+@core.command()
+@click.argument("files", nargs=-1, required=True, metavar="FILE...")
+@click.option(
+    "--profile",
+    type=click.Choice(["core-v1", "nacre-1"]),
+    default="core-v1",
+    show_default=True,
+    help="Which operations and element types there are.",
+)
+@shape_option
+@format_option
+def verify(files: tuple[str, ...], profile: Profile, shapes: Shapes, output: str) -> int:
+    """Find every mistake in modules."""
+    from nacre.core.verify import verify as verified
+
+    def findings(name: str) -> list[Diagnostic]:
+        return verified(read_module(name, shapes), profile)
+
+    return verify_files(files, findings, "module", output)
+
+
+# Canonical form
+
+
+def _list_passes(ctx: click.Context, option: click.Parameter, is_given: bool) -> None:
+    if not is_given:
+        return
+    from nacre.core.passes.runner import pipeline_text
+
+    click.echo(pipeline_text(), nl=False)
+    ctx.exit()
+
+
+@core.command()
+@click.argument("file")
+@_OUT
+@click.option("--until", metavar="PASS", help="Stop after this pass.")
+@click.option(
+    "--print-after",
+    "shown_after",
+    multiple=True,
+    metavar="PASS",
+    help="Print the module after this pass on standard error.",
+)
+@click.option(
+    "--list-passes",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_list_passes,
+    help="List the passes in their order, and do nothing else.",
+)
+@shape_option
+@format_option
+def canon(
+    file: str,
+    out: Path | None,
+    until: str | None,
+    shown_after: tuple[str, ...],
+    shapes: Shapes,
+    output: str,
+) -> int:
+    """Bring a module into canonical form."""
+    from nacre.core.canonical import canonicalise
+    from nacre.core.passes.runner import PIPELINE, cut
+    from nacre.core.text.printer import print_module
+
+    for name in (until, *shown_after):
+        try:
+            cut(PIPELINE, name)
+        except ValueError as error:
+            raise click.UsageError(safe(str(error))) from None
+
+    def shown(one: Pass, module: Module) -> None:
+        if one.name in shown_after:
+            click.echo(f"# after {one.name}\n{print_module(module)}", err=True)
+
+    def work() -> None:
+        module = read_module(file, shapes)
+        give_module(canonicalise(module, until=until, on_pass=shown), out, output)
+
+    return reported(work, output)
+
+
+# Lowering
+
+
+def _named(form: str) -> Callable[[str], tuple[str, str]]:
+    """A reader of values with a name before them."""
+
+    def parsed(text: str) -> tuple[str, str]:
+        name, equals, value = text.partition("=")
+        if not (name and equals and value) or "\0" in value:
+            raise ValueError(f"{quoted(text)} does not have the form {form}")
+        return name, value
+
+    return parsed
+
+
+def _distinct(pairs: Sequence[tuple[str, str]]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for name, value in pairs:
+        if name in found:
+            raise click.UsageError(f"input {quoted(name)} is given twice")
+        found[name] = value
+    return found
+
+
+@core.command()
+@click.argument("expression", metavar="EXPR")
+@click.option(
+    "--input",
+    "inputs",
+    multiple=True,
+    metavar="NAME=TYPE",
+    type=option_value(_named("NAME=TYPE, such as x=f32[2,3]")),
+    help="A name in the expression and its type, such as x=f32[2,3].",
+)
+@_OUT
+@format_option
+def lower(
+    expression: str, inputs: tuple[tuple[str, str], ...], out: Path | None, output: str
+) -> int:
+    """Make a module of an expression, such as "relu(x @ w + b)"."""
+    from nacre.core.expressions import lower as lowered
+
+    types = _distinct(inputs)
+    return reported(lambda: give_module(lowered(expression, types), out, output), output)
+
+
+# Evaluation
+
+
+@core.command("eval")
+@click.argument("file")
+@click.option(
+    "--input",
+    "inputs",
+    multiple=True,
+    metavar="NAME=FILE.npy",
+    type=option_value(_named("NAME=FILE.npy")),
+    help="The array of an input.",
+)
+@click.option(
+    "--output",
+    "outputs",
+    multiple=True,
+    metavar="FILE.npz|INDEX=FILE.npy",
+    type=option_value(parse_output),
+    help="Where to write all outputs, or one of them.",
+)
+@shape_option
+@constant_option
+@click.option("--ordered", is_flag=True, help="Sum floats one by one, the same on every platform.")
+@click.option("--peak", is_flag=True, help="Say how many bytes the values took at one time.")
+@format_option
+def evaluate(
+    file: str,
+    inputs: tuple[tuple[str, str], ...],
+    outputs: tuple[OutputFile, ...],
+    shapes: Shapes,
+    constants: Constants,
+    ordered: bool,
+    peak: bool,
+    output: str,
+) -> int:
+    """Evaluate a module, and print its outputs."""
+    paths = _distinct(inputs)
+    for _, path in outputs:
+        require_writable(path)
+    require_apart((path for _, path in outputs), (file, *paths.values()))
+
+    def work() -> None:
+        from nacre.core.evaluation.evaluate import CoreSession
+
+        module = read_module(file, shapes, constants)
+        require_indices(outputs, len(module.outputs))
+        session = CoreSession(module, ordered=ordered)
+        given = {name: input_array(name, path, module) for name, path in paths.items()}
+        with watched("evaluating", "operations") as progress:
+            arrays = session.run(given, progress=progress)
+        if output == "json":
+            with writing_together():
+                for one in outputs:
+                    write_output(one, arrays)
+            files = [str(path) for _, path in outputs]
+            click.echo(outputs_json(module, arrays, session.peak_bytes, files))
+            return
+        print_outputs(module, arrays)
+        if peak:
+            click.echo(f"peak: {session.peak_bytes:,} bytes")
+        with writing_together():
+            for one in outputs:
+                write_output(one, arrays)
+        for one in outputs:
+            click.echo(f"wrote {safe(str(one[1]))}")
+
+    return reported(work, output)
+
+
+# Figures
+
+
+@core.command()
+@click.argument("file")
+@shape_option
+@constant_option
+@click.option("--operations", "--layers", "layers", is_flag=True,
+              help="A row for every operation that multiplies.")  # fmt: skip
+@format_option
+def stats(file: str, shapes: Shapes, constants: Constants, layers: bool, output: str) -> int:
+    """Count operations, parameters, multiplications and the memory of activations."""
+
+    def work() -> None:
+        from nacre.cli.core.stats import stats_of
+        from nacre.core.verify import verify as verified
+
+        module = read_module(file, shapes, constants)
+        found = verified(module, "nacre-1")
+        if has_errors(found):
+            raise InputError(found)
+        figures = stats_of(module)
+        click.echo(
+            json.dumps(figures.as_json(), indent=2)
+            if output == "json"
+            else figures.as_text(with_layers=layers)
+        )
+
+    return reported(work, output)
+
+
+core.add_command(grad)
+core.add_command(convert)

@@ -1,0 +1,49 @@
+"""`nacre core grad`: a module with its gradients."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from nacre.cli.core.files import (
+    Shapes,
+    format_option,
+    give_module,
+    read_module,
+    reported,
+    shape_option,
+)
+
+
+@click.command("grad")
+@click.argument("file")
+@click.option(
+    "--wrt",
+    "names",
+    multiple=True,
+    required=True,
+    metavar="NAME",
+    help="An input to take the gradient by; may be repeated.",
+)
+@click.option(
+    "-o",
+    "out",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="Write the module here; `-`: print it.",
+)
+@shape_option
+@format_option
+def grad(file: str, names: tuple[str, ...], out: Path | None, shapes: Shapes, output: str) -> int:
+    """Add gradients to a module.
+
+    The outputs stay, and behind them comes the gradient of their sum by each input that --wrt
+    names, in that order.
+    """
+    from nacre.core.gradients.grad import grad as differentiated
+
+    def work() -> None:
+        give_module(differentiated(read_module(file, shapes), names), out, output)
+
+    return reported(work, output)

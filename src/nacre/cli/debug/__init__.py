@@ -1,0 +1,1 @@
+"""`nacre debug`: the debugger of the terminal."""

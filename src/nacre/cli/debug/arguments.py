@@ -1,0 +1,45 @@
+"""Arguments of the debugger's commands."""
+
+from __future__ import annotations
+
+import re
+
+from nacre.base.excerpt import quoted
+from nacre.nem.run.memory.host import host_error
+
+_MOST_LISTED = 12  # names in a line
+
+
+def no_argument(argument: str) -> None:
+    """Refuse an argument."""
+    if argument:
+        raise host_error(f"this command takes no argument, found {quoted(argument)}")
+
+
+def needed(argument: str, what: str) -> str:
+    """The argument, which must not be empty."""
+    if not argument:
+        raise host_error(f"this command needs {what}")
+    return argument
+
+
+def number(text: str) -> int:
+    """An argument as a number."""
+    if re.fullmatch("[0-9]{1,18}", text) is None:
+        raise host_error(f"{quoted(text)} is no number")
+    return int(text)
+
+
+def count(argument: str) -> int:
+    """How many steps an argument asks for; one where there is none."""
+    asked = number(argument) if argument else 1
+    if asked == 0:
+        raise host_error("0 steps are none")
+    return asked
+
+
+def some(names: list[str]) -> str:
+    """Names in a line, the rest counted."""
+    listed = ", ".join(names[:_MOST_LISTED])
+    more = len(names) - _MOST_LISTED
+    return f"{listed} and {more} more" if more > 0 else listed

@@ -1,0 +1,89 @@
+"""`nacre debug`: run a NEM program step by step, forwards and backwards, in a terminal."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from nacre.base.diagnostics import InputError
+from nacre.base.excerpt import safe
+from nacre.base.rendering import summary
+from nacre.cli.bundles import opened, worth_telling
+from nacre.cli.machine import (
+    Setup,
+    checked,
+    interpreter,
+    loaded_inputs,
+    machine_options,
+    read_program,
+    recorded,
+    show_findings,
+)
+from nacre.cli.main import ERRORS_FOUND, OK
+from nacre.cli.progress import shown_stages
+
+if TYPE_CHECKING:
+    from nacre.nem.api.programs import LoadedProgram
+    from nacre.nem.run.sessions.session import Session
+
+
+@click.command()
+@machine_options
+@click.option("--mode", type=click.Choice(["functional", "timed"]), default="functional")
+@click.option("--command", "commands", multiple=True, metavar="CMD", help="Do this first.")
+@click.option(
+    "--batch", is_flag=True, help="End after the commands; read none from standard input."
+)
+def debug(setup: Setup, mode: str, commands: tuple[str, ...], batch: bool) -> int:
+    """Run a NEM program or a compiled bundle step by step; `help` lists the commands.
+
+    Commands are read from standard input, a terminal or not. Exit status: 0; 1 errors in the
+    program or its inputs and, where nobody sits at the terminal, a command that failed or a run
+    that ended in an error; 2 wrong usage; 130 interrupted, where nobody sits at the terminal.
+    """
+    from nacre.cli.debug.debugger import Debugger, piped_commands, typed_commands
+    from nacre.cli.debug.layers import BundleNames
+
+    setup.require_one_order(mode)
+    is_watched = not batch and sys.stdin is not None and sys.stdin.isatty()
+    try:
+        with shown_stages():
+            bundle = opened(setup, ())
+            setup = setup if bundle is None else bundle.setup
+            program = read_program(setup)
+            found = worth_telling(bundle, checked(program, setup))
+            inputs, order = loaded_inputs(setup, program), recorded(setup)
+            inputs |= {} if bundle is None else bundle.filled
+            debugger = Debugger(
+                program.source,
+                # DDR belongs to an interpreter: a run from the start gets a new one.
+                lambda: _started(setup, mode, program, inputs, order),
+                None if bundle is None else BundleNames(bundle.bundle.manifest),
+                is_watched=is_watched,
+            )
+    except InputError as error:
+        show_findings(error.diagnostics)
+        click.echo(f"did not start {safe(setup.file)}: {summary(error.diagnostics)}")
+        return ERRORS_FOUND
+    show_findings(found)
+    debugger.greet(program.name, program.device.name)
+    if debugger.follow(commands) and not batch:
+        lines = typed_commands(debugger) if is_watched else piped_commands()
+        debugger.follow(lines, is_watched)
+    return ERRORS_FOUND if debugger.has_failed and not is_watched else OK
+
+
+def _started(
+    setup: Setup,
+    mode: str,
+    program: LoadedProgram,
+    inputs: dict[str, Any],
+    order: list[str] | None,
+) -> Session:
+    machine = interpreter(setup)
+    machine.set_mode(mode)
+    return machine.start(
+        program, inputs, allow=setup.allow, order=order, detect_races=setup.detect_races
+    )

@@ -1,0 +1,1 @@
+"""`nacre nac`: its verbs, and what they share."""

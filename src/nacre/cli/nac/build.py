@@ -1,0 +1,253 @@
+"""`nacre nac build`: a model of any kind becomes a file."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from nacre.base.diagnostics import Diagnostic, InputError
+from nacre.base.excerpt import quoted, safe
+from nacre.base.source import Unreadable, read_bytes, read_source, whole_file
+from nacre.base.stages import stage
+from nacre.cli.arrays import WrongUsage, require_writable, writing
+from nacre.cli.core.files import Shapes, format_option, reported, shape_option, tell
+from nacre.cli.main import OK
+from nacre.cli.nac.files import SUFFIX, is_folder, require_readable, weights_option
+from nacre.cli.progress import watched
+from nacre.nac.spec.elements import QUANTIZATIONS
+
+if TYPE_CHECKING:
+    from nacre.nac.format.values import Plan
+    from nacre.nac.quantise.report import QuantisationReport
+    from nacre.nac.run.model import NacModel
+    from nacre.nac.save import Storage
+
+QUANTS = tuple(layout.option for layout in QUANTIZATIONS.values())
+quant_choice = click.Choice(QUANTS, case_sensitive=False)  # the format writes INT8_TENSOR
+_MOST_RESOURCE = 0xFFFFFFFF  # bytes: the length has 32 bits
+
+
+@click.command()
+@click.argument("model", metavar="MODEL")
+@click.option(
+    "-o",
+    "out",
+    required=True,
+    metavar="FILE.nac",
+    type=click.Path(path_type=Path),
+    help="Write the file here.",
+)
+@click.option(
+    "--quant",
+    type=quant_choice,
+    default="none",
+    show_default=True,
+    help="How weights are stored.",
+)
+@click.option(
+    "--keep",
+    multiple=True,
+    metavar="PATTERN",
+    help="Weights that are not quantised, such as `*.bias`; may be repeated.",
+)
+@weights_option
+@click.option(
+    "--tokenizer",
+    metavar="DIR",
+    type=click.Path(path_type=Path),
+    help="Compile the tokenizer of this folder, or of this tokenizer.json, into the file.",
+)
+@click.option(
+    "--unlimited",
+    is_flag=True,
+    help="Take a tokenizer that truncates or pads for one that does not.",
+)
+@click.option(
+    "--plan",
+    metavar="NAME|FILE",
+    help="Put an execution plan into the file: greedy, cached, top_k, classify, or a text of one.",
+)
+@click.option(
+    "--resource",
+    "resources",
+    multiple=True,
+    metavar="FILE",
+    help="Put a file into the file, under its own name; may be repeated.",
+)
+@shape_option
+@click.option("--report", is_flag=True, help="Say what quantisation does to each weight.")
+@format_option
+def build(
+    model: str,
+    out: Path,
+    quant: str,
+    keep: tuple[str, ...],
+    weights: Storage | None,
+    tokenizer: Path | None,
+    unlimited: bool,
+    plan: str | None,
+    resources: tuple[str, ...],
+    shapes: Shapes,
+    report: bool,
+    output: str,
+) -> int:
+    """Build a file of MODEL (.core, .onnx, .pt2 or .nac)."""
+    require_readable(model)
+    require_file(out)
+    embedded = _embedded(resources)
+    if keep and quant == "none":
+        raise click.UsageError("--keep says what is not quantised: without --quant nothing is")
+    if report and quant == "none":
+        raise click.UsageError("--report says what quantisation does: without --quant it does none")
+    if unlimited and tokenizer is None:
+        raise click.UsageError(
+            "--unlimited is about a tokenizer: without --tokenizer there is none"
+        )
+
+    def work() -> None:
+        from nacre.nac.build import build as built
+
+        manifest, vocabulary = _tokenizer(tokenizer, unlimited)
+        steps = None if plan is None else _plan(plan)
+        for name in vocabulary.keys() & embedded.keys():
+            raise click.UsageError(f"--resource {quoted(name)} is a file of the tokenizer, too")
+        reports: list[QuantisationReport] = []
+        odd: list[Diagnostic] = []
+        with watched("building", "nodes") as progress:
+            made = built(
+                model,
+                quant,
+                shapes=dict(shapes),
+                keep=keep,
+                resources={**vocabulary, **embedded},
+                manifest=manifest,
+                plan=steps,
+                on_report=reports.append,
+                progress=progress,
+                warn=odd.append,
+            )
+        tell(odd)
+        written = save_model(made, out, weights)
+        is_json = output == "json"
+        click.echo(summary_json(made, written, reports) if is_json else summary(made, written))
+        if output == "text":
+            for one in reports:
+                click.echo(str(one) if report else str(one).splitlines()[-1])
+
+    return reported(work, output) or OK
+
+
+def require_file(out: Path) -> None:
+    """UsageError for a name that readers would not know."""
+    if out.suffix.lower() != SUFFIX:
+        raise click.UsageError(f"cannot write to {quoted(str(out))}, expected a name in `{SUFFIX}`")
+    require_writable(out)
+
+
+def save_model(model: NacModel, out: Path, weights: Storage | None) -> list[Path]:
+    """Write a model; without a word about weights these stay where they are. What was written."""
+    from nacre.nac import save
+    from nacre.nac.format.external import external_path
+
+    kept: Storage = "internal" if model.file.header.is_internal else "external"
+    chosen = weights or kept
+    with writing(out), stage("writing"):
+        save(model, out, chosen)
+    return [out] if chosen == "internal" else [out, external_path(out)]
+
+
+def summary(model: NacModel, written: Sequence[Path]) -> str:
+    """A line about each file that was written."""
+    calls = sum(not i.is_system for i in model.file.instructions)
+    tensors = len(model.weights.names)
+    about = f"{calls:,} operations, {tensors:,} weights, "
+    lines = []
+    for path in written:
+        lines.append(f"wrote {safe(str(path))}: {about}{path.stat().st_size:,} bytes")
+        about = ""
+    return "\n".join(lines)
+
+
+def summary_json(
+    model: NacModel, written: Sequence[Path], reports: list[QuantisationReport]
+) -> str:
+    """The same for programs, with what quantisation did."""
+    from math import isfinite
+
+    out, *beside = written
+    rows = [
+        {
+            "name": weight.name,
+            "stored": weight.stored,
+            "kept": weight.reason or None,
+            "max_error": weight.max_error,
+            "rms_error": weight.rms_error,
+            "sqnr_db": weight.sqnr_db if isfinite(weight.sqnr_db) else None,
+        }
+        for one in reports
+        for weight in one.weights
+    ]
+    made = {
+        "path": str(out),
+        "bytes": out.stat().st_size,
+        "weights": [{"path": str(path), "bytes": path.stat().st_size} for path in beside],
+        "operations": sum(not i.is_system for i in model.file.instructions),
+        "inputs": [
+            {"name": i.name, "dtype": i.dtype, "shape": i.shape and list(i.shape)}
+            for i in model.inputs
+        ],
+        "outputs": list(model.surroundings.output_names),
+        "quantised": rows,
+    }
+    return json.dumps(made, indent=2)
+
+
+def _embedded(names: tuple[str, ...]) -> dict[str, bytes]:
+    """Files by their names, which are the last parts of their paths."""
+    found: dict[str, bytes] = {}
+    for name in names:
+        path = Path(name)
+        raw = read_bytes(path, limit=_MOST_RESOURCE)
+        if isinstance(raw, Unreadable):
+            raise WrongUsage(f"{safe(name)} {raw.reason}")
+        if path.name in found:
+            raise click.UsageError(f"two resources are called {quoted(path.name)}")
+        found[path.name] = raw
+    return found
+
+
+def _plan(name: str) -> Plan:
+    """A plan of the package by its name, or out of its text."""
+    from nacre.nac.mep import assemble, plan_names
+    from nacre.nac.mep.plans import plan_text
+    from nacre.nac.mep.program import read
+    from nacre.nac.rules.plans import NAC80
+
+    if name in plan_names():
+        return read(assemble(plan_text(name), name))
+    found = read_source(Path(name))
+    if isinstance(found, Unreadable):
+        known = ", ".join(plan_names())
+        raise WrongUsage(f"{safe(name)} {found.reason}, and is none of the plans {known}")
+    made = read(assemble(found.text, name))
+    if not made.bytecode:
+        message = "the plan has no instructions, expected one at least"
+        help_ = f"write one, or take one of {', '.join(plan_names())}"
+        raise InputError([NAC80.at(whole_file(name), message, help=help_)])
+    return made
+
+
+def _tokenizer(path: Path | None, unlimited: bool) -> tuple[bytes, dict[str, bytes]]:
+    """The manifest of a tokenizer and the files that it needs."""
+    if path is None:
+        return b"", {}
+    from nacre.nac.tisa import compiled
+
+    if not is_folder(path):
+        require_readable(str(path))
+    made = compiled(path, unlimited=unlimited)
+    return made.manifest, dict(made.resources)

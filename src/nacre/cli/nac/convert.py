@@ -1,0 +1,225 @@
+"""`nacre nac convert`: files in other forms, and others as files.
+
+The suffixes say which way: a `.nac` is lifted to Core IR and written in one of its forms; anything
+else is built; from `.nac` to `.nac` weights move in or out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from nacre.base.diagnostics import Diagnostic, InputError
+from nacre.base.excerpt import quoted, safe
+from nacre.base.suggest import did_you_mean
+from nacre.cli.arrays import option_value, require_writable, writing
+from nacre.cli.core.convert import TARGETS
+from nacre.cli.core.files import (
+    STDOUT,
+    Shapes,
+    format_option,
+    give_text,
+    module_json,
+    reported,
+    shape_option,
+    tell,
+)
+from nacre.cli.nac.build import quant_choice, require_file, save_model, summary, summary_json
+from nacre.cli.nac.files import (
+    SUFFIX,
+    Pairs,
+    load_model,
+    pair,
+    require_readable,
+    types_of,
+    weights_option,
+)
+
+if TYPE_CHECKING:
+    from nacre.cli.core.convert import Target
+    from nacre.core.module import Module, TensorType
+    from nacre.nac.quantise.report import QuantisationReport
+    from nacre.nac.run.model import NacModel
+    from nacre.nac.save import Storage
+
+_MOST_NAMED = 8  # of inputs that are there
+
+
+@click.command()
+@click.argument("file")
+@click.option("-o", "out", metavar="FILE", help="Write here; the suffix says what. `-`: print.")
+@click.option("--to", type=click.Choice(list(TARGETS)), help="What to convert to.")
+@click.option(
+    "--type",
+    "types",
+    multiple=True,
+    metavar="NAME=f32[1,3]",
+    type=option_value(pair("NAME=TYPE, such as x=f32[1,3]")),
+    help="The type of an input that a `.nac` does not say; may be repeated.",
+)
+@shape_option
+@click.option(
+    "--quant",
+    type=quant_choice,
+    help="How weights are stored. Default: as they are; none for what is no `.nac`.",
+)
+@weights_option
+@format_option
+def convert(
+    file: str,
+    out: str | None,
+    to: str | None,
+    types: Pairs,
+    shapes: Shapes,
+    quant: str | None,
+    weights: Storage | None,
+    output: str,
+) -> int:
+    """Convert a `.nac` to `.core`, `.mlir` or `.onnx`, or a model to a `.nac`.
+
+    From `.nac` to `.nac`, --weights and --quant change how weights are stored; `--quant none`
+    stores those that are quantised as the program computes with them.
+    """
+    require_readable(file)
+    is_ours = Path(file).suffix.lower() == SUFFIX
+    makes_ours = out is not None and Path(out).suffix.lower() == SUFFIX and to is None
+    if not is_ours and not makes_ours:
+        raise click.UsageError("neither of the files is a `.nac`; see `nacre core convert`")
+    if makes_ours:
+        assert out is not None
+        if types:
+            raise click.UsageError("--type is for what is made of a `.nac`")
+        return _to_nac(file, Path(out), is_ours, shapes, quant, weights, output)
+    if shapes or weights or quant is not None:
+        told = "--shape, --quant and --weights are for what becomes a `.nac`"
+        raise click.UsageError(f"{told}; see --type for types of inputs")
+    target = _target(out, to)
+    return reported(lambda: _lifted(file, out, target, types, output), output)
+
+
+def _to_nac(
+    file: str,
+    out: Path,
+    is_ours: bool,
+    shapes: Shapes,
+    quant: str | None,
+    weights: Storage | None,
+    output: str,
+) -> int:
+    require_file(out)
+    if is_ours and shapes:
+        raise click.UsageError("--shape is for models that leave shapes open; a `.nac` does not")
+
+    def work() -> None:
+        reports: list[QuantisationReport] = []
+        kept: Storage = "internal"
+        if is_ours:
+            found = load_model(file)
+            kept = "internal" if found.file.header.is_internal else "external"
+            made = _stored(found, quant, reports)
+        else:
+            from nacre.nac.build import build
+
+            odd: list[Diagnostic] = []
+            made = build(
+                file,
+                quant or "none",
+                shapes=dict(shapes),
+                on_report=reports.append,
+                warn=odd.append,
+            )
+            tell(odd)
+        written = save_model(made, out, weights or kept)
+        is_json = output == "json"
+        click.echo(summary_json(made, written, reports) if is_json else summary(made, written))
+
+    return reported(work, output)
+
+
+def _stored(model: NacModel, quant: str | None, reports: list[QuantisationReport]) -> NacModel:
+    """A model whose weights are stored so; None leaves them as they are."""
+    if quant is None or (quant == "none" and not model.file.header.quant):
+        return model
+    if quant == "none":
+        from nacre.nac.tools.plain import dequantised
+
+        return dequantised(model)
+    from nacre.nac.quantise.apply import quantise
+
+    made, report = quantise(model, quant)
+    reports.append(report)
+    return made
+
+
+def _lifted(file: str, out: str | None, target: Target, types: Pairs, output: str) -> None:
+    from nacre.nac import lift
+
+    given = types_of(types)
+    model = load_model(file)
+    _require_open(model, given)
+    try:
+        module = lift(model, given)
+    except InputError as error:
+        raise InputError([_for_users(found) for found in error.diagnostics]) from None
+    if out is None or out == STDOUT:
+        give_text(module, target.text(module), output)
+        return
+    _write(module, Path(out), target, output)
+
+
+def _require_open(model: NacModel, given: Mapping[str, TensorType]) -> None:
+    """UsageError for the type of an input that is not there, or has another."""
+    from nacre.core.module import TensorType
+
+    known = {one.name: one for one in model.all_inputs}
+    for name, type_ in given.items():
+        if name not in known:
+            hint = did_you_mean(name, known) or f"expected {_listed(list(known))}"
+            raise click.UsageError(f"--type: there is no input {quoted(name)}; {hint}")
+        dtype, shape = known[name].dtype, known[name].shape
+        if dtype is not None and shape is not None and TensorType(dtype, shape) != type_:
+            told = f"the file says {TensorType(dtype, shape)}, found {type_}"
+            raise click.UsageError(f"--type: of input {quoted(name)} {told}")
+
+
+def _listed(names: Sequence[str]) -> str:
+    shown = ", ".join(quoted(name) for name in names[:_MOST_NAMED])
+    return shown + (f" or one of {len(names) - _MOST_NAMED} more" * (len(names) > _MOST_NAMED))
+
+
+def _for_users(found: Diagnostic) -> Diagnostic:
+    """What helps on the command line where a type is missing."""
+    if found.code != "NAC46" or found.help is None:
+        return found
+    return replace(found, help="give it: `--type NAME=f32[1,3]`")
+
+
+def _write(module: Module, path: Path, target: Target, output: str) -> None:
+    with writing(path):
+        target.write(module, path)
+    if output == "json":
+        click.echo(module_json(module, path=str(path)))
+    else:
+        click.echo(f"wrote {safe(str(path))}: {len(module):,} operations")
+
+
+def _target(out: str | None, to: str | None) -> Target:
+    """What the option says, else the suffix; UsageError where they say nothing or disagree."""
+    meant = None
+    if out is not None and out != STDOUT:
+        suffix = Path(out).suffix.lower()
+        meant = next((name for name, target in TARGETS.items() if target.suffix == suffix), None)
+        require_writable(Path(out))
+    chosen = to or meant
+    if chosen is None:
+        known = " or ".join(f"`{target.suffix}`" for target in TARGETS.values())
+        raise click.UsageError(
+            f"nothing says what to convert to, expected --to or a name in {known}"
+        )
+    if meant not in (None, chosen):
+        raise click.UsageError(f"--to says {chosen}, the name {quoted(out or '')} says {meant}")
+    return TARGETS[chosen]

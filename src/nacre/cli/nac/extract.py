@@ -1,0 +1,111 @@
+"""`nacre nac extract`: what a file carries, as files of their own."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+import click
+
+from nacre.base.excerpt import safe
+from nacre.base.files import sync_folder, write_whole
+from nacre.cli.arrays import WrongUsage, writing
+from nacre.cli.core.files import format_option, reported
+from nacre.cli.nac.files import open_file
+
+if TYPE_CHECKING:
+    from nacre.nac.tools.extraction import Parts
+
+_PARTS = ("weights", "resources", "tokenizer", "plan", "kept")
+
+
+@click.command()
+@click.argument("file")
+@click.option(
+    "-o",
+    "out",
+    required=True,
+    metavar="FOLDER",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Write here; the folder is made, and must be empty if it is there.",
+)
+@click.option(
+    "--part",
+    "chosen",
+    multiple=True,
+    type=click.Choice(_PARTS),
+    help="Write this part only; may be repeated. Default: all of them.",
+)
+@click.option(
+    "--dequantise", is_flag=True, help="Write weights as the program sees them, not as stored."
+)
+@format_option
+def extract(file: str, out: Path, chosen: tuple[str, ...], dequantise: bool, output: str) -> int:
+    """Write what FILE carries into a folder: weights, resources, tokenizer, plan."""
+    _require_empty(out)
+
+    def work() -> None:
+        from nacre.nac.tools.extraction import PARTS, weights
+
+        opened = open_file(file)
+        entries: dict[str, Parts] = {}
+        for name in chosen or _PARTS:
+            if name == "weights":
+                entries.update(weights(opened, as_stored=not dequantise))
+            else:
+                entries.update(PARTS[name](opened))
+        _write(out, entries)
+        sizes = {name: sum(map(len, parts)) for name, parts in entries.items()}
+        if output == "json":
+            click.echo(json.dumps({"folder": str(out), "files": sizes}, indent=2))
+            return
+        for name, size in sizes.items():
+            click.echo(f"wrote {safe(str(out / name))}: {size:,} bytes")
+        if not sizes:
+            click.echo("the file carries nothing of that: no folder was made")
+
+    return reported(work, output)
+
+
+def _require_empty(folder: Path) -> None:
+    name = safe(str(folder))
+    try:
+        if folder.exists() and any(folder.iterdir()):
+            raise WrongUsage(f"cannot write to {name}: the folder is not empty")
+        if not folder.absolute().parent.is_dir():
+            raise WrongUsage(f"cannot write {name}: {safe(str(folder.parent))} is no folder")
+    except OSError as error:
+        raise WrongUsage(f"cannot write {name}: {error.strerror}") from None
+
+
+def _write(folder: Path, entries: Mapping[str, Parts]) -> None:
+    """All files or none: they are written elsewhere and the folder takes its place at the end."""
+    if not entries:
+        return
+    with writing(folder):
+        with _beside(folder) as temporary:
+            for name, parts in entries.items():
+                path = temporary / name
+                path.parent.mkdir(exist_ok=True)
+                write_whole(path, cast("list[bytes]", parts))
+            os.replace(temporary, folder.absolute())
+        sync_folder(folder.absolute().parent)
+
+
+@contextlib.contextmanager
+def _beside(folder: Path) -> Iterator[Path]:
+    """A folder that is gone in the end unless it was given another name."""
+    parent = folder.absolute().parent
+    outer = Path(tempfile.mkdtemp(dir=parent, prefix=".extract."))
+    try:
+        inner = outer / "files"
+        inner.mkdir()  # with the rights of any other folder
+        yield inner
+    finally:
+        shutil.rmtree(outer, ignore_errors=True)

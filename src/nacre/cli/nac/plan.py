@@ -1,0 +1,229 @@
+"""`nacre nac run` of a file that carries a plan: the plan is run, in its sandbox."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from nacre.base.diagnostics import Diagnostic, InputError
+from nacre.base.excerpt import quoted, safe
+from nacre.base.files import write_whole
+from nacre.cli.array_values import finite_json, read_array, values_json, values_text
+from nacre.cli.arrays import WrongUsage, file_bytes, option_value, writing, writing_together
+from nacre.cli.nac.files import is_folder
+
+if TYPE_CHECKING:
+    from nacre.nac.mep import Machine, Prompt
+    from nacre.nac.run.model import NacModel
+
+# What helps a user of the machine, and what helps on the command line.
+_HELP: Mapping[str, str] = MappingProxyType(
+    {
+        "give the machine a `root`": "give it one: `--root FOLDER`",
+        "give the machine `may_write=True`": "allow it: `--write`",
+        "give the machine a `tokenizer`": "build the file with `--tokenizer DIR`",
+    }
+)
+_HELP_OF_CODE: Mapping[str, str] = MappingProxyType(
+    {
+        "NAC88": "allow more: `--steps N`",
+        "NAC96": "answers are given by `--answer PROMPT=TEXT` or `--input PROMPT=FILE.npy`",
+    }
+)
+
+
+def _answer(text: str) -> str:
+    if "=" not in text[1:]:
+        raise ValueError(f"{quoted(text)} does not have the form PROMPT=TEXT")
+    return text
+
+
+@dataclass(frozen=True)
+class PlanOptions:
+    """What the command line says about the plan of a file; None where it says nothing."""
+
+    is_wanted: bool | None
+    answers: tuple[str, ...]
+    seed: int | None
+    steps: int | None
+    root: Path | None
+    may_write: bool
+
+    @property
+    def is_asked_for(self) -> bool:
+        """Whether anything is said that only a plan has use for."""
+        numbers = (self.seed, self.steps, self.root)
+        return bool(self.answers or self.may_write) or any(n is not None for n in numbers)
+
+
+def plan_options(command: Callable[..., int]) -> Callable[..., int]:
+    """The options of a command that may run a plan."""
+    for option in reversed(
+        (
+            click.option("--plan/--no-plan", "is_wanted", default=None,
+                         help="Run the plan of FILE, or its program. Default: the plan, if there "
+                         "is one and no --input."),
+            click.option("--answer", "answers", multiple=True, metavar="PROMPT=TEXT",
+                         type=option_value(_answer),
+                         help="What to answer when the plan asks; may be repeated."),
+            click.option("--seed", type=click.IntRange(min=0), metavar="N",
+                         help="The seed of what the plan leaves to chance. Default: 0."),
+            click.option("--steps", type=click.IntRange(min=1), metavar="N",
+                         help="The steps that the plan may take. Default: 1,000,000."),
+            click.option("--root", metavar="FOLDER", type=click.Path(path_type=Path),
+                         help="The folder whose files the plan may read. Default: none."),
+            click.option("--write", "may_write", is_flag=True,
+                         help="Let the plan write files in --root."),
+        )
+    ):  # fmt: skip
+        command = option(command)
+    return command
+
+
+def run_plan(
+    model: NacModel,
+    options: PlanOptions,
+    arrays: Mapping[str, str],
+    outputs: Mapping[str, Path],
+    output: str,
+) -> None:
+    """Run the plan of a file, and print what it writes and returns."""
+    from nacre.nac.mep.carried import machine_of
+    from nacre.nac.mep.machine import MAX_STEPS
+
+    if options.root is not None and not is_folder(options.root):
+        raise WrongUsage(f"{safe(str(options.root))} is no folder")
+    places = {_number(name): path for name, path in outputs.items()}
+    try:
+        machine = machine_of(
+            model,
+            root=options.root,
+            seed=options.seed or 0,
+            max_steps=options.steps or MAX_STEPS,
+            may_write=options.may_write,
+        )
+        values = _values(machine, _answers(machine.prompts, options.answers, arrays), output)
+    except InputError as error:
+        raise InputError([_for_users(found) for found in error.diagnostics]) from None
+    with writing_together():
+        for place, path in places.items():
+            _write(values, place, path)
+    click.echo(_as_json(machine, values) if output == "json" else _as_text(machine, values))
+    if output == "text":
+        for path in places.values():
+            click.echo(f"wrote {safe(str(path))}")
+
+
+def _values(machine: Machine, answers: Mapping[str, Any], output: str) -> list[Any]:
+    """What the plan returns. What it has written is shown even if it ends badly."""
+    try:
+        return machine.run(answers)
+    finally:
+        if output == "text":
+            for written in machine.written:
+                click.echo(_shown(written.text), nl=False, err=written.stream != "stdout")
+
+
+def _shown(text: str) -> str:
+    """A text of a stranger: its lines stay, what drives a terminal is made visible."""
+    return "\n".join(safe(line) for line in text.split("\n"))
+
+
+def _answers(
+    prompts: Sequence[Prompt], texts: Sequence[str], arrays: Mapping[str, str]
+) -> dict[str, Any]:
+    """Answers by prompt; UsageError where there are two to one."""
+    made: dict[str, Any] = {name: read_array(path) for name, path in arrays.items()}
+    known = sorted((prompt.text for prompt in prompts), key=len, reverse=True)
+    for text in texts:
+        # A prompt may hold `=` signs as well as an answer.
+        name = next((one for one in known if text.startswith(f"{one}=")), text.partition("=")[0])
+        if name in made:
+            raise click.UsageError(f"the answer to {quoted(name)} is given twice")
+        made[name] = text[len(name) + 1 :]
+    return made
+
+
+def _for_users(found: Diagnostic) -> Diagnostic:
+    """The same finding with the help of the command line."""
+    help_ = _HELP.get(found.help or "") or found.help or _HELP_OF_CODE.get(found.code)
+    return replace(found, help=help_)
+
+
+def _number(name: str) -> int:
+    if name.isascii() and name.isdigit() and len(name) < 10:
+        return int(name)
+    raise click.UsageError(f"outputs of a plan have numbers, not names such as {quoted(name)}")
+
+
+def _write(values: Sequence[Any], place: int, path: Path) -> None:
+    import numpy as np
+
+    if place >= len(values):
+        raise WrongUsage(f"there is no output {place}: the plan has returned {len(values)}")
+    value = values[place]
+    if isinstance(value, str | bytes):
+        data = value.encode() if isinstance(value, str) else value
+    elif isinstance(value, np.ndarray):
+        data = file_bytes(value, path)
+    else:
+        raise WrongUsage(f"output {place} is {_kind(value)}, which has no file")
+    with writing(path):
+        write_whole(path, [data])
+
+
+def _kind(value: Any) -> str:  # noqa: ANN401 - a value of a plan
+    import numpy as np
+
+    from nacre.core.builder import dtype_name
+    from nacre.nac.tools.opening import type_text
+
+    if isinstance(value, np.ndarray) and value.dtype.kind == "U":
+        return type_text("text", value.shape)
+    if isinstance(value, np.ndarray):
+        return type_text(dtype_name(value.dtype), value.shape)
+    names = {str: "text", bytes: "bytes", tuple: "list", type(None): "nothing"}
+    return names.get(type(value), "number" if isinstance(value, bool | int | float) else "object")
+
+
+def _as_text(machine: Machine, values: Sequence[Any]) -> str:
+    import numpy as np
+
+    lines = []
+    for place, value in enumerate(values):
+        shown = str(value)
+        if isinstance(value, np.ndarray):
+            shown = values_text(value)
+        elif isinstance(value, bytes):
+            shown = f"{len(value):,} bytes"
+        lines += [f"output {place}: {_kind(value)}", _shown(shown)]
+    lines.append(f"steps: {machine.steps:,}, peak: {machine.peak_bytes:,} bytes")
+    return "\n".join(lines)
+
+
+def _as_json(machine: Machine, values: Sequence[Any]) -> str:
+    made = {
+        "outputs": [{"type": _kind(value), **_value_json(value)} for value in values],
+        "written": [{"stream": w.stream, "text": w.text} for w in machine.written],
+        "steps": machine.steps,
+        "peak_bytes": machine.peak_bytes,
+    }
+    return json.dumps(made, indent=2)
+
+
+def _value_json(value: Any) -> dict[str, Any]:  # noqa: ANN401 - a value of a plan
+    import numpy as np
+
+    if isinstance(value, np.ndarray):
+        shape = {"shape": list(value.shape)}
+        return {**shape, **({"values": value.tolist()} if value.dtype.kind == "U" else
+                            values_json(value))}  # fmt: skip
+    if isinstance(value, bytes):
+        return {"bytes": len(value)}
+    return {"value": finite_json(list(value) if isinstance(value, tuple) else value)}

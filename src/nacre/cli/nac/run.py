@@ -1,0 +1,234 @@
+"""`nacre nac run`: a file is run, or the plan that it carries."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from nacre.base.excerpt import quoted, safe
+from nacre.base.files import write_whole
+from nacre.base.stages import stage
+from nacre.base.suggest import did_you_mean
+from nacre.cli.array_values import read_array, values_json, values_text
+from nacre.cli.arrays import (
+    WrongUsage,
+    file_bytes,
+    option_value,
+    require_writable,
+    writing,
+    writing_together,
+)
+from nacre.cli.core.files import format_option, reported
+from nacre.cli.nac.files import Pairs, limit_options, load_model, once, pair, require_apart, table
+from nacre.cli.nac.plan import PlanOptions, plan_options, run_plan
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from nacre.nac.run.execution import Timing
+    from nacre.nac.run.model import NacModel
+    from nacre.nac.run.session import NacSession
+
+
+@click.command()
+@click.argument("file")
+@click.option(
+    "--input",
+    "inputs",
+    multiple=True,
+    metavar="NAME=FILE.npy",
+    type=option_value(pair("NAME=FILE.npy")),
+    help="The array of an input, or of what the plan asks for.",
+)
+@click.option(
+    "--output",
+    "outputs",
+    multiple=True,
+    metavar="NAME|N=FILE.npy",
+    type=option_value(pair("NAME=FILE.npy or N=FILE.npy")),
+    help="Where to write an output, by its name or its number.",
+)
+@click.option("--times", is_flag=True, help="Say how long every operation took.")
+@click.option(
+    "--as-written",
+    is_flag=True,
+    help="Run instruction by instruction. Without it the program is rewritten for inference, "
+    "which is faster, and changes the last bits of floats.",
+)
+@click.option(
+    "--keep-bytes",
+    type=click.IntRange(min=0),
+    metavar="BYTES",
+    help="Memory that weights may take between runs which do not lie in the file as they are used. "
+    "Default: 128 MiB and the size of the weights.",
+)
+@limit_options
+@plan_options
+@format_option
+def run(
+    file: str,
+    inputs: Pairs,
+    outputs: Pairs,
+    times: bool,
+    as_written: bool,
+    keep_bytes: int | None,
+    max_bytes: int | None,
+    max_work: int | None,
+    output: str,
+    **plan: Any,  # noqa: ANN401 - PlanOptions
+) -> int:
+    """Run FILE once, and print its outputs and the memory that it took.
+
+    A file that carries a plan runs this: it asks for answers, may run the program many times, and
+    has no files but those of --root.
+    """
+    options = PlanOptions(**plan)
+    paths = once(inputs, "input")
+    written = {place: Path(path) for place, path in once(outputs, "output").items()}
+    if options.is_asked_for and options.is_wanted is False:
+        raise click.UsageError("--answer, --seed, --steps, --root and --write are for a plan")
+    if times and (options.is_asked_for or options.is_wanted):
+        raise click.UsageError("--times is for the program of a file, not for its plan")
+    for path in written.values():
+        require_writable(path)
+    require_apart(written.values(), (file, *paths.values()))
+
+    def work() -> None:
+        model = load_model(file, max_bytes, max_work, keep_bytes)
+        has_plan = bool(model.file.plan.bytecode)
+        is_plan = options.is_wanted
+        if is_plan is None:
+            is_plan = options.is_asked_for or (has_plan and not paths and not times)
+        if is_plan and not has_plan:
+            raise WrongUsage(f"{safe(file)} has no plan; `--input NAME=FILE.npy` runs its program")
+        if is_plan:
+            run_plan(model, options, paths, written, output)
+        else:
+            session = model.session(timed=times, optimise=not as_written)
+            _run_program(model, session, paths, written, output)
+
+    return reported(work, output)
+
+
+def _run_program(
+    model: NacModel,
+    session: NacSession,
+    paths: Mapping[str, str],
+    written: Mapping[str, Path],
+    output: str,
+) -> None:
+    count = model.file.header.outputs
+    places = {_place(model, name, count): path for name, path in written.items()}
+    given = {name: _array(model, name, path) for name, path in paths.items()}
+    with stage("running"):
+        arrays = session.run(given)
+    with writing_together():
+        for place, path in places.items():
+            _write(arrays, place, path)
+    if output == "json":
+        click.echo(_as_json(model, arrays, session))
+    else:
+        click.echo(_as_text(model, arrays, session))
+        for path in places.values():
+            click.echo(f"wrote {safe(str(path))}")
+
+
+def _array(model: NacModel, name: str, path: str) -> np.ndarray[Any, Any]:
+    from nacre.base.elements import GRAPH_TYPES
+
+    wanted = next((i.dtype for i in model.all_inputs if i.name == name), None)
+    return read_array(path, None if wanted is None else GRAPH_TYPES[wanted].dtype)
+
+
+def _names(model: NacModel, count: int) -> list[str]:
+    """The names of outputs; one that the file does not name has its number."""
+    named = model.surroundings.output_names
+    return [named[i] if i < len(named) else str(i) for i in range(count)]
+
+
+def _place(model: NacModel, name: str, count: int) -> int:
+    returned = count - sum(not r.returned for r in model.surroundings.states.values())
+    names = _names(model, returned)
+    if name in names:
+        return names.index(name)
+    if name.isascii() and name.isdigit() and len(name) < 10 and int(name) < returned:
+        return int(name)
+    hint = did_you_mean(name, names)
+    told = f"there is no output {quoted(name)}: the program returns {returned}"
+    raise click.UsageError(f"{told}{'; ' + hint if hint else ''}")
+
+
+def _write(arrays: Sequence[np.ndarray[Any, Any]], place: int, path: Path) -> None:
+    with writing(path):
+        write_whole(path, [file_bytes(arrays[place], path)])
+
+
+def _type(array: np.ndarray[Any, Any]) -> str:
+    from nacre.core.builder import dtype_name
+    from nacre.nac.tools.opening import type_text
+
+    return type_text(dtype_name(array.dtype), array.shape)
+
+
+def _as_text(
+    model: NacModel,
+    arrays: Sequence[np.ndarray[Any, Any]],
+    session: NacSession,
+) -> str:
+    lines = []
+    for name, array in zip(_names(model, len(arrays)), arrays, strict=True):
+        lines += [f"output {safe(name)}: {_type(array)}", values_text(array)]
+    kept = f", {session.kept_bytes:,} of them kept" if session.kept_bytes else ""
+    lines.append(f"peak: {session.peak_bytes:,} bytes{kept}")
+    if session.timings:
+        lines.append(_times_table(session.timings))
+    return "\n".join(lines)
+
+
+def _times_table(timings: Sequence[Timing]) -> str:
+    """Operations by the time that they took together, the longest first."""
+    total = sum(t.seconds for t in timings)
+    seconds: dict[str, float] = {}
+    calls: dict[str, int] = {}
+    for timing in timings:
+        seconds[timing.name] = seconds.get(timing.name, 0.0) + timing.seconds
+        calls[timing.name] = calls.get(timing.name, 0) + 1
+    rows = [("operation", "calls", "ms", "share")]
+    for name in sorted(seconds, key=lambda n: (-seconds[n], n)):
+        share = seconds[name] / total if total else 0.0
+        rows.append((name, f"{calls[name]:,}", f"{seconds[name] * 1e3:.3f}", f"{share:.1%}"))
+    rows.append(("all", f"{len(timings):,}", f"{total * 1e3:.3f}", ""))
+    return table(rows, frozenset({1, 2, 3}))
+
+
+def _as_json(
+    model: NacModel,
+    arrays: Sequence[np.ndarray[Any, Any]],
+    session: NacSession,
+) -> str:
+    from nacre.core.builder import dtype_name
+
+    shown = [
+        {
+            "name": name,
+            "dtype": dtype_name(array.dtype),
+            "shape": list(array.shape),
+            **values_json(array),
+        }
+        for name, array in zip(_names(model, len(arrays)), arrays, strict=True)
+    ]
+    made: dict[str, Any] = {
+        "outputs": shown,
+        "peak_bytes": session.peak_bytes,
+        "kept_bytes": session.kept_bytes,
+    }
+    if session.timings:
+        made["times"] = [
+            {"instruction": t.instruction, "name": t.name, "seconds": t.seconds, "bytes": t.bytes}
+            for t in session.timings
+        ]
+    return json.dumps(made, indent=2)

@@ -1,0 +1,311 @@
+"""`nacre nac info`, `verify`, `dis`, `diff` and `compare`: files looked at and compared."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+from math import isfinite, nan
+from typing import TYPE_CHECKING
+
+import click
+
+from nacre.base.excerpt import quoted, safe
+from nacre.cli.array_values import finite_json
+from nacre.cli.arrays import option_value
+from nacre.cli.core.arrays import input_array
+from nacre.cli.core.files import Shapes, format_option, read_module, reported, shape_option
+from nacre.cli.main import ERRORS_FOUND, OK
+from nacre.cli.nac.files import (
+    Pairs,
+    counted,
+    limit_options,
+    load_model,
+    once,
+    open_file,
+    pair,
+    require_readable,
+    table,
+)
+from nacre.cli.verifying import verify_files
+
+if TYPE_CHECKING:
+    from nacre.base.diagnostics import Diagnostic
+    from nacre.core.module import Module
+    from nacre.core.values import Array
+    from nacre.nac.run.model import NacModel
+    from nacre.nac.tools.comparison import OutputComparison
+    from nacre.nac.tools.difference import Difference
+    from nacre.nac.tools.overview import Overview
+
+_NUMBERS = frozenset({1, 2, 3})
+
+
+@click.command()
+@click.argument("file")
+@format_option
+def info(file: str, output: str) -> int:
+    """Say what FILE holds: sections, inputs, operations, weights, resources."""
+
+    def work() -> None:
+        from nacre.nac.tools.overview import overview
+
+        made = overview(open_file(file))
+        click.echo(json.dumps(asdict(made), indent=2) if output == "json" else _info_text(made))
+
+    return reported(work, output)
+
+
+def _info_text(made: Overview) -> str:
+    names = "".join(f" {safe(name)}" for name in made.output_names)
+    head = [
+        f"{safe(made.name)}: NAC v{made.version}, {made.bytes:,} bytes",
+        f"{counted(made.instructions, 'instruction')}, {counted(made.declared_inputs, 'input')}, "
+        f"{counted(made.declared_outputs, 'output')}{':' + names if names else ''}"
+        + (f", d_model {made.d_model}" if made.d_model else ""),
+        f"weights: {made.weights}, {counted(len(made.parameters), 'tensor')}, "
+        f"{made.weight_bytes:,} bytes, quantisation {made.quant}",
+    ]
+    if made.commands:
+        counts = ", ".join(f"{count:,} {name}" for name, count in made.commands.items())
+        head.append(f"memory schedule: {counts}")
+    sections = [("section", "offset", "bytes", "records", "what")]
+    sections += [
+        (s.tag, f"{s.offset:,}", f"{s.bytes:,}", f"{s.records:,}", s.title) for s in made.sections
+    ]
+    parts = ["\n".join(head), table(sections, _NUMBERS)]
+    if made.inputs:
+        parts.append(table([("input", "type"), *((i.name, _type(i)) for i in made.inputs)]))
+    if made.operations:
+        calls = [("operation", "calls"), *((n, f"{c:,}") for n, c in made.operations.items())]
+        parts.append(table(calls, frozenset({1})))
+    if made.parameters:
+        parts.append(_parameters(made))
+    if made.prompts:
+        rows = [(p.text, p.type) for p in made.prompts]
+        parts.append(table([("prompt of the plan", "type"), *rows]))
+    if made.resources:
+        rows = [("resource", "bytes"), *((n, f"{size:,}") for n, size in made.resources.items())]
+        parts.append(table(rows, frozenset({1})))
+    return "\n\n".join(parts)
+
+
+def _type(row: object) -> str:
+    from nacre.nac.tools.opening import type_text
+    from nacre.nac.tools.overview import Input
+
+    assert isinstance(row, Input)
+    if row.dtype is None or row.shape is None:
+        return "the file does not say"
+    return type_text(row.dtype, row.shape) + (", may be left out" if row.is_optional else "")
+
+
+def _parameters(made: Overview) -> str:
+    rows = [("id", "parameter", "shape", "stored as", "quantisation", "bytes")]
+    for p in made.parameters:
+        shape = "?" if p.shape is None else str(list(p.shape))
+        rows.append((str(p.id), p.name, shape, p.stored or "?", p.quant or "?", f"{p.bytes:,}"))
+    return table(rows, frozenset({0, 5}))
+
+
+@click.command()
+@click.argument("files", nargs=-1, required=True, metavar="FILE...")
+@limit_options
+@format_option
+def verify(files: tuple[str, ...], max_bytes: int | None, max_work: int | None, output: str) -> int:
+    """Find every promise of the format that files break, and what would keep them from running."""
+    from nacre.nac import verify as verified
+
+    def found(name: str) -> list[Diagnostic]:
+        return verified(require_readable(name), max_bytes=max_bytes, max_work=max_work)
+
+    return verify_files(files, found, "file", output)
+
+
+@click.command()
+@click.argument("file")
+@click.option("--mmap", "with_schedule", is_flag=True, help="Show what happens to memory, too.")
+@format_option
+def dis(file: str, with_schedule: bool, output: str) -> int:
+    """Print the program of FILE, a line an instruction, and the plan that it carries."""
+
+    def work() -> None:
+        from nacre.nac.tools.listing import action_name, lines_of, listing, plan_listing
+
+        opened = open_file(file)
+        if output == "text":
+            click.echo(listing(opened, with_schedule=with_schedule))
+            plan = plan_listing(opened)  # one that is wrong is told behind the program
+            if plan is not None:
+                click.echo(f"\n; plan\n{plan}", nl=False)
+            return
+        rows = [
+            {
+                "index": line.index,
+                "text": line.text,
+                "operation": line.name,
+                "arguments": line.arguments,
+                "mmap": [[action_name(c.action), c.target] for c in line.commands],
+            }
+            for line in lines_of(opened)
+        ]
+        click.echo(json.dumps({"instructions": rows, "plan": plan_listing(opened)}, indent=2))
+
+    return reported(work, output)
+
+
+def _tolerance(text: str) -> float:
+    """A distance; ValueError for what is none."""
+    try:
+        found = float(text)
+    except ValueError:
+        found = nan
+    if not (isfinite(found) and found >= 0):
+        raise ValueError(f"{quoted(text)} is no number of 0 or more")
+    return found
+
+
+@click.command()
+@click.argument("first")
+@click.argument("second")
+@click.option(
+    "--tolerance",
+    type=option_value(_tolerance),
+    default="0",
+    metavar="X",
+    help="Elements of weights that are at most so far apart are equal. Default: 0, where their "
+    "bytes count.",
+)
+@format_option
+def diff(first: str, second: str, tolerance: float, output: str) -> int:
+    """Say how SECOND differs from FIRST: structure, constants, weights, and what else is in them.
+
+    Exit status: 0 they do not differ, 1 they do.
+    """
+    is_same = True
+
+    def work() -> None:
+        nonlocal is_same
+        from nacre.nac.tools.difference import difference
+
+        found = difference(open_file(first), open_file(second), tolerance=tolerance)
+        is_same = found.is_none
+        click.echo(_diff_json(found) if output == "json" else _diff_text(found))
+
+    return reported(work, output) or (OK if is_same else ERRORS_FOUND)
+
+
+@click.command()
+@click.argument("file")
+@click.argument("model", metavar="MODEL")
+@click.option(
+    "--input",
+    "inputs",
+    multiple=True,
+    metavar="NAME=FILE.npy",
+    type=option_value(pair("NAME=FILE.npy")),
+    help="The array of an input of MODEL. Default: random numbers for all of them.",
+)
+@shape_option
+@click.option("--seed", type=click.IntRange(min=0), default=0, help="Of random inputs. Default: 0.")
+@click.option(
+    "--tolerance",
+    type=option_value(_tolerance),
+    metavar="X",
+    help="The largest error that is accepted, as a part of an output's largest magnitude. "
+    "Default: by how weights are stored.",
+)
+@format_option
+def compare(
+    file: str,
+    model: str,
+    inputs: Pairs,
+    shapes: Shapes,
+    seed: int,
+    tolerance: float | None,
+    output: str,
+) -> int:
+    """Run FILE and MODEL (.core, .onnx, .pt2 or .nac) on the same inputs, and compare outputs.
+
+    Exit status: 0 every output is close enough, 1 one is not, or there is nothing to compare.
+    """
+    paths = once(inputs, "input")
+    is_close = True
+
+    def work() -> None:
+        nonlocal is_close
+        from nacre.nac.tools.comparison import compare as compared
+
+        made = load_model(file)
+        module = _reference(made, model, shapes)
+        given = _inputs(module, paths) if paths else _random(module, seed)
+        rows = compared(made, module, given, tolerance)
+        is_close = all(row.is_close for row in rows)
+        how = "the inputs given" if paths else f"random inputs, seed {seed}"
+        click.echo(_compare_json(rows) if output == "json" else _compare_text(rows, how))
+
+    return reported(work, output) or (OK if is_close else ERRORS_FOUND)
+
+
+def _reference(made: NacModel, name: str, shapes: Shapes) -> Module:
+    """The model; sizes that it leaves open are those of the file."""
+    from nacre.base.diagnostics import InputError
+
+    try:
+        return read_module(name, shapes)
+    except InputError:
+        known = tuple((i.name, i.shape) for i in made.inputs if i.shape is not None)
+        if shapes or not known:
+            raise
+        try:
+            return read_module(name, known)
+        except InputError:
+            pass
+        raise
+
+
+def _inputs(module: Module, paths: dict[str, str]) -> dict[str, Array]:
+    return {name: input_array(name, path, module) for name, path in paths.items()}
+
+
+def _random(module: Module, seed: int) -> dict[str, Array]:
+    from nacre.compile.sampling.draw import draw_inputs
+
+    states = {state.name for state in module.states}
+    made = draw_inputs(module, seed)
+    return {name: array for name, array in made.items() if name not in states}
+
+
+def _compare_json(rows: Sequence[OutputComparison]) -> str:
+    told = [
+        {**asdict(row), "value": finite_json(row.value), "close": row.is_close,
+         "max_difference": finite_json(row.max_difference)}
+        for row in rows
+    ]  # fmt: skip
+    return json.dumps({"close": all(row.is_close for row in rows), "outputs": told}, indent=2)
+
+
+def _compare_text(rows: Sequence[OutputComparison], how: str) -> str:
+    lines = [how, *(f"output {safe(row.name)}: {safe(str(row))}" for row in rows)]
+    wrong = [safe(row.name) for row in rows if not row.is_close]
+    lines.append(f"NOT CLOSE: {', '.join(wrong)}" if wrong else "close")
+    return "\n".join(lines)
+
+
+def _diff_json(found: Difference) -> str:
+    return json.dumps(
+        {"same": found.is_none, "differences": [asdict(r) for r in found.rows]}, indent=2
+    )
+
+
+def _diff_text(found: Difference) -> str:
+    if found.is_none:
+        return "no difference"
+    lines: list[str] = []
+    for part in dict.fromkeys(row.part for row in found.rows):
+        rows = [row for row in found.rows if row.part == part]
+        lines += [
+            f"{part}: {counted(len(rows), 'difference')}",
+            *(f"  {safe(r.text)}" for r in rows),
+        ]
+    return "\n".join(lines)

@@ -1,0 +1,189 @@
+"""Which layer of a plan loses most, and what would help.
+
+The legalised module is run twice, in f32 and in the plan's precision, side by side: a layer loses
+what its result is worse than what goes into it.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from math import inf, log10
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from nacre.base.elements import GRAPH_TYPES
+from nacre.compile.legalise.layout import layout
+from nacre.compile.legalise.legal_module import Legal
+from nacre.compile.legalise.narrowing import stored_floats
+from nacre.compile.legalise.origins import own_name
+from nacre.compile.legalise.running import Watched
+from nacre.compile.legalise.stage import legalise
+from nacre.core.module import CoreOperation, Module
+from nacre.core.ops import OPS
+from nacre.core.values import Array
+
+if TYPE_CHECKING:
+    from nacre.compile.bundle.bundle import Bundle
+
+_HALF = GRAPH_TYPES["f16"]
+_LEAST_NORMAL = 2.0**-14  # below it f16 has fewer digits
+_EXACT = 66.0  # dB that f16 has at most: what rounds once loses nothing
+_OF_HALVES = frozenset({"Linear", "Conv", "Gather", "GatherAxis"})
+_WIDER = "f32, on a device that has it (`nem_reference`)"
+_AT_HOST = "leaving that part of the model to the host"
+
+
+@dataclass(frozen=True)
+class LostLayer:
+    """A layer, what is left of it and of its operands in dB, why, and what would help."""
+
+    layer: str
+    before: float
+    after: float
+    cause: str
+    remedy: str
+
+    def __str__(self) -> str:
+        return (
+            f"{self.layer} loses most, from {_told(self.before)} to {_told(self.after)}: "
+            f"{self.cause}; what would help: {self.remedy}"
+        )
+
+
+def _told(ratio: float) -> str:
+    if ratio == -inf:
+        return "no number at all"
+    return f"{ratio:.1f} dB" if ratio < _EXACT else "all that f16 has"
+
+
+def lost_most(bundle: Bundle, arrays: Mapping[str, Array]) -> LostLayer | None:
+    """The layer of a plan that loses most; None where none can be told."""
+    if bundle.manifest.precision == "i8":
+        return _lost_by_integers(bundle)
+    wide, narrow = (layout(legalise(bundle.source, kind)) for kind in ("f32", "f16"))
+    if bundle.manifest.precision != "f16":
+        return None
+    pairs = _pairs(wide, narrow)
+    return _worst(narrow, _compared(wide.module, narrow.module, pairs, arrays))
+
+
+def _lost_by_integers(bundle: Bundle) -> LostLayer | None:
+    asked = bundle.manifest.precision_map
+    known = [loss for loss in bundle.manifest.losses if not _is_float(loss.layer, asked)]
+    if not known:
+        return None
+    worst = min(known, key=lambda loss: loss.sqnr)
+    cause = "256 steps do not hold what it makes, on the calibration data"
+    remedy = f"`{worst.layer}=f16` in a precision map, data nearer to these inputs, or f16"
+    return LostLayer(f"`{worst.layer}`", _EXACT, worst.sqnr, cause, remedy)
+
+
+def _is_float(layer: str, asked: Mapping[str, str]) -> bool:
+    """Whether a precision map keeps a layer as floats already; the last that names it counts."""
+    named = [kind for pattern, kind in asked.items() if fnmatchcase(layer, pattern)]
+    return named[-1:] == ["f16"]
+
+
+def _pairs(wide: Legal, narrow: Legal) -> dict[int, int]:
+    """Values of both modules that stand for each other, the narrow one's first.
+
+    They come from the same operations of the model; rows that are scaled have no other.
+    """
+    waiting: defaultdict[tuple[object, ...], list[int]] = defaultdict(list)
+    for op in reversed(wide.module.operations):
+        waiting[_key(wide, op)].append(op.value_id)
+    found = {}
+    for op in narrow.module.operations:
+        others = waiting.get(_key(narrow, op))
+        if _counts(op) and not _is_scaled(narrow.module, op) and others:
+            found[op.value_id] = others.pop()
+    return found
+
+
+def _key(legal: Legal, op: CoreOperation) -> tuple[object, ...]:
+    return (legal.origins.get(op.value_id), op.opcode, op.attributes.get("op"), op.type.shape)
+
+
+def _is_scaled(module: Module, op: CoreOperation) -> bool:
+    """Whether an operation takes halves of something, or what is divided by its largest."""
+    if op.opcode not in _OF_HALVES:
+        return False
+    x = module.by_id[op.operands[0]]
+    parts = [module.by_id[value] for value in x.operands] if x.opcode == "Concat" else [x]
+    return any(part.opcode == "Cast" for part in parts)
+
+
+def _counts(op: CoreOperation) -> bool:
+    return op.opcode not in ("Cast", "Input") and "constant" not in OPS[op.opcode].traits
+
+
+@dataclass(frozen=True, eq=False)
+class _Compared:
+    op: CoreOperation
+    before: float
+    after: float
+    cause: str
+
+    @property
+    def lost(self) -> float:
+        return self.before - max(self.after, -_EXACT)
+
+
+def _compared(
+    wide: Module, narrow: Module, pairs: Mapping[int, int], arrays: Mapping[str, Array]
+) -> Iterator[_Compared]:
+    """Every operation on floats, with what it gets and what it leaves."""
+    references = _run(wide, arrays)
+    ratios: dict[int, float] = {}
+    for value, found in _run(narrow, arrays).items():
+        op = narrow.by_id[value]
+        before = min((ratios.get(o, _EXACT) for o in op.operands), default=_EXACT)
+        ratios[value] = before
+        if value in pairs and found.dtype.kind not in "iub":
+            wanted = references[pairs[value]].astype(np.float64)
+            made = found.astype(np.float64)
+            ratios[value] = after = _ratio(made, wanted)
+            yield _Compared(op, before, after, _cause(made, wanted))
+
+
+def _run(module: Module, arrays: Mapping[str, Array]) -> dict[int, Array]:
+    types = module.input_types
+    given = {name: stored_floats(array, types[name].element) for name, array in arrays.items()}
+    with np.errstate(all="ignore"):
+        return dict(Watched(module).run(given))
+
+
+def _ratio(found: Array, wanted: Array) -> float:
+    is_number = np.isfinite(wanted)
+    if not np.isfinite(found[is_number]).all():
+        return -inf
+    noise = float(np.sum((found[is_number] - wanted[is_number]) ** 2))
+    signal = float(np.sum(wanted[is_number] ** 2))
+    if not noise:
+        return _EXACT
+    return min(_EXACT, 10 * log10(signal / noise)) if signal else -_EXACT
+
+
+def _cause(found: Array, wanted: Array) -> str:
+    finite = np.abs(wanted[np.isfinite(wanted)])
+    most = float(finite.max(initial=0.0))
+    if most > _HALF.highest:
+        return f"it reaches {most:.3g}, and f16 ends at {_HALF.highest:g}"
+    if not np.isfinite(found[np.isfinite(wanted)]).all():
+        return "what goes into it is too small or too large for f16"
+    small = float(np.mean((finite > 0) & (finite < _LEAST_NORMAL))) if finite.size else 0.0
+    if small > 0.01:
+        return f"{100 * small:.0f} % of its elements lie below {_LEAST_NORMAL:.1g}, where f16 ends"
+    return "it amplifies the rounding of what goes into it"
+
+
+def _worst(legal: Legal, compared: Iterator[_Compared]) -> LostLayer | None:
+    found = max(compared, key=lambda one: one.lost, default=None)
+    if found is None or found.lost <= 0:
+        return None
+    remedy = f"{_WIDER}, or {_AT_HOST}"
+    return LostLayer(own_name(legal, found.op), found.before, found.after, found.cause, remedy)

@@ -1,0 +1,67 @@
+"""NaN and infinities at the borders of a plan: what it cannot hold, and what it makes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from nacre.base.diagnostics import Diagnostic
+from nacre.base.elements import GRAPH_TYPES
+from nacre.base.excerpt import quoted
+from nacre.base.source import whole_file
+from nacre.compile.bundle.manifest import Manifest, Port
+from nacre.compile.rules import CMP12, CMP13
+from nacre.core.values import Array
+
+_LATER = "the integers of 8 bits that its layers lead to"
+_LOST = "as integers, NaN becomes the real value 0, an infinity the end of the range"
+_LEFT = (
+    "validating the bundle with these inputs shows whether the model gives them too, and which "
+    "layer loses most; inputs of smaller values, or scaled ones, may stay within f16"
+)
+
+
+def lost_inputs(manifest: Manifest, arrays: Mapping[str, Array]) -> list[Diagnostic]:
+    """A warning for each input of a plan on integers that has NaN or infinities."""
+    found: list[Diagnostic] = []
+    for port in manifest.inputs if manifest.precision == "i8" else ():
+        nans, infinities = _counted(port, arrays[port.name])
+        if port.elem == "f32":
+            infinities = 0  # of a mask: they hide something, and mean what they say
+        if nans or infinities:
+            where = "integers of 8 bits" if port.scale is not None else _LATER
+            told = _told(nans, infinities, arrays[port.name])
+            message = f"input {quoted(port.name)} has {told}, and {where} have neither"
+            found.append(CMP12.at(whole_file("<compile>"), message, help=_LOST))
+    return found
+
+
+def endless_outputs(
+    manifest: Manifest, inputs: Mapping[str, Array], outputs: Sequence[Array]
+) -> list[Diagnostic]:
+    """A warning for each output that has NaN or infinities though all inputs are finite."""
+    counts = [_counted(port, array) for port, array in zip(manifest.outputs, outputs, strict=False)]
+    if not any(map(any, counts)):
+        return []
+    if any(any(_counted(port, inputs[port.name])) for port in manifest.inputs):
+        return []
+    found: list[Diagnostic] = []
+    for port, array, (nans, infinities) in zip(manifest.outputs, outputs, counts, strict=False):
+        if nans or infinities:
+            told = _told(nans, infinities, array)
+            message = f"output {quoted(port.name)} has {told}, of inputs that are all finite"
+            found.append(CMP13.at(whole_file("<compile>"), message, help=_LEFT))
+    return found
+
+
+def _counted(port: Port, array: Array) -> tuple[int, int]:
+    """How many NaN and infinities there are."""
+    if GRAPH_TYPES[port.dtype].kind != "float":
+        return 0, 0
+    wide = array.astype(np.float64)
+    return int(np.isnan(wide).sum()), int(np.isinf(wide).sum())
+
+
+def _told(nans: int, infinities: int, array: Array) -> str:
+    return f"{nans} NaN and {infinities} infinities among {array.size} elements"

@@ -1,0 +1,228 @@
+"""Is the plan right? Every layer compared with the legalised module, the outputs with the model.
+
+There are three answers: outputs that are close to a reference which is the same everywhere, or no
+number at all, prove nothing, and what proves nothing is not valid.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from nacre.compile.accuracy.measures import (
+    SQNR_DB,
+    TOLERANCES,
+    Judged,
+    compared_in,
+    judged,
+    relative_error,
+    rounds_to_integers,
+    sqnr,
+)
+from nacre.compile.accuracy.references import depends_on_input
+from nacre.compile.bundle.differences import Difference, first_difference
+from nacre.compile.target import request_error
+from nacre.core.evaluation.evaluate import checked_inputs, evaluate
+from nacre.core.evaluation.plan import initial_values
+from nacre.core.module import Module
+from nacre.core.values import Array
+
+if TYPE_CHECKING:
+    from nacre.compile.bundle.bundle import Bundle
+    from nacre.compile.bundle.lost_layers import LostLayer
+
+__all__ = ["Validation", "relative_error", "sqnr", "validated"]
+Verdict = Literal["valid", "not valid", "inconclusive"]
+VERDICTS: Mapping[Verdict, str] = {  # in the first word of the text
+    "valid": "valid",
+    "not valid": "NOT VALID",
+    "inconclusive": "INCONCLUSIVE",
+}
+ASK_FOR_DATA = "give inputs as the model will see them"
+MODEL, GIVEN = "an evaluation of the model as it came", "the outputs that were given"
+NOTHING = "nothing else: the bundle was written without the model as it came"
+
+
+@dataclass(frozen=True)
+class Validation:
+    """Two numbers: against the legalised module, and against the model."""
+
+    ok: bool
+    first_difference: Difference | None
+    error_by_output: Mapping[str, float]  # of the largest magnitude
+    sqnr_by_output: Mapping[str, float]  # signal to quantisation noise in dB
+    tolerance: float  # of the errors; of the ratios where the plan runs on integers of 8 bits
+    precision: str = "f16"
+    outputs: tuple[Judged, ...] = ()  # each by the measure that fits it, with its bound
+    compared_with: str = MODEL
+    is_quantised: bool = False  # the model rounds to integers, and the plan computes in floats
+    lost_most: LostLayer | None = None  # where an output misses its bound
+
+    @property
+    def verdict(self) -> Verdict:
+        """The answer; inconclusive where nothing is wrong and something was not put to the test."""
+        if self.ok:
+            return "valid"
+        return "not valid" if self.first_difference is not None or self.missed else "inconclusive"
+
+    @property
+    def unproven(self) -> tuple[Judged, ...]:
+        """The outputs whose reference proves nothing."""
+        return tuple(output for output in self.outputs if output.problem)
+
+    @property
+    def missed(self) -> tuple[Judged, ...]:
+        """The outputs that are too far from the model's."""
+        return tuple(output for output in self.outputs if not output.is_met)
+
+    def __str__(self) -> str:
+        held = self.first_difference or "the plan equals the legalised module"
+        parts = [f"{VERDICTS[self.verdict]}: {held}"]
+        for measure in dict.fromkeys(output.measure for output in self.outputs):
+            alike = [output for output in self.outputs if output.measure == measure]
+            parts.append(f"{measure} of {', '.join(f'{o.name} {o.told}' for o in alike)}")
+        if any(error == float("inf") for error in self.error_by_output.values()):
+            parts[-1] += " (a number on one side, NaN or an infinity on the other)"
+        parts += [f"{o.name} misses its bound: {o.told_with_bound}" for o in self.missed]
+        if self.lost_most is not None:
+            parts.append(str(self.lost_most))
+        parts += [f"{o.name} proves nothing: {o.problem}" for o in self.unproven]
+        if self.verdict == "inconclusive":
+            parts.append(ASK_FOR_DATA)
+        if self.compared_with == NOTHING:
+            parts.append(f"compared with {NOTHING}")
+        if self.is_quantised:
+            parts.append("the model rounds to integers, a step more or less of which is noise")
+        return "; ".join(parts)
+
+    def as_json(self) -> dict[str, Any]:
+        """Everything as plain values; what is infinite or no number is None."""
+        outputs = [
+            {
+                "name": output.name,
+                "measure": output.measure,
+                "value": _finite(output.value),
+                "bound": output.bound,
+                "ok": output.is_met and not output.problem,
+                "problem": output.problem or None,
+                "error": _finite(self.error_by_output[output.name]),
+                "sqnr_db": _finite(self.sqnr_by_output[output.name]),
+            }
+            for output in self.outputs
+        ]
+        first = self.first_difference
+        return {
+            "ok": self.ok,
+            "verdict": self.verdict,
+            "precision": self.precision,
+            "first_difference": None if first is None else asdict(first),
+            "lost_most": None if self.lost_most is None else _plain(self.lost_most),
+            "compared_with": self.compared_with,
+            "outputs": outputs,
+        }
+
+
+def _plain(lost: LostLayer) -> dict[str, Any]:
+    return {**asdict(lost), "before": _finite(lost.before), "after": _finite(lost.after)}
+
+
+def _finite(value: float) -> float | None:
+    return value if abs(value) < float("inf") else None
+
+
+def validated(
+    bundle: Bundle,
+    inputs: Mapping[str, Any],
+    expected: object | None = None,
+    others: Mapping[str, Any] | None = None,
+) -> Validation:
+    """Run the plan, the legalised module layer by layer, and the model on the same inputs.
+
+    Reals that the model makes of `others` too, to the bit, say nothing about the inputs.
+    """
+    source, precision = bundle.source, bundle.manifest.precision
+    state = initial_values(source)
+    arrays = {**state, **checked_inputs(source, inputs, state)}
+    least_db = bundle.manifest.accuracy_db or SQNR_DB
+    tolerance = least_db if precision == "i8" else TOLERANCES[compared_in(source, precision)]
+    if expected is None and not bundle.has_reference:
+        found = first_difference(bundle, arrays)
+        return Validation(found is None, found, {}, {}, tolerance, precision, (), NOTHING)
+    wanted = evaluate(source, inputs) if expected is None else _expected(bundle, expected)
+    difference = first_difference(bundle, arrays)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="CMP13")  # the verdict says it
+        got = bundle.run(inputs)
+    pairs = {name: (got[name], w) for name, w in zip(got, wanted, strict=True)}
+    outputs = tuple(
+        judged(name, source, value, precision, *pair, least_db=bundle.manifest.accuracy_db)
+        for value, (name, pair) in zip(source.outputs, pairs.items(), strict=True)
+    )
+    if others is not None:
+        outputs = _moved(source, outputs, wanted, evaluate(source, others))
+    return Validation(
+        difference is None and all(output.is_met and not output.problem for output in outputs),
+        difference,
+        {name: relative_error(a, b) for name, (a, b) in pairs.items()},
+        {name: sqnr(a, b) for name, (a, b) in pairs.items()},
+        tolerance,
+        precision,
+        outputs,
+        MODEL if expected is None else GIVEN,
+        precision != "i8" and rounds_to_integers(source),
+        _lost_most(bundle, arrays) if not all(output.is_met for output in outputs) else None,
+    )
+
+
+def _lost_most(bundle: Bundle, arrays: Mapping[str, Array]) -> LostLayer | None:
+    from nacre.compile.bundle.lost_layers import lost_most
+
+    return lost_most(bundle, arrays)
+
+
+def _moved(
+    source: Module, outputs: tuple[Judged, ...], wanted: list[Array], again: list[Array]
+) -> tuple[Judged, ...]:
+    """Outputs, those that no input moves marked so."""
+    told = "the reference is the same for other inputs"
+    return tuple(
+        replace(output, problem=told)
+        if not output.problem
+        and one.dtype.kind not in "iub"
+        and depends_on_input(source, value)
+        and np.array_equal(one, other)
+        else output
+        for output, value, one, other in zip(outputs, source.outputs, wanted, again, strict=True)
+    )
+
+
+def _expected(bundle: Bundle, given: object) -> list[Array]:
+    """Outputs that somebody else has computed: by name, or all of them in order."""
+    ports = bundle.manifest.outputs[: len(bundle.source.outputs)]
+    names = [port.name for port in ports]
+    if isinstance(given, Mapping):
+        if set(given) != set(names):
+            told = f"found {', '.join(map(str, given))}, expected {', '.join(names)}"
+            raise request_error(f"`expected` has other outputs than the model: {told}")
+        arrays = [np.asarray(given[name]) for name in names]
+    elif isinstance(given, list | tuple) and len(given) == len(names):
+        arrays = [np.asarray(array) for array in given]
+    else:
+        raise request_error(
+            f"`expected` is neither a mapping nor a list of {len(names)} arrays",
+            f"the model's outputs are {', '.join(names)}",
+        )
+    for port, array in zip(ports, arrays, strict=True):
+        if array.dtype.kind in "OSUMmc":
+            told = f"`expected` has `{port.name}` in elements of {array.dtype.name}"
+            raise request_error(f"{told}, the model makes {port.dtype}")
+        if array.shape != port.shape:
+            raise request_error(
+                f"`expected` has `{port.name}` in the shape {list(array.shape)}, "
+                f"the model makes {list(port.shape)}"
+            )
+    return arrays

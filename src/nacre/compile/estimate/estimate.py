@@ -1,0 +1,183 @@
+"""Whether a model fits a device, how fast it is there, and where the time goes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from nacre.base.diagnostics import InputError, InternalError, Warn
+from nacre.compile.bundle.bundle import Bundle
+from nacre.compile.estimate.bounds import ModelBounds, model_bounds
+from nacre.compile.estimate.layer_times import layer_times
+from nacre.compile.estimate.result import Estimate, PlanTimes
+from nacre.compile.legalise.origins import name_of
+from nacre.compile.options import Calibration, Options, Precision
+from nacre.compile.partition.stage import Partition
+from nacre.compile.pipeline import OnStage, brings_scales, compile_module
+from nacre.compile.placement.capacity import are_beyond
+from nacre.compile.request import Constants, module_of, require_clock, require_sense
+from nacre.compile.rules import CMP04, CMP08, CMP09, CMP10
+from nacre.compile.sampling.draw import draw_inputs
+from nacre.compile.target import Target, target_of
+from nacre.core.models import Shapes
+from nacre.core.module import Module
+from nacre.nem.model.devices import Device
+from nacre.nem.model.provenance import figures
+from nacre.nem.run.timing.profile import Figures, timing_figures, timing_profile
+from nacre.nem.spec.limits import DEFAULT_DDR_BYTES
+
+DEFAULT_CLOCK_MHZ = 1000.0
+_LANES_OUT = 128  # columns of the NMU's array: output channels
+_DDR_BANDWIDTH = 64  # bytes/cycle
+_BURST = 2  # cycles for each run of bytes
+_SEED, _SAMPLES = 1, 2  # of stand-in calibration data
+
+# Codes of something that was asked for: the model and the device may be all right.
+_REQUESTS = frozenset(rule.code for rule in (CMP04, CMP08, CMP09, CMP10))
+
+
+def estimate(
+    source: object,
+    device: str | Path | Device,
+    precision: Precision = "f16",
+    *,
+    calibration: Calibration | None = None,
+    shapes: Shapes | None = None,
+    example_args: tuple[object, ...] | None = None,
+    constants: Constants | None = None,
+    observer: str = "mse",
+    precision_map: Mapping[str | int, str] | None = None,
+    accuracy_db: float | None = None,
+    fallback: bool = True,
+    clock_mhz: float | None = None,
+    ddr_bytes: int = DEFAULT_DDR_BYTES,
+    on_stage: OnStage | None = None,
+    warn: Warn | None = None,
+) -> Estimate:
+    """Compile a model for a device and time it; a model that does not fit is an answer too.
+
+    It takes what `nacre.compile` takes, and `clock_mhz` for milliseconds. i8 without `calibration`
+    is timed with random ranges and all on integers, and once more all in f16 (`most_cycles`): no
+    time depends on values, but data may show that layers have to stay floats. InputError where the
+    request itself is wrong.
+    """
+    if clock_mhz is not None:
+        require_clock(clock_mhz)
+    require_sense(precision, observer, precision_map, ddr_bytes, accuracy_db, fallback)
+    aim = target_of(device)
+    target = aim.device
+    module = module_of(source, shapes, example_args, constants, warn)
+    is_stand_in = precision == "i8" and calibration is None and not brings_scales(module)
+    ranges = _ranges(precision, calibration, is_stand_in)
+    # Inputs that DDR cannot hold are refused before data for them is asked for.
+    if is_stand_in and not are_beyond(module.input_types.values(), ddr_bytes):
+        calibration = draw_inputs(module, _SEED, (_SAMPLES,))
+    options = Options(
+        target, precision, ddr_bytes, calibration, observer, precision_map or {},
+        fallback and not is_stand_in, accuracy_db,
+    )  # fmt: skip
+    watch = _Watch(on_stage)
+    base = Estimate(
+        target,
+        precision,
+        clock_mhz or DEFAULT_CLOCK_MHZ,
+        derated_figures(target, precision),
+        assumptions_of(target, clock_mhz, precision, ranges),
+    )
+    try:
+        bundle = compile_module(module, aim, options, watch.shown)
+    except InputError as error:
+        if any(d.code in _REQUESTS or not d.code.startswith("CMP") for d in error.diagnostics):
+            raise
+        return replace(base, problems=error.diagnostics, **watch.found(target))
+    found = watch.found(target)
+    most = _cycles_in_floats(module, aim, options) if is_stand_in and fallback else None
+    plan = _timed(bundle, base, found["bounds"])
+    return replace(base, **found, plan=plan, most_cycles=most)
+
+
+def _ranges(precision: str, calibration: object, is_stand_in: bool) -> str:
+    """Where the scales of an i8 plan come from; nothing for floats."""
+    if precision != "i8":
+        return ""
+    if calibration is not None:
+        return "calibrated with the data that was given"
+    if is_stand_in:
+        return "the ranges are those of random inputs, and no layer is kept in f16 for accuracy"
+    return "the scales are the model's own"
+
+
+def _cycles_in_floats(module: Module, target: Target, options: Options) -> int | None:
+    """Cycles of a plan with every layer in f16; None where there is no such plan."""
+    floats = replace(options, precision="f16", calibration=None, precision_map={})
+    try:
+        return compile_module(module, target, floats).time().cycles
+    except InputError:
+        return None
+
+
+def _timed(bundle: Bundle, base: Estimate, bounds: ModelBounds) -> PlanTimes:
+    ideal = bundle.time(clock_mhz=base.clock_mhz)
+    if ideal.status != "completed":
+        raise InternalError(f"the plan for {base.device.name} does not end: {ideal.sentence()}")
+    layers = layer_times(ideal.timeline, bundle.manifest, bounds)
+    return PlanTimes(bundle, ideal, layers, base.derating, base.clock_mhz)
+
+
+class _Watch:
+    """Keeps what the stages made, and shows it on."""
+
+    def __init__(self, on_stage: OnStage | None) -> None:
+        self._on_stage = on_stage
+        self._partition: Partition | None = None
+
+    def shown(self, stage: str, result: object) -> None:
+        """A stage is done."""
+        if isinstance(result, Partition):
+            self._partition = result
+        if self._on_stage is not None:
+            self._on_stage(stage, result)
+
+    def found(self, device: Device) -> dict[str, Any]:
+        """The bounds and what runs on the VPU, as far as the stages came."""
+        made = self._partition
+        if made is None:
+            return {}
+        module = made.legal.module
+        escaped = made.legal.escaped
+        bounds = model_bounds(module, made.layers, device, timing_profile(device), escaped)
+        named = {name_of(made.legal, module.by_id[v]): why for v, why in escaped.items()}
+        return {"bounds": bounds, "escaped": named}
+
+
+def derated_figures(device: Device, precision: str) -> Figures:
+    """Figures for what the device's own leave out: its array's shape, shared DDR, short runs."""
+    profile = timing_profile(device)
+    bits = {"i8": 8, "f16": 16, "f32": 32}[precision]
+    rate = profile.macs_per_two_cycles(bits, is_float=precision != "i8") // 2
+    lanes = (max(1, rate // _LANES_OUT), min(rate, _LANES_OUT))
+    return {"NMU": {"lanes": lanes}, "DDR": {"bandwidth": _DDR_BANDWIDTH}, "DMA": {"burst": _BURST}}
+
+
+def assumptions_of(
+    device: Device, clock_mhz: float | None, precision: str, ranges: str
+) -> tuple[str, ...]:
+    """What the numbers rest on and nobody has measured."""
+    rows = figures(device)
+    held = [f"{row.name} {row.value:,}" for row in rows if row.basis == "assumption" and row.value]
+    timing = [
+        f"{row.unit}.{row.key} {row.value:,}"
+        for row in timing_figures(device)
+        if row.value is not None and not row.source.startswith("device")
+    ]
+    rows_in, columns_out = derated_figures(device, precision)["NMU"]["lanes"]
+    return (
+        *([f"clock {DEFAULT_CLOCK_MHZ:,.0f} MHz"] if clock_mhz is None else []),
+        *([f"{device.name}: {', '.join(held)}"] if held else []),
+        f"units: {', '.join(timing)}",
+        f"derated: NMU of {rows_in} input by {columns_out} output channels, DDR "
+        f"{_DDR_BANDWIDTH} bytes/cycle shared by all sDMAs, {_BURST} cycles for each run of a copy",
+        *([f"i8: {ranges}"] if ranges else []),
+    )

@@ -1,1 +1,0 @@
-"""From any module of Core IR to the operations that the device has: forms, and their contract."""

@@ -1,0 +1,1 @@
+"""First and second stage: operations, axes and types that the device has."""

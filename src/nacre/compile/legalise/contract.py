@@ -1,0 +1,268 @@
+"""The contract of legal modules in code: which operations the stages that follow take.
+
+Everything is of a type that NEM has, `bool` as bytes of 0 and 1. A constant may stand wherever an
+operand is said to be computed, in maps and in `MatMul` too: it then lies in memory like a tensor.
+What breaks the contract and has no form on the device's units is an escape, run by name on the VPU.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Collection, Mapping
+from types import MappingProxyType
+from typing import Any
+
+from nacre.base.elements import ELEMENT_TYPES
+from nacre.compile.geometry import swap_of
+from nacre.compile.legalise.forms.algebra.masks import mask_values
+from nacre.compile.legalise.forms.types import FIXED_RESULTS
+from nacre.compile.legalise.lowerings import is_from_outside, lowering_of
+from nacre.core.module import CoreOperation, Module
+from nacre.core.ops import OPS
+
+_TYPES = frozenset(ELEMENT_TYPES) | {"bool"}
+_FLOATS = frozenset({"f16", "f32"})
+_BYTES = frozenset({"i8", "u8"})  # the largest of them is picked as they are
+_WHOLE = frozenset({"Floor", "Ceil", "Round", "Trunc"})  # functions that leave nothing to round
+
+
+class Look:
+    """An operation of a module, and what it is applied to."""
+
+    def __init__(self, module: Module, op: CoreOperation) -> None:
+        self.op = op
+        self.makers = [module.by_id[value] for value in op.operands]
+        self.filled: Mapping[str, Any] = OPS[op.opcode].filled(op.attributes)
+
+    def shape(self, index: int = 0) -> tuple[int, ...]:
+        """The shape of an operand."""
+        return self.makers[index].type.shape
+
+    def is_constant(self, index: int) -> bool:
+        """Whether an operand is a constant; one that is not there counts."""
+        return index >= len(self.makers) or _is_constant(self.makers[index])
+
+
+def _is_constant(op: CoreOperation) -> bool:
+    return "constant" in OPS[op.opcode].traits
+
+
+Check = Callable[[Look], str | None]  # what is wrong
+
+
+def _float(look: Look) -> str | None:
+    dtype = look.op.type.dtype
+    return None if dtype in _FLOATS else f"it is of {dtype}, expected floats"
+
+
+def _linear(look: Look) -> str | None:
+    if not look.is_constant(1) or not look.is_constant(2):
+        return "its weights or bias are computed, expected constants"
+    if len(look.shape()) < 2:
+        return "its input is a vector, expected rows"
+    return _float(look)
+
+
+def _matmul(look: Look) -> str | None:
+    a, b = look.shape(0), look.shape(1)
+    if len(a) != len(b) or len(a) not in (2, 3) or a[:-2] != b[:-2]:
+        return f"its operands have the shapes {list(a)} and {list(b)}, expected equal batches"
+    return _float(look)
+
+
+def _plane(look: Look, *, of_integers: bool = False) -> str | None:
+    if look.filled["layout"] != "NHWC" or look.op.type.rank != 4:
+        return "its windows do not run over two axes with channels last"
+    return None if of_integers else _float(look)
+
+
+def _convolution(look: Look) -> str | None:
+    channels = look.shape()[-1]
+    if not look.is_constant(1) and look.shape(1) != (1, 1, 1, channels):
+        return "its filter is computed"
+    if not look.is_constant(2):
+        return "its bias is computed"
+    return _plane(look)
+
+
+def _pool(look: Look) -> str | None:
+    if look.filled["ceil"] or look.filled.get("count_pad"):
+        return "its windows hang over, or padding counts"
+    if set(look.filled["dilations"] or (1,)) != {1}:
+        return "its windows have gaps"
+    is_picked = look.op.opcode == "MaxPool" and look.op.type.dtype in _BYTES
+    return _plane(look, of_integers=is_picked)
+
+
+def _rows(look: Look) -> str | None:
+    if look.filled["axis"] != look.op.type.rank - 1:
+        return "it does not run along the last axis alone"
+    if not look.is_constant(1) or not look.is_constant(2):
+        return "its scale or bias is computed"
+    return _float(look)
+
+
+def _map(look: Look) -> str | None:
+    if lowering_of(look.op) is None:
+        return "no unit of the device has this function"
+    return _float(look)
+
+
+def _cast(look: Look) -> str | None:
+    source, target = look.makers[0].type.dtype, look.op.type.dtype
+    if look.makers[0].opcode in FIXED_RESULTS:
+        return None  # one task with what is before it
+    is_whole = look.makers[0].attributes.get("op") in _WHOLE
+    if source in _FLOATS and target != "bool" and target not in _FLOATS and not is_whole:
+        return "it cuts off what is behind the point, where the device's cast rounds"
+    return f"it asks whether elements of {source} are 0" if target == "bool" else None
+
+
+def _transpose(look: Look) -> str | None:
+    if swap_of(look.shape(), look.filled["permutation"]) is None:
+        return "it moves more than two runs of axes"
+    return None
+
+
+def _pad(look: Look) -> str | None:
+    if look.filled["mode"] != "constant" or min(look.filled["pads"]) < 0:
+        return "it is not padding with a constant"
+    return None
+
+
+def _resize(look: Look) -> str | None:
+    filled, x, y = look.filled, look.shape(), look.op.type.shape
+    plain = ("nearest", "asymmetric", "floor", ())
+    if (filled["mode"], filled["coordinate"], filled["rounding"], filled["scales"]) != plain:
+        return "it does not repeat elements"
+    if any(after % before for before, after in zip(x, y, strict=True)):
+        return "it does not repeat elements a whole number of times"
+    return None
+
+
+def _gather(look: Look) -> str | None:
+    if look.filled.get("axis", 0) != 0:
+        return "it does not pick along the first axis"
+    return None if look.makers[1].type.dtype == "i32" else "its indices are not of i32"
+
+
+def _anything(look: Look) -> str | None:
+    return None
+
+
+def _quantised(look: Look) -> str | None:
+    if look.op.opcode == "Quantize" and look.makers[0].type.dtype != "f32":
+        return "its input is not of f32"
+    if not look.is_constant(1) or not look.is_constant(2):
+        return "its scale or zero point is computed"
+    return None
+
+
+_MAPS = ("ReluNan", "LeakyRelu", "Clip", "Silu", "Gelu", "Neg", "Exp", "Log", "Unary", "BinOp")
+_VIEWS = ("Reshape", "ExpandDims", "Squeeze", "Slice", "Concat", "Broadcast")
+_FUSED = ("QConv", "QLinear", "QPool", "QBinOp")
+LEGAL: Mapping[str, Check] = MappingProxyType(
+    {
+        "Linear": _linear,
+        "MatMul": _matmul,
+        "Conv": _convolution,
+        "MaxPool": _pool,
+        "AvgPool": _pool,
+        **dict.fromkeys(_MAPS, _map),
+        "Cast": _cast,
+        **dict.fromkeys(("Softmax", "LogSoftmax", "LayerNorm", "RmsNorm"), _rows),
+        "Transpose": _transpose,
+        **dict.fromkeys(_VIEWS, _anything),
+        "Pad": _pad,
+        "Resize": _resize,
+        "Gather": _gather,
+        "GatherAxis": _gather,
+        "Quantize": _quantised,
+        "Dequantize": _quantised,
+        **dict.fromkeys(_FUSED, _anything),
+    }
+)
+
+
+# Kinds of layers whose opcode has a type family; the others copy.
+_WITH_OPCODE = frozenset(
+    {"linear", "matmul", "window", "pool", "map", "rows", "turn", "pad", "gather"}
+)
+# What a form from outside asks of its operation: what every layer of its kind does.
+_OF_KIND: Mapping[str, Check] = MappingProxyType(
+    {
+        "linear": _linear,
+        "matmul": _matmul,
+        "window": _convolution,
+        "pool": _pool,
+        "map": _map,
+        "rows": _rows,
+        "turn": _transpose,
+        "pad": _pad,
+        "resize": _resize,
+        "gather": _gather,
+        "escape": lambda look: "a form from outside runs it by name",
+    }
+)
+
+
+def problem_of(
+    module: Module, op: CoreOperation, lacking: Collection[str] = ()
+) -> str | None:  # fmt: skip
+    """Why an operation is not in the legal set; None where it is.
+
+    `lacking` are the opcodes that the device does not have in f32.
+    """
+    if op.opcode == "Input" or _is_constant(op):
+        return None
+    check, row = LEGAL.get(op.opcode), lowering_of(op)
+    is_wide = op.type.dtype == "f32" and op.opcode != "Cast"
+    if row is not None and is_wide and row.kind in _WITH_OPCODE and row.nem in lacking:
+        return f"it stays f32, in which the device has no `{row.nem}`"
+    if row is not None and is_from_outside(op):
+        check = _OF_KIND.get(row.kind, _anything)
+    return "no unit of the device has it" if check is None else check(Look(module, op))
+
+
+def escapes_at(precision: str, module: Module, lacking: Collection[str]) -> dict[int, str]:
+    """The escapes of a plan: at i8 floats of 32 bits lie within a task, except those of masks."""
+    if precision != "i8":
+        return escapes(module, lacking if precision == "f16" else ())
+    wide, found = mask_values(module), escapes(module, lacking)
+    return {**escapes(module), **{value: found[value] for value in wide if value in found}}
+
+
+def escapes(module: Module, lacking: Collection[str] = ()) -> dict[int, str]:
+    """The operations that run by name on the VPU, each with its reason."""
+    found = {}
+    for op in module.operations:
+        problem = problem_of(module, op, lacking)
+        if problem is not None:
+            found[op.value_id] = problem
+    return found
+
+
+def is_legal(module: Module, escaped: Mapping[int, str] | None = None) -> list[str]:
+    """What breaks the contract; nothing where a module is legal but for what is escaped."""
+    allowed = {} if escaped is None else escaped
+    users: defaultdict[int, list[CoreOperation]] = defaultdict(list)
+    for op in module.operations:
+        for operand in op.operands:
+            users[operand].append(op)
+    found = []
+    for op in module.operations:
+        name = f"`{op.opcode}` %{op.value_id}"
+        if op.type.dtype not in _TYPES and not _is_narrowed(op, users[op.value_id]):
+            found.append(f"{name}: it is of {op.type.dtype}, which NEM does not have")
+        problem = problem_of(module, op)
+        if problem is not None and op.value_id not in allowed:
+            found.append(f"{name}: {problem}")
+        if problem is None and op.value_id in allowed:
+            found.append(f"{name}: it is escaped, but has a form")
+    return found
+
+
+def _is_narrowed(op: CoreOperation, users: list[CoreOperation]) -> bool:
+    """Whether all that happens to a wide result is a cast to a narrow type."""
+    is_cast = all(user.opcode == "Cast" for user in users)
+    return op.opcode in FIXED_RESULTS and bool(users) and is_cast

@@ -1,0 +1,184 @@
+"""What hides scores before a softmax, in whatever way it is spelt, as one mask that is added.
+
+`where(causal, scores, least) + padding` hides twice: f16 neither has `least` nor its sum with the
+padding, and which of two hidden scores is larger decides what a row becomes that is masked whole.
+As `scores + (where(causal, 0, least) + padding)` the sum of what hides is a value of its own, which
+stays f32 and is levelled (`masks.py`). Choices alone are left as they are.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from nacre.compile.legalise.forms.algebra.masks import ABSORBING, is_large, kind_of, largest
+from nacre.compile.legalise.forms.windows.windows import reshaped
+from nacre.core.inference.rewriting import Site, rewritten
+from nacre.core.module import CoreOperation, Module
+
+_MOST_DEPTH, _MOST_FACTOR = 32, 1e30
+_VIEWS = ("Reshape", "ExpandDims", "Squeeze")
+_SPELLING = ("BinOp", "Where", "Clip")
+
+
+class _Masked(NamedTuple):
+    """The sum of scores and a mask, either of which may be missing."""
+
+    scores: int | None = None
+    mask: int | None = None
+    is_added: bool = False  # whether more hides than choices do
+
+
+def with_folded_masks(module: Module) -> Module:
+    """The module with one sum of scores and a mask before each softmax that has masks."""
+    return rewritten(module, {"Softmax": [_folded]})
+
+
+def _folded(site: Site) -> int | None:
+    value = _before_views(site)
+    found = _Folding(site)
+    made = found.read(value)
+    if made.scores is None and found.leaves:
+        found = _Folding(site, largest(site, found.leaves))
+        made = found.read(value)
+    is_due = found.is_spelt_otherwise or value != site.operands[0]
+    is_mixed = made.is_added or len(found.fills) > 1
+    if made.scores is None or made.mask is None or not (is_due and is_mixed):
+        return None
+    total = site.add("BinOp", made.scores, made.mask, op="Add")
+    axis = site.attributes["axis"] if value == site.operands[0] else site.type(total).rank - 1
+    return reshaped(site, site.add("Softmax", total, axis=axis), site.op.type.shape)
+
+
+def _before_views(site: Site) -> int:
+    """What a softmax is of, before its rows are counted otherwise."""
+    value = site.operands[0]
+    rank = site.type(value).rank
+    if not rank or int(str(site.attributes["axis"])) % rank != rank - 1:
+        return value
+    while True:
+        view = site.only(value, *_VIEWS)
+        source = None if view is None else view.operands[0]
+        if source is None or site.type(source).shape[-1:] != site.type(value).shape[-1:]:
+            return value
+        value = source
+
+
+class _Folding:
+    """Reads one value as scores and a mask; where there are no scores, `forced` are some."""
+
+    def __init__(self, site: Site, forced: int | None = None) -> None:
+        self._site, self._forced = site, forced
+        self._is_inside = False  # a choice
+        self.fills: set[float | None] = set()  # of choices; None where it is no number
+        self.leaves: list[int] = []  # those of choices first: they are the likelier scores
+        self.is_spelt_otherwise = False  # than as a sum
+
+    def read(self, value: int, depth: int = 0) -> _Masked:
+        """A value; the operations for what it comes to are added."""
+        op = self._site.only(value, *_SPELLING)
+        if op is None or value == self._forced or depth > _MOST_DEPTH:
+            return self._leaf(value)
+        if op.opcode == "Where":
+            return self._choice(op, depth)
+        if op.opcode == "Clip":
+            return self._bounded(op, op.operands[0], float(op.attributes["min"]), depth)
+        return self._binary(op, depth)
+
+    def _leaf(self, value: int) -> _Masked:
+        self.leaves.insert(0 if self._is_inside else len(self.leaves), value)
+        kind = "scores" if value == self._forced else kind_of(self._site, value)
+        if kind == "scores":
+            return _Masked(scores=value)
+        return _Masked(mask=value, is_added=kind == "hides")
+
+    def _binary(self, op: CoreOperation, depth: int) -> _Masked:
+        name, (a, b) = op.attributes["op"], op.operands
+        if name in ("Add", "Sub"):
+            left, right = self.read(a, depth + 1), self.read(b, depth + 1)
+            return self._sum(left, right if name == "Add" else self._negative(right))
+        split = self._site.split(op.operands)
+        number = None if split is None else self._site.number(b if split[0] == a else a)
+        if split is not None and number is not None:
+            if name == "Mul" or (name == "Div" and split[0] == a and number):
+                return self._scaled(op, split[0], number if name == "Mul" else 1 / number, depth)
+            if name == "Max":
+                return self._bounded(op, split[0], number, depth)
+        return self._leaf(op.value_id)
+
+    def _sum(self, a: _Masked, b: _Masked) -> _Masked:
+        scores, mask = self._added(a.scores, b.scores), self._added(a.mask, b.mask)
+        return _Masked(scores, mask, a.is_added or b.is_added)
+
+    def _added(self, a: int | None, b: int | None) -> int | None:
+        if a is None or b is None:
+            return a if b is None else b
+        return self._site.add("BinOp", a, b, op="Add")
+
+    def _negative(self, inner: _Masked) -> _Masked:
+        self.is_spelt_otherwise = True
+        made = [None if one is None else self._site.add("Neg", one) for one in inner[:2]]
+        return _Masked(made[0], made[1], inner.is_added)
+
+    def _scaled(self, op: CoreOperation, value: int, factor: float, depth: int) -> _Masked:
+        """A number times scores and a mask."""
+        inner = self._site.only(value, *_SPELLING)
+        made = (
+            self.read(value, depth + 1)
+            if inner is not None and 0 < factor < _MOST_FACTOR
+            else _Masked()
+        )
+        if made.scores is None or made.mask is None:
+            return self._leaf(op.value_id)
+        self.is_spelt_otherwise = True
+        known = self._site.literal(np.array(factor), op.type.dtype)
+        both = (made.scores, made.mask)
+        scores, mask = (self._site.add("BinOp", one, known, op="Mul") for one in both)
+        return _Masked(scores, mask, made.is_added)
+
+    def _bounded(self, op: CoreOperation, value: int, low: float, depth: int) -> _Masked:
+        """Held above a number beside which scores drop out."""
+        most = float(op.attributes.get("max", np.inf)) if op.opcode == "Clip" else np.inf
+        is_beyond = low <= -ABSORBING and most >= ABSORBING
+        made = self.read(value, depth + 1) if is_beyond else _Masked()
+        if made.scores is None or made.mask is None:
+            return self._leaf(op.value_id)
+        self.is_spelt_otherwise = True
+        return made._replace(mask=self._site.add("Clip", made.mask, min=low, max=most))
+
+    def _choice(self, op: CoreOperation, depth: int) -> _Masked:
+        """Scores where a condition holds, or where it does not, and what hides elsewhere."""
+        condition, *sides = op.operands
+        before, self._is_inside = self._is_inside, True
+        read = [self.read(side, depth + 1) for side in sides]
+        self._is_inside = before
+        with_scores = [at for at, one in enumerate(read) if one.scores is not None]
+        if len(with_scores) != 1:
+            return self._leaf(op.value_id)
+        at = with_scores[0]
+        fill = sides[1 - at]
+        if read[at].mask is None and not self._hides(fill):
+            return self._leaf(op.value_id)
+        self.is_spelt_otherwise = True
+        self.fills.add(self._site.number(fill))
+        return self._chosen(op, condition if at == 0 else self._not(condition), read[at], fill)
+
+    def _hides(self, fill: int) -> bool:
+        known = self._site.constant(fill)
+        return known is None or is_large(known) or bool(np.isinf(known).any())
+
+    def _not(self, condition: int) -> int:
+        return self._site.add("Unary", condition, op="Not")
+
+    def _chosen(self, op: CoreOperation, seen: int, inner: _Masked, fill: int) -> _Masked:
+        site, dtype = self._site, op.type.dtype
+        scores, known = inner.scores, site.constant(fill)
+        assert scores is not None
+        if known is None or not bool((np.abs(known) >= ABSORBING).all()):
+            scores = site.add("BinOp", scores, site.add("Cast", seen, to=dtype), op="Mul")
+        if site.number(fill) == -np.inf:
+            hidden = site.add("Log", site.add("Cast", seen, to=dtype))  # 0 of true, -inf of false
+            return _Masked(scores, self._added(inner.mask, hidden), inner.is_added)
+        mask = site.literal(np.array(0.0), dtype) if inner.mask is None else inner.mask
+        return _Masked(scores, site.add("Where", seen, mask, fill), inner.is_added)

@@ -1,0 +1,83 @@
+"""A module with the values that stay f32 in a plan of f16, and with forms that suit them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from nacre.compile.legalise.forms.algebra.halves import Halves, in_halves, scaled_down
+from nacre.compile.legalise.forms.algebra.wide import PRODUCTS, Chains
+from nacre.compile.legalise.forms.algebra.wide_moves import moved
+from nacre.core.inference.rewriting import Site, rewritten
+from nacre.core.module import Module
+
+
+def widened(
+    module: Module,
+    beyond: frozenset[int] = frozenset(),
+    largest: Mapping[int, float] | None = None,
+) -> tuple[Module, frozenset[int]]:
+    """The module, wide products in forms of f16, and the values of it that stay f32.
+
+    These are the chains around logarithms, and what f16 cannot hold: values that are `beyond`, of
+    which the `largest` elements are known, and whatever is made of them.
+    """
+    chains = Chains(module)
+    wide = chains.wide | beyond | _using(module, beyond)
+    if not wide and not chains.guards:
+        return module, frozenset()
+    walk = _Widening(module, chains, wide, largest or {})
+    opcodes = {op.opcode for op in module.operations} - {"Input"}
+    made = rewritten(module, {opcode: [walk.take] for opcode in opcodes})
+    names = {op.attributes["name"] for op in module.inputs if op.value_id in wide}
+    inputs = {op.value_id for op in made.inputs if op.attributes["name"] in names}
+    return made, frozenset(walk.wide & set(made.by_id) | inputs)
+
+
+def _using(module: Module, values: frozenset[int]) -> set[int]:
+    """The floats that are made of some values."""
+    return {
+        op.value_id
+        for op in module.operations
+        if op.type.dtype == "f32" and not values.isdisjoint(op.operands)
+    }
+
+
+class _Widening:
+    """One walk over a module; it notes the new numbers of what is wide."""
+
+    def __init__(
+        self, module: Module, chains: Chains, wide: set[int], largest: Mapping[int, float]
+    ) -> None:
+        self._module, self._chains, self._largest = module, chains, largest
+        self._wide = wide
+        self.wide: set[int] = set()
+
+    def take(self, site: Site) -> int | None:
+        """A wide operation in the form that it has in f32; None for all others."""
+        op, value = site.op, site.op.value_id
+        if value not in self._wide:
+            return self._guarded(site) if value in self._chains.guards else None
+        halves = Halves(site, self._record, is_fine=self._chains.is_fine)
+        if op.opcode in PRODUCTS:
+            made = self._product(halves)
+        else:
+            made = moved(halves, is_amplitude=value in self._chains.amplitudes)
+        if made is None:
+            made = self._record(site.add(op.opcode, *site.operands, **op.attributes))
+        return made
+
+    def _product(self, halves: Halves) -> int | None:
+        x = halves.site.op.operands[0]
+        if x in self._wide:
+            return in_halves(halves)
+        return scaled_down(halves, self._largest[x])
+
+    def _guarded(self, site: Site) -> int:
+        """A product in f16 to which a small number is added in f32."""
+        x, weights, bias = site.operands
+        made = site.add(site.op.opcode, x, weights, **site.op.attributes)
+        return self._record(site.add("BinOp", made, bias, op="Add"))
+
+    def _record(self, value: int) -> int:
+        self.wide.add(value)
+        return value

@@ -1,0 +1,202 @@
+"""Functions of one element, spelled out in those that the device has.
+
+No step goes beyond the range of its operands where the function itself does not: 16 bits hold 65504
+at most.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import log
+
+import numpy as np
+
+from nacre.compile.legalise.forms.rounds import Forms
+from nacre.core.inference.rewriting import Pattern, Site
+
+
+class Steps:
+    """Maps written one after the other."""
+
+    def __init__(self, site: Site) -> None:
+        self._site = site
+        self._dtype = site.op.type.dtype
+
+    def number(self, value: float) -> int:
+        """A constant without axes."""
+        return self._site.literal(np.array(value), self._dtype)
+
+    def binary(self, op: str, a: int, b: int | float) -> int:
+        """A function of two."""
+        other = self.number(b) if isinstance(b, float) else b
+        return self._site.add("BinOp", a, other, op=op)
+
+    def unary(self, op: str, x: int) -> int:
+        """A function of one that `Unary` has."""
+        return self._site.add("Unary", x, op=op)
+
+    def clip(self, x: int, low: float, high: float) -> int:
+        """X between two numbers."""
+        return self._site.add("Clip", x, min=low, max=high)
+
+    def below(self, x: int) -> int:
+        """X where it is negative, else 0."""
+        return self.clip(x, -float("inf"), 0.0)
+
+    def above(self, x: int) -> int:
+        """X where it is positive, else 0."""
+        return self._site.add("ReluNan", x)
+
+
+def _attribute(site: Site, name: str) -> float:
+    value = site.attributes[name]
+    assert isinstance(value, float | int)
+    return float(value)
+
+
+def _is_float(site: Site) -> bool:
+    return not site.op.type.element.is_integer
+
+
+def _relu(site: Site) -> int | None:
+    """NaN stays NaN on the device."""
+    return site.add("ReluNan", site.operands[0]) if _is_float(site) else None
+
+
+def _hard_sigmoid(site: Site) -> int | None:
+    """Clip(alpha * x + beta, 0, 1)."""
+    steps = Steps(site)
+    sloped = steps.binary("Mul", site.operands[0], _attribute(site, "alpha"))
+    return steps.clip(steps.binary("Add", sloped, _attribute(site, "beta")), 0.0, 1.0)
+
+
+def _hard_swish(site: Site) -> int | None:
+    """X * (Clip(x + 3, 0, 6) / 6)."""
+    steps, x = Steps(site), site.operands[0]
+    gate = steps.clip(steps.binary("Add", x, 3.0), 0.0, 6.0)
+    return steps.binary("Mul", x, steps.binary("Mul", gate, 1 / 6))
+
+
+def _elu(site: Site) -> int | None:
+    """Relu(x) + alpha * (exp(min(x, 0)) - 1)."""
+    steps, x = Steps(site), site.operands[0]
+    return steps.binary("Add", steps.above(x), _curve(site, x, _attribute(site, "alpha")))
+
+
+def _selu(site: Site) -> int | None:
+    """Gamma * Relu(x) + gamma * alpha * (exp(min(x, 0)) - 1)."""
+    steps, x = Steps(site), site.operands[0]
+    gamma = _attribute(site, "gamma")
+    above = steps.binary("Mul", steps.above(x), gamma)
+    return steps.binary("Add", above, _curve(site, x, gamma * _attribute(site, "alpha")))
+
+
+def _curve(site: Site, x: int, factor: float) -> int:
+    steps = Steps(site)
+    grown = steps.binary("Sub", site.add("Exp", steps.below(x)), 1.0)
+    return grown if factor == 1.0 else steps.binary("Mul", grown, factor)
+
+
+def _prelu(site: Site) -> int | None:
+    """`LeakyRelu` where the slope is one number, else Relu(x) + slope * min(x, 0)."""
+    x, slope = site.operands
+    number = site.number(slope)
+    if number is not None and np.isfinite(number):
+        return site.add("LeakyRelu", x, alpha=number)
+    steps = Steps(site)
+    return steps.binary("Add", steps.above(x), steps.binary("Mul", steps.below(x), slope))
+
+
+def _clip(site: Site) -> int | None:
+    """Nothing where there are no bounds."""
+    low, high = _attribute(site, "min"), _attribute(site, "max")
+    if low == -np.inf and high == np.inf:
+        return site.operands[0]
+    if low == 0.0 and high == np.inf and _is_float(site):
+        return site.add("ReluNan", site.operands[0])
+    return None
+
+
+def _leaky_relu(site: Site) -> int | None:
+    """A slope that is no number has no `leaky_relu`: Relu(x) + alpha * min(x, 0)."""
+    alpha = _attribute(site, "alpha")
+    if np.isfinite(alpha):
+        return None
+    steps, x = Steps(site), site.operands[0]
+    return steps.binary("Add", steps.above(x), steps.binary("Mul", steps.below(x), alpha))
+
+
+# Functions of `Unary` in maps; each takes the steps and x.
+_Spelled = Callable[[Steps, Site, int], int]
+
+
+def _softplus(steps: Steps, site: Site, x: int) -> int:
+    """Relu(x) + log(1 + exp(-|x|)): no exponential above 1."""
+    small = site.add("Exp", site.add("Neg", steps.unary("Abs", x)))
+    return steps.binary("Add", steps.above(x), site.add("Log", steps.binary("Add", small, 1.0)))
+
+
+def _softsign(steps: Steps, site: Site, x: int) -> int:
+    return steps.binary("Div", x, steps.binary("Add", steps.unary("Abs", x), 1.0))
+
+
+def _cosh(steps: Steps, site: Site, x: int) -> int:
+    """Half of exp(x) and half of exp(-x)."""
+    both = site.add("Exp", x), site.add("Exp", site.add("Neg", x))
+    halves = [steps.binary("Mul", one, 0.5) for one in both]
+    return steps.binary("Add", halves[0], halves[1])
+
+
+def _sinh(steps: Steps, site: Site, x: int) -> int:
+    """Tanh(x) * cosh(x): a difference of exponentials would lose what is small."""
+    return steps.binary("Mul", steps.unary("Tanh", x), _cosh(steps, site, x))
+
+
+def _expm1(steps: Steps, site: Site, x: int) -> int:
+    """Tanh(x / 2) * (exp(x) + 1): a difference would lose what is small."""
+    half = steps.unary("Tanh", steps.binary("Mul", x, 0.5))
+    return steps.binary("Mul", half, steps.binary("Add", site.add("Exp", x), 1.0))
+
+
+def _over(steps: Steps, x: int) -> int:
+    return steps.binary("Div", steps.number(1.0), x)
+
+
+def _by(factor: float) -> Callable[[Steps, int], int]:
+    return lambda steps, x: steps.binary("Mul", x, factor)
+
+
+_UNARY: dict[str, _Spelled] = {
+    "Reciprocal": lambda steps, site, x: _over(steps, x),
+    "Rsqrt": lambda steps, site, x: _over(steps, steps.unary("Sqrt", x)),
+    "Softplus": _softplus,
+    "Sinh": _sinh,
+    "Cosh": _cosh,
+    "Expm1": _expm1,
+    "Softsign": _softsign,
+    "Log2": lambda steps, site, x: _by(1 / log(2))(steps, site.add("Log", x)),
+    "Log10": lambda steps, site, x: _by(1 / log(10))(steps, site.add("Log", x)),
+    "Exp2": lambda steps, site, x: site.add("Exp", _by(log(2))(steps, x)),
+}
+
+
+def _unary(site: Site) -> int | None:
+    op = site.attributes["op"]
+    spelled = _UNARY.get(str(op))
+    if spelled is None or not _is_float(site):
+        return None
+    return spelled(Steps(site), site, site.operands[0])
+
+
+_ACTIVATIONS: dict[str, Pattern] = {
+    "Relu": _relu,
+    "HardSigmoid": _hard_sigmoid,
+    "HardSwish": _hard_swish,
+    "Elu": _elu,
+    "Selu": _selu,
+    "PRelu": _prelu,
+    "Clip": _clip,
+    "LeakyRelu": _leaky_relu,
+    "Unary": _unary,
+}
+ACTIVATION_FORMS: Forms = {name: [form] for name, form in _ACTIVATIONS.items()}

@@ -1,0 +1,83 @@
+"""Softmax and norms along the last axis, whatever axis or axes they name."""
+
+from __future__ import annotations
+
+from math import prod
+
+from nacre.compile.legalise.forms.elementwise.activations import Steps
+from nacre.compile.legalise.forms.rounds import Forms
+from nacre.compile.legalise.forms.windows.windows import reshaped
+from nacre.core.inference.rewriting import Site
+from nacre.core.inference.transposes import inverse
+
+
+def softmax(site: Site) -> int | None:
+    """Along another axis: that axis last, between transpositions."""
+    axis, rank = site.attributes["axis"], site.op.type.rank
+    assert isinstance(axis, int)
+    if rank == 0:
+        return None
+    if axis % rank == rank - 1:
+        return (
+            None if axis == rank - 1 else site.add(site.op.opcode, site.operands[0], axis=rank - 1)
+        )
+    order = (*(a for a in range(rank) if a != axis % rank), axis % rank)
+    x = site.add("Transpose", site.operands[0], permutation=order)
+    made = site.add(site.op.opcode, x, axis=rank - 1)
+    return site.add("Transpose", made, permutation=inverse(order))
+
+
+def layer_norm(site: Site) -> int | None:
+    """Over several axes: over one that joins them. What is computed is applied afterwards."""
+    axis = site.attributes["axis"]
+    assert isinstance(axis, int)
+    x, *given = site.operands
+    shape = site.type(x).shape
+    first = axis % len(shape)
+    if any(site.constant(value) is None for value in given):
+        return _applied(site, first)
+    if first == len(shape) - 1:
+        if axis == first:
+            return None
+        return site.add(site.op.opcode, x, *given, axis=first, epsilon=site.attributes["epsilon"])
+    inner = prod(shape[first:])
+    flat = [reshaped(site, value, (inner,)) for value in given]
+    joined = reshaped(site, x, (*shape[:first], inner))
+    made = site.add(
+        site.op.opcode, joined, *flat, axis=first, epsilon=site.attributes["epsilon"]
+    )  # fmt: skip
+    return reshaped(site, made, shape)
+
+
+def _applied(site: Site, axis: int) -> int:
+    """A norm without scale and bias, then both."""
+    x, *given = site.operands
+    steps = Steps(site)
+    made = site.add(site.op.opcode, x, axis=axis, epsilon=site.attributes["epsilon"])
+    made = steps.binary("Mul", made, given[0])
+    return made if len(given) < 2 else steps.binary("Add", made, given[1])
+
+
+def group_norm(site: Site) -> int | None:
+    """Each group as one row, normalised; then every channel's scale and bias."""
+    x, *given = site.operands
+    shape = site.type(x).shape
+    groups = site.attributes.get("groups", shape[1])
+    assert isinstance(groups, int)
+    rows = reshaped(site, x, (shape[0], groups, prod(shape[1:]) // groups))
+    made = site.add("LayerNorm", rows, axis=2, epsilon=site.attributes["epsilon"])
+    made = reshaped(site, made, shape)
+    along = (shape[1], *(1,) * (len(shape) - 2))
+    for op, value in zip(("Mul", "Add"), given, strict=False):
+        made = site.add("BinOp", made, reshaped(site, value, along), op=op)
+    return made
+
+
+NORM_FORMS: Forms = {
+    "Softmax": [softmax],
+    "LogSoftmax": [softmax],
+    "LayerNorm": [layer_norm],
+    "RmsNorm": [layer_norm],
+    "GroupNorm": [group_norm],
+    "InstanceNorm": [group_norm],
+}

@@ -1,0 +1,97 @@
+"""Roots of squares by themselves, as norms; norms themselves are found by `algebra/norms.py`.
+
+In 16 bits a sum of squares is soon beyond the largest number: 512 numbers around 15 are enough. A
+norm of the device keeps its sums in f32.
+"""
+
+from __future__ import annotations
+
+from math import prod, sqrt
+
+import numpy as np
+
+from nacre.compile.legalise.forms.rounds import Forms
+from nacre.compile.legalise.forms.windows.windows import reshaped
+from nacre.core.inference.rewriting import Site
+from nacre.core.inference.transposes import inverse
+from nacre.core.module import CoreOperation
+
+Axes = tuple[int, ...]
+
+_VIEWS = ("Reshape", "ExpandDims", "Squeeze")
+_LONGEST_ROW = 1 << 12  # of elements whose root is taken by a norm: it has them all at once
+_LEAST_EPSILON = 1e-30  # so that the norm of nothing but zeros is zeros
+
+
+def along(site: Site, opcode: str, x: int, axes: Axes, epsilon: float) -> int:
+    """A norm over some axes, brought last where they are not."""
+    rank = site.type(x).rank
+    order = (*(axis for axis in range(rank) if axis not in axes), *axes)
+    is_turned = order != tuple(range(rank))
+    turned = site.add("Transpose", x, permutation=order) if is_turned else x
+    made = site.add(opcode, turned, axis=rank - len(axes), epsilon=epsilon)
+    return site.add("Transpose", made, permutation=inverse(order)) if is_turned else made
+
+
+def kept(shape: Axes, axes: Axes) -> Axes:
+    """A shape with size 1 along some axes."""
+    return tuple(1 if axis in axes else size for axis, size in enumerate(shape))
+
+
+def behind_views(site: Site, value: int) -> int:
+    """A value before the views that it is seen through."""
+    found = site.maker(value, *_VIEWS)
+    return value if found is None else behind_views(site, found.operands[0])
+
+
+def _squared(site: Site, value: int) -> int | None:
+    found = site.maker(value, "BinOp")
+    if found is None:
+        return None
+    a, b = found.operands
+    is_square = found.attributes["op"] == "Mul" and a == b
+    return a if is_square or (found.attributes["op"] == "Pow" and site.number(b) == 2) else None
+
+
+def _axes(site: Site, x: int, reduction: CoreOperation) -> Axes:
+    """The axes of x that a reduction goes over."""
+    rank = site.type(x).rank
+    return tuple(sorted({axis % rank for axis in reduction.attributes["axes"]} or set(range(rank))))
+
+
+def root_of_squares(site: Site) -> int | None:
+    """The root of a mean or a sum of squares, by itself."""
+    found = site.maker(site.operands[0], "Sum", "Mean") if site.attributes["op"] == "Sqrt" else None
+    squared = None if found is None else _squared(site, found.operands[0])
+    if found is None or squared is None:
+        return None
+    made = _root_by_norm(site, squared, found)
+    if made is None and found.opcode == "Sum":
+        return site.add("Reduce", squared, op="L2", **found.attributes)
+    return made
+
+
+def length(site: Site) -> int | None:
+    """The root of a sum of squares, as one operation."""
+    is_root = site.attributes["op"] == "L2"  # of floats: integers have none
+    return _root_by_norm(site, site.operands[0], site.op) if is_root else None
+
+
+def _root_by_norm(site: Site, x: int, reduction: CoreOperation) -> int | None:
+    """The mean of x times its norm: that is x times x over the root, and no square is stored."""
+    axes, shape = _axes(site, x, reduction), site.type(x).shape
+    first = len(shape) - len(axes)
+    size = prod(shape[first:])
+    if axes != tuple(range(first, len(shape))) or not 1 < size <= _LONGEST_ROW:
+        return None
+    normed = site.add("RmsNorm", x, axis=first, epsilon=_LEAST_EPSILON)
+    product = site.add("BinOp", x, normed, op="Mul")
+    made = site.add("Mean", product, axes=axes, keepdims=True)
+    made = reshaped(site, made, reduction.type.shape)  # over all axes, none is kept
+    if reduction.opcode == "Mean":
+        return made
+    return site.add("BinOp", made, site.literal(np.array(sqrt(size)), site.type(x).dtype), op="Mul")
+
+
+# Afterwards: a root that belongs to a norm is none by itself.
+ROOT_FORMS: Forms = {"Unary": [root_of_squares], "Reduce": [length]}

@@ -1,0 +1,193 @@
+"""Tables that L1 does not hold: elements fetched from where they lie, rows written part by part.
+
+Indices become numbers of rows. One that lies outside stays outside, so that it is refused.
+"""
+
+from __future__ import annotations
+
+from math import prod
+
+import numpy as np
+
+from nacre.compile.legalise.forms.elementwise.columns import ROOM, held_bytes
+from nacre.compile.legalise.forms.movement.gather import MOVED
+from nacre.compile.legalise.forms.rounds import Forms
+from nacre.compile.legalise.forms.windows.windows import reshaped, sliced
+from nacre.core.inference.rewriting import Site
+from nacre.core.values import Array
+
+_MOST_PARTS = 256
+
+
+def rows_of_elements(site: Site) -> int | None:
+    """`GatherElements` whose indices are the same for all that lies behind the axis: its rows."""
+    x, indices = site.operands
+    shape = site.type(x).shape
+    axis = int(str(site.attributes["axis"])) % len(shape)
+    spread = site.maker(indices, "Broadcast")
+    if spread is None or not _is_large_table(site, x):
+        return None
+    picked, result = site.type(spread.operands[0]).shape, site.op.type.shape
+    before, behind = prod(shape[:axis]), prod(shape[axis + 1 :])
+    count = result[axis]
+    is_row = prod(picked) == before * count and behind == prod(result[axis + 1 :])
+    if behind == 1 or not is_row or result[:axis] != shape[:axis]:
+        return None
+    places = reshaped(site, spread.operands[0], (before * count, 1))
+    bases = np.repeat(np.arange(before) * shape[axis], count).reshape(-1, 1)
+    numbers = _numbers(site, places, np.array([shape[axis]]), before * shape[axis], bases)
+    rows = reshaped(site, x, (before * shape[axis], behind))
+    made = site.add("GatherAxis", rows, reshaped(site, numbers, (before * count,)), axis=0)
+    return reshaped(site, made, result)
+
+
+def rows_of_tuples(site: Site) -> int | None:
+    """`GatherNd` with tuples that are computed: rows by their numbers."""
+    x, indices = site.operands
+    if not _is_large_table(site, x) or site.constant(indices) is not None:
+        return None
+    shape, picked = site.type(x).shape, site.type(indices).shape
+    batches, depth = int(str(site.attributes["batch_dims"])), picked[-1]
+    sizes, rest = shape[batches : batches + depth], shape[batches + depth :]
+    images, count = prod(shape[:batches]), prod(picked[:-1])
+    bases = np.repeat(np.arange(images) * prod(sizes), count // images).reshape(-1, 1)
+    table = images * prod(sizes)
+    tuples = reshaped(site, indices, (count, depth))
+    numbers = _numbers(site, tuples, np.array(sizes), table, bases)
+    rows = reshaped(site, x, (table, prod(rest)))
+    made = site.add("GatherAxis", rows, reshaped(site, numbers, (count,)), axis=0)
+    return reshaped(site, made, site.op.type.shape)
+
+
+def _is_large_table(site: Site, x: int) -> bool:
+    """Whether a table stays where it is; integers do not, for not every device fetches them."""
+    return not site.type(x).element.is_integer and held_bytes(site, x) > ROOM
+
+
+def _numbers(site: Site, tuples: int, sizes: Array, count: int, bases: Array | None = None) -> int:
+    """Tuples [n, depth] as numbers of rows [n, 1]; of one that lies outside, `count` or more."""
+
+    def literal(array: Array) -> int:
+        return site.literal(array, "i32")
+
+    if len(sizes) == 1 and _is_inside(site, tuples, int(sizes[0])):
+        if bases is None or not bases.any():
+            return tuples
+        return site.add("BinOp", tuples, literal(bases), op="Add")
+    below = site.add("Compare", tuples, literal(np.zeros(())), op="Lt")
+    behind = site.add("BinOp", tuples, literal(sizes), op="Add")
+    found = site.add("Where", below, behind, tuples)
+    low = site.add("BinOp", found, literal(np.zeros(())), op="Max")
+    held = site.add("BinOp", low, literal(sizes - 1), op="Min")
+    strides = np.concatenate([np.cumprod(sizes[::-1])[::-1][1:], [1]])
+    # A place outside adds as many rows as there are.
+    outside = site.add("Cast", site.add("Compare", found, held, op="Ne"), to="i32")
+    far = site.add("BinOp", outside, literal(np.array(count)), op="Mul")
+    near = site.add("BinOp", held, literal(strides), op="Mul") if len(sizes) > 1 else held
+    each = site.add("BinOp", near, far, op="Add")
+    made = site.add("Sum", each, axes=(1,), keepdims=True) if len(sizes) > 1 else each
+    return made if bases is None or not bases.any() else site.add(
+        "BinOp", made, literal(bases), op="Add"
+    )  # fmt: skip
+
+
+def _is_inside(site: Site, value: int, size: int) -> bool:
+    """Whether indices are known to lie inside: those of the largest elements do."""
+    maker = site.maker(value)
+    while maker is not None and maker.opcode in MOVED:
+        maker = site.maker(maker.operands[0])
+    if maker is None or maker.opcode not in ("ArgMax", "ArgMin", "TopKIndices"):
+        return False
+    shape, axis = site.type(maker.operands[0]).shape, maker.attributes["axis"]
+    assert isinstance(axis, int)
+    return shape[axis] <= size
+
+
+def written_tuples(site: Site) -> int | None:
+    """`ScatterNd` into a large table: rows by their numbers."""
+    x, indices, updates = site.operands
+    shape, picked = site.type(x).shape, site.type(indices).shape
+    depth, word = picked[-1], str(site.attributes["reduction"])
+    if held_bytes(site, x) <= ROOM or site.type(indices).dtype != "i32":
+        return None
+    sizes, rest, count = shape[:depth], shape[depth:], prod(picked[:-1])
+    inner = prod(rest)
+    if (prod(sizes) + 1) * inner < 2:
+        return None
+    numbers = reshaped(site, indices, (count, depth))
+    numbers = _numbers(site, numbers, np.array(sizes), prod(sizes))
+    rows = reshaped(site, x, (prod(sizes), inner))
+    new = reshaped(site, updates, (count, inner))
+    made = _written(site, rows, numbers, new, word)
+    return None if made is None else reshaped(site, made, shape)
+
+
+def written_rows(site: Site) -> int | None:
+    """`ScatterRows` into a large table."""
+    x, indices, rows = site.operands
+    shape = site.type(x).shape
+    if held_bytes(site, x) <= ROOM or not site.type(indices).rank:
+        return None
+    inner, (count,) = prod(shape[1:]), site.type(indices).shape
+    places = reshaped(site, indices, (count, 1))
+    numbers = _numbers(site, places, np.array(shape[:1]), shape[0])
+    flat, new = reshaped(site, x, (shape[0], inner)), reshaped(site, rows, (count, inner))
+    made = _written(site, flat, numbers, new, "none")
+    return None if made is None else reshaped(site, made, shape)
+
+
+def _written(site: Site, x: int, numbers: int, new: int, word: str) -> int | None:
+    """Rows of a table exchanged, some rows of it a time.
+
+    A part has a row beside its own, which takes what is meant for others and is not kept.
+    """
+    total = site.type(x).shape[0]
+    row = held_bytes(site, x) // total
+    size = ROOM // (2 * row) - 1
+    if size < 1 or -(-total // size) > _MOST_PARTS or held_bytes(site, new, numbers) > ROOM // 2:
+        return None
+    size = -(-total // -(-total // size))
+    parts = []
+    for first in range(0, total, size):
+        end = min(first + size, total)
+        begin, spare = (first, end - first) if end < total else (first - 1, 0)
+        places = _inside(site, numbers, total, (first, end), (begin, spare))
+        part = sliced(site, x, 0, begin, max(end, begin + end - first + 1))
+        made = _put(site, part, places, new, word)
+        kept = first - begin
+        parts.append(sliced(site, made, 0, kept, kept + end - first))
+    return site.add("Concat", *parts, axis=0)
+
+
+def _inside(
+    site: Site, numbers: int, total: int, rows: tuple[int, int], part: tuple[int, int]
+) -> int:
+    """Numbers within a part: those of other parts are the spare row, those outside stay outside."""
+
+    def literal(number: int) -> int:
+        return site.literal(np.array(number), "i32")
+
+    (first, end), (begin, spare) = rows, part
+    held = site.add("BinOp", site.add("BinOp", numbers, literal(first), op="Max"),
+                    literal(end - 1), op="Min")  # fmt: skip
+    is_own = site.add("Compare", numbers, held, op="Eq")
+    own = site.add("BinOp", numbers, literal(begin), op="Sub")
+    over = site.add("BinOp", numbers, literal(total - 1), op="Sub")
+    far = site.add("BinOp", site.add("BinOp", over, literal(0), op="Max"), literal(total), op="Mul")
+    other = site.add("BinOp", far, literal(spare), op="Add")
+    return site.add("Where", is_own, own, other)
+
+
+def _put(site: Site, x: int, places: int, new: int, word: str) -> int:
+    if word == "none":
+        count = site.type(places).shape[0]
+        return site.add("ScatterRows", x, reshaped(site, places, (count,)), new)
+    return site.add("ScatterNd", x, places, new, reduction=word)
+
+
+LARGE_FORMS: Forms = {
+    "GatherElements": [rows_of_elements],
+    "GatherNd": [rows_of_tuples],
+    "ScatterNd": [written_tuples],
+    "ScatterRows": [written_rows],
+}

@@ -1,0 +1,184 @@
+"""Operations that move elements, as slices, copies and transpositions of two runs of axes."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nacre.compile.geometry import swap_of
+from nacre.compile.legalise.forms.products.along import chosen_along
+from nacre.compile.legalise.forms.rounds import Forms
+from nacre.compile.legalise.forms.windows.windows import Ints, reshaped, sliced
+from nacre.core.inference.rewriting import Site
+from nacre.core.values import Array
+
+
+def idle_transpose(site: Site) -> int | None:
+    """A transposition that moves nothing but axes of size 1 is a reshape."""
+    shape, order = site.type(site.operands[0]).shape, site.op.attributes["permutation"]
+    kept = [axis for axis in order if shape[axis] != 1]
+    if kept != sorted(kept):
+        return None
+    return reshaped(site, site.operands[0], site.op.type.shape)
+
+
+def chain_of_swaps(site: Site) -> int | None:
+    """Any other transposition: one axis after the other is brought to its place."""
+    shape, order = site.type(site.operands[0]).shape, tuple(site.op.attributes["permutation"])
+    if swap_of(shape, order) is not None:
+        return None
+    value, left = site.operands[0], list(range(len(order)))
+    for place in range(len(order)):
+        at = left.index(order[place])
+        if at == place:
+            continue
+        # As many axes as follow each other in both come along.
+        run = 1
+        while at + run < len(left) and left[at : at + run + 1] == list(
+            order[place : place + run + 1]
+        ):
+            run += 1
+        step = (*range(place), *range(at, at + run), *range(place, at), *range(at + run, len(left)))
+        value = _swapped(site, value, step)
+        left = [left[axis] for axis in step]
+    return value
+
+
+def _swapped(site: Site, value: int, order: Ints) -> int:
+    shape = site.type(value).shape
+    kept = [axis for axis in order if shape[axis] != 1]
+    if kept == sorted(kept):
+        return reshaped(site, value, [shape[axis] for axis in order])
+    return site.add("Transpose", value, permutation=order)
+
+
+def index(site: Site) -> int | None:
+    """One element: a slice without axes."""
+    value = site.operands[0]
+    indices = site.attributes["indices"]
+    assert isinstance(indices, tuple)
+    for axis, at in enumerate(indices):
+        value = sliced(site, value, axis, at, at + 1)
+    return reshaped(site, value, site.op.type.shape)
+
+
+def flip(site: Site) -> int | None:
+    """Axes that run backwards, one after the other."""
+    value = site.operands[0]
+    axes = site.attributes["axes"]
+    assert isinstance(axes, tuple)
+    for axis in axes:
+        size = site.type(value).shape[axis]
+        made = chosen_along(site, value, axis % site.op.type.rank, np.arange(size)[::-1])
+        if made is None:
+            return None
+        value = made
+    return value
+
+
+def tile(site: Site) -> int | None:
+    """Repetition: an axis of size 1 before each, stretched."""
+    x, repeats = site.operands[0], site.attributes["repeats"]
+    assert isinstance(repeats, tuple)
+    shape = site.type(x).shape
+    split = [dim for size in shape for dim in (1, size)]
+    stretched = [dim for n, size in zip(repeats, shape, strict=True) for dim in (n, size)]
+    wide = site.add("Broadcast", reshaped(site, x, split), shape=tuple(stretched))
+    return reshaped(site, wide, site.op.type.shape)
+
+
+def pad(site: Site) -> int | None:
+    """Padding below 0 cuts; padding with elements of the tensor chooses among them."""
+    pads, mode = site.attributes["pads"], str(site.attributes["mode"])
+    assert isinstance(pads, tuple)
+    rank = site.op.type.rank
+    x, held = _cut(site, pads), tuple(max(0, p) for p in pads)
+    if mode == "constant" or not any(held):
+        if held == pads and any(held):
+            return None
+        return site.add("Pad", x, pads=held, value=site.attributes["value"]) if any(held) else x
+    for axis in range(rank):
+        places = _places(mode, site.type(x).shape[axis], held[axis], held[rank + axis])
+        made = chosen_along(site, x, axis, places)
+        if made is None:
+            return None
+        x = made
+    return x
+
+
+def _cut(site: Site, pads: Ints) -> int:
+    """What is left where pads are below 0."""
+    value, rank = site.operands[0], site.op.type.rank
+    for axis in range(rank):
+        size = site.type(value).shape[axis]
+        first, end = max(0, -pads[axis]), size - max(0, -pads[rank + axis])
+        value = sliced(site, value, axis, first, end)
+    return value
+
+
+def _places(mode: str, size: int, before: int, behind: int) -> Array:
+    """Where each element of a padded axis comes from."""
+    at = np.arange(-before, size + behind)
+    if mode == "edge" or size == 1:
+        return np.clip(at, 0, size - 1)
+    if mode == "wrap":
+        return at % size
+    period = 2 * (size - 1)
+    return np.minimum(at % period, period - at % period)
+
+
+def depth_to_space(site: Site) -> int | None:
+    """A finer plane, with channels last between transpositions."""
+    images, channels, height, width = site.type(site.operands[0]).shape
+    block = site.attributes["block"]
+    assert isinstance(block, int)
+    left = channels // (block * block)
+    x = site.add("Transpose", site.operands[0], permutation=(0, 2, 3, 1))
+    if site.attributes["mode"] == "DCR":
+        split = reshaped(site, x, (images, height, width, block, block, left))
+        woven = site.add("Transpose", split, permutation=(0, 1, 3, 2, 4, 5))
+    else:
+        split = reshaped(site, x, (images, height, width, left, block, block))
+        woven = site.add("Transpose", split, permutation=(0, 1, 4, 2, 5, 3))
+    made = reshaped(site, woven, (images, height * block, width * block, left))
+    return site.add("Transpose", made, permutation=(0, 3, 1, 2))
+
+
+def space_to_depth(site: Site) -> int | None:
+    """A coarser plane, with channels last between transpositions."""
+    images, channels, height, width = site.type(site.operands[0]).shape
+    block = site.attributes["block"]
+    assert isinstance(block, int)
+    high, wide = height // block, width // block
+    x = site.add("Transpose", site.operands[0], permutation=(0, 2, 3, 1))
+    split = reshaped(site, x, (images, high, block, wide, block, channels))
+    order = (0, 1, 3, 2, 4, 5) if site.attributes["mode"] == "DCR" else (0, 1, 3, 5, 2, 4)
+    made = site.add("Transpose", split, permutation=order)
+    made = reshaped(site, made, (images, high, wide, block * block * channels))
+    return site.add("Transpose", made, permutation=(0, 3, 1, 2))
+
+
+def map_before_view(site: Site) -> int | None:
+    """A function of one element before a reshape rather than behind: beside what made it."""
+    if len(site.operands) != 1:
+        return None
+    view = site.only(site.operands[0], "Reshape", "ExpandDims", "Squeeze")
+    if view is None or site.constant(view.operands[0]) is not None:
+        return None
+    before = site.maker(view.operands[0])
+    if before is None or before.opcode == "Input":
+        return None
+    made = site.add(site.op.opcode, view.operands[0], **site.op.attributes)
+    return reshaped(site, made, site.op.type.shape)
+
+
+_MAPS = ("ReluNan", "LeakyRelu", "Clip", "Silu", "Gelu", "Neg", "Exp", "Log", "Unary", "Cast")
+EARLY_MOVES: Forms = {
+    "DepthToSpace": [depth_to_space],
+    "SpaceToDepth": [space_to_depth],
+    "Index": [index],
+    "Flip": [flip],
+    "Tile": [tile],
+    "Pad": [pad],
+}
+LATE_MOVES: Forms = {**EARLY_MOVES, **{name: [map_before_view] for name in _MAPS}}
+TRANSPOSE_FORMS: Forms = {"Transpose": [idle_transpose, chain_of_swaps]}

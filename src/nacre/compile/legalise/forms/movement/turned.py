@@ -1,0 +1,74 @@
+"""Transpositions before what enlarges a tensor: there is less to move."""
+
+from __future__ import annotations
+
+from math import prod
+
+from nacre.compile.legalise.forms.rounds import Forms
+from nacre.core.inference.rewriting import Site
+from nacre.core.inference.transposes import inverse, slice_given
+from nacre.core.module import CoreOperation
+from nacre.core.ops import OPS
+
+
+def before_resize(site: Site) -> int | None:
+    """The transposition of what a resize enlarges, before it.
+
+    Repetition along the last axis would also move every element alone.
+    """
+    found = _enlarging(site, "Resize")
+    if found is None:
+        return None
+    order = site.op.attributes["permutation"]
+    turned = site.add("Transpose", found.operands[0], permutation=order)
+    filled = OPS["Resize"].filled(found.attributes)
+    given = {n: tuple(filled[n][a] for a in order) for n in ("sizes", "scales") if filled[n]}
+    return site.add("Resize", turned, **{**found.attributes, **given})
+
+
+def before_early_resize(site: Site) -> int | None:
+    """The same before it becomes products and copies, unless those would go along the last axis."""
+    found = _enlarging(site, "Resize")
+    if found is None:
+        return None
+    is_mixing = OPS["Resize"].filled(found.attributes)["mode"] != "nearest"
+    last = site.op.attributes["permutation"][-1]
+    is_kept = found.type.shape[last] == site.type(found.operands[0]).shape[last]
+    return before_resize(site) if is_mixing or is_kept else None
+
+
+def before_joining(site: Site) -> int | None:
+    """The transposition of a tensor with slices of itself around it, as reflected borders are.
+
+    Not where those would be slices along the last axis, which are moved element by element.
+    """
+    found = _enlarging(site, "Concat")
+    order = tuple(site.op.attributes["permutation"])
+    if found is None or order[-1] == found.attributes["axis"]:
+        return None
+    slices = [site.maker(value, "Slice") for value in found.operands]
+    pairs = zip(found.operands, slices, strict=True)
+    sources = {value if part is None else part.operands[0] for value, part in pairs}
+    if len(sources) != 1:
+        return None
+    turned = site.add("Transpose", sources.pop(), permutation=order)
+    parts = [turned if part is None else _sliced(site, turned, part, order) for part in slices]
+    return site.add("Concat", *parts, axis=inverse(order)[found.attributes["axis"]])
+
+
+def _sliced(site: Site, turned: int, part: CoreOperation, order: tuple[int, ...]) -> int:
+    filled = OPS["Slice"].filled(part.attributes)
+    return site.add("Slice", turned, **slice_given(filled, inverse(order)))
+
+
+def _enlarging(site: Site, opcode: str) -> CoreOperation | None:
+    """What a transposition alone sees of an operation that makes more elements than it takes."""
+    found = site.only(site.operands[0], opcode)
+    if found is None:
+        return None
+    most = max(prod(site.type(value).shape) for value in found.operands)
+    return found if prod(found.type.shape) > most else None
+
+
+TURNED_FORMS: Forms = {"Transpose": [before_resize]}
+EARLY_TURNED: Forms = {"Transpose": [before_early_resize, before_joining]}

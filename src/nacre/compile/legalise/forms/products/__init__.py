@@ -1,0 +1,1 @@
+"""Products of matrices, and what comes down to them."""

@@ -1,0 +1,116 @@
+"""Along one axis: products with constant matrices, and any fixed choice of places."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from math import prod
+
+import numpy as np
+
+from nacre.compile.legalise.forms.windows.windows import reshaped, sliced
+from nacre.core.inference.rewriting import Site
+from nacre.core.values import Array
+
+FEW = 16  # parts that are copied one by one rather than by a product
+RUN = 32  # bytes that a unit moves at a time
+
+
+def product_along(site: Site, value: int, axis: int, matrix: Array) -> int:
+    """A tensor with a matrix [after, before] applied to one of its axes.
+
+    `Linear` on the last axis, else `MatMul` from the left with the axis in front.
+    """
+    shape = site.type(value).shape
+    dtype = site.type(value).dtype
+    before, behind = prod(shape[:axis]), prod(shape[axis + 1 :])
+    count, size = matrix.shape
+    after = (*shape[:axis], count, *shape[axis + 1 :])
+    weights = site.literal(np.ascontiguousarray(matrix), dtype)
+    if behind == 1:
+        made = site.add("Linear", reshaped(site, value, (before, size)), weights)
+        return reshaped(site, made, after)
+    split = reshaped(site, value, (before, size, behind))
+    if before == 1:
+        made = site.add("MatMul", weights, reshaped(site, split, (size, behind)))
+        return reshaped(site, made, after)
+    front = site.add("Transpose", split, permutation=(1, 0, 2))
+    made = site.add("MatMul", weights, reshaped(site, front, (size, before * behind)))
+    made = reshaped(site, made, (count, before, behind))
+    return reshaped(site, site.add("Transpose", made, permutation=(1, 0, 2)), after)
+
+
+def chosen_along(site: Site, value: int, axis: int, places: Array) -> int | None:
+    """Certain places along an axis, in any order: slices where few will do, else rows by number.
+
+    Parts that run forward stay slices, such as what lies between two borders that do not. A matrix
+    would choose as well, but costs the square of the axis, and makes NaN of all beside an infinity.
+    """
+    if has_few_runs(places):
+        return taken(site, value, axis, places)
+    if site.type(value).element.is_integer:
+        return None
+    parts = np.split(places, _turns(places))
+    if not 1 < len(parts) <= FEW:
+        return _picked(site, value, axis, places)
+    made = [chosen_along(site, value, axis, part) for part in parts]
+    return site.add("Concat", *(m for m in made if m is not None), axis=axis)
+
+
+def _turns(places: Array) -> Array:
+    """Where a new part begins: runs forward with a step of 1, and all else between them."""
+    first, end, step = runs_of(places).T
+    ends = np.cumsum(-((first - end) // step))
+    is_long = end - first > 1
+    changes: Array = ends[:-1][is_long[1:] | is_long[:-1]]
+    return changes
+
+
+def _picked(site: Site, value: int, axis: int, places: Array) -> int:
+    """Places along an axis as rows of a table; short rows leave it to a gather along that axis."""
+    shape = site.type(value).shape
+    before, size, behind = prod(shape[:axis]), shape[axis], prod(shape[axis + 1 :])
+    if before > 1 and behind * site.type(value).element.bits < 8 * RUN:
+        return site.add("GatherAxis", value, site.literal(places, "i32"), axis=axis)
+    rows = reshaped(site, value, (before * size, behind))
+    numbers = (np.arange(before)[:, None] * size + places).ravel()
+    made = site.add("GatherAxis", rows, site.literal(numbers, "i32"), axis=0)
+    return reshaped(site, made, (*shape[:axis], places.size, *shape[axis + 1 :]))
+
+
+def taken(site: Site, value: int, axis: int, places: Array) -> int:
+    """Certain places along an axis, as slices after each other."""
+    runs = runs_of(places).tolist()
+    parts = [sliced(site, value, axis, first, end, step) for first, end, step in runs]
+    return parts[0] if len(parts) == 1 else site.add("Concat", *parts, axis=axis)
+
+
+def has_few_runs(places: Array) -> bool:
+    """Whether few slices will do; a run takes up two changes of the step at most."""
+    return bool(np.count_nonzero(np.diff(places, 2)) <= 2 * FEW) and len(runs_of(places)) <= FEW
+
+
+def runs_of(places: Array) -> Array:
+    """Places as slices that run forward, a row each: first, end, step.
+
+    Steps that are alike are one group, so that the work goes by groups and not by places.
+    """
+    steps = np.diff(places)
+    borders = [0, *(np.flatnonzero(np.diff(steps)) + 1).tolist(), steps.size]
+    found: list[Array] = []
+    at = 0  # the first place that is in no run yet
+    for start, end in pairwise(borders):
+        if at >= end:  # the only step of the group leads from one run to the next
+            continue
+        step = int(steps[start])
+        if step >= 1:
+            found.append(np.array([[places[at], places[end] + 1, step]]))
+            at = end + 1
+        else:
+            found.append(_single(places[at:end]))
+            at = end
+    return np.concatenate([np.zeros((0, 3), np.int64), *found, _single(places[at:])])
+
+
+def _single(places: Array) -> Array:
+    """A run for each place."""
+    return np.stack([places, places + 1, np.ones_like(places)], axis=1)

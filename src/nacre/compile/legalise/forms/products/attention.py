@@ -1,0 +1,62 @@
+"""`Attention` as products, a mask that is added, and a softmax."""
+
+from __future__ import annotations
+
+from math import sqrt
+
+import numpy as np
+
+from nacre.compile.legalise.forms.elementwise.activations import Steps
+from nacre.compile.legalise.forms.rounds import Forms
+from nacre.core.inference.rewriting import Site
+from nacre.core.module import Shape
+from nacre.core.values import Array
+
+
+def attention(site: Site) -> int | None:
+    """Softmax(q * scale k' + mask) v.
+
+    What is hidden has minus infinity added to it, and the softmax of nothing but that is 0.
+    """
+    q, k, v, *mask = site.operands
+    scale = site.attributes["scale"]
+    assert isinstance(scale, float)
+    steps = Steps(site)
+    shape = site.type(q).shape
+    scaled = steps.binary("Mul", q, scale or 1 / sqrt(shape[-1]))
+    rank = site.type(k).rank
+    turned = site.add("Transpose", k, permutation=(*range(rank - 2), rank - 1, rank - 2))
+    scores = site.add("MatMul", scaled, turned)
+    added = _added(site, mask[0] if mask else None, site.type(scores).shape)
+    if added is not None:
+        scores = steps.binary("Add", scores, added)
+    weights = site.add("Softmax", scores, axis=site.type(scores).rank - 1)
+    return site.add("MatMul", weights, v)
+
+
+def _added(site: Site, mask: int | None, scores: Shape) -> int | None:
+    """What is added to the scores; None where that is 0 throughout."""
+    causal = _causal(scores) if site.attributes["causal"] else np.zeros(())
+    known = np.zeros(()) if mask is None else site.constant(mask)
+    dtype = site.op.type.dtype
+    if known is not None:
+        total = _numbers(known) + causal
+        return site.literal(total, dtype) if total.any() else None
+    assert mask is not None
+    if site.type(mask).dtype == "bool":
+        mask = site.add("Log", site.add("Cast", mask, to=dtype))  # 0 of true, -inf of false
+    return Steps(site).binary("Add", mask, site.literal(causal, dtype)) if causal.any() else mask
+
+
+def _causal(scores: Shape) -> Array:
+    rows, keys = scores[-2:]
+    return np.where(np.arange(keys) <= np.arange(rows)[:, None], 0.0, -np.inf)
+
+
+def _numbers(mask: Array) -> Array:
+    if mask.dtype == np.bool_:
+        return np.where(mask, 0.0, -np.inf)
+    return mask.astype(np.float64)
+
+
+ATTENTION_FORMS: Forms = {"Attention": [attention]}

@@ -1,0 +1,111 @@
+"""Products whose scale is found at run time, in floats.
+
+Such a model rounds what a layer is given to 8 bits by the range that it has just then. The device
+has no scales that are computed, so the product is done with what was rounded, in the precision; a
+note says so. Its values differ from the model's own by what the model had lost.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nacre.compile.legalise.forms.rounds import Forms
+from nacre.core.inference.rewriting import Site
+from nacre.core.module import CoreOperation
+from nacre.core.values import Array
+
+_PRODUCTS = ("Conv", "ConvTranspose", "Linear", "MatMul")
+_VIEWS = ("Reshape", "ExpandDims", "Squeeze")
+
+
+def product(site: Site) -> int | None:
+    """Scale * (integers of x) * (integers of weights), plus a bias in units of the scale."""
+    if site.attributes["op"] != "Mul":
+        return None
+    for factor, cast in (site.operands, site.operands[::-1]):
+        inner = site.maker(cast, "Cast")
+        if inner is None or site.type(inner.operands[0]).dtype != "i32":
+            continue
+        found, addend = _summands(site, inner.operands[0])
+        source = None if found is None else _source(site, found.operands[0])
+        if found is None or source is None:
+            continue
+        x, scale = source
+        channels = _besides(site, factor, scale)
+        weights = site.constant(found.operands[1])
+        if channels is None or weights is None:
+            continue
+        bias = None if addend is None else _bias(site, addend, factor)
+        if addend is not None and bias is None:
+            continue
+        literal = site.literal(weights.astype(np.float64), site.op.type.dtype)
+        made = site.add(found.opcode, x, literal, **found.attributes)
+        made = site.add("BinOp", made, site.literal(channels, site.op.type.dtype), op="Mul")
+        if bias is None:
+            return made
+        return site.add("BinOp", made, site.literal(bias, site.op.type.dtype), op="Add")
+    return None
+
+
+def _summands(site: Site, value: int) -> tuple[CoreOperation | None, int | None]:
+    """A product of integers, and what is added to it."""
+    found = site.maker(value, *_PRODUCTS)
+    if found is not None:
+        return (found, None) if len(found.operands) == 2 else (None, None)
+    total = site.maker(value, "BinOp", op="Add")
+    for one, other in () if total is None else (total.operands, total.operands[::-1]):
+        found = site.maker(one, *_PRODUCTS)
+        if found is not None and len(found.operands) == 2:
+            return found, other
+    return None, None
+
+
+def _source(site: Site, value: int) -> tuple[int, int] | None:
+    """What was quantised, and the scale that was found for it."""
+    less = site.maker(value, "BinOp", op="Sub")
+    wide = None if less is None else site.maker(less.operands[0], "Cast")
+    stored = None if wide is None else site.maker(wide.operands[0], "Quantize")
+    if less is None or stored is None or len(stored.operands) < 3:
+        return None
+    x, scale, zero = stored.operands
+    made = site.maker(scale, "DynamicQuantizeScale"), site.maker(zero, "DynamicQuantizeZero")
+    if any(found is None or found.operands[0] != x for found in made):
+        return None
+    behind = site.maker(_unviewed(site, less.operands[1]), "Cast")
+    return (x, scale) if behind is not None and behind.operands[0] == zero else None
+
+
+def _unviewed(site: Site, value: int) -> int:
+    found = site.maker(value, *_VIEWS)
+    return value if found is None else _unviewed(site, found.operands[0])
+
+
+def _besides(site: Site, factor: int, scale: int) -> Array | None:
+    """The constant that a factor has beside the scale of x."""
+    factor = _unviewed(site, factor)
+    if factor == scale:
+        return np.ones(())
+    both = site.maker(factor, "BinOp", op="Mul")
+    if both is None:
+        return None
+    split = site.split(both.operands)
+    return split[1] if split is not None and _unviewed(site, split[0]) == scale else None
+
+
+def _bias(site: Site, value: int, factor: int) -> Array | None:
+    """The bias of which a value is the whole number of scales."""
+    shape = site.type(value).shape
+    whole = site.maker(_unviewed(site, value), "Cast")
+    floor = None if whole is None else site.maker(whole.operands[0], "Unary")
+    if floor is None or floor.attributes["op"] not in ("Floor", "Round", "Trunc"):
+        return None
+    over = site.maker(floor.operands[0], "BinOp", op="Div")
+    known = None if over is None else site.constant(over.operands[0])
+    if over is None or known is None:
+        return None
+    if _unviewed(site, over.operands[1]) != _unviewed(site, factor):
+        return None
+    return np.broadcast_to(known, floor.type.shape).reshape(shape)
+
+
+DYNAMIC_FORMS: Forms = {"BinOp": [product]}

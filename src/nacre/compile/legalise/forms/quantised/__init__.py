@@ -1,0 +1,1 @@
+"""Quantised operations for devices that compute in floats."""

@@ -1,0 +1,109 @@
+"""Which forms each operation has, in the order in which they are tried."""
+
+from __future__ import annotations
+
+from nacre.compile.legalise.forms.algebra.norms import SPELT_OUT
+from nacre.compile.legalise.forms.constants import CONSTANT_FORMS
+from nacre.compile.legalise.forms.elementwise.activations import ACTIVATION_FORMS
+from nacre.compile.legalise.forms.elementwise.columns import COLUMN_FORMS
+from nacre.compile.legalise.forms.elementwise.fractions import FRACTION_FORMS
+from nacre.compile.legalise.forms.elementwise.gelu import GELU_FORMS
+from nacre.compile.legalise.forms.elementwise.logic import LOGIC_FORMS
+from nacre.compile.legalise.forms.elementwise.norms import NORM_FORMS
+from nacre.compile.legalise.forms.elementwise.recover import RECOVER_FORMS, VIEW_FORMS
+from nacre.compile.legalise.forms.elementwise.recover_norms import ROOT_FORMS
+from nacre.compile.legalise.forms.elementwise.reductions import REDUCTION_FORMS
+from nacre.compile.legalise.forms.elementwise.rowwise import ROW_FORMS
+from nacre.compile.legalise.forms.movement.gather import GATHER_FORMS
+from nacre.compile.legalise.forms.movement.large import LARGE_FORMS
+from nacre.compile.legalise.forms.movement.moves import EARLY_MOVES, LATE_MOVES, TRANSPOSE_FORMS
+from nacre.compile.legalise.forms.movement.resize import RESIZE_FORMS
+from nacre.compile.legalise.forms.movement.turned import EARLY_TURNED, TURNED_FORMS
+from nacre.compile.legalise.forms.products.attention import ATTENTION_FORMS
+from nacre.compile.legalise.forms.products.dynamic import DYNAMIC_FORMS
+from nacre.compile.legalise.forms.products.einsum import EINSUM_FORMS
+from nacre.compile.legalise.forms.products.onehot import ONE_HOT_FORMS
+from nacre.compile.legalise.forms.products.products import PRODUCT_FORMS
+from nacre.compile.legalise.forms.quantised.quantized import LATE_QUANTIZED, QUANTIZED_FORMS
+from nacre.compile.legalise.forms.rounds import Forms, merged
+from nacre.compile.legalise.forms.windows.channels import CHANNEL_FORMS
+from nacre.compile.legalise.forms.windows.scaling import SCALING_FORMS
+from nacre.compile.legalise.forms.windows.shuffles import CHANNEL_ORDER, SHUFFLE_FORMS
+from nacre.compile.legalise.forms.windows.transposed import TRANSPOSED_FORMS
+from nacre.compile.legalise.forms.windows.windows import EARLY_WINDOWS, LATE_WINDOWS
+from nacre.compile.legalise.lowerings import is_from_outside
+from nacre.core.inference.rewriting import Pattern, Site
+from nacre.core.inference.transposes import SINKING
+
+
+def guarded(folding: Forms, *tables: Forms) -> Forms:
+    """Several tables as one, of which only the first touches what has a form from outside."""
+    kept = {
+        opcode: [_unless_outside(pattern) for pattern in patterns]
+        for opcode, patterns in merged(*tables).items()
+    }
+    return merged(folding, kept)
+
+
+def _unless_outside(pattern: Pattern) -> Pattern:
+    def applied(site: Site) -> int | None:
+        return None if is_from_outside(site.op) else pattern(site)
+
+    return applied
+
+
+# Operations of the first profile under the names that everything else knows.
+FIRST: Forms = guarded(
+    CONSTANT_FORMS,
+    DYNAMIC_FORMS,
+    QUANTIZED_FORMS,
+    VIEW_FORMS,
+    {"Conv2d": EARLY_WINDOWS["Conv2d"], "Dot": PRODUCT_FORMS["Dot"]},
+)
+# Before the layout: two axes for every window, channels last between transpositions.
+EARLY: Forms = guarded(
+    CONSTANT_FORMS,
+    FRACTION_FORMS,
+    EARLY_WINDOWS,
+    EARLY_MOVES,
+    EINSUM_FORMS,
+    RECOVER_FORMS,
+    SPELT_OUT,
+    GELU_FORMS,
+    ONE_HOT_FORMS,
+)
+# Transpositions sink past what they can while operations still have their names.
+SINK: Forms = merged(guarded(CONSTANT_FORMS, ROOT_FORMS), SINKING)
+# What cannot sink is moved where it moves least.
+TURN: Forms = guarded(CONSTANT_FORMS, EARLY_TURNED, CHANNEL_ORDER)
+# What is left, in operations of the device.
+LATE: Forms = guarded(
+    CONSTANT_FORMS,
+    SCALING_FORMS,
+    CHANNEL_FORMS,
+    ATTENTION_FORMS,
+    GATHER_FORMS,
+    ACTIVATION_FORMS,
+    LATE_WINDOWS,
+    ONE_HOT_FORMS,
+    TRANSPOSED_FORMS,
+    RESIZE_FORMS,
+    REDUCTION_FORMS,
+    NORM_FORMS,
+    PRODUCT_FORMS,
+    LATE_MOVES,
+    LOGIC_FORMS,
+    LATE_QUANTIZED,
+    LARGE_FORMS,
+    COLUMN_FORMS,
+    ROW_FORMS,
+)
+# Transpositions that the forms have added sink once more.
+_SETTLED = frozenset({"Softmax", "LogSoftmax", "CumSum", "Resize"})
+SETTLE: Forms = merged(
+    CONSTANT_FORMS,
+    SHUFFLE_FORMS,
+    {name: forms for name, forms in SINKING.items() if name not in _SETTLED},
+    TURNED_FORMS,
+)
+LAST: Forms = merged(CONSTANT_FORMS, TRANSPOSE_FORMS)

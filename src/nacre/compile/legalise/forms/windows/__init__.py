@@ -1,0 +1,1 @@
+"""Convolutions and poolings, and what happens to their channels."""

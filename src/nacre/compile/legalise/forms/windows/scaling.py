@@ -1,0 +1,66 @@
+"""Numbers that whole tensors are multiplied by, moved up to weights that take them in."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nacre.compile.legalise.forms.rounds import Forms
+from nacre.core.inference.rewriting import Site
+
+_VIEWS = ("Reshape", "ExpandDims", "Squeeze", "Transpose")
+_PRODUCTS = ("Linear", "Conv")
+
+
+def above_views(site: Site) -> int | None:
+    """A product by a number: before the views that lead to known weights."""
+    if site.attributes["op"] != "Mul":
+        return None
+    split = site.split(site.operands)
+    if split is None or split[1].size != 1 or site.type(split[0]).shape != site.op.type.shape:
+        return None
+    views, value = [], split[0]
+    view = site.only(value, *_VIEWS)
+    while view is not None:
+        views.append(view)
+        value = view.operands[0]
+        view = site.only(value, *_VIEWS)
+    product = site.only(value, *_PRODUCTS)
+    if not views or product is None or site.constant(product.operands[1]) is None:
+        return None
+    number = site.literal(split[1].reshape(()), site.op.type.dtype)
+    made = site.add("BinOp", value, number, op="Mul")
+    for view in reversed(views):
+        made = site.add(view.opcode, made, **view.attributes)
+    return made
+
+
+def joined_numbers(site: Site) -> int | None:
+    """A number times a product that has a number in it: one number."""
+    if site.attributes["op"] != "Mul" or site.op.type.element.is_integer:
+        return None
+    split = site.split(site.operands)
+    if split is None or split[1].size != 1:
+        return None
+    return _times(site, split[0], float(split[1].reshape(())), 2)
+
+
+def _times(site: Site, value: int, factor: float, depth: int) -> int | None:
+    """A product by a factor, taken up by a number inside of it; None where there is none."""
+    inner = site.only(value, "BinOp", op="Mul")
+    if inner is None or depth == 0 or inner.type.shape != site.op.type.shape:
+        return None
+    split = site.split(inner.operands)
+    if split is not None:
+        if split[1].size != 1:
+            return None
+        number = float(split[1].reshape(())) * factor
+        literal = site.literal(np.array(number), site.op.type.dtype)
+        return site.add("BinOp", split[0], literal, op="Mul")
+    for one, other in (inner.operands, inner.operands[::-1]):
+        made = _times(site, other, factor, depth - 1)
+        if made is not None:
+            return site.add("BinOp", one, made, op="Mul")
+    return None
+
+
+SCALING_FORMS: Forms = {"BinOp": [above_views, joined_numbers]}

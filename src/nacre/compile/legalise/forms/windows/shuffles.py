@@ -1,0 +1,83 @@
+"""Products and the moves of pixels around them.
+
+A transposed convolution is a product and a shuffle of pixels. Where another product of single
+pixels follows that leaves fewer channels, the shuffle can wait for it. Channels that are put in
+another order can be computed in that order.
+"""
+
+from __future__ import annotations
+
+from math import prod
+
+import numpy as np
+
+from nacre.compile.legalise.forms.rounds import Forms
+from nacre.compile.legalise.forms.windows.windows import Ints, reshaped
+from nacre.core.inference.rewriting import Site
+from nacre.core.module import CoreOperation
+from nacre.core.ops import OPS
+
+
+def before_a_shuffle(site: Site) -> int | None:
+    """`Linear` of pixels that were moved about: the product first, and then the move."""
+    shape, weights = site.op.type.shape, site.type(site.operands[1]).shape
+    if weights[0] >= weights[1]:
+        return None
+    view = site.only(site.operands[0], "Reshape")
+    moved = site.only(site.operands[0] if view is None else view.operands[0], "Transpose")
+    if moved is None:
+        return None
+    order, source = tuple(moved.attributes["permutation"]), site.type(moved.operands[0]).shape
+    is_of_pixels = order[-1] == len(order) - 1 and source[-1] == weights[1]
+    if not is_of_pixels:
+        return None
+    made = site.add("Linear", moved.operands[0], *site.operands[1:], **site.op.attributes)
+    return reshaped(site, site.add("Transpose", made, permutation=order), shape)
+
+
+def channels_in_order(site: Site) -> int | None:
+    """Channels that are split and transposed: the product's weights in the order that follows."""
+    view = site.only(site.operands[0], "Reshape")
+    made = None if view is None else _product(site, view.operands[0])
+    if view is None or made is None:
+        return None
+    split, order = view.type.shape, tuple(site.op.attributes["permutation"])
+    first = _first_of_channels(split, made.type.shape[-1])
+    wanted = [axis for axis in order if first is not None and axis >= first]
+    if first is None or wanted == sorted(wanted):
+        return None
+    places = np.arange(prod(split[first:])).reshape(split[first:])
+    places = places.transpose([axis - first for axis in wanted]).ravel()
+    axis = 0 if made.opcode == "Linear" else -1
+    constants = [(made.operands[1], axis), *((value, 0) for value in made.operands[2:])]
+    others = []
+    for value, along in constants:
+        array = site.constant(value)
+        if array is None:
+            return None
+        others.append(site.literal(np.take(array, places, along), site.type(value).dtype))
+    again = site.add(made.opcode, made.operands[0], *others, **made.attributes)
+    parts = reshaped(site, again, (*split[:first], *(split[a] for a in wanted)))
+    now = [axis if axis < first else first + wanted.index(axis) for axis in order]
+    return site.add("Transpose", parts, permutation=tuple(now))
+
+
+def _product(site: Site, value: int) -> CoreOperation | None:
+    """A product with channels last that nothing else sees, each made of all channels before."""
+    found = site.only(value, "Linear") or site.only(value, "Conv")
+    if found is None or found.opcode == "Linear":
+        return found
+    filled = OPS["Conv"].filled(found.attributes)
+    return found if filled["layout"] == "NHWC" and filled["groups"] == 1 else None
+
+
+def _first_of_channels(split: Ints, channels: int) -> int | None:
+    """The first of the axes that channels are split into; None where they are joined with more."""
+    for first in range(len(split) - 1, -1, -1):
+        if prod(split[first:]) == channels:
+            return first
+    return None
+
+
+SHUFFLE_FORMS: Forms = {"Linear": [before_a_shuffle]}
+CHANNEL_ORDER: Forms = {"Transpose": [channels_in_order]}

@@ -1,0 +1,110 @@
+"""Second stage: the operations, the order of axes and the precision that the device wants.
+
+Windows have their channels last; transpositions sink until they meet and cancel, and those that are
+left exchange two runs of axes each. What follows takes exactly the set of `legal.contract`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+
+from nacre.base.diagnostics import InputError
+from nacre.base.elements import GRAPH_TYPES
+from nacre.compile.legalise.contract import escapes
+from nacre.compile.legalise.f16_range import beyond_half
+from nacre.compile.legalise.forms.algebra.mask_folding import with_folded_masks
+from nacre.compile.legalise.forms.algebra.masks import mask_values, with_levelled_masks
+from nacre.compile.legalise.forms.algebra.widening import widened
+from nacre.compile.legalise.forms.escape import escape_of
+from nacre.compile.legalise.forms.movement.gather import FROM_FRONT
+from nacre.compile.legalise.forms.rounds import in_rounds, labelled, tidied
+from nacre.compile.legalise.forms.tables import LAST, LATE, SETTLE, SINK, TURN
+from nacre.compile.legalise.forms.types import retyped
+from nacre.compile.legalise.legal_module import Legal
+from nacre.compile.legalise.origins import name_of, own_name, place_of, source_name
+from nacre.compile.legalise.stage import without_labels
+from nacre.compile.rules import CMP01
+from nacre.core.canonical import canonicalise
+from nacre.core.inference.rewriting import rewritten
+
+_WIDE = frozenset({"i16", "u16", "i32", "u32"})  # integers that floats of 16 bits do not hold
+_MOST = GRAPH_TYPES["f16"].largest_finite
+_COUNTING = frozenset({"BinOp", "Sum", "Reduce", "CumSum", "CumProd", "MatMul", "Neg"})
+_HELP = "leave it to the host, before or after the model"
+
+
+def layout(
+    legal: Legal, lacking: frozenset[str] = frozenset(), *, has_islands: bool = False
+) -> Legal:
+    """The module in the operations of the device, in its precision.
+
+    `lacking` are the opcodes that the device does not have in f32: what stays f32 in a plan of f16
+    runs by name instead of them. `has_islands` says that parts will be f16 once the rest is i8.
+    """
+    module, is_half = legal.module, legal.precision == "f16"
+    if is_half or has_islands:
+        module = with_folded_masks(module)
+    for forms in (SINK, TURN, LATE, SETTLE, TURN, LATE):
+        module = tidied(in_rounds(module, forms))
+    module = labelled(canonicalise(module))
+    # From here on nothing is put into canonical form: it would join what has to stay apart.
+    module = in_rounds(rewritten(module, FROM_FRONT), LAST)
+    assert legal.source is not None
+    named = partial(source_name, legal.source)
+    notes = list(legal.notes)
+    types = {"f32": "f16"} if is_half else {}
+    wide = left = frozenset[int]()
+    if is_half or has_islands:
+        module = labelled(with_levelled_masks(module))
+    if is_half:
+        beyond = beyond_half(module, legal.source)
+        far = [value in beyond.values for value in module.outputs[: legal.outputs]]
+        module, wide = widened(module, beyond.values, beyond.largest)
+        module = labelled(module)
+        left = frozenset(
+            value for value, is_far in zip(module.outputs, far, strict=False) if is_far
+        )
+        wide |= mask_values(module)
+    module = labelled(
+        retyped(module, types, notes.append, named, finite=True, wide=wide, wide_outputs=left)
+    )
+    escaped = escapes(module, lacking if is_half else ())
+    made = replace(legal, module=module, escaped=escaped, lacking=lacking)
+    made = without_labels(made)
+    _require_writable(made)
+    return replace(made, notes=(*dict.fromkeys(notes), *_beyond(made)))
+
+
+def _beyond(legal: Legal) -> Iterator[str]:
+    """Notes on integers that may not fit what they become."""
+    module, source = legal.module, legal.source
+    wide = 0
+    for op in module.operations:
+        makers = [module.by_id[value] for value in op.operands]
+        if op.opcode == "Cast" and op.type.dtype == "f16" and makers[0].type.dtype in _WIDE:
+            told = name_of(legal, op)
+            yield f"{told}: integers beyond {_MOST:g} become infinite in f16"
+        number = next(iter(legal.origins.get(op.value_id, ())), None)
+        before = source.by_id.get(number) if source is not None and number is not None else None
+        is_wide = before is not None and before.type.dtype == "i64" and op.type.dtype == "i32"
+        wide += is_wide and op.opcode in _COUNTING
+    if wide:
+        told = "1 operation is" if wide == 1 else f"{wide} operations are"
+        yield f"{told} done on integers of 32 bits instead of 64: what goes beyond wraps around"
+
+
+def _require_writable(legal: Legal) -> None:
+    """Raise InputError with every escape that NEM cannot write, or that has types it lacks."""
+    found = []
+    for op in legal.module.operations:
+        if op.value_id not in legal.escaped:
+            continue
+        escape = escape_of(op)
+        problem = escape if isinstance(escape, str) else None
+        if problem is not None:
+            message = f"{own_name(legal, op)} has no form in NEM: {problem}"
+            found.append(CMP01.at(place_of(legal, (op.value_id,)), message, help=_HELP))
+    if found:
+        raise InputError(found)

@@ -1,0 +1,115 @@
+"""Constants in a narrower type of floats: what is lost of them, and what must not be lost.
+
+A small number that is added, or that bounds from below, keeps what follows from dividing by 0:
+where a type has only 0 for it, the least number that the type has takes its place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from nacre.base.elements import ElementType
+from nacre.core.module import Module
+from nacre.core.values import Array
+from nacre.kernels.interface.runs import quietly
+
+_KEEPING = frozenset({"Add", "Max"})  # of `BinOp`
+_BIASED = frozenset({"Linear", "Conv"})
+
+
+@dataclass(frozen=True, eq=False)
+class Narrowed:
+    """Elements in their new type, and how many of them are others."""
+
+    array: Array
+    beyond: int = 0
+    lost: int = 0  # 0 now
+    least: int = 0  # would be 0, and are the least number
+
+    def notes(self, told: str, element: ElementType) -> Iterator[str]:
+        """What is to be said about a constant, which is called so."""
+        name = element.name
+        if self.beyond:
+            what, is_, they = _counted(self.beyond)
+            lie = "lie" if self.beyond > 1 else "lies"
+            yield (
+                f"{what} of constant {told} {lie} beyond {name}; "
+                f"{they} {is_} held at {element.highest:g}"
+            )
+        if self.lost:
+            what, is_, _ = _counted(self.lost)
+            yield f"{what} of constant {told} {is_} 0 in {name}"
+        if self.least:
+            what, is_, they = _counted(self.least)
+            yield (
+                f"{what} of constant {told} {is_} too small for {name}; "
+                f"{they} {is_} held at {_least(element):.2g}"
+            )
+
+
+def _counted(count: int) -> tuple[str, str, str]:
+    return (f"{count} elements", "are", "they") if count > 1 else ("1 element", "is", "it")
+
+
+def narrowed(array: Array, element: ElementType, *, keeps: bool) -> Narrowed:
+    """Elements in another type, moved inside its range where they lie beyond.
+
+    Infinities stay. Where they keep something from 0, no element becomes 0 that is not.
+    """
+    low, high = element.lowest, element.highest
+    with np.errstate(invalid="ignore", over="ignore"):  # of ends that a narrower array cannot hold
+        beyond = np.isfinite(array) & ((array < low) | (array > high))
+    held = np.where(beyond, np.clip(array, low, high), array) if beyond.any() else array
+    made = held.astype(element.dtype)
+    if element.kind != "float":
+        return Narrowed(made, int(beyond.sum()))
+    small = (array != 0) & (made == 0)
+    count = int(small.sum())
+    if count and keeps:
+        least = np.copysign(_least(element), array.astype(np.float64))
+        made = np.where(small, least, made).astype(element.dtype)
+        return Narrowed(made, int(beyond.sum()), 0, count)
+    return Narrowed(made, int(beyond.sum()), count)
+
+
+def stored_floats(array: Array, element: ElementType) -> Array:
+    """An array as an element type that may be narrower: what is finite stays finite.
+
+    A model hides with -1e9, which as minus infinity would mean something else.
+    """
+    made: Array = quietly(array.astype, element.dtype, copy=False)
+    if element.kind != "float" or made.dtype.itemsize >= array.dtype.itemsize:
+        return made
+    overflown = np.isinf(made)
+    if not overflown.any():
+        return made
+    overflown &= np.isfinite(array)
+    made[overflown] = np.copysign(element.largest_finite, array[overflown])
+    return made
+
+
+def bound(number: float, element: ElementType) -> float:
+    """A bound of a clip in another type: inside its range, and no 0 that is none."""
+    held = min(max(number, element.lowest), element.highest)
+    if held and not element.dtype.type(held):
+        return float(np.copysign(_least(element), held))
+    return float(held)
+
+
+def keeping(module: Module) -> frozenset[int]:
+    """Constants that are added to something, also to a product, or bound it from below."""
+    found: set[int] = set()
+    for op in module.operations:
+        if op.opcode == "BinOp" and op.attributes["op"] in _KEEPING:
+            found.update(op.operands)
+        elif op.opcode in _BIASED:
+            found.update(op.operands[2:])
+    return frozenset(found)
+
+
+def _least(element: ElementType) -> float:
+    """The least number above 0."""
+    return float(np.nextafter(element.dtype.type(0), element.dtype.type(1)))

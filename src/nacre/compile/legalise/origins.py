@@ -1,0 +1,134 @@
+"""Where the operations of a legal module come from: those of the model, its nodes, its text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from nacre.base.excerpt import quoted
+from nacre.base.source import Span, whole_file
+from nacre.compile.legalise.legal_module import Origins
+from nacre.core.evaluation.run import value_place
+from nacre.core.inference.names import kind_of
+from nacre.core.module import CoreOperation, Module
+
+if TYPE_CHECKING:
+    from nacre.compile.legalise.legal_module import Legal
+
+# Of nodes in a message: characters of a name, and how many are named.
+_LONGEST, _MOST_NAMES = 120, 4
+# They say how what was made before them is stored; everything else prepares what follows.
+_STORING = frozenset({"Quantize"})
+
+
+def origins_of(module: Module, source: Module) -> Origins:
+    """What the labels of a module say, whose labels are numbers of a source."""
+    assert module.labels is not None
+    found: dict[int, tuple[int, ...]] = {}
+    for op in module.operations:
+        numbers = tuple(map(int, module.labels.names(op.value_id)))
+        if numbers:
+            found[op.value_id] = _ordered(op, numbers, source)
+    return found
+
+
+def _ordered(op: CoreOperation, numbers: tuple[int, ...], source: Module) -> tuple[int, ...]:
+    """The operation of the same kind first: parts of an attention are what they were before."""
+    kind = kind_of(op)
+    alike = [n for n in numbers if n in source.by_id and kind_of(source.by_id[n]) == kind]
+    return tuple(dict.fromkeys((*alike[:1], *numbers)))
+
+
+def completed(module: Module, known: Origins) -> Origins:
+    """Origins for every operation: what has none is part of what it is made for.
+
+    What turns floats into integers is part of what made them.
+    """
+    found = dict(known)
+    for op in reversed(module.operations):
+        for operand in op.operands if op.value_id in found else ():
+            if operand not in found and not _is_storing(module, operand):
+                found[operand] = found[op.value_id]
+    for op in module.operations:
+        before = next((found[o] for o in op.operands if o in found), None)
+        if op.value_id not in found and before is not None:
+            found[op.value_id] = before
+    for op in reversed(module.operations):  # constants beside what has just been named
+        for operand in op.operands if op.value_id in found else ():
+            found.setdefault(operand, found[op.value_id])
+    return found
+
+
+def _is_storing(module: Module, value: int) -> bool:
+    return module.by_id[value].opcode in _STORING
+
+
+def nodes_of(legal: Legal, values: Iterable[int]) -> tuple[str, ...]:
+    """What the model calls the nodes that some values come from, the main one of each first."""
+    source = legal.source
+    if source is None or source.labels is None:
+        return ()
+    found = [legal.origins.get(value, ()) for value in values]
+    mains = [number for numbers in found for number in numbers[:1]]
+    others = [number for numbers in found for number in numbers[1:]]
+    names = [name for number in (*mains, *others) for name in source.labels.names(number)]
+    return tuple(dict.fromkeys(names))
+
+
+def of_nodes(legal: Legal, values: Iterable[int]) -> str:
+    """The main nodes of some values for a message: ` (node ..)`; nothing where none has a name."""
+    found = [nodes_of(legal, (value,))[:1] for value in values]
+    names = list(dict.fromkeys(name for names in found for name in names))
+    if not names:
+        return ""
+    more = [f"{len(names) - _MOST_NAMES} more"] if len(names) > _MOST_NAMES else []
+    told = ", ".join((*(quoted(name, _LONGEST) for name in names[:_MOST_NAMES]), *more))
+    return f" (node{'s' if len(names) > 1 else ''} {told})"
+
+
+def source_name(source: Module, number: int) -> str:
+    """A value of the source for a message, with its node, or with that of who uses a constant."""
+    labels = source.labels
+    if labels is None:
+        return f"%{number}"
+    users = (op.value_id for op in source.operations if number in op.operands)
+    names = labels.names(number) or next(filter(None, map(labels.names, users)), ())
+    return f"%{number}" + (f" (node {quoted(names[0], _LONGEST)})" if names else "")
+
+
+def own_name(legal: Legal, op: CoreOperation) -> str:
+    """An operation for a message, by what it is in the source: `ArgMax` %3 (node ..)."""
+    number = next(iter(legal.origins.get(op.value_id, ())), None)
+    if number is None or legal.source is None:
+        return f"`{op.opcode}`"
+    return f"`{op.opcode}` {source_name(legal.source, number)}"
+
+
+def name_of(legal: Legal, op: CoreOperation) -> str:
+    """An operation of the legal module, with its node: `ArgMax %12 (node ..)`."""
+    return f"{op.opcode} %{op.value_id}{of_nodes(legal, (op.value_id,))}"
+
+
+def place_of(legal: Legal, values: Iterable[int]) -> Span:
+    """Where the model has what the first of some values comes from.
+
+    In its text where it was read from text; as a whole where it is a file of nodes, which the
+    message names; else in the line of the module that was given.
+    """
+    source = legal.source
+    number = next((legal.origins[value][0] for value in values if value in legal.origins), None)
+    if source is None or number is None:
+        return model_place(legal)
+    if source.places is None and source.labels is not None and source.labels.source:
+        return whole_file(source.labels.source)
+    return value_place(source, number)
+
+
+def model_place(legal: Legal) -> Span:
+    """The model as a whole: its file, or the module that was given."""
+    source = legal.source
+    if source is not None and source.labels is not None and source.labels.source:
+        return whole_file(source.labels.source)
+    if source is not None and source.places is not None:
+        return whole_file(source.places.source.name)
+    return whole_file("<module>")

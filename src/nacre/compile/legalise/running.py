@@ -1,0 +1,113 @@
+"""A module run operation by operation, so that every value can be looked at while it lives."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from nacre.base.diagnostics import InputError, has_errors
+from nacre.base.source import Span
+from nacre.compile.legalise.legal_module import Legal
+from nacre.compile.legalise.origins import own_name, place_of
+from nacre.core.evaluation.plan import constant_array, kernel_type, place
+from nacre.core.module import CoreOperation, Module, TensorType
+from nacre.core.ops import OPS
+from nacre.core.rules.evaluation import EVL04
+from nacre.core.values import Array
+from nacre.core.verify import verify
+from nacre.kernels.interface.call import Call, Run
+from nacre.kernels.interface.runs import quietly
+from nacre.kernels.registry import PRIMITIVES
+
+Values = dict[int, Array]
+
+
+@dataclass(frozen=True, eq=False)
+class Step:
+    """One operation made ready, and the values that nothing needs after it."""
+
+    index: int
+    op: CoreOperation
+    run: Run
+    dead: tuple[int, ...]
+
+
+class Watched:
+    """A module made ready once; each run gives its values one by one and forgets the dead."""
+
+    def __init__(self, module: Module, legal: Legal | None = None) -> None:
+        found = verify(module, "nacre-1")
+        if has_errors(found):
+            raise InputError(found)
+        self.module, self._legal = module, legal
+        self.constants = {
+            op.value_id: array
+            for op in module.operations
+            if (array := constant_array(op)) is not None
+        }
+        dead = _dead(module, self.constants)
+        self.steps = tuple(
+            Step(index, op, bound(module, op), dead[index])
+            for index, op in enumerate(module.operations)
+            if op.opcode != "Input" and op.value_id not in self.constants
+        )
+
+    def run(self, inputs: Mapping[str, Array]) -> Iterator[tuple[int, Array]]:
+        """Every input and every computed value with its id, in order."""
+        values = self.started(inputs)
+        for op in self.module.inputs:
+            yield op.value_id, values[op.value_id]
+        for step in self.steps:
+            values[step.op.value_id] = made = self.computed(step, values)
+            yield step.op.value_id, made
+            for value in step.dead:
+                del values[value]
+
+    def started(self, inputs: Mapping[str, Array]) -> Values:
+        """What is there before the first step: constants and inputs."""
+        given = {op.value_id: inputs[str(op.attributes["name"])] for op in self.module.inputs}
+        return {**self.constants, **given}
+
+    def computed(self, step: Step, values: Mapping[int, Array]) -> Array:
+        """The value of one step; InputError where a kernel refuses the elements."""
+        type_ = kernel_type(step.op.type)
+        result: Array = np.empty(type_.shape, type_.dtype)
+        fault = quietly(step.run, [values[operand] for operand in step.op.operands], [result])
+        if fault is not None and fault.is_fatal:
+            raise InputError([EVL04.at(*self._told(step, fault.message))])
+        return result
+
+    def _told(self, step: Step, problem: str) -> tuple[Span, str]:
+        """Where the model has the operation of a step, and what is wrong with it."""
+        legal, value = self._legal, step.op.value_id
+        if legal is None:
+            return place(self.module, step.index), f"`{step.op.opcode}` %{value}: {problem}"
+        return place_of(legal, (value,)), f"{own_name(legal, step.op)}: {problem}"
+
+
+def bound(module: Module, op: CoreOperation, **changed: object) -> Run:
+    """An operation ready to run, some of its attributes changed."""
+    spec = OPS[op.opcode]
+    assert spec.primitive is not None
+    inputs = tuple(kernel_type(module.by_id[operand].type) for operand in op.operands)
+    result = kernel_type(op.type)
+    attributes = {**spec.filled(op.attributes), **changed}
+    if "to" in changed:
+        result = kernel_type(TensorType(str(changed["to"]), op.type.shape))
+    return PRIMITIVES[spec.primitive].bind(Call(inputs, (result,), attributes))
+
+
+def _dead(module: Module, constants: Mapping[int, Array]) -> list[tuple[int, ...]]:
+    """For every operation the values that nothing needs after it; constants stay."""
+    last: dict[int, int] = {}
+    for index, op in enumerate(module.operations):
+        for value in (op.value_id, *op.operands):
+            if value not in constants:
+                last[value] = index
+    found: list[list[int]] = [[] for _ in module.operations]
+    for value, index in last.items():
+        if value not in module.outputs and module.operations[index].opcode != "Input":
+            found[index].append(value)
+    return [tuple(values) for values in found]

@@ -1,0 +1,1 @@
+"""Third stage: operations gathered into layers, each of which runs tile by tile."""

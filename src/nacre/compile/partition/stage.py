@@ -1,0 +1,159 @@
+"""Third stage: operations gathered into layers, each of which runs tile by tile."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from nacre.compile.legalise.legal_module import Legal
+from nacre.compile.legalise.origins import nodes_of
+from nacre.compile.options import Options
+from nacre.compile.partition.assembly import memory_of
+from nacre.compile.partition.drafts import Able, Draft
+from nacre.compile.partition.grouping import Group, grouped
+from nacre.compile.partition.items import Item, items_of
+from nacre.compile.partition.layers import Access, Layer, Move
+from nacre.compile.partition.outline import OUTLINES, add_functions, add_vectors, stored
+from nacre.compile.partition.tensors import Memory, Shift, Tensor
+from nacre.compile.partition.variants import carriers, repeated
+from nacre.compile.partition.views import View
+from nacre.core.module import CoreOperation, Module
+
+
+@dataclass(frozen=True, eq=False)
+class Partition:
+    """Layers in the order in which they run, the tensors between them, the outputs."""
+
+    legal: Legal
+    layers: tuple[Layer, ...]
+    tensors: Mapping[int, Tensor]
+    views: Mapping[int, View]  # where each value lies
+    outputs: tuple[View, ...]
+    spilled: frozenset[int] = frozenset()  # tensors between layers that an L2 had no room for
+
+    @cached_property
+    def outside(self) -> frozenset[int]:
+        """Tensors that lie in DDR whatever happens: inputs, outputs, constants."""
+        inputs = (op.value_id for op in self.legal.module.inputs)
+        constants = (t for t, found in self.tensors.items() if found.constant is not None)
+        return frozenset({*inputs, *constants, *(view.tensor for view in self.outputs)})
+
+    def is_outside(self, tensor: int) -> bool:
+        """Whether a tensor lies in DDR whatever happens."""
+        return tensor in self.outside
+
+    def is_in_ddr(self, tensor: int) -> bool:
+        """Whether a tensor travels from and to DDR, as far as one knows."""
+        return tensor in self.outside or tensor in self.spilled
+
+    def __str__(self) -> str:
+        return "".join(f"{layer}\n" for layer in self.layers)
+
+
+def partition(legal: Legal, options: Options) -> Partition:
+    """Layers: one for each product or pooling, with the functions of elements around its result."""
+    module = legal.module
+    items = items_of(module, legal.escaped)
+    memory = memory_of(module, items)
+    groups = grouped(module, items, memory, options.l1_bytes)
+    building = _Building(legal, memory, options, _wanted(module, items, groups))
+    for group in groups:
+        building.take(group)
+    for shift in memory.output_shifts:
+        building.copy("output", (), [shift])
+    tensors = {**memory.tensors, **building.tensors}
+    return Partition(legal, tuple(building.layers), tensors, memory.views, memory.outputs)
+
+
+def _wanted(module: Module, items: list[Item], groups: list[Group]) -> frozenset[int]:
+    """Values that are read outside of the group that makes them."""
+    home = {item.result: group.number for group in groups for item in group.items}
+    own = {item.result: group.number for group in groups for item in group.items}
+    wanted = set(module.outputs)
+    for item in items:
+        at = own.get(item.result)
+        wanted.update(u.value for u in item.inputs if at is None or home.get(u.value) != at)
+    return frozenset(wanted)
+
+
+class _Building:
+    """Makes layers of groups."""
+
+    def __init__(
+        self, legal: Legal, memory: Memory, options: Options, wanted: frozenset[int]
+    ) -> None:
+        self._legal, self._module, self._memory = legal, legal.module, memory
+        self._device = Able(options.l1_bytes, repeated(options.device), carriers(options.device))
+        self._wanted = wanted
+        self.layers: list[Layer] = []
+        self.tensors: dict[int, Tensor] = {}
+
+    def take(self, group: Group) -> None:
+        """A group as a layer, after the copies that it needs."""
+        operations = tuple(op for item in group.items for op in item.operations)
+        if group.main == "copy":
+            item = group.items[0]
+            self.copy(_word(item.op), operations, list(self._memory.shifts[item.result]))
+            return
+        draft = Draft(self._module, self._memory, group, self._device, self._wanted)
+        draft.tensors = self.tensors
+        add_vectors(draft)
+        OUTLINES[group.main](draft)
+        add_functions(draft)
+        results = stored(draft)
+        if draft.shifts:
+            self.copy("dense", (), draft.shifts)
+        self.layers.append(
+            Layer(
+                self._name(_word(group.items[0].op)),
+                group.main,  # type: ignore[arg-type]
+                operations,
+                draft.images,
+                draft.rows,
+                draft.columns,
+                draft.cuts_columns,
+                tuple(draft.operands),
+                draft.packed,
+                tuple(draft.locals),
+                tuple(draft.steps),
+                results,
+                draft.window,
+                macs=draft.macs,
+                makes=_makes(draft),
+                nodes=self._nodes(operations),
+            )
+        )
+
+    def copy(self, word: str, operations: tuple[CoreOperation, ...], shifts: list[Shift]) -> None:
+        """A layer that only moves elements."""
+        plain = (part for shift in shifts for part in shift.plain())
+        moves = tuple(Move(self._access(s.source), self._access(s.target)) for s in plain)
+        nodes = self._nodes(operations)
+        self.layers.append(Layer(self._name(word), "copy", operations, moves=moves, nodes=nodes))
+
+    def _access(self, view: View) -> Access:
+        tensor = self._memory.tensors.get(view.tensor) or self.tensors[view.tensor]
+        return Access(view.tensor, view.shape, view.strides, tensor.elem, view.offset)
+
+    def _nodes(self, operations: tuple[CoreOperation, ...]) -> tuple[str, ...]:
+        return nodes_of(self._legal, [op.value_id for op in operations])
+
+    def _name(self, word: str) -> str:
+        return f"{word}_{len(self.layers)}"
+
+
+def _makes(draft: Draft) -> tuple[int, ...]:
+    """The value that each step makes; what no value is belongs to the step that takes it."""
+    values = {local: value for value, local in draft.of_value.items() if value >= 0}
+    found: list[int] = []
+    value = draft.group.items[-1].result
+    for step in reversed(draft.steps):
+        value = values.get(step.output.local, value)
+        found.append(value)
+    return tuple(found[::-1])
+
+
+def _word(op: CoreOperation) -> str:
+    return re.sub(r"[^a-z0-9]", "", str(op.attributes.get("op", op.opcode)).lower())

@@ -1,0 +1,1 @@
+"""Fifth stage: where tensors and weights lie."""

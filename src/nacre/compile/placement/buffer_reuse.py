@@ -1,0 +1,52 @@
+"""Tensors that take turns in one place: a result goes where an operand was that ends with it.
+
+That is sound where every tile reads of the operand exactly what it writes of the result: it is done
+with its part when it stores, and no other tile looks at that part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from nacre.compile.partition.layers import Access, Layer, element_bytes
+from nacre.compile.partition.stage import Partition
+
+
+def in_turns(
+    partition: Partition, sizes: Mapping[int, int], lives: Mapping[int, tuple[int, int]]
+) -> list[tuple[int, ...]]:
+    """Tensors of some sizes in chains: each takes the place of the one before; most are alone."""
+    follows: dict[int, int] = {}
+    for index, layer in enumerate(partition.layers):
+        for result in layer.results:
+            made = result.access
+            if made.tensor not in sizes or lives[made.tensor][0] != index:
+                continue
+            for tensor in layer.reads:
+                is_over = tensor in sizes and lives[tensor][1] == index
+                is_over = is_over and sizes[tensor] == sizes[made.tensor]
+                if is_over and tensor not in follows and _is_tile_by_tile(layer, tensor, made):
+                    follows[tensor] = made.tensor
+                    break
+    later = set(follows.values())
+    return [_chain(tensor, follows) for tensor in sizes if tensor not in later]
+
+
+def _chain(tensor: int, follows: Mapping[int, int]) -> tuple[int, ...]:
+    found = [tensor]
+    while found[-1] in follows:
+        found.append(follows[found[-1]])
+    return tuple(found)
+
+
+def _is_tile_by_tile(layer: Layer, tensor: int, made: Access) -> bool:
+    """Whether tiles read of a tensor what they write of another, byte for byte."""
+    writes = [r.access for r in layer.results if r.access.tensor == made.tensor]
+    reads = [a for a in layer.operands if a.tensor == tensor]
+    return writes == [made] and all(
+        not a.stays
+        and (a.axes, a.strides, a.offset, a.image)
+        == (made.axes, made.strides, made.offset, made.image)
+        and element_bytes(a.elem) == element_bytes(made.elem)
+        for a in reads
+    )

@@ -1,0 +1,272 @@
+"""Fifth stage: where tensors and weights lie."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+import numpy as np
+
+from nacre.compile.options import Options
+from nacre.compile.partition.layers import Layer
+from nacre.compile.partition.stage import Partition
+from nacre.compile.partition.tensors import Tensor
+from nacre.compile.placement.buffer_reuse import in_turns
+from nacre.compile.placement.capacity import require_room_for_all
+from nacre.compile.placement.ports import L2, SPILL, WEIGHTS, ports_of
+from nacre.compile.placement.staging import Staged, staged_blocks
+from nacre.compile.program import Buffer
+from nacre.compile.tiling.residency import Span, gap, lifetimes
+from nacre.compile.tiling.spaces import aligned
+from nacre.compile.tiling.stage import Footprint, Tilings, footprint
+from nacre.compile.tiling.tiling import Tiling
+from nacre.core.values import Array
+
+_L1 = "tiles_L1"
+
+
+@dataclass(frozen=True)
+class Location:
+    """Where a tensor lies."""
+
+    buffer: str
+    level: str
+    offset: int
+
+
+@dataclass(frozen=True)
+class Ground:
+    """Where the parts of a layer lie in L1: blocks of weights, what tiles share, the ring."""
+
+    footprint: Footprint
+    weights: int
+    shared: int
+    ring: int
+    end: int  # of the whole
+    start: int
+
+    def space(self, number: int) -> tuple[int, bool]:
+        """Where a space begins, in the first slot of the ring; and whether it is in the ring."""
+        fixed = self.footprint.spaces.fixed
+        before = sum(
+            size
+            for other, size in enumerate(self.footprint.sizes[:number])
+            if fixed[other] == fixed[number]
+        )
+        return (self.shared if fixed[number] else self.ring) + before, not fixed[number]
+
+
+class WeightsPart(NamedTuple):
+    """Where an array lies in the weights, its elements one behind the other."""
+
+    offset: int
+    array: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Placement:
+    """Every tensor's place, every block of weights, and the buffers that hold them."""
+
+    tensors: Mapping[int, Location]
+    blocks: Mapping[tuple[str, int], int]  # layer, block: where it begins in the weights
+    grounds: Mapping[str, Ground]  # by layer
+    weights: bytes
+    parts: tuple[WeightsPart, ...]
+    buffers: tuple[Buffer, ...]
+    inputs: Mapping[str, str]  # buffers by the name of the input
+    outputs: tuple[str, ...]  # buffers in order
+    l2_peak: int
+    l2_bound: int  # no placement can do with less
+    staged: Mapping[tuple[str, int], Staged] = field(default_factory=dict)  # layer, block: in L2
+
+    def l1(self, engine: int) -> str:
+        """The buffer in an engine's L1."""
+        return l1_name(engine)
+
+    @property
+    def spilled(self) -> frozenset[int]:
+        """Tensors between layers that L2 had no room for."""
+        return frozenset(t for t, where in self.tensors.items() if where.buffer == SPILL)
+
+    def __str__(self) -> str:
+        lines = [f"{b.name}: {b.level}, {b.size} bytes" for b in self.buffers]
+        lines += [f"%{v}: {p.buffer}@{p.offset}" for v, p in self.tensors.items()]
+        return "\n".join(lines) + "\n"
+
+
+def l1_name(engine: int) -> str:
+    """The name of the buffer in an engine's L1."""
+    return f"{_L1}_{engine}" if engine else _L1
+
+
+def is_l1(buffer: str) -> bool:
+    """Whether a buffer is an engine's L1; the model's own names end in `_DDR`."""
+    return buffer.startswith(_L1) and not buffer.endswith("_DDR")
+
+
+def place(partition: Partition, tiled: Tilings, options: Options) -> Placement:
+    """Inputs, outputs and weights in DDR; tensors between layers in L2, in DDR where it is full."""
+    layers, tilings, ports = partition.layers, tiled.layers, ports_of(partition)
+    tensors = {tensor: Location(name, "DDR", 0) for tensor, name in ports.tensors.items()}
+    buffers = list(ports.buffers)
+    for tensor, offset in tiled.held.offsets.items():
+        tensors[tensor] = Location(l1_name(0), "L1", offset)
+    taken, spilled = _between(partition, tensors, options)
+    staged = staged_blocks(layers, tiled, taken, options)
+    peak, bound = max((end for _, end, _, _ in taken), default=0), _bound(taken, len(layers))
+    weights = _Weights()
+    blocks = _packed(layers, tilings, weights)
+    _add_constants(partition, tensors, weights)
+    packed = weights.packed
+    buffers += [Buffer(SPILL, "DDR", spilled, "tensors between layers")] if spilled else []
+    buffers += [Buffer(WEIGHTS, "DDR", len(packed), "packed by tiles")] if packed else []
+    held = "tensors between layers" + (", and weights of several" if staged else "")
+    buffers += [Buffer(L2, "L2", peak, held)] if peak else []
+    grounds = _grounds(layers, tiled, options)
+    buffers += _l1_buffers(tiled, grounds, options)
+    require_room_for_all(partition, buffers, options)
+    return Placement(
+        tensors,
+        blocks,
+        grounds,
+        bytes(packed),
+        tuple(weights.parts),
+        tuple(buffers),
+        ports.inputs,
+        ports.outputs,
+        peak,
+        bound,
+        staged,
+    )
+
+
+def _grounds(layers: tuple[Layer, ...], tiled: Tilings, options: Options) -> dict[str, Ground]:
+    """Layers take turns at the two ends of L1, weights outermost: the next ones find room."""
+    whole = options.l1_bytes // 64 * 64
+    found: dict[str, Ground] = {}
+    low = True
+    for layer, tiling in zip(layers, tiled.layers, strict=True):
+        if layer.main == "copy":
+            continue
+        needed = footprint(layer, tiling, tiled.held)
+        total, weights = needed.total(tiling), tiling.w_slots * needed.w_bytes
+        base = tiled.held.begin(layer)
+        if low:
+            shared = base + weights
+            ground = Ground(needed, base, shared, shared + needed.shared, base + total, base)
+        else:
+            start, ring = whole - total, tiling.slots * needed.ring
+            ground = Ground(needed, whole - weights, start + ring, start, whole, start)
+        if layer.packed is not None and tiled.held.holds_weights(layer):
+            ground = replace(ground, weights=tiled.held.weights[layer.packed.key])
+        found[layer.name] = ground
+        low = not low
+    return found
+
+
+def _l1_buffers(tiled: Tilings, grounds: Mapping[str, Ground], options: Options) -> list[Buffer]:
+    # Copies alone use L1 too, where tensors stay there.
+    ends = (ground.end for ground in grounds.values())
+    size = max((tiled.held.zone, *tiled.held.begins.values(), *ends))
+    if not size:
+        return []
+    used = max((tiling.engines for tiling in tiled.layers), default=1)
+    many = options.device.num_engines > 1
+    return [
+        Buffer(l1_name(e), f"L1[{e}]" if many else "L1", size, "tiles of the layers that run")
+        for e in range(used)
+    ]
+
+
+def _between(
+    partition: Partition, tensors: dict[int, Location], options: Options
+) -> tuple[list[Span], int]:
+    """Places for tensors between layers: what they take of L2, and bytes of DDR for the rest."""
+    lives = lifetimes(partition)
+    wanted = [
+        value for value in lives if value not in tensors and not _is_constant(partition, value)
+    ]
+    sizes = {value: aligned(partition.tensors[value].bytes) for value in wanted}
+    chains = in_turns(partition, sizes, lives)
+    spilled = 0
+    taken: list[Span] = []
+    # Large ones first: they find a gap last.
+    pending = sorted(chains, key=lambda c: (sizes[c[0]], -c[0]))
+    while pending:
+        chain = pending.pop()
+        size, first, last = sizes[chain[0]], lives[chain[0]][0], lives[chain[-1]][1]
+        offset = gap(taken, size, first, last)
+        if offset + size <= options.l2_bytes:
+            taken.append((offset, offset + size, first, last))
+            tensors.update(dict.fromkeys(chain, Location(L2, "L2", offset)))
+        elif len(chain) > 1:  # each by itself has a shorter life
+            pending += [(value,) for value in reversed(chain)]
+        else:
+            tensors[chain[0]] = Location(SPILL, "DDR", spilled)
+            spilled += size
+    return taken, spilled
+
+
+def _bound(taken: list[Span], layers: int) -> int:
+    """The most bytes that are alive at once."""
+    change = [0] * (layers + 1)
+    for begin, end, first, last in taken:
+        change[first] += end - begin
+        change[last + 1] -= end - begin
+    return int(np.cumsum(change).max(initial=0))
+
+
+def _is_constant(partition: Partition, tensor: int) -> bool:
+    return partition.tensors[tensor].constant is not None
+
+
+class _Weights:
+    """The weights as they lie in DDR, and the arrays that they are made of."""
+
+    def __init__(self) -> None:
+        self.packed = bytearray()
+        self.parts: list[WeightsPart] = []
+
+    def add(self, array: Array) -> None:
+        self.parts.append(WeightsPart(len(self.packed), array))
+        self.packed += np.ascontiguousarray(array).tobytes()
+
+    def align(self) -> None:
+        self.packed += bytes(aligned(len(self.packed)) - len(self.packed))
+
+
+def _packed(
+    layers: tuple[Layer, ...], tilings: tuple[Tiling, ...], weights: _Weights
+) -> dict[tuple[str, int], int]:
+    """Weights as the tiles use them: a block of columns after the other, its bias behind it."""
+    blocks: dict[tuple[str, int], int] = {}
+    begins: dict[tuple[tuple[int, ...], int], str] = {}
+    packed = weights.packed
+    for layer, tiling in zip(layers, tilings, strict=True):
+        if layer.packed is None:
+            continue
+        known = (layer.packed.key, tiling.columns)
+        begins.setdefault(known, layer.name)
+        for number, (first, count) in enumerate(tiling.column_blocks(layer.columns)):
+            if begins[known] != layer.name:  # another layer's weights too, cut alike
+                blocks[layer.name, number] = blocks[begins[known], number]
+                continue
+            begun = blocks[layer.name, number] = len(packed)
+            weights.add(layer.packed.array[..., first : first + count])
+            if layer.packed.bias is not None:
+                packed += bytes(layer.packed.weight_bytes(count) - (len(packed) - begun))
+                weights.add(layer.packed.bias[first : first + count])
+            weights.align()
+    return blocks
+
+
+def _add_constants(partition: Partition, tensors: dict[int, Location], weights: _Weights) -> None:
+    """Constants that tiles or copies read as they are, behind the weights."""
+    read = dict.fromkeys(t for layer in partition.layers for t in layer.reads)
+    for value in read:
+        found: Tensor = partition.tensors[value]
+        if found.constant is not None and value not in tensors:
+            tensors[value] = Location(WEIGHTS, "DDR", len(weights.packed))
+            weights.add(found.constant)
+            weights.align()

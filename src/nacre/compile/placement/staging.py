@@ -1,0 +1,59 @@
+"""Weights that several layers use, as steps of a recurrence do: kept in L2 between them.
+
+L1 is rarely large enough to hold them beside the tiles. Blocks of them that find a gap in L2 are
+brought there once; every layer then has a shorter way to them, and DDR is free for others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from nacre.compile.options import Options
+from nacre.compile.partition.layers import Layer
+from nacre.compile.tiling.residency import Key, Span, gap, life_of
+from nacre.compile.tiling.spaces import aligned
+from nacre.compile.tiling.stage import Tilings
+
+_LEAST_USES = 3  # the first of them pays for the way to L2
+
+
+@dataclass(frozen=True)
+class Staged:
+    """Where a block of weights begins in L2, and whether this layer has to bring it there."""
+
+    offset: int
+    is_first: bool
+
+
+def staged_blocks(
+    layers: tuple[Layer, ...], tiled: Tilings, taken: list[Span], options: Options
+) -> dict[tuple[str, int], Staged]:
+    """Blocks by layer and number, as far as gaps between what is taken hold them."""
+    if "residency" in options.without:
+        return {}
+    found: dict[tuple[str, int], Staged] = {}
+    for users in _users(layers, tiled).values():
+        if len(users) < _LEAST_USES:
+            continue
+        tiling, layer = tiled.layers[users[0]], layers[users[0]]
+        assert layer.packed is not None
+        first, last = life_of(layers, users)
+        for number, (_, count) in enumerate(tiling.column_blocks(layer.columns)):
+            size = aligned(layer.packed.block_bytes(count))
+            offset = gap(taken, size, first, last)
+            if offset + size > options.l2_bytes:
+                break
+            taken.append((offset, offset + size, first, last))
+            for user in users:
+                found[layers[user].name, number] = Staged(offset, user == users[0])
+    return found
+
+
+def _users(layers: tuple[Layer, ...], tiled: Tilings) -> Mapping[tuple[Key, int], list[int]]:
+    """The layers of each set of weights that they cut alike, but for those that lie in L1."""
+    users: dict[tuple[Key, int], list[int]] = {}
+    for index, (layer, tiling) in enumerate(zip(layers, tiled.layers, strict=True)):
+        if layer.packed is not None and not tiled.held.holds_weights(layer):
+            users.setdefault((layer.packed.key, tiling.columns), []).append(index)
+    return users

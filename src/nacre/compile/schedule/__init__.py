@@ -1,0 +1,1 @@
+"""Sixth stage: tasks in their order, what each waits for, tokens."""

@@ -1,0 +1,70 @@
+"""Elements that move from memory to memory, without a stop in L1."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import prod
+
+from nacre.compile.options import Options
+from nacre.compile.partition.layers import Layer, Move, element_bytes
+from nacre.compile.partition.views import dense
+from nacre.compile.placement.stage import Placement
+from nacre.compile.program import Affine, Copy, Region
+from nacre.compile.schedule.order import touch
+from nacre.compile.schedule.regions import outside
+from nacre.compile.schedule.task_writer import Line
+from nacre.compile.schedule.tasks import Task
+
+_MOST_COPIES = 8  # between two waits
+_LEAST_PART = 2048  # bytes that are worth a task of their own
+
+
+def copied(layer: Layer, placement: Placement, line: Line, options: Options) -> None:
+    """Elements moved from memory to memory, large parts by several units at a time."""
+    units = options.device.count("DMA") * options.device.num_engines
+    parts = [part for move in layer.moves for part in _shared_out(move, units)]
+    for number, move in enumerate(parts):
+        if number % _MOST_COPIES == 0:
+            line.make_room()
+        regions: list[Region] = []
+        for access in (move.target, move.source):
+            where = placement.tensors[access.tensor]
+            shape = tuple(int(axis) for axis in access.axes)
+            regions.append(
+                outside(where.buffer, where.offset, Affine(access.offset), access, shape)
+            )
+        dst, src = _alike(regions[0], regions[1])
+        copy = Copy(f"{layer.name}_m{number}", "transfer", dst, src, debug=layer.name)
+        line.task(Task(copy, (touch(dst, True), touch(src, False))))
+
+
+def _shared_out(move: Move, units: int) -> list[Move]:
+    """A move in up to as many parts as there are units, along the largest outer axis."""
+    shape = tuple(int(axis) for axis in move.source.axes)
+    size = prod(shape) * element_bytes(move.source.elem)
+    count = min(units, size // _LEAST_PART)
+    axis = max(range(len(shape)), key=lambda a: (min(shape[a], count), -a), default=0)
+    if count < 2 or not shape or shape[axis] < 2:
+        return [move]
+    step = -(-shape[axis] // count)
+    found = []
+    for first in range(0, shape[axis], step):
+        now = min(step, shape[axis] - first)
+        axes = (*shape[:axis], now, *shape[axis + 1 :])
+        ends = (
+            replace(a, axes=axes, offset=a.offset + first * a.strides[axis])
+            for a in (move.source, move.target)
+        )
+        found.append(Move(*ends))
+    return found
+
+
+def _alike(dst: Region, src: Region) -> tuple[Region, Region]:
+    """Both sides typed where one of them has gaps."""
+    if bool(dst.elem) == bool(src.elem):
+        return dst, src
+    typed = dst if dst.elem else src
+    plain = replace(
+        src if dst.elem else dst, elem=typed.elem, shape=typed.shape, strides=dense(typed.shape)
+    )
+    return (dst, plain) if dst.elem else (plain, src)

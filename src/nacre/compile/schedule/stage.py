@@ -1,0 +1,327 @@
+"""Sixth stage: the order of tasks, what each waits for, and how many tiles are in flight.
+
+A layer of few tiles is written out: every task names what it waits for, which may be tasks of the
+layer before. A layer of many tiles is a loop over those that differ in their place only; tiles at
+the border, and a smaller last one, follow it. Weights are loaded one block ahead, and those of the
+next layer before the loop of this one where L1 has room for both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from nacre.base.excerpt import safe
+from nacre.compile.geometry import Tile, tiles
+from nacre.compile.options import Options
+from nacre.compile.partition.layers import Layer
+from nacre.compile.partition.stage import Partition
+from nacre.compile.placement.stage import Location, Placement
+from nacre.compile.program import Affine, Loop, Program
+from nacre.compile.schedule.copies import copied
+from nacre.compile.schedule.order import Touch
+from nacre.compile.schedule.task_writer import Body, Line
+from nacre.compile.schedule.tasks import LayerTasks, Spot
+from nacre.compile.schedule.tokens import with_waits
+from nacre.compile.tiling.stage import MOST_WRITTEN_OUT, Tilings
+from nacre.compile.tiling.tiling import Tiling
+
+# Of the nodes that a comment names: how many, and how much of a name, which differ at their ends.
+_MOST_NAMES = 4
+_NAME = 60
+
+
+def schedule(
+    partition: Partition, tiled: Tilings, placement: Placement, options: Options
+) -> Program:
+    """The program of all layers, one after the other."""
+    line = Line(is_careful=bool(options.caution))
+    made = [
+        None
+        if layer.main == "copy"
+        else _LayerSchedule(layer, tiling, placement, partition, line, options, tiled.held.bringers)
+        for layer, tiling in zip(partition.layers, tiled.layers, strict=True)
+    ]
+    for index, layer in enumerate(partition.layers):
+        after = next((i for i in range(index + 1, len(made)) if made[i] is not None), None)
+        following = None if after is None else made[after]
+        own = made[index]
+        if own is None:
+            line.comment(f"{layer.name}: {_done(layer)}")
+            copied(layer, placement, line, options)
+        else:
+            # Copies in between are written down after what the next layer begins with.
+            between = partition.layers[index:after]
+            own.run(following, frozenset(t for x in between for t in x.writes))
+    statements = tuple(line.statements)
+    if not options.caution:
+        engines = {placement.l1(e): e for e in range(options.device.num_engines)}
+        statements = with_waits(statements, options.tokens, engines)
+    return Program("model", placement.buffers, statements)
+
+
+@dataclass(frozen=True)
+class _Lane:
+    """An engine in one round of tiles: which block it has, and which tile of the round."""
+
+    engine: int
+    block: int
+    place: int
+
+
+class _LayerSchedule:
+    """Makes the statements of one layer."""
+
+    def __init__(
+        self,
+        layer: Layer,
+        tiling: Tiling,
+        placement: Placement,
+        partition: Partition,
+        line: Line,
+        options: Options,
+        bringers: Mapping[tuple[int, ...], str],
+    ) -> None:
+        self.layer, self._tiling, self._placement = layer, tiling, placement
+        self._partition, self._line = partition, line
+        self._tasks = LayerTasks(layer, tiling, placement, options)
+        self._blocks = tiling.column_blocks(layer.columns)
+        self._tiles = tiles(layer.window, layer.rows, tiling.rows)
+        self._ground = placement.grounds[layer.name]
+        self._used: dict[int, int] = {}  # tiles so far, by engine: they take turns in the slots
+        self._bringers = bringers  # layers that load weights which others use too
+        self._is_begun = False
+        self._shared: list[str] = []  # tokens of what all tiles read
+        self._is_plain = options.caution > 1
+        self._is_ahead = "ahead" not in options.without
+
+    # The order of it all
+
+    def begin(self) -> None:
+        """Bring what all tiles share, and the first weights, on their way; once."""
+        if self._is_begun:
+            return
+        self._is_begun = True
+        for engine in range(self._tiling.engines):
+            for task in self._tasks.shared(engine):
+                self._line.task(task)
+                self._shared.append(task.statement.token)
+        self._load_weights(0)
+
+    def run(self, following: _LayerSchedule | None, writes: frozenset[int]) -> None:
+        """All tiles; the next layer's weights are asked for before the last of them.
+
+        `writes` are tensors that are made before the next layer runs.
+        """
+        self._line.comment(f"{self.layer.name}: {_done(self.layer)}, tiles of {self._tiling}")
+        self.begin()
+        self._line.make_room()
+        # Every tile names these: waited for once, they do not live as long as the layer.
+        self._line.wait_for(self._shared)
+        groups = self._groups()
+        has_next = self._tiling.w_slots > 1  # room for the weights of the next block
+        for number, lanes in enumerate(groups):
+            if number and not has_next:
+                self._load_weights(number)
+            if number + 1 < len(groups):
+                if has_next:
+                    self._load_weights(number + 1)
+            elif self._is_ahead and following is not None and self._leaves_room(following, writes):
+                following.begin()
+            self._name_weights(number, lanes)
+            self._tiles_of(number, lanes)
+
+    def _groups(self) -> list[list[_Lane]]:
+        """The lanes of every group of blocks that is computed at a time."""
+        engines, blocks = self._tiling.engines, len(self._blocks)
+        if self._tiling.split == "rows":
+            return [[_Lane(e, block, e) for e in range(engines)] for block in range(blocks)]
+        firsts = range(0, blocks, engines)
+        return [
+            [_Lane(b - first, b, 0) for b in range(first, min(first + engines, blocks))]
+            for first in firsts
+        ]
+
+    def _leaves_room(self, following: _LayerSchedule, writes: frozenset[int]) -> bool:
+        """Whether what another layer begins with lies apart from all that this one uses."""
+        ground, own = following._ground, self._ground
+        shared = ground.footprint.shared
+        begins = min(ground.weights, ground.shared if shared else ground.weights)
+        ends = max(
+            ground.weights + following._tiling.w_slots * ground.footprint.w_bytes,
+            ground.shared + shared if shared else 0,
+        )
+        cut = following.layer.cut(following._tiling.rows, following._tiling.columns)
+        reads = {a.tensor for a in following.layer.operands if a.is_fixed(cut)}
+        return (ends <= own.start or own.end <= begins) and not reads & writes
+
+    def _load_weights(self, number: int) -> None:
+        packed = self.layer.packed
+        if packed is None or self._bringers.get(packed.key, self.layer.name) != self.layer.name:
+            return
+        slot = number % self._tiling.w_slots
+        for lane in self._groups()[number]:
+            for task in self._tasks.weight_loads(lane.engine, lane.block, slot):
+                self._line.task(task)
+
+    def _name_weights(self, number: int, lanes: list[_Lane]) -> None:
+        slot = number % self._tiling.w_slots
+        for lane in lanes:
+            for let in self._tasks.weight_lets(lane.engine, lane.block, slot):
+                self._line.let(let)
+
+    # Tiles
+
+    def _tiles_of(self, number: int, lanes: list[_Lane]) -> None:
+        layer = self.layer
+        rounds = layer.images * len(self._tiles) // self._step
+        tag = f"b{number}" if len(self._blocks) > 1 else ""
+        if rounds <= MOST_WRITTEN_OUT:
+            places = [(n, tile) for n in range(layer.images) for tile in self._tiles]
+            self._written_out(number, lanes, tag, [(Affine(n), tile) for n, tile in places])
+        elif layer.images > 1 and len(self._tiles) == 1:
+            self._over_images(number, lanes, tag)
+        elif layer.images == 1:
+            self._over_rows(number, lanes, tag, Affine(), self._line)
+        else:
+            self._over_both(number, lanes, tag)
+
+    @property
+    def _step(self) -> int:
+        """Tiles in a round: engines that share out rows take one each."""
+        return self._tiling.engines if self._tiling.split == "rows" else 1
+
+    def _written_out(
+        self, number: int, lanes: list[_Lane], tag: str, places: list[tuple[Affine, Tile]]
+    ) -> None:
+        """Every tile by itself."""
+        self._in_line(number, lanes, tag, places, self._line)
+
+    def _in_line(
+        self,
+        number: int,
+        lanes: list[_Lane],
+        tag: str,
+        places: list[tuple[Affine, Tile]],
+        line: Line,
+    ) -> None:
+        for first in range(0, len(places), self._step):
+            for lane in lanes:
+                at = first + lane.place
+                if at >= len(places):
+                    continue
+                image, tile = places[at]
+                used = self._used.get(lane.engine, 0)
+                self._used[lane.engine] = used + 1
+                name = f"{tag}t{at}" + (f"k{lane.block}" if self._step == 1 < len(lanes) else "")
+                spot = self._spot(name, lane, image, tile, Affine(used % self._tiling.slots))
+                if self._is_plain:
+                    line.make_room()
+                for task in self._tasks.tile(spot, number % self._tiling.w_slots):
+                    line.task(task)
+
+    def _spot(self, tag: str, lane: _Lane, image: Affine, tile: Tile, slot: Affine) -> Spot:
+        size = self.layer.size(tile.rows, self._blocks[lane.block][1])
+        size = type(size)(tile.rows, tile.x_rows, size.columns)
+        row, x_row = Affine(tile.first), Affine(tile.x_first)
+        return Spot(
+            tag, lane.engine, lane.block, image, row, x_row, size, slot, tile.above, tile.below
+        )
+
+    def _over_images(self, number: int, lanes: list[_Lane], tag: str) -> None:
+        """A loop over images of one tile each; those that do not fill a round follow it."""
+        step, images = self._step, self.layer.images
+        rounds = images // step
+        tile = self._tiles[0]
+        self._line.wait(self._extent())
+        body = Body(self._line)
+        for lane in lanes:
+            image = Affine(lane.place, (("n", step),))
+            spot = self._spot(_lane_tag(tag, lane), lane, image, tile, self._turn("n"))
+            for task in self._tasks.tile(spot, number % self._tiling.w_slots):
+                body.task(task)
+        self._loop("n", rounds, self._tiling.slots, body)
+        rest = [(Affine(n), tile) for n in range(rounds * step, images)]
+        self._in_line(number, lanes, f"{tag}e", rest, self._line)
+
+    def _over_rows(
+        self, number: int, lanes: list[_Lane], tag: str, image: Affine, line: Line
+    ) -> None:
+        """A loop over tiles of whole rows without padding; the others follow it."""
+        rows, step = self._tiling.rows, self._step
+        inner = [t for t in self._tiles if t.is_inner and t.rows == rows]
+        rounds = len(inner) // step
+        looped = inner[: rounds * step] if rounds > 1 else []
+        if looped:
+            line.wait(self._extent())
+            body = Body(line)
+            stride = self.layer.window.stride if self.layer.window is not None else 1
+            for lane in lanes:
+                first = looped[lane.place]
+                spot = self._spot(_lane_tag(tag, lane), lane, image, first, self._turn("i"))
+                moved = Affine(first.first, (("i", step * rows),))
+                x_moved = Affine(first.x_first, (("i", step * rows * stride),))
+                spot = _at(spot, moved, x_moved)
+                for task in self._tasks.tile(spot, number % self._tiling.w_slots):
+                    body.task(task)
+            self._loop("i", rounds, self._tiling.slots, body, line)
+        rest = [(image, t) for t in self._tiles if t not in looped]
+        self._in_line(number, lanes, f"{tag}e", rest, line)
+
+    def _over_both(self, number: int, lanes: list[_Lane], tag: str) -> None:
+        """Images one after the other; each is complete before the next begins."""
+        self._line.wait(self._extent())
+        body = Body(self._line)
+        self._over_rows(number, lanes, tag, Affine(0, (("n", 1),)), body)
+        self._loop("n", self.layer.images, 1, body)
+
+    def _turn(self, variable: str) -> Affine:
+        slots = self._tiling.slots
+        return Affine(0, ((f"({variable} mod {slots})", 1),)) if slots > 1 else Affine()
+
+    def _loop(
+        self, variable: str, rounds: int, window: int, body: Body, line: Line | None = None
+    ) -> None:
+        """A loop, after all that it conflicts with; everything in it is done where it ends."""
+        line = line or self._line
+        line.statements.append(Loop(variable, 0, rounds - 1, window, tuple(body.statements)))
+        line.settle(body.named)
+        self._used.clear()
+
+    def _extent(self) -> list[Touch]:
+        """Everything that the tiles of the layer touch, but not what is loaded once."""
+        ground, slots = self._ground, self._tiling.slots
+        found = [
+            Touch(
+                self._placement.l1(e),
+                ground.ring,
+                ground.ring + slots * ground.footprint.ring,
+                True,
+            )
+            for e in range(self._tiling.engines)
+        ]
+        for tensor in self.layer.reads:
+            found.append(self._whole(tensor, False))
+        for tensor in self.layer.writes:
+            found.append(self._whole(tensor, True))
+        return found
+
+    def _whole(self, tensor: int, writes: bool) -> Touch:
+        where: Location = self._placement.tensors[tensor]
+        size = self._partition.tensors[tensor].bytes
+        return Touch(where.buffer, where.offset, where.offset + size, writes)
+
+
+def _lane_tag(tag: str, lane: _Lane) -> str:
+    return f"{tag}e{lane.engine}" if lane.engine else tag
+
+
+def _at(spot: Spot, row: Affine, x_row: Affine) -> Spot:
+    return replace(spot, row=row, x_row=x_row)
+
+
+def _done(layer: Layer) -> str:
+    done = " + ".join(op.opcode for op in layer.operations) or "elements moved"
+    names = [safe(name[-_NAME:]) for name in layer.nodes[:_MOST_NAMES]]
+    more = [f"{len(layer.nodes) - len(names)} more"] if len(layer.nodes) > len(names) else []
+    return f"{done} of {', '.join((*names, *more))}" if names else done

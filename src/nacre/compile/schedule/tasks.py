@@ -1,0 +1,337 @@
+"""The tasks of one tile: what is loaded, computed and stored, and the regions of all that."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from math import prod
+
+from nacre.compile.options import Options
+from nacre.compile.partition.layers import (
+    Access,
+    Layer,
+    Operand,
+    Size,
+    Step,
+    element_bytes,
+    resolved,
+)
+from nacre.compile.partition.views import dense, reach
+from nacre.compile.placement.ports import L2, WEIGHTS
+from nacre.compile.placement.stage import Placement
+from nacre.compile.program import Affine, Compute, Copy, Let, Region, Statement
+from nacre.compile.schedule.order import Touch, touch
+from nacre.compile.schedule.regions import outside
+from nacre.compile.tiling.spaces import aligned
+from nacre.compile.tiling.tiling import Tiling
+
+_LEAST_PART = 4096  # bytes of weights that are worth a task of their own
+_LAYOUTS = {1: "C", 2: "MN", 3: "ABC", 4: "ABCD", 5: "ABCDE", 6: "ABCDEF", 7: "ABCDEFG"}
+
+
+@dataclass(frozen=True)
+class Spot:
+    """Where a tile is in its layer, and in L1."""
+
+    tag: str  # of its tokens and regions
+    engine: int
+    block: int
+    image: Affine
+    row: Affine  # first output row
+    x_row: Affine  # first input row
+    size: Size
+    slot: Affine
+    above: int = 0  # rows of padding
+    below: int = 0
+
+
+@dataclass(frozen=True)
+class Task:
+    """A task before it is known what it waits for, with the names that it declares."""
+
+    statement: Copy | Compute
+    touches: tuple[Touch, ...]
+    lets: tuple[Let, ...] = ()
+
+    def statements(self, deps: tuple[str, ...]) -> Iterator[Statement]:
+        """The names, then the task."""
+        yield from self.lets
+        yield replace(self.statement, deps=deps)
+
+
+class LayerTasks:
+    """Makes the tasks of one layer."""
+
+    def __init__(
+        self, layer: Layer, tiling: Tiling, placement: Placement, options: Options
+    ) -> None:
+        self.layer, self.tiling, self._placement = layer, tiling, placement
+        device = options.device
+        self._inner_paths = tiling.engines * device.count("DMA")
+        self._paths = min(device.count("sDMA"), self._inner_paths)
+        self._blocks = tiling.column_blocks(layer.columns)
+        self._ground = placement.grounds[layer.name]
+        self._spaces = self._ground.footprint.spaces
+        self._fixed = layer.fixed_locals(layer.cut(tiling.rows, tiling.columns))
+        # Of the largest tile: what all tiles share has this size.
+        rows, columns = min(tiling.rows, layer.rows), min(tiling.columns, layer.columns)
+        self._whole = layer.size(rows, columns)
+
+    # Once for a layer or a block
+
+    def shared(self, engine: int) -> Iterator[Task]:
+        """What all tiles read, brought to L1 and stretched there."""
+        size = self._whole
+        spot = Spot(f"a{_on(engine)}", engine, 0, Affine(), Affine(), Affine(), size, Affine())
+        for local, access in enumerate(self.layer.operands):
+            if local in self._fixed and local not in self._spaces.placed:
+                yield _ahead(self._load(spot, local, access))
+        for number, step in enumerate(self.layer.steps):
+            if step.output.local in self._fixed:
+                yield _ahead(self._step(spot, number, step, 0))
+
+    def weight_loads(self, engine: int, block: int, slot: int) -> Iterator[Task]:
+        """A block of weights on its way to L1, large ones by several units at a time."""
+        packed, name = self.layer.packed, self.layer.name
+        assert packed is not None
+        size = packed.block_bytes(self._blocks[block][1])
+        begins, source, paths = self._placement.blocks[name, block], WEIGHTS, self._paths
+        staged = self._placement.staged.get((name, block))
+        if staged is not None:
+            is_alone = self.tiling.split == "columns"  # else every engine loads every block
+            if staged.is_first and (is_alone or not engine):
+                yield self._staging(block, staged.offset, size)
+            begins, source, paths = staged.offset, L2, self._inner_paths
+        buffer = self._placement.l1(engine)
+        parts = max(1, min(paths // self.tiling.engines, size // _LEAST_PART))
+        step = aligned(-(-size // parts))
+        for number, first in enumerate(range(0, size, step)):
+            count = min(step, size - first)
+            dst = Region(buffer, Affine(self._w_offset(slot) + first), count)
+            src = Region(source, Affine(begins + first), count)
+            token = f"{name}_w{block}{_on(engine)}" + (f"p{number}" if number else "")
+            copy = Copy(token, "transfer", dst, src, debug=self.layer.title, ahead=True)
+            yield Task(copy, (touch(dst, True), touch(src, False)))
+
+    def _staging(self, block: int, offset: int, size: int) -> Task:
+        """A block of weights on its way to L2, for this layer and others."""
+        name = self.layer.name
+        dst = Region(L2, Affine(offset), size)
+        src = Region(WEIGHTS, Affine(self._placement.blocks[name, block]), size)
+        copy = Copy(f"{name}_g{block}", "transfer", dst, src, debug=self.layer.title, ahead=True)
+        return Task(copy, (touch(dst, True), touch(src, False)))
+
+    def weight_lets(self, engine: int, block: int, slot: int) -> Iterator[Let]:
+        """The names of a block of weights and of its bias in L1."""
+        packed = self.layer.packed
+        if packed is None:
+            return
+        first, count = self._blocks[block]
+        names = self._weight_names(engine, block)
+        shape, buffer = (*packed.inner, count), self._placement.l1(engine)
+        offset = self._w_offset(slot)
+        size = prod(shape) * element_bytes(packed.elem)
+        quant = packed.quant.columns(first, count) if packed.quant else None
+        layout = "HWIO" if len(shape) == 4 else "KN"
+        region = Region(buffer, Affine(offset), size, packed.elem, shape, layout, quant=quant)
+        yield Let(names[0], region)
+        if packed.bias is not None:
+            begins = offset + packed.weight_bytes(count)
+            size = count * element_bytes(packed.bias_elem)
+            yield Let(
+                names[1], Region(buffer, Affine(begins), size, packed.bias_elem, (count,), "C")
+            )
+
+    def _weight_names(self, engine: int, block: int) -> tuple[str, str]:
+        ending = f"{block}{_on(engine)}"
+        return f"{self.layer.name}_W{ending}", f"{self.layer.name}_B{ending}"
+
+    def _w_offset(self, slot: int) -> int:
+        return self._ground.weights + slot * self._ground.footprint.w_bytes
+
+    # For every tile
+
+    def tile(self, spot: Spot, w_slot: int) -> Iterator[Task]:
+        """Load, compute, store."""
+        for local, access in enumerate(self.layer.operands):
+            if local not in self._fixed and not access.stays and local not in self._spaces.placed:
+                yield self._load(spot, local, access)
+        for number, step in enumerate(self.layer.steps):
+            if step.output.local not in self._fixed:
+                yield self._step(spot, number, step, w_slot)
+        for number, result in enumerate(self.layer.results):
+            if result.local in self._spaces.placed:
+                continue
+            where = self._placement.tensors[result.access.tensor]
+            op = "store" if where.level == "L2" else "transfer"
+            name, let = self._named(spot, Operand(result.local))
+            dst = self._outside(spot, result.access)
+            token = f"{self.layer.name}_s{number or ''}{spot.tag}"
+            copy = Copy(token, op, dst, name, debug=self.layer.title)
+            touches = (touch(dst, True), touch(let.region, False))
+            yield Task(copy, touches, (let,))
+
+    def _load(self, spot: Spot, local: int, access: Access) -> Task:
+        name, let = self._named(spot, Operand(local))
+        src = self._outside(spot, access)
+        token = f"{self.layer.name}_x{local or ''}{spot.tag}"
+        copy = Copy(token, "transfer", name, src, debug=self.layer.title)
+        return Task(copy, (touch(let.region, True), touch(src, False)), (let,))
+
+    def _step(self, spot: Spot, number: int, step: Step, w_slot: int) -> Task:
+        names: list[str] = []
+        lets: list[Let] = []
+        touches: list[Touch] = []
+        for operand in step.inputs:
+            name, let = self._operand(spot, operand, w_slot)
+            names.append(name)
+            lets += [let] if not self._is_weight(operand.local) else []
+            touches.append(touch(let.region, False))
+        result, let = self._named(spot, step.output)
+        lets.append(let)
+        touches.append(touch(let.region, True))
+        token = f"{self.layer.name}_c{number or ''}{spot.tag}"
+        attributes = {**self._window(spot, step), **self._repeats(spot, step), **step.attributes}
+        value = self.layer.makes[number] if self.layer.makes else None
+        compute = Compute(
+            token, step.nem, tuple(names), result, (), attributes, self.layer.title, value=value
+        )
+        return Task(compute, tuple(touches), tuple(dict.fromkeys(lets)))
+
+    def _is_weight(self, local: int) -> bool:
+        first = len(self.layer.operands)
+        return self.layer.packed is not None and first <= local < first + 1 + (
+            self.layer.packed.bias is not None
+        )
+
+    def _operand(self, spot: Spot, operand: Operand, w_slot: int) -> tuple[str, Let]:
+        if self._is_weight(operand.local):
+            names = self._weight_names(spot.engine, spot.block)
+            lets = list(self.weight_lets(spot.engine, spot.block, w_slot))
+            at = operand.local - len(self.layer.operands)
+            return names[at], lets[at]
+        if operand.local < len(self.layer.operands):
+            access = self.layer.operands[operand.local]
+            if access.stays:
+                return self._table(spot, operand, access)
+        return self._named(spot, operand)
+
+    def _table(self, spot: Spot, operand: Operand, access: Access) -> tuple[str, Let]:
+        """A tensor that is read where it lies."""
+        shape = resolved(access.axes, spot.size)
+        where = self._placement.tensors[access.tensor]
+        bytes_ = element_bytes(access.elem)
+        name = f"{self.layer.name}_T{operand.local}{spot.tag}"
+        at = Affine(access.offset).with_added(spot.image.times(access.image))
+        offset = at.times(bytes_).plus(where.offset)
+        size = reach(shape, access.strides) * bytes_
+        region = Region(where.buffer, offset, size, operand.elem or access.elem, shape,
+                        _LAYOUTS[len(shape)])  # fmt: skip
+        if access.strides != dense(shape):
+            region = replace(region, layout="", strides=access.strides)
+        return name, Let(name, region)
+
+    def _window(self, spot: Spot, step: Step) -> dict[str, object]:
+        window = self.layer.window
+        if window is None or step is not self.layer.steps[self.layer.sliding]:
+            return {}
+        left, right = window.sides
+        given: dict[str, object] = {
+            "pads": (spot.above, left, spot.below, right),
+            "strides": window.strides,
+        }
+        if self.layer.main == "pool":
+            return {"kernel_shape": window.kernel, **given}
+        groups = window.groups or spot.size.columns
+        return {**given, "dilations": window.dilations, "groups": groups}
+
+    def _repeats(self, spot: Spot, step: Step) -> dict[str, object]:
+        """How an operand is stretched: its last elements are repeated along axes of size 1."""
+        if not step.repeats:
+            return {}
+        values = (self.layer.locals[o.local] for o in (step.inputs[0], step.output))
+        small, large = (resolved(value.axes, spot.size) for value in values)
+        ends = tuple(b - a for a, b in zip(small, large, strict=True))
+        return {"pads": (0,) * len(ends) + ends, "mode": "edge"}
+
+    # Regions
+
+    def _named(self, spot: Spot, operand: Operand) -> tuple[str, Let]:
+        """A local value in L1 and its name, which says under which scale it is read."""
+        local = self.layer.locals[operand.local]
+        if operand.local in self._spaces.placed:
+            return self._resident(spot, operand)
+        space = self._spaces.of_local[operand.local]
+        assert space is not None
+        start, in_ring = self._ground.space(space)
+        offset = Affine(start)
+        if in_ring:
+            offset = spot.slot.times(self._ground.footprint.ring).plus(start)
+        shape = resolved(operand.axes or local.axes, spot.size)
+        size = prod(shape) * element_bytes(local.elem)
+        layout = "NHWC" if self.layer.window is not None and len(shape) == 4 else ""
+        region = Region(
+            self._placement.l1(spot.engine), offset, size, operand.elem or local.elem, shape,
+            operand.layout or layout or _LAYOUTS[max(1, len(shape))], quant=operand.quant,
+        )  # fmt: skip
+        if operand.local in self._fixed:
+            region = self._part(region, resolved(operand.axes or local.axes, self._whole))
+        name = self._name(spot, operand)
+        return name, Let(name, region)
+
+    def _part(self, region: Region, whole: tuple[int, ...]) -> Region:
+        """What a smaller tile takes of a value that all tiles share: it lies as the whole does."""
+        strides, own = dense(whole), dense(region.shape)
+        if all(n == 1 or a == b for n, a, b in zip(region.shape, strides, own, strict=True)):
+            return region
+        size = reach(region.shape, strides) * element_bytes(region.elem)
+        return replace(region, size=size, layout="", strides=strides)
+
+    def _resident(self, spot: Spot, operand: Operand) -> tuple[str, Let]:
+        """A part of a tensor that stays in L1."""
+        access, local = self._spaces.placed[operand.local], self.layer.locals[operand.local]
+        region = self._outside(spot, access)
+        shape = resolved(operand.axes or local.axes, spot.size)
+        layout = operand.layout or ("NHWC" if self.layer.window and len(shape) == 4 else "")
+        region = replace(region, elem=operand.elem or local.elem, quant=operand.quant)
+        if not region.strides:
+            layout = layout or _LAYOUTS[max(1, len(shape))]
+            region = replace(region, shape=shape, layout=layout)
+        name = self._name(spot, operand)
+        return name, Let(name, region)
+
+    def _name(self, spot: Spot, operand: Operand) -> str:
+        ending = "" if operand.quant is None else f"q{self._quants(operand)}"
+        ending += "w" if operand.layout else ""
+        ending += "m" if operand.elem else ""
+        return f"{self.layer.name}_V{operand.local}{ending}{spot.tag}"
+
+    def _quants(self, operand: Operand) -> int:
+        """The number of a scale among those that a value is read under."""
+        seen = [
+            o.quant
+            for step in self.layer.steps
+            for o in (*step.inputs, step.output)
+            if o.local == operand.local and o.quant is not None
+        ]
+        assert operand.quant is not None
+        return list(dict.fromkeys(seen)).index(operand.quant)
+
+    def _outside(self, spot: Spot, access: Access) -> Region:
+        """The part of a tensor that a tile reads or writes, where it lies."""
+        where = self._placement.tensors[access.tensor]
+        first = self._blocks[spot.block][0]
+        at = Affine(access.offset + first * access.stride_of("columns"))
+        at = at.with_added(spot.image.times(access.image))
+        at = at.with_added(spot.row.times(access.stride_of("rows")))
+        at = at.with_added(spot.x_row.times(access.stride_of("x_rows")))
+        shape = resolved(access.axes, spot.size)
+        return outside(where.buffer, where.offset, at, access, shape)
+
+
+def _ahead(task: Task) -> Task:
+    return replace(task, statement=replace(task.statement, ahead=True))
+
+
+def _on(engine: int) -> str:
+    return f"e{engine}" if engine else ""

@@ -1,0 +1,286 @@
+"""Layers whose tiles are too wide for L1, cut into narrower ones along a further axis.
+
+A tile has some rows and some columns, and is whole along every other axis: the width of an image,
+one side of a transposition. Where that does not fit, a layer becomes several, each of which makes a
+strip of the result. Strips that differ in their place only are the images of one layer, which runs
+over them in a loop; those at the border see padding and stand by themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from itertools import groupby
+
+from nacre.compile.geometry import Window
+from nacre.compile.options import Options
+from nacre.compile.partition.layers import Access, Axes, Layer, Local
+from nacre.compile.partition.stage import Partition
+from nacre.compile.tiling.layer_parts import by_groups, numbered, with_accesses
+from nacre.compile.tiling.residency import Residency
+from nacre.compile.tiling.stage import best_tiling, equal_parts, fits
+
+_MOST_TRIED = 12  # widths that fit, of which the cheapest is taken
+_GAIN = 0.9  # what fits as it is, is cut where it then takes less than this part of the time
+
+
+@dataclass(frozen=True)
+class Strip:
+    """A part of an axis: of the result, and of what a window that slides along it reads."""
+
+    first: int
+    count: int
+    x_first: int
+    x_count: int
+    sides: tuple[int, int] = (0, 0)  # padding
+
+
+@dataclass(frozen=True)
+class Axis:
+    """An axis that tiles do not cut: its size, and its place in every local value that has it."""
+
+    size: int
+    places: Mapping[int, int]  # by local
+    sliding: int | None = None  # the local over which a window slides along this axis
+    is_columns: bool = False  # its name is `columns`, which the layer's tiles leave whole
+
+    def strips(self, layer: Layer, count: int) -> list[Strip] | None:
+        """Strips of a width, the last one may be narrower; None where one sees padding only."""
+        window = layer.window if self.sliding is not None else None
+        firsts = range(0, self.size, count)
+        if window is None or self.sliding is None:
+            return [Strip(first, size, first, size) for first, size in self._parts(firsts)]
+        width = layer.locals[self.sliding].axes[self.places[self.sliding]]
+        assert isinstance(width, int)
+        # If one sees padding only, so does one at an end: of millions, two need be looked at.
+        ends = (firsts[:1], firsts[-1:])
+        if any(seen_by(window, width, *p).x_count <= 0 for end in ends for p in self._parts(end)):
+            return None
+        return [seen_by(window, width, *part) for part in self._parts(firsts)]
+
+    def _parts(self, firsts: range) -> list[tuple[int, int]]:
+        """First position and number of positions of parts that begin in a range."""
+        return [(first, min(firsts.step, self.size - first)) for first in firsts]
+
+
+def seen_by(window: Window, width: int, first: int, count: int) -> Strip:
+    """A strip of some positions of a window, and what of the input they see."""
+    stride = window.strides[1]
+    start = first * stride - window.sides[0]
+    end = start + (count - 1) * stride + window.dilations[1] * (window.kernel[1] - 1) + 1
+    left, right = max(0, -start), max(0, end - width)
+    return Strip(first, count, start + left, end - right - start - left, (left, right))
+
+
+def narrowed(partition: Partition, options: Options) -> Partition:
+    """The same work in layers that fit, as far as cutting them can make them fit."""
+    cutting = _Cutting(partition, options)
+    layers = tuple(part for layer in partition.layers for part in cutting.parts(layer))
+    return replace(partition, layers=layers)
+
+
+class _Cutting:
+    """Cuts layers for a device."""
+
+    def __init__(self, partition: Partition, options: Options) -> None:
+        self._partition, self._options = partition, options
+
+    def parts(self, layer: Layer) -> list[Layer]:
+        """A layer as it is, or in strips."""
+        if layer.main == "copy":
+            return [layer]
+        for is_fine in (False, True):  # narrow blocks of columns are the last resort
+            if fits(layer, self._options, is_fine=is_fine):
+                return self._better(layer, is_fine) or [layer]
+            found = self._cut(layer, is_fine)
+            if found is not None:
+                return found
+        return [layer]
+
+    def _better(self, layer: Layer, is_fine: bool) -> list[Layer] | None:
+        """A layer in strips where whole tiles fit, but are of a few rows or stand alone."""
+        if not (layer.main == "turn" or (layer.window is not None and layer.rows == 1)):
+            return None
+        own = self._cycles(layer, is_fine)
+        found = [self._cheapest(make, size, is_fine) for make, size in _axes(layer)]
+        best = min((way for way in found if way is not None), key=lambda way: way[0], default=None)
+        return best[1] if best is not None and best[0] < _GAIN * own else None
+
+    def _cycles(self, layer: Layer, is_fine: bool) -> float:
+        """About how long a layer takes that fits."""
+        found = best_tiling(layer, self._partition, self._options, Residency(), is_fine=is_fine)
+        return float("inf") if found is None else found[0]
+
+    def _cut(self, layer: Layer, is_fine: bool) -> list[Layer] | None:
+        """The cheapest way to cut a layer along one axis, or along several."""
+        axes = [*_axes(layer)]
+        found = [self._cheapest(make, size, is_fine) for make, size in axes]
+        ways = [way for way in found if way is not None]
+        if ways:
+            return min(ways, key=lambda way: way[0])[1]
+        for make, size in axes:  # as thin as can be along one, then along another
+            thin = make(1) if size > 1 else None
+            parts = [self._cut(part, is_fine) for part in thin or ()]
+            if thin and all(part is not None for part in parts):
+                return [layer for part in parts for layer in part or ()]
+        return None
+
+    def _cheapest(
+        self, make: Callable[[int], list[Layer] | None], size: int, is_fine: bool
+    ) -> tuple[float, list[Layer]] | None:
+        best: tuple[float, list[Layer]] | None = None
+        tried = 0
+        for count in equal_parts(size)[1:]:
+            layers = make(count)
+            if layers is None or not all(fits(x, self._options, is_fine=is_fine) for x in layers):
+                continue
+            total = sum(self._cycles(layer, is_fine) for layer in layers)
+            if best is None or total < best[0]:
+                best = (total, layers)
+            tried += 1
+            if tried == _MOST_TRIED:
+                break
+        return best
+
+
+# Along which axes
+
+
+def _axes(layer: Layer) -> Iterator[tuple[Callable[[int], list[Layer] | None], int]]:
+    """Ways to cut a layer: parts of about a size, and the largest size."""
+    window = layer.window
+    if window is not None and window.groups > 1:
+        yield lambda count: by_groups(layer, count), window.groups
+    for axis in _AXES.get(layer.main, _none)(layer):
+        if axis.size > 1:
+            yield _along(layer, axis), axis.size
+
+
+def _along(layer: Layer, axis: Axis) -> Callable[[int], list[Layer] | None]:
+    return lambda count: _in_strips(layer, axis, count)
+
+
+def _none(layer: Layer) -> list[Axis]:
+    return []
+
+
+def _of_window(layer: Layer) -> list[Axis]:
+    """The width of images."""
+    x, result = layer.steps[0].inputs[0].local, layer.steps[0].output.local
+    width = layer.locals[result].axes[2]
+    assert isinstance(width, int)
+    weights = {operand.local for operand in layer.steps[0].inputs[1:]}
+    places = {
+        local: 2
+        for local, value in enumerate(layer.locals)
+        if local not in weights and (local == x or value.axes[2] == width)
+    }
+    return [Axis(width, places, sliding=x)]
+
+
+def _of_map(layer: Layer) -> list[Axis]:
+    """Axes between rows and columns."""
+    axes = layer.results[0].access.axes
+    return [
+        Axis(size, {
+            local: at
+            for local, value in enumerate(layer.locals)
+            if len(value.axes) == len(axes) and value.axes[at] == size
+        })
+        for at, size in enumerate(axes)
+        if isinstance(size, int) and size > 1
+    ]  # fmt: skip
+
+
+def _of_turn(layer: Layer) -> list[Axis]:
+    """Both runs of axes beside the rows: [A, rows, D] becomes [rows, A, D]."""
+    a, _, d = (int(n) if isinstance(n, int) else 0 for n in layer.operands[0].axes)
+    result = layer.results[0].local
+    return [Axis(a, {0: 0, result: 1}), Axis(d, {0: 2, result: 2})]
+
+
+def _of_gather(layer: Layer) -> list[Axis]:
+    """The elements of a row of the table."""
+    table, result = layer.steps[0].inputs[0].local, layer.results[0].local
+    return [Axis(layer.columns, {table: 1, result: 1}, is_columns=True)]
+
+
+_AXES: Mapping[str, Callable[[Layer], list[Axis]]] = {
+    "window": _of_window,
+    "pool": _of_window,
+    "map": _of_map,
+    "turn": _of_turn,
+    "gather": _of_gather,
+}
+
+
+# Layers of strips
+
+
+def _in_strips(layer: Layer, axis: Axis, count: int) -> list[Layer] | None:
+    strips = axis.strips(layer, count)
+    if strips is None:
+        return None
+    runs = [list(run) for _, run in groupby(strips, lambda s: (s.count, s.x_count, s.sides))]
+    if layer.images > 1 and len(strips) > layer.images * len(runs):
+        alone = (_image(layer, number) for number in range(layer.images))
+        made = [_strip_layer(one, axis, run) for one in alone for run in runs]
+    elif layer.images > 1:
+        made = [_strip_layer(layer, axis, [strip]) for strip in strips]
+    else:
+        made = [_strip_layer(layer, axis, run) for run in runs]
+    return numbered(layer, made)
+
+
+def _image(layer: Layer, number: int) -> Layer:
+    """A layer of one image of several."""
+
+    def moved(access: Access) -> Access:
+        return replace(access, offset=access.offset + number * access.image, image=0)
+
+    return replace(with_accesses(layer, lambda _, access: moved(access)),
+                   images=1, macs=layer.macs // layer.images)  # fmt: skip
+
+
+def _strip_layer(layer: Layer, axis: Axis, run: list[Strip]) -> Layer:
+    """Strips of one width; several are images, one after the other."""
+    strip, images = run[0], len(run)
+    x_step = run[1].x_first - strip.x_first if images > 1 else 0
+
+    def moved(local: int, access: Access) -> Access:
+        at = axis.places.get(local)
+        if at is None:
+            return access
+        slides = local == axis.sliding
+        first, step = (strip.x_first, x_step) if slides else (strip.first, strip.count)
+        axes = access.axes
+        if isinstance(axes[at], int):
+            axes = (*axes[:at], strip.x_count if slides else strip.count, *axes[at + 1 :])
+        offset = access.offset + first * access.strides[at]
+        image = access.image if images == 1 else step * access.strides[at]
+        return replace(access, axes=axes, offset=offset, image=image)
+
+    made = with_accesses(layer, moved)
+    locals_ = tuple(_narrow(value, local, axis, strip) for local, value in enumerate(layer.locals))
+    window = layer.window
+    if window is not None and axis.sliding is not None:
+        window = replace(window, sides=strip.sides)
+    macs = layer.macs * strip.count * images // axis.size
+    columns = strip.count if axis.is_columns else layer.columns
+    return replace(
+        made,
+        locals=locals_,
+        window=window,
+        macs=macs,
+        columns=columns,
+        images=images if images > 1 else layer.images,
+    )
+
+
+def _narrow(value: Local, local: int, axis: Axis, strip: Strip) -> Local:
+    at = axis.places.get(local)
+    if at is None or not isinstance(value.axes[at], int):
+        return value
+    count = strip.x_count if local == axis.sliding else strip.count
+    axes: Axes = (*value.axes[:at], count, *value.axes[at + 1 :])
+    return replace(value, axes=axes)

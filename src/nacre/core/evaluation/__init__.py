@@ -1,0 +1,1 @@
+"""What a module computes: a plan of kernels, its memory, its runs."""

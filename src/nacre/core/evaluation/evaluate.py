@@ -1,0 +1,209 @@
+"""What a module computes, on the shared kernels: the oracle for everything below it.
+
+Integers wrap. Floats of up to 32 bits are computed in f32, f64 in f64, and rounded once to their
+type. The mean of integers is exact and cut towards zero. Sums of floats are taken as NumPy and
+BLAS arrange them, reproducibly on one build; with `ordered` one by one in row-major order (along
+ascending k for products), with the same bytes on every platform.
+
+Every operation is computed, also one that nothing uses. A value makes room after its last use; a
+session keeps the memory of its values for the next run.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+import numpy as np
+
+from nacre.base.diagnostics import Diagnostic, InputError
+from nacre.base.excerpt import quoted
+from nacre.base.packing import as_nibbles
+from nacre.base.suggest import Hints
+from nacre.core.evaluation.memory import arrays_held
+from nacre.core.evaluation.plan import (
+    carried,
+    declared,
+    initial_values,
+    kernel_type,
+    made_plan,
+)
+from nacre.core.evaluation.run import Plan, place
+from nacre.core.module import Module
+from nacre.core.rules.evaluation import EVL01, EVL02, EVL03
+from nacre.core.values import Array
+from nacre.core.verify import MAX_FINDINGS
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """What came out, in the order of the outputs, and how much memory the values took."""
+
+    outputs: list[Array]
+    peak_bytes: int  # of the tensors alive at one time; what kernels need inside is not counted
+
+
+def evaluate(
+    module: Module, inputs: Mapping[str, Any] | None = None, *, ordered: bool = False
+) -> list[Array]:
+    """The outputs in order; state starts from its initial value. InputError says what is wrong.
+
+    A module that is evaluated often is better kept in a `CoreSession`, which prepares it once.
+    """
+    return CoreSession(module, ordered=ordered).run(inputs)
+
+
+def evaluate_with_peak(
+    module: Module, inputs: Mapping[str, Any] | None = None, *, ordered: bool = False
+) -> Evaluation:
+    """The outputs in order, and the peak of memory."""
+    session = CoreSession(module, ordered=ordered)
+    return Evaluation(session.run(inputs), session.peak_bytes)
+
+
+class CoreSession:
+    """A module made ready once and run many times; its state is kept between runs."""
+
+    def __init__(self, module: Module, *, ordered: bool = False) -> None:
+        self._module = module
+        self._plan: Plan = made_plan(module, ordered)
+        self._initial = initial_values(module)
+        self._state = dict(self._initial)
+        self._handed_out = self._without_a_copy()
+        self._inputs = tuple((op.value_id, str(op.attributes["name"])) for op in module.inputs)
+        self._outputs = tuple(zip(module.outputs, module.output_types, strict=True))
+
+    @property
+    def peak_bytes(self) -> int:
+        """The most bytes that tensors take at one time in a run."""
+        return self._plan.peak_bytes
+
+    @property
+    def room_bytes(self) -> int:
+        """The bytes that a session keeps between runs for the values that it computes."""
+        return self._plan.layout.size
+
+    @property
+    def kept_arrays(self) -> list[Array]:
+        """The arrays that a session keeps between runs: constants, and what was made of them."""
+        plan = self._plan
+        return [*plan.constants.values(), *arrays_held([step.run for step in plan.steps])]
+
+    @property
+    def state(self) -> dict[str, Array]:
+        """The state as it stands, by the name of the input that it feeds."""
+        types = self._module.input_types
+        return {name: declared(value, types[name]) for name, value in self._state.items()}
+
+    def reset(self) -> None:
+        """Put the state back to its initial value."""
+        self._state = dict(self._initial)
+
+    def run(
+        self,
+        inputs: Mapping[str, Any] | None = None,
+        *,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> list[Array]:
+        """The outputs of one run. A state that is given as an input starts from what is given.
+
+        A run that fails leaves the state as it was. `progress` is told how many operations of how
+        many are done.
+        """
+        given = checked_inputs(self._module, {} if inputs is None else inputs, self._state)
+        return self.run_checked(given, progress=progress)
+
+    def run_checked(
+        self, given: Mapping[str, Array], *, progress: Callable[[int, int], None] | None = None
+    ) -> list[Array]:
+        """The same for arrays that are known to be right, as `checked_inputs` gives them."""
+        module = self._module
+        ready = {
+            value: given[name] if name in given else self._state[name]
+            for value, name in self._inputs
+        }
+        kept = self._plan.run(ready, progress)
+        # A state that takes up an input is copied: the caller may change that array.
+        self._state = {
+            s.name: np.array(kept[s.output]) if s.output in ready else kept[s.output]
+            for s in module.states
+        }
+        return [
+            kept[value] if value in self._handed_out else declared(kept[value], type_)
+            for value, type_ in self._outputs
+        ]
+
+    def _without_a_copy(self) -> frozenset[int]:
+        """The outputs that a caller may have as they are: nothing else looks at them."""
+        module, fresh = self._module, self._plan.leaving
+        uses = Counter([*module.outputs, *(state.output for state in module.states)])
+        types = {value: module.by_id[value].type for value in module.outputs}
+        return frozenset(
+            value
+            for value, type_ in types.items()
+            if uses[value] == 1
+            and value in fresh
+            and kernel_type(type_).dtype == type_.element.dtype
+        )
+
+
+def checked_inputs(
+    module: Module, inputs: Mapping[str, Any], state: Mapping[str, Array]
+) -> dict[str, Array]:
+    """The given arrays as the kernels carry them; InputError with all that is wrong about them."""
+    if not isinstance(inputs, Mapping):
+        message = f"inputs are a {type(inputs).__name__}, expected arrays by name"
+        raise InputError([EVL03.at(place(module, 0), message)])
+    ready: dict[str, Array] = {}
+    found = list(islice(_problems(module, inputs, state, ready), MAX_FINDINGS))
+    if found:
+        raise InputError(found)
+    return ready
+
+
+def _problems(
+    module: Module,
+    inputs: Mapping[str, Any],
+    state: Mapping[str, Array],
+    ready: dict[str, Array],
+) -> Iterator[Diagnostic]:
+    """What is wrong with the given arrays; those that are right go to `ready`."""
+    names = {str(op.attributes["name"]): op.type for op in module.inputs}
+    for index, (name, type_) in enumerate(names.items()):  # they come first in the module
+        if name not in inputs:
+            if name not in state:
+                message = f"input {quoted(name)} is missing, expected {type_}"
+                yield EVL01.at(place(module, index), message)
+            continue
+        array = _as_array(inputs[name])
+        array = None if array is None else as_nibbles(array, type_.element)
+        if array is None or array.dtype != type_.element.dtype or array.shape != type_.shape:
+            message = f"input {quoted(name)} is {_described(inputs[name])}, expected {type_}"
+            yield EVL03.at(place(module, index), message)
+        else:
+            ready[name] = carried(array, type_)
+    hints = Hints(names)
+    for extra in inputs:
+        if extra not in names:
+            message = f"the module has no input {quoted(str(extra))}{hints.suffix(str(extra))}"
+            yield EVL02.at(place(module, 0), message)
+
+
+def _as_array(value: object) -> Array | None:
+    if isinstance(value, np.ma.MaskedArray):
+        return None  # what is masked has no value
+    try:
+        return np.asarray(value)
+    except (ValueError, TypeError, RuntimeError):  # ragged lists, tensors that refuse
+        return None
+
+
+def _described(value: object) -> str:
+    array = _as_array(value)
+    if array is None:
+        return "a masked array" if isinstance(value, np.ma.MaskedArray) else "no array"
+    order = "" if array.dtype.isnative else " in the byte order of other machines"
+    return f"an array of {array.dtype.name}{order} with shape [{', '.join(map(str, array.shape))}]"

@@ -1,0 +1,230 @@
+"""A module made ready to run: verified, every operation bound, every value's last use known."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
+
+import numpy as np
+
+from nacre.base.diagnostics import InputError, has_errors
+from nacre.base.source import Span
+from nacre.core.evaluation.constants import stored_weights
+from nacre.core.evaluation.fusion import Fused, Weights, fused_steps
+from nacre.core.evaluation.lifetimes import affordable, places_of
+from nacre.core.evaluation.memory import OVERWRITING
+from nacre.core.evaluation.run import Plan, Step, refused
+from nacre.core.evaluation.run import place as place  # noqa: PLC0414 - others have it from here
+from nacre.core.evaluation.views import dense_views
+from nacre.core.module import CoreOperation, Module, TensorType
+from nacre.core.ops import OPS, OpSpec
+from nacre.core.rules.module_rules import MOD15
+from nacre.core.values import Array, Literal
+from nacre.core.verify import verify
+from nacre.kernels.interface.call import Call, Known, Run
+from nacre.kernels.interface.call import TensorType as KernelType
+from nacre.kernels.registry import PRIMITIVES
+
+_SCALARS = {"ConstI64": "i64", "ConstF32": "f32", "ConstF64": "f64"}
+
+
+def made_plan(module: Module, ordered: bool) -> Plan:
+    """A module ready to run; InputError has the findings of the verifier if it is none."""
+    found = verify(module, "nacre-1")
+    if has_errors(found):
+        raise InputError(found)
+    known = {type_: kernel_type(type_) for type_ in {op.type for op in module.operations}}
+    types = {op.value_id: known[op.type] for op in module.operations}
+    peak = affordable(module, types)
+    constants = {
+        op.value_id: array
+        for op in module.operations
+        for array in (constant_array(op),)
+        if array is not None
+    }
+    stored = stored_weights(module, constants)
+    if stored:
+        peak = affordable(module, types, stored)
+    constants |= {value: known.stored for value, known in stored.items()}
+    zeros = {value: known.zero for value, known in stored.items()}
+    weights = Weights(constants, zeros, _hot(module, constants))
+    kept = {*module.outputs, *(state.output for state in module.states)}
+    # What is new in every run cannot be looked into ahead of it.
+    views = dense_views(module, {*constants, *kept, *(op.value_id for op in module.inputs)})
+    # In order, kernels take other ways, which may read an operand again.
+    fused = [] if ordered else fused_steps(module, weights)
+    bind = _Binder(module, types, weights, ordered)
+    steps = tuple(_steps(module, fused, {*constants, *views}, bind))
+    leaving = {
+        value: (step.index, type_)
+        for step in steps
+        for value, type_ in zip(step.results, step.types, strict=True)
+        if value in kept
+    }
+    seen = {value: types[value] for value in views}
+    layout = places_of(steps, views, kept, types)
+    return Plan(module, constants, steps, peak, layout, seen, leaving)
+
+
+def _steps(
+    module: Module, fused: Iterable[Fused], ready: Collection[int], bind: _Binder
+) -> Iterable[Step]:
+    """What is to be computed, in order; some values are there without."""
+    by_index = {one.index: one for one in fused}
+    covered = {value for one in by_index.values() for value in (*one.results, *one.left_out)}
+    for index, op in enumerate(module.operations):
+        one = by_index.get(index)
+        if one is not None:
+            made = tuple(one.results), tuple(one.results.values())
+            yield Step(index, one.operands, *made, one.run, one.heirlooms)
+        elif op.opcode != "Input" and op.value_id not in ready and op.value_id not in covered:
+            yield bind(index, op)
+
+
+def _heirlooms(by_id: Mapping[int, CoreOperation], op: CoreOperation) -> tuple[int, ...]:
+    """The operands over which an operation may write its result."""
+    if op.opcode not in OVERWRITING:
+        return ()
+    return tuple([operand for operand in op.operands if by_id[operand].type == op.type])
+
+
+class _Binder:
+    """Binds operations; those that look alike are bound once."""
+
+    def __init__(
+        self,
+        module: Module,
+        types: dict[int, KernelType],
+        weights: Weights,
+        ordered: bool,
+    ) -> None:
+        self._module = module
+        self._types = types
+        self._weights = weights
+        self._ordered = ordered
+        self._bound: dict[object, Run] = {}
+
+    def __call__(self, index: int, op: CoreOperation) -> Step:
+        """The step of an operation."""
+        heirlooms = () if self._ordered else _heirlooms(self._module.by_id, op)
+        value, type_ = op.value_id, self._types[op.value_id]
+        return Step(index, op.operands, (value,), (type_,), self._run(index, op), heirlooms)
+
+    def _run(self, index: int, op: CoreOperation) -> Run:
+        spec = OPS[op.opcode]
+        by_id = self._module.by_id
+        operands = tuple([by_id[operand].type for operand in op.operands])
+        # As keys 0.0 and -0.0 are equal, which some operations tell apart.
+        exact = repr(op.attributes) if _has_floats(spec) else None
+        known = self._known(op, spec)
+        values = tuple([op.operands[at] for at in known])
+        key = (op.opcode, operands, op.attributes, op.type, exact, values)
+        found = self._bound.get(key)
+        if found is None:
+            found = self._bound[key] = self._bind(index, op, spec, known)
+        return found
+
+    def _known(self, op: CoreOperation, spec: OpSpec) -> dict[int, Known]:
+        """The operands that are constants, for a kernel that prepares them."""
+        if spec.primitive is None or not PRIMITIVES[spec.primitive].takes_known:
+            return {}
+        weights = self._weights
+        return {
+            at: Known(weights.constants[value], value in weights.hot, weights.zeros.get(value))
+            for at, value in enumerate(op.operands)
+            if value in weights.constants
+        }
+
+    def _bind(self, index: int, op: CoreOperation, spec: OpSpec, known: dict[int, Known]) -> Run:
+        if spec.primitive is None:
+            raise refused(self._module, index, "there is no kernel for it")
+        inputs = tuple([self._types[operand] for operand in op.operands])
+        result, attributes = self._types[op.value_id], spec.filled(op.attributes)
+        call = Call(inputs, (result,), attributes, self._ordered, known)
+        try:
+            return PRIMITIVES[spec.primitive].bind(call)
+        except (ValueError, TypeError) as error:
+            raise refused(self._module, index, str(error)) from error
+
+
+def _hot(module: Module, constants: Mapping[int, Array]) -> frozenset[int]:
+    """Integers that are kept as floats for the products that take them.
+
+    Together they may take as much memory again as all constants have values of a byte; what several
+    products take goes first, then what is small.
+    """
+    uses = Counter(
+        operand
+        for op in module.operations
+        for operand in op.operands
+        if operand in constants and constants[operand].dtype.kind in "iu"
+    )
+    left = sum(array.size for array in {id(a): a for a in constants.values()}.values())
+    found = set[int]()
+    for value in sorted(uses, key=lambda value: (-uses[value], constants[value].size)):
+        bytes_ = 4 * constants[value].size
+        if bytes_ <= left:
+            left -= bytes_
+            found.add(value)
+    return frozenset(found)
+
+
+def _has_floats(spec: OpSpec) -> bool:
+    return any(a.kind in ("float", "floats") for a in spec.attributes)
+
+
+def kernel_type(type_: TensorType) -> KernelType:
+    """A type as the kernels know it."""
+    return KernelType(type_.element, type_.shape)
+
+
+def macs_of(op: CoreOperation, module: Module) -> int:
+    """Multiplications with an addition that an operation takes: one count for every verb."""
+    spec = OPS[op.opcode]
+    if spec.primitive is None:
+        return 0
+    given = {a.name: a.default for a in spec.attributes if a.default is not None}
+    inputs = tuple(kernel_type(module.by_id[operand].type) for operand in op.operands)
+    call = Call(inputs, (kernel_type(op.type),), {**given, **op.attributes})
+    return PRIMITIVES[spec.primitive].work(call).macs
+
+
+def carried(array: Array, type_: TensorType) -> Array:
+    """An array as the kernels take it: dense, and types below a byte in whole bytes."""
+    kernel = kernel_type(type_)
+    return np.ascontiguousarray(array, dtype=kernel.dtype).reshape(type_.shape)
+
+
+def declared(array: Array, type_: TensorType) -> Array:
+    """A copy of an array in the element type that was declared."""
+    return np.array(array, dtype=type_.element.dtype)
+
+
+def constant_array(op: CoreOperation) -> Array | None:
+    """The value of a constant as the kernels carry it; None where the operation is no constant."""
+    if op.opcode in _SCALARS:
+        return np.array(op.attributes["value"], op.type.element.dtype)
+    if op.opcode != "ConstTensor":
+        return None
+    data = op.attributes["data"]
+    array = data.array if isinstance(data, Literal) else np.array(data, op.type.element.dtype)
+    return carried(array, op.type)
+
+
+def initial_values(module: Module) -> dict[str, Array]:
+    """What every state starts as, by the name of its input."""
+    found: dict[str, Array] = {}
+    for index, state in enumerate(module.states):
+        value = constant_array(module.by_id[state.initial])
+        if value is None:
+            message = f"the initial value %{state.initial} of state `{state.name}` is no constant"
+            raise InputError([MOD15.at(_state_place(module, index), message)])
+        found[state.name] = value
+    return found
+
+
+def _state_place(module: Module, index: int) -> Span:
+    places = module.places
+    if places is not None and index < len(places.states):
+        return places.source.span(*places.states[index])
+    return place(module, len(module.operations))

@@ -1,0 +1,164 @@
+"""A plan and its runs: every operation bound, every value in its place."""
+
+from __future__ import annotations
+
+from collections import ChainMap, defaultdict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+from msgspec import Struct
+
+from nacre.base.diagnostics import InputError
+from nacre.base.rules import Rule
+from nacre.base.source import Source, Span
+from nacre.core.evaluation.memory import Layout
+from nacre.core.module import Module
+from nacre.core.rules.evaluation import EVL04, EVL05
+from nacre.core.text.printer import operation_text
+from nacre.core.values import Array
+from nacre.kernels.interface.call import Fault, Run
+from nacre.kernels.interface.call import TensorType as KernelType
+from nacre.kernels.interface.runs import quietly, unquieted
+
+Progress = Callable[[int, int], None]  # operations that are done, of how many
+
+
+class Step(Struct, frozen=True, gc=False):
+    """One operation, or several that are computed as one, bound to their types."""
+
+    index: int  # of the operation
+    operands: tuple[int, ...]
+    results: tuple[int, ...]
+    types: tuple[KernelType, ...]  # of the results
+    run: Run
+    heirlooms: tuple[int, ...] = ()  # operands over which the last result may be written
+
+
+@dataclass(frozen=True, slots=True)
+class _Room:
+    """The memory of one run at a time, and every call with its arrays in it."""
+
+    calls: list[tuple[Run, list[Array | None], list[Array | None]]]
+    # Where values go that are new in every run: lists of arrays, and the places in them.
+    slots: Mapping[int, list[tuple[list[Array | None], int]]]
+
+    def put(self, value: int, array: Array | None) -> None:
+        """Let every call that takes or makes a value have this array."""
+        for arrays, at in self.slots[value]:
+            arrays[at] = array
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Every step in order, and where its value lies."""
+
+    module: Module
+    constants: dict[int, Array]
+    steps: tuple[Step, ...]
+    peak_bytes: int
+    layout: Layout  # of the values that do not leave the run
+    views: Mapping[int, KernelType]  # values that lie within others: no step makes them
+    leaving: Mapping[int, tuple[int, KernelType]]  # the others: by which operation, and their types
+    # Memory that no run is using. A run takes it out of here, so that several may go on at once.
+    _rooms: list[_Room] = field(default_factory=list, repr=False, compare=False)
+
+    def run(
+        self, inputs: Mapping[int, Array], progress: Progress | None = None
+    ) -> Mapping[int, Array]:
+        """The values that outputs and states name, as the kernels carry them.
+
+        `progress` is told how many operations of how many are done.
+        """
+        try:
+            room = self._rooms.pop()
+        except IndexError:
+            room = self._new_room()
+        try:
+            values = {**inputs, **self._new_values()}
+            for value in room.slots:
+                room.put(value, values[value])
+            quietly(self._compute, room, progress)
+            return ChainMap(values, self.constants)
+        finally:
+            for value in room.slots:
+                room.put(value, None)  # what the caller gave, and what is handed out
+            self._rooms.append(room)
+
+    def _compute(self, room: _Room, progress: Progress | None) -> None:
+        done = 0
+        for step, (run, operands, results) in zip(self.steps, room.calls, strict=True):
+            try:
+                fault = run(operands, results)  # type: ignore[arg-type]  # all are there by now
+            except (ValueError, TypeError, MemoryError) as error:
+                raise refused(self.module, step.index, str(error)) from error
+            if fault is not None and fault.is_fatal:
+                raise refused(self.module, step.index, _told(fault, len(operands)))
+            if progress is not None:
+                done += 1
+                progress(done, len(self.steps))
+
+    def _new_values(self) -> dict[int, Array]:
+        """Arrays for what leaves the run."""
+        made: dict[int, Array] = {}
+        for value, (index, type_) in self.leaving.items():
+            try:
+                made[value] = np.empty(type_.shape, type_.dtype)
+            except (ValueError, MemoryError) as error:
+                raise refused(self.module, index, str(error)) from error
+        return made
+
+    def _new_room(self) -> _Room:
+        layout = self.layout
+        try:
+            block = layout.block()
+        except MemoryError as error:
+            message = f"the values need {layout.size:,} bytes at one time, which cannot be had"
+            raise InputError([EVL05.at(place(self.module, 0), message)]) from error
+        types = dict(self.views)
+        for step in self.steps:
+            types |= zip(step.results, step.types, strict=True)
+        arrays = dict(self.constants)
+        for value in layout.places:
+            arrays[value] = layout.array(block, value, types[value])
+        calls, slots = [], defaultdict[int, list[tuple[list[Array | None], int]]](list)
+        for step in self.steps:
+            operands = [arrays.get(operand) for operand in step.operands]
+            results = [arrays.get(value) for value in step.results]
+            calls.append((unquieted(step.run), operands, results))
+            for held, values in ((operands, step.operands), (results, step.results)):
+                for at, value in enumerate(values):
+                    if value not in arrays:
+                        slots[value].append((held, at))
+        return _Room(calls, dict(slots))
+
+
+def _told(fault: Fault, operands: int) -> str:
+    if fault.position is None or operands < 2:
+        return fault.message
+    return f"{fault.message}, at [{', '.join(map(str, fault.position))}]"
+
+
+def refused(module: Module, index: int, reason: str, rule: Rule = EVL04) -> InputError:
+    """An error at an operation, with a reason."""
+    op = module.operations[index]
+    return InputError([rule.at(place(module, index), f"`{op.opcode}` %{op.value_id}: {reason}")])
+
+
+def value_place(module: Module, value: int) -> Span:
+    """Where the operation stands that defines a value."""
+    values = [op.value_id for op in module.operations]
+    return place(module, values.index(value) if value in values else len(values))
+
+
+def place(module: Module, index: int) -> Span:
+    """Where an operation stands: in the text that was read, else in its line of canonical text."""
+    places = module.places
+    if places is not None and index < len(places.spans):
+        return places.source.span(*places.spans[index])
+    if index >= len(module.operations):
+        return Source("<module>", "").span(0, 0)
+    # The other lines are left empty: they may hold megabytes of constants.
+    line = operation_text(module.operations[index])
+    source = Source("<module>", "\n" * index + line)
+    return source.span(index, index + len(line))

@@ -1,0 +1,1 @@
+"""Operations that hold graphs: branches and loops."""

@@ -1,0 +1,1 @@
+"""Nodes on known tensors, computed at import."""

@@ -1,0 +1,1 @@
+"""What each operation of ONNX becomes, one file a group."""

@@ -1,0 +1,71 @@
+"""Convolutions of ONNX whose windows are bent by offsets that are computed."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from nacre.core.onnx.findings import NoForm, Unsound
+from nacre.core.onnx.handlers.arithmetic import Expr, known, operand
+from nacre.core.onnx.handlers.sampling import Edge, sampled
+from nacre.core.onnx.handlers.table import handles
+from nacre.core.onnx.handlers.windows import window_attributes
+from nacre.core.onnx.use import Use
+
+
+@handles("DeformConv")
+def deform_conv(use: Use) -> int:
+    """Every element of a window is looked up between elements, then weighted and added."""
+    batch, channels, *sizes = use.shape(0)
+    outputs, per_group, *kernel = use.shape(1)
+    counts = use.shape(2)[2:]
+    rank, taps = len(sizes), prod(kernel)
+    groups, bends = int(use.attribute("group", 1)), int(use.attribute("offset_group", 1))
+    if rank != 2:
+        raise NoForm(f"windows of {rank} axes, expected 2", "reshape to planes")
+    if (
+        min(groups, bends) < 1
+        or channels != per_group * groups
+        or outputs % groups
+        or channels % bends
+        or use.shape(2) != (batch, bends * taps * rank, *counts)
+    ):
+        raise Unsound(f"shapes {[list(use.shape(i)) for i in range(3)]}, groups {groups}, {bends}")
+    given = window_attributes(use, tuple(kernel))
+    x = operand(use, 0)
+    places = _places(use, batch * bends, tuple(kernel), counts, given)
+    edges = [Edge(size, "zeros", 0.0, size - 1.0) for size in sizes]
+    table = x.reshaped(batch * bends, channels // bends, *sizes)
+    taken = sampled(table, places, edges, "linear")
+    if use.has(4):
+        taken = taken * operand(use, 4).reshaped(batch * bends, taps * prod(counts), 1)
+    # [batch, bend, tap, place, channel] to [batch, group, channel and tap, place]
+    spread = taken.reshaped(batch, bends, taps, prod(counts), channels // bends)
+    columns = spread.transposed(0, 1, 4, 2, 3)
+    columns = columns.reshaped(batch, groups, per_group * taps, prod(counts))
+    weights = operand(use, 1).reshaped(groups, outputs // groups, per_group * taps)
+    made = Expr(use, use.add("MatMul", weights.value, columns.value))
+    result = made.reshaped(batch, outputs, *counts)
+    return (result + operand(use, 3).reshaped(outputs, 1, 1)).value if use.has(3) else result.value
+
+
+def _places(
+    use: Use, count: int, kernel: tuple[int, ...], outs: tuple[int, ...], given: dict[str, Any]
+) -> list[Expr]:
+    """For each axis the coordinates [batch and bend, tap and place]."""
+    offsets = operand(use, 2).reshaped(count * prod(kernel), len(kernel), prod(outs))
+    turned = offsets.transposed(1, 0, 2)
+    found = []
+    for axis, window in enumerate(kernel):
+        taps = np.arange(window) * given["dilations"][axis]
+        starts = np.arange(outs[axis]) * given["strides"][axis] - given["pads"][axis]
+        shape = [1] * (2 * len(kernel))
+        shape[axis], shape[len(kernel) + axis] = window, outs[axis]
+        base = (taps[:, None] + starts).reshape(shape)
+        whole = np.broadcast_to(base, (*kernel, *outs)).reshape(1, prod(kernel) * prod(outs))
+        own = turned.rows(known(use, np.array(axis, np.int64)))
+        flat = own.reshaped(count, prod(kernel) * prod(outs))
+        found.append(flat + known(use, whole, flat.dtype))
+    return found

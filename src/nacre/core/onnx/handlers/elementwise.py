@@ -1,0 +1,246 @@
+"""Operations of ONNX on one element at a time."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nacre.base.elements import GRAPH_TYPES
+from nacre.base.excerpt import quoted
+from nacre.core.builder import dtype_name
+from nacre.core.onnx.findings import CAST, INFERENCE, NoForm, Unsound
+from nacre.core.onnx.handlers.arithmetic import Expr, operand
+from nacre.core.onnx.handlers.table import Handler, handles
+from nacre.core.onnx.reading.files import onnx
+from nacre.core.onnx.use import Tensor, Use
+from nacre.core.values import Array
+
+_BINARY = {
+    "Add": "Add",
+    "Sub": "Sub",
+    "Mul": "Mul",
+    "Div": "Div",
+    "And": "And",
+    "Or": "Or",
+    "Xor": "Xor",
+    "BitwiseAnd": "And",
+    "BitwiseOr": "Or",
+    "BitwiseXor": "Xor",
+}
+_COMPARE = {
+    "Equal": "Eq",
+    "Less": "Lt",
+    "LessOrEqual": "Le",
+    "Greater": "Gt",
+    "GreaterOrEqual": "Ge",
+}
+_UNARY = {
+    **{
+        name: name
+        for name in (
+            *("Abs", "Sign", "Ceil", "Floor", "Round", "Sqrt", "Reciprocal", "Erf"),
+            *("Sin", "Cos", "Tan", "Asin", "Acos", "Atan", "Sinh", "Cosh", "Tanh"),
+            *("Asinh", "Acosh", "Atanh", "Sigmoid", "Softplus", "Softsign", "Not"),
+        )
+    },
+    "BitwiseNot": "Not",
+    "IsNaN": "IsNan",
+}
+_PLAIN = {"Relu": "ReluNan", "Exp": "Exp", "Log": "Log", "Neg": "Neg", "HardSwish": "HardSwish"}
+
+
+def _register() -> None:
+    for name, op in _BINARY.items():
+        handles(name)(_binary(op))
+    for name, op in _COMPARE.items():
+        handles(name)(_compare(op))
+    for name, op in _UNARY.items():
+        handles(name)(_unary(op))
+    for name, opcode in _PLAIN.items():
+        handles(name)(_plain(opcode))
+
+
+def _binary(op: str) -> Handler:
+    return lambda use: use.add("BinOp", use.value(0), _second(use), op=op)
+
+
+def _compare(op: str) -> Handler:
+    return lambda use: use.add("Compare", use.value(0), _second(use), op=op)
+
+
+def _second(use: Use) -> int:
+    """The second operand; before opset 7 `axis` said where its axes begin."""
+    if use.opset >= 7 or "axis" not in use.node.attributes:
+        return use.value(1)
+    behind = len(use.shape(0)) - use.axis() - len(use.shape(1))
+    return use.reshaped(use.value(1), (*use.shape(1), *[1] * max(behind, 0)))
+
+
+def _unary(op: str) -> Handler:
+    return lambda use: use.add("Unary", use.value(0), op=op)
+
+
+def _plain(opcode: str) -> Handler:
+    return lambda use: use.add(opcode, use.value(0))
+
+
+_register()
+
+
+@handles("Pow")
+def pow_(use: Use) -> int:
+    """X to a power, which may be of another type; the result has that of x."""
+    own, other = use.type(0), use.type(1)
+    wide = "i64" if own.element.is_integer and other.element.is_integer else "f64"
+    wide = own.dtype if other.dtype == own.dtype else wide
+    base, power = use.cast(use.value(0), wide), use.cast(use.value(1), wide)
+    return use.cast(use.add("BinOp", base, power, op="Pow"), own.dtype)
+
+
+@handles("Mod")
+def mod(use: Use) -> int:
+    """The rest of a division, with the sign of the divisor, or of the dividend by `fmod`."""
+    op = "Rem" if use.attribute("fmod", 0) else "Mod"
+    return use.add("BinOp", use.value(0), use.value(1), op=op)
+
+
+@handles("BitShift")
+def bit_shift(use: Use) -> int:
+    """A shift to the left or right; one out of range leaves nothing but the sign."""
+    op = {"LEFT": "ShiftLeft", "RIGHT": "ShiftRight"}.get(use.require("direction"))
+    if op is None:
+        raise Unsound(f"`direction` is {quoted(use.require('direction'))}, expected LEFT or RIGHT")
+    x, amount, bits = operand(use, 0), operand(use, 1), use.type(0).element.bits
+    given = use.known(1)
+    if given is not None and bool(np.all((given >= 0) & (given < bits))):
+        return use.add("BinOp", x.value, amount.value, op=op)
+    is_inside = amount.is_("Ge", 0) & amount.is_("Lt", bits)
+    shifted = use.add("BinOp", x.value, is_inside.choose(amount, 0).value, op=op)
+    rest = x.is_("Lt", 0).choose(x * 0 - 1, 0) if op == "ShiftRight" else x * 0
+    return is_inside.choose(Expr(use, shifted), rest).value
+
+
+@handles("Max", "Min", "Sum", "Mean")
+def several(use: Use) -> int:
+    """Any number of tensors, combined one after the other."""
+    kind = use.node.op
+    op = {"Max": "Max", "Min": "Min"}.get(kind, "Add")
+    total = use.value(0)
+    for index in range(1, use.count):
+        total = use.add("BinOp", total, use.value(index), op=op)
+    if kind == "Mean" and use.count > 1:
+        count = use.scalar(use.count, use.builder.type_of(total).dtype)
+        total = use.add("BinOp", total, count, op="Div")
+    return total
+
+
+@handles("Where")
+def where(use: Use) -> int:
+    """The one or the other."""
+    return use.add("Where", use.value(0), use.value(1), use.value(2))
+
+
+@handles("Identity", "Dropout")
+def identity(use: Use) -> list[int] | int:
+    """The tensor itself; a dropout drops nothing at inference, and its mask is all true.
+
+    Before opset 12 the mask says nothing at inference; it holds zeros, as onnxruntime has it.
+    """
+    if use.node.op == "Dropout":
+        _refuse_training(use)
+    value = use.value(0)
+    if use.node.op == "Identity" or len(use.node.outputs) < 2:
+        return value
+    type_ = use.builder.type_of(value)
+    if use.opset < 12:
+        dtype = type_.element.dtype if use.opset < 10 else np.dtype(np.bool_)
+        return [value, use.constant(np.zeros(type_.shape, dtype))]
+    return [value, use.constant(np.ones(type_.shape, np.bool_))]
+
+
+def _refuse_training(use: Use) -> None:
+    """A dropout that drops; at a ratio of 0 it does not."""
+    if use.opset < 7 and not use.attribute("is_test", 0):
+        raise NoForm("`is_test` is 0; it draws random numbers, which Core IR lacks", INFERENCE)
+    if use.opset < 12 or not use.has(2):
+        return
+    ratio = use.known(1) if use.has(1) else np.array(0.5)
+    if ratio is not None and not np.any(ratio):
+        return
+    if np.any(use.require_known(2, "`training_mode`")):
+        reason = "`training_mode` is on; it draws random numbers, which Core IR lacks"
+        raise NoForm(reason, INFERENCE)
+
+
+@handles("Clip")
+def clip(use: Use) -> int:
+    """X between two numbers, which may be computed."""
+    x, dtype = use.value(0), use.type(0).dtype
+    ends = [use.known(i) if use.has(i) else np.zeros(0) for i in (1, 2)]
+    if all(end is not None and end.size <= 1 for end in ends) and not GRAPH_TYPES[dtype].is_integer:
+        low = use.number("min", 1, float("-inf"))
+        return use.add("Clip", x, min=low, max=use.number("max", 2, float("inf")))
+    for index, op in ((1, "Max"), (2, "Min")):
+        name = ("min", "max")[index - 1]
+        if use.has(index):
+            x = use.add("BinOp", x, use.value(index), op=op)
+        elif name in use.node.attributes:
+            end = use.scalar(use.node.attributes[name], dtype)
+            x = use.add("BinOp", x, end, op=op)
+    return x
+
+
+@handles("Cast", "CastLike")
+def cast(use: Use) -> Tensor:
+    """The values in another element type."""
+    if use.node.op == "CastLike":
+        target = use.type(1).dtype
+    else:
+        target = element_name(int(use.require("to")))
+    saturate = bool(use.attribute("saturate", 1)) and target.startswith("f8")
+    elements = use.known(0)
+    if elements is not None and not elements.size:
+        return elements.astype(GRAPH_TYPES[target].dtype)
+    if use.type(0).dtype == target:
+        return use.value(0)
+    value = use.value(0)
+    if target in ("i4", "u4") and not use.type(0).element.is_integer:
+        value = use.cast(value, "i32")  # what does not fit loses its upper bits
+    return use.add("Cast", value, to=target, saturate=saturate)
+
+
+def element_name(kind: int) -> str:
+    """The element type of a TensorProto.DataType."""
+    if kind == 0 or kind not in onnx.TensorProto.DataType.values():
+        raise Unsound(f"{type_title(kind)} is no element type of ONNX")
+    try:
+        return dtype_name(np.dtype(onnx.helper.tensor_dtype_to_np_dtype(kind)))
+    except (ValueError, KeyError, TypeError):
+        raise NoForm(f"Core IR lacks the element type {type_title(kind)}", CAST) from None
+
+
+def type_title(kind: int) -> str:
+    """What ONNX calls an element type."""
+    names = {value: name for name, value in onnx.TensorProto.DataType.items()}
+    return str(names.get(kind, kind))
+
+
+@handles("ai.onnx.ml.Binarizer")
+def binarizer(use: Use) -> int:
+    """1 where x is greater than a threshold, else 0."""
+    dtype = use.type(0).dtype
+    limit = use.scalar(float(use.attribute("threshold", 0.0)), dtype)
+    return use.cast(use.add("Compare", use.value(0), limit, op="Gt"), dtype)
+
+
+@handles("IsInf")
+def is_inf(use: Use) -> int:
+    """Whether x is infinite, of both signs or of one."""
+    up, down = use.attribute("detect_positive", 1), use.attribute("detect_negative", 1)
+    x, dtype = use.value(0), use.type(0).dtype
+    if up and down:
+        return use.add("Unary", x, op="IsInf")
+    if not up and not down:
+        nothing: Array = np.zeros(use.shape(0), np.bool_)
+        return use.constant(nothing)
+    end = use.scalar(float("inf" if up else "-inf"), dtype)
+    return use.add("Compare", x, end, op="Eq")

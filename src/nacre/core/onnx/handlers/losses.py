@@ -1,0 +1,68 @@
+"""Losses of ONNX against classes."""
+
+from __future__ import annotations
+
+from math import prod
+
+from nacre.base.excerpt import quoted
+from nacre.core.onnx.findings import Unsound
+from nacre.core.onnx.handlers.arithmetic import Expr, operand
+from nacre.core.onnx.handlers.table import handles
+from nacre.core.onnx.use import Use
+
+
+@handles("NegativeLogLikelihoodLoss")
+def negative_log_likelihood(use: Use) -> int:
+    """Minus the entries [N, C, ..] of the classes [N, ..]."""
+    return _loss(use, operand(use, 0)).value
+
+
+@handles("SoftmaxCrossEntropyLoss")
+def softmax_cross_entropy(use: Use) -> list[int]:
+    """The same of the logarithms of Softmax, which are the second output."""
+    logarithms = use.add("LogSoftmax", use.value(0), axis=1)
+    return [_loss(use, Expr(use, logarithms)).value, logarithms]
+
+
+def _loss(use: Use, x: Expr) -> Expr:
+    dims, classes = use.shape(0), use.shape(1)
+    if len(dims) < 2 or classes != (dims[0], *dims[2:]):
+        raise Unsound(f"classes of shape {list(classes)} do not go with {list(dims)}")
+    reduction = use.attribute("reduction", "mean")
+    if reduction not in ("none", "sum", "mean"):
+        raise Unsound(f"`reduction` is {quoted(reduction)}, expected none, sum or mean")
+    target = operand(use, 1).to("i64")
+    ignored = use.attribute("ignore_index", None)
+    is_counted = None if ignored is None else target.is_("Ne", int(ignored))
+    if is_counted is not None:
+        target = is_counted.choose(target, 0)
+    losses = _picked(x, target)
+    weights = _weights(use, x, target, is_counted)
+    if is_counted is not None:  # not times 0: the entry may be infinite
+        losses = is_counted.choose(losses, 0.0)
+    if weights is not None:
+        losses = losses * weights
+    if reduction == "none":
+        return losses
+    axes = range(len(classes))
+    total = losses.sum(axes)
+    if reduction == "sum":
+        return total
+    return total / (float(prod(classes)) if weights is None else weights.sum(axes))
+
+
+def _picked(x: Expr, target: Expr) -> Expr:
+    """Minus the entries of the classes."""
+    batch, classes, *rest = x.shape
+    count = prod(rest)
+    flat, index = x.reshaped(batch, classes, count), target.reshaped(batch, 1, count)
+    made = x.use.add("GatherElements", flat.value, index.value, axis=1)
+    return Expr(x.use, x.use.add("Neg", made)).reshaped(batch, *rest)
+
+
+def _weights(use: Use, x: Expr, target: Expr, is_counted: Expr | None) -> Expr | None:
+    """What each class counts; nothing where all count the same."""
+    if use.has(2):
+        weights = operand(use, 2).to(x.dtype).rows(target)
+        return weights if is_counted is None else is_counted.choose(weights, 0.0)
+    return None if is_counted is None else is_counted.to(x.dtype)

@@ -1,0 +1,306 @@
+"""Products of stored integers: sums in i32, then reals or stored integers again.
+
+Where scales and zero points are known these are the fused operations of Core IR, whose bits are
+those of the definition: `saturate(rint(float(sum) * (sx * sw / sy)) + zero)`. Else the same is
+written out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from nacre.core.onnx.findings import NoForm, Unsound
+from nacre.core.onnx.handlers.linear import product
+from nacre.core.onnx.handlers.quantized import (
+    Steps,
+    dequantized,
+    dynamic_steps,
+    quantized,
+)
+from nacre.core.onnx.handlers.table import handles
+from nacre.core.onnx.handlers.windows import weights_kernel, window_attributes
+from nacre.core.onnx.tensors import (
+    broadcast,
+    combined,
+    in_type,
+    optional,
+    replaced,
+    shape_of,
+    single,
+    turned,
+    with_shape,
+)
+from nacre.core.onnx.use import Tensor, Use
+
+_BYTES = ("i8", "u8")
+_SMALL = 1024  # elements: known integers that are no more are centred ahead of time
+
+
+def centred(use: Use, x: Tensor, zero: Tensor | None) -> int:
+    """Integers less their zero point, which broadcasts, in i32.
+
+    Weights stay what they are, and are made wide in the module: so they take a fourth of the room.
+    """
+    is_large = isinstance(x, np.ndarray) and x.size > _SMALL
+    wide = in_type(use, use.materialised(x) if is_large else x, "i32")
+    if zero is None or (isinstance(zero, np.ndarray) and not np.any(zero)):
+        return use.materialised(wide)
+    if broadcast(use, x, zero) != shape_of(use, x):
+        found, own = list(shape_of(use, zero)), list(shape_of(use, x))
+        raise Unsound(f"a zero point has the shape {found}, which does not stretch to {own}")
+    return use.materialised(combined(use, "Sub", wide, in_type(use, zero, "i32")))
+
+
+def _expect_bytes(use: Use, *indices: int) -> None:
+    for index in indices:
+        if use.type(index).dtype not in _BYTES:
+            found = use.type(index).dtype
+            raise NoForm(
+                f"operand {index} is of `{found}`, expected i8 or u8", "quantise to 8 bits"
+            )
+
+
+def _known_numbers(use: Use, *indices: int) -> bool:
+    """Whether operands are known, those left out too."""
+    return all(use.known(i) is not None for i in indices if use.has(i))
+
+
+# Products of matrices
+
+
+def _by_rows(use: Use, tensor: Tensor | None, matrix: Tensor) -> Tensor | None:
+    """A scale or zero point of A: one number, or one for each row."""
+    if tensor is None:
+        return None
+    dims, rank = shape_of(use, tensor), len(shape_of(use, matrix))
+    if prod(dims) == 1:
+        return single(use, tensor)
+    return with_shape(use, tensor, (*dims, 1)) if len(dims) == 1 and rank > 1 else tensor
+
+
+def _by_columns(use: Use, tensor: Tensor | None) -> Tensor | None:
+    """A scale or zero point of B: one number, or one for each column, which broadcasts."""
+    if tensor is None or prod(shape_of(use, tensor)) > 1:
+        return tensor
+    return single(use, tensor)
+
+
+def integer_product(
+    use: Use, a: Tensor, b: Tensor, a_zero: Tensor | None, b_zero: Tensor | None
+) -> int:
+    """The sums of products of centred integers, in i32."""
+    left = centred(use, a, _by_rows(use, a_zero, a))
+    if len(shape_of(use, b)) != 2:
+        return product(use, left, centred(use, b, _by_columns(use, b_zero)))
+    return use.add("Linear", left, centred_rows(use, b, b_zero))
+
+
+def centred_rows(use: Use, b: Tensor, zero: Tensor | None) -> int:
+    """A matrix [in, out] less its zero point, which is one number or one for each column, turned.
+
+    So `Linear` takes it.
+    """
+    columns = _by_columns(use, zero)
+    if columns is not None and len(shape_of(use, columns)) == 1:
+        columns = with_shape(use, columns, (*shape_of(use, columns), 1))
+    elif columns is not None and len(shape_of(use, columns)) == 2:
+        columns = turned(use, columns, (1, 0))
+    return centred(use, turned(use, b, (1, 0)), columns)
+
+
+@handles("MatMulInteger")
+def matmul_integer(use: Use) -> int:
+    """A product of centred integers."""
+    _expect_bytes(use, 0, 1)
+    return integer_product(use, use.tensor(0), use.tensor(1), optional(use, 2), optional(use, 3))
+
+
+@handles("QLinearMatMul")
+def qlinear_matmul(use: Use) -> int:
+    """A product of stored integers, stored again."""
+    a, b, to = use.tensor(0), use.tensor(3), use.type(7).dtype
+    if not {use.type(0).dtype, use.type(3).dtype, to} <= set(_BYTES):
+        return _product_of_floats(use, to)
+    scales = [in_type(use, use.tensor(i), "f32") for i in (1, 4, 6)]
+    one_each = prod(shape_of(use, scales[0])) == 1 and prod(use.shape(2)) == 1
+    if len(use.shape(3)) == 2 and one_each and _known_numbers(use, 1, 2, 4, 5, 6, 7):
+        given = _fused(use, (1, 2), (4, 5), (6, 7))
+        return use.add(
+            "QLinear", use.materialised(a), use.materialised(turned(use, b, (1, 0))), **given
+        )
+    sums = integer_product(use, a, b, use.tensor(2), use.tensor(5))
+    rows, columns = _by_rows(use, scales[0], a), _by_columns(use, scales[1])
+    assert rows is not None
+    assert columns is not None
+    factor = combined(use, "Mul", rows, columns)
+    factor = combined(use, "Div", factor, single(use, scales[2]))
+    return requantized(use, sums, factor, use.tensor(7))
+
+
+def _product_of_floats(use: Use, to: str) -> int:
+    """A product of floats of 8 bits: dequantised, multiplied in f32, quantised."""
+    sides = []
+    for index in (0, 3):
+        scale, zero = (single(use, use.tensor(index + i)) for i in (1, 2))
+        steps = Steps(in_type(use, scale, "f32"), zero)
+        sides.append(dequantized(use, use.tensor(index), steps))
+    scale, zero = single(use, use.tensor(6)), single(use, use.tensor(7))
+    steps = Steps(in_type(use, scale, "f32"), zero)
+    return quantized(use, product(use, *sides), steps, to)
+
+
+def requantized(use: Use, sums: int, factor: Tensor, zero: Tensor) -> int:
+    """Sums times a factor, rounded, moved by a zero point and held inside its type."""
+    real = use.add("BinOp", use.cast(sums, "f32"), use.materialised(factor), op="Mul")
+    one = Steps(np.array(1.0, np.float32), single(use, zero))
+    return quantized(use, real, one, use.type_of(zero).dtype)
+
+
+def _fused(use: Use, x: Sequence[int], w: Sequence[int], y: Sequence[int]) -> dict[str, Any]:
+    """Scales and zero points as the attributes of a fused operation."""
+    reals = [_numbers(use, side[0], 1.0) for side in (x, w, y)]
+    zeros = [_numbers(use, side[1], 0) for side in (x, w, y)]
+    if len(reals[0]) * len(reals[2]) * len(zeros[0]) * len(zeros[2]) != 1:
+        raise Unsound("a scale or zero point of a whole tensor is not one number")
+    return {
+        "x_scale": float(reals[0][0]),
+        "x_zero": int(zeros[0][0]),
+        "w_scales": tuple(float(v) for v in reals[1]),
+        "w_zeros": tuple(int(v) for v in zeros[1]),
+        "y_scale": float(reals[2][0]),
+        "y_zero": int(zeros[2][0]),
+        "to": use.type(y[1]).dtype,
+    }
+
+
+def _numbers(use: Use, index: int, default: float) -> list[Any]:
+    found = use.known(index)
+    return [default] if found is None else list(np.ravel(found))
+
+
+# Convolutions
+
+
+@handles("ConvInteger")
+def conv_integer(use: Use) -> int:
+    """A convolution of centred integers; padding is the zero point of x."""
+    _expect_bytes(use, 0, 1)
+    return _integer_conv(use, 1, optional(use, 2), optional(use, 3))
+
+
+def _integer_conv(use: Use, weight: int, x_zero: Tensor | None, w_zero: Tensor | None) -> int:
+    if x_zero is not None:
+        x_zero = single(use, x_zero)
+    if w_zero is not None:
+        w_zero = _by_channels(use, w_zero, len(use.shape(weight)))
+    x, w = centred(use, use.tensor(0), x_zero), centred(use, use.tensor(weight), w_zero)
+    given = window_attributes(use, weights_kernel(use, weight))
+    return use.add("Conv", x, w, groups=int(use.attribute("group", 1)), **given)
+
+
+def _by_channels(use: Use, tensor: Tensor, rank: int) -> Tensor:
+    """One number, or one for each of the first axis."""
+    count = prod(shape_of(use, tensor))
+    return with_shape(use, tensor, () if count == 1 else (count,) + (1,) * (rank - 1))
+
+
+def _qlinear_conv(use: Use) -> int:
+    """A convolution of stored integers, stored again."""
+    _expect_bytes(use, 0, 3, 7)
+    given = window_attributes(use, weights_kernel(use, 3))
+    if _known_numbers(use, 1, 2, 4, 5, 6, 7):
+        values = [use.value(0), use.value(3), *([use.value(8)] if use.has(8) else [])]
+        groups = int(use.attribute("group", 1))
+        scales = _fused(use, (1, 2), (4, 5), (6, 7))
+        return use.add("QConv", *values, groups=groups, **given, **scales)
+    sums = _integer_conv(use, 3, use.tensor(2), use.tensor(5))
+    rank = len(use.shape(0))
+    if use.has(8):
+        bias = with_shape(use, use.tensor(8), (use.shape(3)[0], *(1,) * (rank - 2)))
+        sums = use.add("BinOp", sums, use.materialised(bias), op="Add")
+    scales_ = [use.tensor(1), _by_channels(use, use.tensor(4), rank - 1), use.tensor(6)]
+    factor = combined(use, "Mul", single(use, scales_[0]), scales_[1])
+    factor = combined(use, "Div", factor, single(use, scales_[2]))
+    return requantized(use, sums, factor, use.tensor(7))
+
+
+handles("QLinearConv")(_qlinear_conv)
+
+
+@handles("com.microsoft.QLinearConv")
+def qlinear_conv_either(use: Use) -> int:
+    """A convolution of stored integers; of channels last where asked."""
+    if not use.attribute("channels_last", 0):
+        return _qlinear_conv(use)
+    return channels_last(use, _qlinear_conv)
+
+
+def channels_last(use: Use, handler: Callable[[Use], int]) -> int:
+    """What a handler makes of operand 0 with its channels first, moved to the end again."""
+    rank = len(use.shape(0))
+    first = use.transposed(use.value(0), (0, rank - 1, *range(1, rank - 1)))
+    return use.transposed(handler(replaced(use, {0: first})), (0, *range(2, rank), 1))
+
+
+# Reals from products of integers
+
+
+@handles("com.microsoft.MatMulIntegerToFloat")
+def matmul_to_float(use: Use) -> int:
+    """A product of centred integers times both scales, plus a bias."""
+    _expect_bytes(use, 0, 1)
+    a, b = use.tensor(0), use.tensor(1)
+    sums = integer_product(use, a, b, optional(use, 4), optional(use, 5))
+    return scaled_sums(use, sums, use.tensor(2), use.tensor(3), optional(use, 6))
+
+
+@handles("com.microsoft.DynamicQuantizeMatMul")
+def dynamic_matmul(use: Use) -> int:
+    """A quantised by its range, times integers, as reals."""
+    x = use.value(0)
+    steps = dynamic_steps(use, x)
+    stored = quantized(use, x, steps, "u8")
+    sums = integer_product(use, stored, use.tensor(1), steps.zero, optional(use, 3))
+    return scaled_sums(use, sums, steps.scale, use.tensor(2), optional(use, 4))
+
+
+def scaled_sums(use: Use, sums: int, a: Tensor, b: Tensor, bias: Tensor | None) -> int:
+    """Sums times the scales of both sides, plus a bias."""
+    columns = _by_columns(use, b)
+    assert columns is not None
+    factor = combined(use, "Mul", single(use, a), columns)
+    dtype = use.type_of(factor).dtype
+    real = use.add("BinOp", use.cast(sums, dtype), use.materialised(factor), op="Mul")
+    return real if bias is None else use.add("BinOp", real, use.materialised(bias), op="Add")
+
+
+@handles("com.microsoft.QGemm")
+def qgemm(use: Use) -> int:
+    """Alpha * A B + C of stored integers; reals where no scale of the result is given."""
+    a, b = use.tensor(0), use.tensor(3)
+    a = turned(use, a, (1, 0)) if use.attribute("transA", 0) else a
+    rows = b if use.attribute("transB", 0) else turned(use, b, (1, 0))
+    alpha = float(use.attribute("alpha", 1.0))
+    is_row = not use.has(6) or use.shape(6) in ((shape_of(use, rows)[0],),)
+    if use.has(8) and is_row and alpha == 1.0 and _known_numbers(use, 1, 2, 4, 5, 7, 8):
+        values = [use.materialised(a), use.materialised(rows)]
+        values += [use.value(6)] if use.has(6) else []
+        return use.add("QLinear", *values, **_fused(use, (1, 2), (4, 5), (7, 8)))
+    columns = turned(use, rows, (1, 0))
+    sums = integer_product(use, a, columns, optional(use, 2), optional(use, 5))
+    if use.has(6):
+        sums = use.add("BinOp", sums, use.value(6), op="Add")
+    scale = single(use, use.tensor(1))
+    if alpha != 1.0:
+        scale = combined(use, "Mul", np.array(alpha, np.float32), scale)
+    if not use.has(8):
+        return scaled_sums(use, sums, scale, use.tensor(4), None)
+    weights = _by_columns(use, use.tensor(4))
+    assert weights is not None
+    factor = combined(use, "Mul", scale, weights)
+    factor = combined(use, "Div", factor, single(use, use.tensor(7)))
+    return requantized(use, sums, factor, use.tensor(8))

@@ -1,0 +1,98 @@
+"""Fourier transforms of ONNX: products with a matrix that is worked out at import."""
+
+from __future__ import annotations
+
+from math import prod
+
+import numpy as np
+
+from nacre.core.onnx.findings import SMALLER, NoForm, Unsound
+from nacre.core.onnx.handlers.arithmetic import Expr, known, operand
+from nacre.core.onnx.handlers.table import handles
+from nacre.core.onnx.use import Use
+from nacre.core.values import Array
+
+_MOST_ENTRIES = 1 << 23
+_MOST_PLACES = 1 << 24
+
+
+@handles("DFT")
+def dft(use: Use) -> int:
+    """The transform along an axis; the last axis holds real and imaginary parts."""
+    rank = len(use.shape(0))
+    if use.opset >= 20:
+        axis = (use.ints("axis", 2, [-2]) or (-2,))[0]
+    else:
+        axis = int(use.attribute("axis", 1))
+    if not -rank <= axis < rank or axis % rank == rank - 1:
+        raise Unsound(f"`axis` is {axis}, the tensor has {rank} axes; the last holds the parts")
+    length = use.ints("dft_length", 1)
+    is_inverse, is_half = bool(use.attribute("inverse", 0)), bool(use.attribute("onesided", 0))
+    x = operand(use, 0)
+    if length is None:
+        size = x.shape[axis % rank]
+        length = (2 * (size - 1) if is_inverse and is_half else size,)
+    return _transformed(x, axis % rank, length[0], is_inverse=is_inverse, is_half=is_half).value
+
+
+@handles("STFT")
+def stft(use: Use) -> int:
+    """Transforms of parts of a signal [batch, length, parts], which may overlap."""
+    signal = operand(use, 0)
+    if len(signal.shape) == 2:
+        signal = signal.reshaped(*signal.shape, 1)
+    if len(signal.shape) != 3:
+        raise Unsound(f"the signal has the shape {list(signal.shape)}")
+    step = int(np.ravel(use.require_known(1, "`frame_step`"))[0])
+    size = signal.shape[1]
+    frame = use.ints("frame_length", 3) or (use.shape(2)[0] if use.has(2) else size,)
+    length = frame[0]
+    if step < 1 or not 1 <= length <= size:
+        raise Unsound(f"parts of {length} every {step} of a signal of {size}")
+    if use.has(2) and use.shape(2) != (length,):
+        raise Unsound(f"the window has the shape {list(use.shape(2))}, expected [{length}]")
+    places = np.arange(0, size - length + 1, step)[:, None] + np.arange(length)
+    if places.size > _MOST_PLACES:
+        raise NoForm(f"{len(places)} parts of {length} elements are too many", SMALLER)
+    frames = Expr(use, use.add("GatherAxis", signal.value, use.constant(places), axis=1))
+    if use.has(2):
+        frames = frames * operand(use, 2).to(frames.dtype).reshaped(length, 1)
+    is_half = bool(use.attribute("onesided", 1))
+    return _transformed(frames, 2, length, is_inverse=False, is_half=is_half).value
+
+
+def _transformed(x: Expr, axis: int, length: int, *, is_inverse: bool, is_half: bool) -> Expr:
+    *dims, parts = x.shape
+    if parts not in (1, 2):
+        raise Unsound(f"the last axis has {parts} entries, expected a real or a complex number")
+    matrix = _matrix(dims[axis], parts, length, is_inverse=is_inverse, is_half=is_half)
+    rank = len(dims)
+    order = [i for i in range(rank) if i != axis]
+    others = [dims[i] for i in order]
+    wide = "f64" if x.dtype == "f64" else "f32"
+    flat = x.to(wide).transposed(*order, axis, rank).reshaped(prod(others), dims[axis] * parts)
+    rows, columns, made_parts = matrix.shape
+    table = known(x.use, matrix.reshape(rows, columns * made_parts), wide)
+    made = Expr(x.use, x.use.add("MatMul", flat.value, table.value))
+    back = [*order, axis]
+    spread = made.reshaped(*others, columns, made_parts)
+    return spread.transposed(*(back.index(i) for i in range(rank)), rank).to(x.dtype)
+
+
+def _matrix(size: int, parts: int, length: int, *, is_inverse: bool, is_half: bool) -> Array:
+    """[size * parts, length or half of it, parts]: the transforms of every unit vector."""
+    if length < 1:
+        raise Unsound(f"`dft_length` is {length}")
+    rows = size * parts
+    if rows * 2 * max(length, size) > 2 * _MOST_ENTRIES:
+        reason = f"a transform of {size} elements to {length} is too long for a matrix"
+        raise NoForm(reason, SMALLER)
+    units = np.eye(rows).reshape(rows, size, parts)
+    complex_units = units[..., 0] + 1j * units[..., 1] if parts == 2 else units[..., 0]
+    if is_inverse and is_half:
+        return np.fft.irfft(complex_units, n=length, axis=1)[..., None]
+    transform = np.fft.ifft if is_inverse else np.fft.fft
+    found = transform(complex_units, n=length, axis=1)
+    if is_half:
+        found = found[:, : length // 2 + 1]
+    return np.stack([found.real, found.imag], axis=-1)

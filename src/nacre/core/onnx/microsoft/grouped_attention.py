@@ -1,0 +1,150 @@
+"""GroupQueryAttention of the domain com.microsoft: the attention of decoders, with a cache.
+
+Its cache is one of fixed length here: as long as what lies before the queries, all of it in use.
+"""
+
+from __future__ import annotations
+
+from math import sqrt
+
+import numpy as np
+from msgspec import structs
+
+from nacre.core.onnx.findings import BIND, NoForm, Unsound
+from nacre.core.onnx.handlers.attention import (
+    Heads,
+    attended,
+    joined_heads,
+    rotated,
+    split_heads,
+    written_out,
+)
+from nacre.core.onnx.handlers.attention_masks import Places, joined_masks, places_of
+from nacre.core.onnx.handlers.table import handles
+from nacre.core.onnx.tensors import combined, in_type, optional, part, repeated, shape_of
+from nacre.core.onnx.use import Tensor, Use
+
+_PAST, _LENGTHS, _TOTAL, _COS, _SIN, _POSITIONS, _BIAS = (3, 4), 5, 6, 7, 8, 9, 10
+# What changes the meaning of the cache or of the softmax: attributes, and operands by number.
+_UNKNOWN = ("sliding_window_cache", "kv_cache_bit_width", "qk_output", "smooth_softmax")
+_FURTHER = {11: "head_sink", 12: "k_scale", 13: "v_scale", 14: "q_norm_weight",
+            15: "k_norm_weight"}  # fmt: skip
+
+
+@handles("com.microsoft.GroupQueryAttention")
+def grouped_query_attention(use: Use) -> list[Tensor]:
+    """Causal attention in which several heads of the query share one of key and value."""
+    _refuse(use)
+    own = _turned(use, _heads(use))
+    past = _past(use)
+    offset = 0 if past is None else use.builder.type_of(past[0]).shape[2]
+    _require_whole(use, own, offset)
+    k, v = own.k, own.v
+    if past is not None:
+        k, v = (use.add("Concat", *pair, axis=2) for pair in ((past[0], k), (past[1], v)))
+    return [joined_heads(use, _attended(use, Heads(own.q, k, v), offset)), k, v]
+
+
+def _refuse(use: Use) -> None:
+    for name in _UNKNOWN:
+        if int(use.attribute(name, 0)) > 0:
+            raise NoForm(f"`{name}` is on", f"export the model without `{name}`")
+    for index, name in _FURTHER.items():
+        if use.has(index):
+            raise NoForm(f"`{name}` is given", f"export the model without `{name}`")
+
+
+def _heads(use: Use) -> Heads:
+    """Query, key and value as heads; all three may lie side by side in one tensor."""
+    counts = int(use.require("num_heads")), int(use.require("kv_num_heads"))
+    if len(use.shape(0)) != 3 or min(counts) < 1 or counts[0] % counts[1]:
+        told = f"a query of shape {list(use.shape(0))} with {counts[0]} and {counts[1]} heads"
+        raise Unsound(f"{told}, expected three axes and a whole number of heads for each key")
+    if use.has(1) and use.has(2):
+        return Heads(
+            split_heads(use, use.value(0), counts[0]),
+            split_heads(use, use.value(1), counts[1]),
+            split_heads(use, use.value(2), counts[1]),
+        )
+    size, rest = divmod(use.shape(0)[2], counts[0] + 2 * counts[1])
+    if rest:
+        raise Unsound(f"{use.shape(0)[2]} columns are not those of {counts[0]} + 2 * {counts[1]}")
+    ends = np.cumsum([counts[0] * size, counts[1] * size, counts[1] * size]).tolist()
+    parts = [
+        part(use, use.value(0), 2, start, end) for start, end in zip([0, *ends], ends, strict=False)
+    ]
+    return Heads(*(
+        split_heads(use, value, count)
+        for value, count in zip(parts, (counts[0], counts[1], counts[1]), strict=True)
+    ))  # fmt: skip
+
+
+def _turned(use: Use, heads: Heads) -> Heads:
+    """Query and key turned by their positions, where that is asked for."""
+    if not use.attribute("do_rotary", 0):
+        return heads
+    places = use.materialised(_positions(use))
+    caches = [use.add("GatherAxis", use.value(i), places, axis=0) for i in (_COS, _SIN)]
+    given = {
+        "interleaved": use.attribute("rotary_interleaved", 0),
+        "rotary_embedding_dim": 2 * use.shape(_COS)[-1],
+    }
+    own = Use(structs.replace(use.node, attributes=given), [], use.builder)
+    return Heads(rotated(own, heads.q, caches), rotated(own, heads.k, caches), heads.v)
+
+
+def _positions(use: Use) -> Tensor:
+    """The positions of the queries; of a first prompt the first one says them all."""
+    steps = np.arange(use.shape(0)[1], dtype=np.int64)[None]
+    past = optional(use, _PAST[0])
+    offset = 0 if past is None else shape_of(use, past)[2]
+    if not use.has(_POSITIONS):
+        return steps + offset
+    given = in_type(use, use.tensor(_POSITIONS), "i64")
+    if offset:
+        return given
+    first = part(use, use.materialised(given), 1, 0, 1)
+    return combined(use, "Add", first, steps)
+
+
+def _past(use: Use) -> tuple[int, int] | None:
+    """Keys and values that lie before; None where there are none yet."""
+    given = [optional(use, index) for index in _PAST]
+    if all(past is None or 0 in shape_of(use, past) for past in given):
+        return None
+    return use.value(_PAST[0]), use.value(_PAST[1])
+
+
+def _require_whole(use: Use, heads: Heads, offset: int) -> None:
+    """Every sequence is as long as the cache and the queries together."""
+    total = int(np.ravel(use.require_known(_TOTAL, "`total_sequence_length`"))[0])
+    lengths = use.known(_LENGTHS)
+    if lengths is None:
+        raise NoForm("`seqlens_k` is computed when the model runs, expected a constant", BIND)
+    expected = offset + use.builder.type_of(heads.q).shape[2]
+    if total != expected or (lengths != expected - 1).any():
+        told = f"`total_sequence_length` is {total}, `seqlens_k` {lengths.tolist()[:8]}"
+        raise NoForm(
+            f"{told}, the cache and the queries have {expected} places together",
+            f"give a past of {max(total - expected + offset, 0)} places, all of them in use",
+        )
+
+
+def _attended(use: Use, heads: Heads, offset: int) -> int:
+    batch, count, queries, size = use.builder.type_of(heads.q).shape
+    groups = count // use.builder.type_of(heads.k).shape[1]
+    k, v = (use.materialised(repeated(use, value, 1, groups)) for value in (heads.k, heads.v))
+    whole = Heads(heads.q, k, v)
+    is_causal = bool(use.attribute("causal", 1))
+    window = int(use.attribute("local_window_size", -1))
+    scale = float(use.attribute("scale", 0.0)) or 1 / sqrt(size)
+    bias, cap = optional(use, _BIAS), float(use.attribute("softcap", 0.0))
+    if is_causal and not offset and window < 0 and not cap:
+        return attended(use, whole, bias, scale, is_causal=True)
+    places = Places(batch, queries, use.builder.type_of(k).shape[2], offset)
+    left = window - 1 if window > 0 else -1
+    allowed = places_of(use, places, left, 0 if is_causal else -1, None)
+    mask = joined_masks(use, bias, allowed)
+    if cap:
+        return written_out(use, whole, mask, scale, wants_scores=False)[0]
+    return attended(use, whole, mask, scale)

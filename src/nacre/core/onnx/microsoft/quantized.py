@@ -1,0 +1,222 @@
+"""Operations of the domain com.microsoft on stored integers, convolutions and products aside.
+
+Each is defined as an operation on the reals that the integers stand for, quantised again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import prod
+
+import numpy as np
+
+from nacre.core.onnx.findings import NoForm, Unsound
+from nacre.core.onnx.handlers.quantized import Steps, dequantized, quantized, steps_of
+from nacre.core.onnx.handlers.quantized_products import centred, channels_last, requantized
+from nacre.core.onnx.handlers.table import Handler, handles
+from nacre.core.onnx.tensors import (
+    combined,
+    delegated,
+    optional,
+    replaced,
+    single,
+    stretched,
+    with_shape,
+)
+from nacre.core.onnx.use import Use, described
+from nacre.core.values import Array
+
+_BITS = (2, 4, 8)  # of MatMulNBits
+
+
+def _real(use: Use, index: int) -> int:
+    """An operand whose scale and zero point are the next two."""
+    return dequantized(use, use.tensor(index), steps_of(use, index + 1, index + 2))
+
+
+def _stored(use: Use, value: int, scale: int, to: str | None = None) -> int:
+    """A value with the scale and zero point of two operands; in the type of operand 0."""
+    return quantized(use, value, steps_of(use, scale, scale + 1), to or use.type(0).dtype)
+
+
+def _binary(op: str) -> Handler:
+    def handler(use: Use) -> int:
+        numbers = [_number(use, i) for i in (1, 2, 4, 5, 6, 7)]
+        if any(number is None for number in numbers):
+            made = use.add("BinOp", _real(use, 0), _real(use, 3), op=op)
+            return _stored(use, made, 6)
+        names = ("a_scale", "a_zero", "b_scale", "b_zero", "y_scale", "y_zero")
+        given = dict(zip(names, numbers, strict=True))
+        to = use.type(0).dtype
+        return use.add("QBinOp", use.value(0), use.value(3), op=op, to=to, **given)
+
+    return handler
+
+
+def _number(use: Use, index: int) -> float | int | None:
+    """A known number; a zero point that is left out is 0."""
+    if not use.has(index):
+        return 0
+    found = use.known(index)
+    if found is None:
+        return None
+    if found.size != 1:
+        raise Unsound(f"operand {index} has the shape {list(found.shape)}, expected one number")
+    number: float | int = found.ravel()[0].item()
+    return number
+
+
+def _unary(function: Callable[[Use, int], int]) -> Handler:
+    def handler(use: Use) -> int:
+        return _stored(use, function(use, _real(use, 0)), 3)
+
+    return handler
+
+
+def _leaky(use: Use, x: int) -> int:
+    return use.add("LeakyRelu", x, alpha=float(use.attribute("alpha", 0.01)))
+
+
+def _softmax(use: Use, x: int) -> int:
+    dims = use.shape(0)
+    if int(use.attribute("opset", 13)) >= 13:
+        return use.add("Softmax", x, axis=use.axis(default=-1))
+    axis = use.axis(default=1)
+    flat = use.reshaped(x, (prod(dims[:axis]), prod(dims[axis:])))
+    return use.reshaped(use.add("Softmax", flat, axis=1), dims)
+
+
+def _mean(use: Use, x: int) -> int:
+    rank = len(use.shape(0))
+    axes = tuple(a % rank for a in use.ints("axes", None, range(rank)) or range(rank))
+    return use.add("Mean", x, axes=axes, keepdims=bool(use.attribute("keepdims", 1)))
+
+
+handles("com.microsoft.QLinearAdd")(_binary("Add"))
+handles("com.microsoft.QLinearMul")(_binary("Mul"))
+handles("com.microsoft.QLinearSigmoid")(_unary(lambda use, x: use.add("Unary", x, op="Sigmoid")))
+handles("com.microsoft.QLinearLeakyRelu")(_unary(_leaky))
+handles("com.microsoft.QLinearSoftmax")(_unary(_softmax))
+handles("com.microsoft.QLinearReduceMean")(_unary(_mean))
+
+
+@handles("com.microsoft.QLinearGlobalAveragePool")
+def qlinear_global_average_pool(use: Use) -> int:
+    """The sum of each channel, in i32, times what one step of it is worth."""
+    dims = use.shape(0)
+    axes = range(1, len(dims) - 1) if use.attribute("channels_last", 0) else range(2, len(dims))
+    steps, count = steps_of(use, 1, 2), prod(dims[axis] for axis in axes)
+    whole = centred(use, use.tensor(0), steps.zero)
+    sums = use.add("Sum", whole, axes=tuple(axes), keepdims=True)
+    wide = combined(use, "Mul", single(use, use.tensor(3)), np.array(count, np.float32))
+    factor = combined(use, "Div", steps.scale, wide)
+    zero = use.tensor(4) if use.has(4) else np.zeros((), use.type(0).element.dtype)
+    return requantized(use, sums, factor, zero)
+
+
+@handles("com.microsoft.QLinearAveragePool")
+def qlinear_average_pool(use: Use) -> int:
+    """The mean of each window, padding being 0 where it counts."""
+
+    def pooled(given: Use) -> int:
+        made = delegated(replaced(given, {0: _real(given, 0)}), "AveragePool")
+        return _stored(given, made, 3)
+
+    return channels_last(use, pooled) if use.attribute("channels_last", 0) else pooled(use)
+
+
+@handles("com.microsoft.NhwcMaxPool")
+def nhwc_max_pool(use: Use) -> int:
+    """The largest integer of each window, channels last."""
+    return channels_last(use, lambda given: delegated(given, "MaxPool"))
+
+
+@handles("com.microsoft.QLinearConcat")
+def qlinear_concat(use: Use) -> int:
+    """Tensors of different scales after each other."""
+    if use.count < 5 or (use.count - 2) % 3:
+        raise Unsound(f"{use.count} operands, expected two and three for each tensor")
+    to = use.type(1).dtype
+    parts = [_same_steps(use, index, to) for index in range(2, use.count, 3)]
+    axis = use.axis(rank=len(use.shape(2)))
+    return use.add("Concat", *parts, axis=axis) if len(parts) > 1 else parts[0]
+
+
+def _same_steps(use: Use, index: int, to: str) -> int:
+    """A tensor with the scale and zero point of operands 0 and 1."""
+    own, wanted = ([_number(use, i), _number(use, i + 1)] for i in (index + 1, 0))
+    if None not in own and own == wanted and use.type(index).dtype == to:
+        return use.value(index)
+    return _stored(use, _real(use, index), 0, to)
+
+
+@handles("com.microsoft.QLinearWhere")
+def qlinear_where(use: Use) -> int:
+    """The one or the other, of different scales."""
+    made = use.add("Where", use.value(0), _real(use, 1), _real(use, 4))
+    return _stored(use, made, 7, use.type(1).dtype)
+
+
+@handles("com.microsoft.MulInteger")
+def mul_integer(use: Use) -> int:
+    """The product of centred integers, in i32."""
+    sides = []
+    for index in (0, 2):
+        value = use.cast(use.value(index), "i32")
+        if use.has(index + 1):
+            zero = use.cast(use.value(index + 1), "i32")
+            value = use.add("BinOp", value, zero, op="Sub")
+        sides.append(value)
+    return use.add("BinOp", *sides, op="Mul")
+
+
+@handles("com.microsoft.MatMulNBits")
+def matmul_nbits(use: Use) -> int:
+    """Rows by weights of few bits, each block of which has its own scale."""
+    bits, block = int(use.attribute("bits", 4)), int(use.require("block_size"))
+    depth, width = int(use.require("K")), int(use.require("N"))
+    if bits not in _BITS or block < 16 or min(depth, width) < 1:
+        reason = f"`bits` is {bits}, `block_size` {block}, K {depth}, N {width}"
+        raise NoForm(reason, f"quantise to one of {list(_BITS)} bits in blocks of 16 or more")
+    if use.has(4) or use.attribute("weight_prepacked", 0):
+        reason = "the weights are ordered by `g_idx`, or packed for a device"
+        raise NoForm(reason, "quantise the model without them")
+    blocks = -(-depth // block)
+    packed = use.require_known(1, "the packed weights")
+    weights = _unpacked(packed, bits, (width, blocks, block))
+    weights = weights.reshape(width, blocks * block)[:, :depth]
+    dtype = "u8" if bits == 8 else "u4"
+    scale = with_shape(use, use.tensor(2), (width, blocks))
+    zero = _block_zeros(use, bits, (width, blocks))
+    steps = Steps(scale, use.constant(_as(zero, dtype)), 1, block)
+    real = dequantized(use, _as(weights, dtype), steps)
+    bias = optional(use, 5)
+    more = [] if bias is None else [use.materialised(stretched(use, bias, (width,)))]
+    return use.add("Linear", use.value(0), real, *more)
+
+
+def _as(values: Array, dtype: str) -> Array:
+    from nacre.base.elements import GRAPH_TYPES
+
+    return values.astype(GRAPH_TYPES[dtype].dtype)
+
+
+def _block_zeros(use: Use, bits: int, dims: tuple[int, int]) -> Array:
+    """The zero point of each block; the middle of the range where none is given."""
+    if not use.has(3):
+        return np.full(dims, 1 << (bits - 1), np.uint8)
+    found = use.require_known(3, "the packed zero points")
+    if found.dtype != np.uint8:
+        raise NoForm(f"the zero points are {described(found)}, expected packed u8", "pack them")
+    width = -(-dims[1] * bits // 8) * 8 // bits
+    return _unpacked(found, bits, (dims[0], width))[:, : dims[1]]
+
+
+def _unpacked(packed: Array, bits: int, dims: tuple[int, ...]) -> Array:
+    """Integers of few bits from bytes, the lowest bits first."""
+    each = 8 // bits
+    if packed.dtype != np.uint8 or packed.size * each != prod(dims):
+        raise Unsound(f"{described(packed)} does not hold {list(dims)} integers of {bits} bits")
+    shifts = np.arange(each, dtype=np.uint8) * np.uint8(bits)
+    apart: Array = (packed.reshape(-1, 1) >> shifts) & np.uint8((1 << bits) - 1)
+    return apart.reshape(dims)

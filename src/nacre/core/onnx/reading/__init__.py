@@ -1,0 +1,1 @@
+"""ONNX files and nodes as plain values, read with care."""

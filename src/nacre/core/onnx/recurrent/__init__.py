@@ -1,0 +1,1 @@
+"""LSTM, GRU and RNN, laid out step by step."""

@@ -1,0 +1,285 @@
+"""LSTM, GRU and RNN: laid out step by step, the product of all inputs with weights in one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+
+import numpy as np
+from msgspec import Struct
+
+from nacre.base.elements import GRAPH_TYPES
+from nacre.base.excerpt import quoted
+from nacre.core.onnx.findings import NOT_EMPTY, NoForm, Unsound
+from nacre.core.onnx.handlers.pieces import item, joined, piece, stacked
+from nacre.core.onnx.handlers.table import handles
+from nacre.core.onnx.recurrent.cells import (
+    Cell,
+    Function,
+    State,
+    Step,
+    Weights,
+    functions,
+    gru,
+    lstm,
+    rnn,
+)
+from nacre.core.onnx.tensors import combined, turned, with_shape
+from nacre.core.onnx.use import Tensor, Use
+from nacre.core.values import Array
+
+MOST_STEPS = 4096
+
+
+class Kind(Struct, frozen=True):
+    """A kind of layer."""
+
+    step: Step
+    gates: int
+    activations: tuple[str, ...]
+    products: tuple[int, ...]  # how many gates share each product with the state
+    states: int = 1
+
+
+RECURRENT: Mapping[str, Kind] = MappingProxyType(
+    {
+        "RNN": Kind(rnn, 1, ("Tanh",), (1,)),
+        "GRU": Kind(gru, 3, ("Sigmoid", "Tanh"), (2, 1)),
+        "LSTM": Kind(lstm, 4, ("Sigmoid", "Tanh", "Tanh"), (4,), states=2),
+    }
+)
+# Whether each direction runs backwards.
+_DIRECTIONS = {"forward": (False,), "reverse": (True,), "bidirectional": (False, True)}
+# Operands.
+_BIAS, _LENGTHS, _STATES, _PEEPHOLES = 3, 4, 5, 7
+
+
+class Sizes(Struct, frozen=True):
+    """The sizes that all operands share."""
+
+    steps: int
+    batch: int
+    inputs: int
+    hidden: int
+    directions: int
+
+
+# The weights of an operand and a direction.
+WeightsOf = Callable[[int, int], Weights]
+
+
+@handles("LSTM", "GRU", "RNN")
+def recurrent(use: Use) -> list[Tensor]:
+    """A layer with floats as weights."""
+    kind = RECURRENT[use.node.op]
+    sizes = sizes_of(use)
+    rows = kind.gates * sizes.hidden
+    expect_shape(use, 1, (sizes.directions, rows, sizes.inputs))
+    expect_shape(use, 2, (sizes.directions, rows, sizes.hidden))
+    held = {index: use.tensor(index) for index in (1, 2)}
+    return layer(use, kind, sizes, lambda i, direction: Weights(item(use, held[i], 0, direction)))
+
+
+def sizes_of(use: Use) -> Sizes:
+    """The sizes, from the input and the weights of the state."""
+    dims = use.shape(0)
+    if len(dims) != 3:
+        raise Unsound(f"its input has {len(dims)} axes, expected 3")
+    batch, steps = dims[:2] if use.attribute("layout", 0) else dims[1::-1]
+    if 0 in dims:
+        raise NoForm("its input has no elements", NOT_EMPTY)
+    if steps > MOST_STEPS:
+        raise NoForm(f"it runs over {steps} steps, more than the {MOST_STEPS} that are unrolled",
+                     "import the model for a shorter sequence, and carry the state")  # fmt: skip
+    hidden = int(use.attribute("hidden_size", 0)) or (use.shape(2) or (0,))[-1]
+    return Sizes(steps, batch, dims[2], hidden, len(_DIRECTIONS[_direction(use)]))
+
+
+def _direction(use: Use) -> str:
+    found = use.attribute("direction", "forward")
+    if found not in _DIRECTIONS:
+        raise Unsound(f"`direction` is {quoted(found)}, expected one of {', '.join(_DIRECTIONS)}")
+    return str(found)
+
+
+def expect_shape(use: Use, index: int, shape: tuple[int, ...]) -> None:
+    """Refuse an operand of another shape."""
+    if use.shape(index) != shape:
+        found = list(use.shape(index))
+        raise Unsound(f"operand {index} has the shape {found}, expected {list(shape)}")
+
+
+def layer(use: Use, kind: Kind, sizes: Sizes, weights_of: WeightsOf) -> list[Tensor]:
+    """All directions: every step, and the last state."""
+    count = len(kind.activations)
+    names = use.attribute("activations", kind.activations * sizes.directions)
+    if len(names) != count * sizes.directions:
+        expected = count * sizes.directions
+        raise Unsound(f"it has {len(names)} activations, expected {expected}")
+    applied = functions(use, names, count, _clip(use))
+    is_batch_first = bool(use.attribute("layout", 0))
+    x = turned(use, use.tensor(0), (1, 0, 2)) if is_batch_first else use.tensor(0)
+    rows = use.materialised(with_shape(use, x, (sizes.steps * sizes.batch, sizes.inputs)))
+    lengths = lengths_of(use, sizes)
+    runs = []
+    for direction, is_back in enumerate(_DIRECTIONS[_direction(use)]):
+        own = applied[direction * count : (direction + 1) * count]
+        one = _Direction(use, kind, sizes, direction, own, lengths, weights_of)
+        runs.append(one.run(rows, is_back=is_back))
+    return _outputs(use, kind, sizes, runs)
+
+
+def _clip(use: Use) -> float:
+    """The bound on what goes into activations; 0 for none."""
+    found = float(use.attribute("clip", 0.0))
+    if found < 0 or (found == 0 and "clip" in use.node.attributes):
+        raise Unsound(f"`clip` is {found}, expected more than 0")
+    return found
+
+
+def lengths_of(use: Use, sizes: Sizes) -> Tensor | None:
+    """How many steps each sequence has, [batch, 1]; None where it is all of them."""
+    if not use.has(_LENGTHS):
+        return None
+    expect_shape(use, _LENGTHS, (sizes.batch,))
+    known = use.known(_LENGTHS)
+    if known is None:
+        return use.reshaped(use.value(_LENGTHS), (sizes.batch, 1))
+    if known.min() < 0 or known.max() > sizes.steps:
+        found = known.tolist()[:8]
+        raise Unsound(f"`sequence_lens` begins with {found}, expected 0 to {sizes.steps}")
+    return None if known.min() == sizes.steps else known.reshape(sizes.batch, 1)
+
+
+class _Direction(Struct, frozen=True):
+    """One direction of a layer."""
+
+    use: Use
+    kind: Kind
+    sizes: Sizes
+    index: int
+    functions: Sequence[Function]
+    lengths: Tensor | None
+    weights_of: WeightsOf
+
+    def run(self, rows: int, *, is_back: bool) -> tuple[list[Tensor], State]:
+        """What every step gives, in the order of the input, and the last state."""
+        use, batch = self.use, self.sizes.batch
+        bias, candidate_bias = self._biases()
+        cell = self._cell(candidate_bias)
+        ready = self.weights_of(1, self.index).times(use, rows, bias)
+        state = self._initial()
+        zero: Array = np.zeros((batch, self.sizes.hidden), self._dtype())
+        given: list[Tensor] = [zero] * self.sizes.steps
+        for step in reversed(range(self.sizes.steps)) if is_back else range(self.sizes.steps):
+            mask = self._mask(step)
+            if isinstance(mask, np.ndarray) and not mask.any():
+                continue  # no sequence is as long: nothing is given, the state stays
+            x = use.materialised(piece(use, ready, 0, step * batch, (step + 1) * batch))
+            made = self.kind.step(cell, x, state)
+            if mask is None or (isinstance(mask, np.ndarray) and mask.all()):
+                state, given[step] = made, made[0]
+                continue
+            is_on = use.materialised(mask)
+            given[step] = use.add("Where", is_on, made[0], use.materialised(zero))
+            pairs = zip(made, state, strict=True)
+            state = tuple(use.add("Where", is_on, new, old) for new, old in pairs)
+        return given, self._ended(state)
+
+    def _ended(self, state: State) -> State:
+        """The last state; that of a sequence without steps is 0, as onnxruntime has it."""
+        use, lengths = self.use, self.lengths
+        if lengths is None or (isinstance(lengths, np.ndarray) and lengths.min() > 0):
+            return state
+        mask = self._mask(0)
+        assert mask is not None
+        zero: Array = np.zeros((), self._dtype())
+        values = use.materialised(mask), use.materialised(zero)
+        return tuple(use.add("Where", values[0], value, values[1]) for value in state)
+
+    def _dtype(self) -> np.dtype[np.generic]:
+        return GRAPH_TYPES[self.use.type(0).dtype].dtype
+
+    def _mask(self, step: int) -> Tensor | None:
+        """Which sequences have this step, [batch, 1]; None where all have."""
+        if self.lengths is None or isinstance(self.lengths, np.ndarray):
+            return None if self.lengths is None else self.lengths > step
+        now = self.use.scalar(step, self.use.type_of(self.lengths).dtype)
+        return self.use.add("Compare", self.lengths, now, op="Gt")
+
+    def _biases(self) -> tuple[Tensor | None, Tensor | None]:
+        """The bias of the product with the input, and what a late reset keeps apart from it."""
+        use, size = self.use, self.sizes.hidden
+        if not use.has(_BIAS):
+            return None, None
+        every = self.kind.gates * size
+        expect_shape(use, _BIAS, (self.sizes.directions, 2 * every))
+        own = item(use, use.tensor(_BIAS), 0, self.index)
+        first, second = piece(use, own, 0, 0, every), piece(use, own, 0, every, 2 * every)
+        if not self._is_late():
+            return combined(use, "Add", first, second), None
+        kept = piece(use, second, 0, 2 * size, every)
+        nothing: Array = np.zeros(size, self._dtype())
+        second = joined(use, [piece(use, second, 0, 0, 2 * size), nothing], 0)
+        return combined(use, "Add", first, second), kept
+
+    def _is_late(self) -> bool:
+        return self.kind.step is gru and bool(self.use.attribute("linear_before_reset", 0))
+
+    def _cell(self, candidate_bias: Tensor | None) -> Cell:
+        use, hidden = self.use, self.sizes.hidden
+        whole, parts, start = self.weights_of(2, self.index), [], 0
+        for gates in self.kind.products:
+            parts.append(whole.cut(use, start, start + gates * hidden))
+            start += gates * hidden
+        return Cell(
+            use,
+            hidden,
+            self.functions,
+            parts,
+            candidate_bias,
+            self._peepholes(),
+            bool(use.attribute("input_forget", 0)),
+            self._is_late(),
+        )
+
+    def _peepholes(self) -> tuple[int, ...]:
+        use, hidden = self.use, self.sizes.hidden
+        if self.kind.step is not lstm or not use.has(_PEEPHOLES):
+            return ()
+        expect_shape(use, _PEEPHOLES, (self.sizes.directions, 3 * hidden))
+        own = item(use, use.tensor(_PEEPHOLES), 0, self.index)
+        parts = [piece(use, own, 0, at * hidden, (at + 1) * hidden) for at in range(3)]
+        return tuple(use.materialised(found) for found in parts)
+
+    def _initial(self) -> State:
+        """The state before the first step: zeros where it is not given."""
+        use, sizes = self.use, self.sizes
+        axis = 1 if use.attribute("layout", 0) else 0
+        found: list[int] = []
+        for index in range(_STATES, _STATES + self.kind.states):
+            if not use.has(index):
+                zeros: Array = np.zeros((sizes.batch, sizes.hidden), self._dtype())
+                found.append(use.materialised(zeros))
+                continue
+            outer = (sizes.batch, sizes.directions) if axis else (sizes.directions, sizes.batch)
+            expect_shape(use, index, (*outer, sizes.hidden))
+            found.append(use.materialised(item(use, use.tensor(index), axis, self.index)))
+        return tuple(found)
+
+
+def _outputs(
+    use: Use, kind: Kind, sizes: Sizes, runs: Sequence[tuple[list[Tensor], State]]
+) -> list[Tensor]:
+    """Every step [steps, directions, batch, hidden], then each state; or with the batch first."""
+    is_batch_first = bool(use.attribute("layout", 0))
+    found: list[Tensor] = [np.zeros(0)]  # not asked for
+    if use.node.outputs[0]:
+        shape = (sizes.steps, 1, sizes.batch, sizes.hidden)
+        parts = [with_shape(use, joined(use, given, 0), shape) for given, _ in runs]
+        every = joined(use, parts, 1)
+        found = [turned(use, every, (2, 0, 1, 3)) if is_batch_first else every]
+    for index in range(kind.states):
+        last = stacked(use, [state[index] for _, state in runs], 0)
+        found.append(turned(use, last, (1, 0, 2)) if is_batch_first else last)
+    return found

@@ -1,0 +1,79 @@
+"""Activations of ATen that have numbers of their own."""
+
+from __future__ import annotations
+
+from nacre.core.torch.handlers.table import handles
+from nacre.core.torch.use import Use
+
+# From here on, e^-x is lost in the rounding of x for every type of at most 32 bits.
+_LINEAR_FROM = 17.0
+
+
+@handles("gelu.default")
+def gelu(use: Use) -> int:
+    """X times the normal distribution function."""
+    return use.add("Gelu", use.value("self"), approximate=use.get("approximate", "none"))
+
+
+@handles("leaky_relu.default")
+def leaky_relu(use: Use) -> int:
+    """x, below 0 times a slope."""
+    return use.add("LeakyRelu", use.value("self"), alpha=float(use.get("negative_slope", 0.01)))
+
+
+@handles("elu.default")
+def elu(use: Use) -> int:
+    """X times a scale, below 0 scale * alpha * (e^(input_scale x) - 1)."""
+    names = ("alpha", "scale", "input_scale")
+    alpha, scale, input_scale = (float(use.get(name, 1)) for name in names)
+    x, dtype = use.value("self"), use.dtype
+    if input_scale == 1.0:
+        if scale == 1.0:
+            return use.add("Elu", x, alpha=alpha)
+        return use.add("Selu", x, alpha=alpha, gamma=scale)
+    inner = use.add("Unary", use.binary("Mul", x, use.scalar(input_scale, dtype)), op="Expm1")
+    below = use.binary("Mul", inner, use.scalar(alpha * scale, dtype))
+    above = x if scale == 1.0 else use.binary("Mul", x, use.scalar(scale, dtype))
+    return use.add("Where", use.add("Compare", x, use.scalar(0, dtype), op="Gt"), above, below)
+
+
+@handles("hardsigmoid.default")
+def hard_sigmoid(use: Use) -> int:
+    """A line, x / 6 + 1 / 2, held between 0 and 1."""
+    return use.add("HardSigmoid", use.value("self"), alpha=1 / 6, beta=0.5)
+
+
+@handles("softplus.default")
+def softplus(use: Use) -> int:
+    """log(1 + e^(beta x)) / beta; x itself where beta x is above a threshold."""
+    beta, threshold = float(use.get("beta", 1)), float(use.get("threshold", 20))
+    x, dtype = use.value("self"), use.dtype
+    scaled = x if beta == 1.0 else use.binary("Mul", x, use.scalar(beta, dtype))
+    made = use.add("Unary", scaled, op="Softplus")
+    made = made if beta == 1.0 else use.binary("Div", made, use.scalar(beta, dtype))
+    if dtype != "f64" and threshold >= _LINEAR_FROM and beta == 1.0:
+        return made
+    above = use.add("Compare", scaled, use.scalar(threshold, dtype), op="Gt")
+    return use.add("Where", above, x, made)
+
+
+@handles("prelu.default", "_prelu_kernel.default")
+def prelu(use: Use) -> int:
+    """x, below 0 times a slope for all or for each channel."""
+    slope, x = use.value("weight"), use.value("self")
+    count, rank = use.type_of(slope).shape, use.type_of(x).rank
+    if use.name.startswith("prelu") and len(count) == 1 and rank > 1:
+        slope = use.reshaped(slope, (*count, *[1] * (rank - 2)))
+    return use.add("PRelu", x, slope)
+
+
+@handles("glu.default")
+def glu(use: Use) -> int:
+    """One half times Sigmoid of the other."""
+    from nacre.core.torch.handlers.shapes import sliced
+
+    axis, dims = use.axis(), use.shape_of("self")
+    half = dims[axis] // 2
+    x = use.value("self")
+    a, b = (sliced(use, x, {axis: (s, s + half, 1)}) for s in (0, half))
+    return use.binary("Mul", a, use.add("Unary", b, op="Sigmoid"))

@@ -1,0 +1,115 @@
+"""The elementwise opcodes: which arithmetic a use of one takes, and how it is bound.
+
+Floats are computed in f32 and rounded once. Integers that carry `quant` on every operand are
+dequantised, computed in f32 and quantised again, beside floats too; plain ones are computed
+exactly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache, partial
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from nacre.base.elements import ElementType
+from nacre.kernels.interface.call import Array, Attributes, Call, Primitive, Run, TensorType, Work
+from nacre.kernels.interface.runs import Function, every, looking_up, quietly, storing, writing
+from nacre.kernels.interface.shapes import Dims
+from nacre.kernels.numbers.integer_functions import bind_integer, tabled
+from nacre.kernels.numbers.numbers import widened
+from nacre.kernels.numbers.quantization import dequantizer, quantizer, through_reals
+from nacre.kernels.numbers.real_functions import is_transcendental, real_function
+
+_UNARY = (
+    *("relu", "leaky_relu", "sigmoid", "tanh", "exp", "log", "sqrt", "abs", "neg", "gelu", "silu"),
+    "clamp",
+)
+_BINARY = ("add", "sub", "mul", "div", "min", "max", "pow")
+
+# NumPy's own for f16: each widens, computes in f32 and rounds, in one pass.
+_HALF: Mapping[str, Function] = MappingProxyType(
+    {
+        "add": np.add,
+        "sub": np.subtract,
+        "mul": np.multiply,
+        "div": np.divide,
+        "min": np.minimum,
+        "max": np.maximum,
+    }
+)
+
+
+def bind(name: str, call: Call) -> Run:
+    """An elementwise opcode, ready to run."""
+    are_integers = {type_.elem.is_integer for type_ in _operands(call)}
+    if are_integers == {False}:
+        return _bind_real(name, call)
+    if are_integers == {True}:
+        return _bind_quantized(name, call) if call.is_quantized else bind_integer(name, call)
+    return through_reals(partial(_bind_real, name))(call)
+
+
+def _operands(call: Call) -> list[TensorType]:
+    return [*(call.input(index) for index in range(len(call.inputs))), call.output]
+
+
+def _bind_real(name: str, call: Call) -> Run:
+    elements = {type_.elem.name for type_ in _operands(call)}
+    if len(call.inputs) == 1 and call.input(0).elem.bits == 16:
+        attributes = tuple(sorted(call.attributes.items()))
+        source, result = call.input(0).elem, call.output.elem
+        return looking_up(_table(name, attributes, call.ordered, source, result))
+    if elements == {"f16"} and name in _HALF:
+        return writing(_HALF[name], 2)
+    function = real_function(name, call.attributes, call.ordered)
+    if elements == {"f32"}:
+        return writing(function, len(call.inputs))
+    return storing(lambda *operands: function(*map(widened, operands)))
+
+
+@lru_cache(maxsize=64)
+def _table(
+    name: str,
+    attributes: tuple[tuple[str, Any], ...],
+    ordered: bool,
+    source: ElementType,
+    result: ElementType,
+) -> Array:
+    """A function of a 16-bit float: of every value there is, worked out once per process."""
+    function = real_function(name, dict(attributes), ordered)
+    return quietly(lambda: function(widened(every(source.dtype))).astype(result.dtype))
+
+
+def _bind_quantized(name: str, call: Call) -> Run:
+    function = real_function(name, call.attributes, call.ordered)
+    *sources, result = _operands(call)
+    to_reals, to_stored = [dequantizer(source) for source in sources], quantizer(result)
+
+    def compute(*stored: Array) -> Array:
+        reals = [to_real(x) for to_real, x in zip(to_reals, stored, strict=True)]
+        return to_stored(function(*reals))
+
+    is_uniform = all(t.quant is None or t.quant.axis is None for t in (*sources, result))
+    return tabled(compute, call) if len(sources) == 1 and is_uniform else storing(compute)
+
+
+def _work(name: str, call: Call) -> Work:
+    return Work(elements=call.output.count, each=8 if is_transcendental(name) else 1)
+
+
+def _primitive(name: str, arity: int) -> Primitive:
+    def shape(shapes: Sequence[Dims | None], attributes: Attributes) -> list[Dims] | None:
+        """All operands have one shape, nothing is broadcast, and so has the result."""
+        first = shapes[0] if len(shapes) == arity else None
+        return None if first is None or any(dims != first for dims in shapes) else [first]
+
+    return Primitive(name, partial(bind, name), shape, partial(_work, name))
+
+
+ELEMENTWISE: tuple[Primitive, ...] = (
+    *(_primitive(name, 1) for name in _UNARY),
+    *(_primitive(name, 2) for name in _BINARY),
+)

@@ -1,0 +1,148 @@
+"""How functions of arrays become runs: writing in place, storing, looking up, without warnings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextvars import Context
+from functools import wraps
+from typing import ParamSpec, TypeVar
+
+import numpy as np
+
+from nacre.kernels.interface.call import Array, Fault, Run
+
+Function = Callable[..., Array]  # function(*operands, out=None), as NumPy's own
+Parameters = ParamSpec("Parameters")
+Result = TypeVar("Result")
+
+# NaN, infinities and what rounds to them are values here. NumPy keeps its warning settings in the
+# context; running in a ready-made one costs a tenth of entering `np.errstate`.
+_QUIET = Context()
+_QUIET.run(np.seterr, all="ignore")
+# Also without buffers in which NumPy gathers rows that are shorter than these before it computes:
+# with them such rows take up to four times as long.
+_SWIFT = _QUIET.copy()
+_SWIFT.run(np.setbufsize, 256)
+
+
+def quietly(
+    function: Callable[Parameters, Result], *args: Parameters.args, **kwargs: Parameters.kwargs
+) -> Result:
+    """The result of a function without NumPy's floating-point warnings."""
+    return _QUIET.copy().run(function, *args, **kwargs)
+
+
+def quiet(run: Run) -> Run:
+    """The same run without NumPy's floating-point warnings."""
+    return wraps(run)(_within(run, _QUIET))
+
+
+def unquieted(run: Run) -> Run:
+    """What a quiet run does, for one who has seen to the warnings; any other run as it is."""
+    bare: Run = getattr(run, "__wrapped__", run)
+    return bare
+
+
+def swift(run: Run) -> Run:
+    """A quiet run of operations on many short rows."""
+    return _within(run, _SWIFT)
+
+
+def _within(run: Run, context: Context) -> Run:
+    copy = context.copy
+
+    def run_quietly(inputs: Sequence[Array | None], outputs: Sequence[Array]) -> Fault | None:
+        # A copy, for one context cannot be entered twice, by threads or by nesting.
+        return copy().run(run, inputs, outputs)
+
+    return run_quietly
+
+
+def writing(function: Function, arity: int) -> Run:
+    """A run that lets a function of one or two operands write into the output."""
+    copy = _QUIET.copy
+
+    def bare_unary(inputs: Sequence[Array | None], outputs: Sequence[Array]) -> Fault | None:
+        function(inputs[0], out=outputs[0])
+        return None
+
+    def bare_binary(inputs: Sequence[Array | None], outputs: Sequence[Array]) -> Fault | None:
+        function(inputs[0], inputs[1], out=outputs[0])
+        return None
+
+    # Quiet without a call between the context and the function.
+    def run_unary(inputs: Sequence[Array | None], outputs: Sequence[Array]) -> Fault | None:
+        copy().run(function, inputs[0], out=outputs[0])
+        return None
+
+    def run_binary(inputs: Sequence[Array | None], outputs: Sequence[Array]) -> Fault | None:
+        copy().run(function, inputs[0], inputs[1], out=outputs[0])
+        return None
+
+    if arity == 1:
+        return wraps(bare_unary)(run_unary)
+    return wraps(bare_binary)(run_binary)
+
+
+def storing(compute: Callable[..., Array]) -> Run:
+    """A run that stores what a function of the inputs gives, converted to the output's type."""
+
+    def run(inputs: Sequence[Array | None], outputs: Sequence[Array]) -> Fault | None:
+        outputs[0][...] = compute(*inputs)
+        return None
+
+    return quiet(run)
+
+
+def converting(inputs: Sequence[Array | None], outputs: Sequence[Array]) -> Fault | None:
+    """A run that NumPy's own conversion does in one step, and without a warning."""
+    np.copyto(outputs[0], present(inputs[0]), casting="unsafe")
+    return None
+
+
+def filling(fill: Callable[[Array, Array], None]) -> Run:
+    """A run that fills one output from one input and cannot go wrong."""
+
+    def run(inputs: Sequence[Array | None], outputs: Sequence[Array]) -> None:
+        x = inputs[0]
+        assert x is not None
+        fill(x, outputs[0])
+
+    return run
+
+
+def copying(view: Callable[[Array], Array]) -> Run:
+    """A run that copies a view of its input into its output."""
+
+    def run(inputs: Sequence[Array | None], outputs: Sequence[Array]) -> None:
+        x = inputs[0]
+        assert x is not None
+        outputs[0][...] = view(x)
+
+    return run
+
+
+def looking_up(table: Array) -> Run:
+    """A run that replaces every element of 8 or 16 bits by the entry of a table at its bits."""
+    bits = np.dtype(np.uint8 if table.size == 256 else np.uint16)
+    take = table.take
+
+    def run(inputs: Sequence[Array | None], outputs: Sequence[Array]) -> Fault | None:
+        # No index is out of range; without `clip` NumPy would check, and work in a copy.
+        take(present(inputs[0]).view(bits), out=outputs[0], mode="clip")
+        return None
+
+    return run
+
+
+def every(dtype: np.dtype[np.generic]) -> Array:
+    """Every value of an array type of 8 or 16 bits, ordered by its bits."""
+    bits = 8 * dtype.itemsize
+    return np.arange(1 << bits, dtype=f"u{dtype.itemsize}").view(dtype)
+
+
+def present(array: Array | None) -> Array:
+    """An input that is there."""
+    if array is None:
+        raise ValueError("an input is left out")
+    return array

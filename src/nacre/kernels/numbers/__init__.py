@@ -1,0 +1,1 @@
+"""Numbers: rounding, saturation, quantised integers, functions of one number."""

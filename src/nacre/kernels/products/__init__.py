@@ -1,0 +1,1 @@
+"""Sums of products: matrices, equations over named axes, attention."""

@@ -1,0 +1,1 @@
+"""Operations on stored integers, scales as attributes or as tensors."""

@@ -1,0 +1,1 @@
+"""Along axes: reductions, softmax, norms, the largest elements."""

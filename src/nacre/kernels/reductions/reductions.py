@@ -1,0 +1,264 @@
+"""Reductions over axes, and where along an axis the largest or smallest element lies.
+
+Sums of floats are taken in f32 (f64 in f64) and rounded once; sums of integers are exact and then
+wrapped to their type, unless both sides carry a quantisation: then real values are summed. A NaN
+is the maximum and the minimum of whatever it is among, and the first one is where those lie.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from nacre.kernels.interface import shapes
+from nacre.kernels.interface.call import (
+    Array,
+    Attributes,
+    Call,
+    Primitive,
+    Run,
+    TensorType,
+    Work,
+    integers,
+)
+from nacre.kernels.interface.runs import filling, quiet
+from nacre.kernels.interface.shapes import Dims
+from nacre.kernels.numbers.numbers import saturated, widened, wrapped
+from nacre.kernels.numbers.quantization import dequantizer, quantizer
+from nacre.kernels.products.products import same_nan
+
+_WIDE = 1024  # so many sums beside each other are not taken row by row
+_LANES, _LEAF = 8, 128  # NumPy adds every eighth element, of halves that are no longer than this
+
+
+def wide_float(type_: TensorType) -> np.dtype[Any]:
+    """The type that a float tensor is computed in: f32, or f64 where the tensor is wider."""
+    return np.dtype(np.float64 if type_.elem.bits > 32 else np.float32)
+
+
+def widening(type_: TensorType) -> Callable[[Array], Array]:
+    """How a tensor becomes what it is computed in: floats as `wide_float` says, the rest stays.
+
+    That is exact. Comparisons too are quicker so, and ml_dtypes would warn of NaN.
+    """
+    if type_.elem.is_integer or type_.elem.bits > 32:
+        return lambda values: values
+    return widened
+
+
+def kept(x: Dims, axes: Dims) -> Dims:
+    """The shape with size 1 along the axes: any result shape is that one but for sizes of 1.
+
+    Arrays are reshaped to it and from it, which never copies, whatever their strides.
+    """
+    return shapes.reduce(x, axes, keepdims=True)
+
+
+def float_sum(x: Array, axes: Dims, is_ordered: bool) -> Array:
+    """The sum over some axes, which stay with size 1; in row-major order if so asked."""
+    ascending, rest, target, size = _arrangement(x.shape, axes)
+    if not is_ordered:
+        # What is summed up lies behind the rest: rows are dense as they are.
+        if size is not None and x.flags.c_contiguous and x.flags.aligned:
+            return np.asarray(np.add.reduce(x.reshape(-1, size), axis=1)).reshape(target)
+        return _row_sums(x, ascending, rest).reshape(target)
+    rows = x.transpose(ascending + rest).reshape(-1, *(x.shape[axis] for axis in rest))
+    # A running sum adds one by one, however the platform would arrange a plain sum.
+    # From +0 on, as NumPy's own sums: a sum of -0.0 is 0.0.
+    last = np.add.accumulate(rows, axis=0)[-1:] + x.dtype.type(0)
+    return same_nan(last.reshape(target))
+
+
+@lru_cache(maxsize=1024)
+def _arrangement(x: Dims, axes: Dims) -> tuple[Dims, Dims, Dims, int | None]:
+    """The axes of sums, the others, the shape that is kept, and how long the rows of sums are.
+
+    None where sums do not run over the last axes.
+    """
+    ascending = tuple(sorted(axes))
+    rest = tuple(axis for axis in range(len(x)) if axis not in axes)
+    is_last = bool(axes) and rest == tuple(range(len(rest)))
+    size = prod(x[axis] for axis in axes) if is_last else None
+    return ascending, rest, kept(x, axes), size
+
+
+def _row_sums(x: Array, axes: Dims, rest: Dims) -> Array:
+    """Sums that follow from their terms alone, in whatever tile or layout they come.
+
+    NumPy adds up in an order that depends on strides and on the sizes of other axes, so it is
+    given dense rows; or its order is followed where rows would have to be gathered.
+    """
+    size = prod(x.shape[axis] for axis in axes)
+    if axes and axes[-1] - axes[0] == len(axes) - 1 and x.flags.c_contiguous and x.flags.aligned:
+        behind = prod(x.shape[axes[-1] + 1 :])
+        if behind >= _WIDE:
+            return _pairwise(x.reshape(-1, size, behind))
+    rows = np.require(x.transpose(rest + axes).reshape(-1, size), None, ("C", "A"))
+    return np.asarray(np.add.reduce(rows, axis=1))
+
+
+def _pairwise(x: Array) -> Array:
+    """The sum along axis 1 in the order in which NumPy adds up a dense row."""
+    size = x.shape[1]
+    if size > _LEAF:
+        half = size // 2 // _LANES * _LANES
+        return np.add(_pairwise(x[:, :half]), _pairwise(x[:, half:]))
+    if size < _LANES:
+        return _one_by_one(x[:, 0].copy(), x, 1)
+    lanes, whole = x[:, :_LANES].copy(), size // _LANES * _LANES
+    for at in range(_LANES, whole, _LANES):
+        np.add(lanes, x[:, at : at + _LANES], out=lanes)
+    while lanes.shape[1] > 1:
+        lanes = np.add(lanes[:, 0::2], lanes[:, 1::2])
+    return _one_by_one(lanes[:, 0], x, whole)
+
+
+def _one_by_one(total: Array, x: Array, start: int) -> Array:
+    for at in range(start, x.shape[1]):
+        np.add(total, x[:, at], out=total)
+    return total
+
+
+def bind_sum(call: Call, axes: Dims) -> Run:
+    """A sum over axes counted from the front, stored values taken as they are."""
+    type_, target = call.input(0), kept(call.input(0).shape, axes)
+    if not type_.elem.is_integer:
+        return _float_sum(call, axes)
+    if type_.elem.bits < 8:
+
+        def fill_narrow(x: Array, y: Array) -> None:
+            total = np.add.reduce(x, axis=axes, dtype=x.dtype, keepdims=True)
+            y.reshape(target)[...] = wrapped(total, type_.elem)
+
+        return filling(fill_narrow)
+
+    def fill(x: Array, y: Array) -> None:
+        # Integer arithmetic of a width is arithmetic modulo that width.
+        np.add.reduce(x, axis=axes, dtype=x.dtype, out=y.reshape(target), keepdims=True)
+
+    return filling(fill)
+
+
+def _float_sum(call: Call, axes: Dims) -> Run:
+    wide, target = widening(call.input(0)), kept(call.input(0).shape, axes)
+    is_ordered = call.ordered
+
+    def fill(x: Array, y: Array) -> None:
+        y.reshape(target)[...] = float_sum(wide(x), axes, is_ordered)
+
+    return quiet(filling(fill))
+
+
+def _known_axes(call: Call) -> Dims:
+    axes = shapes.axes_of(call.attributes["axes"], len(call.input(0).shape))
+    if axes is None:
+        raise ValueError(f"axes {call.attributes['axes']} are not axes of the input")
+    return axes
+
+
+def _reduce_sum(call: Call) -> Run:
+    axes = _known_axes(call)
+    if not call.is_quantized:
+        return bind_sum(call, axes)
+    real, stored = dequantizer(call.input(0)), quantizer(call.output)
+    shape, is_ordered = call.output.shape, call.ordered
+
+    def fill(x: Array, y: Array) -> None:
+        total = float_sum(real(x), axes, is_ordered)
+        y[...] = stored(total.reshape(shape))
+
+    return quiet(filling(fill))
+
+
+def _extremum(call: Call, pick: np.ufunc) -> Run:
+    x_type, y_type = call.input(0), call.output
+    axes, wide = _known_axes(call), widening(x_type)
+    target = kept(x_type.shape, axes)
+    x_quant, y_quant = x_type.quant, y_type.quant
+    if x_quant is not None and y_quant is not None and not x_quant.equals(y_quant):
+        return _requantized_extremum(call, pick, axes)
+    if x_type.elem.is_integer or x_type.elem.bits >= 32:
+        return filling(lambda x, y: pick.reduce(x, axis=axes, out=y.reshape(target), keepdims=True))
+
+    def fill(x: Array, y: Array) -> None:
+        y.reshape(target)[...] = pick.reduce(wide(x), axis=axes, keepdims=True)
+
+    return filling(fill)
+
+
+def _requantized_extremum(call: Call, pick: np.ufunc, axes: Dims) -> Run:
+    real, stored = dequantizer(call.input(0)), quantizer(call.output)
+    shape = call.output.shape
+
+    def fill(x: Array, y: Array) -> None:
+        y[...] = stored(pick.reduce(real(x), axis=axes, keepdims=True).reshape(shape))
+
+    return filling(fill)
+
+
+def _reduce_max(call: Call) -> Run:
+    return _extremum(call, np.maximum)
+
+
+def _reduce_min(call: Call) -> Run:
+    return _extremum(call, np.minimum)
+
+
+def _argmax(call: Call) -> Run:
+    return _position(call, is_largest=True)
+
+
+def _argmin(call: Call) -> Run:
+    return _position(call, is_largest=False)
+
+
+def _position(call: Call, is_largest: bool) -> Run:
+    type_, elem = call.input(0), call.output.elem
+    axis = call.attributes["axis"] % len(type_.shape)
+    target = kept(type_.shape, (axis,))
+    wide = widening(type_)
+    fits = type_.shape[axis] - 1 <= elem.highest
+
+    def fill(x: Array, y: Array) -> None:
+        values = wide(x)
+        if is_largest:
+            found: Array = values.argmax(axis=axis, keepdims=True)
+        else:
+            found = values.argmin(axis=axis, keepdims=True)
+        y.reshape(target)[...] = found if fits else saturated(found, elem)
+
+    return filling(fill)
+
+
+def _reduced_shape(inputs: Sequence[Dims | None], attributes: Attributes) -> list[Dims] | None:
+    x, axes, keepdims = inputs[0], integers(attributes, "axes"), attributes.get("keepdims")
+    if x is None or axes is None or not isinstance(keepdims, bool):
+        return None
+    known = shapes.axes_of(axes, len(x))
+    return None if known is None else [shapes.reduce(x, known, keepdims)]
+
+
+def _position_shape(inputs: Sequence[Dims | None], attributes: Attributes) -> list[Dims] | None:
+    x, axis, keepdims = inputs[0], attributes.get("axis"), attributes.get("keepdims")
+    if x is None or not isinstance(axis, int) or not isinstance(keepdims, bool):
+        return None
+    known = shapes.axis_of(axis, len(x))
+    return None if known is None else [shapes.reduce(x, (known,), keepdims)]
+
+
+def reads_input(call: Call) -> Work:
+    """The work of what touches every element of its input once."""
+    return Work(elements=call.input(0).count)
+
+
+REDUCTIONS = (
+    Primitive("reduce_sum", _reduce_sum, _reduced_shape, reads_input),
+    Primitive("reduce_max", _reduce_max, _reduced_shape, reads_input),
+    Primitive("reduce_min", _reduce_min, _reduced_shape, reads_input),
+    Primitive("argmax", _argmax, _position_shape, reads_input),
+    Primitive("argmin", _argmin, _position_shape, reads_input),
+)

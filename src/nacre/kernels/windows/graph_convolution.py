@@ -1,0 +1,187 @@
+"""Convolutions that graphs have, in either layout.
+
+A padded element takes part as 0 * w, as in onnxruntime. Channels first, every window of an image
+becomes a column, and the product with the weights is the result as it lies in memory. Channels
+last, and wherever sums are ordered, every window becomes a row, and sums run over the window and
+then over the channels: so ordered results do not depend on the layout.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from math import prod
+
+import numpy as np
+
+from nacre.kernels.interface.call import Array, Attributes, Call, Fault, Known, Primitive, Run, Work
+from nacre.kernels.interface.fitting import Fitting, Misfit, expect_rank, expect_shape
+from nacre.kernels.interface.graph_runs import into_dense
+from nacre.kernels.interface.runs import present, swift
+from nacre.kernels.interface.shapes import Dims
+from nacre.kernels.products.graph_products import (
+    Factors,
+    dense,
+    factoring,
+    fill_with_sums,
+    multiplicands,
+    settle,
+    sums_dtype,
+    widening,
+)
+from nacre.kernels.windows.graph_conv_columns import Geometry, by_columns, by_elements, by_rows
+from nacre.kernels.windows.graph_conv_planes import Convolve, convolve_planes
+from nacre.kernels.windows.graph_conv_transpose import CONV_TRANSPOSE
+from nacre.kernels.windows.patches import ChannelwiseProduct, PatchProduct
+from nacre.kernels.windows.sliding import (
+    Sliding,
+    fitting_counts,
+    fitting_groups,
+    fitting_windows,
+    has_channels_last,
+    joined,
+    spatial_of,
+)
+from nacre.kernels.windows.small import convolve_small
+
+
+def _geometry(call: Call) -> Geometry:
+    x, w = call.input(0).shape, call.input(1).shape
+    sliding = _windows(x, w, call.attributes)
+    channels, outputs = (x[-1], w[-1]) if sliding.is_last else (x[1], w[0])
+    return Geometry(sliding, x[0], channels, outputs, call.attributes["groups"])
+
+
+def _bind(call: Call) -> Run:
+    use, y_type, is_ordered = _geometry(call), call.output, call.ordered
+    known = call.known.get(1)
+    is_by_rows = not (use.sliding.is_last or is_ordered or use.is_channelwise)
+    if known is not None and not is_by_rows and known.is_narrow(call.input(1).dtype):
+        return _given_whole(call, known)
+    # Weights with channels last have no row for each sum.
+    known = None if use.sliding.is_last else known
+    elem, has_bias = call.output.elem, call.has_input(2)
+    is_channelwise = use.is_channelwise
+    if known is not None and elem.name == "f32" and not is_ordered:
+        weigh = _weighing if use.is_pointwise else convolve_small
+        bound = weigh(use, known.stored)
+        if bound is not None:
+            return bound
+    if use.sliding.is_last or is_ordered:
+        convolve = _channels_last(use)
+    elif is_channelwise:
+        weights = None if known is None else widening(elem)(known.stored)
+        numbers = use.batch, use.channels, use.outputs
+        convolve = convolve_planes(use.sliding, *numbers, sums_dtype(elem), weights)
+    else:
+        convolve = _by_product(use)
+    ready = (
+        multiplicands(elem)
+        if is_channelwise
+        else factoring(elem, use.depth, is_ordered, known, is_narrow=not has_bias)
+    )
+    dtype = sums_dtype(elem)
+
+    def run(inputs: Sequence[Array | None], outputs: Sequence[Array]) -> Fault | None:
+        factors = ready(present(inputs[0]), present(inputs[1]))
+        bias = present(inputs[2]).astype(dtype, copy=False) if has_bias else None
+
+        def fill(sums: Array) -> None:
+            convolve(factors, sums, bias)
+            settle(sums, is_ordered)
+
+        fill_with_sums(outputs[0], y_type, fill, factors.sums)
+        return None
+
+    return swift(run)
+
+
+def _given_whole(call: Call, known: Known) -> Run:
+    """A run that is given the values of weights in the place of those that are stored."""
+    weights = known.values(call.input(1).dtype)
+    run = _bind(replace(call, known={**call.known, 1: Known(weights)}))
+
+    def run_whole(inputs: Sequence[Array | None], outputs: Sequence[Array]) -> Fault | None:
+        return run([inputs[0], weights, *inputs[2:]], outputs)
+
+    return run_whole
+
+
+def _weighing(use: Geometry, weights: Array) -> Run:
+    """A single product with weights that are known. Of small ones the way there is most."""
+    groups, width, places = use.groups, use.outputs // use.groups, prod(use.sliding.counts)
+    several = () if use.batch == groups == 1 else (use.batch, groups)
+    given, made = (*several, use.depth, places), (*several, width, places)
+    matrices = dense(weights).reshape(*several[1:], width, use.depth)
+    column = (*several[1:], width, 1)
+
+    def run(inputs: Sequence[Array | None], outputs: Sequence[Array]) -> Fault | None:
+        sums = outputs[0].reshape(made)
+        np.matmul(matrices, dense(present(inputs[0])).reshape(given), out=sums)
+        if len(inputs) > 2:
+            np.add(sums, present(inputs[2]).reshape(column), out=sums)
+        return None
+
+    return swift(into_dense(run))
+
+
+def _by_product(use: Geometry) -> Convolve:
+    """The way to the product of matrices that a convolution is."""
+    if use.is_pointwise:
+        return by_elements(use)
+    return by_rows(use) if use.has_few_weights else by_columns(use)
+
+
+def _channels_last(use: Geometry) -> Convolve:
+    """Every window a row; channels first are moved to the end and back."""
+    windows, is_last = use.windows, use.sliding.is_last
+    convolve = (ChannelwiseProduct if use.is_channelwise else PatchProduct)(windows)
+    whole = tuple(slice(0, size) for size in (*windows.window, windows.channels))
+
+    def run(factors: Factors, sums: Array, bias: Array | None) -> None:
+        def multiplied(a: Array, b: Array) -> Array:
+            out = np.empty((*a.shape[:-1], b.shape[-1]), sums.dtype)
+            factors.multiply(a, b, out)
+            return out
+
+        x, w = factors.a, factors.b
+        if not is_last:
+            x, w = np.moveaxis(x, 1, -1), np.moveaxis(w, (0, 1), (-1, -2))
+        total = convolve(use.padded(x, is_last=True), w, whole, multiplied)
+        if bias is not None:
+            np.add(total, bias, out=total)
+        sums[...] = total if is_last else np.moveaxis(total, -1, 1)
+
+    return run
+
+
+def _windows(x: Dims, weight: Dims, attributes: Attributes) -> Sliding:
+    window = weight[:-2] if has_channels_last(attributes) else weight[2:]
+    return fitting_windows(x, window, attributes)
+
+
+def fit_convolution(inputs: Sequence[Dims], attributes: Attributes) -> Dims:
+    """The shape of a convolution; `Conv` says what the layouts of weights are."""
+    x, weight = inputs[0], inputs[1]
+    spatial_of(x, attributes)
+    expect_rank(weight, len(x), len(x), "`weight`")
+    is_last = has_channels_last(attributes)
+    outputs, per_group = (weight[-1], weight[-2]) if is_last else weight[:2]
+    groups = fitting_groups(x, weight, per_group, attributes)
+    if outputs % groups:
+        found = f"`weight` has {outputs} output channels"
+        raise Misfit(f"{found}, expected a multiple of `groups`, which is {groups}")
+    sliding = _windows(x, weight, attributes)
+    if len(inputs) > 2:
+        expect_shape(inputs[2], (outputs,), "`bias`")
+    return joined(x[0], fitting_counts(sliding), outputs, is_last)
+
+
+def _work(call: Call) -> Work:
+    return Work(macs=call.output.count * _geometry(call).depth)
+
+
+GRAPH_CONVOLUTION: tuple[Primitive, ...] = (
+    Primitive("core.Conv", _bind, Fitting(fit_convolution), _work, takes_known=True),
+    CONV_TRANSPOSE,
+)

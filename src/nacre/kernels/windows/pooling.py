@@ -1,0 +1,264 @@
+"""Pooling of [N, spatial.., C]: every window's largest element or mean, padding left out.
+
+A window that lies wholly in padding has no element. Its maximum is the lowest value of the type
+(minus infinity for floats), its mean the real value 0: the zero point where the tensor carries a
+quantisation.
+
+The windows are not visited: their positions are, and every window takes its element at that
+position in one step. Floats are summed up along one axis after the other; if they are ordered row
+by row, as integers are and reals that are quantised again. So a window's sum has one order, in any
+tile and on every platform.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from itertools import product
+from math import prod
+
+import numpy as np
+
+from nacre.kernels.interface import shapes
+from nacre.kernels.interface.call import Array, Attributes, Call, Primitive, Run, Work, integers
+from nacre.kernels.interface.runs import filling, quiet
+from nacre.kernels.interface.shapes import Dims
+from nacre.kernels.movement.views import Index
+from nacre.kernels.numbers.quantization import dequantizer, quantizer
+from nacre.kernels.products.products import same_nan
+from nacre.kernels.reductions.reductions import wide_float, widening
+from nacre.kernels.windows.sliding import Axis
+
+# For each position in a window: the windows that have an element there, and those elements.
+Positions = list[tuple[Index, Index]]
+Pool = Callable[[Array], Array]  # what is given is not changed
+_LONG = 8  # so many elements of one window are taken in one step
+
+
+def _positions(axes: Sequence[Axis], first: int) -> Positions:
+    """Row by row; the axes of windows are those from `first` on."""
+    before = (slice(None),) * first
+    found = []
+    for position in product(*(axis.steps for axis in axes)):
+        targets, sources = zip(*position, strict=True)
+        found.append(((*before, *targets), (*before, *sources)))
+    return found
+
+
+def _window_axes(call: Call) -> list[Axis]:
+    """The windows along each axis; the output says whether their number was rounded up."""
+    attributes, size = call.attributes, call.input(0).shape[1:-1]
+    begins, ends = attributes["pads"][: len(size)], attributes["pads"][len(size) :]
+    windows = (attributes["kernel_shape"], begins, ends, attributes["strides"])
+    found = []
+    for count, plan in zip(call.output.shape[1:-1], zip(size, *windows, strict=True), strict=True):
+        axis = Axis(*plan, 1)
+        found.append(axis if axis.count == count else replace(axis, rounds_up=True))
+    return found
+
+
+def _counts(call: Call, positions: Positions) -> Array:
+    """How many elements each window has, shaped to broadcast against the output."""
+    found = np.zeros((1, *call.output.shape[1:-1], 1), np.int64)
+    for target, _ in positions:
+        found[target] += 1
+    return found
+
+
+def _maxpool(call: Call) -> Run:
+    positions = _positions(_window_axes(call), 1)
+    elem = call.output.elem
+    lowest = elem.lowest if elem.is_integer else -np.inf
+
+    def pick(x: Array, y: Array) -> None:
+        y.fill(lowest)
+        for target, source in positions:
+            held = y[target]
+            np.maximum(held, x[source], out=held)
+
+    if elem.is_integer or elem.bits >= 32:
+        return filling(pick)
+    wide, shape = widening(call.output), call.output.shape
+
+    def fill(x: Array, y: Array) -> None:
+        found = np.empty(shape, np.float32)
+        pick(wide(x), found)
+        y[...] = found
+
+    return filling(fill)
+
+
+def _avgpool(call: Call) -> Run:
+    x, y = call.input(0), call.output
+    positions = _positions(_window_axes(call), 1)
+    counts = _counts(call, positions)
+    if x.quant is not None and y.quant is not None and not x.quant.equals(y.quant):
+        return _requantized_mean(call, positions, counts)
+    if x.elem.is_integer:
+        return _integer_mean(call, positions, counts)
+    return _float_mean(call, counts)
+
+
+def _total(x: Array, shape: Dims, positions: Positions) -> Array:
+    total = np.zeros(shape, x.dtype)
+    for target, source in positions:
+        held = total[target]
+        np.add(held, x[source], out=held)
+    return total
+
+
+def window_sums(axes: Sequence[Axis], first: int, is_ordered: bool) -> Pool:
+    """The sum of every window of floats; the axes of windows are those from `first` on."""
+    if not is_ordered:
+        return pooled_along(axes, first, np.add, 0.0)
+    positions, counts = _positions(axes, first), tuple(axis.count for axis in axes)
+
+    def run(x: Array) -> Array:
+        shape = (*x.shape[:first], *counts, *x.shape[first + len(counts) :])
+        return _total(x, shape, positions)
+
+    return run
+
+
+def pooled_along(axes: Sequence[Axis], first: int, combine: np.ufunc, neutral: float) -> Pool:
+    """Combine the elements of every window along one axis after the other, from `first` on."""
+    pools = [
+        _pooled(axis, first + at, combine, neutral)
+        for at, axis in enumerate(axes)
+        if not axis.is_plain
+    ]
+
+    def run(x: Array) -> Array:
+        for pool in pools:
+            x = pool(x)
+        return x
+
+    return run
+
+
+def _pooled(axis: Axis, at: int, combine: np.ufunc, neutral: float) -> Pool:
+    before = (slice(None),) * at
+    if axis.count == 1 and len(axis.steps) >= _LONG:
+        first, last = axis.steps[0][1].start, axis.steps[-1][1].start
+        return _single(combine, at, (*before, slice(first, last + 1, axis.dilation)))
+    every = slice(0, axis.count)
+    steps = [
+        (target == every, (*before, target), (*before, source)) for target, source in axis.steps
+    ]
+    # Where all windows have the first two elements, there is nothing yet to combine them with.
+    ready = 2 if len(steps) >= 2 and steps[0][0] and steps[1][0] else 0
+
+    def pool(x: Array) -> Array:
+        if ready:
+            found: Array = combine(x[steps[0][2]], x[steps[1][2]])
+        else:
+            found = np.full((*x.shape[:at], axis.count, *x.shape[at + 1 :]), neutral, x.dtype)
+        for is_whole, target, source in steps[ready:]:
+            held = found if is_whole else found[target]
+            combine(held, x[source], out=held)
+        return found
+
+    return pool
+
+
+def _single(combine: np.ufunc, at: int, elements: Index) -> Pool:
+    """One window of many elements, which are taken in the order that short ones are taken in."""
+    if combine is not np.add:
+        return lambda x: combine.reduce(x[elements], axis=at, keepdims=True)
+    last = (slice(None),) * at + (slice(-1, None),)
+    return lambda x: np.add.accumulate(x[elements], axis=at, dtype=x.dtype)[last]
+
+
+def _float_mean(call: Call, counts: Array) -> Run:
+    wide, is_ordered = widening(call.input(0)), call.ordered
+    divisors = np.maximum(counts, 1).astype(wide_float(call.input(0)))
+    pool = window_sums(_window_axes(call), 1, is_ordered)
+
+    def fill(x: Array, y: Array) -> None:
+        mean = np.divide(pool(wide(x)), divisors)
+        y[...] = same_nan(mean) if is_ordered else mean
+
+    return quiet(filling(fill))
+
+
+def _requantized_mean(call: Call, positions: Positions, counts: Array) -> Run:
+    real, stored = dequantizer(call.input(0)), quantizer(call.output)
+    shape = call.output.shape
+    divisors = np.maximum(counts, 1).astype(np.float32)
+
+    def fill(x: Array, y: Array) -> None:
+        total = _total(real(x), shape, positions)
+        y[...] = stored(total / divisors)
+
+    return quiet(filling(fill))
+
+
+def _integer_mean(call: Call, positions: Positions, counts: Array) -> Run:
+    """Exact sums, divided and rounded half to even."""
+    shape, divisors = call.output.shape, np.maximum(counts, 1)
+    mean, wide = _exact_division(call.input(0).elem.bits, int(counts.max(initial=1)))
+    divisors = divisors.astype(wide)
+    is_empty = counts == 0
+    has_empty = bool(is_empty.any())
+    quant = call.output.quant or call.input(0).quant
+    zero = np.int32(0) if quant is None else quant.spread(shape)[1]
+
+    def fill(x: Array, y: Array) -> None:
+        total = _total(x.astype(wide), shape, positions)
+        y[...] = mean(total, divisors)
+        if has_empty:
+            np.copyto(y, zero, where=is_empty, casting="unsafe")
+
+    return filling(fill)
+
+
+def _exact_division(
+    bits: int, count: int
+) -> tuple[Callable[[Array, Array], Array], np.dtype[np.generic]]:
+    """How to divide sums of so many integers, and the type to sum them in.
+
+    A float quotient rounds as the exact one while one bit more than the sum needs fits into the
+    significand: halves are exact then, and nothing else is rounded to a half.
+    """
+    needed = bits + count.bit_length() + 1
+    if needed <= 24:
+        return _float_rounded, np.dtype(np.float32)
+    if needed <= 53:
+        return _float_rounded, np.dtype(np.float64)
+    return _integer_rounded, np.dtype(np.int64)
+
+
+def _float_rounded(total: Array, count: Array) -> Array:
+    return np.rint(np.divide(total, count, out=total), out=total)
+
+
+def _integer_rounded(total: Array, count: Array) -> Array:
+    whole, rest = np.divmod(total, count)
+    doubled = 2 * rest
+    rounds_up: Array = (doubled > count) | ((doubled == count) & (whole % 2 == 1))
+    return whole + rounds_up
+
+
+def _shape(inputs: Sequence[Dims | None], attributes: Attributes) -> list[Dims] | None:
+    x = inputs[0]
+    kernel, pads = integers(attributes, "kernel_shape"), integers(attributes, "pads")
+    strides = integers(attributes, "strides")
+    if x is None or kernel is None or pads is None or strides is None:
+        return None
+    rank = len(x) - 2
+    if rank < 1 or (len(kernel), len(pads), len(strides)) != (rank, 2 * rank, rank):
+        return None
+    if min(kernel + strides) < 1 or min(pads) < 0:
+        return None
+    result = shapes.pool(x, kernel, pads, strides)
+    return [result] if min(result) >= 1 else None
+
+
+def _work(call: Call) -> Work:
+    return Work(elements=call.output.count * prod(call.attributes["kernel_shape"]))
+
+
+POOLING = (
+    Primitive("maxpool", _maxpool, _shape, _work),
+    Primitive("avgpool", _avgpool, _shape, _work),
+)

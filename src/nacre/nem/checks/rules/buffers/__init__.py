@@ -1,0 +1,1 @@
+"""Rules about buffers, regions, and the bytes that tasks share."""

@@ -1,0 +1,1 @@
+"""Rules about loops, tokens, copies, and accesses that nothing orders."""

@@ -1,0 +1,1 @@
+"""Rules about engines, units, memory levels, and the decorators that choose them."""

@@ -1,0 +1,1 @@
+"""Rules about quantisation descriptors."""

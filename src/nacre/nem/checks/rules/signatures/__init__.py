@@ -1,0 +1,1 @@
+"""Rules about operands, attributes and shapes of opcodes."""

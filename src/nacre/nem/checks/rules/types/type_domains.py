@@ -1,0 +1,204 @@
+"""TYP10-TYP13, TYP19, TYP22: norms, softmax, conversions, attributes, opcodes without family."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from nacre.base.diagnostics import Diagnostic
+from nacre.base.rules import Check, rule
+from nacre.nem.checks.facts import ProgramFacts
+from nacre.nem.checks.legality import violations
+from nacre.nem.checks.rules.types.type_help import at_first, given
+from nacre.nem.checks.tasks import attribute_span, computes, declared, op_span, span_of
+from nacre.nem.model.matching import joined
+from nacre.nem.spec.opcodes import Opcode
+
+_APPENDIX = "Appendix: Type Family Definitions"
+_MATCHING = "Opcode Type Legality and Type Families / Type Family Matching Rule"
+
+
+@rule("TYP10", "scale-of-another-type", f"{_APPENDIX} / Normalization, note 2")
+def scale_of_another_type(facts: ProgramFacts) -> Iterator[Diagnostic]:
+    """The scale or bias of a normalisation has another element type than its input.
+
+    Bad:
+
+        buffer S : L2 (size=64)
+        buffer M : L1 (size=64)
+        t = transfer.sync(dst=region(M, 0, 64), src=region(S, 0, 64))
+        let X = region(M, 0, 32) elem=f16, shape=[2, 8], layout=MN
+        let g = region(M, 32, 32) elem=f32, shape=[8], layout=N
+        r = rmsnorm.sync in X, g out X axis=1 epsilon=1.0e-5
+
+    Good:
+
+        buffer S : L2 (size=64)
+        buffer M : L1 (size=64)
+        t = transfer.sync(dst=region(M, 0, 64), src=region(S, 0, 64))
+        let X = region(M, 0, 32) elem=f16, shape=[2, 8], layout=MN
+        let g = region(M, 32, 16) elem=f16, shape=[8], layout=N
+        r = rmsnorm.sync in X, g out X axis=1 epsilon=1.0e-5
+    """
+    for found in violations(facts, "TYP10"):
+        first = found.differences[0]
+        names = joined([name for d in found.differences for name in d.names])
+        verb = "are" if len(found.differences) > 1 else "is"
+        message = f"{names} of `{found.task.op}` {verb} {first.found}, but its input is"
+        yield at_first(facts, scale_of_another_type, found, f"{message} {first.wanted}")
+
+
+@rule("TYP11", "not-a-float", f"{_APPENDIX} / Normalization and Softmax")
+def not_a_float(facts: ProgramFacts) -> Iterator[Diagnostic]:
+    """A softmax or normalisation works on integers; it takes f16, bf16 and f32 only.
+
+    Bad:
+
+        buffer S : L2 (size=16)
+        buffer M : L1 (size=16)
+        t = transfer.sync(dst=region(M, 0, 16), src=region(S, 0, 16))
+        let X = region(M, 0, 16) elem=i8, shape=[2, 8], layout=MN
+        r = softmax.sync in X out X axis=1
+
+    Good:
+
+        buffer S : L2 (size=32)
+        buffer M : L1 (size=32)
+        t = transfer.sync(dst=region(M, 0, 32), src=region(S, 0, 32))
+        let X = region(M, 0, 32) elem=f16, shape=[2, 8], layout=MN
+        r = softmax.sync in X out X axis=1
+    """
+    for found in violations(facts, "TYP11"):
+        message = f"`{found.task.op}` takes floats only: {given(found)}"
+        operand = found.operands[0]
+        yield not_a_float.at(
+            span_of(facts, operand, "elem"),
+            message,
+            related=declared(facts, operand, "elem"),
+            help="convert to f16 with `dequantize` or `cast` first",
+        )
+
+
+@rule("TYP12", "not-a-quantisation", f"{_APPENDIX} / quantize")
+def not_a_quantisation(facts: ProgramFacts) -> Iterator[Diagnostic]:
+    """`quantize` goes from f16 or f32 to i8, and nowhere else.
+
+    Bad:
+
+        buffer S : L2 (size=48)
+        buffer M : L1 (size=48)
+        t = transfer.sync(dst=region(M, 0, 48), src=region(S, 0, 48))
+        let X = region(M, 0, 32) elem=bf16, shape=[16], layout=C
+        let Y = region(M, 32, 16) elem=i8, shape=[16], layout=C,
+            quant=per_tensor(scale=0.5, zero_point=0)
+        r = quantize.sync in X out Y
+
+    Good:
+
+        buffer S : L2 (size=48)
+        buffer M : L1 (size=48)
+        t = transfer.sync(dst=region(M, 0, 48), src=region(S, 0, 48))
+        let X = region(M, 0, 32) elem=f16, shape=[16], layout=C
+        let Y = region(M, 32, 16) elem=i8, shape=[16], layout=C,
+            quant=per_tensor(scale=0.5, zero_point=0)
+        r = quantize.sync in X out Y
+    """
+    yield from _pairs(facts, not_a_quantisation, "f16 or f32 to i8")
+
+
+@rule("TYP13", "not-a-dequantisation", f"{_APPENDIX} / dequantize")
+def not_a_dequantisation(facts: ProgramFacts) -> Iterator[Diagnostic]:
+    """`dequantize` goes from i8 to f16 or f32, and nowhere else.
+
+    Bad:
+
+        buffer S : L2 (size=48)
+        buffer M : L1 (size=48)
+        t = transfer.sync(dst=region(M, 0, 48), src=region(S, 0, 48))
+        let X = region(M, 0, 16) elem=i8, shape=[16], layout=C,
+            quant=per_tensor(scale=0.5, zero_point=0)
+        let Y = region(M, 16, 32) elem=bf16, shape=[16], layout=C
+        r = dequantize.sync in X out Y
+
+    Good:
+
+        buffer S : L2 (size=48)
+        buffer M : L1 (size=48)
+        t = transfer.sync(dst=region(M, 0, 48), src=region(S, 0, 48))
+        let X = region(M, 0, 16) elem=i8, shape=[16], layout=C,
+            quant=per_tensor(scale=0.5, zero_point=0)
+        let Y = region(M, 16, 32) elem=f16, shape=[16], layout=C
+        r = dequantize.sync in X out Y
+    """
+    yield from _pairs(facts, not_a_dequantisation, "i8 to f16 or f32")
+
+
+def _pairs(facts: ProgramFacts, check: Check[ProgramFacts], pairs: str) -> Iterator[Diagnostic]:
+    for found in violations(facts, check.rule.code):
+        source, result = (use.elem for use in found.typing.signature.uses)
+        message = f"`{found.task.op}` goes from {pairs}, found {source} to {result}"
+        yield at_first(facts, check, found, message)
+
+
+@rule("TYP22", "attribute-not-of-variant", _MATCHING)
+def attribute_not_of_variant(facts: ProgramFacts) -> Iterator[Diagnostic]:
+    """An attribute of a task has another value than its type family asks for.
+
+    Families stand in files of their own. With `mode = constant` in a family `pad.zeros`, and no
+    other family on the device that takes the element types of the task, `pad` with `mode=reflect`
+    matches nothing.
+    """
+    for found in violations(facts, "TYP22"):
+        for difference in found.differences:
+            (name,) = difference.names
+            yield attribute_not_of_variant.at(
+                attribute_span(facts, found.task, name),
+                f"`{name}` of `{found.task.op}` is {difference.found}, but variant "
+                f"`{found.nearest.instance.id}` takes {difference.wanted}",
+                help=f"write `{name}={difference.wanted}`",
+            )
+
+
+@rule("TYP19", "no-type-family", "Opcode Signatures / Type families", severity="info")
+def no_type_family(facts: ProgramFacts) -> Iterator[Diagnostic]:
+    """No type family says which element types an opcode takes, so any are accepted.
+
+    Its structure is checked, and that the element type is kept. Said once for each opcode.
+
+    Bad:
+
+        buffer S : L2 (size=20)
+        buffer M : L1 (size=20)
+        t = transfer.sync(dst=region(M, 0, 20), src=region(S, 0, 20))
+        let X = region(M, 0, 16) elem=i8, shape=[1, 4, 4, 1], layout=NHWC
+        let Y = region(M, 16, 4) elem=i8, shape=[1, 2, 2, 1], layout=NHWC
+        r = maxpool.sync in X out Y kernel_shape=[2, 2] pads=[0, 0, 0, 0] strides=[2, 2]
+
+    Good:
+
+        buffer S : L2 (size=16)
+        buffer M : L1 (size=16)
+        t = transfer.sync(dst=region(M, 0, 16), src=region(S, 0, 16))
+        let X = region(M, 0, 16) elem=i8, shape=[1, 4, 4, 1], layout=NHWC
+        r = relu.sync in X out X
+    """
+    seen: set[str] = set()
+    for task, opcode in computes(facts):
+        if not _lacks_family(facts, opcode) or opcode.name in seen:
+            continue
+        seen.add(opcode.name)
+        message = f"no type family governs `{opcode.name}`: its element types are not checked"
+        yield no_type_family.at(op_span(facts, task), message)
+
+
+def _lacks_family(facts: ProgramFacts, opcode: Opcode) -> bool:
+    return opcode.category != "generic" and opcode.name not in facts.device.effective
+
+
+DOMAIN_RULES = (
+    scale_of_another_type,
+    not_a_float,
+    not_a_quantisation,
+    not_a_dequantisation,
+    attribute_not_of_variant,
+    no_type_family,
+)

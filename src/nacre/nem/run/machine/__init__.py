@@ -1,0 +1,1 @@
+"""What tasks do: actions on memory, backends that compute, findings."""

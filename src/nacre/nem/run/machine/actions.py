@@ -1,0 +1,173 @@
+"""Tasks bound to memory: what an instance does when its turn comes."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+import numpy as np
+
+from nacre.nem.model.program import Operand, Task
+from nacre.nem.plan.footprints import copies_elements
+from nacre.nem.plan.grid import Grid
+from nacre.nem.run.machine.signatures import Signatures, signatures
+from nacre.nem.run.memory.layouts import Layout, mark_written
+from nacre.nem.run.memory.memory import Memory, Storage
+from nacre.nem.run.memory.slots import Extent, Place
+
+Reach = tuple[Storage, int, int]  # bytes low..high of a buffer that an instance may touch
+
+
+class Action(ABC):
+    """What the instances of one task do."""
+
+    task: Task
+    grid: Grid
+
+    @abstractmethod
+    def run(self, row: int) -> bool:
+        """Do it; False where the run cannot go on."""
+
+    @abstractmethod
+    def writes(self, row: int) -> list[Reach]:
+        """The bytes that an instance may change."""
+
+    @abstractmethod
+    def reads(self, row: int) -> list[Reach]:
+        """The bytes that an instance may look at."""
+
+    def source_of(self, row: int, byte: int) -> tuple[Storage, int, int] | None:
+        """Of a copy: where a byte of the destination came from, and how many follow it there."""
+        return None
+
+
+class ByteCopy(Action):
+    """A transfer or store of raw bytes."""
+
+    def __init__(self, task: Task, grid: Grid, memory: Memory) -> None:
+        self.task, self.grid = task, grid
+        source, target = copy_operands(task)
+        self._source, self._target = Place(source, grid, memory), Place(target, grid, memory)
+        self._size = Extent(source, grid)
+
+    def run(self, row: int) -> bool:
+        """Copy the source's extent; bytes that nobody wrote stay so."""
+        source, target = self._source, self._target
+        size, low, start = self._size.size(row), target.offset(row), source.offset(row)
+        target.storage.data[low : low + size] = source.storage.data[start : start + size]
+        if target.storage.missing or source.storage.missing:
+            target.storage.mark_like(low, source.storage, start, size)
+        return True
+
+    def writes(self, row: int) -> list[Reach]:
+        """The part of the destination that the source fills."""
+        low = self._target.offset(row)
+        return [(self._target.storage, low, low + self._size.size(row))]
+
+    def reads(self, row: int) -> list[Reach]:
+        """The source."""
+        low = self._source.offset(row)
+        return [(self._source.storage, low, low + self._size.size(row))]
+
+    def source_of(self, row: int, byte: int) -> tuple[Storage, int, int] | None:
+        """The same distance from the start of the source."""
+        at = byte - self._target.offset(row)
+        left = self._size.size(row) - at
+        if at < 0 or left <= 0:
+            return None
+        return self._source.storage, self._source.offset(row) + at, left
+
+
+class ElementCopy(Action):
+    """A transfer or store between different strides: element by element, gaps left alone."""
+
+    def __init__(self, task: Task, grid: Grid, memory: Memory) -> None:
+        self.task, self.grid = task, grid
+        source, target = copy_operands(task)
+        self._source, self._target = Place(source, grid, memory), Place(target, grid, memory)
+        self._source_index = task.operands.index(source)
+        self._signatures: Signatures = signatures(task, grid)
+
+    def _layouts(self, row: int) -> tuple[Layout, Layout]:
+        layouts = self._signatures.at(row).layouts
+        source, target = layouts[self._source_index], layouts[1 - self._source_index]
+        if source is None or target is None:
+            raise ValueError("an element copy between regions without type")
+        return source, target
+
+    def run(self, row: int) -> bool:
+        """Copy the elements."""
+        source, target = self._layouts(row)
+        start, low = self._source.offset(row), self._target.offset(row)
+        values = source.array(self._source.storage.data, start)
+        if self._source.storage is self._target.storage:
+            values = values.copy()
+        target.put(self._target.storage.data, low, values)
+        if self._target.storage.missing or self._source.storage.missing:
+            came = source.flags(self._source.storage.written, start)
+            mark_written(target, self._target.storage, low, came)
+        return True
+
+    def writes(self, row: int) -> list[Reach]:
+        """From the first to the last element of the destination."""
+        low = self._target.offset(row)
+        return [(self._target.storage, low, low + self._layouts(row)[1].span)]
+
+    def reads(self, row: int) -> list[Reach]:
+        """From the first to the last element of the source."""
+        low = self._source.offset(row)
+        return [(self._source.storage, low, low + self._layouts(row)[0].span)]
+
+    def source_of(self, row: int, byte: int) -> tuple[Storage, int, int] | None:
+        """The same element of the source."""
+        source, target = self._layouts(row)
+        at = byte - self._target.offset(row)
+        if not 0 <= at < target.span:
+            return None
+        first = target.first_bytes()
+        held = np.flatnonzero((first <= at) & (at < first + target.element_bytes))
+        if not held.size:  # a gap between elements
+            return None
+        begin = self._source.offset(row) + int(source.first_bytes()[held[0]])
+        return self._source.storage, begin, source.element_bytes
+
+
+class Bounded(Action):
+    """An action of a program with errors that were allowed through: it must stay in its buffers."""
+
+    def __init__(self, action: Action) -> None:
+        self.task, self.grid = action.task, action.grid
+        self._action = action
+
+    def run(self, row: int) -> bool:
+        """Do it; ValueError, before anything is touched, for bytes outside a buffer."""
+        for storage, low, high in (*self.reads(row), *self.writes(row)):
+            if not 0 <= low <= high <= storage.data.size:
+                name, size = storage.buffer.name, storage.data.size
+                raise ValueError(f"bytes {low}..{high - 1} lie outside `{name}` of {size} bytes")
+        return self._action.run(row)
+
+    def writes(self, row: int) -> list[Reach]:
+        """The bytes that an instance may change."""
+        return self._action.writes(row)
+
+    def reads(self, row: int) -> list[Reach]:
+        """The bytes that an instance may look at."""
+        return self._action.reads(row)
+
+    def source_of(self, row: int, byte: int) -> tuple[Storage, int, int] | None:
+        """Of a copy: where a byte of the destination came from."""
+        return self._action.source_of(row, byte)
+
+
+def copy_operands(task: Task) -> tuple[Operand, Operand]:
+    """Source and destination of a transfer or store."""
+    source = next(o for o in task.operands if o.access == "read")
+    target = next(o for o in task.operands if o.access == "write")
+    return source, target
+
+
+def copy_action(task: Task, grid: Grid, memory: Memory) -> Action:
+    """What a transfer or store does."""
+    if copies_elements(task):
+        return ElementCopy(task, grid, memory)
+    return ByteCopy(task, grid, memory)

@@ -1,0 +1,149 @@
+"""Weights that layers keep for each other in L1: the same numbers, apart from all else, and faster.
+
+The tiny device has 16 KiB of L1 in each of two engines: of square weights in f16 it can keep all of
+72 columns, npm4k with its 1 MiB a part of 1,024.
+"""
+
+from __future__ import annotations
+
+import re
+from importlib import import_module
+from itertools import combinations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import nacre
+from nacre.compile.options import Options
+from nacre.compile.partition.layers import Layer
+from nacre.compile.pipeline import Compiled, compile_module, run_stages
+from nacre.compile.target import target_of
+from nacre.compile.tiling.residency import lifetimes
+from nacre.core.builder import Builder
+from nacre.core.module import Module
+from tests.compile.models import inputs_of, require_any_order, values
+from tests.compile.placement.test_staging import recurrence
+from tests.compile.test_random_graphs import examples
+from tests.compile.tiling.test_tiling_strips import TINY, require_right
+
+CELLS = ("after each other", "by turns")
+
+
+def two_recurrences(sizes: tuple[int, int], rows: int, steps: int, order: str) -> Module:
+    """Two cells behind wide products, whose steps come after each other or by turns."""
+    builder = Builder()
+    given = [builder.input(f"x{number}", "f32", (rows, 200)) for number in range(2)]
+    states, weights = [], []
+    for number, (x, size) in enumerate(zip(given, sizes, strict=True)):
+        wide = builder.constant(values((size, 200), number, 0.07))
+        states.append(builder.add("Linear", x, wide))
+        weights.append(builder.constant(values((size, size), 5 + number, size**-0.5)))
+    turns = [0] * steps + [1] * steps if order == CELLS[0] else [0, 1] * steps
+    for cell in turns:
+        product = builder.add("Linear", states[cell], weights[cell])
+        total = builder.add("BinOp", product, states[cell], op="Add")
+        states[cell] = builder.add("Unary", total, op="Tanh")
+    return builder.module(*states)
+
+
+def stages(module: Module, device: str = str(TINY)) -> Compiled:
+    target = target_of(device)
+    return run_stages(module, target, Options(target.device, "f16"))
+
+
+def kept_layers(made: Compiled) -> list[Layer]:
+    return [x for x in made.cut.layers if x.packed is not None and x.packed.stays]
+
+
+@pytest.mark.heavy("compiles a recurrent network")
+@pytest.mark.sampled(4)
+@pytest.mark.parametrize("precision", ["f16", "i8", "f32"])
+@pytest.mark.parametrize("size", [48, 72, 80, 97, 160])
+def test_a_recurrence_is_right(size: int, precision: str) -> None:
+    device = TINY if precision != "f32" else "nem_reference"
+    require_right(recurrence(size), precision, device)
+
+
+@pytest.mark.full
+def test_all_columns_stay_where_they_fit_and_else_some_of_them() -> None:
+    small = stages(recurrence(72))
+    assert {x.columns for x in kept_layers(small)} == {72}
+    bringer = kept_layers(small)[0].name
+    taken = small.tilings.held.begin(kept_layers(small)[0])
+    assert small.tilings.told(small.cut).endswith(f"weights of {bringer}, {taken} bytes\n")
+    made = stages(recurrence(1024, 1), "npm4k")
+    (kept,) = {x.columns for x in kept_layers(made)}
+    parts = [x for x in made.cut.layers if x.part_of]
+    assert 256 <= kept < 512
+    assert {x.columns for x in parts} == {kept, 1024 - kept}
+    assert sum(x.macs for x in parts) == sum(x.macs for x in made.partition.layers)
+
+
+def test_what_stays_is_brought_once() -> None:
+    bundle = require_right(recurrence(72), "f16")
+    loads = re.findall(r"= transfer[^)]*region\(weights, \d+, (\d+)\)", bundle.program)
+    assert sum(map(int, loads)) < 1.1 * len(bundle.weights)
+
+
+@pytest.mark.full
+def test_any_schedule_gives_the_same_bytes() -> None:
+    module = two_recurrences((96, 72), 2, 4, CELLS[1])
+    require_any_order(require_right(module), inputs_of(module), 20)
+
+
+@pytest.mark.full
+@examples(0.1)
+@given(
+    st.tuples(st.integers(16, 150), st.integers(16, 150)),
+    st.integers(1, 3),
+    st.integers(3, 5),
+    st.sampled_from(CELLS),
+)
+def test_what_stays_lies_apart_from_all_that_runs(
+    sizes: tuple[int, int], rows: int, steps: int, order: str
+) -> None:
+    module = two_recurrences(sizes, rows, steps, order)
+    made = stages(module)
+    held, layers = made.tilings.held, made.cut.layers
+    spans = [
+        (held.offsets[t], held.offsets[t] + made.cut.tensors[t].bytes, *life)
+        for t, life in lifetimes(made.cut).items()
+        if t in held.offsets
+    ]
+    for key, offset in held.weights.items():
+        users = [i for i, x in enumerate(layers) if x.packed and x.packed.key == key]
+        packed = layers[users[0]].packed
+        assert packed is not None
+        size = packed.block_bytes(layers[users[0]].columns)
+        spans.append((offset, offset + size, users[0], users[-1]))
+    for (a, b, first, last), (c, d, begun, over) in combinations(spans, 2):
+        assert b <= c or d <= a or last < begun or over < first
+    for index, layer in enumerate(layers):
+        ground = made.placement.grounds.get(layer.name)
+        for begin, end, first, last in spans:
+            # A layer's first loads come while the one before it runs.
+            if ground is not None and first <= index <= last + 1:
+                assert end <= ground.start or ground.end <= begin
+    require_right(module)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(
+    ("size", "device", "most"), [(512, "npm4k", 0.3), (1024, "npm4k", 0.8), (704, "npm16k", 0.3)]
+)
+def test_what_stays_saves_time(
+    size: int, device: str, most: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module, target = recurrence(size, 1), target_of(device)
+    options = Options(target.device, "f16")
+    kept = compile_module(module, target, options).time().cycles
+    monkeypatch.setattr(import_module("nacre.compile.pipeline"), "PARTS", ())
+    assert kept < most * compile_module(module, target, options).time().cycles
+
+
+@pytest.mark.full
+def test_the_table_of_layers_has_the_whole_ones() -> None:
+    named = [layer.name for layer in nacre.estimate(recurrence(1024, 1), "npm4k").layers]
+    assert len(named) == len(set(named))
+    assert not [name for name in named if name.endswith(("n0", "n1"))]

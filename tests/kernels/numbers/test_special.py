@@ -1,0 +1,57 @@
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from nacre.kernels.interface.call import Array
+from nacre.kernels.interface.runs import quietly
+from nacre.kernels.numbers.real_functions import ULPS
+from nacre.kernels.numbers.special import erf, gelu, normal_tail
+from tests.kernels.oracle_elementwise import onnx_result, ulps
+
+
+def every_magnitude(step: int) -> Array:
+    bits = np.arange(0, 0x7F800000, step, dtype=np.uint32).view(np.float32)
+    return np.concatenate([bits, -bits])
+
+
+def dense() -> Array:
+    borders = [3.92, 3.83, 1.0, 2.0**-126, 2.0**-149, 14.5]
+    near = [np.float32(b) + k * np.spacing(np.float32(b)) for b in borders for k in range(-20, 21)]
+    return np.concatenate([np.linspace(-5, 5, 20001), near]).astype(np.float32)
+
+
+@pytest.mark.parametrize("values", [every_magnitude(60_013), dense()])
+def test_erf_is_within_the_stated_ulps_of_the_exact_one(values: Array) -> None:
+    exact = np.array([math.erf(float(x)) for x in values])
+    assert ulps(erf(values), exact).max() < ULPS["erf"]
+
+
+def test_erf_ends_at_one_keeps_nan_and_the_sign_of_zero() -> None:
+    found = erf(np.array([np.inf, -np.inf, 3.95, -4.5, 0.0, -0.0, np.nan], np.float32))
+    assert found[:4].tolist() == [1, -1, 1, -1]
+    assert np.signbit(found[4:6]).tolist() == [False, True]
+    assert np.isnan(found[6])
+
+
+def test_erf_never_falls() -> None:
+    assert (np.diff(erf(np.linspace(-4, 4, 1_000_001, dtype=np.float32))) >= 0).all()
+
+
+def test_erf_is_what_onnxruntime_gives() -> None:
+    values = np.linspace(-5, 5, 4001, dtype=np.float32)
+    assert ulps(erf(values), onnx_result("Erf", [values]).astype(np.float64)).max() <= 5
+
+
+@pytest.mark.parametrize("values", [every_magnitude(60_013), dense()])
+def test_gelu_is_within_the_stated_ulps_even_where_it_is_tiny(values: Array) -> None:
+    exact = np.array([float(x) * math.erfc(-float(x) / math.sqrt(2)) / 2 for x in values])
+    assert ulps(quietly(gelu, values), exact).max() < ULPS["gelu"]
+
+
+def test_normal_tail_holds_33_bits() -> None:
+    t = np.linspace(0, 14.5, 3001)
+    exact = np.array([math.erfc(x / math.sqrt(2)) / 2 for x in t])
+    assert (np.abs(normal_tail(t) / exact - 1) < 2.0**-33).all()

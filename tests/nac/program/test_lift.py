@@ -1,0 +1,100 @@
+"""Lifted programs compute what the runtime computes, bit for bit."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from nacre import core
+from nacre.base.diagnostics import InputError
+from nacre.core.module import TensorType
+from nacre.nac.format.file import to_bytes
+from nacre.nac.format.values import Resource
+from nacre.nac.program.assembly import Assembler
+from nacre.nac.program.interface import InputType, Interface, StateRecord, StateTable, encoded
+from nacre.nac.program.lift import lift
+from nacre.nac.run.model import load
+from tests.nac.files import FIXTURES, changed, small
+
+
+@pytest.mark.parametrize("path", FIXTURES, ids=lambda path: path.stem)
+def test_a_fixture_is_a_module(path: Path) -> None:
+    model = load(path)
+    x = np.load(path.with_suffix(".npz"))["in0"]
+    name = model.inputs[0].name
+    module = lift(model, {name: TensorType("f32", x.shape)})
+    assert core.verify(module, "nacre-1") == []
+    written = model.session(optimise=False)
+    (wanted,), (found,) = written.run({name: x}), core.evaluate(module, {name: x})
+    np.testing.assert_array_equal(found, wanted)
+
+
+def test_types_that_a_file_says_need_not_be_given() -> None:
+    interface = Interface({"x": InputType("f32", (2, 3))}, ("sum", "total"))
+    file = changed(small(), RSRC=(Resource("nacre.interface.json", encoded(interface)),))
+    module = lift(load(to_bytes(file)))
+    assert module.input_types == {"x": TensorType("f32", (2, 3))}
+    assert module.output_names == ("sum", "total")
+
+
+def test_a_type_that_nobody_says_is_asked_for() -> None:
+    with pytest.raises(InputError) as refused:
+        lift(load(to_bytes(small())))
+    (found,) = refused.value.diagnostics
+    assert found.code == "NAC46"
+    assert found.help is not None
+    assert '"x"' in found.help
+
+
+def test_state_is_state() -> None:
+    made = Assembler()
+    x, state = made.input("x"), made.state(0, "total")
+    total = made.call("nac.add", state, x)
+    made.output(made.call("nac.neg", total), total)
+    resources = [
+        Resource(
+            "nacre.state.json",
+            encoded(StateTable((StateRecord(0, 1, "f32", (2,), (3.0, 4.0), "total"),))),
+        ),
+        Resource("nacre.interface.json", encoded(Interface({"x": InputType("f32", (2,))}))),
+    ]
+    model = load(to_bytes(made.file(resources=resources)))
+    ours, lifted = model.session(), lift(model).session()
+    ones = np.ones(2, np.float32)
+    for _ in range(3):
+        (one,), (other,) = ours.run({"x": ones}), lifted.run({"x": ones})
+        np.testing.assert_array_equal(one, other)
+
+
+def test_sizes_are_folded_and_known_branches_taken() -> None:
+    made = Assembler()
+    x = made.input("x")
+    rows = made.call("aten.sym_size.int", x, 0)
+    flat = made.call("nac.view", x, made.call("floordiv", rows, 2), -1, codes="Tii")
+    yes = made.lifted(True, "flag")
+    chosen = made.branch(yes, 2, 2)
+    made.end_branch(made.call("nac.neg", flat))
+    made.end_branch(made.call("nac.clone", flat))
+    made.output(chosen)
+    module = lift(load(to_bytes(made.file())), {"x": TensorType("f32", (4, 3))})
+    assert [op.opcode for op in module] == ["Input", "Reshape", "Neg"]
+    assert module.output_types == (TensorType("f32", (2, 6)),)
+
+
+def test_what_has_no_form_is_reported_at_once() -> None:
+    made = Assembler()
+    x = made.input("x")
+    mask = made.call("nac.gt", x, 0.0)
+    some = made.call("aten.index.Tensor", x, mask)
+    chosen = made.branch(made.call("aten.any.default", mask), 2, 2)
+    made.end_branch(made.call("nac.neg", x))
+    made.end_branch(made.call("nac.clone", x))
+    made.output(some, chosen)
+    model = load(to_bytes(made.file()))
+    with pytest.raises(InputError) as refused:
+        lift(model, {"x": TensorType("f32", (3,))})
+    assert [d.code for d in refused.value.diagnostics] == ["NAC49", "NAC49"]
+    found = model.run({"x": np.array([1, -2, 3], np.float32)})
+    np.testing.assert_array_equal(found[0], [1, 3])
