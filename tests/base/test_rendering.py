@@ -78,6 +78,7 @@ def test_colour_comes_only_when_asked_for_and_changes_nothing_else(diagnostic: D
 ANY_TEXT = st.text(max_size=60)
 
 
+@pytest.mark.heavy("long texts, each rendered in every way")
 @given(ANY_TEXT, st.text(min_size=1, max_size=60), ANY_TEXT, st.data())
 def test_no_input_can_drive_the_terminal(
     text: str, message: str, name: str, data: st.DataObject

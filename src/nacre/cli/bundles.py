@@ -57,7 +57,7 @@ class OpenBundle:
 
         manifest = self.bundle.manifest
         made = [from_memory(result, port) for port in manifest.outputs]
-        return endless_outputs(manifest, self.inputs, made)
+        return endless_outputs(manifest, self.bundle.legal, self.inputs, made)
 
 
 def opened(

@@ -227,7 +227,7 @@ class BundleSession:
             require_range(port, arrays[port.name])
         lost = lost_inputs(manifest, arrays)
         outputs = self._bundle.computed(arrays, self._ordered)
-        for found in (*lost, *endless_outputs(manifest, arrays, outputs)):
+        for found in (*lost, *endless_outputs(manifest, self._bundle.legal, arrays, outputs)):
             warnings.warn(f"{found.code}: {found.message}", stacklevel=2)
         for state in manifest.states:
             self._state[state.input] = outputs[state.output]

@@ -12,6 +12,8 @@ from nacre.base.excerpt import quoted
 from nacre.base.source import whole_file
 from nacre.compile.bundle.manifest import Manifest, Port
 from nacre.compile.rules import CMP12, CMP13
+from nacre.core.evaluation.plan import constant_array
+from nacre.core.module import CoreOperation, Module
 from nacre.core.values import Array
 
 _LATER = "the integers of 8 bits that its layers lead to"
@@ -38,13 +40,15 @@ def lost_inputs(manifest: Manifest, arrays: Mapping[str, Array]) -> list[Diagnos
 
 
 def endless_outputs(
-    manifest: Manifest, inputs: Mapping[str, Array], outputs: Sequence[Array]
+    manifest: Manifest, legal: Module, inputs: Mapping[str, Array], outputs: Sequence[Array]
 ) -> list[Diagnostic]:
-    """A warning for each output that has NaN or infinities though all inputs are finite."""
+    """A warning for each output that has NaN or infinities though inputs and constants do not."""
     counts = [_counted(port, array) for port, array in zip(manifest.outputs, outputs, strict=False)]
     if not any(map(any, counts)):
         return []
     if any(any(_counted(port, inputs[port.name])) for port in manifest.inputs):
+        return []
+    if any(map(_is_endless, legal.operations)):
         return []
     found: list[Diagnostic] = []
     for port, array, (nans, infinities) in zip(manifest.outputs, outputs, counts, strict=False):
@@ -53,6 +57,14 @@ def endless_outputs(
             message = f"output {quoted(port.name)} has {told}, of inputs that are all finite"
             found.append(CMP13.at(whole_file("<compile>"), message, help=_LEFT))
     return found
+
+
+def _is_endless(op: CoreOperation) -> bool:
+    """Whether it is a constant with NaN or infinities, which the model means."""
+    if op.type.element.kind != "float":
+        return False
+    array = constant_array(op)
+    return array is not None and not np.isfinite(array.astype(np.float32)).all()
 
 
 def _counted(port: Port, array: Array) -> tuple[int, int]:
