@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from nacre._version import __version__
-from nacre.base.diagnostics import Diagnostic, InputError
 from nacre.base.lazy import load_on_use
 
+TYPE_CHECKING = False  # `typing` takes longer to load than the rest: Ctrl-C must find us ready
 if TYPE_CHECKING:
     from nacre import core, nac, nem
+    from nacre.base.diagnostics import Diagnostic, InputError
     from nacre.compile.api import compile
     from nacre.compile.bundle.bundle import Bundle
     from nacre.compile.estimate.estimate import estimate
@@ -30,6 +29,8 @@ load_on_use(
     __name__,
     {
         "Bundle": "compile.bundle.bundle",
+        "Diagnostic": "base.diagnostics",
+        "InputError": "base.diagnostics",
         "compile": "compile.api",
         "core": None,
         "estimate": "compile.estimate.estimate",

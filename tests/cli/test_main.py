@@ -177,6 +177,33 @@ def test_an_interrupt_stops_with_status_130() -> None:
     assert (process.returncode, out, err) == (130, b"", b"stopped\n")
 
 
+@pytest.mark.parametrize("module", ["click", "numpy"])
+def test_an_interrupted_import_stops_with_status_130(module: str) -> None:
+    code = (
+        "import os, sys\n"
+        "class Interrupting:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        f"        if name == {module!r}:\n"
+        "            os.kill(os.getpid(), 2)\n"
+        "            try:\n                for _ in range(1000): pass\n"
+        "            except KeyboardInterrupt: raise ImportError('as numpy does')\n"
+        "sys.meta_path.insert(0, Interrupting())\n"
+        "sys.argv = ['nacre', 'run', 'none.nem']\n"
+        "from nacre.__main__ import run\nrun()\n"
+    )
+    done = nacre(command=("-c", code))
+    assert (done.status, done.out, done.err) == (130, "", "stopped\n")
+
+
+def test_the_package_loads_hardly_anything() -> None:
+    code = (
+        "import sys\nbefore = set(sys.modules)\nimport nacre, nacre.cli.terminal.interrupts\n"
+        "print(sorted(m for m in set(sys.modules) - before if not m.startswith('nacre')))\n"
+    )
+    loaded = nacre(command=("-c", code)).out
+    assert not {"typing", "enum", "re", "click", "msgspec"} & set(loaded.split("'"))
+
+
 def _wait_until_it_reads(pid: int) -> None:
     """Until the process has loaded everything and sleeps in a read of its standard input."""
     wchan, deadline = Path(f"/proc/{pid}/wchan"), time.monotonic() + 30

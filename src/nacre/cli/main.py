@@ -16,6 +16,7 @@ import click
 
 from nacre._version import __version__
 from nacre.base.hints import at_terminal
+from nacre.cli.terminal.interrupts import STOPPED, is_interrupted, leave, raise_interrupts
 from nacre.cli.terminal.streams import harmless_output
 
 OK, ERRORS_FOUND, WRONG_USAGE, INCONCLUSIVE, OUR_BUG = 0, 1, 2, 3, 70
@@ -59,6 +60,7 @@ class _Verbs(click.Group):
             return None
         module, attribute, _ = _VERBS[cmd_name]
         command: click.Command = getattr(importlib.import_module(module), attribute)
+        raise_interrupts()
         return command
 
     def invoke(self, ctx: click.Context) -> object:
@@ -94,7 +96,10 @@ def main() -> None:
 
 def run(arguments: list[str] | None = None) -> None:
     """Entry point of the console script: runs a verb and exits."""
-    sys.exit(_status(arguments))
+    status = _status(arguments)
+    if is_interrupted():
+        leave(status)
+    sys.exit(status)
 
 
 def _status(arguments: list[str] | None) -> int:
@@ -114,10 +119,7 @@ def _outcome(arguments: list[str] | None) -> int:
         error.show()
         return error.exit_code
     except (click.Abort, KeyboardInterrupt):
-        # A terminal has shown `^C`, and the cursor stands behind it.
-        is_watched = sys.stderr is not None and sys.stderr.isatty()
-        click.echo("\nstopped" if is_watched else "stopped", err=True)
-        return 130
+        return _report_stop()
     except OSError as error:
         if error.errno not in MACHINE_FAULTS:
             return _report_bug(error)
@@ -127,8 +129,16 @@ def _outcome(arguments: list[str] | None) -> int:
     except MemoryError as error:
         return _report_memory(error, sys.argv[1:] if arguments is None else arguments)
     except Exception as error:
-        return _report_bug(error)
+        # An import that is interrupted may fail with an error of its own.
+        return _report_stop() if is_interrupted() else _report_bug(error)
     return result if isinstance(result, int) else OK
+
+
+def _report_stop() -> int:
+    # A terminal has shown `^C`, and the cursor stands behind it.
+    is_watched = sys.stderr is not None and sys.stderr.isatty()
+    click.echo("\nstopped" if is_watched else "stopped", err=True)
+    return STOPPED
 
 
 def _write_anything() -> None:
