@@ -44,9 +44,8 @@ def _end(number: int, frame: object) -> None:
     # A terminal has shown `^C`, and the cursor stands behind it.
     try:
         os.write(2, b"\nstopped\n" if os.isatty(2) else b"stopped\n")
-    except OSError:
-        pass  # nobody reads it
-    os._exit(STOPPED)
+    finally:  # also where nobody reads it
+        os._exit(STOPPED)
 
 
 def _raise(number: int, frame: object) -> None:
