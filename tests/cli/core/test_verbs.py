@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,9 @@ import numpy as np
 import pytest
 
 from nacre import core
+from nacre.core.builder import Builder
+from nacre.core.module import Labels
+from nacre.core.onnx_export.export import to_onnx
 from nacre.core.passes.runner import PIPELINE
 from tests.cli.runner import invoke, nacre
 
@@ -199,12 +203,31 @@ def test_outputs_are_printed_and_written(capsys: Capsys) -> None:
     shown = np.array2string(expected)
     # Inputs and constants are 24 + 48 + 16 bytes, the product 32.
     assert outcome.out == (
-        f"output 0: %5 tensor<f32[2, 4]>\n{shown}\npeak: 120 bytes\nwrote all.npz\nwrote y.npy\n"
+        f"output output0: %5 tensor<f32[2, 4]>\n{shown}\npeak: 120 bytes\nwrote all.npz\nwrote y.npy\n"
     )
     np.testing.assert_array_equal(np.load("y.npy"), expected)
     with np.load("all.npz") as written:
-        assert list(written) == ["0"]
-        np.testing.assert_array_equal(written["0"], expected)
+        assert list(written) == ["output0"]
+        np.testing.assert_array_equal(written["output0"], expected)
+
+
+def test_outputs_go_by_the_names_of_the_model(capsys: Capsys) -> None:
+    module = Builder()
+    x = module.input("x", "f32", (2, 3))
+    named = module.module(module.add("Relu", x), module.add("Neg", x))
+    named = replace(named, labels=Labels(outputs=("kept", "a/turned:0")))
+    to_onnx(named, "n.onnx")
+    targets = ("--output", "a/turned:0=t.npy", "--output", "0=k.npy", "--output", "all.npz")
+    outcome = invoke(capsys, "core", "eval", "n.onnx", "--input", "x=x.npy", *targets)
+    assert (outcome.status, outcome.err) == (0, "")
+    assert "output kept: %" in outcome.out
+    np.testing.assert_array_equal(np.load("t.npy"), -X)
+    np.testing.assert_array_equal(np.load("k.npy"), np.maximum(X, 0))
+    with np.load("all.npz") as written:
+        assert list(written) == ["kept", "a/turned:0"]
+    wrong = invoke(capsys, "core", "eval", "n.onnx", "--input", "x=x.npy", "--output", "kep=k.npy")
+    assert (wrong.status, "no output `kep`" in wrong.err) == (2, True)
+    assert "did you mean `kept`" in wrong.err
 
 
 def test_a_long_output_is_shown_by_its_ends(capsys: Capsys) -> None:
@@ -214,7 +237,9 @@ def test_a_long_output_is_shown_by_its_ends(capsys: Capsys) -> None:
     )
     np.save("long.npy", np.arange(1000))
     outcome = invoke(capsys, "core", "eval", "long.core", "--input", "x=long.npy")
-    assert outcome.out == "output 0: %1 tensor<i64[1000]>\n[   0   -1   -2 ... -997 -998 -999]\n"
+    assert (
+        outcome.out == "output output0: %1 tensor<i64[1000]>\n[   0   -1   -2 ... -997 -998 -999]\n"
+    )
 
 
 def test_an_array_of_the_other_byte_order_is_taken(capsys: Capsys) -> None:
@@ -230,7 +255,7 @@ def test_a_type_that_numpy_lacks_is_taken_from_its_bytes(capsys: Capsys) -> None
     )
     np.save("half.npy", np.array([0x3F80, 0xC000], np.uint16).view("V2"))  # 1 and -2
     outcome = invoke(capsys, "core", "eval", "b.core", "--input", "x=half.npy")
-    assert (outcome.status, outcome.out) == (0, "output 0: %1 tensor<bf16[2]>\n[-1 2]\n")
+    assert (outcome.status, outcome.out) == (0, "output output0: %1 tensor<bf16[2]>\n[-1 2]\n")
 
 
 def test_missing_and_unknown_inputs_are_findings(capsys: Capsys) -> None:
@@ -269,9 +294,9 @@ def test_a_missing_array_is_wrong_usage(capsys: Capsys) -> None:
 @pytest.mark.parametrize(
     ("output", "message"),
     [
-        ("1=y.npy", "there is no output 1: the module has 1"),
-        ("y.npy", "`y.npy` is neither FILE.npz nor INDEX=FILE.npy"),
-        ("-1=y.npy", "is neither FILE.npz nor INDEX=FILE.npy"),
+        ("1=y.npy", "there is no output `1`: the module has 1; they are output0"),
+        ("y.npy", "`y.npy` is neither FILE.npz nor NAME=FILE.npy"),
+        ("-1=y.npy", "there is no output `-1`: the module has 1"),
         ("none/y.npz", "cannot write none/y.npz: none is no folder"),
     ],
 )

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from nacre.base.excerpt import quoted
+from nacre.base.excerpt import quoted, safe
 from nacre.base.files import write_whole
+from nacre.base.suggest import did_you_mean
 from nacre.cli.array_values import read_array, values_json, values_text
 from nacre.cli.arrays import file_bytes, writing
 
@@ -21,24 +22,34 @@ if TYPE_CHECKING:
 
     from nacre.core.module import Module
 
-OutputFile = tuple[int | None, Path]  # which output, None for all of them; where to
+OutputFile = tuple[str | None, Path]  # which output, None for all of them; where to
+Target = tuple[int | None, Path]  # the same, with the number of the output
 
 
 def parse_output(text: str) -> OutputFile:
-    """`FILE.npz` for all outputs, `INDEX=FILE.npy` for one."""
-    index, equals, path = text.partition("=")
-    if equals and index.isascii() and index.isdigit() and len(index) < 10 and path.endswith(".npy"):
-        return int(index), Path(path)
+    """`FILE.npz` for all outputs, `NAME=FILE.npy` or `INDEX=FILE.npy` for one."""
+    name, equals, path = text.partition("=")
+    if name and equals and path.endswith(".npy") and "\0" not in text:
+        return name, Path(path)
     if text.endswith(".npz") and "\0" not in text:
         return None, Path(text)
-    raise ValueError(f"{quoted(text)} is neither FILE.npz nor INDEX=FILE.npy")
+    raise ValueError(f"{quoted(text)} is neither FILE.npz nor NAME=FILE.npy")
 
 
-def require_indices(outputs: Sequence[OutputFile], count: int) -> None:
-    """UsageError for an output that the module does not have."""
-    for index, _ in outputs:
-        if index is not None and index >= count:
-            raise click.UsageError(f"there is no output {index}: the module has {count}")
+def output_targets(outputs: Sequence[OutputFile], module: Module) -> list[Target]:
+    """Outputs by their number; UsageError for one that the module does not have."""
+    names = module.output_names
+    return [(None if name is None else _place(name, names), path) for name, path in outputs]
+
+
+def _place(name: str, names: Sequence[str]) -> int:
+    if name in names:
+        return names.index(name)
+    if name.isascii() and name.isdigit() and len(name) < 10 and int(name) < len(names):
+        return int(name)
+    told = f"there is no output {quoted(name)}: the module has {len(names)}"
+    hint = did_you_mean(name, names) or f"they are {safe(', '.join(names[:8]))}"
+    raise click.UsageError(f"{told}; {hint}")
 
 
 def input_array(name: str, path: str, module: Module) -> np.ndarray[Any, Any]:
@@ -49,8 +60,9 @@ def input_array(name: str, path: str, module: Module) -> np.ndarray[Any, Any]:
 
 def print_outputs(module: Module, arrays: Sequence[np.ndarray[Any, Any]]) -> None:
     """Print type and values of every output."""
-    for index, (value, array) in enumerate(zip(module.outputs, arrays, strict=True)):
-        click.echo(f"output {index}: %{value} {module.by_id[value].type}")
+    values = zip(module.output_names, module.outputs, arrays, strict=True)
+    for name, value, array in values:
+        click.echo(f"output {safe(name)}: %{value} {module.by_id[value].type}")
         click.echo(values_text(array))
 
 
@@ -73,19 +85,21 @@ def outputs_json(
     )
 
 
-def _npz(arrays: Sequence[np.ndarray[Any, Any]]) -> bytes:
-    """All arrays by their number. Without the time of day: the same arrays are the same bytes."""
+def _npz(names: Sequence[str], arrays: Sequence[np.ndarray[Any, Any]]) -> bytes:
+    """All arrays by their name. Without the time of day: the same arrays are the same bytes."""
     stream = io.BytesIO()
     with zipfile.ZipFile(stream, "w") as archive:
-        for index, array in enumerate(arrays):
-            entry = f"{index}.npy"
-            archive.writestr(zipfile.ZipInfo(entry), file_bytes(array, Path(entry)))
+        for name, array in zip(names, arrays, strict=True):
+            entry = zipfile.ZipInfo(f"{name}.npy")
+            archive.writestr(entry, file_bytes(array, Path("array.npy")))
     return stream.getvalue()
 
 
-def write_output(file: OutputFile, arrays: Sequence[np.ndarray[Any, Any]]) -> None:
+def write_output(
+    target: Target, names: Sequence[str], arrays: Sequence[np.ndarray[Any, Any]]
+) -> None:
     """Write one output or all of them, whole or not at all."""
-    index, path = file
-    data = _npz(arrays) if index is None else file_bytes(arrays[index], path)
+    index, path = target
+    data = _npz(names, arrays) if index is None else file_bytes(arrays[index], path)
     with writing(path):
         write_whole(path, [data])

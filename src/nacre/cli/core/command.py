@@ -15,10 +15,10 @@ from nacre.cli.arrays import option_value, require_writable, writing_together
 from nacre.cli.core.arrays import (
     OutputFile,
     input_array,
+    output_targets,
     outputs_json,
     parse_output,
     print_outputs,
-    require_indices,
     write_output,
 )
 from nacre.cli.core.convert import convert
@@ -212,9 +212,9 @@ def lower(
     "--output",
     "outputs",
     multiple=True,
-    metavar="FILE.npz|INDEX=FILE.npy",
+    metavar="FILE.npz|NAME|N=FILE.npy",
     type=option_value(parse_output),
-    help="Where to write all outputs, or one of them.",
+    help="Where to write all outputs by name, or one of them by its name or its number.",
 )
 @shape_option
 @constant_option
@@ -241,15 +241,15 @@ def evaluate(
         from nacre.core.evaluation.evaluate import CoreSession
 
         module = read_module(file, shapes, constants)
-        require_indices(outputs, len(module.outputs))
+        targets = output_targets(outputs, module)
         session = CoreSession(module, ordered=ordered)
         given = {name: input_array(name, path, module) for name, path in paths.items()}
         with watched("evaluating", "operations") as progress:
             arrays = session.run(given, progress=progress)
         if output == "json":
             with writing_together():
-                for one in outputs:
-                    write_output(one, arrays)
+                for one in targets:
+                    write_output(one, module.output_names, arrays)
             files = [str(path) for _, path in outputs]
             click.echo(outputs_json(module, arrays, session.peak_bytes, files))
             return
@@ -257,8 +257,8 @@ def evaluate(
         if peak:
             click.echo(f"peak: {session.peak_bytes:,} bytes")
         with writing_together():
-            for one in outputs:
-                write_output(one, arrays)
+            for one in targets:
+                write_output(one, module.output_names, arrays)
         for one in outputs:
             click.echo(f"wrote {safe(str(one[1]))}")
 

@@ -2,34 +2,65 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from nacre.base.diagnostics import Diagnostic, InputError
+from nacre.compile.legalise.legal_module import Legal
 from nacre.compile.legalise.origins import of_nodes, place_of
 from nacre.compile.options import PRECISIONS, Options
 from nacre.compile.partition.layers import Layer, Step, resolved
 from nacre.compile.partition.stage import Partition
 from nacre.compile.partition.variants import supports
 from nacre.compile.rules import CMP03
+from nacre.nem.model.builtins import builtin_names
+from nacre.nem.model.devices import Device
+from nacre.nem.model.target import builtin_device
+
+_MOST_NAMED = 2  # others that a message names
 
 
 def require_types(partition: Partition, options: Options) -> None:
-    """Raise InputError with every opcode that the device lacks in the types of a task."""
-    legal = partition.legal
-    found: dict[tuple[str, str], Diagnostic] = {}
+    """Raise InputError with the opcodes that the device lacks, a finding for each element type."""
+    found: dict[str, dict[str, _Lack]] = {}
     for layer in partition.layers:
         for number, step in enumerate(layer.steps):
             form, elem = _form(step), _elem(layer, step)
-            if (form, elem) in found or supports(options.device, step.nem, elem, form):
+            if form in found.get(elem, {}) or supports(options.device, step.nem, elem, form):
                 continue
             values = layer.makes[number : number + 1] or (layer.operations[0].value_id,)
-            message = (
-                f"device `{options.device.name}` has no {form} in {elem}, which "
-                f"`{layer.name}`{of_nodes(legal, values)} needs"
-            )
-            found[form, elem] = CMP03.at(
-                place_of(legal, values), message, help=_other(step.nem, form, options)
-            )
+            found.setdefault(elem, {})[form] = _Lack(step.nem, form, layer.name, values)
     if found:
-        raise InputError(list(found.values()))
+        each = (tuple(lacks.values()) for lacks in found.values())
+        raise InputError(
+            [
+                _lacking(partition.legal, elem, one, options)
+                for elem, one in zip(found, each, strict=True)
+            ]
+        )
+
+
+@dataclass(frozen=True)
+class _Lack:
+    """An opcode that a device does not have in a type, and the first layer that needs it."""
+
+    opcode: str
+    form: str
+    layer: str
+    values: tuple[int, ...]
+
+
+def _lacking(legal: Legal, elem: str, lacks: tuple[_Lack, ...], options: Options) -> Diagnostic:
+    """One finding for all opcodes that a device lacks in an element type."""
+    first, *others = lacks
+    message = (
+        f"device `{options.device.name}` has no {first.form} in {elem}, which "
+        f"`{first.layer}`{of_nodes(legal, first.values)} needs"
+    )
+    told = [f"{x.form} for `{x.layer}`{of_nodes(legal, x.values)}" for x in others[:_MOST_NAMED]]
+    if told:
+        more = len(others) - len(told)
+        message += f", nor {', '.join(told)}{f' and {more} more' if more else ''}"
+    return CMP03.at(place_of(legal, first.values), message, help=_other(elem, lacks, options))
 
 
 def _elem(layer: Layer, step: Step) -> str:
@@ -43,11 +74,20 @@ def _form(step: Step) -> str:
     return f"`{step.nem}` with a bias" if len(step.inputs) > 2 else f"`{step.nem}` without a bias"
 
 
-def _other(opcode: str, form: str, options: Options) -> str | None:
-    known = [p for p in PRECISIONS if supports(options.device, opcode, p, form)]
-    if known:
-        return f"it has {' and '.join(known)}"
-    return "`nacre devices NAME` lists what a device has; another device may have it"
+def _other(elem: str, lacks: tuple[_Lack, ...], options: Options) -> str:
+    """The precisions that the device has instead, and the devices that have this one."""
+
+    def has_all(device: Device, precision: str) -> bool:
+        return all(supports(device, lack.opcode, precision, lack.form) for lack in lacks)
+
+    precisions = [p for p in PRECISIONS if has_all(options.device, p)]
+    told = [f"`{options.device.name}` has {' and '.join(precisions)}"] if precisions else []
+    built_in = [builtin_device(name) for name in builtin_names()]
+    devices = [d.name for d in built_in if not d.is_abstract and has_all(d, elem)]
+    if devices:
+        names = " and ".join(f"`{name}`" for name in devices[:_MOST_NAMED])
+        told.append(f"{names} {'have' if len(devices) > 1 else 'has'} {elem}")
+    return "; ".join(told) or "`nacre devices NAME` lists what a device has"
 
 
 def held_by_tile(layer: Layer, rows: int, columns: int) -> str:

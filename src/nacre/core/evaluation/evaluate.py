@@ -32,7 +32,7 @@ from nacre.core.evaluation.plan import (
     made_plan,
 )
 from nacre.core.evaluation.run import Plan, place
-from nacre.core.module import Module
+from nacre.core.module import Module, TensorType
 from nacre.core.rules.evaluation import EVL01, EVL02, EVL03
 from nacre.core.values import Array
 from nacre.core.verify import MAX_FINDINGS
@@ -181,8 +181,8 @@ def _problems(
         array = _as_array(inputs[name])
         array = None if array is None else as_nibbles(array, type_.element)
         if array is None or array.dtype != type_.element.dtype or array.shape != type_.shape:
-            message = f"input {quoted(name)} is {_described(inputs[name])}, expected {type_}"
-            yield EVL03.at(place(module, index), message)
+            found = _outside(array, type_) or f"is {_described(inputs[name])}, expected {type_}"
+            yield EVL03.at(place(module, index), f"input {quoted(name)} {found}")
         else:
             ready[name] = carried(array, type_)
     hints = Hints(names)
@@ -190,6 +190,24 @@ def _problems(
         if extra not in names:
             message = f"the module has no input {quoted(str(extra))}{hints.suffix(str(extra))}"
             yield EVL02.at(place(module, 0), message)
+
+
+def _outside(array: Array | None, type_: TensorType) -> str | None:
+    """The first of bytes that 4 bits do not hold, and where it lies; None where that is not it."""
+    element = type_.element
+    if array is None or element.bits >= 8 or array.shape != type_.shape:
+        return None
+    if array.dtype.name not in ("int8", "uint8"):
+        return None
+    far = np.argwhere((array < element.lowest) | (array > element.highest))
+    if not far.size:
+        return None
+    at = tuple(map(int, far[0]))
+    more = f" and {len(far) - 1} more like it" if len(far) > 1 else ""
+    return (
+        f"has {int(array[at])} at [{', '.join(map(str, at))}]{more}, "
+        f"{element.name} holds {int(element.lowest)} to {int(element.highest)}"
+    )
 
 
 def _as_array(value: object) -> Array | None:
