@@ -245,7 +245,6 @@ def test_a_precision_that_the_device_lacks() -> None:
         nacre.compile(linear_model(), "npm4k", "f32")
     (found,) = caught.value.diagnostics
     assert (found.code, found.help) == ("CMP03", "`npm4k` has f16 and i8; `nem_reference` has f32")
-    assert "nor `relu` for " in found.message
 
 
 @pytest.mark.parametrize(

@@ -203,7 +203,8 @@ def test_outputs_are_printed_and_written(capsys: Capsys) -> None:
     shown = np.array2string(expected)
     # Inputs and constants are 24 + 48 + 16 bytes, the product 32.
     assert outcome.out == (
-        f"output output0: %5 tensor<f32[2, 4]>\n{shown}\npeak: 120 bytes\nwrote all.npz\nwrote y.npy\n"
+        f"output output0: %5 tensor<f32[2, 4]>\n{shown}\n"
+        "peak: 120 bytes\nwrote all.npz\nwrote y.npy\n"
     )
     np.testing.assert_array_equal(np.load("y.npy"), expected)
     with np.load("all.npz") as written:

@@ -202,9 +202,9 @@ def test_a_session_takes_bytes_whose_values_fit() -> None:
     session = bundle.session()
     for array in (x, x.astype(np.int8)):
         np.testing.assert_array_equal(session.run({"x": array})["output0"], x.astype(np.float32))
+    far = x.astype(np.int8)
+    far[1, 2] = 8
     with pytest.raises(InputError) as caught:
-        far = x.astype(np.int8)
-        far[1, 2] = 8
         session.run({"x": far})
     (found,) = caught.value.diagnostics
     assert (found.code, found.message) == ("EVL03", "input `x` has 8 at [1, 2], i4 holds -8 to 7")
