@@ -129,6 +129,7 @@ def test_any_content_is_checked_soon(tmp_path: Path, content: Content) -> None:
     survived(nacre("check", path, before=limited), content.status, content.word)
 
 
+@pytest.mark.heavy("processes of their own")
 @pytest.mark.sampled(4)
 @pytest.mark.parametrize("content", CONTENTS, ids=lambda content: content.name)
 def test_any_content_is_formatted_soon_or_left_alone(
@@ -359,6 +360,7 @@ def test_an_include_through_a_link_does_not_leave_the_root(capsys: Capsys, tmp_p
     survived(outcome, ERRORS, "error[INC08]", "checked 1 file: 2 errors")
 
 
+@pytest.mark.heavy("processes of their own")
 def test_a_chain_of_1100_includes_ends_with_a_finding(tmp_path: Path) -> None:
     for i in range(1100):
         (tmp_path / f"f{i}.nem").write_text(f'include "f{i + 1}.nem"\n', encoding="utf-8")

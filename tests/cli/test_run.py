@@ -542,6 +542,7 @@ def test_progress_shows_after_half_a_second_and_goes_away(monkeypatch: pytest.Mo
     assert terminal.text == f"\r{first}\r{second}\r{' ' * len(first)}\r"
 
 
+@pytest.mark.heavy("processes of their own")
 def test_a_pipe_is_silent_on_demand(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("NACRE_PROGRESS", "never")
     text = (
@@ -553,6 +554,7 @@ def test_a_pipe_is_silent_on_demand(monkeypatch: pytest.MonkeyPatch, tmp_path: P
     assert re.search(r"ran 60001 tasks of .*: completed", outcome.out)
 
 
+@pytest.mark.heavy("processes of their own")
 def test_an_interrupt_stops_a_run_and_writes_nothing(tmp_path: Path) -> None:
     program, y = saved(tmp_path, RELU), tmp_path / "y.npy"
     # The run interrupts itself, as Ctrl-C would in the midst of it.

@@ -178,6 +178,7 @@ def network_of(name: str) -> tuple[Any, list[Make]]:
     return network.eval(), makers
 
 
+@pytest.mark.heavy("compiles networks")
 @pytest.mark.sampled(5)
 @pytest.mark.parametrize(("device", "precision"), RUNS)
 @pytest.mark.parametrize("name", NETWORKS)

@@ -104,6 +104,7 @@ def test_a_plan_is_right_on_small_and_on_large_devices(module: Module) -> None:
         require_right(module, device)
 
 
+@pytest.mark.heavy("compiles networks")
 def test_any_schedule_gives_the_same_bytes() -> None:
     bundle = nacre.compile(convolution_model(), "npm4k")
     interpreter = NemInterpreter()
@@ -375,6 +376,7 @@ def test_channels_first(shape: tuple[int, ...], outputs: int, groups: int) -> No
     assert require_right(module, "npm4k").validate(inputs_of(module)).ok
 
 
+@pytest.mark.heavy("compiles networks")
 @pytest.mark.sampled(4)
 @pytest.mark.parametrize("shape", [(2, 3), (2, 3, 4), (4, 1, 6), (2, 3, 4, 5)])
 def test_transpositions(shape: tuple[int, ...]) -> None:

@@ -103,6 +103,7 @@ def test_an_estimate_of_integers_takes_what_a_plan_takes() -> None:
 # PyTorch
 
 
+@pytest.mark.heavy("compiles networks")
 @pytest.mark.parametrize("entry", ENTRIES)
 def test_a_module_and_a_program_of_pytorch(entry: Any) -> None:  # noqa: ANN401
     torch = pytest.importorskip("torch")

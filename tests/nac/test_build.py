@@ -105,6 +105,7 @@ def test_external_weights_are_the_same_model(tmp_path: Path) -> None:
         np.testing.assert_array_equal(again.run(given)[0], model.run(given)[0])
 
 
+@pytest.mark.heavy("large on purpose")
 @pytest.mark.sampled(4)
 @pytest.mark.parametrize("axis", [0, 1, -1])
 @pytest.mark.parametrize("count", [254, 255, 260, 1000])

@@ -520,6 +520,7 @@ def test_standard_input_that_is_no_text_has_the_code_of_a_file() -> None:
     assert "is not UTF-8" in outcome.err
 
 
+@pytest.mark.heavy("processes of their own")
 def test_standard_input_has_no_constants_beside_it(folder: Path) -> None:
     build = core.Builder()
     core.save(build.module(build.constant(np.arange(100.0))), folder / "big.core")

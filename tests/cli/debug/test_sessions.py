@@ -170,6 +170,7 @@ help frobnicate
 """
 
 
+@pytest.mark.heavy("processes of their own")
 @pytest.mark.parametrize("name", ["forwards", "backwards", "mistakes"])
 def test_a_session_reads_like_this(tmp_path: Path, golden: Callable[..., None], name: str) -> None:
     prepared(tmp_path)

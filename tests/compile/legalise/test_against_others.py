@@ -53,6 +53,7 @@ def of_torch(
     return bundle
 
 
+@pytest.mark.heavy("compiles networks")
 @pytest.mark.sampled(6)
 @pytest.mark.parametrize("kept", [None, {"*": "f16"}])
 @pytest.mark.parametrize("groups", [1, 2])
@@ -86,6 +87,7 @@ UPWARD: dict[str, tuple[int, tuple[Any, ...], tuple[int, ...]]] = {
 }
 
 
+@pytest.mark.heavy("compiles networks")
 @pytest.mark.parametrize("precision", ["f16", "f32", "i8"])
 @pytest.mark.parametrize("name", UPWARD)
 def test_transposed_convolutions(name: str, precision: Precision) -> None:

@@ -72,6 +72,7 @@ def test_a_whole_part_and_its_fraction_belong_together() -> None:
     np.testing.assert_allclose(found[1], exact - 54, atol=1e-3)
 
 
+@pytest.mark.heavy("compiles networks")
 @pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     ("padding", "corners"), [("zeros", True), ("border", True), ("border", False)]

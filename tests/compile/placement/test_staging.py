@@ -71,6 +71,7 @@ def test_weights_in_l2_save_time() -> None:
     assert cycles[0] < 0.8 * cycles[1]
 
 
+@pytest.mark.heavy("compiles networks")
 def test_a_device_without_room_loads_them_each_time() -> None:
     bundle = require_right(recurrence(160), "f16", TINY)  # 51 kB, and an L2 of 16 kB
     taken = sum(

@@ -99,6 +99,7 @@ def test_what_cannot_be_meant_is_refused(given: dict[str, object], words: str) -
         nacre.compile(model(), "npm4k", **asked)  # type: ignore[arg-type]
 
 
+@pytest.mark.heavy("compiles networks")
 def test_an_estimate_without_data_is_a_range_that_holds_what_compile_makes() -> None:
     found = nacre.estimate(model(), "npm4k", "i8")
     assert found.cycles is not None

@@ -72,6 +72,7 @@ def result(shape: tuple[int, ...], affine: Affine) -> Operand:
     return Operand(np.zeros(shape, np.int8), per_tensor(affine))
 
 
+@pytest.mark.heavy("compiles networks")
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", UNARY)
 @given(x=affines, y=affines, ordered=st.booleans())
@@ -85,6 +86,7 @@ def test_a_function_of_one_tensor(name: str, x: Affine, y: Affine, ordered: bool
     np.testing.assert_array_equal(found, task)
 
 
+@pytest.mark.heavy("compiles networks")
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize("op", BINARY)
 @given(a=affines, b=affines, y=affines, ordered=st.booleans())

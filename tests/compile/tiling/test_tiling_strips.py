@@ -150,6 +150,7 @@ def product_of(rows: int, depth: int, columns: int, *, computed: bool) -> Module
     return builder.module(builder.add("Relu", builder.add("MatMul", a, b)))
 
 
+@pytest.mark.heavy("compiles networks")
 @pytest.mark.parametrize("rows", [1, 9])
 def test_few_columns_where_many_are_too_deep(rows: int) -> None:
     bundle = require_right(product_of(rows, 3000, 20, computed=False))

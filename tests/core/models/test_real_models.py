@@ -56,6 +56,7 @@ def error(found: Array, exact: Array) -> float:
     return float(np.abs(wide - exact).max() / max(np.abs(exact).max(), 1e-30))
 
 
+@pytest.mark.heavy("trained networks")
 @pytest.mark.sampled(5)
 @EVERY_MODEL
 def test_outputs_are_those_of_onnxruntime(model: RealModel) -> None:
@@ -69,6 +70,7 @@ def test_outputs_are_those_of_onnxruntime(model: RealModel) -> None:
             assert error(mine, theirs) <= model.most
 
 
+@pytest.mark.heavy("trained networks")
 @EVERY_MODEL
 def test_a_session_gives_the_same_bytes_in_every_run(model: RealModel) -> None:
     path_of(model.name)

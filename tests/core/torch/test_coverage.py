@@ -62,6 +62,7 @@ def test_a_file(tmp_path: Path) -> None:
     assert [d.code for d in raised.value.diagnostics] == ["TCH03"]
 
 
+@pytest.mark.heavy("PyTorch exports a network")
 def test_shapes_are_needed_and_taken() -> None:
     with pytest.raises(InputError) as raised:
         coverage(open_program())

@@ -199,6 +199,7 @@ def test_a_line_of_the_model_is_kept_in_the_file(tmp_path: Path) -> None:
     assert " at programs.py:" in code_of(path)[1]
 
 
+@pytest.mark.heavy("PyTorch exports a network")
 def test_layers_have_the_names_that_the_module_has(tmp_path: Path) -> None:
     path = tmp_path / "model.pt2"
     layers = torch.nn.Sequential(torch.nn.Linear(4, 3), torch.nn.ReLU())
@@ -370,6 +371,7 @@ def _unused(*texts: str) -> Callable[[Loose], None]:
     return change
 
 
+@pytest.mark.heavy("PyTorch exports a network")
 @pytest.mark.parametrize("text", ["FloorDiv(s0 + 1, 2)", OPEN, "Mod(s0, 0)"])
 def test_sizes_that_nothing_asks_for_cost_nothing(tmp_path: Path, saved: bytes, text: str) -> None:
     path = tmp_path / "model.pt2"

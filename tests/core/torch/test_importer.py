@@ -138,6 +138,7 @@ def test_regions_without_gradients_and_autocast_are_seen_through() -> None:
     np.testing.assert_allclose(found[1].astype("f"), (4 * x @ x.mT).numpy(), rtol=0.05, atol=0.1)
 
 
+@pytest.mark.heavy("PyTorch exports a network")
 @pytest.mark.parametrize("kind", ["LSTM", "GRU", "RNN"])
 def test_recurrent_layers_become_products(kind: str) -> None:
     torch.manual_seed(2)

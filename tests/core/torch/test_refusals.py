@@ -38,6 +38,7 @@ def test_all_nodes_are_reported_at_once() -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.heavy("PyTorch exports a network")
 @pytest.mark.parametrize(
     ("function", "words", "rewrite"),
     [

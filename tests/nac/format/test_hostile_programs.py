@@ -103,6 +103,7 @@ def test_the_first_branch_follows_its_instruction() -> None:
     assert found.message.endswith("the first branch begins at instruction 3, expected 2")
 
 
+@pytest.mark.heavy("large on purpose")
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize("numbers", [(1,) * 65535, (1.0,) * 65535, (0.5,) * 65535])
 def test_a_long_list_that_many_calls_share_is_read_once(numbers: tuple[float, ...]) -> None:

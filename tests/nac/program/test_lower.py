@@ -242,6 +242,7 @@ def _check_relays(module: Module, relays: int) -> int:
     return max(index - used for index, some in enumerate(operands_of(file)) for used in some)
 
 
+@pytest.mark.heavy("large on purpose")
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize(("count", "relays"), [(100, 0), (1600, 4), (2500, 8)])
 def test_what_has_a_late_use_is_relayed(

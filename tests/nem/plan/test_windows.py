@@ -77,6 +77,7 @@ endloop
 """
 
 
+@pytest.mark.heavy("large on purpose")
 def test_a_window_of_thousands_is_judged_exactly() -> None:
     assert [d.code for d in nacre.nem.check(WIDE.format(ring=50000))] == []
     assert [d.code for d in nacre.nem.check(WIDE.format(ring=49999))] == ["HAZ06"]

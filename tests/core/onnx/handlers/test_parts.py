@@ -53,6 +53,7 @@ def test_tensor_scatter(mode: str, axis: int) -> None:
     assert np.array_equal(found, np.moveaxis(expected, 1, axis))
 
 
+@pytest.mark.heavy("large on purpose")
 @given(SEEDS, st.integers(1, 5), st.sampled_from([-1, 0, 1, -2]), st.sampled_from([9, 11]))
 def test_one_hot(seed: int, depth: int, axis: int, opset: int) -> None:
     # Also beyond both ends: such an index is nowhere.

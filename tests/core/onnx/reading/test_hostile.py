@@ -60,6 +60,7 @@ def test_cut_short_at_every_byte() -> None:
             from_onnx(raw[:end])
 
 
+@pytest.mark.heavy("large on purpose")
 def test_flipped_bits() -> None:
     raw, rng = _small(), random.Random(0)
     for _ in range(1500):
