@@ -149,6 +149,11 @@ print
 print nothing
 print/q v
 print X[4:99]
+print y_i[99]
+print layer x
+stats layer x
+break tR if q == 1
+stats X
 who
 who z
 until

@@ -157,6 +157,16 @@ def test_a_bias_that_no_variant_has() -> None:
     assert str(typing.nearest.differences[0]) == "`C` is given, the variant takes none"
 
 
+@pytest.mark.parametrize(
+    ("elem", "nearest"), [("f32", "eltwise<f16>.default"), ("i32", "eltwise<i8>.default")]
+)
+def test_the_nearest_variant_keeps_the_kind_of_type(elem: str, nearest: str) -> None:
+    typing = typing_of(LITE, "relu.async in A out Y", A=elem, Y=elem)
+
+    assert typing.nearest is not None
+    assert typing.nearest.instance.id == nearest
+
+
 def test_the_first_of_equally_near_variants_is_taken() -> None:
     typing = typing_of(LITE, "relu.async in A out Y", A="i8", Y="f16")
     order = [match.instance.id for match in typing.available]

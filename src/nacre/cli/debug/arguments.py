@@ -25,17 +25,16 @@ def needed(argument: str, what: str) -> str:
 
 def number(text: str) -> int:
     """An argument as a number."""
+    if re.fullmatch("-[0-9]{1,18}", text) is not None:
+        raise host_error(f"found {text}, expected 0 or more")
     if re.fullmatch("[0-9]{1,18}", text) is None:
         raise host_error(f"{quoted(text)} is no number")
     return int(text)
 
 
 def count(argument: str) -> int:
-    """How many steps an argument asks for; one where there is none."""
-    asked = number(argument) if argument else 1
-    if asked == 0:
-        raise host_error("0 steps are none")
-    return asked
+    """How many steps an argument asks for; one where there is no argument."""
+    return number(argument) if argument else 1
 
 
 def some(names: list[str]) -> str:

@@ -115,9 +115,9 @@ def _back(debugger: Debugger, argument: str) -> None:
         taken_back += one
         if not one or debugger.interrupts.is_asked:
             break
-    if not taken_back:
+    if not taken_back and argument != "0":
         raise host_error("there is no step to take back")
-    debugger.show_place(f"took back {some(taken_back)}")
+    debugger.show_place(f"took back {some(taken_back)}" if taken_back else None)
 
 
 def _back_until(debugger: Debugger, argument: str) -> None:

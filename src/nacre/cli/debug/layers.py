@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from nacre.base.diagnostics import InputError
 from nacre.base.excerpt import quoted, safe
 from nacre.base.suggest import did_you_mean
 from nacre.cli.debug.arguments import some
@@ -59,10 +60,16 @@ class BundleNames:
         return None if step is None else self.owners.get(step.partition("[")[0])
 
 
+def no_bundle() -> InputError:
+    """What is wrong with asking a program for layers."""
+    message = "this is no bundle: a program has no layers and no model"
+    return host_error(message, "debug the folder that `nacre compile` wrote")
+
+
 def require_bundle(debugger: Debugger) -> BundleNames:
     """The names of the bundle; an error where a program alone is debugged."""
     if debugger.names is None:
-        raise host_error("a program has no layers and no model", "debug the folder of a bundle")
+        raise no_bundle()
     return debugger.names
 
 

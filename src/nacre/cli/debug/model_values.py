@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nacre.base.excerpt import quoted, safe
+from nacre.cli.debug.layers import BundleNames, no_bundle
 from nacre.nem.run.memory.host import host_error
 from nacre.nem.run.memory.regions import UnknownNameError
 from nacre.nem.run.sessions.references import parse_reference
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
     import numpy as np
 
     from nacre.base.elements import ElementType
-    from nacre.cli.debug.layers import BundleNames
     from nacre.compile.bundle.manifest import LayerEntry, Port, Result
     from nacre.nem.run.sessions.session import Session
 
@@ -62,6 +62,8 @@ def parse_value(names: BundleNames | None, text: str) -> ValueName | None:
 
     Names of a model are whatever they are there: `input.1`, `the logits`. The longest counts.
     """
+    if names is None and re.match(r"layer\s+(?!and\b|or\b|mod\b)[\w/]", text.strip()):
+        raise no_bundle()
     if names is None:
         return None
     layer = _LAYER.fullmatch(text.strip())

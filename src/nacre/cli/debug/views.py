@@ -169,7 +169,8 @@ def show_statistics(debugger: Debugger, argument: str) -> None:
     storage = session.memory.storage(selection.located.buffer)
     written = selection.written(storage)
     click.echo(_heading(selection))
-    click.echo(describe(selection.values(storage), written, selection.elem))
+    is_typed = selection.located.type is not None
+    click.echo(describe(selection.values(storage), written, selection.elem, is_typed=is_typed))
     if selection.type.quant is not None and written.any():
         real = selection.real_values(storage)[written]
         click.echo(

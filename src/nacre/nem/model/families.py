@@ -74,6 +74,11 @@ class Family:
                     found.setdefault(made.id, made)
         return found
 
+    def admits(self, instance: Instance) -> bool:
+        """Whether the types of a combination are in the sets of its parameters."""
+        sets = [{type_.name for type_ in parameter.types} for parameter in self.node.params]
+        return all(given in set_ for given, set_ in zip(instance.types, sets, strict=True))
+
     def _instance(self, variant: VariantDecl, types: tuple[str, ...], is_must: bool) -> Instance:
         bound = {p.name.name: t for p, t in zip(self.node.params, types, strict=True)}
         bindings = (*self.node.operands, *variant.operands)

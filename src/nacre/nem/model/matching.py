@@ -96,9 +96,30 @@ class Match(Struct, frozen=True):
         return not self.differences
 
     @property
-    def distance(self) -> tuple[int, int]:
-        """How far off the variant is: how many differences, then how grave they are."""
-        return len(self.differences), sum(_WEIGHTS[d.kind] for d in self.differences)
+    def distance(self) -> tuple[int, int, int]:
+        """How far off the variant is: how many differences, how grave, how many other kinds."""
+        return (
+            len(self.differences),
+            sum(_WEIGHTS[d.kind] for d in self.differences),
+            sum(_is_other_kind(d) for d in self.differences),
+        )
+
+    @property
+    def bits_lost(self) -> int:
+        """How many bits its types have less."""
+        return sum(_bits_lost(d) for d in self.differences)
+
+
+def _is_other_kind(difference: Difference) -> bool:
+    found, wanted = (ELEMENT_TYPES.get(t) for t in (difference.found, difference.wanted))
+    return found is not None and wanted is not None and found.is_integer != wanted.is_integer
+
+
+def _bits_lost(difference: Difference) -> int:
+    found, wanted = (ELEMENT_TYPES.get(t) for t in (difference.found, difference.wanted))
+    if found is None or wanted is None or found.is_integer != wanted.is_integer:
+        return 0
+    return max(0, found.bits - wanted.bits)
 
 
 class Typing(Struct, frozen=True):
@@ -194,8 +215,15 @@ def matches(signature: Signature, instances: Iterable[Instance]) -> Iterator[Mat
 
 
 def nearest(candidates: Sequence[Match]) -> Match | None:
-    """The variant with the fewest differences, the first of equals."""
-    return min(candidates, key=lambda match: match.distance, default=None)
+    """The variant with the fewest differences, the first of equals.
+
+    Where equals differ in the same operands, the widest of them: a float becomes a float.
+    """
+    best = min((match.distance for match in candidates), default=None)
+    equals = [match for match in candidates if match.distance == best]
+    if len({tuple(d.places for d in match.differences) for match in equals}) == 1:
+        return min(equals, key=lambda match: match.bits_lost)
+    return equals[0] if equals else None
 
 
 def _operands(signature: Signature, instance: Instance) -> Iterator[Difference]:

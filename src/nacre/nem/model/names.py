@@ -154,12 +154,17 @@ class Names:
             return None
         return symbol
 
-    def token(self, node: NameRef) -> Symbol | None:
-        """The token that `deps` or `wait` names."""
+    def token(self, node: NameRef, own: NameRef | None = None) -> Symbol | None:
+        """The token that `deps` or `wait` names; `own` is that of the task itself."""
         symbol = self.scope.find(node.name)
         if symbol is None:
             later = self.scope.find_upcoming(node.name)
             ended = self.ended.get(node.name)
+            if own is not None and own.name == node.name and later is not None:
+                self.report(TOK01, node, f"task {quoted(node.name)} waits for itself",
+                            help="take it out: a task can only wait for a task above it",
+                            related=self.declared(later, "produced here"))  # fmt: skip
+                return None
             if later is not None and later.kind == "token":
                 self.report(TOK01, node, f"token {quoted(node.name)} is produced further down",
                             help="a task can only wait for a task above it",

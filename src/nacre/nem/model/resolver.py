@@ -221,10 +221,12 @@ class _Resolver:
     def _wait(self, node: ast.Wait, loops: tuple[Loop, ...]) -> Wait:
         return Wait(self._next_position(), self._tokens(node.tokens), loops, node)
 
-    def _tokens(self, nodes: tuple[ast.NameRef, ...]) -> tuple[int, ...]:
+    def _tokens(
+        self, nodes: tuple[ast.NameRef, ...], own: ast.NameRef | None = None
+    ) -> tuple[int, ...]:
         if not nodes:
             return ()
-        found = [self.names.token(node) for node in nodes]
+        found = [self.names.token(node, own) for node in nodes]
         positions = [symbol.value for symbol in found if symbol is not None]
         self.is_whole = self.is_whole and len(positions) == len(nodes)
         return tuple(dict.fromkeys(p for p in positions if isinstance(p, int)))
@@ -239,7 +241,7 @@ class _Resolver:
             operands = self._compute_operands(node, opcode, task_decorators)
             for attribute in node.attributes:
                 attributes[attribute.name.name] = self._attribute(opcode, attribute)
-        deps = self._tokens(node.deps)
+        deps = self._tokens(node.deps, node.token)
         task_decorators += self._decorators(node.decorators)
         task = Task(
             self._next_position(),

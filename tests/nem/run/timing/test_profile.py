@@ -9,6 +9,7 @@ import pytest
 
 from nacre.nem.model.devices import Device, default_device
 from nacre.nem.run.timing.profile import ProfileError, timing_profile
+from nacre.nem.run.timing.what_if import changed_device
 from nacre.nem.spec.figures import PARAMETERS
 from neminterp import NemInterpreter
 from tests.nem.run.timing.oracle_costs import DEFAULTS
@@ -159,3 +160,17 @@ def test_an_empty_profile_changes_nothing() -> None:
     profiles: list[Figures] = [{}, {"DMA": {}}]
     for empty in profiles:
         assert dict(timing_profile(default_device(), empty).figures) == dict(plain.figures)
+
+
+@pytest.mark.parametrize(
+    ("key", "hint"),
+    [
+        ("NMU.int8", "did you mean `NMU.int8_macs`? figures of `NMU` are NMU.int4_macs, "),
+        ("NMU.bogus", "no figure `NMU.bogus`; figures of `NMU` are NMU.int4_macs, "),
+        ("bogus", "no figure `bogus`; figures are topology.num_engines, "),
+    ],
+)
+def test_a_change_of_no_figure_says_which_there_are(key: str, hint: str) -> None:
+    with pytest.raises(ProfileError) as found:
+        changed_device(default_device(), {key: 3})
+    assert hint in str(found.value)

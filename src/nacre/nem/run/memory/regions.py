@@ -147,7 +147,23 @@ class Regions:
             row = None if grid is None or iteration is None else row_of(grid, iteration)
             if grid is not None and row is not None:
                 return region, grid, row
+        if name in self.named:
+            raise UnknownNameError(self._beyond(name, iteration or ()))
         return _by_numbers(text, self.named, self.plan)
+
+    def _beyond(self, name: str, iteration: tuple[int, ...]) -> str:
+        """Why no region of a name has an iteration: which there are."""
+        asked = f"`{name}[{', '.join(map(str, iteration))}]`"
+        grid = self.plan.region_grid(self.named[name][-1])
+        if grid is None or not grid.loops:
+            return f"{asked} is no iteration: `{name}` is in no loop"
+        if not grid.rows:
+            return f"{asked} is out of range: the loop around `{name}` has no iteration"
+        ranges = (
+            f"`{loop.variable.name}` goes from {column.min()} to {column.max()}"
+            for loop, column in zip(grid.loops, grid.values, strict=True)
+        )
+        return f"{asked} is out of range: {', '.join(ranges)}"
 
     def current(
         self, candidates: Sequence[Region], moment: Moment

@@ -79,6 +79,18 @@ class Scope:
         elif watched is None:
             raise UnknownNameError(f"`{node.name}` of which region? write `{node.name}(Y)`")
 
+    def _near(self, name: str) -> str:
+        """What a name that is not there may mean: of one letter, which loop variables there are."""
+        loops = list(dict.fromkeys(loop.variable.name for loop in self.program.loops))
+        known = [*loops, *sorted(self.numbers - set(loops)), *self.regions.named]
+        known += [buffer for buffer in self.regions.buffers if buffer not in known]
+        is_near = len(name) > 1 or name.swapcase() in known
+        if is_near and (hint := did_you_mean(name, known)):
+            return hint
+        if not loops:
+            return f"there are {', '.join(known[:8]) or 'none'}"
+        return f"loop variables are {', '.join(f'`{loop}`' for loop in loops[:8])}"
+
     def _require_element(self, reference: Reference) -> None:
         name = reference.name
         try:
@@ -86,8 +98,7 @@ class Scope:
         except UnknownNameError:
             if self.is_name(name) and name not in self.numbers:
                 raise
-            known = [*sorted(self.numbers), *self.regions.named, *self.regions.buffers]
-            hint = did_you_mean(name, known) or f"there are {', '.join(known[:8]) or 'none'}"
+            hint = self._near(name)
             raise UnknownNameError(
                 f"no loop variable or constant {quoted(name)}, nor a region; {hint}"
             ) from None

@@ -74,8 +74,11 @@ STATISTICS: dict[str, Callable[[Elements], float | None]] = {
 }
 
 
-def describe(values: Array, written: Mask, elem: ElementType) -> str:
-    """The statistics of elements in a line; those that nobody wrote are left out."""
+def describe(values: Array, written: Mask, elem: ElementType, *, is_typed: bool = True) -> str:
+    """The statistics of elements in a line; those that nobody wrote are left out.
+
+    Bytes without a type have no limits at which they could be saturated.
+    """
     known = Elements(values[written], elem)
     if not known.values.size:
         return f"none of {values.size} elements has been written"
@@ -83,9 +86,10 @@ def describe(values: Array, written: Mask, elem: ElementType) -> str:
     nans, infinite = _nans(known), _infinite(known)
     if not elem.is_integer:
         parts += [f"{nans} NaN", f"{infinite} infinite"]
-    share = _saturated(known) or 0.0
-    count = round(share * known.values.size)
-    parts.append(f"{count} of {known.values.size} saturated ({share:.1%})")
+    if is_typed:
+        share = _saturated(known) or 0.0
+        count = round(share * known.values.size)
+        parts.append(f"{count} of {known.values.size} saturated ({share:.1%})")
     left = values.size - known.values.size
     missing = f"; {left} elements that nobody wrote are left out" if left else ""
     return ", ".join(parts) + missing

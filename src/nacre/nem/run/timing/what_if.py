@@ -70,11 +70,20 @@ def changed_device(device: Device, changes: Mapping[str, int]) -> Device:
     return made
 
 
+def _near(key: str, known: list[str]) -> str:
+    """The figure that was meant, and those of its unit; of all where there is no such unit."""
+    group = key.partition(".")[0]
+    begun = [name for name in known if name.lower().startswith(key.lower())]
+    hint = f"did you mean `{begun[0]}`?" if len(begun) == 1 else did_you_mean(key, known)
+    own = [name for name in known if name.partition(".")[0].lower() == group.lower()]
+    what = f"figures of `{own[0].partition('.')[0]}`" if own else "figures"
+    return f"{hint + ' ' if hint else ''}{what} are {', '.join(own or known)}"
+
+
 def _problem(key: str, value: object) -> str | None:
     known = known_keys()
     if key not in known:
-        hint = did_you_mean(key, known)
-        return f"no figure {quoted(key)}{'; ' + hint if hint else ''}"
+        return f"no figure {quoted(key)}; {_near(key, known)}"
     group, _, name = key.partition(".")
     bounds = bounds_of(group, name)
     if bounds is None or not bounds.admit(as_integer(value)):

@@ -142,6 +142,8 @@ TOK01 = declare(
     """
     A task or `wait` names a token that only a later task of the same scope produces.
 
+    The task itself is none that it could wait for either.
+
     Bad:
 
         buffer A : DDR (size=4)

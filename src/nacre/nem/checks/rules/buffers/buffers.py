@@ -228,11 +228,15 @@ def _over(
             break
     largest = sorted(buffers, key=lambda b: -(b.size or 0))[:5]
     related = tuple(
-        Related(facts.span(b.node.name), f"`{b.name}` takes {b.size} bytes") for b in largest
+        Related(facts.span(b.node.name), f"`{b.name}` takes {b.size} bytes")
+        for b in largest
+        if b is not culprit
     )
+    many = f"the buffers in {place} take {needed} bytes, `{culprit.name}` {culprit.size} of them"
+    alone = f"buffer `{culprit.name}` in {place} takes {needed} bytes"
     return check.at(
         facts.span(culprit.node.name),
-        f"the buffers in {place} take {needed} bytes, but {_named(facts)} has {capacity}",
+        f"{many if len(buffers) > 1 else alone}, but {_named(facts)} has {capacity}",
         related=related,
         help=_name_a_device(facts),
     )

@@ -262,7 +262,8 @@ def unknown_variant(facts: DeviceFacts) -> Iterator[Diagnostic]:
             continue  # which has been reported
         else:
             message = f"`{id_}` is in no conformance list of type family `{family.name}`"
-            help_ = f"it has {', '.join(f'`{name}`' for name in family.instances)}"
+            sound = [i.id for i in family.instances.values() if family.admits(i)]
+            help_ = f"it has {', '.join(f'`{name}`' for name in sound) or 'none that is sound'}"
         related = (Related(family.span, "the family"),) if family is not None else ()
         yield unknown_variant.at(span, message, related=related, help=help_, fix=fix)
 

@@ -8,12 +8,13 @@ from nacre.base.diagnostics import Diagnostic, Related
 from nacre.base.excerpt import quoted
 from nacre.base.fixes import respelling
 from nacre.base.rules import rule
-from nacre.base.suggest import did_you_mean
+from nacre.base.suggest import did_you_mean, nearest
 from nacre.nem.checks.family_types import type_problem
 from nacre.nem.model.families import Family, governs, is_bound_type
 from nacre.nem.spec.opcodes import OPCODES, Opcode
 from nacre.nem.syntax.ast import Node, OperandBinding
 
+_MOST_LISTED = 6  # opcodes of a family, in a line
 _REGISTRY = "Type Family Conformance Registry / Classification"
 _MATCHING = "Opcode Type Legality and Type Families / Type Family Matching Rule"
 _GRAMMAR = "Formal Language Definition / Type Family Grammar"
@@ -21,7 +22,7 @@ _GRAMMAR = "Formal Language Definition / Type Family Grammar"
 
 @rule("TYP14", "conformance-given-twice", _REGISTRY)
 def conformance_given_twice(family: Family) -> Iterator[Diagnostic]:
-    """A variant gives one combination of types two conformance classes.
+    """A variant gives one combination of types two conformance classes, or is declared twice.
 
     Bad:
 
@@ -42,7 +43,17 @@ def conformance_given_twice(family: Family) -> Iterator[Diagnostic]:
         }
     """
     seen: dict[tuple[str, ...], Node] = {}
+    declared: dict[str, Node] = {}
     for variant in family.node.variants:
+        name = variant.name
+        if (earlier := declared.setdefault(name.name, name)) is not name:
+            yield conformance_given_twice.at(
+                family.source.span(name.start, name.end),
+                f"variant {quoted(name.name)} is declared twice",
+                related=(Related(family.source.span(earlier.start, earlier.end), "first here"),),
+                help="give it another name, or all its types in one conformance list",
+            )
+            continue
         for entry in variant.conformance:
             types = tuple(t.name for t in entry.types)
             before = seen.setdefault((variant.name.name, *types), entry)
@@ -87,8 +98,10 @@ def family_type_not_declared(family: Family) -> Iterator[Diagnostic]:
     for entry in (entry for variant in node.variants for entry in variant.conformance):
         span = family.source.span(entry.start, entry.end)
         if len(entry.types) != len(node.params):
-            message = f"`{family.name}` has {len(node.params)} type parameters, found"
-            yield family_type_not_declared.at(span, f"{message} {len(entry.types)} types")
+            wanted = _counted(len(node.params), "type parameter")
+            found = _counted(len(entry.types), "type")
+            message = f"`{family.name}` has {wanted}, found {found}"
+            yield family_type_not_declared.at(span, message)
             continue
         for given, parameter in zip(entry.types, node.params, strict=True):
             allowed = [t.name for t in parameter.types]
@@ -98,6 +111,10 @@ def family_type_not_declared(family: Family) -> Iterator[Diagnostic]:
                     f"`{given.name}` is not in the set of `{parameter.name.name}`",
                     help=f"`{parameter.name.name}` is one of {', '.join(allowed)}",
                 )
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count} {what}{'s' * (count != 1)}"
 
 
 def _unbound(family: Family, binding: OperandBinding) -> Diagnostic:
@@ -135,8 +152,18 @@ def family_without_opcode(family: Family) -> Iterator[Diagnostic]:
     """
     if not any(governs(family.name, opcode) for opcode in OPCODES.values()):
         yield family_without_opcode.at(
-            family.span, f"type family `{family.name}` governs no opcode; nothing will use it"
+            family.span,
+            f"type family `{family.name}` governs no opcode; nothing will use it",
+            help=_naming(family.name),
         )
+
+
+def _naming(name: str) -> str:
+    """How a family is named; what was meant, where that can be told."""
+    domains = sorted({domain for opcode in OPCODES.values() for domain in opcode.family_domains})
+    meant = nearest(name.partition(".")[0], domains)
+    rule_ = "the name begins with an opcode, or one of eltwise, view, norm, softmax: `relu.fast`"
+    return rule_ if meant is None else f"did you mean `{meant}`? {rule_}"
 
 
 @rule(
@@ -192,7 +219,8 @@ def types_without_meaning(family: Family) -> Iterator[Diagnostic]:
 
 def _unknown_operands(family: Family, opcodes: list[Opcode]) -> Iterator[Diagnostic]:
     node = family.node
-    known = {o.name for opcode in opcodes for o in opcode.operands} | {"input", "output"}
+    names = ("input", "output", *(o.name for opcode in opcodes for o in opcode.operands))
+    known = [n for n in dict.fromkeys(names) if any(opcode.bound(n) for opcode in opcodes)]
     for block in (node.operands, *(variant.operands for variant in node.variants)):
         seen: set[str] = set()
         for binding in block:
@@ -201,16 +229,24 @@ def _unknown_operands(family: Family, opcodes: list[Opcode]) -> Iterator[Diagnos
             if not any(opcode.bound(name) for opcode in opcodes):
                 message = f"{quoted(name)} is no operand of {_names(opcodes)}"
                 fix = respelling(span, name, known)
-                yield types_without_meaning.at(
-                    span, message, help=did_you_mean(name, known), fix=fix
-                )
+                yield types_without_meaning.at(span, message, help=_operands(name, known), fix=fix)
             elif name in seen:
                 yield types_without_meaning.at(span, f"operand `{name}` is bound twice")
             seen.add(name)
 
 
 def _names(opcodes: list[Opcode]) -> str:
-    return f"`{opcodes[0].name}`" if len(opcodes) == 1 else "its opcodes"
+    listed = [f"`{opcode.name}`" for opcode in opcodes[:_MOST_LISTED]]
+    more = len(opcodes) - len(listed)
+    if more:
+        return f"{', '.join(listed)} and {more} more opcodes"
+    return listed[0] if len(listed) == 1 else f"{', '.join(listed[:-1])} or {listed[-1]}"
+
+
+def _operands(name: str, known: list[str]) -> str:
+    listed = f"operands are {', '.join(f'`{one}`' for one in known)}"
+    hint = did_you_mean(name, known) if len(name) > 1 or name.swapcase() in known else None
+    return listed if hint is None else f"{hint} {listed}"
 
 
 DECLARATION_RULES = (

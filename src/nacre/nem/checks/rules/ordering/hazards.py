@@ -9,6 +9,7 @@ from typing import Any
 from nacre.base.diagnostics import Diagnostic, Related
 from nacre.base.rules import Check, declare, rule
 from nacre.nem.checks.facts import ProgramFacts
+from nacre.nem.checks.rules.ordering.remedies import Remedies
 from nacre.nem.model.program import Task
 from nacre.nem.plan.conflicts import Conflict
 from nacre.nem.plan.explain import explanation
@@ -36,16 +37,19 @@ def _is_ring(access: Access) -> bool:
 def _found(facts: ProgramFacts, check: Check[ProgramFacts]) -> Iterator[Diagnostic]:
     """One diagnostic for every pair of statements that breaks the rule."""
     seen: set[frozenset[int]] = set()
+    remedies = Remedies(facts.conflicts, facts.program.task_at)
     for conflict in facts.conflicts:
         pair = frozenset({conflict.first.position, conflict.second.position})
         if len(seen) > MAX_DIAGNOSTICS:  # nobody reads more, and each takes time to explain
             return
         if code_of(conflict) == check.rule.code and pair not in seen:
             seen.add(pair)
-            yield _explained(facts, check, conflict)
+            yield _explained(facts, check, conflict, remedies.other(conflict))
 
 
-def _explained(facts: ProgramFacts, check: Check[ProgramFacts], conflict: Conflict) -> Diagnostic:
+def _explained(
+    facts: ProgramFacts, check: Check[ProgramFacts], conflict: Conflict, cause: Conflict | None
+) -> Diagnostic:
     first, second = conflict.first, conflict.second
     earlier = f"{_named(first.task)}{_iteration(first, conflict.first_row)}"
     later = f"{_named(second.task)}{_iteration(second, conflict.second_row)}"
@@ -56,7 +60,7 @@ def _explained(facts: ProgramFacts, check: Check[ProgramFacts], conflict: Confli
         f"{later} {_verb(second)} bytes {conflict.low}..{conflict.high - 1} of "
         f"`{_buffer(second)}` that {earlier} {_verb(first)}; {_why(conflict)}",
         related=related if first.operand is not second.operand else (),
-        help=_mend(conflict),
+        help=_mend(conflict) if cause is None else _mend_there(cause),
     )
     reasons = explanation(facts.program, conflict)
     return replace(diagnostic, data={**witness(conflict), "explanation": reasons})
@@ -109,6 +113,14 @@ def _why(conflict: Conflict) -> str:
             f"`{loop.variable.name}` overlap"
         )
     return "no `deps`, `wait` or `endloop` orders the two"
+
+
+def _mend_there(cause: Conflict) -> str:
+    first, second = _named(cause.first.task), _named(cause.second.task)
+    return (
+        f"nothing here: once {second} waits for {first}, which is reported too, "
+        "these two are ordered as well"
+    )
 
 
 def _mend(conflict: Conflict) -> str:
