@@ -123,9 +123,9 @@ def test_first_lines_say_how_much_of_an_i8_plan_is_f16(
     def first(*arguments: str) -> str:
         return invoke(capsys, *arguments).out.splitlines()[0]
 
-    assert "in i8, mostly f16 (100 % of the MACs)" in first("compile", *fine, "-o", "plan")
-    assert "mostly f16" in first("validate", "plan")
-    assert "mostly f16" in first("estimate", *fine)
+    assert "in i8, all in f16" in first("compile", *fine, "-o", "plan")
+    assert "all in f16" in first("validate", "plan")
+    assert "all in f16" in first("estimate", *fine)
     line = first("estimate", *how)
     assert " to " in line
     assert "without calibration data" in line

@@ -71,6 +71,8 @@ class Bundle:
         share = self.float_share
         if not share:
             return self.manifest.precision
+        if share == 1:
+            return "i8, all in f16"
         told = f"{100 * share:.3g} % of the MACs"
         return f"i8, mostly f16 ({told})" if share > _MOSTLY else f"i8 ({told} in f16)"
 

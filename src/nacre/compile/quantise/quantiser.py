@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Set
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
 
 from nacre.base.diagnostics import InputError
-from nacre.base.elements import GRAPH_TYPES
 from nacre.base.source import whole_file
 from nacre.base.suggest import did_you_mean
 from nacre.compile.accuracy.measures import Counted
@@ -22,7 +21,13 @@ from nacre.compile.quantise import calibration as calibrating
 from nacre.compile.quantise.affine import Affine
 from nacre.compile.quantise.calibration import Feeds, Sample, Samples, Seen, samples
 from nacre.compile.quantise.correction import MOST_SAMPLES, corrected
-from nacre.compile.quantise.islands import Domains, domains
+from nacre.compile.quantise.float_notes import (
+    all_floats,
+    beyond_half,
+    held_in_half,
+    hiding_values,
+)
+from nacre.compile.quantise.islands import domains
 from nacre.compile.quantise.names import forced_values, layer_name, note_name
 from nacre.compile.quantise.observers import OBSERVERS
 from nacre.compile.quantise.ports import Port, ports_of, stored_inputs
@@ -39,7 +44,6 @@ from nacre.core.module import Module
 from nacre.core.passes.dead_code import dead_code
 
 _PLACE = whole_file("<quantise>")
-_MOST_HALF = GRAPH_TYPES["f16"].largest_finite
 _FEW = 4  # layers that go back together, and are not worth another try
 _MOST_KEPT = 256  # layers that are put back into floats
 _LEAST_GAIN = 3.0  # dB for which that is worth it where it does not reach its end
@@ -197,29 +201,16 @@ class _Once:
             and graph.is_float(value)
             and own.value in made.module.by_id
         }
-        looked = Looked(layers, scales.functions)
+        hiding = dict.fromkeys(hiding_values(graph.module), held_in_half)
+        looked = Looked(layers, {**hiding, **scales.functions})
         report = _report(self.watched, made, self.data, looked, legal, source, self.accuracy_db)
         inputs, outputs = ports_of(source, graph.module, made, self.given)
-        notes = (*self.given.notes, *_beyond_half(graph, found, self.seen, told))
-        return Quantised(_legal(legal, made, notes), inputs, outputs, report)
-
-
-def _beyond_half(
-    graph: Graph, found: Domains, seen: Seen, told: Callable[[int], str]
-) -> Iterator[str]:
-    """A note on floats that were seen where f16 has only infinities."""
-    reached = {
-        value: max(-seen.histograms[value].low, seen.histograms[value].high)
-        for value in sorted(found.floats)
-        if value in seen.histograms and graph.is_float(value) and value not in graph.constants
-    }
-    beyond = [value for value, most in reached.items() if most > _MOST_HALF]
-    if beyond:
-        others = f" and {len(beyond) - 1} more" if len(beyond) > 1 else ""
-        yield (
-            f"{told(beyond[0])} reaches {reached[beyond[0]]:.2g} on the calibration data{others}: "
-            f"in f16 what lies beyond {_MOST_HALF:g} is infinite"
+        notes = (
+            *self.given.notes,
+            *beyond_half(graph, found, self.seen, told),
+            *all_floats(graph, found, told),
         )
+        return Quantised(_legal(legal, made, notes), inputs, outputs, report)
 
 
 def _is_open(graph: Graph, made: Rewritten, value: int) -> bool:
