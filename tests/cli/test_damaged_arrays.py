@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from nacre import compile as compiled
 from nacre import core, nac
 from nacre.base.diagnostics import InputError
-from nacre.cli.arrays import WrongUsage
+from nacre.cli.arrays import WrongUsage, parse_input
 from nacre.cli.calibration import read_calibration
 from nacre.core.builder import Builder
 from nacre.nem.api.ddr import load_npy
@@ -159,3 +159,19 @@ def test_many_damaged_archives(
     for turn in range(150):
         raw = mutated(archive(is_compressed=turn % 2 == 0), chance)
         _survived(verb, raw, folder, capsys, monkeypatch)
+
+
+def test_a_name_with_an_equals_sign_ends_where_a_file_begins(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "x.npy").touch()
+    (tmp_path / "b=c.npy").touch()
+    for text, target, path in (
+        ("a=b=x.npy", "a=b", "x.npy"),
+        ("a=b=c.npy", "a", "b=c.npy"),
+        ("a=none=no.npy", "a", "none=no.npy"),
+        ("a=x.npy", "a", "x.npy"),
+    ):
+        found = parse_input(text)
+        assert (found.target, str(found.path)) == (target, path)

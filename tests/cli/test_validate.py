@@ -169,3 +169,12 @@ def test_a_network_that_no_input_moves_is_not_valid_on_random_ones(
     nacre.compile(builder.module(y), "npm4k").save(tmp_path / "unmoved")
     assert run("validate", tmp_path / "unmoved") == INCONCLUSIVE
     assert "the reference is the same for other inputs" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("verb", ["validate", "run"])
+def test_a_folder_that_is_no_bundle(
+    verb: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert _status([verb, str(tmp_path)]) == ERRORS_FOUND
+    captured = capsys.readouterr()
+    assert "is no bundle: it has no manifest.json" in captured.out + captured.err

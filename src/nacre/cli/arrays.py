@@ -5,8 +5,9 @@ from __future__ import annotations
 import contextlib
 import io
 import math
+import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -105,12 +106,14 @@ def option_value(parse: Callable[[str], T]) -> Callable[[str], T]:
 
 def parse_input(text: str) -> InputFile:
     """An input as a user writes it; ValueError says what is wrong with it."""
-    return InputFile(*_sides(text, "BUF=FILE or BUF@OFFSET=FILE"))
+    return InputFile(*_sides(text, split_name(text), "BUF=FILE or BUF@OFFSET=FILE"))
 
 
 def parse_output(text: str) -> OutputFile:
     """An output as a user writes it; ValueError says what is wrong with it."""
-    target, path = _sides(text, "BUF=FILE, BUF:ELEM=FILE or BUF:ELEM:SHAPE=FILE")
+    target, path = _sides(
+        text, text.partition("=")[::2], "BUF=FILE, BUF:ELEM=FILE or BUF:ELEM:SHAPE=FILE"
+    )
     buffer, *rest = target.split(":")
     if len(rest) > 2:
         problem = f"{quoted(target)} has more parts than BUF:ELEM:SHAPE"
@@ -123,11 +126,21 @@ def parse_output(text: str) -> OutputFile:
     return OutputFile(target, path, buffer, elem, shape)
 
 
-def _sides(text: str, form: str) -> tuple[str, Path]:
-    target, equals, path = text.partition("=")
-    if not (target and equals and path) or "\0" in path:
+def _sides(text: str, sides: Sequence[str], form: str) -> tuple[str, Path]:
+    target, path = sides
+    if not (target and path) or "\0" in path:
         raise ValueError(f"{quoted(text)} does not have the form {form}")
     return target, Path(path)
+
+
+def split_name(text: str) -> tuple[str, str]:
+    """The sides of `NAME=FILE`. Names of models may have a `=`: the first before a file counts."""
+    places = [i for i, letter in enumerate(text) if letter == "="]
+    if not places:
+        return text, ""
+    files = (i for i in places if "\0" not in text and os.path.exists(text[i + 1 :]))
+    place = next(files, places[0])
+    return text[:place], text[place + 1 :]
 
 
 def _parse_elem(text: str) -> str:

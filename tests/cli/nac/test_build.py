@@ -48,7 +48,7 @@ def test_a_model_is_built(capsys: Capsys) -> None:
     outcome = invoke(capsys, "nac", "build", "m.core", "-o", "m.nac")
     assert (outcome.status, outcome.err) == (0, "")
     size = Path("m.nac").stat().st_size
-    assert outcome.out == f"wrote m.nac: 2 operations, 2 weights, {size:,} bytes\n"
+    assert outcome.out == f"wrote m.nac: 2 calls, 2 weights, {size:,} bytes\n"
     assert verify("m.nac") == []
     np.testing.assert_array_equal(load("m.nac").run({"x": np.load("x.npy")})[0], evaluated())
     first = Path("m.nac").read_bytes()
@@ -97,7 +97,7 @@ def test_external_weights_and_resources(capsys: Capsys) -> None:
     assert outcome.status == 0
     sizes = {path: f"{Path(path).stat().st_size:,} bytes" for path in ("e.nac", "e.safetensors")}
     assert outcome.out.splitlines() == [
-        f"wrote e.nac: 2 operations, 2 weights, {sizes['e.nac']}",
+        f"wrote e.nac: 2 calls, 2 weights, {sizes['e.nac']}",
         f"wrote e.safetensors: {sizes['e.safetensors']}",
     ]
     assert bytes(read("e.nac").resource("notes.txt") or b"") == b"notes"

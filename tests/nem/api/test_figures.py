@@ -117,3 +117,12 @@ def test_whatever_a_topology_says_is_checked_and_timed_or_refused(figures: dict[
     found = [d for d in interp.validate(program) if d.severity == "error"]
     if not found:
         assert interp.time(program).cycles > 0
+
+
+def test_changes_may_stand_behind_the_program() -> None:
+    interp = NemInterpreter()
+    program = interp.load_string(PROGRAM)
+    assert interp.time(program, {}).cycles == interp.time(program).cycles
+    for wrong in ("NMU", [], 7):
+        with pytest.raises(InputError, match="changes map figures"):
+            interp.time(program, wrong)  # type: ignore[arg-type]

@@ -11,7 +11,7 @@ import click
 
 from nacre.base.diagnostics import Diagnostic, InputError, has_errors
 from nacre.base.excerpt import quoted, safe
-from nacre.cli.arrays import option_value, require_writable, writing_together
+from nacre.cli.arrays import option_value, require_writable, split_name, writing_together
 from nacre.cli.core.arrays import (
     OutputFile,
     input_array,
@@ -156,8 +156,8 @@ def _named(form: str) -> Callable[[str], tuple[str, str]]:
     """A reader of values with a name before them."""
 
     def parsed(text: str) -> tuple[str, str]:
-        name, equals, value = text.partition("=")
-        if not (name and equals and value) or "\0" in value:
+        name, value = split_name(text)
+        if not (name and value) or "\0" in value:
             raise ValueError(f"{quoted(text)} does not have the form {form}")
         return name, value
 

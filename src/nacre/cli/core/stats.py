@@ -48,7 +48,7 @@ class Stats:
     def _layer_lines(self) -> list[str]:
         names = [safe(layer["name"]) for layer in self.layers]
         width = max([4, *map(len, names)])
-        head = f"{'name':{width}} {'opcode':14} {'MACs':>16} {'parameters':>12}  result"
+        head = f"{'name':{width}} {'operation':14} {'MACs':>16} {'parameters':>12}  result"
         return [head] + [
             f"{name:{width}} {layer['opcode']:14} {layer['macs']:>16,} "
             f"{layer['parameters']:>12,}  {layer['type']}"
@@ -66,7 +66,7 @@ class Stats:
         return "\n".join(
             [
                 *([*self._layer_lines(), ""] if with_layers else []),
-                f"{'opcode':{width}} {'operations':>12} {'MACs':>20}",
+                f"{'operation':{width}} {'count':>12} {'MACs':>20}",
                 *rows,
                 f"{'all':{width}} {total:>12,} {macs:>20,}",
                 "",

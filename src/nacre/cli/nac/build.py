@@ -164,7 +164,7 @@ def summary(model: NacModel, written: Sequence[Path]) -> str:
     """A line about each file that was written."""
     calls = sum(not i.is_system for i in model.file.instructions)
     tensors = len(model.weights.names)
-    about = f"{calls:,} operations, {tensors:,} weights, "
+    about = f"{calls:,} call{'s' * (calls != 1)}, {tensors:,} weights, "
     lines = []
     for path in written:
         lines.append(f"wrote {safe(str(path))}: {about}{path.stat().st_size:,} bytes")

@@ -5,7 +5,8 @@ error, or have Python end by the signal for it; so it ends the process at once. 
 that Python has not loaded: it is to be ready first.
 """
 
-import _signal as signal  # `signal` itself loads `enum` and all that it needs
+# `signal` itself loads `enum` and all that it needs.
+import _signal as signal  # type: ignore[import-not-found]
 import os
 import sys
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from safetensors.numpy import load as load_tensors
 from safetensors.numpy import save as save_tensors
 
 from nacre.base.diagnostics import InputError, has_errors
+from nacre.base.excerpt import safe
 from nacre.base.files import FileSet, HashedFile, file_set, read_settled
 from nacre.base.source import Source, Unreadable, decode_source, read_bytes, whole_file
 from nacre.compile.bundle.bundle import Bundle
@@ -205,6 +207,10 @@ def _weights(
 
 
 def _manifest(folder: Path) -> Manifest:
+    if folder.is_dir() and not any(map(os.path.lexists, (folder / MANIFEST, folder / PROGRAM))):
+        message = f"{safe(str(folder))} is no bundle: it has no {MANIFEST}"
+        help_ = "a bundle is a folder that `nacre compile` wrote"
+        raise InputError([CMP07.at(whole_file(str(folder)), message, help=help_)])
     raw = _read(folder, MANIFEST)
     try:
         found = msgspec.json.decode(raw, type=Manifest)

@@ -168,9 +168,9 @@ class NemInterpreter:
     def time(
         self,
         program: LoadedProgram,
-        *,
         changes: Mapping[str, int] | None = None,
         profile: Figures | None = None,
+        *,
         allow: Iterable[str] = (),
     ) -> TimedResult:
         """Time a program without computing values, perhaps on a device with other figures.
@@ -179,7 +179,7 @@ class NemInterpreter:
         """
         allowed = self._own(program).require_runnable(allow)
         figures = self._profile if profile is None else read_profile(profile)
-        if changes:
+        if changes is not None and (changes or not isinstance(changes, Mapping)):
             # On another device the program may no longer fit, or lack a unit: that is the answer.
             program = changed_program(program, changes)
             allowed = program.require_runnable(allow)
