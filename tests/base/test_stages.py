@@ -57,7 +57,7 @@ def test_where_nobody_sits_long_work_says_its_stage_on_standard_error(
 ) -> None:
     monkeypatch.setattr(progress, "_UNWATCHED_SECONDS", 0.01)
     monkeypatch.setattr(progress, "_LEAST_WORK", 0)
-    with progress.shown_stages(), stage("checking", "rules", lambda: (3, 60)):
+    with progress.show_stages(), stage("checking", "rules", lambda: (3, 60)):
         time.sleep(0.1)
     captured = capsys.readouterr()
     assert captured.err.startswith("checking: 3 of 60 rules (5 %), 0 s\n")
@@ -69,7 +69,7 @@ def test_at_a_terminal_the_line_is_taken_away(
 ) -> None:
     monkeypatch.setattr(progress, "_QUIET_SECONDS", 0.01)
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    with progress.shown_stages(), stage("checking"):
+    with progress.show_stages(), stage("checking"):
         time.sleep(0.1)
     shown = capsys.readouterr().err
     assert "\rchecking, 0 s" in shown
@@ -77,6 +77,6 @@ def test_at_a_terminal_the_line_is_taken_away(
 
 
 def test_short_work_says_nothing(capsys: pytest.CaptureFixture[str]) -> None:
-    with progress.shown_stages(), stage("checking"):
+    with progress.show_stages(), stage("checking"):
         pass
     assert capsys.readouterr().err == ""

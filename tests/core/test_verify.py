@@ -17,7 +17,7 @@ from nacre.core.rules.facts import Use
 from nacre.core.text.printer import print_module
 from nacre.core.text.reader import parse
 from nacre.core.values import Attributes, Custom, Literal, Word, attributes
-from nacre.core.verify import MAX_FINDINGS, judged, verify
+from nacre.core.verify import MAX_FINDINGS, verdict_of, verify
 from nacre.kernels.interface.shapes import window_count
 from tests.core.modules import modules
 
@@ -239,7 +239,7 @@ def test_every_combination_of_a_convolution_is_computed_or_diagnosed(
     strides: tuple[int, ...], padding: object
 ) -> None:
     use = _convolution(strides, padding)
-    codes = {rule.code for rule, _ in judged(use)}
+    codes = {rule.code for rule, _ in verdict_of(use)}
     is_odd = padding == "Full"
     if isinstance(padding, Custom):
         is_odd = len(padding) != 2 or min(map(min, padding)) < 0

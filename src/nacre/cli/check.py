@@ -17,7 +17,7 @@ from nacre.base.suggest import did_you_mean
 from nacre.cli.fixing import FixedFiles, fix_files, messages_on_stderr
 from nacre.cli.inputs import STDIN, distinct, import_option, program_in, read_argument, show
 from nacre.cli.main import ERRORS_FOUND, OK, WRONG_USAGE
-from nacre.cli.progress import shown_stages
+from nacre.cli.progress import show_stages
 from nacre.nem.checks.engine import Checked, CheckOptions, check_source
 from nacre.nem.model.imports import Import
 from nacre.nem.model.target import UnknownDeviceError
@@ -133,7 +133,7 @@ def _check_all(
             try:
                 of_file = fixes.checked(name) if fixes is not None else None
                 if of_file is None:
-                    with shown_stages():
+                    with show_stages():
                         of_file = check_source(source, options)
                 found += of_file.diagnostics
                 verdicts += _verdict(source.name, of_file)

@@ -148,8 +148,8 @@ def _summary(bundle: Bundle, out: Path, reference: bool) -> str:
     count = len(manifest.layers)
     escaped = (line for layer in manifest.layers for line in layer.escaped)
     lines = [
-        f"compiled for {manifest.device} in {bundle.told_precision}: "
-        f"{count} layer{'s' if count != 1 else ''}, {manifest.told_macs}, "
+        f"compiled for {manifest.device} in {bundle.precision_text}: "
+        f"{count} layer{'s' if count != 1 else ''}, {manifest.macs_text}, "
         f"{len(bundle.weights):,} bytes of weights",
         *(f"note: {note}" for note in merge_notes(manifest.notes)),
         *(f"on the VPU: {line}" for line in merge_notes(escaped)),

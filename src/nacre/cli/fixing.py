@@ -18,7 +18,7 @@ from nacre.base.files import write_whole
 from nacre.base.source import Source
 from nacre.cli.inputs import STDIN, program_in, read_argument, show_diff
 from nacre.cli.main import ERRORS_FOUND, MACHINE_FAULTS, OK, WRONG_USAGE
-from nacre.cli.progress import shown_stages
+from nacre.cli.progress import show_stages
 from nacre.cli.terminal.streams import echo_document
 from nacre.nem.checks.engine import Checked, CheckOptions
 from nacre.nem.checks.fixing import Fixed, fix_source
@@ -89,7 +89,7 @@ def fix_files(
             click.echo(f"nacre: {safe(name)} {message}", err=True)
             continue
         try:
-            with shown_stages():
+            with show_stages():
                 fixed = fix_source(source, options, lambda d: not d.code.startswith(allowed))
         except UnknownDeviceError as error:
             raise click.UsageError(safe(str(error))) from None

@@ -60,7 +60,7 @@ _REPEAT_SECONDS = 10.0  # and longer work says so often how far it is
 
 
 @contextmanager
-def shown_stages() -> Iterator[None]:
+def show_stages() -> Iterator[None]:
     """While something runs, say on standard error which of its stages it is in.
 
     At a terminal that is one line which is rewritten; elsewhere a line for each stage, and then

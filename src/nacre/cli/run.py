@@ -42,7 +42,7 @@ from nacre.cli.machine import (
     without,
 )
 from nacre.cli.main import ERRORS_FOUND, OK
-from nacre.cli.progress import shown_stages
+from nacre.cli.progress import show_stages
 from nacre.cli.timed import (
     PERFETTO_ENDINGS,
     TimedOptions,
@@ -108,7 +108,7 @@ def run(
     _require_sources_kept(setup, timed, [*(f.path for f in outputs), trace, timed.report])
     report = Report(form, setup.file, asked=tuple(file.path for file in outputs))
     try:
-        with shown_stages():
+        with show_stages():
             bundle = opened(setup, outputs, needs_inputs=not timed.no_values)
             if bundle is not None:
                 setup, outputs, report.bundle = bundle.setup, (), bundle.bundle

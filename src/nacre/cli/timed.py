@@ -142,7 +142,7 @@ def _nodes(layers: Estimate) -> dict[str, str]:
 
 def _model_macs(layers: Estimate) -> str:
     assert layers.plan is not None
-    return f"the model: {layers.plan.bundle.manifest.told_macs}"
+    return f"the model: {layers.plan.bundle.manifest.macs_text}"
 
 
 def timing_json(

@@ -15,7 +15,7 @@ from nacre.base.stages import stage
 from nacre.cli.arrays import InputFile, WrongUsage, option_value, parse_input
 from nacre.cli.bundles import arrays_of
 from nacre.cli.main import ERRORS_FOUND, INCONCLUSIVE, OK
-from nacre.cli.progress import shown_stages
+from nacre.cli.progress import show_stages
 
 if TYPE_CHECKING:
     from nacre.compile.bundle.bundle import Bundle
@@ -70,7 +70,7 @@ def validate(
     if not os.path.isdir(folder):
         raise WrongUsage(f"{safe(folder)} is no bundle, which is a folder that `compile` wrote")
     try:
-        with shown_stages():
+        with show_stages():
             with stage("loading"):
                 bundle = Bundle.load(folder)
             with stage("comparing"):
@@ -141,10 +141,10 @@ def _text(bundle: Bundle, found: Validation, how: str) -> str:
     layers = f"{len(manifest.layers):,} layer{'' if len(manifest.layers) == 1 else 's'}"
     held = "the same bits" if found.first_difference is None else safe(str(found.first_difference))
     lines = [
-        f"{manifest.device}, {bundle.told_precision}, {layers}, {how}",
+        f"{manifest.device}, {bundle.precision_text}, {layers}, {how}",
         f"against the legalised module: {held}",
         f"against {found.compared_with}{':' if found.outputs else ''}",
-        *(f"  {safe(output.name)}: {output.told_with_bound}" for output in found.outputs),
+        *(f"  {safe(output.name)}: {output.describe_with_bound}" for output in found.outputs),
         *([] if found.lost_most is None else [f"  {safe(str(found.lost_most))}"]),
         *(f"  {safe(o.name)} proves nothing: {o.problem}" for o in found.unproven),
         VERDICTS[found.verdict],

@@ -12,7 +12,7 @@ from nacre.base.stages import stage
 from nacre.cli.arrays import WrongUsage
 from nacre.cli.inputs import distinct, show
 from nacre.cli.main import ERRORS_FOUND, OK, WRONG_USAGE
-from nacre.cli.progress import shown_stages
+from nacre.cli.progress import show_stages
 
 
 def verify_files(
@@ -23,7 +23,7 @@ def verify_files(
     count, failed = 0, False
     for name in names:
         try:
-            with shown_stages(), stage("verifying"):
+            with show_stages(), stage("verifying"):
                 found += find(name)
         except InputError as error:
             found += error.diagnostics

@@ -9,7 +9,7 @@ from nacre.base.diagnostics import Warn
 from nacre.compile.bundle.bundle import Bundle
 from nacre.compile.options import Calibration, Options, Precision
 from nacre.compile.pipeline import OnStage, compile_module
-from nacre.compile.request import Constants, module_of, require_sense
+from nacre.compile.request import Constants, module_of, validate_request
 from nacre.compile.target import target_of
 from nacre.core.models import Shapes
 from nacre.nem.model.devices import Device
@@ -51,7 +51,7 @@ def compile(  # the name that users call
 
     InputError lists what stands in the way.
     """
-    require_sense(precision, observer, precision_map, ddr_bytes, accuracy_db, fallback)
+    validate_request(precision, observer, precision_map, ddr_bytes, accuracy_db, fallback)
     target = target_of(device)
     module = module_of(source, shapes, example_args, constants, warn)
     options = Options(

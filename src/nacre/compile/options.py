@@ -47,7 +47,7 @@ class Options:
     precision_map: Mapping[str | int, str] = field(default_factory=dict)
     fallback: bool = True  # whether layers stay floats where outputs on integers lose too much
     accuracy_db: float | None = None  # the least ratio of signal to noise of outputs on integers
-    caution: int = 0  # with tokens: 1 waits between layers, 2 also between tiles
+    token_reserve: int = 0  # with tokens: 1 waits between layers, 2 also between tiles
     without: frozenset[str] = frozenset()  # of FEATURES: what a plan is to do without, to compare
 
     @property

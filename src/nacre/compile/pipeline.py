@@ -17,7 +17,7 @@ from nacre.compile.emit import emit, statements_text
 from nacre.compile.legalise.layout import layout
 from nacre.compile.legalise.legal_module import Legal
 from nacre.compile.legalise.origins import model_place, of_nodes, place_of
-from nacre.compile.legalise.oversized import shallow
+from nacre.compile.legalise.oversized import split_deep_ops
 from nacre.compile.legalise.stage import legalise
 from nacre.compile.options import FEATURES, Options
 from nacre.compile.partition.stage import Partition, partition
@@ -36,7 +36,7 @@ from nacre.compile.quantise.quantiser import Quantised, quantise
 from nacre.compile.rules import CMP06
 from nacre.compile.schedule.stage import schedule
 from nacre.compile.target import Target
-from nacre.compile.tiling.depth_first import as_described, in_groups
+from nacre.compile.tiling.depth_first import in_groups, layers_for_manifest
 from nacre.compile.tiling.kept_weights import PARTS, with_kept_weights
 from nacre.compile.tiling.stage import Tilings, tile
 from nacre.compile.tiling.strips import narrowed
@@ -82,7 +82,7 @@ def run_stages(
     with stage("choosing layouts"):
         is_i8 = options.precision == "i8"
         legal = layout(legal, lacking(options.device, "f32"), has_islands=is_i8)
-        legal = shallow(legal, options)
+        legal = split_deep_ops(legal, options)
     shown("layout", legal)
     quantised: Quantised | None = None
     if options.precision == "i8":
@@ -98,7 +98,7 @@ def run_stages(
                 fallback=options.fallback,
                 accuracy_db=options.accuracy_db,
             )
-        legal = shallow(quantised.legal, options)
+        legal = split_deep_ops(quantised.legal, options)
         quantised = replace(quantised, legal=legal)
         shown("quantise", quantised)
     else:
@@ -135,7 +135,7 @@ def _planned(
     """The stages behind the partition, of which layers may be cut."""
     with stage("tiling and placing"):
         layers, tilings, placement = _best_tiles(layers, options)
-    shown("tile", tilings.told(layers))
+    shown("tile", tilings.describe(layers))
     shown("place", placement)
     with stage("scheduling"):
         program = schedule(layers, tilings, placement, options)
@@ -179,7 +179,10 @@ def compile_module(
     made = run_stages(module, target, options, on_stage)
     bundle = _bundle(module, made, options)
     # Everything that runs ahead takes tokens: with less of it, nearly every device has enough.
-    for careful in (replace(options, caution=1), replace(options, caution=2, without=_ALL)):
+    for careful in (
+        replace(options, token_reserve=1),
+        replace(options, token_reserve=2, without=_ALL),
+    ):
         if not bundle.problems:
             break
         parts = _planned(made.partition, target, careful, on_stage or _unseen)
@@ -208,7 +211,7 @@ def _unsound(made: Compiled, first: Diagnostic, options: Options) -> Diagnostic:
 def _bundle(module: Module, made: Compiled, options: Options) -> Bundle:
     described = manifest(
         module,
-        as_described(made.partition, made.cut),
+        layers_for_manifest(made.partition, made.cut),
         made.placement,
         made.program,
         options,

@@ -20,7 +20,7 @@ from nacre.nac.models import read_model
 Constants = Mapping[str, Any]
 
 
-def require_sense(
+def validate_request(
     precision: str,
     observer: str,
     precision_map: Mapping[str | int, str] | None,

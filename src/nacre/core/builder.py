@@ -32,7 +32,7 @@ from nacre.core.rules.module_rules import (
 )
 from nacre.core.rules.signature import element_type, signature, signature_problems
 from nacre.core.values import Array, Attributes, Literal, attributes, kind_of, word
-from nacre.core.verify import is_of_profile, judged, unknown_opcode
+from nacre.core.verify import is_of_profile, unknown_opcode, verdict_of
 
 _PLACE = whole_file("<builder>")
 
@@ -132,7 +132,7 @@ class Builder:
         if spec is None or not is_of_profile(spec, self._profile):
             raise _refused(*unknown_opcode(opcode, spec))
         types = tuple(self._type(operand) for operand in operands)
-        verdict = judged(Use(opcode, spec, types, given, type_, self._profile))
+        verdict = verdict_of(Use(opcode, spec, types, given, type_, self._profile))
         if verdict:
             raise InputError([rule.at(_PLACE, message) for rule, message in verdict])
         self._operations.append(CoreOperation(value, opcode, operands, given, type_))

@@ -20,7 +20,7 @@ from nacre.core.rules.facts import Use
 from nacre.core.rules.lowering import LOW02, LOW04, LOW06
 from nacre.core.text.values import literal_array
 from nacre.core.values import Attributes, Literal, Word, attributes, kind_of
-from nacre.core.verify import MAX_FINDINGS, judged
+from nacre.core.verify import MAX_FINDINGS, verdict_of
 
 _TYPE = re.compile(r"\s*(\w+)\s*(?:\[\s*((?:\d{1,18}\s*(?:,\s*\d{1,18}\s*)*)?)\])?\s*", re.ASCII)
 
@@ -169,7 +169,7 @@ class _Typing:
         """The node, if no rule of the verifier speaks against it."""
         spec = OPS[node.opcode]
         result = type_ or spec.infer(types, made) or TensorType(types[0].dtype)
-        verdict = judged(Use(node.opcode, spec, types, made, result, "core-v1"))
+        verdict = verdict_of(Use(node.opcode, spec, types, made, result, "core-v1"))
         errors = [(rule, message) for rule, message in verdict if rule.severity == "error"]
         span = self._source.span(node.start, node.end)
         self._found += [rule.at(span, message) for rule, message in errors]

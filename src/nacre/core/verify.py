@@ -155,19 +155,19 @@ class _Verifier:
         is_kept = is_whole and attributes >= 0
         found = self._verdicts.get(key) if is_kept else None
         if found is None:
-            found = self._judged(op, types, is_whole)
+            found = self._judge(op, types, is_whole)
             if is_kept:
                 self._verdicts[key] = found
         return found
 
-    def _judged(self, op: CoreOperation, types: tuple[int, ...], is_whole: bool) -> Verdict:
+    def _judge(self, op: CoreOperation, types: tuple[int, ...], is_whole: bool) -> Verdict:
         spec = OPS.get(op.opcode)
         if spec is None or not is_of_profile(spec, self._profile):
             return (unknown_opcode(op.opcode, spec),)
         if is_whole and all(map(self._types.is_sound, types)):
             given = tuple(map(self._types.type, types))
             use = Use(op.opcode, spec, given, op.attributes, op.type, self._profile)
-            return judged(use)
+            return verdict_of(use)
         # An operand was found wrong where it is defined: nothing follows from its type.
         found = signature_problems(spec, len(op.operands), op.attributes)
         return tuple((signature.rule, message) for message in found)
@@ -222,7 +222,7 @@ class _Verifier:
         return Printed(self._module)
 
 
-def judged(use: Use) -> Verdict:
+def verdict_of(use: Use) -> Verdict:
     """What the rules say of one use. A mistake that explains another one is said alone."""
     found = _said(signature, use)
     if found:

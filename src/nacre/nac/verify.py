@@ -69,14 +69,14 @@ def _foretold(
     max_work: int | None,
 ) -> list[Diagnostic]:
     # Imported for a file that is sound: to find one that is not, nobody needs the runtime.
-    from nacre.nac.run.foresight import foretold
+    from nacre.nac.run.dry_run import dry_run_findings
     from nacre.nac.run.model import made_model
 
     try:
         model = made_model(file, source, external)
     except InputError as refused:  # as `load` refuses it
         return list(refused.diagnostics)
-    return foretold(replace(model, max_bytes=max_bytes, max_work=max_work))
+    return dry_run_findings(replace(model, max_bytes=max_bytes, max_work=max_work))
 
 
 def judged(

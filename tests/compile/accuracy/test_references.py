@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import nacre
-from nacre.compile.accuracy.measures import SQNR_DB, judged
+from nacre.compile.accuracy.measures import SQNR_DB, measure_accuracy
 from nacre.compile.bundle.bundle import Bundle
 from nacre.core.builder import Builder
 from tests.compile.models import Array, values
@@ -132,7 +132,7 @@ def test_both_measures_are_shown_and_judged_at_every_precision() -> None:
         (output,) = found.outputs
         assert output.error == found.error_by_output["output0"]
         assert output.sqnr == found.sqnr_by_output["output0"]
-        assert {"error", "SQNR"} <= set(output.told_with_bound.replace(",", "").split())
+        assert {"error", "SQNR"} <= set(output.describe_with_bound.replace(",", "").split())
 
 
 def test_a_steep_function_that_is_not_at_its_ends_is_no_constant() -> None:
@@ -148,9 +148,9 @@ def test_noise_as_loud_as_a_quiet_signal_misses_the_bound_of_ratios_at_f16_too()
     expected = np.zeros((32, 32), np.float32)
     expected[0, 0] = 0.1
     found = expected + np.where(values((32, 32), 1) > 0, 9e-4, -9e-4).astype(np.float32)
-    output = judged("y", module, module.outputs[0], "f16", found, expected)
+    output = measure_accuracy("y", module, module.outputs[0], "f16", found, expected)
     assert (output.measure, output.is_met) == ("error", False)
     assert output.value < output.bound
     assert output.sqnr is not None
     assert output.sqnr < SQNR_DB
-    assert judged("y", module, module.outputs[0], "f16", expected, expected).is_met
+    assert measure_accuracy("y", module, module.outputs[0], "f16", expected, expected).is_met

@@ -19,9 +19,9 @@ from nacre.compile.accuracy.measures import (
     AGREEMENT,
     SQNR_DB,
     TOLERANCES,
-    Judged,
+    Accuracy,
     agreement,
-    judged,
+    measure_accuracy,
 )
 from nacre.compile.bundle.validation import Validation
 from nacre.core.builder import Builder
@@ -88,7 +88,7 @@ def test_the_measure_is_that_of_what_elements_mean(
 ) -> None:
     module = module_of(body, dtype)
     found = np.full(module.output_types[0].shape, 200, module.output_types[0].element.dtype)
-    one = judged("y", module, module.outputs[0], "f16", found, found)
+    one = measure_accuracy("y", module, module.outputs[0], "f16", found, found)
     assert one.measure == measure
     assert one.bound == pytest.approx(bound)
     assert one.is_met
@@ -119,8 +119,8 @@ def test_choices_of_a_plan_are_judged_by_how_many_agree() -> None:
 
 
 def test_a_miss_says_which_output_and_which_bound() -> None:
-    missed = Judged("y", "error", 0.031, 0.01), Judged("z", "SQNR", 12.0, 15.0)
-    met = Judged("mask", "agreement", 0.995, 0.99)
+    missed = Accuracy("y", "error", 0.031, 0.01), Accuracy("z", "SQNR", 12.0, 15.0)
+    met = Accuracy("mask", "agreement", 0.995, 0.99)
     found = Validation(
         False, None, {"y": 0.031, "z": 0.2, "mask": 1.0}, {"y": 40.0, "z": 12.0, "mask": 3.0},
         0.01, "f16", (*missed, met),

@@ -14,7 +14,7 @@ from nacre.compile.options import Options, Precision
 from nacre.compile.partition.layers import Cut, Layer
 from nacre.compile.pipeline import Compiled, run_stages
 from nacre.compile.placement.buffer_reuse import in_turns
-from nacre.compile.placement.stage import Ground
+from nacre.compile.placement.stage import L1Layout
 from nacre.compile.target import target_of
 from nacre.compile.tiling.residency import gap, lifetimes
 from nacre.compile.tiling.spaces import spaces_of
@@ -93,14 +93,14 @@ def test_the_parts_of_a_layer_lie_apart_in_l1(case: Case) -> None:
     for layer, tiling in zip(made.cut.layers, made.tilings.layers, strict=True):
         if layer.main == "copy":
             continue
-        ground = made.placement.grounds[layer.name]
+        ground = made.placement.l1_layouts[layer.name]
         parts = list(_parts(ground, tiling, layer, made))
         assert all(0 <= a <= b <= (room.l1_size_bytes or 0) for a, b in parts)
         for (a, b), (c, d) in combinations(parts, 2):
             assert b <= c or d <= a or a == b or c == d
 
 
-def _parts(ground: Ground, tiling: Tiling, layer: Layer, made: Compiled) -> list[tuple[int, int]]:
+def _parts(ground: L1Layout, tiling: Tiling, layer: Layer, made: Compiled) -> list[tuple[int, int]]:
     footprint, held = ground.footprint, made.tilings.held
     parts = [
         (ground.shared, ground.shared + footprint.shared),

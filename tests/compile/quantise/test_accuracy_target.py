@@ -41,7 +41,7 @@ def test_a_target_keeps_layers_in_f16_and_validation_asks_for_it() -> None:
     usual, fine = plan(), plan(accuracy_db=55.0)
     assert usual.float_share == 0.0
     assert fine.float_share > 0.5
-    assert "all in f16" in fine.told_precision
+    assert "all in f16" in fine.precision_text
     found = fine.validate({"x": DATA["x"][0]})
     assert found.ok
     assert [output.bound for output in found.outputs] == [55.0]

@@ -72,7 +72,7 @@ def test_values_of_the_model_beyond_f16_are_noted() -> None:
 
 def test_a_plan_that_is_all_f16_says_why() -> None:
     bundle = compiled(masked(-1e30))
-    assert bundle.told_precision == "i8, all in f16"
+    assert bundle.precision_text == "i8, all in f16"
     (why,) = (note for note in bundle.manifest.notes if note.startswith("all in f16"))
     assert "multiply two computed values" in why
     assert "precision f16" in why

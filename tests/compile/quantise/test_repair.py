@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nacre.compile.accuracy.measures import AGREEMENT, SQNR_DB, Counted, Judged, judged
+from nacre.compile.accuracy.measures import AGREEMENT, SQNR_DB, Accuracy, Counted, measure_accuracy
 from nacre.compile.quantise.quantiser import Quantised
 from nacre.core.builder import Builder
 from nacre.core.evaluation.evaluate import evaluate
@@ -55,7 +55,7 @@ def notes(made: Quantised, words: str) -> list[str]:
 def test_choices_are_mended(choose: Callable[[Builder, int, float], int], offset: float) -> None:
     module = network(lambda b, x: choose(b, x, offset), SHAPE)
     made = quantised(module)
-    (output,) = made.report.judged
+    (output,) = made.report.measure_accuracy
     assert output.measure == "agreement"
     assert output.is_met
     assert notes(made, "1 layer kept in f16")
@@ -79,7 +79,7 @@ def test_a_ratio_of_signal_to_noise_is_mended_where_it_is_lost() -> None:
         "1 layer kept in f16: on integers of 8 bits the outputs lose too much",
     )
     assert opcodes(made)["BinOp:f16"] == 1 + LEAVING
-    (output,) = made.report.judged
+    (output,) = made.report.measure_accuracy
     assert (output.measure, output.value > 30) == ("SQNR", True)
     assert held_out(module, made) > 30
 
@@ -103,7 +103,7 @@ def test_no_more_layers_are_mended_than_it_takes() -> None:
     made = quantised(module)
     assert notes(made, "2 layers kept in f16")
     assert (opcodes(made)["Slice:f16"], opcodes(made)["Slice:i8"]) == (2, 6)
-    assert SQNR_DB < made.report.judged[0].value < SQNR_DB + 3
+    assert SQNR_DB < made.report.measure_accuracy[0].value < SQNR_DB + 3
     assert held_out(module, made) > SQNR_DB
 
 
@@ -129,10 +129,12 @@ def test_choices_that_cannot_be_mended_are_named() -> None:
     made = quantised(module)
     (output,) = made.report.missed
     (note,) = notes(made, "agrees in")
-    assert note.startswith(f"output `y` agrees in {output.told} on the calibration data, less than")
+    assert note.startswith(
+        f"output `y` agrees in {output.describe} on the calibration data, less than"
+    )
     assert "less than 90 %" in note
     assert agreed(module, made) < AGREEMENT["i8"]
-    assert f"output `y`: agreement {output.told}, below 90 %" in str(made.report)
+    assert f"output `y`: agreement {output.describe}, below 90 %" in str(made.report)
 
 
 def test_a_miss_in_one_output_leaves_the_layers_of_others_alone() -> None:
@@ -141,7 +143,7 @@ def test_a_miss_in_one_output_leaves_the_layers_of_others_alone() -> None:
     other = linear(builder, builder.add("Unary", linear(builder, x, 8, 11), op="Tanh"), 4, 17)
     module = builder.module(best(builder, x, 60.0), other)
     made = quantised(module)
-    assert [output.measure for output in made.report.judged] == ["agreement", "SQNR"]
+    assert [output.measure for output in made.report.measure_accuracy] == ["agreement", "SQNR"]
     assert not made.report.missed
     assert opcodes(made)["QLinear:i8"] == 2
     assert opcodes(made)["Linear:f16"] == 1
@@ -159,12 +161,12 @@ def test_the_report_has_what_validate_would_find() -> None:
     made = quantised(module, count=4)
     found = [stored_run(made, sample) for sample in samples(module, 4)]
     wanted = [evaluate(module, sample) for sample in samples(module, 4)]
-    for index, output in enumerate(made.report.judged):
+    for index, output in enumerate(made.report.measure_accuracy):
         pair = (np.stack([run[index] for run in runs]) for runs in (found, wanted))
-        again = judged(output.name, module, module.outputs[index], "i8", *pair)
+        again = measure_accuracy(output.name, module, module.outputs[index], "i8", *pair)
         assert (output.measure, output.bound) == (again.measure, again.bound)
         assert output.value == pytest.approx(again.value, rel=1e-3)
-    measures = [output.measure for output in made.report.judged]
+    measures = [output.measure for output in made.report.measure_accuracy]
     assert measures == ["SQNR", "SQNR", "SQNR", "SQNR", "agreement"]
 
 
@@ -181,22 +183,24 @@ def test_runs_count_together(runs: list[list[int]]) -> None:
         for array, wanted in zip(arrays, expected, strict=True):
             counted.add(array, wanted)
         whole = np.concatenate(arrays), np.concatenate(expected)
-        assert counted.judged == judged("y", module, module.outputs[0], precision, *whole)
+        assert counted.measure_accuracy == measure_accuracy(
+            "y", module, module.outputs[0], precision, *whole
+        )
 
 
 @pytest.mark.parametrize(
     ("one", "margin"),
     [
-        (Judged("y", "SQNR", 21.0, SQNR_DB), 6.0),
-        (Judged("y", "agreement", 0.8, 0.9), -6.02),
-        (Judged("y", "agreement", 1.0, 0.9), np.inf),
-        (Judged("y", "agreement", 1.0, 1.0), np.inf),
-        (Judged("y", "agreement", 0.9, 1.0), -np.inf),
-        (Judged("y", "error", 0.001, 0.01), 20.0),
-        (Judged("y", "error", np.inf, 0.01), -np.inf),
+        (Accuracy("y", "SQNR", 21.0, SQNR_DB), 6.0),
+        (Accuracy("y", "agreement", 0.8, 0.9), -6.02),
+        (Accuracy("y", "agreement", 1.0, 0.9), np.inf),
+        (Accuracy("y", "agreement", 1.0, 1.0), np.inf),
+        (Accuracy("y", "agreement", 0.9, 1.0), -np.inf),
+        (Accuracy("y", "error", 0.001, 0.01), 20.0),
+        (Accuracy("y", "error", np.inf, 0.01), -np.inf),
     ],
 )
-def test_how_far_an_output_is_from_its_bound(one: Judged, margin: float) -> None:
+def test_how_far_an_output_is_from_its_bound(one: Accuracy, margin: float) -> None:
     assert one.margin == pytest.approx(margin, abs=0.01)
     assert one.is_met == (one.margin >= 0)
 
@@ -219,7 +223,7 @@ def test_what_a_function_of_floats_amplifies_is_mended_before_it() -> None:
 
     module = network(differences, SHAPE)
     made = quantised(module)
-    (output,) = made.report.judged
+    (output,) = made.report.measure_accuracy
     assert output.is_met, output
     assert notes(made, "kept in f16")
 

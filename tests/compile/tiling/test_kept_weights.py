@@ -71,7 +71,7 @@ def test_all_columns_stay_where_they_fit_and_else_some_of_them() -> None:
     assert {x.columns for x in kept_layers(small)} == {72}
     bringer = kept_layers(small)[0].name
     taken = small.tilings.held.begin(kept_layers(small)[0])
-    assert small.tilings.told(small.cut).endswith(f"weights of {bringer}, {taken} bytes\n")
+    assert small.tilings.describe(small.cut).endswith(f"weights of {bringer}, {taken} bytes\n")
     made = stages(recurrence(1024, 1), "npm4k")
     (kept,) = {x.columns for x in kept_layers(made)}
     parts = [x for x in made.cut.layers if x.part_of]
@@ -120,7 +120,7 @@ def test_what_stays_lies_apart_from_all_that_runs(
     for (a, b, first, last), (c, d, begun, over) in combinations(spans, 2):
         assert b <= c or d <= a or last < begun or over < first
     for index, layer in enumerate(layers):
-        ground = made.placement.grounds.get(layer.name)
+        ground = made.placement.l1_layouts.get(layer.name)
         for begin, end, first, last in spans:
             # A layer's first loads come while the one before it runs.
             if ground is not None and first <= index <= last + 1:

@@ -181,13 +181,13 @@ def test_a_file_that_would_be_far_larger_in_memory(tmp_path: Path, saved: bytes)
 def test_a_tensor_that_is_larger_than_the_file(tmp_path: Path, saved: bytes, entry: str) -> None:
     """Elements that lie on each other take no room in the file, but in memory they would."""
 
-    def stretched(config: Loose) -> None:
+    def broadcast_to(config: Loose) -> None:
         meta = next(iter(config["config"].values()))["tensor_meta"]
         meta["sizes"] = [{"as_int": 1 << 20}, {"as_int": 1 << 20}]
         meta["strides"] = [{"as_int": 0}, {"as_int": 0}]
 
     path = tmp_path / "model.pt2"
-    path.write_bytes(changed(saved, edited(entry, stretched)))
+    path.write_bytes(changed(saved, edited(entry, broadcast_to)))
     code, message = code_of(path)
     assert code == "TCH03"
     assert "elements, more than the file has bytes" in message

@@ -17,7 +17,7 @@ from nacre.core.rows.quantized import QUANTIZED
 from nacre.core.rules.facts import Use as RuleUse
 from nacre.core.specs import OpSpec
 from nacre.core.values import Word, attributes
-from nacre.core.verify import judged
+from nacre.core.verify import verdict_of
 from nacre.kernels.interface.call import Call
 from nacre.kernels.interface.call import TensorType as KernelType
 from nacre.kernels.registry import PRIMITIVES
@@ -169,7 +169,7 @@ def test_whatever_the_attributes_there_is_a_verdict(spec: OpSpec, data: st.DataO
         assert found is None
     if found is not None:
         assert min(found.shape, default=1) >= 1
-        judged(RuleUse(spec.name, spec, tuple(types), given_, found, "nacre-1"))
+        verdict_of(RuleUse(spec.name, spec, tuple(types), given_, found, "nacre-1"))
 
 
 @given(every_type, small, st.lists(st.integers(1, 3), max_size=2), layouts, seeds)

@@ -18,7 +18,7 @@ from nacre.nac.format.values import Resource
 from nacre.nac.program.assembly import Assembler
 from nacre.nac.program.interface import InputType, Interface, StateRecord, StateTable, encoded
 from nacre.nac.program.lift import lift
-from nacre.nac.run.foresight import Foresight, foreseen
+from nacre.nac.run.dry_run import DryRun, shape_only_array
 from nacre.nac.run.limits import limits_for
 from nacre.nac.run.model import load
 from nacre.nac.verify import verify
@@ -212,7 +212,7 @@ def test_a_run_takes_what_was_foreseen(path: Path) -> None:
     model = load(path, keep_bytes=0)
     session = model.session(optimise=False)
     session.run({model.inputs[0].name: array})
-    given = {model.inputs[0].instruction: foreseen(array.dtype, array.shape)}
-    ahead = Foresight(model, given, {}, limits_for(model.file_bytes, [array]))
+    given = {model.inputs[0].instruction: shape_only_array(array.dtype, array.shape)}
+    ahead = DryRun(model, given, {}, limits_for(model.file_bytes, [array]))
     ahead.outputs()
     assert ahead.memory.peak == session.peak_bytes

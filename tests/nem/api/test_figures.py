@@ -123,6 +123,6 @@ def test_changes_may_stand_behind_the_program() -> None:
     interp = NemInterpreter()
     program = interp.load_string(PROGRAM)
     assert interp.time(program, {}).cycles == interp.time(program).cycles
-    for wrong in ("NMU", [], 7):
+    for wrong in ("NMU", ["NMU"], 7):
         with pytest.raises(InputError, match="changes map figures"):
             interp.time(program, wrong)  # type: ignore[arg-type]

@@ -259,8 +259,8 @@ def evaluate(
         with writing_together():
             for one in targets:
                 write_output(one, module.output_names, arrays)
-        for one in outputs:
-            click.echo(f"wrote {safe(str(one[1]))}")
+        for _, path in outputs:
+            click.echo(f"wrote {safe(str(path))}")
 
     return reported(work, output)
 

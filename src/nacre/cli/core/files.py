@@ -15,7 +15,7 @@ from nacre.base.rendering import render_json, render_text
 from nacre.cli.arrays import WrongUsage, option_value, require_writable, unreadable, writing
 from nacre.cli.inputs import STDIN, read_argument
 from nacre.cli.main import ERRORS_FOUND, OK
-from nacre.cli.progress import shown_stages, watched
+from nacre.cli.progress import show_stages, watched
 from nacre.cli.terminal.streams import echo_document
 
 if TYPE_CHECKING:
@@ -159,7 +159,7 @@ def reported(work: Callable[[], None], output: str = "text") -> int:
     As JSON it takes the place of the result: there is one document in any case.
     """
     try:
-        with shown_stages():
+        with show_stages():
             work()
     except InputError as error:
         if output == "json":

@@ -22,7 +22,7 @@ from nacre.cli.machine import (
     show_findings,
 )
 from nacre.cli.main import ERRORS_FOUND, OK
-from nacre.cli.progress import shown_stages
+from nacre.cli.progress import show_stages
 
 if TYPE_CHECKING:
     from nacre.nem.api.programs import LoadedProgram
@@ -49,7 +49,7 @@ def debug(setup: Setup, mode: str, commands: tuple[str, ...], batch: bool) -> in
     setup.require_one_order(mode)
     is_watched = not batch and sys.stdin is not None and sys.stdin.isatty()
     try:
-        with shown_stages():
+        with show_stages():
             bundle = opened(setup, ())
             setup = setup if bundle is None else bundle.setup
             program = read_program(setup)

@@ -18,7 +18,7 @@ from nacre.base.source import Source
 from nacre.cli.debug import commands as debug_commands
 from nacre.cli.debug.layers import BundleNames, describe_layer
 from nacre.cli.machine import findings_text, sentence
-from nacre.cli.progress import shown_stages
+from nacre.cli.progress import show_stages
 from nacre.cli.terminal.streams import echo_as_is
 from nacre.nem.run.memory.host import host_error
 from nacre.nem.run.sessions.session import RunResult, Session
@@ -219,7 +219,7 @@ class Debugger:
             command = debug_commands.find(name)
             # Where nobody could go on after a pause, an interrupt ends everything.
             heard = self.interrupts.during(command) if self.is_watched else nullcontext()
-            with heard, shown_stages():
+            with heard, show_stages():
                 command.run(self, argument)
         except BrokenOff:
             click.echo("interrupted")

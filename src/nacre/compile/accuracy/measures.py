@@ -39,7 +39,7 @@ _CHOOSING = frozenset({"ArgMax", "ArgMin", "TopKIndices", "Compare"})
 
 
 @dataclass(frozen=True)
-class Judged:
+class Accuracy:
     """An output against the model's: a measure, what was found, and the bound."""
 
     name: str
@@ -72,20 +72,20 @@ class Judged:
         return 20 * log10(most / found) if most > 0 and found < inf else -inf
 
     @property
-    def told(self) -> str:
+    def describe(self) -> str:
         """What was found."""
         return _told(self.measure, self.value)
 
     @property
-    def told_bound(self) -> str:
+    def describe_bound(self) -> str:
         """What is accepted."""
         return _told(self.measure, self.bound)
 
     @property
-    def told_with_bound(self) -> str:
+    def describe_with_bound(self) -> str:
         """What was found, and what is accepted."""
         limit = "at most" if self.measure == "error" else "at least"
-        told = f"{self.measure} {self.told}, {limit} {self.told_bound}"
+        told = f"{self.measure} {self.describe}, {limit} {self.describe_bound}"
         if self.measure == "error" and self.sqnr is not None:
             return f"{told}; SQNR {_told('SQNR', self.sqnr)}, at least {_told('SQNR', SQNR_DB)}"
         if self.measure == "SQNR" and self.error is not None:
@@ -99,7 +99,7 @@ def _told(measure: Measure, value: float) -> str:
     return f"{value:.2e}" if measure == "error" else f"{value:.1f} dB"
 
 
-def judged(
+def measure_accuracy(
     name: str,
     source: Module,
     value: int,
@@ -108,11 +108,11 @@ def judged(
     expected: Array,
     *,
     least_db: float | None = None,
-) -> Judged:
+) -> Accuracy:
     """An output of the model, by what its elements mean; `least_db` is of plans on integers."""
     counted = Counted(name, source, value, precision, least_db)
     counted.add(found, expected)
-    return counted.judged
+    return counted.measure_accuracy
 
 
 def compared_in(source: Module, precision: str) -> str:
@@ -148,9 +148,9 @@ class Counted:
             self._ratio.add(found, expected)
 
     @property
-    def judged(self) -> Judged:
+    def measure_accuracy(self) -> Accuracy:
         """What was found in all runs together."""
-        made = Judged(self._name, self._sums.measure, self._sums.value, self._bound())
+        made = Accuracy(self._name, self._sums.measure, self._sums.value, self._bound())
         made = replace(made, problem=self._seen.problem)
         if isinstance(self._sums, _Same):
             return made

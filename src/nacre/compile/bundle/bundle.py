@@ -50,7 +50,7 @@ class Bundle:
     def __repr__(self) -> str:
         # Text and weights may be many megabytes.
         made = self.manifest
-        return f"<Bundle for {made.device} in {self.told_precision}: {len(made.layers)} layers>"
+        return f"<Bundle for {made.device} in {self.precision_text}: {len(made.layers)} layers>"
 
     @cached_property
     def float_share(self) -> float:
@@ -66,7 +66,7 @@ class Bundle:
         return floats / total if self.manifest.precision == "i8" and total else 0.0
 
     @property
-    def told_precision(self) -> str:
+    def precision_text(self) -> str:
         """The precision, and how much of an i8 plan is none."""
         share = self.float_share
         if not share:

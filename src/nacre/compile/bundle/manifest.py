@@ -163,7 +163,7 @@ class Manifest(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
         return sum(layer.macs for layer in self.layers)
 
     @property
-    def told_macs(self) -> str:
+    def macs_text(self) -> str:
         """The model's, and the plan's where they are others."""
         if self.macs is None or self.macs == self.plan_macs:
             return f"{self.plan_macs:,} MACs"

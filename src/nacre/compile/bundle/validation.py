@@ -16,9 +16,9 @@ import numpy as np
 from nacre.compile.accuracy.measures import (
     SQNR_DB,
     TOLERANCES,
-    Judged,
+    Accuracy,
     compared_in,
-    judged,
+    measure_accuracy,
     relative_error,
     rounds_to_integers,
     sqnr,
@@ -57,7 +57,7 @@ class Validation:
     sqnr_by_output: Mapping[str, float]  # signal to quantisation noise in dB
     tolerance: float  # of the errors; of the ratios where the plan runs on integers of 8 bits
     precision: str = "f16"
-    outputs: tuple[Judged, ...] = ()  # each by the measure that fits it, with its bound
+    outputs: tuple[Accuracy, ...] = ()  # each by the measure that fits it, with its bound
     compared_with: str = MODEL
     is_quantised: bool = False  # the model rounds to integers, and the plan computes in floats
     lost_most: LostLayer | None = None  # where an output misses its bound
@@ -70,12 +70,12 @@ class Validation:
         return "not valid" if self.first_difference is not None or self.missed else "inconclusive"
 
     @property
-    def unproven(self) -> tuple[Judged, ...]:
+    def unproven(self) -> tuple[Accuracy, ...]:
         """The outputs whose reference proves nothing."""
         return tuple(output for output in self.outputs if output.problem)
 
     @property
-    def missed(self) -> tuple[Judged, ...]:
+    def missed(self) -> tuple[Accuracy, ...]:
         """The outputs that are too far from the model's."""
         return tuple(output for output in self.outputs if not output.is_met)
 
@@ -84,10 +84,10 @@ class Validation:
         parts = [f"{VERDICTS[self.verdict]}: {held}"]
         for measure in dict.fromkeys(output.measure for output in self.outputs):
             alike = [output for output in self.outputs if output.measure == measure]
-            parts.append(f"{measure} of {', '.join(f'{o.name} {o.told}' for o in alike)}")
+            parts.append(f"{measure} of {', '.join(f'{o.name} {o.describe}' for o in alike)}")
         if any(error == float("inf") for error in self.error_by_output.values()):
             parts[-1] += " (a number on one side, NaN or an infinity on the other)"
-        parts += [f"{o.name} misses its bound: {o.told_with_bound}" for o in self.missed]
+        parts += [f"{o.name} misses its bound: {o.describe_with_bound}" for o in self.missed]
         if self.lost_most is not None:
             parts.append(str(self.lost_most))
         parts += [f"{o.name} proves nothing: {o.problem}" for o in self.unproven]
@@ -159,7 +159,9 @@ def validated(
         got = bundle.run(inputs)
     pairs = {name: (got[name], w) for name, w in zip(got, wanted, strict=True)}
     outputs = tuple(
-        judged(name, source, value, precision, *pair, least_db=bundle.manifest.accuracy_db)
+        measure_accuracy(
+            name, source, value, precision, *pair, least_db=bundle.manifest.accuracy_db
+        )
         for value, (name, pair) in zip(source.outputs, pairs.items(), strict=True)
     )
     if others is not None:
@@ -185,8 +187,8 @@ def _lost_most(bundle: Bundle, arrays: Mapping[str, Array]) -> LostLayer | None:
 
 
 def _moved(
-    source: Module, outputs: tuple[Judged, ...], wanted: list[Array], again: list[Array]
-) -> tuple[Judged, ...]:
+    source: Module, outputs: tuple[Accuracy, ...], wanted: list[Array], again: list[Array]
+) -> tuple[Accuracy, ...]:
     """Outputs, those that no input moves marked so."""
     told = "the reference is the same for other inputs"
     return tuple(

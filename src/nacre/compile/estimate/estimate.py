@@ -17,7 +17,7 @@ from nacre.compile.options import Calibration, Options, Precision
 from nacre.compile.partition.stage import Partition
 from nacre.compile.pipeline import OnStage, brings_scales, compile_module
 from nacre.compile.placement.capacity import are_beyond
-from nacre.compile.request import Constants, module_of, require_clock, require_sense
+from nacre.compile.request import Constants, module_of, require_clock, validate_request
 from nacre.compile.rules import CMP04, CMP08, CMP09, CMP10
 from nacre.compile.sampling.draw import draw_inputs
 from nacre.compile.target import Target, target_of
@@ -65,7 +65,7 @@ def estimate(
     """
     if clock_mhz is not None:
         require_clock(clock_mhz)
-    require_sense(precision, observer, precision_map, ddr_bytes, accuracy_db, fallback)
+    validate_request(precision, observer, precision_map, ddr_bytes, accuracy_db, fallback)
     aim = target_of(device)
     target = aim.device
     module = module_of(source, shapes, example_args, constants, warn)

@@ -53,7 +53,7 @@ def _headline(model: str, found: Mapping[str, Estimate]) -> str:
     """The model, the precision, and how sure of that one can be."""
     first = next(iter(found.values()))
     text = f"{safe(model)} in {first.precision}"
-    told = {one.plan.bundle.told_precision for one in found.values() if one.plan is not None}
+    told = {one.plan.bundle.precision_text for one in found.values() if one.plan is not None}
     if len(told) == 1:
         text = f"{safe(model)} in {told.pop()}"
     if first.precision == "i8" and any(one.most_cycles is not None for one in found.values()):

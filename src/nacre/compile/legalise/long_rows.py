@@ -7,13 +7,13 @@ from math import isqrt, prod, sqrt
 import numpy as np
 
 from nacre.compile.legalise.forms.windows.windows import reshaped, sliced
-from nacre.core.inference.rewriting import Site
+from nacre.core.inference.rewriting import RewriteSite
 
 # Deviations are divided by the largest, so that squares stay in range; by no less than this.
 _LEAST = 2.0**-7
 
 
-def pooled_axis(site: Site, opcode: str, value: int, axis: int) -> int:
+def pooled_axis(site: RewriteSite, opcode: str, value: int, axis: int) -> int:
     """A pooling of a whole long axis: of equal parts, then of these, beside what is left over."""
     size, dtype = site.type(value).shape[axis], site.op.type.dtype
     part = isqrt(size)
@@ -33,13 +33,13 @@ def pooled_axis(site: Site, opcode: str, value: int, axis: int) -> int:
     return site.add("BinOp", *parts, op="Add")
 
 
-def _pooled(site: Site, opcode: str, value: int, axis: int, part: int) -> int:
+def _pooled(site: RewriteSite, opcode: str, value: int, axis: int, part: int) -> int:
     """Windows along one axis, one behind the other."""
     kernel = (part, 1) if axis == 1 else (1, part)
     return site.add(opcode, value, kernel=kernel, strides=kernel, layout="NHWC")
 
 
-def norm_of_parts(site: Site) -> int:
+def norm_of_parts(site: RewriteSite) -> int:
     """`LayerNorm` and `RmsNorm` of long rows: means by poolings, the rest element by element."""
     x, *given = site.operands
     shape, dtype = site.op.type.shape, site.op.type.dtype

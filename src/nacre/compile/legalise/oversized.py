@@ -21,18 +21,20 @@ from nacre.compile.legalise.legal_module import Legal
 from nacre.compile.legalise.long_rows import norm_of_parts, pooled_axis
 from nacre.compile.legalise.stage import without_labels
 from nacre.compile.options import Options
-from nacre.core.inference.rewriting import Site, rewritten
+from nacre.core.inference.rewriting import RewriteSite, rewritten
 from nacre.core.module import Labels
 
 _COLUMNS = 16  # of a tile, the fewest that are any good
 _FEW = 4  # of a product by weights, whose columns may be ever fewer
 _SPARE = 0.9  # the part of L1 for operands and weights; results take the rest
 _ISLANDS = frozenset({"LayerNorm", "RmsNorm"})
-Room = Callable[[Site], int]  # elements that fit in L1, of the type that an operation has there
-Form = Callable[[Room, list[str], Site], int | None]
+Room = Callable[
+    [RewriteSite], int
+]  # elements that fit in L1, of the type that an operation has there
+Form = Callable[[Room, list[str], RewriteSite], int | None]
 
 
-def shallow(legal: Legal, options: Options) -> Legal:
+def split_deep_ops(legal: Legal, options: Options) -> Legal:
     """A legal module of operations that have a tile which fits in L1, as far as depth goes.
 
     Of i8 it is asked twice: of the floats that are to be quantised, without norms, whose parts
@@ -41,7 +43,7 @@ def shallow(legal: Legal, options: Options) -> Legal:
     notes: list[str] = []
     is_open = options.precision == "i8" and legal.precision != "i8"  # yet to be quantised
 
-    def room(site: Site) -> int:
+    def room(site: RewriteSite) -> int:
         # What has no form in integers of 8 bits is computed in f16.
         narrow = 2 if site.op.opcode == "MatMul" else 1
         size = narrow if is_open else site.op.type.element.bits // 8
@@ -64,7 +66,7 @@ def shallow(legal: Legal, options: Options) -> Legal:
     return replace(changed, escaped=escapes_at(changed.precision, changed.module, changed.lacking))
 
 
-def _linear(room: Room, notes: list[str], site: Site) -> int | None:
+def _linear(room: Room, notes: list[str], site: RewriteSite) -> int | None:
     """Products by weights: one row and one column have to fit."""
     depth = site.type(site.operands[0]).shape[-1]
     weights = site.constant(site.operands[1])
@@ -81,7 +83,7 @@ def _linear(room: Room, notes: list[str], site: Site) -> int | None:
     return _added(site, notes, depth, part, product)
 
 
-def _matmul(room: Room, notes: list[str], site: Site) -> int | None:
+def _matmul(room: Room, notes: list[str], site: RewriteSite) -> int | None:
     """Products of two computed matrices: one row and some columns have to fit."""
     a, b = site.operands
     rank, (depth, columns) = site.type(b).rank, site.type(b).shape[-2:]
@@ -97,7 +99,7 @@ def _matmul(room: Room, notes: list[str], site: Site) -> int | None:
     return _added(site, notes, depth, part, product)
 
 
-def _convolution(room: Room, notes: list[str], site: Site) -> int | None:
+def _convolution(room: Room, notes: list[str], site: RewriteSite) -> int | None:
     """Convolutions: what one window sees and the weights of some columns have to fit."""
     weights = site.constant(site.operands[1])
     if weights is None or weights.ndim != 4 or site.attributes["groups"] != 1:
@@ -123,7 +125,7 @@ def _convolution(room: Room, notes: list[str], site: Site) -> int | None:
 
 
 def _added(
-    site: Site,
+    site: RewriteSite,
     notes: list[str],
     depth: int,
     part: int,
@@ -145,7 +147,7 @@ def _added(
     return total
 
 
-def _pool(room: Room, notes: list[str], site: Site) -> int | None:
+def _pool(room: Room, notes: list[str], site: RewriteSite) -> int | None:
     """Poolings of large windows: along rows first, then down; long ones of all in two steps."""
     kernel, strides = _pair(site, "kernel"), _pair(site, "strides")
     x = site.type(site.operands[0]).shape
@@ -169,7 +171,7 @@ def _pool(room: Room, notes: list[str], site: Site) -> int | None:
     return pooled_axis(site, site.op.opcode, site.operands[0], 1 if kernel[0] > 1 else 2)
 
 
-def _norm(room: Room, notes: list[str], site: Site) -> int | None:
+def _norm(room: Room, notes: list[str], site: RewriteSite) -> int | None:
     """Norms: a row has to fit, with what it is scaled by and what is added."""
     depth = site.op.type.shape[-1]
     if len(site.operands) * depth <= room(site):
@@ -180,7 +182,7 @@ def _norm(room: Room, notes: list[str], site: Site) -> int | None:
     return norm_of_parts(site)
 
 
-def _pair(site: Site, name: str) -> tuple[int, int]:
+def _pair(site: RewriteSite, name: str) -> tuple[int, int]:
     found = site.attributes.get(name) or (1, 1)
     assert isinstance(found, tuple)
     return found[0], found[1]

@@ -22,7 +22,7 @@ Along = Callable[[View], tuple[Dims, Dims]]
 
 
 @dataclass(frozen=True)
-class Able:
+class DeviceLimits:
     """What a layer has to know of the device."""
 
     l1_bytes: int
@@ -37,7 +37,7 @@ class Draft:
     module: Module
     memory: Memory
     group: Group
-    device: Able
+    device: DeviceLimits
     wanted: frozenset[int]  # values that others read
     images: int = 1
     rows: int = 1

@@ -29,7 +29,7 @@ def add_functions(draft: Draft) -> None:
     """The tasks after the first: functions of elements, and of whole rows."""
     items = draft.group.items
     for item in items if draft.group.main == "map" else items[1:]:
-        inputs = [Operand(_stretched(draft, item, u), u.quant) for u in elementwise(item)]
+        inputs = [Operand(_broadcast_to(draft, item, u), u.quant) for u in elementwise(item)]
         if item.kind == "rows":
             inputs += [Operand(draft.of_value[u.value]) for u in item.inputs[1:]]
         given = dict(item.row.attributes(item.attributes))
@@ -44,7 +44,7 @@ def add_functions(draft: Draft) -> None:
         )  # fmt: skip
 
 
-def _stretched(draft: Draft, item: Item, use: Use) -> int:
+def _broadcast_to(draft: Draft, item: Item, use: Use) -> int:
     """An operand in the shape of the result; operations that run by name stretch by themselves."""
     local = draft.of_value[use.value]
     value = draft.locals[local]

@@ -11,7 +11,7 @@ from nacre.compile.legalise.legal_module import Legal
 from nacre.compile.legalise.origins import nodes_of
 from nacre.compile.options import Options
 from nacre.compile.partition.assembly import memory_of
-from nacre.compile.partition.drafts import Able, Draft
+from nacre.compile.partition.drafts import DeviceLimits, Draft
 from nacre.compile.partition.grouping import Group, grouped
 from nacre.compile.partition.items import Item, items_of
 from nacre.compile.partition.layers import Access, Layer, Move
@@ -85,7 +85,9 @@ class _Building:
         self, legal: Legal, memory: Memory, options: Options, wanted: frozenset[int]
     ) -> None:
         self._legal, self._module, self._memory = legal, legal.module, memory
-        self._device = Able(options.l1_bytes, repeated(options.device), carriers(options.device))
+        self._device = DeviceLimits(
+            options.l1_bytes, repeated(options.device), carriers(options.device)
+        )
         self._wanted = wanted
         self.layers: list[Layer] = []
         self.tensors: dict[int, Tensor] = {}

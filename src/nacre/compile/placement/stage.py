@@ -36,7 +36,7 @@ class Location:
 
 
 @dataclass(frozen=True)
-class Ground:
+class L1Layout:
     """Where the parts of a layer lie in L1: blocks of weights, what tiles share, the ring."""
 
     footprint: Footprint
@@ -70,7 +70,7 @@ class Placement:
 
     tensors: Mapping[int, Location]
     blocks: Mapping[tuple[str, int], int]  # layer, block: where it begins in the weights
-    grounds: Mapping[str, Ground]  # by layer
+    l1_layouts: Mapping[str, L1Layout]  # by layer
     weights: bytes
     parts: tuple[WeightsPart, ...]
     buffers: tuple[Buffer, ...]
@@ -123,13 +123,13 @@ def place(partition: Partition, tiled: Tilings, options: Options) -> Placement:
     buffers += [Buffer(WEIGHTS, "DDR", len(packed), "packed by tiles")] if packed else []
     held = "tensors between layers" + (", and weights of several" if staged else "")
     buffers += [Buffer(L2, "L2", peak, held)] if peak else []
-    grounds = _grounds(layers, tiled, options)
-    buffers += _l1_buffers(tiled, grounds, options)
+    l1_layouts = _l1_layouts(layers, tiled, options)
+    buffers += _l1_buffers(tiled, l1_layouts, options)
     require_room_for_all(partition, buffers, options)
     return Placement(
         tensors,
         blocks,
-        grounds,
+        l1_layouts,
         bytes(packed),
         tuple(weights.parts),
         tuple(buffers),
@@ -141,10 +141,10 @@ def place(partition: Partition, tiled: Tilings, options: Options) -> Placement:
     )
 
 
-def _grounds(layers: tuple[Layer, ...], tiled: Tilings, options: Options) -> dict[str, Ground]:
+def _l1_layouts(layers: tuple[Layer, ...], tiled: Tilings, options: Options) -> dict[str, L1Layout]:
     """Layers take turns at the two ends of L1, weights outermost: the next ones find room."""
     whole = options.l1_bytes // 64 * 64
-    found: dict[str, Ground] = {}
+    found: dict[str, L1Layout] = {}
     low = True
     for layer, tiling in zip(layers, tiled.layers, strict=True):
         if layer.main == "copy":
@@ -154,20 +154,22 @@ def _grounds(layers: tuple[Layer, ...], tiled: Tilings, options: Options) -> dic
         base = tiled.held.begin(layer)
         if low:
             shared = base + weights
-            ground = Ground(needed, base, shared, shared + needed.shared, base + total, base)
+            l1_layout = L1Layout(needed, base, shared, shared + needed.shared, base + total, base)
         else:
             start, ring = whole - total, tiling.slots * needed.ring
-            ground = Ground(needed, whole - weights, start + ring, start, whole, start)
+            l1_layout = L1Layout(needed, whole - weights, start + ring, start, whole, start)
         if layer.packed is not None and tiled.held.holds_weights(layer):
-            ground = replace(ground, weights=tiled.held.weights[layer.packed.key])
-        found[layer.name] = ground
+            l1_layout = replace(l1_layout, weights=tiled.held.weights[layer.packed.key])
+        found[layer.name] = l1_layout
         low = not low
     return found
 
 
-def _l1_buffers(tiled: Tilings, grounds: Mapping[str, Ground], options: Options) -> list[Buffer]:
+def _l1_buffers(
+    tiled: Tilings, l1_layouts: Mapping[str, L1Layout], options: Options
+) -> list[Buffer]:
     # Copies alone use L1 too, where tensors stay there.
-    ends = (ground.end for ground in grounds.values())
+    ends = (l1_layout.end for l1_layout in l1_layouts.values())
     size = max((tiled.held.zone, *tiled.held.begins.values(), *ends))
     if not size:
         return []

@@ -15,7 +15,7 @@ from nacre.base.suggest import did_you_mean
 from nacre.compile.legalise.running import Watched
 from nacre.compile.options import Calibration
 from nacre.compile.quantise.observers import Histogram
-from nacre.compile.quantise.prequantised.imported_scales import Came
+from nacre.compile.quantise.prequantised.imported_scales import ImportedScales
 from nacre.compile.rules import CMP08, CMP09
 from nacre.core.evaluation.plan import initial_values
 from nacre.core.module import Module, TensorType
@@ -47,7 +47,7 @@ class Samples:
     source: Module
     given: Calibration
     count: int
-    came: Mapping[str, Came] = field(default_factory=dict)
+    imported: Mapping[str, ImportedScales] = field(default_factory=dict)
 
     def __iter__(self) -> Iterator[Sample]:
         for index in range(self.count):
@@ -58,14 +58,14 @@ class Samples:
 
     def _real(self, name: str, array: Array) -> Array:
         """An input; of stored integers the reals that they stand for."""
-        came = self.came.get(name)
-        return array if came is None else came.affine.real(came.shift.stored(array))
+        imported = self.imported.get(name)
+        return array if imported is None else imported.affine.real(imported.shift.stored(array))
 
 
 def samples(
     source: Module,
     given: Calibration | None,
-    came: Mapping[str, Came] | None = None,
+    imported: Mapping[str, ImportedScales] | None = None,
     masks: frozenset[str] = frozenset(),
 ) -> Samples:
     """The data for a model; InputError lists everything that is wrong with it.
@@ -76,13 +76,13 @@ def samples(
     if given is None:
         raise required()
     types = dict(source.input_types)
-    for name, own in (came or {}).items():
+    for name, own in (imported or {}).items():
         types[name] = TensorType(own.dtype, types[name].shape)
     states = frozenset(state.name for state in source.states)
-    problems, count = _judged(_Wanted(types, states, masks), given)
+    problems, count = _check_given(_Wanted(types, states, masks), given)
     if problems:
         raise InputError([CMP09.at(_PLACE, message, help=help_) for message, help_ in problems])
-    return Samples(source, given, count, came or {})
+    return Samples(source, given, count, imported or {})
 
 
 Problem = tuple[str, str | None]  # a message, and what helps
@@ -97,9 +97,9 @@ class _Wanted:
     masks: frozenset[str]  # which may be infinite
 
 
-def _judged(wanted: _Wanted, given: object) -> tuple[list[Problem], int]:
+def _check_given(wanted: _Wanted, given: object) -> tuple[list[Problem], int]:
     if isinstance(given, Mapping):
-        return _judged_stack(wanted, given)
+        return _check_stack(wanted, given)
     if not isinstance(given, list | tuple):
         told = f"calibration data is a {type(given).__name__}, expected arrays by name or a list"
         return [(told, _HELP)], 0
@@ -111,11 +111,11 @@ def _judged(wanted: _Wanted, given: object) -> tuple[list[Problem], int]:
         if not isinstance(sample, Mapping):
             found.append((f"{where}a {type(sample).__name__}, expected arrays by name", None))
             continue
-        found += [(where + told, help_) for told, help_ in _judged_sample(wanted, sample)]
+        found += [(where + told, help_) for told, help_ in _check_sample(wanted, sample)]
     return found, len(given)
 
 
-def _judged_stack(wanted: _Wanted, given: Mapping[str, Any]) -> tuple[list[Problem], int]:
+def _check_stack(wanted: _Wanted, given: Mapping[str, Any]) -> tuple[list[Problem], int]:
     """Arrays whose first axis counts samples."""
     found = list(_names(wanted, given))
     counts: dict[str, int] = {}
@@ -130,7 +130,7 @@ def _judged_stack(wanted: _Wanted, given: Mapping[str, Any]) -> tuple[list[Probl
         if len(array) == 0:
             found.append((f"`{name}` has no sample", None))
         else:
-            found += _judged_array(wanted, name, array, array.shape[1:], " a sample")
+            found += _check_array(wanted, name, array, array.shape[1:], " a sample")
     if len(set(counts.values())) > 1:
         told = ", ".join(f"`{name}` {count}" for name, count in counts.items())
         found.append((f"inputs have different numbers of samples: {told}", None))
@@ -139,7 +139,7 @@ def _judged_stack(wanted: _Wanted, given: Mapping[str, Any]) -> tuple[list[Probl
     return found, next(iter(counts.values()), 0)
 
 
-def _judged_sample(wanted: _Wanted, sample: Mapping[str, Any]) -> Iterator[Problem]:
+def _check_sample(wanted: _Wanted, sample: Mapping[str, Any]) -> Iterator[Problem]:
     yield from _names(wanted, sample)
     for name in wanted.types:
         if name in sample:
@@ -147,7 +147,7 @@ def _judged_sample(wanted: _Wanted, sample: Mapping[str, Any]) -> Iterator[Probl
             if array is None:
                 yield f"`{name}` is no array", None
             else:
-                yield from _judged_array(wanted, name, array, array.shape, "")
+                yield from _check_array(wanted, name, array, array.shape, "")
 
 
 def _names(wanted: _Wanted, given: Mapping[str, Any]) -> Iterator[Problem]:
@@ -160,7 +160,7 @@ def _names(wanted: _Wanted, given: Mapping[str, Any]) -> Iterator[Problem]:
             yield f"the model has no input `{name}`", hint or None
 
 
-def _judged_array(
+def _check_array(
     wanted: _Wanted, name: str, array: Array, shape: tuple[int, ...], each: str
 ) -> Iterator[Problem]:
     type_ = wanted.types[name]
@@ -172,10 +172,10 @@ def _judged_array(
         fits = (s for s in _shapes(type_) if len(s) == len(shape))
         yield f"{told}, expected [{', '.join(map(str, next(fits, type_.shape)))}]", None
     if array.dtype.kind == "f":
-        yield from _judged_numbers(name, array, may_hide=name in wanted.masks)
+        yield from _check_numbers(name, array, may_hide=name in wanted.masks)
 
 
-def _judged_numbers(name: str, array: Array, *, may_hide: bool) -> Iterator[Problem]:
+def _check_numbers(name: str, array: Array, *, may_hide: bool) -> Iterator[Problem]:
     wrong = np.isnan(array) if may_hide else ~np.isfinite(array)
     if not bool(wrong.any()):
         return

@@ -9,7 +9,7 @@ from nacre.base.elements import GRAPH_TYPES
 from nacre.compile.legalise.narrowing import stored_floats
 from nacre.compile.quantise.affine import Affine
 from nacre.compile.quantise.calibration import Sample
-from nacre.compile.quantise.prequantised.imported_scales import Came, Given
+from nacre.compile.quantise.prequantised.imported_scales import ImportedScales, QuantisedPort
 from nacre.compile.quantise.rewrite import Rewritten
 from nacre.compile.quantise.walking import Stored
 from nacre.core.module import Module
@@ -49,7 +49,7 @@ class Port(Struct, frozen=True):
 
 
 def ports_of(
-    source: Module, module: Module, made: Rewritten, given: Given
+    source: Module, module: Module, made: Rewritten, given: QuantisedPort
 ) -> tuple[tuple[Port, ...], tuple[Port, ...]]:
     """Inputs, and outputs with the next values of states behind them."""
     inputs = []
@@ -76,11 +76,11 @@ def _port(name: str, dtype: str, stored: Stored, module: Module) -> Port:
     return Port(name, dtype, elem, stored.affine.scale, stored.affine.zero)
 
 
-def _as_it_came(port: Port, came: Came | None) -> Port:
+def _as_it_came(port: Port, imported: ImportedScales | None) -> Port:
     """A port of a model whose own integers are there: the host moves them, and looks no further."""
-    if came is None:
+    if imported is None:
         return port
-    return Port(port.name, came.dtype, port.elem, came.shift.scale, came.shift.zero)
+    return Port(port.name, imported.dtype, port.elem, imported.shift.scale, imported.shift.zero)
 
 
 def stored_inputs(module: Module, made: Rewritten, sample: Sample) -> Sample:

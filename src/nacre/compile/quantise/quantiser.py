@@ -31,7 +31,7 @@ from nacre.compile.quantise.islands import domains
 from nacre.compile.quantise.names import forced_values, layer_name, note_name
 from nacre.compile.quantise.observers import OBSERVERS
 from nacre.compile.quantise.ports import Port, ports_of, stored_inputs
-from nacre.compile.quantise.prequantised.imported_scales import Given
+from nacre.compile.quantise.prequantised.imported_scales import QuantisedPort
 from nacre.compile.quantise.report import Looked, Output, Report, losses, lossy_layers
 from nacre.compile.quantise.rewrite import Rewritten, rewritten
 from nacre.compile.quantise.roles import Graph, bounds_of
@@ -76,7 +76,7 @@ def quantise(
     source: Module,
     observer: str = "mse",
     precision_map: Mapping[str | int, str] | None = None,
-    given: Given | None = None,
+    given: QuantisedPort | None = None,
     correct: bool = True,
     fallback: bool = True,
     accuracy_db: float | None = None,
@@ -100,7 +100,7 @@ def quantise(
         raise _refused(f"no observer `{observer}`, expected one of {known}", hint)
     if calibration is None and not given:
         raise calibrating.required()
-    brought = given or Given()
+    brought = given or QuantisedPort()
     masks = _mask_inputs(legal.module)
     data = None if calibration is None else samples(source, calibration, brought.inputs, masks)
     if data is not None and not brought:
@@ -111,7 +111,7 @@ def quantise(
     seen = _seen(graph, watched, data)
     if not brought:
         forced |= uneven(graph, seen.histograms, OBSERVERS[observer]) - integers
-    once = _Once(
+    once = _Attempt(
         legal, source, graph, watched, data, seen, observer, brought, correct, integers, accuracy_db
     )
     plain = once.quantised(forced)
@@ -126,7 +126,7 @@ def _mask_inputs(module: Module) -> frozenset[str]:
     return frozenset(str(op.attributes["name"]) for op in module.inputs if op.value_id in wide)
 
 
-def _mended(once: _Once, plain: Quantised, forced: Set[int]) -> Quantised:
+def _mended(once: _Attempt, plain: Quantised, forced: Set[int]) -> Quantised:
     """With layers back in floats, as far as that brings outputs within their bounds."""
     found, kept = plain, set[int]()
     while found.report.missed:
@@ -145,7 +145,7 @@ def _mended(once: _Once, plain: Quantised, forced: Set[int]) -> Quantised:
 
 
 def _fewest(
-    once: _Once, forced: Set[int], kept: Set[int], lossy: Set[int], found: Quantised
+    once: _Attempt, forced: Set[int], kept: Set[int], lossy: Set[int], found: Quantised
 ) -> tuple[Quantised, set[int]]:
     """As few of some layers as it takes, found by halves; those next to the outputs come first."""
     last = sorted(lossy, reverse=True)
@@ -161,7 +161,7 @@ def _fewest(
 
 
 @dataclass(frozen=True, eq=False)
-class _Once:
+class _Attempt:
     """Everything that stays the same from one try to the next."""
 
     legal: Legal
@@ -171,7 +171,7 @@ class _Once:
     data: Samples | None
     seen: Seen
     observer: str
-    given: Given
+    given: QuantisedPort
     correct: bool
     integers: Set[int]
     accuracy_db: float | None
@@ -227,8 +227,8 @@ def _noted(found: Quantised, kept: Set[int]) -> Quantised:
         told.append(f"{count} kept in f16: on integers of 8 bits the outputs lose too much")
     for output in found.report.missed:
         told.append(
-            f"output `{output.name}` {_VERBS[output.measure]} {output.told} on the calibration "
-            f"data, less than {output.told_bound}: a precision map can keep more layers in f16"
+            f"output `{output.name}` {_VERBS[output.measure]} {output.describe} on the calibration "
+            f"data, less than {output.describe_bound}: a precision map can keep more layers in f16"
         )
     if not told:
         return found
@@ -253,16 +253,16 @@ def _seen(graph: Graph, watched: Watched, data: Samples | None) -> Seen:
     return calibrating.observed(watched, Feeds(data, graph.module), products, MOST_SAMPLES)
 
 
-def _fixed(graph: Graph, given: Given) -> dict[int, Affine]:
+def _fixed(graph: Graph, given: QuantisedPort) -> dict[int, Affine]:
     """The scales that the model came with: of bounds, of rows of tables, and of inputs."""
     found: dict[int, Affine] = {}
     for op in graph.module.operations:
         bounds = bounds_of(op) or graph.table_bounds(op)
-        came = given.inputs.get(str(op.attributes.get("name")))
+        imported = given.inputs.get(str(op.attributes.get("name")))
         if bounds is not None and bounds in given.scales:
             found[op.value_id] = given.scales[bounds]
-        elif op.opcode == "Input" and came is not None:
-            found[op.value_id] = came.affine
+        elif op.opcode == "Input" and imported is not None:
+            found[op.value_id] = imported.affine
     return found
 
 

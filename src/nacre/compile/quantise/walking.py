@@ -11,7 +11,7 @@ from nacre.base.elements import GRAPH_TYPES
 from nacre.compile.legalise.narrowing import keeping, narrowed
 from nacre.compile.quantise.affine import Affine, of_constant
 from nacre.compile.quantise.islands import Domains
-from nacre.compile.quantise.prequantised.imported_scales import Given
+from nacre.compile.quantise.prequantised.imported_scales import QuantisedPort
 from nacre.compile.quantise.roles import Graph
 from nacre.compile.quantise.scales import Scales
 from nacre.core.builder import Builder
@@ -47,7 +47,7 @@ class Storing:
     """How values are stored: scales, what a model brought of its own, and how weights are made."""
 
     scales: Scales
-    given: Given
+    given: QuantisedPort
     searched: bool  # the scale of weights that has the least error
     on_grid: bool  # weights that are multiples of something keep that as their scale
     told: Callable[[int], str] = "%{}".format  # a value of the float module, for a note
@@ -68,9 +68,9 @@ class Walk:
 
     def output(self, index: int, value: int, is_own: bool) -> Stored:
         """An output: integers of the model's own where it has them, the next state in floats."""
-        came = self.given.outputs.get(index)
-        if came is not None:
-            return self.integers(value, came.affine)
+        imported = self.given.outputs.get(index)
+        if imported is not None:
+            return self.integers(value, imported.affine)
         op = self.graph.op(value)
         is_cast = op.opcode == "Cast" and self.graph.is_float(value)
         if is_own and is_cast and self._is_plain(op.operands[0]):

@@ -12,14 +12,14 @@ from nacre.compile.placement.stage import Placement
 from nacre.compile.program import Affine, Copy, Region
 from nacre.compile.schedule.order import touch
 from nacre.compile.schedule.regions import outside
-from nacre.compile.schedule.task_writer import Line
+from nacre.compile.schedule.task_writer import TaskWriter
 from nacre.compile.schedule.tasks import Task
 
 _MOST_COPIES = 8  # between two waits
 _LEAST_PART = 2048  # bytes that are worth a task of their own
 
 
-def copied(layer: Layer, placement: Placement, line: Line, options: Options) -> None:
+def copied(layer: Layer, placement: Placement, line: TaskWriter, options: Options) -> None:
     """Elements moved from memory to memory, large parts by several units at a time."""
     units = options.device.count("DMA") * options.device.num_engines
     parts = [part for move in layer.moves for part in _shared_out(move, units)]

@@ -20,7 +20,7 @@ from nacre.compile.placement.stage import Location, Placement
 from nacre.compile.program import Affine, Loop, Program
 from nacre.compile.schedule.copies import copied
 from nacre.compile.schedule.order import Touch
-from nacre.compile.schedule.task_writer import Body, Line
+from nacre.compile.schedule.task_writer import LoopWriter, TaskWriter
 from nacre.compile.schedule.tasks import LayerTasks, Spot
 from nacre.compile.schedule.tokens import with_waits
 from nacre.compile.tiling.stage import MOST_WRITTEN_OUT, Tilings
@@ -35,11 +35,13 @@ def schedule(
     partition: Partition, tiled: Tilings, placement: Placement, options: Options
 ) -> Program:
     """The program of all layers, one after the other."""
-    line = Line(is_careful=bool(options.caution))
+    line = TaskWriter(is_careful=bool(options.token_reserve))
     made = [
         None
         if layer.main == "copy"
-        else _LayerSchedule(layer, tiling, placement, partition, line, options, tiled.held.bringers)
+        else _LayerSchedule(
+            layer, tiling, placement, partition, line, options, tiled.held.loaded_by
+        )
         for layer, tiling in zip(partition.layers, tiled.layers, strict=True)
     ]
     for index, layer in enumerate(partition.layers):
@@ -54,7 +56,7 @@ def schedule(
             between = partition.layers[index:after]
             own.run(following, frozenset(t for x in between for t in x.writes))
     statements = tuple(line.statements)
-    if not options.caution:
+    if not options.token_reserve:
         engines = {placement.l1(e): e for e in range(options.device.num_engines)}
         statements = with_waits(statements, options.tokens, engines)
     return Program("model", placement.buffers, statements)
@@ -78,21 +80,21 @@ class _LayerSchedule:
         tiling: Tiling,
         placement: Placement,
         partition: Partition,
-        line: Line,
+        line: TaskWriter,
         options: Options,
-        bringers: Mapping[tuple[int, ...], str],
+        loaded_by: Mapping[tuple[int, ...], str],
     ) -> None:
         self.layer, self._tiling, self._placement = layer, tiling, placement
         self._partition, self._line = partition, line
         self._tasks = LayerTasks(layer, tiling, placement, options)
         self._blocks = tiling.column_blocks(layer.columns)
         self._tiles = tiles(layer.window, layer.rows, tiling.rows)
-        self._ground = placement.grounds[layer.name]
+        self._ground = placement.l1_layouts[layer.name]
         self._used: dict[int, int] = {}  # tiles so far, by engine: they take turns in the slots
-        self._bringers = bringers  # layers that load weights which others use too
+        self._bringers = loaded_by  # layers that load weights which others use too
         self._is_begun = False
         self._shared: list[str] = []  # tokens of what all tiles read
-        self._is_plain = options.caution > 1
+        self._is_plain = options.token_reserve > 1
         self._is_ahead = "ahead" not in options.without
 
     # The order of it all
@@ -144,12 +146,12 @@ class _LayerSchedule:
 
     def _leaves_room(self, following: _LayerSchedule, writes: frozenset[int]) -> bool:
         """Whether what another layer begins with lies apart from all that this one uses."""
-        ground, own = following._ground, self._ground
-        shared = ground.footprint.shared
-        begins = min(ground.weights, ground.shared if shared else ground.weights)
+        l1_layout, own = following._ground, self._ground
+        shared = l1_layout.footprint.shared
+        begins = min(l1_layout.weights, l1_layout.shared if shared else l1_layout.weights)
         ends = max(
-            ground.weights + following._tiling.w_slots * ground.footprint.w_bytes,
-            ground.shared + shared if shared else 0,
+            l1_layout.weights + following._tiling.w_slots * l1_layout.footprint.w_bytes,
+            l1_layout.shared + shared if shared else 0,
         )
         cut = following.layer.cut(following._tiling.rows, following._tiling.columns)
         reads = {a.tensor for a in following.layer.operands if a.is_fixed(cut)}
@@ -203,7 +205,7 @@ class _LayerSchedule:
         lanes: list[_Lane],
         tag: str,
         places: list[tuple[Affine, Tile]],
-        line: Line,
+        line: TaskWriter,
     ) -> None:
         for first in range(0, len(places), self._step):
             for lane in lanes:
@@ -234,7 +236,7 @@ class _LayerSchedule:
         rounds = images // step
         tile = self._tiles[0]
         self._line.wait(self._extent())
-        body = Body(self._line)
+        body = LoopWriter(self._line)
         for lane in lanes:
             image = Affine(lane.place, (("n", step),))
             spot = self._spot(_lane_tag(tag, lane), lane, image, tile, self._turn("n"))
@@ -245,7 +247,7 @@ class _LayerSchedule:
         self._in_line(number, lanes, f"{tag}e", rest, self._line)
 
     def _over_rows(
-        self, number: int, lanes: list[_Lane], tag: str, image: Affine, line: Line
+        self, number: int, lanes: list[_Lane], tag: str, image: Affine, line: TaskWriter
     ) -> None:
         """A loop over tiles of whole rows without padding; the others follow it."""
         rows, step = self._tiling.rows, self._step
@@ -254,7 +256,7 @@ class _LayerSchedule:
         looped = inner[: rounds * step] if rounds > 1 else []
         if looped:
             line.wait(self._extent())
-            body = Body(line)
+            body = LoopWriter(line)
             stride = self.layer.window.stride if self.layer.window is not None else 1
             for lane in lanes:
                 first = looped[lane.place]
@@ -271,7 +273,7 @@ class _LayerSchedule:
     def _over_both(self, number: int, lanes: list[_Lane], tag: str) -> None:
         """Images one after the other; each is complete before the next begins."""
         self._line.wait(self._extent())
-        body = Body(self._line)
+        body = LoopWriter(self._line)
         self._over_rows(number, lanes, tag, Affine(0, (("n", 1),)), body)
         self._loop("n", self.layer.images, 1, body)
 
@@ -280,7 +282,12 @@ class _LayerSchedule:
         return Affine(0, ((f"({variable} mod {slots})", 1),)) if slots > 1 else Affine()
 
     def _loop(
-        self, variable: str, rounds: int, window: int, body: Body, line: Line | None = None
+        self,
+        variable: str,
+        rounds: int,
+        window: int,
+        body: LoopWriter,
+        line: TaskWriter | None = None,
     ) -> None:
         """A loop, after all that it conflicts with; everything in it is done where it ends."""
         line = line or self._line
@@ -290,12 +297,12 @@ class _LayerSchedule:
 
     def _extent(self) -> list[Touch]:
         """Everything that the tiles of the layer touch, but not what is loaded once."""
-        ground, slots = self._ground, self._tiling.slots
+        l1_layout, slots = self._ground, self._tiling.slots
         found = [
             Touch(
                 self._placement.l1(e),
-                ground.ring,
-                ground.ring + slots * ground.footprint.ring,
+                l1_layout.ring,
+                l1_layout.ring + slots * l1_layout.footprint.ring,
                 True,
             )
             for e in range(self._tiling.engines)

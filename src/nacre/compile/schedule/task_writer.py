@@ -8,7 +8,7 @@ from nacre.compile.schedule.order import Order, Touch
 from nacre.compile.schedule.tasks import Task
 
 
-class Line:
+class TaskWriter:
     """Statements in their order, and what the tasks among them wait for."""
 
     def __init__(self, *, is_careful: bool = False) -> None:
@@ -72,10 +72,10 @@ class Line:
             self.order.settle(tokens)
 
 
-class Body(Line):
+class LoopWriter(TaskWriter):
     """The statements of a loop: what tasks wait for lies inside, or was begun before the loop."""
 
-    def __init__(self, around: Line) -> None:
+    def __init__(self, around: TaskWriter) -> None:
         super().__init__()
         self._around = around
         self.named: set[str] = set()  # tokens from outside

@@ -70,7 +70,7 @@ class LayerTasks:
         self._inner_paths = tiling.engines * device.count("DMA")
         self._paths = min(device.count("sDMA"), self._inner_paths)
         self._blocks = tiling.column_blocks(layer.columns)
-        self._ground = placement.grounds[layer.name]
+        self._ground = placement.l1_layouts[layer.name]
         self._spaces = self._ground.footprint.spaces
         self._fixed = layer.fixed_locals(layer.cut(tiling.rows, tiling.columns))
         # Of the largest tile: what all tiles share has this size.

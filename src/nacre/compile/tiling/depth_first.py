@@ -47,7 +47,7 @@ def _best(runs: Sequence[Sequence[_Run]]) -> list[_Run]:
     return found
 
 
-def as_described(whole: Partition, planned: Partition) -> Partition:
+def layers_for_manifest(whole: Partition, planned: Partition) -> Partition:
     """The layers of a partition under which people find its tasks: groups for their members."""
     groups = {layer.members[-1]: layer for layer in planned.layers if layer.members}
     inside = {name for layer in groups.values() for name in layer.members}

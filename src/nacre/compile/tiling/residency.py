@@ -30,7 +30,7 @@ class Residency:
     zone: int = 0
     # Weights that several layers share, by their constants: where they begin, who brings them.
     weights: Mapping[Key, int] = field(default_factory=dict)
-    bringers: Mapping[Key, str] = field(default_factory=dict)
+    loaded_by: Mapping[Key, str] = field(default_factory=dict)
     # Where tiles begin, by layer; without such weights, behind the zone.
     begins: Mapping[str, int] = field(default_factory=dict)
 
@@ -80,8 +80,8 @@ def residency(partition: Partition, options: Options, zone: int, most_macs: int)
     used = max((end for _, end, _, _ in taken), default=0)
     kept, begins = _kept_weights(partition, users, taken)
     weights |= kept
-    bringers = {key: partition.layers[users[key][0]].name for key in weights}
-    return Residency(offsets, used, weights, bringers, begins)
+    loaded_by = {key: partition.layers[users[key][0]].name for key in weights}
+    return Residency(offsets, used, weights, loaded_by, begins)
 
 
 def users_of_weights(partition: Partition, most_macs: int | None = None) -> dict[Key, list[int]]:

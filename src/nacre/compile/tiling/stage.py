@@ -76,12 +76,12 @@ class Tilings:
     held: Residency
     cycles: float  # about how long all layers take
 
-    def told(self, partition: Partition) -> str:
+    def describe(self, partition: Partition) -> str:
         """The tiling of every layer by name, and what stays in L1."""
         pairs = zip(partition.layers, self.layers, strict=True)
         lines = [f"{layer.name}: {t}\n" for layer, t in pairs if layer.main != "copy"]
         kept = [f"%{tensor}" for tensor in self.held.offsets]
-        kept += [f"weights of {name}" for name in self.held.bringers.values()]
+        kept += [f"weights of {name}" for name in self.held.loaded_by.values()]
         most = max((self.held.zone, *self.held.begins.values()))
         return "".join(lines) + f"in L1: {', '.join(kept) or 'nothing'}, {most} bytes\n"
 
@@ -119,21 +119,21 @@ def _tiled(
     found: list[Tiling] = []
     refused: list[Diagnostic] = []
     next_weights, total = 0, 0.0
-    bringers = set(held.bringers.values())
+    loaded_by = set(held.loaded_by.values())
     for layer in reversed(partition.layers):
         if layer.main == "copy":
             found.append(Tiling(1, 1))
             continue
         chosen = best_tiling(layer, partition, options, held, next_weights)
         if chosen is None:
-            chosen = best_tiling(layer, partition, options, held, next_weights, is_fine=True)
+            chosen = best_tiling(layer, partition, options, held, next_weights, narrow_columns=True)
         if chosen is None and not is_last:
             return None
         if chosen is None:
             refused.append(_no_fit(layer, partition, options))
             continue
         total += chosen[0]
-        if layer.packed is not None and layer.name in bringers:
+        if layer.packed is not None and layer.name in loaded_by:
             total += weight_cycles(layer.packed, layer.columns, options)
         found.append(chosen[1])
         next_weights = footprint(layer, chosen[1], held).w_bytes
@@ -142,10 +142,10 @@ def _tiled(
     return Tilings(tuple(found[::-1]), held, total)
 
 
-def fits(layer: Layer, options: Options, *, is_fine: bool = False) -> bool:
+def fits(layer: Layer, options: Options, *, narrow_columns: bool = False) -> bool:
     """Whether a layer has a tile that fits in L1."""
     none = Residency()
-    shapes = _shapes(layer, none, is_fine=is_fine)
+    shapes = _shapes(layer, none, narrow_columns=narrow_columns)
     return any(footprint(layer, s, none).total(s) <= _room(options) for s in shapes)
 
 
@@ -161,7 +161,7 @@ def best_tiling(
     held: Residency,
     next_weights: int = 0,
     *,
-    is_fine: bool = False,
+    narrow_columns: bool = False,
 ) -> tuple[float, Tiling] | None:
     """The cheapest tiling that fits beside what is held, and its cycles; None where none does.
 
@@ -169,12 +169,12 @@ def best_tiling(
     """
     best: tuple[float, int, Tiling] | None = None
     room = _room(options) - held.begin(layer)
-    for shape in _shapes(layer, held, is_fine=is_fine):
+    for shape in _shapes(layer, held, narrow_columns=narrow_columns):
         needed = footprint(layer, shape, held)
         if needed.total(shape) > room:
             continue
         costs = tile_costs(layer, shape, partition, options, held)
-        for tiling in _ways(layer, shape, options, held):
+        for tiling in _candidates(layer, shape, options, held):
             if needed.total(tiling) > room:
                 tiling = replace(tiling, w_slots=1)
             total = needed.total(tiling)
@@ -224,10 +224,10 @@ def cycles(layer: Layer, tiling: Tiling, costs: TileCosts, options: Options) -> 
     return busiest + drains * costs.chain + late + _TASK_CYCLES * count * tasks
 
 
-def _shapes(layer: Layer, held: Residency, *, is_fine: bool = False) -> Iterator[Tiling]:
+def _shapes(layer: Layer, held: Residency, *, narrow_columns: bool = False) -> Iterator[Tiling]:
     """Sizes of tiles, one in L1 at a time; weights that stay there are not cut."""
     sizes = [layer.columns] if held.holds_weights(layer) else _column_sizes(layer)
-    if is_fine:
+    if narrow_columns:
         sizes = [size for size in _FINE if _may_be_fine(layer) and size < layer.columns]
     for columns in sizes:
         for rows in equal_parts(layer.rows):
@@ -241,7 +241,7 @@ def _may_be_fine(layer: Layer) -> bool:
     return layer.cuts_columns and layer.packed is not None and "columns" not in layer.locals[x].axes
 
 
-def _ways(layer: Layer, shape: Tiling, options: Options, held: Residency) -> Iterator[Tiling]:
+def _candidates(layer: Layer, shape: Tiling, options: Options, held: Residency) -> Iterator[Tiling]:
     """How engines share out tiles of a size, and how many of them each has in flight."""
     limit = _token_limit(options)
     engines = 1 if held.keeps_together(layer) else options.device.num_engines
@@ -255,7 +255,7 @@ def _ways(layer: Layer, shape: Tiling, options: Options, held: Residency) -> Ite
         count = (ceil(tiles / used) if split == "rows" else tiles) * own
         most = 1 if "slots" in options.without else _MOST_SLOTS
         for slots in range(1, min(most, count) + 1):
-            if slots > 1 + (not options.caution) and slots * lanes > limit:
+            if slots > 1 + (not options.token_reserve) and slots * lanes > limit:
                 break
             yield Tiling(shape.rows, shape.columns, slots, min(2, own), used, split)
 
@@ -267,7 +267,7 @@ def _splits(engines: int, tiles: int, blocks: int) -> Iterator[tuple[Split, int]
 
 
 def _token_limit(options: Options) -> int:
-    return max(1, (options.tokens - _SPARE_TOKENS) // (1 + options.caution))
+    return max(1, (options.tokens - _SPARE_TOKENS) // (1 + options.token_reserve))
 
 
 def _column_sizes(layer: Layer) -> list[int]:
@@ -295,7 +295,7 @@ def _no_fit(layer: Layer, partition: Partition, options: Options) -> Diagnostic:
     name = f"`{layer.name}`{of_nodes(partition.legal, values)}"
     span = place_of(partition.legal, values)
     none = Residency()
-    shapes = (*_shapes(layer, none), *_shapes(layer, none, is_fine=True))
+    shapes = (*_shapes(layer, none), *_shapes(layer, none, narrow_columns=True))
     least = min(shapes, key=lambda t: footprint(layer, t, none).total(t), default=None)
     if least is None:
         message = f"every tile of {name} has rows that see nothing but padding"

@@ -89,52 +89,56 @@ class _Cutting:
         """A layer as it is, or in strips."""
         if layer.main == "copy":
             return [layer]
-        for is_fine in (False, True):  # narrow blocks of columns are the last resort
-            if fits(layer, self._options, is_fine=is_fine):
-                return self._better(layer, is_fine) or [layer]
-            found = self._cut(layer, is_fine)
+        for narrow_columns in (False, True):  # narrow blocks of columns are the last resort
+            if fits(layer, self._options, narrow_columns=narrow_columns):
+                return self._better(layer, narrow_columns) or [layer]
+            found = self._cut(layer, narrow_columns)
             if found is not None:
                 return found
         return [layer]
 
-    def _better(self, layer: Layer, is_fine: bool) -> list[Layer] | None:
+    def _better(self, layer: Layer, narrow_columns: bool) -> list[Layer] | None:
         """A layer in strips where whole tiles fit, but are of a few rows or stand alone."""
         if not (layer.main == "turn" or (layer.window is not None and layer.rows == 1)):
             return None
-        own = self._cycles(layer, is_fine)
-        found = [self._cheapest(make, size, is_fine) for make, size in _axes(layer)]
+        own = self._cycles(layer, narrow_columns)
+        found = [self._cheapest(make, size, narrow_columns) for make, size in _axes(layer)]
         best = min((way for way in found if way is not None), key=lambda way: way[0], default=None)
         return best[1] if best is not None and best[0] < _GAIN * own else None
 
-    def _cycles(self, layer: Layer, is_fine: bool) -> float:
+    def _cycles(self, layer: Layer, narrow_columns: bool) -> float:
         """About how long a layer takes that fits."""
-        found = best_tiling(layer, self._partition, self._options, Residency(), is_fine=is_fine)
+        found = best_tiling(
+            layer, self._partition, self._options, Residency(), narrow_columns=narrow_columns
+        )
         return float("inf") if found is None else found[0]
 
-    def _cut(self, layer: Layer, is_fine: bool) -> list[Layer] | None:
+    def _cut(self, layer: Layer, narrow_columns: bool) -> list[Layer] | None:
         """The cheapest way to cut a layer along one axis, or along several."""
         axes = [*_axes(layer)]
-        found = [self._cheapest(make, size, is_fine) for make, size in axes]
+        found = [self._cheapest(make, size, narrow_columns) for make, size in axes]
         ways = [way for way in found if way is not None]
         if ways:
             return min(ways, key=lambda way: way[0])[1]
         for make, size in axes:  # as thin as can be along one, then along another
             thin = make(1) if size > 1 else None
-            parts = [self._cut(part, is_fine) for part in thin or ()]
+            parts = [self._cut(part, narrow_columns) for part in thin or ()]
             if thin and all(part is not None for part in parts):
                 return [layer for part in parts for layer in part or ()]
         return None
 
     def _cheapest(
-        self, make: Callable[[int], list[Layer] | None], size: int, is_fine: bool
+        self, make: Callable[[int], list[Layer] | None], size: int, narrow_columns: bool
     ) -> tuple[float, list[Layer]] | None:
         best: tuple[float, list[Layer]] | None = None
         tried = 0
         for count in equal_parts(size)[1:]:
             layers = make(count)
-            if layers is None or not all(fits(x, self._options, is_fine=is_fine) for x in layers):
+            if layers is None or not all(
+                fits(x, self._options, narrow_columns=narrow_columns) for x in layers
+            ):
                 continue
-            total = sum(self._cycles(layer, is_fine) for layer in layers)
+            total = sum(self._cycles(layer, narrow_columns) for layer in layers)
             if best is None or total < best[0]:
                 best = (total, layers)
             tried += 1

@@ -81,7 +81,7 @@ class Fused:
     results: Mapping[int, KernelType]  # as they are carried
     run: Run
     left_out: frozenset[int]  # values that are never made
-    heirlooms: tuple[int, ...] = ()  # operands over which it may write its result
+    in_place_operands: tuple[int, ...] = ()  # operands over which it may write its result
 
 
 @dataclass(frozen=True)

@@ -51,11 +51,11 @@ def places_of(
 
 def _heirs(step: Step, roots: Mapping[int, int], sizes: Mapping[int, int]) -> tuple[int, ...]:
     """The values in whose place a step may write: of its size, and seen in one way only."""
-    if not step.heirlooms:
+    if not step.in_place_operands:
         return ()
     size = _bytes(step.types[-1])
     seen = [roots.get(operand, operand) for operand in set(step.operands)]
-    found = [roots.get(value, value) for value in step.heirlooms]
+    found = [roots.get(value, value) for value in step.in_place_operands]
     return tuple([root for root in found if sizes.get(root) == size and seen.count(root) == 1])
 
 

@@ -76,7 +76,7 @@ def _steps(
         one = by_index.get(index)
         if one is not None:
             made = tuple(one.results), tuple(one.results.values())
-            yield Step(index, one.operands, *made, one.run, one.heirlooms)
+            yield Step(index, one.operands, *made, one.run, one.in_place_operands)
         elif op.opcode != "Input" and op.value_id not in ready and op.value_id not in covered:
             yield bind(index, op)
 
@@ -106,9 +106,9 @@ class _Binder:
 
     def __call__(self, index: int, op: CoreOperation) -> Step:
         """The step of an operation."""
-        heirlooms = () if self._ordered else _heirlooms(self._module.by_id, op)
+        in_place_operands = () if self._ordered else _heirlooms(self._module.by_id, op)
         value, type_ = op.value_id, self._types[op.value_id]
-        return Step(index, op.operands, (value,), (type_,), self._run(index, op), heirlooms)
+        return Step(index, op.operands, (value,), (type_,), self._run(index, op), in_place_operands)
 
     def _run(self, index: int, op: CoreOperation) -> Run:
         spec = OPS[op.opcode]

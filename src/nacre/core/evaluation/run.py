@@ -32,7 +32,7 @@ class Step(Struct, frozen=True, gc=False):
     results: tuple[int, ...]
     types: tuple[KernelType, ...]  # of the results
     run: Run
-    heirlooms: tuple[int, ...] = ()  # operands over which the last result may be written
+    in_place_operands: tuple[int, ...] = ()  # operands over which the last result may be written
 
 
 @dataclass(frozen=True, slots=True)

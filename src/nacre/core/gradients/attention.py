@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from math import sqrt
 
-from nacre.core.gradients.products import turned
-from nacre.core.gradients.site import Rule, Site, summed_to
+from nacre.core.gradients.products import transpose
+from nacre.core.gradients.site import GradientSite, Rule, summed_to
 from nacre.core.gradients.writer import Value, where
 
 _MASK = 3
 
 
-def _scale(site: Site) -> float:
+def _scale(site: GradientSite) -> float:
     return float(site.attributes["scale"] or 1 / sqrt(site.x.shape[-1]))
 
 
-def _weights(site: Site) -> Value:
+def _weights(site: GradientSite) -> Value:
     """The softmax: how much each row takes of each key."""
     q, k = site.operands[:2]
-    scores = q.op("MatMul", turned(k)) * _scale(site)
+    scores = q.op("MatMul", transpose(k)) * _scale(site)
     below = float("-inf")
     if len(site.operands) > _MASK:
         mask = site.operands[_MASK]
@@ -40,30 +40,30 @@ def _weights(site: Site) -> Value:
     return powers / where(is_blind, 1.0, powers.sum((last,), keepdims=True))
 
 
-def _by_scores(site: Site) -> Value:
+def _by_scores(site: GradientSite) -> Value:
     """The gradient by what goes into the softmax."""
     weights = _weights(site)
-    weighted = weights * site.g.op("MatMul", turned(site.operands[2]))
+    weighted = weights * site.g.op("MatMul", transpose(site.operands[2]))
     return weighted - weights * weighted.sum((weighted.rank - 1,), keepdims=True)
 
 
-def _summed(site: Site, value: Value) -> Value:
+def _summed(site: GradientSite, value: Value) -> Value:
     return summed_to(value, value.shape, site.own.shape)
 
 
-def _by_queries(site: Site) -> Value:
+def _by_queries(site: GradientSite) -> Value:
     return _summed(site, _by_scores(site).op("MatMul", site.operands[1]) * _scale(site))
 
 
-def _by_keys(site: Site) -> Value:
-    return _summed(site, turned(_by_scores(site)).op("MatMul", site.operands[0]) * _scale(site))
+def _by_keys(site: GradientSite) -> Value:
+    return _summed(site, transpose(_by_scores(site)).op("MatMul", site.operands[0]) * _scale(site))
 
 
-def _by_values(site: Site) -> Value:
-    return _summed(site, turned(_weights(site)).op("MatMul", site.g))
+def _by_values(site: GradientSite) -> Value:
+    return _summed(site, transpose(_weights(site)).op("MatMul", site.g))
 
 
-def _by_mask(site: Site) -> Value:
+def _by_mask(site: GradientSite) -> Value:
     found = _summed(site, _by_scores(site))
     return found if found.dtype == site.own.dtype else found.op("Cast", to=site.own.dtype)
 

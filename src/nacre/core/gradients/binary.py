@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
-from nacre.core.gradients.site import Rule, Site
+from nacre.core.gradients.site import GradientSite, Rule
 from nacre.core.gradients.writer import Value, where
 
 Formula = Callable[[Value, Value, Value, Value], Value]  # of g, a, b, y
@@ -54,7 +54,7 @@ _FORMULAS: Mapping[str, tuple[Formula, Formula]] = MappingProxyType(
 
 
 def _rule(formula: Formula) -> Rule:
-    def rule(site: Site) -> Value:
+    def rule(site: GradientSite) -> Value:
         a, b = site.operands
         return site.unbroadcast(formula(site.thin, a, b, site.y))
 
@@ -66,22 +66,22 @@ BINARY: Mapping[str, tuple[Rule, Rule]] = MappingProxyType(
 )
 
 
-def where_taken(site: Site) -> Value:
+def where_taken(site: GradientSite) -> Value:
     """Of `Where` by the first of both."""
     return site.unbroadcast(where(site.operands[0], site.thin, 0.0))
 
 
-def where_left(site: Site) -> Value:
+def where_left(site: GradientSite) -> Value:
     """Of `Where` by the second of both."""
     return site.unbroadcast(where(site.operands[0], 0.0, site.thin))
 
 
-def prelu_input(site: Site) -> Value:
+def prelu_input(site: GradientSite) -> Value:
     """Of `PRelu` by x."""
     x, slope = site.operands
     return where(x.compare("Gt", 0.0), site.thin, site.thin * slope)
 
 
-def prelu_slope(site: Site) -> Value:
+def prelu_slope(site: GradientSite) -> Value:
     """Of `PRelu` by the slope."""
     return site.unbroadcast(where(site.x.compare("Gt", 0.0), 0.0, site.thin * site.x))

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from nacre.core.gradients.site import Rule, Site
+from nacre.core.gradients.site import GradientSite, Rule
 from nacre.core.gradients.windows import (
     Windows,
     channels_back,
@@ -25,16 +25,16 @@ from nacre.kernels.products.core_products import conv2d_pads
 from nacre.kernels.windows.sliding import Axis, Sliding, listed
 
 
-def _is_last(site: Site) -> bool:
+def _is_last(site: GradientSite) -> bool:
     return bool(site.attributes["layout"] == "NHWC")
 
 
-def _window(site: Site) -> Shape:
+def _window(site: GradientSite) -> Shape:
     shape = site.operands[1].shape
     return shape[:-2] if _is_last(site) else shape[2:]
 
 
-def conv_input(site: Site) -> Value:
+def conv_input(site: GradientSite) -> Value:
     """The transposed convolution of g."""
     is_last, groups = _is_last(site), site.attributes["groups"]
     weight = weights_first(site.operands[1], is_last)
@@ -42,7 +42,7 @@ def conv_input(site: Site) -> Value:
     return channels_back(found, is_last)
 
 
-def conv_weight(site: Site) -> Value:
+def conv_weight(site: GradientSite) -> Value:
     """Of every pair of channels, how g and the windows of x go together."""
     is_last, windows = _is_last(site), windows_of(site, _window(site))
     x, g = channels_first(site.x, is_last), channels_first(site.g, is_last)
@@ -56,8 +56,8 @@ def correlated(x: Value, g: Value, windows: Windows, groups: int) -> Value:
     inner = channels // groups
     split = x.reshape((batch, groups, inner, *sizes))
     order = (2, 1, 0, *range(3, split.rank))
-    turned = split.transpose(order).reshape((inner, groups * batch, *sizes))
-    found = turned.op(
+    transpose = split.transpose(order).reshape((inner, groups * batch, *sizes))
+    found = transpose.op(
         "Conv",
         g.transpose((1, 0, *range(2, g.rank))),
         strides=windows.sliding.dilations,
@@ -71,13 +71,13 @@ def correlated(x: Value, g: Value, windows: Windows, groups: int) -> Value:
     return found.transpose((1, 0, *range(2, found.rank)))
 
 
-def bias(site: Site) -> Value:
+def bias(site: GradientSite) -> Value:
     """The sum of g over everything but its channels."""
     channels = site.y.rank - 1 if _is_last(site) else 1
     return site.g.sum(tuple(a for a in range(site.y.rank) if a != channels))
 
 
-def _transposed_windows(site: Site) -> Windows:
+def _transposed_windows(site: GradientSite) -> Windows:
     """The windows of a transposed convolution, which lie in its result."""
     is_last, given = _is_last(site), site.attributes
     sizes = site.y.shape[1:-1] if is_last else site.y.shape[2:]
@@ -89,7 +89,7 @@ def _transposed_windows(site: Site) -> Windows:
     return Windows(Sliding(tuple(Axis(*part) for part in parts), is_last), counts)
 
 
-def transposed_input(site: Site) -> Value:
+def transposed_input(site: GradientSite) -> Value:
     """The convolution of g by the same weights."""
     is_last, windows = _is_last(site), _transposed_windows(site)
     found = channels_first(site.g, is_last).op(
@@ -106,7 +106,7 @@ def transposed_input(site: Site) -> Value:
     return channels_back(found, is_last)
 
 
-def transposed_weight(site: Site) -> Value:
+def transposed_weight(site: GradientSite) -> Value:
     """As of a convolution from the result to the operand."""
     is_last = _is_last(site)
     x, g = channels_first(site.x, is_last), channels_first(site.g, is_last)
@@ -114,7 +114,7 @@ def transposed_weight(site: Site) -> Value:
     return weights_back(found, is_last)
 
 
-def _conv2d_windows(site: Site) -> Windows:
+def _conv2d_windows(site: GradientSite) -> Windows:
     x, w = (value.shape for value in site.operands)
     pads = conv2d_pads(x, w, site.attributes)
     assert pads is not None  # the verifier has seen to it
@@ -125,14 +125,14 @@ def _conv2d_windows(site: Site) -> Windows:
     return Windows(Sliding(axes, is_last=True), site.y.shape[1:3])
 
 
-def conv2d_input(site: Site) -> Value:
+def conv2d_input(site: GradientSite) -> Value:
     """The transposed convolution of g."""
     weight = weights_first(site.operands[1], is_last=True)
     found = _conv2d_windows(site).spread(channels_first(site.g, is_last=True), weight, 1)
     return channels_back(found, is_last=True)
 
 
-def conv2d_filter(site: Site) -> Value:
+def conv2d_filter(site: GradientSite) -> Value:
     """As of `Conv` by its weights."""
     x, g = channels_first(site.x, is_last=True), channels_first(site.g, is_last=True)
     return weights_back(correlated(x, g, _conv2d_windows(site), 1), is_last=True)

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from string import ascii_letters
 
-from nacre.core.gradients.site import Site
+from nacre.core.gradients.site import GradientSite
 from nacre.core.gradients.writer import NoGradient, Value, where
 from nacre.kernels.products.einsum_equation import Equation, Label, Labels, equation_of
 
 
-def einsum(site: Site) -> Value:
+def einsum(site: GradientSite) -> Value:
     """By the operand that is asked for."""
     shapes = [value.shape for value in site.operands]
     equation = equation_of(site.attributes["equation"], shapes)
@@ -60,7 +60,7 @@ def _placed(own: Labels, kept: Labels, found: Value) -> list[int]:
     ]
 
 
-def _on_diagonals(site: Site, own: Labels, value: Value) -> Value:
+def _on_diagonals(site: GradientSite, own: Labels, value: Value) -> Value:
     shape = site.own.shape
     for axis, label in enumerate(own):
         first = own.index(label)

@@ -16,7 +16,7 @@ from nacre.base.excerpt import quoted
 from nacre.base.suggest import Hints
 from nacre.core.canonical import canonicalise
 from nacre.core.evaluation.plan import place
-from nacre.core.gradients.site import Site
+from nacre.core.gradients.site import GradientSite
 from nacre.core.gradients.table import REFUSED, rule_of, rules_of
 from nacre.core.gradients.writer import NoGradient, Value, Writer
 from nacre.core.module import CoreOperation, Module, TensorType
@@ -198,7 +198,7 @@ class _Backwards:
             if rule is None:
                 continue
             y = self._value(op.value_id)
-            site = Site(self._writer, op, attributes, values, y, thin, index, shared)
+            site = GradientSite(self._writer, op, attributes, values, y, thin, index, shared)
             try:
                 self._parts.setdefault(operand, []).append(rule(site))
             except NoGradient as reason:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import prod
 from types import MappingProxyType
 
-from nacre.core.gradients.site import Rule, Site
+from nacre.core.gradients.site import GradientSite, Rule
 from nacre.core.gradients.writer import Value, where
 
 
@@ -26,24 +26,24 @@ def scattered(value: Value, indices: Value, axis: int, size: int) -> Value:
     )
 
 
-def gather(site: Site) -> Value:
+def gather(site: GradientSite) -> Value:
     """Of `Gather`, along the first axis."""
     return scattered(site.g, site.operands[1], 0, site.x.shape[0])
 
 
-def gather_axis(site: Site) -> Value:
+def gather_axis(site: GradientSite) -> Value:
     """Along any axis."""
     axis = site.attributes["axis"] % site.x.rank
     return scattered(site.g, site.operands[1], axis, site.x.shape[axis])
 
 
-def gather_elements(site: Site) -> Value:
+def gather_elements(site: GradientSite) -> Value:
     """Element by element."""
     zeros, axis = site.zeros(site.x), site.attributes["axis"]
     return zeros.op("ScatterElements", site.operands[1], site.g, axis=axis, reduction="add")
 
 
-def gather_nd(site: Site) -> Value:
+def gather_nd(site: GradientSite) -> Value:
     """By tuples; those of a batch get the place of that batch before them."""
     indices, batch = site.operands[1], site.attributes["batch_dims"]
     if batch:
@@ -53,7 +53,7 @@ def gather_nd(site: Site) -> Value:
     return site.zeros(site.x).op("ScatterNd", indices, site.g, reduction="add")
 
 
-def top_values(site: Site) -> Value:
+def top_values(site: GradientSite) -> Value:
     """To where the values came from."""
     given = {name: site.attributes[name] for name in ("k", "axis", "largest")}
     places = site.x.op("TopKIndices", **given)
@@ -61,7 +61,7 @@ def top_values(site: Site) -> Value:
     return zeros.op("ScatterElements", places, site.g, axis=given["axis"], reduction="add")
 
 
-def one_hot(site: Site) -> Value:
+def one_hot(site: GradientSite) -> Value:
     """By the two values: the sum of what is not met, and of what is."""
     met = site.writer.iota((2,), 0).compare("Eq", 1.0)
     given = site.attributes
@@ -71,17 +71,17 @@ def one_hot(site: Site) -> Value:
     return parts[0].reshape((1,)).op("Concat", parts[1].reshape((1,)), axis=0)
 
 
-def dynamic_slice(site: Site) -> Value:
+def dynamic_slice(site: GradientSite) -> Value:
     """Zeros around the part."""
     return site.zeros(site.x).op("DynamicUpdate", site.g, site.operands[1])
 
 
-def dynamic_update_input(site: Site) -> Value:
+def dynamic_update_input(site: GradientSite) -> Value:
     """Zeros in the place of the part."""
     return site.g.op("DynamicUpdate", site.zeros(site.operands[1]), site.operands[2])
 
 
-def dynamic_update_part(site: Site) -> Value:
+def dynamic_update_part(site: GradientSite) -> Value:
     """The part."""
     return site.g.op("DynamicSlice", site.operands[2], sizes=site.own.shape)
 
@@ -90,7 +90,7 @@ def dynamic_update_part(site: Site) -> Value:
 class _Scatter:
     """A scatter and the gather that goes with it, for the indices at hand."""
 
-    site: Site
+    site: GradientSite
     gather: Callable[[Value], Value]  # what an operand has where updates go
     scatter: Callable[[Value, Value, str], Value]  # into a tensor, updates, by a reduction
     updates: Value  # in the shape that the scatter takes
@@ -146,7 +146,7 @@ class _Scatter:
         return where(left.compare("Eq", 0.0), rest, 0.0)
 
 
-def _elements(site: Site) -> _Scatter:
+def _elements(site: GradientSite) -> _Scatter:
     _, indices, updates = site.operands
     axis = site.attributes["axis"]
     return _Scatter(
@@ -157,19 +157,19 @@ def _elements(site: Site) -> _Scatter:
     )
 
 
-def _tuples(site: Site) -> _Scatter:
+def _tuples(site: GradientSite) -> _Scatter:
     _, indices, updates = site.operands
     return _by_tuples(site, indices, updates)
 
 
-def _rows(site: Site) -> _Scatter:
+def _rows(site: GradientSite) -> _Scatter:
     """`ScatterRows`; an index without axes is of one row, which may have an axis of 1 for it."""
     _, indices, rows = site.operands
     tuples = indices.reshape((*indices.shape, 1))
     return _by_tuples(site, tuples, rows.reshape((*indices.shape, *site.x.shape[1:])))
 
 
-def _by_tuples(site: Site, indices: Value, updates: Value) -> _Scatter:
+def _by_tuples(site: GradientSite, indices: Value, updates: Value) -> _Scatter:
     return _Scatter(
         site,
         lambda value: value.op("GatherNd", indices),
@@ -178,11 +178,11 @@ def _by_tuples(site: Site, indices: Value, updates: Value) -> _Scatter:
     )
 
 
-def _scatter_rules(made: Callable[[Site], _Scatter]) -> tuple[Rule, None, Rule]:
-    def by_input(site: Site) -> Value:
+def _scatter_rules(made: Callable[[GradientSite], _Scatter]) -> tuple[Rule, None, Rule]:
+    def by_input(site: GradientSite) -> Value:
         return made(site).by_input(site.attributes.get("reduction", "none"))
 
-    def by_updates(site: Site) -> Value:
+    def by_updates(site: GradientSite) -> Value:
         found = made(site).by_updates(site.attributes.get("reduction", "none"))
         return found.reshape(site.own.shape)
 

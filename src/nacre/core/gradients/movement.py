@@ -8,24 +8,24 @@ from math import prod
 from types import MappingProxyType
 
 from nacre.core.gradients.indexing import scattered
-from nacre.core.gradients.products import turned
-from nacre.core.gradients.site import Rule, Site
+from nacre.core.gradients.products import transpose
+from nacre.core.gradients.site import GradientSite, Rule
 from nacre.core.gradients.writer import Value
 from nacre.core.module import Shape
 
 
-def reshaped(site: Site) -> Value:
+def reshaped(site: GradientSite) -> Value:
     """Of `Reshape`, `ExpandDims` and `Squeeze`."""
     return site.single or site.g.reshape(site.x.shape)
 
 
-def transposed(site: Site) -> Value:
+def transposed(site: GradientSite) -> Value:
     """The axes back in their order."""
     order = site.attributes["permutation"]
     return site.single or site.g.transpose([order.index(axis) for axis in range(len(order))])
 
 
-def indexed(site: Site) -> Value:
+def indexed(site: GradientSite) -> Value:
     """Zeros around one element."""
     sizes = site.x.shape
     # An index outside is a fault of the run, not of the module.
@@ -37,7 +37,7 @@ def indexed(site: Site) -> Value:
     return single.op("Pad", pads=(*places, *behind))
 
 
-def sliced(site: Site) -> Value:
+def sliced(site: GradientSite) -> Value:
     """Zeros between and around: each element is padded to a step, then the whole to the tensor."""
     sizes, counts = site.x.shape, site.y.shape
     starts = [min(max(at, 0), n) for at, n in zip(site.attributes["starts"], sizes, strict=True)]
@@ -58,16 +58,16 @@ def _with_gaps(value: Value, axis: int, step: int) -> Value:
     """Every element along an axis followed by zeros, to the length of a step."""
     sizes = value.shape
     apart = value.reshape((prod(sizes[:axis]), sizes[axis], 1, prod(sizes[axis + 1 :])))
-    stretched = apart.op("Pad", pads=(0, 0, 0, 0, 0, 0, step - 1, 0))
-    return stretched.reshape((*sizes[:axis], sizes[axis] * step, *sizes[axis + 1 :]))
+    broadcast_to = apart.op("Pad", pads=(0, 0, 0, 0, 0, 0, step - 1, 0))
+    return broadcast_to.reshape((*sizes[:axis], sizes[axis] * step, *sizes[axis + 1 :]))
 
 
-def broadcast(site: Site) -> Value:
+def broadcast(site: GradientSite) -> Value:
     """Summed over the axes that were stretched."""
     return site.unbroadcast(site.thin)
 
 
-def concatenated(site: Site) -> Value:
+def concatenated(site: GradientSite) -> Value:
     """The part that came from this operand."""
     axis = site.attributes["axis"] % site.y.rank
     if "firsts" not in site.shared:  # of all operands at once: there may be very many
@@ -79,7 +79,7 @@ def concatenated(site: Site) -> Value:
     return site.single or site.g.op("Slice", starts=starts, ends=ends, steps=(1,) * len(ends))
 
 
-def padded(site: Site) -> Value:
+def padded(site: GradientSite) -> Value:
     """The inside; what was reflected, repeated or wrapped is added where it came from."""
     pads, mode = site.attributes["pads"], str(site.attributes["mode"])
     if mode == "constant":
@@ -93,12 +93,12 @@ def padded(site: Site) -> Value:
     return value
 
 
-def flipped(site: Site) -> Value:
+def flipped(site: GradientSite) -> Value:
     """The same axes backwards again."""
     return site.single or site.g.op("Flip", axes=site.attributes["axes"])
 
 
-def tiled(site: Site) -> Value:
+def tiled(site: GradientSite) -> Value:
     """All copies summed."""
     value = site.g
     for axis, (times, size) in enumerate(
@@ -112,19 +112,19 @@ def tiled(site: Site) -> Value:
 
 
 def _blocks(inverse: str) -> Rule:
-    def rule(site: Site) -> Value:
+    def rule(site: GradientSite) -> Value:
         given = site.attributes
         return site.single or site.g.op(inverse, block=given["block"], mode=str(given["mode"]))
 
     return rule
 
 
-def triangle(site: Site) -> Value:
+def triangle(site: GradientSite) -> Value:
     """The same triangle."""
     return site.g.op("Trilu", upper=site.attributes["upper"], k=site.attributes["k"])
 
 
-def resized(site: Site) -> Value:
+def resized(site: GradientSite) -> Value:
     """Axis by axis: to the neighbour, or through the weights, which are the resized unit matrix."""
     given, value = site.attributes, site.g
     for axis, (size, count) in enumerate(zip(site.x.shape, site.y.shape, strict=True)):
@@ -138,11 +138,11 @@ def resized(site: Site) -> Value:
         else:
             unit = _unit(value, size)
             weights = _resized(site, unit, (size, count), (1.0, *along) if along else ())
-            value = _through(value, turned(weights), axis)
+            value = _through(value, transpose(weights), axis)
     return value
 
 
-def _resized(site: Site, value: Value, sizes: Shape, scales: tuple[float, ...]) -> Value:
+def _resized(site: GradientSite, value: Value, sizes: Shape, scales: tuple[float, ...]) -> Value:
     """Another tensor resized in the same way."""
     given = {n: str(v) if isinstance(v, str) else v for n, v in site.attributes.items()}
     return value.op("Resize", **{**given, "sizes": sizes, "scales": scales})

@@ -7,28 +7,28 @@ from dataclasses import dataclass
 from math import prod
 from types import MappingProxyType
 
-from nacre.core.gradients.site import Rule, Site
+from nacre.core.gradients.site import GradientSite, Rule
 from nacre.core.gradients.writer import Value
 from nacre.core.module import Shape
 
 
-def softmax(site: Site) -> Value:
+def softmax(site: GradientSite) -> Value:
     """By y (g - the sum of g y)."""
     weighted = site.thin * site.y
     return weighted - site.y * weighted.sum((_axis(site),), keepdims=True)
 
 
-def log_softmax(site: Site) -> Value:
+def log_softmax(site: GradientSite) -> Value:
     """By g - e^y times the sum of g."""
     g = site.g
     return g - site.y.exp() * g.sum((_axis(site),), keepdims=True)
 
 
-def _axis(site: Site) -> int:
+def _axis(site: GradientSite) -> int:
     return int(site.attributes["axis"]) % site.x.rank
 
 
-def _root(site: Site, variance: Value) -> Value:
+def _root(site: GradientSite, variance: Value) -> Value:
     """1 over the deviation."""
     return (variance + float(site.attributes["epsilon"])).unary("Rsqrt")
 
@@ -37,7 +37,7 @@ def _root(site: Site, variance: Value) -> Value:
 class _Rows:
     """A tensor as groups that are normalised over some axes, and how its scale lies over it."""
 
-    site: Site
+    site: GradientSite
     shape: Shape  # of the groups
     axes: Shape  # that are normalised over
     spread: Shape  # under which scale and bias broadcast
@@ -88,15 +88,15 @@ class _Rows:
         return self._over(self.site.g)
 
     def _over(self, value: Value) -> Value:
-        return value.sum(_stretched(value.shape, self.spread)).reshape(self.site.own.shape)
+        return value.sum(_broadcast_to(value.shape, self.spread)).reshape(self.site.own.shape)
 
 
-def _stretched(shape: Sequence[int], spread: Sequence[int]) -> Shape:
+def _broadcast_to(shape: Sequence[int], spread: Sequence[int]) -> Shape:
     """The axes along which a parameter is the same."""
     return tuple(a for a, size in enumerate(spread) if size == 1 and shape[a] != 1)
 
 
-def _trailing(site: Site) -> _Rows:
+def _trailing(site: GradientSite) -> _Rows:
     """`LayerNorm` and `RmsNorm`: over the last axes."""
     x, axis = site.x.shape, _axis(site)
     spread = (1,) * axis + x[axis:]
@@ -104,7 +104,7 @@ def _trailing(site: Site) -> _Rows:
     return _Rows(site, x, axes, spread, is_centred=site.op.opcode == "LayerNorm")
 
 
-def _channels(site: Site) -> _Rows:
+def _channels(site: GradientSite) -> _Rows:
     """`GroupNorm`, and `InstanceNorm`, where every channel is a group."""
     x = site.x.shape
     groups = site.attributes.get("groups", x[1])
@@ -112,7 +112,7 @@ def _channels(site: Site) -> _Rows:
     return _Rows(site, shape, (2,), (1, x[1], *(1,) * (len(x) - 2)))
 
 
-def _over(rows: Callable[[Site], _Rows]) -> tuple[Rule, Rule, Rule]:
+def _over(rows: Callable[[GradientSite], _Rows]) -> tuple[Rule, Rule, Rule]:
     """The rules of a normalisation whose groups are made so."""
     return (
         lambda site: rows(site).by_input(),
@@ -125,7 +125,7 @@ def _over(rows: Callable[[Site], _Rows]) -> tuple[Rule, Rule, Rule]:
 class _Batch:
     """`BatchNorm`: what is known of each channel, stretched over the tensor."""
 
-    site: Site
+    site: GradientSite
 
     @property
     def spread(self) -> Shape:
@@ -155,31 +155,31 @@ class _Batch:
         return self.summed(self.site.g * centred)
 
 
-def _batch_input(site: Site) -> Value:
+def _batch_input(site: GradientSite) -> Value:
     rows = _Batch(site)
     return site.thin * rows.factor.reshape(rows.spread)
 
 
-def _batch_scale(site: Site) -> Value:
+def _batch_scale(site: GradientSite) -> Value:
     rows = _Batch(site)
     return rows.weighted * rows.root
 
 
-def _batch_bias(site: Site) -> Value:
+def _batch_bias(site: GradientSite) -> Value:
     return _Batch(site).summed(site.g)
 
 
-def _batch_mean(site: Site) -> Value:
+def _batch_mean(site: GradientSite) -> Value:
     rows = _Batch(site)
     return -(rows.summed(site.g) * rows.factor)
 
 
-def _batch_variance(site: Site) -> Value:
+def _batch_variance(site: GradientSite) -> Value:
     rows = _Batch(site)
     return rows.weighted * (rows.factor * rows.root * rows.root * -0.5)
 
 
-def lrn(site: Site) -> Value:
+def lrn(site: GradientSite) -> Value:
     """By the window sums of squares forward, and by the same windows mirrored on the way back."""
     given, x, g = site.attributes, site.x, site.g
     size = int(given["size"])

@@ -6,22 +6,22 @@ from collections.abc import Mapping
 from math import prod
 from types import MappingProxyType
 
-from nacre.core.gradients.site import Rule, Site
+from nacre.core.gradients.site import GradientSite, Rule
 from nacre.core.gradients.windows import Windows, channels_back, channels_first, windows_of
 from nacre.core.gradients.writer import Value, where
 from nacre.core.module import Shape
 from nacre.kernels.windows.sliding import Axis
 
 
-def _windows(site: Site) -> Windows:
+def _windows(site: GradientSite) -> Windows:
     return windows_of(site, tuple(site.attributes["kernel"]))
 
 
-def _is_last(site: Site) -> bool:
+def _is_last(site: GradientSite) -> bool:
     return bool(site.attributes["layout"] == "NHWC")
 
 
-def _spread(site: Site, value: Value) -> Value:
+def _spread(site: GradientSite, value: Value) -> Value:
     """One value a window over all of its elements, summed."""
     is_last, windows = _is_last(site), _windows(site)
     first = channels_first(value, is_last)
@@ -32,7 +32,7 @@ def _spread(site: Site, value: Value) -> Value:
     return channels_back(found.reshape((batch, channels, *found.shape[2:])), is_last)
 
 
-def average(site: Site) -> Value:
+def average(site: GradientSite) -> Value:
     """Every element of a window has its share."""
     windows, g = _windows(site), site.g
     behind = 1 if _is_last(site) else 0
@@ -43,7 +43,7 @@ def average(site: Site) -> Value:
     return _spread(site, g)
 
 
-def _counts(site: Site, axis: Axis, over: int) -> Value:
+def _counts(site: GradientSite, axis: Axis, over: int) -> Value:
     """How many elements each window along an axis counts, at least 1: a convolution of ones."""
     padding = axis.begin, axis.end
     begin, end = (0, 0) if site.attributes["count_pad"] else padding
@@ -62,7 +62,7 @@ def _counts(site: Site, axis: Axis, over: int) -> Value:
     return found.binop("Max", 1.0)
 
 
-def norm(site: Site) -> Value:
+def norm(site: GradientSite) -> Value:
     """As of the p-norm: x^(p-1) over y^(p-1), with the sign of x, and 0 where y is 0."""
     power = float(site.attributes["p"] - 1)
     sign = site.x.unary("Sign")
@@ -73,7 +73,7 @@ def norm(site: Site) -> Value:
     return sign * site.x.unary("Abs").binop("Pow", power) * _spread(site, shares)
 
 
-def largest(site: Site) -> Value:
+def largest(site: GradientSite) -> Value:
     """To the place of the largest element of each window."""
     is_last, windows = _is_last(site), _windows(site)
     x, g = channels_first(site.x, is_last), channels_first(site.g, is_last)

@@ -5,29 +5,29 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from nacre.core.gradients.site import Rule, Site, summed_to
+from nacre.core.gradients.site import GradientSite, Rule, summed_to
 from nacre.core.gradients.writer import Value
 
 
-def turned(value: Value) -> Value:
+def transpose(value: Value) -> Value:
     """Matrices with rows and columns exchanged."""
     rank = value.rank
     return value.transpose((*range(rank - 2), rank - 1, rank - 2))
 
 
-def matmul_lhs(site: Site) -> Value:
+def matmul_lhs(site: GradientSite) -> Value:
     """The product g b', summed over the batches that the operand does not have."""
-    found = site.g.op("MatMul", turned(site.operands[1]))
+    found = site.g.op("MatMul", transpose(site.operands[1]))
     return summed_to(found, found.shape, site.own.shape)
 
 
-def matmul_rhs(site: Site) -> Value:
+def matmul_rhs(site: GradientSite) -> Value:
     """The product a' g, summed in the same way."""
-    found = turned(site.operands[0]).op("MatMul", site.g)
+    found = transpose(site.operands[0]).op("MatMul", site.g)
     return summed_to(found, found.shape, site.own.shape)
 
 
-def dot_lhs(site: Site) -> Value:
+def dot_lhs(site: GradientSite) -> Value:
     """By the ranks of both."""
     a, b = site.operands
     if a.rank == b.rank == 2:
@@ -37,7 +37,7 @@ def dot_lhs(site: Site) -> Value:
     return _as_column(site) * b if a.rank == 2 else site.thin * b
 
 
-def dot_rhs(site: Site) -> Value:
+def dot_rhs(site: GradientSite) -> Value:
     """By the ranks of both."""
     a, b = site.operands
     if a.rank == b.rank == 2:
@@ -47,7 +47,7 @@ def dot_rhs(site: Site) -> Value:
     return a.reshape((*a.shape, 1)) * site.thin if b.rank == 2 else site.thin * a
 
 
-def _as_column(site: Site) -> Value:
+def _as_column(site: GradientSite) -> Value:
     return site.single or site.g.reshape((*site.y.shape, 1))
 
 
@@ -55,17 +55,17 @@ def _rows(value: Value) -> Value:
     return value.reshape((-1, value.shape[-1])) if value.rank != 2 else value
 
 
-def linear_input(site: Site) -> Value:
+def linear_input(site: GradientSite) -> Value:
     """The product g w."""
     return _rows(site.g).op("MatMul", site.operands[1]).reshape(site.x.shape)
 
 
-def linear_weight(site: Site) -> Value:
+def linear_weight(site: GradientSite) -> Value:
     """The product g' x, over all rows."""
-    return turned(_rows(site.g)).op("MatMul", _rows(site.x))
+    return transpose(_rows(site.g)).op("MatMul", _rows(site.x))
 
 
-def linear_bias(site: Site) -> Value:
+def linear_bias(site: GradientSite) -> Value:
     """The sum of g over all rows."""
     return summed_to(site.thin, site.y.shape, site.own.shape)
 

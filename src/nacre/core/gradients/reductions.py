@@ -6,34 +6,34 @@ from collections.abc import Mapping
 from math import prod
 from types import MappingProxyType
 
-from nacre.core.gradients.site import Rule, Site, restored
+from nacre.core.gradients.site import GradientSite, Rule, restored
 from nacre.core.gradients.writer import Value, where
 from nacre.core.module import Shape
 
 
-def _axes(site: Site) -> Shape:
+def _axes(site: GradientSite) -> Shape:
     """The axes that are reduced, counted from the front; none named means all."""
     rank = site.x.rank
     named = tuple(axis % rank for axis in site.attributes["axes"]) if rank else ()
     return tuple(sorted(named)) or tuple(range(rank))
 
 
-def _spread(site: Site) -> Value:
+def _spread(site: GradientSite) -> Value:
     return restored(site, site.thin, _axes(site))
 
 
-def sum_(site: Site) -> Value:
+def sum_(site: GradientSite) -> Value:
     """Every element takes part once."""
     return _spread(site)
 
 
-def mean(site: Site) -> Value:
+def mean(site: GradientSite) -> Value:
     """Every element has its share."""
     count = prod(site.x.shape[axis] for axis in _axes(site))
     return _spread(site) * (1.0 / count)
 
 
-def _extremum(site: Site) -> Value:
+def _extremum(site: GradientSite) -> Value:
     """Evenly to all elements that are the largest, as in `torch.amax`."""
     axes = _axes(site)
     is_met = site.x.compare("Eq", restored(site, site.y, axes))
@@ -41,7 +41,7 @@ def _extremum(site: Site) -> Value:
     return where(is_met, _spread(site) / share.sum(axes, keepdims=True), 0.0)
 
 
-def _product(site: Site) -> Value:
+def _product(site: GradientSite) -> Value:
     """The product of all others: of those before by that of those behind, zeros or not."""
     axes = _axes(site)
     if not axes:
@@ -60,19 +60,19 @@ def _inverse(order: Shape) -> Shape:
     return tuple(order.index(axis) for axis in range(len(order)))
 
 
-def _norm(site: Site) -> Value:
+def _norm(site: GradientSite) -> Value:
     """By x over the norm, and 0 where that is 0."""
     y = restored(site, site.y, _axes(site))
     is_zero = y.compare("Eq", 0.0)
     return where(is_zero, 0.0, _spread(site) * site.x / where(is_zero, 1.0, y))
 
 
-def _log_sum(site: Site) -> Value:
+def _log_sum(site: GradientSite) -> Value:
     axes = _axes(site)
     return _spread(site) / site.x.sum(axes, keepdims=True)
 
 
-def _log_sum_exp(site: Site) -> Value:
+def _log_sum_exp(site: GradientSite) -> Value:
     return _spread(site) * (site.x - restored(site, site.y, _axes(site))).exp()
 
 
@@ -90,7 +90,7 @@ REDUCE: Mapping[str, Rule] = MappingProxyType(
 )
 
 
-def running_sum(site: Site) -> Value:
+def running_sum(site: GradientSite) -> Value:
     """The running sum of the gradient the other way."""
     given = site.attributes
     return site.g.op(
@@ -98,7 +98,7 @@ def running_sum(site: Site) -> Value:
     )
 
 
-def running_product(site: Site) -> Value:
+def running_product(site: GradientSite) -> Value:
     """The running products without one factor each: exact with zeros, in the square of the axis.
 
     Row k of the matrices is the axis with a 1 in the place of element k.

@@ -16,7 +16,7 @@ from nacre.core.gradients.writer import Value, Writer
 from nacre.core.module import CoreOperation, Shape
 
 
-class Site(Struct, frozen=True):
+class GradientSite(Struct, frozen=True):
     """A use of an operation; `index` says which operand's gradient is asked for."""
 
     writer: Writer
@@ -58,7 +58,7 @@ class Site(Struct, frozen=True):
 
 
 # The gradient by one operand, of a shape that broadcasts to that of the operand.
-Rule = Callable[[Site], Value]
+Rule = Callable[[GradientSite], Value]
 
 
 def summed_to(value: Value, whole: Shape, target: Shape) -> Value:
@@ -80,7 +80,7 @@ def summed_to(value: Value, whole: Shape, target: Shape) -> Value:
     return found * float(count) if count > 1 else found
 
 
-def restored(site: Site, value: Value, axes: Sequence[int]) -> Value:
+def restored(site: GradientSite, value: Value, axes: Sequence[int]) -> Value:
     """A value of the shape of a reduction's result, so that it broadcasts against its operand."""
     if value.rank == 0 or site.y.rank == site.x.rank:
         return value

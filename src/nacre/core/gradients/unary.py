@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from math import log, pi, sqrt
 from types import MappingProxyType
 
-from nacre.core.gradients.site import Rule, Site
+from nacre.core.gradients.site import GradientSite, Rule
 from nacre.core.gradients.writer import Value, where
 
 Formula = Callable[[Value, Value, Value], Value]  # of g, x, y
@@ -60,18 +60,18 @@ def _squared(value: Value) -> Value:
     return value * value
 
 
-def relu(site: Site) -> Value:
+def relu(site: GradientSite) -> Value:
     """Of `Relu` and `ReluNan`: 0 at 0."""
     return where(site.x.compare("Gt", 0.0), site.thin, 0.0)
 
 
-def leaky_relu(site: Site) -> Value:
+def leaky_relu(site: GradientSite) -> Value:
     """Alpha at 0."""
     scaled = site.thin * site.attributes["alpha"]
     return where(site.x.compare("Gt", 0.0), site.thin, scaled)
 
 
-def elu(site: Site) -> Value:
+def elu(site: GradientSite) -> Value:
     """Of `Elu` and `Selu`; at 0 the side below decides."""
     alpha, gamma = site.attributes["alpha"], site.attributes.get("gamma", 1.0)
     # The exponential of what is above 0 is not used, and must not become infinite.
@@ -80,13 +80,13 @@ def elu(site: Site) -> Value:
     return where(site.x.compare("Gt", 0.0), g, g * below)
 
 
-def hard_sigmoid(site: Site) -> Value:
+def hard_sigmoid(site: GradientSite) -> Value:
     """Alpha inside, 0 where it is held, the ends included."""
     is_free = site.y.compare("Gt", 0.0).binop("And", site.y.compare("Lt", 1.0))
     return where(is_free, site.thin * site.attributes["alpha"], 0.0)
 
 
-def hard_swish(site: Site) -> Value:
+def hard_swish(site: GradientSite) -> Value:
     """0 up to -3, x / 3 + 1 / 2, 1 from 3 on."""
     g, x = site.thin, site.x
     # Asked in this way round, NaN goes to the middle and stays NaN.
@@ -94,13 +94,13 @@ def hard_swish(site: Site) -> Value:
     return where(x.compare("Le", -3.0), 0.0, above)
 
 
-def silu(site: Site) -> Value:
+def silu(site: GradientSite) -> Value:
     """With s of the sigmoid, s (1 + x (1 - s))."""
     s = site.x.unary("Sigmoid")
     return site.thin * (s * (site.x * (1.0 - s) + 1.0))
 
 
-def gelu(site: Site) -> Value:
+def gelu(site: GradientSite) -> Value:
     """The derivative of whichever form `approximate` says."""
     is_tanh = site.attributes["approximate"] == "tanh"
     return site.thin * (_gelu_tanh(site.x) if is_tanh else _gelu_erf(site.x))
@@ -119,14 +119,14 @@ def _gelu_tanh(x: Value) -> Value:
     return (t + 1.0) * 0.5 + x * (1.0 - t * t) * inner * 0.5
 
 
-def clip(site: Site) -> Value:
+def clip(site: GradientSite) -> Value:
     """1 between both ends, which are included, as in `torch.clamp`."""
     low, high = (float(site.attributes[name]) for name in ("min", "max"))
     is_free = site.x.compare("Ge", low).binop("And", site.x.compare("Le", high))
     return where(is_free, site.thin, 0.0)
 
 
-def cast(site: Site) -> Value:
+def cast(site: GradientSite) -> Value:
     """The gradient in the type of the operand."""
     return site.thin.op("Cast", to=site.x.dtype)
 

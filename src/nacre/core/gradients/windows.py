@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from nacre.core.gradients.site import Site
+from nacre.core.gradients.site import GradientSite
 from nacre.core.gradients.writer import Value
 from nacre.core.module import Shape
 from nacre.kernels.windows.sliding import Axis, Sliding, fitting_windows
@@ -74,7 +74,7 @@ class Windows:
         )
 
 
-def windows_of(site: Site, window: Shape) -> Windows:
+def windows_of(site: GradientSite, window: Shape) -> Windows:
     """The windows of a pooling or a convolution."""
     sliding = fitting_windows(site.x.shape, window, site.attributes)
     return Windows(sliding, sliding.counts)

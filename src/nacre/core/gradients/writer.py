@@ -224,13 +224,13 @@ class Writer:
         if prod(value.shape) == prod(shape):
             return value.reshape(shape)
         own = (1,) * (len(shape) - value.rank) + value.shape
-        stretched = tuple(n if mine == 1 else 1 for mine, n in zip(own, shape, strict=True))
-        if not self._is_v1 or prod(stretched) > MAX_ELEMENTS:
+        broadcast_to = tuple(n if mine == 1 else 1 for mine, n in zip(own, shape, strict=True))
+        if not self._is_v1 or prod(broadcast_to) > MAX_ELEMENTS:
             return value.op("Broadcast", shape=shape)
         number, dtype = self._numbers.get(value.id), value.type.element.dtype
         if number is not None:
             return self.constant(np.full(shape, number, dtype), value.dtype)
-        return value.op("BinOp", self.constant(np.ones(stretched, dtype), value.dtype), op="Mul")
+        return value.op("BinOp", self.constant(np.ones(broadcast_to, dtype), value.dtype), op="Mul")
 
 
 def _attributes(opcode: str, given: dict[str, object]) -> Attributes:

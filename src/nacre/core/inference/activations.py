@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from math import isclose, sqrt
 
-from nacre.core.inference.rewriting import Site
+from nacre.core.inference.rewriting import RewriteSite
 
 
-def product(site: Site) -> int | None:
+def product(site: RewriteSite) -> int | None:
     """A product that is an activation: `Silu`, `HardSwish`, `Gelu`."""
     if site.attributes["op"] == "Mul":
         return _silu(site) or _hard_swish(site) or _gelu(site)
@@ -16,7 +16,7 @@ def product(site: Site) -> int | None:
     return None
 
 
-def _silu(site: Site) -> int | None:
+def _silu(site: RewriteSite) -> int | None:
     """X * Sigmoid(x)."""
     for x, other in (site.operands, site.operands[::-1]):
         gate = site.maker(other, "Unary", op="Sigmoid")
@@ -25,7 +25,7 @@ def _silu(site: Site) -> int | None:
     return None
 
 
-def _hard_swish(site: Site) -> int | None:
+def _hard_swish(site: RewriteSite) -> int | None:
     """X * HardSigmoid(x) with the slope 1 / 6, or x * (Clip(x + 3, 0, 6) / 6)."""
     for x, other in (site.operands, site.operands[::-1]):
         gate = site.maker(other, "HardSigmoid")
@@ -39,14 +39,14 @@ def _hard_swish(site: Site) -> int | None:
     return None
 
 
-def _is_sixth(site: Site, value: int) -> bool:
+def _is_sixth(site: RewriteSite, value: int) -> bool:
     gate = site.maker(value)
     assert gate is not None
     alpha = gate.attributes.get("alpha", 0.2)
     return isclose(alpha, 1 / 6, rel_tol=1e-4) and gate.attributes.get("beta", 0.5) == 0.5
 
 
-def _hard_swish_last(site: Site) -> int | None:
+def _hard_swish_last(site: RewriteSite) -> int | None:
     """(x * Clip(x + 3, 0, 6)) / 6."""
     if site.number(site.operands[1]) != 6.0:
         return None
@@ -59,7 +59,7 @@ def _hard_swish_last(site: Site) -> int | None:
     return None
 
 
-def _over_six(site: Site, value: int) -> int | None:
+def _over_six(site: RewriteSite, value: int) -> int | None:
     """What is divided by 6."""
     found = site.maker(value, "BinOp")
     assert found is not None
@@ -73,7 +73,7 @@ def _over_six(site: Site, value: int) -> int | None:
     return None
 
 
-def _held_sum(site: Site, value: int) -> int | None:
+def _held_sum(site: RewriteSite, value: int) -> int | None:
     """X of Clip(x + 3, 0, 6)."""
     held = site.maker(value, "Clip", min=0.0, max=6.0)
     if held is None:
@@ -82,7 +82,7 @@ def _held_sum(site: Site, value: int) -> int | None:
     return None if total is None else _besides(site, total.operands, 3.0)
 
 
-def _besides(site: Site, operands: tuple[int, ...], number: float) -> int | None:
+def _besides(site: RewriteSite, operands: tuple[int, ...], number: float) -> int | None:
     """The operand that is not a certain number."""
     a, b = operands
     for value, other in ((a, b), (b, a)):
@@ -92,7 +92,7 @@ def _besides(site: Site, operands: tuple[int, ...], number: float) -> int | None
     return None
 
 
-def _gelu(site: Site) -> int | None:
+def _gelu(site: RewriteSite) -> int | None:
     """X * 0.5 * (1 + Erf(x / sqrt(2))), in whatever order the factors stand."""
     factors = _factors(site)
     if len(factors) != 3:
@@ -105,7 +105,7 @@ def _gelu(site: Site) -> int | None:
     return None
 
 
-def _factors(site: Site) -> list[int]:
+def _factors(site: RewriteSite) -> list[int]:
     """The factors of a product of three."""
     a, b = site.operands
     for value, other in ((a, b), (b, a)):
@@ -115,7 +115,7 @@ def _factors(site: Site) -> list[int]:
     return []
 
 
-def _normal(site: Site, value: int) -> int | None:
+def _normal(site: RewriteSite, value: int) -> int | None:
     """X of 1 + Erf(x / sqrt(2))."""
     total = site.maker(value, "BinOp", op="Add")
     inner = None if total is None else _besides(site, total.operands, 1.0)

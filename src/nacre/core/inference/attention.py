@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from math import isclose, isfinite, sqrt
 
-from nacre.core.inference.rewriting import Site
+from nacre.core.inference.rewriting import RewriteSite
 from nacre.core.module import CoreOperation
 
 
-def product(site: Site) -> int | None:
+def product(site: RewriteSite) -> int | None:
     """MatMul(Softmax(MatMul(q, k') * scale + mask), v)."""
     weights = site.only(site.operands[0], "Softmax")
     if weights is None or weights.attributes["axis"] not in (-1, weights.type.rank - 1):
@@ -18,7 +18,7 @@ def product(site: Site) -> int | None:
     inner = site.only(scores, "MatMul")
     if inner is None:
         return None
-    keys = _turned(site, inner)
+    keys = _transpose(site, inner)
     if keys is None:
         return None
     q, v = inner.operands[0], site.operands[1]
@@ -31,7 +31,7 @@ def product(site: Site) -> int | None:
     return site.add("Attention", q, keys, v, *([] if mask is None else [mask]), **given)
 
 
-def _masked(site: Site, value: int) -> tuple[int, int | None]:
+def _masked(site: RewriteSite, value: int) -> tuple[int, int | None]:
     """Scores, and what is added to them."""
     total = site.only(value, "BinOp", op="Add")
     if total is None:
@@ -42,12 +42,12 @@ def _masked(site: Site, value: int) -> tuple[int, int | None]:
     return value, None
 
 
-def _is_scores(site: Site, value: int) -> bool:
+def _is_scores(site: RewriteSite, value: int) -> bool:
     scaled, _ = _scaled(site, value)
     return site.maker(scaled, "MatMul") is not None
 
 
-def _scaled(site: Site, value: int) -> tuple[int, float]:
+def _scaled(site: RewriteSite, value: int) -> tuple[int, float]:
     """Scores, and the number that they are multiplied by."""
     found = site.only(value, "BinOp")
     if found is None:
@@ -64,7 +64,7 @@ def _scaled(site: Site, value: int) -> tuple[int, float]:
     return value, 1.0
 
 
-def _turned(site: Site, inner: CoreOperation) -> int | None:
+def _transpose(site: RewriteSite, inner: CoreOperation) -> int | None:
     """The keys, whose last two axes a `Transpose` exchanges."""
     turn = site.only(inner.operands[1], "Transpose")
     if turn is None:
@@ -75,7 +75,7 @@ def _turned(site: Site, inner: CoreOperation) -> int | None:
     return turn.operands[0] if order == wanted else None
 
 
-def _fits(site: Site, q: int, keys: int, v: int, mask: int | None) -> bool:
+def _fits(site: RewriteSite, q: int, keys: int, v: int, mask: int | None) -> bool:
     shapes = [site.type(value).shape for value in (q, keys, v)]
     if len({len(shape) for shape in shapes}) != 1 or len({s[:-2] for s in shapes}) != 1:
         return False

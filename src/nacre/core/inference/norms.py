@@ -6,11 +6,11 @@ from math import inf
 
 import numpy as np
 
-from nacre.core.inference.rewriting import Site
+from nacre.core.inference.rewriting import RewriteSite
 from nacre.core.module import CoreOperation
 
 
-def division(site: Site) -> int | None:
+def division(site: RewriteSite) -> int | None:
     """(x - mean) / sqrt(variance + epsilon), or x / sqrt(mean square + epsilon)."""
     kind = site.attributes["op"]
     if kind == "Div":
@@ -24,13 +24,13 @@ def division(site: Site) -> int | None:
     return None
 
 
-def _reciprocal(site: Site, value: int) -> CoreOperation | None:
+def _reciprocal(site: RewriteSite, value: int) -> CoreOperation | None:
     """The root of 1 / sqrt(..)."""
     over = site.maker(value, "Unary", op="Reciprocal")
     return None if over is None else site.maker(over.operands[0], "Unary", op="Sqrt")
 
 
-def _normalised(site: Site, value: int, root: CoreOperation) -> int | None:
+def _normalised(site: RewriteSite, value: int, root: CoreOperation) -> int | None:
     total = site.maker(root.operands[0], "BinOp", op="Add")
     split = None if total is None else site.split(total.operands)
     if split is None or split[1].size != 1:
@@ -48,7 +48,7 @@ def _normalised(site: Site, value: int, root: CoreOperation) -> int | None:
     return site.add("RmsNorm", value, axis=axes, epsilon=epsilon)
 
 
-def _square(site: Site, value: int) -> int | None:
+def _square(site: RewriteSite, value: int) -> int | None:
     """What is squared."""
     power = site.maker(value, "BinOp")
     if power is None:
@@ -59,7 +59,7 @@ def _square(site: Site, value: int) -> int | None:
     return a if power.attributes["op"] == "Pow" and site.number(b) == 2.0 else None
 
 
-def _centred(site: Site, value: int, spread: CoreOperation) -> int | None:
+def _centred(site: RewriteSite, value: int, spread: CoreOperation) -> int | None:
     """X of x - Mean(x) over the same axes."""
     less = site.maker(value, "BinOp", op="Sub")
     mean = None if less is None else site.maker(less.operands[1], "Mean", keepdims=True)
@@ -80,7 +80,7 @@ def _last_axes(mean: CoreOperation) -> int | None:
     return axes[0] if axes and axes == list(range(axes[0], mean.type.rank)) else None
 
 
-def scale(site: Site) -> int | None:
+def scale(site: RewriteSite) -> int | None:
     """A norm times a constant, and plus one: its scale and bias."""
     kind = site.attributes["op"]
     split = site.split(site.operands) if kind in ("Mul", "Add") else None

@@ -17,10 +17,10 @@ from nacre.core.passes.dead_code import dead_code
 from nacre.core.values import Array
 
 # What to use in the place of the operation at hand; None: the operation as it is.
-Pattern = Callable[["Site"], int | None]
+Pattern = Callable[["RewriteSite"], int | None]
 
 
-class Site:
+class RewriteSite:
     """An operation in its place: what stands before it, and a way to add what stands instead."""
 
     def __init__(self, walk: _Walk, op: CoreOperation, operands: tuple[int, ...]) -> None:
@@ -105,7 +105,7 @@ class _Walk:
     ) -> None:
         """One operation."""
         operands = tuple(self.ids[o] for o in op.operands)
-        site = Site(self, op, operands)
+        site = RewriteSite(self, op, operands)
         made: int | None = None
         for pattern in patterns.get(op.opcode, ()):
             made = pattern(site)

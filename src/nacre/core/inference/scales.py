@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from ml_dtypes import finfo
 
-from nacre.core.inference.rewriting import Site, per_channel
+from nacre.core.inference.rewriting import RewriteSite, per_channel
 from nacre.core.module import CoreOperation
 from nacre.core.ops import OPS
 from nacre.core.values import Array
@@ -14,7 +14,7 @@ from nacre.core.values import Array
 _PRODUCTS = ("Conv", "ConvTranspose", "Linear", "MatMul")
 
 
-def batch_norm(site: Site) -> int | None:
+def batch_norm(site: RewriteSite) -> int | None:
     """`BatchNorm` of constants after a product: into its weights and bias."""
     x, *parameters = site.operands
     found = [site.constant(p) for p in parameters]
@@ -34,7 +34,7 @@ def batch_norm(site: Site) -> int | None:
     return scaled(site, product, factor, shift)
 
 
-def scale(site: Site) -> int | None:
+def scale(site: RewriteSite) -> int | None:
     """A product times, over, plus or minus a number a channel: into its weights and bias."""
     kind = site.attributes["op"]
     if kind not in ("Mul", "Add", "Div", "Sub"):
@@ -65,7 +65,7 @@ def _axis(product: CoreOperation) -> int:
 
 
 def scaled(
-    site: Site, product: CoreOperation, factor: Array | None, shift: Array | None
+    site: RewriteSite, product: CoreOperation, factor: Array | None, shift: Array | None
 ) -> int | None:
     """The product with its channels scaled and shifted; None where its weights are not known."""
     weights = site.constant(product.operands[1])
@@ -77,10 +77,10 @@ def scaled(
     dtype = product.type.dtype
     made = product.operands[1]
     if factor is not None:
-        turned = _weights(product, weights, factor)
-        if turned is None or not _is_held(turned, weights, product):
+        transpose = _weights(product, weights, factor)
+        if transpose is None or not _is_held(transpose, weights, product):
             return None
-        made = site.literal(turned, dtype)
+        made = site.literal(transpose, dtype)
     bias = None if old is None else old.astype(np.float64)
     if bias is not None and factor is not None:
         bias = bias * factor
@@ -133,7 +133,9 @@ def _weights(product: CoreOperation, weights: Array, factor: Array) -> Array | N
     return wide * factor
 
 
-def _product(site: Site, product: CoreOperation, weights: int, bias: Array | None) -> int | None:
+def _product(
+    site: RewriteSite, product: CoreOperation, weights: int, bias: Array | None
+) -> int | None:
     x, dtype = product.operands[0], product.type.dtype
     if product.opcode != "MatMul":
         rest = () if bias is None else (site.literal(bias, dtype),)
@@ -143,11 +145,11 @@ def _product(site: Site, product: CoreOperation, weights: int, bias: Array | Non
     matrix = site.constant(weights)
     if matrix is None or matrix.ndim != 2:
         return None
-    turned = site.literal(np.ascontiguousarray(matrix.T), dtype)
-    return site.add("Linear", x, turned, site.literal(bias, dtype))
+    transpose = site.literal(np.ascontiguousarray(matrix.T), dtype)
+    return site.add("Linear", x, transpose, site.literal(bias, dtype))
 
 
-def pad(site: Site) -> int | None:
+def pad(site: RewriteSite) -> int | None:
     """`Conv` of a `Pad` with zeros: the pads of the convolution."""
     before = site.only(site.operands[0], "Pad", mode="constant", value=0.0)
     if before is None:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from nacre.core.inference.rewriting import Pattern, Site
+from nacre.core.inference.rewriting import Pattern, RewriteSite
 from nacre.core.module import CoreOperation
 from nacre.core.ops import OPS
 
@@ -22,7 +22,7 @@ def inverse(order: Sequence[int]) -> Order:
     return tuple(int(axis) for axis in np.argsort(order))
 
 
-def joined(site: Site) -> int | None:
+def joined(site: RewriteSite) -> int | None:
     """Two transpositions are one, or none."""
     before = site.maker(site.operands[0], "Transpose")
     if before is None:
@@ -33,7 +33,7 @@ def joined(site: Site) -> int | None:
     return site.add("Transpose", before.operands[0], permutation=order)
 
 
-def idle(site: Site) -> int | None:
+def idle(site: RewriteSite) -> int | None:
     """A transposition that moves nothing but axes of size 1 is a reshape."""
     shape = site.type(site.operands[0]).shape
     kept = [axis for axis in site.op.attributes["permutation"] if shape[axis] != 1]
@@ -42,19 +42,19 @@ def idle(site: Site) -> int | None:
     return site.add("Reshape", site.operands[0], new_shape=site.op.type.shape)
 
 
-def elementwise(site: Site) -> int | None:
+def elementwise(site: RewriteSite) -> int | None:
     """A function of transposed tensors: the transposition of the function."""
     order = _order(site)
     if order is None:
         return None
-    operands = [_turned(site, value, order) for value in site.operands]
+    operands = [_transpose(site, value, order) for value in site.operands]
     if any(value is None for value in operands):
         return None
     made = site.add(site.op.opcode, *(v for v in operands if v is not None), **site.op.attributes)
     return site.add("Transpose", made, permutation=order)
 
 
-def _order(site: Site) -> Order | None:
+def _order(site: RewriteSite) -> Order | None:
     """The one order in which operands are transposed."""
     rank = site.op.type.rank
     orders = {
@@ -65,7 +65,7 @@ def _order(site: Site) -> Order | None:
     return orders.pop() if len(orders) == 1 and rank == len(next(iter(orders))) else None
 
 
-def _turned(site: Site, value: int, order: Order) -> int | None:
+def _transpose(site: RewriteSite, value: int, order: Order) -> int | None:
     """An operand as it was before the transposition; None where that would cost something."""
     found = site.maker(value, "Transpose")
     if found is not None:
@@ -73,24 +73,24 @@ def _turned(site: Site, value: int, order: Order) -> int | None:
     shape = site.type(value).shape
     whole = (1,) * (len(order) - len(shape)) + shape
     back = inverse(order)
-    turned = tuple(whole[axis] for axis in back)
+    transpose = tuple(whole[axis] for axis in back)
     constant = site.constant(value)
     if constant is not None:
         array = np.ascontiguousarray(constant.reshape(whole).transpose(back))
         return site.literal(array, site.type(value).dtype)
     sizes = [dim for dim in whole if dim != 1]
-    if sizes == [dim for dim in turned if dim != 1] and len(sizes) <= 1:
+    if sizes == [dim for dim in transpose if dim != 1] and len(sizes) <= 1:
         # One axis at most has more than one element: the order of elements stays.
-        return value if shape == turned else site.add("Reshape", value, new_shape=turned)
+        return value if shape == transpose else site.add("Reshape", value, new_shape=transpose)
     return None
 
 
 def _attributes(
     change: Callable[[Mapping[str, object], Order], dict[str, object]],
-) -> Callable[[Site], int | None]:
+) -> Callable[[RewriteSite], int | None]:
     """A rewrite for an operation with one tensor whose attributes name axes."""
 
-    def rewrite(site: Site) -> int | None:
+    def rewrite(site: RewriteSite) -> int | None:
         before = site.maker(site.operands[0], "Transpose")
         if before is None:
             return None
@@ -144,7 +144,7 @@ pad = _attributes(_pads)
 slice_ = _attributes(slice_given)
 
 
-def concat(site: Site) -> int | None:
+def concat(site: RewriteSite) -> int | None:
     """Transposed tensors after each other."""
     order = _order(site)
     if order is None:
@@ -157,7 +157,7 @@ def concat(site: Site) -> int | None:
     return site.add("Transpose", made, permutation=order)
 
 
-def reduction(site: Site) -> int | None:
+def reduction(site: RewriteSite) -> int | None:
     """A reduction over axes that are kept, or that leaves the rest in order."""
     before = site.maker(site.operands[0], "Transpose")
     axes = site.op.attributes["axes"]
@@ -168,7 +168,7 @@ def reduction(site: Site) -> int | None:
     return _over(site, before, over, {"axes": over})
 
 
-def place(site: Site) -> int | None:
+def place(site: RewriteSite) -> int | None:
     """Where the largest or the smallest element is: along the axis as it lay before."""
     before = site.maker(site.operands[0], "Transpose")
     if before is None:
@@ -178,7 +178,7 @@ def place(site: Site) -> int | None:
 
 
 def _over(
-    site: Site, before: CoreOperation, over: Order, named: Mapping[str, object]
+    site: RewriteSite, before: CoreOperation, over: Order, named: Mapping[str, object]
 ) -> int | None:
     """An operation that goes over axes of what was transposed."""
     order = tuple(before.attributes["permutation"])
@@ -190,7 +190,7 @@ def _over(
     return site.add("Transpose", made, permutation=order) if is_kept else made
 
 
-def convolution(site: Site) -> int | None:
+def convolution(site: RewriteSite) -> int | None:
     """A window operation with channels first, between transpositions: with channels last."""
     if site.attributes["layout"] != "NCHW" or site.op.type.rank != 4:
         return None
@@ -201,8 +201,8 @@ def convolution(site: Site) -> int | None:
         weights = site.constant(operands[1])
         if weights is None:
             return None
-        turned = np.ascontiguousarray(weights.transpose(2, 3, 1, 0))
-        operands[1] = site.literal(turned, site.type(operands[1]).dtype)
+        transpose = np.ascontiguousarray(weights.transpose(2, 3, 1, 0))
+        operands[1] = site.literal(transpose, site.type(operands[1]).dtype)
     made = site.add(site.op.opcode, *operands, **given)
     return site.add("Transpose", made, permutation=(0, 3, 1, 2))
 

@@ -6,11 +6,11 @@ from collections.abc import Callable
 
 from nacre.core.evaluation.plan import constant_array
 from nacre.core.mlir.body import ARITHMETIC, Body, Scalar
-from nacre.core.mlir.site import NoForm, Site, Value
+from nacre.core.mlir.site import MlirWriter, NoForm, Value
 from nacre.core.mlir.types import dense_text, is_float, tensor_text, wide
 
 
-def constant(site: Site) -> Value:
+def constant(site: MlirWriter) -> Value:
     """`arith.constant`, exact to the bit."""
     array = constant_array(site.op)
     assert array is not None
@@ -19,16 +19,16 @@ def constant(site: Site) -> Value:
     return site.add("constant", text, site.type)
 
 
-def require_numbers(site: Site) -> None:
+def require_numbers(site: MlirWriter) -> None:
     """NoForm for truth values: what their sums and products are is not written down."""
     if any(value.type.dtype == "bool" for value in site.operands):
         raise NoForm("arithmetic on `bool`")
 
 
-def elementwise(function: Callable[..., Scalar]) -> Callable[[Site], Value]:
+def elementwise(function: Callable[..., Scalar]) -> Callable[[MlirWriter], Value]:
     """A lowering from `function(body, *elements)`, whose elements are wide and broadcast."""
 
-    def lowered(site: Site) -> Value:
+    def lowered(site: MlirWriter) -> Value:
         require_numbers(site)
 
         def code(body: Body, *elements: Scalar) -> Scalar:
@@ -40,7 +40,7 @@ def elementwise(function: Callable[..., Scalar]) -> Callable[[Site], Value]:
     return lowered
 
 
-def binop(site: Site) -> Value:
+def binop(site: MlirWriter) -> Value:
     """`BinOp`, broadcast by the maps of a `linalg.generic`."""
     word = str(site.op.attributes["op"])
     if word not in ARITHMETIC:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from nacre.base.diagnostics import Diagnostic, InputError, has_errors
 from nacre.core.evaluation.plan import place
 from nacre.core.mlir.lowerings import LOWERINGS
-from nacre.core.mlir.site import NoForm, Site, Value
+from nacre.core.mlir.site import MlirWriter, NoForm, Value
 from nacre.core.module import CoreOperation, Module
 from nacre.core.ops import OPS
 from nacre.core.rules.mlir import MLR01
@@ -67,7 +67,7 @@ class _Body:
 
     def lower(self, at: int, op: CoreOperation) -> None:
         """One operation; where it has no form, the ones after it are looked at all the same."""
-        site = Site(op, self.values_of(op.operands))
+        site = MlirWriter(op, self.values_of(op.operands))
         try:
             value, lines = site.finished(LOWERINGS.get(op.opcode, _no_form)(site))
         except NoForm as reason:
@@ -82,7 +82,7 @@ class _Body:
         return [self._values[value] for value in ids]
 
 
-def _no_form(site: Site) -> Value:
+def _no_form(site: MlirWriter) -> Value:
     raise NoForm("the opcode is not translated")
 
 

@@ -9,9 +9,9 @@ from nacre.core.mlir.elementwise import binop, constant, elementwise, exp, log, 
 from nacre.core.mlir.products import conv2d, matmul
 from nacre.core.mlir.reductions import mean, sum_
 from nacre.core.mlir.shape_ops import gather, index, reshape, slice_, transpose
-from nacre.core.mlir.site import Site, Value
+from nacre.core.mlir.site import MlirWriter, Value
 
-Lowering = Callable[[Site], Value]
+Lowering = Callable[[MlirWriter], Value]
 
 LOWERINGS: Mapping[str, Lowering] = MappingProxyType(
     {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from nacre.core.mlir.body import Body, Scalar
 from nacre.core.mlir.elementwise import require_numbers
-from nacre.core.mlir.site import Loop, NoForm, Site, Value, broadcast_axes, operands_text
+from nacre.core.mlir.site import Loop, MlirWriter, NoForm, Value, broadcast_axes, operands_text
 from nacre.core.mlir.types import element_text, tensor_text, wide
 from nacre.core.module import Shape, TensorType
 from nacre.core.values import Custom
@@ -12,7 +12,7 @@ from nacre.core.values import Custom
 _MOST_ELEMENTS = (1 << 63) - 1
 
 
-def matmul(site: Site) -> Value:
+def matmul(site: MlirWriter) -> Value:
     """`linalg.matmul` of two matrices; of vectors and batches a `linalg.generic`."""
     lhs, rhs, zeros = _widened(site)
     if lhs.type.rank == rhs.type.rank == 2:
@@ -22,7 +22,7 @@ def matmul(site: Site) -> Value:
     return site.cast(product, site.type.dtype)
 
 
-def _widened(site: Site) -> tuple[Value, Value, Value]:
+def _widened(site: MlirWriter) -> tuple[Value, Value, Value]:
     """Both operands in the type that is computed in, and what the sums start from."""
     require_numbers(site)
     held = wide(site.type.dtype)
@@ -30,12 +30,12 @@ def _widened(site: Site) -> tuple[Value, Value, Value]:
     return lhs, rhs, site.zeros(TensorType(held, site.type.shape))
 
 
-def _named(site: Site, operation: str, lhs: Value, rhs: Value, zeros: Value) -> Value:
+def _named(site: MlirWriter, operation: str, lhs: Value, rhs: Value, zeros: Value) -> Value:
     operands = operands_text([lhs, rhs], zeros)
     return site.add("product", f"{operation} {operands} -> {zeros.typed}", zeros.type)
 
 
-def _contracted(site: Site, lhs: Value, rhs: Value, zeros: Value) -> Value:
+def _contracted(site: MlirWriter, lhs: Value, rhs: Value, zeros: Value) -> Value:
     """Loops over the axes of the result, then one over the axis that goes.
 
     A vector on the left has no rows, one on the right no columns; batches broadcast.
@@ -58,7 +58,7 @@ def _contracted(site: Site, lhs: Value, rhs: Value, zeros: Value) -> Value:
     return site.generic("product", inputs, (zeros, tuple(range(rank))), loops, code)
 
 
-def conv2d(site: Site) -> Value:
+def conv2d(site: MlirWriter) -> Value:
     """`linalg.conv_2d_nhwc_hwcf` of the padded input."""
     x, weights, zeros = _widened(site)
     padded = _padded(site, x, _pads(site))
@@ -74,7 +74,7 @@ def conv2d(site: Site) -> Value:
     return site.cast(product, site.type.dtype)
 
 
-def _pads(site: Site) -> tuple[tuple[int, int], ...]:
+def _pads(site: MlirWriter) -> tuple[tuple[int, int], ...]:
     """Top and bottom, left and right. `Same`: what the last window lacks, an odd one at the end."""
     padding = site.op.attributes["padding"]
     if isinstance(padding, Custom):
@@ -89,7 +89,7 @@ def _pads(site: Site) -> tuple[tuple[int, int], ...]:
     return tuple((total // 2, total - total // 2) for total in totals)
 
 
-def _padded(site: Site, x: Value, pads: tuple[tuple[int, int], ...]) -> Value:
+def _padded(site: MlirWriter, x: Value, pads: tuple[tuple[int, int], ...]) -> Value:
     if not any(map(any, pads)):
         return x
     low, high = ([0, pads[0][side], pads[1][side], 0] for side in (0, 1))

@@ -7,20 +7,20 @@ from math import prod
 from nacre.core.mlir.body import Body, Code, Scalar
 from nacre.core.mlir.elementwise import require_numbers
 from nacre.core.mlir.shape_ops import reshaped
-from nacre.core.mlir.site import Loop, Site, Value
+from nacre.core.mlir.site import Loop, MlirWriter, Value
 from nacre.core.mlir.types import bits_of, is_float, wide
 from nacre.core.module import Shape, TensorType
 from nacre.kernels.interface.shapes import axes_of
 
 
-def sum_(site: Site) -> Value:
+def sum_(site: MlirWriter) -> Value:
     """Floats are summed in their wide type; integers wrap."""
     require_numbers(site)
     total = _reduced(site, wide(site.type.dtype), _add)
     return reshaped(site, site.cast(total, site.type.dtype), site.type.shape)
 
 
-def mean(site: Site) -> Value:
+def mean(site: MlirWriter) -> Value:
     """Floats: the sum by the number of elements. Integers: exact, and cut towards zero."""
     require_numbers(site)
     dtype = site.type.dtype
@@ -43,7 +43,7 @@ def _add(body: Body, x: Scalar, total: Scalar) -> Scalar:
     return body.arithmetic("Add", total, body.cast(x, total.dtype))
 
 
-def _mean_of_parts(site: Site, count: int) -> Value:
+def _mean_of_parts(site: MlirWriter, count: int) -> Value:
     """The sum may leave 64 bits: quotients (rounded down) and remainders are summed apart."""
     dtype = site.type.dtype
 
@@ -67,13 +67,13 @@ def _mean_of_parts(site: Site, count: int) -> Value:
     return site.mapped("mean", sums, TensorType(dtype, sums[0].type.shape), joined)
 
 
-def _axes(site: Site) -> Shape:
+def _axes(site: MlirWriter) -> Shape:
     """The axes that go; none named means all of them."""
     rank = site.operands[0].type.rank
     return axes_of(site.op.attributes["axes"], rank) or tuple(range(rank))
 
 
-def _reduced(site: Site, dtype: str, code: Code) -> Value:
+def _reduced(site: MlirWriter, dtype: str, code: Code) -> Value:
     """What is left without the axes that go; every element starts from zero."""
     x, axes = site.operands[0], _axes(site)
     kept = tuple(axis for axis in range(x.type.rank) if axis not in axes)

@@ -6,19 +6,19 @@ from collections.abc import Sequence
 from math import prod
 
 from nacre.core.mlir.body import Body, Scalar
-from nacre.core.mlir.site import Loop, NoForm, Site, Value, operands_text
+from nacre.core.mlir.site import Loop, MlirWriter, NoForm, Value, operands_text
 from nacre.core.mlir.types import INDEX, tensor_text
 from nacre.core.module import Shape, TensorType
 
 Group = tuple[list[int], list[int]]  # axes before, axes after
 
 
-def reshape(site: Site) -> Value:
+def reshape(site: MlirWriter) -> Value:
     """`Reshape`, `ExpandDims` and `Squeeze`: the declared shape says it all."""
     return reshaped(site, site.operands[0], site.type.shape)
 
 
-def reshaped(site: Site, value: Value, shape: Shape) -> Value:
+def reshaped(site: MlirWriter, value: Value, shape: Shape) -> Value:
     """A tensor under another shape: axes collapsed, then others expanded, where there are any."""
     if value.type.shape == shape:
         return value
@@ -38,7 +38,7 @@ def reshaped(site: Site, value: Value, shape: Shape) -> Value:
 
 
 def _regrouped(
-    site: Site, verb: str, value: Value, shape: Shape, groups: Sequence[Sequence[int]]
+    site: MlirWriter, verb: str, value: Value, shape: Shape, groups: Sequence[Sequence[int]]
 ) -> Value:
     type_ = TensorType(value.type.dtype, shape)
     axes = ", ".join(f"[{', '.join(map(str, group))}]" for group in groups)
@@ -69,7 +69,7 @@ def axis_groups(before: Shape, after: Shape) -> list[Group]:
     return groups
 
 
-def transpose(site: Site) -> Value:
+def transpose(site: MlirWriter) -> Value:
     """`linalg.transpose`."""
     (value,) = site.operands
     if not value.type.rank:
@@ -80,7 +80,7 @@ def transpose(site: Site) -> Value:
     return site.add("transposed", text, site.type)
 
 
-def slice_(site: Site) -> Value:
+def slice_(site: MlirWriter) -> Value:
     """`tensor.extract_slice`; starts are moved inside of the axes, the ends follow from the type.
 
     A step along an axis that has one element leads nowhere, and may be larger than MLIR's numbers.
@@ -93,7 +93,7 @@ def slice_(site: Site) -> Value:
     return _extracted(site, value, first, sizes, strides)
 
 
-def index(site: Site) -> Value:
+def index(site: MlirWriter) -> Value:
     """One element; NoForm for one outside of the tensor, of which no run has a result."""
     (value,) = site.operands
     indices = site.op.attributes["indices"]
@@ -105,7 +105,11 @@ def index(site: Site) -> Value:
 
 
 def _extracted(
-    site: Site, value: Value, starts: Sequence[int], sizes: Sequence[int], strides: Sequence[int]
+    site: MlirWriter,
+    value: Value,
+    starts: Sequence[int],
+    sizes: Sequence[int],
+    strides: Sequence[int],
 ) -> Value:
     if not value.type.rank:
         return value
@@ -114,7 +118,7 @@ def _extracted(
     return site.add("part", f"tensor.extract_slice {value.name}{parts} : {types}", site.type)
 
 
-def gather(site: Site) -> Value:
+def gather(site: MlirWriter) -> Value:
     """Rows by index. An index outside is moved to the nearest row: MLIR has no error to raise."""
     table, indices = site.operands
     rank, inner = site.type.rank, indices.type.rank

@@ -37,7 +37,7 @@ class Value(Struct, frozen=True):
         return tensor_text(self.type)
 
 
-class Site:
+class MlirWriter:
     """One operation on its way: its operands, and the statements that compute it."""
 
     def __init__(self, op: CoreOperation, operands: Sequence[Value]) -> None:

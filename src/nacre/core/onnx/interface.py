@@ -141,7 +141,7 @@ def input_type(
         and all(s < 1 or s == w for s, w in zip(sizes, wanted, strict=True))
     )
     if not fits or any(dim < 1 for dim in wanted):
-        shown = shown_dims(dims) if dims is not None else "any shape"
+        shown = format_dims(dims) if dims is not None else "any shape"
         message = f"input {title} was given the shape {list(wanted)}, the model says {shown}"
         return finding(ONX06, name, message, _fitting(wanted, dims))
     return TensorType(dtype, wanted)
@@ -156,7 +156,7 @@ def _fitting(wanted: Sequence[int], dims: Sequence[Any] | None) -> str:
     return _FIXED
 
 
-def shown_dims(dims: Sequence[Any]) -> str:
+def format_dims(dims: Sequence[Any]) -> str:
     """Sizes of a shape for a message, open ones by their names."""
     shown = [
         str(d.dim_value) if d.dim_value > 0 or _is_empty(d) else d.dim_param or "?" for d in dims
@@ -170,7 +170,7 @@ def _is_empty(dim: Any) -> bool:  # noqa: ANN401 - onnx.TensorShapeProto.Dimensi
 
 
 def _without_elements(value: Any, dims: Sequence[Any], name: str) -> Diagnostic:  # noqa: ANN401
-    message = f"input {quoted(value.name)} has the shape {shown_dims(dims)}, without elements"
+    message = f"input {quoted(value.name)} has the shape {format_dims(dims)}, without elements"
     shape, stands = _example(dims)
     given = f"{_shaped(value.name, shape)}; {stands}"
     help_ = f"Core IR has no empty tensors; where a 0 stands for an open size, give one: {given}"
@@ -205,7 +205,7 @@ def _shaped(name: str, shape: str) -> str:
 
 
 def _open(value: Any, dims: Sequence[Any] | None, name: str) -> Diagnostic:  # noqa: ANN401
-    shown = "no shape at all" if dims is None else f"the shape {shown_dims(dims)}"
+    shown = "no shape at all" if dims is None else f"the shape {format_dims(dims)}"
     message = f"input {quoted(value.name)} has {shown}, expected sizes"
     if dims is None:
         help_ = f"{_shaped(value.name, 'AxBxC')}, a number for each axis that the input has"

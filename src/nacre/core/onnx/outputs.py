@@ -11,11 +11,11 @@ from nacre.core.module import Labels, Module, TensorType
 from nacre.core.onnx.control.scopes import Lost
 from nacre.core.onnx.findings import NoForm, finding
 from nacre.core.onnx.handlers.elementwise import type_title
-from nacre.core.onnx.interface import shown_dims
+from nacre.core.onnx.interface import format_dims
 from nacre.core.onnx.reading.files import onnx
 from nacre.core.onnx.reading.nodes import NO_NODE
 from nacre.core.onnx.states import keep_states
-from nacre.core.onnx.use import Use, described
+from nacre.core.onnx.use import OnnxNode, described
 from nacre.core.rules.onnx import ONX01, ONX08
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def module_of(walk: Walk, graph: Any) -> Module:  # noqa: ANN401
         if tensor is None or isinstance(tensor, Lost):
             walk.unsound(f"{title} is not defined", walk.meant(output.name))
             continue
-        use = Use(NO_NODE, [tensor], walk.builder)
+        use = OnnxNode(NO_NODE, [tensor], walk.builder)
         try:
             values[output.name] = use.value(0)
         except NoForm as problem:
@@ -76,4 +76,4 @@ def _other_shape(value: Any, found: TensorType) -> str | None:  # noqa: ANN401
         dim.dim_value < 1 or dim.dim_value == own
         for dim, own in zip(dims, found.shape, strict=True)
     )
-    return None if is_same else f"with the shape {shown_dims(dims)}, it has {list(found.shape)}"
+    return None if is_same else f"with the shape {format_dims(dims)}, it has {list(found.shape)}"

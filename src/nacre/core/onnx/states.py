@@ -14,7 +14,7 @@ from nacre.base.diagnostics import InputError
 from nacre.base.excerpt import quoted
 from nacre.core.onnx.findings import finding
 from nacre.core.onnx.reading.files import STATE
-from nacre.core.onnx.use import told_by
+from nacre.core.onnx.use import describe_error
 from nacre.core.rules.onnx import ONX09
 from nacre.core.values import Array
 
@@ -85,5 +85,5 @@ def keep_states(walk: Walk, following: Mapping[str, int], initial: Mapping[str, 
         try:
             walk.builder.state(given, output, walk.builder.constant(initial[given]))
         except InputError as error:
-            message = f"the state {quoted(given)}: {told_by(error)}"
+            message = f"the state {quoted(given)}: {describe_error(error)}"
             walk.found.append(finding(ONX09, walk.name, message, _MEND))

@@ -10,37 +10,39 @@ import numpy as np
 from nacre.base.elements import GRAPH_TYPES
 from nacre.core.onnx.findings import NOT_EMPTY, NoForm, Unsound
 from nacre.core.onnx.handlers.table import handlers
-from nacre.core.onnx.use import Tensor, Use
+from nacre.core.onnx.use import OnnxNode, Tensor
 from nacre.core.values import Array
 
 _FUNCTIONS = {"Add": np.add, "Sub": np.subtract, "Mul": np.multiply, "Div": np.divide,
               "And": np.logical_and}  # fmt: skip
 
 
-def shape_of(use: Use, tensor: Tensor) -> tuple[int, ...]:
+def shape_of(use: OnnxNode, tensor: Tensor) -> tuple[int, ...]:
     """The shape of a tensor."""
     return tensor.shape if isinstance(tensor, np.ndarray) else use.builder.type_of(tensor).shape
 
 
-def optional(use: Use, index: int) -> Tensor | None:
+def optional(use: OnnxNode, index: int) -> Tensor | None:
     """An operand, where it is given."""
     return use.tensor(index) if use.has(index) else None
 
 
-def replaced(use: Use, operands: Mapping[int, Tensor | None], count: int | None = None) -> Use:
+def replaced(
+    use: OnnxNode, operands: Mapping[int, Tensor | None], count: int | None = None
+) -> OnnxNode:
     """The same node with other operands in some places, and with the first `count` only."""
     size = use.count if count is None else count
-    return Use(use.node, [operands.get(i, optional(use, i)) for i in range(size)], use.builder)
+    return OnnxNode(use.node, [operands.get(i, optional(use, i)) for i in range(size)], use.builder)
 
 
-def delegated(use: Use, operation: str) -> int:
+def delegated(use: OnnxNode, operation: str) -> int:
     """What the handler of another operation makes of a node: its first result."""
     made = handlers()[operation](use)
     first = made if isinstance(made, int | np.ndarray) else made[0]
     return use.materialised(first)
 
 
-def with_shape(use: Use, tensor: Tensor, dims: Sequence[int]) -> Tensor:
+def with_shape(use: OnnxNode, tensor: Tensor, dims: Sequence[int]) -> Tensor:
     """The same elements under another shape."""
     own = shape_of(use, tensor)
     if prod(own) != prod(dims):
@@ -50,12 +52,12 @@ def with_shape(use: Use, tensor: Tensor, dims: Sequence[int]) -> Tensor:
     return use.reshaped(tensor, dims)
 
 
-def single(use: Use, tensor: Tensor) -> Tensor:
+def single(use: OnnxNode, tensor: Tensor) -> Tensor:
     """One number as a tensor of rank 0."""
     return with_shape(use, tensor, ())
 
 
-def turned(use: Use, tensor: Tensor, order: Sequence[int]) -> Tensor:
+def transpose(use: OnnxNode, tensor: Tensor, order: Sequence[int]) -> Tensor:
     """The axes in another order."""
     if len(shape_of(use, tensor)) != len(order):
         found = list(shape_of(use, tensor))
@@ -65,14 +67,14 @@ def turned(use: Use, tensor: Tensor, order: Sequence[int]) -> Tensor:
     return use.transposed(tensor, order)
 
 
-def in_type(use: Use, tensor: Tensor, dtype: str) -> Tensor:
+def in_type(use: OnnxNode, tensor: Tensor, dtype: str) -> Tensor:
     """A tensor in another element type."""
     if isinstance(tensor, np.ndarray):
         return tensor.astype(GRAPH_TYPES[dtype].dtype)
     return use.cast(tensor, dtype)
 
 
-def combined(use: Use, op: str, a: Tensor, b: Tensor) -> Tensor:
+def combined(use: OnnxNode, op: str, a: Tensor, b: Tensor) -> Tensor:
     """Two tensors element by element, in their own type."""
     if not (isinstance(a, np.ndarray) and isinstance(b, np.ndarray)):
         return use.add("BinOp", use.materialised(a), use.materialised(b), op=op)
@@ -82,7 +84,7 @@ def combined(use: Use, op: str, a: Tensor, b: Tensor) -> Tensor:
     return made
 
 
-def broadcast(use: Use, *tensors: Tensor) -> tuple[int, ...]:
+def broadcast(use: OnnxNode, *tensors: Tensor) -> tuple[int, ...]:
     """The shape that tensors stretch to together."""
     return _common(*(shape_of(use, tensor) for tensor in tensors))
 
@@ -95,7 +97,7 @@ def _common(*shapes: tuple[int, ...]) -> tuple[int, ...]:
         raise Unsound(f"the shapes {shown} do not broadcast") from None
 
 
-def stretched(use: Use, tensor: Tensor, dims: Sequence[int]) -> Tensor:
+def broadcast_to(use: OnnxNode, tensor: Tensor, dims: Sequence[int]) -> Tensor:
     """A tensor stretched to a shape."""
     own, wanted = shape_of(use, tensor), tuple(dims)
     if own == wanted:
@@ -107,7 +109,7 @@ def stretched(use: Use, tensor: Tensor, dims: Sequence[int]) -> Tensor:
     return use.add("Broadcast", tensor, shape=wanted)
 
 
-def repeated(use: Use, tensor: Tensor, axis: int, count: int) -> Tensor:
+def repeated(use: OnnxNode, tensor: Tensor, axis: int, count: int) -> Tensor:
     """Each part along an axis several times, one after the other."""
     if count == 1:
         return tensor
@@ -120,7 +122,7 @@ def repeated(use: Use, tensor: Tensor, axis: int, count: int) -> Tensor:
     return use.reshaped(wide, (*dims[:axis], dims[axis] * count, *behind))
 
 
-def part(use: Use, value: int, axis: int, start: int, end: int) -> int:
+def part(use: OnnxNode, value: int, axis: int, start: int, end: int) -> int:
     """A part along one axis."""
     dims = use.builder.type_of(value).shape
     if not 0 <= start < end <= dims[axis]:

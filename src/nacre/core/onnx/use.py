@@ -21,7 +21,7 @@ from nacre.core.values import Array
 Tensor = Array | int
 
 
-class Use:
+class OnnxNode:
     """A node with its operands. Handlers ask it and add operations to the module through it."""
 
     def __init__(
@@ -202,7 +202,7 @@ _NARROWER = {
 _TYPE = re.compile(r"tensor<([^<>]*)>")
 
 
-def told_by(error: InputError) -> str:
+def describe_error(error: InputError) -> str:
     """What the builder says, types spelled as in our own messages."""
     return _TYPE.sub(r"\1", "; ".join(d.message for d in error.diagnostics))
 
@@ -210,7 +210,7 @@ def told_by(error: InputError) -> str:
 def _problem(error: InputError) -> NoForm | Unsound:
     """What a rule of Core IR says about the node that an operation was made for."""
     found = error.diagnostics
-    told = told_by(error)
+    told = describe_error(error)
     remedies = [_NARROWER[d.code] for d in found if d.code in _NARROWER]
     return NoForm(told, remedies[0]) if len(remedies) == len(found) else Unsound(told)
 

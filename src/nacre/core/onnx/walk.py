@@ -32,7 +32,7 @@ from nacre.core.onnx.reading.sparse import filled
 from nacre.core.onnx.reading.wire import Held
 from nacre.core.onnx.recurrent.layers import RECURRENT
 from nacre.core.onnx.reporting import MOST_HINTS, RENAME, Reports, repeated, require_distinct
-from nacre.core.onnx.use import Tensor, Use, told_by
+from nacre.core.onnx.use import OnnxNode, Tensor, describe_error
 from nacre.core.rules.onnx import ONX01, ONX04, ONX06
 from nacre.core.values import Array
 
@@ -85,7 +85,7 @@ class Walk(Reports):
                 (first, *_) = error.diagnostics
                 is_size = first.code == "MOD12"  # else the name is none, or taken
                 rule, help_ = (ONX01, "give it another shape") if is_size else (ONX04, RENAME)
-                message = f"input {quoted(name)}: {told_by(error)}"
+                message = f"input {quoted(name)}: {describe_error(error)}"
                 self.found.append(finding(rule, self.name, message, help_))
                 self.tensors[name] = Lost()
         self.nodes(graph.node)
@@ -154,7 +154,7 @@ class Walk(Reports):
             first = problems if isinstance(problem, Undecided) else None
             self.refuse(node, operands, problem, first)
         except InputError as error:  # from the builder
-            self.refuse(node, operands, NoForm(told_by(error), SMALLER))
+            self.refuse(node, operands, NoForm(describe_error(error), SMALLER))
         except Unsound as problem:
             self.break_off(node, operands, str(problem), problem.help)
         except MemoryError:
@@ -196,7 +196,7 @@ class Walk(Reports):
                 most = self.allowance.left + 1
                 self.allowance.expect(flat_size(key, self.functions, most))
             return self._call(node, called(local, proto.attribute), operands)
-        use = Use(node, operands, self.builder)
+        use = OnnxNode(node, operands, self.builder)
         require_types(node, [None if o is None else _dtype(o, self.builder) for o in operands])
         require_lists(use)
         if self.is_run:
@@ -235,7 +235,7 @@ class Walk(Reports):
 
         def emitted(builder: ModelBuilder, place: int) -> int | None:
             try:
-                value = _listed(handler(Use(node, sources, builder)))[place]
+                value = _listed(handler(OnnxNode(node, sources, builder)))[place]
             except (Unsound, InputError, *_MISFITS):  # it becomes a constant
                 return None
             return value if isinstance(value, int) else None
@@ -243,7 +243,7 @@ class Walk(Reports):
         for place, array in enumerate(made):
             self.builder.add_derived(array, given, partial(emitted, place=place))
 
-    def _by_definition(self, node: Node, proto: Any, use: Use) -> Sequence[Tensor]:  # noqa: ANN401
+    def _by_definition(self, node: Node, proto: Any, use: OnnxNode) -> Sequence[Tensor]:  # noqa: ANN401
         """An operation without a handler: ONNX may define it by others."""
         operands = [use.tensor(i) if use.has(i) else None for i in range(len(node.inputs))]
         types = [None if o is None else use.type_of(o) for o in operands]
@@ -285,7 +285,7 @@ class Walk(Reports):
         walk = replace(self, builder=self.builder.copied(), found=[], refused=[], labels={})
         try:
             made = walk.nested(graph, given, is_run=False)
-            return [Use(NO_NODE, [t], walk.builder).type(0) for t in made]
+            return [OnnxNode(NO_NODE, [t], walk.builder).type(0) for t in made]
         except (NoForm, Unsound, Reported, InputError, MemoryError, *_MISFITS):
             return None
 

@@ -10,9 +10,9 @@ import numpy as np
 
 from nacre.core.onnx_export.elementwise import inverted, picked
 from nacre.core.onnx_export.graph import Value
-from nacre.core.onnx_export.site import NoForm, Site
+from nacre.core.onnx_export.site import NoForm, OnnxWriter
 
-Function = Callable[[Site, Value, Value], Value]
+Function = Callable[[OnnxWriter, Value, Value], Value]
 
 
 def _native(operation: str) -> Function:
@@ -23,7 +23,7 @@ def _is_float(value: Value) -> bool:
     return value.dtype in ("f32", "f64")
 
 
-def _safe_divisor(site: Site, b: Value) -> tuple[Value, Value | None]:
+def _safe_divisor(site: OnnxWriter, b: Value) -> tuple[Value, Value | None]:
     """A divisor without -1, by which the lowest number stops the machine; and where it was -1."""
     known = site.elements(b)
     if known is not None and not (known == -1).any():
@@ -32,7 +32,7 @@ def _safe_divisor(site: Site, b: Value) -> tuple[Value, Value | None]:
     return site.where(is_minus, site.number(1, b.dtype), b), is_minus
 
 
-def _quotient(site: Site, a: Value, b: Value) -> Value:
+def _quotient(site: OnnxWriter, a: Value, b: Value) -> Value:
     """Cut towards zero; the lowest number by -1 wraps to itself."""
     if _is_float(a):
         return site.each("Div", a, b)
@@ -41,7 +41,7 @@ def _quotient(site: Site, a: Value, b: Value) -> Value:
     return found if is_minus is None else site.where(is_minus, site.each("Neg", a), found)
 
 
-def _modulus(site: Site, a: Value, b: Value) -> Value:
+def _modulus(site: OnnxWriter, a: Value, b: Value) -> Value:
     """With the sign of the divisor."""
     if not _is_float(a):
         return site.each("Mod", a, _safe_divisor(site, b)[0])
@@ -54,7 +54,7 @@ def _modulus(site: Site, a: Value, b: Value) -> Value:
     return site.where(site.each("Equal", rest, zero, dtype="bool"), nothing, found)
 
 
-def _remainder(site: Site, a: Value, b: Value) -> Value:
+def _remainder(site: OnnxWriter, a: Value, b: Value) -> Value:
     """With the sign of the dividend. Of integers onnxruntime has it by way of f64, so not that."""
     if _is_float(a):
         return site.each("Mod", a, b, fmod=1)
@@ -63,7 +63,7 @@ def _remainder(site: Site, a: Value, b: Value) -> Value:
     return site.each("Sub", a, whole)
 
 
-def _integer_power(site: Site, a: Value, b: Value) -> Value:
+def _integer_power(site: OnnxWriter, a: Value, b: Value) -> Value:
     """By squaring, for onnxruntime goes by way of f64; exponents must be known."""
     known = site.elements(b)
     if known is None:
@@ -80,7 +80,7 @@ def _integer_power(site: Site, a: Value, b: Value) -> Value:
     return result
 
 
-def _picked(word: str, site: Site, a: Value, b: Value) -> Value:
+def _picked(word: str, site: OnnxWriter, a: Value, b: Value) -> Value:
     return picked(site, word, a, b)
 
 
@@ -98,7 +98,7 @@ _NUMBERS: Mapping[str, Function] = MappingProxyType(
 _LOGIC = frozenset({"And", "Or", "Xor"})
 
 
-def binop(site: Site) -> Value:
+def binop(site: OnnxWriter) -> Value:
     """`BinOp`."""
     word, (a, b) = str(site.attributes["op"]), site.operands
     if word in _LOGIC:
@@ -110,7 +110,7 @@ def binop(site: Site) -> Value:
     return site.result(_NUMBERS[word](site, site.wide(a), site.wide(b)))
 
 
-def _logic(site: Site, word: str, a: Value, b: Value) -> Value:
+def _logic(site: OnnxWriter, word: str, a: Value, b: Value) -> Value:
     if a.dtype == "bool":
         return site.each(word, a, b)
     wide = {"i4": "i8", "u4": "u8"}.get(a.dtype, a.dtype)
@@ -121,7 +121,7 @@ _MOST_SHIFT = 63
 _POWERS = np.left_shift(np.int64(1), np.arange(_MOST_SHIFT + 1))  # the last is the least integer
 
 
-def _shifted(site: Site, word: str, a: Value, b: Value) -> Value:
+def _shifted(site: OnnxWriter, word: str, a: Value, b: Value) -> Value:
     """By powers of two in i64: onnxruntime shifts unsigned integers only."""
     wide, by = site.cast(a, "i64"), site.cast(b, "i64")
     most = site.number(_MOST_SHIFT, "i64")
@@ -129,12 +129,12 @@ def _shifted(site: Site, word: str, a: Value, b: Value) -> Value:
     return _SHIFTS[word](site, wide, powers, site.each("Greater", by, most, dtype="bool"))
 
 
-def _left(site: Site, a: Value, powers: Value, is_far: Value) -> Value:
+def _left(site: OnnxWriter, a: Value, powers: Value, is_far: Value) -> Value:
     """Products wrap, as shifts do."""
     return site.where(is_far, site.number(0, "i64"), site.each("Mul", a, powers))
 
 
-def _right(site: Site, a: Value, powers: Value, is_far: Value) -> Value:
+def _right(site: OnnxWriter, a: Value, powers: Value, is_far: Value) -> Value:
     """Negative numbers fill up with ones: their bits are turned before and after.
 
     What is not negative gives 0 by the last power too.
@@ -144,7 +144,7 @@ def _right(site: Site, a: Value, powers: Value, is_far: Value) -> Value:
     return site.where(is_below, inverted(site, plain), plain)
 
 
-_SHIFTS: Mapping[str, Callable[[Site, Value, Value, Value], Value]] = MappingProxyType(
+_SHIFTS: Mapping[str, Callable[[OnnxWriter, Value, Value, Value], Value]] = MappingProxyType(
     {"ShiftLeft": _left, "ShiftRight": _right}
 )
 _RELATIONS: Mapping[str, str] = MappingProxyType(
@@ -159,7 +159,7 @@ _RELATIONS: Mapping[str, str] = MappingProxyType(
 )
 
 
-def compare(site: Site) -> Value:
+def compare(site: OnnxWriter) -> Value:
     """`Compare`."""
     word = str(site.attributes["op"])
     given = (site.cast(x, "i32") if x.dtype == "bool" else site.wide(x) for x in site.operands)
@@ -167,6 +167,6 @@ def compare(site: Site) -> Value:
     return site.each("Not", found) if word == "Ne" else found
 
 
-def where(site: Site) -> Value:
+def where(site: OnnxWriter) -> Value:
     """`Where`."""
     return site.where(*site.operands)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from nacre.base.elements import GRAPH_TYPES
 from nacre.core.onnx_export.elementwise import held
 from nacre.core.onnx_export.graph import Value
-from nacre.core.onnx_export.site import Site
+from nacre.core.onnx_export.site import OnnxWriter
 
 _I64_END = 2.0**63  # one more than the greatest
 
 
-def cast(site: Site) -> Value:
+def cast(site: OnnxWriter) -> Value:
     """`Cast`."""
     (x,), to = site.operands, site.type.dtype
     source, target = GRAPH_TYPES[x.dtype], GRAPH_TYPES[to]
@@ -25,7 +25,7 @@ def cast(site: Site) -> Value:
     return site.cast(x, to)
 
 
-def stopped_numbers(site: Site, x: Value, to: str) -> Value:
+def stopped_numbers(site: OnnxWriter, x: Value, to: str) -> Value:
     """Numbers at the ends of a type, where that has fewer."""
     source, target = GRAPH_TYPES[x.dtype], GRAPH_TYPES[to]
     if not target.is_integer:
@@ -36,14 +36,14 @@ def stopped_numbers(site: Site, x: Value, to: str) -> Value:
     return held(site, site.cast(x, "i64"), target.lowest, target.highest)
 
 
-def stopped(site: Site, x: Value, to: str) -> Value:
+def stopped(site: OnnxWriter, x: Value, to: str) -> Value:
     """Integers in another type, stopped at its ends."""
     if x.dtype == to:
         return x
     return site.cast(stopped_numbers(site, x, to), to)
 
 
-def whole(site: Site, x: Value, to: str) -> Value:
+def whole(site: OnnxWriter, x: Value, to: str) -> Value:
     """F32 or f64 cut towards zero, stopped at the ends of a type; NaN gives 0."""
     known = site.where(site.each("IsNaN", x, dtype="bool"), site.number(0, x.dtype), x)
     if to == "i64":
@@ -60,7 +60,7 @@ def _way(to: str) -> str:
     return {"i4": "i32", "u4": "i32", "u32": "i64"}.get(to, to)
 
 
-def _longest(site: Site, x: Value) -> Value:
+def _longest(site: OnnxWriter, x: Value) -> Value:
     """The same for i64, whose greatest value is no float."""
     is_above = site.each("GreaterOrEqual", x, site.number(_I64_END, x.dtype), dtype="bool")
     is_below = site.each("Less", x, site.number(-_I64_END, x.dtype), dtype="bool")

@@ -8,16 +8,16 @@ from types import MappingProxyType
 
 from nacre.base.elements import GRAPH_TYPES
 from nacre.core.onnx_export.graph import Value
-from nacre.core.onnx_export.site import Site
+from nacre.core.onnx_export.site import OnnxWriter
 from nacre.core.onnx_export.types import takes
 
-Function = Callable[[Site, Value], Value]
+Function = Callable[[OnnxWriter, Value], Value]
 
 
-def elementwise(function: Function) -> Callable[[Site], Value]:
+def elementwise(function: Function) -> Callable[[OnnxWriter], Value]:
     """A form from a function in the type that is computed in, rounded once."""
 
-    def form(site: Site) -> Value:
+    def form(site: OnnxWriter) -> Value:
         return site.result(function(site, site.wide(site.operands[0])))
 
     return form
@@ -28,20 +28,20 @@ def native(operation: str) -> Function:
     return lambda site, x: site.each(operation, x)
 
 
-def relu(site: Site, x: Value) -> Value:
+def relu(site: OnnxWriter, x: Value) -> Value:
     """By the formula `x if x > 0 else 0`, so that NaN and -0.0 become 0; ONNX keeps NaN."""
     zero = site.number(0, x.dtype)
     return site.where(site.each("Greater", x, zero, dtype="bool"), x, zero)
 
 
-def relu_nan(site: Site, x: Value) -> Value:
+def relu_nan(site: OnnxWriter, x: Value) -> Value:
     """`Relu`, which onnxruntime lacks for i64."""
     if takes("Relu", x.dtype):
         return site.each("Relu", x)
     return picked(site, "Max", x, site.number(0, x.dtype))
 
 
-def picked(site: Site, word: str, a: Value, b: Value) -> Value:
+def picked(site: OnnxWriter, word: str, a: Value, b: Value) -> Value:
     """`Min` or `Max`; of i64 by a comparison.
 
     Some builds of onnxruntime compare the lower halves of i64 as signed where the upper ones are
@@ -53,7 +53,7 @@ def picked(site: Site, word: str, a: Value, b: Value) -> Value:
     return site.where(is_less, b, a) if word == "Max" else site.where(is_less, a, b)
 
 
-def sign(site: Site, x: Value) -> Value:
+def sign(site: OnnxWriter, x: Value) -> Value:
     """-1, 0 or 1."""
     if x.dtype != "i64":  # for the same reason
         return site.each("Sign", x)
@@ -62,31 +62,31 @@ def sign(site: Site, x: Value) -> Value:
     return site.where(is_above, one, site.where(is_below, site.number(-1, "i64"), zero))
 
 
-def limited(site: Site, x: Value) -> Value:
+def limited(site: OnnxWriter, x: Value) -> Value:
     """Minus infinity as the least finite number: times 0 it would be NaN."""
     return site.each("Max", x, site.number(GRAPH_TYPES[x.dtype].lowest, x.dtype))
 
 
-def _trunc(site: Site, x: Value) -> Value:
+def _trunc(site: OnnxWriter, x: Value) -> Value:
     is_below = site.each("Less", x, site.number(0, x.dtype), dtype="bool")
     return site.where(is_below, site.each("Ceil", x), site.each("Floor", x))
 
 
-def _rsqrt(site: Site, x: Value) -> Value:
+def _rsqrt(site: OnnxWriter, x: Value) -> Value:
     return site.each("Reciprocal", site.each("Sqrt", x))
 
 
-def _tan(site: Site, x: Value) -> Value:
+def _tan(site: OnnxWriter, x: Value) -> Value:
     if takes("Tan", x.dtype):
         return site.each("Tan", x)
     return site.each("Div", site.each("Sin", x), site.each("Cos", x))
 
 
-def _is_number(site: Site, x: Value, number: float) -> Value:
+def _is_number(site: OnnxWriter, x: Value, number: float) -> Value:
     return site.each("Equal", x, site.number(number, x.dtype), dtype="bool")
 
 
-def expm1(site: Site, x: Value) -> Value:
+def expm1(site: OnnxWriter, x: Value) -> Value:
     """e^x - 1 from an e^x that is rounded: `(u - 1) * x / log(u)` loses no digits."""
     one = site.number(1, x.dtype)
     power = site.each("Exp", x)
@@ -98,7 +98,7 @@ def expm1(site: Site, x: Value) -> Value:
     return site.where(_is_number(site, power, 1), x, found)
 
 
-def log1p(site: Site, x: Value) -> Value:
+def log1p(site: OnnxWriter, x: Value) -> Value:
     """log(1 + x) from a 1 + x that is rounded: `log(u) * (x / (u - 1))` loses no digits."""
     one = site.number(1, x.dtype)
     sum_ = site.each("Add", x, one)
@@ -108,14 +108,14 @@ def log1p(site: Site, x: Value) -> Value:
     return site.where(_is_number(site, sum_, 1), x, found)
 
 
-def _softplus(site: Site, x: Value) -> Value:
+def _softplus(site: OnnxWriter, x: Value) -> Value:
     if takes("Softplus", x.dtype):
         return site.each("Softplus", x)
     rest = log1p(site, site.each("Exp", site.each("Neg", site.each("Abs", x))))
     return site.each("Add", site.each("Max", x, site.number(0, x.dtype)), rest)
 
 
-def _softsign(site: Site, x: Value) -> Value:
+def _softsign(site: OnnxWriter, x: Value) -> Value:
     ends = GRAPH_TYPES[x.dtype]
     finite = held(site, x, ends.lowest, ends.highest)
     if takes("Softsign", x.dtype):
@@ -125,13 +125,13 @@ def _softsign(site: Site, x: Value) -> Value:
 
 
 def _scaled_log(base: float) -> Function:
-    def function(site: Site, x: Value) -> Value:
+    def function(site: OnnxWriter, x: Value) -> Value:
         return site.each("Div", site.each("Log", x), site.number(log(base), x.dtype))
 
     return function
 
 
-def _exp2(site: Site, x: Value) -> Value:
+def _exp2(site: OnnxWriter, x: Value) -> Value:
     return site.each("Pow", site.number(2, x.dtype), x)
 
 
@@ -157,7 +157,7 @@ _UNARY: Mapping[str, Function] = MappingProxyType(
 _TESTS = MappingProxyType({"IsNan": "IsNaN", "IsInf": "IsInf"})
 
 
-def unary(site: Site) -> Value:
+def unary(site: OnnxWriter) -> Value:
     """`Unary`."""
     word, (x,) = str(site.attributes["op"]), site.operands
     if word in _TESTS:
@@ -167,12 +167,12 @@ def unary(site: Site) -> Value:
     return elementwise(_UNARY[word])(site)
 
 
-def inverted(site: Site, x: Value) -> Value:
+def inverted(site: OnnxWriter, x: Value) -> Value:
     """Every bit of integers turned."""
     return site.moved("BitwiseNot", x, shape=x.shape)
 
 
-def leaky_relu(site: Site, x: Value) -> Value:
+def leaky_relu(site: OnnxWriter, x: Value) -> Value:
     """`LeakyRelu`; of f64 by its formula."""
     alpha = float(site.attributes["alpha"])
     if takes("LeakyRelu", x.dtype):
@@ -180,12 +180,12 @@ def leaky_relu(site: Site, x: Value) -> Value:
     return _sided(site, x, site.each("Mul", x, site.number(alpha, x.dtype)))
 
 
-def _sided(site: Site, x: Value, below: Value) -> Value:
+def _sided(site: OnnxWriter, x: Value, below: Value) -> Value:
     """X above 0, else another value."""
     return site.where(site.each("Greater", x, site.number(0, x.dtype), dtype="bool"), x, below)
 
 
-def elu(site: Site, x: Value) -> Value:
+def elu(site: OnnxWriter, x: Value) -> Value:
     """`Elu` and `Selu`; of f64 by their formula."""
     given = {name: float(site.attributes[name]) for name in ("alpha", "gamma")
              if name in site.attributes}  # fmt: skip
@@ -196,7 +196,7 @@ def elu(site: Site, x: Value) -> Value:
     return site.each("Mul", found, site.number(given.get("gamma", 1.0), x.dtype))
 
 
-def hard_sigmoid(site: Site, x: Value) -> Value:
+def hard_sigmoid(site: OnnxWriter, x: Value) -> Value:
     """`HardSigmoid`; of f64 by its formula."""
     alpha, beta = (float(site.attributes[name]) for name in ("alpha", "beta"))
     if takes("HardSigmoid", x.dtype):
@@ -206,7 +206,7 @@ def hard_sigmoid(site: Site, x: Value) -> Value:
     return held(site, line, 0, 1)
 
 
-def held(site: Site, x: Value, low: float, high: float) -> Value:
+def held(site: OnnxWriter, x: Value, low: float, high: float) -> Value:
     """Between two numbers."""
     least, most = (site.number(end, x.dtype) for end in (low, high))
     if x.dtype == "i64":
@@ -214,7 +214,7 @@ def held(site: Site, x: Value, low: float, high: float) -> Value:
     return site.add("Clip", x, least, most, type_=x.type)
 
 
-def hard_swish(site: Site, x: Value) -> Value:
+def hard_swish(site: OnnxWriter, x: Value) -> Value:
     """`HardSwish`; of f64 by its formula."""
     if takes("HardSwish", x.dtype):
         return site.each("HardSwish", limited(site, x))
@@ -223,7 +223,7 @@ def hard_swish(site: Site, x: Value) -> Value:
     return site.each("Mul", least, site.each("Div", share, site.number(6, x.dtype)))
 
 
-def gelu(site: Site, x: Value) -> Value:
+def gelu(site: OnnxWriter, x: Value) -> Value:
     """`Gelu`; of f64 by the formula with Tanh, for onnxruntime has no such `Erf`."""
     x = limited(site, x)
     word = str(site.attributes["approximate"])
@@ -236,12 +236,12 @@ def gelu(site: Site, x: Value) -> Value:
     return site.each("Mul", half, site.each("Add", bent, site.number(1, x.dtype)))
 
 
-def silu(site: Site, x: Value) -> Value:
+def silu(site: OnnxWriter, x: Value) -> Value:
     """`x * Sigmoid(x)`."""
     return site.each("Mul", limited(site, x), site.each("Sigmoid", x))
 
 
-def clip(site: Site) -> Value:
+def clip(site: OnnxWriter) -> Value:
     """`Clip`; bounds of integers are rounded inwards and stop at the ends of the type."""
     (x,), element = site.operands, site.type.element
     low, high = site.attributes["min"], site.attributes["max"]
@@ -252,7 +252,7 @@ def clip(site: Site) -> Value:
     return site.result(held(site, site.wide(x), low, high))
 
 
-def prelu(site: Site) -> Value:
+def prelu(site: OnnxWriter) -> Value:
     """`PRelu`; of f64 by its formula."""
     x, slope = (site.wide(value) for value in site.operands)
     if takes("PRelu", x.dtype):

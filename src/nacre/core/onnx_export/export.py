@@ -18,7 +18,7 @@ from nacre.core.onnx.reading.files import require_onnx
 from nacre.core.onnx_export.forms import FORMS
 from nacre.core.onnx_export.graph import Graph, Node, Tensor, Value
 from nacre.core.onnx_export.model import MOST_INLINE, Interface, KeptState, write_model
-from nacre.core.onnx_export.site import NoForm, Site
+from nacre.core.onnx_export.site import NoForm, OnnxWriter
 from nacre.core.rules.onnx_export import EXP01
 from nacre.core.verify import MAX_FINDINGS, verify
 
@@ -77,7 +77,7 @@ class _Writing:
                 self._values[op.value_id] = self.graph.tensor(name, array, op.type.dtype)
             return
         first = len(self.graph.nodes)
-        site = Site(op, [self._values[operand] for operand in op.operands], self.graph)
+        site = OnnxWriter(op, [self._values[operand] for operand in op.operands], self.graph)
         try:
             self._values[op.value_id] = self._named(op, FORMS[op.opcode](site), first)
         except NoForm as reason:

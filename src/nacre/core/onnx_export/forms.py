@@ -22,9 +22,9 @@ from nacre.core.onnx_export import (
 )
 from nacre.core.onnx_export.elementwise import elementwise as each
 from nacre.core.onnx_export.graph import Value
-from nacre.core.onnx_export.site import Site
+from nacre.core.onnx_export.site import OnnxWriter
 
-Form = Callable[[Site], Value]
+Form = Callable[[OnnxWriter], Value]
 
 FORMS: Mapping[str, Form] = MappingProxyType(
     {

@@ -18,14 +18,14 @@ from nacre.core.onnx_export.casts import stopped
 from nacre.core.onnx_export.graph import Value
 from nacre.core.onnx_export.pooling import divisors, largest, over_places, under_windows
 from nacre.core.onnx_export.quantized import QUANTIZED, moved_steps
-from nacre.core.onnx_export.site import NoForm, Site
+from nacre.core.onnx_export.site import NoForm, OnnxWriter
 from nacre.core.onnx_export.windows import (
     channels_first,
     channels_last,
     convolved_integers,
     is_last,
     plan_of,
-    turned_weights,
+    transpose_weights,
 )
 from nacre.core.values import Array
 from nacre.kernels.windows.sliding import Sliding, fitting_windows
@@ -34,7 +34,7 @@ _BYTES = ("i8", "u8")
 _MOST_PLACES = 64  # of a window whose reals are added one by one
 
 
-def _scalar(site: Site, name: str) -> Value:
+def _scalar(site: OnnxWriter, name: str) -> Value:
     return site.number(site.attributes[name], "f32")
 
 
@@ -43,7 +43,7 @@ def _holds(dtype: str, value: int) -> bool:
     return bool(element.lowest <= value <= element.highest)
 
 
-def _real(site: Site, x: Value, side: str) -> Value:
+def _real(site: OnnxWriter, x: Value, side: str) -> Value:
     """What stored integers stand for."""
     scale, zero = _scalar(site, f"{side}_scale"), site.attributes[f"{side}_zero"]
     if x.dtype in QUANTIZED and _holds(x.dtype, zero):
@@ -53,7 +53,7 @@ def _real(site: Site, x: Value, side: str) -> Value:
     return site.each("Mul", site.cast(steps, "f32"), scale)
 
 
-def _stored(site: Site, reals: Value) -> Value:
+def _stored(site: OnnxWriter, reals: Value) -> Value:
     """The integers that stand for reals."""
     to, scale, zero = site.type.dtype, _scalar(site, "y_scale"), site.attributes["y_zero"]
     if to in QUANTIZED:
@@ -62,17 +62,17 @@ def _stored(site: Site, reals: Value) -> Value:
     return moved_steps(site, site.each("Div", reals, scale), site.number(zero, "i64"))
 
 
-def binop(site: Site) -> Value:
+def binop(site: OnnxWriter) -> Value:
     """`QBinOp`."""
     a, b = (_real(site, x, side) for x, side in zip(site.operands, "ab", strict=True))
     return _stored(site, site.each(str(site.attributes["op"]), a, b))
 
 
-def _weight_zeros(site: Site) -> Array:
+def _weight_zeros(site: OnnxWriter) -> Array:
     return np.array(site.attributes["w_zeros"] or (0,), np.int64)
 
 
-def _suits(site: Site) -> bool:
+def _suits(site: OnnxWriter) -> bool:
     """Whether onnxruntime has a fused operation: bytes, and one zero point of the weights."""
     x, weights, *bias = (value.dtype for value in site.operands)
     zeros = _weight_zeros(site)
@@ -87,7 +87,7 @@ def _suits(site: Site) -> bool:
     )
 
 
-def _fused(site: Site, operation: str, x: Value, weights: Value, *bias: Value,
+def _fused(site: OnnxWriter, operation: str, x: Value, weights: Value, *bias: Value,
            shape: tuple[int, ...], **given: object) -> Value:  # fmt: skip
     """An operation of ONNX with scales and zero points among its operands."""
     zero = site.number(int(_weight_zeros(site)[0]), weights.dtype)
@@ -114,7 +114,7 @@ def _fused(site: Site, operation: str, x: Value, weights: Value, *bias: Value,
     )
 
 
-def _integers(site: Site, x: Value, zeros: Array) -> Value:
+def _integers(site: OnnxWriter, x: Value, zeros: Array) -> Value:
     """Stored integers less their zero points, which broadcast, in i32."""
     wide = site.cast(x, "i32")
     if not zeros.any():
@@ -122,7 +122,7 @@ def _integers(site: Site, x: Value, zeros: Array) -> Value:
     return site.each("Sub", wide, site.array(zeros.astype(np.int32), "i32"))
 
 
-def _requantized(site: Site, sums: Value, bias: list[Value], axis: int) -> Value:
+def _requantized(site: OnnxWriter, sums: Value, bias: list[Value], axis: int) -> Value:
     """Sums of products, channels along an axis, as stored integers."""
     spread = [-1 if at == axis else 1 for at in range(sums.type.rank)]
     if bias:
@@ -137,10 +137,10 @@ def _requantized(site: Site, sums: Value, bias: list[Value], axis: int) -> Value
     return moved_steps(site, steps, site.number(site.attributes["y_zero"], "i64"))
 
 
-def conv(site: Site) -> Value:
+def conv(site: OnnxWriter) -> Value:
     """`QConv`."""
     x, weights, *bias = site.operands
-    turned = turned_weights(site, weights)
+    turned = transpose_weights(site, weights)
     sliding = fitting_windows(x.shape, turned.shape[2:], site.attributes)
     shape = site.type.shape
     if _suits(site):
@@ -161,7 +161,7 @@ def conv(site: Site) -> Value:
     return _requantized(site, sums, bias, sums.type.rank - 1 if is_last(site) else 1)
 
 
-def linear(site: Site) -> Value:
+def linear(site: OnnxWriter) -> Value:
     """`QLinear`: without a bias `QLinearMatMul`."""
     x, weights, *bias = site.operands
     turned = site.transposed(weights, (1, 0))
@@ -173,7 +173,7 @@ def linear(site: Site) -> Value:
     return _requantized(site, sums, bias, sums.type.rank - 1)
 
 
-def pool(site: Site) -> Value:
+def pool(site: OnnxWriter) -> Value:
     """`QPool`."""
     (x,), given = site.operands, {**site.attributes, "dilations": ()}
     sliding = fitting_windows(x.shape, tuple(given["kernel"]), given)
@@ -187,12 +187,12 @@ def pool(site: Site) -> Value:
     return found if is_last(site) else channels_first(site, found)
 
 
-def _again(site: Site, picked: Value) -> Value:
+def _again(site: OnnxWriter, picked: Value) -> Value:
     """Integers that were picked, quantised once more."""
     return _stored(site, _real(site, site.cast(picked, site.operands[0].dtype), "x"))
 
 
-def _mean(site: Site, x: Value, sliding: Sliding) -> Value:
+def _mean(site: OnnxWriter, x: Value, sliding: Sliding) -> Value:
     """The mean of the integers, rounded half to even; f64 holds every sum."""
     fill = site.attributes["x_zero"] if site.attributes["count_pad"] else 0
     sums = over_places(site, "ReduceSum", site.cast(x, "i64"), sliding, fill)
@@ -201,7 +201,7 @@ def _mean(site: Site, x: Value, sliding: Sliding) -> Value:
     return site.cast(rounded, site.operands[0].dtype)
 
 
-def _mean_of_reals(site: Site, x: Value, sliding: Sliding) -> Value:
+def _mean_of_reals(site: OnnxWriter, x: Value, sliding: Sliding) -> Value:
     """The mean of what the integers stand for, added in order: a last bit may decide a step."""
     if prod(sliding.window) > _MOST_PLACES:
         raise NoForm(f"a mean of more than {_MOST_PLACES} reals, whose order decides its bits")

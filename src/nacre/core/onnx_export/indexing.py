@@ -9,29 +9,29 @@ import numpy as np
 from nacre.core.module import TensorType
 from nacre.core.onnx_export.elementwise import picked
 from nacre.core.onnx_export.graph import Value
-from nacre.core.onnx_export.site import NoForm, Site, require_few
+from nacre.core.onnx_export.site import NoForm, OnnxWriter, require_few
 
 
-def gather(site: Site) -> Value:
+def gather(site: OnnxWriter) -> Value:
     """`Gather`: rows."""
     x, indices = site.operands
     return site.gathered(x, indices, 0)
 
 
-def gather_axis(site: Site) -> Value:
+def gather_axis(site: OnnxWriter) -> Value:
     """`GatherAxis`."""
     x, indices = site.operands
     return site.gathered(x, indices, site.attributes["axis"] % x.type.rank)
 
 
-def gather_elements(site: Site) -> Value:
+def gather_elements(site: OnnxWriter) -> Value:
     """`GatherElements`."""
     x, indices = site.operands
     axis = site.attributes["axis"]
     return site.moved("GatherElements", x, indices, shape=site.type.shape, axis=axis)
 
 
-def gather_nd(site: Site) -> Value:
+def gather_nd(site: OnnxWriter) -> Value:
     """`GatherNd`."""
     x, indices = site.operands
     batch = site.attributes["batch_dims"]
@@ -39,20 +39,20 @@ def gather_nd(site: Site) -> Value:
     return site.moved("GatherND", x, long, shape=site.type.shape, batch_dims=batch)
 
 
-def scatter_elements(site: Site) -> Value:
+def scatter_elements(site: OnnxWriter) -> Value:
     """`ScatterElements`."""
     x, indices, updates = site.operands
     return _scattered(site, "ScatterElements", x, indices, updates, axis=site.attributes["axis"])
 
 
-def scatter_nd(site: Site) -> Value:
+def scatter_nd(site: OnnxWriter) -> Value:
     """`ScatterNd`."""
     x, indices, updates = site.operands
     return _scattered(site, "ScatterND", x, site.cast(indices, "i64"), updates)
 
 
 def _scattered(
-    site: Site, operation: str, x: Value, indices: Value, updates: Value, **given: object
+    site: OnnxWriter, operation: str, x: Value, indices: Value, updates: Value, **given: object
 ) -> Value:
     """What is combined is computed wide and rounded once; what is replaced is only moved."""
     word = str(site.attributes["reduction"])
@@ -66,7 +66,7 @@ def _scattered(
 
 
 def replaced(
-    site: Site, operation: str, x: Value, indices: Value, updates: Value, **given: object
+    site: OnnxWriter, operation: str, x: Value, indices: Value, updates: Value, **given: object
 ) -> Value:
     """Elements of one tensor in the places of another's."""
     if x.dtype in ("i4", "u4", "f8e4m3", "f8e5m2"):
@@ -75,7 +75,7 @@ def replaced(
     return site.add(operation, x, indices, updates, type_=x.type, **given)
 
 
-def scatter_rows(site: Site) -> Value:
+def scatter_rows(site: OnnxWriter) -> Value:
     """`ScatterRows`: `ScatterND` with index tuples of one."""
     x, indices, rows = site.operands
     tuples = site.reshaped(site.cast(indices, "i64"), (*indices.shape, 1))
@@ -83,7 +83,7 @@ def scatter_rows(site: Site) -> Value:
     return replaced(site, "ScatterND", x, tuples, whole)
 
 
-def top_k(site: Site) -> Value:
+def top_k(site: OnnxWriter) -> Value:
     """`TopKValues` and `TopKIndices`: one of the two results of `TopK`."""
     x, shape = site.wide(site.operands[0]), site.type.shape
     values, places = site.several(
@@ -97,7 +97,7 @@ def top_k(site: Site) -> Value:
     return site.result(values) if site.op.opcode == "TopKValues" else places
 
 
-def one_hot(site: Site) -> Value:
+def one_hot(site: OnnxWriter) -> Value:
     """`OneHot` of 0 and 1, then a choice between both values, whatever their type."""
     indices, values = site.operands
     depth, axis = site.attributes["depth"], site.attributes["axis"]
@@ -115,7 +115,7 @@ def one_hot(site: Site) -> Value:
     return site.where(site.cast(hot, "bool"), on, off)
 
 
-def _first_places(site: Site, x: Value, sizes: tuple[int, ...], starts: Value) -> Value:
+def _first_places(site: OnnxWriter, x: Value, sizes: tuple[int, ...], starts: Value) -> Value:
     """Starts of a part, moved inside."""
     room = [dim - size for dim, size in zip(x.shape, sizes, strict=True)]
     long = site.cast(starts, "i64")
@@ -123,7 +123,7 @@ def _first_places(site: Site, x: Value, sizes: tuple[int, ...], starts: Value) -
     return picked(site, "Min", least, site.ints(room))
 
 
-def dynamic_slice(site: Site) -> Value:
+def dynamic_slice(site: OnnxWriter) -> Value:
     """`DynamicSlice`: along each axis that is cut, the places from the start on."""
     x, starts = site.operands
     sizes = site.type.shape
@@ -136,7 +136,7 @@ def dynamic_slice(site: Site) -> Value:
     return x
 
 
-def dynamic_update(site: Site) -> Value:
+def dynamic_update(site: OnnxWriter) -> Value:
     """`DynamicUpdate`: `ScatterND` over the axes up to the last one that is cut."""
     x, update, starts = site.operands
     sizes = update.shape

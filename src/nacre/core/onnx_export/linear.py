@@ -10,25 +10,25 @@ import numpy as np
 from nacre.core.module import TensorType
 from nacre.core.onnx_export.graph import Value
 from nacre.core.onnx_export.reductions import reduced
-from nacre.core.onnx_export.site import NoForm, Site
+from nacre.core.onnx_export.site import NoForm, OnnxWriter
 from nacre.core.onnx_export.types import takes
 from nacre.kernels.products.einsum_equation import equation_of
 
 
-def product(site: Site, a: Value, b: Value) -> Value:
+def product(site: OnnxWriter, a: Value, b: Value) -> Value:
     """A matrix product, batches broadcast."""
     batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
     type_ = TensorType(a.dtype, (*batch, a.shape[-2], b.shape[-1]))
     return site.add("MatMul", a, b, type_=type_)
 
 
-def matmul(site: Site) -> Value:
+def matmul(site: OnnxWriter) -> Value:
     """`Dot` and `MatMul`."""
     a, b = (site.wide(value) for value in site.operands)
     return site.result(site.add("MatMul", a, b, type_=TensorType(a.dtype, site.type.shape)))
 
 
-def linear(site: Site) -> Value:
+def linear(site: OnnxWriter) -> Value:
     """`Linear`: `Gemm` of two matrices and a bias, else a product and a sum."""
     x, weights, *bias = (site.wide(value) for value in site.operands)
     type_ = TensorType(x.dtype, site.type.shape)
@@ -38,7 +38,7 @@ def linear(site: Site) -> Value:
     return site.result(site.each("Add", found, bias[0]) if bias else found)
 
 
-def einsum(site: Site) -> Value:
+def einsum(site: OnnxWriter) -> Value:
     """`Einsum`, every axis with a letter: readers do not agree on `...` and on stretched axes."""
     given = [site.wide(value) for value in site.operands]
     equation = equation_of(str(site.attributes["equation"]), [value.shape for value in given])
@@ -59,7 +59,7 @@ def einsum(site: Site) -> Value:
     return site.result(site.add("Einsum", *operands, type_=type_, equation=text))
 
 
-def attention(site: Site) -> Value:
+def attention(site: OnnxWriter) -> Value:
     """`Attention` by its formula. A query that may look at no key gives zeros."""
     q, k, v = (site.wide(value) for value in site.operands[:3])
     scale = site.attributes["scale"] or 1 / sqrt(q.shape[-1])
@@ -75,7 +75,7 @@ def attention(site: Site) -> Value:
     return site.result(product(site, shares, v))
 
 
-def _masked(site: Site, scores: Value) -> Value:
+def _masked(site: OnnxWriter, scores: Value) -> Value:
     """Scores plus a mask; minus infinity where a mask, or the order, hides a key."""
     nothing = site.number(float("-inf"), scores.dtype)
     if len(site.operands) > 3:
@@ -91,7 +91,7 @@ def _masked(site: Site, scores: Value) -> Value:
     return scores
 
 
-def _may_be_blind(site: Site, mask: Value) -> bool:
+def _may_be_blind(site: OnnxWriter, mask: Value) -> bool:
     """Whether a mask may hide every key of a query; one that is known says so."""
     known = site.elements(mask)
     if known is None or site.attributes["causal"]:

@@ -10,47 +10,47 @@ from nacre.base.elements import GRAPH_TYPES
 from nacre.core.module import TensorType
 from nacre.core.onnx_export.graph import Value
 from nacre.core.onnx_export.reductions import reduced
-from nacre.core.onnx_export.site import Site, require_few
+from nacre.core.onnx_export.site import OnnxWriter, require_few
 from nacre.core.onnx_export.types import takes
 
 
-def softmax(site: Site) -> Value:
+def softmax(site: OnnxWriter) -> Value:
     """`Softmax` and `LogSoftmax`."""
     x = site.wide(site.operands[0])
     return site.result(site.each(site.op.opcode, x, axis=site.attributes["axis"]))
 
 
-def _epsilon(site: Site, dtype: str) -> Value:
+def _epsilon(site: OnnxWriter, dtype: str) -> Value:
     return site.number(site.attributes["epsilon"], dtype)
 
 
-def _centred(site: Site, x: Value, axes: tuple[int, ...]) -> Value:
+def _centred(site: OnnxWriter, x: Value, axes: tuple[int, ...]) -> Value:
     """Mean 0 and variance 1 over some axes."""
     rest = site.each("Sub", x, reduced(site, "ReduceMean", x, axes))
     return _levelled(site, rest, axes)
 
 
-def _levelled(site: Site, x: Value, axes: tuple[int, ...]) -> Value:
+def _levelled(site: OnnxWriter, x: Value, axes: tuple[int, ...]) -> Value:
     """Mean square 1 over some axes."""
     square = reduced(site, "ReduceMean", site.each("Mul", x, x), axes)
     root = site.each("Sqrt", site.each("Add", square, _epsilon(site, x.dtype)))
     return site.each("Div", x, root)
 
 
-def _scaled(site: Site, x: Value, *parameters: Value) -> Value:
+def _scaled(site: OnnxWriter, x: Value, *parameters: Value) -> Value:
     """Times a scale, plus a bias, where they are given."""
     for operation, parameter in zip(("Mul", "Add"), parameters, strict=False):
         x = site.each(operation, x, parameter)
     return x
 
 
-def _filled(site: Site, parameters: list[Value], shape: tuple[int, ...]) -> list[Value]:
+def _filled(site: OnnxWriter, parameters: list[Value], shape: tuple[int, ...]) -> list[Value]:
     """Scale and bias, ones and zeros where they are left out."""
     neutral = (1, 0)[len(parameters) :]
     return [*parameters, *(site.expanded(site.number(n, "f32"), shape) for n in neutral)]
 
 
-def layer_norm(site: Site) -> Value:
+def layer_norm(site: OnnxWriter) -> Value:
     """`LayerNorm`."""
     x, *parameters = (site.wide(value) for value in site.operands)
     axis = site.attributes["axis"] % x.type.rank
@@ -63,7 +63,7 @@ def layer_norm(site: Site) -> Value:
     return site.result(_scaled(site, found, *parameters))
 
 
-def rms_norm(site: Site) -> Value:
+def rms_norm(site: OnnxWriter) -> Value:
     """`RmsNorm`, by its formula: this version of ONNX has none."""
     x, *parameters = (site.wide(value) for value in site.operands)
     axis = site.attributes["axis"] % x.type.rank
@@ -71,7 +71,7 @@ def rms_norm(site: Site) -> Value:
     return site.result(_scaled(site, found, *parameters))
 
 
-def group_norm(site: Site) -> Value:
+def group_norm(site: OnnxWriter) -> Value:
     """`GroupNorm`, and `InstanceNorm`, where every channel is a group."""
     x, *parameters = (site.wide(value) for value in site.operands)
     channels = x.shape[1]
@@ -90,7 +90,7 @@ def group_norm(site: Site) -> Value:
     return site.result(_scaled(site, found, *(site.reshaped(p, spread) for p in parameters)))
 
 
-def batch_norm(site: Site) -> Value:
+def batch_norm(site: OnnxWriter) -> Value:
     """`BatchNorm`: an operation of its own where channels are axis 1, else by its formula."""
     x, scale, bias, mean, variance = (site.wide(value) for value in site.operands)
     axis = site.attributes["axis"] % x.type.rank
@@ -105,7 +105,7 @@ def batch_norm(site: Site) -> Value:
     return site.result(_scaled(site, x, *(site.reshaped(p, spread) for p in (factor, shift))))
 
 
-def lrn(site: Site) -> Value:
+def lrn(site: OnnxWriter) -> Value:
     """`Lrn`: an operation of its own where onnxruntime has it, else by its formula."""
     x, size = site.wide(site.operands[0]), site.attributes["size"]
     alpha, beta, bias = (float(site.attributes[name]) for name in ("alpha", "beta", "bias"))
@@ -119,7 +119,7 @@ def lrn(site: Site) -> Value:
     return site.result(site.each("Div", x, site.each("Pow", line, site.number(beta, x.dtype))))
 
 
-def _neighbours(site: Site, squares: Value, size: int) -> Value:
+def _neighbours(site: OnnxWriter, squares: Value, size: int) -> Value:
     """Sums over neighbouring channels: a product with a band of ones."""
     channels = squares.shape[1]
     require_few(channels**2)

@@ -10,7 +10,7 @@ from nacre.base.elements import GRAPH_TYPES
 from nacre.core.module import TensorType
 from nacre.core.onnx_export.graph import Value
 from nacre.core.onnx_export.reductions import extreme
-from nacre.core.onnx_export.site import Site, require_few
+from nacre.core.onnx_export.site import OnnxWriter, require_few
 from nacre.core.onnx_export.types import takes
 from nacre.core.onnx_export.windows import (
     channels_first,
@@ -44,7 +44,7 @@ def _are_filled(axis: Axis) -> bool:
     return bool((first <= last).all())
 
 
-def _pooled(site: Site, operation: str, x: Value, sliding: Sliding, **given: object) -> Value:
+def _pooled(site: OnnxWriter, operation: str, x: Value, sliding: Sliding, **given: object) -> Value:
     """A pooling of ONNX, channels first."""
     shape = (x.shape[0], x.shape[1], *sliding.counts)
     kernel = [axis.window for axis in sliding.axes]
@@ -61,11 +61,13 @@ def _pooled(site: Site, operation: str, x: Value, sliding: Sliding, **given: obj
 
 
 def pooling(
-    operation: str, given: Callable[[Site], dict[str, object]], by_places: Callable[..., Value]
-) -> Callable[[Site], Value]:
+    operation: str,
+    given: Callable[[OnnxWriter], dict[str, object]],
+    by_places: Callable[..., Value],
+) -> Callable[[OnnxWriter], Value]:
     """A form by an operation of ONNX where that suits, else by the elements under each window."""
 
-    def form(site: Site) -> Value:
+    def form(site: OnnxWriter) -> Value:
         (x,), kernel = site.operands, site.attributes["kernel"]
         sliding = fitting_windows(x.shape, kernel, site.attributes)
         x = x if takes(operation, x.dtype) else site.wide(x)
@@ -81,14 +83,16 @@ def pooling(
     return form
 
 
-def under_windows(site: Site, x: Value, sliding: Sliding, fill: float) -> tuple[Value, list[int]]:
+def under_windows(
+    site: OnnxWriter, x: Value, sliding: Sliding, fill: float
+) -> tuple[Value, list[int]]:
     """The elements under each window, and the axes of their places."""
     count = len(sliding.axes)
     under = gathered_windows(site, x, [places_of(axis) for axis in sliding.axes], fill)
     return under, list(range(count + 1, 2 * count + 1))
 
 
-def over_places(site: Site, operation: str, x: Value, sliding: Sliding, fill: float) -> Value:
+def over_places(site: OnnxWriter, operation: str, x: Value, sliding: Sliding, fill: float) -> Value:
     """A reduction of the elements under each window; [N, windows.., C]."""
     under, axes = under_windows(site, x, sliding, fill)
     shape = tuple(dim for axis, dim in enumerate(under.shape) if axis not in axes)
@@ -96,7 +100,7 @@ def over_places(site: Site, operation: str, x: Value, sliding: Sliding, fill: fl
     return site.add(operation, under, site.ints(axes), type_=type_, keepdims=0)
 
 
-def largest(site: Site, x: Value, sliding: Sliding) -> Value:
+def largest(site: OnnxWriter, x: Value, sliding: Sliding) -> Value:
     """The largest element; of padding alone the lowest value of the type."""
     element = GRAPH_TYPES[site.operands[0].dtype]
     lowest = element.lowest if element.is_integer else float("-inf")
@@ -105,7 +109,7 @@ def largest(site: Site, x: Value, sliding: Sliding) -> Value:
     return site.reshaped(found, [dim for a, dim in enumerate(under.shape) if a not in axes])
 
 
-def divisors(site: Site, sliding: Sliding, dtype: str) -> Value:
+def divisors(site: OnnxWriter, sliding: Sliding, dtype: str) -> Value:
     """How many elements each window counts, [windows.., 1]."""
     found = np.ones(())
     with_padding = bool(site.attributes.get("count_pad"))
@@ -115,13 +119,13 @@ def divisors(site: Site, sliding: Sliding, dtype: str) -> Value:
     return site.array(np.maximum(found, 1)[..., None].astype(GRAPH_TYPES[dtype].dtype), dtype)
 
 
-def average(site: Site, x: Value, sliding: Sliding) -> Value:
+def average(site: OnnxWriter, x: Value, sliding: Sliding) -> Value:
     """The mean."""
     sums = over_places(site, "ReduceSum", x, sliding, 0)
     return site.each("Div", sums, divisors(site, sliding, x.dtype))
 
 
-def norm(site: Site, x: Value, sliding: Sliding) -> Value:
+def norm(site: OnnxWriter, x: Value, sliding: Sliding) -> Value:
     """The p-norm."""
     p, sizes = site.attributes["p"], site.each("Abs", x)
     powers = site.each("Pow", sizes, site.number(p, x.dtype))
@@ -129,7 +133,7 @@ def norm(site: Site, x: Value, sliding: Sliding) -> Value:
     return site.each("Pow", sums, site.number(1 / p, x.dtype))
 
 
-def _nothing(site: Site) -> dict[str, object]:
+def _nothing(site: OnnxWriter) -> dict[str, object]:
     return {}
 
 

@@ -12,17 +12,17 @@ from nacre.core.onnx_export.casts import whole
 from nacre.core.onnx_export.elementwise import held
 from nacre.core.onnx_export.graph import Value
 from nacre.core.onnx_export.reductions import reduced
-from nacre.core.onnx_export.site import Site
+from nacre.core.onnx_export.site import OnnxWriter
 
 QUANTIZED = ("i4", "u4", "i8", "u8", "i16", "u16", "f8e4m3", "f8e5m2")
 
 
-def _one(site: Site, value: Value) -> Value:
+def _one(site: OnnxWriter, value: Value) -> Value:
     """One scale or zero point for all as a scalar; ONNX takes a list of one for one channel."""
     return site.reshaped(value, ()) if value.shape == (1,) else value
 
 
-def _spread(site: Site, value: Value, x: Value) -> Value:
+def _spread(site: OnnxWriter, value: Value, x: Value) -> Value:
     """Scales or zero points, to be broadcast against a tensor."""
     if value.shape in ((), (1,)):
         return site.reshaped(value, ())
@@ -33,14 +33,14 @@ def _spread(site: Site, value: Value, x: Value) -> Value:
     return site.gathered(value, site.array(places, "i64"), axis)
 
 
-def _where_to(site: Site, value: Value) -> dict[str, object]:
+def _where_to(site: OnnxWriter, value: Value) -> dict[str, object]:
     if value.shape in ((), (1,)):
         return {}
     block = site.attributes["block"]
     return {"axis": site.attributes["axis"], **({"block_size": block} if block else {})}
 
 
-def quantize(site: Site) -> Value:
+def quantize(site: OnnxWriter) -> Value:
     """`Quantize`."""
     x, scale, *zero = site.operands
     to = site.type.dtype
@@ -53,11 +53,11 @@ def quantize(site: Site) -> Value:
     return site.add("QuantizeLinear", site.wide(x), scale, offset, type_=site.type, **given)
 
 
-def _nothing(site: Site, shape: tuple[int, ...], dtype: str) -> Value:
+def _nothing(site: OnnxWriter, shape: tuple[int, ...], dtype: str) -> Value:
     return site.array(np.zeros(shape, GRAPH_TYPES[dtype].dtype), dtype)
 
 
-def _stepped(site: Site, x: Value, scale: Value, zero: Sequence[Value]) -> Value:
+def _stepped(site: OnnxWriter, x: Value, scale: Value, zero: Sequence[Value]) -> Value:
     """By the formula: what is far outside stops at the ends either way."""
     real = site.wide(x)
     steps = site.each("Div", real, _spread(site, site.wide(scale), x))
@@ -68,7 +68,7 @@ def _stepped(site: Site, x: Value, scale: Value, zero: Sequence[Value]) -> Value
     return moved_steps(site, steps, offset)
 
 
-def moved_steps(site: Site, steps: Value, zero: Value) -> Value:
+def moved_steps(site: OnnxWriter, steps: Value, zero: Value) -> Value:
     """Steps of a scale rounded, moved by a zero point and stopped at the ends; NaN counts as 0."""
     rounded = site.each("Round", steps)
     is_unknown = site.each("IsNaN", rounded, dtype="bool")
@@ -78,7 +78,7 @@ def moved_steps(site: Site, steps: Value, zero: Value) -> Value:
     return whole(site, moved, site.type.dtype)
 
 
-def dequantize(site: Site) -> Value:
+def dequantize(site: OnnxWriter) -> Value:
     """`Dequantize`."""
     x, scale, *zero = site.operands
     wide = site.wide(scale)
@@ -95,7 +95,7 @@ def dequantize(site: Site) -> Value:
     return site.result(site.add("DequantizeLinear", *operands, type_=type_, **given))
 
 
-def _range(site: Site) -> tuple[Value, Value]:
+def _range(site: OnnxWriter) -> tuple[Value, Value]:
     """The scale of u8 that holds the range of x and 0, and where that range begins."""
     x = site.wide(site.operands[0])
     zero, axes = site.number(0, x.dtype), tuple(range(x.type.rank))
@@ -108,12 +108,12 @@ def _range(site: Site) -> tuple[Value, Value]:
     return site.where(is_flat, site.number(1, x.dtype), scale), low
 
 
-def dynamic_scale(site: Site) -> Value:
+def dynamic_scale(site: OnnxWriter) -> Value:
     """`DynamicQuantizeScale`."""
     return site.result(_range(site)[0])
 
 
-def dynamic_zero(site: Site) -> Value:
+def dynamic_zero(site: OnnxWriter) -> Value:
     """`DynamicQuantizeZero`."""
     scale, low = _range(site)
     steps = held(site, site.each("Div", site.each("Neg", low), scale), 0, 255)

@@ -16,12 +16,12 @@ from nacre.base.elements import GRAPH_TYPES
 from nacre.core.module import Shape, TensorType
 from nacre.core.onnx_export.elementwise import sign
 from nacre.core.onnx_export.graph import Value
-from nacre.core.onnx_export.site import Site, require_few
+from nacre.core.onnx_export.site import OnnxWriter, require_few
 
 _F64_EXACT = 53  # bits
 
 
-def axes_of(site: Site, x: Value) -> tuple[int, ...]:
+def axes_of(site: OnnxWriter, x: Value) -> tuple[int, ...]:
     """The axes of a tensor that go, counted from the front; all where none is named."""
     rank = x.type.rank
     return tuple(sorted(axis % rank for axis in site.attributes["axes"])) or tuple(range(rank))
@@ -31,7 +31,7 @@ def _kept(shape: Shape, axes: tuple[int, ...]) -> Shape:
     return tuple(1 if axis in axes else dim for axis, dim in enumerate(shape))
 
 
-def reduced(site: Site, operation: str, x: Value, axes: tuple[int, ...]) -> Value:
+def reduced(site: OnnxWriter, operation: str, x: Value, axes: tuple[int, ...]) -> Value:
     """A reduction of ONNX, the axes kept with the size 1."""
     if not axes:
         return x
@@ -39,17 +39,17 @@ def reduced(site: Site, operation: str, x: Value, axes: tuple[int, ...]) -> Valu
     return site.add(operation, x, site.ints(axes), type_=type_, keepdims=1)
 
 
-def _finished(site: Site, value: Value) -> Value:
+def _finished(site: OnnxWriter, value: Value) -> Value:
     """The result in its type and shape."""
     return site.reshaped(site.result(value), site.type.shape)
 
 
-def native(operation: str) -> Callable[[Site, Value], Value]:
+def native(operation: str) -> Callable[[OnnxWriter, Value], Value]:
     """A reduction of ONNX of a tensor that has axes."""
     return lambda site, x: reduced(site, operation, x, axes_of(site, x))
 
 
-def _rows(site: Site, x: Value, axes: tuple[int, ...]) -> Value:
+def _rows(site: OnnxWriter, x: Value, axes: tuple[int, ...]) -> Value:
     """[what stays, what goes], the axes that go moved to the end."""
     stays = [axis for axis in range(x.type.rank) if axis not in axes]
     turned = site.transposed(x, [*stays, *axes])
@@ -57,7 +57,7 @@ def _rows(site: Site, x: Value, axes: tuple[int, ...]) -> Value:
     return site.reshaped(turned, (prod(x.shape) // count, count))
 
 
-def total(site: Site, x: Value) -> Value:
+def total(site: OnnxWriter, x: Value) -> Value:
     """The sum over the axes, of integers modulo a power of two."""
     axes = axes_of(site, x)
     if not GRAPH_TYPES[x.dtype].is_integer:
@@ -73,12 +73,12 @@ def total(site: Site, x: Value) -> Value:
     return site.reshaped(sums, _kept(x.shape, axes))
 
 
-def sum_(site: Site) -> Value:
+def sum_(site: OnnxWriter) -> Value:
     """`Sum`."""
     return _finished(site, total(site, site.wide(site.operands[0])))
 
 
-def mean(site: Site) -> Value:
+def mean(site: OnnxWriter) -> Value:
     """`Mean`; of integers the exact mean, cut towards zero."""
     x = site.wide(site.operands[0])
     if not GRAPH_TYPES[x.dtype].is_integer:
@@ -90,7 +90,7 @@ def mean(site: Site) -> Value:
     return _finished(site, _long_mean(site, x, count))
 
 
-def _long_mean(site: Site, x: Value, count: Value) -> Value:
+def _long_mean(site: OnnxWriter, x: Value, count: Value) -> Value:
     """From quotients and remainders, for the sum may be beyond i64."""
     quotients = site.each("Div", x, count)
     rests = site.each("Sub", x, site.each("Mul", quotients, count))
@@ -104,7 +104,7 @@ def _long_mean(site: Site, x: Value, count: Value) -> Value:
     return site.where(is_over, site.each("Sub", found, signs[0]), found)
 
 
-def _product(site: Site, x: Value) -> Value:
+def _product(site: OnnxWriter, x: Value) -> Value:
     """Of integers by halves, for onnxruntime multiplies them in f64."""
     axes = axes_of(site, x)
     if not GRAPH_TYPES[x.dtype].is_integer:
@@ -118,24 +118,24 @@ def _product(site: Site, x: Value) -> Value:
     return site.reshaped(rows, _kept(x.shape, axes))
 
 
-def _squares(site: Site, x: Value) -> Value:
+def _squares(site: OnnxWriter, x: Value) -> Value:
     if not GRAPH_TYPES[x.dtype].is_integer:
         return reduced(site, "ReduceSumSquare", x, axes_of(site, x))
     return _wrapped_total(site, site.each("Mul", x, x))
 
 
-def _distances(site: Site, x: Value) -> Value:
+def _distances(site: OnnxWriter, x: Value) -> Value:
     if not GRAPH_TYPES[x.dtype].is_integer:
         return reduced(site, "ReduceL1", x, axes_of(site, x))
     return _wrapped_total(site, site.each("Abs", x))
 
 
-def _wrapped_total(site: Site, x: Value) -> Value:
+def _wrapped_total(site: OnnxWriter, x: Value) -> Value:
     """A sum of integers that may have left the operand's type, not its bits."""
     return total(site, site.wide(site.cast(x, site.operands[0].dtype)))
 
 
-def extreme(site: Site, word: str, x: Value, axes: tuple[int, ...]) -> Value:
+def extreme(site: OnnxWriter, word: str, x: Value, axes: tuple[int, ...]) -> Value:
     """The largest or smallest element; of i64 by `TopK`, see `picked`."""
     if x.dtype != "i64" or not axes:
         return reduced(site, f"Reduce{word}", x, axes)
@@ -147,7 +147,7 @@ def extreme(site: Site, word: str, x: Value, axes: tuple[int, ...]) -> Value:
     return site.reshaped(values, _kept(x.shape, axes))
 
 
-_REDUCE: Mapping[str, Callable[[Site, Value], Value]] = MappingProxyType(
+_REDUCE: Mapping[str, Callable[[OnnxWriter, Value], Value]] = MappingProxyType(
     {
         **{word: native(f"Reduce{word}") for word in ("L2", "LogSum", "LogSumExp")},
         "Max": lambda site, x: extreme(site, "Max", x, axes_of(site, x)),
@@ -160,7 +160,7 @@ _REDUCE: Mapping[str, Callable[[Site, Value], Value]] = MappingProxyType(
 _OF_BOOL = MappingProxyType({"Any": "ReduceMax", "All": "ReduceMin"})
 
 
-def reduce(site: Site) -> Value:
+def reduce(site: OnnxWriter) -> Value:
     """`Reduce`."""
     word, (x,) = str(site.attributes["op"]), site.operands
     if word in _OF_BOOL:
@@ -171,7 +171,7 @@ def reduce(site: Site) -> Value:
     return _finished(site, _REDUCE[word](site, site.wide(x)))
 
 
-def arg(site: Site) -> Value:
+def arg(site: OnnxWriter) -> Value:
     """`ArgMax` and `ArgMin`."""
     (x,) = site.operands
     given = {"keepdims": int(site.attributes["keepdims"]), "axis": site.attributes["axis"]}
@@ -179,7 +179,7 @@ def arg(site: Site) -> Value:
     return site.add(site.op.opcode, site.wide(x), type_=site.type, select_last_index=last, **given)
 
 
-def cumulative_sum(site: Site) -> Value:
+def cumulative_sum(site: OnnxWriter) -> Value:
     """`CumSum`."""
     x = site.wide(site.operands[0])
     axis = site.number(site.attributes["axis"] % x.type.rank, "i64")
@@ -187,7 +187,7 @@ def cumulative_sum(site: Site) -> Value:
     return site.result(site.add("CumSum", x, axis, type_=x.type, **given))
 
 
-def cumulative_product(site: Site) -> Value:
+def cumulative_product(site: OnnxWriter) -> Value:
     """`CumProd`, which this version of ONNX lacks: products of twice as many at each step."""
     x, is_reverse = site.wide(site.operands[0]), bool(site.attributes["reverse"])
     axis = site.attributes["axis"] % x.type.rank
@@ -200,7 +200,7 @@ def cumulative_product(site: Site) -> Value:
     return site.result(site.part(x, axis, -1, None, -1) if is_reverse else x)
 
 
-def _behind_ones(site: Site, x: Value, axis: int, count: int) -> Value:
+def _behind_ones(site: OnnxWriter, x: Value, axis: int, count: int) -> Value:
     """Elements moved along an axis, ones before them."""
     shape = (*x.shape[:axis], min(count, x.shape[axis]), *x.shape[axis + 1 :])
     ones = site.expanded(site.number(1, x.dtype), shape)

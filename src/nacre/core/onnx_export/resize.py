@@ -17,14 +17,14 @@ from nacre.core.evaluation.evaluate import evaluate
 from nacre.core.module import TensorType
 from nacre.core.onnx_export.casts import whole
 from nacre.core.onnx_export.graph import Value
-from nacre.core.onnx_export.site import NoForm, Site, require_few
+from nacre.core.onnx_export.site import NoForm, OnnxWriter, require_few
 from nacre.core.values import Array
 
 _MOST_WEIGHTS = 1 << 24
 _LONGEST_SURE = 1 << 20  # of an axis: beyond it f32 no longer tells neighbours apart
 
 
-def resize(site: Site) -> Value:
+def resize(site: OnnxWriter) -> Value:
     """`Resize`."""
     (x,), mode = site.operands, str(site.attributes["mode"])
     is_plane = x.type.rank == 4 and x.shape[:2] == site.type.shape[:2]
@@ -35,7 +35,7 @@ def resize(site: Site) -> Value:
     return _by_axes(site, x, mode)
 
 
-def _native(site: Site, x: Value, mode: str, scales: tuple[float, ...]) -> Value:
+def _native(site: OnnxWriter, x: Value, mode: str, scales: tuple[float, ...]) -> Value:
     """By an operation of ONNX, which takes either scales or sizes."""
     made = site.add(
         "Resize",
@@ -54,7 +54,7 @@ def _native(site: Site, x: Value, mode: str, scales: tuple[float, ...]) -> Value
     return site.result(made)
 
 
-def _scales(site: Site, shape: tuple[int, ...]) -> tuple[float, ...] | None:
+def _scales(site: OnnxWriter, shape: tuple[int, ...]) -> tuple[float, ...] | None:
     """Scales that must be written, none where sizes say the same; None where ONNX has no such."""
     sizes, scales = site.type.shape, tuple(site.attributes["scales"])
     if scales == tuple(after / before for before, after in zip(shape, sizes, strict=True)):
@@ -65,7 +65,7 @@ def _scales(site: Site, shape: tuple[int, ...]) -> tuple[float, ...] | None:
     return None if scales and (narrow.tolist() != list(scales) or found != sizes) else scales
 
 
-def _is_sure(site: Site, shape: tuple[int, ...]) -> bool:
+def _is_sure(site: OnnxWriter, shape: tuple[int, ...]) -> bool:
     """Whether onnxruntime has the same elements, however it rounds coordinates."""
     changed = [a for a in zip(shape, site.type.shape, _factors(site, shape), strict=True)
                if a[0] != a[1] or a[2] != 1]  # fmt: skip
@@ -81,13 +81,13 @@ def _is_sure(site: Site, shape: tuple[int, ...]) -> bool:
     return is_exact and all(after <= _LONGEST_SURE for _, after, _ in changed)
 
 
-def _factors(site: Site, shape: tuple[int, ...]) -> list[float]:
+def _factors(site: OnnxWriter, shape: tuple[int, ...]) -> list[float]:
     """The scale of every axis, from its sizes where none is given."""
     sizes = zip(shape, site.type.shape, strict=True)
     return [float(s) for s in site.attributes["scales"] or [after / b for b, after in sizes]]
 
 
-def _by_axes(site: Site, x: Value, mode: str) -> Value:
+def _by_axes(site: OnnxWriter, x: Value, mode: str) -> Value:
     """One axis after the other; integers are weighted in f64 and rounded half to even."""
     element = x.type.element
     if element.is_integer and element.bits > 32 and mode != "nearest":
@@ -108,7 +108,7 @@ def _by_axes(site: Site, x: Value, mode: str) -> Value:
     return site.result(value)
 
 
-def _weights(site: Site, size: int, axis: int, scale: float) -> Array:
+def _weights(site: OnnxWriter, size: int, axis: int, scale: float) -> Array:
     """[before, after]: how much of each element is in each of the result."""
     count = site.type.shape[axis]
     if size * max(size, count) > _MOST_WEIGHTS:
@@ -116,14 +116,14 @@ def _weights(site: Site, size: int, axis: int, scale: float) -> Array:
     return _along(site, np.eye(size), axis, scale)
 
 
-def _places(site: Site, size: int, axis: int, scale: float) -> Value:
+def _places(site: OnnxWriter, size: int, axis: int, scale: float) -> Value:
     """Where each element of the result comes from."""
     require_few(max(size, site.type.shape[axis]))
     found = _along(site, np.arange(size, dtype=np.float64)[None], axis, scale)
     return site.array(found[0].astype(np.int64), "i64")
 
 
-def _along(site: Site, rows: Array, axis: int, scale: float) -> Array:
+def _along(site: OnnxWriter, rows: Array, axis: int, scale: float) -> Array:
     """What the evaluator makes of rows, resized as an axis is."""
     builder = Builder()
     sizes = (rows.shape[0], site.type.shape[axis])
@@ -132,7 +132,7 @@ def _along(site: Site, rows: Array, axis: int, scale: float) -> Array:
     return evaluate(module, {"x": rows})[0]
 
 
-def _weighted(site: Site, x: Value, axis: int, weights: Array) -> Value:
+def _weighted(site: OnnxWriter, x: Value, axis: int, weights: Array) -> Value:
     last = x.type.rank - 1
     order = [a for a in range(x.type.rank) if a != axis] + [axis]
     rows = site.transposed(x, order)

@@ -8,16 +8,16 @@ import numpy as np
 
 from nacre.base.elements import GRAPH_TYPES
 from nacre.core.onnx_export.graph import Value
-from nacre.core.onnx_export.site import NoForm, Site, require_few
+from nacre.core.onnx_export.site import NoForm, OnnxWriter, require_few
 from nacre.core.onnx_export.types import carrier, takes
 
 
-def reshape(site: Site) -> Value:
+def reshape(site: OnnxWriter) -> Value:
     """`Reshape`."""
     return site.reshaped(site.operands[0], site.type.shape)
 
 
-def unsqueeze(site: Site) -> Value:
+def unsqueeze(site: OnnxWriter) -> Value:
     """`ExpandDims`: `Unsqueeze`, axes counted in the result."""
     (x,), axes = site.operands, list[int]()
     for axis in sorted(site.attributes["axes"]):
@@ -27,18 +27,18 @@ def unsqueeze(site: Site) -> Value:
     return site.moved("Unsqueeze", x, site.ints(sorted(axes)), shape=site.type.shape)
 
 
-def squeeze(site: Site) -> Value:
+def squeeze(site: OnnxWriter) -> Value:
     """`Squeeze`."""
     (x,), axes = site.operands, site.attributes["axes"]
     return site.moved("Squeeze", x, site.ints(axes), shape=site.type.shape) if axes else x
 
 
-def transpose(site: Site) -> Value:
+def transpose(site: OnnxWriter) -> Value:
     """`Transpose`."""
     return site.transposed(site.operands[0], site.attributes["permutation"])
 
 
-def slice_(site: Site) -> Value:
+def slice_(site: OnnxWriter) -> Value:
     """`Slice`; starts and ends are moved inside of the axes."""
     (x,), shape = site.operands, site.type.shape
     starts, ends, steps = (site.attributes[name] for name in ("starts", "ends", "steps"))
@@ -59,7 +59,7 @@ def slice_(site: Site) -> Value:
     return site.moved("Slice", x, *map(site.ints, lists), shape=shape)
 
 
-def index(site: Site) -> Value:
+def index(site: OnnxWriter) -> Value:
     """One element; NoForm for one outside of the tensor, of which no run has a result."""
     (x,), indices = site.operands, site.attributes["indices"]
     for axis, (at, size) in enumerate(zip(indices, x.shape, strict=True)):
@@ -68,17 +68,17 @@ def index(site: Site) -> Value:
     return site.moved("GatherND", x, site.ints(indices), shape=()) if indices else x
 
 
-def broadcast(site: Site) -> Value:
+def broadcast(site: OnnxWriter) -> Value:
     """`Broadcast`."""
     return site.expanded(site.operands[0], site.type.shape)
 
 
-def concat(site: Site) -> Value:
+def concat(site: OnnxWriter) -> Value:
     """`Concat`."""
     return site.joined(site.operands, site.attributes["axis"] % site.type.rank)
 
 
-def flip(site: Site) -> Value:
+def flip(site: OnnxWriter) -> Value:
     """`Flip`: a `Slice` that runs backwards."""
     (x,) = site.operands
     axes = sorted({axis % x.type.rank for axis in site.attributes["axes"]})
@@ -89,13 +89,13 @@ def flip(site: Site) -> Value:
     return site.moved("Slice", x, *map(site.ints, lists), shape=x.shape)
 
 
-def tile(site: Site) -> Value:
+def tile(site: OnnxWriter) -> Value:
     """`Tile`."""
     (x,), repeats = site.operands, site.attributes["repeats"]
     return site.moved("Tile", x, site.ints(repeats), shape=site.type.shape)
 
 
-def pad(site: Site) -> Value:
+def pad(site: OnnxWriter) -> Value:
     """`Pad`: what is below 0 is cut off, then elements are put around."""
     (x,), pads, mode = site.operands, site.attributes["pads"], str(site.attributes["mode"])
     rank = x.type.rank
@@ -122,7 +122,7 @@ def _float(value: float) -> float:
     return value
 
 
-def _around(site: Site, x: Value, around: Sequence[int], mode: str) -> Value:
+def _around(site: OnnxWriter, x: Value, around: Sequence[int], mode: str) -> Value:
     """Elements of the tensor itself around it, by their places along each axis.
 
     `Pad` of ONNX has these modes too, but readers do not agree on how far `wrap` goes.
@@ -143,7 +143,7 @@ _PLACES = {
 }
 
 
-def iota(site: Site) -> Value:
+def iota(site: OnnxWriter) -> Value:
     """`Iota`: one row, stretched."""
     axis, shape = site.attributes["axis"] % site.type.rank, site.type.shape
     require_few(shape[axis])
@@ -152,14 +152,14 @@ def iota(site: Site) -> Value:
     return site.expanded(site.array(row, site.type.dtype), shape)
 
 
-def trilu(site: Site) -> Value:
+def trilu(site: OnnxWriter) -> Value:
     """`Trilu`."""
     (x,) = site.operands
     k = site.number(min(max(site.attributes["k"], -(1 << 31)), 1 << 31), "i64")
     return site.moved("Trilu", x, k, shape=x.shape, upper=int(site.attributes["upper"]))
 
 
-def depth_to_space(site: Site) -> Value:
+def depth_to_space(site: OnnxWriter) -> Value:
     """`DepthToSpace`."""
     (x,), block, mode = site.operands, site.attributes["block"], str(site.attributes["mode"])
     if takes("DepthToSpace", x.dtype):
@@ -172,7 +172,7 @@ def depth_to_space(site: Site) -> Value:
     return site.reshaped(turned, site.type.shape)
 
 
-def space_to_depth(site: Site) -> Value:
+def space_to_depth(site: OnnxWriter) -> Value:
     """`SpaceToDepth`, which ONNX has with the block before the channels only."""
     (x,), block, mode = site.operands, site.attributes["block"], str(site.attributes["mode"])
     if mode == "DCR" and takes("SpaceToDepth", x.dtype):

@@ -28,7 +28,7 @@ def require_few(count: int) -> None:
         raise NoForm(f"it needs a constant of {count:,} elements, expected at most {MOST_MADE:,}")
 
 
-class Site:
+class OnnxWriter:
     """One operation on its way: its operands, and the nodes that compute it."""
 
     def __init__(self, op: CoreOperation, operands: Sequence[Value], graph: Graph) -> None:

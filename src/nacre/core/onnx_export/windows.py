@@ -15,7 +15,7 @@ import numpy as np
 
 from nacre.core.module import TensorType
 from nacre.core.onnx_export.graph import Value
-from nacre.core.onnx_export.site import Site, require_few
+from nacre.core.onnx_export.site import OnnxWriter, require_few
 from nacre.core.onnx_export.types import takes
 from nacre.core.values import Array, Custom
 from nacre.kernels.windows.sliding import Axis, Sliding, fitting_windows
@@ -24,24 +24,24 @@ from nacre.kernels.windows.sliding import Axis, Sliding, fitting_windows
 Places = Array
 
 
-def channels_first(site: Site, x: Value) -> Value:
+def channels_first(site: OnnxWriter, x: Value) -> Value:
     """[N, spatial.., C] as [N, C, spatial..]."""
     rank = x.type.rank
     return site.transposed(x, (0, rank - 1, *range(1, rank - 1)))
 
 
-def channels_last(site: Site, x: Value) -> Value:
+def channels_last(site: OnnxWriter, x: Value) -> Value:
     """[N, C, spatial..] as [N, spatial.., C]."""
     rank = x.type.rank
     return site.transposed(x, (0, *range(2, rank), 1))
 
 
-def is_last(site: Site) -> bool:
+def is_last(site: OnnxWriter) -> bool:
     """Whether channels are the last axis."""
     return bool(site.attributes.get("layout", "NHWC") == "NHWC")
 
 
-def gathered_windows(site: Site, x: Value, places: Sequence[Places], fill: float) -> Value:
+def gathered_windows(site: OnnxWriter, x: Value, places: Sequence[Places], fill: float) -> Value:
     """[N, spatial.., C] as [N, windows.., places.., C]."""
     count = len(places)
     for number, along in enumerate(places):
@@ -74,7 +74,7 @@ def _spread_places(axis: Axis, count: int) -> Places:
     return np.where((rest == 0) & (found >= 0) & (found < axis.size), found, -1)
 
 
-def _products(site: Site, under: Value, weights: Value, groups: int, spatial: int) -> Value:
+def _products(site: OnnxWriter, under: Value, weights: Value, groups: int, spatial: int) -> Value:
     """[N, windows.., places.., C] by [groups, places.. C / groups, outputs / groups]."""
     batch, front = under.shape[0], under.shape[: spatial + 1]
     places, each = prod(under.shape[spatial + 1 : -1]), under.shape[-1] // groups
@@ -87,7 +87,7 @@ def _products(site: Site, under: Value, weights: Value, groups: int, spatial: in
     return site.reshaped(found, (batch, *front[1:], groups * outputs))
 
 
-def turned_weights(site: Site, weights: Value) -> Value:
+def transpose_weights(site: OnnxWriter, weights: Value) -> Value:
     """Weights as ONNX has them: both channels first."""
     if not is_last(site):
         return weights
@@ -95,7 +95,7 @@ def turned_weights(site: Site, weights: Value) -> Value:
     return site.transposed(weights, (rank - 1, rank - 2, *range(rank - 2)))
 
 
-def _flat_weights(site: Site, weights: Value, groups: int, is_transposed: bool) -> Value:
+def _flat_weights(site: OnnxWriter, weights: Value, groups: int, is_transposed: bool) -> Value:
     """[groups, places.. inputs a group, outputs a group] of weights as ONNX has them."""
     a, b, *window = weights.shape
     split = site.reshaped(weights, (groups, a // groups, b, prod(window)))
@@ -105,7 +105,7 @@ def _flat_weights(site: Site, weights: Value, groups: int, is_transposed: bool) 
     return site.reshaped(turned, (groups, prod(turned.shape[1:3]), turned.shape[3]))
 
 
-def _sliding(site: Site, window: Sequence[int], given: dict[str, Any]) -> Sliding:
+def _sliding(site: OnnxWriter, window: Sequence[int], given: dict[str, Any]) -> Sliding:
     return fitting_windows(site.operands[0].shape, tuple(window), given)
 
 
@@ -119,11 +119,11 @@ def plan_of(sliding: Sliding) -> dict[str, list[int]]:
     }
 
 
-def _convolved(site: Site, given: dict[str, Any], operation: str) -> Value:
+def _convolved(site: OnnxWriter, given: dict[str, Any], operation: str) -> Value:
     """A convolution with these attributes, in either layout."""
     x, weights, *bias = (site.wide(value) for value in site.operands)
     is_transposed = operation == "ConvTranspose"
-    weights = turned_weights(site, weights)
+    weights = transpose_weights(site, weights)
     sliding, groups = _sliding(site, weights.shape[2:], given), given["groups"]
     extra = tuple(given.get("output_padding", ()))
     is_odd = any(more >= axis.stride for more, axis in zip(extra, sliding.axes, strict=False))
@@ -147,7 +147,7 @@ def _convolved(site: Site, given: dict[str, Any], operation: str) -> Value:
 
 
 def _by_matrices(
-    site: Site, operands: Sequence[Value], sliding: Sliding, groups: int, is_transposed: bool
+    site: OnnxWriter, operands: Sequence[Value], sliding: Sliding, groups: int, is_transposed: bool
 ) -> Value:
     x, weights, *bias = operands
     found = _matrix_sums(site, x, weights, sliding, groups, is_transposed)
@@ -155,14 +155,14 @@ def _by_matrices(
     return site.result(found if is_last(site) else channels_first(site, found))
 
 
-def convolved_integers(site: Site, x: Value, weights: Value, sliding: Sliding) -> Value:
+def convolved_integers(site: OnnxWriter, x: Value, weights: Value, sliding: Sliding) -> Value:
     """A convolution of i32, its weights as ONNX has them, in the layout of the operation."""
     found = _matrix_sums(site, x, weights, sliding, site.attributes["groups"], False)
     return found if is_last(site) else channels_first(site, found)
 
 
 def _matrix_sums(
-    site: Site, x: Value, weights: Value, sliding: Sliding, groups: int, is_transposed: bool
+    site: OnnxWriter, x: Value, weights: Value, sliding: Sliding, groups: int, is_transposed: bool
 ) -> Value:
     """A convolution as a product of matrices; channels are the last axis of the result."""
     x = x if is_last(site) else channels_last(site, x)
@@ -176,17 +176,17 @@ def _matrix_sums(
     return _products(site, under, flat, groups, len(spatial))
 
 
-def conv(site: Site) -> Value:
+def conv(site: OnnxWriter) -> Value:
     """`Conv`."""
     return _convolved(site, dict(site.attributes), "Conv")
 
 
-def conv_transpose(site: Site) -> Value:
+def conv_transpose(site: OnnxWriter) -> Value:
     """`ConvTranspose`."""
     return _convolved(site, dict(site.attributes), "ConvTranspose")
 
 
-def conv2d(site: Site) -> Value:
+def conv2d(site: OnnxWriter) -> Value:
     """`Conv2d`."""
     x, weights = site.operands
     strides, padding = site.attributes["strides"], site.attributes["padding"]

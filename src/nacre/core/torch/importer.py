@@ -37,7 +37,7 @@ from nacre.core.torch.nodes import (
     wrapped,
 )
 from nacre.core.torch.remedies import PARTS, place_of
-from nacre.core.torch.use import Constants, Tensor, Use, Value
+from nacre.core.torch.use import AtenCall, Constants, Tensor, Value
 
 _SIZES = frozenset(
     {"sym_size.int", "sym_numel.default", "sym_stride.int", "sym_storage_offset.default"}
@@ -208,7 +208,7 @@ class Walk:
         names = [argument.name for argument in target._schema.arguments]
         metas = mapped(arguments_of(node), lambda n: n.meta.get("val"))
         given, known = (named(names, target, *part) for part in ((args, kwargs), metas))
-        made = handler(Use(key, given, known, result, self.constants))
+        made = handler(AtenCall(key, given, known, result, self.constants))
         return wrapped(made)
 
     def _derived(self, node: Any, made: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:  # noqa: ANN401

@@ -91,7 +91,7 @@ def _span(tensor: Any) -> Span:  # noqa: ANN401 - torch.Tensor
     return span_of(tensor.data_ptr(), tensor.shape, strides, itemsize)
 
 
-class Use:
+class AtenCall:
     """A node with its arguments. Handlers ask it and add operations to the module through it.
 
     `metas` are the arguments as PyTorch knows them without elements, for questions of types.
@@ -225,7 +225,7 @@ class Use:
             return value
         return self.add("Transpose", value, permutation=tuple(permutation))
 
-    def stretched(self, value: int, shape: Sequence[int]) -> int:
+    def broadcast_to(self, value: int, shape: Sequence[int]) -> int:
         """Broadcast to a shape."""
         if self.type_of(value).shape == tuple(shape):
             return value
@@ -239,4 +239,4 @@ class Use:
 
 
 # One tensor, one for each output, or a number. A function makes an output that few models use.
-Handler = Callable[[Use], "int | Tensor | Sequence[int | Tensor]"]
+Handler = Callable[[AtenCall], "int | Tensor | Sequence[int | Tensor]"]

@@ -63,13 +63,13 @@ def pool(x: Dims, kernel: Dims, pads: Dims, strides: Dims) -> Dims:
 def broadcast(a: Dims, b: Dims) -> Dims | None:
     """The common shape of two, aligned at their ends, sizes of 1 stretched."""
     rank = max(len(a), len(b))
-    pairs = list(zip(_stretched(a, rank), _stretched(b, rank), strict=True))
+    pairs = list(zip(_broadcast_to(a, rank), _broadcast_to(b, rank), strict=True))
     if any(x != y and 1 not in (x, y) for x, y in pairs):
         return None
     return tuple(max(x, y) for x, y in pairs)
 
 
-def _stretched(dims: Dims, rank: int) -> Dims:
+def _broadcast_to(dims: Dims, rank: int) -> Dims:
     return (1,) * (rank - len(dims)) + dims
 
 

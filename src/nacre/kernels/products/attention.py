@@ -113,14 +113,14 @@ def _bind(call: Call) -> Run:
     is_causal = bool(call.attributes["causal"])
     use = _Attention(k.shape[-2], is_causal, is_ordered)
     ready = factoring(q.elem, 1, is_ordered)
-    stretched = _stretching(call, dtype)
+    broadcast_to = _stretching(call, dtype)
     score_rows = max(1, _SCORE_BYTES // (dtype.itemsize * use.keys))
     boxes = blocks(y_type.shape[:-1], score_rows)
 
     def run(inputs: Sequence[Array | None], outputs: Sequence[Array]) -> Fault | None:
         qk = ready(present(inputs[0]), present(inputs[1]))
         v = ready(present(inputs[2]), qk.b).a
-        mask = stretched(inputs[3] if len(inputs) > 3 else None)
+        mask = broadcast_to(inputs[3] if len(inputs) > 3 else None)
         given = _Operands(
             q=qk.a * scale,
             k=qk.b.swapaxes(-1, -2),
@@ -146,12 +146,12 @@ def _stretching(call: Call, dtype: np.dtype[np.generic]) -> Callable[[Array | No
     """How a mask becomes one entry for each score, which takes no memory."""
     scores = (*call.output.shape[:-1], call.input(1).shape[-2])
 
-    def stretched(mask: Array | None) -> Array | None:
+    def broadcast_to(mask: Array | None) -> Array | None:
         if mask is None:
             return None
         return np.broadcast_to(mask if mask.dtype == np.bool_ else mask.astype(dtype), scores)
 
-    return stretched
+    return broadcast_to
 
 
 def fit_attention(inputs: Sequence[Dims], attributes: Attributes) -> Dims:

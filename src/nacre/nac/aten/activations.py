@@ -3,26 +3,26 @@
 from __future__ import annotations
 
 from nacre.nac.aten.handlers import handles
-from nacre.nac.aten.use import Unfit, Use
+from nacre.nac.aten.use import AtenCall, Unfit
 
 # From here on, e^-x is lost in the rounding of x for every type of at most 32 bits.
 _LINEAR_FROM = 17.0
 
 
 @handles("gelu.default")
-def gelu(use: Use) -> int:
+def gelu(use: AtenCall) -> int:
     """X times the normal distribution function."""
     return use.add("Gelu", use.value("self"), approximate=str(use.get("approximate", "none")))
 
 
 @handles("leaky_relu.default")
-def leaky_relu(use: Use) -> int:
+def leaky_relu(use: AtenCall) -> int:
     """x, below 0 times a slope."""
     return use.add("LeakyRelu", use.value("self"), alpha=float(use.number("negative_slope", 0.01)))
 
 
 @handles("elu.default", "celu.default", "selu.default")
-def elu(use: Use) -> int:
+def elu(use: AtenCall) -> int:
     """X times a scale, below 0 scale * alpha * (e^(input_scale x) - 1)."""
     x, dtype = use.value("self"), use.dtype_of("self")
     if use.name == "selu":
@@ -41,13 +41,13 @@ def elu(use: Use) -> int:
 
 
 @handles("hardsigmoid.default")
-def hard_sigmoid(use: Use) -> int:
+def hard_sigmoid(use: AtenCall) -> int:
     """A line, x / 6 + 1 / 2, held between 0 and 1."""
     return use.add("HardSigmoid", use.value("self"), alpha=1 / 6, beta=0.5)
 
 
 @handles("softplus.default")
-def softplus(use: Use) -> int:
+def softplus(use: AtenCall) -> int:
     """log(1 + e^(beta x)) / beta; x itself where beta x is above a threshold."""
     beta, threshold = float(use.number("beta", 1)), float(use.number("threshold", 20))
     x, dtype = use.value("self"), use.dtype_of("self")
@@ -61,21 +61,21 @@ def softplus(use: Use) -> int:
 
 
 @handles("mish.default")
-def mish(use: Use) -> int:
+def mish(use: AtenCall) -> int:
     """X times the hyperbolic tangent of softplus of x."""
     x = use.value("self")
     return use.binary("Mul", x, use.unary("Tanh", use.unary("Softplus", x)))
 
 
 @handles("log_sigmoid.default")
-def log_sigmoid(use: Use) -> int:
+def log_sigmoid(use: AtenCall) -> int:
     """The logarithm of Sigmoid: less the softplus of -x."""
     x = use.value("self")
     return use.add("Neg", use.unary("Softplus", use.add("Neg", x)))
 
 
 @handles("prelu.default", "_prelu_kernel.default")
-def prelu(use: Use) -> int:
+def prelu(use: AtenCall) -> int:
     """x, below 0 times a slope for all or for each channel."""
     slope, x = use.value("weight"), use.value("self")
     count, rank = use.type_of(slope).shape, use.type_of(x).rank
@@ -85,7 +85,7 @@ def prelu(use: Use) -> int:
 
 
 @handles("glu.default")
-def glu(use: Use) -> int:
+def glu(use: AtenCall) -> int:
     """One half times Sigmoid of the other."""
     from nacre.nac.aten.shapes import sliced
 

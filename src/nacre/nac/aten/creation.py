@@ -9,11 +9,11 @@ import numpy as np
 from nacre.base.elements import GRAPH_TYPES
 from nacre.nac.aten.elementwise import wanted_type
 from nacre.nac.aten.handlers import handles
-from nacre.nac.aten.use import Unfit, Use, Value, number_type, require_elements
+from nacre.nac.aten.use import AtenCall, Unfit, Value, number_type, require_elements
 
 
 @handles("zeros.default", "ones.default", "empty.memory_format")
-def filled(use: Use) -> int:
+def filled(use: AtenCall) -> int:
     """Zeros or ones; a tensor that nothing fills has zeros."""
     number = 1 if use.name == "ones" else 0
     return use.filled(number, use.integers("size"), wanted_type(use, "f32"))
@@ -21,7 +21,7 @@ def filled(use: Use) -> int:
 
 @handles("zeros_like.default", "ones_like.default", "empty_like.default", "new_zeros.default",
          "new_ones.default", "new_empty.default")  # fmt: skip
-def filled_like(use: Use) -> int:
+def filled_like(use: AtenCall) -> int:
     """The same in the type of another tensor."""
     number = 1 if "ones" in use.name else 0
     shape = use.integers("size") if use.name.startswith("new") else use.shape_of("self")
@@ -29,7 +29,7 @@ def filled_like(use: Use) -> int:
 
 
 @handles("full.default", "full_like.default", "new_full.default")
-def full(use: Use) -> int:
+def full(use: AtenCall) -> int:
     """One number everywhere."""
     number = use.get("fill_value")
     is_alone = use.name == "full"
@@ -38,24 +38,24 @@ def full(use: Use) -> int:
     shape = use.shape_of("self") if use.name == "full_like" else use.integers("size")
     require_elements(shape)
     value = number.id if isinstance(number, Value) else use.taken(number, None, "fill_value")
-    return use.stretched(use.cast(value, dtype), shape)
+    return use.broadcast_to(use.cast(value, dtype), shape)
 
 
 @handles("scalar_tensor.default")
-def scalar_tensor(use: Use) -> int:
+def scalar_tensor(use: AtenCall) -> int:
     """A number as a tensor."""
     return use.scalar(use.number("s"), wanted_type(use, "f32"))
 
 
 @handles("arange.default", "arange.start", "arange.start_step")
-def arange(use: Use) -> int:
+def arange(use: AtenCall) -> int:
     """Numbers from a start up to an end."""
     numbers = [use.number(name) for name in ("start", "end", "step") if use.has(name)]
     return _counted(use, use.number("start", 0), use.number("end"), use.number("step", 1), numbers)
 
 
 @handles("nac.arange")
-def standard_arange(use: Use) -> int:
+def standard_arange(use: AtenCall) -> int:
     """The same of one to three numbers: an end; a start and an end; and a step."""
     numbers = list(use.get("numbers", ()))
     if not 1 <= len(numbers) <= 3 or not all(isinstance(n, int | float) for n in numbers):
@@ -64,7 +64,7 @@ def standard_arange(use: Use) -> int:
     return _counted(use, start, end, numbers[2] if len(numbers) == 3 else 1, numbers)
 
 
-def _counted(use: Use, start: float, end: float, step: float, given: list[float]) -> int:
+def _counted(use: AtenCall, start: float, end: float, step: float, given: list[float]) -> int:
     is_whole = all(isinstance(n, int) for n in given)
     dtype = wanted_type(use, "i64" if is_whole else "f32")
     if step == 0:
@@ -79,7 +79,7 @@ def _counted(use: Use, start: float, end: float, step: float, given: list[float]
 
 
 @handles("linspace.default")
-def linspace(use: Use) -> int:
+def linspace(use: AtenCall) -> int:
     """So many numbers between two ends, which are among them."""
     steps = use.integer("steps")
     use.affordable((steps,))
@@ -94,7 +94,7 @@ def linspace(use: Use) -> int:
 
 
 @handles("eye.default", "eye.m")
-def eye(use: Use) -> int:
+def eye(use: AtenCall) -> int:
     """Ones where row and column are the same."""
     shape = (use.integer("n"), use.integer("m", use.integer("n")))
     use.affordable(shape)

@@ -15,7 +15,7 @@ from nacre.base.elements import GRAPH_TYPES
 from nacre.core.ops import OPS, AttributeSpec, OpSpec
 from nacre.core.specs import CLASSES
 from nacre.core.values import Custom
-from nacre.nac.aten.use import Handler, Unfit, Use
+from nacre.nac.aten.use import AtenCall, Handler, Unfit
 from nacre.nac.spec.aten import Parameter, Schema, schemas
 
 # What arithmetic on truth values means.
@@ -48,7 +48,7 @@ def _calls() -> Iterator[tuple[OpSpec, str | None, str]]:
 
 
 def _handler(spec: OpSpec, op: str | None) -> Handler:
-    def handler(use: Use) -> int:
+    def handler(use: AtenCall) -> int:
         names = use.names[: len(spec.operands)]
         dtype = use.common(*names)
         return function(use, spec, op, *(use.value(name, dtype) for name in names))
@@ -56,7 +56,7 @@ def _handler(spec: OpSpec, op: str | None) -> Handler:
     return handler
 
 
-def function(use: Use, spec: OpSpec, op: str | None, *values: int) -> int:
+def function(use: AtenCall, spec: OpSpec, op: str | None, *values: int) -> int:
     """An elementwise operation on values of one type."""
     dtype = use.type_of(values[0]).dtype
     is_float = GRAPH_TYPES[dtype].kind == "float"
@@ -114,7 +114,7 @@ def _parameter(attribute: AttributeSpec) -> Parameter:
     )
 
 
-def core_handler(use: Use) -> int:
+def core_handler(use: AtenCall) -> int:
     """An operation of Core IR as it is."""
     spec = OPS[use.call.removeprefix(_PREFIX)]
     values: list[int] = []

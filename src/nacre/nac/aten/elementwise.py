@@ -6,7 +6,7 @@ from nacre.base.elements import GRAPH_TYPES
 from nacre.core.ops import OPS
 from nacre.nac.aten.derived import function
 from nacre.nac.aten.handlers import handles
-from nacre.nac.aten.use import Number, Unfit, Use, Value
+from nacre.nac.aten.use import AtenCall, Number, Unfit, Value
 from nacre.nac.spec.elements import DTYPE_WORDS
 
 # ATen computes these powers in another way; so must we.
@@ -20,7 +20,7 @@ def is_integer(dtype: str) -> bool:
 
 
 @handles("add.Tensor", "add.Scalar", "sub.Tensor", "sub.Scalar", "rsub.Tensor", "rsub.Scalar")
-def add(use: Use) -> int | Number:
+def add(use: AtenCall) -> int | Number:
     """A sum or difference; `alpha` scales the second operand. Of sizes it is a size."""
     first, second = ("other", "self") if use.name == "rsub" else ("self", "other")
     alpha = use.number("alpha", 1)
@@ -36,14 +36,14 @@ def add(use: Use) -> int | Number:
 
 
 @handles("true_divide.Tensor")
-def divide(use: Use) -> int:
+def divide(use: AtenCall) -> int:
     """A true quotient."""
     dtype = use.common("self", "other")
     return function(use, OPS["BinOp"], "Div", use.value("self", dtype), use.value("other", dtype))
 
 
 @handles("div.Tensor_mode", "div.Scalar_mode", "floor_divide.default")
-def div_mode(use: Use) -> int:
+def div_mode(use: AtenCall) -> int:
     """A quotient, rounded down or towards zero."""
     mode = "floor" if use.name == "floor_divide" else use.get("rounding_mode")
     dtype = use.common("self", "other")
@@ -63,7 +63,7 @@ def div_mode(use: Use) -> int:
 
 
 @handles("pow.Tensor_Scalar")
-def power(use: Use) -> int:
+def power(use: AtenCall) -> int:
     """A power, which is a number."""
     exponent, dtype = use.number("exponent"), use.common("self", "exponent")
     x = use.value("self", dtype)
@@ -77,21 +77,21 @@ def power(use: Use) -> int:
 
 
 @handles("pow.Scalar", "pow.Tensor_Tensor")
-def power_of(use: Use) -> int:
+def power_of(use: AtenCall) -> int:
     """A power that is computed."""
     dtype = use.common("self", "exponent")
     return use.binary("Pow", use.value("self", dtype), use.value("exponent", dtype))
 
 
 @handles("square.default")
-def square(use: Use) -> int:
+def square(use: AtenCall) -> int:
     """X times x."""
     x = use.value("self")
     return use.binary("Mul", x, x)
 
 
 @handles("logical_and.default", "logical_or.default", "logical_xor.default")
-def logical(use: Use) -> int:
+def logical(use: AtenCall) -> int:
     """Truth values combined; a number is true where it is not 0."""
     op = _WORDS[use.name.removeprefix("logical_")]
     return use.binary(op, use.value("self", "bool"), use.value("other", "bool"))
@@ -99,7 +99,7 @@ def logical(use: Use) -> int:
 
 @handles("__and__.Tensor", "__or__.Tensor", "__xor__.Tensor", "__and__.Scalar", "__or__.Scalar",
          "__xor__.Scalar")  # fmt: skip
-def bitwise(use: Use) -> int:
+def bitwise(use: AtenCall) -> int:
     """Bits, or truth values, combined."""
     dtype = use.common("self", "other")
     a, b = use.value("self", dtype), use.value("other", dtype)
@@ -107,12 +107,12 @@ def bitwise(use: Use) -> int:
 
 
 @handles("logical_not.default")
-def logical_not(use: Use) -> int:
+def logical_not(use: AtenCall) -> int:
     """The opposite truth value."""
     return use.unary("Not", use.value("self", "bool"))
 
 
-def mask(use: Use, name: str) -> int:
+def mask(use: AtenCall, name: str) -> int:
     """An argument that chooses: truth values, or as of old bytes."""
     if isinstance(use.get(name), Value) and use.dtype_of(name) not in ("bool", "u8"):
         raise Unfit(f"`{name}` is of {use.dtype_of(name)}, expected truth values")
@@ -120,7 +120,7 @@ def mask(use: Use, name: str) -> int:
 
 
 @handles("where.self", "where.ScalarOther", "where.ScalarSelf", "where.Scalar")
-def where(use: Use) -> int:
+def where(use: AtenCall) -> int:
     """The one or the other."""
     dtype = use.common("self", "other")
     a, b = use.value("self", dtype), use.value("other", dtype)
@@ -128,7 +128,7 @@ def where(use: Use) -> int:
 
 
 @handles("masked_fill.Scalar", "masked_fill.Tensor")
-def masked_fill(use: Use) -> int:
+def masked_fill(use: AtenCall) -> int:
     """A number where a mask is true."""
     filling = use.value("value", use.dtype_of("self"))
     return use.add("Where", mask(use, "mask"), filling, use.value("self"))
@@ -136,7 +136,7 @@ def masked_fill(use: Use) -> int:
 
 @handles("clamp.default", "clamp.Tensor", "clip.default", "clamp_min.default",
          "clamp_max.default", "hardtanh.default", "relu6.default")  # fmt: skip
-def clamp(use: Use) -> int:
+def clamp(use: AtenCall) -> int:
     """X between two ends, either of which may be open."""
     low, high = (use.get(name, use.get(f"{name}_val")) for name in ("min", "max"))
     if use.name == "relu6":
@@ -154,14 +154,14 @@ def clamp(use: Use) -> int:
 
 
 @handles("threshold.default")
-def threshold(use: Use) -> int:
+def threshold(use: AtenCall) -> int:
     """X where it is above a threshold, else a number."""
     x, dtype = use.value("self"), use.dtype_of("self")
     above = use.add("Compare", x, use.scalar(use.number("threshold"), dtype), op="Gt")
     return use.add("Where", above, x, use.scalar(use.number("value"), dtype))
 
 
-def wanted_type(use: Use, default: str) -> str:
+def wanted_type(use: AtenCall, default: str) -> str:
     """The element type that the argument `dtype` names."""
     word = use.get("dtype")
     if word is None:
@@ -173,27 +173,27 @@ def wanted_type(use: Use, default: str) -> str:
 
 
 @handles("_to_copy.default", "to.dtype")
-def cast(use: Use) -> int:
+def cast(use: AtenCall) -> int:
     """The same values in another element type."""
     return use.cast(use.value("self"), wanted_type(use, use.dtype_of("self")))
 
 
 @handles("type_as.default")
-def type_as(use: Use) -> int:
+def type_as(use: AtenCall) -> int:
     """The same values in the element type of another tensor."""
     return use.cast(use.value("self"), use.dtype_of("other"))
 
 
 @handles("clone.default", "detach.default", "alias.default", "lift_fresh_copy.default",
          "contiguous.default", "nac.pass")  # fmt: skip
-def identity(use: Use) -> int:
+def identity(use: AtenCall) -> int:
     """The tensor itself."""
     return use.value("self")
 
 
 @handles("dropout.default", "native_dropout.default", "feature_dropout.default",
          "alpha_dropout.default")  # fmt: skip
-def dropout(use: Use) -> int | list[int]:
+def dropout(use: AtenCall) -> int | list[int]:
     """The tensor itself: a dropout drops nothing at inference."""
     if use.get("train", False) and use.number("p", 0.5) > 0:
         raise Unfit("it drops at random, as in training")
@@ -201,7 +201,7 @@ def dropout(use: Use) -> int | list[int]:
 
 
 @handles("isfinite.default")
-def is_finite(use: Use) -> int:
+def is_finite(use: AtenCall) -> int:
     """Whether x is neither infinite nor NaN."""
     x = use.value("self", "f64" if is_integer(use.dtype_of("self")) else None)
     odd = use.binary("Or", use.unary("IsNan", x), use.unary("IsInf", x))
@@ -209,20 +209,20 @@ def is_finite(use: Use) -> int:
 
 
 @handles("copy.default")
-def copy(use: Use) -> int:
+def copy(use: AtenCall) -> int:
     """The source in the type and shape of the destination."""
-    return use.stretched(use.value("src", use.dtype_of("self")), use.shape_of("self"))
+    return use.broadcast_to(use.value("src", use.dtype_of("self")), use.shape_of("self"))
 
 
 @handles("fill.Scalar", "fill.Tensor")
-def fill(use: Use) -> int:
+def fill(use: AtenCall) -> int:
     """One number everywhere."""
-    return use.stretched(use.value("value", use.dtype_of("self")), use.shape_of("self"))
+    return use.broadcast_to(use.value("value", use.dtype_of("self")), use.shape_of("self"))
 
 
 @handles("maximum.default", "minimum.default", "max.other", "min.other", "fmax.default",
          "fmin.default")  # fmt: skip
-def extremum(use: Use) -> int:
+def extremum(use: AtenCall) -> int:
     """The larger or smaller one; NaN wins, or with `fmax` and `fmin` loses."""
     op = "Max" if "ma" in use.name else "Min"
     dtype = use.common("self", "other")
@@ -235,7 +235,7 @@ def extremum(use: Use) -> int:
 
 
 @handles("addcmul.default", "addcdiv.default")
-def add_product(use: Use) -> int:
+def add_product(use: AtenCall) -> int:
     """Self + value * tensor1 * tensor2, or with a quotient."""
     dtype = use.common("self", "tensor1", "tensor2")
     x, a, b = (use.value(name, dtype) for name in ("self", "tensor1", "tensor2"))
@@ -246,7 +246,7 @@ def add_product(use: Use) -> int:
 
 
 @handles("lerp.Scalar")
-def lerp(use: Use) -> int:
+def lerp(use: AtenCall) -> int:
     """Between two ends: start + weight * (end - start), from the nearer end."""
     a, b, weight = use.value("self"), use.value("end"), use.number("weight")
     dtype = use.type_of(a).dtype
@@ -258,14 +258,14 @@ def lerp(use: Use) -> int:
 
 
 @handles("erfc.default")
-def erfc(use: Use) -> int:
+def erfc(use: AtenCall) -> int:
     """1 - erf(x), exact for small results only to the rounding of 1."""
     x = use.floating(use.value("self"))
     return use.binary("Sub", use.scalar(1, use.type_of(x).dtype), use.unary("Erf", x))
 
 
 @handles("nan_to_num.default")
-def nan_to_num(use: Use) -> int:
+def nan_to_num(use: AtenCall) -> int:
     """NaN and the infinities as numbers."""
     x, dtype = use.value("self"), use.dtype_of("self")
     if is_integer(dtype):

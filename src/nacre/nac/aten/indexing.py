@@ -7,10 +7,10 @@ import numpy as np
 from nacre.base.elements import GRAPH_TYPES
 from nacre.nac.aten.handlers import handles
 from nacre.nac.aten.shapes import sliced
-from nacre.nac.aten.use import Found, Unfit, Use, Value
+from nacre.nac.aten.use import AtenCall, Found, Unfit, Value
 
 
-def places(use: Use, found: Found, name: str) -> int:
+def places(use: AtenCall, found: Found, name: str) -> int:
     """Indices as a value, i64 unless they are i32; what is between two places is no index."""
     if isinstance(found, bool | float) and float(found).is_integer():
         found = int(found)  # in files in use 1, 1.0 and True are one constant
@@ -21,19 +21,19 @@ def places(use: Use, found: Found, name: str) -> int:
     return value if dtype == "i32" else use.cast(value, "i64")
 
 
-def place_of(use: Use, name: str) -> int:
+def place_of(use: AtenCall, name: str) -> int:
     """An argument that is indices."""
     return places(use, use.get(name), name)
 
 
 @handles("embedding.default")
-def embedding(use: Use) -> int:
+def embedding(use: AtenCall) -> int:
     """Rows of a table."""
     return use.add("Gather", use.value("weight"), place_of(use, "indices"))
 
 
 @handles("index_select.default")
-def index_select(use: Use) -> int:
+def index_select(use: AtenCall) -> int:
     """Parts of an axis by index; an index without axes is one place."""
     at = place_of(use, "index")
     if use.type_of(at).rank == 0:
@@ -42,7 +42,7 @@ def index_select(use: Use) -> int:
 
 
 @handles("gather.default")
-def gather(use: Use) -> int:
+def gather(use: AtenCall) -> int:
     """An index of an axis for each element; other axes may be cut."""
     at, axis, x = place_of(use, "index"), use.axis(), use.value("self")
     dims, reach = use.type_of(x).shape, use.type_of(at).shape
@@ -58,7 +58,7 @@ def _pairs(a: tuple[int, ...], b: tuple[int, ...]) -> list[tuple[int, tuple[int,
     return list(enumerate(zip(a, b, strict=True)))
 
 
-def chosen(use: Use, rank: int) -> tuple[list[int], list[Found]]:
+def chosen(use: AtenCall, rank: int) -> tuple[list[int], list[Found]]:
     """The axes that `indices` names and an index for each; masks become indices."""
     axes: list[int] = []
     found: list[Found] = []
@@ -76,7 +76,7 @@ def chosen(use: Use, rank: int) -> tuple[list[int], list[Found]]:
     return axes, found
 
 
-def _unmasked(use: Use, index: Found) -> list[Found]:
+def _unmasked(use: AtenCall, index: Found) -> list[Found]:
     if not isinstance(index, Value) or use.type_of(index.id).dtype not in ("bool", "u8"):
         return [index]
     mask = use.elements(index.id)
@@ -85,19 +85,19 @@ def _unmasked(use: Use, index: Found) -> list[Found]:
     return [Value(use.constant(part.astype(np.int64), "i64")) for part in np.nonzero(mask)]
 
 
-def tuples(use: Use, indices: list[Found]) -> int:
+def tuples(use: AtenCall, indices: list[Found]) -> int:
     """Index tuples, which the last axis holds, of indices that broadcast against each other."""
     values = [use.cast(places(use, index, "indices"), "i64") for index in indices]
     try:
         shape = np.broadcast_shapes(*(use.type_of(value).shape for value in values))
     except ValueError:
         raise Unfit("the indices do not broadcast against each other") from None
-    parts = [use.reshaped(use.stretched(value, shape), (*shape, 1)) for value in values]
+    parts = [use.reshaped(use.broadcast_to(value, shape), (*shape, 1)) for value in values]
     return parts[0] if len(parts) == 1 else use.add("Concat", *parts, axis=len(shape))
 
 
 @handles("index.Tensor", "_unsafe_index.Tensor")
-def index(use: Use) -> int:
+def index(use: AtenCall) -> int:
     """Elements at indices of some axes, which broadcast against each other."""
     x, rank = use.value("self"), len(use.shape_of("self"))
     axes, indices = chosen(use, rank)
@@ -116,7 +116,7 @@ def index(use: Use) -> int:
 
 
 @handles("one_hot.default")
-def one_hot(use: Use) -> int:
+def one_hot(use: AtenCall) -> int:
     """A new axis that is 1 at the index."""
     at = use.value("self")
     depth = use.integer("num_classes", -1)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from nacre.nac.aten.handlers import handles
-from nacre.nac.aten.use import Unfit, Use, Value
+from nacre.nac.aten.use import AtenCall, Unfit, Value
 
 
 @handles("linear.default")
-def linear(use: Use) -> int:
+def linear(use: AtenCall) -> int:
     """Rows by weights [out, in], plus a bias."""
     values = [use.value(name) for name in ("input", "weight", "bias") if use.has(name)]
     dims, weights = (use.type_of(value).shape for value in values[:2])
@@ -20,13 +20,13 @@ def linear(use: Use) -> int:
 
 
 @handles("matmul.default", "mm.default", "bmm.default", "mv.default", "dot.default")
-def matmul(use: Use) -> int:
+def matmul(use: AtenCall) -> int:
     """A product; vectors count as a row on the left and as a column on the right."""
     first, second = use.names[:2]
     return _product(use, use.value(first), use.value(second))
 
 
-def _product(use: Use, a: int, b: int) -> int:
+def _product(use: AtenCall, a: int, b: int) -> int:
     a_dims, b_dims = use.type_of(a).shape, use.type_of(b).shape
     if not a_dims or not b_dims:
         raise Unfit("a factor is a scalar")
@@ -42,7 +42,7 @@ def _product(use: Use, a: int, b: int) -> int:
 
 
 @handles("outer.default")
-def outer(use: Use) -> int:
+def outer(use: AtenCall) -> int:
     """Every element of the one by every element of the other."""
     a, b = use.value("self"), use.value("vec2")
     count = use.type_of(a).shape
@@ -50,7 +50,7 @@ def outer(use: Use) -> int:
 
 
 @handles("addmm.default", "baddbmm.default", "addmv.default")
-def addmm(use: Use) -> int:
+def addmm(use: AtenCall) -> int:
     """Beta * self + alpha * a b."""
     first, second = use.names[1:3]
     product = scaled(use, _product(use, use.value(first), use.value(second)), "alpha")
@@ -59,7 +59,7 @@ def addmm(use: Use) -> int:
     return use.binary("Add", scaled(use, use.value("self"), "beta"), product)
 
 
-def scaled(use: Use, value: int, name: str) -> int:
+def scaled(use: AtenCall, value: int, name: str) -> int:
     """A value times the number that an argument is."""
     factor = use.number(name, 1)
     if factor == 1:
@@ -68,26 +68,26 @@ def scaled(use: Use, value: int, name: str) -> int:
 
 
 @handles("einsum.default")
-def einsum(use: Use) -> int:
+def einsum(use: AtenCall) -> int:
     """Sums of products over named axes."""
     values = [use.taken(tensor) for tensor in use.get("tensors", ())]
     return use.add("Einsum", *values, equation=str(use.get("equation")).replace(" ", ""))
 
 
 @handles("scaled_dot_product_attention.default")
-def attention(use: Use) -> int:
+def attention(use: AtenCall) -> int:
     """softmax(q k' * scale + mask) v; key heads are repeated where there are fewer."""
     return _attended(use, use.get("attn_mask"))
 
 
 @handles("_scaled_dot_product_flash_attention_for_cpu.default",
          "_scaled_dot_product_efficient_attention.default")  # fmt: skip
-def kernel_attention(use: Use) -> list[int]:
+def kernel_attention(use: AtenCall) -> list[int]:
     """The same as one of PyTorch's kernels has it; only its first result has a form."""
     return [_attended(use, use.get("attn_mask", use.get("attn_bias")))]
 
 
-def _attended(use: Use, mask: Value | None) -> int:
+def _attended(use: AtenCall, mask: Value | None) -> int:
     if use.number("dropout_p", 0.0) > 0:
         raise Unfit("`dropout_p` is not 0: it drops at random, as in training")
     q, k, v = (use.value(name) for name in ("query", "key", "value"))
@@ -108,7 +108,7 @@ def _attended(use: Use, mask: Value | None) -> int:
     return use.add("Attention", *values, **given)
 
 
-def _repeated(use: Use, value: int, heads: int) -> int:
+def _repeated(use: AtenCall, value: int, heads: int) -> int:
     """Each head so often that there are as many as of queries."""
     dims = use.type_of(value).shape
     own = dims[-3]
@@ -118,5 +118,5 @@ def _repeated(use: Use, value: int, heads: int) -> int:
         raise Unfit(f"{own} heads of keys for {heads} of queries")
     new = (*dims[:-2], 1, *dims[-2:])
     wide = (*dims[:-2], heads // own, *dims[-2:])
-    made = use.stretched(use.reshaped(value, new), wide)
+    made = use.broadcast_to(use.reshaped(value, new), wide)
     return use.reshaped(made, (*dims[:-3], heads, *dims[-2:]))

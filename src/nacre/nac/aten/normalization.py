@@ -7,13 +7,13 @@ import numpy as np
 from nacre.base.elements import GRAPH_TYPES
 from nacre.nac.aten.elementwise import wanted_type
 from nacre.nac.aten.handlers import handles
-from nacre.nac.aten.use import Unfit, Use
+from nacre.nac.aten.use import AtenCall, Unfit
 
 _TRAINING = "it normalises by this batch and keeps statistics, as in training"
 
 
 @handles("softmax.int", "_softmax.default", "log_softmax.int", "_log_softmax.default")
-def softmax(use: Use) -> int:
+def softmax(use: AtenCall) -> int:
     """e^x over its sum along an axis, or the logarithm of it."""
     opcode = "LogSoftmax" if "log" in use.name else "Softmax"
     dtype = wanted_type(use, use.dtype_of("self"))
@@ -27,7 +27,7 @@ def softmax(use: Use) -> int:
 
 @handles("layer_norm.default", "native_layer_norm.default", "rms_norm.default",
          "_fused_rms_norm.default")  # fmt: skip
-def layer_norm(use: Use) -> int | list[int]:
+def layer_norm(use: AtenCall) -> int | list[int]:
     """Mean 0 and variance 1, or mean square 1, over the last axes."""
     is_rms = "rms" in use.name
     x, dtype = use.value("input"), use.dtype_of("input")
@@ -46,7 +46,7 @@ def layer_norm(use: Use) -> int | list[int]:
 
 
 @handles("group_norm.default", "native_group_norm.default")
-def group_norm(use: Use) -> int | list[int]:
+def group_norm(use: AtenCall) -> int | list[int]:
     """Mean 0 and variance 1 over groups of channels."""
     is_native = use.name.startswith("native")
     groups = use.integer("group" if is_native else "num_groups")
@@ -56,7 +56,7 @@ def group_norm(use: Use) -> int | list[int]:
 
 
 @handles("instance_norm.default")
-def instance_norm(use: Use) -> int:
+def instance_norm(use: AtenCall) -> int:
     """Mean 0 and variance 1 over each channel's plane."""
     if not use.get("use_input_stats", True):
         return _by_statistics(use)
@@ -65,14 +65,14 @@ def instance_norm(use: Use) -> int:
     return use.add("InstanceNorm", *_affine(use), epsilon=float(use.number("eps", 1e-5)))
 
 
-def _channels(use: Use) -> int:
+def _channels(use: AtenCall) -> int:
     dims = use.shape_of("input")
     if len(dims) < 2:
         raise Unfit(f"a tensor {list(dims)} has no channels")
     return dims[1]
 
 
-def _affine(use: Use) -> list[int]:
+def _affine(use: AtenCall) -> list[int]:
     """The input, a scale and a bias; a bias alone gets ones before it."""
     dtype, channels = use.dtype_of("input"), _channels(use)
     values = [use.value("input")]
@@ -84,7 +84,7 @@ def _affine(use: Use) -> list[int]:
 @handles("batch_norm.default", "_native_batch_norm_legit_no_training.default",
          "_native_batch_norm_legit.default", "native_batch_norm.default",
          "_batch_norm_no_update.default")  # fmt: skip
-def batch_norm(use: Use) -> int | list[int]:
+def batch_norm(use: AtenCall) -> int | list[int]:
     """Each channel by a mean and variance that were learnt."""
     if use.get("training", False) or not use.has("running_mean"):
         raise Unfit(_TRAINING)
@@ -92,7 +92,7 @@ def batch_norm(use: Use) -> int | list[int]:
     return made if use.name == "batch_norm" else [made]
 
 
-def _by_statistics(use: Use) -> int:
+def _by_statistics(use: AtenCall) -> int:
     dtype, channels = use.dtype_of("input"), _channels(use)
     values = [use.value("input")]
     for name, filling in (("weight", 1), ("bias", 0), ("running_mean", 0), ("running_var", 1)):

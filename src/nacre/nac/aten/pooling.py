@@ -8,16 +8,16 @@ from typing import Any
 import numpy as np
 
 from nacre.nac.aten.handlers import handles
-from nacre.nac.aten.use import Unfit, Use
+from nacre.nac.aten.use import AtenCall, Unfit
 from nacre.nac.aten.windows import batched, several, unbatched
 
 
-def _rank(use: Use) -> int:
+def _rank(use: AtenCall) -> int:
     """How many axes the windows have: the name says it."""
     return next(int(c) for c in use.name if c.isdigit())
 
 
-def _windows(use: Use, rank: int) -> dict[str, Any]:
+def _windows(use: AtenCall, rank: int) -> dict[str, Any]:
     kernel = several(use, "kernel_size", rank, 1)
     return {
         "kernel": kernel,
@@ -29,7 +29,7 @@ def _windows(use: Use, rank: int) -> dict[str, Any]:
 
 @handles("max_pool1d.default", "max_pool2d.default", "max_pool3d.default",
          "max_pool2d_with_indices.default", "max_pool3d_with_indices.default")  # fmt: skip
-def max_pool(use: Use) -> int | list[int]:
+def max_pool(use: AtenCall) -> int | list[int]:
     """The largest element of each window; where it lies has no form."""
     rank = _rank(use)
     x, is_single = batched(use, "self", rank)
@@ -40,7 +40,7 @@ def max_pool(use: Use) -> int | list[int]:
 
 
 @handles("avg_pool1d.default", "avg_pool2d.default", "avg_pool3d.default")
-def avg_pool(use: Use) -> int:
+def avg_pool(use: AtenCall) -> int:
     """The mean of each window, or its sum over a number of the user's."""
     rank = _rank(use)
     x, is_single = batched(use, "self", rank)
@@ -57,7 +57,7 @@ def avg_pool(use: Use) -> int:
     return unbatched(use, made, is_single)
 
 
-def _wanted(use: Use, rank: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+def _wanted(use: AtenCall, rank: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
     dims = use.shape_of("self")
     if len(dims) not in (rank + 1, rank + 2):
         raise Unfit(f"a tensor of rank {len(dims)}")
@@ -70,7 +70,7 @@ def _wanted(use: Use, rank: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
 @handles("adaptive_avg_pool1d.default", "adaptive_avg_pool2d.default",
          "adaptive_avg_pool3d.default", "_adaptive_avg_pool2d.default",
          "_adaptive_avg_pool3d.default")  # fmt: skip
-def adaptive_avg_pool(use: Use) -> int:
+def adaptive_avg_pool(use: AtenCall) -> int:
     """So many means as asked for; windows of unequal size are products with constants."""
     rank = _rank(use)
     sizes, wanted = _wanted(use, rank)
@@ -85,7 +85,7 @@ def adaptive_avg_pool(use: Use) -> int:
     return _by_products(use, sizes, wanted)
 
 
-def _by_products(use: Use, sizes: Sequence[int], wanted: Sequence[int]) -> int:
+def _by_products(use: AtenCall, sizes: Sequence[int], wanted: Sequence[int]) -> int:
     x, last = use.value("self"), len(use.shape_of("self")) - 1
     dtype = use.dtype_of("self")
     for place, (size, count) in enumerate(zip(reversed(sizes), reversed(wanted), strict=True)):
@@ -103,7 +103,7 @@ def _by_products(use: Use, sizes: Sequence[int], wanted: Sequence[int]) -> int:
 
 @handles("adaptive_max_pool1d.default", "adaptive_max_pool2d.default",
          "adaptive_max_pool3d.default")  # fmt: skip
-def adaptive_max_pool(use: Use) -> list[int]:
+def adaptive_max_pool(use: AtenCall) -> list[int]:
     """So many largest elements as asked for, of windows of one size."""
     rank = _rank(use)
     sizes, wanted = _wanted(use, rank)

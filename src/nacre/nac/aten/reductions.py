@@ -6,7 +6,7 @@ from math import inf, prod
 
 from nacre.nac.aten.elementwise import is_integer, wanted_type
 from nacre.nac.aten.handlers import handles
-from nacre.nac.aten.use import Unfit, Use, inside
+from nacre.nac.aten.use import AtenCall, Unfit, inside
 
 # By the name of the call: the operation and its `op`.
 _REDUCE = {
@@ -17,14 +17,14 @@ _REDUCE = {
 _WIDENING = frozenset({"sum", "prod", "cumsum", "cumprod"})  # of integers: in i64
 
 
-def axes_of(use: Use) -> tuple[int, ...]:
+def axes_of(use: AtenCall) -> tuple[int, ...]:
     """The axes of a reduction; none named means all."""
     rank = len(use.shape_of("self"))
     given = use.integers("dim") if use.has("dim") else ()
     return tuple(sorted({inside(a, max(rank, 1)) for a in given})) if given else tuple(range(rank))
 
 
-def reduced(use: Use, opcode: str, op: str | None, value: int, axes: tuple[int, ...]) -> int:
+def reduced(use: AtenCall, opcode: str, op: str | None, value: int, axes: tuple[int, ...]) -> int:
     """A reduction; with `keepdim` its axes stay with size 1."""
     given = {} if op is None else {"op": op}
     dims = use.type_of(value).shape
@@ -35,7 +35,7 @@ def reduced(use: Use, opcode: str, op: str | None, value: int, axes: tuple[int, 
     return use.add(opcode, value, axes=axes, keepdims=keepdims, **given)
 
 
-def _working_type(use: Use) -> str:
+def _working_type(use: AtenCall) -> str:
     found = use.dtype_of("self")
     return wanted_type(use, "i64" if use.name in _WIDENING and is_integer(found) else found)
 
@@ -43,7 +43,7 @@ def _working_type(use: Use) -> str:
 @handles("sum.dim_IntList", "sum.default", "mean.dim", "mean.default", "amax.default",
          "amin.default", "max.default", "min.default", "prod.dim_int", "prod.default",
          "logsumexp.default")  # fmt: skip
-def reduction(use: Use) -> int:
+def reduction(use: AtenCall) -> int:
     """A reduction over axes, or over all."""
     opcode, op = _REDUCE[use.name]
     dtype = _working_type(use)
@@ -53,7 +53,7 @@ def reduction(use: Use) -> int:
 
 
 @handles("any.default", "any.dim", "any.dims", "all.default", "all.dim", "all.dims")
-def truths(use: Use) -> int:
+def truths(use: AtenCall) -> int:
     """Whether any, or every, element is true."""
     op = "Any" if use.name == "any" else "All"
     made = reduced(use, "Reduce", op, use.value("self", "bool"), axes_of(use))
@@ -61,7 +61,7 @@ def truths(use: Use) -> int:
 
 
 @handles("max.dim", "min.dim")
-def extremum_with_place(use: Use) -> list[int]:
+def extremum_with_place(use: AtenCall) -> list[int]:
     """The largest or smallest element along an axis, and where it lies."""
     is_max = use.name == "max"
     x, axis, keepdims = use.value("self"), use.axis(), bool(use.get("keepdim", False))
@@ -72,7 +72,7 @@ def extremum_with_place(use: Use) -> list[int]:
 
 
 @handles("argmax.default", "argmin.default")
-def argument(use: Use) -> int:
+def argument(use: AtenCall) -> int:
     """Where the largest or smallest element lies, along an axis or among all."""
     opcode = "ArgMax" if use.name == "argmax" else "ArgMin"
     x, dims = use.value("self"), use.shape_of("self")
@@ -84,7 +84,7 @@ def argument(use: Use) -> int:
 
 
 @handles("cumsum.default", "cumprod.default")
-def cumulative(use: Use) -> int:
+def cumulative(use: AtenCall) -> int:
     """The sum or product of the elements so far."""
     opcode = "CumSum" if use.name == "cumsum" else "CumProd"
     x = use.value("self", _working_type(use))
@@ -93,7 +93,7 @@ def cumulative(use: Use) -> int:
 
 @handles("var.correction", "var_mean.correction", "std.correction", "var.dim", "std.dim",
          "var.default", "std.default")  # fmt: skip
-def variance(use: Use) -> int | list[int]:
+def variance(use: AtenCall) -> int | list[int]:
     """The mean square distance from the mean, over the count less a correction."""
     axes, dims = axes_of(use), use.shape_of("self")
     count = prod(dims[a] for a in axes)
@@ -113,7 +113,7 @@ def variance(use: Use) -> int | list[int]:
 
 
 @handles("linalg_vector_norm.default")
-def norm(use: Use) -> int:
+def norm(use: AtenCall) -> int:
     """The p-norm over axes."""
     order, dtype = float(use.number("ord", 2)), wanted_type(use, use.dtype_of("self"))
     x, axes = use.value("self", dtype), axes_of(use)
@@ -131,7 +131,7 @@ def norm(use: Use) -> int:
 
 
 @handles("topk.default", "sort.default")
-def ordered(use: Use) -> list[int]:
+def ordered(use: AtenCall) -> list[int]:
     """Elements in order, or the first k of them, and where they lie."""
     x, dims = use.value("self"), use.shape_of("self")
     if not dims:

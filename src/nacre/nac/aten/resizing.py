@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import floor
 
 from nacre.nac.aten.handlers import handles
-from nacre.nac.aten.use import Unfit, Use
+from nacre.nac.aten.use import AtenCall, Unfit
 
 _FORMS = tuple(
     f"{name}.{overload}"
@@ -20,7 +20,7 @@ _FORMS = tuple(
 
 
 @handles(*_FORMS)
-def upsample(use: Use) -> int:
+def upsample(use: AtenCall) -> int:
     """Another size, by neighbours or by interpolation."""
     source = "input" if "input" in use.names else "self"
     x, dims = use.value(source), use.shape_of(source)
@@ -46,7 +46,7 @@ def upsample(use: Use) -> int:
     return use.add("Resize", x, **given)
 
 
-def _factors(use: Use) -> tuple[float, ...]:
+def _factors(use: AtenCall) -> tuple[float, ...]:
     """The scales that are given; none where they follow from the sizes."""
     found = use.get("scale_factors")
     if found is None:
@@ -59,7 +59,7 @@ def _factors(use: Use) -> tuple[float, ...]:
     return tuple(float(f) for f in found)
 
 
-def _sizes(use: Use, dims: tuple[int, ...], factors: tuple[float, ...]) -> tuple[int, ...]:
+def _sizes(use: AtenCall, dims: tuple[int, ...], factors: tuple[float, ...]) -> tuple[int, ...]:
     wanted = use.integers("output_size")
     if not wanted:
         if not factors or len(factors) > len(dims):

@@ -9,28 +9,28 @@ import numpy as np
 from nacre.nac.aten.handlers import handles
 from nacre.nac.aten.indexing import chosen, place_of, places, tuples
 from nacre.nac.aten.shapes import bounds, sliced
-from nacre.nac.aten.use import Unfit, Use, inside
+from nacre.nac.aten.use import AtenCall, Unfit, inside
 
 _REDUCTIONS = {"sum": "add", "add": "add", "prod": "mul", "multiply": "mul", "amin": "min",
                "amax": "max"}  # fmt: skip
 
 
 @handles("slice_scatter.default")
-def slice_scatter(use: Use) -> int:
+def slice_scatter(use: AtenCall) -> int:
     """A regular part of an axis replaced."""
     axis, dims = use.axis(), use.shape_of("self")
     return _replaced(use, axis, bounds(use, dims[axis] if dims else 1))
 
 
 @handles("select_scatter.default")
-def select_scatter(use: Use) -> int:
+def select_scatter(use: AtenCall) -> int:
     """One place of an axis replaced."""
     axis, dims = use.axis(), use.shape_of("self")
     at = inside(use.integer("index"), dims[axis] if dims else 1, "index")
     return _replaced(use, axis, range(at, at + 1))
 
 
-def _replaced(use: Use, axis: int, taken: range) -> int:
+def _replaced(use: AtenCall, axis: int, taken: range) -> int:
     dims = list(use.shape_of("self"))
     if not dims:
         raise Unfit("it is of a scalar")
@@ -50,7 +50,7 @@ def _replaced(use: Use, axis: int, taken: range) -> int:
     return use.add("Concat", *before, part, *behind, axis=axis)
 
 
-def rows_replaced(use: Use, axis: int, at: int, update: int) -> int:
+def rows_replaced(use: AtenCall, axis: int, at: int, update: int) -> int:
     """Places of an axis replaced, by an index of rank 1.
 
     Axes before it are one with it, so that what is written is rows: no element else moves.
@@ -69,7 +69,7 @@ def rows_replaced(use: Use, axis: int, at: int, update: int) -> int:
 
 
 @handles("index_copy.default")
-def index_copy(use: Use) -> int:
+def index_copy(use: AtenCall) -> int:
     """Places of an axis replaced: the write of a cache."""
     at = place_of(use, "index")
     at = use.reshaped(at, (prod(use.type_of(at).shape),))
@@ -77,7 +77,7 @@ def index_copy(use: Use) -> int:
 
 
 @handles("index_put.default", "_unsafe_index_put.default")
-def index_put(use: Use) -> int:
+def index_put(use: AtenCall) -> int:
     """Elements at indices of some axes replaced, or added to."""
     dims = use.shape_of("self")
     axes, indices = chosen(use, len(dims))
@@ -88,18 +88,18 @@ def index_put(use: Use) -> int:
         count = use.type_of(at).shape
         if len(count) == 1:
             shape = [count[0] if a == axes[0] else d for a, d in enumerate(dims)]
-            return rows_replaced(use, axes[0], at, use.stretched(update, shape))
+            return rows_replaced(use, axes[0], at, use.broadcast_to(update, shape))
     return _put(use, axes, tuples(use, indices), update, "add" if accumulate else "none")
 
 
-def _put(use: Use, axes: list[int], at: int, update: int, reduction: str) -> int:
+def _put(use: AtenCall, axes: list[int], at: int, update: int, reduction: str) -> int:
     dims = use.shape_of("self")
     rest = [a for a in range(len(dims)) if a not in axes]
     shape_at = use.type_of(at).shape[:-1]
     is_neighbouring = axes == list(range(axes[0], axes[0] + len(axes)))
     before = axes[0] if is_neighbouring else 0
     rest_dims = [dims[a] for a in rest]
-    update = use.stretched(update, (*rest_dims[:before], *shape_at, *rest_dims[before:]))
+    update = use.broadcast_to(update, (*rest_dims[:before], *shape_at, *rest_dims[before:]))
     middle = range(before, before + len(shape_at))
     others = [a for a in range(len(rest) + len(shape_at)) if a not in middle]
     update = use.transposed(update, [*middle, *others])
@@ -110,7 +110,7 @@ def _put(use: Use, axes: list[int], at: int, update: int, reduction: str) -> int
 
 
 @handles("index_add.default")
-def index_add(use: Use) -> int:
+def index_add(use: AtenCall) -> int:
     """Parts of an axis added to."""
     axis, dims, dtype = use.axis(), use.shape_of("self"), use.dtype_of("self")
     source, alpha = use.value("source", dtype), use.number("alpha", 1)
@@ -126,7 +126,7 @@ def index_add(use: Use) -> int:
 
 @handles("scatter.src", "scatter.value", "scatter_add.default", "scatter.reduce",
          "scatter.value_reduce", "scatter_reduce.two")  # fmt: skip
-def scatter(use: Use) -> int:
+def scatter(use: AtenCall) -> int:
     """Elements replaced, or combined, at an index of an axis each."""
     reduction = "add" if use.name == "scatter_add" else "none"
     if use.has("reduce"):
@@ -138,7 +138,7 @@ def scatter(use: Use) -> int:
     reach = use.type_of(at).shape
     update = use.value("src" if use.has("src") else "value", use.dtype_of("self"))
     if use.type_of(update).rank == 0:
-        update = use.stretched(update, reach)
+        update = use.broadcast_to(update, reach)
     else:
         update = sliced(use, update, {a: (0, dim, 1) for a, dim in enumerate(reach)})
     given = {"axis": use.axis(), "reduction": reduction}

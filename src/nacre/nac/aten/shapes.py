@@ -7,7 +7,7 @@ from itertools import accumulate
 from math import prod
 
 from nacre.nac.aten.handlers import handles
-from nacre.nac.aten.use import Unfit, Use, inside
+from nacre.nac.aten.use import AtenCall, Unfit, inside
 
 # By ATen's word for it.
 _PADDINGS = {"constant": "constant", "reflect": "reflect", "replicate": "edge", "circular": "wrap"}
@@ -15,7 +15,7 @@ _PAD_MODES = {"reflection": "reflect", "replication": "replicate"}
 
 
 @handles("view.default", "_unsafe_view.default", "reshape.default")
-def view(use: Use) -> int:
+def view(use: AtenCall) -> int:
     """Another shape; one dimension may be -1."""
     shape = use.integers("shape" if use.name == "reshape" else "size")
     return use.reshaped(use.value("self"), inferred(shape, prod(use.shape_of("self"))))
@@ -35,7 +35,7 @@ def inferred(shape: Sequence[int], count: int) -> tuple[int, ...]:
 
 
 @handles("view_as.default", "reshape_as.default")
-def view_as(use: Use) -> int:
+def view_as(use: AtenCall) -> int:
     """The shape of another tensor."""
     return use.reshaped(
         use.value("self"), inferred(use.shape_of("other"), prod(use.shape_of("self")))
@@ -43,7 +43,7 @@ def view_as(use: Use) -> int:
 
 
 @handles("flatten.using_ints")
-def flatten(use: Use) -> int:
+def flatten(use: AtenCall) -> int:
     """Several axes as one."""
     dims = use.shape_of("self") or (1,)
     first = inside(use.integer("start_dim", 0), len(dims))
@@ -55,7 +55,7 @@ def flatten(use: Use) -> int:
 
 
 @handles("unflatten.int")
-def unflatten(use: Use) -> int:
+def unflatten(use: AtenCall) -> int:
     """One axis as several."""
     axis, dims = use.axis(), use.shape_of("self")
     sizes = inferred(use.integers("sizes"), dims[axis])
@@ -63,13 +63,13 @@ def unflatten(use: Use) -> int:
 
 
 @handles("unsqueeze.default")
-def unsqueeze(use: Use) -> int:
+def unsqueeze(use: AtenCall) -> int:
     """A new axis of size 1."""
     return use.add("ExpandDims", use.value("self"), axes=(use.axis(extra=1),))
 
 
 @handles("squeeze.default", "squeeze.dim", "squeeze.dims")
-def squeeze(use: Use) -> int:
+def squeeze(use: AtenCall) -> int:
     """Axes of size 1 removed; others stay."""
     dims = use.shape_of("self")
     rank = max(len(dims), 1)
@@ -80,7 +80,7 @@ def squeeze(use: Use) -> int:
 
 
 @handles("permute.default")
-def permute(use: Use) -> int:
+def permute(use: AtenCall) -> int:
     """The axes in another order."""
     rank = len(use.shape_of("self"))
     return use.transposed(use.value("self"), [inside(d, rank) for d in use.integers("dims")])
@@ -94,7 +94,7 @@ def permute(use: Use) -> int:
     "swapaxes.default",
     "swapdims.default",
 )
-def transpose(use: Use) -> int:
+def transpose(use: AtenCall) -> int:
     """Two axes change places."""
     rank = len(use.shape_of("self"))
     if use.name in ("t", "numpy_T"):
@@ -105,7 +105,7 @@ def transpose(use: Use) -> int:
     return swapped(use, *(inside(use.integer(name), max(rank, 1)) for name in names))
 
 
-def swapped(use: Use, one: int, other: int) -> int:
+def swapped(use: AtenCall, one: int, other: int) -> int:
     """Two axes change places."""
     order = list(range(len(use.shape_of("self"))))
     if order:
@@ -114,7 +114,7 @@ def swapped(use: Use, one: int, other: int) -> int:
 
 
 @handles("nac.transpose")
-def standard_transpose(use: Use) -> int:
+def standard_transpose(use: AtenCall) -> int:
     """Two axes change places; without any named, all run backwards."""
     rank = len(use.shape_of("self"))
     if not use.has("dim0"):
@@ -123,7 +123,7 @@ def standard_transpose(use: Use) -> int:
 
 
 @handles("movedim.int")
-def movedim(use: Use) -> int:
+def movedim(use: AtenCall) -> int:
     """One axis goes elsewhere."""
     rank = len(use.shape_of("self"))
     source, target = (inside(use.integer(n), rank) for n in ("source", "destination"))
@@ -133,24 +133,24 @@ def movedim(use: Use) -> int:
 
 
 @handles("expand.default")
-def expand(use: Use) -> int:
+def expand(use: AtenCall) -> int:
     """Stretched to a shape; -1 leaves a dimension as it is."""
     size, dims = use.integers("size"), use.shape_of("self")
     new = len(size) - len(dims)
     if new < 0 or any(dim == -1 for dim in size[:new]):
         raise Unfit(f"a tensor {list(dims)} is to have the shape {list(size)}")
     wanted = [dims[i - new] if dim == -1 else dim for i, dim in enumerate(size)]
-    return use.stretched(use.value("self"), wanted)
+    return use.broadcast_to(use.value("self"), wanted)
 
 
 @handles("expand_as.default")
-def expand_as(use: Use) -> int:
+def expand_as(use: AtenCall) -> int:
     """Stretched to the shape of another tensor."""
-    return use.stretched(use.value("self"), use.shape_of("other"))
+    return use.broadcast_to(use.value("self"), use.shape_of("other"))
 
 
 @handles("repeat.default", "tile.default")
-def repeat(use: Use) -> int:
+def repeat(use: AtenCall) -> int:
     """Repeated along every axis; axes may be new."""
     repeats = use.integers("repeats" if use.name == "repeat" else "dims")
     dims = use.shape_of("self")
@@ -163,19 +163,19 @@ def repeat(use: Use) -> int:
 
 
 @handles("repeat_interleave.self_int")
-def repeat_interleave(use: Use) -> int:
+def repeat_interleave(use: AtenCall) -> int:
     """Every place of an axis so often; without an axis, of all elements in a row."""
     count, x, dims = use.integer("repeats"), use.value("self"), use.shape_of("self")
     if not use.has("dim"):
         x, dims = use.reshaped(x, (prod(dims),)), (prod(dims),)
     axis = inside(use.integer("dim", 0), len(dims))
     new = use.reshaped(x, (*dims[: axis + 1], 1, *dims[axis + 1 :]))
-    wide = use.stretched(new, (*dims[: axis + 1], count, *dims[axis + 1 :]))
+    wide = use.broadcast_to(new, (*dims[: axis + 1], count, *dims[axis + 1 :]))
     return use.reshaped(wide, (*dims[:axis], dims[axis] * count, *dims[axis + 1 :]))
 
 
 @handles("cat.default", "stack.default")
-def cat(use: Use) -> int:
+def cat(use: AtenCall) -> int:
     """Tensors after each other."""
     tensors = use.get("tensors", ())
     if not tensors:
@@ -200,7 +200,7 @@ PARTS = frozenset({*_SPLITS, *_UNBINDS})  # calls that give parts, none of which
 
 
 @handles(*_SPLITS)
-def split(use: Use) -> list[int]:
+def split(use: AtenCall) -> list[int]:
     """Parts along an axis."""
     axis, x, dims = use.axis(), use.value("self"), use.shape_of("self")
     if not dims:
@@ -225,7 +225,7 @@ def split(use: Use) -> list[int]:
 
 
 @handles(*_UNBINDS)
-def unbind(use: Use) -> list[int]:
+def unbind(use: AtenCall) -> list[int]:
     """Every part of an axis on its own."""
     axis, x, dims = use.axis(), use.value("self"), use.shape_of("self")
     if not dims:
@@ -234,12 +234,12 @@ def unbind(use: Use) -> list[int]:
     return [_without(use, sliced(use, x, {axis: (i, i + 1, 1)}), axis) for i in range(dims[axis])]
 
 
-def _without(use: Use, value: int, axis: int) -> int:
+def _without(use: AtenCall, value: int, axis: int) -> int:
     dims = use.type_of(value).shape
     return use.reshaped(value, (*dims[:axis], *dims[axis + 1 :]))
 
 
-def sliced(use: Use, value: int, parts: dict[int, tuple[int, int, int]]) -> int:
+def sliced(use: AtenCall, value: int, parts: dict[int, tuple[int, int, int]]) -> int:
     """A part of a value: start, end and positive step of some axes."""
     dims = use.type_of(value).shape
     whole = [parts.get(axis, (0, dim, 1)) for axis, dim in enumerate(dims)]
@@ -251,7 +251,7 @@ def sliced(use: Use, value: int, parts: dict[int, tuple[int, int, int]]) -> int:
     return use.add("Slice", value, starts=starts, ends=ends, steps=steps)
 
 
-def bounds(use: Use, dim: int) -> range:
+def bounds(use: AtenCall, dim: int) -> range:
     """What `start`, `end` and `step` take of an axis."""
     step = use.integer("step", 1)
     if step < 1:
@@ -261,7 +261,7 @@ def bounds(use: Use, dim: int) -> range:
 
 
 @handles("slice.Tensor")
-def slice_(use: Use) -> int:
+def slice_(use: AtenCall) -> int:
     """A regular part of an axis."""
     axis, dims = use.axis(), use.shape_of("self") or (1,)
     taken = bounds(use, dims[axis])
@@ -269,7 +269,7 @@ def slice_(use: Use) -> int:
 
 
 @handles("narrow.default")
-def narrow(use: Use) -> int:
+def narrow(use: AtenCall) -> int:
     """So many places of an axis."""
     axis, dims = use.axis(), use.shape_of("self")
     start = inside(use.integer("start"), max(dims[axis], 1), "start")
@@ -280,7 +280,7 @@ def narrow(use: Use) -> int:
 
 
 @handles("select.int")
-def select(use: Use) -> int:
+def select(use: AtenCall) -> int:
     """One place of an axis, which goes away."""
     axis, dims = use.axis(), use.shape_of("self")
     if not dims:
@@ -290,7 +290,7 @@ def select(use: Use) -> int:
 
 
 @handles("flip.default")
-def flip(use: Use) -> int:
+def flip(use: AtenCall) -> int:
     """Axes run backwards."""
     rank = len(use.shape_of("self"))
     axes = tuple(inside(d, max(rank, 1)) for d in use.integers("dims"))
@@ -298,7 +298,7 @@ def flip(use: Use) -> int:
 
 
 @handles("roll.default")
-def roll(use: Use) -> int:
+def roll(use: AtenCall) -> int:
     """Elements move along axes, and those that leave come back at the other end."""
     x, dims = use.value("self"), use.shape_of("self")
     axes, shifts = use.integers("dims"), use.integers("shifts")
@@ -312,7 +312,7 @@ def roll(use: Use) -> int:
     return x
 
 
-def _rolled(use: Use, x: int, axis: int, shift: int) -> int:
+def _rolled(use: AtenCall, x: int, axis: int, shift: int) -> int:
     size = use.type_of(x).shape[axis]
     at = -shift % size
     if at == 0:
@@ -324,7 +324,7 @@ def _rolled(use: Use, x: int, axis: int, shift: int) -> int:
 @handles("constant_pad_nd.default", "pad.default", "reflection_pad1d.default",
          "reflection_pad2d.default", "reflection_pad3d.default", "replication_pad1d.default",
          "replication_pad2d.default", "replication_pad3d.default")  # fmt: skip
-def pad(use: Use) -> int:
+def pad(use: AtenCall) -> int:
     """Elements around; pads come in pairs, those of the last axis first; below 0 they cut."""
     given = use.integers("pad" if use.has("pad") else "padding")
     rank = len(use.shape_of("self"))
@@ -344,7 +344,7 @@ def pad(use: Use) -> int:
 
 
 @handles("pixel_shuffle.default", "pixel_unshuffle.default")
-def pixel_shuffle(use: Use) -> int:
+def pixel_shuffle(use: AtenCall) -> int:
     """Channels to a finer plane, or back."""
     is_up = use.name == "pixel_shuffle"
     opcode = "DepthToSpace" if is_up else "SpaceToDepth"
@@ -358,7 +358,7 @@ def pixel_shuffle(use: Use) -> int:
 
 
 @handles("tril.default", "triu.default")
-def triangle(use: Use) -> int:
+def triangle(use: AtenCall) -> int:
     """The lower or upper triangle of matrices."""
     diagonal = use.integer("diagonal", 0)
     return use.add("Trilu", use.value("self"), upper=use.name == "triu", k=diagonal)

@@ -6,11 +6,11 @@ from math import prod
 
 from nacre.nac.aten.elementwise import wanted_type
 from nacre.nac.aten.handlers import handles
-from nacre.nac.aten.use import Number, Unfit, Use, Value
+from nacre.nac.aten.use import AtenCall, Number, Unfit, Value
 
 
 @handles("sym_size.int")
-def sym_size(use: Use) -> Number:
+def sym_size(use: AtenCall) -> Number:
     """A dimension."""
     dims = use.shape_of("self")
     if not dims:
@@ -19,13 +19,13 @@ def sym_size(use: Use) -> Number:
 
 
 @handles("numel.default")
-def numel(use: Use) -> Number:
+def numel(use: AtenCall) -> Number:
     """The number of elements."""
     return Number(prod(use.shape_of("self")))
 
 
 @handles("mul", "floordiv")
-def arithmetic(use: Use) -> Number:
+def arithmetic(use: AtenCall) -> Number:
     """Sizes that are computed."""
     a, b = use.number("self"), use.number("other")
     if use.call == "floordiv" and b == 0:
@@ -34,7 +34,7 @@ def arithmetic(use: Use) -> Number:
 
 
 @handles("getitem")
-def getitem(use: Use) -> int | Number:
+def getitem(use: AtenCall) -> int | Number:
     """One of several results."""
     found, index = use.get("self"), use.integer("index")
     items = found if isinstance(found, tuple) else (found,)
@@ -45,7 +45,7 @@ def getitem(use: Use) -> int | Number:
 
 
 @handles("_assert_tensor_metadata.default")
-def assert_metadata(use: Use) -> Number:
+def assert_metadata(use: AtenCall) -> Number:
     """Nothing, where a tensor is as it is said to be."""
     dtype, dims = use.dtype_of("a"), use.shape_of("a")
     if wanted_type(use, dtype) != dtype or (use.has("size") and use.integers("size") != dims):

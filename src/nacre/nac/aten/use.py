@@ -43,7 +43,7 @@ Found = Any  # a Value, a number, a string, a tuple of them, or None
 Elements = Callable[[int], Array | None]
 
 
-class Use:
+class AtenCall:
     """A call with its arguments. Handlers ask it and add operations to the module through it."""
 
     def __init__(
@@ -156,7 +156,7 @@ class Use:
     def filled(self, number: float, shape: Sequence[int], dtype: str) -> int:
         """One number everywhere."""
         require_elements(shape)
-        return self.stretched(self.scalar(number, dtype), shape)
+        return self.broadcast_to(self.scalar(number, dtype), shape)
 
     def affordable(self, shape: Sequence[int]) -> int:
         """How many elements a constant would have; a file must not fill the memory by asking."""
@@ -198,7 +198,7 @@ class Use:
             return value
         return self.add("Transpose", value, permutation=tuple(permutation))
 
-    def stretched(self, value: int, shape: Sequence[int]) -> int:
+    def broadcast_to(self, value: int, shape: Sequence[int]) -> int:
         """Broadcast to a shape."""
         if self.type_of(value).shape == tuple(shape):
             return value
@@ -259,4 +259,4 @@ class Number:
 
 
 # A value of the module, one for each result, or what a call gives that is no tensor.
-Handler = Callable[[Use], "int | Number | Sequence[int]"]
+Handler = Callable[[AtenCall], "int | Number | Sequence[int]"]

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from nacre.nac.aten.handlers import handles
-from nacre.nac.aten.use import Unfit, Use
+from nacre.nac.aten.use import AtenCall, Unfit
 
 
-def several(use: Use, name: str, rank: int, default: int) -> tuple[int, ...]:
+def several(use: AtenCall, name: str, rank: int, default: int) -> tuple[int, ...]:
     """A number for each axis; one alone is for all."""
     numbers = use.integers(name) or (default,)
     made = numbers * rank if len(numbers) == 1 else numbers
@@ -15,7 +15,7 @@ def several(use: Use, name: str, rank: int, default: int) -> tuple[int, ...]:
     return made
 
 
-def batched(use: Use, name: str, rank: int) -> tuple[int, bool]:
+def batched(use: AtenCall, name: str, rank: int) -> tuple[int, bool]:
     """An operand [N, C, ..]; the axis N is put before one that lacks it."""
     value = use.value(name)
     dims = use.type_of(value).shape
@@ -23,14 +23,14 @@ def batched(use: Use, name: str, rank: int) -> tuple[int, bool]:
     return (use.reshaped(value, (1, *dims)) if is_single else value), is_single
 
 
-def unbatched(use: Use, value: int, is_single: bool) -> int:
+def unbatched(use: AtenCall, value: int, is_single: bool) -> int:
     """The axis N taken away again."""
     return use.reshaped(value, use.type_of(value).shape[1:]) if is_single else value
 
 
 @handles("conv1d.default", "conv2d.default", "conv3d.default", "conv1d.padding",
          "conv2d.padding", "conv3d.padding", "convolution.default")  # fmt: skip
-def conv(use: Use) -> int:
+def conv(use: AtenCall) -> int:
     """A convolution with channels first."""
     if use.get("transposed", False):
         return _transposed(use)
@@ -50,7 +50,7 @@ def conv(use: Use) -> int:
     return unbatched(use, made, is_single)
 
 
-def _pads(use: Use, kernel: tuple[int, ...], dilations: tuple[int, ...]) -> tuple[int, ...]:
+def _pads(use: AtenCall, kernel: tuple[int, ...], dilations: tuple[int, ...]) -> tuple[int, ...]:
     given = use.get("padding")
     if given == "valid":
         return (0,) * (2 * len(kernel))
@@ -61,12 +61,12 @@ def _pads(use: Use, kernel: tuple[int, ...], dilations: tuple[int, ...]) -> tupl
 
 
 @handles("conv_transpose1d.default", "conv_transpose2d.input", "conv_transpose3d.input")
-def conv_transpose(use: Use) -> int:
+def conv_transpose(use: AtenCall) -> int:
     """What a convolution's gradient by its input computes."""
     return _transposed(use)
 
 
-def _transposed(use: Use) -> int:
+def _transposed(use: AtenCall) -> int:
     rank = len(use.shape_of("weight")) - 2
     x, is_single = batched(use, "input", rank)
     bias = [use.value("bias")] if use.has("bias") else []

@@ -22,12 +22,12 @@ from nacre.core.values import Array, Literal
 from nacre.nac.aten.binding import Given, Ref
 from nacre.nac.aten.derived import core_handler
 from nacre.nac.aten.handlers import handlers
-from nacre.nac.aten.use import Number, Unfit, Use, Value
+from nacre.nac.aten.use import AtenCall, Number, Unfit, Value
 from nacre.nac.program.canonical import arranged
 from nacre.nac.program.channels import WEIGHTS_TO_LAST, Window, windows_of
 from nacre.nac.program.interface import NacInput
 from nacre.nac.rules.running import NAC46, NAC49
-from nacre.nac.run.foresight import foreseen
+from nacre.nac.run.dry_run import shape_only_array
 from nacre.nac.run.limits import limits_for
 from nacre.nac.run.model import NacModel
 from nacre.nac.run.program import Operand, Prepared, the_one
@@ -88,7 +88,8 @@ class _Walk:
     def __post_init__(self) -> None:
         model = self.model
         given = [
-            foreseen(GRAPH_TYPES[type_.dtype].dtype, type_.shape) for type_ in self._input_types()
+            shape_only_array(GRAPH_TYPES[type_.dtype].dtype, type_.shape)
+            for type_ in self._input_types()
         ]
         self._room = limits_for(model.file_bytes, given, model.max_bytes).bytes
         self._names = model.surroundings.parameters
@@ -205,7 +206,7 @@ class _Walk:
         both = {**site.constants, **computed}
         ordered = {name: both[name] for name in self.model.order(site.call, list(both))}
         handler = handlers().get(site.call, core_handler)
-        made = handler(Use(site.call, ordered, self.builder, self._elements, self._room))
+        made = handler(AtenCall(site.call, ordered, self.builder, self._elements, self._room))
         if isinstance(made, Number):
             return made.number
         return Value(made) if isinstance(made, int) else [Value(value) for value in made]

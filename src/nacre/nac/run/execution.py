@@ -292,14 +292,14 @@ class Execution:
 
     def _shown(self, index: int) -> str:
         instruction = self._model.program[index]
-        shown = ", ".join(shown_type(self._results[ref]) for ref in instruction.refs)
+        shown = ", ".join(format_type(self._results[ref]) for ref in instruction.refs)
         return f"{quoted(instruction.name, 80)} of ({shown})"
 
 
-def shown_type(result: Any) -> str:  # noqa: ANN401 - an array, several, a number
+def format_type(result: Any) -> str:  # noqa: ANN401 - an array, several, a number
     """A result in a message: a tensor by its type."""
     if isinstance(result, np.ndarray):
         return f"{result.dtype}[{', '.join(map(str, result.shape))}]"
     if isinstance(result, list):
-        return f"[{', '.join(map(shown_type, result))}]"
+        return f"[{', '.join(map(format_type, result))}]"
     return described(result)

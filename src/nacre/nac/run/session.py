@@ -11,8 +11,8 @@ from nacre.base.diagnostics import InputError
 from nacre.base.elements import GRAPH_TYPES
 from nacre.core.values import Array
 from nacre.nac.program.interface import Initial, StateRecord
+from nacre.nac.run.dry_run import DryRun, require_next, require_states
 from nacre.nac.run.execution import Execution, Timing
-from nacre.nac.run.foresight import Foresight, require_next, require_states
 from nacre.nac.run.inputs import checked_inputs
 from nacre.nac.run.limits import Limits, limits_for
 from nacre.nac.run.memory import owner
@@ -107,7 +107,7 @@ class NacSession:
             return trace.run(given, self._state)
         limits = limits_for(self._model.file_bytes, given.values(), *self._most)
         if key not in self._foreseen:
-            ahead = Foresight(self._model, given, self._state, limits)
+            ahead = DryRun(self._model, given, self._state, limits)
             ahead.outputs()
             if len(self._foreseen) < _MOST_FORESEEN:
                 self._foreseen[key] = ahead.memory.peak

@@ -20,7 +20,7 @@ from nacre.kernels.interface.runs import quietly
 from nacre.kernels.registry import PRIMITIVES
 from nacre.nac.aten.derived import core_handler
 from nacre.nac.aten.handlers import handlers
-from nacre.nac.aten.use import Elements, Number, TooLarge, Unfit, Use
+from nacre.nac.aten.use import AtenCall, Elements, Number, TooLarge, Unfit
 from nacre.nac.run.limits import steps_of
 
 _BYTE = 8  # bits
@@ -127,7 +127,7 @@ def typed(
         _input(builder, index, array)
     looked = _Looked(elements, len(arrays))
     handler = handlers().get(call, core_handler)
-    made = handler(Use(call, arguments, builder, looked, room))
+    made = handler(AtenCall(call, arguments, builder, looked, room))
     if isinstance(made, Number):
         return Typed((), {}, (), False, made, 0, 1, looked.is_used)
     results = (made,) if isinstance(made, int) else tuple(made)

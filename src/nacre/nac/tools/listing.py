@@ -95,7 +95,7 @@ def _described(
 ) -> tuple[str, tuple[str, ...], bool]:
     if not instruction.is_system:
         name = opened.file.name_of.get(instruction.op, f"op_{instruction.op}")
-        return shown_name(name), arguments_of(opened, index, instruction), True
+        return format_name(name), arguments_of(opened, index, instruction), True
     if instruction.op == OUTPUT:
         word = "yield" if instruction.variant == BRANCH else "return"
         return word, tuple(_ref(index, offset) for offset in instruction.d), False
@@ -168,7 +168,7 @@ def _ref(index: int, offset: int) -> str:
     return f"v{index + offset}"
 
 
-def shown_name(name: str) -> str:
+def format_name(name: str) -> str:
     """A name as a line can hold it."""
     return name if name.isascii() and name.isprintable() else json.dumps(name)
 

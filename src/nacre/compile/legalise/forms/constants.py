@@ -7,7 +7,7 @@ from math import prod
 import numpy as np
 
 from nacre.compile.legalise.forms.rounds import Forms
-from nacre.core.inference.rewriting import Site
+from nacre.core.inference.rewriting import RewriteSite
 from nacre.core.ops import OPS
 from nacre.core.values import Array
 from nacre.kernels.interface.call import Call, TensorType
@@ -16,7 +16,7 @@ from nacre.kernels.registry import PRIMITIVES
 _LARGEST = 1 << 24  # elements: beyond, a constant costs more memory than it saves work
 
 
-def fold(site: Site) -> int | None:
+def fold(site: RewriteSite) -> int | None:
     """The result of an operation whose operands are all known."""
     if prod(site.op.type.shape) > _LARGEST:
         return None
@@ -28,7 +28,7 @@ def fold(site: Site) -> int | None:
     return None if made is None else site.literal(made, site.op.type.dtype)
 
 
-def _computed(site: Site, arrays: list[Array]) -> Array | None:
+def _computed(site: RewriteSite, arrays: list[Array]) -> Array | None:
     spec = OPS[site.op.opcode]
     if spec.primitive is None:
         return None

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from nacre.base.diagnostics import InternalError
-from nacre.core.inference.rewriting import Pattern, Site, rewritten
+from nacre.core.inference.rewriting import Pattern, RewriteSite, rewritten
 from nacre.core.module import Labels, Module
 from nacre.core.passes.dead_code import dead_code
 from nacre.core.passes.identities import without_identity_operand
@@ -56,7 +56,7 @@ class _Counted:
         }
 
     def _noting(self, opcode: str, pattern: Pattern) -> Pattern:
-        def noted(site: Site) -> int | None:
+        def noted(site: RewriteSite) -> int | None:
             made = pattern(site)
             if made is not None:
                 self.applied.add(opcode)

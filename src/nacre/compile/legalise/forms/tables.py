@@ -18,7 +18,7 @@ from nacre.compile.legalise.forms.movement.gather import GATHER_FORMS
 from nacre.compile.legalise.forms.movement.large import LARGE_FORMS
 from nacre.compile.legalise.forms.movement.moves import EARLY_MOVES, LATE_MOVES, TRANSPOSE_FORMS
 from nacre.compile.legalise.forms.movement.resize import RESIZE_FORMS
-from nacre.compile.legalise.forms.movement.turned import EARLY_TURNED, TURNED_FORMS
+from nacre.compile.legalise.forms.movement.transpose import EARLY_TURNED, TURNED_FORMS
 from nacre.compile.legalise.forms.products.attention import ATTENTION_FORMS
 from nacre.compile.legalise.forms.products.dynamic import DYNAMIC_FORMS
 from nacre.compile.legalise.forms.products.einsum import EINSUM_FORMS
@@ -32,7 +32,7 @@ from nacre.compile.legalise.forms.windows.shuffles import CHANNEL_ORDER, SHUFFLE
 from nacre.compile.legalise.forms.windows.transposed import TRANSPOSED_FORMS
 from nacre.compile.legalise.forms.windows.windows import EARLY_WINDOWS, LATE_WINDOWS
 from nacre.compile.legalise.lowerings import is_from_outside
-from nacre.core.inference.rewriting import Pattern, Site
+from nacre.core.inference.rewriting import Pattern, RewriteSite
 from nacre.core.inference.transposes import SINKING
 
 
@@ -46,7 +46,7 @@ def guarded(folding: Forms, *tables: Forms) -> Forms:
 
 
 def _unless_outside(pattern: Pattern) -> Pattern:
-    def applied(site: Site) -> int | None:
+    def applied(site: RewriteSite) -> int | None:
         return None if is_from_outside(site.op) else pattern(site)
 
     return applied

@@ -11,7 +11,7 @@ SHIFTS: Mapping[str, int] = {"i8": 0, "u8": -128}  # to i8, which is what the de
 
 
 @dataclass(frozen=True)
-class Came:
+class ImportedScales:
     """An input or output of stored integers, and what they stand for once they are of i8."""
 
     dtype: str
@@ -24,12 +24,12 @@ class Came:
 
 
 @dataclass(frozen=True, eq=False)
-class Given:
+class QuantisedPort:
     """Scales by the bounds that hold their values, and the inputs and outputs of integers."""
 
     scales: Mapping[tuple[float, float], Affine] = field(default_factory=dict)
-    inputs: Mapping[str, Came] = field(default_factory=dict)
-    outputs: Mapping[int, Came] = field(default_factory=dict)  # by their places
+    inputs: Mapping[str, ImportedScales] = field(default_factory=dict)
+    outputs: Mapping[int, ImportedScales] = field(default_factory=dict)  # by their places
     notes: tuple[str, ...] = ()
 
     def __bool__(self) -> bool:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from nacre.compile.quantise.prequantised.float_forms import FORMS, moved
-from nacre.compile.quantise.prequantised.imported_scales import Given
+from nacre.compile.quantise.prequantised.imported_scales import QuantisedPort
 from nacre.compile.quantise.prequantised.uses import counts, users_of
 from nacre.compile.quantise.prequantised.walk import Walk
 from nacre.core.evaluation.plan import constant_array
@@ -25,7 +25,7 @@ class Plain:
     """A float model, and what it brought."""
 
     module: Module
-    given: Given = field(default_factory=Given)
+    given: QuantisedPort = field(default_factory=QuantisedPort)
 
 
 def unquantised(module: Module) -> Plain:

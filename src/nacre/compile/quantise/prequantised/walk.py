@@ -8,7 +8,11 @@ import numpy as np
 
 from nacre.base.elements import GRAPH_TYPES
 from nacre.compile.quantise.affine import Affine, of_range
-from nacre.compile.quantise.prequantised.imported_scales import SHIFTS, Came, Given
+from nacre.compile.quantise.prequantised.imported_scales import (
+    SHIFTS,
+    ImportedScales,
+    QuantisedPort,
+)
 from nacre.compile.quantise.prequantised.uses import inside_gelu, meaning, users_of
 from nacre.core.builder import Builder
 from nacre.core.evaluation.plan import constant_array
@@ -68,17 +72,17 @@ class Walk:
         self.users = users_of(module)
         self._bare = inside_gelu(module, self.users)
         self._scales: dict[tuple[float, float], Affine] = {}
-        self._inputs: dict[str, Came] = {}
-        self._outputs: dict[int, Came] = {}
+        self._inputs: dict[str, ImportedScales] = {}
+        self._outputs: dict[int, ImportedScales] = {}
 
-    def given(self) -> Given:
+    def given(self) -> QuantisedPort:
         """What the model brought."""
         notes = tuple(dict.fromkeys(self.notes))
-        return Given(self._scales, self._inputs, self._outputs, notes)
+        return QuantisedPort(self._scales, self._inputs, self._outputs, notes)
 
     def take_inputs(self) -> None:
         """Inputs of stored integers become floats, if what is done to them says which."""
-        came: list[tuple[CoreOperation, Reals]] = []
+        imported: list[tuple[CoreOperation, Reals]] = []
         for op in self.module.inputs:
             name, dtype = str(op.attributes["name"]), op.type.dtype
             found = meaning(self.module, self.users, op.value_id) if dtype in SHIFTS else None
@@ -87,10 +91,10 @@ class Walk:
             if reals is None or affine is None:
                 self.ids[op.value_id] = self.builder.input(name, dtype, op.type.shape)
                 continue
-            self._inputs[name] = Came(dtype, affine)
+            self._inputs[name] = ImportedScales(dtype, affine)
             value = self.builder.input(name, "f32", op.type.shape)
-            came.append((op, replace(reals, value=value)))
-        for op, reals in came:
+            imported.append((op, replace(reals, value=value)))
+        for op, reals in imported:
             self.remember(op, reals)
 
     def output(self, index: int, source: int) -> int:
@@ -99,7 +103,7 @@ class Walk:
         affine = None if found is None or found.dtype not in SHIFTS else found.affine
         if found is None or affine is None:
             return self.value(source)
-        self._outputs[index] = Came(found.dtype, affine)
+        self._outputs[index] = ImportedScales(found.dtype, affine)
         return found.value
 
     def value(self, source: int) -> int:

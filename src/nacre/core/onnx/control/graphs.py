@@ -16,7 +16,7 @@ from nacre.core.onnx.findings import BIND, NoForm, Unsound
 from nacre.core.onnx.handlers.pieces import item, stacked
 from nacre.core.onnx.interface import names_within
 from nacre.core.onnx.reading.files import onnx
-from nacre.core.onnx.use import Tensor, Use, described
+from nacre.core.onnx.use import OnnxNode, Tensor, described
 from nacre.core.values import Array
 
 MOST_ITERATIONS = 1024
@@ -32,7 +32,7 @@ _SIZES = ("Shape", "Size")  # what these make does not depend on elements
 _TRUE: Array = np.array(True)
 
 
-def if_(use: Use, scope: Scope) -> list[Tensor]:
+def if_(use: OnnxNode, scope: Scope) -> list[Tensor]:
     """The branch of a known condition; else both, and of each output the one that is meant."""
     branches = (use.require("then_branch"), use.require("else_branch"))
     condition = use.known(0)
@@ -47,7 +47,7 @@ def _is_true(condition: Array) -> bool:
     return bool(condition.reshape(()))
 
 
-def _either(use: Use, scope: Scope, branches: Sequence[Any]) -> list[Tensor]:
+def _either(use: OnnxNode, scope: Scope, branches: Sequence[Any]) -> list[Tensor]:
     start = scope.builder.count
     made: list[list[Tensor]] = []
     for branch in branches:
@@ -68,7 +68,7 @@ def _either(use: Use, scope: Scope, branches: Sequence[Any]) -> list[Tensor]:
     return [_chosen(use, condition, a, b) for a, b in zip(*made, strict=True)]
 
 
-def _chosen(use: Use, condition: int, a: Tensor, b: Tensor) -> Tensor:
+def _chosen(use: OnnxNode, condition: int, a: Tensor, b: Tensor) -> Tensor:
     types = use.type_of(a), use.type_of(b)
     if types[0] != types[1]:
         message = "its condition is computed when the model runs, and the branches give"
@@ -78,7 +78,7 @@ def _chosen(use: Use, condition: int, a: Tensor, b: Tensor) -> Tensor:
     return use.add("Where", condition, use.materialised(a), use.materialised(b))
 
 
-def loop(use: Use, scope: Scope) -> list[Tensor]:
+def loop(use: OnnxNode, scope: Scope) -> list[Tensor]:
     """The body as often as it runs; its trip count and its condition must be known."""
     body = use.require("body")
     most = _trip_count(use)
@@ -160,7 +160,7 @@ def _room(room: int, row: Sequence[Tensor]) -> int:
     return left
 
 
-def _trip_count(use: Use) -> int | None:
+def _trip_count(use: OnnxNode) -> int | None:
     """How often a loop runs at the most; None where only its condition ends it."""
     if not use.has(0):
         return None
@@ -174,7 +174,7 @@ def _trip_count(use: Use) -> int | None:
 
 
 def _collected(
-    use: Use, rows: Sequence[Sequence[Tensor]], outputs: Sequence[Any], axes: Sequence[int]
+    use: OnnxNode, rows: Sequence[Sequence[Tensor]], outputs: Sequence[Any], axes: Sequence[int]
 ) -> list[Tensor]:
     """What each round gave, stacked."""
     columns = list(zip(*rows, strict=True))
@@ -210,7 +210,7 @@ def _nothing(
     return found
 
 
-def scan(use: Use, scope: Scope) -> list[Tensor]:
+def scan(use: OnnxNode, scope: Scope) -> list[Tensor]:
     """The body for each index of some axes."""
     if use.opset >= 9:
         return _scanned(use, scope, [use.tensor(i) for i in range(use.count)])
@@ -227,7 +227,7 @@ def scan(use: Use, scope: Scope) -> list[Tensor]:
     return [stacked(use, column, 0) for column in zip(*rows, strict=True)]
 
 
-def _scanned(use: Use, scope: Scope, tensors: Sequence[Tensor]) -> list[Tensor]:
+def _scanned(use: OnnxNode, scope: Scope, tensors: Sequence[Tensor]) -> list[Tensor]:
     """The body over tensors without a batch: first those that it carries, then the sequences."""
     body, count = use.require("body"), int(use.require("num_scan_inputs"))
     if not 1 <= count <= len(tensors) or len(body.output) < len(tensors) - count:
@@ -255,18 +255,22 @@ def _scanned(use: Use, scope: Scope, tensors: Sequence[Tensor]) -> list[Tensor]:
     return [*state, *_results(use, rows, collected)]
 
 
-def _results(use: Use, rows: Sequence[Sequence[Tensor]], collected: Sequence[Any]) -> list[Tensor]:
+def _results(
+    use: OnnxNode, rows: Sequence[Sequence[Tensor]], collected: Sequence[Any]
+) -> list[Tensor]:
     """What each round gave; an output that runs backwards puts new elements before the old."""
-    turned = _integers(use, ("scan_output_directions",), len(collected))
+    transpose = _integers(use, ("scan_output_directions",), len(collected))
     axes = _integers(use, ("scan_output_axes",), len(collected))
     if not rows:
         return list(_nothing(collected, axes, None))
     columns = list(zip(*rows, strict=True))
-    turned_columns = [c[::-1] if is_back else c for c, is_back in zip(columns, turned, strict=True)]
+    turned_columns = [
+        c[::-1] if is_back else c for c, is_back in zip(columns, transpose, strict=True)
+    ]
     return _collected(use, list(zip(*turned_columns, strict=True)), collected, axes)
 
 
-def _axes(use: Use, sequences: Sequence[Tensor]) -> list[int]:
+def _axes(use: OnnxNode, sequences: Sequence[Tensor]) -> list[int]:
     found = []
     given = _integers(use, ("scan_input_axes",), len(sequences))
     for axis, tensor in zip(given, sequences, strict=True):
@@ -277,7 +281,7 @@ def _axes(use: Use, sequences: Sequence[Tensor]) -> list[int]:
     return found
 
 
-def _integers(use: Use, names: Sequence[str], count: int) -> tuple[int, ...]:
+def _integers(use: OnnxNode, names: Sequence[str], count: int) -> tuple[int, ...]:
     """An attribute that versions call by different names; zeros where it is left out."""
     for name in names:
         found = use.ints(name)
@@ -289,5 +293,5 @@ def _integers(use: Use, names: Sequence[str], count: int) -> tuple[int, ...]:
 
 
 # Operations that hold graphs, by name.
-Control = Callable[[Use, Scope], list[Tensor]]
+Control = Callable[[OnnxNode, Scope], list[Tensor]]
 CONTROL: Mapping[str, Control] = MappingProxyType({"If": if_, "Loop": loop, "Scan": scan})

@@ -12,20 +12,20 @@ from types import MappingProxyType
 import numpy as np
 
 from nacre.core.onnx.findings import Unsound
-from nacre.core.onnx.use import Use
+from nacre.core.onnx.use import OnnxNode
 from nacre.core.values import Array
 
 # Indices
 
 
-def require_indices(use: Use) -> None:
+def require_indices(use: OnnxNode) -> None:
     """Raise Unsound where a known index makes every run of a node fail."""
     check = _INDEXED.get(use.node.key)
     if check is not None:
         check(use)
 
 
-def _along_axis(use: Use) -> None:
+def _along_axis(use: OnnxNode) -> None:
     """Indices into one axis."""
     indices, dims = use.known(1), use.shape(0)
     if indices is not None and dims:
@@ -33,7 +33,7 @@ def _along_axis(use: Use) -> None:
         _require_inside(indices, axis, dims[axis])
 
 
-def _by_tuples(use: Use) -> None:
+def _by_tuples(use: OnnxNode) -> None:
     """Tuples along the last axis of the indices: one for each axis behind those of the batch."""
     indices, dims = use.known(1), use.shape(0)
     first = int(use.attribute("batch_dims", 0))
@@ -53,7 +53,7 @@ def _require_inside(indices: Array, axis: int, size: int) -> None:
     raise Unsound(f"{message}; expected {allowed}", "give it an index that the axis has")
 
 
-_INDEXED: Mapping[str, Callable[[Use], None]] = MappingProxyType(
+_INDEXED: Mapping[str, Callable[[OnnxNode], None]] = MappingProxyType(
     {
         **dict.fromkeys(("Gather", "GatherElements", "Scatter", "ScatterElements"), _along_axis),
         **dict.fromkeys(("GatherND", "ScatterND"), _by_tuples),
@@ -64,7 +64,7 @@ _INDEXED: Mapping[str, Callable[[Use], None]] = MappingProxyType(
 # Lists
 
 
-def require_lists(use: Use) -> None:
+def require_lists(use: OnnxNode) -> None:
     """Raise Unsound where a Slice lacks a start or an end for an axis, or a step leads nowhere."""
     if use.node.key != "Slice":
         return
@@ -82,7 +82,7 @@ def require_lists(use: Use) -> None:
         raise Unsound(message, "make it 1, or another number; below 0 it runs backwards")
 
 
-def _listed(use: Use, name: str, place: int) -> Array | None:
+def _listed(use: OnnxNode, name: str, place: int) -> Array | None:
     """Numbers that are an attribute before opset 10, which may be empty, a known operand since."""
     given = use.node.attributes.get(name)
     if given:

@@ -33,10 +33,10 @@ def result_size(node: Node, arrays: Sequence[Array | None]) -> float:
 def _together(node: Node, arrays: Sequence[Array]) -> float:
     """Operands stretched to each other, or, where they are not meant to be, after each other."""
     try:
-        stretched = prod(np.broadcast_shapes(*(array.shape for array in arrays)))
+        broadcast_to = prod(np.broadcast_shapes(*(array.shape for array in arrays)))
     except ValueError:
-        stretched = 0
-    return max(stretched, sum(array.size for array in arrays), 1)
+        broadcast_to = 0
+    return max(broadcast_to, sum(array.size for array in arrays), 1)
 
 
 def _numbers(array: Array) -> list[float]:

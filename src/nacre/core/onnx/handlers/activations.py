@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 from nacre.core.onnx.handlers.table import handles
-from nacre.core.onnx.use import Use
+from nacre.core.onnx.use import OnnxNode
 
 
 @handles("LeakyRelu")
-def leaky_relu(use: Use) -> int:
+def leaky_relu(use: OnnxNode) -> int:
     """x, below 0 times alpha."""
     return use.add("LeakyRelu", use.value(0), alpha=float(use.attribute("alpha", 0.01)))
 
 
 @handles("Elu")
-def elu(use: Use) -> int:
+def elu(use: OnnxNode) -> int:
     """x, below 0 alpha * (e^x - 1)."""
     return use.add("Elu", use.value(0), alpha=float(use.attribute("alpha", 1.0)))
 
 
 @handles("Celu")
-def celu(use: Use) -> int:
+def celu(use: OnnxNode) -> int:
     """Elu of x / alpha, times alpha: with the slope 1 at 0."""
     alpha = float(use.attribute("alpha", 1.0))
     dtype = use.type(0).dtype
@@ -29,7 +29,7 @@ def celu(use: Use) -> int:
 
 
 @handles("Selu")
-def selu(use: Use) -> int:
+def selu(use: OnnxNode) -> int:
     """Scaled Elu."""
     alpha = float(use.attribute("alpha", 1.67326319217681884765625))
     gamma = float(use.attribute("gamma", 1.05070102214813232421875))
@@ -37,20 +37,20 @@ def selu(use: Use) -> int:
 
 
 @handles("HardSigmoid")
-def hard_sigmoid(use: Use) -> int:
+def hard_sigmoid(use: OnnxNode) -> int:
     """A line held between 0 and 1."""
     alpha, beta = float(use.attribute("alpha", 0.2)), float(use.attribute("beta", 0.5))
     return use.add("HardSigmoid", use.value(0), alpha=alpha, beta=beta)
 
 
 @handles("Gelu", "com.microsoft.Gelu")
-def gelu(use: Use) -> int:
+def gelu(use: OnnxNode) -> int:
     """X times the normal distribution function."""
     return use.add("Gelu", use.value(0), approximate=use.attribute("approximate", "none"))
 
 
 @handles("Swish")
-def swish(use: Use) -> int:
+def swish(use: OnnxNode) -> int:
     """X times Sigmoid of alpha x."""
     alpha = float(use.attribute("alpha", 1.0))
     if alpha == 1.0:
@@ -60,14 +60,14 @@ def swish(use: Use) -> int:
 
 
 @handles("Mish")
-def mish(use: Use) -> int:
+def mish(use: OnnxNode) -> int:
     """X times Tanh of Softplus."""
     inner = use.add("Unary", use.add("Unary", use.value(0), op="Softplus"), op="Tanh")
     return use.add("BinOp", use.value(0), inner, op="Mul")
 
 
 @handles("ThresholdedRelu")
-def thresholded_relu(use: Use) -> int:
+def thresholded_relu(use: OnnxNode) -> int:
     """X where it is greater than alpha, else 0."""
     dtype = use.type(0).dtype
     limit = use.scalar(float(use.attribute("alpha", 1.0)), dtype)
@@ -76,7 +76,7 @@ def thresholded_relu(use: Use) -> int:
 
 
 @handles("Shrink")
-def shrink(use: Use) -> int:
+def shrink(use: OnnxNode) -> int:
     """X moved towards 0 by bias, between -lambd and lambd 0."""
     own = use.type(0)
     dtype = "f64" if own.element.is_integer else own.dtype
@@ -91,7 +91,7 @@ def shrink(use: Use) -> int:
 
 
 @handles("PRelu")
-def prelu(use: Use) -> int:
+def prelu(use: OnnxNode) -> int:
     """x, below 0 times a slope; before opset 7 one for each channel."""
     rank, slopes = len(use.shape(0)), use.shape(1)
     slope = use.value(1)

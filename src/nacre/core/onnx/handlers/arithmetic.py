@@ -7,14 +7,14 @@ from collections.abc import Sequence
 import numpy as np
 
 from nacre.base.elements import GRAPH_TYPES
-from nacre.core.onnx.use import Use
+from nacre.core.onnx.use import OnnxNode
 from nacre.core.values import Array
 
 
 class Expr:
     """A value; operators add operations, numbers take its element type."""
 
-    def __init__(self, use: Use, value: int) -> None:
+    def __init__(self, use: OnnxNode, value: int) -> None:
         self.use = use
         self.value = value
 
@@ -107,12 +107,12 @@ class Expr:
         return Expr(self.use, made)
 
 
-def operand(use: Use, index: int) -> Expr:
+def operand(use: OnnxNode, index: int) -> Expr:
     """An operand of the node."""
     return Expr(use, use.value(index))
 
 
-def known(use: Use, array: Array, dtype: str | None = None) -> Expr:
+def known(use: OnnxNode, array: Array, dtype: str | None = None) -> Expr:
     """Elements as a value, in a type where one is named."""
     elements = array if dtype is None else array.astype(GRAPH_TYPES[dtype].dtype)
     return Expr(use, use.constant(np.asarray(elements)))

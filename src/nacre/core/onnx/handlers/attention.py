@@ -23,7 +23,7 @@ from nacre.core.onnx.handlers.attention_masks import (
 from nacre.core.onnx.handlers.elementwise import element_name
 from nacre.core.onnx.handlers.table import handles
 from nacre.core.onnx.tensors import optional, repeated, shape_of
-from nacre.core.onnx.use import Tensor, Use
+from nacre.core.onnx.use import OnnxNode, Tensor
 
 _FLOATS = ("f16", "bf16", "f32", "f64")
 
@@ -36,7 +36,7 @@ class Heads(Struct, frozen=True):
     v: int
 
 
-def split_heads(use: Use, value: int, heads: int) -> int:
+def split_heads(use: OnnxNode, value: int, heads: int) -> int:
     """[batch, length, heads * size] as [batch, heads, length, size]."""
     batch, length, width = use.builder.type_of(value).shape
     if heads < 1 or width % heads:
@@ -45,14 +45,14 @@ def split_heads(use: Use, value: int, heads: int) -> int:
     return use.transposed(apart, (0, 2, 1, 3))
 
 
-def joined_heads(use: Use, value: int) -> int:
+def joined_heads(use: OnnxNode, value: int) -> int:
     """[batch, heads, length, size] as [batch, length, heads * size]."""
     batch, heads, length, size = use.builder.type_of(value).shape
     return use.reshaped(use.transposed(value, (0, 2, 1, 3)), (batch, length, heads * size))
 
 
 @handles("Attention")
-def attention(use: Use) -> Sequence[Tensor]:
+def attention(use: OnnxNode) -> Sequence[Tensor]:
     """Scaled dot product attention, of 3 or 4 axes."""
     rank = len(use.shape(0))
     if rank not in (3, 4) or len(use.shape(1)) != rank or len(use.shape(2)) != rank:
@@ -68,7 +68,7 @@ def attention(use: Use) -> Sequence[Tensor]:
     return [output, present.k, present.v, *([] if scores is None else [scores])]
 
 
-def _heads(use: Use, rank: int) -> Heads:
+def _heads(use: OnnxNode, rank: int) -> Heads:
     values = [use.value(i) for i in range(3)]
     if rank == 4:
         return Heads(*values)
@@ -80,7 +80,7 @@ def _heads(use: Use, rank: int) -> Heads:
     )
 
 
-def _past(use: Use) -> tuple[int, int] | None:
+def _past(use: OnnxNode) -> tuple[int, int] | None:
     if use.has(4) != use.has(5):
         raise Unsound("of the past key and value one is missing")
     if not use.has(4):
@@ -90,7 +90,7 @@ def _past(use: Use) -> tuple[int, int] | None:
     return use.value(4), use.value(5)
 
 
-def _attended(use: Use, heads: Heads, offset: int) -> tuple[int, int | None]:
+def _attended(use: OnnxNode, heads: Heads, offset: int) -> tuple[int, int | None]:
     """The result with 4 axes, and the scores where they are asked for."""
     q_dims, k_dims = (use.builder.type_of(v).shape for v in (heads.q, heads.k))
     if k_dims[1] < 1 or q_dims[1] % k_dims[1]:
@@ -112,7 +112,7 @@ def _attended(use: Use, heads: Heads, offset: int) -> tuple[int, int | None]:
     return attended(use, wide, mask, scale, is_causal=is_causal), None
 
 
-def _is_plainly_causal(use: Use, places: Places) -> bool:
+def _is_plainly_causal(use: OnnxNode, places: Places) -> bool:
     """Whether a query sees the keys up to its own number, which Core IR has an attribute for."""
     if not use.attribute("is_causal", 0) or places.offset or use.has(6):
         return False
@@ -120,7 +120,7 @@ def _is_plainly_causal(use: Use, places: Places) -> bool:
 
 
 def attended(
-    use: Use, heads: Heads, mask: Tensor | None, scale: float, *, is_causal: bool = False
+    use: OnnxNode, heads: Heads, mask: Tensor | None, scale: float, *, is_causal: bool = False
 ) -> int:
     """The operation of Core IR."""
     values = [heads.q, heads.k, heads.v]
@@ -131,7 +131,7 @@ def attended(
     return use.add("Attention", *values, scale=scale, causal=is_causal)
 
 
-def _precision(use: Use, q: int) -> str | None:
+def _precision(use: OnnxNode, q: int) -> str | None:
     """The type that the softmax is computed in, where it is one that narrows."""
     kind = use.attribute("softmax_precision", None)
     if kind is None:
@@ -144,7 +144,7 @@ def _precision(use: Use, q: int) -> str | None:
     return None if found == ("f64" if own == "f64" else "f32") else found
 
 
-def _mask(use: Use, q: int, places: Places) -> Tensor | None:
+def _mask(use: OnnxNode, q: int, places: Places) -> Tensor | None:
     """The mask that is given, as long as there are keys; integers count as numbers."""
     mask = optional(use, 3)
     if mask is None:
@@ -163,7 +163,7 @@ def _mask(use: Use, q: int, places: Places) -> Tensor | None:
     return use.cast(use.materialised(mask), own)
 
 
-def _allowed(use: Use, places: Places) -> Tensor | None:
+def _allowed(use: OnnxNode, places: Places) -> Tensor | None:
     """What `is_causal`, the windows and `nonpad_kv_seqlen` let take part."""
     left = int(use.attribute("left_window_size", -1))
     right = int(use.attribute("right_window_size", -1))
@@ -175,7 +175,7 @@ def _allowed(use: Use, places: Places) -> Tensor | None:
 
 
 def written_out(
-    use: Use, heads: Heads, mask: Tensor | None, scale: float, *, wants_scores: bool
+    use: OnnxNode, heads: Heads, mask: Tensor | None, scale: float, *, wants_scores: bool
 ) -> tuple[int, int | None]:
     """Products and softmax one by one, with the scores of the stage that is asked for."""
     dtype = use.builder.type_of(heads.q).dtype
@@ -198,7 +198,7 @@ def written_out(
     return use.add("MatMul", stages[3], heads.v), stages[mode] if wants_scores else None
 
 
-def _scores(use: Use, heads: Heads, scale: float) -> int:
+def _scores(use: OnnxNode, heads: Heads, scale: float) -> int:
     """Query by key, each scaled by the root, as the definition has it."""
     if scale < 0:
         raise NoForm(f"`scale` is {scale}, which has no root", "negate the query, and the scale")
@@ -208,7 +208,7 @@ def _scores(use: Use, heads: Heads, scale: float) -> int:
     return use.add("MatMul", *sides)
 
 
-def _capped(use: Use, scores: int, cap: float) -> int:
+def _capped(use: OnnxNode, scores: int, cap: float) -> int:
     if cap <= 0:
         return scores
     limit = use.scalar(cap, use.builder.type_of(scores).dtype)
@@ -217,7 +217,7 @@ def _capped(use: Use, scores: int, cap: float) -> int:
 
 
 @handles("RotaryEmbedding")
-def rotary_embedding(use: Use) -> int:
+def rotary_embedding(use: OnnxNode) -> int:
     """Positions as rotations of pairs of elements."""
     caches = [use.tensor(1), use.tensor(2)]
     if use.has(3):
@@ -225,18 +225,18 @@ def rotary_embedding(use: Use) -> int:
     return rotated(use, use.value(0), caches)
 
 
-def rotated(use: Use, value: int, caches: Sequence[Tensor]) -> int:
+def rotated(use: OnnxNode, value: int, caches: Sequence[Tensor]) -> int:
     """X turned by cosines and sines [batch, length, half], which the attributes describe."""
     dims = use.builder.type_of(value).shape
     if len(dims) == 3:
         heads = int(use.attribute("num_heads", 0))
-        return joined_heads(use, _turned(use, split_heads(use, value, heads), caches))
+        return joined_heads(use, _transpose(use, split_heads(use, value, heads), caches))
     if len(dims) != 4:
         raise Unsound(f"the input has {len(dims)} axes, expected 3 or 4")
-    return _turned(use, value, caches)
+    return _transpose(use, value, caches)
 
 
-def _turned(use: Use, x: int, caches: Sequence[Tensor]) -> int:
+def _transpose(use: OnnxNode, x: int, caches: Sequence[Tensor]) -> int:
     batch, _, length, size = use.builder.type_of(x).shape
     turning = int(use.attribute("rotary_embedding_dim", 0)) or size
     if turning % 2 or not 0 < turning <= size:
@@ -260,7 +260,7 @@ def _turned(use: Use, x: int, caches: Sequence[Tensor]) -> int:
     return use.add("Concat", *parts, axis=3) if len(parts) > 1 else parts[0]
 
 
-def _cache(use: Use, cache: Tensor, dims: tuple[int, ...]) -> int:
+def _cache(use: OnnxNode, cache: Tensor, dims: tuple[int, ...]) -> int:
     """Cosines or sines with an axis for the heads."""
     found = shape_of(use, cache)
     batch, _, length, half = dims
@@ -269,7 +269,7 @@ def _cache(use: Use, cache: Tensor, dims: tuple[int, ...]) -> int:
     return use.reshaped(use.materialised(cache), (found[0], 1, length, half))
 
 
-def _every(use: Use, x: int, start: int, step: int, count: int) -> int:
+def _every(use: OnnxNode, x: int, start: int, step: int, count: int) -> int:
     """Elements of the last axis from one on."""
     dims = use.builder.type_of(x).shape
     given: dict[str, Any] = {
@@ -280,6 +280,6 @@ def _every(use: Use, x: int, start: int, step: int, count: int) -> int:
     return use.add("Slice", x, **given)
 
 
-def _mixed(use: Use, op: str, a: int, x: int, b: int, y: int) -> int:
+def _mixed(use: OnnxNode, op: str, a: int, x: int, b: int, y: int) -> int:
     left, right = use.add("BinOp", a, x, op="Mul"), use.add("BinOp", b, y, op="Mul")
     return use.add("BinOp", left, right, op=op)

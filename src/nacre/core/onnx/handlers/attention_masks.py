@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from nacre.core.onnx.findings import Unsound
 from nacre.core.onnx.tensors import broadcast, combined, in_type, shape_of, with_shape
-from nacre.core.onnx.use import Tensor, Use
+from nacre.core.onnx.use import OnnxNode, Tensor
 from nacre.core.values import Array
 
 
@@ -23,7 +23,7 @@ class Places(Struct, frozen=True):
 
 
 def places_of(
-    use: Use, places: Places, left: int, right: int, lengths: Tensor | None
+    use: OnnxNode, places: Places, left: int, right: int, lengths: Tensor | None
 ) -> Tensor | None:
     """Where keys lie from `left` before a query to `right` behind it, and inside the lengths.
 
@@ -43,7 +43,7 @@ def places_of(
     return _window(use, keys, stands, left, right)
 
 
-def _window(use: Use, keys: Array, stands: Tensor, left: int, right: int) -> Tensor | None:
+def _window(use: OnnxNode, keys: Array, stands: Tensor, left: int, right: int) -> Tensor | None:
     sides = []
     if left >= 0:
         start = combined(use, "Sub", stands, np.array(left, np.int64))
@@ -58,7 +58,7 @@ _MOST_KNOWN = 1 << 22  # elements of a mask; larger ones are left to the run
 _RELATIONS = {"Lt": np.less, "Le": np.less_equal, "Ge": np.greater_equal, "Eq": np.equal}
 
 
-def compared(use: Use, op: str, a: Tensor, b: Tensor) -> Tensor:
+def compared(use: OnnxNode, op: str, a: Tensor, b: Tensor) -> Tensor:
     """Whether a relation holds."""
     count = prod(broadcast(use, a, b))
     if isinstance(a, np.ndarray) and isinstance(b, np.ndarray) and count <= _MOST_KNOWN:
@@ -66,7 +66,7 @@ def compared(use: Use, op: str, a: Tensor, b: Tensor) -> Tensor:
     return use.add("Compare", use.materialised(a), use.materialised(b), op=op)
 
 
-def joined_masks(use: Use, *masks: Tensor | None) -> Tensor | None:
+def joined_masks(use: OnnxNode, *masks: Tensor | None) -> Tensor | None:
     """What every mask lets take part; one of them may hold floats that are added to scores."""
     given = [mask for mask in masks if mask is not None]
     bools = [mask for mask in given if use.type_of(mask).dtype == "bool"]
@@ -81,13 +81,13 @@ def joined_masks(use: Use, *masks: Tensor | None) -> Tensor | None:
     return _chosen(use, allowed, floats[0])
 
 
-def _chosen(use: Use, allowed: Tensor, bias: Tensor) -> Tensor:
+def _chosen(use: OnnxNode, allowed: Tensor, bias: Tensor) -> Tensor:
     """The bias where something may take part, minus infinity elsewhere."""
     never = use.scalar(float("-inf"), use.type_of(bias).dtype)
     return use.add("Where", use.materialised(allowed), use.materialised(bias), never)
 
 
-def additive(use: Use, mask: Tensor, dtype: str) -> Tensor:
+def additive(use: OnnxNode, mask: Tensor, dtype: str) -> Tensor:
     """A mask as numbers to be added."""
     if use.type_of(mask).dtype != "bool":
         return mask
@@ -96,7 +96,7 @@ def additive(use: Use, mask: Tensor, dtype: str) -> Tensor:
     return _chosen(use, mask, in_type(use, np.zeros((), np.float32), dtype))
 
 
-def blind_rows(use: Use, mask: Tensor) -> Tensor | None:
+def blind_rows(use: OnnxNode, mask: Tensor) -> Tensor | None:
     """The queries that may look at no key, where there can be any."""
     if isinstance(mask, np.ndarray) and mask.dtype == np.bool_:
         found: Array = np.logical_not(np.any(mask, axis=-1, keepdims=True))

@@ -12,11 +12,11 @@ from nacre.core.onnx.handlers.arithmetic import Expr, known, operand
 from nacre.core.onnx.handlers.sampling import Edge, sampled
 from nacre.core.onnx.handlers.table import handles
 from nacre.core.onnx.handlers.windows import window_attributes
-from nacre.core.onnx.use import Use
+from nacre.core.onnx.use import OnnxNode
 
 
 @handles("DeformConv")
-def deform_conv(use: Use) -> int:
+def deform_conv(use: OnnxNode) -> int:
     """Every element of a window is looked up between elements, then weighted and added."""
     batch, channels, *sizes = use.shape(0)
     outputs, per_group, *kernel = use.shape(1)
@@ -52,11 +52,11 @@ def deform_conv(use: Use) -> int:
 
 
 def _places(
-    use: Use, count: int, kernel: tuple[int, ...], outs: tuple[int, ...], given: dict[str, Any]
+    use: OnnxNode, count: int, kernel: tuple[int, ...], outs: tuple[int, ...], given: dict[str, Any]
 ) -> list[Expr]:
     """For each axis the coordinates [batch and bend, tap and place]."""
     offsets = operand(use, 2).reshaped(count * prod(kernel), len(kernel), prod(outs))
-    turned = offsets.transposed(1, 0, 2)
+    transpose = offsets.transposed(1, 0, 2)
     found = []
     for axis, window in enumerate(kernel):
         taps = np.arange(window) * given["dilations"][axis]
@@ -65,7 +65,7 @@ def _places(
         shape[axis], shape[len(kernel) + axis] = window, outs[axis]
         base = (taps[:, None] + starts).reshape(shape)
         whole = np.broadcast_to(base, (*kernel, *outs)).reshape(1, prod(kernel) * prod(outs))
-        own = turned.rows(known(use, np.array(axis, np.int64)))
+        own = transpose.rows(known(use, np.array(axis, np.int64)))
         flat = own.reshaped(count, prod(kernel) * prod(outs))
         found.append(flat + known(use, whole, flat.dtype))
     return found

@@ -11,7 +11,7 @@ from nacre.core.onnx.findings import CAST, INFERENCE, NoForm, Unsound
 from nacre.core.onnx.handlers.arithmetic import Expr, operand
 from nacre.core.onnx.handlers.table import Handler, handles
 from nacre.core.onnx.reading.files import onnx
-from nacre.core.onnx.use import Tensor, Use
+from nacre.core.onnx.use import OnnxNode, Tensor
 from nacre.core.values import Array
 
 _BINARY = {
@@ -67,7 +67,7 @@ def _compare(op: str) -> Handler:
     return lambda use: use.add("Compare", use.value(0), _second(use), op=op)
 
 
-def _second(use: Use) -> int:
+def _second(use: OnnxNode) -> int:
     """The second operand; before opset 7 `axis` said where its axes begin."""
     if use.opset >= 7 or "axis" not in use.node.attributes:
         return use.value(1)
@@ -87,7 +87,7 @@ _register()
 
 
 @handles("Pow")
-def pow_(use: Use) -> int:
+def pow_(use: OnnxNode) -> int:
     """X to a power, which may be of another type; the result has that of x."""
     own, other = use.type(0), use.type(1)
     wide = "i64" if own.element.is_integer and other.element.is_integer else "f64"
@@ -97,14 +97,14 @@ def pow_(use: Use) -> int:
 
 
 @handles("Mod")
-def mod(use: Use) -> int:
+def mod(use: OnnxNode) -> int:
     """The rest of a division, with the sign of the divisor, or of the dividend by `fmod`."""
     op = "Rem" if use.attribute("fmod", 0) else "Mod"
     return use.add("BinOp", use.value(0), use.value(1), op=op)
 
 
 @handles("BitShift")
-def bit_shift(use: Use) -> int:
+def bit_shift(use: OnnxNode) -> int:
     """A shift to the left or right; one out of range leaves nothing but the sign."""
     op = {"LEFT": "ShiftLeft", "RIGHT": "ShiftRight"}.get(use.require("direction"))
     if op is None:
@@ -120,7 +120,7 @@ def bit_shift(use: Use) -> int:
 
 
 @handles("Max", "Min", "Sum", "Mean")
-def several(use: Use) -> int:
+def several(use: OnnxNode) -> int:
     """Any number of tensors, combined one after the other."""
     kind = use.node.op
     op = {"Max": "Max", "Min": "Min"}.get(kind, "Add")
@@ -134,13 +134,13 @@ def several(use: Use) -> int:
 
 
 @handles("Where")
-def where(use: Use) -> int:
+def where(use: OnnxNode) -> int:
     """The one or the other."""
     return use.add("Where", use.value(0), use.value(1), use.value(2))
 
 
 @handles("Identity", "Dropout")
-def identity(use: Use) -> list[int] | int:
+def identity(use: OnnxNode) -> list[int] | int:
     """The tensor itself; a dropout drops nothing at inference, and its mask is all true.
 
     Before opset 12 the mask says nothing at inference; it holds zeros, as onnxruntime has it.
@@ -157,7 +157,7 @@ def identity(use: Use) -> list[int] | int:
     return [value, use.constant(np.ones(type_.shape, np.bool_))]
 
 
-def _refuse_training(use: Use) -> None:
+def _refuse_training(use: OnnxNode) -> None:
     """A dropout that drops; at a ratio of 0 it does not."""
     if use.opset < 7 and not use.attribute("is_test", 0):
         raise NoForm("`is_test` is 0; it draws random numbers, which Core IR lacks", INFERENCE)
@@ -172,7 +172,7 @@ def _refuse_training(use: Use) -> None:
 
 
 @handles("Clip")
-def clip(use: Use) -> int:
+def clip(use: OnnxNode) -> int:
     """X between two numbers, which may be computed."""
     x, dtype = use.value(0), use.type(0).dtype
     ends = [use.known(i) if use.has(i) else np.zeros(0) for i in (1, 2)]
@@ -190,7 +190,7 @@ def clip(use: Use) -> int:
 
 
 @handles("Cast", "CastLike")
-def cast(use: Use) -> Tensor:
+def cast(use: OnnxNode) -> Tensor:
     """The values in another element type."""
     if use.node.op == "CastLike":
         target = use.type(1).dtype
@@ -225,7 +225,7 @@ def type_title(kind: int) -> str:
 
 
 @handles("ai.onnx.ml.Binarizer")
-def binarizer(use: Use) -> int:
+def binarizer(use: OnnxNode) -> int:
     """1 where x is greater than a threshold, else 0."""
     dtype = use.type(0).dtype
     limit = use.scalar(float(use.attribute("threshold", 0.0)), dtype)
@@ -233,7 +233,7 @@ def binarizer(use: Use) -> int:
 
 
 @handles("IsInf")
-def is_inf(use: Use) -> int:
+def is_inf(use: OnnxNode) -> int:
     """Whether x is infinite, of both signs or of one."""
     up, down = use.attribute("detect_positive", 1), use.attribute("detect_negative", 1)
     x, dtype = use.value(0), use.type(0).dtype

@@ -9,16 +9,16 @@ import numpy as np
 from nacre.core.onnx.findings import SMALLER, NoForm, Unsound
 from nacre.core.onnx.handlers.arithmetic import Expr, known, operand
 from nacre.core.onnx.handlers.table import handles
-from nacre.core.onnx.use import Use
+from nacre.core.onnx.use import OnnxNode
 
 
 @handles("MatMul")
-def matmul(use: Use) -> int:
+def matmul(use: OnnxNode) -> int:
     """A product, batched; vectors count as a row on the left and as a column on the right."""
     return product(use, use.value(0), use.value(1))
 
 
-def product(use: Use, a: int, b: int) -> int:
+def product(use: OnnxNode, a: int, b: int) -> int:
     """The product of two values as ONNX has it."""
     a_shape, b_shape = use.builder.type_of(a).shape, use.builder.type_of(b).shape
     left = use.reshaped(a, (1, *a_shape)) if len(a_shape) == 1 else a
@@ -33,7 +33,7 @@ def product(use: Use, a: int, b: int) -> int:
 
 
 @handles("Gemm")
-def gemm(use: Use) -> int:
+def gemm(use: OnnxNode) -> int:
     """Alpha * A B + beta * C, A and B transposed where asked."""
     a, b, dtype = use.value(0), use.value(1), use.type(0).dtype
     alpha, beta = float(use.attribute("alpha", 1.0)), float(use.attribute("beta", 1.0))
@@ -52,7 +52,7 @@ def gemm(use: Use) -> int:
     return use.add("BinOp", made, scaled(use, use.value(2), beta, dtype), op="Add")
 
 
-def scaled(use: Use, value: int, factor: float, dtype: str) -> int:
+def scaled(use: OnnxNode, value: int, factor: float, dtype: str) -> int:
     """A value times a number."""
     if factor == 1.0:
         return value
@@ -60,7 +60,7 @@ def scaled(use: Use, value: int, factor: float, dtype: str) -> int:
 
 
 @handles("Einsum")
-def einsum(use: Use) -> int:
+def einsum(use: OnnxNode) -> int:
     """Sums of products over named axes."""
     values = [use.value(i) for i in range(use.count)]
     return use.add("Einsum", *values, equation=use.require("equation").replace(" ", ""))
@@ -70,7 +70,7 @@ _LARGEST_DETERMINANT = 64
 
 
 @handles("Det")
-def determinant(use: Use) -> int:
+def determinant(use: OnnxNode) -> int:
     """Determinants of matrices, by elimination; the largest entry of a column goes first."""
     if len(use.shape(0)) < 2:
         raise Unsound(f"the shape is {list(use.shape(0))}, expected square matrices")
@@ -91,7 +91,7 @@ def determinant(use: Use) -> int:
     return found.reshaped(*batch).value
 
 
-def _eliminated(use: Use, x: Expr) -> tuple[Expr, Expr | None]:
+def _eliminated(use: OnnxNode, x: Expr) -> tuple[Expr, Expr | None]:
     """The first pivot of matrices with its sign, and the matrices that are left."""
     batch, size, _ = x.shape
     if size == 1:
@@ -109,13 +109,13 @@ def _eliminated(use: Use, x: Expr) -> tuple[Expr, Expr | None]:
     return pivot * sign, smaller
 
 
-def _rows(use: Use, x: Expr, index: Expr) -> Expr:
+def _rows(use: OnnxNode, x: Expr, index: Expr) -> Expr:
     """Rows of each matrix by index."""
     tuples = index.reshaped(*index.shape, 1)
     return Expr(use, use.add("GatherNd", x.value, tuples.value, batch_dims=1))
 
 
-def _columns(use: Use, x: Expr, start: int, end: int) -> Expr:
+def _columns(use: OnnxNode, x: Expr, start: int, end: int) -> Expr:
     batch, rows, _ = x.shape
     given = {"starts": (0, 0, start), "ends": (batch, rows, end), "steps": (1, 1, 1)}
     return Expr(use, use.add("Slice", x.value, **given))

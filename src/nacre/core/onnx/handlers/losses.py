@@ -8,23 +8,23 @@ from nacre.base.excerpt import quoted
 from nacre.core.onnx.findings import Unsound
 from nacre.core.onnx.handlers.arithmetic import Expr, operand
 from nacre.core.onnx.handlers.table import handles
-from nacre.core.onnx.use import Use
+from nacre.core.onnx.use import OnnxNode
 
 
 @handles("NegativeLogLikelihoodLoss")
-def negative_log_likelihood(use: Use) -> int:
+def negative_log_likelihood(use: OnnxNode) -> int:
     """Minus the entries [N, C, ..] of the classes [N, ..]."""
     return _loss(use, operand(use, 0)).value
 
 
 @handles("SoftmaxCrossEntropyLoss")
-def softmax_cross_entropy(use: Use) -> list[int]:
+def softmax_cross_entropy(use: OnnxNode) -> list[int]:
     """The same of the logarithms of Softmax, which are the second output."""
     logarithms = use.add("LogSoftmax", use.value(0), axis=1)
     return [_loss(use, Expr(use, logarithms)).value, logarithms]
 
 
-def _loss(use: Use, x: Expr) -> Expr:
+def _loss(use: OnnxNode, x: Expr) -> Expr:
     dims, classes = use.shape(0), use.shape(1)
     if len(dims) < 2 or classes != (dims[0], *dims[2:]):
         raise Unsound(f"classes of shape {list(classes)} do not go with {list(dims)}")
@@ -60,7 +60,7 @@ def _picked(x: Expr, target: Expr) -> Expr:
     return Expr(x.use, x.use.add("Neg", made)).reshaped(batch, *rest)
 
 
-def _weights(use: Use, x: Expr, target: Expr, is_counted: Expr | None) -> Expr | None:
+def _weights(use: OnnxNode, x: Expr, target: Expr, is_counted: Expr | None) -> Expr | None:
     """What each class counts; nothing where all count the same."""
     if use.has(2):
         weights = operand(use, 2).to(x.dtype).rows(target)

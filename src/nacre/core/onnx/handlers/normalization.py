@@ -11,14 +11,14 @@ from nacre.core.onnx.findings import INFERENCE, NoForm, Unsound
 from nacre.core.onnx.handlers.arithmetic import Expr
 from nacre.core.onnx.handlers.elementwise import element_name
 from nacre.core.onnx.handlers.table import handles
-from nacre.core.onnx.tensors import optional, repeated, shape_of, stretched
-from nacre.core.onnx.use import Tensor, Use
+from nacre.core.onnx.tensors import broadcast_to, optional, repeated, shape_of
+from nacre.core.onnx.use import OnnxNode, Tensor
 
 _MVN_EPSILON = 1e-9  # of the standard deviation, as the definition has it
 
 
 @handles("BatchNormalization")
-def batch_norm(use: Use) -> Sequence[Tensor]:
+def batch_norm(use: OnnxNode) -> Sequence[Tensor]:
     """Each channel by a mean and variance that are given, or in training by those of the batch."""
     if use.opset < 7 and not use.attribute("is_test", 0):
         raise NoForm("`is_test` is 0: before opset 7 that means training", INFERENCE)
@@ -34,13 +34,13 @@ def batch_norm(use: Use) -> Sequence[Tensor]:
     return [_by_channel(use, given)]
 
 
-def _by_channel(use: Use, parameters: Sequence[int]) -> int:
+def _by_channel(use: OnnxNode, parameters: Sequence[int]) -> int:
     dtype, epsilon = use.type(0).dtype, float(use.attribute("epsilon", 1e-5))
     values = [use.value(0), *(use.cast(value, dtype) for value in parameters)]
     return use.add("BatchNorm", *values, epsilon=epsilon)
 
 
-def _by_element(use: Use, parameters: Sequence[int]) -> int:
+def _by_element(use: OnnxNode, parameters: Sequence[int]) -> int:
     """`spatial` is 0: every element of an example has a mean and a variance of its own."""
     dtype, dims = use.type(0).dtype, use.shape(0)[1:]
     scale, bias, mean, variance = (Expr(use, use.reshaped(v, dims)) for v in parameters)
@@ -49,7 +49,7 @@ def _by_element(use: Use, parameters: Sequence[int]) -> int:
     return made.to(dtype).value
 
 
-def _batch_moments(use: Use) -> list[int]:
+def _batch_moments(use: OnnxNode) -> list[int]:
     """The mean and the variance of each channel over the batch, in the type of those given."""
     axes = tuple(axis for axis in range(len(use.shape(0))) if axis != 1)
     x = use.cast(use.value(0), use.type(3).dtype)
@@ -61,7 +61,7 @@ def _batch_moments(use: Use) -> list[int]:
     return [use.reshaped(mean, channels), variance]
 
 
-def _running(use: Use, index: int, own: int) -> int:
+def _running(use: OnnxNode, index: int, own: int) -> int:
     """A moment that is given, moved towards that of the batch."""
     momentum = float(use.attribute("momentum", 0.9))
     old, new = Expr(use, use.value(index)), Expr(use, own)
@@ -69,14 +69,14 @@ def _running(use: Use, index: int, own: int) -> int:
 
 
 @handles("InstanceNormalization")
-def instance_norm(use: Use) -> int:
+def instance_norm(use: OnnxNode) -> int:
     """Mean 0 and variance 1 over each channel's plane."""
     values = [use.value(i) for i in range(3)]
     return use.add("InstanceNorm", *values, epsilon=float(use.attribute("epsilon", 1e-5)))
 
 
 @handles("LRN")
-def lrn(use: Use) -> int:
+def lrn(use: OnnxNode) -> int:
     """By the squares of neighbouring channels."""
     given = {"alpha": 1e-4, "beta": 0.75, "bias": 1.0}
     found = {name: float(use.attribute(name, default)) for name, default in given.items()}
@@ -84,7 +84,7 @@ def lrn(use: Use) -> int:
 
 
 @handles("Softmax", "LogSoftmax")
-def softmax(use: Use) -> int:
+def softmax(use: OnnxNode) -> int:
     """Along an axis; before opset 13, over all axes from one on together."""
     opcode = use.node.op
     if use.opset >= 13:
@@ -95,7 +95,7 @@ def softmax(use: Use) -> int:
 
 
 @handles("LpNormalization")
-def lp_norm(use: Use) -> int:
+def lp_norm(use: OnnxNode) -> int:
     """Over the 1-norm or 2-norm along an axis; 0 stays 0."""
     p = int(use.attribute("p", 2))
     if p not in (1, 2):
@@ -109,7 +109,7 @@ def lp_norm(use: Use) -> int:
 
 
 @handles("LayerNormalization", "com.microsoft.LayerNormalization")
-def layer_norm(use: Use) -> Sequence[Tensor]:
+def layer_norm(use: OnnxNode) -> Sequence[Tensor]:
     """Mean 0 and variance 1 over the axes from one on; also the mean and 1 / deviation."""
     axis, epsilon = use.axis(default=-1), float(use.attribute("epsilon", 1e-5))
     made = normalised(use, use.value(0), optional(use, 1), optional(use, 2), axis, epsilon)
@@ -120,14 +120,14 @@ def layer_norm(use: Use) -> Sequence[Tensor]:
 
 
 def normalised(
-    use: Use, x: int, scale: Tensor | None, bias: Tensor | None, axis: int, epsilon: float
+    use: OnnxNode, x: int, scale: Tensor | None, bias: Tensor | None, axis: int, epsilon: float
 ) -> int:
     """LayerNorm, with parameters that may broadcast to x in any way."""
     dims = use.builder.type_of(x).shape
     fits = all(t is None or len(shape_of(use, t)) <= len(dims) - axis for t in (scale, bias))
     if scale is not None and fits:
         given = [t for t in (scale, bias) if t is not None]
-        values = [use.materialised(stretched(use, t, dims[axis:])) for t in given]
+        values = [use.materialised(broadcast_to(use, t, dims[axis:])) for t in given]
         return use.add("LayerNorm", x, *values, axis=axis, epsilon=epsilon)
     made = use.add("LayerNorm", x, axis=axis, epsilon=epsilon)
     for tensor, op in ((scale, "Mul"), (bias, "Add")):
@@ -136,13 +136,13 @@ def normalised(
     return made
 
 
-def _onto(use: Use, tensor: Tensor, dims: Sequence[int]) -> int:
+def _onto(use: OnnxNode, tensor: Tensor, dims: Sequence[int]) -> int:
     """A parameter, which must not make the tensor larger."""
-    stretched(use, tensor, dims)
+    broadcast_to(use, tensor, dims)
     return use.materialised(tensor)
 
 
-def moments(use: Use, x: int, axis: int, epsilon: float, dtype: str) -> list[int]:
+def moments(use: OnnxNode, x: int, axis: int, epsilon: float, dtype: str) -> list[int]:
     """The mean and the reciprocal of the deviation over the axes from one on."""
     axes = tuple(range(axis, len(use.builder.type_of(x).shape)))
     wide = use.cast(x, dtype)
@@ -151,7 +151,7 @@ def moments(use: Use, x: int, axis: int, epsilon: float, dtype: str) -> list[int
     return [mean, reciprocal_root(use, difference, axes, epsilon)]
 
 
-def reciprocal_root(use: Use, x: int, axes: tuple[int, ...], epsilon: float) -> int:
+def reciprocal_root(use: OnnxNode, x: int, axes: tuple[int, ...], epsilon: float) -> int:
     """1 / sqrt(mean of squares + epsilon)."""
     mean = use.add("Mean", use.add("BinOp", x, x, op="Mul"), axes=axes, keepdims=True)
     small = use.scalar(epsilon, use.builder.type_of(x).dtype)
@@ -163,7 +163,7 @@ def reciprocal_root(use: Use, x: int, axes: tuple[int, ...], epsilon: float) -> 
     "SimplifiedLayerNormalization",
     "com.microsoft.SimplifiedLayerNormalization",
 )
-def rms_norm(use: Use) -> Sequence[Tensor]:
+def rms_norm(use: OnnxNode) -> Sequence[Tensor]:
     """Mean square 1 over the axes from one on; the result has the type of the scale."""
     axis, epsilon = use.axis(default=-1), float(use.attribute("epsilon", 1e-5))
     made = levelled(use, use.value(0), use.tensor(1), axis, epsilon)
@@ -174,18 +174,18 @@ def rms_norm(use: Use) -> Sequence[Tensor]:
     return [made, reciprocal_root(use, use.cast(use.value(0), stash), axes, epsilon)]
 
 
-def levelled(use: Use, x: int, scale: Tensor, axis: int, epsilon: float) -> int:
+def levelled(use: OnnxNode, x: int, scale: Tensor, axis: int, epsilon: float) -> int:
     """RmsNorm, with a scale that may broadcast to x in any way and be of another type."""
     type_, own = use.builder.type_of(x), use.type_of(scale)
     if own.dtype == type_.dtype and len(own.shape) <= len(type_.shape) - axis:
-        factors = use.materialised(stretched(use, scale, type_.shape[axis:]))
+        factors = use.materialised(broadcast_to(use, scale, type_.shape[axis:]))
         return use.add("RmsNorm", x, factors, axis=axis, epsilon=epsilon)
     made = use.cast(use.add("RmsNorm", x, axis=axis, epsilon=epsilon), own.dtype)
     return use.add("BinOp", made, _onto(use, scale, type_.shape), op="Mul")
 
 
 @handles("GroupNormalization")
-def group_norm(use: Use) -> int:
+def group_norm(use: OnnxNode) -> int:
     """Mean 0 and variance 1 over groups of channels; before opset 21 one scale for each group."""
     groups, dims = int(use.require("num_groups")), use.shape(0)
     if len(dims) < 2 or groups < 1 or dims[1] % groups:
@@ -203,7 +203,7 @@ def group_norm(use: Use) -> int:
 
 
 @handles("MeanVarianceNormalization")
-def mean_variance_norm(use: Use) -> int:
+def mean_variance_norm(use: OnnxNode) -> int:
     """Mean 0 and variance 1 over axes that are named."""
     rank, own = len(use.shape(0)), use.type(0).dtype
     dtype = "f64" if own == "f64" else "f32"  # f16 has no number as small as the epsilon
@@ -221,7 +221,7 @@ def mean_variance_norm(use: Use) -> int:
 
 
 @handles("Hardmax")
-def hardmax(use: Use) -> int:
+def hardmax(use: OnnxNode) -> int:
     """1 where the first largest element lies; before opset 13 over all axes from one on."""
     dims, dtype = use.shape(0), use.type(0).dtype
     values = use.cast(use.constant(np.array([0.0, 1.0], np.float32)), dtype)

@@ -9,11 +9,11 @@ from nacre.core.onnx.findings import NOT_EMPTY, NoForm, Unsound
 from nacre.core.onnx.handlers.arithmetic import known, operand
 from nacre.core.onnx.handlers.shapes import counted
 from nacre.core.onnx.handlers.table import handles
-from nacre.core.onnx.use import Tensor, Use
+from nacre.core.onnx.use import OnnxNode, Tensor
 
 
 @handles("Split")
-def split(use: Use) -> list[Tensor]:
+def split(use: OnnxNode) -> list[Tensor]:
     """Parts along an axis, of sizes that are given or equal."""
     axis, dims = use.axis(default=0), use.shape(0)
     if not dims:
@@ -32,7 +32,7 @@ def split(use: Use) -> list[Tensor]:
     return [_part(use, {axis: (s, e, 1)}) for s, e in zip(starts, ends, strict=True)]
 
 
-def _part(use: Use, parts: dict[int, tuple[int, int, int]]) -> Tensor:
+def _part(use: OnnxNode, parts: dict[int, tuple[int, int, int]]) -> Tensor:
     """A part of the tensor; one without elements is known, whatever the tensor holds."""
     dims = use.shape(0)
     if not any(end <= start for start, end, _ in parts.values()):
@@ -42,7 +42,7 @@ def _part(use: Use, parts: dict[int, tuple[int, int, int]]) -> Tensor:
     return np.zeros(shape, use.type(0).element.dtype)
 
 
-def sliced(use: Use, value: int, parts: dict[int, tuple[int, int, int]]) -> int:
+def sliced(use: OnnxNode, value: int, parts: dict[int, tuple[int, int, int]]) -> int:
     """A part of a value: start, end and positive step of some axes."""
     dims = use.builder.type_of(value).shape
     whole = [parts.get(axis, (0, dim, 1)) for axis, dim in enumerate(dims)]
@@ -55,7 +55,7 @@ def sliced(use: Use, value: int, parts: dict[int, tuple[int, int, int]]) -> int:
 
 
 @handles("Slice")
-def slice_(use: Use) -> Tensor:
+def slice_(use: OnnxNode) -> Tensor:
     """A regular part; a negative step runs backwards."""
     dims = use.shape(0)
     starts, ends = use.ints("starts", 1), use.ints("ends", 2)
@@ -78,7 +78,7 @@ def slice_(use: Use) -> Tensor:
 
 
 @handles("Pad")
-def pad(use: Use) -> int:
+def pad(use: OnnxNode) -> int:
     """Elements around; negative pads cut."""
     dims = use.shape(0)
     pads = use.ints("pads", 1) or use.ints("paddings") or ()
@@ -104,7 +104,7 @@ def pad(use: Use) -> int:
     return use.add("Pad", value, pads=flat, mode=mode, value=number)
 
 
-def _padded_by(use: Use, value: int, pads: tuple[int, ...]) -> int:
+def _padded_by(use: OnnxNode, value: int, pads: tuple[int, ...]) -> int:
     """Padded with a number that is computed."""
     dims, dtype = use.builder.type_of(value).shape, use.type(0).dtype
     is_own = use.add("Pad", use.constant(np.ones(dims, np.bool_)), pads=pads)
@@ -113,7 +113,7 @@ def _padded_by(use: Use, value: int, pads: tuple[int, ...]) -> int:
 
 
 @handles("CenterCropPad")
-def center_crop_pad(use: Use) -> int:
+def center_crop_pad(use: OnnxNode) -> int:
     """The middle of a tensor, or the tensor in the middle of zeros."""
     dims = use.shape(0)
     wanted = use.ints("shape", 1) or ()
@@ -134,7 +134,7 @@ def center_crop_pad(use: Use) -> int:
 
 
 @handles("ReverseSequence")
-def reverse_sequence(use: Use) -> int:
+def reverse_sequence(use: OnnxNode) -> int:
     """The beginning of each sequence backwards, as far as its length."""
     time, batch = int(use.attribute("time_axis", 0)), int(use.attribute("batch_axis", 1))
     if sorted((time, batch)) != [0, 1] or len(use.shape(0)) < 2:
@@ -145,15 +145,15 @@ def reverse_sequence(use: Use) -> int:
     count, steps = rows.shape[:2]
     lengths = operand(use, 1).to("i64").reshaped(count, 1)
     place = known(use, np.arange(steps, dtype=np.int64)[None, :])
-    turned = lengths - 1 - place
-    index = place.is_("Lt", lengths).choose(turned, place)
+    transpose = lengths - 1 - place
+    index = place.is_("Lt", lengths).choose(transpose, place)
     tuples = index.reshaped(count, steps, 1).value
     made = use.add("GatherNd", rows.value, tuples, batch_dims=1)
     return use.transposed(made, order)
 
 
 @handles("TensorScatter")
-def tensor_scatter(use: Use) -> int:
+def tensor_scatter(use: OnnxNode) -> int:
     """Parts of a cache replaced, for each sequence from an index of its own on."""
     dims, rank = use.shape(0), len(use.shape(0))
     axis, mode = use.axis(default=-2), use.attribute("mode", "linear")

@@ -8,24 +8,24 @@ import numpy as np
 
 from nacre.core.onnx.findings import NoForm
 from nacre.core.onnx.tensors import part, shape_of, with_shape
-from nacre.core.onnx.use import Tensor, Use, described
+from nacre.core.onnx.use import OnnxNode, Tensor, described
 
 
-def piece(use: Use, tensor: Tensor, axis: int, start: int, end: int) -> Tensor:
+def piece(use: OnnxNode, tensor: Tensor, axis: int, start: int, end: int) -> Tensor:
     """The elements from `start` up to `end` along an axis."""
     if isinstance(tensor, np.ndarray):
         return tensor[(slice(None),) * axis + (slice(start, end),)]
     return part(use, tensor, axis, start, end)
 
 
-def item(use: Use, tensor: Tensor, axis: int, index: int) -> Tensor:
+def item(use: OnnxNode, tensor: Tensor, axis: int, index: int) -> Tensor:
     """One index of an axis, which goes away."""
     dims = shape_of(use, tensor)
     found = piece(use, tensor, axis, index, index + 1)
     return with_shape(use, found, dims[:axis] + dims[axis + 1 :])
 
 
-def joined(use: Use, tensors: Sequence[Tensor], axis: int) -> Tensor:
+def joined(use: OnnxNode, tensors: Sequence[Tensor], axis: int) -> Tensor:
     """Tensors after each other."""
     known = [t for t in tensors if isinstance(t, np.ndarray)]
     if len(known) == len(tensors):
@@ -35,7 +35,7 @@ def joined(use: Use, tensors: Sequence[Tensor], axis: int) -> Tensor:
     return use.add("Concat", *(use.materialised(t) for t in tensors), axis=axis)
 
 
-def stacked(use: Use, tensors: Sequence[Tensor], axis: int) -> Tensor:
+def stacked(use: OnnxNode, tensors: Sequence[Tensor], axis: int) -> Tensor:
     """Tensors of one type along a new axis."""
     types = {use.type_of(tensor) for tensor in tensors}
     if len(types) > 1:

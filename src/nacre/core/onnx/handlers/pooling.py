@@ -13,7 +13,7 @@ from nacre.core.onnx.findings import SMALLER, NoForm, Unsound
 from nacre.core.onnx.handlers.arithmetic import Expr, known, operand
 from nacre.core.onnx.handlers.table import handles
 from nacre.core.onnx.handlers.windows import pool, window_attributes
-from nacre.core.onnx.use import Use
+from nacre.core.onnx.use import OnnxNode
 from nacre.core.values import Array
 
 _MOST_PLACES = 1 << 24
@@ -28,7 +28,7 @@ class _Places:
 
 
 @handles("MaxPool")
-def max_pool(use: Use) -> list[int]:
+def max_pool(use: OnnxNode) -> list[int]:
     """The largest element of each window, and where it lies."""
     largest = pool(use, "MaxPool")
     if len(use.node.outputs) < 2 or not use.node.outputs[1]:
@@ -56,7 +56,7 @@ def max_pool(use: Use) -> list[int]:
     return [largest, indices]
 
 
-def _numbered(use: Use, places: Array, sizes: Sequence[int]) -> Array:
+def _numbered(use: OnnxNode, places: Array, sizes: Sequence[int]) -> Array:
     """What ONNX calls the places of a plane: counted by rows, or by columns."""
     if not use.attribute("storage_order", 0) or len(sizes) == 1:
         return places
@@ -91,7 +91,7 @@ def _windows(
 
 
 @handles("MaxUnpool")
-def max_unpool(use: Use) -> int:
+def max_unpool(use: OnnxNode) -> int:
     """Elements put back where a MaxPool found them, zeros elsewhere."""
     dims = use.shape(0)
     kernel = tuple(int(k) for k in use.require("kernel_shape"))
@@ -123,7 +123,9 @@ def max_unpool(use: Use) -> int:
     return use.add("Pad", made, pads=(*[0] * len(shape), *ends))
 
 
-def _counted_in(use: Use, inferred: tuple[int, ...], wanted: tuple[int, ...]) -> tuple[int, ...]:
+def _counted_in(
+    use: OnnxNode, inferred: tuple[int, ...], wanted: tuple[int, ...]
+) -> tuple[int, ...]:
     """The shape that indices count in: that of what was pooled, where it is known to be wanted.
 
     Else that which the windows reach, as ONNX's own example has it. They differ for sizes that the
@@ -133,13 +135,13 @@ def _counted_in(use: Use, inferred: tuple[int, ...], wanted: tuple[int, ...]) ->
     return wanted if fact is not None and fact.shape == wanted else inferred
 
 
-def _fact(use: Use) -> _Places | None:
+def _fact(use: OnnxNode) -> _Places | None:
     indices = use.tensor(1)
     fact = use.builder.facts.get(indices) if isinstance(indices, int) else None
     return fact if isinstance(fact, _Places) else None
 
 
-def _require_inside(use: Use, shape: Sequence[int]) -> None:
+def _require_inside(use: OnnxNode, shape: Sequence[int]) -> None:
     """Raise Unsound where some index is outside of the result for certain."""
     size, fact, array = prod(shape), _fact(use), use.known(1)
     count = f"the windows reach the shape {list(shape)} of {size} elements"
@@ -152,7 +154,7 @@ def _require_inside(use: Use, shape: Sequence[int]) -> None:
 
 
 @handles("Col2Im")
-def col2im(use: Use) -> int:
+def col2im(use: OnnxNode) -> int:
     """Windows added up where they overlap."""
     image = use.ints("image_shape", 1) or ()
     block = use.ints("block_shape", 2) or ()
@@ -185,7 +187,7 @@ def _window_count(size: int, axis: int, block: Sequence[int], given: dict[str, o
 
 
 @handles("MaxRoiPool")
-def max_roi_pool(use: Use) -> int:
+def max_roi_pool(use: OnnxNode) -> int:
     """The largest element of each bin of regions; a bin without elements gives 0."""
     regions = use.require_known(1, "`rois`").astype(np.float32)
     batch, channels, *sizes = use.shape(0)

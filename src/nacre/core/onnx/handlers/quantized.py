@@ -22,7 +22,7 @@ from nacre.core.onnx.tensors import (
     single,
     with_shape,
 )
-from nacre.core.onnx.use import Tensor, Use
+from nacre.core.onnx.use import OnnxNode, Tensor
 
 _NARROW_FLOATS = ("f8e4m3", "f8e5m2")
 _FLOATS = ("f16", "bf16", "f32", "f64")
@@ -46,13 +46,13 @@ class Steps(Struct, frozen=True):
     block: int = 0
 
 
-def steps_of(use: Use, scale: int, zero: int) -> Steps:
+def steps_of(use: OnnxNode, scale: int, zero: int) -> Steps:
     """One scale and zero point for a whole tensor, from two operands."""
     found = optional(use, zero)
     return Steps(single(use, use.tensor(scale)), None if found is None else single(use, found))
 
 
-def dequantized(use: Use, x: Tensor, steps: Steps) -> int:
+def dequantized(use: OnnxNode, x: Tensor, steps: Steps) -> int:
     """(x - zero) * scale, in the type of the scale."""
     if _is_odd(use, steps.zero, use.type_of(x).dtype):
         return _difference(use, x, steps)
@@ -61,27 +61,27 @@ def dequantized(use: Use, x: Tensor, steps: Steps) -> int:
     return use.add("Dequantize", *operands, axis=steps.axis, block=steps.block)
 
 
-def quantized(use: Use, x: int, steps: Steps, to: str) -> int:
+def quantized(use: OnnxNode, x: int, steps: Steps, to: str) -> int:
     """round(x / scale) + zero, held inside the type."""
     operands = [x, use.materialised(steps.scale), *_given(use, steps.zero)]
     return use.add("Quantize", *operands, axis=steps.axis, block=steps.block, to=to)
 
 
-def _given(use: Use, zero: Tensor | None) -> list[int]:
+def _given(use: OnnxNode, zero: Tensor | None) -> list[int]:
     """A zero point as an operand; floats of 8 bits have none in Core IR, as it is 0."""
     if zero is None or use.type_of(zero).dtype in _NARROW_FLOATS:
         return []
     return [use.materialised(zero)]
 
 
-def _is_odd(use: Use, zero: Tensor | None, dtype: str) -> bool:
+def _is_odd(use: OnnxNode, zero: Tensor | None, dtype: str) -> bool:
     """Whether floats of 8 bits have a zero point that is not known to be 0."""
     if zero is None or dtype not in _NARROW_FLOATS:
         return False
     return not isinstance(zero, np.ndarray) or bool(np.any(zero.astype(np.float32)))
 
 
-def _difference(use: Use, x: Tensor, steps: Steps) -> int:
+def _difference(use: OnnxNode, x: Tensor, steps: Steps) -> int:
     """(x - zero) * scale written out, in the type of the scale."""
     assert steps.zero is not None
     dtype, dims = use.type_of(steps.scale).dtype, shape_of(use, x)
@@ -90,7 +90,7 @@ def _difference(use: Use, x: Tensor, steps: Steps) -> int:
     return use.materialised(combined(use, "Mul", moved, spread(use, steps.scale, dims, steps)))
 
 
-def _steps(use: Use) -> Steps:
+def _steps(use: OnnxNode) -> Steps:
     """Operands 1 and 2 with the attributes that say how they lie along operand 0."""
     x, scale = use.shape(0), use.tensor(1)
     _require_scale(scale, divides=use.node.op == "QuantizeLinear")
@@ -127,7 +127,7 @@ def _require_scale(scale: Tensor, *, divides: bool) -> None:
 
 
 @handles("DequantizeLinear", "com.microsoft.DequantizeLinear")
-def dequantize(use: Use) -> int:
+def dequantize(use: OnnxNode) -> int:
     """Reals from integers, in the type of the scale or in `output_dtype`."""
     use = replaced(use, {i: _held(use, use.tensor(i)) for i in range(3) if use.has(i)})
     steps = _steps(use)
@@ -143,7 +143,7 @@ def dequantize(use: Use) -> int:
     return use.cast(dequantized(use, use.tensor(0), steps), target)
 
 
-def _held(use: Use, tensor: Tensor) -> Tensor:
+def _held(use: OnnxNode, tensor: Tensor) -> Tensor:
     """Known elements of a type that Core IR lacks in one that it has."""
     if isinstance(tensor, np.ndarray) and tensor.dtype.name in _HELD_BY:
         return in_type(use, tensor, _HELD_BY[tensor.dtype.name])
@@ -151,7 +151,7 @@ def _held(use: Use, tensor: Tensor) -> Tensor:
 
 
 @handles("QuantizeLinear", "com.microsoft.QuantizeLinear")
-def quantize(use: Use) -> int:
+def quantize(use: OnnxNode) -> int:
     """Integers or floats of 8 bits from reals."""
     steps, to = _steps(use), _target(use)
     own, scale = use.type(0).dtype, use.type_of(steps.scale).dtype
@@ -174,7 +174,7 @@ def quantize(use: Use) -> int:
     return _stored(use, quotient, steps, to, precision)
 
 
-def _target(use: Use) -> str:
+def _target(use: OnnxNode) -> str:
     """What is quantised to: the zero point's type, `output_dtype`, or u8."""
     kind = int(use.attribute("output_dtype", 0))
     named = element_name(kind) if kind else None
@@ -186,14 +186,14 @@ def _target(use: Use) -> str:
     return found
 
 
-def _quotient(use: Use, steps: Steps, precision: str) -> int:
+def _quotient(use: OnnxNode, steps: Steps, precision: str) -> int:
     """Operand 0 over the scale, in a type of its own."""
     scale = in_type(use, spread(use, steps.scale, use.shape(0), steps), precision)
     x = use.cast(use.value(0), precision)
     return use.add("BinOp", x, use.materialised(scale), op="Div")
 
 
-def _stored(use: Use, quotient: int, steps: Steps, to: str, precision: str) -> int:
+def _stored(use: OnnxNode, quotient: int, steps: Steps, to: str, precision: str) -> int:
     """A quotient rounded and moved by the zero point: a division by 1 changes nothing."""
     zero = steps.zero
     dims = () if zero is None else shape_of(use, zero)
@@ -201,7 +201,7 @@ def _stored(use: Use, quotient: int, steps: Steps, to: str, precision: str) -> i
     return quantized(use, quotient, Steps(ones, zero, steps.axis, steps.block if dims else 0), to)
 
 
-def spread(use: Use, scale: Tensor, dims: Sequence[int], steps: Steps) -> Tensor:
+def spread(use: OnnxNode, scale: Tensor, dims: Sequence[int], steps: Steps) -> Tensor:
     """Scales so that they broadcast against a tensor."""
     if shape_of(use, scale) == ():
         return scale
@@ -215,7 +215,7 @@ def spread(use: Use, scale: Tensor, dims: Sequence[int], steps: Steps) -> Tensor
 
 
 @handles("DynamicQuantizeLinear")
-def dynamic_quantize(use: Use) -> Sequence[Tensor]:
+def dynamic_quantize(use: OnnxNode) -> Sequence[Tensor]:
     """Integers of 8 bits with the scale and zero point that hold the range of x."""
     x = use.value(0)
     steps = dynamic_steps(use, x)
@@ -224,6 +224,6 @@ def dynamic_quantize(use: Use) -> Sequence[Tensor]:
     return [made, steps.scale, steps.zero]
 
 
-def dynamic_steps(use: Use, x: int) -> Steps:
+def dynamic_steps(use: OnnxNode, x: int) -> Steps:
     """The scale and zero point of u8 that hold the range of x and 0."""
     return Steps(use.add("DynamicQuantizeScale", x), use.add("DynamicQuantizeZero", x))

@@ -31,16 +31,16 @@ from nacre.core.onnx.tensors import (
     replaced,
     shape_of,
     single,
-    turned,
+    transpose,
     with_shape,
 )
-from nacre.core.onnx.use import Tensor, Use
+from nacre.core.onnx.use import OnnxNode, Tensor
 
 _BYTES = ("i8", "u8")
 _SMALL = 1024  # elements: known integers that are no more are centred ahead of time
 
 
-def centred(use: Use, x: Tensor, zero: Tensor | None) -> int:
+def centred(use: OnnxNode, x: Tensor, zero: Tensor | None) -> int:
     """Integers less their zero point, which broadcasts, in i32.
 
     Weights stay what they are, and are made wide in the module: so they take a fourth of the room.
@@ -55,7 +55,7 @@ def centred(use: Use, x: Tensor, zero: Tensor | None) -> int:
     return use.materialised(combined(use, "Sub", wide, in_type(use, zero, "i32")))
 
 
-def _expect_bytes(use: Use, *indices: int) -> None:
+def _expect_bytes(use: OnnxNode, *indices: int) -> None:
     for index in indices:
         if use.type(index).dtype not in _BYTES:
             found = use.type(index).dtype
@@ -64,7 +64,7 @@ def _expect_bytes(use: Use, *indices: int) -> None:
             )
 
 
-def _known_numbers(use: Use, *indices: int) -> bool:
+def _known_numbers(use: OnnxNode, *indices: int) -> bool:
     """Whether operands are known, those left out too."""
     return all(use.known(i) is not None for i in indices if use.has(i))
 
@@ -72,7 +72,7 @@ def _known_numbers(use: Use, *indices: int) -> bool:
 # Products of matrices
 
 
-def _by_rows(use: Use, tensor: Tensor | None, matrix: Tensor) -> Tensor | None:
+def _by_rows(use: OnnxNode, tensor: Tensor | None, matrix: Tensor) -> Tensor | None:
     """A scale or zero point of A: one number, or one for each row."""
     if tensor is None:
         return None
@@ -82,7 +82,7 @@ def _by_rows(use: Use, tensor: Tensor | None, matrix: Tensor) -> Tensor | None:
     return with_shape(use, tensor, (*dims, 1)) if len(dims) == 1 and rank > 1 else tensor
 
 
-def _by_columns(use: Use, tensor: Tensor | None) -> Tensor | None:
+def _by_columns(use: OnnxNode, tensor: Tensor | None) -> Tensor | None:
     """A scale or zero point of B: one number, or one for each column, which broadcasts."""
     if tensor is None or prod(shape_of(use, tensor)) > 1:
         return tensor
@@ -90,7 +90,7 @@ def _by_columns(use: Use, tensor: Tensor | None) -> Tensor | None:
 
 
 def integer_product(
-    use: Use, a: Tensor, b: Tensor, a_zero: Tensor | None, b_zero: Tensor | None
+    use: OnnxNode, a: Tensor, b: Tensor, a_zero: Tensor | None, b_zero: Tensor | None
 ) -> int:
     """The sums of products of centred integers, in i32."""
     left = centred(use, a, _by_rows(use, a_zero, a))
@@ -99,7 +99,7 @@ def integer_product(
     return use.add("Linear", left, centred_rows(use, b, b_zero))
 
 
-def centred_rows(use: Use, b: Tensor, zero: Tensor | None) -> int:
+def centred_rows(use: OnnxNode, b: Tensor, zero: Tensor | None) -> int:
     """A matrix [in, out] less its zero point, which is one number or one for each column, turned.
 
     So `Linear` takes it.
@@ -108,19 +108,19 @@ def centred_rows(use: Use, b: Tensor, zero: Tensor | None) -> int:
     if columns is not None and len(shape_of(use, columns)) == 1:
         columns = with_shape(use, columns, (*shape_of(use, columns), 1))
     elif columns is not None and len(shape_of(use, columns)) == 2:
-        columns = turned(use, columns, (1, 0))
-    return centred(use, turned(use, b, (1, 0)), columns)
+        columns = transpose(use, columns, (1, 0))
+    return centred(use, transpose(use, b, (1, 0)), columns)
 
 
 @handles("MatMulInteger")
-def matmul_integer(use: Use) -> int:
+def matmul_integer(use: OnnxNode) -> int:
     """A product of centred integers."""
     _expect_bytes(use, 0, 1)
     return integer_product(use, use.tensor(0), use.tensor(1), optional(use, 2), optional(use, 3))
 
 
 @handles("QLinearMatMul")
-def qlinear_matmul(use: Use) -> int:
+def qlinear_matmul(use: OnnxNode) -> int:
     """A product of stored integers, stored again."""
     a, b, to = use.tensor(0), use.tensor(3), use.type(7).dtype
     if not {use.type(0).dtype, use.type(3).dtype, to} <= set(_BYTES):
@@ -130,7 +130,7 @@ def qlinear_matmul(use: Use) -> int:
     if len(use.shape(3)) == 2 and one_each and _known_numbers(use, 1, 2, 4, 5, 6, 7):
         given = _fused(use, (1, 2), (4, 5), (6, 7))
         return use.add(
-            "QLinear", use.materialised(a), use.materialised(turned(use, b, (1, 0))), **given
+            "QLinear", use.materialised(a), use.materialised(transpose(use, b, (1, 0))), **given
         )
     sums = integer_product(use, a, b, use.tensor(2), use.tensor(5))
     rows, columns = _by_rows(use, scales[0], a), _by_columns(use, scales[1])
@@ -141,7 +141,7 @@ def qlinear_matmul(use: Use) -> int:
     return requantized(use, sums, factor, use.tensor(7))
 
 
-def _product_of_floats(use: Use, to: str) -> int:
+def _product_of_floats(use: OnnxNode, to: str) -> int:
     """A product of floats of 8 bits: dequantised, multiplied in f32, quantised."""
     sides = []
     for index in (0, 3):
@@ -153,14 +153,14 @@ def _product_of_floats(use: Use, to: str) -> int:
     return quantized(use, product(use, *sides), steps, to)
 
 
-def requantized(use: Use, sums: int, factor: Tensor, zero: Tensor) -> int:
+def requantized(use: OnnxNode, sums: int, factor: Tensor, zero: Tensor) -> int:
     """Sums times a factor, rounded, moved by a zero point and held inside its type."""
     real = use.add("BinOp", use.cast(sums, "f32"), use.materialised(factor), op="Mul")
     one = Steps(np.array(1.0, np.float32), single(use, zero))
     return quantized(use, real, one, use.type_of(zero).dtype)
 
 
-def _fused(use: Use, x: Sequence[int], w: Sequence[int], y: Sequence[int]) -> dict[str, Any]:
+def _fused(use: OnnxNode, x: Sequence[int], w: Sequence[int], y: Sequence[int]) -> dict[str, Any]:
     """Scales and zero points as the attributes of a fused operation."""
     reals = [_numbers(use, side[0], 1.0) for side in (x, w, y)]
     zeros = [_numbers(use, side[1], 0) for side in (x, w, y)]
@@ -177,7 +177,7 @@ def _fused(use: Use, x: Sequence[int], w: Sequence[int], y: Sequence[int]) -> di
     }
 
 
-def _numbers(use: Use, index: int, default: float) -> list[Any]:
+def _numbers(use: OnnxNode, index: int, default: float) -> list[Any]:
     found = use.known(index)
     return [default] if found is None else list(np.ravel(found))
 
@@ -186,13 +186,13 @@ def _numbers(use: Use, index: int, default: float) -> list[Any]:
 
 
 @handles("ConvInteger")
-def conv_integer(use: Use) -> int:
+def conv_integer(use: OnnxNode) -> int:
     """A convolution of centred integers; padding is the zero point of x."""
     _expect_bytes(use, 0, 1)
     return _integer_conv(use, 1, optional(use, 2), optional(use, 3))
 
 
-def _integer_conv(use: Use, weight: int, x_zero: Tensor | None, w_zero: Tensor | None) -> int:
+def _integer_conv(use: OnnxNode, weight: int, x_zero: Tensor | None, w_zero: Tensor | None) -> int:
     if x_zero is not None:
         x_zero = single(use, x_zero)
     if w_zero is not None:
@@ -202,13 +202,13 @@ def _integer_conv(use: Use, weight: int, x_zero: Tensor | None, w_zero: Tensor |
     return use.add("Conv", x, w, groups=int(use.attribute("group", 1)), **given)
 
 
-def _by_channels(use: Use, tensor: Tensor, rank: int) -> Tensor:
+def _by_channels(use: OnnxNode, tensor: Tensor, rank: int) -> Tensor:
     """One number, or one for each of the first axis."""
     count = prod(shape_of(use, tensor))
     return with_shape(use, tensor, () if count == 1 else (count,) + (1,) * (rank - 1))
 
 
-def _qlinear_conv(use: Use) -> int:
+def _qlinear_conv(use: OnnxNode) -> int:
     """A convolution of stored integers, stored again."""
     _expect_bytes(use, 0, 3, 7)
     given = window_attributes(use, weights_kernel(use, 3))
@@ -232,14 +232,14 @@ handles("QLinearConv")(_qlinear_conv)
 
 
 @handles("com.microsoft.QLinearConv")
-def qlinear_conv_either(use: Use) -> int:
+def qlinear_conv_either(use: OnnxNode) -> int:
     """A convolution of stored integers; of channels last where asked."""
     if not use.attribute("channels_last", 0):
         return _qlinear_conv(use)
     return channels_last(use, _qlinear_conv)
 
 
-def channels_last(use: Use, handler: Callable[[Use], int]) -> int:
+def channels_last(use: OnnxNode, handler: Callable[[OnnxNode], int]) -> int:
     """What a handler makes of operand 0 with its channels first, moved to the end again."""
     rank = len(use.shape(0))
     first = use.transposed(use.value(0), (0, rank - 1, *range(1, rank - 1)))
@@ -250,7 +250,7 @@ def channels_last(use: Use, handler: Callable[[Use], int]) -> int:
 
 
 @handles("com.microsoft.MatMulIntegerToFloat")
-def matmul_to_float(use: Use) -> int:
+def matmul_to_float(use: OnnxNode) -> int:
     """A product of centred integers times both scales, plus a bias."""
     _expect_bytes(use, 0, 1)
     a, b = use.tensor(0), use.tensor(1)
@@ -259,7 +259,7 @@ def matmul_to_float(use: Use) -> int:
 
 
 @handles("com.microsoft.DynamicQuantizeMatMul")
-def dynamic_matmul(use: Use) -> int:
+def dynamic_matmul(use: OnnxNode) -> int:
     """A quantised by its range, times integers, as reals."""
     x = use.value(0)
     steps = dynamic_steps(use, x)
@@ -268,7 +268,7 @@ def dynamic_matmul(use: Use) -> int:
     return scaled_sums(use, sums, steps.scale, use.tensor(2), optional(use, 4))
 
 
-def scaled_sums(use: Use, sums: int, a: Tensor, b: Tensor, bias: Tensor | None) -> int:
+def scaled_sums(use: OnnxNode, sums: int, a: Tensor, b: Tensor, bias: Tensor | None) -> int:
     """Sums times the scales of both sides, plus a bias."""
     columns = _by_columns(use, b)
     assert columns is not None
@@ -279,18 +279,18 @@ def scaled_sums(use: Use, sums: int, a: Tensor, b: Tensor, bias: Tensor | None) 
 
 
 @handles("com.microsoft.QGemm")
-def qgemm(use: Use) -> int:
+def qgemm(use: OnnxNode) -> int:
     """Alpha * A B + C of stored integers; reals where no scale of the result is given."""
     a, b = use.tensor(0), use.tensor(3)
-    a = turned(use, a, (1, 0)) if use.attribute("transA", 0) else a
-    rows = b if use.attribute("transB", 0) else turned(use, b, (1, 0))
+    a = transpose(use, a, (1, 0)) if use.attribute("transA", 0) else a
+    rows = b if use.attribute("transB", 0) else transpose(use, b, (1, 0))
     alpha = float(use.attribute("alpha", 1.0))
     is_row = not use.has(6) or use.shape(6) in ((shape_of(use, rows)[0],),)
     if use.has(8) and is_row and alpha == 1.0 and _known_numbers(use, 1, 2, 4, 5, 7, 8):
         values = [use.materialised(a), use.materialised(rows)]
         values += [use.value(6)] if use.has(6) else []
         return use.add("QLinear", *values, **_fused(use, (1, 2), (4, 5), (7, 8)))
-    columns = turned(use, rows, (1, 0))
+    columns = transpose(use, rows, (1, 0))
     sums = integer_product(use, a, columns, optional(use, 2), optional(use, 5))
     if use.has(6):
         sums = use.add("BinOp", sums, use.value(6), op="Add")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from nacre.core.onnx.handlers.shapes import counted
 from nacre.core.onnx.handlers.table import Handler, handles
-from nacre.core.onnx.use import Use
+from nacre.core.onnx.use import OnnxNode
 
 _REDUCE = {
     "ReduceMax": "Max",
@@ -20,7 +20,7 @@ _REDUCE = {
 _OF_TRUTH = {"Max": "Any", "Min": "All"}
 
 
-def _axes(use: Use) -> tuple[int, ...] | None:
+def _axes(use: OnnxNode) -> tuple[int, ...] | None:
     """The axes; none named means all, or nothing where `noop_with_empty_axes` says so."""
     axes = use.ints("axes", 1)
     rank = len(use.shape(0))
@@ -30,7 +30,7 @@ def _axes(use: Use) -> tuple[int, ...] | None:
 
 
 def _reduction(opcode: str, op: str | None) -> Handler:
-    def handler(use: Use) -> int:
+    def handler(use: OnnxNode) -> int:
         axes, keepdims = _axes(use), bool(use.attribute("keepdims", 1))
         x, dtype = use.value(0), use.type(0).dtype
         if not axes:  # a scalar, or what `noop_with_empty_axes` is for
@@ -45,7 +45,7 @@ def _reduction(opcode: str, op: str | None) -> Handler:
     return handler
 
 
-def _elementwise(use: Use, x: int, op: str | None) -> int:
+def _elementwise(use: OnnxNode, x: int, op: str | None) -> int:
     """A reduction over no axis: a function of single elements."""
     if op == "SumSquare":
         return use.add("BinOp", x, x, op="Mul")
@@ -63,7 +63,7 @@ handles("ReduceMean")(_reduction("Mean", None))
 
 
 @handles("ArgMax", "ArgMin")
-def argument(use: Use) -> int:
+def argument(use: OnnxNode) -> int:
     """Where the largest or smallest element lies."""
     return use.add(
         use.node.op,
@@ -75,7 +75,7 @@ def argument(use: Use) -> int:
 
 
 @handles("CumSum", "CumProd")
-def cumulative(use: Use) -> int:
+def cumulative(use: OnnxNode) -> int:
     """The sum or product of the elements so far."""
     axis = use.require_known(1, "`axis`")
     flags = {name: bool(use.attribute(name, 0)) for name in ("exclusive", "reverse")}

@@ -17,7 +17,7 @@ from nacre.core.onnx.findings import (
 )
 from nacre.core.onnx.folding.sizes import result_size
 from nacre.core.onnx.handlers.table import Handler, handles
-from nacre.core.onnx.use import Use
+from nacre.core.onnx.use import OnnxNode
 
 _RANDOM = "it draws random numbers, which Core IR lacks"
 _SEQUENCE = "it works on sequences or optional values; Core IR has tensors only"
@@ -75,7 +75,7 @@ FOLDED_ONLY = frozenset(name for name, reason in _REASONS.items() if reason == B
 
 
 def _refused(reason: str) -> Handler:
-    def handler(use: Use) -> NoReturn:
+    def handler(use: OnnxNode) -> NoReturn:
         if use.node.op in FOLDED_ONLY and use.is_known:
             if isnan(result_size(use.node, [use.known(i) for i in range(use.count)])):
                 raise Unsound(MISFITTING)

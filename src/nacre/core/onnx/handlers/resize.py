@@ -24,7 +24,7 @@ from nacre.core.onnx.handlers.resize_places import (
 )
 from nacre.core.onnx.handlers.shapes import counted
 from nacre.core.onnx.handlers.table import handles
-from nacre.core.onnx.use import Use
+from nacre.core.onnx.use import OnnxNode
 from nacre.core.values import Array
 
 _NATIVE = frozenset(
@@ -67,7 +67,7 @@ class Manner:
 
 
 @handles("Resize")
-def resize(use: Use) -> int:
+def resize(use: OnnxNode) -> int:
     """Another size; from opset 11 on with coordinates of choice."""
     if use.opset < 11:
         return _resized(use, _first_scales(use), _first_manner(use))
@@ -81,12 +81,12 @@ def resize(use: Use) -> int:
 
 
 @handles("Upsample")
-def upsample(use: Use) -> int:
+def upsample(use: OnnxNode) -> int:
     """What Resize was before opset 10."""
     return _resized(use, _first_scales(use), _first_manner(use))
 
 
-def _first_scales(use: Use) -> list[Axis]:
+def _first_scales(use: OnnxNode) -> list[Axis]:
     dims = use.shape(0)
     if use.has(1):
         given = tuple(float(s) for s in np.ravel(use.require_known(1, "`scales`")))
@@ -95,13 +95,13 @@ def _first_scales(use: Use) -> list[Axis]:
     return _scaled(dims, tuple(range(len(dims))), given)
 
 
-def _first_manner(use: Use) -> Manner:
+def _first_manner(use: OnnxNode) -> Manner:
     """The definition said nothing of coordinates; this is what runtimes came to do."""
     mode = _word(use, "mode", "nearest", _MODES - {"cubic"})
     return Manner(mode, "asymmetric", "simple", -0.75, False, False, 0.0)
 
 
-def _manner(use: Use) -> Manner:
+def _manner(use: OnnxNode) -> Manner:
     mode = _word(use, "mode", "nearest", _MODES)
     return Manner(
         mode,
@@ -114,14 +114,14 @@ def _manner(use: Use) -> Manner:
     )
 
 
-def _word(use: Use, name: str, default: str, words: frozenset[str]) -> str:
+def _word(use: OnnxNode, name: str, default: str, words: frozenset[str]) -> str:
     found = str(use.attribute(name, default))
     if found not in words:
         raise Unsound(f"`{name}` is {quoted(found)}, expected one of {', '.join(sorted(words))}")
     return found
 
 
-def _axes(use: Use, dims: Sequence[int], chosen: Sequence[int]) -> list[Axis]:
+def _axes(use: OnnxNode, dims: Sequence[int], chosen: Sequence[int]) -> list[Axis]:
     """Every axis, by `sizes` or by `scales`: the one that is not empty."""
     if use.has(3) and use.shape(3) != (0,):
         wanted = use.ints("sizes", 3) or ()
@@ -148,7 +148,7 @@ def _scaled(dims: Sequence[int], chosen: Sequence[int], given: Sequence[float]) 
 
 
 def _sized(
-    use: Use, dims: Sequence[int], chosen: Sequence[int], wanted: Sequence[int]
+    use: OnnxNode, dims: Sequence[int], chosen: Sequence[int], wanted: Sequence[int]
 ) -> list[Axis]:
     if len(wanted) != len(chosen) or min(wanted, default=1) < 1:
         raise Unsound(f"`sizes` is {list(wanted)}, expected {len(chosen)} positive sizes")
@@ -168,7 +168,7 @@ def _sized(
     ]
 
 
-def _cropped(use: Use, axes: Sequence[Axis], chosen: Sequence[int]) -> list[Axis]:
+def _cropped(use: OnnxNode, axes: Sequence[Axis], chosen: Sequence[int]) -> list[Axis]:
     roi = np.ravel(use.require_known(1, "`roi`")).astype(float)
     if roi.size != 2 * len(chosen):
         raise Unsound(f"`roi` has {roi.size} entries, expected {2 * len(chosen)}")
@@ -180,7 +180,7 @@ def _cropped(use: Use, axes: Sequence[Axis], chosen: Sequence[int]) -> list[Axis
     ]
 
 
-def _resized(use: Use, axes: Sequence[Axis], manner: Manner) -> int:
+def _resized(use: OnnxNode, axes: Sequence[Axis], manner: Manner) -> int:
     dtype = use.type(0).dtype
     x, is_number = use.value(0), dtype != "bool"
     if manner.mode != "nearest" and GRAPH_TYPES[dtype].is_integer:
@@ -191,7 +191,7 @@ def _resized(use: Use, axes: Sequence[Axis], manner: Manner) -> int:
     return use.cast(_placed(use, use.cast(x, "u8"), axes, manner), dtype)
 
 
-def _placed(use: Use, x: int, axes: Sequence[Axis], manner: Manner) -> int:
+def _placed(use: OnnxNode, x: int, axes: Sequence[Axis], manner: Manner) -> int:
     changed = [a for a in axes if not a.is_kept]
     if manner.is_native(changed):
         first = changed[0] if changed else Axis(1, 1, 1.0)
@@ -202,7 +202,7 @@ def _placed(use: Use, x: int, axes: Sequence[Axis], manner: Manner) -> int:
     return x
 
 
-def _native(use: Use, x: int, axes: Sequence[Axis], manner: Manner, rounding: str) -> int:
+def _native(use: OnnxNode, x: int, axes: Sequence[Axis], manner: Manner, rounding: str) -> int:
     given = {
         "sizes": tuple(a.count for a in axes),
         "scales": tuple(a.scale for a in axes),
@@ -216,7 +216,7 @@ def _native(use: Use, x: int, axes: Sequence[Axis], manner: Manner, rounding: st
     return use.add("Resize", x, **given)
 
 
-def _along(use: Use, x: int, axis: int, a: Axis, manner: Manner) -> int:
+def _along(use: OnnxNode, x: int, axis: int, a: Axis, manner: Manner) -> int:
     """One axis, by coordinates that are worked out here."""
     if a.count > _LONGEST:
         reason = f"an axis of {a.count} with `{manner.coordinate}` is too long"
@@ -267,7 +267,7 @@ def _cubic(distance: Array, a: float) -> Array:
     return found
 
 
-def _combined(use: Use, x: int, axis: int, weights: Array) -> int:
+def _combined(use: OnnxNode, x: int, axis: int, weights: Array) -> int:
     """A product along one axis."""
     type_ = use.builder.type_of(x)
     wide = "f64" if type_.dtype == "f64" else "f32"

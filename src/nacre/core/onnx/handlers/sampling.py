@@ -14,7 +14,7 @@ from nacre.base.excerpt import quoted
 from nacre.core.onnx.findings import SMALLER, NoForm, Unsound
 from nacre.core.onnx.handlers.arithmetic import Expr, known, operand
 from nacre.core.onnx.handlers.table import handles
-from nacre.core.onnx.use import Use
+from nacre.core.onnx.use import OnnxNode
 from nacre.core.values import Array
 
 _CUBIC_A = -0.75
@@ -123,7 +123,7 @@ def sampled(x: Expr, places: Sequence[Expr], edges: Sequence[Edge], mode: str) -
 
 
 @handles("GridSample")
-def grid_sample(use: Use) -> int:
+def grid_sample(use: OnnxNode) -> int:
     """Elements at coordinates between -1 and 1, the last axis first."""
     dims, shape = use.shape(0), use.shape(1)
     rank = len(dims) - 2
@@ -151,7 +151,7 @@ def grid_sample(use: Use) -> int:
     return found.transposed(0, 2, 1).reshaped(*dims[:2], *shape[1:-1]).to(own_type).value
 
 
-def _floats(use: Use, mode: str) -> tuple[Expr, str]:
+def _floats(use: OnnxNode, mode: str) -> tuple[Expr, str]:
     """The tensor in a type that is wide enough, and the type that it had."""
     own = use.type(0).dtype
     x = operand(use, 0)
@@ -174,7 +174,7 @@ def _denormalised(at: Expr, size: int, *, is_aligned: bool) -> Expr:
 
 
 @handles("AffineGrid")
-def affine_grid(use: Use) -> int:
+def affine_grid(use: OnnxNode) -> int:
     """Coordinates between -1 and 1, turned and moved."""
     sizes = use.ints("size", 1) or ()
     theta = use.shape(0)
@@ -198,7 +198,7 @@ def _line(size: int, *, is_aligned: bool) -> Array:
 
 
 @handles("RoiAlign")
-def roi_align(use: Use) -> int:
+def roi_align(use: OnnxNode) -> int:
     """The mean or largest of samples in the bins of regions."""
     ratio = int(use.attribute("sampling_ratio", 0))
     regions = operand(use, 1).to("f32")
@@ -223,7 +223,7 @@ def roi_align(use: Use) -> int:
     return parts[0] if len(parts) == 1 else use.add("Concat", *parts, axis=0)
 
 
-def _roi(use: Use) -> tuple[int, int, float, bool]:
+def _roi(use: OnnxNode) -> tuple[int, int, float, bool]:
     """Height and width of the result, the scale, and whether centres are at halves."""
     mode = use.attribute("coordinate_transformation_mode", "half_pixel")
     is_half = use.opset >= 16 and mode == "half_pixel"
@@ -233,14 +233,14 @@ def _roi(use: Use) -> tuple[int, int, float, bool]:
     return *sizes, float(use.attribute("spatial_scale", 1.0)), is_half
 
 
-def _require_few(use: Use, counts: Sequence[int]) -> None:
+def _require_few(use: OnnxNode, counts: Sequence[int]) -> None:
     high, wide, *_ = _roi(use)
     if prod(counts) * high * wide > _MOST_SAMPLES:
         reason = f"a region has {list(counts)} samples for each of {high * wide} bins"
         raise NoForm(f"{reason}, more than {_MOST_SAMPLES:,} in all", SMALLER)
 
 
-def _sample_counts(use: Use, box: Array) -> tuple[int, int]:
+def _sample_counts(use: OnnxNode, box: Array) -> tuple[int, int]:
     *sizes, scale, is_half = _roi(use)
     left, top, right, bottom = (float(v) * scale for v in box)
     spans = (bottom - top, right - left)
@@ -255,7 +255,7 @@ def _sample_counts(use: Use, box: Array) -> tuple[int, int]:
     return counts[0], counts[1]
 
 
-def _aligned(use: Use, regions: Expr, batches: Expr, counts: tuple[int, int]) -> int:
+def _aligned(use: OnnxNode, regions: Expr, batches: Expr, counts: tuple[int, int]) -> int:
     """Regions [R, 4] with the same number of samples."""
     batch, channels, height, width = use.shape(0)
     high, wide, scale, is_half = _roi(use)

@@ -10,7 +10,7 @@ import numpy as np
 from nacre.core.onnx.findings import BIND, BY_ELEMENTS, NoForm, Unsound
 from nacre.core.onnx.handlers.arithmetic import Expr, known, operand
 from nacre.core.onnx.handlers.table import handles
-from nacre.core.onnx.use import Tensor, Use
+from nacre.core.onnx.use import OnnxNode, Tensor
 from nacre.core.values import Array
 
 _MOST_KNOWN = 1 << 20  # elements of one value that are worth knowing
@@ -25,7 +25,7 @@ def counted(axes: Sequence[int], rank: int, name: str = "axes") -> tuple[int, ..
 
 
 @handles("Shape")
-def shape(use: Use) -> Array:
+def shape(use: OnnxNode) -> Array:
     """The shape, which is known."""
     dims = use.shape(0)
     start, end = use.attribute("start", 0), use.attribute("end", None)
@@ -33,13 +33,13 @@ def shape(use: Use) -> Array:
 
 
 @handles("Size")
-def size(use: Use) -> Array:
+def size(use: OnnxNode) -> Array:
     """The number of elements, which is known."""
     return np.array(prod(use.shape(0)), np.int64)
 
 
 @handles("Constant")
-def constant(use: Use) -> Array:
+def constant(use: OnnxNode) -> Array:
     """A tensor among the attributes."""
     kinds = {"value_float": np.float32, "value_int": np.int64, "value_floats": np.float32,
              "value_ints": np.int64}  # fmt: skip
@@ -56,7 +56,7 @@ def constant(use: Use) -> Array:
 
 
 @handles("ConstantOfShape")
-def constant_of_shape(use: Use) -> Tensor:
+def constant_of_shape(use: OnnxNode) -> Tensor:
     """One value everywhere."""
     dims = tuple(int(d) for d in np.ravel(use.require_known(0, "the shape")))
     value = np.ravel(use.attribute("value", np.zeros(1, np.float32)))
@@ -68,7 +68,7 @@ def constant_of_shape(use: Use) -> Tensor:
 
 
 @handles("Reshape")
-def reshape(use: Use) -> int:
+def reshape(use: OnnxNode) -> int:
     """Another shape; 0 keeps a size, -1 takes the rest."""
     wanted = use.ints("shape", 1)
     if wanted is None:
@@ -87,7 +87,7 @@ def _with_rest(dims: list[int], count: int) -> tuple[int, ...]:
 
 
 @handles("Flatten")
-def flatten(use: Use) -> int:
+def flatten(use: OnnxNode) -> int:
     """A matrix: the axes before `axis`, and those from it on."""
     dims = use.shape(0)
     given = int(use.attribute("axis", 1))
@@ -98,7 +98,7 @@ def flatten(use: Use) -> int:
 
 
 @handles("Squeeze")
-def squeeze(use: Use) -> int:
+def squeeze(use: OnnxNode) -> int:
     """Without axes of size 1."""
     dims = use.shape(0)
     axes = use.ints("axes", 1)
@@ -111,7 +111,7 @@ def squeeze(use: Use) -> int:
 
 
 @handles("Unsqueeze")
-def unsqueeze(use: Use) -> int:
+def unsqueeze(use: OnnxNode) -> int:
     """With axes of size 1."""
     dims = list(use.shape(0))
     axes = use.ints("axes", 1)
@@ -124,7 +124,7 @@ def unsqueeze(use: Use) -> int:
 
 
 @handles("Transpose")
-def transpose(use: Use) -> int:
+def transpose(use: OnnxNode) -> int:
     """The axes in another order; backwards where none is given."""
     rank = len(use.shape(0))
     order = use.attribute("perm", tuple(reversed(range(rank))))
@@ -132,7 +132,7 @@ def transpose(use: Use) -> int:
 
 
 @handles("Expand")
-def expand(use: Use) -> int:
+def expand(use: OnnxNode) -> int:
     """Stretched by a shape, which broadcasts in both directions."""
     wanted = use.ints("shape", 1) or ()
     try:
@@ -145,7 +145,7 @@ def expand(use: Use) -> int:
 
 
 @handles("Concat")
-def concat(use: Use) -> int:
+def concat(use: OnnxNode) -> int:
     """Tensors after each other; those without elements play no part."""
     axis = use.axis(default=0)
     parts = [i for i in range(use.count) if 0 not in use.shape(i)]
@@ -155,13 +155,13 @@ def concat(use: Use) -> int:
 
 
 @handles("Gather")
-def gather(use: Use) -> int:
+def gather(use: OnnxNode) -> int:
     """Parts of an axis by index."""
     return use.add("GatherAxis", use.value(0), use.value(1), axis=use.axis(default=0))
 
 
 @handles("ai.onnx.ml.ArrayFeatureExtractor")
-def array_feature_extractor(use: Use) -> int:
+def array_feature_extractor(use: OnnxNode) -> int:
     """Parts of the last axis by index."""
     indices = use.reshaped(use.value(1), (prod(use.shape(1)),))
     made = use.add("GatherAxis", use.value(0), indices, axis=len(use.shape(0)) - 1)
@@ -169,7 +169,7 @@ def array_feature_extractor(use: Use) -> int:
 
 
 @handles("Compress")
-def compress(use: Use) -> int:
+def compress(use: OnnxNode) -> int:
     """The parts along an axis, or the elements, at which a condition holds that is known."""
     condition = use.known(1)
     if condition is None:
@@ -185,20 +185,20 @@ def compress(use: Use) -> int:
 
 
 @handles("GatherElements")
-def gather_elements(use: Use) -> int:
+def gather_elements(use: OnnxNode) -> int:
     """An index of an axis for each element."""
     return use.add("GatherElements", use.value(0), use.value(1), axis=use.axis(default=0))
 
 
 @handles("GatherND")
-def gather_nd(use: Use) -> int:
+def gather_nd(use: OnnxNode) -> int:
     """Parts by index tuples."""
     dims = int(use.attribute("batch_dims", 0))
     return use.add("GatherNd", use.value(0), use.value(1), batch_dims=dims)
 
 
 @handles("ScatterElements", "Scatter")
-def scatter_elements(use: Use) -> int:
+def scatter_elements(use: OnnxNode) -> int:
     """Elements replaced or combined by index."""
     values = (use.value(0), use.value(1), use.value(2))
     reduction = use.attribute("reduction", "none")
@@ -206,42 +206,42 @@ def scatter_elements(use: Use) -> int:
 
 
 @handles("ScatterND")
-def scatter_nd(use: Use) -> int:
+def scatter_nd(use: OnnxNode) -> int:
     """Parts replaced or combined by index tuples."""
     values = (use.value(0), use.value(1), use.value(2))
     return use.add("ScatterNd", *values, reduction=use.attribute("reduction", "none"))
 
 
 @handles("Tile")
-def tile(use: Use) -> int:
+def tile(use: OnnxNode) -> int:
     """Repeated along every axis."""
     repeats = use.ints("repeats", 1) or ()
     return use.add("Tile", use.value(0), repeats=repeats)
 
 
 @handles("DepthToSpace")
-def depth_to_space(use: Use) -> int:
+def depth_to_space(use: OnnxNode) -> int:
     """Channels to a finer plane."""
     block, mode = int(use.require("blocksize")), use.attribute("mode", "DCR")
     return use.add("DepthToSpace", use.value(0), block=block, mode=mode)
 
 
 @handles("SpaceToDepth")
-def space_to_depth(use: Use) -> int:
+def space_to_depth(use: OnnxNode) -> int:
     """A plane to more channels."""
     block, mode = int(use.require("blocksize")), use.attribute("mode", "DCR")
     return use.add("SpaceToDepth", use.value(0), block=block, mode=mode)
 
 
 @handles("Trilu")
-def trilu(use: Use) -> int:
+def trilu(use: OnnxNode) -> int:
     """The upper or lower triangle."""
     k = use.ints("k", 1, [0]) or (0,)
     return use.add("Trilu", use.value(0), upper=bool(use.attribute("upper", 1)), k=k[0])
 
 
 @handles("EyeLike")
-def eye_like(use: Use) -> Array:
+def eye_like(use: OnnxNode) -> Array:
     """Ones on a diagonal, known from the shape."""
     from nacre.core.onnx.handlers.elementwise import element_name
 
@@ -254,7 +254,7 @@ def eye_like(use: Use) -> Array:
 
 
 @handles("OneHot")
-def one_hot(use: Use) -> int:
+def one_hot(use: OnnxNode) -> int:
     """A new axis that is on at the index; an index beyond its ends is nowhere on."""
     depth = int(np.ravel(use.require_known(1, "`depth`"))[0])
     dims = use.shape(0)
@@ -271,7 +271,7 @@ def one_hot(use: Use) -> int:
 
 
 @handles("TopK")
-def top_k(use: Use) -> Sequence[Tensor]:
+def top_k(use: OnnxNode) -> Sequence[Tensor]:
     """The k largest or smallest elements, and where they lie."""
     found = use.ints("k", 1)
     if found is None:

@@ -9,7 +9,7 @@ import numpy as np
 from nacre.core.onnx.findings import SMALLER, NoForm, Unsound
 from nacre.core.onnx.handlers.arithmetic import Expr, known, operand
 from nacre.core.onnx.handlers.table import handles
-from nacre.core.onnx.use import Use
+from nacre.core.onnx.use import OnnxNode
 from nacre.core.values import Array
 
 _MOST_ENTRIES = 1 << 23
@@ -17,7 +17,7 @@ _MOST_PLACES = 1 << 24
 
 
 @handles("DFT")
-def dft(use: Use) -> int:
+def dft(use: OnnxNode) -> int:
     """The transform along an axis; the last axis holds real and imaginary parts."""
     rank = len(use.shape(0))
     if use.opset >= 20:
@@ -36,7 +36,7 @@ def dft(use: Use) -> int:
 
 
 @handles("STFT")
-def stft(use: Use) -> int:
+def stft(use: OnnxNode) -> int:
     """Transforms of parts of a signal [batch, length, parts], which may overlap."""
     signal = operand(use, 0)
     if len(signal.shape) == 2:

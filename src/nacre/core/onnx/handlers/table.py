@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 
 from nacre.base.handlers import Handlers
-from nacre.core.onnx.use import Tensor, Use
+from nacre.core.onnx.use import OnnxNode, Tensor
 
 # One tensor, or one for each output.
-Handler = Callable[[Use], "Tensor | Sequence[Tensor]"]
+Handler = Callable[[OnnxNode], "Tensor | Sequence[Tensor]"]
 
 # Importing one registers its handlers.
 _HERE = ("elementwise", "activations", "shapes", "linear", "windows", "normalization", "reductions",

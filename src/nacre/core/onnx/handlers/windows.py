@@ -8,13 +8,13 @@ from typing import Any
 from nacre.base.excerpt import quoted
 from nacre.core.onnx.findings import Unsound
 from nacre.core.onnx.handlers.table import handles
-from nacre.core.onnx.use import Use
+from nacre.core.onnx.use import OnnxNode
 
 _AUTOMATIC = ("SAME_UPPER", "SAME_LOWER", "VALID")
 _WORDS = ("NOTSET", *_AUTOMATIC)
 
 
-def _of_axes(use: Use, name: str, default: int, count: int) -> tuple[int, ...]:
+def _of_axes(use: OnnxNode, name: str, default: int, count: int) -> tuple[int, ...]:
     """An attribute with so many entries: of `pads` none is negative, of the others none is 0."""
     found = use.ints(name, None, [default] * count) or ()
     if len(found) != count:
@@ -24,7 +24,7 @@ def _of_axes(use: Use, name: str, default: int, count: int) -> tuple[int, ...]:
     return found
 
 
-def weights_kernel(use: Use, index: int = 1) -> tuple[int, ...]:
+def weights_kernel(use: OnnxNode, index: int = 1) -> tuple[int, ...]:
     """The window of a convolution, which its weights say; `kernel_shape` may say it again."""
     dims = use.shape(index)
     if len(dims) != len(use.shape(0)) or len(dims) < 3:
@@ -37,7 +37,7 @@ def weights_kernel(use: Use, index: int = 1) -> tuple[int, ...]:
     return dims[2:]
 
 
-def window_attributes(use: Use, kernel: tuple[int, ...]) -> dict[str, Any]:
+def window_attributes(use: OnnxNode, kernel: tuple[int, ...]) -> dict[str, Any]:
     """Strides, dilations and pads, `auto_pad` worked out."""
     rank = len(kernel)
     strides, dilations = (_of_axes(use, name, 1, rank) for name in ("strides", "dilations"))
@@ -75,7 +75,7 @@ def _same(
 
 
 @handles("Conv")
-def conv(use: Use) -> int:
+def conv(use: OnnxNode) -> int:
     """A convolution with channels first."""
     given = window_attributes(use, weights_kernel(use))
     values = [use.value(i) for i in range(use.count)]
@@ -83,7 +83,7 @@ def conv(use: Use) -> int:
 
 
 @handles("ConvTranspose")
-def conv_transpose(use: Use) -> int:
+def conv_transpose(use: OnnxNode) -> int:
     """A transposed convolution; `output_shape` decides the pads."""
     kernel = weights_kernel(use)
     rank = len(kernel)
@@ -125,18 +125,18 @@ def _transposed_pads(
 
 
 @handles("AveragePool")
-def average_pool(use: Use) -> int:
+def average_pool(use: OnnxNode) -> int:
     """The mean of each window."""
     return pool(use, "AvgPool", count_pad=bool(use.attribute("count_include_pad", 0)))
 
 
 @handles("LpPool")
-def lp_pool(use: Use) -> int:
+def lp_pool(use: OnnxNode) -> int:
     """The p-norm of each window."""
     return pool(use, "LpPool", p=int(use.attribute("p", 2)))
 
 
-def pool(use: Use, opcode: str, **further: object) -> int:
+def pool(use: OnnxNode, opcode: str, **further: object) -> int:
     """A pooling with the node's windows."""
     kernel = tuple(int(k) for k in use.require("kernel_shape"))
     if len(kernel) != len(use.shape(0)) - 2 or min(kernel, default=0) < 1:
@@ -148,21 +148,21 @@ def pool(use: Use, opcode: str, **further: object) -> int:
 
 
 @handles("GlobalAveragePool")
-def global_average_pool(use: Use) -> int:
+def global_average_pool(use: OnnxNode) -> int:
     """The mean of each channel."""
     axes = tuple(range(2, len(use.shape(0))))
     return use.add("Mean", use.value(0), axes=axes, keepdims=True)
 
 
 @handles("GlobalMaxPool")
-def global_max_pool(use: Use) -> int:
+def global_max_pool(use: OnnxNode) -> int:
     """The largest element of each channel."""
     axes = tuple(range(2, len(use.shape(0))))
     return use.add("Reduce", use.value(0), op="Max", axes=axes, keepdims=True)
 
 
 @handles("GlobalLpPool")
-def global_lp_pool(use: Use) -> int:
+def global_lp_pool(use: OnnxNode) -> int:
     """The p-norm of each channel."""
     kernel = use.shape(0)[2:]
     return use.add("LpPool", use.value(0), kernel=kernel, p=int(use.attribute("p", 2)))

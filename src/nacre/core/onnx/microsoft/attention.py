@@ -19,7 +19,7 @@ from nacre.core.onnx.handlers.linear import product
 from nacre.core.onnx.handlers.quantized_products import integer_product, scaled_sums
 from nacre.core.onnx.handlers.table import handles
 from nacre.core.onnx.tensors import combined, in_type, optional, part, shape_of, with_shape
-from nacre.core.onnx.use import Tensor, Use
+from nacre.core.onnx.use import OnnxNode, Tensor
 
 _FILTER = -10000.0  # the default of `mask_filter_value`
 
@@ -31,7 +31,7 @@ class Masks(Struct, frozen=True):
     bias: Tensor | None = None
 
 
-def _attend(use: Use, heads: Heads, masks: Masks, past: tuple[int, int] | None) -> list[int]:
+def _attend(use: OnnxNode, heads: Heads, masks: Masks, past: tuple[int, int] | None) -> list[int]:
     """The result with joined heads, and keys and values with those of the past before them."""
     k, v, offset = heads.k, heads.v, 0
     if past is not None:
@@ -52,7 +52,7 @@ def _attend(use: Use, heads: Heads, masks: Masks, past: tuple[int, int] | None) 
     return [joined_heads(use, made), k, v]
 
 
-def _kept(use: Use, mask: Tensor, places: Places) -> Tensor:
+def _kept(use: OnnxNode, mask: Tensor, places: Places) -> Tensor:
     """Which keys are no padding, so that it broadcasts to [batch, heads, queries, keys]."""
     dims, batch, keys = shape_of(use, mask), places.batch, places.keys
     whole = in_type(use, mask, "i32")
@@ -71,13 +71,13 @@ def _kept(use: Use, mask: Tensor, places: Places) -> Tensor:
     raise NoForm(reason, f"give a mask of the shape {[batch, keys]}")
 
 
-def _filtered(use: Use, kept: Tensor, dtype: str) -> Tensor:
+def _filtered(use: OnnxNode, kept: Tensor, dtype: str) -> Tensor:
     """0 for what is kept, `mask_filter_value` for the rest."""
     low = use.scalar(float(use.attribute("mask_filter_value", _FILTER)), dtype)
     return use.add("Where", use.materialised(kept), use.scalar(0.0, dtype), low)
 
 
-def _refuse(use: Use, names: Sequence[str], operands: Sequence[int]) -> None:
+def _refuse(use: OnnxNode, names: Sequence[str], operands: Sequence[int]) -> None:
     for name in names:
         if use.attribute(name, 0):
             raise NoForm(f"`{name}` is on", f"export the model without `{name}`")
@@ -88,7 +88,7 @@ def _refuse(use: Use, names: Sequence[str], operands: Sequence[int]) -> None:
 
 
 @handles("com.microsoft.MultiHeadAttention")
-def multi_head_attention(use: Use) -> Sequence[Tensor]:
+def multi_head_attention(use: OnnxNode) -> Sequence[Tensor]:
     """Attention of queries, keys and values with biases of their own."""
     _refuse(use, (), (8, 9))
     if not (use.has(1) and use.has(2)):
@@ -113,7 +113,7 @@ def multi_head_attention(use: Use) -> Sequence[Tensor]:
     return _attend(use, Heads(*heads), Masks(optional(use, 4), optional(use, 5)), past)
 
 
-def _biased(use: Use, value: int, bias: Tensor | None, start: int) -> int:
+def _biased(use: OnnxNode, value: int, bias: Tensor | None, start: int) -> int:
     """A value plus the part of a bias that is meant for it."""
     if bias is None:
         return value
@@ -125,7 +125,7 @@ def _biased(use: Use, value: int, bias: Tensor | None, start: int) -> int:
 
 
 @handles("com.microsoft.Attention")
-def attention(use: Use) -> Sequence[Tensor]:
+def attention(use: OnnxNode) -> Sequence[Tensor]:
     """Self attention, its projections included."""
     _refuse(use, ("do_rotary", "past_present_share_buffer"), (6,))
     made = product(use, use.value(0), use.value(1))
@@ -134,7 +134,7 @@ def attention(use: Use) -> Sequence[Tensor]:
 
 
 @handles("com.microsoft.QAttention")
-def quantized_attention(use: Use) -> Sequence[Tensor]:
+def quantized_attention(use: OnnxNode) -> Sequence[Tensor]:
     """Self attention whose projections are products of stored integers."""
     _refuse(use, ("do_rotary", "past_present_share_buffer"), ())
     sums = integer_product(use, use.tensor(0), use.tensor(1), optional(use, 6), optional(use, 7))
@@ -142,7 +142,7 @@ def quantized_attention(use: Use) -> Sequence[Tensor]:
     return _projected(use, made, Masks(optional(use, 5)), optional(use, 8))
 
 
-def _projected(use: Use, made: int, masks: Masks, past: Tensor | None) -> list[Tensor]:
+def _projected(use: OnnxNode, made: int, masks: Masks, past: Tensor | None) -> list[Tensor]:
     """Attention of query, key and value that lie side by side; and the cache as one tensor."""
     width, count = use.builder.type_of(made).shape[2], int(use.require("num_heads"))
     sizes = use.ints("qkv_hidden_sizes", None, (width // 3,) * 3) or ()
@@ -160,7 +160,7 @@ def _projected(use: Use, made: int, masks: Masks, past: Tensor | None) -> list[T
     return [found, use.add("Concat", *pair, axis=0)]
 
 
-def _pair(use: Use, past: Tensor | None) -> tuple[int, int] | None:
+def _pair(use: OnnxNode, past: Tensor | None) -> tuple[int, int] | None:
     """Keys and values of a cache [2, batch, heads, length, size]."""
     if past is None:
         return None
@@ -173,7 +173,7 @@ def _pair(use: Use, past: Tensor | None) -> tuple[int, int] | None:
 
 
 @handles("com.microsoft.RotaryEmbedding")
-def rotary_embedding(use: Use) -> int:
+def rotary_embedding(use: OnnxNode) -> int:
     """Positions as rotations; one position is that of the first element."""
     _refuse(use, ("is_packed_batching",), ())
     if float(use.attribute("scale", 1.0)) != 1.0:

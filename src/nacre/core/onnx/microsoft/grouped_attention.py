@@ -22,7 +22,7 @@ from nacre.core.onnx.handlers.attention import (
 from nacre.core.onnx.handlers.attention_masks import Places, joined_masks, places_of
 from nacre.core.onnx.handlers.table import handles
 from nacre.core.onnx.tensors import combined, in_type, optional, part, repeated, shape_of
-from nacre.core.onnx.use import Tensor, Use
+from nacre.core.onnx.use import OnnxNode, Tensor
 
 _PAST, _LENGTHS, _TOTAL, _COS, _SIN, _POSITIONS, _BIAS = (3, 4), 5, 6, 7, 8, 9, 10
 # What changes the meaning of the cache or of the softmax: attributes, and operands by number.
@@ -32,10 +32,10 @@ _FURTHER = {11: "head_sink", 12: "k_scale", 13: "v_scale", 14: "q_norm_weight",
 
 
 @handles("com.microsoft.GroupQueryAttention")
-def grouped_query_attention(use: Use) -> list[Tensor]:
+def grouped_query_attention(use: OnnxNode) -> list[Tensor]:
     """Causal attention in which several heads of the query share one of key and value."""
     _refuse(use)
-    own = _turned(use, _heads(use))
+    own = _transpose(use, _heads(use))
     past = _past(use)
     offset = 0 if past is None else use.builder.type_of(past[0]).shape[2]
     _require_whole(use, own, offset)
@@ -45,7 +45,7 @@ def grouped_query_attention(use: Use) -> list[Tensor]:
     return [joined_heads(use, _attended(use, Heads(own.q, k, v), offset)), k, v]
 
 
-def _refuse(use: Use) -> None:
+def _refuse(use: OnnxNode) -> None:
     for name in _UNKNOWN:
         if int(use.attribute(name, 0)) > 0:
             raise NoForm(f"`{name}` is on", f"export the model without `{name}`")
@@ -54,7 +54,7 @@ def _refuse(use: Use) -> None:
             raise NoForm(f"`{name}` is given", f"export the model without `{name}`")
 
 
-def _heads(use: Use) -> Heads:
+def _heads(use: OnnxNode) -> Heads:
     """Query, key and value as heads; all three may lie side by side in one tensor."""
     counts = int(use.require("num_heads")), int(use.require("kv_num_heads"))
     if len(use.shape(0)) != 3 or min(counts) < 1 or counts[0] % counts[1]:
@@ -79,7 +79,7 @@ def _heads(use: Use) -> Heads:
     ))  # fmt: skip
 
 
-def _turned(use: Use, heads: Heads) -> Heads:
+def _transpose(use: OnnxNode, heads: Heads) -> Heads:
     """Query and key turned by their positions, where that is asked for."""
     if not use.attribute("do_rotary", 0):
         return heads
@@ -89,11 +89,11 @@ def _turned(use: Use, heads: Heads) -> Heads:
         "interleaved": use.attribute("rotary_interleaved", 0),
         "rotary_embedding_dim": 2 * use.shape(_COS)[-1],
     }
-    own = Use(structs.replace(use.node, attributes=given), [], use.builder)
+    own = OnnxNode(structs.replace(use.node, attributes=given), [], use.builder)
     return Heads(rotated(own, heads.q, caches), rotated(own, heads.k, caches), heads.v)
 
 
-def _positions(use: Use) -> Tensor:
+def _positions(use: OnnxNode) -> Tensor:
     """The positions of the queries; of a first prompt the first one says them all."""
     steps = np.arange(use.shape(0)[1], dtype=np.int64)[None]
     past = optional(use, _PAST[0])
@@ -107,7 +107,7 @@ def _positions(use: Use) -> Tensor:
     return combined(use, "Add", first, steps)
 
 
-def _past(use: Use) -> tuple[int, int] | None:
+def _past(use: OnnxNode) -> tuple[int, int] | None:
     """Keys and values that lie before; None where there are none yet."""
     given = [optional(use, index) for index in _PAST]
     if all(past is None or 0 in shape_of(use, past) for past in given):
@@ -115,7 +115,7 @@ def _past(use: Use) -> tuple[int, int] | None:
     return use.value(_PAST[0]), use.value(_PAST[1])
 
 
-def _require_whole(use: Use, heads: Heads, offset: int) -> None:
+def _require_whole(use: OnnxNode, heads: Heads, offset: int) -> None:
     """Every sequence is as long as the cache and the queries together."""
     total = int(np.ravel(use.require_known(_TOTAL, "`total_sequence_length`"))[0])
     lengths = use.known(_LENGTHS)
@@ -130,7 +130,7 @@ def _require_whole(use: Use, heads: Heads, offset: int) -> None:
         )
 
 
-def _attended(use: Use, heads: Heads, offset: int) -> int:
+def _attended(use: OnnxNode, heads: Heads, offset: int) -> int:
     batch, count, queries, size = use.builder.type_of(heads.q).shape
     groups = count // use.builder.type_of(heads.k).shape[1]
     k, v = (use.materialised(repeated(use, value, 1, groups)) for value in (heads.k, heads.v))

@@ -15,32 +15,32 @@ from nacre.core.onnx.handlers.quantized import Steps, dequantized, quantized, st
 from nacre.core.onnx.handlers.quantized_products import centred, channels_last, requantized
 from nacre.core.onnx.handlers.table import Handler, handles
 from nacre.core.onnx.tensors import (
+    broadcast_to,
     combined,
     delegated,
     optional,
     replaced,
     single,
-    stretched,
     with_shape,
 )
-from nacre.core.onnx.use import Use, described
+from nacre.core.onnx.use import OnnxNode, described
 from nacre.core.values import Array
 
 _BITS = (2, 4, 8)  # of MatMulNBits
 
 
-def _real(use: Use, index: int) -> int:
+def _real(use: OnnxNode, index: int) -> int:
     """An operand whose scale and zero point are the next two."""
     return dequantized(use, use.tensor(index), steps_of(use, index + 1, index + 2))
 
 
-def _stored(use: Use, value: int, scale: int, to: str | None = None) -> int:
+def _stored(use: OnnxNode, value: int, scale: int, to: str | None = None) -> int:
     """A value with the scale and zero point of two operands; in the type of operand 0."""
     return quantized(use, value, steps_of(use, scale, scale + 1), to or use.type(0).dtype)
 
 
 def _binary(op: str) -> Handler:
-    def handler(use: Use) -> int:
+    def handler(use: OnnxNode) -> int:
         numbers = [_number(use, i) for i in (1, 2, 4, 5, 6, 7)]
         if any(number is None for number in numbers):
             made = use.add("BinOp", _real(use, 0), _real(use, 3), op=op)
@@ -53,7 +53,7 @@ def _binary(op: str) -> Handler:
     return handler
 
 
-def _number(use: Use, index: int) -> float | int | None:
+def _number(use: OnnxNode, index: int) -> float | int | None:
     """A known number; a zero point that is left out is 0."""
     if not use.has(index):
         return 0
@@ -66,18 +66,18 @@ def _number(use: Use, index: int) -> float | int | None:
     return number
 
 
-def _unary(function: Callable[[Use, int], int]) -> Handler:
-    def handler(use: Use) -> int:
+def _unary(function: Callable[[OnnxNode, int], int]) -> Handler:
+    def handler(use: OnnxNode) -> int:
         return _stored(use, function(use, _real(use, 0)), 3)
 
     return handler
 
 
-def _leaky(use: Use, x: int) -> int:
+def _leaky(use: OnnxNode, x: int) -> int:
     return use.add("LeakyRelu", x, alpha=float(use.attribute("alpha", 0.01)))
 
 
-def _softmax(use: Use, x: int) -> int:
+def _softmax(use: OnnxNode, x: int) -> int:
     dims = use.shape(0)
     if int(use.attribute("opset", 13)) >= 13:
         return use.add("Softmax", x, axis=use.axis(default=-1))
@@ -86,7 +86,7 @@ def _softmax(use: Use, x: int) -> int:
     return use.reshaped(use.add("Softmax", flat, axis=1), dims)
 
 
-def _mean(use: Use, x: int) -> int:
+def _mean(use: OnnxNode, x: int) -> int:
     rank = len(use.shape(0))
     axes = tuple(a % rank for a in use.ints("axes", None, range(rank)) or range(rank))
     return use.add("Mean", x, axes=axes, keepdims=bool(use.attribute("keepdims", 1)))
@@ -101,7 +101,7 @@ handles("com.microsoft.QLinearReduceMean")(_unary(_mean))
 
 
 @handles("com.microsoft.QLinearGlobalAveragePool")
-def qlinear_global_average_pool(use: Use) -> int:
+def qlinear_global_average_pool(use: OnnxNode) -> int:
     """The sum of each channel, in i32, times what one step of it is worth."""
     dims = use.shape(0)
     axes = range(1, len(dims) - 1) if use.attribute("channels_last", 0) else range(2, len(dims))
@@ -115,10 +115,10 @@ def qlinear_global_average_pool(use: Use) -> int:
 
 
 @handles("com.microsoft.QLinearAveragePool")
-def qlinear_average_pool(use: Use) -> int:
+def qlinear_average_pool(use: OnnxNode) -> int:
     """The mean of each window, padding being 0 where it counts."""
 
-    def pooled(given: Use) -> int:
+    def pooled(given: OnnxNode) -> int:
         made = delegated(replaced(given, {0: _real(given, 0)}), "AveragePool")
         return _stored(given, made, 3)
 
@@ -126,13 +126,13 @@ def qlinear_average_pool(use: Use) -> int:
 
 
 @handles("com.microsoft.NhwcMaxPool")
-def nhwc_max_pool(use: Use) -> int:
+def nhwc_max_pool(use: OnnxNode) -> int:
     """The largest integer of each window, channels last."""
     return channels_last(use, lambda given: delegated(given, "MaxPool"))
 
 
 @handles("com.microsoft.QLinearConcat")
-def qlinear_concat(use: Use) -> int:
+def qlinear_concat(use: OnnxNode) -> int:
     """Tensors of different scales after each other."""
     if use.count < 5 or (use.count - 2) % 3:
         raise Unsound(f"{use.count} operands, expected two and three for each tensor")
@@ -142,7 +142,7 @@ def qlinear_concat(use: Use) -> int:
     return use.add("Concat", *parts, axis=axis) if len(parts) > 1 else parts[0]
 
 
-def _same_steps(use: Use, index: int, to: str) -> int:
+def _same_steps(use: OnnxNode, index: int, to: str) -> int:
     """A tensor with the scale and zero point of operands 0 and 1."""
     own, wanted = ([_number(use, i), _number(use, i + 1)] for i in (index + 1, 0))
     if None not in own and own == wanted and use.type(index).dtype == to:
@@ -151,14 +151,14 @@ def _same_steps(use: Use, index: int, to: str) -> int:
 
 
 @handles("com.microsoft.QLinearWhere")
-def qlinear_where(use: Use) -> int:
+def qlinear_where(use: OnnxNode) -> int:
     """The one or the other, of different scales."""
     made = use.add("Where", use.value(0), _real(use, 1), _real(use, 4))
     return _stored(use, made, 7, use.type(1).dtype)
 
 
 @handles("com.microsoft.MulInteger")
-def mul_integer(use: Use) -> int:
+def mul_integer(use: OnnxNode) -> int:
     """The product of centred integers, in i32."""
     sides = []
     for index in (0, 2):
@@ -171,7 +171,7 @@ def mul_integer(use: Use) -> int:
 
 
 @handles("com.microsoft.MatMulNBits")
-def matmul_nbits(use: Use) -> int:
+def matmul_nbits(use: OnnxNode) -> int:
     """Rows by weights of few bits, each block of which has its own scale."""
     bits, block = int(use.attribute("bits", 4)), int(use.require("block_size"))
     depth, width = int(use.require("K")), int(use.require("N"))
@@ -191,7 +191,7 @@ def matmul_nbits(use: Use) -> int:
     steps = Steps(scale, use.constant(_as(zero, dtype)), 1, block)
     real = dequantized(use, _as(weights, dtype), steps)
     bias = optional(use, 5)
-    more = [] if bias is None else [use.materialised(stretched(use, bias, (width,)))]
+    more = [] if bias is None else [use.materialised(broadcast_to(use, bias, (width,)))]
     return use.add("Linear", use.value(0), real, *more)
 
 
@@ -201,7 +201,7 @@ def _as(values: Array, dtype: str) -> Array:
     return values.astype(GRAPH_TYPES[dtype].dtype)
 
 
-def _block_zeros(use: Use, bits: int, dims: tuple[int, int]) -> Array:
+def _block_zeros(use: OnnxNode, bits: int, dims: tuple[int, int]) -> Array:
     """The zero point of each block; the middle of the range where none is given."""
     if not use.has(3):
         return np.full(dims, 1 << (bits - 1), np.uint8)

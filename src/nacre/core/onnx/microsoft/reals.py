@@ -14,8 +14,8 @@ from nacre.core.onnx.findings import NoForm, Unsound
 from nacre.core.onnx.handlers.linear import product, scaled
 from nacre.core.onnx.handlers.normalization import levelled, moments, normalised, reciprocal_root
 from nacre.core.onnx.handlers.table import handles
-from nacre.core.onnx.tensors import delegated, optional, replaced, shape_of, stretched
-from nacre.core.onnx.use import Tensor, Use
+from nacre.core.onnx.tensors import broadcast_to, delegated, optional, replaced, shape_of
+from nacre.core.onnx.use import OnnxNode, Tensor
 from nacre.core.values import Array
 
 
@@ -43,7 +43,7 @@ _ACTIVATIONS: Mapping[str, Activation] = MappingProxyType(
 )
 
 
-def activated(use: Use, value: int, given: Sequence[float | None]) -> int:
+def activated(use: OnnxNode, value: int, given: Sequence[float | None]) -> int:
     """The function that the attribute `activation` names, of a value."""
     name = use.attribute("activation", "") or ""
     if not name:
@@ -62,7 +62,7 @@ def activated(use: Use, value: int, given: Sequence[float | None]) -> int:
 
 
 @handles("com.microsoft.FusedConv")
-def fused_conv(use: Use) -> int:
+def fused_conv(use: OnnxNode) -> int:
     """A convolution, a tensor added to it, and a function of the sum."""
     made = delegated(replaced(use, {}, min(use.count, 3)), "Conv")
     if use.has(3):
@@ -71,12 +71,12 @@ def fused_conv(use: Use) -> int:
 
 
 @handles("com.microsoft.FusedGemm")
-def fused_gemm(use: Use) -> int:
+def fused_gemm(use: OnnxNode) -> int:
     """A Gemm and a function of it."""
     return activated(use, delegated(use, "Gemm"), _named_parameters(use))
 
 
-def _named_parameters(use: Use) -> list[float | None]:
+def _named_parameters(use: OnnxNode) -> list[float | None]:
     return [use.attribute(f"activation_{name}") for name in ("alpha", "beta", "gamma")]
 
 
@@ -85,7 +85,7 @@ def _named_parameters(use: Use) -> list[float | None]:
     "com.microsoft.TransposeMatMul",
     "com.microsoft.FusedMatMulActivation",
 )
-def fused_matmul(use: Use) -> int:
+def fused_matmul(use: OnnxNode) -> int:
     """Alpha times the product of matrices, each turned in its last axes or in its batch."""
     sides = []
     for index, side in enumerate("AB"):
@@ -101,16 +101,16 @@ def fused_matmul(use: Use) -> int:
     return activated(use, made, _named_parameters(use))
 
 
-def _plus(use: Use, value: int, tensor: Tensor | None) -> int:
+def _plus(use: OnnxNode, value: int, tensor: Tensor | None) -> int:
     """A value plus a tensor that stretches to it."""
     if tensor is None:
         return value
-    stretched(use, tensor, use.builder.type_of(value).shape)
+    broadcast_to(use, tensor, use.builder.type_of(value).shape)
     return use.add("BinOp", value, use.materialised(tensor), op="Add")
 
 
 @handles("com.microsoft.BiasGelu", "com.microsoft.FastGelu")
-def bias_gelu(use: Use) -> int:
+def bias_gelu(use: OnnxNode) -> int:
     """Gelu of x plus a bias; the fast one by Tanh."""
     x = _plus(use, use.value(0), optional(use, 1))
     approximate = "tanh" if use.node.op == "FastGelu" else "none"
@@ -118,7 +118,7 @@ def bias_gelu(use: Use) -> int:
 
 
 @handles("com.microsoft.QuickGelu")
-def quick_gelu(use: Use) -> int:
+def quick_gelu(use: OnnxNode) -> int:
     """X times Sigmoid of alpha x."""
     alpha = use.scalar(float(use.attribute("alpha", 1.702)), use.type(0).dtype)
     inner = use.add("BinOp", use.value(0), alpha, op="Mul")
@@ -126,13 +126,13 @@ def quick_gelu(use: Use) -> int:
 
 
 @handles("com.microsoft.BiasAdd")
-def bias_add(use: Use) -> int:
+def bias_add(use: OnnxNode) -> int:
     """X plus a bias plus a residual."""
     return _plus(use, _plus(use, use.value(0), use.tensor(1)), use.tensor(2))
 
 
 @handles("com.microsoft.BiasSoftmax")
-def bias_softmax(use: Use) -> int:
+def bias_softmax(use: OnnxNode) -> int:
     """Softmax of x plus a bias, over all axes from one on together."""
     dims, axis = use.shape(0), use.axis(default=1)
     own = list(shape_of(use, use.tensor(1)))
@@ -144,19 +144,19 @@ def bias_softmax(use: Use) -> int:
     return use.reshaped(use.add("Softmax", flat, axis=1), dims)
 
 
-def _summed(use: Use, bias: int) -> int:
+def _summed(use: OnnxNode, bias: int) -> int:
     """Operands 0 and 1, of which the second may lack the batch, plus a bias."""
     total = _plus(use, use.value(0), use.tensor(1))
     return _plus(use, total, optional(use, bias))
 
 
-def _or_none(use: Use, index: int, tensors: Sequence[Tensor]) -> list[Tensor]:
+def _or_none(use: OnnxNode, index: int, tensors: Sequence[Tensor]) -> list[Tensor]:
     """Results where any output from `index` on is asked for."""
     return list(tensors) if any(use.node.outputs[index:]) else []
 
 
 @handles("com.microsoft.SkipLayerNormalization")
-def skip_layer_norm(use: Use) -> Sequence[Tensor]:
+def skip_layer_norm(use: OnnxNode) -> Sequence[Tensor]:
     """LayerNormalization of a sum; also mean, 1 / deviation and the sum."""
     total, epsilon = _summed(use, 4), float(use.attribute("epsilon", 1e-12))
     last = len(use.shape(0)) - 1
@@ -166,7 +166,7 @@ def skip_layer_norm(use: Use) -> Sequence[Tensor]:
 
 
 @handles("com.microsoft.SkipSimplifiedLayerNormalization")
-def skip_rms_norm(use: Use) -> Sequence[Tensor]:
+def skip_rms_norm(use: OnnxNode) -> Sequence[Tensor]:
     """RMSNormalization of a sum; also 1 / root and the sum."""
     total, epsilon = _summed(use, 3), float(use.attribute("epsilon", 1e-12))
     last = len(use.shape(0)) - 1
@@ -183,7 +183,7 @@ def skip_rms_norm(use: Use) -> Sequence[Tensor]:
 
 
 @handles("com.microsoft.EmbedLayerNormalization")
-def embed_layer_norm(use: Use) -> Sequence[Tensor]:
+def embed_layer_norm(use: OnnxNode) -> Sequence[Tensor]:
     """Embeddings of words, places and segments, added and normalised."""
     ids = use.shape(0)
     if len(ids) != 2:
@@ -199,11 +199,11 @@ def embed_layer_norm(use: Use) -> Sequence[Tensor]:
     return [made, *_or_none(use, 1, [_word_counts(use, batch), total])]
 
 
-def _rows(use: Use, table: int, indices: Tensor) -> int:
+def _rows(use: OnnxNode, table: int, indices: Tensor) -> int:
     return use.add("GatherAxis", use.value(table), use.materialised(indices), axis=0)
 
 
-def _word_counts(use: Use, batch: int) -> Tensor:
+def _word_counts(use: OnnxNode, batch: int) -> Tensor:
     """How many ones the mask has; 0 without one."""
     if not use.has(7):
         zeros: Array = np.zeros(batch, np.int32)

@@ -9,7 +9,7 @@ from msgspec import Struct
 from nacre.base.excerpt import quoted
 from nacre.core.onnx.findings import Unsound
 from nacre.core.onnx.handlers.pieces import piece
-from nacre.core.onnx.use import Tensor, Use
+from nacre.core.onnx.use import OnnxNode, Tensor
 
 Function = Callable[[int], int]
 
@@ -17,7 +17,7 @@ Function = Callable[[int], int]
 class Activation(Struct, frozen=True):
     """A function by its name in ONNX: what alpha and beta are where none is given."""
 
-    build: Callable[[Use, int, float, float], int]
+    build: Callable[[OnnxNode, int, float, float], int]
     alpha: float | None = None
     beta: float | None = None
 
@@ -26,20 +26,20 @@ def _unary(op: str) -> Activation:
     return Activation(lambda use, x, alpha, beta: use.add("Unary", x, op=op))
 
 
-def _times(use: Use, x: int, factor: float) -> int:
+def _times(use: OnnxNode, x: int, factor: float) -> int:
     return use.add("BinOp", x, use.scalar(factor, use.builder.type_of(x).dtype), op="Mul")
 
 
-def _affine(use: Use, x: int, alpha: float, beta: float) -> int:
+def _affine(use: OnnxNode, x: int, alpha: float, beta: float) -> int:
     dtype = use.builder.type_of(x).dtype
     return use.add("BinOp", _times(use, x, alpha), use.scalar(beta, dtype), op="Add")
 
 
-def _scaled_tanh(use: Use, x: int, alpha: float, beta: float) -> int:
+def _scaled_tanh(use: OnnxNode, x: int, alpha: float, beta: float) -> int:
     return _times(use, use.add("Unary", _times(use, x, beta), op="Tanh"), alpha)
 
 
-def _thresholded(use: Use, x: int, alpha: float, beta: float) -> int:
+def _thresholded(use: OnnxNode, x: int, alpha: float, beta: float) -> int:
     dtype = use.builder.type_of(x).dtype
     is_above = use.add("Compare", x, use.scalar(alpha, dtype), op="Gt")
     return use.add("Where", is_above, x, use.scalar(0.0, dtype))
@@ -64,7 +64,7 @@ ACTIVATIONS = {
 }  # fmt: skip
 
 
-def functions(use: Use, names: Sequence[str], count: int, clip: float) -> list[Function]:
+def functions(use: OnnxNode, names: Sequence[str], count: int, clip: float) -> list[Function]:
     """The functions of all directions, so many for each. Each takes the next alpha and beta.
 
     What goes into a gate is clipped; an LSTM's output of its memory, the third, is not, as
@@ -80,7 +80,7 @@ def functions(use: Use, names: Sequence[str], count: int, clip: float) -> list[F
 
 
 def _function(
-    use: Use, name: str, alphas: Iterator[float], betas: Iterator[float], clip: float
+    use: OnnxNode, name: str, alphas: Iterator[float], betas: Iterator[float], clip: float
 ) -> Function:
     found = ACTIVATIONS.get(name.lower())
     if found is None:
@@ -101,11 +101,11 @@ class Weights(Struct, frozen=True):
 
     matrix: Tensor
 
-    def cut(self, use: Use, start: int, end: int) -> Weights:
+    def cut(self, use: OnnxNode, start: int, end: int) -> Weights:
         """Some rows of them."""
         return Weights(piece(use, self.matrix, 0, start, end))
 
-    def times(self, use: Use, rows: int, bias: Tensor | None = None) -> int:
+    def times(self, use: OnnxNode, rows: int, bias: Tensor | None = None) -> int:
         """Rows by weights, plus a bias."""
         values = [rows, use.materialised(self.matrix)]
         if bias is not None:
@@ -116,7 +116,7 @@ class Weights(Struct, frozen=True):
 class Cell(Struct, frozen=True):
     """What one direction of a layer computes with, but for its state."""
 
-    use: Use
+    use: OnnxNode
     hidden: int
     functions: Sequence[Function]
     recurrent: Sequence[Weights]  # of all gates, or of the gates that need a product of their own

@@ -24,8 +24,8 @@ from nacre.core.onnx.recurrent.cells import (
     lstm,
     rnn,
 )
-from nacre.core.onnx.tensors import combined, turned, with_shape
-from nacre.core.onnx.use import Tensor, Use
+from nacre.core.onnx.tensors import combined, transpose, with_shape
+from nacre.core.onnx.use import OnnxNode, Tensor
 from nacre.core.values import Array
 
 MOST_STEPS = 4096
@@ -69,7 +69,7 @@ WeightsOf = Callable[[int, int], Weights]
 
 
 @handles("LSTM", "GRU", "RNN")
-def recurrent(use: Use) -> list[Tensor]:
+def recurrent(use: OnnxNode) -> list[Tensor]:
     """A layer with floats as weights."""
     kind = RECURRENT[use.node.op]
     sizes = sizes_of(use)
@@ -80,7 +80,7 @@ def recurrent(use: Use) -> list[Tensor]:
     return layer(use, kind, sizes, lambda i, direction: Weights(item(use, held[i], 0, direction)))
 
 
-def sizes_of(use: Use) -> Sizes:
+def sizes_of(use: OnnxNode) -> Sizes:
     """The sizes, from the input and the weights of the state."""
     dims = use.shape(0)
     if len(dims) != 3:
@@ -95,21 +95,21 @@ def sizes_of(use: Use) -> Sizes:
     return Sizes(steps, batch, dims[2], hidden, len(_DIRECTIONS[_direction(use)]))
 
 
-def _direction(use: Use) -> str:
+def _direction(use: OnnxNode) -> str:
     found = use.attribute("direction", "forward")
     if found not in _DIRECTIONS:
         raise Unsound(f"`direction` is {quoted(found)}, expected one of {', '.join(_DIRECTIONS)}")
     return str(found)
 
 
-def expect_shape(use: Use, index: int, shape: tuple[int, ...]) -> None:
+def expect_shape(use: OnnxNode, index: int, shape: tuple[int, ...]) -> None:
     """Refuse an operand of another shape."""
     if use.shape(index) != shape:
         found = list(use.shape(index))
         raise Unsound(f"operand {index} has the shape {found}, expected {list(shape)}")
 
 
-def layer(use: Use, kind: Kind, sizes: Sizes, weights_of: WeightsOf) -> list[Tensor]:
+def layer(use: OnnxNode, kind: Kind, sizes: Sizes, weights_of: WeightsOf) -> list[Tensor]:
     """All directions: every step, and the last state."""
     count = len(kind.activations)
     names = use.attribute("activations", kind.activations * sizes.directions)
@@ -118,7 +118,7 @@ def layer(use: Use, kind: Kind, sizes: Sizes, weights_of: WeightsOf) -> list[Ten
         raise Unsound(f"it has {len(names)} activations, expected {expected}")
     applied = functions(use, names, count, _clip(use))
     is_batch_first = bool(use.attribute("layout", 0))
-    x = turned(use, use.tensor(0), (1, 0, 2)) if is_batch_first else use.tensor(0)
+    x = transpose(use, use.tensor(0), (1, 0, 2)) if is_batch_first else use.tensor(0)
     rows = use.materialised(with_shape(use, x, (sizes.steps * sizes.batch, sizes.inputs)))
     lengths = lengths_of(use, sizes)
     runs = []
@@ -129,7 +129,7 @@ def layer(use: Use, kind: Kind, sizes: Sizes, weights_of: WeightsOf) -> list[Ten
     return _outputs(use, kind, sizes, runs)
 
 
-def _clip(use: Use) -> float:
+def _clip(use: OnnxNode) -> float:
     """The bound on what goes into activations; 0 for none."""
     found = float(use.attribute("clip", 0.0))
     if found < 0 or (found == 0 and "clip" in use.node.attributes):
@@ -137,7 +137,7 @@ def _clip(use: Use) -> float:
     return found
 
 
-def lengths_of(use: Use, sizes: Sizes) -> Tensor | None:
+def lengths_of(use: OnnxNode, sizes: Sizes) -> Tensor | None:
     """How many steps each sequence has, [batch, 1]; None where it is all of them."""
     if not use.has(_LENGTHS):
         return None
@@ -154,7 +154,7 @@ def lengths_of(use: Use, sizes: Sizes) -> Tensor | None:
 class _Direction(Struct, frozen=True):
     """One direction of a layer."""
 
-    use: Use
+    use: OnnxNode
     kind: Kind
     sizes: Sizes
     index: int
@@ -269,7 +269,7 @@ class _Direction(Struct, frozen=True):
 
 
 def _outputs(
-    use: Use, kind: Kind, sizes: Sizes, runs: Sequence[tuple[list[Tensor], State]]
+    use: OnnxNode, kind: Kind, sizes: Sizes, runs: Sequence[tuple[list[Tensor], State]]
 ) -> list[Tensor]:
     """Every step [steps, directions, batch, hidden], then each state; or with the batch first."""
     is_batch_first = bool(use.attribute("layout", 0))
@@ -278,8 +278,8 @@ def _outputs(
         shape = (sizes.steps, 1, sizes.batch, sizes.hidden)
         parts = [with_shape(use, joined(use, given, 0), shape) for given, _ in runs]
         every = joined(use, parts, 1)
-        found = [turned(use, every, (2, 0, 1, 3)) if is_batch_first else every]
+        found = [transpose(use, every, (2, 0, 1, 3)) if is_batch_first else every]
     for index in range(kind.states):
         last = stacked(use, [state[index] for _, state in runs], 0)
-        found.append(turned(use, last, (1, 0, 2)) if is_batch_first else last)
+        found.append(transpose(use, last, (1, 0, 2)) if is_batch_first else last)
     return found

@@ -13,7 +13,7 @@ from nacre.core.onnx.handlers.table import handles
 from nacre.core.onnx.recurrent.cells import Weights
 from nacre.core.onnx.recurrent.layers import RECURRENT, expect_shape, layer, lengths_of, sizes_of
 from nacre.core.onnx.tensors import combined, shape_of, with_shape
-from nacre.core.onnx.use import Tensor, Use
+from nacre.core.onnx.use import OnnxNode, Tensor
 
 # Where the scale and the zero point of the weights of an operand are.
 _STEPS = {1: (8, 9), 2: (10, 11)}
@@ -24,13 +24,13 @@ class StoredWeights(Weights, frozen=True):
 
     scale: Tensor
 
-    def cut(self, use: Use, start: int, end: int) -> Weights:
+    def cut(self, use: OnnxNode, start: int, end: int) -> Weights:
         """All of them: an LSTM has one product with its state."""
         if (start, end) != (0, shape_of(use, self.matrix)[0]):
             raise ValueError("stored weights are not cut")
         return self
 
-    def times(self, use: Use, rows: int, bias: Tensor | None = None) -> int:
+    def times(self, use: OnnxNode, rows: int, bias: Tensor | None = None) -> int:
         """Rows as u8, by a scale that all of them share, times the integers; plus a bias."""
         steps = dynamic_steps(use, rows)
         stored = quantized(use, rows, steps, "u8")
@@ -42,7 +42,7 @@ class StoredWeights(Weights, frozen=True):
 
 
 @handles("com.microsoft.DynamicQuantizeLSTM")
-def dynamic_quantize_lstm(use: Use) -> list[Tensor]:
+def dynamic_quantize_lstm(use: OnnxNode) -> list[Tensor]:
     """An LSTM; the input is quantised as a whole, the state at each step."""
     kind, sizes = RECURRENT["LSTM"], sizes_of(use)
     columns = kind.gates * sizes.hidden
@@ -56,7 +56,7 @@ def dynamic_quantize_lstm(use: Use) -> list[Tensor]:
     return layer(use, kind, sizes, _stored(use, sizes.directions, columns))
 
 
-def _stored(use: Use, directions: int, columns: int) -> Callable[[int, int], Weights]:
+def _stored(use: OnnxNode, directions: int, columns: int) -> Callable[[int, int], Weights]:
     def weights_of(index: int, direction: int) -> Weights:
         if use.type(index).dtype not in ("i8", "u8"):
             reason = f"operand {index} is of `{use.type(index).dtype}`, expected i8 or u8"
@@ -69,7 +69,7 @@ def _stored(use: Use, directions: int, columns: int) -> Callable[[int, int], Wei
     return weights_of
 
 
-def _one(use: Use, index: int, direction: int, directions: int, columns: int) -> Tensor:
+def _one(use: OnnxNode, index: int, direction: int, directions: int, columns: int) -> Tensor:
     """The scale or zero point of a direction: a number, or one for each column."""
     count = prod(use.shape(index))
     if count not in (directions, directions * columns):

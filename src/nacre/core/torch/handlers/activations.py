@@ -3,26 +3,26 @@
 from __future__ import annotations
 
 from nacre.core.torch.handlers.table import handles
-from nacre.core.torch.use import Use
+from nacre.core.torch.use import AtenCall
 
 # From here on, e^-x is lost in the rounding of x for every type of at most 32 bits.
 _LINEAR_FROM = 17.0
 
 
 @handles("gelu.default")
-def gelu(use: Use) -> int:
+def gelu(use: AtenCall) -> int:
     """X times the normal distribution function."""
     return use.add("Gelu", use.value("self"), approximate=use.get("approximate", "none"))
 
 
 @handles("leaky_relu.default")
-def leaky_relu(use: Use) -> int:
+def leaky_relu(use: AtenCall) -> int:
     """x, below 0 times a slope."""
     return use.add("LeakyRelu", use.value("self"), alpha=float(use.get("negative_slope", 0.01)))
 
 
 @handles("elu.default")
-def elu(use: Use) -> int:
+def elu(use: AtenCall) -> int:
     """X times a scale, below 0 scale * alpha * (e^(input_scale x) - 1)."""
     names = ("alpha", "scale", "input_scale")
     alpha, scale, input_scale = (float(use.get(name, 1)) for name in names)
@@ -38,13 +38,13 @@ def elu(use: Use) -> int:
 
 
 @handles("hardsigmoid.default")
-def hard_sigmoid(use: Use) -> int:
+def hard_sigmoid(use: AtenCall) -> int:
     """A line, x / 6 + 1 / 2, held between 0 and 1."""
     return use.add("HardSigmoid", use.value("self"), alpha=1 / 6, beta=0.5)
 
 
 @handles("softplus.default")
-def softplus(use: Use) -> int:
+def softplus(use: AtenCall) -> int:
     """log(1 + e^(beta x)) / beta; x itself where beta x is above a threshold."""
     beta, threshold = float(use.get("beta", 1)), float(use.get("threshold", 20))
     x, dtype = use.value("self"), use.dtype
@@ -58,7 +58,7 @@ def softplus(use: Use) -> int:
 
 
 @handles("prelu.default", "_prelu_kernel.default")
-def prelu(use: Use) -> int:
+def prelu(use: AtenCall) -> int:
     """x, below 0 times a slope for all or for each channel."""
     slope, x = use.value("weight"), use.value("self")
     count, rank = use.type_of(slope).shape, use.type_of(x).rank
@@ -68,7 +68,7 @@ def prelu(use: Use) -> int:
 
 
 @handles("glu.default")
-def glu(use: Use) -> int:
+def glu(use: AtenCall) -> int:
     """One half times Sigmoid of the other."""
     from nacre.core.torch.handlers.shapes import sliced
 

@@ -9,7 +9,7 @@ from nacre.core.ops import OPS
 from nacre.core.specs import CLASSES, OpSpec
 from nacre.core.torch.elements import element_name
 from nacre.core.torch.library import torch
-from nacre.core.torch.use import Handler, Use
+from nacre.core.torch.use import AtenCall, Handler
 
 # What arithmetic on truth values means.
 _OF_BOOL: Mapping[str, str] = {"Add": "Or", "Mul": "And", "Max": "Or", "Min": "And", "Sub": "Xor"}
@@ -42,7 +42,7 @@ def _calls() -> Iterator[tuple[OpSpec, str | None, str]]:
 
 
 def _handler(spec: OpSpec, op: str | None) -> Handler:
-    def handler(use: Use) -> int:
+    def handler(use: AtenCall) -> int:
         names = use.names[: len(spec.operands)]
         dtype = common_type(use, *names)
         values = [use.value(name, dtype) for name in names]
@@ -51,7 +51,7 @@ def _handler(spec: OpSpec, op: str | None) -> Handler:
     return handler
 
 
-def function(use: Use, spec: OpSpec, op: str | None, *values: int) -> int:
+def function(use: AtenCall, spec: OpSpec, op: str | None, *values: int) -> int:
     """An elementwise operation on values of one type."""
     dtype = use.type_of(values[0]).dtype
     if dtype == "bool" and spec.name == "BinOp":
@@ -68,7 +68,7 @@ def function(use: Use, spec: OpSpec, op: str | None, *values: int) -> int:
     return use.add(spec.name, *values, **given)
 
 
-def common_type(use: Use, *names: str) -> str:
+def common_type(use: AtenCall, *names: str) -> str:
     """The type in which PyTorch computes: that of the result, unless it only says yes or no."""
     if use.dtype != "bool":
         return use.dtype

@@ -9,14 +9,14 @@ from nacre.core.torch.handlers.derived import function
 from nacre.core.torch.handlers.table import handles
 from nacre.core.torch.library import torch
 from nacre.core.torch.remedies import EVAL
-from nacre.core.torch.use import Tensor, Use
+from nacre.core.torch.use import AtenCall, Tensor
 
 # PyTorch computes these powers in another way; so must we.
 _POWERS = {0.5: "Sqrt", -0.5: "Rsqrt", -1.0: "Reciprocal"}
 
 
 @handles("add.Tensor", "add.Scalar", "sub.Tensor", "sub.Scalar")
-def add(use: Use) -> int:
+def add(use: AtenCall) -> int:
     """A sum or difference; `alpha` scales the second operand."""
     alpha = use.get("alpha", 1)
     other = use.value("other", use.dtype)
@@ -27,7 +27,7 @@ def add(use: Use) -> int:
 
 
 @handles("div.Tensor_mode", "div.Scalar_mode")
-def div_mode(use: Use) -> int:
+def div_mode(use: AtenCall) -> int:
     """A quotient, rounded down or towards zero."""
     mode = use.get("rounding_mode")
     a, b = use.value("self", use.dtype), use.value("other", use.dtype)
@@ -42,7 +42,7 @@ def div_mode(use: Use) -> int:
     return _floored(use, a, b)
 
 
-def _floored(use: Use, a: int, b: int) -> int:
+def _floored(use: AtenCall, a: int, b: int) -> int:
     """A quotient of floats, rounded down, right also where it would round up to a whole number."""
     zero = use.scalar(0, use.dtype)
     left = use.binary("Rem", a, b)
@@ -58,14 +58,14 @@ def _floored(use: Use, a: int, b: int) -> int:
 
 
 @handles("__lshift__.Scalar", "__lshift__.Tensor", "__rshift__.Scalar", "__rshift__.Tensor")
-def shift(use: Use) -> int:
+def shift(use: AtenCall) -> int:
     """Bits moved."""
     op = "ShiftLeft" if "lshift" in use.name else "ShiftRight"
     return use.binary(op, use.value("self", use.dtype), use.value("other", use.dtype))
 
 
 @handles("pow.Tensor_Scalar")
-def power(use: Use) -> int:
+def power(use: AtenCall) -> int:
     """A power, which is a number."""
     exponent = use.get("exponent")
     x = use.value("self", use.dtype)
@@ -80,30 +80,30 @@ def power(use: Use) -> int:
 
 
 @handles("pow.Scalar", "pow.Tensor_Tensor")
-def power_of(use: Use) -> int:
+def power_of(use: AtenCall) -> int:
     """A power that is computed."""
     return use.binary("Pow", use.value("self", use.dtype), use.value("exponent", use.dtype))
 
 
 @handles("logical_and.default", "logical_or.default", "logical_xor.default")
-def logical(use: Use) -> int:
+def logical(use: AtenCall) -> int:
     """Truth values combined; a number is true where it is not 0."""
     op = {"and": "And", "or": "Or", "xor": "Xor"}[use.name.split(".")[0].split("_")[1]]
     return use.binary(op, truth(use, "self"), truth(use, "other"))
 
 
 @handles("logical_not.default")
-def logical_not(use: Use) -> int:
+def logical_not(use: AtenCall) -> int:
     """The opposite truth value."""
     return use.add("Unary", truth(use, "self"), op="Not")
 
 
-def truth(use: Use, name: str) -> int:
+def truth(use: AtenCall, name: str) -> int:
     """An operand as truth values."""
     return truth_of(use, use.value(name))
 
 
-def truth_of(use: Use, value: int) -> int:
+def truth_of(use: AtenCall, value: int) -> int:
     """A value as truth values."""
     dtype = use.type_of(value).dtype
     if dtype == "bool":
@@ -112,21 +112,21 @@ def truth_of(use: Use, value: int) -> int:
 
 
 @handles("where.self")
-def where(use: Use) -> int:
+def where(use: AtenCall) -> int:
     """The one or the other."""
     a, b = use.value("self", use.dtype), use.value("other", use.dtype)
     return use.add("Where", truth(use, "condition"), a, b)
 
 
 @handles("masked_fill.Scalar", "masked_fill.Tensor")
-def masked_fill(use: Use) -> int:
+def masked_fill(use: AtenCall) -> int:
     """A number where a mask is true."""
     x, filling = use.value("self"), use.value("value", use.dtype)
     return use.add("Where", use.value("mask"), filling, x)
 
 
 @handles("clamp.default", "clamp.Tensor", "hardtanh.default")
-def clamp(use: Use) -> int:
+def clamp(use: AtenCall) -> int:
     """X between two ends, either of which may be open."""
     x, dtype = use.value("self", use.dtype), use.dtype
     low, high = (use.get(name, use.get(f"{name}_val")) for name in ("min", "max"))
@@ -140,7 +140,7 @@ def clamp(use: Use) -> int:
 
 
 @handles("_to_copy.default")
-def cast(use: Use) -> Tensor:
+def cast(use: AtenCall) -> Tensor:
     """The same values in another element type."""
     value, target = use.value("self"), use.dtype
     if target == "bool":
@@ -150,7 +150,7 @@ def cast(use: Use) -> Tensor:
 
 @handles("clone.default", "detach.default", "alias.default", "lift_fresh_copy.default",
          "dropout.default", "native_dropout.default")  # fmt: skip
-def identity(use: Use) -> int | list[int]:
+def identity(use: AtenCall) -> int | list[int]:
     """The tensor itself; a dropout drops nothing at inference."""
     if "dropout" in use.name and use.get("train", False) and use.get("p", 0.5) > 0:
         raise NoForm("it drops at random; Core IR has no random numbers", EVAL)
@@ -159,7 +159,7 @@ def identity(use: Use) -> int | list[int]:
 
 
 @handles("isfinite.default")
-def is_finite(use: Use) -> int:
+def is_finite(use: AtenCall) -> int:
     """Whether x is neither infinite nor NaN."""
     x = use.value("self", "f64" if GRAPH_TYPES[use.dtype_of("self")].is_integer else None)
     odd = use.binary("Or", use.add("Unary", x, op="IsNan"), use.add("Unary", x, op="IsInf"))
@@ -167,22 +167,22 @@ def is_finite(use: Use) -> int:
 
 
 @handles("copy.default")
-def copy(use: Use) -> int:
+def copy(use: AtenCall) -> int:
     """The source in the type and shape of the destination."""
-    return use.stretched(use.value("src", use.dtype), use.shape)
+    return use.broadcast_to(use.value("src", use.dtype), use.shape)
 
 
 @handles("fill.Scalar", "fill.Tensor")
-def fill(use: Use) -> Tensor:
+def fill(use: AtenCall) -> Tensor:
     """One number everywhere."""
     number = use.get("value")
     if isinstance(number, int | float):
         return torch().full(use.shape, number, dtype=use.result.dtype)
-    return use.stretched(use.value("value", use.dtype), use.shape)
+    return use.broadcast_to(use.value("value", use.dtype), use.shape)
 
 
 @handles("maximum.default", "minimum.default", "fmax.default", "fmin.default")
-def extremum(use: Use) -> int:
+def extremum(use: AtenCall) -> int:
     """The larger or smaller one; NaN wins, or with `fmax` and `fmin` loses."""
     name = use.name.split(".")[0]
     op = "Max" if "ma" in name else "Min"

@@ -7,33 +7,33 @@ from nacre.core.torch.handlers.shapes import sliced
 from nacre.core.torch.handlers.table import handles
 from nacre.core.torch.library import torch
 from nacre.core.torch.remedies import NEWER
-from nacre.core.torch.use import Tensor, Use, Value
+from nacre.core.torch.use import AtenCall, Tensor, Value
 
 _MASK = "a mask chooses elements when the model runs, so the shape of the result is not known"
 _MASK_REWRITE = "keep the shape: `torch.where(mask, x, other)`"
 
 
-def places(use: Use, found: Tensor) -> int:
+def places(use: AtenCall, found: Tensor) -> int:
     """Indices as a value, i64 unless they are i32."""
     value = use.taken(found)
     return value if use.type_of(value).dtype == "i32" else use.cast(value, "i64")
 
 
 @handles("embedding.default")
-def embedding(use: Use) -> int:
+def embedding(use: AtenCall) -> int:
     """Rows of a table."""
     return use.add("Gather", use.value("weight"), places(use, use.get("indices")))
 
 
 @handles("index_select.default")
-def index_select(use: Use) -> int:
+def index_select(use: AtenCall) -> int:
     """Parts of an axis by index."""
     made = use.add("GatherAxis", use.value("self"), places(use, use.get("index")), axis=use.axis())
     return use.reshaped(made, use.shape)
 
 
 @handles("gather.default")
-def gather(use: Use) -> int:
+def gather(use: AtenCall) -> int:
     """An index of an axis for each element; other axes may be cut."""
     at, axis = places(use, use.get("index")), use.axis()
     x = use.value("self")
@@ -56,7 +56,7 @@ def without_masks(indices: list[Tensor]) -> list[Tensor]:
     return found
 
 
-def chosen(use: Use, shape: tuple[int, ...]) -> tuple[list[int], list[Tensor]]:
+def chosen(use: AtenCall, shape: tuple[int, ...]) -> tuple[list[int], list[Tensor]]:
     """The axes that `indices` names and an index for each; known masks become indices."""
     axes: list[int] = []
     found: list[Tensor] = []
@@ -73,7 +73,7 @@ def chosen(use: Use, shape: tuple[int, ...]) -> tuple[list[int], list[Tensor]]:
     return axes, found
 
 
-def tuples(use: Use, indices: list[Tensor]) -> int:
+def tuples(use: AtenCall, indices: list[Tensor]) -> int:
     """Index tuples, which the last axis holds, of indices that broadcast against each other."""
     library = torch()
     if not any(isinstance(index, Value) for index in indices):
@@ -82,12 +82,12 @@ def tuples(use: Use, indices: list[Tensor]) -> int:
     values = [use.cast(places(use, index), "i64") for index in indices]
     shapes = [use.type_of(value).shape for value in values]
     shape = tuple(library.broadcast_shapes(*shapes))
-    parts = [use.reshaped(use.stretched(value, shape), (*shape, 1)) for value in values]
+    parts = [use.reshaped(use.broadcast_to(value, shape), (*shape, 1)) for value in values]
     return parts[0] if len(parts) == 1 else use.add("Concat", *parts, axis=len(shape))
 
 
 @handles("index.Tensor", "_unsafe_index.Tensor")
-def index(use: Use) -> int:
+def index(use: AtenCall) -> int:
     """Elements at indices of some axes, which broadcast against each other."""
     x, dims = use.value("self"), use.shape_of("self")
     axes, indices = chosen(use, dims)
@@ -107,7 +107,7 @@ def index(use: Use) -> int:
 
 
 @handles("one_hot.default")
-def one_hot(use: Use) -> int:
+def one_hot(use: AtenCall) -> int:
     """A new axis that is 1 at the index."""
     depth = use.shape[-1]
     values = use.taken(torch().tensor([0, 1]))

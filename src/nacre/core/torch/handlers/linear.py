@@ -5,11 +5,11 @@ from __future__ import annotations
 from nacre.core.importing.findings import NoForm
 from nacre.core.torch.handlers.table import handles
 from nacre.core.torch.remedies import EVAL
-from nacre.core.torch.use import Use
+from nacre.core.torch.use import AtenCall
 
 
 @handles("linear.default")
-def linear(use: Use) -> int:
+def linear(use: AtenCall) -> int:
     """Rows by weights [out, in], plus a bias."""
     names = ("input", "weight", "bias")
     values = [use.value(name) for name in names if use.has(name)]
@@ -22,7 +22,7 @@ def linear(use: Use) -> int:
 
 
 @handles("matmul.default", "mm.default", "bmm.default", "mv.default", "dot.default")
-def matmul(use: Use) -> int:
+def matmul(use: AtenCall) -> int:
     """A product; vectors count as a row on the left and as a column on the right."""
     first, second = use.names[:2]
     a, b = use.value(first), use.value(second)
@@ -33,7 +33,7 @@ def matmul(use: Use) -> int:
 
 
 @handles("addmm.default", "baddbmm.default", "addmv.default")
-def addmm(use: Use) -> int:
+def addmm(use: AtenCall) -> int:
     """Beta * self + alpha * a b."""
     first, second = use.names[1:3]
     weight = use.known(second)
@@ -51,7 +51,7 @@ def addmm(use: Use) -> int:
     return use.binary("Add", scaled(use, use.value("self"), use.get("beta", 1)), product)
 
 
-def scaled(use: Use, value: int, factor: float) -> int:
+def scaled(use: AtenCall, value: int, factor: float) -> int:
     """A value times a number."""
     if factor == 1:
         return value
@@ -59,14 +59,14 @@ def scaled(use: Use, value: int, factor: float) -> int:
 
 
 @handles("einsum.default")
-def einsum(use: Use) -> int:
+def einsum(use: AtenCall) -> int:
     """Sums of products over named axes."""
     values = [use.taken(tensor) for tensor in use.get("tensors")]
     return use.add("Einsum", *values, equation=str(use.get("equation")).replace(" ", ""))
 
 
 @handles("scaled_dot_product_attention.default")
-def attention(use: Use) -> int:
+def attention(use: AtenCall) -> int:
     """softmax(q k' * scale + mask) v; key heads are repeated where there are fewer."""
     if use.get("dropout_p", 0.0) > 0:
         raise NoForm("`dropout_p` is not 0; Core IR has no random numbers", EVAL)
@@ -75,14 +75,14 @@ def attention(use: Use) -> int:
 
 @handles("_scaled_dot_product_flash_attention_for_cpu.default",
          "_scaled_dot_product_efficient_attention.default")  # fmt: skip
-def kernel_attention(use: Use) -> list[int]:
+def kernel_attention(use: AtenCall) -> list[int]:
     """The same as one of PyTorch's kernels has it; only its first output has a form."""
     if use.get("dropout_p", 0.0) > 0:
         raise NoForm("`dropout_p` is not 0; Core IR has no random numbers", EVAL)
     return [_attended(use, use.get("attn_mask", use.get("attn_bias")))]
 
 
-def _attended(use: Use, mask: object) -> int:
+def _attended(use: AtenCall, mask: object) -> int:
     q, k, v = (use.value(name) for name in ("query", "key", "value"))
     heads = use.type_of(q).shape
     if use.get("enable_gqa", False):
@@ -101,7 +101,7 @@ def _attended(use: Use, mask: object) -> int:
     return use.add("Attention", *values, causal=causal, **given)
 
 
-def _repeated(use: Use, value: int, heads: int) -> int:
+def _repeated(use: AtenCall, value: int, heads: int) -> int:
     """Each head so often that there are as many as of queries."""
     dims = use.type_of(value).shape
     own = dims[-3]
@@ -109,5 +109,5 @@ def _repeated(use: Use, value: int, heads: int) -> int:
         return value
     new = (*dims[:-2], 1, *dims[-2:])
     wide = (*dims[:-2], heads // own, *dims[-2:])
-    made = use.stretched(use.reshaped(value, new), wide)
+    made = use.broadcast_to(use.reshaped(value, new), wide)
     return use.reshaped(made, (*dims[:-3], heads, *dims[-2:]))

@@ -7,13 +7,13 @@ from nacre.core.torch.elements import dtype_of
 from nacre.core.torch.handlers.table import handles
 from nacre.core.torch.library import torch
 from nacre.core.torch.remedies import EVAL
-from nacre.core.torch.use import Use
+from nacre.core.torch.use import AtenCall
 
 _TRAINING = "it normalises by this batch and keeps statistics, as in training"
 
 
 @handles("softmax.int", "_softmax.default", "log_softmax.int", "_log_softmax.default")
-def softmax(use: Use) -> int:
+def softmax(use: AtenCall) -> int:
     """e^x over its sum along an axis, or the logarithm of it."""
     opcode = "LogSoftmax" if "log" in use.name else "Softmax"
     x = use.value("self", use.dtype)
@@ -24,7 +24,7 @@ def softmax(use: Use) -> int:
 
 @handles("layer_norm.default", "native_layer_norm.default", "rms_norm.default",
          "_fused_rms_norm.default")  # fmt: skip
-def layer_norm(use: Use) -> int | list[int]:
+def layer_norm(use: AtenCall) -> int | list[int]:
     """Mean 0 and variance 1, or mean square 1, over the last axes."""
     is_rms = "rms" in use.name
     x, dtype = use.value("input"), use.dtype_of("input")
@@ -40,7 +40,7 @@ def layer_norm(use: Use) -> int | list[int]:
 
 
 @handles("group_norm.default", "native_group_norm.default")
-def group_norm(use: Use) -> int | list[int]:
+def group_norm(use: AtenCall) -> int | list[int]:
     """Mean 0 and variance 1 over groups of channels."""
     is_native = use.name.startswith("native")
     groups = int(use.get("group" if is_native else "num_groups"))
@@ -50,7 +50,7 @@ def group_norm(use: Use) -> int | list[int]:
 
 
 @handles("instance_norm.default")
-def instance_norm(use: Use) -> int:
+def instance_norm(use: AtenCall) -> int:
     """Mean 0 and variance 1 over each channel's plane."""
     if not use.get("use_input_stats", True):
         return _by_statistics(use)
@@ -60,7 +60,7 @@ def instance_norm(use: Use) -> int:
     return use.add("InstanceNorm", *values, epsilon=float(use.get("eps", 1e-5)))
 
 
-def _affine(use: Use, channels: int) -> list[int]:
+def _affine(use: AtenCall, channels: int) -> list[int]:
     """The input, a scale and a bias; a bias alone gets ones before it."""
     dtype = use.dtype_of("input")
     values = [use.value("input")]
@@ -73,7 +73,7 @@ def _affine(use: Use, channels: int) -> list[int]:
          "_native_batch_norm_legit.default", "_native_batch_norm_legit_functional.default",
          "_native_batch_norm_legit.no_stats", "native_batch_norm.default",
          "_batch_norm_with_update_functional.default", "_batch_norm_no_update.default")  # fmt: skip
-def batch_norm(use: Use) -> int | list[int]:
+def batch_norm(use: AtenCall) -> int | list[int]:
     """Each channel by a mean and variance that were learnt."""
     is_update = any(word in use.name for word in ("no_stats", "with_update"))
     if use.get("training", False) or is_update or not use.has("running_mean"):
@@ -82,7 +82,7 @@ def batch_norm(use: Use) -> int | list[int]:
     return made if use.name.startswith("batch_norm") else [made]
 
 
-def _by_statistics(use: Use) -> int:
+def _by_statistics(use: AtenCall) -> int:
     dtype, channels = use.dtype_of("input"), use.shape_of("input")[1]
     library = torch()
     fills = {"weight": library.ones, "bias": library.zeros}

@@ -5,23 +5,23 @@ from __future__ import annotations
 from nacre.core.importing.findings import NoForm
 from nacre.core.torch.handlers.table import handles
 from nacre.core.torch.remedies import NOT_EMPTY
-from nacre.core.torch.use import Use
+from nacre.core.torch.use import AtenCall
 
 
 @handles("topk.default")
-def topk(use: Use) -> list[int]:
+def topk(use: AtenCall) -> list[int]:
     """The k largest or smallest elements, in order, and where they lie."""
     return _ordered(use, int(use.get("k")), bool(use.get("largest", True)))
 
 
 @handles("sort.default", "sort.stable")
-def sort(use: Use) -> list[int]:
+def sort(use: AtenCall) -> list[int]:
     """All elements in order; the first of equals comes first."""
     axis, dims = use.axis(), use.shape_of("self")
     return _ordered(use, dims[axis] if dims else 1, bool(use.get("descending", False)))
 
 
-def _ordered(use: Use, count: int, is_largest: bool) -> list[int]:
+def _ordered(use: AtenCall, count: int, is_largest: bool) -> list[int]:
     x = use.value("self")
     if use.type_of(x).rank == 0:
         raise NoForm("it is of a scalar", "leave it out")

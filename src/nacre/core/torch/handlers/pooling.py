@@ -14,15 +14,15 @@ from nacre.core.torch.handlers.shapes import sliced
 from nacre.core.torch.handlers.table import handles
 from nacre.core.torch.handlers.windows import batched, several
 from nacre.core.torch.library import torch
-from nacre.core.torch.use import Use
+from nacre.core.torch.use import AtenCall
 
 
-def _rank(use: Use) -> int:
+def _rank(use: AtenCall) -> int:
     """How many axes the windows have: the name says it."""
     return next(int(c) for c in use.name if c.isdigit())
 
 
-def _windows(use: Use, rank: int) -> dict[str, Any]:
+def _windows(use: AtenCall, rank: int) -> dict[str, Any]:
     kernel = several(use.get("kernel_size"), rank, 1)
     stride = use.get("stride")
     return {
@@ -34,12 +34,12 @@ def _windows(use: Use, rank: int) -> dict[str, Any]:
 
 
 @handles("max_pool1d.default", "max_pool2d.default", "max_pool3d.default")
-def max_pool(use: Use) -> int:
+def max_pool(use: AtenCall) -> int:
     """The largest element of each window."""
     return _largest(use)
 
 
-def _largest(use: Use) -> int:
+def _largest(use: AtenCall) -> int:
     rank = _rank(use)
     x, _ = batched(use, "self", rank)
     dilations = several(use.get("dilation"), rank, 1)
@@ -48,12 +48,12 @@ def _largest(use: Use) -> int:
 
 
 @handles("max_pool2d_with_indices.default", "max_pool3d_with_indices.default")
-def max_pool_with_places(use: Use) -> list[int | Callable[[], int]]:
+def max_pool_with_places(use: AtenCall) -> list[int | Callable[[], int]]:
     """The same, and where each lies, for who wants to know."""
     return [_largest(use), lambda: _places(use)]
 
 
-def _places(use: Use) -> int:
+def _places(use: AtenCall) -> int:
     """Where the largest element of each window lies, counted over the axes of the windows.
 
     All places of a window are laid beside each other, and the best of them is sought.
@@ -79,7 +79,7 @@ def _places(use: Use) -> int:
 
 
 def _laid_out(
-    use: Use,
+    use: AtenCall,
     kernel: Sequence[int],
     strides: Sequence[int],
     pads: Sequence[int],
@@ -109,7 +109,7 @@ def _laid_out(
 
 
 @handles("avg_pool1d.default", "avg_pool2d.default", "avg_pool3d.default")
-def avg_pool(use: Use) -> int:
+def avg_pool(use: AtenCall) -> int:
     """The mean of each window, or its sum over a number of the user's."""
     rank = _rank(use)
     x, _ = batched(use, "self", rank)
@@ -126,7 +126,7 @@ def avg_pool(use: Use) -> int:
     return use.reshaped(use.binary("Mul", made, factor), use.shape)
 
 
-def _lengthened(use: Use, x: int, rank: int, given: dict[str, Any]) -> int:
+def _lengthened(use: AtenCall, x: int, rank: int, given: dict[str, Any]) -> int:
     """Zeros behind, so that no window hangs over the end."""
     dims = use.type_of(x).shape
     ends = [0] * len(dims)
@@ -139,7 +139,7 @@ def _lengthened(use: Use, x: int, rank: int, given: dict[str, Any]) -> int:
 @handles("adaptive_avg_pool1d.default", "adaptive_avg_pool2d.default",
          "adaptive_avg_pool3d.default", "_adaptive_avg_pool2d.default",
          "_adaptive_avg_pool3d.default")  # fmt: skip
-def adaptive_avg_pool(use: Use) -> int:
+def adaptive_avg_pool(use: AtenCall) -> int:
     """So many means as asked for; windows of unequal size are products with constants."""
     rank = _rank(use)
     sizes, wanted = use.shape_of("self")[-rank:], use.shape[-rank:]
@@ -155,7 +155,7 @@ def adaptive_avg_pool(use: Use) -> int:
     return _by_products(use, sizes, wanted)
 
 
-def _by_products(use: Use, sizes: Sequence[int], wanted: Sequence[int]) -> int:
+def _by_products(use: AtenCall, sizes: Sequence[int], wanted: Sequence[int]) -> int:
     x, last = use.value("self"), len(use.shape) - 1
     for place, (size, count) in enumerate(zip(reversed(sizes), reversed(wanted), strict=True)):
         weights = torch().zeros((count, size), dtype=torch().float64)

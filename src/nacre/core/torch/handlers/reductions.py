@@ -7,7 +7,7 @@ from math import inf, prod
 from nacre.core.importing.findings import NoForm
 from nacre.core.torch.handlers.elementwise import truth
 from nacre.core.torch.handlers.table import handles
-from nacre.core.torch.use import Use
+from nacre.core.torch.use import AtenCall
 
 # By the name of the call: the operation and its `op`.
 _REDUCE = {
@@ -17,7 +17,7 @@ _REDUCE = {
 }  # fmt: skip
 
 
-def axes_of(use: Use, name: str = "dim") -> tuple[int, ...]:
+def axes_of(use: AtenCall, name: str = "dim") -> tuple[int, ...]:
     """The axes of a reduction; none named means all."""
     rank = len(use.shape_of("self"))
     given = use.get(name)
@@ -25,7 +25,7 @@ def axes_of(use: Use, name: str = "dim") -> tuple[int, ...]:
     return tuple(sorted(int(a) % max(rank, 1) for a in found)) if rank else ()
 
 
-def reduced(use: Use, opcode: str, op: str | None, value: int, axes: tuple[int, ...]) -> int:
+def reduced(use: AtenCall, opcode: str, op: str | None, value: int, axes: tuple[int, ...]) -> int:
     """A reduction whose result has the shape that PyTorch says."""
     given = {} if op is None else {"op": op}
     if use.type_of(value).rank == 0:
@@ -37,21 +37,21 @@ def reduced(use: Use, opcode: str, op: str | None, value: int, axes: tuple[int, 
 @handles("sum.dim_IntList", "sum.default", "mean.dim", "mean.default", "amax.default",
          "amin.default", "max.default", "min.default", "prod.dim_int", "prod.default",
          "logsumexp.default")  # fmt: skip
-def reduction(use: Use) -> int:
+def reduction(use: AtenCall) -> int:
     """A reduction over axes, or over all."""
     opcode, op = _REDUCE[use.name.split(".")[0]]
     return reduced(use, opcode, op, use.value("self", use.dtype), axes_of(use))
 
 
 @handles("any.default", "any.dim", "any.dims", "all.default", "all.dim", "all.dims")
-def truths(use: Use) -> int:
+def truths(use: AtenCall) -> int:
     """Whether any, or every, element is true."""
     op = "Any" if use.name.startswith("any") else "All"
     return use.cast(reduced(use, "Reduce", op, truth(use, "self"), axes_of(use)), use.dtype)
 
 
 @handles("max.dim", "min.dim")
-def extremum_with_place(use: Use) -> list[int]:
+def extremum_with_place(use: AtenCall) -> list[int]:
     """The largest or smallest element along an axis, and where it lies."""
     is_max = use.name.startswith("max")
     x, axis = use.value("self"), use.axis()
@@ -63,7 +63,7 @@ def extremum_with_place(use: Use) -> list[int]:
 
 
 @handles("argmax.default", "argmin.default")
-def argument(use: Use) -> int:
+def argument(use: AtenCall) -> int:
     """Where the largest or smallest element lies, along an axis or among all."""
     opcode = "ArgMax" if use.name.startswith("argmax") else "ArgMin"
     x, axis = use.value("self"), use.axis()
@@ -73,7 +73,7 @@ def argument(use: Use) -> int:
 
 
 @handles("cumsum.default", "cumprod.default")
-def cumulative(use: Use) -> int:
+def cumulative(use: AtenCall) -> int:
     """The sum or product of the elements so far."""
     opcode = "CumSum" if use.name.startswith("cumsum") else "CumProd"
     x = use.value("self", use.dtype)
@@ -83,7 +83,7 @@ def cumulative(use: Use) -> int:
 
 
 @handles("var.correction", "var_mean.correction", "std.correction")
-def variance(use: Use) -> int | list[int]:
+def variance(use: AtenCall) -> int | list[int]:
     """The mean square distance from the mean, over the count less a correction."""
     axes, dims = axes_of(use), use.shape_of("self")
     count = prod(dims[a] for a in axes)
@@ -105,7 +105,7 @@ def variance(use: Use) -> int | list[int]:
 
 
 @handles("linalg_vector_norm.default")
-def norm(use: Use) -> int:
+def norm(use: AtenCall) -> int:
     """The p-norm over axes."""
     order = float(use.get("ord", 2))
     x, axes = use.value("self", use.dtype), axes_of(use)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from nacre.core.importing.findings import NoForm
 from nacre.core.torch.handlers.table import handles
-from nacre.core.torch.use import Use
+from nacre.core.torch.use import AtenCall
 
 _FORMS = tuple(
     f"{name}.{overload}"
@@ -19,7 +19,7 @@ _FORMS = tuple(
 
 
 @handles(*_FORMS)
-def upsample(use: Use) -> int:
+def upsample(use: AtenCall) -> int:
     """Another size, by neighbours or by interpolation."""
     name = use.name.split(".")[0]
     x = use.value("input" if "input" in use.names else "self")
@@ -43,7 +43,7 @@ def upsample(use: Use) -> int:
     return use.add("Resize", x, **given)
 
 
-def _scales(use: Use) -> tuple[float, ...]:
+def _scales(use: AtenCall) -> tuple[float, ...]:
     """The scales that the user gave, which need not be those of the sizes; none: those of these."""
     before, after = use.shape_of(use.names[0]), use.shape
     factors = use.get("scale_factors")

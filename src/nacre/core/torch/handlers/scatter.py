@@ -9,21 +9,21 @@ from nacre.core.torch.handlers.indexing import chosen, places, tuples
 from nacre.core.torch.handlers.shapes import bounds, sliced
 from nacre.core.torch.handlers.table import handles
 from nacre.core.torch.library import torch
-from nacre.core.torch.use import Use, Value
+from nacre.core.torch.use import AtenCall, Value
 
 _REDUCTIONS = {"sum": "add", "add": "add", "prod": "mul", "multiply": "mul", "amin": "min",
                "amax": "max"}  # fmt: skip
 
 
 @handles("slice_scatter.default")
-def slice_scatter(use: Use) -> int:
+def slice_scatter(use: AtenCall) -> int:
     """A regular part of an axis replaced."""
     axis, dims = use.axis(), use.shape_of("self")
     return _replaced(use, axis, bounds(use, dims[axis]))
 
 
 @handles("select_scatter.default")
-def select_scatter(use: Use) -> int:
+def select_scatter(use: AtenCall) -> int:
     """One place of an axis replaced."""
     axis, index = use.axis(), use.get("index")
     if not isinstance(index, int):
@@ -32,7 +32,7 @@ def select_scatter(use: Use) -> int:
     return _replaced(use, axis, range(at, at + 1))
 
 
-def _replaced(use: Use, axis: int, taken: range) -> int:
+def _replaced(use: AtenCall, axis: int, taken: range) -> int:
     dims = list(use.shape_of("self"))
     if not taken:
         return use.value("self")
@@ -52,7 +52,7 @@ def _replaced(use: Use, axis: int, taken: range) -> int:
     return use.add("Concat", *before, part, *behind, axis=axis)
 
 
-def rows_replaced(use: Use, axis: int, at: int, update: int) -> int:
+def rows_replaced(use: AtenCall, axis: int, at: int, update: int) -> int:
     """Places of an axis replaced, by an index of rank 1.
 
     Axes before it are one with it, so that what is written is rows: no element else moves.
@@ -72,7 +72,7 @@ def rows_replaced(use: Use, axis: int, at: int, update: int) -> int:
 
 
 @handles("index_copy.default")
-def index_copy(use: Use) -> int:
+def index_copy(use: AtenCall) -> int:
     """Places of an axis replaced: the write of a cache."""
     at = places(use, use.get("index"))
     at = use.reshaped(at, (prod(use.type_of(at).shape),))
@@ -80,7 +80,7 @@ def index_copy(use: Use) -> int:
 
 
 @handles("index_put.default", "_unsafe_index_put.default")
-def index_put(use: Use) -> int:
+def index_put(use: AtenCall) -> int:
     """Elements at indices of some axes replaced, or added to."""
     dims = use.shape_of("self")
     accumulate = bool(use.get("accumulate", False))
@@ -94,13 +94,13 @@ def index_put(use: Use) -> int:
         count = use.type_of(at).shape
         if len(count) == 1:
             shape = [count[0] if a == axes[0] else d for a, d in enumerate(dims)]
-            return rows_replaced(use, axes[0], at, use.stretched(update, shape))
+            return rows_replaced(use, axes[0], at, use.broadcast_to(update, shape))
     at = tuples(use, indices)
     shape_at = use.type_of(at).shape[:-1]
     is_neighbouring = axes == list(range(axes[0], axes[0] + len(axes)))
     before = axes[0] if is_neighbouring else 0
     rest_dims = [dims[a] for a in rest]
-    update = use.stretched(update, (*rest_dims[:before], *shape_at, *rest_dims[before:]))
+    update = use.broadcast_to(update, (*rest_dims[:before], *shape_at, *rest_dims[before:]))
     width = len(shape_at)
     middle = range(before, before + width)
     others = [a for a in range(len(rest) + width) if a not in middle]
@@ -111,7 +111,7 @@ def index_put(use: Use) -> int:
     return use.transposed(made, [order.index(a) for a in range(len(dims))])
 
 
-def _masked(use: Use, *, accumulate: bool) -> int | None:
+def _masked(use: AtenCall, *, accumulate: bool) -> int | None:
     """Elements replaced where a mask is true, by what does not depend on how many they are."""
     masks = [
         (at, index)
@@ -133,11 +133,11 @@ def _masked(use: Use, *, accumulate: bool) -> int | None:
     wide = use.reshaped(mask.id, (*covered, *[1] * len(rest)))
     if accumulate:
         update = use.binary("Add", x, update)
-    return use.stretched(use.add("Where", wide, update, x), dims)
+    return use.broadcast_to(use.add("Where", wide, update, x), dims)
 
 
 @handles("index_add.default")
-def index_add(use: Use) -> int:
+def index_add(use: AtenCall) -> int:
     """Parts of an axis added to."""
     axis, dims = use.axis(), use.shape_of("self")
     source = use.value("source", use.dtype)
@@ -153,7 +153,7 @@ def index_add(use: Use) -> int:
 
 @handles("scatter.src", "scatter.value", "scatter_add.default", "scatter.reduce",
          "scatter.value_reduce", "scatter_reduce.two")  # fmt: skip
-def scatter(use: Use) -> int:
+def scatter(use: AtenCall) -> int:
     """Elements replaced, or combined, at an index of an axis each."""
     reduction = "add" if use.name.startswith("scatter_add") else "none"
     if use.has("reduce"):
@@ -165,7 +165,7 @@ def scatter(use: Use) -> int:
     reach = use.type_of(at).shape
     update = use.value("src" if "src" in use.names else "value", use.dtype)
     if use.type_of(update).rank == 0:
-        update = use.stretched(update, reach)
+        update = use.broadcast_to(update, reach)
     else:
         update = sliced(use, update, {a: (0, dim, 1) for a, dim in enumerate(reach)})
     axis = use.axis()

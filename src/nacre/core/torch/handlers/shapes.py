@@ -6,25 +6,25 @@ from nacre.core.importing.findings import NoForm
 from nacre.core.torch.handlers.table import handles
 from nacre.core.torch.library import torch
 from nacre.core.torch.remedies import NOT_EMPTY
-from nacre.core.torch.use import Use, Value
+from nacre.core.torch.use import AtenCall, Value
 
 
 @handles("view.default", "_unsafe_view.default", "unsqueeze.default", "squeeze.default",
          "squeeze.dim", "squeeze.dims")  # fmt: skip
-def reshape(use: Use) -> int:
+def reshape(use: AtenCall) -> int:
     """Another shape, which PyTorch has worked out."""
     return use.reshaped(use.value("self"), use.shape)
 
 
 @handles("permute.default")
-def permute(use: Use) -> int:
+def permute(use: AtenCall) -> int:
     """The axes in another order."""
     rank = len(use.shape_of("self"))
     return use.transposed(use.value("self"), [int(d) % rank for d in use.get("dims", ())])
 
 
 @handles("transpose.int", "t.default")
-def transpose(use: Use) -> int:
+def transpose(use: AtenCall) -> int:
     """Two axes change places."""
     rank = len(use.shape_of("self"))
     order = list(range(rank))
@@ -35,13 +35,13 @@ def transpose(use: Use) -> int:
 
 
 @handles("expand.default")
-def expand(use: Use) -> int:
+def expand(use: AtenCall) -> int:
     """Stretched to a shape."""
-    return use.stretched(use.value("self"), use.shape)
+    return use.broadcast_to(use.value("self"), use.shape)
 
 
 @handles("repeat.default")
-def repeat(use: Use) -> int:
+def repeat(use: AtenCall) -> int:
     """Repeated along every axis; axes may be new."""
     repeats = tuple(int(r) for r in use.get("repeats", ()))
     dims = use.shape_of("self")
@@ -52,7 +52,7 @@ def repeat(use: Use) -> int:
 
 
 @handles("cat.default", "stack.default")
-def cat(use: Use) -> int:
+def cat(use: AtenCall) -> int:
     """Tensors after each other; those without elements play no part."""
     tensors, metas = use.get("tensors"), use.metas["tensors"]
     is_stack = use.name.startswith("stack")
@@ -72,7 +72,7 @@ def cat(use: Use) -> int:
 
 
 @handles("split.Tensor", "split_with_sizes.default")
-def split(use: Use) -> list[int]:
+def split(use: AtenCall) -> list[int]:
     """Parts along an axis, of the sizes that PyTorch has worked out."""
     axis, x = use.axis(), use.value("self")
     made, start = [], 0
@@ -84,7 +84,7 @@ def split(use: Use) -> list[int]:
 
 
 @handles("unbind.int")
-def unbind(use: Use) -> list[int]:
+def unbind(use: AtenCall) -> list[int]:
     """Every part of an axis on its own."""
     axis, x = use.axis(), use.value("self")
     return [
@@ -93,7 +93,7 @@ def unbind(use: Use) -> list[int]:
     ]
 
 
-def sliced(use: Use, value: int, parts: dict[int, tuple[int, int, int]]) -> int:
+def sliced(use: AtenCall, value: int, parts: dict[int, tuple[int, int, int]]) -> int:
     """A part of a value: start, end and positive step of some axes."""
     dims = use.type_of(value).shape
     whole = [parts.get(axis, (0, dim, 1)) for axis, dim in enumerate(dims)]
@@ -105,7 +105,7 @@ def sliced(use: Use, value: int, parts: dict[int, tuple[int, int, int]]) -> int:
     return use.add("Slice", value, starts=starts, ends=ends, steps=steps)
 
 
-def bounds(use: Use, dim: int) -> range:
+def bounds(use: AtenCall, dim: int) -> range:
     """What `start`, `end` and `step` take of an axis."""
     ends = (use.get("start"), use.get("end"), use.get("step", 1))
     if any(isinstance(end, Value | torch().Tensor) for end in ends):
@@ -117,7 +117,7 @@ def bounds(use: Use, dim: int) -> range:
 
 
 @handles("slice.Tensor")
-def slice_(use: Use) -> int:
+def slice_(use: AtenCall) -> int:
     """A regular part of an axis."""
     axis, dims = use.axis(), use.shape_of("self")
     taken = bounds(use, dims[axis])
@@ -125,7 +125,7 @@ def slice_(use: Use) -> int:
 
 
 @handles("select.int")
-def select(use: Use) -> int:
+def select(use: AtenCall) -> int:
     """One place of an axis, which goes away."""
     axis, index = use.axis(), use.get("index")
     if not isinstance(index, int):
@@ -135,7 +135,7 @@ def select(use: Use) -> int:
 
 
 @handles("flip.default")
-def flip(use: Use) -> int:
+def flip(use: AtenCall) -> int:
     """Axes run backwards."""
     rank = len(use.shape_of("self"))
     axes = tuple(int(d) % rank for d in use.get("dims", ()))
@@ -143,7 +143,7 @@ def flip(use: Use) -> int:
 
 
 @handles("roll.default")
-def roll(use: Use) -> int:
+def roll(use: AtenCall) -> int:
     """Elements move along axes, and those that leave come back at the other end."""
     x, dims = use.value("self"), use.shape_of("self")
     axes, shifts = use.get("dims", ()), use.get("shifts")
@@ -154,7 +154,7 @@ def roll(use: Use) -> int:
     return x
 
 
-def _rolled(use: Use, x: int, axis: int, shift: int) -> int:
+def _rolled(use: AtenCall, x: int, axis: int, shift: int) -> int:
     size = use.type_of(x).shape[axis]
     at = -shift % size
     if at == 0:
@@ -170,7 +170,7 @@ _PADDINGS = {"constant": "constant", "reflect": "reflect", "replicate": "edge", 
 @handles("constant_pad_nd.default", "pad.default", "reflection_pad1d.default",
          "reflection_pad2d.default", "reflection_pad3d.default", "replication_pad1d.default",
          "replication_pad2d.default", "replication_pad3d.default")  # fmt: skip
-def pad(use: Use) -> int:
+def pad(use: AtenCall) -> int:
     """Elements around; pads come in pairs, those of the last axis first; below 0 they cut."""
     given = [int(p) for p in use.get("pad", use.get("padding"))]
     rank = len(use.shape_of("self"))
@@ -186,7 +186,7 @@ def pad(use: Use) -> int:
 
 
 @handles("pixel_shuffle.default", "pixel_unshuffle.default")
-def pixel_shuffle(use: Use) -> int:
+def pixel_shuffle(use: AtenCall) -> int:
     """Channels to a finer plane, or back."""
     is_up = use.name.startswith("pixel_shuffle")
     opcode = "DepthToSpace" if is_up else "SpaceToDepth"
@@ -198,7 +198,7 @@ def pixel_shuffle(use: Use) -> int:
 
 
 @handles("tril.default", "triu.default")
-def triangle(use: Use) -> int:
+def triangle(use: AtenCall) -> int:
     """The lower or upper triangle of matrices."""
     is_upper = use.name.startswith("triu")
     return use.add("Trilu", use.value("self"), upper=is_upper, k=int(use.get("diagonal", 0)))

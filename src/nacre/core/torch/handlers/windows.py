@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from nacre.core.torch.handlers.table import handles
-from nacre.core.torch.use import Use
+from nacre.core.torch.use import AtenCall
 
 
 def several(given: Any, rank: int, default: int) -> tuple[int, ...]:  # noqa: ANN401 - one or more
@@ -15,7 +15,7 @@ def several(given: Any, rank: int, default: int) -> tuple[int, ...]:  # noqa: AN
     return numbers * rank if len(numbers) == 1 else numbers
 
 
-def batched(use: Use, name: str, rank: int) -> tuple[int, bool]:
+def batched(use: AtenCall, name: str, rank: int) -> tuple[int, bool]:
     """An operand [N, C, ..]; the axis N is put before one that lacks it."""
     value = use.value(name)
     dims = use.type_of(value).shape
@@ -25,7 +25,7 @@ def batched(use: Use, name: str, rank: int) -> tuple[int, bool]:
 
 @handles("conv1d.default", "conv2d.default", "conv3d.default", "conv1d.padding",
          "conv2d.padding", "conv3d.padding", "convolution.default")  # fmt: skip
-def conv(use: Use) -> int:
+def conv(use: AtenCall) -> int:
     """A convolution with channels first."""
     if use.get("transposed", False):
         return _transposed(use)
@@ -55,12 +55,12 @@ def _pads(given: Any, kernel: tuple[int, ...], dilations: tuple[int, ...]) -> tu
 
 
 @handles("conv_transpose1d.default", "conv_transpose2d.input", "conv_transpose3d.input")
-def conv_transpose(use: Use) -> int:
+def conv_transpose(use: AtenCall) -> int:
     """What a convolution's gradient by its input computes."""
     return _transposed(use)
 
 
-def _transposed(use: Use) -> int:
+def _transposed(use: AtenCall) -> int:
     rank = len(use.shape_of("weight")) - 2
     x, is_single = batched(use, "input", rank)
     bias = [use.value("bias")] if use.has("bias") else []

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from nacre.core.inference.rewriting import Site
+from nacre.core.inference.rewriting import RewriteSite
 from nacre.core.values import Array
 
 FEW_COLUMNS = 4  # of a product that is as soon done in f32
@@ -43,7 +43,7 @@ def in_halves(made: Halves) -> int | None:
 class Halves:
     """Adds operations of f32, and notes that they are."""
 
-    def __init__(self, site: Site, record: Record, *, is_fine: bool = False) -> None:
+    def __init__(self, site: RewriteSite, record: Record, *, is_fine: bool = False) -> None:
         self.site = site
         self.is_fine = is_fine  # results have more digits than f16 has
         self.record = record
@@ -154,7 +154,7 @@ def _convolution(made: Halves, x: int, array: Array) -> int | None:
     return made.add("BinOp", made.joined(product, small), made.times(divisor, 1 / grown), op="Mul")
 
 
-def _is_along_row(site: Site, x: int) -> bool:
+def _is_along_row(site: RewriteSite, x: int) -> bool:
     """Whether windows go along one row without borders and gaps, as the frames of sound do."""
     given: Mapping[str, Any] = site.attributes
     is_row = site.type(x).shape[:2] == (1, 1) and not any(given["pads"] or ())

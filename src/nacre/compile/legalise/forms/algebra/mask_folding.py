@@ -14,7 +14,7 @@ import numpy as np
 
 from nacre.compile.legalise.forms.algebra.masks import ABSORBING, is_large, kind_of, largest
 from nacre.compile.legalise.forms.windows.windows import reshaped
-from nacre.core.inference.rewriting import Site, rewritten
+from nacre.core.inference.rewriting import RewriteSite, rewritten
 from nacre.core.module import CoreOperation, Module
 
 _MOST_DEPTH, _MOST_FACTOR = 32, 1e30
@@ -35,7 +35,7 @@ def with_folded_masks(module: Module) -> Module:
     return rewritten(module, {"Softmax": [_folded]})
 
 
-def _folded(site: Site) -> int | None:
+def _folded(site: RewriteSite) -> int | None:
     value = _before_views(site)
     found = _Folding(site)
     made = found.read(value)
@@ -51,7 +51,7 @@ def _folded(site: Site) -> int | None:
     return reshaped(site, site.add("Softmax", total, axis=axis), site.op.type.shape)
 
 
-def _before_views(site: Site) -> int:
+def _before_views(site: RewriteSite) -> int:
     """What a softmax is of, before its rows are counted otherwise."""
     value = site.operands[0]
     rank = site.type(value).rank
@@ -68,7 +68,7 @@ def _before_views(site: Site) -> int:
 class _Folding:
     """Reads one value as scores and a mask; where there are no scores, `forced` are some."""
 
-    def __init__(self, site: Site, forced: int | None = None) -> None:
+    def __init__(self, site: RewriteSite, forced: int | None = None) -> None:
         self._site, self._forced = site, forced
         self._is_inside = False  # a choice
         self.fills: set[float | None] = set()  # of choices; None where it is no number

@@ -15,7 +15,7 @@ from typing import Literal
 import numpy as np
 
 from nacre.core.evaluation.plan import constant_array
-from nacre.core.inference.rewriting import Site, rewritten
+from nacre.core.inference.rewriting import RewriteSite, rewritten
 from nacre.core.module import CoreOperation, Module
 from nacre.core.values import Array
 
@@ -72,7 +72,7 @@ class _Levelling:
     def __init__(self) -> None:
         self._made: dict[tuple[object, ...], tuple[int, int]] = {}
 
-    def softmax(self, site: Site) -> int | None:
+    def softmax(self, site: RewriteSite) -> int | None:
         """Softmax(scores + masks)."""
         leaves = list(_addends(site, site.operands[0]))
         kinds = {leaf: kind_of(site, leaf) for leaf in leaves}
@@ -92,7 +92,7 @@ class _Levelling:
             total = self._with_computed(site, total, masks, axis)
         return site.add("Softmax", total, **site.op.attributes)
 
-    def _with_computed(self, site: Site, scores: int, masks: list[int], axis: int) -> int:
+    def _with_computed(self, site: RewriteSite, scores: int, masks: list[int], axis: int) -> int:
         key = (*masks, axis)
         if key not in self._made:
             self._made[key] = _levelled(site, _sum(site, masks), axis)
@@ -101,7 +101,7 @@ class _Levelling:
         return site.add("BinOp", scores, level, op="Add")
 
 
-def _levelled(site: Site, mask: int, axis: int) -> tuple[int, int]:
+def _levelled(site: RewriteSite, mask: int, axis: int) -> tuple[int, int]:
     """A mask less the largest of each row, and 0 for rows whose scores drop out beside that."""
     type_, top = site.type(mask), mask
     if type_.rank >= -axis and type_.shape[axis] > 1:
@@ -113,12 +113,12 @@ def _levelled(site: Site, mask: int, axis: int) -> tuple[int, int]:
     return level, _rounded(site, site.add("Clip", less, min=0.0, max=1.0))
 
 
-def _rounded(site: Site, value: int) -> int:
+def _rounded(site: RewriteSite, value: int) -> int:
     """What is f16 from here on; the module is still one of f32."""
     return site.add("Cast", site.add("Cast", value, to="f16"), to="f32")
 
 
-def _with_known(site: Site, scores: int, masks: list[Array], axis: int) -> int:
+def _with_known(site: RewriteSite, scores: int, masks: list[Array], axis: int) -> int:
     """Scores and masks that are constants: the same before the run."""
     with np.errstate(over="ignore", invalid="ignore"):
         mask = np.asarray(sum(masks[1:], masks[0]), np.float32)
@@ -132,14 +132,14 @@ def _with_known(site: Site, scores: int, masks: list[Array], axis: int) -> int:
     return site.add("BinOp", scores, site.literal(level, dtype), op="Add")
 
 
-def _sum(site: Site, values: list[int]) -> int:
+def _sum(site: RewriteSite, values: list[int]) -> int:
     total = values[0]
     for value in values[1:]:
         total = site.add("BinOp", total, value, op="Add")
     return total
 
 
-def _addends(site: Site, value: int) -> Iterator[int]:
+def _addends(site: RewriteSite, value: int) -> Iterator[int]:
     """What is added up to a value."""
     found = site.only(value, "BinOp", op="Add")
     if found is None:
@@ -149,12 +149,12 @@ def _addends(site: Site, value: int) -> Iterator[int]:
         yield from _addends(site, operand)
 
 
-def largest(site: Site, values: list[int]) -> int:
+def largest(site: RewriteSite, values: list[int]) -> int:
     """What is most like scores among values that could all be masks."""
     return max(values, key=lambda v: (site.constant(v) is None, prod(site.type(v).shape)))
 
 
-def kind_of(site: Site, value: int) -> Kind:
+def kind_of(site: RewriteSite, value: int) -> Kind:
     """What an addend is, by what it is made of."""
     waiting, seen = [value], {value}
     hides = is_other = False

@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from nacre.core.inference.rewriting import Site
+from nacre.core.inference.rewriting import RewriteSite
 from nacre.core.module import CoreOperation
 from nacre.core.ops import OPS
 from nacre.core.values import Array
@@ -42,7 +42,7 @@ class Spread(NamedTuple):
 class Moments:
     """Reads values as polynomials about one tensor and some of its axes."""
 
-    def __init__(self, site: Site, x: int, axes: Axes) -> None:
+    def __init__(self, site: RewriteSite, x: int, axes: Axes) -> None:
         self._site, self._x, self._axes = site, x, axes
         self._shape = site.type(x).shape
         self._count = prod(self._shape[axis] for axis in axes)
@@ -213,7 +213,7 @@ class Moments:
         return Spread(is_variance, factor, epsilon) if isfinite(factor + epsilon) else None
 
 
-def guard_of(site: Site, op: CoreOperation) -> tuple[int, float] | None:
+def guard_of(site: RewriteSite, op: CoreOperation) -> tuple[int, float] | None:
     """A value and the number that it is held above, or that is added to it."""
     given = OPS[op.opcode].filled(op.attributes)
     if op.opcode == "Clip" and given["max"] >= _UNBOUNDED:
@@ -227,7 +227,7 @@ def guard_of(site: Site, op: CoreOperation) -> tuple[int, float] | None:
     return _guard_by_choice(site, op) if op.opcode == "Where" else None
 
 
-def _guard_by_choice(site: Site, op: CoreOperation) -> tuple[int, float] | None:
+def _guard_by_choice(site: RewriteSite, op: CoreOperation) -> tuple[int, float] | None:
     """1 instead of a root that is 0: of zeros it makes zeros."""
     condition, one, other = op.operands
     compared = site.maker(condition, "Compare", op="Eq")

@@ -8,7 +8,7 @@ from nacre.compile.legalise.forms.algebra.moments import Axes, Moments, Polynomi
 from nacre.compile.legalise.forms.elementwise.recover_norms import along, kept
 from nacre.compile.legalise.forms.rounds import Forms
 from nacre.compile.legalise.forms.windows.windows import reshaped
-from nacre.core.inference.rewriting import Site
+from nacre.core.inference.rewriting import RewriteSite
 from nacre.core.module import CoreOperation
 from nacre.core.values import Array
 
@@ -22,7 +22,7 @@ _INSIDE = frozenset(
 )  # fmt: skip
 
 
-def norm(site: Site) -> int | None:
+def norm(site: RewriteSite) -> int | None:
     """A product or sum that comes to (x - mean) / sqrt(variance + epsilon) * scale + bias.
 
     Or the same without the mean. What stands between may be in any order, and multiplied out.
@@ -44,11 +44,11 @@ def norm(site: Site) -> int | None:
     return None
 
 
-def _is_float(site: Site) -> bool:
+def _is_float(site: RewriteSite) -> bool:
     return site.op.type.element.kind == "float"
 
 
-def _candidates(site: Site) -> dict[tuple[int, Axes], None]:
+def _candidates(site: RewriteSite) -> dict[tuple[int, Axes], None]:
     """Tensors whose moments stand behind a root, with the axes that they are taken over."""
     found: dict[tuple[int, Axes], None] = {}
     pending, seen, has_root = list(site.operands), set[int](), False
@@ -72,7 +72,7 @@ def _candidates(site: Site) -> dict[tuple[int, Axes], None]:
     return found if has_root else {}
 
 
-def _inside(site: Site, value: int) -> list[int]:
+def _inside(site: RewriteSite, value: int) -> list[int]:
     """What is squared, or what a mean is taken off, in the operand of a reduction."""
     found: list[int] = []
     for _ in range(2):
@@ -84,7 +84,7 @@ def _inside(site: Site, value: int) -> list[int]:
     return found
 
 
-def _is_root(site: Site, op: CoreOperation) -> bool:
+def _is_root(site: RewriteSite, op: CoreOperation) -> bool:
     name = op.attributes.get("op")
     if op.opcode == "Unary":
         return name in _ROOTS
@@ -118,7 +118,7 @@ def _broadcasts(a: Array, b: Array) -> bool:
     return True
 
 
-def _applied(site: Site, made: int, scale: Array, bias: Array) -> int:
+def _applied(site: RewriteSite, made: int, scale: Array, bias: Array) -> int:
     dtype, shape = site.op.type.dtype, site.op.type.shape
     for name, array, idle in (("Mul", scale, 1.0), ("Add", bias, 0.0)):
         if bool((array == idle).all()):
@@ -127,7 +127,7 @@ def _applied(site: Site, made: int, scale: Array, bias: Array) -> int:
     return reshaped(site, made, shape)
 
 
-def batch_norm(site: Site) -> int | None:
+def batch_norm(site: RewriteSite) -> int | None:
     """With statistics of the tensor itself: written out, so that it is found to be a norm."""
     x, scale, bias, mean, variance = site.operands
     if site.constant(mean) is not None and site.constant(variance) is not None:

@@ -23,7 +23,7 @@ def moved(made: Halves, *, is_amplitude: bool) -> int | None:
     if opcode in ("Gather", "GatherAxis") and is_amplitude:
         return _gathered(made)
     if opcode == "Transpose":
-        return _turned(made)
+        return _transpose(made)
     return _pooled(made) if opcode in ("AvgPool", "MaxPool") else None
 
 
@@ -59,7 +59,7 @@ def _padded(made: Halves) -> int | None:
     return value
 
 
-def _turned(made: Halves) -> int | None:
+def _transpose(made: Halves) -> int | None:
     """A transposition piece by piece along its longest axis."""
     site = made.site
     x, order = site.operands[0], site.attributes["permutation"]

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from nacre.compile.legalise.forms.algebra.halves import Halves, in_halves, scaled_down
 from nacre.compile.legalise.forms.algebra.wide import PRODUCTS, Chains
 from nacre.compile.legalise.forms.algebra.wide_moves import moved
-from nacre.core.inference.rewriting import Site, rewritten
+from nacre.core.inference.rewriting import RewriteSite, rewritten
 from nacre.core.module import Module
 
 
@@ -52,7 +52,7 @@ class _Widening:
         self._wide = wide
         self.wide: set[int] = set()
 
-    def take(self, site: Site) -> int | None:
+    def take(self, site: RewriteSite) -> int | None:
         """A wide operation in the form that it has in f32; None for all others."""
         op, value = site.op, site.op.value_id
         if value not in self._wide:
@@ -72,7 +72,7 @@ class _Widening:
             return in_halves(halves)
         return scaled_down(halves, self._largest[x])
 
-    def _guarded(self, site: Site) -> int:
+    def _guarded(self, site: RewriteSite) -> int:
         """A product in f16 to which a small number is added in f32."""
         x, weights, bias = site.operands
         made = site.add(site.op.opcode, x, weights, **site.op.attributes)

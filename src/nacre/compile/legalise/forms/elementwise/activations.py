@@ -12,13 +12,13 @@ from math import log
 import numpy as np
 
 from nacre.compile.legalise.forms.rounds import Forms
-from nacre.core.inference.rewriting import Pattern, Site
+from nacre.core.inference.rewriting import Pattern, RewriteSite
 
 
 class Steps:
     """Maps written one after the other."""
 
-    def __init__(self, site: Site) -> None:
+    def __init__(self, site: RewriteSite) -> None:
         self._site = site
         self._dtype = site.op.type.dtype
 
@@ -48,42 +48,42 @@ class Steps:
         return self._site.add("ReluNan", x)
 
 
-def _attribute(site: Site, name: str) -> float:
+def _attribute(site: RewriteSite, name: str) -> float:
     value = site.attributes[name]
     assert isinstance(value, float | int)
     return float(value)
 
 
-def _is_float(site: Site) -> bool:
+def _is_float(site: RewriteSite) -> bool:
     return not site.op.type.element.is_integer
 
 
-def _relu(site: Site) -> int | None:
+def _relu(site: RewriteSite) -> int | None:
     """NaN stays NaN on the device."""
     return site.add("ReluNan", site.operands[0]) if _is_float(site) else None
 
 
-def _hard_sigmoid(site: Site) -> int | None:
+def _hard_sigmoid(site: RewriteSite) -> int | None:
     """Clip(alpha * x + beta, 0, 1)."""
     steps = Steps(site)
     sloped = steps.binary("Mul", site.operands[0], _attribute(site, "alpha"))
     return steps.clip(steps.binary("Add", sloped, _attribute(site, "beta")), 0.0, 1.0)
 
 
-def _hard_swish(site: Site) -> int | None:
+def _hard_swish(site: RewriteSite) -> int | None:
     """X * (Clip(x + 3, 0, 6) / 6)."""
     steps, x = Steps(site), site.operands[0]
     gate = steps.clip(steps.binary("Add", x, 3.0), 0.0, 6.0)
     return steps.binary("Mul", x, steps.binary("Mul", gate, 1 / 6))
 
 
-def _elu(site: Site) -> int | None:
+def _elu(site: RewriteSite) -> int | None:
     """Relu(x) + alpha * (exp(min(x, 0)) - 1)."""
     steps, x = Steps(site), site.operands[0]
     return steps.binary("Add", steps.above(x), _curve(site, x, _attribute(site, "alpha")))
 
 
-def _selu(site: Site) -> int | None:
+def _selu(site: RewriteSite) -> int | None:
     """Gamma * Relu(x) + gamma * alpha * (exp(min(x, 0)) - 1)."""
     steps, x = Steps(site), site.operands[0]
     gamma = _attribute(site, "gamma")
@@ -91,13 +91,13 @@ def _selu(site: Site) -> int | None:
     return steps.binary("Add", above, _curve(site, x, gamma * _attribute(site, "alpha")))
 
 
-def _curve(site: Site, x: int, factor: float) -> int:
+def _curve(site: RewriteSite, x: int, factor: float) -> int:
     steps = Steps(site)
     grown = steps.binary("Sub", site.add("Exp", steps.below(x)), 1.0)
     return grown if factor == 1.0 else steps.binary("Mul", grown, factor)
 
 
-def _prelu(site: Site) -> int | None:
+def _prelu(site: RewriteSite) -> int | None:
     """`LeakyRelu` where the slope is one number, else Relu(x) + slope * min(x, 0)."""
     x, slope = site.operands
     number = site.number(slope)
@@ -107,7 +107,7 @@ def _prelu(site: Site) -> int | None:
     return steps.binary("Add", steps.above(x), steps.binary("Mul", steps.below(x), slope))
 
 
-def _clip(site: Site) -> int | None:
+def _clip(site: RewriteSite) -> int | None:
     """Nothing where there are no bounds."""
     low, high = _attribute(site, "min"), _attribute(site, "max")
     if low == -np.inf and high == np.inf:
@@ -117,7 +117,7 @@ def _clip(site: Site) -> int | None:
     return None
 
 
-def _leaky_relu(site: Site) -> int | None:
+def _leaky_relu(site: RewriteSite) -> int | None:
     """A slope that is no number has no `leaky_relu`: Relu(x) + alpha * min(x, 0)."""
     alpha = _attribute(site, "alpha")
     if np.isfinite(alpha):
@@ -127,32 +127,32 @@ def _leaky_relu(site: Site) -> int | None:
 
 
 # Functions of `Unary` in maps; each takes the steps and x.
-_Spelled = Callable[[Steps, Site, int], int]
+_Spelled = Callable[[Steps, RewriteSite, int], int]
 
 
-def _softplus(steps: Steps, site: Site, x: int) -> int:
+def _softplus(steps: Steps, site: RewriteSite, x: int) -> int:
     """Relu(x) + log(1 + exp(-|x|)): no exponential above 1."""
     small = site.add("Exp", site.add("Neg", steps.unary("Abs", x)))
     return steps.binary("Add", steps.above(x), site.add("Log", steps.binary("Add", small, 1.0)))
 
 
-def _softsign(steps: Steps, site: Site, x: int) -> int:
+def _softsign(steps: Steps, site: RewriteSite, x: int) -> int:
     return steps.binary("Div", x, steps.binary("Add", steps.unary("Abs", x), 1.0))
 
 
-def _cosh(steps: Steps, site: Site, x: int) -> int:
+def _cosh(steps: Steps, site: RewriteSite, x: int) -> int:
     """Half of exp(x) and half of exp(-x)."""
     both = site.add("Exp", x), site.add("Exp", site.add("Neg", x))
     halves = [steps.binary("Mul", one, 0.5) for one in both]
     return steps.binary("Add", halves[0], halves[1])
 
 
-def _sinh(steps: Steps, site: Site, x: int) -> int:
+def _sinh(steps: Steps, site: RewriteSite, x: int) -> int:
     """Tanh(x) * cosh(x): a difference of exponentials would lose what is small."""
     return steps.binary("Mul", steps.unary("Tanh", x), _cosh(steps, site, x))
 
 
-def _expm1(steps: Steps, site: Site, x: int) -> int:
+def _expm1(steps: Steps, site: RewriteSite, x: int) -> int:
     """Tanh(x / 2) * (exp(x) + 1): a difference would lose what is small."""
     half = steps.unary("Tanh", steps.binary("Mul", x, 0.5))
     return steps.binary("Mul", half, steps.binary("Add", site.add("Exp", x), 1.0))
@@ -180,7 +180,7 @@ _UNARY: dict[str, _Spelled] = {
 }
 
 
-def _unary(site: Site) -> int | None:
+def _unary(site: RewriteSite) -> int | None:
     op = site.attributes["op"]
     spelled = _UNARY.get(str(op))
     if spelled is None or not _is_float(site):

@@ -11,7 +11,7 @@ from math import prod
 
 from nacre.compile.legalise.forms.rounds import Forms
 from nacre.compile.legalise.forms.windows.windows import reshaped, sliced
-from nacre.core.inference.rewriting import Site
+from nacre.core.inference.rewriting import RewriteSite
 
 ROOM = 192 << 10  # bytes of all operands of a part: less than half of any device's L1
 _MOST_PARTS = 64
@@ -20,13 +20,13 @@ _IN_PARTS = frozenset({"Max", "Min", "Any", "All", "Prod"})
 _LONGEST = 1 << 12  # elements of a row, where everything is reduced
 
 
-def held_bytes(site: Site, *values: int) -> int:
+def held_bytes(site: RewriteSite, *values: int) -> int:
     """What values take in memory."""
     types = [site.type(value) for value in values]
     return sum(prod(t.shape) * max(8, t.element.bits) // 8 for t in types)
 
 
-def in_parts(site: Site) -> int | None:
+def in_parts(site: RewriteSite) -> int | None:
     """An operation along one axis, on parts that fit."""
     axis = _only_axis(site)
     shapes = [site.type(value).shape for value in site.operands]
@@ -62,7 +62,7 @@ def in_parts(site: Site) -> int | None:
     return reshaped(site, made, site.op.type.shape)
 
 
-def _parts(site: Site, behind: int, before: int) -> int | None:
+def _parts(site: RewriteSite, behind: int, before: int) -> int | None:
     """Into how many parts columns are cut; None where that is not worth it, or no help."""
     total = held_bytes(site, *site.operands)
     if total <= ROOM:
@@ -72,12 +72,12 @@ def _parts(site: Site, behind: int, before: int) -> int | None:
     return count if count <= _MOST_PARTS else None
 
 
-def _is_turned(site: Site) -> bool:
+def _is_turned(site: RewriteSite) -> bool:
     """Whether elements change places instead: floats on their own."""
     return len(site.operands) == 1 and not site.type(site.operands[0]).element.is_integer
 
 
-def _only_axis(site: Site) -> int | None:
+def _only_axis(site: RewriteSite) -> int | None:
     rank = site.type(site.operands[0]).rank
     axes = site.attributes.get("axes", (site.attributes.get("axis"),))
     found = axes[0] if isinstance(axes, tuple) and len(axes) == 1 else None
@@ -91,7 +91,7 @@ def _are_alike(shapes: list[tuple[int, ...]], axis: int) -> bool:
     )
 
 
-def axis_by_axis(site: Site) -> int | None:
+def axis_by_axis(site: RewriteSite) -> int | None:
     """A reduction of integers over several axes: neighbours as one, the last ones first."""
     x = site.operands[0]
     shape = site.type(x).shape
@@ -113,7 +113,7 @@ def axis_by_axis(site: Site) -> int | None:
     return reshaped(site, x, site.op.type.shape)
 
 
-def _is_divisible(site: Site) -> bool:
+def _is_divisible(site: RewriteSite) -> bool:
     word = site.attributes.get("op")
     x = site.operands[0]
     is_known = word is None or str(word) in _IN_PARTS
@@ -131,7 +131,7 @@ def _runs(axes: list[int]) -> list[tuple[int, int]]:
     return found
 
 
-def _everything(site: Site, x: int) -> int | None:
+def _everything(site: RewriteSite, x: int) -> int | None:
     """All elements: rows of some first, then what is left of them."""
     count = prod(site.type(x).shape)
     size = next((size for size in range(_LONGEST, 1, -1) if count % size == 0), None)
@@ -142,7 +142,7 @@ def _everything(site: Site, x: int) -> int | None:
     return reshaped(site, made, site.op.type.shape)
 
 
-def _along(site: Site, x: int, axis: int) -> int:
+def _along(site: RewriteSite, x: int, axis: int) -> int:
     return site.add(site.op.opcode, x, **{**site.op.attributes, "axes": (axis,), "keepdims": True})
 
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 import numpy as np
 
 from nacre.compile.legalise.forms.rounds import Forms
-from nacre.core.inference.rewriting import Site
+from nacre.core.inference.rewriting import RewriteSite
 from nacre.core.values import Array
 
 
-def whole_part(site: Site) -> int | None:
+def whole_part(site: RewriteSite) -> int | None:
     """`Floor(x * a + b)`: the nearest whole number, and 1 less where the product is below it."""
     v = site.operands[0]
     is_held = site.maker(v, "Clip") is not None  # its ends must not be left
@@ -26,7 +26,7 @@ def whole_part(site: Site) -> int | None:
     return site.add("BinOp", nearest, site.add("Unary", rest, op="Floor"), op="Add")
 
 
-def fraction(site: Site) -> int | None:
+def fraction(site: RewriteSite) -> int | None:
     """`v - Floor(v)` and `Floor(v) + c - v` with v = x * a + b, which may be held in bounds."""
     if site.attributes["op"] != "Sub" or site.op.type.element.is_integer:
         return None
@@ -47,11 +47,11 @@ def fraction(site: Site) -> int | None:
     return None
 
 
-def _moved(site: Site, value: int, by: Array) -> int:
+def _moved(site: RewriteSite, value: int, by: Array) -> int:
     return site.add("BinOp", value, site.literal(np.asarray(by), site.op.type.dtype), op="Add")
 
 
-def _summands(site: Site, v: int, value: int) -> tuple[int | None, Array]:
+def _summands(site: RewriteSite, v: int, value: int) -> tuple[int | None, Array]:
     """The whole part of v, and a constant that is added to it."""
     if _is_whole_of(site, value, v):
         return value, np.zeros(())
@@ -62,7 +62,7 @@ def _summands(site: Site, v: int, value: int) -> tuple[int | None, Array]:
     return split[0], split[1].astype(np.float64)
 
 
-def _is_whole_of(site: Site, value: int, v: int) -> bool:
+def _is_whole_of(site: RewriteSite, value: int, v: int) -> bool:
     """Whether a value is the whole part of another, in either way of finding it."""
     floor = site.maker(value, "Unary", op="Floor")
     if floor is not None:
@@ -73,7 +73,7 @@ def _is_whole_of(site: Site, value: int, v: int) -> bool:
     return nearest is not None and less is not None and nearest.operands[0] == v
 
 
-def _scaled(site: Site, value: int) -> tuple[int, Array] | None:
+def _scaled(site: RewriteSite, value: int) -> tuple[int, Array] | None:
     """The product and the offset of `x * a + b`."""
     bounds = site.maker(value, "Clip")
     found = _affine(site, value if bounds is None else bounds.operands[0])
@@ -94,7 +94,7 @@ def _scaled(site: Site, value: int) -> tuple[int, Array] | None:
     return site.add("BinOp", x, site.literal(scale, site.op.type.dtype), op="Mul"), offset
 
 
-def _affine(site: Site, value: int) -> tuple[int, Array, Array] | None:
+def _affine(site: RewriteSite, value: int) -> tuple[int, Array, Array] | None:
     """x, a and b of `x * a + b`, or of `(x + c) * a`."""
     outer = site.maker(value, "BinOp")
     split = None if outer is None else site.split(outer.operands)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from math import erf, inf, isclose, isfinite, sqrt
 
 from nacre.compile.legalise.forms.rounds import Forms
-from nacre.core.inference.rewriting import Site
+from nacre.core.inference.rewriting import RewriteSite
 from nacre.core.ops import OPS
 
 _STEPS = (1 << 16) - 1
@@ -20,7 +20,7 @@ Range = tuple[float, float]
 _ALL: Range = (-inf, inf)
 
 
-def bounded_gelu(site: Site) -> int | None:
+def bounded_gelu(site: RewriteSite) -> int | None:
     """(x * (1 + Erf(x / sqrt(2)))) * 0.5, in whatever order the factors stand."""
     if site.attributes["op"] != "Mul":
         return None
@@ -43,7 +43,7 @@ def bounded_gelu(site: Site) -> int | None:
     return None
 
 
-def _of_gate(site: Site, gate: int) -> int | None:
+def _of_gate(site: RewriteSite, gate: int) -> int | None:
     """X of 1 + Erf(x / sqrt(2)), where no bounds in between do anything."""
     value, of_sum = _bare(site, gate)
     total = site.maker(value, "BinOp", op="Add")
@@ -64,7 +64,7 @@ def _of_gate(site: Site, gate: int) -> int | None:
     return x if all(map(_is_idle, bounds, reached)) else None
 
 
-def _over_root(site: Site, value: int) -> int | None:
+def _over_root(site: RewriteSite, value: int) -> int | None:
     """X of x / sqrt(2), or of x * sqrt(0.5)."""
     found = site.maker(value, "BinOp")
     if found is None or found.attributes["op"] not in ("Div", "Mul"):
@@ -74,13 +74,13 @@ def _over_root(site: Site, value: int) -> int | None:
     return found.operands[0] if _is(site, found.operands[1], sqrt(2)) else None
 
 
-def _bare(site: Site, value: int) -> tuple[int, Range]:
+def _bare(site: RewriteSite, value: int) -> tuple[int, Range]:
     """A value without its bounds, and these."""
     found = site.maker(value, "Clip")
     return (value, _ALL) if found is None else (found.operands[0], _range(site, value))
 
 
-def _range(site: Site, value: int) -> Range:
+def _range(site: RewriteSite, value: int) -> Range:
     """Between which numbers a value is held."""
     found = site.maker(value, "Clip")
     if found is None:
@@ -96,12 +96,12 @@ def _is_idle(bounds: Range, reached: Range) -> bool:
     return low <= least + step and high >= most - step
 
 
-def _is(site: Site, value: int, number: float) -> bool:
+def _is(site: RewriteSite, value: int, number: float) -> bool:
     found = site.number(value)
     return found is not None and isclose(found, number, rel_tol=_CLOSE)
 
 
-def _besides(site: Site, operands: tuple[int, ...], number: float) -> int | None:
+def _besides(site: RewriteSite, operands: tuple[int, ...], number: float) -> int | None:
     """The operand that is not a certain number."""
     a, b = operands
     return a if _is(site, b, number) else b if _is(site, a, number) else None

@@ -6,11 +6,11 @@ import numpy as np
 
 from nacre.compile.legalise.forms.rounds import Forms
 from nacre.compile.legalise.forms.windows.windows import reshaped
-from nacre.core.inference.rewriting import Site
+from nacre.core.inference.rewriting import RewriteSite
 from nacre.core.values import Array
 
 
-def not_(site: Site) -> int | None:
+def not_(site: RewriteSite) -> int | None:
     """`Not` of truth values: different from true. In bytes, all other bits would turn as well."""
     if site.attributes["op"] != "Not" or site.op.type.dtype != "bool":
         return None
@@ -18,7 +18,7 @@ def not_(site: Site) -> int | None:
     return site.add("BinOp", site.operands[0], true, op="Xor")
 
 
-def neutral(site: Site) -> int | None:
+def neutral(site: RewriteSite) -> int | None:
     """`And` with true, `Or` with false: the other side."""
     op = site.attributes["op"]
     if op not in ("And", "Or") or site.op.type.dtype != "bool":
@@ -26,10 +26,10 @@ def neutral(site: Site) -> int | None:
     split = site.split(site.operands)
     if split is None or not bool((split[1] == (op == "And")).all()):
         return None
-    return _stretched(site, split[0])
+    return _broadcast_to(site, split[0])
 
 
-def known_choice(site: Site) -> int | None:
+def known_choice(site: RewriteSite) -> int | None:
     """`Where` with a condition that is known.
 
     Of the one side, its elements are held between bounds that are infinite where it is taken, and
@@ -40,9 +40,9 @@ def known_choice(site: Site) -> int | None:
     if known is None or site.op.type.element.is_integer:
         return None
     if bool(known.all()):
-        return _stretched(site, a)
+        return _broadcast_to(site, a)
     if not known.any():
-        return _stretched(site, b)
+        return _broadcast_to(site, b)
     for value, other, taken in ((a, b, known), (b, a, ~known)):
         constant = site.constant(other)
         if constant is not None and site.type(value).shape == site.op.type.shape:
@@ -50,7 +50,7 @@ def known_choice(site: Site) -> int | None:
     return None
 
 
-def known_sides(site: Site) -> int | None:
+def known_sides(site: RewriteSite) -> int | None:
     """`Where` between 0 and another number: the condition times the number, less it where due."""
     condition, a, b = site.operands
     yes, no = site.number(a), site.number(b)
@@ -63,23 +63,23 @@ def known_sides(site: Site) -> int | None:
     if no:  # b where the condition is false: (condition - 1) * -b
         taken = site.add("BinOp", taken, site.literal(np.array(1.0), dtype), op="Sub")
     factor = site.literal(np.array(-no if no else yes), dtype)
-    return _stretched(site, site.add("BinOp", taken, factor, op="Mul"))
+    return _broadcast_to(site, site.add("BinOp", taken, factor, op="Mul"))
 
 
-def _stretched(site: Site, value: int) -> int:
+def _broadcast_to(site: RewriteSite, value: int) -> int:
     if site.type(value).shape == site.op.type.shape:
         return value
     return site.add("Broadcast", value, shape=site.op.type.shape)
 
 
-def _held(site: Site, value: int, taken: Array, other: Array) -> int:
+def _held(site: RewriteSite, value: int, taken: Array, other: Array) -> int:
     dtype = site.op.type.dtype
     low = site.literal(np.where(taken, -np.inf, other.astype(np.float64)), dtype)
     high = site.literal(np.where(taken, np.inf, other.astype(np.float64)), dtype)
     return site.add("BinOp", site.add("BinOp", value, low, op="Max"), high, op="Min")
 
 
-def triangle(site: Site) -> int | None:
+def triangle(site: RewriteSite) -> int | None:
     """`Trilu` of floats: a choice between elements and 0."""
     if site.op.type.element.is_integer:
         return None
@@ -91,7 +91,7 @@ def triangle(site: Site) -> int | None:
     return _held(site, site.operands[0], kept, np.zeros((), np.float64))
 
 
-def square(site: Site) -> int | None:
+def square(site: RewriteSite) -> int | None:
     """The power 2 of floats: a product."""
     if site.attributes["op"] != "Pow" or site.op.type.element.is_integer:
         return None
@@ -100,7 +100,7 @@ def square(site: Site) -> int | None:
     return site.add("BinOp", site.operands[0], site.operands[0], op="Mul")
 
 
-def integer_bounds(site: Site) -> int | None:
+def integer_bounds(site: RewriteSite) -> int | None:
     """`Clip` of integers with both bounds: NEM writes no infinities."""
     element = site.op.type.element
     low, high = site.attributes["min"], site.attributes["max"]
@@ -112,7 +112,7 @@ def integer_bounds(site: Site) -> int | None:
     return site.add("Clip", site.operands[0], min=ends[0], max=ends[1])
 
 
-def kept_axes(site: Site) -> int | None:
+def kept_axes(site: RewriteSite) -> int | None:
     """A reduction that keeps its axes, and a view without them: regions have at least one axis."""
     if site.attributes["keepdims"]:
         return None
@@ -120,7 +120,7 @@ def kept_axes(site: Site) -> int | None:
     return reshaped(site, site.add(site.op.opcode, site.operands[0], **given), site.op.type.shape)
 
 
-def one_row(site: Site) -> int | None:
+def one_row(site: RewriteSite) -> int | None:
     """`ScatterRows` of a single row: as one of several."""
     x, index, row = site.operands
     if site.type(index).rank:
@@ -129,7 +129,7 @@ def one_row(site: Site) -> int | None:
     return site.add("ScatterRows", x, reshaped(site, index, (1,)), many)
 
 
-def one_index(site: Site) -> int | None:
+def one_index(site: RewriteSite) -> int | None:
     """A single index that is computed: as one of several."""
     x, index = site.operands
     if site.type(index).rank or site.constant(index) is not None:

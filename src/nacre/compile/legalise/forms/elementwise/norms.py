@@ -7,11 +7,11 @@ from math import prod
 from nacre.compile.legalise.forms.elementwise.activations import Steps
 from nacre.compile.legalise.forms.rounds import Forms
 from nacre.compile.legalise.forms.windows.windows import reshaped
-from nacre.core.inference.rewriting import Site
+from nacre.core.inference.rewriting import RewriteSite
 from nacre.core.inference.transposes import inverse
 
 
-def softmax(site: Site) -> int | None:
+def softmax(site: RewriteSite) -> int | None:
     """Along another axis: that axis last, between transpositions."""
     axis, rank = site.attributes["axis"], site.op.type.rank
     assert isinstance(axis, int)
@@ -27,7 +27,7 @@ def softmax(site: Site) -> int | None:
     return site.add("Transpose", made, permutation=inverse(order))
 
 
-def layer_norm(site: Site) -> int | None:
+def layer_norm(site: RewriteSite) -> int | None:
     """Over several axes: over one that joins them. What is computed is applied afterwards."""
     axis = site.attributes["axis"]
     assert isinstance(axis, int)
@@ -49,7 +49,7 @@ def layer_norm(site: Site) -> int | None:
     return reshaped(site, made, shape)
 
 
-def _applied(site: Site, axis: int) -> int:
+def _applied(site: RewriteSite, axis: int) -> int:
     """A norm without scale and bias, then both."""
     x, *given = site.operands
     steps = Steps(site)
@@ -58,7 +58,7 @@ def _applied(site: Site, axis: int) -> int:
     return made if len(given) < 2 else steps.binary("Add", made, given[1])
 
 
-def group_norm(site: Site) -> int | None:
+def group_norm(site: RewriteSite) -> int | None:
     """Each group as one row, normalised; then every channel's scale and bias."""
     x, *given = site.operands
     shape = site.type(x).shape

@@ -13,11 +13,11 @@ import numpy as np
 from nacre.compile.legalise.forms.elementwise.recover_norms import along, behind_views, kept
 from nacre.compile.legalise.forms.rounds import Forms
 from nacre.compile.legalise.forms.windows.windows import reshaped
-from nacre.core.inference.rewriting import Site, per_channel
+from nacre.core.inference.rewriting import RewriteSite, per_channel
 from nacre.core.module import CoreOperation
 
 
-def kept_axes(site: Site) -> int | None:
+def kept_axes(site: RewriteSite) -> int | None:
     """A reduction whose axes a view puts back: one that keeps them."""
     found = site.maker(site.operands[0], "Mean", "Sum", "Reduce")
     if found is None or found.attributes.get("keepdims"):
@@ -29,7 +29,7 @@ def kept_axes(site: Site) -> int | None:
     return site.add(found.opcode, found.operands[0], **{**found.attributes, "keepdims": True})
 
 
-def mean_of_sum(site: Site) -> int | None:
+def mean_of_sum(site: RewriteSite) -> int | None:
     """A sum times 1 / count, or over the count: a mean."""
     kind = site.attributes["op"]
     if kind not in ("Mul", "Div"):
@@ -47,7 +47,7 @@ def mean_of_sum(site: Site) -> int | None:
     return None
 
 
-def layer_norm(site: Site) -> int | None:
+def layer_norm(site: RewriteSite) -> int | None:
     """(x - mean) * (scale / sqrt(mean of squares - square of mean + epsilon))."""
     if site.attributes["op"] != "Mul":
         return None
@@ -70,7 +70,7 @@ def layer_norm(site: Site) -> int | None:
     return None
 
 
-def _scaled_root(site: Site, factor: int) -> tuple[int | None, int | None]:
+def _scaled_root(site: RewriteSite, factor: int) -> tuple[int | None, int | None]:
     """A constant scale, and what the root is taken of, of scale * (1 / sqrt(..))."""
     found = site.maker(factor, "BinOp", op="Mul")
     if found is not None:
@@ -82,7 +82,7 @@ def _scaled_root(site: Site, factor: int) -> tuple[int | None, int | None]:
     return None, _root(site, factor)
 
 
-def _root(site: Site, value: int) -> int | None:
+def _root(site: RewriteSite, value: int) -> int | None:
     value = behind_views(site, value)
     direct = site.maker(value, "Unary", op="Rsqrt")
     if direct is not None:
@@ -92,7 +92,7 @@ def _root(site: Site, value: int) -> int | None:
     return None if root is None else root.operands[0]
 
 
-def _spread(site: Site, value: int, mean: CoreOperation) -> float | None:
+def _spread(site: RewriteSite, value: int, mean: CoreOperation) -> float | None:
     """Epsilon, where a value is the variance that goes with a mean, plus epsilon."""
     total = site.maker(behind_views(site, value), "BinOp", op="Add")
     split = None if total is None else site.split(total.operands)
@@ -118,7 +118,7 @@ def _spread(site: Site, value: int, mean: CoreOperation) -> float | None:
     return epsilon if is_same else None
 
 
-def _squared(site: Site, value: int) -> int | None:
+def _squared(site: RewriteSite, value: int) -> int | None:
     found = site.maker(behind_views(site, value), "BinOp", op="Mul")
     if found is None or behind_views(site, found.operands[0]) != behind_views(
         site, found.operands[1]
@@ -127,7 +127,7 @@ def _squared(site: Site, value: int) -> int | None:
     return found.operands[0]
 
 
-def _norm(site: Site, x: int, axis: int, epsilon: float, scale: int | None) -> int:
+def _norm(site: RewriteSite, x: int, axis: int, epsilon: float, scale: int | None) -> int:
     """A norm along an axis, times a scale where there is one."""
     made = along(site, "LayerNorm", x, (axis,), epsilon)
     if scale is None:
@@ -135,7 +135,7 @@ def _norm(site: Site, x: int, axis: int, epsilon: float, scale: int | None) -> i
     return site.add("BinOp", made, scale, op="Mul")
 
 
-def norm_parameters(site: Site) -> int | None:
+def norm_parameters(site: RewriteSite) -> int | None:
     """A constant that a norm between two transpositions is multiplied by, or that is added."""
     kind = site.attributes["op"]
     split = site.split(site.operands) if kind in ("Mul", "Add") else None
@@ -161,7 +161,7 @@ def norm_parameters(site: Site) -> int | None:
     return site.add("Transpose", made, permutation=turn.attributes["permutation"])
 
 
-def softmax(site: Site) -> int | None:
+def softmax(site: RewriteSite) -> int | None:
     """Exp(x - max) / Sum(Exp(x - max)), or without the maximum, which plays no part."""
     if site.attributes["op"] != "Div":
         return None
@@ -178,7 +178,7 @@ def softmax(site: Site) -> int | None:
     return site.add("Softmax", _centred(site, exp.operands[0], axis), axis=axis)
 
 
-def _centred(site: Site, value: int, axis: int) -> int:
+def _centred(site: RewriteSite, value: int, axis: int) -> int:
     """X of x - max(x), whatever else holds the maximum from below."""
     less = site.maker(value, "BinOp", op="Sub")
     if less is None:
@@ -195,7 +195,7 @@ def _centred(site: Site, value: int, axis: int) -> int:
     return x if is_top and is_along else value
 
 
-def gelu_by_tanh(site: Site) -> int | None:
+def gelu_by_tanh(site: RewriteSite) -> int | None:
     """X * (0.5 * (1 + Tanh(sqrt(2 / pi) * (x + 0.044715 x^3)))), the factors in any order."""
     if site.attributes["op"] != "Mul":
         return None
@@ -215,13 +215,13 @@ def gelu_by_tanh(site: Site) -> int | None:
     return None
 
 
-def _times(site: Site, value: int) -> tuple[int, float | None]:
+def _times(site: RewriteSite, value: int) -> tuple[int, float | None]:
     """A value and the number that it is multiplied by."""
     found = site.maker(value, "BinOp", op="Mul")
     return (value, None) if found is None else _times_of(site, found)
 
 
-def _times_of(site: Site, op: CoreOperation) -> tuple[int, float | None]:
+def _times_of(site: RewriteSite, op: CoreOperation) -> tuple[int, float | None]:
     operands = site.operands if op is site.op else op.operands
     for value, other in (operands, operands[::-1]):
         number = site.number(other)
@@ -230,7 +230,7 @@ def _times_of(site: Site, op: CoreOperation) -> tuple[int, float | None]:
     return op.value_id if op is not site.op else operands[0], None
 
 
-def _is_gate(site: Site, value: int, x: int) -> bool:
+def _is_gate(site: RewriteSite, value: int, x: int) -> bool:
     """Whether a value is 1 + Tanh(sqrt(2 / pi) * (x + 0.044715 x^3))."""
     total = site.maker(value, "BinOp", op="Add")
     split = None if total is None else site.split(total.operands)
@@ -251,7 +251,7 @@ def _is_gate(site: Site, value: int, x: int) -> bool:
     )
 
 
-def _is_cube(site: Site, value: int, x: int) -> bool:
+def _is_cube(site: RewriteSite, value: int, x: int) -> bool:
     """Whether a value is 0.044715 * x * x * x, in whatever order, or by `Pow`."""
     factors, number, todo = 0, 1.0, [value]
     while todo:
@@ -271,7 +271,7 @@ def _is_cube(site: Site, value: int, x: int) -> bool:
     return factors == 3 and isclose(number, 0.044715, rel_tol=1e-3)
 
 
-def relu(site: Site) -> int | None:
+def relu(site: RewriteSite) -> int | None:
     """X where it is above 0, else 0, as `to_onnx` writes it, from either side."""
     condition, a, b = site.operands
     compared = site.maker(condition, "Compare")

@@ -12,7 +12,7 @@ import numpy as np
 
 from nacre.compile.legalise.forms.rounds import Forms
 from nacre.compile.legalise.forms.windows.windows import reshaped
-from nacre.core.inference.rewriting import Site
+from nacre.core.inference.rewriting import RewriteSite
 from nacre.core.inference.transposes import inverse
 from nacre.core.module import CoreOperation
 
@@ -23,13 +23,13 @@ _LONGEST_ROW = 1 << 12  # of elements whose root is taken by a norm: it has them
 _LEAST_EPSILON = 1e-30  # so that the norm of nothing but zeros is zeros
 
 
-def along(site: Site, opcode: str, x: int, axes: Axes, epsilon: float) -> int:
+def along(site: RewriteSite, opcode: str, x: int, axes: Axes, epsilon: float) -> int:
     """A norm over some axes, brought last where they are not."""
     rank = site.type(x).rank
     order = (*(axis for axis in range(rank) if axis not in axes), *axes)
     is_turned = order != tuple(range(rank))
-    turned = site.add("Transpose", x, permutation=order) if is_turned else x
-    made = site.add(opcode, turned, axis=rank - len(axes), epsilon=epsilon)
+    transpose = site.add("Transpose", x, permutation=order) if is_turned else x
+    made = site.add(opcode, transpose, axis=rank - len(axes), epsilon=epsilon)
     return site.add("Transpose", made, permutation=inverse(order)) if is_turned else made
 
 
@@ -38,13 +38,13 @@ def kept(shape: Axes, axes: Axes) -> Axes:
     return tuple(1 if axis in axes else size for axis, size in enumerate(shape))
 
 
-def behind_views(site: Site, value: int) -> int:
+def behind_views(site: RewriteSite, value: int) -> int:
     """A value before the views that it is seen through."""
     found = site.maker(value, *_VIEWS)
     return value if found is None else behind_views(site, found.operands[0])
 
 
-def _squared(site: Site, value: int) -> int | None:
+def _squared(site: RewriteSite, value: int) -> int | None:
     found = site.maker(value, "BinOp")
     if found is None:
         return None
@@ -53,13 +53,13 @@ def _squared(site: Site, value: int) -> int | None:
     return a if is_square or (found.attributes["op"] == "Pow" and site.number(b) == 2) else None
 
 
-def _axes(site: Site, x: int, reduction: CoreOperation) -> Axes:
+def _axes(site: RewriteSite, x: int, reduction: CoreOperation) -> Axes:
     """The axes of x that a reduction goes over."""
     rank = site.type(x).rank
     return tuple(sorted({axis % rank for axis in reduction.attributes["axes"]} or set(range(rank))))
 
 
-def root_of_squares(site: Site) -> int | None:
+def root_of_squares(site: RewriteSite) -> int | None:
     """The root of a mean or a sum of squares, by itself."""
     found = site.maker(site.operands[0], "Sum", "Mean") if site.attributes["op"] == "Sqrt" else None
     squared = None if found is None else _squared(site, found.operands[0])
@@ -71,13 +71,13 @@ def root_of_squares(site: Site) -> int | None:
     return made
 
 
-def length(site: Site) -> int | None:
+def length(site: RewriteSite) -> int | None:
     """The root of a sum of squares, as one operation."""
     is_root = site.attributes["op"] == "L2"  # of floats: integers have none
     return _root_by_norm(site, site.operands[0], site.op) if is_root else None
 
 
-def _root_by_norm(site: Site, x: int, reduction: CoreOperation) -> int | None:
+def _root_by_norm(site: RewriteSite, x: int, reduction: CoreOperation) -> int | None:
     """The mean of x times its norm: that is x times x over the root, and no square is stored."""
     axes, shape = _axes(site, x, reduction), site.type(x).shape
     first = len(shape) - len(axes)

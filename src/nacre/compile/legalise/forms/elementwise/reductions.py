@@ -10,13 +10,13 @@ import numpy as np
 from nacre.compile.legalise.forms.elementwise.activations import Steps
 from nacre.compile.legalise.forms.rounds import Forms
 from nacre.compile.legalise.forms.windows.windows import Ints, reshaped, sliced
-from nacre.core.inference.rewriting import Site
+from nacre.core.inference.rewriting import RewriteSite
 
 _FEW = 16
 _LEAST_SHARE = 2.0**-14  # f16 has all its digits down to here
 
 
-def _axes(site: Site) -> list[int]:
+def _axes(site: RewriteSite) -> list[int]:
     """The axes that are reduced and have more than one element."""
     shape = site.type(site.operands[0]).shape
     given = site.attributes["axes"]
@@ -37,10 +37,12 @@ def _runs(shape: Ints, axes: list[int]) -> list[tuple[int, int]]:
     return found
 
 
-Along = Callable[[Site, int, int, int], int]  # a value, and the axes from the first to the end
+Along = Callable[
+    [RewriteSite, int, int, int], int
+]  # a value, and the axes from the first to the end
 
 
-def _reduced(site: Site, value: int, along: Along) -> int:
+def _reduced(site: RewriteSite, value: int, along: Along) -> int:
     """A reduction run by run, the last one first."""
     shape = site.type(value).shape
     for first, end in reversed(_runs(shape, _axes(site))):
@@ -48,7 +50,7 @@ def _reduced(site: Site, value: int, along: Along) -> int:
     return value
 
 
-def _mean_along(site: Site, value: int, first: int, end: int) -> int:
+def _mean_along(site: RewriteSite, value: int, first: int, end: int) -> int:
     """The mean over neighbouring axes, which keep size 1."""
     shape = site.type(value).shape
     after = (*shape[:first], *(1,) * (end - first), *shape[end:])
@@ -64,7 +66,7 @@ def _mean_along(site: Site, value: int, first: int, end: int) -> int:
     return _pooled(site, "AvgPool", value, first, end)
 
 
-def _pooled(site: Site, pool: str, value: int, first: int, end: int) -> int:
+def _pooled(site: RewriteSite, pool: str, value: int, first: int, end: int) -> int:
     """A pooling whose window is all of some axes."""
     shape = site.type(value).shape
     after = (*shape[:first], *(1,) * (end - first), *shape[end:])
@@ -80,18 +82,18 @@ def _pooled(site: Site, pool: str, value: int, first: int, end: int) -> int:
     return reshaped(site, site.add(pool, x, kernel=kernel, strides=kernel, layout="NHWC"), after)
 
 
-def _maximum_along(site: Site, value: int, first: int, end: int) -> int:
+def _maximum_along(site: RewriteSite, value: int, first: int, end: int) -> int:
     return _pooled(site, "MaxPool", value, first, end)
 
 
-def mean(site: Site) -> int | None:
+def mean(site: RewriteSite) -> int | None:
     """`Mean` as poolings and products with constants."""
     if site.op.type.element.is_integer:
         return None
     return reshaped(site, _reduced(site, site.operands[0], _mean_along), site.op.type.shape)
 
 
-def _total(site: Site, value: int) -> int:
+def _total(site: RewriteSite, value: int) -> int:
     """The sum: products with ones for the last axes, else the mean times its count."""
     shape, axes = site.type(value).shape, _axes(site)
     count = 1
@@ -108,14 +110,14 @@ def _total(site: Site, value: int) -> int:
     return value if count == 1 else Steps(site).binary("Mul", value, float(count))
 
 
-def total(site: Site) -> int | None:
+def total(site: RewriteSite) -> int | None:
     """`Sum` as products with ones and poolings."""
     if site.op.type.element.is_integer:
         return None
     return reshaped(site, _total(site, site.operands[0]), site.op.type.shape)
 
 
-def reduce(site: Site) -> int | None:
+def reduce(site: RewriteSite) -> int | None:
     """`Reduce` by what it computes."""
     form = _REDUCTIONS.get(str(site.attributes["op"]))
     if form is None or site.op.type.element.is_integer:
@@ -124,19 +126,19 @@ def reduce(site: Site) -> int | None:
     return None if made is None else reshaped(site, made, site.op.type.shape)
 
 
-def _maximum(site: Site, x: int) -> int:
+def _maximum(site: RewriteSite, x: int) -> int:
     return _reduced(site, x, _maximum_along)
 
 
-def _minimum(site: Site, x: int) -> int:
+def _minimum(site: RewriteSite, x: int) -> int:
     return site.add("Neg", _maximum(site, site.add("Neg", x)))
 
 
-def _square(site: Site, x: int) -> int:
+def _square(site: RewriteSite, x: int) -> int:
     return _total(site, Steps(site).binary("Mul", x, x))
 
 
-def _root(site: Site, x: int) -> int:
+def _root(site: RewriteSite, x: int) -> int:
     """By the mean of squares: in f16 their sum is soon beyond the largest number."""
     steps, shape = Steps(site), site.type(x).shape
     mean = _reduced(site, steps.binary("Mul", x, x), _mean_along)
@@ -144,7 +146,7 @@ def _root(site: Site, x: int) -> int:
     return steps.binary("Mul", steps.unary("Sqrt", mean), sqrt(count))
 
 
-def _log_sum_exp(site: Site, x: int) -> int:
+def _log_sum_exp(site: RewriteSite, x: int) -> int:
     """The largest element taken out: no exponential above 1."""
     most = _maximum(site, x)
     steps = Steps(site)
@@ -152,7 +154,7 @@ def _log_sum_exp(site: Site, x: int) -> int:
     return steps.binary("Add", site.add("Log", _total(site, powers)), most)
 
 
-def _product(site: Site, x: int) -> int | None:
+def _product(site: RewriteSite, x: int) -> int | None:
     """A product of few elements, one by one."""
     for axis in _axes(site):
         size = site.type(x).shape[axis]
@@ -165,7 +167,7 @@ def _product(site: Site, x: int) -> int | None:
     return x
 
 
-_REDUCTIONS: dict[str, Callable[[Site, int], int | None]] = {
+_REDUCTIONS: dict[str, Callable[[RewriteSite, int], int | None]] = {
     "Max": _maximum,
     "Min": _minimum,
     "SumSquare": _square,

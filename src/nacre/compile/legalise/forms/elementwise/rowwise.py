@@ -10,12 +10,12 @@ from math import prod
 
 from nacre.compile.legalise.forms.rounds import Forms
 from nacre.compile.legalise.forms.windows.windows import reshaped
-from nacre.core.inference.rewriting import Site
+from nacre.core.inference.rewriting import RewriteSite
 
 _SMALL = 1 << 14  # elements that are one tile
 
 
-def by_rows(site: Site) -> int | None:
+def by_rows(site: RewriteSite) -> int | None:
     """An operation along an axis as the same on a matrix, along its rows."""
     x = site.operands[0]
     shape = site.type(x).shape
@@ -43,7 +43,7 @@ def by_rows(site: Site) -> int | None:
     return reshaped(site, made, site.op.type.shape)
 
 
-def _axis(site: Site, rank: int) -> int | None:
+def _axis(site: RewriteSite, rank: int) -> int | None:
     """The only axis that an operation goes along."""
     axes = site.attributes.get("axes", (site.attributes.get("axis"),))
     found = axes[0] if isinstance(axes, tuple) and len(axes) == 1 else None

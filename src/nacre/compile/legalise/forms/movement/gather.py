@@ -9,11 +9,11 @@ import numpy as np
 from nacre.compile.legalise.forms.products.along import has_few_runs, taken
 from nacre.compile.legalise.forms.rounds import Forms
 from nacre.compile.legalise.forms.windows.windows import reshaped
-from nacre.core.inference.rewriting import Site
+from nacre.core.inference.rewriting import RewriteSite
 from nacre.core.values import Array
 
 
-def known_indices(site: Site) -> int | None:
+def known_indices(site: RewriteSite) -> int | None:
     """Indices that are known: slices, where few will do."""
     x, indices = site.operands
     known = site.constant(indices)
@@ -26,7 +26,7 @@ def known_indices(site: Site) -> int | None:
     return reshaped(site, taken(site, x, axis, places), site.op.type.shape)
 
 
-def along_first_axis(site: Site) -> int | None:
+def along_first_axis(site: RewriteSite) -> int | None:
     """Along another axis: that axis in front, and the picked ones back in its place."""
     x, indices = site.operands
     axis, shape = _axis(site), site.type(x).shape
@@ -46,7 +46,7 @@ def along_first_axis(site: Site) -> int | None:
     return reshaped(site, back, site.op.type.shape)
 
 
-def from_front(site: Site) -> int | None:
+def from_front(site: RewriteSite) -> int | None:
     """Indices that may be negative count from the end: the size is added to those.
 
     Indices that the host gives are taken as they are: the device refuses a negative one.
@@ -60,7 +60,7 @@ def from_front(site: Site) -> int | None:
     return site.add("GatherAxis", x, site.add("Where", below, behind, indices), axis=0)
 
 
-def _counts_from_front(site: Site, value: int) -> bool:
+def _counts_from_front(site: RewriteSite, value: int) -> bool:
     """Whether indices are known not to be negative, or come from the host."""
     maker = site.maker(value)
     while maker is not None and maker.opcode in MOVED:
@@ -82,7 +82,7 @@ def _counts_from_front(site: Site, value: int) -> bool:
     )
 
 
-def _is_given(site: Site, value: int) -> bool:
+def _is_given(site: RewriteSite, value: int) -> bool:
     """Whether the host gives a value: what is computed from it may be negative."""
     maker = site.maker(value)
     while maker is not None and maker.opcode in MOVED:
@@ -92,7 +92,7 @@ def _is_given(site: Site, value: int) -> bool:
     )  # fmt: skip
 
 
-def known_tuples(site: Site) -> int | None:
+def known_tuples(site: RewriteSite) -> int | None:
     """`GatherNd` with tuples that are known: parts that are stretched, or rows by their numbers."""
     x, indices = site.operands
     known = site.constant(indices)
@@ -106,9 +106,9 @@ def known_tuples(site: Site) -> int | None:
         return None
     places = np.ravel_multi_index(tuple(np.moveaxis(wrapped, -1, 0)), tuple(sizes))
     rest = shape[depth:]
-    stretched = _stretched(np.asarray(places), int(sizes.prod()))
-    if stretched is not None:
-        part = reshaped(site, x, (*stretched, *rest))
+    broadcast_to = _broadcast_to(np.asarray(places), int(sizes.prod()))
+    if broadcast_to is not None:
+        part = reshaped(site, x, (*broadcast_to, *rest))
         if part != x and site.type(part).shape == site.op.type.shape:
             return part
         return site.add("Broadcast", part, shape=site.op.type.shape)
@@ -117,7 +117,7 @@ def known_tuples(site: Site) -> int | None:
     return reshaped(site, site.add("GatherAxis", rows, picked, axis=0), site.op.type.shape)
 
 
-def _stretched(places: Array, count: int) -> tuple[int, ...] | None:
+def _broadcast_to(places: Array, count: int) -> tuple[int, ...] | None:
     """The shape in which rows one after the other become places by being stretched."""
     whole = places
     for axis in range(places.ndim):
@@ -128,7 +128,7 @@ def _stretched(places: Array, count: int) -> tuple[int, ...] | None:
     return whole.shape if is_each else None
 
 
-def _axis(site: Site) -> int:
+def _axis(site: RewriteSite) -> int:
     axis = site.attributes.get("axis", 0)
     assert isinstance(axis, int)
     return axis % site.type(site.operands[0]).rank

@@ -13,13 +13,13 @@ from nacre.compile.legalise.forms.elementwise.columns import ROOM, held_bytes
 from nacre.compile.legalise.forms.movement.gather import MOVED
 from nacre.compile.legalise.forms.rounds import Forms
 from nacre.compile.legalise.forms.windows.windows import reshaped, sliced
-from nacre.core.inference.rewriting import Site
+from nacre.core.inference.rewriting import RewriteSite
 from nacre.core.values import Array
 
 _MOST_PARTS = 256
 
 
-def rows_of_elements(site: Site) -> int | None:
+def rows_of_elements(site: RewriteSite) -> int | None:
     """`GatherElements` whose indices are the same for all that lies behind the axis: its rows."""
     x, indices = site.operands
     shape = site.type(x).shape
@@ -41,7 +41,7 @@ def rows_of_elements(site: Site) -> int | None:
     return reshaped(site, made, result)
 
 
-def rows_of_tuples(site: Site) -> int | None:
+def rows_of_tuples(site: RewriteSite) -> int | None:
     """`GatherNd` with tuples that are computed: rows by their numbers."""
     x, indices = site.operands
     if not _is_large_table(site, x) or site.constant(indices) is not None:
@@ -59,12 +59,14 @@ def rows_of_tuples(site: Site) -> int | None:
     return reshaped(site, made, site.op.type.shape)
 
 
-def _is_large_table(site: Site, x: int) -> bool:
+def _is_large_table(site: RewriteSite, x: int) -> bool:
     """Whether a table stays where it is; integers do not, for not every device fetches them."""
     return not site.type(x).element.is_integer and held_bytes(site, x) > ROOM
 
 
-def _numbers(site: Site, tuples: int, sizes: Array, count: int, bases: Array | None = None) -> int:
+def _numbers(
+    site: RewriteSite, tuples: int, sizes: Array, count: int, bases: Array | None = None
+) -> int:
     """Tuples [n, depth] as numbers of rows [n, 1]; of one that lies outside, `count` or more."""
 
     def literal(array: Array) -> int:
@@ -91,7 +93,7 @@ def _numbers(site: Site, tuples: int, sizes: Array, count: int, bases: Array | N
     )  # fmt: skip
 
 
-def _is_inside(site: Site, value: int, size: int) -> bool:
+def _is_inside(site: RewriteSite, value: int, size: int) -> bool:
     """Whether indices are known to lie inside: those of the largest elements do."""
     maker = site.maker(value)
     while maker is not None and maker.opcode in MOVED:
@@ -103,7 +105,7 @@ def _is_inside(site: Site, value: int, size: int) -> bool:
     return shape[axis] <= size
 
 
-def written_tuples(site: Site) -> int | None:
+def written_tuples(site: RewriteSite) -> int | None:
     """`ScatterNd` into a large table: rows by their numbers."""
     x, indices, updates = site.operands
     shape, picked = site.type(x).shape, site.type(indices).shape
@@ -122,7 +124,7 @@ def written_tuples(site: Site) -> int | None:
     return None if made is None else reshaped(site, made, shape)
 
 
-def written_rows(site: Site) -> int | None:
+def written_rows(site: RewriteSite) -> int | None:
     """`ScatterRows` into a large table."""
     x, indices, rows = site.operands
     shape = site.type(x).shape
@@ -136,7 +138,7 @@ def written_rows(site: Site) -> int | None:
     return None if made is None else reshaped(site, made, shape)
 
 
-def _written(site: Site, x: int, numbers: int, new: int, word: str) -> int | None:
+def _written(site: RewriteSite, x: int, numbers: int, new: int, word: str) -> int | None:
     """Rows of a table exchanged, some rows of it a time.
 
     A part has a row beside its own, which takes what is meant for others and is not kept.
@@ -160,7 +162,7 @@ def _written(site: Site, x: int, numbers: int, new: int, word: str) -> int | Non
 
 
 def _inside(
-    site: Site, numbers: int, total: int, rows: tuple[int, int], part: tuple[int, int]
+    site: RewriteSite, numbers: int, total: int, rows: tuple[int, int], part: tuple[int, int]
 ) -> int:
     """Numbers within a part: those of other parts are the spare row, those outside stay outside."""
 
@@ -178,7 +180,7 @@ def _inside(
     return site.add("Where", is_own, own, other)
 
 
-def _put(site: Site, x: int, places: int, new: int, word: str) -> int:
+def _put(site: RewriteSite, x: int, places: int, new: int, word: str) -> int:
     if word == "none":
         count = site.type(places).shape[0]
         return site.add("ScatterRows", x, reshaped(site, places, (count,)), new)

@@ -8,11 +8,11 @@ from nacre.compile.geometry import swap_of
 from nacre.compile.legalise.forms.products.along import chosen_along
 from nacre.compile.legalise.forms.rounds import Forms
 from nacre.compile.legalise.forms.windows.windows import Ints, reshaped, sliced
-from nacre.core.inference.rewriting import Site
+from nacre.core.inference.rewriting import RewriteSite
 from nacre.core.values import Array
 
 
-def idle_transpose(site: Site) -> int | None:
+def idle_transpose(site: RewriteSite) -> int | None:
     """A transposition that moves nothing but axes of size 1 is a reshape."""
     shape, order = site.type(site.operands[0]).shape, site.op.attributes["permutation"]
     kept = [axis for axis in order if shape[axis] != 1]
@@ -21,7 +21,7 @@ def idle_transpose(site: Site) -> int | None:
     return reshaped(site, site.operands[0], site.op.type.shape)
 
 
-def chain_of_swaps(site: Site) -> int | None:
+def chain_of_swaps(site: RewriteSite) -> int | None:
     """Any other transposition: one axis after the other is brought to its place."""
     shape, order = site.type(site.operands[0]).shape, tuple(site.op.attributes["permutation"])
     if swap_of(shape, order) is not None:
@@ -43,7 +43,7 @@ def chain_of_swaps(site: Site) -> int | None:
     return value
 
 
-def _swapped(site: Site, value: int, order: Ints) -> int:
+def _swapped(site: RewriteSite, value: int, order: Ints) -> int:
     shape = site.type(value).shape
     kept = [axis for axis in order if shape[axis] != 1]
     if kept == sorted(kept):
@@ -51,7 +51,7 @@ def _swapped(site: Site, value: int, order: Ints) -> int:
     return site.add("Transpose", value, permutation=order)
 
 
-def index(site: Site) -> int | None:
+def index(site: RewriteSite) -> int | None:
     """One element: a slice without axes."""
     value = site.operands[0]
     indices = site.attributes["indices"]
@@ -61,7 +61,7 @@ def index(site: Site) -> int | None:
     return reshaped(site, value, site.op.type.shape)
 
 
-def flip(site: Site) -> int | None:
+def flip(site: RewriteSite) -> int | None:
     """Axes that run backwards, one after the other."""
     value = site.operands[0]
     axes = site.attributes["axes"]
@@ -75,18 +75,18 @@ def flip(site: Site) -> int | None:
     return value
 
 
-def tile(site: Site) -> int | None:
+def tile(site: RewriteSite) -> int | None:
     """Repetition: an axis of size 1 before each, stretched."""
     x, repeats = site.operands[0], site.attributes["repeats"]
     assert isinstance(repeats, tuple)
     shape = site.type(x).shape
     split = [dim for size in shape for dim in (1, size)]
-    stretched = [dim for n, size in zip(repeats, shape, strict=True) for dim in (n, size)]
-    wide = site.add("Broadcast", reshaped(site, x, split), shape=tuple(stretched))
+    broadcast_to = [dim for n, size in zip(repeats, shape, strict=True) for dim in (n, size)]
+    wide = site.add("Broadcast", reshaped(site, x, split), shape=tuple(broadcast_to))
     return reshaped(site, wide, site.op.type.shape)
 
 
-def pad(site: Site) -> int | None:
+def pad(site: RewriteSite) -> int | None:
     """Padding below 0 cuts; padding with elements of the tensor chooses among them."""
     pads, mode = site.attributes["pads"], str(site.attributes["mode"])
     assert isinstance(pads, tuple)
@@ -105,7 +105,7 @@ def pad(site: Site) -> int | None:
     return x
 
 
-def _cut(site: Site, pads: Ints) -> int:
+def _cut(site: RewriteSite, pads: Ints) -> int:
     """What is left where pads are below 0."""
     value, rank = site.operands[0], site.op.type.rank
     for axis in range(rank):
@@ -126,7 +126,7 @@ def _places(mode: str, size: int, before: int, behind: int) -> Array:
     return np.minimum(at % period, period - at % period)
 
 
-def depth_to_space(site: Site) -> int | None:
+def depth_to_space(site: RewriteSite) -> int | None:
     """A finer plane, with channels last between transpositions."""
     images, channels, height, width = site.type(site.operands[0]).shape
     block = site.attributes["block"]
@@ -143,7 +143,7 @@ def depth_to_space(site: Site) -> int | None:
     return site.add("Transpose", made, permutation=(0, 3, 1, 2))
 
 
-def space_to_depth(site: Site) -> int | None:
+def space_to_depth(site: RewriteSite) -> int | None:
     """A coarser plane, with channels last between transpositions."""
     images, channels, height, width = site.type(site.operands[0]).shape
     block = site.attributes["block"]
@@ -157,7 +157,7 @@ def space_to_depth(site: Site) -> int | None:
     return site.add("Transpose", made, permutation=(0, 3, 1, 2))
 
 
-def map_before_view(site: Site) -> int | None:
+def map_before_view(site: RewriteSite) -> int | None:
     """A function of one element before a reshape rather than behind: beside what made it."""
     if len(site.operands) != 1:
         return None

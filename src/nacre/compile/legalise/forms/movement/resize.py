@@ -14,7 +14,7 @@ from nacre.base.elements import GRAPH_TYPES
 from nacre.compile.legalise.forms.products.along import has_few_runs, product_along, taken
 from nacre.compile.legalise.forms.rounds import Forms
 from nacre.compile.legalise.forms.windows.windows import Ints
-from nacre.core.inference.rewriting import Site
+from nacre.core.inference.rewriting import RewriteSite
 from nacre.core.ops import OPS
 from nacre.core.values import Array
 from nacre.kernels.interface.call import Call, TensorType
@@ -23,7 +23,7 @@ from nacre.kernels.registry import PRIMITIVES
 _PLAIN = {"mode": "nearest", "coordinate": "asymmetric", "rounding": "floor"}
 
 
-def resize(site: Site) -> int | None:
+def resize(site: RewriteSite) -> int | None:
     """Axis by axis; those that repeat every element a whole number of times together, last."""
     x = site.operands[0]
     before, after = site.type(x).shape, site.op.type.shape
@@ -55,13 +55,13 @@ def _turn(before: Ints, after: Ints, axis: int) -> tuple[bool, bool, float]:
     return ratio >= 1, is_between != (ratio >= 1), ratio
 
 
-def is_plain(site: Site) -> bool:
+def is_plain(site: RewriteSite) -> bool:
     """Whether it is written in the one form that the device's copies are made from."""
     is_same = all(site.attributes[name] == word for name, word in _PLAIN.items())
     return is_same and not site.attributes["scales"]
 
 
-def _changing(site: Site) -> list[int]:
+def _changing(site: RewriteSite) -> list[int]:
     before, after = site.type(site.operands[0]).shape, site.op.type.shape
     scales = site.attributes["scales"]
     assert isinstance(scales, tuple)
@@ -72,7 +72,7 @@ def _changing(site: Site) -> list[int]:
     ]
 
 
-def _matrix(site: Site, axis: int) -> Array:
+def _matrix(site: RewriteSite, axis: int) -> Array:
     """The weights [after, before] of an axis: what the identity becomes."""
     size, count = site.type(site.operands[0]).shape[axis], site.op.type.shape[axis]
     scales = site.attributes["scales"]
@@ -96,7 +96,7 @@ def _is_repetition(matrix: Array) -> bool:
     return bool((matrix == np.repeat(np.eye(size), count // size, axis=0)).all())
 
 
-def _along(site: Site, x: int, axis: int, matrix: Array) -> int | None:
+def _along(site: RewriteSite, x: int, axis: int, matrix: Array) -> int | None:
     is_choice = bool(
         (np.count_nonzero(matrix, axis=1) == 1).all() and (matrix.max(axis=1) == 1).all()
     )

@@ -8,14 +8,14 @@ from math import prod
 import numpy as np
 
 from nacre.compile.legalise.forms.windows.windows import reshaped, sliced
-from nacre.core.inference.rewriting import Site
+from nacre.core.inference.rewriting import RewriteSite
 from nacre.core.values import Array
 
 FEW = 16  # parts that are copied one by one rather than by a product
 RUN = 32  # bytes that a unit moves at a time
 
 
-def product_along(site: Site, value: int, axis: int, matrix: Array) -> int:
+def product_along(site: RewriteSite, value: int, axis: int, matrix: Array) -> int:
     """A tensor with a matrix [after, before] applied to one of its axes.
 
     `Linear` on the last axis, else `MatMul` from the left with the axis in front.
@@ -39,7 +39,7 @@ def product_along(site: Site, value: int, axis: int, matrix: Array) -> int:
     return reshaped(site, site.add("Transpose", made, permutation=(1, 0, 2)), after)
 
 
-def chosen_along(site: Site, value: int, axis: int, places: Array) -> int | None:
+def chosen_along(site: RewriteSite, value: int, axis: int, places: Array) -> int | None:
     """Certain places along an axis, in any order: slices where few will do, else rows by number.
 
     Parts that run forward stay slices, such as what lies between two borders that do not. A matrix
@@ -65,7 +65,7 @@ def _turns(places: Array) -> Array:
     return changes
 
 
-def _picked(site: Site, value: int, axis: int, places: Array) -> int:
+def _picked(site: RewriteSite, value: int, axis: int, places: Array) -> int:
     """Places along an axis as rows of a table; short rows leave it to a gather along that axis."""
     shape = site.type(value).shape
     before, size, behind = prod(shape[:axis]), shape[axis], prod(shape[axis + 1 :])
@@ -77,7 +77,7 @@ def _picked(site: Site, value: int, axis: int, places: Array) -> int:
     return reshaped(site, made, (*shape[:axis], places.size, *shape[axis + 1 :]))
 
 
-def taken(site: Site, value: int, axis: int, places: Array) -> int:
+def taken(site: RewriteSite, value: int, axis: int, places: Array) -> int:
     """Certain places along an axis, as slices after each other."""
     runs = runs_of(places).tolist()
     parts = [sliced(site, value, axis, first, end, step) for first, end, step in runs]

@@ -8,12 +8,12 @@ import numpy as np
 
 from nacre.compile.legalise.forms.elementwise.activations import Steps
 from nacre.compile.legalise.forms.rounds import Forms
-from nacre.core.inference.rewriting import Site
+from nacre.core.inference.rewriting import RewriteSite
 from nacre.core.module import Shape
 from nacre.core.values import Array
 
 
-def attention(site: Site) -> int | None:
+def attention(site: RewriteSite) -> int | None:
     """Softmax(q * scale k' + mask) v.
 
     What is hidden has minus infinity added to it, and the softmax of nothing but that is 0.
@@ -25,8 +25,8 @@ def attention(site: Site) -> int | None:
     shape = site.type(q).shape
     scaled = steps.binary("Mul", q, scale or 1 / sqrt(shape[-1]))
     rank = site.type(k).rank
-    turned = site.add("Transpose", k, permutation=(*range(rank - 2), rank - 1, rank - 2))
-    scores = site.add("MatMul", scaled, turned)
+    transpose = site.add("Transpose", k, permutation=(*range(rank - 2), rank - 1, rank - 2))
+    scores = site.add("MatMul", scaled, transpose)
     added = _added(site, mask[0] if mask else None, site.type(scores).shape)
     if added is not None:
         scores = steps.binary("Add", scores, added)
@@ -34,7 +34,7 @@ def attention(site: Site) -> int | None:
     return site.add("MatMul", weights, v)
 
 
-def _added(site: Site, mask: int | None, scores: Shape) -> int | None:
+def _added(site: RewriteSite, mask: int | None, scores: Shape) -> int | None:
     """What is added to the scores; None where that is 0 throughout."""
     causal = _causal(scores) if site.attributes["causal"] else np.zeros(())
     known = np.zeros(()) if mask is None else site.constant(mask)

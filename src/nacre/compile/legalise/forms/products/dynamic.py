@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from nacre.compile.legalise.forms.rounds import Forms
-from nacre.core.inference.rewriting import Site
+from nacre.core.inference.rewriting import RewriteSite
 from nacre.core.module import CoreOperation
 from nacre.core.values import Array
 
@@ -18,7 +18,7 @@ _PRODUCTS = ("Conv", "ConvTranspose", "Linear", "MatMul")
 _VIEWS = ("Reshape", "ExpandDims", "Squeeze")
 
 
-def product(site: Site) -> int | None:
+def product(site: RewriteSite) -> int | None:
     """Scale * (integers of x) * (integers of weights), plus a bias in units of the scale."""
     if site.attributes["op"] != "Mul":
         return None
@@ -47,7 +47,7 @@ def product(site: Site) -> int | None:
     return None
 
 
-def _summands(site: Site, value: int) -> tuple[CoreOperation | None, int | None]:
+def _summands(site: RewriteSite, value: int) -> tuple[CoreOperation | None, int | None]:
     """A product of integers, and what is added to it."""
     found = site.maker(value, *_PRODUCTS)
     if found is not None:
@@ -60,7 +60,7 @@ def _summands(site: Site, value: int) -> tuple[CoreOperation | None, int | None]
     return None, None
 
 
-def _source(site: Site, value: int) -> tuple[int, int] | None:
+def _source(site: RewriteSite, value: int) -> tuple[int, int] | None:
     """What was quantised, and the scale that was found for it."""
     less = site.maker(value, "BinOp", op="Sub")
     wide = None if less is None else site.maker(less.operands[0], "Cast")
@@ -75,12 +75,12 @@ def _source(site: Site, value: int) -> tuple[int, int] | None:
     return (x, scale) if behind is not None and behind.operands[0] == zero else None
 
 
-def _unviewed(site: Site, value: int) -> int:
+def _unviewed(site: RewriteSite, value: int) -> int:
     found = site.maker(value, *_VIEWS)
     return value if found is None else _unviewed(site, found.operands[0])
 
 
-def _besides(site: Site, factor: int, scale: int) -> Array | None:
+def _besides(site: RewriteSite, factor: int, scale: int) -> Array | None:
     """The constant that a factor has beside the scale of x."""
     factor = _unviewed(site, factor)
     if factor == scale:
@@ -92,7 +92,7 @@ def _besides(site: Site, factor: int, scale: int) -> Array | None:
     return split[1] if split is not None and _unviewed(site, split[0]) == scale else None
 
 
-def _bias(site: Site, value: int, factor: int) -> Array | None:
+def _bias(site: RewriteSite, value: int, factor: int) -> Array | None:
     """The bias of which a value is the whole number of scales."""
     shape = site.type(value).shape
     whole = site.maker(_unviewed(site, value), "Cast")

@@ -7,13 +7,13 @@ from math import prod
 
 from nacre.compile.legalise.forms.rounds import Forms
 from nacre.compile.legalise.forms.windows.windows import reshaped
-from nacre.core.inference.rewriting import Site
+from nacre.core.inference.rewriting import RewriteSite
 from nacre.kernels.products.einsum_equation import Label, equation_of
 
 Names = tuple[Label, ...]
 
 
-def einsum(site: Site) -> int | None:
+def einsum(site: RewriteSite) -> int | None:
     """Operands from the left to the right, each multiplied into what is there."""
     if site.op.type.element.is_integer:
         return None
@@ -38,7 +38,7 @@ def einsum(site: Site) -> int | None:
 class _Terms:
     """Tensors whose axes have names."""
 
-    def __init__(self, site: Site, sizes: dict[Label, int]) -> None:
+    def __init__(self, site: RewriteSite, sizes: dict[Label, int]) -> None:
         self._site = site
         self._sizes = sizes
 
@@ -57,7 +57,7 @@ class _Terms:
             return value
         return self._site.add("Transpose", value, permutation=permutation)
 
-    def stretched(self, value: int, names: Names) -> int:
+    def broadcast_to(self, value: int, names: Names) -> int:
         """A tensor whose axes have the sizes that their names have."""
         shape = tuple(self._sizes[name] for name in names)
         if self._site.type(value).shape == shape:
@@ -77,7 +77,7 @@ class _Terms:
         batch = [name for name in shared if name in later]
         rows = [name for name in left if name not in right]
         columns = [name for name in right if name not in left]
-        a, b = self.stretched(a, left), self.stretched(b, right)
+        a, b = self.broadcast_to(a, left), self.broadcast_to(b, right)
         first = self.ordered(a, left, (*batch, *rows, *summed))
         second = self.ordered(b, right, (*batch, *summed, *columns))
         counts = [self._count(names) for names in (batch, rows, summed, columns)]
@@ -95,11 +95,11 @@ class _Terms:
         made = []
         for value, own in ((a, left), (b, right)):
             order = [name for name in names if name in own]
-            turned = self.ordered(value, own, order)
-            dims = dict(zip(order, self._site.type(turned).shape, strict=True))
-            made.append(reshaped(self._site, turned, [dims.get(name, 1) for name in names]))
+            transpose = self.ordered(value, own, order)
+            dims = dict(zip(order, self._site.type(transpose).shape, strict=True))
+            made.append(reshaped(self._site, transpose, [dims.get(name, 1) for name in names]))
         product = self._site.add("BinOp", made[0], made[1], op="Mul")
-        return self.stretched(product, names), names
+        return self.broadcast_to(product, names), names
 
     def _count(self, names: Sequence[Label]) -> int:
         return prod(self._sizes[name] for name in names)

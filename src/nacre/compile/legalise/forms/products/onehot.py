@@ -6,11 +6,11 @@ import numpy as np
 
 from nacre.compile.legalise.forms.rounds import Forms
 from nacre.compile.legalise.forms.windows.windows import reshaped
-from nacre.core.inference.rewriting import Site
+from nacre.core.inference.rewriting import RewriteSite
 from nacre.core.values import Array
 
 
-def embedding(site: Site) -> int | None:
+def embedding(site: RewriteSite) -> int | None:
     """Linear(indices == 0 .. n - 1): an index outside gives the bias alone, as a row of zeros did.
 
     Rows for what lies below and above stand at both ends of the table.
@@ -37,7 +37,7 @@ def embedding(site: Site) -> int | None:
     return reshaped(site, made, site.op.type.shape)
 
 
-def of_one_index(site: Site) -> int | None:
+def of_one_index(site: RewriteSite) -> int | None:
     """An index without axes as a row of one: tasks have no operands without axes."""
     if site.type(site.operands[0]).shape:
         return None
@@ -47,7 +47,7 @@ def of_one_index(site: Site) -> int | None:
     return reshaped(site, made, site.op.type.shape)
 
 
-def _column(site: Site, value: int, shape: tuple[int, ...]) -> int | None:
+def _column(site: RewriteSite, value: int, shape: tuple[int, ...]) -> int | None:
     """Indices [.., 1] without their last axis."""
     type_ = site.type(value)
     if type_.dtype not in ("i32", "i64") or type_.shape != (*shape[:-1], 1):

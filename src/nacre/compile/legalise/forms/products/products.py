@@ -7,12 +7,12 @@ from math import prod
 import numpy as np
 
 from nacre.compile.legalise.forms.rounds import Forms
-from nacre.compile.legalise.forms.windows.windows import reshaped, separate_bias, turned
-from nacre.core.inference.rewriting import Site
+from nacre.compile.legalise.forms.windows.windows import reshaped, separate_bias, transpose
+from nacre.core.inference.rewriting import RewriteSite
 from nacre.core.module import Shape
 
 
-def dot(site: Site) -> int | None:
+def dot(site: RewriteSite) -> int | None:
     """Products with vectors: a vector is a row on the left and a column on the right."""
     a, b = site.operands
     first, second = site.type(a).shape, site.type(b).shape
@@ -23,7 +23,7 @@ def dot(site: Site) -> int | None:
     return reshaped(site, site.add("MatMul", a, b), site.op.type.shape)
 
 
-def by_constant(site: Site) -> int | None:
+def by_constant(site: RewriteSite) -> int | None:
     """`MatMul` by a constant matrix."""
     a, b = site.operands
     if site.op.type.element.is_integer or site.type(a).rank < 2:
@@ -36,7 +36,7 @@ def by_constant(site: Site) -> int | None:
     return reshaped(site, site.add("Linear", a, literal), site.op.type.shape)
 
 
-def batched(site: Site) -> int | None:
+def batched(site: RewriteSite) -> int | None:
     """`MatMul` with axes before: broadcast, then as one."""
     a, b = site.operands
     if site.op.type.element.is_integer:
@@ -60,7 +60,7 @@ def is_matmul(one: Shape, two: Shape) -> bool:
     return len(one) == len(two) and len(one) in (2, 3) and one[:-2] == two[:-2]
 
 
-def _whole(site: Site, value: int, batch: Shape) -> int:
+def _whole(site: RewriteSite, value: int, batch: Shape) -> int:
     """A tensor with all of a batch's axes, as one."""
     shape = site.type(value).shape
     if shape[:-2] != batch:
@@ -70,13 +70,13 @@ def _whole(site: Site, value: int, batch: Shape) -> int:
     return reshaped(site, value, (prod(batch), *shape[-2:]))
 
 
-def linear(site: Site) -> int | None:
+def linear(site: RewriteSite) -> int | None:
     """`Linear` by weights that are computed; of a vector."""
     x, weights = site.operands[0], site.operands[1]
     if site.op.type.element.is_integer:
         return None
     if site.constant(weights) is None:
-        made = site.add("MatMul", x, turned(site, weights, (1, 0)))
+        made = site.add("MatMul", x, transpose(site, weights, (1, 0)))
         if len(site.operands) < 3:
             return made
         return site.add("BinOp", made, site.operands[2], op="Add")

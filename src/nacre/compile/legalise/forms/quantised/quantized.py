@@ -13,7 +13,7 @@ import numpy as np
 
 from nacre.base.elements import GRAPH_TYPES
 from nacre.compile.legalise.forms.rounds import Forms
-from nacre.core.inference.rewriting import Site
+from nacre.core.inference.rewriting import RewriteSite
 from nacre.core.ops import OPS
 from nacre.core.values import Array
 
@@ -27,14 +27,14 @@ _MOVES = (
 )  # fmt: skip
 
 
-def _reals(site: Site, value: int, scale: float, zero: int) -> int:
+def _reals(site: RewriteSite, value: int, scale: float, zero: int) -> int:
     """A tensor of integers as the reals that it stands for."""
     dtype = site.type(value).dtype
     at = site.literal(np.array(scale), "f32"), site.literal(np.array(zero), dtype)
     return site.add("Dequantize", value, *at)
 
 
-def _stored(site: Site, value: int) -> int:
+def _stored(site: RewriteSite, value: int) -> int:
     """Reals as the integers of the result."""
     given = site.attributes
     scale, dtype = site.literal(np.array(given["y_scale"]), "f32"), str(given["to"])
@@ -42,7 +42,7 @@ def _stored(site: Site, value: int) -> int:
     return site.add("Quantize", value, scale, zero, to=dtype)
 
 
-def product(site: Site) -> int | None:
+def product(site: RewriteSite) -> int | None:
     """`QConv` and `QLinear`: the product of dequantised tensors, quantised."""
     x, weights, *bias = site.operands
     given: Mapping[str, Any] = site.attributes
@@ -73,7 +73,7 @@ def _weights(known: Array, given: Mapping[str, Any], axis: int) -> tuple[Array, 
     return scales, reals
 
 
-def binary(site: Site) -> int | None:
+def binary(site: RewriteSite) -> int | None:
     """`QBinOp`: the function of dequantised tensors, quantised."""
     given: Mapping[str, Any] = site.attributes
     a = _reals(site, site.operands[0], given["a_scale"], given["a_zero"])
@@ -81,7 +81,7 @@ def binary(site: Site) -> int | None:
     return _stored(site, site.add("BinOp", a, b, op=str(given["op"])))
 
 
-def pool(site: Site) -> int | None:
+def pool(site: RewriteSite) -> int | None:
     """`QPool`: the pooling of dequantised elements, quantised."""
     given: Mapping[str, Any] = site.attributes
     opcode = f"{given['op']}Pool"
@@ -91,7 +91,7 @@ def pool(site: Site) -> int | None:
     return _stored(site, site.add(opcode, x, **kept))
 
 
-def shifted_pair(site: Site) -> int | None:
+def shifted_pair(site: RewriteSite) -> int | None:
     """U8 between `Quantize` and `Dequantize`: i8, with zero points that are 128 lower."""
     made = site.maker(site.operands[0], "Quantize", to="u8")
     if made is None or len(site.operands) < 3 or len(made.operands) < 3:
@@ -107,7 +107,7 @@ def shifted_pair(site: Site) -> int | None:
     return site.add("Dequantize", stored, site.operands[1], second, **site.op.attributes)
 
 
-def moved(site: Site) -> int | None:
+def moved(site: RewriteSite) -> int | None:
     """U8 that is only moved before it is dequantized: reals are, so that a pair comes together."""
     makers = [site.maker(value, "Quantize", to="u8") for value in site.operands]
     first = makers[0] if makers else None
@@ -122,7 +122,7 @@ def moved(site: Site) -> int | None:
     return site.add("Quantize", taken, *first.operands[1:], **first.attributes)
 
 
-def widened(site: Site) -> int | None:
+def widened(site: RewriteSite) -> int | None:
     """U8 that is counted with: i8, and 128 more."""
     made = site.maker(site.operands[0], "Quantize", to="u8")
     zero = None if made is None or len(made.operands) < 3 else site.constant(made.operands[2])
@@ -135,7 +135,7 @@ def widened(site: Site) -> int | None:
                     site.literal(np.array(_SHIFT), to), op="Add")  # fmt: skip
 
 
-def counted(site: Site) -> int | None:
+def counted(site: RewriteSite) -> int | None:
     """A product of whole numbers that becomes a float by one factor: of floats, on the NMU.
 
     The factor goes to both sides in equal parts, so that no sum leaves the floats of 16 bits.
@@ -154,7 +154,7 @@ def counted(site: Site) -> int | None:
     return None
 
 
-def _as_floats(site: Site, value: int) -> int | None:
+def _as_floats(site: RewriteSite, value: int) -> int | None:
     """Integers of 32 bits that are stored integers less a number, as floats."""
     known = site.constant(value)
     if known is not None:
@@ -174,7 +174,7 @@ def _as_floats(site: Site, value: int) -> int | None:
     return site.add("BinOp", source, site.literal(addend, "f32"), op=str(inner.attributes["op"]))
 
 
-def wide_pair(site: Site) -> int | None:
+def wide_pair(site: RewriteSite) -> int | None:
     """16 bits between `Quantize` and `Dequantize`: finer than the floats, so only their ends."""
     made = site.maker(site.operands[0], "Quantize")
     if made is None or site.type(made.value_id).dtype not in _WIDE:
@@ -190,7 +190,7 @@ def wide_pair(site: Site) -> int | None:
     return site.add("Clip", made.operands[0], min=low, max=high)
 
 
-def shifted_table(site: Site) -> int | None:
+def shifted_table(site: RewriteSite) -> int | None:
     """Rows of a constant table of u8: of i8, with a zero point that is 128 lower."""
     rows = site.maker(site.operands[0], *_ROWS)
     table = None if rows is None else site.constant(rows.operands[0])
@@ -202,7 +202,7 @@ def shifted_table(site: Site) -> int | None:
     return site.add("Dequantize", taken, site.operands[1], at, **site.op.attributes)
 
 
-def spelt_out(site: Site) -> int | None:
+def spelt_out(site: RewriteSite) -> int | None:
     """Integers that the device does not dequantize, or not by one scale: as floats, then scaled."""
     x, scale, *zeros = site.operands
     is_pair = site.maker(x, "Quantize") is not None
@@ -216,7 +216,7 @@ def spelt_out(site: Site) -> int | None:
     return value
 
 
-def by_channel(site: Site) -> int | None:
+def by_channel(site: RewriteSite) -> int | None:
     """A scale for each channel of a computed tensor, or an odd one: divided first."""
     x, scale, *zeros = site.operands
     filled, dtype = OPS["Quantize"].filled(site.op.attributes), site.type(x).dtype
@@ -229,12 +229,12 @@ def by_channel(site: Site) -> int | None:
     return site.add("Quantize", steps, one, none, to=filled["to"])
 
 
-def _is_single(site: Site) -> bool:
+def _is_single(site: RewriteSite) -> bool:
     """Whether one scale holds for all of a tensor."""
     return site.type(site.operands[1]).shape in ((), (1,))
 
 
-def _has_step(site: Site) -> bool:
+def _has_step(site: RewriteSite) -> bool:
     """Whether a region can have the scale: one that is known, positive, and normal."""
     known = site.constant(site.operands[1])
     if known is None or not _is_single(site):
@@ -242,7 +242,7 @@ def _has_step(site: Site) -> bool:
     return bool(np.finfo(np.float32).tiny <= known.flat[0] < np.inf)
 
 
-def _along(site: Site, part: int, dtype: str) -> int:
+def _along(site: RewriteSite, part: int, dtype: str) -> int:
     """A scale or zero point as a float that stretches to the tensor."""
     wide = part if site.type(part).dtype == dtype else site.add("Cast", part, to=dtype)
     if _is_single(site):
@@ -253,7 +253,7 @@ def _along(site: Site, part: int, dtype: str) -> int:
     return site.add("Reshape", wide, new_shape=along)
 
 
-def shifted_integers(site: Site) -> int | None:
+def shifted_integers(site: RewriteSite) -> int | None:
     """`Quantize` to u8, where somebody wants the integers: to i8, and 128 added to those."""
     x, scale, *given = site.operands
     if site.attributes["to"] != "u8":

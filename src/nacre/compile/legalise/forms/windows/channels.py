@@ -10,10 +10,10 @@ from nacre.compile.legalise.forms.elementwise.activations import Steps
 from nacre.compile.legalise.forms.rounds import Forms
 from nacre.compile.legalise.forms.windows.windows import reshaped, with_border
 from nacre.core.inference import scales
-from nacre.core.inference.rewriting import Site, per_channel
+from nacre.core.inference.rewriting import RewriteSite, per_channel
 
 
-def batch_norm(site: Site) -> int | None:
+def batch_norm(site: RewriteSite) -> int | None:
     """X * factor + shift, a number each for every channel."""
     x, *parameters = site.operands
     axis, epsilon = site.attributes["axis"], site.attributes["epsilon"]
@@ -40,7 +40,7 @@ def batch_norm(site: Site) -> int | None:
     return steps.binary("Add", made, reshaped(site, bias_, shape))
 
 
-def scaled_channels(site: Site) -> int | None:
+def scaled_channels(site: RewriteSite) -> int | None:
     """A plane times a number for each channel, known or computed: a 1x1 convolution of each."""
     if site.attributes["op"] != "Mul" or site.op.type.rank != 4:
         return None
@@ -62,7 +62,7 @@ def scaled_channels(site: Site) -> int | None:
     return None
 
 
-def over_constant(site: Site) -> int | None:
+def over_constant(site: RewriteSite) -> int | None:
     """Division by a constant: a product, where no quotient is lost."""
     if site.attributes["op"] != "Div" or site.op.type.element.is_integer:
         return None
@@ -75,7 +75,7 @@ def over_constant(site: Site) -> int | None:
     return site.add("BinOp", site.operands[0], factor, op="Mul")
 
 
-def bias_of_scaled(site: Site) -> int | None:
+def bias_of_scaled(site: RewriteSite) -> int | None:
     """A constant added to a convolution whose filter is computed: its bias."""
     if site.attributes["op"] != "Add":
         return None

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from nacre.compile.legalise.forms.rounds import Forms
-from nacre.core.inference.rewriting import Site
+from nacre.core.inference.rewriting import RewriteSite
 
 _VIEWS = ("Reshape", "ExpandDims", "Squeeze", "Transpose")
 _PRODUCTS = ("Linear", "Conv")
 
 
-def above_views(site: Site) -> int | None:
+def above_views(site: RewriteSite) -> int | None:
     """A product by a number: before the views that lead to known weights."""
     if site.attributes["op"] != "Mul":
         return None
@@ -34,7 +34,7 @@ def above_views(site: Site) -> int | None:
     return made
 
 
-def joined_numbers(site: Site) -> int | None:
+def joined_numbers(site: RewriteSite) -> int | None:
     """A number times a product that has a number in it: one number."""
     if site.attributes["op"] != "Mul" or site.op.type.element.is_integer:
         return None
@@ -44,7 +44,7 @@ def joined_numbers(site: Site) -> int | None:
     return _times(site, split[0], float(split[1].reshape(())), 2)
 
 
-def _times(site: Site, value: int, factor: float, depth: int) -> int | None:
+def _times(site: RewriteSite, value: int, factor: float, depth: int) -> int | None:
     """A product by a factor, taken up by a number inside of it; None where there is none."""
     inner = site.only(value, "BinOp", op="Mul")
     if inner is None or depth == 0 or inner.type.shape != site.op.type.shape:

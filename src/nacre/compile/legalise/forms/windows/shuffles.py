@@ -13,12 +13,12 @@ import numpy as np
 
 from nacre.compile.legalise.forms.rounds import Forms
 from nacre.compile.legalise.forms.windows.windows import Ints, reshaped
-from nacre.core.inference.rewriting import Site
+from nacre.core.inference.rewriting import RewriteSite
 from nacre.core.module import CoreOperation
 from nacre.core.ops import OPS
 
 
-def before_a_shuffle(site: Site) -> int | None:
+def before_a_shuffle(site: RewriteSite) -> int | None:
     """`Linear` of pixels that were moved about: the product first, and then the move."""
     shape, weights = site.op.type.shape, site.type(site.operands[1]).shape
     if weights[0] >= weights[1]:
@@ -35,7 +35,7 @@ def before_a_shuffle(site: Site) -> int | None:
     return reshaped(site, site.add("Transpose", made, permutation=order), shape)
 
 
-def channels_in_order(site: Site) -> int | None:
+def channels_in_order(site: RewriteSite) -> int | None:
     """Channels that are split and transposed: the product's weights in the order that follows."""
     view = site.only(site.operands[0], "Reshape")
     made = None if view is None else _product(site, view.operands[0])
@@ -62,7 +62,7 @@ def channels_in_order(site: Site) -> int | None:
     return site.add("Transpose", parts, permutation=tuple(now))
 
 
-def _product(site: Site, value: int) -> CoreOperation | None:
+def _product(site: RewriteSite, value: int) -> CoreOperation | None:
     """A product with channels last that nothing else sees, each made of all channels before."""
     found = site.only(value, "Linear") or site.only(value, "Conv")
     if found is None or found.opcode == "Linear":

@@ -23,11 +23,11 @@ from nacre.compile.legalise.forms.windows.windows import (
     separate_bias,
     sliced,
 )
-from nacre.core.inference.rewriting import Site
+from nacre.core.inference.rewriting import RewriteSite
 from nacre.core.values import Array
 
 
-def by_phases(site: Site) -> int | None:
+def by_phases(site: RewriteSite) -> int | None:
     """One convolution for all phases, and a transposition that weaves them."""
     weights = site.constant(site.operands[1])
     if weights is None or not is_plane(site) or set(ints(site, "dilations", 2, 1)) != {1}:
@@ -60,13 +60,13 @@ def by_phases(site: Site) -> int | None:
     return made
 
 
-def _reach(site: Site, axis: int, stride: int, begin: int) -> tuple[int, int]:
+def _reach(site: RewriteSite, axis: int, stride: int, begin: int) -> tuple[int, int]:
     """The first and the last place of a phase's result."""
     count = site.op.type.shape[axis + 1]
     return begin // stride, (begin + count - 1) // stride
 
 
-def _cut(site: Site, x: int, axis: int, before: int, behind: int) -> int:
+def _cut(site: RewriteSite, x: int, axis: int, before: int, behind: int) -> int:
     """A tensor without elements that no output needs; nothing where the numbers are not above 0."""
     size = site.type(x).shape[axis]
     return sliced(site, x, axis, max(before, 0), size - max(behind, 0))
@@ -90,7 +90,7 @@ def _phase_weights(weights: Array, strides: Ints, groups: int) -> Array:
     return np.ascontiguousarray(order).reshape(taps[0], taps[1], inputs // groups, columns)
 
 
-def _woven(site: Site, value: int, phases: Ints, strides: Ints, groups: int) -> int:
+def _woven(site: RewriteSite, value: int, phases: Ints, strides: Ints, groups: int) -> int:
     """[N, H, W, g * p * p * C] to [N, H * s, W * s, g * C], with zeros behind the phases p of s."""
     images, height, width, channels = site.type(value).shape
     high, wide = strides
@@ -98,13 +98,13 @@ def _woven(site: Site, value: int, phases: Ints, strides: Ints, groups: int) -> 
         return value
     left = channels // (groups * prod(phases))
     split = reshaped(site, value, (images, height, width, groups, *phases, left))
-    turned = site.add("Transpose", split, permutation=(0, 1, 4, 2, 5, 3, 6))
-    turned = padded(site, turned, 2, 0, high - phases[0])
-    turned = padded(site, turned, 4, 0, wide - phases[1])
-    return reshaped(site, turned, (images, height * high, width * wide, groups * left))
+    transpose = site.add("Transpose", split, permutation=(0, 1, 4, 2, 5, 3, 6))
+    transpose = padded(site, transpose, 2, 0, high - phases[0])
+    transpose = padded(site, transpose, 4, 0, wide - phases[1])
+    return reshaped(site, transpose, (images, height * high, width * wide, groups * left))
 
 
-def _phase_bias(site: Site, strides: Ints, groups: int) -> tuple[int, ...]:
+def _phase_bias(site: RewriteSite, strides: Ints, groups: int) -> tuple[int, ...]:
     """The bias for the channels of all phases."""
     bias = site.constant(site.operands[2]) if len(site.operands) > 2 else None
     if bias is None:
@@ -114,7 +114,7 @@ def _phase_bias(site: Site, strides: Ints, groups: int) -> tuple[int, ...]:
     return (site.literal(np.ravel(every), site.op.type.dtype),)
 
 
-def of_volumes(site: Site) -> int | None:
+def of_volumes(site: RewriteSite) -> int | None:
     """Over three axes: the sum of those over two, one for each tap of a phase in depth."""
     weights = site.constant(site.operands[1])
     if site.op.type.rank != 5 or site.attributes["layout"] != "NHWC" or weights is None:
@@ -153,7 +153,7 @@ def _depth_weights(weights: Array, stride: int) -> Array:
     return np.ascontiguousarray(order).reshape(taps, *plane, stride * outputs, inputs)
 
 
-def _on_planes(site: Site, x: int, weights: Array, *bias: int) -> int:
+def _on_planes(site: RewriteSite, x: int, weights: Array, *bias: int) -> int:
     """The last two axes of a `ConvTranspose` over three: every depth is an image."""
     images, depth, *plane = site.type(x).shape
     begins, ends = pads_of(site, 3)
@@ -169,7 +169,7 @@ def _on_planes(site: Site, x: int, weights: Array, *bias: int) -> int:
     )
 
 
-def _woven_depth(site: Site, value: int, depths: tuple[int, int], groups: int) -> int:
+def _woven_depth(site: RewriteSite, value: int, depths: tuple[int, int], groups: int) -> int:
     """[N * D, H, W, g * s * C] to [N, D * s, H, W, g * C], for D and s."""
     (depth, stride), (planes, *plane, channels) = depths, site.type(value).shape
     left = channels // (groups * stride)
@@ -179,7 +179,7 @@ def _woven_depth(site: Site, value: int, depths: tuple[int, int], groups: int) -
     return reshaped(site, value, (planes // depth, depth * stride, *plane, groups * left))
 
 
-def _spread_depth(site: Site, x: int, stride: int) -> int:
+def _spread_depth(site: RewriteSite, x: int, stride: int) -> int:
     """Zeros between planes."""
     images, depth, *plane = site.type(x).shape
     split = padded(site, reshaped(site, x, (images, depth, 1, *plane)), 2, 0, stride - 1)
@@ -187,7 +187,7 @@ def _spread_depth(site: Site, x: int, stride: int) -> int:
     return sliced(site, whole, 1, 0, (depth - 1) * stride + 1)
 
 
-def by_zeros(site: Site) -> int | None:
+def by_zeros(site: RewriteSite) -> int | None:
     """With gaps between taps: zeros between the elements, then a convolution backwards."""
     weights = site.constant(site.operands[1])
     if weights is None or not is_plane(site):
@@ -210,7 +210,7 @@ def by_zeros(site: Site) -> int | None:
     return site.add("Conv", x, kernel, *site.operands[2:], **given)
 
 
-def _spread(site: Site, x: int, strides: Ints) -> int:
+def _spread(site: RewriteSite, x: int, strides: Ints) -> int:
     """Zeros between rows and columns."""
     if set(strides) == {1}:
         return x

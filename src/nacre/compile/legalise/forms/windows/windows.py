@@ -9,7 +9,7 @@ import numpy as np
 
 from nacre.compile.legalise.forms.rounds import Forms
 from nacre.core.inference import scales
-from nacre.core.inference.rewriting import Site
+from nacre.core.inference.rewriting import RewriteSite
 from nacre.core.inference.transposes import inverse
 from nacre.core.values import Array
 from nacre.kernels.products.core_products import conv2d_pads
@@ -19,20 +19,20 @@ Ints = tuple[int, ...]
 _MOST_EMPTY_ROWS = 16  # of padding beyond the windows at the border
 
 
-def ints(site: Site, name: str, count: int, default: int) -> Ints:
+def ints(site: RewriteSite, name: str, count: int, default: int) -> Ints:
     """A list of integers, one for each axis, that may be left out."""
     given = site.attributes[name]
     assert isinstance(given, tuple)
     return given or (default,) * count
 
 
-def pads_of(site: Site, count: int) -> tuple[Ints, Ints]:
+def pads_of(site: RewriteSite, count: int) -> tuple[Ints, Ints]:
     """Padding before and behind each axis."""
     both = ints(site, "pads", 2 * count, 0)
     return both[:count], both[count:]
 
 
-def turned(site: Site, value: int, order: Ints) -> int:
+def transpose(site: RewriteSite, value: int, order: Ints) -> int:
     """A tensor with its axes in another order; a constant is turned at once."""
     known = site.constant(value)
     if known is not None:
@@ -41,14 +41,14 @@ def turned(site: Site, value: int, order: Ints) -> int:
     return site.add("Transpose", value, permutation=order)
 
 
-def reshaped(site: Site, value: int, shape: Sequence[int]) -> int:
+def reshaped(site: RewriteSite, value: int, shape: Sequence[int]) -> int:
     """A tensor under another shape."""
     if site.type(value).shape == tuple(shape):
         return value
     return site.add("Reshape", value, new_shape=tuple(shape))
 
 
-def convolution_of_core_v1(site: Site) -> int | None:
+def convolution_of_core_v1(site: RewriteSite) -> int | None:
     """`Conv2d` as `Conv` with channels last."""
     shapes = [site.type(value).shape for value in site.operands]
     pads = conv2d_pads(shapes[0], shapes[1], site.attributes)
@@ -59,21 +59,21 @@ def convolution_of_core_v1(site: Site) -> int | None:
     return site.add("Conv", *site.operands, strides=strides, pads=around, layout="NHWC")
 
 
-def channels_last(site: Site) -> int | None:
+def channels_last(site: RewriteSite) -> int | None:
     """A window over any number of axes with channels first, between transpositions."""
     rank = site.op.type.rank
     if site.attributes["layout"] != "NCHW":
         return None
     order = (0, *range(2, rank), 1)
-    operands = [turned(site, site.operands[0], order), *site.operands[1:]]
+    operands = [transpose(site, site.operands[0], order), *site.operands[1:]]
     if site.op.opcode in WEIGHTED:
-        operands[1] = turned(site, operands[1], (*range(2, rank), 1, 0))
+        operands[1] = transpose(site, operands[1], (*range(2, rank), 1, 0))
     given = {**site.op.attributes, "layout": "NHWC"}
     made = site.add(site.op.opcode, *operands, **given)
     return site.add("Transpose", made, permutation=inverse(order))
 
 
-def line(site: Site) -> int | None:
+def line(site: RewriteSite) -> int | None:
     """A window over one axis: over two, of which the first has size 1."""
     if site.op.type.rank != 3 or site.attributes["layout"] != "NHWC":
         return None
@@ -95,7 +95,7 @@ def line(site: Site) -> int | None:
     return reshaped(site, made, site.op.type.shape)
 
 
-def pool_of_volumes(site: Site) -> int | None:
+def pool_of_volumes(site: RewriteSite) -> int | None:
     """A pooling over three axes: over the last two, then over the first.
 
     The largest of the largest is the largest. Windows are boxes, so the mean of means is the mean,
@@ -121,7 +121,7 @@ def pool_of_volumes(site: Site) -> int | None:
     return reshaped(site, made, (images, deep, high, wide, channels))
 
 
-def convolution_of_volumes(site: Site) -> int | None:
+def convolution_of_volumes(site: RewriteSite) -> int | None:
     """A convolution over three axes: the sum of those over two, one for each place in depth."""
     weights = site.constant(site.operands[1])
     if site.op.type.rank != 5 or site.attributes["layout"] != "NHWC" or weights is None:
@@ -146,7 +146,7 @@ def convolution_of_volumes(site: Site) -> int | None:
 
 
 def padded(
-    site: Site, value: int, axis: int, before: int, behind: int, fill: float = 0.0
+    site: RewriteSite, value: int, axis: int, before: int, behind: int, fill: float = 0.0
 ) -> int:  # fmt: skip
     """A tensor with elements added at both ends of an axis."""
     if not before and not behind:
@@ -157,12 +157,12 @@ def padded(
     return site.add("Pad", value, pads=tuple(pads), value=fill)
 
 
-def _every(site: Site, value: int, axis: int, first: int, step: int, count: int) -> int:
+def _every(site: RewriteSite, value: int, axis: int, first: int, step: int, count: int) -> int:
     """So many places along an axis."""
     return sliced(site, value, axis, first, first + (count - 1) * step + 1, step)
 
 
-def sliced(site: Site, value: int, axis: int, first: int, end: int, step: int = 1) -> int:
+def sliced(site: RewriteSite, value: int, axis: int, first: int, end: int, step: int = 1) -> int:
     """Part of a tensor along one axis."""
     shape = site.type(value).shape
     if first == 0 and end >= shape[axis] and step == 1:
@@ -174,12 +174,12 @@ def sliced(site: Site, value: int, axis: int, first: int, end: int, step: int = 
     )  # fmt: skip
 
 
-def is_plane(site: Site) -> bool:
+def is_plane(site: RewriteSite) -> bool:
     """Whether a window runs over two axes with channels last."""
     return site.op.type.rank == 4 and site.attributes["layout"] == "NHWC"
 
 
-def pointwise(site: Site) -> int | None:
+def pointwise(site: RewriteSite) -> int | None:
     """A convolution that multiplies each pixel by a matrix: any rows make a tile then."""
     weights = site.constant(site.operands[1])
     if weights is None or not is_plane(site) or site.attributes["groups"] != 1:
@@ -193,7 +193,7 @@ def pointwise(site: Site) -> int | None:
     return site.add("Linear", site.operands[0], matrix, *site.operands[2:])
 
 
-def border_of_zeros(site: Site) -> int | None:
+def border_of_zeros(site: RewriteSite) -> int | None:
     """Padding that holds many rows of windows alone: elements, for a tile of it would read none."""
     if not is_plane(site):
         return None
@@ -205,13 +205,13 @@ def border_of_zeros(site: Site) -> int | None:
     return site.add("Conv", x, *site.operands[1:], **given)
 
 
-def _has_empty_rows(site: Site, top: int, bottom: int) -> bool:
+def _has_empty_rows(site: RewriteSite, top: int, bottom: int) -> bool:
     """Whether padding is so high that many rows of windows see nothing else."""
     rows, gap = site.type(site.operands[1]).shape[0], ints(site, "dilations", 2, 1)[0]
     return max(top, bottom) > gap * (rows - 1) + _MOST_EMPTY_ROWS
 
 
-def with_border(site: Site) -> int | None:
+def with_border(site: RewriteSite) -> int | None:
     """`Conv` of a `Pad` with zeros: the pads of the convolution, where they are no larger."""
     before = site.only(site.operands[0], "Pad")
     if before is not None and is_plane(site):
@@ -222,7 +222,7 @@ def with_border(site: Site) -> int | None:
     return scales.pad(site)
 
 
-def separate_bias(site: Site) -> int | None:
+def separate_bias(site: RewriteSite) -> int | None:
     """A bias that is computed is added afterwards."""
     if len(site.operands) < 3 or site.constant(site.operands[2]) is not None:
         return None
@@ -234,7 +234,7 @@ def separate_bias(site: Site) -> int | None:
     return site.add("BinOp", made, bias, op="Add")
 
 
-def whole_windows(site: Site) -> int | None:
+def whole_windows(site: RewriteSite) -> int | None:
     """A pooling whose last window hangs over: with padding that takes it in."""
     if not is_plane(site) or not site.attributes["ceil"]:
         return None
@@ -252,7 +252,7 @@ def whole_windows(site: Site) -> int | None:
     return site.add(site.op.opcode, x, **given)
 
 
-def _overhang(site: Site, size: Sequence[int], begins: Ints) -> Ints:
+def _overhang(site: RewriteSite, size: Sequence[int], begins: Ints) -> Ints:
     """How far the last windows reach behind the tensor."""
     kernel = site.attributes["kernel"]
     assert isinstance(kernel, tuple)
@@ -265,7 +265,7 @@ def _overhang(site: Site, size: Sequence[int], begins: Ints) -> Ints:
     return tuple(found)
 
 
-def counted_padding(site: Site) -> int | None:
+def counted_padding(site: RewriteSite) -> int | None:
     """A mean that counts padding: a convolution of each channel with equal weights."""
     if not is_plane(site) or not site.attributes["count_pad"] or site.attributes["ceil"]:
         return None
@@ -275,7 +275,7 @@ def counted_padding(site: Site) -> int | None:
     return window_sum(site, site.operands[0], is_mean=True)
 
 
-def spread_mean(site: Site) -> int | None:
+def spread_mean(site: RewriteSite) -> int | None:
     """A mean over windows with gaps and no padding: a convolution of each channel."""
     if not is_plane(site) or site.attributes["ceil"] or set(ints(site, "dilations", 2, 1)) == {1}:
         return None
@@ -284,7 +284,7 @@ def spread_mean(site: Site) -> int | None:
     return window_sum(site, site.operands[0], is_mean=True)
 
 
-def window_sum(site: Site, x: int, *, is_mean: bool) -> int:
+def window_sum(site: RewriteSite, x: int, *, is_mean: bool) -> int:
     """The sum or mean over every window, padding as zeros."""
     kernel = site.attributes["kernel"]
     assert isinstance(kernel, tuple)
@@ -295,7 +295,7 @@ def window_sum(site: Site, x: int, *, is_mean: bool) -> int:
     return site.add("Conv", x, literal, groups=channels, **given)
 
 
-def norm_of_windows(site: Site) -> int | None:
+def norm_of_windows(site: RewriteSite) -> int | None:
     """The p-norm of each window: a power, a convolution with ones, a root."""
     if not is_plane(site) or site.attributes["ceil"]:
         return None
@@ -312,7 +312,7 @@ def norm_of_windows(site: Site) -> int | None:
     return site.add("BinOp", total, site.literal(np.array(1 / p), dtype), op="Pow")
 
 
-def spread_maximum(site: Site) -> int | None:
+def spread_maximum(site: RewriteSite) -> int | None:
     """The largest element of windows with gaps: of slices, axis by axis."""
     dilations = ints(site, "dilations", 2, 1)
     if not is_plane(site) or site.attributes["ceil"] or set(dilations) == {1}:

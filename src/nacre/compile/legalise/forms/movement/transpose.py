@@ -5,13 +5,13 @@ from __future__ import annotations
 from math import prod
 
 from nacre.compile.legalise.forms.rounds import Forms
-from nacre.core.inference.rewriting import Site
+from nacre.core.inference.rewriting import RewriteSite
 from nacre.core.inference.transposes import inverse, slice_given
 from nacre.core.module import CoreOperation
 from nacre.core.ops import OPS
 
 
-def before_resize(site: Site) -> int | None:
+def before_resize(site: RewriteSite) -> int | None:
     """The transposition of what a resize enlarges, before it.
 
     Repetition along the last axis would also move every element alone.
@@ -20,13 +20,13 @@ def before_resize(site: Site) -> int | None:
     if found is None:
         return None
     order = site.op.attributes["permutation"]
-    turned = site.add("Transpose", found.operands[0], permutation=order)
+    transpose = site.add("Transpose", found.operands[0], permutation=order)
     filled = OPS["Resize"].filled(found.attributes)
     given = {n: tuple(filled[n][a] for a in order) for n in ("sizes", "scales") if filled[n]}
-    return site.add("Resize", turned, **{**found.attributes, **given})
+    return site.add("Resize", transpose, **{**found.attributes, **given})
 
 
-def before_early_resize(site: Site) -> int | None:
+def before_early_resize(site: RewriteSite) -> int | None:
     """The same before it becomes products and copies, unless those would go along the last axis."""
     found = _enlarging(site, "Resize")
     if found is None:
@@ -37,7 +37,7 @@ def before_early_resize(site: Site) -> int | None:
     return before_resize(site) if is_mixing or is_kept else None
 
 
-def before_joining(site: Site) -> int | None:
+def before_joining(site: RewriteSite) -> int | None:
     """The transposition of a tensor with slices of itself around it, as reflected borders are.
 
     Not where those would be slices along the last axis, which are moved element by element.
@@ -51,17 +51,19 @@ def before_joining(site: Site) -> int | None:
     sources = {value if part is None else part.operands[0] for value, part in pairs}
     if len(sources) != 1:
         return None
-    turned = site.add("Transpose", sources.pop(), permutation=order)
-    parts = [turned if part is None else _sliced(site, turned, part, order) for part in slices]
+    transpose = site.add("Transpose", sources.pop(), permutation=order)
+    parts = [
+        transpose if part is None else _sliced(site, transpose, part, order) for part in slices
+    ]
     return site.add("Concat", *parts, axis=inverse(order)[found.attributes["axis"]])
 
 
-def _sliced(site: Site, turned: int, part: CoreOperation, order: tuple[int, ...]) -> int:
+def _sliced(site: RewriteSite, transpose: int, part: CoreOperation, order: tuple[int, ...]) -> int:
     filled = OPS["Slice"].filled(part.attributes)
-    return site.add("Slice", turned, **slice_given(filled, inverse(order)))
+    return site.add("Slice", transpose, **slice_given(filled, inverse(order)))
 
 
-def _enlarging(site: Site, opcode: str) -> CoreOperation | None:
+def _enlarging(site: RewriteSite, opcode: str) -> CoreOperation | None:
     """What a transposition alone sees of an operation that makes more elements than it takes."""
     found = site.only(site.operands[0], opcode)
     if found is None:

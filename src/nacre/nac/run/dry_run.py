@@ -19,7 +19,7 @@ from nacre.nac.aten.use import Elements, Unfit
 from nacre.nac.program.interface import StateRecord
 from nacre.nac.rules.running import NAC47, NAC48
 from nacre.nac.run.convergence import require_alike
-from nacre.nac.run.execution import Execution, Gathered, shown_type
+from nacre.nac.run.execution import Execution, Gathered, format_type
 from nacre.nac.run.limits import Limits, limits_for
 from nacre.nac.run.memory import owner
 from nacre.nac.run.program import Prepared
@@ -41,29 +41,29 @@ class _Unseen:
 _UNSEEN = _Unseen()
 
 
-class Foreseen(np.ndarray[Any, np.dtype[Any]]):
+class ShapeOnlyArray(np.ndarray[Any, np.dtype[Any]]):
     """An array of any size that takes no memory: all of its places are one."""
 
     elements: Callable[[], Array] | None = None  # where they can be had after all
 
 
-def foreseen(
+def shape_only_array(
     dtype: np.dtype[Any],
     shape: Sequence[int],
     elements: Callable[[], Array] | None = None,
     place: Array | None = None,
-) -> Foreseen:
+) -> ShapeOnlyArray:
     """An array of a type, in the memory of another if one is given; Unfit where NumPy has none."""
     try:
         one = np.zeros((), dtype) if place is None else place
-        made = Foreseen(tuple(shape), dtype, one, 0, (0,) * len(shape))
+        made = ShapeOnlyArray(tuple(shape), dtype, one, 0, (0,) * len(shape))
     except ValueError as error:  # more axes, or more elements, than arrays have
         raise Unfit(str(error)) from None
     made.elements = elements
     return made
 
 
-class Foresight(Execution):
+class DryRun(Execution):
     """Goes down a program as a run does. InputError says where it would fail, and why."""
 
     def outputs(self) -> list[Any]:
@@ -100,14 +100,14 @@ class Foresight(Execution):
             return self._results[index]
         if instruction.variant == PARAMETER:
             weights, id_ = self._model.weights, instruction.id
-            return foreseen(*weights.type_of(id_), lambda: weights[id_])
+            return shape_only_array(*weights.type_of(id_), lambda: weights[id_])
         if instruction.variant == LIFTED and index not in self._given:
             value = self._model.lifted(instruction.id)
             return _UNSEEN if isinstance(value, str) else value  # it must be given
         found = self._given.get(index)
         if found is None and instruction.variant == STATE:
             found = self._state.get(instruction.id)
-        return _UNSEEN if found is None else foreseen(found.dtype, found.shape)
+        return _UNSEEN if found is None else shape_only_array(found.dtype, found.shape)
 
     def _number_of(self, array: Array) -> Any:  # noqa: ANN401 - a number of Python
         return super()._number_of(_seen(array))
@@ -116,11 +116,11 @@ class Foresight(Execution):
         if any(branch is _UNSEEN for branch in branches):
             return _UNSEEN
         require_alike(branches)
-        return foreseen(branches[0].dtype, branches[0].shape)
+        return shape_only_array(branches[0].dtype, branches[0].shape)
 
 
 def _seen(array: Array) -> Array:
-    if not isinstance(array, Foreseen):
+    if not isinstance(array, ShapeOnlyArray):
         return array
     if array.elements is None:
         raise Unseen
@@ -131,16 +131,16 @@ def _result_of(call: Typed, value: int, arrays: Sequence[Array]) -> Array:
     """A result; one that only has another shape than an operand is held with it."""
     type_, root = call.types[value], call.root(value)
     if root >= len(arrays):
-        return foreseen(type_.elem.dtype, type_.shape)
+        return shape_only_array(type_.elem.dtype, type_.shape)
     if root == value:
         return arrays[value]
     found = arrays[root]
-    if not isinstance(found, Foreseen):
+    if not isinstance(found, ShapeOnlyArray):
         return found.reshape(type_.shape)
-    return foreseen(type_.elem.dtype, type_.shape, None, owner(found))
+    return shape_only_array(type_.elem.dtype, type_.shape, None, owner(found))
 
 
-def foretold(model: NacModel) -> list[Diagnostic]:
+def dry_run_findings(model: NacModel) -> list[Diagnostic]:
     """What keeps a run from its end, as far as the types of inputs that the file says tell."""
     given = {
         wanted.instruction: _of(wanted.dtype, wanted.shape)
@@ -150,14 +150,14 @@ def foretold(model: NacModel) -> list[Diagnostic]:
     limits = limits_for(model.file_bytes, given.values(), model.max_bytes, model.max_work)
     try:
         require_states(model, limits)
-        Foresight(model, given, _states(model), limits).outputs()
+        DryRun(model, given, _states(model), limits).outputs()
     except InputError as refused:
         return list(refused.diagnostics)
     return []
 
 
 def _of(dtype: str, shape: Sequence[int]) -> Array:
-    return foreseen(GRAPH_TYPES[dtype].dtype, shape)
+    return shape_only_array(GRAPH_TYPES[dtype].dtype, shape)
 
 
 def _states(model: NacModel) -> dict[int, Array]:
@@ -166,12 +166,12 @@ def _states(model: NacModel) -> dict[int, Array]:
 
 def require_next(model: NacModel, record: StateRecord, made: Any) -> None:  # noqa: ANN401 - a result
     """InputError where what feeds a state is not of its type."""
-    wanted = foreseen(GRAPH_TYPES[record.dtype].dtype, record.shape)
+    wanted = shape_only_array(GRAPH_TYPES[record.dtype].dtype, record.shape)
     is_tensor = isinstance(made, np.ndarray)
     if not is_tensor or made.shape != wanted.shape or made.dtype != wanted.dtype:
         message = (
-            f"output {record.output} is {shown_type(made)}, and feeds state {record.id}, which "
-            f"is {shown_type(wanted)}"
+            f"output {record.output} is {format_type(made)}, and feeds state {record.id}, which "
+            f"is {format_type(wanted)}"
         )
         raise model.fault(len(model.program) - 1, NAC47, message)
 
