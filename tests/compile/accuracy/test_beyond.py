@@ -39,3 +39,26 @@ def test_dense_layers_that_leave_f16(ending: str) -> None:
 def test_what_stays_within_f16_is_not_touched() -> None:
     legal = nacre.compile(chain(0.2, "LayerNorm"), "npm4k").legal
     assert {op.type.dtype for op in legal.operations} == {"f16"}
+
+
+def faded(is_enlarged: bool) -> Module:
+    """Layers of tiny weights, as networks have that nobody trained, and a norm or none."""
+    builder = Builder()
+    x = builder.input("x", "f32", (6, 32))
+    for seed in (1, 2, 3):
+        weights = builder.constant(values((32, 32), seed) * np.float32(1e-3))
+        x = builder.add("Relu", builder.add("Linear", x, weights))
+    if is_enlarged:
+        return builder.module(builder.add("LayerNorm", x, axis=1, epsilon=1e-24))
+    ending = builder.constant(values((8, 32), 4))
+    return builder.module(builder.add("Linear", x, ending, builder.constant(values((8,), 5))))
+
+
+def test_what_only_fades_stays_f16() -> None:
+    legal = nacre.compile(faded(is_enlarged=False), "npm4k").legal
+    assert {op.type.dtype for op in legal.operations} == {"f16"}
+
+
+def test_what_fades_and_is_enlarged_again_stays_f32() -> None:
+    legal = nacre.compile(faded(is_enlarged=True), "npm4k").legal
+    assert "f32" in {op.type.dtype for op in legal.operations}

@@ -28,6 +28,8 @@ _NEAR = 16.0  # how far estimates may be off
 _MOST_MACS = 2e10  # of a module that is run
 _SPREAD = 3.0  # the largest of some numbers, in terms of their mean square
 _ALIKE, _FAR = 0.99, 1e3  # what is as good as the least; how far below all else a mask is
+_NORMS = frozenset({"LayerNorm", "RmsNorm", "Log", "Softmax"})
+_ENLARGING = frozenset({"Mul", "Div", "Pow", "Log", "Log1p", "Sqrt", "Rsqrt", "Reciprocal"})
 _ONE = frozenset({"Softmax", "HardSigmoid", "OneHot"})
 _BOUNDED = frozenset({"Sigmoid", "Tanh", "Erf", "Sin", "Cos", "Sign"})
 Sizes = dict[int, float]
@@ -46,16 +48,24 @@ def beyond_half(module: Module, source: Module) -> Beyond:
     if not _is_near_an_end(module) or _macs(module) > _MOST_MACS:
         return Beyond()
     largest = _seen(module, source)
-    values = frozenset(
-        op.value_id
-        for op in module.operations
-        if op.type.dtype == "f32" and _is_beyond(largest.get(op.value_id, 0.0))
-    )
+    floats = {op.value_id for op in module.operations if op.type.dtype == "f32"}
+    large = {value for value in floats if largest.get(value, 0.0) > _LARGE}
+    small = {value for value in floats if 0 < largest.get(value, 0.0) < _SMALL}
+    values = frozenset(large | _enlarged(module, small))
     return Beyond(values, largest) if values else Beyond()
 
 
-def _is_beyond(size: float) -> bool:
-    return size > _LARGE or 0 < size < _SMALL
+def _enlarged(module: Module, small: set[int]) -> set[int]:
+    """Of small values those that something makes large again; what only fades may be lost."""
+    found: set[int] = set()
+    for op in reversed(module.operations):
+        if op.value_id in found or (op.value_id not in small and _enlarges(op)):
+            found |= small.intersection(op.operands)
+    return found
+
+
+def _enlarges(op: CoreOperation) -> bool:
+    return op.opcode in _NORMS or op.attributes.get("op") in _ENLARGING
 
 
 def _is_near_an_end(module: Module) -> bool:
