@@ -341,7 +341,7 @@ def test_the_figures_of_a_module_are_counted(capsys: Capsys) -> None:
         ],
     }
     text = invoke(capsys, "core", "stats", "s.core").out.splitlines()
-    assert text[0].split() == ["opcode", "operations", "MACs"]
+    assert text[0].split() == ["operation", "count", "MACs"]
     assert text[5].split() == ["all", "4", "6"]
     assert text[-2:] == ["parameters:      3 (12 bytes)", "activation peak: 32 bytes"]
 

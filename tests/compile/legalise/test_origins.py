@@ -325,9 +325,8 @@ outputs: %3
     module = core.parse(text)
     with pytest.raises(InputError) as caught:
         nacre.compile(module, "npm4k", "f32")
-    lines = {d.message.split("`")[3]: d.location.line for d in caught.value.diagnostics}
-    assert lines["sqrt"] == 4
-    assert lines["add"] == 3
+    (found,) = caught.value.diagnostics
+    assert ("`add`" in found.message, found.location.line) == (True, 3)
 
 
 def test_calibration_data_that_an_operation_refuses_is_told_by_its_node(tmp_path: Path) -> None:

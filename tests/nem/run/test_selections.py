@@ -121,7 +121,7 @@ def test_an_index_selects_bytes(session: Session, text: str, expected: str) -> N
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("o[9]", "no region or buffer `o[9]`"),
+        ("o[9]", "`o[9]` is out of range: `k` goes from 0 to 1"),
         ("o[0, 2]", "axis 1 of `o` has 2 elements, found `2`"),
         ("o[0:3, :]", "axis 0 of `o` has 2 elements, found `0:3`"),
         ("o[1:1, :]", "`1:1` selects nothing on axis 0"), ("o[::0, 0]", "selects nothing"),
