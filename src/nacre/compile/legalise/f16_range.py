@@ -56,8 +56,8 @@ def beyond_half(module: Module, source: Module) -> Beyond:
 
 
 def _enlarged(module: Module, small: set[int]) -> set[int]:
-    """Of small values those that something makes large again; what only fades may be lost."""
-    found: set[int] = set()
+    """Of small values those that are made large again or given out; what only fades may be lost."""
+    found = small.intersection(module.outputs)
     for op in reversed(module.operations):
         if op.value_id in found or (op.value_id not in small and _enlarges(op)):
             found |= small.intersection(op.operands)
