@@ -17,6 +17,8 @@ import pytest
 LIMIT_SECONDS = 2.0
 # Examples of properties change with the commit: the slowest that can be drawn must pass, too.
 PROPERTY_LIMIT_SECONDS = 10.0
+# Beside other work processors are slower: what is above a limit is shown, above twice it fails.
+_TOLERANCE = 2.0
 _PROPERTY = "processor_seconds"
 
 
@@ -59,7 +61,8 @@ class ProcessorTime:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        if self._slow and session.exitstatus == pytest.ExitCode.OK and not _is_worker(session):
+        is_failed = any(seconds > _TOLERANCE * LIMIT_SECONDS for seconds in self._slow.values())
+        if is_failed and session.exitstatus == pytest.ExitCode.OK and not _is_worker(session):
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
         if self._table is not None and not _is_worker(session):
             with self._table.open("w", newline="") as file:

@@ -108,6 +108,7 @@ def _bordered(norm: bool) -> Module:
     return builder.module(builder.add("Conv", y, builder.constant(values((8, 16, 3, 3), 2, 0.2))))
 
 
+@pytest.mark.heavy("compiles networks")
 def test_borders_come_behind_the_transposition_that_follows_them() -> None:
     legal = require_same(_bordered(norm=True))
     joined = [op for op in legal.module.operations if op.opcode == "Concat"]
