@@ -35,6 +35,7 @@ class ProcessorTime:
         self._start = 0.0
         self._seconds: dict[str, float] = {}
         self._slow: dict[str, float] = {}
+        self._is_failed = False
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
@@ -58,11 +59,11 @@ class ProcessorTime:
                 self._seconds[report.nodeid] = value[0]
                 if value[0] > value[1]:
                     self._slow[report.nodeid] = value[0]
+                    self._is_failed |= value[0] > _TOLERANCE * value[1]
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        is_failed = any(seconds > _TOLERANCE * LIMIT_SECONDS for seconds in self._slow.values())
-        if is_failed and session.exitstatus == pytest.ExitCode.OK and not _is_worker(session):
+        if self._is_failed and session.exitstatus == pytest.ExitCode.OK and not _is_worker(session):
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
         if self._table is not None and not _is_worker(session):
             with self._table.open("w", newline="") as file:
