@@ -17,7 +17,7 @@ PAGE = ROOT / "docs" / "reference" / "operations.md"
 
 HEAD = """# Operations of Core IR
 
-Generated from the table in `src/nacre/core/rows` by `make docs`: change that, not this page.
+Generated from the table in `src/nacre/core/op_table` by `make docs`: change that, not this page.
 
 An operand in brackets may be left out, one with dots may be repeated. An attribute with `=` has
 that default. Element types: {classes}; `same` is that of the first operand, or of the first one of

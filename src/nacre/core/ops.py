@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from nacre.core.rows.convolution import CONVOLUTION
-from nacre.core.rows.data import DATA
-from nacre.core.rows.elementwise import ELEMENTWISE
-from nacre.core.rows.first import FIRST
-from nacre.core.rows.linear import LINEAR
-from nacre.core.rows.normalization import NORMALIZATION
-from nacre.core.rows.quantized import QUANTIZED
-from nacre.core.rows.reductions import REDUCTIONS
+from nacre.core.op_table.convolution import CONVOLUTION
+from nacre.core.op_table.data import DATA
+from nacre.core.op_table.elementwise import ELEMENTWISE
+from nacre.core.op_table.first import FIRST
+from nacre.core.op_table.linear import LINEAR
+from nacre.core.op_table.normalization import NORMALIZATION
+from nacre.core.op_table.quantized import QUANTIZED
+from nacre.core.op_table.reductions import REDUCTIONS
 from nacre.core.specs import PROFILES, V1_TYPES, AttributeSpec, OpSpec, Profile
 from nacre.core.values import Attributes
 

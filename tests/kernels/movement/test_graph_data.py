@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from nacre.base.elements import GRAPH_TYPES
 from nacre.core.evaluation.evaluate import evaluate
 from nacre.core.module import TensorType
-from nacre.core.rows.data import DATA
-from nacre.core.rows.quantized import QUANTIZED
+from nacre.core.op_table.data import DATA
+from nacre.core.op_table.quantized import QUANTIZED
 from nacre.core.rules.facts import Use as RuleUse
 from nacre.core.specs import OpSpec
 from nacre.core.values import Word, attributes

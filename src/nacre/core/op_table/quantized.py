@@ -9,7 +9,7 @@ for each output channel. Windows of `QPool` lie close together, as NEM has them.
 
 from __future__ import annotations
 
-from nacre.core.rows.convolution import CONVOLUTION
+from nacre.core.op_table.convolution import CONVOLUTION
 from nacre.core.specs import always, like, named, optional, required, row
 from nacre.kernels.quantised.graph_fused import fused_problem
 from nacre.kernels.quantised.graph_quantized import dequantize_problem, quantize_problem
