@@ -103,12 +103,12 @@ def what_if(
 ) -> TimedResult | None:
     """The run with other figures, where `--what-if` asks for one."""
     from nacre.nem.run.timing.profile import ProfileError
-    from nacre.nem.run.timing.what_if import parsed_changes
+    from nacre.nem.run.timing.what_if import parse_changes
 
     if timed.what_if is None:
         return None
     try:
-        return machine.time(program, changes=parsed_changes(timed.what_if), allow=allow)
+        return machine.time(program, changes=parse_changes(timed.what_if), allow=allow)
     except ProfileError as error:
         raise click.UsageError(f"--what-if: {safe(str(error))}") from None
     except InputError as error:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from nacre.base.diagnostics import InputError
-from nacre.nem.api.program_changes import changed_source
+from nacre.nem.api.program_changes import change_source
 from neminterp import NemInterpreter
 
 RING = """\
@@ -98,7 +98,7 @@ def test_a_task_may_run_on_another_engine(before: str, engine: int) -> None:
 def test_a_decorator_behind_the_last_operand_is_replaced_not_doubled() -> None:
     interpreter = NemInterpreter()
     program = interpreter.load_string(VECTORS).plan.program
-    changed = changed_source(program, {"task.v.seq_engine": 1}).text
+    changed = change_source(program, {"task.v.seq_engine": 1}).text
     assert changed == VECTORS.replace("@seq_engine(0)", "@seq_engine(1)")
 
 

@@ -13,11 +13,11 @@ from nacre.nem.model.files import default_roots, load
 from nacre.nem.model.linking import link
 from nacre.nem.model.matching import (
     Matcher,
+    OperandUse,
     Signature,
     Typing,
-    Use,
-    described,
-    joined,
+    describe_differences,
+    join_names,
     matches,
     nearest,
     quantised_operands,
@@ -122,7 +122,7 @@ def test_the_nearest_variant_and_what_differs(
     assert not typing.is_legal
     assert typing.nearest is not None
     assert typing.nearest.instance.id == variant
-    assert described(typing.nearest.differences) == differences
+    assert describe_differences(typing.nearest.differences) == differences
 
 
 def test_a_variant_that_only_other_devices_have() -> None:
@@ -147,7 +147,7 @@ def test_a_bias_that_is_missing_is_nearer_than_another_output_type() -> None:
 
     assert typing.nearest is not None
     assert typing.nearest.instance.id == "gemm.int8<i16>.with_bias"
-    assert described(typing.nearest.differences) == "`C` is missing"
+    assert describe_differences(typing.nearest.differences) == "`C` is missing"
 
 
 def test_a_bias_that_no_variant_has() -> None:
@@ -220,7 +220,7 @@ def signature_by(op: str, instance: Instance) -> Signature:
         if elem != "absent"
     }
     uses = tuple(
-        Use(
+        OperandUse(
             spec.name,
             elems.get(spec.name, "i32").replace("any_supported", "u8"),
             quantised >= {spec.name},
@@ -325,6 +325,6 @@ def test_an_optional_operand_that_a_family_does_not_speak_of_is_not_allowed(cust
 
 
 def test_lists_of_names() -> None:
-    assert joined(["A"]) == "`A`"
-    assert joined(["A", "B"]) == "`A` and `B`"
-    assert joined(["A", "B", "C"]) == "`A`, `B` and `C`"
+    assert join_names(["A"]) == "`A`"
+    assert join_names(["A", "B"]) == "`A` and `B`"
+    assert join_names(["A", "B", "C"]) == "`A`, `B` and `C`"

@@ -12,7 +12,7 @@ from nacre.base.source import Source
 from nacre.nem.model.resolver import resolve
 from nacre.nem.plan.aliasing import sharings
 from nacre.nem.plan.bounds import region_problems
-from nacre.nem.plan.coverage import Crowd, buffer_uses, is_covered, united
+from nacre.nem.plan.coverage import Crowd, buffer_uses, is_covered, union
 from nacre.nem.plan.first_writes import UnwrittenRead, unwritten_reads
 from nacre.nem.plan.footprints import Runs
 from nacre.nem.plan.plan import Plan, build_plan
@@ -175,7 +175,7 @@ RUNS = st.lists(st.tuples(st.integers(0, 30), st.integers(1, 6)), max_size=8).ma
 
 @given(RUNS, RUNS)
 def test_runs_are_united_and_compared_byte_by_byte(a: Runs, b: Runs) -> None:
-    cover, runs = united([a, b]), united([b])
+    cover, runs = union([a, b]), union([b])
     assert as_bytes(cover) == as_bytes(a) | as_bytes(b)
     assert (cover[1:, 0] > cover[:-1, 1]).all()
     assert is_covered(runs, cover).all()

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nacre.nem.plan.footprints import Footprint, Pattern, strided
-from nacre.nem.plan.overlap import aligned, expanded, first_meeting, shared_bytes
+from nacre.nem.plan.overlap import aligned_overlaps, expand_runs, first_meeting, shared_bytes
 
 
 def bytes_of(pattern: Pattern, offset: int = 0) -> set[int]:
@@ -59,7 +59,7 @@ def test_rows_are_compared_one_by_one(
         for i, (x, y) in enumerate(zip(lows_a, lows_b, strict=True))
         if bytes_of(a, x) & bytes_of(b, y)
     ]
-    assert aligned(left, right, rows, rows, count).tolist() == expected
+    assert aligned_overlaps(left, right, rows, rows, count).tolist() == expected
 
 
 groups = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 60)), min_size=1, max_size=8)
@@ -95,4 +95,4 @@ def _grouped(
 ]:
     group = np.array([g for g, _ in rows], np.int64)
     footprint = Footprint(np.array([x for _, x in rows], np.int64), (pattern,), 0)
-    return expanded(footprint, group, np.arange(len(rows), dtype=np.int64))
+    return expand_runs(footprint, group, np.arange(len(rows), dtype=np.int64))

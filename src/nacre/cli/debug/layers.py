@@ -15,7 +15,7 @@ from nacre.base.excerpt import quoted, safe
 from nacre.base.suggest import did_you_mean
 from nacre.cli.debug.arguments import some
 from nacre.nem.run.memory.host import host_error
-from nacre.nem.run.sessions.tables import aligned
+from nacre.nem.run.sessions.tables import align_table
 
 if TYPE_CHECKING:
     from nacre.cli.debug.debugger import Debugger
@@ -147,7 +147,7 @@ def show_layers(debugger: Debugger, argument: str) -> None:
         )
         for layer in names.manifest.layers
     ]  # fmt: skip
-    click.echo(aligned(("Layer", "State", "Tasks", "Operations", "MACs", "Node"), rows))
+    click.echo(align_table(("Layer", "State", "Tasks", "Operations", "MACs", "Node"), rows))
 
 
 def _operations(layer: LayerEntry) -> str:

@@ -26,7 +26,7 @@ from nacre.nem.run.memory.host import host_error
 from nacre.nem.run.memory.regions import UnknownNameError
 from nacre.nem.run.sessions.references import parse_reference
 from nacre.nem.run.sessions.statistics import compare, describe
-from nacre.nem.run.sessions.tables import aligned
+from nacre.nem.run.sessions.tables import align_table
 
 if TYPE_CHECKING:
     import numpy as np
@@ -77,7 +77,7 @@ def show_tokens(debugger: Debugger, argument: str) -> None:
         (name, "satisfied" if entry["satisfied"] else "-", entry["produced_by"])
         for name, entry in shown.items()
     ]
-    click.echo(aligned(("Token", "Status", "Produced by"), rows) if rows else "no tokens")
+    click.echo(align_table(("Token", "Status", "Produced by"), rows) if rows else "no tokens")
 
 
 def show_buffers(debugger: Debugger, argument: str) -> None:

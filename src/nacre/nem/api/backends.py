@@ -11,7 +11,7 @@ from nacre.nem.run.machine.backends import (
     ComputeBackend,
     NumpyBackend,
     SingleOutputBackend,
-    bound,
+    bind_opcode,
     is_deterministic,
     load_backend,
 )
@@ -38,11 +38,11 @@ class BackendChoice:
 
     def use(self, backend: AnyBackend) -> None:
         """Use a backend for everything; choices for single opcodes are dropped."""
-        self._chosen = {"": _found(backend)}
+        self._chosen = {"": _load_or_refuse(backend)}
 
     def use_for(self, opcode: str, backend: AnyBackend) -> None:
         """Use a backend for one opcode."""
-        chosen = _found(backend)
+        chosen = _load_or_refuse(backend)
         given: object = opcode  # which users may get wrong
         is_supported = isinstance(given, str) and (given == "compute" or chosen.supports(given))
         # Any other name is the `op` of `compute`: Core's, or one that the backend itself knows.
@@ -71,7 +71,7 @@ class FirstOf:
 
     def bind(self, opcode: str, call: Call) -> Run:
         """The function of the first that supports the opcode."""
-        return bound(self._for(opcode), opcode, call)
+        return bind_opcode(self._for(opcode), opcode, call)
 
     def execute(
         self,
@@ -84,7 +84,7 @@ class FirstOf:
         return self._for(opcode).execute(opcode, inputs, outputs, attrs)
 
 
-def _found(backend: AnyBackend) -> ComputeBackend:
+def _load_or_refuse(backend: AnyBackend) -> ComputeBackend:
     if not isinstance(backend, str):
         if isinstance(backend, type):
             name = backend.__name__
@@ -93,14 +93,14 @@ def _found(backend: AnyBackend) -> ComputeBackend:
             raise _unusable("a backend needs `execute` and `supports`")
         return backend
     if backend == AUTO:
-        return _preferred()
+        return _preferred_backend()
     try:
         return load_backend(backend)
     except BackendError as error:
         raise _unusable(str(error)) from None
 
 
-def _preferred() -> ComputeBackend:
+def _preferred_backend() -> ComputeBackend:
     """The vendor's library where it is installed, with the kernels for what it lacks."""
     try:
         return FirstOf(load_backend("npm"), NumpyBackend())

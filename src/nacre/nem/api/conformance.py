@@ -15,7 +15,7 @@ from nacre.kernels.registry import PRIMITIVES
 from nacre.nem.api.conformance_cases import Case, cases
 from nacre.nem.api.conformance_limits import Limits, limits_of
 from nacre.nem.api.conformance_types import tried_opcodes
-from nacre.nem.run.machine.backends import ComputeBackend, bound
+from nacre.nem.run.machine.backends import ComputeBackend, bind_opcode
 
 Kind = Literal["exact", "within", "differs", "not supported", "failed"]
 _GRAVEST_FIRST: tuple[Kind, ...] = ("failed", "differs", "not supported", "within", "exact")
@@ -87,7 +87,7 @@ def verdict_of(backend: ComputeBackend, case: Case) -> Verdict:
     limits = None if case.is_exact else limits_of(case.opcode, case.call, case.inputs)
     with np.errstate(all="ignore"):
         return _gravest(
-            [_compared(case, f, e, limits) for f, e in zip(found, expected, strict=True)]
+            [_compare(case, f, e, limits) for f, e in zip(found, expected, strict=True)]
         )
 
 
@@ -95,13 +95,13 @@ def _run(backend: ComputeBackend, case: Case, outputs: list[Array]) -> str | Non
     """Let a backend fill the outputs; what it complains about, if it does."""
     try:
         with np.errstate(all="ignore"):
-            fault = bound(backend, case.opcode, case.call)(case.inputs, outputs)
+            fault = bind_opcode(backend, case.opcode, case.call)(case.inputs, outputs)
     except Exception as error:  # a stranger's code can fail in any way
         return f"{type(error).__name__}: {safe(str(error))}"
     return None if fault is None or not fault.is_fatal else fault.message
 
 
-def _compared(case: Case, found: Array, expected: Array, limits: Limits | None) -> Verdict:
+def _compare(case: Case, found: Array, expected: Array, limits: Limits | None) -> Verdict:
     is_same = (found == expected) | ((found != found) & (expected != expected))  # NaN is NaN
     if is_same.all():
         return Verdict("exact")

@@ -44,7 +44,7 @@ class Case:
         """Arrays to be filled, with elements that stand out where nothing was written."""
         made = []
         for type_ in self.call.outputs:
-            values = _spaced(type_.shape, type_.dtype, self.is_strided)
+            values = _empty_array(type_.shape, type_.dtype, self.is_strided)
             values.fill(type_.dtype.type(85))
             made.append(values)
         return made
@@ -111,7 +111,7 @@ class _Maker:
         if "keeps_quant" in self.opcode.traits:
             outputs = tuple(replace(output, quant=inputs[0].quant) for output in outputs)
         arrays = tuple(
-            _laid_out(self._values(spec, type_, inputs, values, rng), is_strided)
+            _lay_out(self._values(spec, type_, inputs, values, rng), is_strided)
             for spec, type_ in zip(specs, inputs, strict=False)
         )
         call = Call(inputs, outputs, attributes)
@@ -216,7 +216,7 @@ class _Maker:
         if kind == "edges":
             chosen = rng.choice(self._float_edges(type_), type_.shape)
             values = np.where(rng.random(type_.shape) < self._edge_share, chosen, values)
-            _spread(values, (np.nan, np.inf, -np.inf))
+            _place_required(values, (np.nan, np.inf, -np.inf))
         elif kind == "ties":
             is_sum = self.opcode.category in _SUMS
             chosen = np.arange(-60, 61) if is_sum else np.array(_HALFWAY)
@@ -256,13 +256,13 @@ class _Maker:
             edges = [e for e in every if low <= e <= high]
             values = rng.choice(np.array(edges, np.int64), type_.shape)
             # The least integer by -1 is the one quotient that leaves its type.
-            _spread(values, (max(low, -1), 1) if is_divisor else (low, high))
+            _place_required(values, (max(low, -1), 1) if is_divisor else (low, high))
         if is_divisor:
             values = np.where(values == 0, 3, values)
         return values.astype(type_.dtype)
 
 
-def _spread(values: Array, firm: Sequence[float]) -> None:
+def _place_required(values: Array, firm: Sequence[float]) -> None:
     """Put values that must not be missing at places far apart, as far as there are places."""
     step = max(1, values.size // len(firm))
     for place, value in zip(range(0, values.size, step), firm, strict=False):
@@ -279,15 +279,15 @@ def _halving(quant: Quantization, is_output: bool) -> Quantization:
     return replace(quant, scale=scale, zero_point=zero)
 
 
-def _laid_out(values: Array, is_strided: bool) -> Array:
+def _lay_out(values: Array, is_strided: bool) -> Array:
     """The same values, read-only; strided, with other elements between them."""
-    placed = _spaced(values.shape, values.dtype, is_strided)
+    placed = _empty_array(values.shape, values.dtype, is_strided)
     placed[...] = values
     placed.flags.writeable = False
     return placed
 
 
-def _spaced(shape: Dims, dtype: np.dtype[Any], is_strided: bool) -> Array:
+def _empty_array(shape: Dims, dtype: np.dtype[Any], is_strided: bool) -> Array:
     if not is_strided:
         return np.zeros(shape, dtype)
     return np.zeros((*shape[:-1], 2 * shape[-1]), dtype)[..., ::2]

@@ -54,11 +54,11 @@ def typings(opcode: Opcode) -> Iterator[Typing]:
 def _elements(opcode: Opcode) -> Iterator[tuple[dict[str, str], str | None]]:
     if opcode.families:
         for instance in _instances()[opcode.name]:
-            for elems in _bound(opcode, instance):
+            for elems in _bind_types(opcode, instance):
                 yield elems, instance.attributes.get("accum")
     elif opcode.category == "convolution":
         for instance in _instances()[_CONVOLUTION_FAMILIES]:
-            (elems,) = _bound(opcode, instance)
+            (elems,) = _bind_types(opcode, instance)
             if len({elems[name] for name in opcode.same_elem}) == 1:
                 yield elems, instance.attributes.get("accum")
     else:
@@ -71,7 +71,7 @@ def _instances() -> dict[str, list[Instance]]:
     return effective_by_opcode(i for family in known for i in family.instances.values())
 
 
-def _bound(opcode: Opcode, instance: Instance) -> Iterator[dict[str, str]]:
+def _bind_types(opcode: Opcode, instance: Instance) -> Iterator[dict[str, str]]:
     """The operands' types in a variant; every type there is for those that it leaves open."""
     fixed = {
         operand.name: elem

@@ -19,9 +19,9 @@ from nacre.nem.api.device_info import DeviceConfig, device_config
 from nacre.nem.api.documents import TEXT_NAME, host_imports
 from nacre.nem.api.programs import LoadedProgram, in_spite_of
 from nacre.nem.api.replay import Replay, differing, orders, witness_steps
-from nacre.nem.api.timing import Figures, changed_program, read_profile, timed
+from nacre.nem.api.timing import Figures, change_program, read_profile, time_plan
 from nacre.nem.api.tree_text import tree_text
-from nacre.nem.checks.engine import CheckOptions, named_device, resized
+from nacre.nem.checks.engine import CheckOptions, named_device, resize_memories
 from nacre.nem.model.devices import Device, default_device
 from nacre.nem.model.figures import figure_problems
 from nacre.nem.model.files import unreadable
@@ -181,10 +181,12 @@ class NemInterpreter:
         figures = self._profile if profile is None else read_profile(profile)
         if changes is not None and (changes or not isinstance(changes, Mapping)):
             # On another device the program may no longer fit, or lack a unit: that is the answer.
-            program = changed_program(program, changes)
+            program = change_program(program, changes)
             allowed = program.require_runnable(allow)
         with in_spite_of(allowed):
-            return timed(program.plan, program.device, figures, changes or {}, whole=bool(allowed))
+            return time_plan(
+                program.plan, program.device, figures, changes or {}, whole=bool(allowed)
+            )
 
     def start(
         self,
@@ -248,7 +250,7 @@ class NemInterpreter:
             memory = Memory(plan.program, sizes, ddr or self._ddr.level)
             timing = None
             if self._mode == "timed" and options.order is None:
-                timing = timed(plan, program.device, self._profile, whole=bool(allowed))
+                timing = time_plan(plan, program.device, self._profile, whole=bool(allowed))
             return Session(plan, program.device, memory, options, timing)
 
     def _require_untimed(self, order: Sequence[str] | None) -> None:
@@ -272,7 +274,7 @@ class NemInterpreter:
         elif self._device is not None:
             device = self._device
         else:
-            device = resized(default_device(), self._check_options)
+            device = resize_memories(default_device(), self._check_options)
         return device_config(device, self._ddr.size)
 
     # DDR

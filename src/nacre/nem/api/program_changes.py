@@ -35,7 +35,7 @@ def program_keys(program: Program) -> list[str]:
     ]
 
 
-def changed_source(program: Program, changes: Mapping[str, int]) -> Source:
+def change_source(program: Program, changes: Mapping[str, int]) -> Source:
     """The program's text with some figures replaced; ProfileError says which cannot be."""
     known, problems, edits = program_keys(program), [], []
     for key, value in changes.items():
@@ -101,7 +101,7 @@ def _ring(program: Program, name: str, value: int) -> Iterator[Edit]:
         node.right
         for region in program.regions
         if region.buffer is buffer
-        for node in _walked(region.node.offset)
+        for node in _walk(region.node.offset)
         if isinstance(node, ast.Binary) and node.op == "mod"
     ]
     literals = [node for node in slots if isinstance(node, ast.IntLit)]
@@ -118,7 +118,7 @@ def _ring(program: Program, name: str, value: int) -> Iterator[Edit]:
     yield from ((n.start, n.end, str(value)) for n in literals)
 
 
-def _walked(node: ast.Expr) -> Iterator[ast.Expr]:
+def _walk(node: ast.Expr) -> Iterator[ast.Expr]:
     stack = [node]
     while stack:
         part = stack.pop()

@@ -12,7 +12,7 @@ from msgspec import structs
 
 from nacre.base.diagnostics import InputError
 from nacre.base.source import Unreadable, read_bytes
-from nacre.nem.api.program_changes import changed_source, is_program_key
+from nacre.nem.api.program_changes import change_source, is_program_key
 from nacre.nem.api.programs import LoadedProgram
 from nacre.nem.model.devices import Device, default_device
 from nacre.nem.plan.plan import Plan
@@ -24,10 +24,10 @@ from nacre.nem.run.timing.resources import NoUnitError
 from nacre.nem.run.timing.result import TimedResult
 from nacre.nem.run.timing.text import summary
 from nacre.nem.run.timing.timeline import time_steps
-from nacre.nem.run.timing.what_if import changed_device
+from nacre.nem.run.timing.what_if import change_device
 from nacre.nem.spec.rules.running import RUN11
 
-__all__ = ["Figures", "changed_program", "read_profile", "timed"]
+__all__ = ["Figures", "change_program", "read_profile", "time_plan"]
 
 # A profile has a few dozen figures; anything larger is no profile.
 _MAX_PROFILE_BYTES = 1 << 20
@@ -60,7 +60,7 @@ def _from_file(path: Path) -> object:
         raise _unsound(f"`{path}` is no timing profile: {error}") from None
 
 
-def changed_program(program: LoadedProgram, changes: Mapping[str, int]) -> LoadedProgram:
+def change_program(program: LoadedProgram, changes: Mapping[str, int]) -> LoadedProgram:
     """The program with other figures, its own or its device's, to be checked again."""
     if not isinstance(changes, Mapping):
         raise _unsound("changes map figures such as `NMU.int8_macs` to integers")
@@ -69,15 +69,15 @@ def changed_program(program: LoadedProgram, changes: Mapping[str, int]) -> Loade
     options = program.options
     try:
         if device_changes:
-            device = changed_device(program.device, device_changes)
+            device = change_device(program.device, device_changes)
             options = structs.replace(options, device=device)
-        source = changed_source(program.facts.program, own) if own else program.source
+        source = change_source(program.facts.program, own) if own else program.source
     except ProfileError as error:
         raise _unsound(str(error)) from None
     return LoadedProgram(source, options)
 
 
-def timed(
+def time_plan(
     plan: Plan,
     device: Device,
     profile: Figures | None = None,

@@ -7,7 +7,7 @@ from typing import Any, Literal
 from msgspec import Struct
 
 from nacre.base.diagnostics import InputError
-from nacre.nem.api.timing import timed
+from nacre.nem.api.timing import time_plan
 from nacre.nem.checks.engine import Checked
 from nacre.nem.checks.facts import ProgramFacts
 from nacre.nem.plan.live_tokens import live_tokens
@@ -68,7 +68,7 @@ def _by_timing(facts: ProgramFacts, limit: int, most: int) -> TokenVerdict:
         reason = f"{many}; {facts.plan.instances} task instances are too many to time"
         return TokenVerdict("unknown", reason, limit, most)
     try:
-        result = timed(facts.plan, facts.device)
+        result = time_plan(facts.plan, facts.device)
     except InputError as error:
         return TokenVerdict("unknown", f"{many}; {error.diagnostics[0].message}", limit, most)
     for finding in stuck(result):

@@ -60,7 +60,7 @@ def kind_problem(spec: AttributeSpec, value: object, node: ast.Value) -> Problem
     if spec.type == "int_list":
         return _list_problem(spec, value, node)
     if not _is_kind(spec, value, node):
-        return Problem(node, f"is {shown(value, node)}, expected {_EXPECTED[spec.type]}")
+        return Problem(node, f"is {value_text(value, node)}, expected {_EXPECTED[spec.type]}")
     if spec.allowed and value not in spec.allowed:
         return Problem(node, f"is {quoted(str(value))}, expected {alternatives(spec.allowed)}")
     return None
@@ -81,11 +81,11 @@ def _is_kind(spec: AttributeSpec, value: object, node: ast.Value) -> bool:
 
 def _list_problem(spec: AttributeSpec, value: object, node: ast.Value) -> Problem | None:
     if not isinstance(value, tuple):
-        return Problem(node, f"is {shown(value, node)}, expected {_EXPECTED[spec.type]}")
+        return Problem(node, f"is {value_text(value, node)}, expected {_EXPECTED[spec.type]}")
     for index, item in enumerate(value):
         if item is not None and as_term(item) is None:
             place = item_node(node, index)
-            return Problem(place, f"holds {shown(item, place)}, expected integers")
+            return Problem(place, f"holds {value_text(item, place)}, expected integers")
     if spec.length is not None and len(value) != spec.length:
         count = f"{len(value)} value{'s' if len(value) != 1 else ''}"
         return Problem(node, f"has {count}, expected {spec.length}: {spec.summary}")
@@ -103,7 +103,7 @@ def alternatives(words: tuple[str, ...]) -> str:
     return " or ".join((", ".join(quoted_words[:-1]), quoted_words[-1]))
 
 
-def shown(value: object, node: ast.Node) -> str:
+def value_text(value: object, node: ast.Node) -> str:
     """A value as messages put it."""
     if isinstance(value, bool):
         return f"the boolean `{str(value).lower()}`"

@@ -76,10 +76,10 @@ def check_source(source: Source, options: CheckOptions) -> Checked:
     target = _target(root, linked, options)
     found += target.diagnostics
     if not root.parsed.document.is_program:
-        return Checked(target.device, tuple(_presented(found, options.strict)))
+        return Checked(target.device, tuple(_select_findings(found, options.strict)))
     of_program, facts = _check_program(root, target, options)
     found += of_program
-    return Checked(facts.device, tuple(_presented(found, options.strict)), facts)
+    return Checked(facts.device, tuple(_select_findings(found, options.strict)), facts)
 
 
 def _target(root: File, linked: Mapping[int, Linked], options: CheckOptions) -> Target:
@@ -87,7 +87,7 @@ def _target(root: File, linked: Mapping[int, Linked], options: CheckOptions) -> 
         target = directive_target(root, linked)
         if target.is_named:
             return target
-        return Target(resized(target.device, options), False, target.diagnostics)
+        return Target(resize_memories(target.device, options), False, target.diagnostics)
     if isinstance(options.device, Device):
         return Target(options.device, True, overridden(root, options.device))
     chosen = named_device(options.device)
@@ -95,7 +95,7 @@ def _target(root: File, linked: Mapping[int, Linked], options: CheckOptions) -> 
     return Target(chosen.device, True, (*chosen.diagnostics, *notes))
 
 
-def resized(device: Device, options: CheckOptions) -> Device:
+def resize_memories(device: Device, options: CheckOptions) -> Device:
     """Where no device is named, the caller may say how large L1 and L2 are."""
     topology = device.topology
     if topology is None:
@@ -197,13 +197,13 @@ def _check_program(
     return found, facts
 
 
-def _presented(found: Iterable[Diagnostic], strict: bool) -> list[Diagnostic]:
+def _select_findings(found: Iterable[Diagnostic], strict: bool) -> list[Diagnostic]:
     if strict:
-        return _limited(in_order(warnings_as_errors(found)))
-    return _limited(in_order(d for d in found if not RULES[d.code].strict_only))
+        return _limit_findings(in_order(warnings_as_errors(found)))
+    return _limit_findings(in_order(d for d in found if not RULES[d.code].strict_only))
 
 
-def _limited(found: list[Diagnostic]) -> list[Diagnostic]:
+def _limit_findings(found: list[Diagnostic]) -> list[Diagnostic]:
     """At most so many findings, errors before others, and a note where some are left out."""
     if len(found) <= MAX_DIAGNOSTICS:
         return found

@@ -43,10 +43,10 @@ def fix_source(
     Only the source itself changes, not what it includes. Findings that are not asked for are
     neither fixed nor counted.
     """
-    return _Fixing(source, options, is_asked).run()
+    return _Fixer(source, options, is_asked).run()
 
 
-class _Fixing:
+class _Fixer:
     """The source as far as it is fixed, and what was refused since it last changed."""
 
     def __init__(

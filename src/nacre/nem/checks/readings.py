@@ -75,7 +75,9 @@ def readings(facts: ProgramFacts, task: Task, opcode: Opcode) -> Iterator[Readin
 def _readings(facts: ProgramFacts, task: Task, opcode: Opcode) -> Iterator[Reading]:
     if not has_its_operands(task, opcode):
         return
-    shapes = [known(o.region.shape if o.region is not None else None) for o in task.operands]
+    shapes = [
+        known_dimensions(o.region.shape if o.region is not None else None) for o in task.operands
+    ]
     sound = [shape for shape in shapes if shape]  # `[]` is no shape
     if len(sound) < len(shapes):
         return
@@ -86,7 +88,7 @@ def _readings(facts: ProgramFacts, task: Task, opcode: Opcode) -> Iterator[Readi
             yield made
 
 
-def known(values: tuple[Folded, ...] | None) -> tuple[Term, ...] | None:
+def known_dimensions(values: tuple[Folded, ...] | None) -> tuple[Term, ...] | None:
     """Dimensions as terms; None where one has no value, which has been reported."""
     if values is None:
         return None
@@ -105,7 +107,7 @@ class _Row:
         for spec in opcode.attributes:
             value = usable(task, spec) if spec.type in ("int", "int_list") else None
             items = value if isinstance(value, tuple) else (value,)
-            terms = known(items)
+            terms = known_dimensions(items)
             if terms is not None:
                 self.terms += terms
                 self._lengths.append((spec.name, len(items) if value is items else None))

@@ -13,7 +13,7 @@ from nacre.nem.checks.readings import Reading, readings
 from nacre.nem.checks.tasks import (
     attribute_span,
     computes,
-    declared,
+    declaration_of,
     has_its_operands,
     named,
     span_of,
@@ -75,7 +75,7 @@ def layout_problem(operand: Operand) -> str | None:
     return f"has layout `{region.layout}`, expected `{spec.layout}`"
 
 
-def listed(dims: Dims) -> str:
+def shape_text(dims: Dims) -> str:
     """A shape as the language writes it."""
     return f"[{', '.join(map(str, dims))}]"
 
@@ -92,7 +92,7 @@ def at_shape(
     return check.at(
         span_of(facts, operand, "shape"),
         f"{named(reading.task, operand)} {message}{reading.iteration}",
-        related=declared(facts, operand, "shape"),
+        related=declaration_of(facts, operand, "shape"),
         help=help,
     )
 
@@ -120,7 +120,7 @@ def differing(
     for operand, dims in zip(reading.task.operands, reading.shapes, strict=True):
         is_meant = operand.spec is not None and operand.spec.name == name
         if is_meant and dims != expected:
-            message = f"has shape {listed(dims)}, expected {listed(expected)}{why}"
+            message = f"has shape {shape_text(dims)}, expected {shape_text(expected)}{why}"
             yield at_shape(facts, check, reading, operand, message, help)
             return
 
@@ -133,8 +133,8 @@ def unlike_first(
     for operand, dims in zip(reading.task.operands, reading.shapes, strict=True):
         is_main = operand.spec is not None and operand.spec.is_main
         if is_main and first is not None and dims != reading.shapes[0]:
-            expected = f"{listed(reading.shapes[0])} like `{first.name}`"
-            message = f"has shape {listed(dims)}, expected {expected}"
+            expected = f"{shape_text(reading.shapes[0])} like `{first.name}`"
+            message = f"has shape {shape_text(dims)}, expected {expected}"
             yield at_shape(facts, check, reading, operand, message)
             return
 

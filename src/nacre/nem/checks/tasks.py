@@ -54,7 +54,7 @@ def named(task: Task, one: Operand) -> str:
     return f"{word} {place} of `{task.op}`"
 
 
-def called(task: Task) -> str:
+def task_title(task: Task) -> str:
     """`` `gemm` task `tG` ``, or the opcode alone for a task without a token."""
     return f"`{task.op}` task `{task.token}`" if task.token is not None else f"this `{task.op}`"
 
@@ -78,7 +78,7 @@ def span_of(facts: ProgramFacts, one: Operand, part: Part) -> Span:
     return facts.span(node)
 
 
-def declared(facts: ProgramFacts, one: Operand, part: Part) -> tuple[Related, ...]:
+def declaration_of(facts: ProgramFacts, one: Operand, part: Part) -> tuple[Related, ...]:
     """The place of a region's declaration that gives a part of its type."""
     region = one.region
     if region is None or region.name is None or region.node.type is None:

@@ -27,11 +27,11 @@ def builtin_file(device: str) -> str:
 
 def builtin(file_name: str) -> Parsed | None:
     """A shipped file by its plain name, parsed; None when there is none of that name."""
-    return _parsed(file_name) if file_name in map(builtin_file, builtin_names()) else None
+    return _parse(file_name) if file_name in map(builtin_file, builtin_names()) else None
 
 
 @cache
-def _parsed(file_name: str) -> Parsed:
+def _parse(file_name: str) -> Parsed:
     path = _SPEC / file_name if file_name == BASELINE_FILE else _SPEC / "devices" / file_name
     source = read_source(path, name=f"nacre:{file_name}")
     if isinstance(source, Unreadable):

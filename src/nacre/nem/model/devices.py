@@ -104,14 +104,14 @@ def resolve_device(
     node: ast.DeviceConfig, source: Source, parent: Device | None, families: Mapping[str, Family]
 ) -> Device:
     """Merge a declaration with its parent by the inheritance rules of the language."""
-    mandatory = _united(parent.mandatory if parent else (), node.mandatory)
-    extended = _united(parent.extended if parent else (), node.extended)
+    mandatory = _unite(parent.mandatory if parent else (), node.mandatory)
+    extended = _unite(parent.extended if parent else (), node.extended)
     inherited_spec = parent.spec_version if parent else None
     return Device(
         node.name.name,
         node.spec_version.value if node.spec_version else inherited_spec,
         resolve_topology(node.topology) if node.topology else parent.topology if parent else None,
-        _merged(parent.characteristics if parent else {}, node.characteristics),
+        _merge(parent.characteristics if parent else {}, node.characteristics),
         mandatory,
         # A variant that is mandatory needs no second entry: the sets stay apart.
         tuple(id_ for id_ in extended if id_ not in set(mandatory)),
@@ -138,12 +138,12 @@ def _counts(units: tuple[ast.UnitCount, ...]) -> dict[str, int]:
     return {u.unit.name: u.count.value for u in units if u.count is not None}
 
 
-def _united(inherited: tuple[str, ...], block: ast.VariantBlock | None) -> tuple[str, ...]:
+def _unite(inherited: tuple[str, ...], block: ast.VariantBlock | None) -> tuple[str, ...]:
     own = tuple(variant_text(v) for v in block.variants) if block else ()
     return tuple(dict.fromkeys((*inherited, *own)))
 
 
-def _merged(
+def _merge(
     inherited: Mapping[str, Mapping[str, int]], block: ast.CharacteristicsBlock | None
 ) -> dict[str, dict[str, int]]:
     merged = {unit: dict(entries) for unit, entries in inherited.items()}

@@ -63,7 +63,7 @@ class Expressions:
     def constant(self, node: Value, name: str) -> int | None:
         """The value of a constant declaration."""
         if not isinstance(node, Expr):
-            message = f"constant {quoted(name)} is {described(node)}; constants are integers"
+            message = f"constant {quoted(name)} is {describe(node)}; constants are integers"
             self._names.report(CST02, node, message, help="bind it with `let`")
             return None
         self._names.defining = name
@@ -201,7 +201,7 @@ def _size(term: Folded) -> int:
     return term.size if isinstance(term, Operation) else 0
 
 
-def described(node: Value) -> str:
+def describe(node: Value) -> str:
     """A value that is no number, as messages put it."""
     if isinstance(node, StringLit):
         return "a string"

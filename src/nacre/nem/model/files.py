@@ -168,14 +168,14 @@ class _Loader:
         self, file: File, text: str, span: Span, is_device: bool
     ) -> tuple[str, Parsed, bool] | Diagnostic:
         rule = DVD02 if is_device else INC02
-        shipped = _shipped(text, is_device)
+        shipped = _find_shipped(text, is_device)
         if file.is_builtin:
             if shipped is None:
                 return rule.at(span, f"no shipped file {quoted(text)}")
             return f"nacre:{shipped.source.name}", shipped, True
         folder = file.source.path.parent if file.source.path is not None else Path()
         path = Path(os.path.normpath(folder / text)) if "\0" not in text else Path("\0")
-        resolved = _resolved(path)
+        resolved = _resolve(path)
         if resolved is None:
             if shipped is not None:
                 return f"nacre:{shipped.source.name}", shipped, True
@@ -220,7 +220,7 @@ class _Loader:
                         help="move what both need into a third file")  # fmt: skip
 
 
-def _shipped(text: str, is_device: bool) -> Parsed | None:
+def _find_shipped(text: str, is_device: bool) -> Parsed | None:
     found = builtin(text)
     if found is None and is_device and "/" not in text:
         # `device "npm_lite.cfg"`: the examples of the specification write it so.
@@ -228,7 +228,7 @@ def _shipped(text: str, is_device: bool) -> Parsed | None:
     return found
 
 
-def _resolved(path: Path) -> Path | None:
+def _resolve(path: Path) -> Path | None:
     """Where a path leads, links followed; None where nothing is that could be asked for."""
     try:
         return path.resolve(strict=True)

@@ -45,7 +45,7 @@ _WEIGHTS: dict[Kind, int] = {
 }
 
 
-class Use(Struct, frozen=True):
+class OperandUse(Struct, frozen=True):
     """An operand of a task as families see it."""
 
     name: str  # in the opcode's signature
@@ -57,7 +57,7 @@ class Signature(Struct, frozen=True):
     """What a task gives: its operands in order, and the words among its attributes."""
 
     op: str
-    uses: tuple[Use, ...]
+    uses: tuple[OperandUse, ...]
     words: tuple[tuple[str, str], ...]  # attributes whose values families may ask for
 
     @property
@@ -81,7 +81,7 @@ class Difference(Struct, frozen=True):
     wanted: str = ""
 
     def __str__(self) -> str:
-        return described((self,))
+        return describe_differences((self,))
 
 
 class Match(Struct, frozen=True):
@@ -186,7 +186,7 @@ def signature_of(task: Task) -> Signature | None:
         region = operand.region
         if operand.spec is None or region is None or region.elem is None:
             return None
-        uses.append(Use(operand.spec.name, region.elem, region.quant is not None))
+        uses.append(OperandUse(operand.spec.name, region.elem, region.quant is not None))
     given = {use.name for use in uses}
     if any(spec.required and spec.name not in given for spec in opcode.operands):
         return None
@@ -241,7 +241,7 @@ def _operands(signature: Signature, instance: Instance) -> Iterator[Difference]:
             yield Difference("missing", (name,), (), wanted=wanted)
         elif wanted != ANY:
             yield from _elements(signature, places, wanted)
-    yield from _left_out(signature, instance, bound)
+    yield from _missing_operands(signature, instance, bound)
     # Optional operands are allowed as far as the variant speaks of them.
     loose = [spec for spec in opcode.operands if not spec.required and spec.name not in bound]
     places = signature.places(loose)
@@ -249,7 +249,7 @@ def _operands(signature: Signature, instance: Instance) -> Iterator[Difference]:
         yield Difference("forbidden", _names(signature, places), places)
 
 
-def _left_out(
+def _missing_operands(
     signature: Signature, instance: Instance, bound: Container[str]
 ) -> Iterator[Difference]:
     """Required operands that a variant does not speak of: they have the type of its input."""
@@ -298,7 +298,7 @@ def _accumulator(signature: Signature) -> str:
     return "i32" if is_integer else "f32"
 
 
-def _lacks_quant(use: Use) -> bool:
+def _lacks_quant(use: OperandUse) -> bool:
     return not use.has_quant and ELEMENT_TYPES[use.elem].is_integer
 
 
@@ -320,18 +320,18 @@ def _names(signature: Signature, places: tuple[int, ...]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(signature.uses[place].name for place in places))
 
 
-def described(differences: Iterable[Difference]) -> str:
+def describe_differences(differences: Iterable[Difference]) -> str:
     """`` `A` and `B` are f32, the variant takes f16; `C` is missing ``."""
     parts = []
     for _, group in groupby(differences, key=lambda d: (d.kind, d.found, d.wanted)):
         same = list(group)
         names = tuple(dict.fromkeys(name for d in same for name in d.names))
-        parts.append(_described(same[0], names))
+        parts.append(_describe_difference(same[0], names))
     return "; ".join(parts)
 
 
-def _described(one: Difference, names: tuple[str, ...]) -> str:
-    shown, several = joined(names), len(names) > 1
+def _describe_difference(one: Difference, names: tuple[str, ...]) -> str:
+    shown, several = join_names(names), len(names) > 1
     if one.kind == "missing":
         return f"{shown} is missing"
     if one.kind == "forbidden":
@@ -343,7 +343,7 @@ def _described(one: Difference, names: tuple[str, ...]) -> str:
     return f"{shown} {'are' if several else 'is'} {one.found}, the variant takes {one.wanted}"
 
 
-def joined(names: Sequence[str]) -> str:
+def join_names(names: Sequence[str]) -> str:
     """Names in backticks as a list in words."""
     quoted = [f"`{name}`" for name in names]
     return " and ".join((", ".join(quoted[:-1]), quoted[-1])) if len(quoted) > 1 else quoted[0]

@@ -246,7 +246,7 @@ class Program:
     @cached_property
     def statements(self) -> tuple[Statement, ...]:
         """Every statement in the order of the text."""
-        return tuple(_walked(self.body))
+        return tuple(_walk(self.body))
 
     @cached_property
     def tasks(self) -> tuple[Task, ...]:
@@ -269,7 +269,7 @@ class Program:
         return tuple(s for s in self.statements if isinstance(s, Loop))
 
 
-def _walked(body: tuple[Statement, ...]) -> Iterator[Statement]:
+def _walk(body: tuple[Statement, ...]) -> Iterator[Statement]:
     stack = [iter(body)]
     while stack:
         statement = next(stack[-1], None)

@@ -10,7 +10,7 @@ from nacre.base.elements import ELEMENT_TYPES
 from nacre.base.excerpt import quoted
 from nacre.base.fixes import respelling
 from nacre.base.suggest import did_you_mean
-from nacre.nem.model.expressions import Expressions, described
+from nacre.nem.model.expressions import Expressions, describe
 from nacre.nem.model.folding import REGION_BOUND, SHAPE, VALUE, Folded, LoopVariable, Operation
 from nacre.nem.model.program import Buffer, Decorator, Loop, Quant, Region, Type
 from nacre.nem.spec.rules.document import DOC08, DOC16
@@ -136,7 +136,7 @@ class Values(Expressions):
     def _dimension(self, node: Value) -> Folded:
         if isinstance(node, Expr):
             return self.resolve(node, SHAPE)
-        self._names.report(NAM03, node, f"a dimension is an integer, found {described(node)}")
+        self._names.report(NAM03, node, f"a dimension is an integer, found {describe(node)}")
         return None
 
     def _element(self, node: NameRef) -> str | None:

@@ -13,7 +13,7 @@ from nacre.nem.model.program import Operand, Region, Task
 from nacre.nem.plan.columns import OncePerPlan, as_term
 from nacre.nem.plan.footprints import Footprint
 from nacre.nem.plan.grid import Grid
-from nacre.nem.plan.overlap import aligned, expanded, shared_bytes
+from nacre.nem.plan.overlap import aligned_overlaps, expand_runs, shared_bytes
 from nacre.nem.plan.plan import Plan
 from nacre.nem.plan.terms import Column, TermProblem, Values
 
@@ -101,7 +101,7 @@ class _Task:
             return
         for read in reads:
             rows = slice(0, self._grid.rows)
-            hits = aligned(read.footprint, write.footprint, rows, rows, self._grid.rows)
+            hits = aligned_overlaps(read.footprint, write.footprint, rows, rows, self._grid.rows)
             if hits.size and kind == "shifted":
                 hits = hits[~self._coincide(read, write, hits)]
             if hits.size:
@@ -136,7 +136,7 @@ class _Task:
             return
         rows = np.arange(self._grid.rows, dtype=np.int64)
         parts = [
-            (*expanded(write.footprint, rows, rows)[:3], number)
+            (*expand_runs(write.footprint, rows, rows)[:3], number)
             for number, write in enumerate(writes)
         ]
         group, low, high = (np.concatenate([p[i] for p in parts]) for i in range(3))
@@ -163,8 +163,8 @@ def _same_mapping(a: Region | None, b: Region | None, grid: Grid) -> Column:
     if a is None or b is None or a.elem != b.elem:
         return nowhere
     is_dense = a.strides is None and b.strides is None
-    of_a = _columns(a.shape, grid) if is_dense else _laid_out(a, grid)
-    of_b = _columns(b.shape, grid) if is_dense else _laid_out(b, grid)
+    of_a = _columns(a.shape, grid) if is_dense else _shape_and_strides(a, grid)
+    of_b = _columns(b.shape, grid) if is_dense else _shape_and_strides(b, grid)
     if of_a is None or of_b is None or len(of_a) != len(of_b):
         return nowhere
     same: Column = np.ones(1, bool)
@@ -173,7 +173,7 @@ def _same_mapping(a: Region | None, b: Region | None, grid: Grid) -> Column:
     return same
 
 
-def _laid_out(region: Region, grid: Grid) -> list[Values] | None:
+def _shape_and_strides(region: Region, grid: Grid) -> list[Values] | None:
     """Shape and strides in every row; those of a dense tensor where none are given."""
     shape = _columns(region.shape, grid)
     if shape is None:

@@ -16,11 +16,11 @@ from nacre.nem.plan.columns import (
     Condition,
     Exact,
     OncePerPlan,
-    added,
+    add,
     as_term,
     first_row,
     larger,
-    multiplied,
+    multiply,
     product,
     smaller,
     value_at,
@@ -153,7 +153,7 @@ class _Measured:
         buffer = self.region.buffer
         if buffer is None or buffer.size is None or buffer.size <= 0:
             return
-        end = added(offset, extent)
+        end = add(offset, extent)
         node = self.region.node
         blamed = ast.Node(node.offset.start, node.extent.end)
         self._note("past the buffer", blamed, end > buffer.size, end, buffer.size)
@@ -208,17 +208,17 @@ class _Measured:
         first: Exact = 0
         last: Exact = 0
         for dim, stride in zip(shape, strides, strict=True):
-            step = multiplied(added(dim, -1), stride)
-            first = added(first, smaller(step, 0))
-            last = added(last, larger(step, 0))
-        low = multiplied(first, bits) // 8
-        high = _bytes(added(last, 1), bits)
+            step = multiply(add(dim, -1), stride)
+            first = add(first, smaller(step, 0))
+            last = add(last, larger(step, 0))
+        low = multiply(first, bits) // 8
+        high = _bytes(add(last, 1), bits)
         if not self._flag("stride before the start", node, low, 0):
             self._note("stride past the end", node, high > extent, high, extent)
 
 
 def _bytes(elements: Exact, bits: int) -> Exact:
-    return added(multiplied(elements, bits), 7) // 8
+    return add(multiply(elements, bits), 7) // 8
 
 
 def _item_nodes(node: ast.ListLit | ast.NameRef, count: int) -> Iterator[ast.Node]:

@@ -26,25 +26,25 @@ def as_term(value: object) -> Term | None:
     return None
 
 
-def added(a: Exact, b: Exact) -> Exact:
+def add(a: Exact, b: Exact) -> Exact:
     """The sum in every row."""
     if _largest(a) + _largest(b) < 1 << 63:
         return a + b
-    return _unbounded(a) + _unbounded(b)
+    return _to_unbounded(a) + _to_unbounded(b)
 
 
-def multiplied(a: Exact, b: Exact) -> Exact:
+def multiply(a: Exact, b: Exact) -> Exact:
     """The product in every row."""
     if _largest(a) * _largest(b) < 1 << 63:
         return a * b
-    return _unbounded(a) * _unbounded(b)
+    return _to_unbounded(a) * _to_unbounded(b)
 
 
 def product(values: Iterable[Values]) -> Exact:
     """The product of several columns."""
     result: Exact = 1
     for value in values:
-        result = multiplied(result, value)
+        result = multiply(result, value)
     return result
 
 
@@ -64,7 +64,7 @@ def _largest(values: Exact) -> int:
     return max(abs(int(values.min())), abs(int(values.max()))) if values.size else 0
 
 
-def _unbounded(values: Exact) -> Exact:
+def _to_unbounded(values: Exact) -> Exact:
     return values if isinstance(values, int) else values.astype(object)
 
 

@@ -21,7 +21,7 @@ from nacre.nem.model.program import Loop
 from nacre.nem.plan.flat import unordered_in_sequence
 from nacre.nem.plan.footprints import Footprint, dense
 from nacre.nem.plan.order import NEVER
-from nacre.nem.plan.overlap import aligned, shared_bytes
+from nacre.nem.plan.overlap import aligned_overlaps, shared_bytes
 from nacre.nem.plan.plan import Access, Block, Plan
 from nacre.nem.plan.windows import pairings
 
@@ -129,7 +129,7 @@ class _Search:
                 if not self._may_meet(a, b):
                     continue
                 rows = slice(0, a.grid.rows)
-                hits = aligned(a.footprint, b.footprint, rows, rows, a.grid.rows)
+                hits = aligned_overlaps(a.footprint, b.footprint, rows, rows, a.grid.rows)
                 if hits.size:
                     yield _conflict(a, int(hits[0]), b, int(hits[0]), None)
 
@@ -168,7 +168,7 @@ class _Search:
             if self._order.done_inside(a.position, loop):
                 rows = rows[ordinal[rows] < loop.window]
         outer = b.grid.row_in(a.grid, rows)
-        hits = aligned(a.footprint, b.footprint, outer, rows, rows.size)
+        hits = aligned_overlaps(a.footprint, b.footprint, outer, rows, rows.size)
         if hits.size:
             yield _conflict(a, int(outer[hits[0]]), b, int(rows[hits[0]]), None)
 

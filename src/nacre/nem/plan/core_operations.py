@@ -43,7 +43,7 @@ def _split(opcode: str) -> tuple[str, str]:
     return (name, function) if name in _FUNCTIONAL else (opcode, "")
 
 
-def resolved(opcode: str, call: Call) -> Call:
+def resolve_call(opcode: str, call: Call) -> Call:
     """A call as the primitive wants it: the function among its attributes, truth values as such."""
     if not opcode.startswith("core."):
         return call
@@ -99,13 +99,15 @@ def shape_problem(primitive: Primitive, call: Call) -> str | None:
     if expected is not None and list(expected) == found:
         return None
     given = [list(t.shape) for t in call.inputs if t is not None]
-    operands = f"inputs of shape {_listed(given)}"
+    operands = f"inputs of shape {_shapes_text(given)}"
     if expected is None:
         return f"{operands} and the attributes do not go together"
-    return f"{operands} give shape {_listed(expected)}, but the output has {_listed(found)}"
+    return (
+        f"{operands} give shape {_shapes_text(expected)}, but the output has {_shapes_text(found)}"
+    )
 
 
-def _listed(shapes: Sequence[Sequence[int]]) -> str:
+def _shapes_text(shapes: Sequence[Sequence[int]]) -> str:
     return ", ".join(str(list(shape)) for shape in shapes) or "nothing"
 
 
@@ -115,7 +117,7 @@ def call_problem(opcode: str, given: Call) -> str | None:
     if primitive is None:
         return None
     try:
-        call = resolved(opcode, given)
+        call = resolve_call(opcode, given)
         problem = shape_problem(primitive, call)
         if problem is None:
             primitive.bind(call)

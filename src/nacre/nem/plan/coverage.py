@@ -10,7 +10,7 @@ import numpy as np
 
 from nacre.nem.model.program import Buffer
 from nacre.nem.plan.columns import OncePerPlan
-from nacre.nem.plan.footprints import Footprint, Runs, joined_runs
+from nacre.nem.plan.footprints import Footprint, Runs, merge_runs
 from nacre.nem.plan.grid import Grid
 from nacre.nem.plan.plan import Access, Plan
 from nacre.nem.plan.terms import Column, distinct
@@ -21,13 +21,13 @@ _MOST_RUNS = 1 << 21
 NOTHING: Runs = np.zeros((0, 2), np.int64)
 
 
-def united(parts: Iterable[Runs]) -> Runs:
+def union(parts: Iterable[Runs]) -> Runs:
     """Sorted runs that are apart and cover what the parts cover."""
     runs = np.concatenate([NOTHING, *parts])
     if not len(runs):
         return runs
     runs = runs[np.argsort(runs[:, 0], kind="stable")]
-    return joined_runs(runs[:, 0], runs[:, 1])
+    return merge_runs(runs[:, 0], runs[:, 1])
 
 
 def is_covered(runs: Runs, cover: Runs) -> Column:
@@ -51,13 +51,13 @@ class Covered:
         footprint = self.access.footprint
         if isinstance(footprint.low, int) and isinstance(footprint.pattern_index, int):
             return self.runs_in(0)
-        return united(self._chunks())
+        return union(self._chunks())
 
     def _chunks(self) -> Iterator[Runs]:
         for low, runs in _distinct(self.access.footprint, self.access.grid):
             step = max(1, _MOST_RUNS // len(runs))
             for start in range(0, low.size, step):
-                yield united([_moved(low[start : start + step], runs)])
+                yield union([_translate(low[start : start + step], runs)])
 
     def runs_in(self, row: int) -> Runs:
         """The bytes of one iteration."""
@@ -65,7 +65,7 @@ class Covered:
         return footprint.pattern(row).runs + footprint.low_at(row)
 
 
-def _moved(low: Column, runs: Runs) -> Runs:
+def _translate(low: Column, runs: Runs) -> Runs:
     """The runs at each of several offsets."""
     return (low[:, None, None] + runs[None, :, :]).reshape(-1, 2)
 
@@ -92,7 +92,7 @@ class BufferUse:
     @cached_property
     def written(self) -> Runs:
         """The bytes that any task writes."""
-        return united(covered.runs for covered in self.writes)
+        return union(covered.runs for covered in self.writes)
 
     @cached_property
     def reads_of(self) -> dict[int, list[Runs]]:

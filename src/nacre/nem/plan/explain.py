@@ -18,7 +18,7 @@ def explanation(program: Program, conflict: Conflict) -> list[str]:
         return _across_iterations(conflict, conflict.loop)
     u, v = conflict.first.task, conflict.second.task
     lines = [f"the order of the text orders nothing: {_name(u)} and {_name(v)} are asynchronous"]
-    waits = list(islice(_waited_for(program, v), _MOST + 1))
+    waits = list(islice(_awaited(program, v), _MOST + 1))
     if waits:
         shown = "; ".join(waits[:_MOST]) + ("; and more" if len(waits) > _MOST else "")
         lines.append(f"{_name(v)} starts after: {shown}")
@@ -52,7 +52,7 @@ def _name(task: Task) -> str:
     return f"`{task.token}`" if task.token is not None else f"the `{task.op}`"
 
 
-def _waited_for(program: Program, v: Task) -> Iterator[str]:
+def _awaited(program: Program, v: Task) -> Iterator[str]:
     """Everything that holds `v` back in its own iteration, nearest first."""
     for dep in v.deps:
         yield f"{_name(program.task_at[dep])} (its deps)"

@@ -47,10 +47,12 @@ def unwritten_reads(plan: Plan, use: BufferUse) -> Iterator[UnwrittenRead]:
         return
     numbers = _numbers(plan)
     pairs = zip(use.writes, writes, strict=True)
-    written = _Written([_timed(places, numbers[w.access.position])[:2] for w, places in pairs])
+    written = _Written(
+        [_first_times(places, numbers[w.access.position])[:2] for w, places in pairs]
+    )
     for read, places in zip(use.reads, reads, strict=True):
         of_task = numbers[read.access.position]
-        runs, times, rows = _timed(places, of_task)
+        runs, times, rows = _first_times(places, of_task)
         late = written.is_late(runs, times)
         if late.any():
             row = int(rows[late].min())
@@ -85,7 +87,7 @@ def _places(covered: Covered) -> list[_Places]:
     return found
 
 
-def _timed(places: Iterable[_Places], numbers: Column) -> tuple[Runs, Column, Column]:
+def _first_times(places: Iterable[_Places], numbers: Column) -> tuple[Runs, Column, Column]:
     """Runs of bytes, the number of the first instance that touches each, and its row."""
     runs, rows = [NOTHING], [np.zeros(0, np.int64)]
     for place in places:
@@ -103,7 +105,7 @@ class _Written:
         times = np.concatenate([np.zeros(0, np.int64), *(write[1] for write in writes)])
         # Between two neighbouring marks all bytes are first written at one time.
         self._marks = np.unique(np.concatenate([np.zeros(1, np.int64), runs.reshape(-1)]))
-        self._first = _spread(*self._between(runs), times, self._marks.size)
+        self._first = _earliest(*self._between(runs), times, self._marks.size)
 
     def _between(self, runs: Runs) -> tuple[Column, Column]:
         begin = np.searchsorted(self._marks, runs[:, 0], side="right") - 1
@@ -131,7 +133,7 @@ def _levels(begin: Column, end: Column) -> Column:
     return np.frexp((end - begin).astype(np.float64))[1].astype(np.int64) - 1
 
 
-def _spread(begin: Column, end: Column, times: Column, size: int) -> Column:
+def _earliest(begin: Column, end: Column, times: Column, size: int) -> Column:
     """For every place the least time of all ranges that cover it.
 
     A range is two that overlap, of a power of two each; from large to small, each is handed on to

@@ -58,7 +58,7 @@ class _Bytes:
 
     def read(self, access: int) -> set[int]:
         """Note a read; the accesses that it must come after."""
-        at = _covered(self._pieces[access])
+        at = _covered_pieces(self._pieces[access])
         earlier = distinct(self._history[at])
         later = [self._histories.ending_with(access, int(number)) for number in earlier]
         self._history[at] = np.array(later)[np.searchsorted(earlier, self._history[at])]
@@ -66,13 +66,13 @@ class _Bytes:
 
     def write(self, access: int) -> set[int]:
         """Note a write; the accesses that it must come after."""
-        at = _covered(self._pieces[access])
+        at = _covered_pieces(self._pieces[access])
         before = self._histories.accesses(distinct(self._history[at]).tolist())
         self._history[at] = self._written[at] = self._histories.ending_with(access)
         return before
 
 
-def _covered(places: Runs) -> slice | Column:
+def _covered_pieces(places: Runs) -> slice | Column:
     """The pieces inside runs, given by the places of their ends among the cuts."""
     if len(places) == 1:
         return slice(int(places[0, 0]), int(places[0, 1]))

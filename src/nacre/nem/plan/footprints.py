@@ -51,7 +51,7 @@ def strided(shape: tuple[int, ...], strides: tuple[int, ...], bits: int) -> Patt
         starts = distinct(starts[:, None] + steps[None, :])
     low = starts * bits // 8
     high = -(-((starts + length) * bits) // 8)
-    return Pattern(joined_runs(low, high))
+    return Pattern(merge_runs(low, high))
 
 
 def _innermost_run(
@@ -71,7 +71,7 @@ def _innermost_run(
     return length, outer
 
 
-def joined_runs(low: Column, high: Column) -> Runs:
+def merge_runs(low: Column, high: Column) -> Runs:
     """Runs, given sorted by start, with those that touch or overlap made one."""
     reach = np.maximum.accumulate(high)
     begins = np.ones(low.size, bool)

@@ -84,7 +84,7 @@ def inner_grid(outer: Grid, loop: Loop, first: Term, last: Term, limit: int) -> 
     parent_row = np.repeat(np.arange(outer.rows, dtype=np.int64), counts)
     before = np.cumsum(counts) - counts
     ordinal = np.arange(parent_row.size, dtype=np.int64) - before[parent_row]
-    return _made(outer, loop, parent_row, ordinal, ordinal + starts[parent_row])
+    return _make_grid(outer, loop, parent_row, ordinal, ordinal + starts[parent_row])
 
 
 def _rectangular(outer: Grid, loop: Loop, start: int, end: int, limit: int) -> Grid:
@@ -95,10 +95,10 @@ def _rectangular(outer: Grid, loop: Loop, start: int, end: int, limit: int) -> G
         raise TooManyRows(count * outer.rows)
     parent_row = np.repeat(np.arange(outer.rows, dtype=np.int64), count)
     ordinal = np.tile(np.arange(count, dtype=np.int64), outer.rows)
-    return _made(outer, loop, parent_row, ordinal, ordinal + start)
+    return _make_grid(outer, loop, parent_row, ordinal, ordinal + start)
 
 
-def _made(outer: Grid, loop: Loop, parent_row: Column, ordinal: Column, value: Column) -> Grid:
+def _make_grid(outer: Grid, loop: Loop, parent_row: Column, ordinal: Column, value: Column) -> Grid:
     return Grid(
         parent_row.size,
         (*outer.loops, loop),

@@ -8,7 +8,7 @@ from nacre.nem.plan.footprints import Footprint, Pattern
 from nacre.nem.plan.terms import Column, Values
 
 
-def aligned(
+def aligned_overlaps(
     a: Footprint, b: Footprint, rows_a: slice | Column, rows_b: slice | Column, count: int
 ) -> Column:
     """The places i at which `a` in row rows_a[i] and `b` in row rows_b[i] share a byte."""
@@ -76,7 +76,7 @@ def shared_bytes(a: Pattern, b: Pattern, delta: int) -> tuple[int, int] | None:
     return low, min(int(a.runs[run, 1]), int(high_b[other]))
 
 
-def expanded(
+def expand_runs(
     footprint: Footprint, groups: Column, rows: Column
 ) -> tuple[Column, Column, Column, Column]:
     """Every run of the given rows on its own: group, low, high, and the row it came from."""
@@ -108,7 +108,7 @@ def expanded(
     return joined[0], joined[1], joined[2], joined[3]
 
 
-def _ranked(*columns: Column) -> tuple[list[Column], int]:
+def _rank(*columns: Column) -> tuple[list[Column], int]:
     """Numbers replaced by their ranks: they compare the same and are smaller."""
     joined = np.concatenate(columns)
     distinct, ranks = np.unique(joined, return_inverse=True)
@@ -130,8 +130,8 @@ def first_meeting(a: Intervals, b: Intervals, size: int) -> tuple[int, int] | No
     if not group_a.size or not group_b.size:
         return None
     if (int(max(group_a.max(), group_b.max())) + 1) * (size + 1) >= 1 << 62:
-        (low_a, high_a, low_b, high_b), size = _ranked(low_a, high_a, low_b, high_b)
-        (group_a, group_b), _ = _ranked(group_a, group_b)
+        (low_a, high_a, low_b, high_b), size = _rank(low_a, high_a, low_b, high_b)
+        (group_a, group_b), _ = _rank(group_a, group_b)
     order = np.lexsort((low_b, group_b))
     group_b, low_b, high_b, row_b = group_b[order], low_b[order], high_b[order], row_b[order]
     key_b = group_b * (size + 1) + low_b

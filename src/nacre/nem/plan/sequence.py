@@ -18,12 +18,12 @@ def sequence(plan: Plan, counted: Counted) -> dict[int, Column]:
 
     Numbers run from 0 without gaps; a column has an entry for every row of the statement's grid.
     """
-    numbering = _Numbering(counted)
+    numbering = _Numberer(counted)
     numbering.block(plan.top, plan.program.body, np.zeros(1, np.int64))
     return numbering.numbers
 
 
-class _Numbering:
+class _Numberer:
     """Counts statements, iteration by iteration, on whole columns."""
 
     def __init__(self, counted: Counted) -> None:
@@ -48,7 +48,7 @@ class _Numbering:
         sums = np.cumsum(counts) - counts
         starts = np.searchsorted(parents, np.arange(before.size), side="left")
         self.block(block, loop.body, before[parents] + sums - sums[starts][parents])
-        return before + _summed(parents, counts, before.size)
+        return before + _sum_by_parent(parents, counts, before.size)
 
     def _inside(self, block: Block, loop: Loop) -> Column:
         """How many counted statements each iteration has, inner loops included."""
@@ -58,10 +58,10 @@ class _Numbering:
             for inner in block.inner:
                 if inner.loop is not None:
                     below = self._inside(inner, inner.loop)
-                    counts += _summed(inner.grid.parent_row, below, block.grid.rows)
+                    counts += _sum_by_parent(inner.grid.parent_row, below, block.grid.rows)
             self._counts[loop.position] = counts
         return self._counts[loop.position]
 
 
-def _summed(parents: Column, counts: Column, rows: int) -> Column:
+def _sum_by_parent(parents: Column, counts: Column, rows: int) -> Column:
     return np.bincount(parents, counts, rows).astype(np.int64)

@@ -108,7 +108,7 @@ def _machine(term: Term, variables: list[Column]) -> Values:
         return left - right
     if term.op == "*":
         return left * right
-    return _truncated(term.op, left, right)
+    return _divide_truncating(term.op, left, right)
 
 
 def _require_divisor(term: Operation, divisor: Values | npt.NDArray[Any]) -> None:
@@ -118,7 +118,7 @@ def _require_divisor(term: Operation, divisor: Values | npt.NDArray[Any]) -> Non
         raise TermProblem(kind, int(zero[0]))
 
 
-def _truncated(op: str, left: Values, right: Values) -> Column:
+def _divide_truncating(op: str, left: Values, right: Values) -> Column:
     # C semantics: np.fmod keeps the dividend's sign, and the rest divides exactly.
     remainder: Column = np.fmod(left, right)
     if op == "mod":

@@ -15,7 +15,7 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from nacre.nem.plan.overlap import Intervals, aligned, expanded, first_meeting
+from nacre.nem.plan.overlap import Intervals, aligned_overlaps, expand_runs, first_meeting
 from nacre.nem.plan.plan import Access, Block
 from nacre.nem.plan.terms import Column
 
@@ -62,7 +62,7 @@ class Pairing(ABC):
             rows = np.arange(access.grid.rows, dtype=np.int64)
             iteration = access.grid.row_in(self._grid, rows)
             chosen, groups = self._earlier(iteration) if first else self._later(iteration)
-            parts.append(np.stack(expanded(access.footprint, groups, rows[chosen])))
+            parts.append(np.stack(expand_runs(access.footprint, groups, rows[chosen])))
         joined = np.concatenate(parts, axis=1)
         return joined[0], joined[1], joined[2], joined[3]
 
@@ -92,7 +92,7 @@ class _Shift(Pairing):
         if a.grid is not self._grid or b.grid is not self._grid:
             return super().meeting(a, b)
         later = self._rows + self._distance
-        hits = aligned(a.footprint, b.footprint, self._rows, later, later.size)
+        hits = aligned_overlaps(a.footprint, b.footprint, self._rows, later, later.size)
         return (int(self._rows[hits[0]]), int(later[hits[0]])) if hits.size else None
 
 

@@ -28,7 +28,7 @@ from nacre.nem.syntax.ast import (
 )
 from nacre.nem.syntax.cursor import Cursor
 from nacre.nem.syntax.expressions import expression, integer_literal, operator_at, string_literal
-from nacre.nem.syntax.families import element_name, separated
+from nacre.nem.syntax.families import element_name, read_separated
 from nacre.nem.syntax.values import value_of
 
 
@@ -50,8 +50,8 @@ class _Fields:
             return ""
         if key not in self._known:
             if not key.replace(".", "_").isidentifier():
-                c.fail_expected(f"{_listed(self._known)} or `}}`")
-            message = f"expected {_listed(self._known)} in {self._where}, found {c.describe()}"
+                c.fail_expected(f"{_names_text(self._known)} or `}}`")
+            message = f"expected {_names_text(self._known)} in {self._where}, found {c.describe()}"
             c.fail_here(DOC19, message, help=did_you_mean(key, self._known),
                         fix=c.respelling(self._known))  # fmt: skip
         if key in self._seen:
@@ -65,7 +65,7 @@ class _Fields:
         return self._seen.get(key, 0)
 
 
-def _listed(names: tuple[str, ...]) -> str:
+def _names_text(names: tuple[str, ...]) -> str:
     return ", ".join(f"`{name}`" for name in names)
 
 
@@ -249,7 +249,7 @@ def _variant_ref(c: Cursor) -> VariantRef:
             c.fail_here(DOC19, f"expected a variant such as `cast.default`, found {c.describe()}")
         return VariantRef(start, c.last_end(), family, None, variant)
     c.i += 1
-    types = separated(c, ">", element_name)
+    types = read_separated(c, ">", element_name)
     c.expect(".", "the types")
     variant_name = c.name("the variant's name")
     return VariantRef(start, variant_name.end, text, types, variant_name.name)

@@ -68,7 +68,9 @@ def _dotted_name(c: Cursor) -> NameRef:
     return NameRef(start, start + len(text), text)
 
 
-def separated(c: Cursor, closing: str, item: Callable[[Cursor], AnyNode]) -> tuple[AnyNode, ...]:
+def read_separated(
+    c: Cursor, closing: str, item: Callable[[Cursor], AnyNode]
+) -> tuple[AnyNode, ...]:
     """One or more items with commas between them, up to and with the closing mark."""
     items = [item(c)]
     while c.texts[c.i] == ",":
@@ -92,14 +94,14 @@ def element_name(c: Cursor) -> NameRef:
 
 def _parameters(c: Cursor) -> tuple[TypeParam, ...]:
     c.i += 1
-    return separated(c, ">", _parameter)
+    return read_separated(c, ">", _parameter)
 
 
 def _parameter(c: Cursor) -> TypeParam:
     name = c.name("a type parameter")
     c.expect(":", "the type parameter")
     c.expect("{")
-    types = separated(c, "}", element_name)
+    types = read_separated(c, "}", element_name)
     return TypeParam(name.start, c.last_end(), name, types)
 
 
@@ -149,5 +151,5 @@ def _conformance(c: Cursor) -> Conformance:
     types: tuple[NameRef, ...] = ()
     if c.texts[c.i] == "<":
         c.i += 1
-        types = separated(c, ">", element_name)
+        types = read_separated(c, ">", element_name)
     return Conformance(level.start, c.last_end(), level, types)

@@ -109,7 +109,7 @@ def _woven(
         for comment in here.above:
             indent = line.indent + line.closes
             yield indent, comment.text, _follows_blank(text, comment.start), False
-        content, count = _joined(lines, placed, index)
+        content, count = _join_line(lines, placed, index)
         behind = f"  {here.behind.text}" if here.behind is not None else ""
         wants_blank = line.is_item and _follows_blank(text, line.start)
         yield line.indent, content + behind, wants_blank, line.opens and count == 1
@@ -118,7 +118,7 @@ def _woven(
         yield 0, comment.text, _follows_blank(text, comment.start), False
 
 
-def _joined(lines: list[Line], placed: list[_Placed], index: int) -> tuple[str, int]:
+def _join_line(lines: list[Line], placed: list[_Placed], index: int) -> tuple[str, int]:
     """The text of a line and how many lines that takes; comments keep statements broken."""
     line = lines[index]
     if line.joined is None:

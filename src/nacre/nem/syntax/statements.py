@@ -285,12 +285,12 @@ def _let(c: Cursor) -> LetDecl:
     c.i += 1
     name = c.name("a name after `let`")
     c.expect("=", "the name")
-    value = _bound(c)
+    value = _read_let_value(c)
     found = decorators(c)
     return LetDecl(start, c.last_end(), name, value, found)
 
 
-def _bound(c: Cursor) -> Value | Quant | TypeAttrs:
+def _read_let_value(c: Cursor) -> Value | Quant | TypeAttrs:
     """What a `let` names: a whole type, a quantisation or any value."""
     if begins_type(c) and not assigns_statement(c.texts, c.i):
         return read_type(c)

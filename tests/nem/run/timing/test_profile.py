@@ -9,7 +9,7 @@ import pytest
 
 from nacre.nem.model.devices import Device, default_device
 from nacre.nem.run.timing.profile import ProfileError, timing_profile
-from nacre.nem.run.timing.what_if import changed_device
+from nacre.nem.run.timing.what_if import change_device
 from nacre.nem.spec.figures import PARAMETERS
 from neminterp import NemInterpreter
 from tests.nem.run.timing.oracle_costs import DEFAULTS
@@ -172,5 +172,5 @@ def test_an_empty_profile_changes_nothing() -> None:
 )
 def test_a_change_of_no_figure_says_which_there_are(key: str, hint: str) -> None:
     with pytest.raises(ProfileError) as found:
-        changed_device(default_device(), {key: 3})
+        change_device(default_device(), {key: 3})
     assert hint in str(found.value)

@@ -12,7 +12,7 @@ import numpy as np
 
 from nacre.base.excerpt import safe
 from nacre.kernels.interface.call import Array, Call, Fault, Primitive, Run, TensorType
-from nacre.nem.plan.core_operations import primitive_of, resolved, shape_problem, with_bytes
+from nacre.nem.plan.core_operations import primitive_of, resolve_call, shape_problem, with_bytes
 from nacre.nem.run.memory.arrays import RegionView
 from nacre.nem.spec.opcodes import OPCODES
 
@@ -71,9 +71,9 @@ class NumpyBackend:
         primitive = primitive_of(opcode)
         if primitive is None:
             raise BackendError(f"there is no kernel for `{safe(opcode)}`")
-        call = resolved(opcode, given)
+        call = resolve_call(opcode, given)
         try:
-            return with_bytes(given, call, _bound_kernel(primitive, call))
+            return with_bytes(given, call, _bind_kernel(primitive, call))
         except KeyError as error:
             missing = safe(str(error.args[0]))
             raise BackendError(f"`{safe(opcode)}` lacks or does not know `{missing}`") from None
@@ -94,7 +94,7 @@ class NumpyBackend:
             raise ValueError(fault.message)
 
 
-def _bound_kernel(primitive: Primitive, call: Call) -> Run:
+def _bind_kernel(primitive: Primitive, call: Call) -> Run:
     """A kernel for a call whose shapes go together."""
     problem = shape_problem(primitive, call)
     if problem is not None:
@@ -243,7 +243,7 @@ def is_deterministic(backend: ComputeBackend) -> bool:
     return bool(getattr(backend, "deterministic", False))
 
 
-def bound(backend: ComputeBackend, opcode: str, call: Call) -> Run:
+def bind_opcode(backend: ComputeBackend, opcode: str, call: Call) -> Run:
     """The function that runs an opcode on arrays, whatever kind of backend it is."""
     bind = getattr(backend, "bind", None)
     if bind is not None:

@@ -19,7 +19,7 @@ from nacre.nem.run.machine.backends import (
     BackendError,
     Backends,
     ComputeBackend,
-    bound,
+    bind_opcode,
     is_deterministic,
 )
 from nacre.nem.run.machine.compute import Compute
@@ -102,7 +102,7 @@ class Machine:
             if signature.call is None:
                 raise ValueError("a compute task without call")
             try:
-                runs.append(bound(backend, opcode, signature.call))
+                runs.append(bind_opcode(backend, opcode, signature.call))
             except (BackendError, ValueError) as error:
                 row = 0 if made.index is None else made.index.index(index)
                 self.findings.report(RUN04, task, grid, row, f"cannot run: {error}")

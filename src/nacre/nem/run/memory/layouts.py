@@ -186,7 +186,7 @@ def _span(shape: Dims, strides: Dims | None, size: int) -> int:
 
 
 @lru_cache(maxsize=4096)
-def _made(name: str, shape: Dims, strides: Dims | None) -> Layout:
+def _make_layout(name: str, shape: Dims, strides: Dims | None) -> Layout:
     element = ELEMENT_TYPES[name]
     # The stride of a dimension of 1 leads nowhere, whatever it is.
     usual = dense_strides(shape)
@@ -201,7 +201,7 @@ def _made(name: str, shape: Dims, strides: Dims | None) -> Layout:
 
 def layout(element: ElementType, shape: Dims, strides: Dims | None = None) -> Layout:
     """The layout of a tensor; strides count elements."""
-    return _made(element.name, shape, strides)
+    return _make_layout(element.name, shape, strides)
 
 
 def first_unwritten(layout: Layout, storage: Storage, offset: int) -> tuple[int, int] | None:

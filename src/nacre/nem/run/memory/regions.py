@@ -130,7 +130,7 @@ class Regions:
             return _bytes_of(text, self.buffers[part["name"]], int(part["low"]), int(part["high"]))
         found = self._region(text, moment or Moment(self.latest))
         if found is not None:
-            return _located(text, *found)
+            return _locate(text, *found)
         if text in self.buffers:
             return _bytes_of(text, self.buffers[text], 0, self.buffers[text].size or 0)
         raise UnknownNameError(_unknown(text, self.plan))
@@ -245,7 +245,7 @@ def _row_with(grid: Grid, inner: tuple[int, ...]) -> int | None:
     return int(rows[0]) if rows.size else None
 
 
-def _located(text: str, region: Region, grid: Grid, row: int) -> Located:
+def _locate(text: str, region: Region, grid: Grid, row: int) -> Located:
     if region.buffer is None:
         raise UnknownNameError(f"`{text}` has no buffer")
     here = grid.at(row)

@@ -32,7 +32,7 @@ class Saved:
         self.storage.missing = self.missing
 
 
-def saved(reaches: list[Reach]) -> list[Saved]:
+def save_bytes(reaches: list[Reach]) -> list[Saved]:
     """The present state of some bytes."""
     return [
         Saved(s, low, s.data[low:high].copy(), s.written[low:high].copy(), s.missing)

@@ -198,7 +198,7 @@ class Inspection(AbstractContextManager["Inspection"]):
 
     def get_completed_tasks(self) -> list[str]:
         """Tasks that are complete, in the order of their starts."""
-        return state.completed(self._progress)
+        return state.completed_tasks(self._progress)
 
     # Memory
 

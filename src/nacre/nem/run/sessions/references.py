@@ -252,15 +252,15 @@ def _index(items: tuple[Item, ...], located: Located) -> Index:
         most = dim - 1 if isinstance(item, int) else dim
         if any(bound is not None and not -dim <= bound <= most for bound in bounds):
             raise UnknownNameError(
-                f"axis {axis} of `{located.name}` has {dim} elements, found {_shown(item)}"
+                f"axis {axis} of `{located.name}` has {dim} elements, found {_quote(item)}"
             )
         if isinstance(item, slice) and (item.step == 0 or not range(*item.indices(dim))):
-            raise UnknownNameError(f"{_shown(item)} selects nothing on axis {axis}")
+            raise UnknownNameError(f"{_quote(item)} selects nothing on axis {axis}")
         made.append(item)  # type: ignore[arg-type]
     return tuple(made)
 
 
-def _shown(item: Item) -> str:
+def _quote(item: Item) -> str:
     if isinstance(item, slice):
         parts = (item.start, item.stop, *(() if item.step is None else (item.step,)))
         return f"`{':'.join('' if part is None else str(part) for part in parts)}`"

@@ -114,13 +114,13 @@ def tokens(progress: Progress) -> dict[str, dict[str, Any]]:
         bare = latest.get(task.position, int(numbers[0]))
         found[task.token] = {"satisfied": bare in done, "produced_by": steps.name(bare)}
         if task.loops:
-            for step in _admitted(progress, task):
+            for step in _admitted_instances(progress, task):
                 name = steps.name(step)
                 found[name] = {"satisfied": step in done, "produced_by": name}
     return found
 
 
-def _admitted(progress: Progress, task: Task) -> Iterator[int]:
+def _admitted_instances(progress: Progress, task: Task) -> Iterator[int]:
     """The instances of a task whose iterations have been admitted."""
     steps = progress.steps
     numbers = steps.numbers[task.position]
@@ -140,7 +140,7 @@ def pending(progress: Progress) -> list[str]:
     found = [
         step
         for task in steps.plan.program.tasks
-        for step in _admitted(progress, task)
+        for step in _admitted_instances(progress, task)
         if step not in done and step not in ready
     ]
     return [steps.name(step) for step in sorted(found)]
@@ -153,7 +153,7 @@ def ready(progress: Progress) -> list[str]:
     return [steps.name(s) for s in free if isinstance(steps.statement(s), Task)]
 
 
-def completed(progress: Progress) -> list[str]:
+def completed_tasks(progress: Progress) -> list[str]:
     """Tasks that are complete, in the order in which they started."""
     steps = progress.steps
     done = [s for s in progress.order if s not in progress.in_flight]

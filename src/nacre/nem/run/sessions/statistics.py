@@ -55,7 +55,7 @@ def _infinite(elements: Elements) -> int:
     return int(np.count_nonzero(np.isinf(elements.wide))) if not elements.elem.is_integer else 0
 
 
-def _saturated(elements: Elements) -> float | None:
+def _saturated_share(elements: Elements) -> float | None:
     """The share of elements at a limit of their type; of floats also what is infinite."""
     wide, elem = elements.wide, elements.elem
     if not wide.size:
@@ -70,7 +70,7 @@ STATISTICS: dict[str, Callable[[Elements], float | None]] = {
     "mean": _mean,
     "nan": _nans,
     "inf": _infinite,
-    "saturated": _saturated,
+    "saturated": _saturated_share,
 }
 
 
@@ -87,7 +87,7 @@ def describe(values: Array, written: Mask, elem: ElementType, *, is_typed: bool 
     if not elem.is_integer:
         parts += [f"{nans} NaN", f"{infinite} infinite"]
     if is_typed:
-        share = _saturated(known) or 0.0
+        share = _saturated_share(known) or 0.0
         count = round(share * known.values.size)
         parts.append(f"{count} of {known.values.size} saturated ({share:.1%})")
     left = values.size - known.values.size

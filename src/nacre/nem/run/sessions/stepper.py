@@ -10,7 +10,7 @@ from nacre.nem.run.machine.machine import Machine
 from nacre.nem.run.machine.races import RaceDetector
 from nacre.nem.run.memory.memory import Storage
 from nacre.nem.run.sessions.frontier import Frontier
-from nacre.nem.run.sessions.history import Change, History, Saved, saved
+from nacre.nem.run.sessions.history import Change, History, Saved, save_bytes
 from nacre.nem.run.sessions.schedules import ProgramOrder, RecordedOrder, Schedule, TimedOrder
 from nacre.nem.run.sessions.steps import Steps
 from nacre.nem.spec.rules.running import RUN08
@@ -111,7 +111,7 @@ class Stepper:
         try:
             action = self.machine.action(position)
             if self._history is not None and action is not None:
-                before = saved(action.writes(row))
+                before = save_bytes(action.writes(row))
             if action is not None and action.run(row):
                 return action, before
         except Exception as error:
@@ -203,7 +203,7 @@ class Stepper:
         self.host_writes.append((len(self.order), storage, low, high))
         if self._history is not None:
             findings = len(self.machine.findings.diagnostics)
-            self._history.add(Change(None, saved([(storage, low, high)]), [], findings))
+            self._history.add(Change(None, save_bytes([(storage, low, high)]), [], findings))
 
 
 def _known_order(schedule: Schedule, count: int) -> list[int] | None:

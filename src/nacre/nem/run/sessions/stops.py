@@ -80,7 +80,9 @@ class Watchpoint:
         kind = None if self.access == "any" else self.access
         return region is not None and any(
             buffer == region.located.buffer.index and region.overlaps(low, high)
-            for buffer, _, low, high in _touched(touching, statement, int(steps.row[step]), kind)
+            for buffer, _, low, high in _touched_runs(
+                touching, statement, int(steps.row[step]), kind
+            )
         )
 
     def __str__(self) -> str:
@@ -88,7 +90,7 @@ class Watchpoint:
         return f"{text}, on a condition" if self.condition is not None else text
 
 
-def _touched(touching: Touching, task: Task, row: int, kind: Access | None) -> Iterator[Touch]:
+def _touched_runs(touching: Touching, task: Task, row: int, kind: Access | None) -> Iterator[Touch]:
     """The runs of bytes that an instance reads, really fills, or both."""
     if kind != "write":
         yield from touching.of(task, row, "read")

@@ -15,7 +15,7 @@ from nacre.nem.run.sessions.trace import trace_rows
 _SHOWN_BYTES = 32
 
 
-def aligned(heading: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+def align_table(heading: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     """A table in columns, two spaces apart, nothing at the ends of lines."""
     lines = [list(heading), *([str(cell) for cell in row] for row in rows)]
     widths = [max(len(line[i]) for line in lines) for i in range(len(heading))]
@@ -25,13 +25,13 @@ def aligned(heading: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     )
 
 
-def aligned_with_debug(heading: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+def align_table_with_debug(heading: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     """A table whose rows end in what `@debug` says; a column of its own where any has a name."""
     found = list(rows)
     if not any(row[-1] is not None for row in found):
-        return aligned(heading, (row[:-1] for row in found))
+        return align_table(heading, (row[:-1] for row in found))
     named = ((*row[:-1], "-" if row[-1] is None else safe(str(row[-1]))) for row in found)
-    return aligned((*heading, "Debug"), named)
+    return align_table((*heading, "Debug"), named)
 
 
 def buffer_table(program: Program, memory: Memory, imports: Container[str] = ()) -> str:
@@ -43,7 +43,7 @@ def buffer_table(program: Program, memory: Memory, imports: Container[str] = ())
         status = "imported" if buffer.name in imports else "allocated"
         place = (name, buffer.place, f"0x{base:04X}", buffer.size, buffer.align, status)
         rows.append((*place, buffer.debug_name))
-    return aligned_with_debug(("Buffer", "Level", "Offset", "Size", "Align", "Status"), rows)
+    return align_table_with_debug(("Buffer", "Level", "Offset", "Size", "Align", "Status"), rows)
 
 
 def region_text(located: Located, memory: Memory) -> str:
@@ -97,7 +97,7 @@ def trace_table(steps: Steps, order: Sequence[int]) -> str:
         )
         for row in trace_rows(steps, order)
     ]
-    return aligned_with_debug(("Step", "Task", "Type", "Status", "Token", "Deps"), rows)
+    return align_table_with_debug(("Step", "Task", "Type", "Status", "Token", "Deps"), rows)
 
 
 def session_html(title: str, rows: Iterable[tuple[str, object]]) -> str:

@@ -10,7 +10,7 @@ from nacre.base.elements import ELEMENT_TYPES
 from nacre.kernels.interface.call import Call, Work
 from nacre.nem.model.program import Region, Task
 from nacre.nem.plan.calls import concrete, lookup_at
-from nacre.nem.plan.core_operations import primitive_of, resolved
+from nacre.nem.plan.core_operations import primitive_of, resolve_call
 from nacre.nem.plan.footprints import copies_elements, dense_strides, strided
 from nacre.nem.plan.grid import Grid
 from nacre.nem.plan.placement import table_level
@@ -27,7 +27,7 @@ def work_of(task: Task, call: Call) -> Work:
     primitive = primitive_of(name)
     if primitive is None:
         return Work(elements=sum(t.count for t in call.outputs))
-    return primitive.work(resolved(name, call))
+    return primitive.work(resolve_call(name, call))
 
 
 def cycles(task: Task, unit: str, grid: Grid, profile: TimingProfile) -> int | Column:
@@ -60,7 +60,7 @@ def _compute_cycles(task: Task, signature: Signature, unit: str, profile: Timing
         return profile.at("CSTL", "latency") + _ceil(max(1, work.elements), rate)
     level = table_level(task)
     if level is not None:
-        return _gathered(call, unit, profile)
+        return _gather_cycles(call, unit, profile)
     if unit == "DMA":
         size = sum(t.count * t.elem.bits for t in call.outputs)
         return profile.at("DMA", "latency") + _ceil(_ceil(size, 8), profile.at("DMA", "bandwidth"))
@@ -68,7 +68,7 @@ def _compute_cycles(task: Task, signature: Signature, unit: str, profile: Timing
     return profile.at("VPU", "latency") + _ceil(operations, profile.at("VPU", "throughput"))
 
 
-def _gathered(call: Call, unit: str, profile: TimingProfile) -> int:
+def _gather_cycles(call: Call, unit: str, profile: TimingProfile) -> int:
     """Rows of a table outside L1, fetched one run each."""
     indices, result = call.inputs[1], call.outputs[0]
     rows = max(1, indices.count if indices is not None else 1)

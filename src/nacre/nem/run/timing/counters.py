@@ -70,7 +70,7 @@ def memory_counters(timeline: Timeline) -> list[Counter]:
     found = []
     for place in sorted(changes, key=lambda p: ("DDR", "L2").index(p) if p in ("DDR", "L2") else 2):
         times, amounts = (np.array(part, np.int64) for part in zip(*changes[place], strict=True))
-        found.append(_summed(f"{place} bytes", times, amounts))
+        found.append(_running_sum(f"{place} bytes", times, amounts))
     return found
 
 
@@ -93,11 +93,11 @@ def token_counters(timeline: Timeline) -> list[Counter]:
         if mine.size:
             times = np.concatenate([timeline.start[mine], released[mine]])
             amounts = np.concatenate([np.ones(mine.size, np.int64), -np.ones(mine.size, np.int64)])
-            found.append(_summed(f"tokens of engine {engine}", times, amounts))
+            found.append(_running_sum(f"tokens of engine {engine}", times, amounts))
     return found
 
 
-def _summed(name: str, times: Column, amounts: Column) -> Counter:
+def _running_sum(name: str, times: Column, amounts: Column) -> Counter:
     """The running sum after all changes of each time."""
     order = np.argsort(times, kind="stable")
     times, totals = times[order], np.cumsum(amounts[order])

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from nacre.nem.model.program import Task
 from nacre.nem.run.sessions.naming import task_name
 from nacre.nem.run.sessions.state import type_text
-from nacre.nem.run.sessions.tables import aligned, aligned_with_debug
+from nacre.nem.run.sessions.tables import align_table, align_table_with_debug
 from nacre.nem.run.timing.result import TimedResult
 
 _SHOWN_LINKS = 12
@@ -45,7 +45,7 @@ TRACE_COLUMNS = ("Step", "Task", "Type", "Start", "End", "Unit", "Engine")
 
 def trace_table(result: TimedResult, order: Sequence[int] | None = None) -> str:
     """Every task (of those that ran so far) with its start, end and unit."""
-    return aligned_with_debug(TRACE_COLUMNS, trace_rows(result, order))
+    return align_table_with_debug(TRACE_COLUMNS, trace_rows(result, order))
 
 
 def summary(result: TimedResult, nodes: Nodes = MappingProxyType({})) -> str:
@@ -77,7 +77,7 @@ def bounds_table(result: TimedResult) -> str:
     for name, cycles, meaning in named:
         above = f"{100 * (result.cycles - cycles) / cycles:+.0f}%" if cycles else "-"
         rows.append((name, cycles, above, meaning))
-    return aligned(("Bound", "Cycles", "Run", "Meaning"), rows)
+    return align_table(("Bound", "Cycles", "Run", "Meaning"), rows)
 
 
 def unit_table(result: TimedResult) -> str:
@@ -88,7 +88,7 @@ def unit_table(result: TimedResult) -> str:
         for name, entry in result.units.items()
         if entry["tasks"]
     ]
-    return aligned(("Unit", "Tasks", "Busy", "Share"), rows)
+    return align_table(("Unit", "Tasks", "Busy", "Share"), rows)
 
 
 def stall_table(result: TimedResult, nodes: Nodes = MappingProxyType({})) -> str:
@@ -108,13 +108,13 @@ def stall_table(result: TimedResult, nodes: Nodes = MappingProxyType({})) -> str
     rows.append(("all", "", of_all, *totals.values(), *(("-",) if nodes else ()), None))
     waits = (f"Wait: {cause}" for cause in CAUSES)
     heading = ("Task", "Line", "Times", *waits, *(("Node",) if nodes else ()))
-    return aligned_with_debug(heading, rows)
+    return align_table_with_debug(heading, rows)
 
 
 def tag_table(result: TimedResult) -> str:
     """What `@profile(tag)` gathers."""
     rows = [(tag, *entry.values()) for tag, entry in result.by_tag.items()]
-    return aligned(("Profile", "Tasks", "Busy", "Waits", "First", "Last"), rows)
+    return align_table(("Profile", "Tasks", "Busy", "Waits", "First", "Last"), rows)
 
 
 def path_text(result: TimedResult) -> str:
@@ -149,7 +149,7 @@ def comparison(before: TimedResult, after: TimedResult, changes: str) -> str:
     for unit in units:
         was, now = before.cycles_by_unit.get(unit, 0), after.cycles_by_unit.get(unit, 0)
         rows.append((f"busy: {unit}", was, now, _change(was, now)))
-    table = aligned(("", "as it is", changes, "change"), rows)
+    table = align_table(("", "as it is", changes, "change"), rows)
     return f"{table}\n\nas it is: {before.sentence()}\n{changes}: {after.sentence()}"
 
 

@@ -75,7 +75,7 @@ class Timeline:
     @cached_property
     def stalls(self) -> Stalls:
         """What each step waited for, from when it would have been reached to its start."""
-        reached, window = _reached(self)
+        reached, window = _reached_times(self)
         waited = np.maximum(0, self.start - self.ready)
         token = np.clip(self.token_at - self.ready, 0, waited)
         dependence = np.maximum(0, self.ready - reached - window)
@@ -154,7 +154,7 @@ def _as_list(column: Column) -> Ints:
     return column.tolist()
 
 
-def _reached(timeline: Timeline) -> tuple[Column, Column]:
+def _reached_times(timeline: Timeline) -> tuple[Column, Column]:
     """When each step would be reached without windows and waits, and its wait for windows."""
     walk = _Walk(timeline)
     walk.body(timeline.steps.plan.program.body, TOP, np.zeros(1, np.int64), np.zeros(1, np.int64))

@@ -20,7 +20,7 @@ _FACTORS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 _MEMORIES = ("l1_size_bytes", "l2_size_bytes")
 
 
-def parsed_changes(text: str) -> dict[str, int]:
+def parse_changes(text: str) -> dict[str, int]:
     """`NMU.int8_macs=8192,topology.l1_size_bytes=2M` as figures; ProfileError names what is bad."""
     changes: dict[str, int] = {}
     problems = []
@@ -43,7 +43,7 @@ def known_keys() -> list[str]:
     return figure_names()
 
 
-def changed_device(device: Device, changes: Mapping[str, int]) -> Device:
+def change_device(device: Device, changes: Mapping[str, int]) -> Device:
     """A device with some figures replaced; ProfileError where one is unknown or not sound."""
     if not isinstance(changes, Mapping):
         raise ProfileError("changes map figures such as `NMU.int8_macs` to integers")

@@ -18,15 +18,15 @@ from nacre.nem.spec.limits import MAX_DIAGNOSTICS
 _HAZARDS = "Hazards and Aliasing Rules"
 
 
-def _found(
+def _report_sharings(
     facts: ProgramFacts, check: Check[ProgramFacts], kind: str, said: str, help_: str | None = None
 ) -> Iterator[Diagnostic]:
     for sharing in sharings(facts.plan):
         if sharing.kind == kind:
-            yield _explained(facts, check, sharing, said, help_)
+            yield _explain(facts, check, sharing, said, help_)
 
 
-def _explained(
+def _explain(
     facts: ProgramFacts,
     check: Check[ProgramFacts],
     sharing: Sharing,
@@ -63,8 +63,8 @@ def copy_onto_itself(facts: ProgramFacts) -> Iterator[Diagnostic]:
         t = transfer.async(dst=region(B, 4, 8), src=region(B, 0, 8)) @memmove
     """
     said = "reads and writes"
-    yield from _found(facts, copy_onto_itself, "transfer", said, "add `@memmove`")
-    yield from _found(facts, copy_onto_itself, "store", said)
+    yield from _report_sharings(facts, copy_onto_itself, "transfer", said, "add `@memmove`")
+    yield from _report_sharings(facts, copy_onto_itself, "store", said)
 
 
 @rule("HAZ09", "compute-onto-its-input", f"{_HAZARDS} 1")
@@ -93,14 +93,14 @@ def compute_onto_its_input(facts: ProgramFacts) -> Iterator[Diagnostic]:
         r = relu.sync in X out X
         s = store.sync(dst=region(A, 0, 64), src=X)
     """
-    yield from _found(
+    yield from _report_sharings(
         facts,
         compute_onto_its_input,
         "shifted",
         "works in place, but not element on element: it reads and writes",
         "let input and output be the same region, or share no byte",
     )
-    yield from _found(
+    yield from _report_sharings(
         facts,
         compute_onto_its_input,
         "in place",
@@ -135,7 +135,7 @@ def outputs_overlap(facts: ProgramFacts) -> Iterator[Diagnostic]:
         r = split.sync in X out Y, Z axis=0 split_sizes=[32, 32]
         s = store.sync(dst=region(A, 0, 64), src=region(B, 64, 64))
     """
-    yield from _found(facts, outputs_overlap, "outputs", "writes twice")
+    yield from _report_sharings(facts, outputs_overlap, "outputs", "writes twice")
 
 
 ALIASING_RULES = (copy_onto_itself, compute_onto_its_input, outputs_overlap)

@@ -292,7 +292,7 @@ def padding_does_not_fit(facts: ProgramFacts) -> Iterator[Diagnostic]:
                 continue
             end = 0
             for buffer in buffers:
-                end = _aligned(end, buffer.align) + (buffer.size or 0)
+                end = _align_up(end, buffer.align) + (buffer.size or 0)
                 if end > capacity:
                     yield padding_does_not_fit.at(
                         facts.span(buffer.node.name),
@@ -303,7 +303,7 @@ def padding_does_not_fit(facts: ProgramFacts) -> Iterator[Diagnostic]:
                     break
 
 
-def _aligned(offset: int, alignment: int) -> int:
+def _align_up(offset: int, alignment: int) -> int:
     # An alignment that is no power of two has been reported.
     return -(-offset // alignment) * alignment if _is_power_of_two(alignment) else offset
 

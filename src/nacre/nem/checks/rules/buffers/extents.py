@@ -68,7 +68,7 @@ def code_of(problem: RegionProblem) -> str | None:
     return "EXT01" if kind == "past the buffer" else "EXT04"
 
 
-def _found(facts: ProgramFacts, check: Check[ProgramFacts]) -> Iterator[Diagnostic]:
+def _report_problems(facts: ProgramFacts, check: Check[ProgramFacts]) -> Iterator[Diagnostic]:
     for problem in region_problems(facts.plan):
         if code_of(problem) == check.rule.code:
             when = in_iteration(problem.grid, problem.row) if problem.varies else ""
@@ -104,7 +104,7 @@ def region_out_of_bounds(facts: ProgramFacts) -> Iterator[Diagnostic]:
         buffer A : L2 (size=64)
         r = region(A, 32, 32)
     """
-    yield from _found(facts, region_out_of_bounds)
+    yield from _report_problems(facts, region_out_of_bounds)
 
 
 @rule("EXT02", "extent-too-small", _EXTENT)
@@ -121,7 +121,7 @@ def extent_too_small(facts: ProgramFacts) -> Iterator[Diagnostic]:
         buffer A : L2 (size=64)
         r = region(A, 0, 16) elem=i8, shape=[16], layout=C
     """
-    yield from _found(facts, extent_too_small)
+    yield from _report_problems(facts, extent_too_small)
 
 
 @rule("EXT03", "packed-extent-too-small", f"{_EXTENT} / Sub-byte packing")
@@ -138,7 +138,7 @@ def packed_extent_too_small(facts: ProgramFacts) -> Iterator[Diagnostic]:
         buffer A : L2 (size=64)
         r = region(A, 0, 3) elem=i4, shape=[5], layout=C
     """
-    yield from _found(facts, packed_extent_too_small)
+    yield from _report_problems(facts, packed_extent_too_small)
 
 
 @rule("EXT04", "strides-leave-region", _EXTENT)
@@ -155,7 +155,7 @@ def strides_leave_region(facts: ProgramFacts) -> Iterator[Diagnostic]:
         buffer A : L2 (size=64)
         r = region(A, 0, 12) elem=i8, shape=[2, 4], strides=[8, 1]
     """
-    yield from _found(facts, strides_leave_region)
+    yield from _report_problems(facts, strides_leave_region)
 
 
 @rule("EXT05", "negative-offset-or-extent", _REGIONS)
@@ -172,7 +172,7 @@ def negative_offset_or_extent(facts: ProgramFacts) -> Iterator[Diagnostic]:
         buffer A : L2 (size=64)
         r = region(A, 4, 4)
     """
-    yield from _found(facts, negative_offset_or_extent)
+    yield from _report_problems(facts, negative_offset_or_extent)
 
 
 @rule("EXT06", "strides-do-not-match-rank", _STRIDES)
@@ -215,7 +215,7 @@ def nothing_in_region(facts: ProgramFacts) -> Iterator[Diagnostic]:
         buffer A : L2 (size=64)
         r = region(A, 0, 4) elem=i8, shape=[4], layout=C
     """
-    yield from _found(facts, nothing_in_region)
+    yield from _report_problems(facts, nothing_in_region)
 
 
 @rule("EXT08", "region-out-of-bounds-in-some-iterations", _REGIONS)
@@ -236,7 +236,7 @@ def region_out_of_bounds_in_some_iterations(facts: ProgramFacts) -> Iterator[Dia
             let r = region(A, i * 64, 64)
         endloop
     """
-    yield from _found(facts, region_out_of_bounds_in_some_iterations)
+    yield from _report_problems(facts, region_out_of_bounds_in_some_iterations)
 
 
 declare(

@@ -53,12 +53,12 @@ def untyped_compute_operand(facts: ProgramFacts) -> Iterator[Diagnostic]:
         yield untyped_compute_operand.at(
             facts.span(operand.node),
             f"{region_text(region)} has no element type, but `{task.op}` computes with it",
-            related=_declared(facts, operand, region),
+            related=_declaration(facts, operand, region),
             help="add `elem=`, `shape=` and `layout=` or `strides=` to the region",
         )
 
 
-def _declared(facts: ProgramFacts, operand: Operand, region: Region) -> tuple[Related, ...]:
+def _declaration(facts: ProgramFacts, operand: Operand, region: Region) -> tuple[Related, ...]:
     if region.name is None or operand.node.value is region.node:
         return ()
     return (Related(facts.span(region.node), f"`{region.name}` is declared here"),)
@@ -144,7 +144,7 @@ def written_region_overlaps_itself(facts: ProgramFacts) -> Iterator[Diagnostic]:
                 facts.span(operand.node),
                 f"`{task.op}` writes {region_text(region)}, whose strides put several elements "
                 f"into one place{in_iteration(grid, row) if varies else ''}",
-                related=_declared(facts, operand, region),
+                related=_declaration(facts, operand, region),
             )
 
 

@@ -98,8 +98,8 @@ def family_type_not_declared(family: Family) -> Iterator[Diagnostic]:
     for entry in (entry for variant in node.variants for entry in variant.conformance):
         span = family.source.span(entry.start, entry.end)
         if len(entry.types) != len(node.params):
-            wanted = _counted(len(node.params), "type parameter")
-            found = _counted(len(entry.types), "type")
+            wanted = _count_text(len(node.params), "type parameter")
+            found = _count_text(len(entry.types), "type")
             message = f"`{family.name}` has {wanted}, found {found}"
             yield family_type_not_declared.at(span, message)
             continue
@@ -113,7 +113,7 @@ def family_type_not_declared(family: Family) -> Iterator[Diagnostic]:
                 )
 
 
-def _counted(count: int, what: str) -> str:
+def _count_text(count: int, what: str) -> str:
     return f"{count} {what}{'s' * (count != 1)}"
 
 

@@ -34,7 +34,7 @@ def _is_ring(access: Access) -> bool:
     return region is not None and uses_remainder(region.offset)
 
 
-def _found(facts: ProgramFacts, check: Check[ProgramFacts]) -> Iterator[Diagnostic]:
+def _report_conflicts(facts: ProgramFacts, check: Check[ProgramFacts]) -> Iterator[Diagnostic]:
     """One diagnostic for every pair of statements that breaks the rule."""
     seen: set[frozenset[int]] = set()
     remedies = Remedies(facts.conflicts, facts.program.task_at)
@@ -44,10 +44,10 @@ def _found(facts: ProgramFacts, check: Check[ProgramFacts]) -> Iterator[Diagnost
             return
         if code_of(conflict) == check.rule.code and pair not in seen:
             seen.add(pair)
-            yield _explained(facts, check, conflict, remedies.other(conflict))
+            yield _explain(facts, check, conflict, remedies.other(conflict))
 
 
-def _explained(
+def _explain(
     facts: ProgramFacts, check: Check[ProgramFacts], conflict: Conflict, cause: Conflict | None
 ) -> Diagnostic:
     first, second = conflict.first, conflict.second
@@ -160,7 +160,7 @@ def read_after_write(facts: ProgramFacts) -> Iterator[Diagnostic]:
         t = transfer.async(dst=region(B, 0, 64), src=region(A, 0, 64))
         s = store.async(dst=region(C, 0, 64), src=region(B, 0, 64), deps=[t])
     """
-    yield from _found(facts, read_after_write)
+    yield from _report_conflicts(facts, read_after_write)
 
 
 @rule("HAZ02", "write-after-read", f"{_HAZARDS} 1")
@@ -185,7 +185,7 @@ def write_after_read(facts: ProgramFacts) -> Iterator[Diagnostic]:
         s = store.async(dst=region(C, 0, 64), src=region(B, 0, 64))
         t = transfer.async(dst=region(B, 0, 64), src=region(A, 0, 64), deps=[s])
     """
-    yield from _found(facts, write_after_read)
+    yield from _report_conflicts(facts, write_after_read)
 
 
 @rule("HAZ03", "write-after-write", f"{_HAZARDS} 1")
@@ -206,7 +206,7 @@ def write_after_write(facts: ProgramFacts) -> Iterator[Diagnostic]:
         t = transfer.async(dst=region(B, 0, 64), src=region(A, 0, 64))
         u = transfer.async(dst=region(B, 32, 32), src=region(A, 0, 32), deps=[t])
     """
-    yield from _found(facts, write_after_write)
+    yield from _report_conflicts(facts, write_after_write)
 
 
 @rule("HAZ05", "iterations-share-bytes", f"{_HAZARDS} 3")
@@ -229,7 +229,7 @@ def iterations_share_bytes(facts: ProgramFacts) -> Iterator[Diagnostic]:
             t = transfer.async(dst=region(B, 0, 64), src=region(A, i * 64, 64))
         endloop
     """
-    yield from _found(facts, iterations_share_bytes)
+    yield from _report_conflicts(facts, iterations_share_bytes)
 
 
 @rule("HAZ06", "ring-smaller-than-window", f"{_HAZARDS} 3")
@@ -252,7 +252,7 @@ def ring_smaller_than_window(facts: ProgramFacts) -> Iterator[Diagnostic]:
             t = transfer.async(dst=region(B, (i mod 3) * 64, 64), src=region(A, i * 64, 64))
         endloop
     """
-    yield from _found(facts, ring_smaller_than_window)
+    yield from _report_conflicts(facts, ring_smaller_than_window)
 
 
 declare(

@@ -75,14 +75,14 @@ def too_many_live_tokens(facts: ProgramFacts) -> Iterator[Diagnostic]:
     for bound in live_tokens(facts.plan, facts.device, limit):
         if bound.most > limit and bound.culprit is not None:
             yield too_many_live_tokens.at(
-                facts.span(_blamed(bound.culprit)),
+                facts.span(_culprit(bound.culprit)),
                 f"{bound.most} tokens may be alive at once on engine {bound.engine}, but "
                 f"{device_text(facts)} keeps {limit}",
                 help=_mend(bound.culprit),
             )
 
 
-def _blamed(statement: Statement) -> ast.Node:
+def _culprit(statement: Statement) -> ast.Node:
     if isinstance(statement, Task):
         return statement.node.token or statement.node.op
     if isinstance(statement, Loop):

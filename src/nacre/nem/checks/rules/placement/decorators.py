@@ -34,7 +34,7 @@ _TARGET_WORDS: dict[Target, str] = {
 }
 
 
-class _Use(Struct, frozen=True):
+class _DecoratorUse(Struct, frozen=True):
     """A decorator where it stands; only those on tasks and loops have resolved arguments."""
 
     target: Target
@@ -53,21 +53,21 @@ class _Use(Struct, frozen=True):
         return DECORATORS.get(self.name)
 
 
-def _uses(facts: ProgramFacts) -> Iterator[_Use]:
+def _uses(facts: ProgramFacts) -> Iterator[_DecoratorUse]:
     """Every decorator of the program."""
     yield from _on_declarations(facts.program.document.body)
     for task in facts.program.tasks:
         for d in task.decorators:
-            yield _Use("task", d.node, task.node.start, task.op, d.arguments)
+            yield _DecoratorUse("task", d.node, task.node.start, task.op, d.arguments)
         for operand in task.operands:
             for d in operand.decorators:
-                yield _Use("operand", d.node, operand.node.start, None, d.arguments)
+                yield _DecoratorUse("operand", d.node, operand.node.start, None, d.arguments)
     for loop in facts.program.loops:
         for d in loop.decorators:
-            yield _Use("loop", d.node, loop.node.start, None, d.arguments)
+            yield _DecoratorUse("loop", d.node, loop.node.start, None, d.arguments)
 
 
-def _on_declarations(body: tuple[ast.Stmt, ...]) -> Iterator[_Use]:
+def _on_declarations(body: tuple[ast.Stmt, ...]) -> Iterator[_DecoratorUse]:
     pending = list(reversed(body))
     while pending:
         node = pending.pop()
@@ -79,7 +79,7 @@ def _on_declarations(body: tuple[ast.Stmt, ...]) -> Iterator[_Use]:
             if isinstance(node, ast.LetDecl):
                 target = "let"
             for decorator in node.decorators:
-                yield _Use(target, decorator, node.start, binds_region=binds)
+                yield _DecoratorUse(target, decorator, node.start, binds_region=binds)
 
 
 @rule(
@@ -136,7 +136,7 @@ def misplaced_decorator(facts: ProgramFacts) -> Iterator[Diagnostic]:
         yield misplaced_decorator.at(facts.span(use.node), message)
 
 
-def _fits(use: _Use, spec: Spec) -> bool:
+def _fits(use: _DecoratorUse, spec: Spec) -> bool:
     return use.target in spec.targets
 
 
@@ -178,7 +178,9 @@ def _takes(spec: Spec) -> str:
     }[spec.argument]
 
 
-def _wrong_argument(facts: ProgramFacts, use: _Use, spec: Spec) -> tuple[ast.Node, str] | None:
+def _wrong_argument(
+    facts: ProgramFacts, use: _DecoratorUse, spec: Spec
+) -> tuple[ast.Node, str] | None:
     """What to blame and what was found; None where the arguments are right or were reported."""
     nodes = use.node.args or ()
     count = len(nodes)
@@ -190,7 +192,7 @@ def _wrong_argument(facts: ProgramFacts, use: _Use, spec: Spec) -> tuple[ast.Nod
     return nodes[0], argument_text(facts, nodes[0], use.arguments[0] if use.arguments else None)
 
 
-def _is_right(use: _Use, spec: Spec, node: ast.Value | ast.UnitRef) -> bool:
+def _is_right(use: _DecoratorUse, spec: Spec, node: ast.Value | ast.UnitRef) -> bool:
     value = use.arguments[0] if use.arguments else None
     if spec.argument == "name":
         return isinstance(node, ast.NameRef | ast.StringLit)

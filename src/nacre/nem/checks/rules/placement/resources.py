@@ -156,14 +156,14 @@ def resource_absent(facts: ProgramFacts) -> Iterator[Diagnostic]:
         r = relu.sync in X out X @resource(VPU[0])
         s = store.sync(dst=region(A, 0, 64), src=X)
     """
-    for request, way in _translated(facts):
+    for request, way in _translated_requests(facts):
         unit = request.unit.unit
         if not has_unit(facts.device, unit):
             message = f"{device_text(facts)} has no `{unit}`; `{request.task.op}` runs on "
             yield resource_absent.at(facts.span(request.node), message + _way_text(way))
 
 
-def _translated(facts: ProgramFacts) -> Iterator[tuple[Request, Way]]:
+def _translated_requests(facts: ProgramFacts) -> Iterator[tuple[Request, Way]]:
     """Requests for a unit that cannot run the task, and what runs it instead."""
     for request, _ in _sound_requests(facts):
         ways = eligible_units(request.task, facts.device)
@@ -195,7 +195,7 @@ def resource_cannot_run_task(facts: ProgramFacts) -> Iterator[Diagnostic]:
         buffer B : L2 (size=64)
         t = transfer.async(dst=region(B, 0, 64), src=region(A, 0, 64)) @resource(DMA[0])
     """
-    for request, way in _translated(facts):
+    for request, way in _translated_requests(facts):
         unit = request.unit.unit
         if has_unit(facts.device, unit):
             able = " or ".join(_way_text(way) for way in capable_units(request.task))

@@ -10,7 +10,7 @@ from nacre.base.diagnostics import Diagnostic
 from nacre.base.elements import ELEMENT_TYPES
 from nacre.base.rules import Check, declare, rule
 from nacre.kernels.interface.shapes import axis_of
-from nacre.nem.checks.attributes import item_node, shown
+from nacre.nem.checks.attributes import item_node, value_text
 from nacre.nem.checks.facts import ProgramFacts
 from nacre.nem.checks.readings import distinct
 from nacre.nem.checks.wording import region_text
@@ -256,7 +256,7 @@ def _value_problem(
             continue
         expected = _scale(value) if what == "scale" else _zero_point(value, one.region.elem)
         if expected is not None:
-            return place, f"{shown(value, place)} as {what}, expected {expected}"
+            return place, f"{value_text(value, place)} as {what}, expected {expected}"
     return None
 
 

@@ -9,9 +9,9 @@ from nacre.base.elements import ELEMENT_TYPES
 from nacre.base.rules import Check, rule
 from nacre.nem.checks.facts import ProgramFacts
 from nacre.nem.checks.legality import Violation, typings, violations
-from nacre.nem.checks.tasks import declared, named, span_of
+from nacre.nem.checks.tasks import declaration_of, named, span_of
 from nacre.nem.model.families import QUANT, REQUIRED
-from nacre.nem.model.matching import joined
+from nacre.nem.model.matching import join_names
 
 _CONSTRAINTS = "Opcode Type Legality and Type Families / Quantization Constraints"
 _APPENDIX = "Appendix: Type Family Definitions"
@@ -24,7 +24,7 @@ def _named_once(
     names = [name for d in found.differences for name in d.names]
     several = len(names) > 1
     message = (
-        f"{'operands' if several else 'operand'} {joined(names)} of `{found.task.op}` "
+        f"{'operands' if several else 'operand'} {join_names(names)} of `{found.task.op}` "
         f"{'carry' if several else 'carries'} {text.format(found.nearest.instance.id)}"
     )
     first, *others = found.operands
@@ -233,7 +233,7 @@ def output_without_quant(facts: ProgramFacts) -> Iterator[Diagnostic]:
                     span_of(facts, operand, "elem"),
                     f"{named(task, operand)} is {use.elem} without `quant`; "
                     f"sums are cut to {use.elem} unscaled",
-                    related=declared(facts, operand, "elem"),
+                    related=declaration_of(facts, operand, "elem"),
                     help="add `quant=per_tensor(scale=..., zero_point=...)` to the region",
                 )
 

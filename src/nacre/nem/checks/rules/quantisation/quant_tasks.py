@@ -14,9 +14,9 @@ from nacre.nem.checks.facts import ProgramFacts
 from nacre.nem.checks.legality import typings
 from nacre.nem.checks.readings import Reading, readings
 from nacre.nem.checks.shape_findings import first_findings
-from nacre.nem.checks.tasks import computes, declared, named, span_of
+from nacre.nem.checks.tasks import computes, declaration_of, named, span_of
 from nacre.nem.model.families import standard_families
-from nacre.nem.model.matching import Typing, Use, signature_of
+from nacre.nem.model.matching import OperandUse, Typing, signature_of
 from nacre.nem.model.program import Operand, Task
 from nacre.nem.spec.opcodes import Opcode
 
@@ -60,23 +60,23 @@ def view_changes_quant(facts: ProgramFacts) -> Iterator[Diagnostic]:
         for reading in readings(facts, task, opcode):
             pair = _pair_that_differs(reading)
             if pair is not None:
-                yield _changed(facts, task, *pair)
+                yield _report_change(facts, task, *pair)
             break  # scales do not vary with the iteration
 
 
-def _changed(facts: ProgramFacts, task: Task, source: Operand, result: Operand) -> Diagnostic:
+def _report_change(facts: ProgramFacts, task: Task, source: Operand, result: Operand) -> Diagnostic:
     return view_changes_quant.at(
         span_of(facts, result, "quant"),
         f"{named(task, result)} has another `quant` than {named(task, source)}, "
         "but the values are kept",
-        related=(*declared(facts, source, "quant"), *declared(facts, result, "quant")),
+        related=(*declaration_of(facts, source, "quant"), *declaration_of(facts, result, "quant")),
         help="give both sides the same `quant`, or rescale with a quantised `clamp` first",
     )
 
 
 def _pair_that_differs(reading: Reading) -> tuple[Operand, Operand] | None:
     """The first input and output of a task whose descriptors contradict each other."""
-    kept = _kept_axes(reading)
+    kept = _whole_axes(reading)
     sides: dict[str, list[tuple[Operand, _Meaning]]] = {"read": [], "write": []}
     for operand, dims in zip(reading.task.operands, reading.shapes, strict=True):
         meaning = _meaning(operand, dims)
@@ -115,7 +115,7 @@ def _meaning(operand: Operand, dims: Dims) -> _Meaning | None:
     return _Meaning(None, pairs[:1])
 
 
-def _kept_axes(reading: Reading) -> dict[int, int]:
+def _whole_axes(reading: Reading) -> dict[int, int]:
     """Where the axes go that a task leaves whole: axis of the input -> axis of the output."""
     rank = len(reading.shapes[0])
     needed = {a.name for a in reading.opcode.required_attributes if a.type in ("int", "int_list")}
@@ -192,7 +192,7 @@ def _along_reduction(facts: ProgramFacts, reading: Reading) -> Iterator[Diagnost
                 span_of(facts, operand, "quant"),
                 f"{named(reading.task, operand)} has a scale for each index of axis "
                 f"{quant.axis}, over which `{reading.task.op}` reduces",
-                related=declared(facts, operand, "quant"),
+                related=declaration_of(facts, operand, "quant"),
             )
 
 
@@ -282,7 +282,7 @@ def quant_on_some_operands(facts: ProgramFacts) -> Iterator[Diagnostic]:
                 span_of(facts, bare[0], "elem"),
                 f"{named(task, bare[0])} carries no `quant`, but {named(task, carrying[0])} does; "
                 f"`{task.op}` computes on the raw integers",
-                related=declared(facts, bare[0], "elem"),
+                related=declaration_of(facts, bare[0], "elem"),
                 help="give all its operands `quant`, or none",
             )
 
@@ -291,7 +291,7 @@ def _quant_without_effect(facts: ProgramFacts, task: Task, operand: Operand) -> 
     return quant_on_some_operands.at(
         span_of(facts, operand, "quant"),
         f"{named(task, operand)} carries `quant`, but its elements are floats; it has no effect",
-        related=declared(facts, operand, "quant"),
+        related=declaration_of(facts, operand, "quant"),
         help="leave `quant` out",
         fix=_without_quant(facts, operand),
     )
@@ -327,11 +327,11 @@ def _may_carry_quant(opcode: Opcode, operand: Operand) -> bool:
     return not opcode.is_product or spec.role in ("input", "weight")
 
 
-def _is_integer(use: Use) -> bool:
+def _is_integer(use: OperandUse) -> bool:
     return ELEMENT_TYPES[use.elem].is_integer
 
 
-def _is_bare(use: Use) -> bool:
+def _is_bare(use: OperandUse) -> bool:
     return _is_integer(use) and not use.has_quant
 
 

@@ -16,7 +16,7 @@ from nacre.nem.checks.readings import distinct
 from nacre.nem.checks.tasks import attribute_span, computes, has_its_operands, op_span
 from nacre.nem.checks.wording import in_iteration, no_value
 from nacre.nem.model.folding import Term
-from nacre.nem.model.matching import joined
+from nacre.nem.model.matching import join_names
 from nacre.nem.model.program import Task
 from nacre.nem.plan.calls import distinct_calls
 from nacre.nem.plan.columns import as_term
@@ -58,7 +58,7 @@ def attribute_missing(facts: ProgramFacts) -> Iterator[Diagnostic]:
             missing = [a for a in missing if a.name not in misspelt]
         if missing:
             word = "attribute" if len(missing) == 1 else "attributes"
-            message = f"`{task.op}` lacks {word} {joined([a.name for a in missing])}"
+            message = f"`{task.op}` lacks {word} {join_names([a.name for a in missing])}"
             help_ = "; ".join(f"`{a.name}`: {a.summary}" for a in missing)
             yield attribute_missing.at(op_span(facts, task), message, help=help_)
 
@@ -101,16 +101,16 @@ def unknown_attribute(facts: ProgramFacts) -> Iterator[Diagnostic]:
         for node in task.node.attributes:
             if node.name.name not in known:
                 message = f"`{task.op}` has no attribute {quoted(node.name.name)}"
-                help_ = did_you_mean(node.name.name, known) or _known(opcode)
+                help_ = did_you_mean(node.name.name, known) or _attributes_text(opcode)
                 span = facts.span(node.name)
                 fix = respelling(span, node.name.name, known)
                 yield unknown_attribute.at(span, message, help=help_, fix=fix)
 
 
-def _known(opcode: Opcode) -> str:
+def _attributes_text(opcode: Opcode) -> str:
     if not opcode.attributes:
         return f"`{opcode.name}` has none"
-    return f"`{opcode.name}` has {joined([attribute.name for attribute in opcode.attributes])}"
+    return f"`{opcode.name}` has {join_names([attribute.name for attribute in opcode.attributes])}"
 
 
 @rule(

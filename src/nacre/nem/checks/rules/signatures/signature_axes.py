@@ -17,11 +17,11 @@ from nacre.nem.checks.shape_findings import (
     axis_out_of_range,
     differing,
     first_findings,
-    listed,
+    shape_text,
 )
 from nacre.nem.checks.tasks import (
     computes,
-    declared,
+    declaration_of,
     has_its_operands,
     named,
     operands,
@@ -77,8 +77,8 @@ def _concat(facts: ProgramFacts, reading: Reading) -> Iterator[Diagnostic]:
         return
     for operand, dims in zip(operands(reading.task, "X"), inputs, strict=True):
         if shapes.without(dims, at) != shapes.without(inputs[0], at):
-            expected = f"{listed(inputs[0])} off axis {axis}"
-            message = f"has shape {listed(dims)}, expected {expected}"
+            expected = f"{shape_text(inputs[0])} off axis {axis}"
+            message = f"has shape {shape_text(dims)}, expected {expected}"
             yield at_shape(facts, parts_do_not_fit, reading, operand, message)
             return
 
@@ -94,7 +94,7 @@ def _split(facts: ProgramFacts, reading: Reading) -> Iterator[Diagnostic]:
         return
     parts = shapes.split(x, at, sizes)
     if parts is None:
-        message = f"is {listed(sizes)}, expected positive sizes that add up to {x[at]}"
+        message = f"is {shape_text(sizes)}, expected positive sizes that add up to {x[at]}"
         yield at_attribute(facts, parts_do_not_fit, reading, "split_sizes", message)
         return
     if len(parts) != len(outputs):
@@ -103,7 +103,7 @@ def _split(facts: ProgramFacts, reading: Reading) -> Iterator[Diagnostic]:
         return
     for operand, dims, part in zip(outputs, reading.shapes_of("Y"), parts, strict=True):
         if dims != part:
-            message = f"has shape {listed(dims)}, expected {listed(part)}"
+            message = f"has shape {shape_text(dims)}, expected {shape_text(part)}"
             yield at_shape(facts, parts_do_not_fit, reading, operand, message)
             return
 
@@ -146,7 +146,7 @@ def _reduction(facts: ProgramFacts, reading: Reading) -> Iterator[Diagnostic]:
         return
     known = shapes.axes_of(axes, len(x))
     if known is None:
-        found = str(axis) if axis is not None else listed(axes)
+        found = str(axis) if axis is not None else shape_text(axes)
         allowed = "" if axis is not None else "different axes from "
         message = f"is {found}, expected {allowed}{-len(x)} to {len(x) - 1}"
         yield at_attribute(facts, reduction_output, reading, name, message)
@@ -173,7 +173,7 @@ def _not_integers(
                 yield check.at(
                     span_of(facts, operand, "elem"),
                     f"{named(task, operand)} is {elem}, expected an integer type",
-                    related=declared(facts, operand, "elem"),
+                    related=declaration_of(facts, operand, "elem"),
                 )
 
 

@@ -14,8 +14,15 @@ from nacre.nem.checks.shape_findings import (
     layout_problem,
     rank_problem,
 )
-from nacre.nem.checks.tasks import computes, declared, has_its_operands, named, op_span, span_of
-from nacre.nem.model.matching import joined
+from nacre.nem.checks.tasks import (
+    computes,
+    declaration_of,
+    has_its_operands,
+    named,
+    op_span,
+    span_of,
+)
+from nacre.nem.model.matching import join_names
 from nacre.nem.spec.opcodes import Opcode, OperandSpec
 
 _SIGNATURES = "Opcode Signatures"
@@ -48,16 +55,16 @@ def operand_missing(facts: ProgramFacts) -> Iterator[Diagnostic]:
         missing = [s.name for s in opcode.operands if s.required and s.name not in given]
         if missing:
             word = "operand" if len(missing) == 1 else "operands"
-            message = f"`{task.op}` lacks {word} {joined(missing)}"
+            message = f"`{task.op}` lacks {word} {join_names(missing)}"
             yield operand_missing.at(op_span(facts, task), message, help=_signature(opcode))
 
 
 def _signature(opcode: Opcode) -> str:
-    inputs, outputs = (", ".join(map(_shown, s)) for s in (opcode.inputs, opcode.outputs))
+    inputs, outputs = (", ".join(map(_operand_text, s)) for s in (opcode.inputs, opcode.outputs))
     return f"the signature is `{opcode.name}.async in {inputs} out {outputs}`"
 
 
-def _shown(spec: OperandSpec) -> str:
+def _operand_text(spec: OperandSpec) -> str:
     return f"{spec.name}{'...' if spec.variadic else ''}{'' if spec.required else '?'}"
 
 
@@ -125,7 +132,7 @@ def wrong_rank(facts: ProgramFacts) -> Iterator[Diagnostic]:
             problem = rank_problem(opcode, operand)
             if problem is not None:
                 span = span_of(facts, operand, "shape")
-                related = declared(facts, operand, "shape")
+                related = declaration_of(facts, operand, "shape")
                 yield wrong_rank.at(span, f"{named(task, operand)} {problem}", related=related)
     yield from first_findings(facts, _bias_size, "convolution")
 
@@ -172,7 +179,7 @@ def wrong_layout(facts: ProgramFacts) -> Iterator[Diagnostic]:
                 yield wrong_layout.at(
                     span_of(facts, operand, "layout"),
                     f"{named(task, operand)} {problem}",
-                    related=declared(facts, operand, "layout"),
+                    related=declaration_of(facts, operand, "layout"),
                 )
 
 

@@ -14,7 +14,7 @@ from nacre.nem.checks.shape_findings import (
     axis_out_of_range,
     differing,
     first_findings,
-    listed,
+    shape_text,
     unlike_first,
 )
 
@@ -156,18 +156,18 @@ def _product(facts: ProgramFacts, reading: Reading) -> Iterator[Diagnostic]:
     a, b = reading.shapes[:2]
     weights = reading.task.operands[1]
     if a[-1] != b[-2]:
-        message = f"has {b[-2]} rows, expected {a[-1]}, the columns of `A` {listed(a)}"
+        message = f"has {b[-2]} rows, expected {a[-1]}, the columns of `A` {shape_text(a)}"
         yield at_shape(facts, product_shapes, reading, weights, message)
         return
     result = shapes.matmul(a, b)
     if result is None:
-        message = f"has batch {listed(b[:-2])}, which does not fit {listed(a[:-2])} of `A`"
+        message = f"has batch {shape_text(b[:-2])}, which does not fit {shape_text(a[:-2])} of `A`"
         yield at_shape(facts, product_shapes, reading, weights, message)
         return
     yield from differing(facts, product_shapes, reading, "Y", result)
     bias = reading.shape("C")
     if bias is not None and not shapes.broadcasts_to(bias, result):
-        message = f"has shape {listed(bias)}, which does not broadcast to {listed(result)}"
+        message = f"has shape {shape_text(bias)}, which does not broadcast to {shape_text(result)}"
         yield at_shape(facts, product_shapes, reading, reading.task.operands[2], message)
 
 

@@ -13,7 +13,7 @@ from nacre.nem.checks.shape_findings import (
     at_attribute,
     differing,
     first_findings,
-    listed,
+    shape_text,
 )
 
 _VIEWS = "Compute Tasks / Layout and Tensor View Operations"
@@ -50,10 +50,10 @@ def _reshape(facts: ProgramFacts, reading: Reading) -> Iterator[Diagnostic]:
         return
     x = reading.shapes[0]
     if any(dim < 1 for dim in target) or shapes.count(target) != shapes.count(x):
-        found = f"is {listed(target)}, {shapes.count(target)} elements"
+        found = f"is {shape_text(target)}, {shapes.count(target)} elements"
         if any(dim < 1 for dim in target):
-            found = f"is {listed(target)}"
-        message = f"{found}, expected the {shapes.count(x)} elements of {listed(x)}"
+            found = f"is {shape_text(target)}"
+        message = f"{found}, expected the {shapes.count(x)} elements of {shape_text(x)}"
         yield at_attribute(facts, reshape_changes_elements, reading, "target_shape", message)
         return
     why = " by `target_shape`"
@@ -94,7 +94,7 @@ def _transpose(facts: ProgramFacts, reading: Reading) -> Iterator[Diagnostic]:
     result = shapes.transpose(reading.shapes[0], perm)
     if result is None:
         rank = len(reading.shapes[0])
-        message = f"is {listed(perm)}, expected each of 0 to {rank - 1} once"
+        message = f"is {shape_text(perm)}, expected each of 0 to {rank - 1} once"
         yield at_attribute(facts, transpose_shape, reading, "perm", message)
     else:
         yield from differing(facts, transpose_shape, reading, "Y", result)
@@ -141,7 +141,7 @@ def _slice(facts: ProgramFacts, reading: Reading) -> Iterator[Diagnostic]:
             return
     known = shapes.axes_of(axes, len(x))
     if known is None:
-        message = f"is {listed(axes)}, expected different axes from {-len(x)} to {len(x) - 1}"
+        message = f"is {shape_text(axes)}, expected different axes from {-len(x)} to {len(x) - 1}"
         yield at_attribute(facts, slice_shape, reading, "axes", message)
     elif 0 in steps:
         yield at_attribute(facts, slice_shape, reading, "steps", "holds 0, expected no zero")

@@ -15,9 +15,16 @@ from nacre.nem.checks.shape_findings import (
     at_shape,
     differing,
     first_findings,
-    listed,
+    shape_text,
 )
-from nacre.nem.checks.tasks import computes, declared, has_its_operands, named, operands, span_of
+from nacre.nem.checks.tasks import (
+    computes,
+    declaration_of,
+    has_its_operands,
+    named,
+    operands,
+    span_of,
+)
 
 _CONVOLUTION = "Compute Tasks / Convolution Operations"
 _POOLING = "Compute Tasks / Pooling Operations"
@@ -55,7 +62,7 @@ def _window_output(facts: ProgramFacts, reading: Reading) -> Iterator[Diagnostic
     parts = _parts(reading)
     if parts is None:
         return
-    expected = _derived(reading, parts)
+    expected = _derive(reading, parts)
     if min(expected) < 1:
         yield _window_too_large(facts, reading, parts, expected)
         return
@@ -84,7 +91,7 @@ def _parts(reading: Reading) -> Parts | None:
     return window, pads, strides, dilations
 
 
-def _derived(reading: Reading, parts: Parts) -> Dims:
+def _derive(reading: Reading, parts: Parts) -> Dims:
     x, weights = reading.shapes[0], reading.shape("W")
     window, *motion = parts
     if weights is None:
@@ -127,7 +134,7 @@ def _advice(size: Dims, parts: Parts, declared_size: Dims) -> str | None:
     )
     none = (0,) * len(pads)
     if shapes.windows(size, window, none, strides, dilations) == declared_size:
-        return f"{text}; `pads={listed(none)}` would give the declared shape"
+        return f"{text}; `pads={shape_text(none)}` would give the declared shape"
     return text
 
 
@@ -225,7 +232,7 @@ def element_type_not_kept(facts: ProgramFacts) -> Iterator[Diagnostic]:
                     span_of(facts, one, "elem"),
                     f"{named(task, one)} is {elem}, expected {typed[0][1]} "
                     f"like `{opcode.same_elem[0]}`",
-                    related=declared(facts, one, "elem"),
+                    related=declaration_of(facts, one, "elem"),
                     help="convert with `cast`",
                 )
                 break

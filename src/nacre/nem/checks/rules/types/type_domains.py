@@ -8,9 +8,9 @@ from nacre.base.diagnostics import Diagnostic
 from nacre.base.rules import Check, rule
 from nacre.nem.checks.facts import ProgramFacts
 from nacre.nem.checks.legality import violations
-from nacre.nem.checks.rules.types.type_help import at_first, given
-from nacre.nem.checks.tasks import attribute_span, computes, declared, op_span, span_of
-from nacre.nem.model.matching import joined
+from nacre.nem.checks.rules.types.type_help import at_first, bindings_text
+from nacre.nem.checks.tasks import attribute_span, computes, declaration_of, op_span, span_of
+from nacre.nem.model.matching import join_names
 from nacre.nem.spec.opcodes import Opcode
 
 _APPENDIX = "Appendix: Type Family Definitions"
@@ -41,7 +41,7 @@ def scale_of_another_type(facts: ProgramFacts) -> Iterator[Diagnostic]:
     """
     for found in violations(facts, "TYP10"):
         first = found.differences[0]
-        names = joined([name for d in found.differences for name in d.names])
+        names = join_names([name for d in found.differences for name in d.names])
         verb = "are" if len(found.differences) > 1 else "is"
         message = f"{names} of `{found.task.op}` {verb} {first.found}, but its input is"
         yield at_first(facts, scale_of_another_type, found, f"{message} {first.wanted}")
@@ -68,12 +68,12 @@ def not_a_float(facts: ProgramFacts) -> Iterator[Diagnostic]:
         r = softmax.sync in X out X axis=1
     """
     for found in violations(facts, "TYP11"):
-        message = f"`{found.task.op}` takes floats only: {given(found)}"
+        message = f"`{found.task.op}` takes floats only: {bindings_text(found)}"
         operand = found.operands[0]
         yield not_a_float.at(
             span_of(facts, operand, "elem"),
             message,
-            related=declared(facts, operand, "elem"),
+            related=declaration_of(facts, operand, "elem"),
             help="convert to f16 with `dequantize` or `cast` first",
         )
 

@@ -9,8 +9,8 @@ from nacre.base.elements import ELEMENT_TYPES
 from nacre.base.rules import rule
 from nacre.nem.checks.facts import ProgramFacts
 from nacre.nem.checks.legality import typings, violations
-from nacre.nem.checks.rules.types.type_help import at_first, given
-from nacre.nem.checks.tasks import declared, named, span_of
+from nacre.nem.checks.rules.types.type_help import at_first, bindings_text
+from nacre.nem.checks.tasks import declaration_of, named, span_of
 
 _APPENDIX = "Appendix: Type Family Definitions"
 _CASTS = "Opcode Type Legality and Type Families / No Implicit Casts"
@@ -39,7 +39,7 @@ def inputs_of_different_types(facts: ProgramFacts) -> Iterator[Diagnostic]:
         r = add.sync in A, B out A
     """
     for found in violations(facts, "TYP07"):
-        message = f"`{found.task.op}` takes inputs of one element type: {given(found)}"
+        message = f"`{found.task.op}` takes inputs of one element type: {bindings_text(found)}"
         yield at_first(facts, inputs_of_different_types, found, message)
 
 
@@ -66,7 +66,7 @@ def elementwise_changes_type(facts: ProgramFacts) -> Iterator[Diagnostic]:
         r = relu.sync in X out Y
     """
     for found in violations(facts, "TYP08"):
-        message = f"`{found.task.op}` keeps the element type: {given(found)}"
+        message = f"`{found.task.op}` keeps the element type: {bindings_text(found)}"
         yield at_first(facts, elementwise_changes_type, found, message)
 
 
@@ -93,7 +93,7 @@ def view_changes_type(facts: ProgramFacts) -> Iterator[Diagnostic]:
         r = reshape.sync in X out Y target_shape=[4, 4]
     """
     for found in violations(facts, "TYP09"):
-        message = f"`{found.task.op}` keeps the element type: {given(found)}"
+        message = f"`{found.task.op}` keeps the element type: {bindings_text(found)}"
         yield at_first(facts, view_changes_type, found, message)
 
 
@@ -158,7 +158,7 @@ def no_meaning_in_integers(facts: ProgramFacts) -> Iterator[Diagnostic]:
                     span_of(facts, operand, "elem"),
                     f"{named(task, operand)} is {use.elem} without `quant`; "
                     f"`{task.op}` has no meaning in plain integers",
-                    related=declared(facts, operand, "elem"),
+                    related=declaration_of(facts, operand, "elem"),
                     help="give all its operands `quant`, or convert to f16",
                 )
                 break

@@ -9,8 +9,8 @@ from nacre.base.hints import setting
 from nacre.base.rules import Check
 from nacre.nem.checks.facts import ProgramFacts
 from nacre.nem.checks.legality import Violation
-from nacre.nem.checks.tasks import declared, span_of
-from nacre.nem.model.matching import Difference, Match, joined
+from nacre.nem.checks.tasks import declaration_of, span_of
+from nacre.nem.model.matching import Difference, Match, join_names
 from nacre.nem.spec.opcodes import Opcode
 
 REFERENCE = "nem_reference"  # the built-in device that has every variant
@@ -41,7 +41,7 @@ def cast_help(opcode: Opcode, nearest: Match | None) -> str | None:
     if before:
         parts.append(f"`cast` {_to(before)} first")
     if after:
-        parts.append(f"write {joined(_names(after))} as {after[0].wanted} and `cast` it after")
+        parts.append(f"write {join_names(_names(after))} as {after[0].wanted} and `cast` it after")
     return ", ".join(parts)
 
 
@@ -49,7 +49,7 @@ def _to(differences: Sequence[Difference]) -> str:
     by_type: dict[str, list[Difference]] = {}
     for difference in differences:
         by_type.setdefault(difference.wanted, []).append(difference)
-    return ", ".join(f"{joined(_names(group))} to {elem}" for elem, group in by_type.items())
+    return ", ".join(f"{join_names(_names(group))} to {elem}" for elem, group in by_type.items())
 
 
 def _names(differences: Sequence[Difference]) -> list[str]:
@@ -65,12 +65,12 @@ def at_first(
     return check.at(
         span_of(facts, operand, "elem"),
         message,
-        related=declared(facts, operand, "elem"),
+        related=declaration_of(facts, operand, "elem"),
         help=cast_help(found.opcode, nearest),
     )
 
 
-def given(found: Violation) -> str:
+def bindings_text(found: Violation) -> str:
     """`` `A` is i8, `B` is i16 ``: what families bind, in order."""
     bound = {s.name for name in found.nearest.instance.operands for s in found.opcode.bound(name)}
     uses = [use for use in found.typing.signature.uses if use.name in bound]

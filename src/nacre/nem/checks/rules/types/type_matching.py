@@ -10,9 +10,16 @@ from nacre.base.rules import Check, declare, rule
 from nacre.nem.checks.facts import ProgramFacts
 from nacre.nem.checks.legality import Violation, violations
 from nacre.nem.checks.rules.types.type_help import available, cast_help
-from nacre.nem.checks.tasks import attribute_span, called, declared, named, op_span, span_of
+from nacre.nem.checks.tasks import (
+    attribute_span,
+    declaration_of,
+    named,
+    op_span,
+    span_of,
+    task_title,
+)
 from nacre.nem.model.families import ACCUMULATOR, must_instances
-from nacre.nem.model.matching import Match, described
+from nacre.nem.model.matching import Match, describe_differences
 
 _MATCHING = "Opcode Type Legality and Type Families / Type Family Matching Rule"
 _EFFECTIVE = "Device Configuration / Effective Type Family Set"
@@ -48,7 +55,7 @@ def no_matching_variant(facts: ProgramFacts) -> Iterator[Diagnostic]:
     """
     for found in violations(facts, "TYP01"):
         nearest = found.typing.nearest or found.nearest
-        message = f"{called(found.task)} matches no variant of a type family; {_near(nearest)}"
+        message = f"{task_title(found.task)} matches no variant of a type family; {_near(nearest)}"
         yield _at_operand(facts, no_matching_variant, found, nearest, message)
 
 
@@ -84,7 +91,7 @@ def variant_not_on_device(facts: ProgramFacts) -> Iterator[Diagnostic]:
             continue
         device = f"device `{facts.device.name}`" if facts.device_is_named else "the baseline"
         message = (
-            f"{called(found.task)} needs variant `{found.nearest.instance.id}`, "
+            f"{task_title(found.task)} needs variant `{found.nearest.instance.id}`, "
             f"which {device} does not have"
         )
         nearest = found.typing.nearest
@@ -98,7 +105,7 @@ def variant_not_on_device(facts: ProgramFacts) -> Iterator[Diagnostic]:
 
 
 def _near(match: Match) -> str:
-    return f"nearest is `{match.instance.id}`: {described(match.differences)}"
+    return f"nearest is `{match.instance.id}`: {describe_differences(match.differences)}"
 
 
 def _at_operand(
@@ -116,7 +123,7 @@ def _at_operand(
     if place is None:
         return check.at(op_span(facts, found.task), message, help=help_)
     operand = found.task.operands[place]
-    related = declared(facts, operand, "elem")
+    related = declaration_of(facts, operand, "elem")
     return check.at(span_of(facts, operand, "elem"), message, related=related, help=help_)
 
 
@@ -265,7 +272,7 @@ def bias_not_i32(facts: ProgramFacts) -> Iterator[Diagnostic]:
                 span_of(facts, operand, "elem"),
                 f"{named(found.task, operand)} is {difference.found}, but variant `{variant}` "
                 f"takes {difference.wanted}",
-                related=declared(facts, operand, "elem"),
+                related=declaration_of(facts, operand, "elem"),
                 help="convert it first with `cast`",
             )
 
