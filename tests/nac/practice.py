@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from nacre.nac.aten.binding import Ref
 from nacre.nac.format.values import NacFile
 from nacre.nac.program.assembly import Argument, Assembler
+from nacre.nac.program.binding import Ref
 
 _ALIASES = {"detach": "pass", "dropout": "pass", "lift_fresh_copy": "clone", "unsafe_view": "view"}
 _STANDARD = {"pass", "add", "sub", "gt", "neg", "where", "clone", "view", "le", "arange"}

@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from nacre.nac.aten.binding import Ref
-from nacre.nac.aten.handlers import handlers
+from nacre.core.aten.schemas import Parameter
 from nacre.nac.format.file import to_bytes
 from nacre.nac.program.assembly import Assembler
+from nacre.nac.program.binding import Ref
+from nacre.nac.program.calls import handlers
 from nacre.nac.run.model import load
-from nacre.nac.spec.aten import Parameter, schemas
+from nacre.nac.spec.calls import schemas
 from tests.nac.aten_cases import CASES, KEYWORD_CASES, WITHOUT_ORACLE
 
 OURS = {"nac.pass", "nac.arange", "nac.transpose", "getitem", "mul", "floordiv"}
@@ -180,7 +181,7 @@ def test_the_conventions_of_standard_operations() -> None:
 
 
 def test_a_signature_refers_to_its_arguments_by_name() -> None:
-    from nacre.nac.spec.aten import constant_code, tensor_code
+    from nacre.nac.spec.calls import constant_code, tensor_code
 
     schema = schemas()["scaled_dot_product_attention.default"]
     codes = [tensor_code(schema, p) for p in schema.parameters if p.kind == "T"]

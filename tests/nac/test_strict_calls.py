@@ -9,9 +9,9 @@ import pytest
 
 from nacre.base.diagnostics import InputError
 from nacre.core.module import TensorType
-from nacre.nac.aten.binding import Ref
 from nacre.nac.format.file import to_bytes
 from nacre.nac.program.assembly import Assembler
+from nacre.nac.program.binding import Ref
 from nacre.nac.program.lift import lift
 from nacre.nac.run.model import NacModel, load
 

@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 from nacre.base.diagnostics import InputError
-from nacre.nac.aten.binding import Ref
 from nacre.nac.format.file import to_bytes
 from nacre.nac.format.values import Resource
 from nacre.nac.program.assembly import Assembler
+from nacre.nac.program.binding import Ref
 from nacre.nac.program.interface import InputType, Interface, StateRecord, StateTable, encoded
 from nacre.nac.program.lift import lift
 from nacre.nac.run.dry_run import DryRun, shape_only_array

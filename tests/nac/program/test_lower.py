@@ -13,13 +13,13 @@ from nacre.core.builder import Builder
 from nacre.core.module import Module
 from nacre.core.ops import OPS
 from nacre.core.values import Custom
-from nacre.nac.aten.lowering import LOWERINGS, lowered
 from nacre.nac.format.file import to_bytes
 from nacre.nac.program import assembly, reach
 from nacre.nac.program.assembly import Assembler
 from nacre.nac.program.canonical import arranged, canonical
 from nacre.nac.program.lift import lift
 from nacre.nac.program.lower import lower
+from nacre.nac.program.lowering import LOWERINGS, lowered
 from nacre.nac.program.memory_map import memory_map, operands_of
 from nacre.nac.run.model import load
 from nacre.nac.spec.operations import STANDARD_NAMES

@@ -11,10 +11,10 @@ from msgspec.structs import replace
 
 from nacre.base.diagnostics import InputError
 from nacre.core.values import Array
-from nacre.nac.aten.binding import Ref
 from nacre.nac.format.file import to_bytes
 from nacre.nac.format.values import Command, Resource, Tick
 from nacre.nac.program.assembly import Assembler
+from nacre.nac.program.binding import Ref
 from nacre.nac.program.interface import InputType, Interface, StateRecord, StateTable, encoded
 from nacre.nac.run.model import NacModel, load
 from nacre.nac.verify import verify

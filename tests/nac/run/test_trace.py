@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from nacre.base.diagnostics import InputError
 from nacre.core.values import Array
-from nacre.nac.aten.binding import Ref
 from nacre.nac.format.file import to_bytes
 from nacre.nac.format.values import Command, Tick
 from nacre.nac.program.assembly import Assembler
+from nacre.nac.program.binding import Ref
 from nacre.nac.run.model import load
 from nacre.nac.verify import verify
 from tests.nac.files import FIXTURES, small

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Literal
 
-from nacre.nac.spec.elements import DTYPE_WORDS, DTYPES
+from nacre.core.aten.dtypes import DTYPE_WORDS
+from nacre.nac.spec.elements import DTYPES
 
 # slot and out: a byte that names a slot that is read or written. slots and outs: a byte that counts
 # them, then so many bytes. choice: a byte with a meaning of its own. model: a byte that numbers a

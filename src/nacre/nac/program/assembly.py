@@ -18,7 +18,6 @@ from nacre.base.elements import GRAPH_TYPES
 from nacre.base.excerpt import quoted
 from nacre.core.builder import dtype_name
 from nacre.core.values import Array
-from nacre.nac.aten.binding import Ref
 from nacre.nac.format.packing import at_place, limit
 from nacre.nac.format.values import (
     Constant,
@@ -34,6 +33,7 @@ from nacre.nac.format.values import (
     Tick,
     constant,
 )
+from nacre.nac.program.binding import Ref
 from nacre.nac.spec.constants import NULL
 from nacre.nac.spec.elements import DTYPE_CODES
 from nacre.nac.spec.header import ALWAYS_WRITTEN, CURRENT, WRITE_ORDER, Version

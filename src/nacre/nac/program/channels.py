@@ -13,8 +13,8 @@ from typing import Any
 
 from nacre.core.module import CoreOperation
 from nacre.core.values import Custom, Word
-from nacre.nac.aten.binding import Ref
 from nacre.nac.format.values import NacFile
+from nacre.nac.program.binding import Ref
 from nacre.nac.program.interface import INTERFACE
 from nacre.nac.run.program import Prepared
 from nacre.nac.spec.instructions import PARAMETER

@@ -16,13 +16,12 @@ import numpy as np
 from nacre.base.diagnostics import Diagnostic, InputError
 from nacre.base.elements import GRAPH_TYPES
 from nacre.base.excerpt import quoted
+from nacre.core.aten.call import AtenCall, Number, Unfit, Value
 from nacre.core.builder import Builder, dtype_name
 from nacre.core.module import Labels, Module, TensorType
 from nacre.core.values import Array, Literal
-from nacre.nac.aten.binding import Given, Ref
-from nacre.nac.aten.derived import core_handler
-from nacre.nac.aten.handlers import handlers
-from nacre.nac.aten.use import AtenCall, Number, Unfit, Value
+from nacre.nac.program.binding import Given, Ref
+from nacre.nac.program.calls import handler_of
 from nacre.nac.program.canonical import arranged
 from nacre.nac.program.channels import WEIGHTS_TO_LAST, Window, windows_of
 from nacre.nac.program.interface import NacInput
@@ -205,7 +204,7 @@ class _Walk:
         computed = {o.name: self._gathered(o) for o in instruction.operands}
         both = {**site.constants, **computed}
         ordered = {name: both[name] for name in self.model.order(site.call, list(both))}
-        handler = handlers().get(site.call, core_handler)
+        handler = handler_of(site.call)
         made = handler(AtenCall(site.call, ordered, self.builder, self._elements, self._room))
         if isinstance(made, Number):
             return made.number

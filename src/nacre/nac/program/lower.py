@@ -17,14 +17,14 @@ import numpy as np
 
 from nacre.base.elements import GRAPH_TYPES
 from nacre.base.excerpt import quoted
+from nacre.core.aten.schemas import Schema
 from nacre.core.module import CoreOperation, Module
 from nacre.core.values import Array
-from nacre.nac.aten.binding import Ref
-from nacre.nac.aten.derived import core_schema
-from nacre.nac.aten.lowering import Argument, Operand, lowered
 from nacre.nac.format.packing import at_place
 from nacre.nac.format.values import NacFile, Plan, Resource
 from nacre.nac.program.assembly import Assembler
+from nacre.nac.program.binding import Ref
+from nacre.nac.program.calls import core_schema
 from nacre.nac.program.channels import TO_FIRST, TO_LAST, WEIGHTS_TO_FIRST, window_call
 from nacre.nac.program.interface import (
     INTERFACE,
@@ -36,11 +36,12 @@ from nacre.nac.program.interface import (
     StateTable,
     encoded,
 )
+from nacre.nac.program.lowering import Argument, Operand, lowered
 from nacre.nac.program.parameters import PARAMETERS, ParameterTable
 from nacre.nac.program.reach import RELAY, Reach
 from nacre.nac.program.schedule import scheduled
 from nacre.nac.sources import elements_of, key_of
-from nacre.nac.spec.aten import Schema, constant_code, schemas, tensor_code
+from nacre.nac.spec.calls import constant_code, schemas, tensor_code
 from nacre.nac.spec.elements import STORED_AS
 from nacre.nac.spec.header import CURRENT
 from nacre.nac.spec.operations import standard_ids

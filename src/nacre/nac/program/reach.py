@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from nacre.core.module import Module
-from nacre.nac.aten.binding import Ref
+from nacre.nac.program.binding import Ref
 from nacre.nac.spec.instructions import MOST_ARGUMENTS, MOST_DISTANCE
 
 RELAY = "nac.clone"

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from nacre.core.aten.call import Unfit
 from nacre.core.values import Array
-from nacre.nac.aten.use import Unfit
 from nacre.nac.spec.instructions import MOST_COHERENCE
 
 

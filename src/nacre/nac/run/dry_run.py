@@ -14,8 +14,8 @@ import numpy as np
 from nacre.base.diagnostics import Diagnostic, InputError
 from nacre.base.elements import GRAPH_TYPES
 from nacre.base.hints import setting
+from nacre.core.aten.call import Elements, Unfit
 from nacre.core.values import Array
-from nacre.nac.aten.use import Elements, Unfit
 from nacre.nac.program.interface import StateRecord
 from nacre.nac.rules.running import NAC47, NAC48
 from nacre.nac.run.convergence import require_alike

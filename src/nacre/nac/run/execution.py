@@ -12,9 +12,9 @@ import numpy as np
 from nacre.base.diagnostics import InputError
 from nacre.base.excerpt import quoted
 from nacre.base.hints import setting
+from nacre.core.aten.call import Elements, TooLarge, Unfit, Value
 from nacre.core.values import Array
-from nacre.nac.aten.binding import Given, Ref, described
-from nacre.nac.aten.use import Elements, TooLarge, Unfit, Value
+from nacre.nac.program.binding import Given, Ref, described
 from nacre.nac.rules.running import NAC47, NAC48, NAC52
 from nacre.nac.run.convergence import merged
 from nacre.nac.run.limits import Limits, TooMuch

@@ -12,8 +12,8 @@ from nacre.base.elements import GRAPH_TYPES
 from nacre.base.excerpt import quoted
 from nacre.base.packing import as_nibbles
 from nacre.base.suggest import did_you_mean
+from nacre.core.aten.call import Unfit
 from nacre.core.values import Array
-from nacre.nac.aten.use import Unfit
 from nacre.nac.program.interface import NacInput
 from nacre.nac.rules.running import NAC44, NAC45, NAC46
 from nacre.nac.run.specialised import element_name

@@ -10,17 +10,17 @@ from nacre.base.diagnostics import Diagnostic
 from nacre.base.excerpt import quoted
 from nacre.base.source import Source
 from nacre.base.suggest import did_you_mean
-from nacre.nac.aten import in_place
-from nacre.nac.aten.binding import Given, Numbers, Ref, bound, listed
-from nacre.nac.aten.derived import core_schema
-from nacre.nac.aten.handlers import handlers
-from nacre.nac.aten.shapes import PARTS
-from nacre.nac.aten.use import Unfit
+from nacre.core.aten.call import Unfit
+from nacre.core.aten.handlers.shapes import PARTS
+from nacre.core.aten.schemas import Schema
 from nacre.nac.format.places import Place, finding
 from nacre.nac.format.values import ConstantValue, Instruction, NacFile
+from nacre.nac.program import in_place
+from nacre.nac.program.binding import Given, Numbers, Ref, bound, listed
+from nacre.nac.program.calls import core_schema, handlers
 from nacre.nac.rules.running import NAC40, NAC41
 from nacre.nac.run.specialised import Compiled, Typed
-from nacre.nac.spec.aten import Schema, schemas
+from nacre.nac.spec.calls import schemas
 from nacre.nac.spec.instructions import (
     CONTROL_FLOW,
     CONVERGENCE,

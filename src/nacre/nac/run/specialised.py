@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from nacre.base.packing import NIBBLE_TYPES
+from nacre.core.aten.call import AtenCall, Elements, Number, TooLarge, Unfit
 from nacre.core.builder import Builder, dtype_name
 from nacre.core.module import CoreOperation
 from nacre.core.ops import OPS
@@ -18,9 +19,7 @@ from nacre.kernels.interface.call import Call, Known, Run
 from nacre.kernels.interface.call import TensorType as KernelType
 from nacre.kernels.interface.runs import quietly
 from nacre.kernels.registry import PRIMITIVES
-from nacre.nac.aten.derived import core_handler
-from nacre.nac.aten.handlers import handlers
-from nacre.nac.aten.use import AtenCall, Elements, Number, TooLarge, Unfit
+from nacre.nac.program.calls import handler_of
 from nacre.nac.run.limits import steps_of
 
 _BYTE = 8  # bits
@@ -126,7 +125,7 @@ def typed(
     for index, array in enumerate(arrays):
         _input(builder, index, array)
     looked = _Looked(elements, len(arrays))
-    handler = handlers().get(call, core_handler)
+    handler = handler_of(call)
     made = handler(AtenCall(call, arguments, builder, looked, room))
     if isinstance(made, Number):
         return Typed((), {}, (), False, made, 0, 1, looked.is_used)

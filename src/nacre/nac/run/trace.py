@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nacre.base.rules import Rule
+from nacre.core.aten.call import Unfit
 from nacre.core.evaluation.memory import Birth, laid_out
 from nacre.core.values import Array
 from nacre.kernels.interface.call import Run
-from nacre.nac.aten.use import Unfit
 from nacre.nac.rules.running import NAC47, NAC48
 from nacre.nac.run.execution import FAULTS, Entry
 from nacre.nac.run.memory import owner

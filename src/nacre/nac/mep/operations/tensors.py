@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 from nacre.base.elements import GRAPH_TYPES
+from nacre.core.aten.dtypes import DTYPE_WORDS
 from nacre.core.values import Array
 from nacre.nac.mep.operations.registry import does
 from nacre.nac.mep.values import Fault, Value, array, numbers, result, shown, single, unfit, whole
 from nacre.nac.mep.work import EMPTY, Work
 from nacre.nac.rules.plans import NAC91
-from nacre.nac.spec.elements import DTYPE_WORDS
 
 _MOST_AXES = 32
 _MOST_RANK = 4  # that TENSOR_EXTRACT is defined for

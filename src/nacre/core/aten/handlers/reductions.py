@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from math import inf, prod
 
-from nacre.nac.aten.elementwise import is_integer, wanted_type
-from nacre.nac.aten.handlers import handles
-from nacre.nac.aten.use import AtenCall, Unfit, inside
+from nacre.core.aten.call import AtenCall, Unfit, inside
+from nacre.core.aten.handlers.elementwise import is_integer, wanted_type
+from nacre.core.aten.table import handles
 
 # By the name of the call: the operation and its `op`.
 _REDUCE = {

@@ -12,8 +12,9 @@ from typing import Any
 
 from msgspec import Struct
 
-from nacre.nac.spec.aten import Parameter, Schema
-from nacre.nac.spec.elements import DTYPE_WORDS, STORAGE_WORDS
+from nacre.core.aten.dtypes import DTYPE_WORDS
+from nacre.core.aten.schemas import Parameter, Schema
+from nacre.nac.spec.elements import STORAGE_WORDS
 
 
 class Ref(Struct, frozen=True, gc=False):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from math import floor
 
-from nacre.nac.aten.handlers import handles
-from nacre.nac.aten.use import AtenCall, Unfit
+from nacre.core.aten.call import AtenCall, Unfit
+from nacre.core.aten.table import handles
 
 _FORMS = tuple(
     f"{name}.{overload}"

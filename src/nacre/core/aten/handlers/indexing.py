@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from nacre.base.elements import GRAPH_TYPES
-from nacre.nac.aten.handlers import handles
-from nacre.nac.aten.shapes import sliced
-from nacre.nac.aten.use import AtenCall, Found, Unfit, Value
+from nacre.core.aten.call import AtenCall, Found, Unfit, Value
+from nacre.core.aten.handlers.shapes import sliced
+from nacre.core.aten.table import handles
 
 
 def places(use: AtenCall, found: Found, name: str) -> int:

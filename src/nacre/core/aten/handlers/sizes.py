@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from math import prod
 
-from nacre.nac.aten.elementwise import wanted_type
-from nacre.nac.aten.handlers import handles
-from nacre.nac.aten.use import AtenCall, Number, Unfit, Value
+from nacre.core.aten.call import AtenCall, Number, Unfit
+from nacre.core.aten.handlers.elementwise import wanted_type
+from nacre.core.aten.table import handles
 
 
 @handles("sym_size.int")
@@ -22,26 +22,6 @@ def sym_size(use: AtenCall) -> Number:
 def numel(use: AtenCall) -> Number:
     """The number of elements."""
     return Number(prod(use.shape_of("self")))
-
-
-@handles("mul", "floordiv")
-def arithmetic(use: AtenCall) -> Number:
-    """Sizes that are computed."""
-    a, b = use.number("self"), use.number("other")
-    if use.call == "floordiv" and b == 0:
-        raise Unfit("a size is divided by 0")
-    return Number(a * b if use.call == "mul" else a // b)
-
-
-@handles("getitem")
-def getitem(use: AtenCall) -> int | Number:
-    """One of several results."""
-    found, index = use.get("self"), use.integer("index")
-    items = found if isinstance(found, tuple) else (found,)
-    if not -len(items) <= index < len(items):
-        raise Unfit(f"result {index} of {len(items)}")
-    item = items[index]
-    return item.id if isinstance(item, Value) else Number(item)
 
 
 @handles("_assert_tensor_metadata.default")

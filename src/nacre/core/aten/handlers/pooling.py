@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from nacre.nac.aten.handlers import handles
-from nacre.nac.aten.use import AtenCall, Unfit
-from nacre.nac.aten.windows import batched, several, unbatched
+from nacre.core.aten.call import AtenCall, Unfit
+from nacre.core.aten.handlers.windows import batched, several, unbatched
+from nacre.core.aten.table import handles
 
 
 def _rank(use: AtenCall) -> int:

@@ -7,13 +7,14 @@ from functools import cache
 from types import MappingProxyType
 
 from nacre.base.handlers import Handlers
-from nacre.nac.aten.use import Handler
+from nacre.core.aten.call import Handler
+from nacre.core.aten.derived import derived
 
 # Importing one registers its handlers.
 MODULES = ("elementwise", "activations", "shapes", "indexing", "scatter", "linear", "windows",
            "pooling", "resizing", "normalization", "reductions", "creation",
            "sizes")  # fmt: skip
-_TABLE: Handlers[Handler] = Handlers("nacre.nac.aten", MODULES)
+_TABLE: Handlers[Handler] = Handlers("nacre.core.aten.handlers", MODULES)
 
 
 def handles(*operations: str) -> Callable[[Handler], Handler]:
@@ -24,6 +25,4 @@ def handles(*operations: str) -> Callable[[Handler], Handler]:
 @cache
 def handlers() -> Mapping[str, Handler]:
     """Every handler by its call; what the rows of the table of Core IR say alone comes last."""
-    from nacre.nac.aten.derived import derived
-
     return MappingProxyType({**derived(), **_TABLE.all()})

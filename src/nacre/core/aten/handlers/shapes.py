@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from itertools import accumulate
 from math import prod
 
-from nacre.nac.aten.handlers import handles
-from nacre.nac.aten.use import AtenCall, Unfit, inside
+from nacre.core.aten.call import AtenCall, Unfit, inside
+from nacre.core.aten.table import handles
 
 # By ATen's word for it.
 _PADDINGS = {"constant": "constant", "reflect": "reflect", "replicate": "edge", "circular": "wrap"}
@@ -113,15 +113,6 @@ def swapped(use: AtenCall, one: int, other: int) -> int:
     return use.transposed(use.value("self"), order)
 
 
-@handles("nac.transpose")
-def standard_transpose(use: AtenCall) -> int:
-    """Two axes change places; without any named, all run backwards."""
-    rank = len(use.shape_of("self"))
-    if not use.has("dim0"):
-        return use.transposed(use.value("self"), list(range(rank))[::-1])
-    return swapped(use, *(inside(use.integer(name), max(rank, 1)) for name in ("dim0", "dim1")))
-
-
 @handles("movedim.int")
 def movedim(use: AtenCall) -> int:
     """One axis goes elsewhere."""
@@ -180,7 +171,7 @@ def cat(use: AtenCall) -> int:
     tensors = use.get("tensors", ())
     if not tensors:
         raise Unfit("there is no tensor")
-    from nacre.nac.aten.promotion import common_type
+    from nacre.core.aten.promotion import common_type
 
     dtype = common_type([use.type_of(t.id) for t in tensors])
     parts = [use.cast(t.id, dtype) for t in tensors]

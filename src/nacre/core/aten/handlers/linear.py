@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from nacre.nac.aten.handlers import handles
-from nacre.nac.aten.use import AtenCall, Unfit, Value
+from nacre.core.aten.call import AtenCall, Unfit, Value
+from nacre.core.aten.table import handles
 
 
 @handles("linear.default")

@@ -13,10 +13,10 @@ from types import MappingProxyType
 from typing import Any
 
 from nacre.base.elements import GRAPH_TYPES
+from nacre.core.aten.dtypes import WORDS_OF_DTYPES
 from nacre.core.module import CoreOperation, TensorType
 from nacre.core.ops import OPS
-from nacre.nac.aten.derived import attribute_constant
-from nacre.nac.spec.elements import WORDS_OF_DTYPES
+from nacre.nac.program.calls import attribute_constant
 
 
 @dataclass(frozen=True, slots=True)

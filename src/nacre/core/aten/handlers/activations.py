@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from nacre.nac.aten.handlers import handles
-from nacre.nac.aten.use import AtenCall, Unfit
+from nacre.core.aten.call import AtenCall, Unfit
+from nacre.core.aten.table import handles
 
 # From here on, e^-x is lost in the rounding of x for every type of at most 32 bits.
 _LINEAR_FROM = 17.0
@@ -87,7 +87,7 @@ def prelu(use: AtenCall) -> int:
 @handles("glu.default")
 def glu(use: AtenCall) -> int:
     """One half times Sigmoid of the other."""
-    from nacre.nac.aten.shapes import sliced
+    from nacre.core.aten.handlers.shapes import sliced
 
     axis, dims = use.axis(default=-1), use.shape_of("self")
     if not dims or dims[axis] % 2:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from nacre.nac.aten.handlers import handles
-from nacre.nac.aten.use import AtenCall, Unfit
+from nacre.core.aten.call import AtenCall, Unfit
+from nacre.core.aten.table import handles
 
 
 def several(use: AtenCall, name: str, rank: int, default: int) -> tuple[int, ...]:

@@ -6,10 +6,10 @@ from math import prod
 
 import numpy as np
 
-from nacre.nac.aten.handlers import handles
-from nacre.nac.aten.indexing import chosen, place_of, places, tuples
-from nacre.nac.aten.shapes import bounds, sliced
-from nacre.nac.aten.use import AtenCall, Unfit, inside
+from nacre.core.aten.call import AtenCall, Unfit, inside
+from nacre.core.aten.handlers.indexing import chosen, place_of, places, tuples
+from nacre.core.aten.handlers.shapes import bounds, sliced
+from nacre.core.aten.table import handles
 
 _REDUCTIONS = {"sum": "add", "add": "add", "prod": "mul", "multiply": "mul", "amin": "min",
                "amax": "max"}  # fmt: skip

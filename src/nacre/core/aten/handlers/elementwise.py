@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from nacre.base.elements import GRAPH_TYPES
+from nacre.core.aten.call import AtenCall, Number, Unfit, Value
+from nacre.core.aten.derived import function
+from nacre.core.aten.dtypes import DTYPE_WORDS
+from nacre.core.aten.table import handles
 from nacre.core.ops import OPS
-from nacre.nac.aten.derived import function
-from nacre.nac.aten.handlers import handles
-from nacre.nac.aten.use import AtenCall, Number, Unfit, Value
-from nacre.nac.spec.elements import DTYPE_WORDS
 
 # ATen computes these powers in another way; so must we.
 _POWERS = {0.5: "Sqrt", -0.5: "Rsqrt", -1.0: "Reciprocal"}
@@ -185,7 +185,7 @@ def type_as(use: AtenCall) -> int:
 
 
 @handles("clone.default", "detach.default", "alias.default", "lift_fresh_copy.default",
-         "contiguous.default", "nac.pass")  # fmt: skip
+         "contiguous.default")  # fmt: skip
 def identity(use: AtenCall) -> int:
     """The tensor itself."""
     return use.value("self")

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from nacre.base.elements import GRAPH_TYPES
-from nacre.nac.aten.elementwise import wanted_type
-from nacre.nac.aten.handlers import handles
-from nacre.nac.aten.use import AtenCall, Unfit
+from nacre.core.aten.call import AtenCall, Unfit
+from nacre.core.aten.handlers.elementwise import wanted_type
+from nacre.core.aten.table import handles
 
 _TRAINING = "it normalises by this batch and keeps statistics, as in training"
 

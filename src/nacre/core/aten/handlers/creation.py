@@ -7,9 +7,9 @@ from math import ceil
 import numpy as np
 
 from nacre.base.elements import GRAPH_TYPES
-from nacre.nac.aten.elementwise import wanted_type
-from nacre.nac.aten.handlers import handles
-from nacre.nac.aten.use import AtenCall, Unfit, Value, number_type, require_elements
+from nacre.core.aten.call import AtenCall, Unfit, Value, number_type, require_elements
+from nacre.core.aten.handlers.elementwise import wanted_type
+from nacre.core.aten.table import handles
 
 
 @handles("zeros.default", "ones.default", "empty.memory_format")
@@ -51,20 +51,11 @@ def scalar_tensor(use: AtenCall) -> int:
 def arange(use: AtenCall) -> int:
     """Numbers from a start up to an end."""
     numbers = [use.number(name) for name in ("start", "end", "step") if use.has(name)]
-    return _counted(use, use.number("start", 0), use.number("end"), use.number("step", 1), numbers)
+    return count_up(use, use.number("start", 0), use.number("end"), use.number("step", 1), numbers)
 
 
-@handles("nac.arange")
-def standard_arange(use: AtenCall) -> int:
-    """The same of one to three numbers: an end; a start and an end; and a step."""
-    numbers = list(use.get("numbers", ()))
-    if not 1 <= len(numbers) <= 3 or not all(isinstance(n, int | float) for n in numbers):
-        raise Unfit(f"{len(numbers)} numbers, expected one to three")
-    start, end = (0, numbers[0]) if len(numbers) == 1 else numbers[:2]
-    return _counted(use, start, end, numbers[2] if len(numbers) == 3 else 1, numbers)
-
-
-def _counted(use: AtenCall, start: float, end: float, step: float, given: list[float]) -> int:
+def count_up(use: AtenCall, start: float, end: float, step: float, given: list[float]) -> int:
+    """Numbers from a start up to an end; the type follows from those that were given."""
     is_whole = all(isinstance(n, int) for n in given)
     dtype = wanted_type(use, "i64" if is_whole else "f32")
     if step == 0:

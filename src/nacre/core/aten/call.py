@@ -10,10 +10,10 @@ import numpy as np
 
 from nacre.base.diagnostics import InputError
 from nacre.base.elements import GRAPH_TYPES
+from nacre.core.aten.promotion import common_type
 from nacre.core.builder import Builder
 from nacre.core.module import TensorType
 from nacre.core.values import Array
-from nacre.nac.aten.promotion import common_type
 
 _ROOM = 1 << 31  # bytes of a constant that a call asks for, where nobody says how many
 _MOST_OPERATIONS = 1 << 14  # that one call may become

@@ -1,0 +1,1 @@
+"""What each call of ATen becomes, one file a group."""
