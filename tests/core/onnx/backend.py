@@ -19,9 +19,9 @@ from onnx.backend.test.case.node import collect_testcases
 from nacre.base.diagnostics import InputError
 from nacre.base.elements import GRAPH_TYPES
 from nacre.core.evaluation.evaluate import evaluate
-from nacre.core.onnx.findings import NoForm
 from nacre.core.onnx.handlers.elementwise import element_name
 from nacre.core.onnx.importer import from_onnx
+from nacre.core.unsupported import Unsupported
 
 Array = np.ndarray[Any, Any]
 FOLDER = Path(__file__).parent
@@ -254,6 +254,6 @@ def _is_core(type_: Any) -> bool:  # noqa: ANN401
         return False
     try:
         element_name(type_.tensor_type.elem_type)
-    except NoForm:
+    except Unsupported:
         return False
     return True

@@ -13,6 +13,7 @@ from nacre.base.elements import GRAPH_TYPES
 from nacre.core.aten.promotion import common_type
 from nacre.core.builder import Builder
 from nacre.core.module import TensorType
+from nacre.core.unsupported import Unsupported
 from nacre.core.values import Array
 
 _ROOM = 1 << 31  # bytes of a constant that a call asks for, where nobody says how many
@@ -20,11 +21,7 @@ _MOST_OPERATIONS = 1 << 14  # that one call may become
 _MAKING = 2 * 8  # bytes an element while a constant is made: in f64, and in its own type
 
 
-class Unfit(Exception):  # noqa: N818 - carries a finding, not a failure of ours
-    """A call that cannot be computed with these arguments, and why."""
-
-
-class TooLarge(Unfit):
+class TooLarge(Unsupported):
     """A call whose results, or what it needs on the way to them, take too many bytes."""
 
     def __init__(self, bytes_: int) -> None:
@@ -82,7 +79,7 @@ class AtenCall:
         """An argument that is an integer."""
         found = self.get(name, default)
         if isinstance(found, Value) or found is None or int(found) != found:
-            raise Unfit(f"`{name}` is no integer")
+            raise Unsupported(f"`{name}` is no integer")
         return int(found)
 
     def integers(self, name: str) -> tuple[int, ...]:
@@ -90,14 +87,14 @@ class AtenCall:
         found = self.get(name, ())
         items = found if isinstance(found, tuple) else (found,)
         if not all(isinstance(item, int | float) and int(item) == item for item in items):
-            raise Unfit(f"`{name}` has something that is no integer")
+            raise Unsupported(f"`{name}` has something that is no integer")
         return tuple(int(item) for item in items)
 
     def number(self, name: str, default: float | None = None) -> float:
         """An argument that is a number."""
         found = self.get(name, default)
         if not isinstance(found, int | float):
-            raise Unfit(f"`{name}` is no number")
+            raise Unsupported(f"`{name}` is no number")
         return found
 
     def value(self, name: str, dtype: str | None = None) -> int:
@@ -110,7 +107,7 @@ class AtenCall:
             return found.id if dtype is None else self.cast(found.id, dtype)
         if isinstance(found, bool | int | float):
             return self.scalar(found, dtype or number_type(found))
-        raise Unfit(f"`{name}` is no tensor")
+        raise Unsupported(f"`{name}` is no tensor")
 
     def shape_of(self, name: str) -> tuple[int, ...]:
         """The shape of an argument; a number has none."""
@@ -151,7 +148,7 @@ class AtenCall:
         try:
             return self.builder.constant(array, dtype, copy=False)
         except (InputError, ValueError) as error:
-            raise Unfit(_told(error)) from None
+            raise Unsupported(_told(error)) from None
 
     def filled(self, number: float, shape: Sequence[int], dtype: str) -> int:
         """One number everywhere."""
@@ -168,7 +165,7 @@ class AtenCall:
     def require_operations(self, count: int) -> None:
         """That so many more can be added; who adds many asks before the first."""
         if self.builder.count - self._start + count > _MOST_OPERATIONS:
-            raise Unfit(f"it takes more than {_MOST_OPERATIONS:,} operations")
+            raise Unsupported(f"it takes more than {_MOST_OPERATIONS:,} operations")
 
     def add(self, opcode: str, *values: int, **attributes: object) -> int:
         """An operation; one that does not fit is the call's fault."""
@@ -176,7 +173,7 @@ class AtenCall:
         try:
             return self.builder.add(opcode, *values, **attributes)
         except (InputError, ValueError, OverflowError) as error:
-            raise Unfit(_told(error)) from None
+            raise Unsupported(_told(error)) from None
 
     def binary(self, op: str, a: int, b: int) -> int:
         """Two values element by element."""
@@ -229,16 +226,18 @@ def number_type(number: object) -> str:
 def inside(axis: int, rank: int, name: str = "dim") -> int:
     """An axis counted from the front."""
     if not -rank <= axis < rank:
-        raise Unfit(f"`{name}` is {axis}, expected {-rank} to {rank - 1}")
+        raise Unsupported(f"`{name}` is {axis}, expected {-rank} to {rank - 1}")
     return axis % rank
 
 
 def require_elements(shape: Sequence[int]) -> int:
-    """How many elements a tensor of that shape has; Unfit where it has none."""
+    """How many elements a tensor of that shape has; Unsupported where it has none."""
     count = 1
     for dim in shape:
         if dim < 1:
-            raise Unfit(f"the shape {list(shape)} has no elements; Core IR has no empty tensors")
+            raise Unsupported(
+                f"the shape {list(shape)} has no elements; Core IR has no empty tensors"
+            )
         count *= dim
     return count
 

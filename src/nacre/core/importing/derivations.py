@@ -11,7 +11,7 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from nacre.core.importing.findings import NoForm
+from nacre.core.unsupported import Unsupported
 
 if TYPE_CHECKING:
     from nacre.core.importing.model_builder import ModelBuilder
@@ -64,5 +64,5 @@ class Derivations:
         if key not in self._made:
             try:
                 self._made[key] = found.emit(builder)
-            except NoForm:  # it becomes a constant
+            except Unsupported:  # it becomes a constant
                 self._made[key] = None

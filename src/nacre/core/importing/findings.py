@@ -15,12 +15,3 @@ def finding(rule: Rule, name: str, message: str, help: str | None = None) -> Dia
 def refusal(rule: Rule, name: str, message: str, help: str | None = None) -> InputError:
     """The exception that carries one finding."""
     return InputError([finding(rule, name, message, help)])
-
-
-class NoForm(Exception):  # noqa: N818 - carries a finding, not a failure of ours
-    """A node that has no form in Core IR: why, and what would do instead."""
-
-    def __init__(self, reason: str, rewrite: str) -> None:
-        super().__init__(reason)
-        self.reason = reason
-        self.rewrite = rewrite

@@ -9,9 +9,9 @@ import numpy.typing as npt
 
 from nacre.core.builder import Builder
 from nacre.core.importing.derivations import Derivations, Emit, Key
-from nacre.core.importing.findings import NoForm
 from nacre.core.importing.origins import Origins, array_span
 from nacre.core.module import CoreOperation, TensorType
+from nacre.core.unsupported import Unsupported
 from nacre.core.values import Array, Attributes
 
 # Unrolled loops can grow without end; no module this long is worth having.
@@ -119,5 +119,5 @@ class ModelBuilder(Builder):
     ) -> int:
         if self.count >= MOST_OPERATIONS:
             reason = f"the module would have more than {MOST_OPERATIONS:,} operations"
-            raise NoForm(reason, "import a part of the model, or shorter sequences")
+            raise Unsupported(reason, "import a part of the model, or shorter sequences")
         return super()._append(opcode, operands, given, type_)

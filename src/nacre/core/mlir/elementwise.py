@@ -6,8 +6,9 @@ from collections.abc import Callable
 
 from nacre.core.evaluation.plan import constant_array
 from nacre.core.mlir.body import ARITHMETIC, Body, Scalar
-from nacre.core.mlir.site import MlirWriter, NoForm, Value
+from nacre.core.mlir.site import MlirWriter, Value
 from nacre.core.mlir.types import dense_text, is_float, tensor_text, wide
+from nacre.core.unsupported import Unsupported
 
 
 def constant(site: MlirWriter) -> Value:
@@ -20,9 +21,9 @@ def constant(site: MlirWriter) -> Value:
 
 
 def require_numbers(site: MlirWriter) -> None:
-    """NoForm for truth values: what their sums and products are is not written down."""
+    """Unsupported for truth values: what their sums and products are is not written down."""
     if any(value.type.dtype == "bool" for value in site.operands):
-        raise NoForm("arithmetic on `bool`")
+        raise Unsupported("arithmetic on `bool`")
 
 
 def elementwise(function: Callable[..., Scalar]) -> Callable[[MlirWriter], Value]:
@@ -44,7 +45,7 @@ def binop(site: MlirWriter) -> Value:
     """`BinOp`, broadcast by the maps of a `linalg.generic`."""
     word = str(site.op.attributes["op"])
     if word not in ARITHMETIC:
-        raise NoForm(f"op={word} is not translated")
+        raise Unsupported(f"op={word} is not translated")
     return elementwise(lambda body, a, b: body.arithmetic(word, a, b))(site)
 
 

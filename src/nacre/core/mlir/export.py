@@ -8,11 +8,12 @@ from collections.abc import Sequence
 from nacre.base.diagnostics import Diagnostic, InputError, has_errors
 from nacre.core.evaluation.plan import place
 from nacre.core.mlir.lowerings import LOWERINGS
-from nacre.core.mlir.site import MlirWriter, NoForm, Value
+from nacre.core.mlir.site import MlirWriter, Value
 from nacre.core.module import CoreOperation, Module
 from nacre.core.ops import OPS
 from nacre.core.rules.mlir import MLR01
 from nacre.core.text.printer import quoted
+from nacre.core.unsupported import Unsupported
 from nacre.core.verify import MAX_FINDINGS, verify
 
 # What may stand in a name, but for the `$` that marks ours.
@@ -70,7 +71,7 @@ class _Body:
         site = MlirWriter(op, self.values_of(op.operands))
         try:
             value, lines = site.finished(LOWERINGS.get(op.opcode, _no_form)(site))
-        except NoForm as reason:
+        except Unsupported as reason:
             message = f"`{op.opcode}` %{op.value_id} cannot be written in MLIR: {reason}"
             self.found.append(MLR01.at(place(self._module, at), message))
             value, lines = Value(f"%{op.value_id}", op.type), []
@@ -83,7 +84,7 @@ class _Body:
 
 
 def _no_form(site: MlirWriter) -> Value:
-    raise NoForm("the opcode is not translated")
+    raise Unsupported("the opcode is not translated")
 
 
 def _function(

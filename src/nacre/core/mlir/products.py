@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from nacre.core.mlir.body import Body, Scalar
 from nacre.core.mlir.elementwise import require_numbers
-from nacre.core.mlir.site import Loop, MlirWriter, NoForm, Value, broadcast_axes, operands_text
+from nacre.core.mlir.site import Loop, MlirWriter, Value, broadcast_axes, operands_text
 from nacre.core.mlir.types import element_text, tensor_text, wide
 from nacre.core.module import Shape, TensorType
+from nacre.core.unsupported import Unsupported
 from nacre.core.values import Custom
 
 _MOST_ELEMENTS = (1 << 63) - 1
@@ -106,9 +107,9 @@ def _padded(site: MlirWriter, x: Value, pads: tuple[tuple[int, int], ...]) -> Va
 
 
 def require_elements(shape: Shape) -> None:
-    """NoForm for a tensor that is larger than any."""
+    """Unsupported for a tensor that is larger than any."""
     count = 1
     for dim in shape:
         count *= dim
     if count > _MOST_ELEMENTS:
-        raise NoForm("a padded input of 2^63 elements or more")
+        raise Unsupported("a padded input of 2^63 elements or more")

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from math import prod
 
 from nacre.core.mlir.body import Body, Scalar
-from nacre.core.mlir.site import Loop, MlirWriter, NoForm, Value, operands_text
+from nacre.core.mlir.site import Loop, MlirWriter, Value, operands_text
 from nacre.core.mlir.types import INDEX, tensor_text
 from nacre.core.module import Shape, TensorType
+from nacre.core.unsupported import Unsupported
 
 Group = tuple[list[int], list[int]]  # axes before, axes after
 
@@ -94,12 +95,12 @@ def slice_(site: MlirWriter) -> Value:
 
 
 def index(site: MlirWriter) -> Value:
-    """One element; NoForm for one outside of the tensor, of which no run has a result."""
+    """One element; Unsupported for one outside of the tensor, of which no run has a result."""
     (value,) = site.operands
     indices = site.op.attributes["indices"]
     for axis, (at, size) in enumerate(zip(indices, value.type.shape, strict=True)):
         if not 0 <= at < size:
-            raise NoForm(f"index {at} along axis {axis}, expected 0 to {size - 1}")
+            raise Unsupported(f"index {at} along axis {axis}, expected 0 to {size - 1}")
     ones = [1] * len(indices)
     return _extracted(site, value, indices, ones, ones)
 

@@ -21,10 +21,6 @@ Loop = Literal["parallel", "reduction"]
 Axes = tuple[int | None, ...]  # the loop that each axis of a tensor follows; None: stays at 0
 
 
-class NoForm(Exception):  # noqa: N818 - of a module that is right
-    """An operation cannot be written in MLIR; the text says why."""
-
-
 class Value(Struct, frozen=True):
     """A tensor: its name in the text, and its type in the words of Core IR."""
 

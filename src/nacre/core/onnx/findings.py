@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from nacre.base.hints import setting
-from nacre.core.importing.findings import NoForm as NoForm  # noqa: PLC0414 - handlers have all
 from nacre.core.importing.findings import finding as finding  # noqa: PLC0414 - of these from here
 from nacre.core.importing.findings import refusal as refusal  # noqa: PLC0414
 

@@ -11,9 +11,9 @@ from msgspec import Struct
 from nacre.base.elements import GRAPH_TYPES
 from nacre.base.excerpt import quoted
 from nacre.core.module import TensorType
-from nacre.core.onnx.findings import NoForm
 from nacre.core.onnx.reading.files import onnx
 from nacre.core.onnx.reading.nodes import STANDARD, Node, opsets_of
+from nacre.core.unsupported import Unsupported
 
 # Domain, name and overload.
 Key = tuple[str, str, str]
@@ -185,7 +185,7 @@ def definition(
         function = onnx.FunctionProto.FromString(raw)
     except Exception:  # from the bindings of onnx, which does not say which it raises
         message = f"the function by which ONNX defines it in opset {version} cannot be had"
-        raise NoForm(message, "write the node with simpler operations") from None
+        raise Unsupported(message, "write the node with simpler operations") from None
     defaults = [a.default_value for a in schema.attributes.values() if a.default_value.type]
     return called(function, [*defaults, *proto.attribute])
 

@@ -14,9 +14,10 @@ from nacre.base.excerpt import quoted
 from nacre.base.hints import setting
 from nacre.base.suggest import did_you_mean
 from nacre.core.module import TensorType
-from nacre.core.onnx.findings import NoForm, Unsound, finding
+from nacre.core.onnx.findings import Unsound, finding
 from nacre.core.onnx.handlers.elementwise import element_name
 from nacre.core.rules.onnx import ONX01, ONX02, ONX04, ONX06
+from nacre.core.unsupported import Unsupported
 
 _LETTERS = {4: "NCHW"}  # of axes, where a model of so many is most often one of images
 _FIXED = (
@@ -116,11 +117,11 @@ def input_type(
         dtype = element_name(tensor.elem_type)
     except Unsound as problem:
         return finding(ONX04, name, f"input {title}: {problem}", problem.help)
-    except NoForm as problem:
+    except Unsupported as problem:
         bound = setting(
             f"`--constant {value.name}=FILE.npy`", f'`constants={{"{value.name}": array}}`'
         )
-        help_ = f"{problem.rewrite}, or bind the input: {bound}"
+        help_ = f"{problem.help}, or bind the input: {bound}"
         return finding(ONX01, name, f"input {title}: {problem.reason}", help_)
     dims = list(tensor.shape.dim) if tensor.HasField("shape") else None
     sizes = [d.dim_value if d.HasField("dim_value") else 0 for d in dims or ()]

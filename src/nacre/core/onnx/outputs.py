@@ -9,7 +9,7 @@ from nacre.base.diagnostics import InputError
 from nacre.base.excerpt import quoted
 from nacre.core.module import Labels, Module, TensorType
 from nacre.core.onnx.control.scopes import Lost
-from nacre.core.onnx.findings import NoForm, finding
+from nacre.core.onnx.findings import finding
 from nacre.core.onnx.handlers.elementwise import type_title
 from nacre.core.onnx.interface import format_dims
 from nacre.core.onnx.reading.files import onnx
@@ -17,6 +17,7 @@ from nacre.core.onnx.reading.nodes import NO_NODE
 from nacre.core.onnx.states import keep_states
 from nacre.core.onnx.use import OnnxNode, described
 from nacre.core.rules.onnx import ONX01, ONX08
+from nacre.core.unsupported import Unsupported
 
 if TYPE_CHECKING:
     from nacre.core.onnx.walk import Walk
@@ -35,9 +36,9 @@ def module_of(walk: Walk, graph: Any) -> Module:  # noqa: ANN401
         use = OnnxNode(NO_NODE, [tensor], walk.builder)
         try:
             values[output.name] = use.value(0)
-        except NoForm as problem:
+        except Unsupported as problem:
             message = f"{title}: {problem.reason}"
-            walk.found.append(finding(ONX01, walk.name, message, problem.rewrite))
+            walk.found.append(finding(ONX01, walk.name, message, problem.help))
             continue
         kind = _other_kind(output, use.type(0))
         shape = _other_shape(output, use.type(0))

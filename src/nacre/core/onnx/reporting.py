@@ -13,10 +13,11 @@ from nacre.base.excerpt import quoted
 from nacre.base.suggest import did_you_mean
 from nacre.core.importing.model_builder import ModelBuilder
 from nacre.core.onnx.control.scopes import Lost
-from nacre.core.onnx.findings import NoForm, Unsound, finding
+from nacre.core.onnx.findings import Unsound, finding
 from nacre.core.onnx.reading.nodes import Node
 from nacre.core.onnx.use import Tensor, described
 from nacre.core.rules.onnx import ONX01, ONX04
+from nacre.core.unsupported import Unsupported
 
 RENAME = "rename one of them, and what uses it"
 MOST_HINTS = 16
@@ -67,12 +68,12 @@ class Reports:
         self,
         node: Node,
         operands: Sequence[Tensor | None],
-        problem: NoForm,
+        problem: Unsupported,
         place: int | None = None,
     ) -> None:
         """Report a node without a form, at a place among the findings, else behind them."""
         message = f"{self._described(node, operands)}: {problem.reason}"
-        told = finding(ONX01, self.name, message, problem.rewrite)
+        told = finding(ONX01, self.name, message, problem.help)
         self.found.insert(len(self.found) if place is None else place, told)
         self.refused.append(Refusal(node, problem.reason, told))
         self.lose(node.outputs)

@@ -8,9 +8,10 @@ from math import prod
 import numpy as np
 
 from nacre.base.elements import GRAPH_TYPES
-from nacre.core.onnx.findings import NOT_EMPTY, NoForm, Unsound
+from nacre.core.onnx.findings import NOT_EMPTY, Unsound
 from nacre.core.onnx.handlers.table import handlers
 from nacre.core.onnx.use import OnnxNode, Tensor
+from nacre.core.unsupported import Unsupported
 from nacre.core.values import Array
 
 _FUNCTIONS = {"Add": np.add, "Sub": np.subtract, "Mul": np.multiply, "Div": np.divide,
@@ -127,7 +128,7 @@ def part(use: OnnxNode, value: int, axis: int, start: int, end: int) -> int:
     dims = use.builder.type_of(value).shape
     if not 0 <= start < end <= dims[axis]:
         reason = f"a part from {start} to {end} of {dims[axis]} has no elements"
-        raise NoForm(reason, NOT_EMPTY)
+        raise Unsupported(reason, NOT_EMPTY)
     if (start, end) == (0, dims[axis]):
         return value
     starts = tuple(start if a == axis else 0 for a in range(len(dims)))

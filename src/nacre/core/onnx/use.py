@@ -12,9 +12,10 @@ from nacre.base.diagnostics import InputError
 from nacre.core.builder import dtype_name
 from nacre.core.importing.model_builder import ModelBuilder
 from nacre.core.module import TensorType
-from nacre.core.onnx.findings import BIND, CAST, NOT_EMPTY, SMALLER, NoForm, Unsound
+from nacre.core.onnx.findings import BIND, CAST, NOT_EMPTY, SMALLER, Unsound
 from nacre.core.onnx.reading.files import onnx
 from nacre.core.onnx.reading.nodes import Node
+from nacre.core.unsupported import Unsupported
 from nacre.core.values import Array
 
 # A tensor of the model: its elements, where they are known, else a value of the module.
@@ -69,7 +70,7 @@ class OnnxNode:
         """The elements of an operand that the module's shapes depend on."""
         found = self.known(index)
         if found is None:
-            raise NoForm(f"{what} is computed when the model runs, expected a constant", BIND)
+            raise Unsupported(f"{what} is computed when the model runs, expected a constant", BIND)
         return found
 
     def value(self, index: int) -> int:
@@ -85,7 +86,7 @@ class OnnxNode:
     def constant(self, array: Array) -> int:
         """Elements as a value of the module."""
         if 0 in array.shape:
-            raise NoForm("an operand has no elements; Core IR has no empty tensors", NOT_EMPTY)
+            raise Unsupported("an operand has no elements; Core IR has no empty tensors", NOT_EMPTY)
         try:
             name = dtype_name(array.dtype)
         except ValueError:
@@ -207,19 +208,19 @@ def describe_error(error: InputError) -> str:
     return _TYPE.sub(r"\1", "; ".join(d.message for d in error.diagnostics))
 
 
-def _problem(error: InputError) -> NoForm | Unsound:
+def _problem(error: InputError) -> Unsupported | Unsound:
     """What a rule of Core IR says about the node that an operation was made for."""
     found = error.diagnostics
     told = describe_error(error)
     remedies = [_NARROWER[d.code] for d in found if d.code in _NARROWER]
-    return NoForm(told, remedies[0]) if len(remedies) == len(found) else Unsound(told)
+    return Unsupported(told, remedies[0]) if len(remedies) == len(found) else Unsound(told)
 
 
-def _lacks(array: Array) -> NoForm:
+def _lacks(array: Array) -> Unsupported:
     kind = dtype_title(array.dtype)
     held = "text" if kind == "STRING" else f"elements of type {kind}"
     remedy = "turn text into numbers before the model" if kind == "STRING" else CAST
-    return NoForm(f"an operand holds {held}, which Core IR lacks", remedy)
+    return Unsupported(f"an operand holds {held}, which Core IR lacks", remedy)
 
 
 def dtype_title(dtype: np.dtype[Any]) -> str:

@@ -18,7 +18,7 @@ from nacre.core.importing.model_builder import ModelBuilder
 from nacre.core.module import TensorType
 from nacre.core.onnx.control.graphs import CONTROL
 from nacre.core.onnx.control.scopes import MOST_DEPTH, Allowance, Lost, Reported, Spent, Undecided
-from nacre.core.onnx.findings import CHECK, MISFITTING, SMALLER, NoForm, Unsound, finding
+from nacre.core.onnx.findings import CHECK, MISFITTING, SMALLER, Unsound, finding
 from nacre.core.onnx.folding.known_operands import require_indices, require_lists
 from nacre.core.onnx.folding.reference import LAID_OUT, MEASURES, can_fold, folded
 from nacre.core.onnx.functions import Function, Key, called, definition, flat_size, key_of
@@ -34,6 +34,7 @@ from nacre.core.onnx.recurrent.layers import RECURRENT
 from nacre.core.onnx.reporting import MOST_HINTS, RENAME, Reports, repeated, require_distinct
 from nacre.core.onnx.use import OnnxNode, Tensor, describe_error
 from nacre.core.rules.onnx import ONX01, ONX04, ONX06
+from nacre.core.unsupported import Unsupported
 from nacre.core.values import Array
 
 _UNKNOWN = "add a function of this name to the model, written with operations of ONNX"
@@ -148,17 +149,17 @@ class Walk(Reports):
                 self.labels.setdefault(op.value_id, node.name or _unnamed(node))
         except Reported:
             self.lose(node.outputs)
-        except NoForm as problem:
+        except Unsupported as problem:
             if isinstance(problem, Spent) and self.holders:
                 raise  # the outermost node is refused, once
             first = problems if isinstance(problem, Undecided) else None
             self.refuse(node, operands, problem, first)
         except InputError as error:  # from the builder
-            self.refuse(node, operands, NoForm(describe_error(error), SMALLER))
+            self.refuse(node, operands, Unsupported(describe_error(error), SMALLER))
         except Unsound as problem:
             self.break_off(node, operands, str(problem), problem.help)
         except MemoryError:
-            self.refuse(node, operands, NoForm("it takes more memory than there is", SMALLER))
+            self.refuse(node, operands, Unsupported("it takes more memory than there is", SMALLER))
         except _MISFITS:
             given = ", ".join(f"`{name}`" for name in node.attributes)
             which = f"operands and attributes ({given})" if given else "operands"
@@ -250,10 +251,12 @@ class Walk(Reports):
         function = definition(node, proto, types)
         if function is None:
             if node.domain in LAYOUTS:
-                raise NoForm("it is in a layout that onnxruntime made for one machine", LAYOUT_HELP)
+                raise Unsupported(
+                    "it is in a layout that onnxruntime made for one machine", LAYOUT_HELP
+                )
             few = len(self.found) < MOST_HINTS
             hint = did_you_mean(node.key, handlers()) if few else None
-            raise NoForm("the operation is not known", hint or _UNKNOWN)
+            raise Unsupported("the operation is not known", hint or _UNKNOWN)
         return self._call(node, function, operands)
 
     def _inside(self, node: Node) -> Walk:
@@ -286,7 +289,7 @@ class Walk(Reports):
         try:
             made = walk.nested(graph, given, is_run=False)
             return [OnnxNode(NO_NODE, [t], walk.builder).type(0) for t in made]
-        except (NoForm, Unsound, Reported, InputError, MemoryError, *_MISFITS):
+        except (Unsupported, Unsound, Reported, InputError, MemoryError, *_MISFITS):
             return None
 
     def _call(
@@ -333,7 +336,7 @@ class Walk(Reports):
         missing = [name for name in node.outputs[len(tensors) :] if name]
         if missing:
             reason = f"its output {quoted(missing[0])} is not supported"
-            raise NoForm(reason, "leave the output out, and what uses it")
+            raise Unsupported(reason, "leave the output out, and what uses it")
 
 
 def _dtype(operand: Tensor, builder: ModelBuilder) -> np.dtype[Any]:

@@ -10,7 +10,8 @@ import numpy as np
 
 from nacre.core.onnx_export.elementwise import inverted, picked
 from nacre.core.onnx_export.graph import Value
-from nacre.core.onnx_export.site import NoForm, OnnxWriter
+from nacre.core.onnx_export.site import OnnxWriter
+from nacre.core.unsupported import Unsupported
 
 Function = Callable[[OnnxWriter, Value, Value], Value]
 
@@ -67,10 +68,10 @@ def _integer_power(site: OnnxWriter, a: Value, b: Value) -> Value:
     """By squaring, for onnxruntime goes by way of f64; exponents must be known."""
     known = site.elements(b)
     if known is None:
-        raise NoForm("an integer power whose exponents are not constant")
+        raise Unsupported("an integer power whose exponents are not constant")
     exponents = known.astype(np.int64)
     if (exponents < 0).any():
-        raise NoForm("an integer power with a negative exponent, which fails in every run")
+        raise Unsupported("an integer power with a negative exponent, which fails in every run")
     one = site.number(1, a.dtype)
     result, square = site.expanded(one, np.broadcast_shapes(a.shape, b.shape)), a
     for bit in range(int(exponents.max()).bit_length()):

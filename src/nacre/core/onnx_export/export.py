@@ -18,8 +18,9 @@ from nacre.core.onnx.reading.files import require_onnx
 from nacre.core.onnx_export.forms import FORMS
 from nacre.core.onnx_export.graph import Graph, Node, Tensor, Value
 from nacre.core.onnx_export.model import MOST_INLINE, Interface, KeptState, write_model
-from nacre.core.onnx_export.site import NoForm, OnnxWriter
+from nacre.core.onnx_export.site import OnnxWriter
 from nacre.core.rules.onnx_export import EXP01
+from nacre.core.unsupported import Unsupported
 from nacre.core.verify import MAX_FINDINGS, verify
 
 
@@ -80,7 +81,7 @@ class _Writing:
         site = OnnxWriter(op, [self._values[operand] for operand in op.operands], self.graph)
         try:
             self._values[op.value_id] = self._named(op, FORMS[op.opcode](site), first)
-        except NoForm as reason:
+        except Unsupported as reason:
             message = f"`{op.opcode}` %{op.value_id} cannot be written in ONNX: {reason}"
             self.found.append(EXP01.at(place(self._module, at), message))
             self._values[op.value_id] = Value(f"%{op.value_id}", op.type)

@@ -18,7 +18,7 @@ from nacre.core.onnx_export.casts import stopped
 from nacre.core.onnx_export.graph import Value
 from nacre.core.onnx_export.pooling import divisors, largest, over_places, under_windows
 from nacre.core.onnx_export.quantized import QUANTIZED, moved_steps
-from nacre.core.onnx_export.site import NoForm, OnnxWriter
+from nacre.core.onnx_export.site import OnnxWriter
 from nacre.core.onnx_export.windows import (
     channels_first,
     channels_last,
@@ -27,6 +27,7 @@ from nacre.core.onnx_export.windows import (
     plan_of,
     transpose_weights,
 )
+from nacre.core.unsupported import Unsupported
 from nacre.core.values import Array
 from nacre.kernels.windows.sliding import Sliding, fitting_windows
 
@@ -204,7 +205,7 @@ def _mean(site: OnnxWriter, x: Value, sliding: Sliding) -> Value:
 def _mean_of_reals(site: OnnxWriter, x: Value, sliding: Sliding) -> Value:
     """The mean of what the integers stand for, added in order: a last bit may decide a step."""
     if prod(sliding.window) > _MOST_PLACES:
-        raise NoForm(f"a mean of more than {_MOST_PLACES} reals, whose order decides its bits")
+        raise Unsupported(f"a mean of more than {_MOST_PLACES} reals, whose order decides its bits")
     under, axes = under_windows(site, _real(site, x, "x"), sliding, 0)
     shape = tuple(dim for axis, dim in enumerate(under.shape) if axis not in axes)
     terms = []

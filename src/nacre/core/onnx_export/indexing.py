@@ -9,7 +9,8 @@ import numpy as np
 from nacre.core.module import TensorType
 from nacre.core.onnx_export.elementwise import picked
 from nacre.core.onnx_export.graph import Value
-from nacre.core.onnx_export.site import NoForm, OnnxWriter, require_few
+from nacre.core.onnx_export.site import OnnxWriter, require_few
+from nacre.core.unsupported import Unsupported
 
 
 def gather(site: OnnxWriter) -> Value:
@@ -59,7 +60,7 @@ def _scattered(
     if word == "none":
         return replaced(site, operation, x, indices, updates, **given)
     if x.dtype == "bool":
-        raise NoForm(f"reduction={word} of `bool`")
+        raise Unsupported(f"reduction={word} of `bool`")
     x, updates = site.wide(x), site.wide(updates)
     made = site.add(operation, x, indices, updates, type_=x.type, reduction=word, **given)
     return site.result(made)

@@ -10,8 +10,9 @@ import numpy as np
 from nacre.core.module import TensorType
 from nacre.core.onnx_export.graph import Value
 from nacre.core.onnx_export.reductions import reduced
-from nacre.core.onnx_export.site import NoForm, OnnxWriter
+from nacre.core.onnx_export.site import OnnxWriter
 from nacre.core.onnx_export.types import takes
+from nacre.core.unsupported import Unsupported
 from nacre.kernels.products.einsum_equation import equation_of
 
 
@@ -46,7 +47,7 @@ def einsum(site: OnnxWriter) -> Value:
     letters = {label: label if isinstance(label, str) else next(free, "")
                for label in equation.sizes}  # fmt: skip
     if "" in letters.values():
-        raise NoForm("an equation with more axes than there are letters")
+        raise Unsupported("an equation with more axes than there are letters")
     operands, terms = [], []
     for value, labels in zip(given, equation.operands, strict=True):
         # One that stretches is left out: the others have it.

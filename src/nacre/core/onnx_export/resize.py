@@ -17,7 +17,8 @@ from nacre.core.evaluation.evaluate import evaluate
 from nacre.core.module import TensorType
 from nacre.core.onnx_export.casts import whole
 from nacre.core.onnx_export.graph import Value
-from nacre.core.onnx_export.site import NoForm, OnnxWriter, require_few
+from nacre.core.onnx_export.site import OnnxWriter, require_few
+from nacre.core.unsupported import Unsupported
 from nacre.core.values import Array
 
 _MOST_WEIGHTS = 1 << 24
@@ -91,7 +92,7 @@ def _by_axes(site: OnnxWriter, x: Value, mode: str) -> Value:
     """One axis after the other; integers are weighted in f64 and rounded half to even."""
     element = x.type.element
     if element.is_integer and element.bits > 32 and mode != "nearest":
-        raise NoForm(f"{mode} of `{x.dtype}`, whose last digits depend on the order of sums")
+        raise Unsupported(f"{mode} of `{x.dtype}`, whose last digits depend on the order of sums")
     scales = _factors(site, x.shape)
     axes = [a for a, (n, m) in enumerate(zip(x.shape, site.type.shape, strict=True))
             if n != m or scales[a] != 1]  # fmt: skip
@@ -112,7 +113,7 @@ def _weights(site: OnnxWriter, size: int, axis: int, scale: float) -> Array:
     """[before, after]: how much of each element is in each of the result."""
     count = site.type.shape[axis]
     if size * max(size, count) > _MOST_WEIGHTS:
-        raise NoForm(f"weights from {size} elements to {count}, expected fewer")
+        raise Unsupported(f"weights from {size} elements to {count}, expected fewer")
     return _along(site, np.eye(size), axis, scale)
 
 

@@ -8,8 +8,9 @@ import numpy as np
 
 from nacre.base.elements import GRAPH_TYPES
 from nacre.core.onnx_export.graph import Value
-from nacre.core.onnx_export.site import NoForm, OnnxWriter, require_few
+from nacre.core.onnx_export.site import OnnxWriter, require_few
 from nacre.core.onnx_export.types import carrier, takes
+from nacre.core.unsupported import Unsupported
 
 
 def reshape(site: OnnxWriter) -> Value:
@@ -60,11 +61,11 @@ def slice_(site: OnnxWriter) -> Value:
 
 
 def index(site: OnnxWriter) -> Value:
-    """One element; NoForm for one outside of the tensor, of which no run has a result."""
+    """One element; Unsupported for one outside of the tensor, of which no run has a result."""
     (x,), indices = site.operands, site.attributes["indices"]
     for axis, (at, size) in enumerate(zip(indices, x.shape, strict=True)):
         if not 0 <= at < size:
-            raise NoForm(f"index {at} along axis {axis}, expected 0 to {size - 1}")
+            raise Unsupported(f"index {at} along axis {axis}, expected 0 to {size - 1}")
     return site.moved("GatherND", x, site.ints(indices), shape=()) if indices else x
 
 

@@ -12,20 +12,18 @@ from nacre.core.module import CoreOperation, Shape, TensorType
 from nacre.core.onnx_export.graph import Graph, Node, Value
 from nacre.core.onnx_export.types import CODES, TELLING, carrier, computed, takes
 from nacre.core.ops import OPS
+from nacre.core.unsupported import Unsupported
 from nacre.core.values import Array
-
-
-class NoForm(Exception):  # noqa: N818 - of a module that is right
-    """An operation cannot be written in ONNX; the text says why."""
-
 
 MOST_MADE = 1 << 26  # elements of a constant that an operation needs beside its operands
 
 
 def require_few(count: int) -> None:
-    """NoForm for a constant that would be too large to make."""
+    """Unsupported for a constant that would be too large to make."""
     if count > MOST_MADE:
-        raise NoForm(f"it needs a constant of {count:,} elements, expected at most {MOST_MADE:,}")
+        raise Unsupported(
+            f"it needs a constant of {count:,} elements, expected at most {MOST_MADE:,}"
+        )
 
 
 class OnnxWriter:
@@ -68,7 +66,7 @@ class OnnxWriter:
         at = TELLING.get(operation, 0)
         telling = operands[at] if at < len(operands) else None
         if telling is not None and not takes(operation, telling.dtype):
-            raise NoForm(f"onnxruntime has no {operation} of `{telling.dtype}`")
+            raise Unsupported(f"onnxruntime has no {operation} of `{telling.dtype}`")
 
     def each(
         self, operation: str, *operands: Value, dtype: str = "", **attributes: object
@@ -84,7 +82,7 @@ class OnnxWriter:
         """A node that moves elements, in a type that onnxruntime moves."""
         dtype = carrier(operation, value.dtype)
         if dtype is None:
-            raise NoForm(f"onnxruntime has no {operation} of `{value.dtype}`")
+            raise Unsupported(f"onnxruntime has no {operation} of `{value.dtype}`")
         type_ = TensorType(dtype, shape)
         made = self.add(operation, self.cast(value, dtype), *others, type_=type_, **given)
         return self.cast(made, value.dtype)
@@ -109,7 +107,7 @@ class OnnxWriter:
     def wide(self, value: Value) -> Value:
         """A number in the type that is computed in."""
         if value.dtype == "bool":
-            raise NoForm("arithmetic on `bool`")
+            raise Unsupported("arithmetic on `bool`")
         return self.cast(value, computed(value.dtype))
 
     def result(self, value: Value) -> Value:

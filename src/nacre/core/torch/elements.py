@@ -8,9 +8,9 @@ from types import MappingProxyType
 from typing import Any
 
 from nacre.base.elements import GRAPH_TYPES
-from nacre.core.importing.findings import NoForm
 from nacre.core.torch.library import torch
 from nacre.core.torch.remedies import CAST
+from nacre.core.unsupported import Unsupported
 from nacre.core.values import Array
 
 _NAMES: Mapping[str, str] = MappingProxyType(
@@ -40,7 +40,7 @@ def element_name(dtype: Any) -> str:  # noqa: ANN401 - torch.dtype
     """The element type of a tensor type."""
     found = _elements().get(dtype)
     if found is None:
-        raise NoForm(
+        raise Unsupported(
             f"element type {str(dtype).removeprefix('torch.')} is not one of Core IR's",
             _rewrite(dtype),
         )

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from nacre.core.importing.findings import NoForm
 from nacre.core.torch.library import quiet, torch
 from nacre.core.torch.remedies import OTHERWISE
 from nacre.core.torch.use import Value
+from nacre.core.unsupported import Unsupported
 
 _MOST_ELEMENTS = 1 << 28  # a file must not fill the memory by asking for zeros
 # Calls without a tensor among their arguments that only make one: a file may name others.
@@ -66,7 +66,7 @@ def folded(target: Any, args: Any, kwargs: Any) -> Any:  # noqa: ANN401 - as the
                 kept["device"] = "cpu"
             return target(*args, **kept)
     except Exception as error:  # whatever PyTorch's kernels raise
-        raise NoForm(f"PyTorch cannot compute it: {first_line(error)}", OTHERWISE) from None
+        raise Unsupported(f"PyTorch cannot compute it: {first_line(error)}", OTHERWISE) from None
 
 
 def first_line(error: BaseException) -> str:

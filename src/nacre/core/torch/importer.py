@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 from nacre.base.diagnostics import Diagnostic, InputError
-from nacre.core.importing.findings import NoForm, finding, refusal
+from nacre.core.importing.findings import finding, refusal
 from nacre.core.importing.model_builder import MOST_OPERATIONS, ModelBuilder
 from nacre.core.module import Labels, Module
 from nacre.core.ops import OPS
@@ -38,6 +38,7 @@ from nacre.core.torch.nodes import (
 )
 from nacre.core.torch.remedies import PARTS, place_of
 from nacre.core.torch.use import AtenCall, Constants, Tensor, Value
+from nacre.core.unsupported import Unsupported
 
 _SIZES = frozenset(
     {"sym_size.int", "sym_numel.default", "sym_stride.int", "sym_storage_offset.default"}
@@ -94,7 +95,7 @@ class Refusal:
 
     node: Any  # fx.Node
     reason: str
-    rewrite: str
+    help: str | None
 
 
 class Lost:
@@ -157,7 +158,7 @@ class Walk:
             return Lost()
         try:
             return self._taken(node, args, kwargs)
-        except NoForm as problem:
+        except Unsupported as problem:
             self._refuse(node, problem)
             return self._stand_in(node.meta.get("val"))
 
@@ -167,7 +168,7 @@ class Walk:
             return [self._stand_in(part) for part in meta]
         try:
             type_ = static_type(meta)
-        except NoForm:
+        except Unsupported:
             return Lost()
         return Value(self.builder.stand_in(type_))
 
@@ -185,7 +186,7 @@ class Walk:
                 node.meta["val"] = made
             return made
         if key in ITEMS and is_only_checked(node):
-            raise NoForm(*CHECKED)
+            raise Unsupported(*CHECKED)
         if is_call and is_open(result):
             result = node.meta["val"] = self._sized(target, args, kwargs)
         if key in _SIZES and isinstance(result, int):
@@ -202,7 +203,7 @@ class Walk:
         if handler is not None and feeds_transform(node):
             return None  # a complex tensor; the transform is what the user has written
         if key in REFUSED or (handler is None and is_call):
-            raise NoForm(*why_not(key))
+            raise Unsupported(*why_not(key))
         if handler is None:
             return number(target, args)
         names = [argument.name for argument in target._schema.arguments]
@@ -255,15 +256,15 @@ class Walk:
             with library.no_grad(), quiet():
                 return target(*given[0], **given[1])
         except Exception:  # PyTorch has no shape for it
-            raise NoForm(*shape_depends(key_of(target))) from None
+            raise Unsupported(*shape_depends(key_of(target))) from None
 
-    def _refuse(self, node: Any, problem: NoForm) -> None:  # noqa: ANN401
+    def _refuse(self, node: Any, problem: Unsupported) -> None:  # noqa: ANN401
         shapes = ", ".join(described(n.meta.get("val")) for n in node.all_input_nodes)
         key = key_of(node.target)
         place = place_of(node.meta.get("stack_trace") or "")
         message = f"node `{node.name}` ({key}) of ({shapes}){place}: {problem.reason}"
-        self.refused.append(Refusal(node, problem.reason, problem.rewrite))
-        self.found.append(finding(TCH01, self.name, message, problem.rewrite))
+        self.refused.append(Refusal(node, problem.reason, problem.help))
+        self.found.append(finding(TCH01, self.name, message, problem.help))
 
     def module(self, interface: Interface) -> Module:
         """The module, when every node is in."""
@@ -291,7 +292,7 @@ class Walk:
     def _constant(self, place: object, tensor: Any) -> int:  # noqa: ANN401 - torch.Tensor
         try:
             return self.constants.value(tensor)
-        except NoForm as problem:
+        except Unsupported as problem:
             message = f"output `{place}`: {problem.reason}"
-            self.found.append(finding(TCH01, self.name, message, problem.rewrite))
+            self.found.append(finding(TCH01, self.name, message, problem.help))
             return 0

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from nacre.base.diagnostics import Diagnostic
-from nacre.core.importing.findings import NoForm, finding
+from nacre.core.importing.findings import finding
 from nacre.core.module import TensorType
 from nacre.core.rules.torch import TCH01, TCH02
 from nacre.core.torch.elements import element_name
@@ -14,6 +14,7 @@ from nacre.core.torch.library import torch
 from nacre.core.torch.remedies import NEWER, NOT_EMPTY, OTHERWISE
 from nacre.core.torch.sizes import Shapes, suggestions
 from nacre.core.torch.ties import Ties
+from nacre.core.unsupported import Unsupported
 
 _PARAMETERS = ("PARAMETER", "BUFFER")
 _FIXED = "keep the shape by `torch.where(mask, x, other)`, or choose by integers that are known"
@@ -63,9 +64,9 @@ def interface_of(
                     made.names[node.name] = tuple(dict.fromkeys((spec.target, *tied)))
                     if spec.target not in program.state_dict:
                         made.fixed.update(made.names[node.name])
-        except NoForm as problem:
+        except Unsupported as problem:
             message = f"input `{node.name}`: {problem.reason}"
-            found.append(finding(TCH01, name, message, problem.rewrite))
+            found.append(finding(TCH01, name, message, problem.help))
     for title, (dims, example) in suggestions(program, shapes).items():
         message = f"input `{title}` has the shape [{dims}], expected sizes"
         found.append(finding(TCH02, name, message, f'shapes={{"{title}": {example}}}'))
@@ -103,26 +104,28 @@ def is_empty(meta: Any) -> bool:  # noqa: ANN401 - a fake tensor
 
 
 def static_type(meta: Any) -> TensorType:  # noqa: ANN401 - a fake tensor
-    """The type of a tensor; NoForm where it has none in Core IR."""
+    """The type of a tensor; Unsupported where it has none in Core IR."""
     if not hasattr(meta, "dtype"):
-        raise NoForm("it is no tensor", OTHERWISE)
+        raise Unsupported("it is no tensor", OTHERWISE)
     if is_open(meta):
-        raise NoForm("the shape of its result depends on elements", _FIXED)
+        raise Unsupported("the shape of its result depends on elements", _FIXED)
     if 0 in meta.shape:
-        raise NoForm("it has no elements; Core IR has no empty tensors", NOT_EMPTY)
+        raise Unsupported("it has no elements; Core IR has no empty tensors", NOT_EMPTY)
     return TensorType(element_name(meta.dtype), tuple(meta.shape))
 
 
 def _tensor(program: Any, spec: Any) -> Any:  # noqa: ANN401 - a weight or constant
     found = program.state_dict.get(spec.target, program.constants.get(spec.target))
     if found is None:
-        raise NoForm(f"{spec.kind.name.lower()} `{spec.target}` is not in the program", NEWER)
+        raise Unsupported(f"{spec.kind.name.lower()} `{spec.target}` is not in the program", NEWER)
     library = torch()
     if isinstance(found, library.Tensor):
         if found.layout != library.strided:
-            raise NoForm(f"`{spec.target}` is a sparse tensor", "save it as `.to_dense()`")
+            raise Unsupported(f"`{spec.target}` is a sparse tensor", "save it as `.to_dense()`")
         if found.is_meta or isinstance(found, library._subclasses.FakeTensor):
-            raise NoForm(f"`{spec.target}` has no elements, only a shape", "load weights first")
+            raise Unsupported(
+                f"`{spec.target}` has no elements, only a shape", "load weights first"
+            )
     return found
 
 

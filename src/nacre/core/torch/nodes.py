@@ -6,11 +6,11 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
-from nacre.core.importing.findings import NoForm
 from nacre.core.torch.elements import element_name
 from nacre.core.torch.handlers.refused import why_not
 from nacre.core.torch.remedies import NEWER, UNUSED
 from nacre.core.torch.use import Value
+from nacre.core.unsupported import Unsupported
 
 
 def key_of(target: Any) -> str:  # noqa: ANN401 - an overload, a function
@@ -95,25 +95,25 @@ _MOST_BITS = 64
 def number(target: Any, args: list[Any]) -> Any:  # noqa: ANN401 - a function of Python
     """Arithmetic on numbers of the program."""
     if getattr(target, "__module__", None) not in ("_operator", "math"):
-        raise NoForm(*why_not(key_of(target)))
+        raise Unsupported(*why_not(key_of(target)))
     if not all(isinstance(arg, bool | int | float) for arg in args):
         reason = "it works on numbers that are computed when the model runs"
-        raise NoForm(reason, "keep them tensors, and shapes fixed")
+        raise Unsupported(reason, "keep them tensors, and shapes fixed")
     # A file must not keep us busy with a power of a power.
     if any(isinstance(arg, int) and arg.bit_length() > _MOST_BITS for arg in args) or (
         target in (operator.pow, operator.lshift) and abs(args[1]) > _MOST_BITS
     ):
-        raise NoForm("its numbers are beyond 64 bits", NEWER)
+        raise Unsupported("its numbers are beyond 64 bits", NEWER)
     try:
         return target(*args)
     except (ArithmeticError, TypeError, ValueError) as error:
-        raise NoForm(f"it cannot be computed: {error}", NEWER) from None
+        raise Unsupported(f"it cannot be computed: {error}", NEWER) from None
 
 
 def item(found: Any, index: int) -> Any:  # noqa: ANN401 - a list of tensors
     """One output of a call; some are made only now."""
     if not isinstance(found, list | tuple) or index >= len(found):
-        raise NoForm(f"output {index} of the operation has no form", UNUSED)
+        raise Unsupported(f"output {index} of the operation has no form", UNUSED)
     return wrapped(found[index]()) if callable(found[index]) else found[index]
 
 
@@ -130,6 +130,6 @@ def described(meta: Any) -> str:  # noqa: ANN401 - a fake tensor
         return "-" if isinstance(meta, list | tuple) or meta is None else str(meta)
     try:
         name = element_name(meta.dtype)
-    except NoForm:
+    except Unsupported:
         name = str(meta.dtype).removeprefix("torch.")
     return f"{name}{[int(d) if isinstance(d, int) else str(d) for d in meta.shape]}"

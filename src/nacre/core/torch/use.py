@@ -8,13 +8,13 @@ from typing import Any
 
 from nacre.base.diagnostics import InputError
 from nacre.core.importing.derivations import Emit, Key
-from nacre.core.importing.findings import NoForm
 from nacre.core.importing.model_builder import ModelBuilder
 from nacre.core.importing.origins import Span, span_of
 from nacre.core.module import TensorType
 from nacre.core.torch.elements import array_of, dtype_of, element_name
 from nacre.core.torch.library import torch
 from nacre.core.torch.remedies import NEWER, NOT_EMPTY, OTHERWISE
+from nacre.core.unsupported import Unsupported
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class Constants:
     def value(self, tensor: Any) -> int:  # noqa: ANN401 - torch.Tensor
         """A tensor as a value of the module."""
         if tensor.numel() == 0:
-            raise NoForm("an operand has no elements; Core IR has no empty tensors", NOT_EMPTY)
+            raise Unsupported("an operand has no elements; Core IR has no empty tensors", NOT_EMPTY)
         name = element_name(tensor.dtype)
         key = _key(tensor)
         if key not in self._made:
@@ -156,14 +156,14 @@ class AtenCall:
     def taken(self, found: Any, dtype: str | None = None) -> int:  # noqa: ANN401 - tensor or number
         """A tensor or a number as a value of the module."""
         if found is None:
-            raise NoForm("an operand is missing", NEWER)
+            raise Unsupported("an operand is missing", NEWER)
         if isinstance(found, Value):
             return found.id if dtype is None else self.cast(found.id, dtype)
         if isinstance(found, bool | int | float):
             return self.scalar(found, dtype or self.dtype)
         if not isinstance(found, torch().Tensor):
             kind = type(found).__name__
-            raise NoForm(f"an operand is a {kind}, expected a tensor or a number", OTHERWISE)
+            raise Unsupported(f"an operand is a {kind}, expected a tensor or a number", OTHERWISE)
         if dtype is not None and element_name(found.dtype) != dtype:
             if self.constants.is_derived(found):
                 return self.cast(self.constants.value(found), dtype)
@@ -196,7 +196,7 @@ class AtenCall:
         try:
             return self.constants.value(torch().tensor(number, dtype=dtype_of(dtype)))
         except (RuntimeError, OverflowError):
-            raise NoForm(
+            raise Unsupported(
                 f"{number} is outside of the range of {dtype}", "use a number of that type"
             ) from None
 
@@ -205,7 +205,7 @@ class AtenCall:
         try:
             return self.builder.add(opcode, *values, **attributes)
         except InputError as error:
-            raise NoForm("; ".join(d.message for d in error.diagnostics), OTHERWISE) from None
+            raise Unsupported("; ".join(d.message for d in error.diagnostics), OTHERWISE) from None
 
     def binary(self, op: str, a: int, b: int) -> int:
         """Two values element by element."""
@@ -216,7 +216,7 @@ class AtenCall:
         if self.type_of(value).shape == tuple(shape):
             return value
         if 0 in shape:
-            raise NoForm("the result has no elements; Core IR has no empty tensors", NOT_EMPTY)
+            raise Unsupported("the result has no elements; Core IR has no empty tensors", NOT_EMPTY)
         return self.add("Reshape", value, new_shape=tuple(shape))
 
     def transposed(self, value: int, permutation: Sequence[int]) -> int:

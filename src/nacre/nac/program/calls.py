@@ -12,12 +12,13 @@ from types import MappingProxyType
 from typing import Any
 
 from nacre.core.aten import table
-from nacre.core.aten.call import AtenCall, Handler, Number, Unfit, Value, inside
+from nacre.core.aten.call import AtenCall, Handler, Number, Value, inside
 from nacre.core.aten.handlers.creation import count_up
 from nacre.core.aten.handlers.elementwise import identity
 from nacre.core.aten.handlers.shapes import swapped
 from nacre.core.aten.schemas import Parameter, Schema
 from nacre.core.ops import OPS, AttributeSpec
+from nacre.core.unsupported import Unsupported
 from nacre.core.values import Custom
 
 
@@ -33,7 +34,7 @@ def standard_arange(use: AtenCall) -> int:
     """The same of one to three numbers: an end; a start and an end; and a step."""
     numbers = list(use.get("numbers", ()))
     if not 1 <= len(numbers) <= 3 or not all(isinstance(n, int | float) for n in numbers):
-        raise Unfit(f"{len(numbers)} numbers, expected one to three")
+        raise Unsupported(f"{len(numbers)} numbers, expected one to three")
     start, end = (0, numbers[0]) if len(numbers) == 1 else numbers[:2]
     return count_up(use, start, end, numbers[2] if len(numbers) == 3 else 1, numbers)
 
@@ -42,7 +43,7 @@ def arithmetic(use: AtenCall) -> Number:
     """Sizes that are computed."""
     a, b = use.number("self"), use.number("other")
     if use.call == "floordiv" and b == 0:
-        raise Unfit("a size is divided by 0")
+        raise Unsupported("a size is divided by 0")
     return Number(a * b if use.call == "mul" else a // b)
 
 
@@ -51,7 +52,7 @@ def getitem(use: AtenCall) -> int | Number:
     found, index = use.get("self"), use.integer("index")
     items = found if isinstance(found, tuple) else (found,)
     if not -len(items) <= index < len(items):
-        raise Unfit(f"result {index} of {len(items)}")
+        raise Unsupported(f"result {index} of {len(items)}")
     item = items[index]
     return item.id if isinstance(item, Value) else Number(item)
 
@@ -143,5 +144,5 @@ def _attribute(attribute: AttributeSpec, found: Any) -> Any:  # noqa: ANN401 - s
         pairs = [part.split(":") for part in str(found).split(",")]
         return Custom((int(before), int(behind)) for before, behind in pairs)
     if attribute.kind == "ints" and not isinstance(found, tuple):
-        raise Unfit(f"`{attribute.name}` is no list")
+        raise Unsupported(f"`{attribute.name}` is no list")
     return found

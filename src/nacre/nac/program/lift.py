@@ -16,9 +16,10 @@ import numpy as np
 from nacre.base.diagnostics import Diagnostic, InputError
 from nacre.base.elements import GRAPH_TYPES
 from nacre.base.excerpt import quoted
-from nacre.core.aten.call import AtenCall, Number, Unfit, Value
+from nacre.core.aten.call import AtenCall, Number, Value
 from nacre.core.builder import Builder, dtype_name
 from nacre.core.module import Labels, Module, TensorType
+from nacre.core.unsupported import Unsupported
 from nacre.core.values import Array, Literal
 from nacre.nac.program.binding import Given, Ref
 from nacre.nac.program.calls import handler_of
@@ -129,7 +130,7 @@ class _Walk:
         for ref in instruction.refs:
             try:
                 given.append(self._one(ref, "an output"))
-            except Unfit as problem:
+            except Unsupported as problem:
                 message = f"{quoted(instruction.name, 80)}: {problem}"
                 self.found.append(self.model.finding(index, NAC49, message))
                 given.append(_Lost())
@@ -151,7 +152,7 @@ class _Walk:
             if instruction.kind == "input":
                 return self._loaded(index, instruction)
             return self._branched(index, instruction)
-        except (Unfit, ArithmeticError, LookupError, ValueError, TypeError) as problem:
+        except (Unsupported, ArithmeticError, LookupError, ValueError, TypeError) as problem:
             message = f"{quoted(instruction.name, 80)}: {problem}"
             self.found.append(self.model.finding(index, NAC49, message))
             return _Lost()
@@ -177,7 +178,7 @@ class _Walk:
                 self._weights[key] = self._constant(array)
             return self._weights[key]
         if instruction.variant == STATE:
-            raise Unfit("the state has no name")
+            raise Unsupported("the state has no name")
         if instruction.id not in self._lifted:
             value = self.model.lifted(instruction.id)
             made = self._constant(value) if isinstance(value, np.ndarray) else value
@@ -186,16 +187,16 @@ class _Walk:
 
     def _constant(self, array: Array) -> Value:
         if 0 in array.shape:
-            raise Unfit("it has no elements; Core IR has no empty tensors")
+            raise Unsupported("it has no elements; Core IR has no empty tensors")
         return Value(self.builder.constant(array, dtype_name(array.dtype), copy=False))
 
     def _branched(self, index: int, instruction: Prepared) -> Any:  # noqa: ANN401 - see _stretch
         if instruction.kind == "converge":
-            raise Unfit("Core IR has no branches that are merged")
+            raise Unsupported("Core IR has no branches that are merged")
         chosen = self._results[instruction.refs[0]]
         known = self._elements(chosen.id) if isinstance(chosen, Value) else np.asarray(chosen)
         if known is None or known.size != 1:
-            raise Unfit("which branch is taken is only known in a run")
+            raise Unsupported("which branch is taken is only known in a run")
         return self._stretch(*self.model.blocks.branches[index][0 if known.item() else 1])
 
     def _called(self, instruction: Prepared) -> Any:  # noqa: ANN401 - see _stretch
@@ -243,7 +244,7 @@ class _Walk:
             return found
         known = self._elements(found.id)
         if known is None or known.size != 1:
-            raise Unfit("a number is only known in a run")
+            raise Unsupported("a number is only known in a run")
         return known.item()
 
     def _elements(self, value: int) -> Array | None:

@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from nacre.core.aten.call import Unfit
+from nacre.core.unsupported import Unsupported
 from nacre.core.values import Array
 from nacre.nac.spec.instructions import MOST_COHERENCE
 
 
 def merged(branches: Sequence[Any], percent: int) -> Array:
-    """One tensor of several; Unfit where they do not fit together."""
+    """One tensor of several; Unsupported where they do not fit together."""
     require_alike(branches)
     first: Array = branches[0]
     if len(branches) == 1:
@@ -37,8 +37,8 @@ def merged(branches: Sequence[Any], percent: int) -> Array:
 
 
 def require_alike(branches: Sequence[Any]) -> None:
-    """Unfit where branches do not give tensors of one type."""
+    """Unsupported where branches do not give tensors of one type."""
     if any(not isinstance(branch, np.ndarray) for branch in branches):
-        raise Unfit("a branch does not give one tensor")
+        raise Unsupported("a branch does not give one tensor")
     if len({(branch.shape, branch.dtype) for branch in branches}) > 1:
-        raise Unfit("the branches give tensors of different types")
+        raise Unsupported("the branches give tensors of different types")

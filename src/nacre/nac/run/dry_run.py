@@ -14,7 +14,8 @@ import numpy as np
 from nacre.base.diagnostics import Diagnostic, InputError
 from nacre.base.elements import GRAPH_TYPES
 from nacre.base.hints import setting
-from nacre.core.aten.call import Elements, Unfit
+from nacre.core.aten.call import Elements
+from nacre.core.unsupported import Unsupported
 from nacre.core.values import Array
 from nacre.nac.program.interface import StateRecord
 from nacre.nac.rules.running import NAC47, NAC48
@@ -53,12 +54,12 @@ def shape_only_array(
     elements: Callable[[], Array] | None = None,
     place: Array | None = None,
 ) -> ShapeOnlyArray:
-    """An array of a type, in the memory of another if one is given; Unfit where NumPy has none."""
+    """An array of a type, in the memory of another if given; Unsupported where NumPy has none."""
     try:
         one = np.zeros((), dtype) if place is None else place
         made = ShapeOnlyArray(tuple(shape), dtype, one, 0, (0,) * len(shape))
     except ValueError as error:  # more axes, or more elements, than arrays have
-        raise Unfit(str(error)) from None
+        raise Unsupported(str(error)) from None
     made.elements = elements
     return made
 

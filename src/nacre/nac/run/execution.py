@@ -12,7 +12,8 @@ import numpy as np
 from nacre.base.diagnostics import InputError
 from nacre.base.excerpt import quoted
 from nacre.base.hints import setting
-from nacre.core.aten.call import Elements, TooLarge, Unfit, Value
+from nacre.core.aten.call import Elements, TooLarge, Value
+from nacre.core.unsupported import Unsupported
 from nacre.core.values import Array
 from nacre.nac.program.binding import Given, Ref, described
 from nacre.nac.rules.running import NAC47, NAC48, NAC52
@@ -112,7 +113,7 @@ class Execution:
     def _returned(self, index: int, instruction: Prepared) -> list[Any]:
         try:
             return [self._one(ref, "an output") for ref in instruction.refs]
-        except Unfit as problem:
+        except Unsupported as problem:
             raise self._model.fault(index, NAC47, f"{self._shown(index)}: {problem}") from None
 
     def _one(self, index: int, name: str) -> Any:  # noqa: ANN401 - see Compiled
@@ -129,7 +130,7 @@ class Execution:
             raise self._too_large(index, problem.bytes) from None
         except TooMuch as problem:
             raise self._too_much(index, problem.work) from None
-        except Unfit as problem:
+        except Unsupported as problem:
             raise self._model.fault(index, NAC47, f"{self._shown(index)}: {problem}") from None
         except MemoryError:
             message = f"{self._shown(index)} needs more memory than there is"
@@ -167,7 +168,7 @@ class Execution:
         try:
             return compiled.run(gathered.arrays)
         except FAULTS as error:
-            raise Unfit(str(error)) from error
+            raise Unsupported(str(error)) from error
 
     def _spend(self, bytes_: int, work: int) -> None:
         """Ask for what a call takes before it takes anything."""
@@ -192,9 +193,9 @@ class Execution:
         try:
             made = typed(site.call, ordered, gathered.arrays, room, elements)
         except InputError as error:
-            raise Unfit("; ".join(d.message for d in error.diagnostics)) from error
+            raise Unsupported("; ".join(d.message for d in error.diagnostics)) from error
         except FAULTS as error:
-            raise Unfit(f"its arguments make no sense ({error})") from error
+            raise Unsupported(f"its arguments make no sense ({error})") from error
         if not made.is_for_elements:
             site.typed[key] = made
         return made
@@ -207,7 +208,7 @@ class Execution:
         try:
             return bound(call, gathered.arrays, fixed)
         except FAULTS as error:
-            raise Unfit(f"its arguments make no sense ({error})") from error
+            raise Unsupported(f"its arguments make no sense ({error})") from error
 
     def _is_kept(self, index: int) -> bool:
         """Whether a result is a weight that stays between runs, whatever the schedule says."""
@@ -247,7 +248,7 @@ class Execution:
     def _number_of(self, array: Array) -> Any:  # noqa: ANN401 - a number of Python
         """The number that a tensor of one element is."""
         if array.size != 1:
-            raise Unfit(f"a tensor {list(array.shape)} stands where a number is expected")
+            raise Unsupported(f"a tensor {list(array.shape)} stands where a number is expected")
         return array.item()
 
     def _loaded(self, index: int, instruction: Prepared) -> Any:  # noqa: ANN401 - tensor or number

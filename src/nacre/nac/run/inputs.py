@@ -12,7 +12,7 @@ from nacre.base.elements import GRAPH_TYPES
 from nacre.base.excerpt import quoted
 from nacre.base.packing import as_nibbles
 from nacre.base.suggest import did_you_mean
-from nacre.core.aten.call import Unfit
+from nacre.core.unsupported import Unsupported
 from nacre.core.values import Array
 from nacre.nac.program.interface import NacInput
 from nacre.nac.rules.running import NAC44, NAC45, NAC46
@@ -71,7 +71,7 @@ def _problem(array: Array | None, wanted: NacInput) -> str | None:
         return "is no array"
     try:
         name = element_name(array.dtype)
-    except Unfit:
+    except Unsupported:
         return f"{_shown(array)}, which has no element type here"
     if wanted.dtype is not None and name != wanted.dtype:
         return f"{_shown(array)}, expected {GRAPH_TYPES[wanted.dtype].dtype.name}"

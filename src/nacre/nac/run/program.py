@@ -10,9 +10,9 @@ from nacre.base.diagnostics import Diagnostic
 from nacre.base.excerpt import quoted
 from nacre.base.source import Source
 from nacre.base.suggest import did_you_mean
-from nacre.core.aten.call import Unfit
 from nacre.core.aten.handlers.shapes import PARTS
 from nacre.core.aten.schemas import Schema
+from nacre.core.unsupported import Unsupported
 from nacre.nac.format.places import Place, finding
 from nacre.nac.format.values import ConstantValue, Instruction, NacFile
 from nacre.nac.program import in_place
@@ -198,7 +198,7 @@ def _key(value: Given) -> object:
 
 
 def the_one(made: Any, maker: Prepared, name: str) -> Any:  # noqa: ANN401 - what a call gives
-    """The result that stands where one is asked for; Unfit where none of several does.
+    """The result that stands where one is asked for; Unsupported where none of several does.
 
     Files in use name the first result of a norm by the norm itself. Parts are equals.
     """
@@ -206,7 +206,7 @@ def the_one(made: Any, maker: Prepared, name: str) -> Any:  # noqa: ANN401 - wha
         return made
     has_first = maker.site is not None and maker.site.call not in PARTS
     if len(made) != 1 and not has_first:
-        raise Unfit(f"{name} is a list of {len(made)} tensors, expected one of them")
+        raise Unsupported(f"{name} is a list of {len(made)} tensors, expected one of them")
     return made[0]
 
 

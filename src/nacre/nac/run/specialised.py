@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 
 from nacre.base.packing import NIBBLE_TYPES
-from nacre.core.aten.call import AtenCall, Elements, Number, TooLarge, Unfit
+from nacre.core.aten.call import AtenCall, Elements, Number, TooLarge
 from nacre.core.builder import Builder, dtype_name
 from nacre.core.module import CoreOperation
 from nacre.core.ops import OPS
+from nacre.core.unsupported import Unsupported
 from nacre.core.values import Array, Literal
 from nacre.kernels.interface.call import Call, Known, Run
 from nacre.kernels.interface.call import TensorType as KernelType
@@ -55,7 +56,7 @@ class Compiled:
     is_for_weights: bool = False  # kernels have prepared arrays that are fixed
 
     def run(self, arrays: Sequence[Array]) -> Any:  # noqa: ANN401 - a tensor, several, a number
-        """The results; Unfit where a kernel refuses values."""
+        """The results; Unsupported where a kernel refuses values."""
         if self.number is not None:
             return self.number.number
         values: dict[int, Array] = {**dict(enumerate(arrays)), **self.constants}
@@ -69,7 +70,7 @@ class Compiled:
             made = np.empty(step.shape, step.dtype)
             fault = step.run(operands, [made])
             if fault is not None and fault.is_fatal:
-                raise Unfit(fault.message)
+                raise Unsupported(fault.message)
             values[step.value] = made if step.narrow is None else made.astype(step.narrow)
         found = [values[value] for value in self.results]
         return found if self.is_list else found[0]
@@ -116,7 +117,7 @@ def typed(
     room: int,
     elements: Elements,
 ) -> Typed:
-    """A call for arguments in which `Value(i)` stands for the i-th array; Unfit says why not.
+    """A call for arguments in which `Value(i)` stands for the i-th array; Unsupported says why not.
 
     Of arrays only types are looked at; `elements` gives what is in one where the call asks for it.
     TooLarge where it would take more bytes than there is room for.
@@ -170,17 +171,17 @@ def bound(call: Typed, arrays: Sequence[Array], fixed: Collection[int] = ()) -> 
 
 def _input(builder: Builder, index: int, array: Array) -> None:
     if 0 in array.shape:
-        raise Unfit("an operand has no elements; Core IR has no empty tensors")
+        raise Unsupported("an operand has no elements; Core IR has no empty tensors")
     builder.input(f"x{index}", element_name(array.dtype), array.shape)
 
 
 @cache
 def element_name(dtype: np.dtype[Any]) -> str:
-    """The element type of arrays; Unfit where Core IR has none."""
+    """The element type of arrays; Unsupported where Core IR has none."""
     try:
         return dtype_name(dtype)
     except ValueError:
-        raise Unfit(f"arrays of {dtype} have no element type") from None
+        raise Unsupported(f"arrays of {dtype} have no element type") from None
 
 
 def _array(op: CoreOperation) -> Array:
@@ -229,7 +230,7 @@ def _work(op: CoreOperation, types: Mapping[int, KernelType]) -> int:
         return 1
     spec = OPS[op.opcode]
     if spec.primitive is None:
-        raise Unfit(f"there is no kernel for `{op.opcode}`")
+        raise Unsupported(f"there is no kernel for `{op.opcode}`")
     inputs = tuple([types[operand] for operand in op.operands])
     call = Call(inputs, (types[op.value_id],), spec.filled(op.attributes))
     return steps_of(PRIMITIVES[spec.primitive].work(call), types[op.value_id].count)
@@ -244,7 +245,7 @@ def _takes(op: CoreOperation) -> bool:
 def _bound(op: CoreOperation, types: Mapping[int, KernelType], known: Mapping[int, Array]) -> Run:
     spec = OPS[op.opcode]
     if spec.primitive is None:
-        raise Unfit(f"there is no kernel for `{op.opcode}`")
+        raise Unsupported(f"there is no kernel for `{op.opcode}`")
     inputs = tuple([types[operand] for operand in op.operands])
     ready = {
         at: Known(known[operand])
@@ -256,4 +257,4 @@ def _bound(op: CoreOperation, types: Mapping[int, KernelType], known: Mapping[in
         # What is prepared of weights may be infinite or no number.
         return quietly(PRIMITIVES[spec.primitive].bind, call)
     except (ValueError, TypeError) as error:
-        raise Unfit(str(error)) from error
+        raise Unsupported(str(error)) from error

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nacre.base.rules import Rule
-from nacre.core.aten.call import Unfit
 from nacre.core.evaluation.memory import Birth, laid_out
+from nacre.core.unsupported import Unsupported
 from nacre.core.values import Array
 from nacre.kernels.interface.call import Run
 from nacre.nac.rules.running import NAC47, NAC48
@@ -82,7 +82,7 @@ class Trace:
             fault = link.run(operands, target)
         except MemoryError:
             raise self._refused(link, NAC48, "there is not so much memory") from None
-        except (Unfit, *FAULTS) as error:
+        except (Unsupported, *FAULTS) as error:
             raise self._refused(link, NAC47, str(error)) from error
         if fault is not None and fault.is_fatal:
             raise self._refused(link, NAC47, fault.message)

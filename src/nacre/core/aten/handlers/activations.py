@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from nacre.core.aten.call import AtenCall, Unfit
+from nacre.core.aten.call import AtenCall
 from nacre.core.aten.table import handles
+from nacre.core.unsupported import Unsupported
 
 # From here on, e^-x is lost in the rounding of x for every type of at most 32 bits.
 _LINEAR_FROM = 17.0
@@ -91,7 +92,7 @@ def glu(use: AtenCall) -> int:
 
     axis, dims = use.axis(default=-1), use.shape_of("self")
     if not dims or dims[axis] % 2:
-        raise Unfit("the axis has an odd size")
+        raise Unsupported("the axis has an odd size")
     half, x = dims[axis] // 2, use.value("self")
     a, b = (sliced(use, x, {axis: (s, s + half, 1)}) for s in (0, half))
     return use.binary("Mul", a, use.unary("Sigmoid", b))

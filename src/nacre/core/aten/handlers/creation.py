@@ -7,9 +7,10 @@ from math import ceil
 import numpy as np
 
 from nacre.base.elements import GRAPH_TYPES
-from nacre.core.aten.call import AtenCall, Unfit, Value, number_type, require_elements
+from nacre.core.aten.call import AtenCall, Value, number_type, require_elements
 from nacre.core.aten.handlers.elementwise import wanted_type
 from nacre.core.aten.table import handles
+from nacre.core.unsupported import Unsupported
 
 
 @handles("zeros.default", "ones.default", "empty.memory_format")
@@ -59,7 +60,7 @@ def count_up(use: AtenCall, start: float, end: float, step: float, given: list[f
     is_whole = all(isinstance(n, int) for n in given)
     dtype = wanted_type(use, "i64" if is_whole else "f32")
     if step == 0:
-        raise Unfit("a step of 0")
+        raise Unsupported("a step of 0")
     count = max(ceil((end - start) / step), 0)
     use.affordable((count,))
     if dtype == "i64" and is_whole:

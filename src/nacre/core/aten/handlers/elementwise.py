@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from nacre.base.elements import GRAPH_TYPES
-from nacre.core.aten.call import AtenCall, Number, Unfit, Value
+from nacre.core.aten.call import AtenCall, Number, Value
 from nacre.core.aten.derived import function
 from nacre.core.aten.dtypes import DTYPE_WORDS
 from nacre.core.aten.table import handles
 from nacre.core.ops import OPS
+from nacre.core.unsupported import Unsupported
 
 # ATen computes these powers in another way; so must we.
 _POWERS = {0.5: "Sqrt", -0.5: "Rsqrt", -1.0: "Reciprocal"}
@@ -115,7 +116,7 @@ def logical_not(use: AtenCall) -> int:
 def mask(use: AtenCall, name: str) -> int:
     """An argument that chooses: truth values, or as of old bytes."""
     if isinstance(use.get(name), Value) and use.dtype_of(name) not in ("bool", "u8"):
-        raise Unfit(f"`{name}` is of {use.dtype_of(name)}, expected truth values")
+        raise Unsupported(f"`{name}` is of {use.dtype_of(name)}, expected truth values")
     return use.value(name, "bool")
 
 
@@ -168,7 +169,7 @@ def wanted_type(use: AtenCall, default: str) -> str:
         return default
     found = DTYPE_WORDS.get(str(word))
     if found is None:
-        raise Unfit(f"`{word}` is no element type")
+        raise Unsupported(f"`{word}` is no element type")
     return found
 
 
@@ -196,7 +197,7 @@ def identity(use: AtenCall) -> int:
 def dropout(use: AtenCall) -> int | list[int]:
     """The tensor itself: a dropout drops nothing at inference."""
     if use.get("train", False) and use.number("p", 0.5) > 0:
-        raise Unfit("it drops at random, as in training")
+        raise Unsupported("it drops at random, as in training")
     return [use.value("input")] if use.name == "native_dropout" else use.value("input")
 
 

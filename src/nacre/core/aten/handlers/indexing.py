@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from nacre.base.elements import GRAPH_TYPES
-from nacre.core.aten.call import AtenCall, Found, Unfit, Value
+from nacre.core.aten.call import AtenCall, Found, Value
 from nacre.core.aten.handlers.shapes import sliced
 from nacre.core.aten.table import handles
+from nacre.core.unsupported import Unsupported
 
 
 def places(use: AtenCall, found: Found, name: str) -> int:
@@ -17,7 +18,7 @@ def places(use: AtenCall, found: Found, name: str) -> int:
     value = use.taken(found, None, name)
     dtype = use.type_of(value).dtype
     if GRAPH_TYPES[dtype].kind not in ("signed", "unsigned"):
-        raise Unfit(f"`{name}` is of {dtype}, expected integers")
+        raise Unsupported(f"`{name}` is of {dtype}, expected integers")
     return value if dtype == "i32" else use.cast(value, "i64")
 
 
@@ -49,7 +50,7 @@ def gather(use: AtenCall) -> int:
     if not dims:
         return x
     if len(reach) != len(dims) or any(r > d for a, (r, d) in _pairs(reach, dims) if a != axis):
-        raise Unfit(f"an index {list(reach)} into a tensor {list(dims)}")
+        raise Unsupported(f"an index {list(reach)} into a tensor {list(dims)}")
     x = sliced(use, x, {a: (0, dim, 1) for a, dim in enumerate(reach) if a != axis})
     return use.add("GatherElements", x, at, axis=axis)
 
@@ -72,7 +73,7 @@ def chosen(use: AtenCall, rank: int) -> tuple[list[int], list[Found]]:
         axes += range(at, at + len(parts))
         at += len(parts)
     if at > rank or not axes:
-        raise Unfit(f"{at} indices for {rank} axes")
+        raise Unsupported(f"{at} indices for {rank} axes")
     return axes, found
 
 
@@ -81,7 +82,7 @@ def _unmasked(use: AtenCall, index: Found) -> list[Found]:
         return [index]
     mask = use.elements(index.id)
     if mask is None:
-        raise Unfit("a mask chooses elements, so the shape of the result is not known before")
+        raise Unsupported("a mask chooses elements, so the shape of the result is not known before")
     return [Value(use.constant(part.astype(np.int64), "i64")) for part in np.nonzero(mask)]
 
 
@@ -91,7 +92,7 @@ def tuples(use: AtenCall, indices: list[Found]) -> int:
     try:
         shape = np.broadcast_shapes(*(use.type_of(value).shape for value in values))
     except ValueError:
-        raise Unfit("the indices do not broadcast against each other") from None
+        raise Unsupported("the indices do not broadcast against each other") from None
     parts = [use.reshaped(use.broadcast_to(value, shape), (*shape, 1)) for value in values]
     return parts[0] if len(parts) == 1 else use.add("Concat", *parts, axis=len(shape))
 
@@ -123,7 +124,7 @@ def one_hot(use: AtenCall) -> int:
     if depth < 0:
         elements = use.elements(at)
         if elements is None:
-            raise Unfit("the number of classes depends on elements")
+            raise Unsupported("the number of classes depends on elements")
         depth = int(elements.max()) + 1
     values = use.constant(np.array([0, 1]), "i64")
     return use.add("OneHot", at, values, depth=depth, axis=-1)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from nacre.core.aten.call import AtenCall, Unfit, Value
+from nacre.core.aten.call import AtenCall, Value
 from nacre.core.aten.table import handles
+from nacre.core.unsupported import Unsupported
 
 
 @handles("linear.default")
@@ -29,7 +30,7 @@ def matmul(use: AtenCall) -> int:
 def _product(use: AtenCall, a: int, b: int) -> int:
     a_dims, b_dims = use.type_of(a).shape, use.type_of(b).shape
     if not a_dims or not b_dims:
-        raise Unfit("a factor is a scalar")
+        raise Unsupported("a factor is a scalar")
     left = use.reshaped(a, (1, *a_dims)) if len(a_dims) == 1 else a
     right = use.reshaped(b, (*b_dims, 1)) if len(b_dims) == 1 else b
     made = use.add("MatMul", left, right)
@@ -89,7 +90,7 @@ def kernel_attention(use: AtenCall) -> list[int]:
 
 def _attended(use: AtenCall, mask: Value | None) -> int:
     if use.number("dropout_p", 0.0) > 0:
-        raise Unfit("`dropout_p` is not 0: it drops at random, as in training")
+        raise Unsupported("`dropout_p` is not 0: it drops at random, as in training")
     q, k, v = (use.value(name) for name in ("query", "key", "value"))
     heads = use.type_of(q).shape
     if use.get("enable_gqa", False):
@@ -98,7 +99,7 @@ def _attended(use: AtenCall, mask: Value | None) -> int:
     if use.has("scale"):
         given["scale"] = float(use.number("scale"))
         if given["scale"] == 0:
-            raise Unfit("`scale` is 0")
+            raise Unsupported("`scale` is 0")
     values = [q, k, v]
     if mask is not None:
         taken = use.taken(mask)
@@ -115,7 +116,7 @@ def _repeated(use: AtenCall, value: int, heads: int) -> int:
     if own == heads:
         return value
     if heads % own:
-        raise Unfit(f"{own} heads of keys for {heads} of queries")
+        raise Unsupported(f"{own} heads of keys for {heads} of queries")
     new = (*dims[:-2], 1, *dims[-2:])
     wide = (*dims[:-2], heads // own, *dims[-2:])
     made = use.broadcast_to(use.reshaped(value, new), wide)

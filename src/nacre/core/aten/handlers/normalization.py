@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from nacre.base.elements import GRAPH_TYPES
-from nacre.core.aten.call import AtenCall, Unfit
+from nacre.core.aten.call import AtenCall
 from nacre.core.aten.handlers.elementwise import wanted_type
 from nacre.core.aten.table import handles
+from nacre.core.unsupported import Unsupported
 
 _TRAINING = "it normalises by this batch and keeps statistics, as in training"
 
@@ -33,7 +34,7 @@ def layer_norm(use: AtenCall) -> int | list[int]:
     x, dtype = use.value("input"), use.dtype_of("input")
     wanted, dims = use.integers("normalized_shape"), use.shape_of("input")
     if not wanted or dims[-len(wanted) :] != wanted:
-        raise Unfit(f"a tensor {list(dims)} is normalised over {list(wanted)}")
+        raise Unsupported(f"a tensor {list(dims)} is normalised over {list(wanted)}")
     least = float(np.finfo(GRAPH_TYPES[dtype].dtype).eps) if is_rms and dtype != "bf16" else 2**-7
     epsilon = float(use.number("eps", least if is_rms else 1e-5))
     values = [x]
@@ -61,14 +62,14 @@ def instance_norm(use: AtenCall) -> int:
     if not use.get("use_input_stats", True):
         return _by_statistics(use)
     if use.has("running_mean"):
-        raise Unfit(_TRAINING)
+        raise Unsupported(_TRAINING)
     return use.add("InstanceNorm", *_affine(use), epsilon=float(use.number("eps", 1e-5)))
 
 
 def _channels(use: AtenCall) -> int:
     dims = use.shape_of("input")
     if len(dims) < 2:
-        raise Unfit(f"a tensor {list(dims)} has no channels")
+        raise Unsupported(f"a tensor {list(dims)} has no channels")
     return dims[1]
 
 
@@ -87,7 +88,7 @@ def _affine(use: AtenCall) -> list[int]:
 def batch_norm(use: AtenCall) -> int | list[int]:
     """Each channel by a mean and variance that were learnt."""
     if use.get("training", False) or not use.has("running_mean"):
-        raise Unfit(_TRAINING)
+        raise Unsupported(_TRAINING)
     made = _by_statistics(use)
     return made if use.name == "batch_norm" else [made]
 

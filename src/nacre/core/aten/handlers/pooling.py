@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from nacre.core.aten.call import AtenCall, Unfit
+from nacre.core.aten.call import AtenCall
 from nacre.core.aten.handlers.windows import batched, several, unbatched
 from nacre.core.aten.table import handles
+from nacre.core.unsupported import Unsupported
 
 
 def _rank(use: AtenCall) -> int:
@@ -50,7 +51,7 @@ def avg_pool(use: AtenCall) -> int:
         return unbatched(use, use.add("AvgPool", x, count_pad=count_pad, **given), is_single)
     divisor = use.integer("divisor_override")
     if given["ceil"] or divisor == 0:
-        raise Unfit("`divisor_override` is 0, or stands with `ceil_mode`")
+        raise Unsupported("`divisor_override` is 0, or stands with `ceil_mode`")
     size = float(np.prod(given["kernel"]))
     made = use.add("AvgPool", x, count_pad=True, **given)
     made = use.binary("Mul", made, use.scalar(size / divisor, use.type_of(made).dtype))
@@ -60,10 +61,10 @@ def avg_pool(use: AtenCall) -> int:
 def _wanted(use: AtenCall, rank: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
     dims = use.shape_of("self")
     if len(dims) not in (rank + 1, rank + 2):
-        raise Unfit(f"a tensor of rank {len(dims)}")
+        raise Unsupported(f"a tensor of rank {len(dims)}")
     wanted = several(use, "output_size", rank, 1)
     if min(wanted) < 1:
-        raise Unfit(f"an output of {list(wanted)}")
+        raise Unsupported(f"an output of {list(wanted)}")
     return dims[-rank:], wanted
 
 
@@ -108,7 +109,7 @@ def adaptive_max_pool(use: AtenCall) -> list[int]:
     rank = _rank(use)
     sizes, wanted = _wanted(use, rank)
     if any(size % count for size, count in zip(sizes, wanted, strict=True)):
-        raise Unfit(f"{list(sizes)} does not divide into {list(wanted)}")
+        raise Unsupported(f"{list(sizes)} does not divide into {list(wanted)}")
     x, is_single = batched(use, "self", rank)
     kernel = tuple(size // count for size, count in zip(sizes, wanted, strict=True))
     return [unbatched(use, use.add("MaxPool", x, kernel=kernel, strides=kernel), is_single)]

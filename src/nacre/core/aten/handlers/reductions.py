@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from math import inf, prod
 
-from nacre.core.aten.call import AtenCall, Unfit, inside
+from nacre.core.aten.call import AtenCall, inside
 from nacre.core.aten.handlers.elementwise import is_integer, wanted_type
 from nacre.core.aten.table import handles
+from nacre.core.unsupported import Unsupported
 
 # By the name of the call: the operation and its `op`.
 _REDUCE = {
@@ -48,7 +49,7 @@ def reduction(use: AtenCall) -> int:
     opcode, op = _REDUCE[use.name]
     dtype = _working_type(use)
     if use.name == "mean" and is_integer(dtype):
-        raise Unfit(f"a mean of {dtype}")
+        raise Unsupported(f"a mean of {dtype}")
     return reduced(use, opcode, op, use.value("self", dtype), axes_of(use))
 
 
@@ -66,7 +67,7 @@ def extremum_with_place(use: AtenCall) -> list[int]:
     is_max = use.name == "max"
     x, axis, keepdims = use.value("self"), use.axis(), bool(use.get("keepdim", False))
     if use.type_of(x).rank == 0:
-        raise Unfit("it is of a scalar")
+        raise Unsupported("it is of a scalar")
     value = reduced(use, "Reduce", "Max" if is_max else "Min", x, (axis,))
     return [value, use.add("ArgMax" if is_max else "ArgMin", x, axis=axis, keepdims=keepdims)]
 
@@ -101,7 +102,7 @@ def variance(use: AtenCall) -> int | list[int]:
     correction = float(use.get("unbiased", True)) if has_word else use.number("correction", 1)
     left = count - correction
     if left <= 0:
-        raise Unfit(f"{count} elements less the correction {correction} leave none")
+        raise Unsupported(f"{count} elements less the correction {correction} leave none")
     x = use.value("self")
     mean = use.add("Mean", x, axes=axes, keepdims=True)
     away = use.binary("Sub", x, mean)
@@ -135,12 +136,12 @@ def ordered(use: AtenCall) -> list[int]:
     """Elements in order, or the first k of them, and where they lie."""
     x, dims = use.value("self"), use.shape_of("self")
     if not dims:
-        raise Unfit("it is of a scalar")
+        raise Unsupported("it is of a scalar")
     axis = use.axis(default=-1)
     is_sort = use.name == "sort"
     count = dims[axis] if is_sort else use.integer("k")
     largest = bool(use.get("descending", False) if is_sort else use.get("largest", True))
     if not 1 <= count <= dims[axis]:
-        raise Unfit(f"{count} elements of an axis of {dims[axis]}")
+        raise Unsupported(f"{count} elements of an axis of {dims[axis]}")
     given = {"k": count, "axis": axis, "largest": largest}
     return [use.add(opcode, x, **given) for opcode in ("TopKValues", "TopKIndices")]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from math import floor
 
-from nacre.core.aten.call import AtenCall, Unfit
+from nacre.core.aten.call import AtenCall
 from nacre.core.aten.table import handles
+from nacre.core.unsupported import Unsupported
 
 _FORMS = tuple(
     f"{name}.{overload}"
@@ -37,7 +38,7 @@ def upsample(use: AtenCall) -> int:
     given["mode"] = "cubic" if is_cubic else "linear"
     corners = bool(use.get("align_corners", False))
     if is_soft and corners:
-        raise Unfit("it has `antialias` and `align_corners`")
+        raise Unsupported("it has `antialias` and `align_corners`")
     given["coordinate"] = "align_corners" if corners else "half_pixel"
     if is_soft:
         given |= {"antialias": True, "exclude_outside": True}
@@ -55,7 +56,7 @@ def _factors(use: AtenCall) -> tuple[float, ...]:
     if any(not isinstance(f, int | float) or f <= 0 for f in found):
         if all(f is None for f in found):
             return ()
-        raise Unfit("a scale is missing, or not above 0")
+        raise Unsupported("a scale is missing, or not above 0")
     return tuple(float(f) for f in found)
 
 
@@ -63,11 +64,11 @@ def _sizes(use: AtenCall, dims: tuple[int, ...], factors: tuple[float, ...]) -> 
     wanted = use.integers("output_size")
     if not wanted:
         if not factors or len(factors) > len(dims):
-            raise Unfit("neither a size nor scales are given")
+            raise Unsupported("neither a size nor scales are given")
         pairs = zip(dims[-len(factors) :], factors, strict=True)
         wanted = tuple(floor(dim * factor) for dim, factor in pairs)
     if len(wanted) != len(dims) - 2:
-        raise Unfit(f"a size {list(wanted)} for a tensor {list(dims)}")
+        raise Unsupported(f"a size {list(wanted)} for a tensor {list(dims)}")
     return (*dims[:2], *wanted)
 
 

@@ -6,10 +6,11 @@ from math import prod
 
 import numpy as np
 
-from nacre.core.aten.call import AtenCall, Unfit, inside
+from nacre.core.aten.call import AtenCall, inside
 from nacre.core.aten.handlers.indexing import chosen, place_of, places, tuples
 from nacre.core.aten.handlers.shapes import bounds, sliced
 from nacre.core.aten.table import handles
+from nacre.core.unsupported import Unsupported
 
 _REDUCTIONS = {"sum": "add", "add": "add", "prod": "mul", "multiply": "mul", "amin": "min",
                "amax": "max"}  # fmt: skip
@@ -33,7 +34,7 @@ def select_scatter(use: AtenCall) -> int:
 def _replaced(use: AtenCall, axis: int, taken: range) -> int:
     dims = list(use.shape_of("self"))
     if not dims:
-        raise Unfit("it is of a scalar")
+        raise Unsupported("it is of a scalar")
     if not taken:
         return use.value("self")
     x, part = use.value("self"), use.value("src", use.dtype_of("self"))
@@ -132,7 +133,7 @@ def scatter(use: AtenCall) -> int:
     if use.has("reduce"):
         word = str(use.get("reduce"))
         if word not in _REDUCTIONS or not use.get("include_self", True):
-            raise Unfit(f"it combines by `{word}`, or without the elements that are there")
+            raise Unsupported(f"it combines by `{word}`, or without the elements that are there")
         reduction = _REDUCTIONS[word]
     at = place_of(use, "index")
     reach = use.type_of(at).shape

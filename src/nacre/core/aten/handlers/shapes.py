@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from itertools import accumulate
 from math import prod
 
-from nacre.core.aten.call import AtenCall, Unfit, inside
+from nacre.core.aten.call import AtenCall, inside
 from nacre.core.aten.table import handles
+from nacre.core.unsupported import Unsupported
 
 # By ATen's word for it.
 _PADDINGS = {"constant": "constant", "reflect": "reflect", "replicate": "edge", "circular": "wrap"}
@@ -24,13 +25,13 @@ def view(use: AtenCall) -> int:
 def inferred(shape: Sequence[int], count: int) -> tuple[int, ...]:
     """A shape in which -1 stands for what is left."""
     if list(shape).count(-1) > 1 or any(dim < -1 for dim in shape):
-        raise Unfit(f"the shape {list(shape)} has more than one open dimension")
+        raise Unsupported(f"the shape {list(shape)} has more than one open dimension")
     rest = prod(dim for dim in shape if dim != -1)
     if -1 in shape and (rest == 0 or count % rest):
-        raise Unfit(f"{count:,} elements do not divide into {list(shape)}")
+        raise Unsupported(f"{count:,} elements do not divide into {list(shape)}")
     made = tuple(count // rest if dim == -1 else dim for dim in shape)
     if prod(made) != count:
-        raise Unfit(f"{count:,} elements do not have the shape {list(made)}")
+        raise Unsupported(f"{count:,} elements do not have the shape {list(made)}")
     return made
 
 
@@ -49,7 +50,7 @@ def flatten(use: AtenCall) -> int:
     first = inside(use.integer("start_dim", 0), len(dims))
     last = inside(use.integer("end_dim", -1), len(dims))
     if first > last:
-        raise Unfit(f"axes {first} to {last}")
+        raise Unsupported(f"axes {first} to {last}")
     shape = (*dims[:first], prod(dims[first : last + 1]), *dims[last + 1 :])
     return use.reshaped(use.value("self"), shape)
 
@@ -129,7 +130,7 @@ def expand(use: AtenCall) -> int:
     size, dims = use.integers("size"), use.shape_of("self")
     new = len(size) - len(dims)
     if new < 0 or any(dim == -1 for dim in size[:new]):
-        raise Unfit(f"a tensor {list(dims)} is to have the shape {list(size)}")
+        raise Unsupported(f"a tensor {list(dims)} is to have the shape {list(size)}")
     wanted = [dims[i - new] if dim == -1 else dim for i, dim in enumerate(size)]
     return use.broadcast_to(use.value("self"), wanted)
 
@@ -146,7 +147,7 @@ def repeat(use: AtenCall) -> int:
     repeats = use.integers("repeats" if use.name == "repeat" else "dims")
     dims = use.shape_of("self")
     if use.name == "repeat" and len(repeats) < len(dims):
-        raise Unfit(f"{len(repeats)} repeats for {len(dims)} axes")
+        raise Unsupported(f"{len(repeats)} repeats for {len(dims)} axes")
     rank = max(len(repeats), len(dims))
     value = use.reshaped(use.value("self"), (*[1] * (rank - len(dims)), *dims))
     repeats = (*[1] * (rank - len(repeats)), *repeats)
@@ -170,7 +171,7 @@ def cat(use: AtenCall) -> int:
     """Tensors after each other."""
     tensors = use.get("tensors", ())
     if not tensors:
-        raise Unfit("there is no tensor")
+        raise Unsupported("there is no tensor")
     from nacre.core.aten.promotion import common_type
 
     dtype = common_type([use.type_of(t.id) for t in tensors])
@@ -195,17 +196,17 @@ def split(use: AtenCall) -> list[int]:
     """Parts along an axis."""
     axis, x, dims = use.axis(), use.value("self"), use.shape_of("self")
     if not dims:
-        raise Unfit("it is of a scalar")
+        raise Unsupported("it is of a scalar")
     size = dims[axis]
     if use.call in ("split_with_sizes.default", "split.sizes"):
         name = "split_sizes" if use.name == "split_with_sizes" else "split_size"
         sizes: Sequence[int] = use.integers(name)
         if sum(sizes) != size or min(sizes, default=0) < 0:
-            raise Unfit(f"parts {list(sizes)} of an axis of {size}")
+            raise Unsupported(f"parts {list(sizes)} of an axis of {size}")
     else:
         count = use.integer("chunks" if use.name == "chunk" else "split_size")
         if count < 1:
-            raise Unfit(f"parts of {count}")
+            raise Unsupported(f"parts of {count}")
         each = -(-size // count) if use.name == "chunk" else count
         use.require_operations(-(-size // each))
         sizes = [min(each, size - start) for start in range(0, size, each)]
@@ -220,7 +221,7 @@ def unbind(use: AtenCall) -> list[int]:
     """Every part of an axis on its own."""
     axis, x, dims = use.axis(), use.value("self"), use.shape_of("self")
     if not dims:
-        raise Unfit("it is of a scalar")
+        raise Unsupported("it is of a scalar")
     use.require_operations(dims[axis])
     return [_without(use, sliced(use, x, {axis: (i, i + 1, 1)}), axis) for i in range(dims[axis])]
 
@@ -237,7 +238,7 @@ def sliced(use: AtenCall, value: int, parts: dict[int, tuple[int, int, int]]) ->
     if all(part == (0, dim, 1) for part, dim in zip(whole, dims, strict=True)):
         return value
     if any(end <= start for start, end, _ in whole):
-        raise Unfit("the result has no elements; Core IR has no empty tensors")
+        raise Unsupported("the result has no elements; Core IR has no empty tensors")
     starts, ends, steps = (tuple(column) for column in zip(*whole, strict=True))
     return use.add("Slice", value, starts=starts, ends=ends, steps=steps)
 
@@ -246,7 +247,7 @@ def bounds(use: AtenCall, dim: int) -> range:
     """What `start`, `end` and `step` take of an axis."""
     step = use.integer("step", 1)
     if step < 1:
-        raise Unfit(f"a step of {step}")
+        raise Unsupported(f"a step of {step}")
     start, end = (use.integer(name) if use.has(name) else None for name in ("start", "end"))
     return range(*slice(start, end, step).indices(dim))
 
@@ -266,7 +267,7 @@ def narrow(use: AtenCall) -> int:
     start = inside(use.integer("start"), max(dims[axis], 1), "start")
     length = use.integer("length")
     if start + length > dims[axis]:
-        raise Unfit(f"places {start} to {start + length} of an axis of {dims[axis]}")
+        raise Unsupported(f"places {start} to {start + length} of an axis of {dims[axis]}")
     return sliced(use, use.value("self"), {axis: (start, start + length, 1)})
 
 
@@ -275,7 +276,7 @@ def select(use: AtenCall) -> int:
     """One place of an axis, which goes away."""
     axis, dims = use.axis(), use.shape_of("self")
     if not dims:
-        raise Unfit("it is of a scalar")
+        raise Unsupported("it is of a scalar")
     at = inside(use.integer("index"), dims[axis], "index")
     return _without(use, sliced(use, use.value("self"), {axis: (at, at + 1, 1)}), axis)
 
@@ -297,7 +298,7 @@ def roll(use: AtenCall) -> int:
         flat = use.reshaped(x, (prod(dims),))
         return use.reshaped(_rolled(use, flat, 0, shifts[0]), dims)
     if len(axes) != len(shifts):
-        raise Unfit(f"{len(shifts)} shifts for {len(axes)} axes")
+        raise Unsupported(f"{len(shifts)} shifts for {len(axes)} axes")
     for axis, shift in zip(axes, shifts, strict=True):
         x = _rolled(use, x, inside(axis, len(dims)), shift)
     return x
@@ -320,14 +321,14 @@ def pad(use: AtenCall) -> int:
     given = use.integers("pad" if use.has("pad") else "padding")
     rank = len(use.shape_of("self"))
     if len(given) % 2 or len(given) > 2 * rank:
-        raise Unfit(f"pads {list(given)} for {rank} axes")
+        raise Unsupported(f"pads {list(given)} for {rank} axes")
     around = [(0, 0)] * rank
     for index in range(len(given) // 2):
         around[rank - 1 - index] = (given[2 * index], given[2 * index + 1])
     pads = (*(a for a, _ in around), *(b for _, b in around))
     mode = _PAD_MODES.get(use.name.partition("_")[0], use.get("mode", "constant"))
     if mode not in _PADDINGS:
-        raise Unfit(f"no mode `{mode}`")
+        raise Unsupported(f"no mode `{mode}`")
     if not any(pads):
         return use.value("self")
     number = float(use.number("value", 0.0))
@@ -342,7 +343,7 @@ def pixel_shuffle(use: AtenCall) -> int:
     block = use.integer("upscale_factor" if is_up else "downscale_factor")
     dims, x = use.shape_of("self"), use.value("self")
     if len(dims) < 3:
-        raise Unfit(f"a tensor of rank {len(dims)}")
+        raise Unsupported(f"a tensor of rank {len(dims)}")
     planes = use.reshaped(x, (prod(dims[:-3]), *dims[-3:]))
     made = use.add(opcode, planes, block=block, mode="CRD")
     return use.reshaped(made, (*dims[:-3], *use.type_of(made).shape[1:]))

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from math import prod
 
-from nacre.core.aten.call import AtenCall, Number, Unfit
+from nacre.core.aten.call import AtenCall, Number
 from nacre.core.aten.handlers.elementwise import wanted_type
 from nacre.core.aten.table import handles
+from nacre.core.unsupported import Unsupported
 
 
 @handles("sym_size.int")
@@ -14,7 +15,7 @@ def sym_size(use: AtenCall) -> Number:
     """A dimension."""
     dims = use.shape_of("self")
     if not dims:
-        raise Unfit("it is of a scalar")
+        raise Unsupported("it is of a scalar")
     return Number(dims[use.axis()])
 
 
@@ -29,5 +30,5 @@ def assert_metadata(use: AtenCall) -> Number:
     """Nothing, where a tensor is as it is said to be."""
     dtype, dims = use.dtype_of("a"), use.shape_of("a")
     if wanted_type(use, dtype) != dtype or (use.has("size") and use.integers("size") != dims):
-        raise Unfit(f"a tensor is {dtype}{list(dims)}, which it must not be")
+        raise Unsupported(f"a tensor is {dtype}{list(dims)}, which it must not be")
     return Number(None)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from nacre.core.aten.call import AtenCall, Unfit
+from nacre.core.aten.call import AtenCall
 from nacre.core.aten.table import handles
+from nacre.core.unsupported import Unsupported
 
 
 def several(use: AtenCall, name: str, rank: int, default: int) -> tuple[int, ...]:
@@ -11,7 +12,7 @@ def several(use: AtenCall, name: str, rank: int, default: int) -> tuple[int, ...
     numbers = use.integers(name) or (default,)
     made = numbers * rank if len(numbers) == 1 else numbers
     if len(made) != rank:
-        raise Unfit(f"`{name}` is {list(numbers)} for {rank} axes")
+        raise Unsupported(f"`{name}` is {list(numbers)} for {rank} axes")
     return made
 
 

@@ -12,11 +12,12 @@ from nacre.base.excerpt import quoted
 from nacre.core.module import TensorType
 from nacre.core.onnx.control.fallible import first_fallible
 from nacre.core.onnx.control.scopes import Lost, Reported, Scope, Undecided
-from nacre.core.onnx.findings import BIND, NoForm, Unsound
+from nacre.core.onnx.findings import BIND, Unsound
 from nacre.core.onnx.handlers.pieces import item, stacked
 from nacre.core.onnx.interface import names_within
 from nacre.core.onnx.reading.files import onnx
 from nacre.core.onnx.use import OnnxNode, Tensor, described
+from nacre.core.unsupported import Unsupported
 from nacre.core.values import Array
 
 MOST_ITERATIONS = 1024
@@ -57,11 +58,11 @@ def _either(use: OnnxNode, scope: Scope, branches: Sequence[Any]) -> list[Tensor
             continue
     if len(made) < len(branches):
         message = "its condition is computed when the model runs, and a branch has no form"
-        raise NoForm(message, BIND)
+        raise Unsupported(message, BIND)
     fallible = first_fallible(scope.builder, scope.builder.since(start))
     if fallible is not None:
         message = "its condition is computed when the model runs, so that both branches are needed"
-        raise NoForm(f"{message}, but `{fallible}` can fail where the other is meant", BIND)
+        raise Unsupported(f"{message}, but `{fallible}` can fail where the other is meant", BIND)
     if len(made[0]) != len(made[1]):
         raise Unsound("its branches differ in the number of outputs")
     condition = use.reshaped(use.value(0), ())
@@ -72,7 +73,7 @@ def _chosen(use: OnnxNode, condition: int, a: Tensor, b: Tensor) -> Tensor:
     types = use.type_of(a), use.type_of(b)
     if types[0] != types[1]:
         message = "its condition is computed when the model runs, and the branches give"
-        raise NoForm(f"{message} {described(types[0])} and {described(types[1])}", BIND)
+        raise Unsupported(f"{message} {described(types[0])} and {described(types[1])}", BIND)
     if isinstance(a, np.ndarray) and isinstance(b, np.ndarray) and a.tobytes() == b.tobytes():
         return a
     return use.add("Where", condition, use.materialised(a), use.materialised(b))
@@ -91,14 +92,14 @@ def loop(use: OnnxNode, scope: Scope) -> list[Tensor]:
     room = _MOST_ELEMENTS
     count = most if most is not None and _goes_on(body) else 0
     if count > MOST_ITERATIONS and goes_on is not None and _is_true(goes_on):
-        raise NoForm(f"it runs {count} times, more than {MOST_ITERATIONS}", _FEWER)
+        raise Unsupported(f"it runs {count} times, more than {MOST_ITERATIONS}", _FEWER)
     while most is None or len(rows) < most:
         if goes_on is None:
             raise Undecided(_BY_DATA, _FIXED)
         if not _is_true(goes_on):
             break
         if len(rows) == MOST_ITERATIONS:
-            raise NoForm(f"it runs more than {MOST_ITERATIONS} times", _FEWER)
+            raise Unsupported(f"it runs more than {MOST_ITERATIONS} times", _FEWER)
         with scope.allowance.round_of(0 if rows else count):
             made = _round(body, scope, [np.array(len(rows), np.int64), _TRUE, *state])
         goes_on = made[0] if isinstance(made[0], np.ndarray) else None
@@ -156,7 +157,7 @@ def _room(room: int, row: Sequence[Tensor]) -> int:
     """How many known elements may still be collected after a round."""
     left = room - sum(tensor.size for tensor in row if isinstance(tensor, np.ndarray))
     if left < 0:
-        raise NoForm(f"it collects more than {_MOST_ELEMENTS:,} known elements", _FEWER)
+        raise Unsupported(f"it collects more than {_MOST_ELEMENTS:,} known elements", _FEWER)
     return left
 
 
@@ -167,7 +168,7 @@ def _trip_count(use: OnnxNode) -> int | None:
     found = use.known(0)
     if found is None:
         message = "its trip count is computed when the model runs, expected a constant"
-        raise NoForm(message, BIND)
+        raise Unsupported(message, BIND)
     if found.size != 1:
         raise Unsound(f"its trip count has {found.size} elements, expected 1")
     return max(int(found.reshape(())), 0)
@@ -203,7 +204,7 @@ def _nothing(
             sizes = [dim.dim_value for dim in kind.shape.dim]
             if not kind.elem_type or not kind.HasField("shape") or any(s < 1 for s in sizes):
                 reason = f"it never runs, so that {quoted(output.name)} has an axis of length 0"
-                raise NoForm(f"{reason}, and its body does not say the others", _NEVER)
+                raise Unsupported(f"{reason}, and its body does not say the others", _NEVER)
             dtype = np.dtype(onnx.helper.tensor_dtype_to_np_dtype(kind.elem_type))
         sizes.insert(axis if axis >= 0 else axis + len(sizes) + 1, 0)
         found.append(np.zeros(sizes, dtype))
@@ -215,14 +216,16 @@ def scan(use: OnnxNode, scope: Scope) -> list[Tensor]:
     if use.opset >= 9:
         return _scanned(use, scope, [use.tensor(i) for i in range(use.count)])
     if use.has(0):
-        raise NoForm("`sequence_lens` is given", "run sequences of different lengths one by one")
+        raise Unsupported(
+            "`sequence_lens` is given", "run sequences of different lengths one by one"
+        )
     tensors = [use.tensor(i) for i in range(1, use.count)]
     sizes = {use.type_of(tensor).shape[:1] for tensor in tensors}
     if len(sizes) != 1 or sizes == {()}:
         raise Unsound("its operands differ in the size of the batch")
     (batch,) = sizes.pop()
     if batch > MOST_ITERATIONS:
-        raise NoForm(f"it runs over a batch of {batch}, more than {MOST_ITERATIONS}", _FEWER)
+        raise Unsupported(f"it runs over a batch of {batch}, more than {MOST_ITERATIONS}", _FEWER)
     rows = [_scanned(use, scope, [item(use, t, 0, i) for t in tensors]) for i in range(batch)]
     return [stacked(use, column, 0) for column in zip(*rows, strict=True)]
 
@@ -239,7 +242,7 @@ def _scanned(use: OnnxNode, scope: Scope, tensors: Sequence[Tensor]) -> list[Ten
         raise Unsound(f"its sequences have the lengths {sorted(lengths)}, expected one length")
     (length,) = lengths
     if length > MOST_ITERATIONS:
-        raise NoForm(f"it runs {length} times, more than {MOST_ITERATIONS}", _FEWER)
+        raise Unsupported(f"it runs {length} times, more than {MOST_ITERATIONS}", _FEWER)
     backwards = _integers(use, ("scan_input_directions", "directions"), count)
     collected = body.output[len(state) :]
     rows: list[Sequence[Tensor]] = []

@@ -10,8 +10,8 @@ from typing import Any, Protocol
 
 from nacre.core.importing.model_builder import ModelBuilder
 from nacre.core.module import TensorType
-from nacre.core.onnx.findings import NoForm
 from nacre.core.onnx.use import Tensor
+from nacre.core.unsupported import Unsupported
 
 MOST_NODES = 100_000  # of graphs and functions inside nodes, each counted as often as it is walked
 MOST_DEPTH = 48
@@ -32,11 +32,11 @@ class Reported(Exception):  # noqa: N818 - carries a finding, not a failure of o
         self.tensors = tensors
 
 
-class Undecided(NoForm):
+class Undecided(Unsupported):
     """A loop that data ends: this comes before what its body lacks, which would not help."""
 
 
-class Spent(NoForm):
+class Spent(Unsupported):
     """A node holds more than can be laid out flat."""
 
 

@@ -11,13 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from nacre.core.onnx.findings import TENSORS, NoForm
+from nacre.core.onnx.findings import TENSORS
 from nacre.core.onnx.folding.direct import direct
 from nacre.core.onnx.folding.sizes import result_size
 from nacre.core.onnx.handlers.refusals import NEVER_FOLDED
 from nacre.core.onnx.reading.files import onnx
 from nacre.core.onnx.reading.nodes import Node
 from nacre.core.onnx.use import Tensor
+from nacre.core.unsupported import Unsupported
 from nacre.core.values import Array
 
 _MOST_ELEMENTS = 1 << 24  # of all operands together, and of a result: the rest is left to the run
@@ -117,5 +118,5 @@ def _given(node: Node) -> dict[str, Any]:
 
 def _array(value: object) -> Array:
     if isinstance(value, list):
-        raise NoForm("it gives a sequence, which Core IR lacks", TENSORS)
+        raise Unsupported("it gives a sequence, which Core IR lacks", TENSORS)
     return np.asarray(value)

@@ -12,7 +12,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from nacre.core.onnx.findings import NoForm, Unsound
+from nacre.core.onnx.findings import Unsound
 from nacre.core.onnx.handlers.attention_masks import (
     Places,
     additive,
@@ -24,6 +24,7 @@ from nacre.core.onnx.handlers.elementwise import element_name
 from nacre.core.onnx.handlers.table import handles
 from nacre.core.onnx.tensors import optional, repeated, shape_of
 from nacre.core.onnx.use import OnnxNode, Tensor
+from nacre.core.unsupported import Unsupported
 
 _FLOATS = ("f16", "bf16", "f32", "f64")
 
@@ -125,7 +126,9 @@ def attended(
     """The operation of Core IR."""
     values = [heads.q, heads.k, heads.v]
     if scale == 0.0:  # which Core IR reads as its default
-        raise NoForm("`scale` is 0", "leave the attribute out, or write the mean of the values")
+        raise Unsupported(
+            "`scale` is 0", "leave the attribute out, or write the mean of the values"
+        )
     if mask is not None:
         values.append(use.materialised(mask))
     return use.add("Attention", *values, scale=scale, causal=is_causal)
@@ -201,7 +204,9 @@ def written_out(
 def _scores(use: OnnxNode, heads: Heads, scale: float) -> int:
     """Query by key, each scaled by the root, as the definition has it."""
     if scale < 0:
-        raise NoForm(f"`scale` is {scale}, which has no root", "negate the query, and the scale")
+        raise Unsupported(
+            f"`scale` is {scale}, which has no root", "negate the query, and the scale"
+        )
     root = use.scalar(sqrt(scale), use.builder.type_of(heads.q).dtype)
     k = use.transposed(heads.k, (0, 1, 3, 2))
     sides = (use.add("BinOp", side, root, op="Mul") for side in (heads.q, k))

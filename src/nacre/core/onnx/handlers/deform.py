@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from nacre.core.onnx.findings import NoForm, Unsound
+from nacre.core.onnx.findings import Unsound
 from nacre.core.onnx.handlers.arithmetic import Expr, known, operand
 from nacre.core.onnx.handlers.sampling import Edge, sampled
 from nacre.core.onnx.handlers.table import handles
 from nacre.core.onnx.handlers.windows import window_attributes
 from nacre.core.onnx.use import OnnxNode
+from nacre.core.unsupported import Unsupported
 
 
 @handles("DeformConv")
@@ -24,7 +25,7 @@ def deform_conv(use: OnnxNode) -> int:
     rank, taps = len(sizes), prod(kernel)
     groups, bends = int(use.attribute("group", 1)), int(use.attribute("offset_group", 1))
     if rank != 2:
-        raise NoForm(f"windows of {rank} axes, expected 2", "reshape to planes")
+        raise Unsupported(f"windows of {rank} axes, expected 2", "reshape to planes")
     if (
         min(groups, bends) < 1
         or channels != per_group * groups

@@ -7,11 +7,12 @@ import numpy as np
 from nacre.base.elements import GRAPH_TYPES
 from nacre.base.excerpt import quoted
 from nacre.core.builder import dtype_name
-from nacre.core.onnx.findings import CAST, INFERENCE, NoForm, Unsound
+from nacre.core.onnx.findings import CAST, INFERENCE, Unsound
 from nacre.core.onnx.handlers.arithmetic import Expr, operand
 from nacre.core.onnx.handlers.table import Handler, handles
 from nacre.core.onnx.reading.files import onnx
 from nacre.core.onnx.use import OnnxNode, Tensor
+from nacre.core.unsupported import Unsupported
 from nacre.core.values import Array
 
 _BINARY = {
@@ -160,7 +161,7 @@ def identity(use: OnnxNode) -> list[int] | int:
 def _refuse_training(use: OnnxNode) -> None:
     """A dropout that drops; at a ratio of 0 it does not."""
     if use.opset < 7 and not use.attribute("is_test", 0):
-        raise NoForm("`is_test` is 0; it draws random numbers, which Core IR lacks", INFERENCE)
+        raise Unsupported("`is_test` is 0; it draws random numbers, which Core IR lacks", INFERENCE)
     if use.opset < 12 or not use.has(2):
         return
     ratio = use.known(1) if use.has(1) else np.array(0.5)
@@ -168,7 +169,7 @@ def _refuse_training(use: OnnxNode) -> None:
         return
     if np.any(use.require_known(2, "`training_mode`")):
         reason = "`training_mode` is on; it draws random numbers, which Core IR lacks"
-        raise NoForm(reason, INFERENCE)
+        raise Unsupported(reason, INFERENCE)
 
 
 @handles("Clip")
@@ -215,7 +216,7 @@ def element_name(kind: int) -> str:
     try:
         return dtype_name(np.dtype(onnx.helper.tensor_dtype_to_np_dtype(kind)))
     except (ValueError, KeyError, TypeError):
-        raise NoForm(f"Core IR lacks the element type {type_title(kind)}", CAST) from None
+        raise Unsupported(f"Core IR lacks the element type {type_title(kind)}", CAST) from None
 
 
 def type_title(kind: int) -> str:

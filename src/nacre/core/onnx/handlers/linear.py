@@ -6,10 +6,11 @@ from math import prod
 
 import numpy as np
 
-from nacre.core.onnx.findings import SMALLER, NoForm, Unsound
+from nacre.core.onnx.findings import SMALLER, Unsound
 from nacre.core.onnx.handlers.arithmetic import Expr, known, operand
 from nacre.core.onnx.handlers.table import handles
 from nacre.core.onnx.use import OnnxNode
+from nacre.core.unsupported import Unsupported
 
 
 @handles("MatMul")
@@ -79,7 +80,7 @@ def determinant(use: OnnxNode) -> int:
         raise Unsound(f"the shape is {list(use.shape(0))}, expected square matrices")
     if rows > _LARGEST_DETERMINANT:
         reason = f"a matrix has {rows} rows, expected at most {_LARGEST_DETERMINANT}"
-        raise NoForm(reason, SMALLER)
+        raise Unsupported(reason, SMALLER)
     rest, found = operand(use, 0).reshaped(prod(batch), rows, rows), None
     while rest.shape[1]:
         factor, smaller = _eliminated(use, rest)

@@ -7,12 +7,13 @@ from math import prod
 
 import numpy as np
 
-from nacre.core.onnx.findings import INFERENCE, NoForm, Unsound
+from nacre.core.onnx.findings import INFERENCE, Unsound
 from nacre.core.onnx.handlers.arithmetic import Expr
 from nacre.core.onnx.handlers.elementwise import element_name
 from nacre.core.onnx.handlers.table import handles
 from nacre.core.onnx.tensors import broadcast_to, optional, repeated, shape_of
 from nacre.core.onnx.use import OnnxNode, Tensor
+from nacre.core.unsupported import Unsupported
 
 _MVN_EPSILON = 1e-9  # of the standard deviation, as the definition has it
 
@@ -21,7 +22,7 @@ _MVN_EPSILON = 1e-9  # of the standard deviation, as the definition has it
 def batch_norm(use: OnnxNode) -> Sequence[Tensor]:
     """Each channel by a mean and variance that are given, or in training by those of the batch."""
     if use.opset < 7 and not use.attribute("is_test", 0):
-        raise NoForm("`is_test` is 0: before opset 7 that means training", INFERENCE)
+        raise Unsupported("`is_test` is 0: before opset 7 that means training", INFERENCE)
     if len(use.shape(0)) < 2:
         raise Unsound(f"its input has the shape {list(use.shape(0))}, expected channels")
     given = [use.value(i) for i in range(1, 5)]

@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from nacre.base.excerpt import quoted
-from nacre.core.onnx.findings import NOT_EMPTY, NoForm, Unsound
+from nacre.core.onnx.findings import NOT_EMPTY, Unsound
 from nacre.core.onnx.handlers.arithmetic import known, operand
 from nacre.core.onnx.handlers.shapes import counted
 from nacre.core.onnx.handlers.table import handles
 from nacre.core.onnx.use import OnnxNode, Tensor
+from nacre.core.unsupported import Unsupported
 
 
 @handles("Split")
@@ -49,7 +50,7 @@ def sliced(use: OnnxNode, value: int, parts: dict[int, tuple[int, int, int]]) ->
     if all(part == (0, dim, 1) for part, dim in zip(whole, dims, strict=True)):
         return value
     if any(end <= start for start, end, _ in whole):
-        raise NoForm("the result has no elements", NOT_EMPTY)
+        raise Unsupported("the result has no elements", NOT_EMPTY)
     starts, ends, steps = (tuple(column) for column in zip(*whole, strict=True))
     return use.add("Slice", value, starts=starts, ends=ends, steps=steps)
 

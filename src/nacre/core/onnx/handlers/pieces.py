@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from nacre.core.onnx.findings import NoForm
 from nacre.core.onnx.tensors import part, shape_of, with_shape
 from nacre.core.onnx.use import OnnxNode, Tensor, described
+from nacre.core.unsupported import Unsupported
 
 
 def piece(use: OnnxNode, tensor: Tensor, axis: int, start: int, end: int) -> Tensor:
@@ -40,7 +40,7 @@ def stacked(use: OnnxNode, tensors: Sequence[Tensor], axis: int) -> Tensor:
     types = {use.type_of(tensor) for tensor in tensors}
     if len(types) > 1:
         found = " and ".join(sorted(map(described, types))[:2])
-        raise NoForm(f"it collects tensors of several types: {found}", "give them one shape")
+        raise Unsupported(f"it collects tensors of several types: {found}", "give them one shape")
     dims = shape_of(use, tensors[0])
     wide = (*dims[:axis], 1, *dims[axis:])
     return joined(use, [with_shape(use, tensor, wide) for tensor in tensors], axis)

@@ -9,11 +9,12 @@ from math import ceil, floor, prod
 import numpy as np
 
 from nacre.base.elements import GRAPH_TYPES
-from nacre.core.onnx.findings import SMALLER, NoForm, Unsound
+from nacre.core.onnx.findings import SMALLER, Unsound
 from nacre.core.onnx.handlers.arithmetic import Expr, known, operand
 from nacre.core.onnx.handlers.table import handles
 from nacre.core.onnx.handlers.windows import pool, window_attributes
 from nacre.core.onnx.use import OnnxNode
+from nacre.core.unsupported import Unsupported
 from nacre.core.values import Array
 
 _MOST_PLACES = 1 << 24
@@ -39,7 +40,7 @@ def max_pool(use: OnnxNode) -> list[int]:
     places, is_there = _windows(dims[2:], counts, kernel, given)
     if not is_there.any(axis=1).all():
         reason = "a window lies in the padding only; its second output would be undefined"
-        raise NoForm(reason, "pad less than the windows are wide")
+        raise Unsupported(reason, "pad less than the windows are wide")
     # Padding repeats an element of the window: it may be found, but not in another place.
     first = np.take_along_axis(places, is_there.argmax(axis=1)[:, None], axis=1)
     places = np.where(is_there, places, first)
@@ -62,7 +63,7 @@ def _numbered(use: OnnxNode, places: Array, sizes: Sequence[int]) -> Array:
         return places
     if len(sizes) != 2:
         reason = "`storage_order` is 1, expected 0 for windows of three axes"
-        raise NoForm(reason, "set `storage_order` to 0")
+        raise Unsupported(reason, "set `storage_order` to 0")
     height, width = sizes
     columns: Array = places // width + places % width * height
     return columns
@@ -74,7 +75,7 @@ def _windows(
     """[windows, elements]: places in a flat plane, and whether they lie inside."""
     if prod(counts) * prod(kernel) > _MOST_PLACES:
         reason = f"{prod(counts)} windows of {prod(kernel)} elements are too many to name"
-        raise NoForm(reason, SMALLER)
+        raise Unsupported(reason, SMALLER)
     rank = len(sizes)
     steps = [np.asarray(given[name]) for name in ("strides", "dilations", "pads")]
     places = np.zeros([1] * (2 * rank), np.int64)
@@ -107,7 +108,7 @@ def max_unpool(use: OnnxNode) -> int:
     wanted = use.ints("output_shape", 2) or inferred
     shape = _counted_in(use, inferred, wanted)
     if min(shape) < 1 or prod(shape) > _MOST_PLACES:
-        raise NoForm(f"the result has the shape {list(shape)}", SMALLER)
+        raise Unsupported(f"the result has the shape {list(shape)}", SMALLER)
     _require_inside(use, shape)
     zeros = known(use, np.zeros(prod(shape)), use.type(0).dtype)
     count = prod(dims)
@@ -172,7 +173,7 @@ def col2im(use: OnnxNode) -> int:
         rows = rows.rows(known(use, np.flatnonzero(is_there)))
     shape = (prod(image), batch, channels)
     if prod(shape) > _MOST_PLACES:
-        raise NoForm(f"the result has {prod(shape)} elements", SMALLER)
+        raise Unsupported(f"the result has {prod(shape)} elements", SMALLER)
     zeros = known(use, np.zeros(shape), rows.dtype)
     index = known(use, places[is_there][:, None])
     made = use.add("ScatterNd", zeros.value, index.value, rows.value, reduction="add")
@@ -200,7 +201,7 @@ def max_roi_pool(use: OnnxNode) -> int:
     most = max(1, *(len(place) for place in flat))
     if len(flat) * most > _MOST_PLACES:
         reason = f"{len(flat)} bins of up to {most} elements are too many to name"
-        raise NoForm(reason, SMALLER)
+        raise Unsupported(reason, SMALLER)
     index = np.array([np.resize(p, most) if len(p) else np.zeros(most) for p in flat], np.int64)
     table = operand(use, 0).transposed(0, 2, 3, 1).reshaped(batch * prod(sizes), channels)
     windows = table.rows(known(use, index))

@@ -8,7 +8,7 @@ from math import prod
 import numpy as np
 from msgspec import Struct
 
-from nacre.core.onnx.findings import NoForm, Unsound
+from nacre.core.onnx.findings import Unsound
 from nacre.core.onnx.handlers.elementwise import element_name
 from nacre.core.onnx.handlers.table import handles
 from nacre.core.onnx.tensors import (
@@ -23,6 +23,7 @@ from nacre.core.onnx.tensors import (
     with_shape,
 )
 from nacre.core.onnx.use import OnnxNode, Tensor
+from nacre.core.unsupported import Unsupported
 
 _NARROW_FLOATS = ("f8e4m3", "f8e5m2")
 _FLOATS = ("f16", "bf16", "f32", "f64")
@@ -136,7 +137,7 @@ def dequantize(use: OnnxNode) -> int:
     target = element_name(kind) if kind else own
     if own not in _FLOATS or target not in _FLOATS:
         reason = f"the scale is `{own}` and the result `{target}`, expected floats"
-        raise NoForm(reason, "cast the scale to f32")
+        raise Unsupported(reason, "cast the scale to f32")
     if own != target:  # multiplied in f32, which holds every scale
         scale = in_type(use, steps.scale, "f32")
         steps = Steps(scale, steps.zero, steps.axis, steps.block)
@@ -156,7 +157,7 @@ def quantize(use: OnnxNode) -> int:
     steps, to = _steps(use), _target(use)
     own, scale = use.type(0).dtype, use.type_of(steps.scale).dtype
     if scale not in _FLOATS:
-        raise NoForm(f"the scale is `{scale}`, expected a float", "cast the scale to f32")
+        raise Unsupported(f"the scale is `{scale}`, expected a float", "cast the scale to f32")
     kind = int(use.attribute("precision", 0))
     precision = element_name(kind) if kind else scale
     saturates = bool(use.attribute("saturate", 1)) or to not in _NARROW_FLOATS
@@ -164,7 +165,9 @@ def quantize(use: OnnxNode) -> int:
     if saturates and not is_odd and own == scale == precision:
         return quantized(use, use.value(0), steps, to)
     if precision not in _FLOATS:
-        raise NoForm(f"`precision` is `{precision}`, expected a float", "leave `precision` out")
+        raise Unsupported(
+            f"`precision` is `{precision}`, expected a float", "leave `precision` out"
+        )
     quotient = _quotient(use, steps, precision)
     if to in _NARROW_FLOATS:
         if is_odd and steps.zero is not None:

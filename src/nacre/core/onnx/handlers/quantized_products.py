@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from nacre.core.onnx.findings import NoForm, Unsound
+from nacre.core.onnx.findings import Unsound
 from nacre.core.onnx.handlers.linear import product
 from nacre.core.onnx.handlers.quantized import (
     Steps,
@@ -35,6 +35,7 @@ from nacre.core.onnx.tensors import (
     with_shape,
 )
 from nacre.core.onnx.use import OnnxNode, Tensor
+from nacre.core.unsupported import Unsupported
 
 _BYTES = ("i8", "u8")
 _SMALL = 1024  # elements: known integers that are no more are centred ahead of time
@@ -59,7 +60,7 @@ def _expect_bytes(use: OnnxNode, *indices: int) -> None:
     for index in indices:
         if use.type(index).dtype not in _BYTES:
             found = use.type(index).dtype
-            raise NoForm(
+            raise Unsupported(
                 f"operand {index} is of `{found}`, expected i8 or u8", "quantise to 8 bits"
             )
 

@@ -12,12 +12,12 @@ from nacre.core.onnx.findings import (
     MISFITTING,
     SMALLER,
     TENSORS,
-    NoForm,
     Unsound,
 )
 from nacre.core.onnx.folding.sizes import result_size
 from nacre.core.onnx.handlers.table import Handler, handles
 from nacre.core.onnx.use import OnnxNode
+from nacre.core.unsupported import Unsupported
 
 _RANDOM = "it draws random numbers, which Core IR lacks"
 _SEQUENCE = "it works on sequences or optional values; Core IR has tensors only"
@@ -79,8 +79,8 @@ def _refused(reason: str) -> Handler:
         if use.node.op in FOLDED_ONLY and use.is_known:
             if isnan(result_size(use.node, [use.known(i) for i in range(use.count)])):
                 raise Unsound(MISFITTING)
-            raise NoForm("its result is too large to be computed at import", SMALLER)
-        raise NoForm(reason, _REWRITES.get(reason, _BEFORE))
+            raise Unsupported("its result is too large to be computed at import", SMALLER)
+        raise Unsupported(reason, _REWRITES.get(reason, _BEFORE))
 
     return handler
 

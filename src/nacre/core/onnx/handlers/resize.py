@@ -14,7 +14,7 @@ import numpy as np
 
 from nacre.base.elements import GRAPH_TYPES
 from nacre.base.excerpt import quoted
-from nacre.core.onnx.findings import SMALLER, NoForm, Unsound
+from nacre.core.onnx.findings import SMALLER, Unsound
 from nacre.core.onnx.handlers.resize_places import (
     ROUNDINGS,
     Axis,
@@ -25,6 +25,7 @@ from nacre.core.onnx.handlers.resize_places import (
 from nacre.core.onnx.handlers.shapes import counted
 from nacre.core.onnx.handlers.table import handles
 from nacre.core.onnx.use import OnnxNode
+from nacre.core.unsupported import Unsupported
 from nacre.core.values import Array
 
 _NATIVE = frozenset(
@@ -220,7 +221,7 @@ def _along(use: OnnxNode, x: int, axis: int, a: Axis, manner: Manner) -> int:
     """One axis, by coordinates that are worked out here."""
     if a.count > _LONGEST:
         reason = f"an axis of {a.count} with `{manner.coordinate}` is too long"
-        raise NoForm(reason, SMALLER)
+        raise Unsupported(reason, SMALLER)
     is_nearest = manner.mode == "nearest"
     at = coordinates(a, manner.coordinate, np.float32 if is_nearest else np.float64)
     if is_nearest:
@@ -240,7 +241,7 @@ def _weights(at: Array, a: Axis, manner: Manner) -> Array:
     """[size, count]: how much of each element goes where; those beyond the edge count as it."""
     if a.size * a.count > _MOST_WEIGHTS:
         reason = f"an axis of {a.size} to {a.count} with `{manner.coordinate}` is too long"
-        raise NoForm(reason, SMALLER)
+        raise Unsupported(reason, SMALLER)
     reach = 1 if manner.mode == "linear" else 2
     stretch = min(a.scale, 1.0) if manner.antialias else 1.0
     first = floor(-reach / stretch) + 1

@@ -11,10 +11,11 @@ from types import MappingProxyType
 import numpy as np
 
 from nacre.base.excerpt import quoted
-from nacre.core.onnx.findings import SMALLER, NoForm, Unsound
+from nacre.core.onnx.findings import SMALLER, Unsound
 from nacre.core.onnx.handlers.arithmetic import Expr, known, operand
 from nacre.core.onnx.handlers.table import handles
 from nacre.core.onnx.use import OnnxNode
+from nacre.core.unsupported import Unsupported
 from nacre.core.values import Array
 
 _CUBIC_A = -0.75
@@ -158,7 +159,7 @@ def _floats(use: OnnxNode, mode: str) -> tuple[Expr, str]:
     if own in ("f16", "bf16"):
         return x.to("f32"), own
     if mode != "nearest" and own not in ("f32", "f64"):
-        raise NoForm(f"it interpolates {own}, expected floats", "cast to float first")
+        raise Unsupported(f"it interpolates {own}, expected floats", "cast to float first")
     return x, own
 
 
@@ -182,7 +183,7 @@ def affine_grid(use: OnnxNode) -> int:
     if rank not in (2, 3) or theta != (sizes[0], rank, rank + 1) or min(sizes) < 1:
         raise Unsound(f"`theta` of shape {list(theta)} does not go with sizes {list(sizes)}")
     if prod(sizes) > _MOST_SAMPLES << 4:
-        raise NoForm(f"a grid of {list(sizes[2:])} is too large to know", SMALLER)
+        raise Unsupported(f"a grid of {list(sizes[2:])} is too large to know", SMALLER)
     lines = [_line(size, is_aligned=bool(use.attribute("align_corners", 0))) for size in sizes[2:]]
     mesh = np.meshgrid(*lines, indexing="ij")
     base = np.stack([*reversed(mesh), np.ones(sizes[2:])]).reshape(rank + 1, -1)
@@ -211,10 +212,10 @@ def roi_align(use: OnnxNode) -> int:
     boxes = use.known(1)
     if boxes is None:
         reason = "`sampling_ratio` is 0: how many samples there are depends on the regions"
-        raise NoForm(reason, "set `sampling_ratio` above 0, or bind the regions")
+        raise Unsupported(reason, "set `sampling_ratio` above 0, or bind the regions")
     if len(boxes) > _MOST_ROIS:
         reason = f"there are {len(boxes)} regions with samples of their own number"
-        raise NoForm(reason, "set `sampling_ratio` above 0")
+        raise Unsupported(reason, "set `sampling_ratio` above 0")
     parts = []
     for at, box in enumerate(boxes.astype(np.float32)):
         one = known(use, np.array([at], np.int64))
@@ -237,7 +238,7 @@ def _require_few(use: OnnxNode, counts: Sequence[int]) -> None:
     high, wide, *_ = _roi(use)
     if prod(counts) * high * wide > _MOST_SAMPLES:
         reason = f"a region has {list(counts)} samples for each of {high * wide} bins"
-        raise NoForm(f"{reason}, more than {_MOST_SAMPLES:,} in all", SMALLER)
+        raise Unsupported(f"{reason}, more than {_MOST_SAMPLES:,} in all", SMALLER)
 
 
 def _sample_counts(use: OnnxNode, box: Array) -> tuple[int, int]:
@@ -250,7 +251,7 @@ def _sample_counts(use: OnnxNode, box: Array) -> tuple[int, int]:
     ]
     if min(counts) < 1:
         reason = f"the region {box.tolist()} has {counts} samples for each bin"
-        raise NoForm(reason, "set `sampling_ratio` above 0")
+        raise Unsupported(reason, "set `sampling_ratio` above 0")
     _require_few(use, counts)
     return counts[0], counts[1]
 

@@ -7,10 +7,11 @@ from math import prod
 
 import numpy as np
 
-from nacre.core.onnx.findings import BIND, BY_ELEMENTS, NoForm, Unsound
+from nacre.core.onnx.findings import BIND, BY_ELEMENTS, Unsound
 from nacre.core.onnx.handlers.arithmetic import Expr, known, operand
 from nacre.core.onnx.handlers.table import handles
 from nacre.core.onnx.use import OnnxNode, Tensor
+from nacre.core.unsupported import Unsupported
 from nacre.core.values import Array
 
 _MOST_KNOWN = 1 << 20  # elements of one value that are worth knowing
@@ -52,7 +53,7 @@ def constant(use: OnnxNode) -> Array:
             return np.array(use.node.attributes[name], kind)
     if not use.node.attributes:
         raise Unsound("it has no value", "give it the attribute `value`")
-    raise NoForm("it holds text", "make it a tensor of numbers")
+    raise Unsupported("it holds text", "make it a tensor of numbers")
 
 
 @handles("ConstantOfShape")
@@ -173,7 +174,7 @@ def compress(use: OnnxNode) -> int:
     """The parts along an axis, or the elements, at which a condition holds that is known."""
     condition = use.known(1)
     if condition is None:
-        raise NoForm(BY_ELEMENTS, BIND)
+        raise Unsupported(BY_ELEMENTS, BIND)
     x, axis = use.value(0), 0
     if "axis" in use.node.attributes:
         axis = use.axis()

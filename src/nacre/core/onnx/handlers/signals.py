@@ -6,10 +6,11 @@ from math import prod
 
 import numpy as np
 
-from nacre.core.onnx.findings import SMALLER, NoForm, Unsound
+from nacre.core.onnx.findings import SMALLER, Unsound
 from nacre.core.onnx.handlers.arithmetic import Expr, known, operand
 from nacre.core.onnx.handlers.table import handles
 from nacre.core.onnx.use import OnnxNode
+from nacre.core.unsupported import Unsupported
 from nacre.core.values import Array
 
 _MOST_ENTRIES = 1 << 23
@@ -53,7 +54,7 @@ def stft(use: OnnxNode) -> int:
         raise Unsound(f"the window has the shape {list(use.shape(2))}, expected [{length}]")
     places = np.arange(0, size - length + 1, step)[:, None] + np.arange(length)
     if places.size > _MOST_PLACES:
-        raise NoForm(f"{len(places)} parts of {length} elements are too many", SMALLER)
+        raise Unsupported(f"{len(places)} parts of {length} elements are too many", SMALLER)
     frames = Expr(use, use.add("GatherAxis", signal.value, use.constant(places), axis=1))
     if use.has(2):
         frames = frames * operand(use, 2).to(frames.dtype).reshaped(length, 1)
@@ -86,7 +87,7 @@ def _matrix(size: int, parts: int, length: int, *, is_inverse: bool, is_half: bo
     rows = size * parts
     if rows * 2 * max(length, size) > 2 * _MOST_ENTRIES:
         reason = f"a transform of {size} elements to {length} is too long for a matrix"
-        raise NoForm(reason, SMALLER)
+        raise Unsupported(reason, SMALLER)
     units = np.eye(rows).reshape(rows, size, parts)
     complex_units = units[..., 0] + 1j * units[..., 1] if parts == 2 else units[..., 0]
     if is_inverse and is_half:

@@ -12,7 +12,7 @@ from math import sqrt
 import numpy as np
 from msgspec import Struct
 
-from nacre.core.onnx.findings import NoForm, Unsound
+from nacre.core.onnx.findings import Unsound
 from nacre.core.onnx.handlers.attention import Heads, attended, joined_heads, rotated, split_heads
 from nacre.core.onnx.handlers.attention_masks import Places, compared, joined_masks, places_of
 from nacre.core.onnx.handlers.linear import product
@@ -20,6 +20,7 @@ from nacre.core.onnx.handlers.quantized_products import integer_product, scaled_
 from nacre.core.onnx.handlers.table import handles
 from nacre.core.onnx.tensors import combined, in_type, optional, part, shape_of, with_shape
 from nacre.core.onnx.use import OnnxNode, Tensor
+from nacre.core.unsupported import Unsupported
 
 _FILTER = -10000.0  # the default of `mask_filter_value`
 
@@ -68,7 +69,7 @@ def _kept(use: OnnxNode, mask: Tensor, places: Places) -> Tensor:
         sides = compared(use, "Lt", index, end), compared(use, "Ge", index, start)
         return combined(use, "And", *sides)
     reason = f"the mask has the shape {list(dims)}, with {batch} batches of {keys} keys"
-    raise NoForm(reason, f"give a mask of the shape {[batch, keys]}")
+    raise Unsupported(reason, f"give a mask of the shape {[batch, keys]}")
 
 
 def _filtered(use: OnnxNode, kept: Tensor, dtype: str) -> Tensor:
@@ -80,11 +81,13 @@ def _filtered(use: OnnxNode, kept: Tensor, dtype: str) -> Tensor:
 def _refuse(use: OnnxNode, names: Sequence[str], operands: Sequence[int]) -> None:
     for name in names:
         if use.attribute(name, 0):
-            raise NoForm(f"`{name}` is on", f"export the model without `{name}`")
+            raise Unsupported(f"`{name}` is on", f"export the model without `{name}`")
     for index in operands:
         if use.has(index):
             reason = f"operand {index}, of a cache that is shared, is given"
-            raise NoForm(reason, "export the model with past and present as tensors of their own")
+            raise Unsupported(
+                reason, "export the model with past and present as tensors of their own"
+            )
 
 
 @handles("com.microsoft.MultiHeadAttention")
@@ -92,14 +95,14 @@ def multi_head_attention(use: OnnxNode) -> Sequence[Tensor]:
     """Attention of queries, keys and values with biases of their own."""
     _refuse(use, (), (8, 9))
     if not (use.has(1) and use.has(2)):
-        raise NoForm("query, key and value are packed into one tensor", "split them")
+        raise Unsupported("query, key and value are packed into one tensor", "split them")
     ranks = [len(use.shape(i)) for i in range(3)]
     if ranks[0] != 3 or ranks[1] not in (3, 4) or ranks[2] != ranks[1]:
         reason = f"query, key and value have {ranks} axes, expected 3, or 4 of key and value"
-        raise NoForm(reason, "reshape them")
+        raise Unsupported(reason, "reshape them")
     if len(use.node.outputs) > 3 and use.node.outputs[3]:
         reason = f"its output `{use.node.outputs[3]}`, the scores, is not supported"
-        raise NoForm(reason, "write the products and the softmax apart")
+        raise Unsupported(reason, "write the products and the softmax apart")
     count, start, heads = int(use.require("num_heads")), 0, []
     for index in range(3):
         value = use.value(index)
@@ -177,7 +180,9 @@ def rotary_embedding(use: OnnxNode) -> int:
     """Positions as rotations; one position is that of the first element."""
     _refuse(use, ("is_packed_batching",), ())
     if float(use.attribute("scale", 1.0)) != 1.0:
-        raise NoForm("`scale` is not 1", "multiply the positions, or the caches were made for them")
+        raise Unsupported(
+            "`scale` is not 1", "multiply the positions, or the caches were made for them"
+        )
     dims = use.shape(0)
     length = dims[1] if len(dims) == 3 else dims[2] if len(dims) == 4 else 0
     places = use.tensor(1)

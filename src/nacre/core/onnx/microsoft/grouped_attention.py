@@ -10,7 +10,7 @@ from math import sqrt
 import numpy as np
 from msgspec import structs
 
-from nacre.core.onnx.findings import BIND, NoForm, Unsound
+from nacre.core.onnx.findings import BIND, Unsound
 from nacre.core.onnx.handlers.attention import (
     Heads,
     attended,
@@ -23,6 +23,7 @@ from nacre.core.onnx.handlers.attention_masks import Places, joined_masks, place
 from nacre.core.onnx.handlers.table import handles
 from nacre.core.onnx.tensors import combined, in_type, optional, part, repeated, shape_of
 from nacre.core.onnx.use import OnnxNode, Tensor
+from nacre.core.unsupported import Unsupported
 
 _PAST, _LENGTHS, _TOTAL, _COS, _SIN, _POSITIONS, _BIAS = (3, 4), 5, 6, 7, 8, 9, 10
 # What changes the meaning of the cache or of the softmax: attributes, and operands by number.
@@ -48,10 +49,10 @@ def grouped_query_attention(use: OnnxNode) -> list[Tensor]:
 def _refuse(use: OnnxNode) -> None:
     for name in _UNKNOWN:
         if int(use.attribute(name, 0)) > 0:
-            raise NoForm(f"`{name}` is on", f"export the model without `{name}`")
+            raise Unsupported(f"`{name}` is on", f"export the model without `{name}`")
     for index, name in _FURTHER.items():
         if use.has(index):
-            raise NoForm(f"`{name}` is given", f"export the model without `{name}`")
+            raise Unsupported(f"`{name}` is given", f"export the model without `{name}`")
 
 
 def _heads(use: OnnxNode) -> Heads:
@@ -120,11 +121,11 @@ def _require_whole(use: OnnxNode, heads: Heads, offset: int) -> None:
     total = int(np.ravel(use.require_known(_TOTAL, "`total_sequence_length`"))[0])
     lengths = use.known(_LENGTHS)
     if lengths is None:
-        raise NoForm("`seqlens_k` is computed when the model runs, expected a constant", BIND)
+        raise Unsupported("`seqlens_k` is computed when the model runs, expected a constant", BIND)
     expected = offset + use.builder.type_of(heads.q).shape[2]
     if total != expected or (lengths != expected - 1).any():
         told = f"`total_sequence_length` is {total}, `seqlens_k` {lengths.tolist()[:8]}"
-        raise NoForm(
+        raise Unsupported(
             f"{told}, the cache and the queries have {expected} places together",
             f"give a past of {max(total - expected + offset, 0)} places, all of them in use",
         )

@@ -10,7 +10,7 @@ from math import prod
 
 import numpy as np
 
-from nacre.core.onnx.findings import NoForm, Unsound
+from nacre.core.onnx.findings import Unsound
 from nacre.core.onnx.handlers.quantized import Steps, dequantized, quantized, steps_of
 from nacre.core.onnx.handlers.quantized_products import centred, channels_last, requantized
 from nacre.core.onnx.handlers.table import Handler, handles
@@ -24,6 +24,7 @@ from nacre.core.onnx.tensors import (
     with_shape,
 )
 from nacre.core.onnx.use import OnnxNode, described
+from nacre.core.unsupported import Unsupported
 from nacre.core.values import Array
 
 _BITS = (2, 4, 8)  # of MatMulNBits
@@ -177,10 +178,10 @@ def matmul_nbits(use: OnnxNode) -> int:
     depth, width = int(use.require("K")), int(use.require("N"))
     if bits not in _BITS or block < 16 or min(depth, width) < 1:
         reason = f"`bits` is {bits}, `block_size` {block}, K {depth}, N {width}"
-        raise NoForm(reason, f"quantise to one of {list(_BITS)} bits in blocks of 16 or more")
+        raise Unsupported(reason, f"quantise to one of {list(_BITS)} bits in blocks of 16 or more")
     if use.has(4) or use.attribute("weight_prepacked", 0):
         reason = "the weights are ordered by `g_idx`, or packed for a device"
-        raise NoForm(reason, "quantise the model without them")
+        raise Unsupported(reason, "quantise the model without them")
     blocks = -(-depth // block)
     packed = use.require_known(1, "the packed weights")
     weights = _unpacked(packed, bits, (width, blocks, block))
@@ -207,7 +208,9 @@ def _block_zeros(use: OnnxNode, bits: int, dims: tuple[int, int]) -> Array:
         return np.full(dims, 1 << (bits - 1), np.uint8)
     found = use.require_known(3, "the packed zero points")
     if found.dtype != np.uint8:
-        raise NoForm(f"the zero points are {described(found)}, expected packed u8", "pack them")
+        raise Unsupported(
+            f"the zero points are {described(found)}, expected packed u8", "pack them"
+        )
     width = -(-dims[1] * bits // 8) * 8 // bits
     return _unpacked(found, bits, (dims[0], width))[:, : dims[1]]
 

@@ -10,12 +10,13 @@ import numpy as np
 from msgspec import Struct
 
 from nacre.base.excerpt import quoted
-from nacre.core.onnx.findings import NoForm, Unsound
+from nacre.core.onnx.findings import Unsound
 from nacre.core.onnx.handlers.linear import product, scaled
 from nacre.core.onnx.handlers.normalization import levelled, moments, normalised, reciprocal_root
 from nacre.core.onnx.handlers.table import handles
 from nacre.core.onnx.tensors import broadcast_to, delegated, optional, replaced, shape_of
 from nacre.core.onnx.use import OnnxNode, Tensor
+from nacre.core.unsupported import Unsupported
 from nacre.core.values import Array
 
 
@@ -51,7 +52,7 @@ def activated(use: OnnxNode, value: int, given: Sequence[float | None]) -> int:
     found = _ACTIVATIONS.get(name)
     if found is None:
         reason = f"`activation` is {quoted(name)}, expected one of {', '.join(_ACTIVATIONS)}"
-        raise NoForm(reason, "write the activation as a node of its own")
+        raise Unsupported(reason, "write the activation as a node of its own")
     named = {"op": found.op} if found.op else {}
     numbers = list(given) + [None] * len(found.parameters)
     filled = {
@@ -138,7 +139,7 @@ def bias_softmax(use: OnnxNode) -> int:
     own = list(shape_of(use, use.tensor(1)))
     if len(own) != len(dims):
         reason = f"the bias has the shape {own}, expected as many axes as {list(dims)}"
-        raise NoForm(reason, "reshape the bias, or write Add and Softmax apart")
+        raise Unsupported(reason, "reshape the bias, or write Add and Softmax apart")
     total = _plus(use, use.value(0), use.tensor(1))
     flat = use.reshaped(total, (prod(dims[:axis]), prod(dims[axis:])))
     return use.reshaped(use.add("Softmax", flat, axis=1), dims)
@@ -173,7 +174,7 @@ def skip_rms_norm(use: OnnxNode) -> Sequence[Tensor]:
     made = levelled(use, total, use.tensor(2), last, epsilon)
     if len(use.node.outputs) > 1 and use.node.outputs[1]:
         reason = f"its output `{use.node.outputs[1]}`, a mean, is not defined"
-        raise NoForm(reason, "leave the output out")
+        raise Unsupported(reason, "leave the output out")
     if not any(use.node.outputs[2:]):
         return [made]
     root = total

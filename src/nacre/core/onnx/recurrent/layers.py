@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from nacre.base.elements import GRAPH_TYPES
 from nacre.base.excerpt import quoted
-from nacre.core.onnx.findings import NOT_EMPTY, NoForm, Unsound
+from nacre.core.onnx.findings import NOT_EMPTY, Unsound
 from nacre.core.onnx.handlers.pieces import item, joined, piece, stacked
 from nacre.core.onnx.handlers.table import handles
 from nacre.core.onnx.recurrent.cells import (
@@ -26,6 +26,7 @@ from nacre.core.onnx.recurrent.cells import (
 )
 from nacre.core.onnx.tensors import combined, transpose, with_shape
 from nacre.core.onnx.use import OnnxNode, Tensor
+from nacre.core.unsupported import Unsupported
 from nacre.core.values import Array
 
 MOST_STEPS = 4096
@@ -87,10 +88,10 @@ def sizes_of(use: OnnxNode) -> Sizes:
         raise Unsound(f"its input has {len(dims)} axes, expected 3")
     batch, steps = dims[:2] if use.attribute("layout", 0) else dims[1::-1]
     if 0 in dims:
-        raise NoForm("its input has no elements", NOT_EMPTY)
+        raise Unsupported("its input has no elements", NOT_EMPTY)
     if steps > MOST_STEPS:
-        raise NoForm(f"it runs over {steps} steps, more than the {MOST_STEPS} that are unrolled",
-                     "import the model for a shorter sequence, and carry the state")  # fmt: skip
+        reason = f"it runs over {steps} steps, more than the {MOST_STEPS} that are unrolled"
+        raise Unsupported(reason, "import the model for a shorter sequence, and carry the state")
     hidden = int(use.attribute("hidden_size", 0)) or (use.shape(2) or (0,))[-1]
     return Sizes(steps, batch, dims[2], hidden, len(_DIRECTIONS[_direction(use)]))
 

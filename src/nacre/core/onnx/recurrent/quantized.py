@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from math import prod
 
-from nacre.core.onnx.findings import NoForm, Unsound
+from nacre.core.onnx.findings import Unsound
 from nacre.core.onnx.handlers.pieces import item
 from nacre.core.onnx.handlers.quantized import dynamic_steps, quantized
 from nacre.core.onnx.handlers.quantized_products import centred, centred_rows
@@ -14,6 +14,7 @@ from nacre.core.onnx.recurrent.cells import Weights
 from nacre.core.onnx.recurrent.layers import RECURRENT, expect_shape, layer, lengths_of, sizes_of
 from nacre.core.onnx.tensors import combined, shape_of, with_shape
 from nacre.core.onnx.use import OnnxNode, Tensor
+from nacre.core.unsupported import Unsupported
 
 # Where the scale and the zero point of the weights of an operand are.
 _STEPS = {1: (8, 9), 2: (10, 11)}
@@ -49,9 +50,9 @@ def dynamic_quantize_lstm(use: OnnxNode) -> list[Tensor]:
     expect_shape(use, 1, (sizes.directions, sizes.inputs, columns))
     expect_shape(use, 2, (sizes.directions, sizes.hidden, columns))
     if use.type(0).dtype != "f32":
-        raise NoForm(f"its input is of `{use.type(0).dtype}`, expected f32", "cast it to f32")
+        raise Unsupported(f"its input is of `{use.type(0).dtype}`, expected f32", "cast it to f32")
     if lengths_of(use, sizes) is not None:
-        raise NoForm("`sequence_lens` is given: which sequences share a scale is not defined",
+        raise Unsupported("`sequence_lens` is given: which sequences share a scale is not defined",
                      "run sequences of different lengths one by one")  # fmt: skip
     return layer(use, kind, sizes, _stored(use, sizes.directions, columns))
 
@@ -60,7 +61,7 @@ def _stored(use: OnnxNode, directions: int, columns: int) -> Callable[[int, int]
     def weights_of(index: int, direction: int) -> Weights:
         if use.type(index).dtype not in ("i8", "u8"):
             reason = f"operand {index} is of `{use.type(index).dtype}`, expected i8 or u8"
-            raise NoForm(reason, "quantise the weights to 8 bits")
+            raise Unsupported(reason, "quantise the weights to 8 bits")
         matrix = item(use, use.tensor(index), 0, direction)
         scale, zero = (_one(use, at, direction, directions, columns) for at in _STEPS[index])
         # Made once for all steps.

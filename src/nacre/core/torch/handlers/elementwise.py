@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from nacre.base.elements import GRAPH_TYPES
-from nacre.core.importing.findings import NoForm
 from nacre.core.ops import OPS
 from nacre.core.torch.handlers.derived import function
 from nacre.core.torch.handlers.table import handles
 from nacre.core.torch.library import torch
 from nacre.core.torch.remedies import EVAL
 from nacre.core.torch.use import AtenCall, Tensor
+from nacre.core.unsupported import Unsupported
 
 # PyTorch computes these powers in another way; so must we.
 _POWERS = {0.5: "Sqrt", -0.5: "Rsqrt", -1.0: "Reciprocal"}
@@ -153,7 +153,7 @@ def cast(use: AtenCall) -> Tensor:
 def identity(use: AtenCall) -> int | list[int]:
     """The tensor itself; a dropout drops nothing at inference."""
     if "dropout" in use.name and use.get("train", False) and use.get("p", 0.5) > 0:
-        raise NoForm("it drops at random; Core IR has no random numbers", EVAL)
+        raise Unsupported("it drops at random; Core IR has no random numbers", EVAL)
     value = use.value("self" if "self" in use.names else "input")
     return [value] if use.name.startswith("native") else value
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from nacre.core.importing.findings import NoForm
 from nacre.core.torch.handlers.shapes import sliced
 from nacre.core.torch.handlers.table import handles
 from nacre.core.torch.library import torch
 from nacre.core.torch.remedies import NEWER
 from nacre.core.torch.use import AtenCall, Tensor, Value
+from nacre.core.unsupported import Unsupported
 
 _MASK = "a mask chooses elements when the model runs, so the shape of the result is not known"
 _MASK_REWRITE = "keep the shape: `torch.where(mask, x, other)`"
@@ -63,13 +63,13 @@ def chosen(use: AtenCall, shape: tuple[int, ...]) -> tuple[list[int], list[Tenso
     at = 0
     for index in without_masks(use.get("indices")):
         if isinstance(index, Value) and use.type_of(index.id).dtype in ("bool", "u8"):
-            raise NoForm(_MASK, _MASK_REWRITE)
+            raise Unsupported(_MASK, _MASK_REWRITE)
         if index is not None:
             found.append(index)
             axes.append(at)
         at += 1
     if at > len(shape):
-        raise NoForm(f"{at} indices for {len(shape)} axes", NEWER)
+        raise Unsupported(f"{at} indices for {len(shape)} axes", NEWER)
     return axes, found
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from nacre.core.importing.findings import NoForm
 from nacre.core.torch.handlers.table import handles
 from nacre.core.torch.remedies import EVAL
 from nacre.core.torch.use import AtenCall
+from nacre.core.unsupported import Unsupported
 
 
 @handles("linear.default")
@@ -69,7 +69,7 @@ def einsum(use: AtenCall) -> int:
 def attention(use: AtenCall) -> int:
     """softmax(q k' * scale + mask) v; key heads are repeated where there are fewer."""
     if use.get("dropout_p", 0.0) > 0:
-        raise NoForm("`dropout_p` is not 0; Core IR has no random numbers", EVAL)
+        raise Unsupported("`dropout_p` is not 0; Core IR has no random numbers", EVAL)
     return _attended(use, use.get("attn_mask"))
 
 
@@ -78,7 +78,7 @@ def attention(use: AtenCall) -> int:
 def kernel_attention(use: AtenCall) -> list[int]:
     """The same as one of PyTorch's kernels has it; only its first output has a form."""
     if use.get("dropout_p", 0.0) > 0:
-        raise NoForm("`dropout_p` is not 0; Core IR has no random numbers", EVAL)
+        raise Unsupported("`dropout_p` is not 0; Core IR has no random numbers", EVAL)
     return [_attended(use, use.get("attn_mask", use.get("attn_bias")))]
 
 
@@ -89,7 +89,7 @@ def _attended(use: AtenCall, mask: object) -> int:
         k, v = (_repeated(use, x, heads[-3]) for x in (k, v))
     scale = use.get("scale")
     if scale == 0:
-        raise NoForm("`scale` is 0", "take the mean of the values")
+        raise Unsupported("`scale` is 0", "take the mean of the values")
     given = {} if scale is None else {"scale": float(scale)}
     values = [q, k, v]
     if mask is not None:

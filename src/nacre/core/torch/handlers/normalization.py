@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from nacre.core.importing.findings import NoForm
 from nacre.core.torch.elements import dtype_of
 from nacre.core.torch.handlers.table import handles
 from nacre.core.torch.library import torch
 from nacre.core.torch.remedies import EVAL
 from nacre.core.torch.use import AtenCall
+from nacre.core.unsupported import Unsupported
 
 _TRAINING = "it normalises by this batch and keeps statistics, as in training"
 
@@ -55,7 +55,7 @@ def instance_norm(use: AtenCall) -> int:
     if not use.get("use_input_stats", True):
         return _by_statistics(use)
     if use.has("running_mean"):
-        raise NoForm(_TRAINING, EVAL)
+        raise Unsupported(_TRAINING, EVAL)
     values = _affine(use, use.shape_of("input")[1])
     return use.add("InstanceNorm", *values, epsilon=float(use.get("eps", 1e-5)))
 
@@ -77,7 +77,7 @@ def batch_norm(use: AtenCall) -> int | list[int]:
     """Each channel by a mean and variance that were learnt."""
     is_update = any(word in use.name for word in ("no_stats", "with_update"))
     if use.get("training", False) or is_update or not use.has("running_mean"):
-        raise NoForm(_TRAINING, EVAL)
+        raise Unsupported(_TRAINING, EVAL)
     made = _by_statistics(use)
     return made if use.name.startswith("batch_norm") else [made]
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from nacre.core.importing.findings import NoForm
 from nacre.core.torch.handlers.table import handles
 from nacre.core.torch.remedies import NOT_EMPTY
 from nacre.core.torch.use import AtenCall
+from nacre.core.unsupported import Unsupported
 
 
 @handles("topk.default")
@@ -24,9 +24,9 @@ def sort(use: AtenCall) -> list[int]:
 def _ordered(use: AtenCall, count: int, is_largest: bool) -> list[int]:
     x = use.value("self")
     if use.type_of(x).rank == 0:
-        raise NoForm("it is of a scalar", "leave it out")
+        raise Unsupported("it is of a scalar", "leave it out")
     if count == 0:
-        raise NoForm("the result has no elements; Core IR has no empty tensors", NOT_EMPTY)
+        raise Unsupported("the result has no elements; Core IR has no empty tensors", NOT_EMPTY)
     axis = int(use.get("dim", -1)) % use.type_of(x).rank
     given = {"k": count, "axis": axis, "largest": is_largest}
     return [use.add(opcode, x, **given) for opcode in ("TopKValues", "TopKIndices")]

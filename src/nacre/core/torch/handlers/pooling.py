@@ -8,13 +8,13 @@ from math import inf, prod
 from typing import Any
 
 from nacre.base.elements import GRAPH_TYPES
-from nacre.core.importing.findings import NoForm
 from nacre.core.torch.elements import dtype_of
 from nacre.core.torch.handlers.shapes import sliced
 from nacre.core.torch.handlers.table import handles
 from nacre.core.torch.handlers.windows import batched, several
 from nacre.core.torch.library import torch
 from nacre.core.torch.use import AtenCall
+from nacre.core.unsupported import Unsupported
 
 
 def _rank(use: AtenCall) -> int:
@@ -96,7 +96,7 @@ def _laid_out(
     if not GRAPH_TYPES[use.dtype].is_integer:
         x = use.add("Pad", x, pads=(*before, *behind), value=-inf)
     elif any((*before, *behind)):
-        raise NoForm("the places of a padded pooling of integers", "cast to float first")
+        raise Unsupported("the places of a padded pooling of integers", "cast to float first")
     parts = []
     for offset in product(*map(range, kernel)):
         taken = {}

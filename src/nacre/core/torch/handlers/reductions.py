@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from math import inf, prod
 
-from nacre.core.importing.findings import NoForm
 from nacre.core.torch.handlers.elementwise import truth
 from nacre.core.torch.handlers.table import handles
 from nacre.core.torch.use import AtenCall
+from nacre.core.unsupported import Unsupported
 
 # By the name of the call: the operation and its `op`.
 _REDUCE = {
@@ -56,7 +56,7 @@ def extremum_with_place(use: AtenCall) -> list[int]:
     is_max = use.name.startswith("max")
     x, axis = use.value("self"), use.axis()
     if use.type_of(x).rank == 0:
-        raise NoForm("it is of a scalar", "leave it out")
+        raise Unsupported("it is of a scalar", "leave it out")
     value = reduced(use, "Reduce", "Max" if is_max else "Min", x, (axis,))
     place = use.add("ArgMax" if is_max else "ArgMin", x, axis=axis)
     return [value, use.reshaped(place, use.shape)]
@@ -90,7 +90,7 @@ def variance(use: AtenCall) -> int | list[int]:
     correction = use.get("correction", 1)
     left = count - correction
     if left <= 0:
-        raise NoForm(
+        raise Unsupported(
             f"{count} elements less the correction {correction} leave none", "use `correction=0`"
         )
     x, dtype = use.value("self"), use.dtype

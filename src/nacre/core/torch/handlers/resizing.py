@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from nacre.core.importing.findings import NoForm
 from nacre.core.torch.handlers.table import handles
 from nacre.core.torch.use import AtenCall
+from nacre.core.unsupported import Unsupported
 
 _FORMS = tuple(
     f"{name}.{overload}"
@@ -34,7 +34,7 @@ def upsample(use: AtenCall) -> int:
     given["mode"] = "cubic" if is_cubic else "linear"
     corners = bool(use.get("align_corners", False))
     if is_soft and corners:
-        raise NoForm("it has `antialias` and `align_corners`", "leave one of them out")
+        raise Unsupported("it has `antialias` and `align_corners`", "leave one of them out")
     given["coordinate"] = "align_corners" if corners else "half_pixel"
     if is_soft:
         given |= {"antialias": True, "exclude_outside": True}

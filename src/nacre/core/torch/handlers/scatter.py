@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from math import prod
 
-from nacre.core.importing.findings import NoForm
 from nacre.core.torch.handlers.indexing import chosen, places, tuples
 from nacre.core.torch.handlers.shapes import bounds, sliced
 from nacre.core.torch.handlers.table import handles
 from nacre.core.torch.library import torch
 from nacre.core.torch.use import AtenCall, Value
+from nacre.core.unsupported import Unsupported
 
 _REDUCTIONS = {"sum": "add", "add": "add", "prod": "mul", "multiply": "mul", "amin": "min",
                "amax": "max"}  # fmt: skip
@@ -27,7 +27,7 @@ def select_scatter(use: AtenCall) -> int:
     """One place of an axis replaced."""
     axis, index = use.axis(), use.get("index")
     if not isinstance(index, int):
-        raise NoForm("the place is computed when the model runs", "use `index_copy_`")
+        raise Unsupported("the place is computed when the model runs", "use `index_copy_`")
     at = index % use.shape_of("self")[axis]
     return _replaced(use, axis, range(at, at + 1))
 
@@ -128,7 +128,7 @@ def _masked(use: AtenCall, *, accumulate: bool) -> int | None:
     own = use.type_of(update).shape
     if len(own) > len(rest) and any(dim != 1 for dim in own[: len(own) - len(rest)]):
         reason = "there is a value for each place where the mask is true when the model runs"
-        raise NoForm(reason, "use `x.masked_scatter(mask, values)`")
+        raise Unsupported(reason, "use `x.masked_scatter(mask, values)`")
     update = use.reshaped(update, own[max(len(own) - len(rest), 0) :])
     wide = use.reshaped(mask.id, (*covered, *[1] * len(rest)))
     if accumulate:
@@ -159,7 +159,7 @@ def scatter(use: AtenCall) -> int:
     if use.has("reduce"):
         word = str(use.get("reduce"))
         if word not in _REDUCTIONS:
-            raise NoForm(f"it combines by `{word}`", f"use one of {', '.join(_REDUCTIONS)}")
+            raise Unsupported(f"it combines by `{word}`", f"use one of {', '.join(_REDUCTIONS)}")
         reduction = _REDUCTIONS[word]
     at = places(use, use.get("index"))
     reach = use.type_of(at).shape

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from nacre.core.importing.findings import NoForm
 from nacre.core.torch.handlers.table import handles
 from nacre.core.torch.library import torch
 from nacre.core.torch.remedies import NOT_EMPTY
 from nacre.core.torch.use import AtenCall, Value
+from nacre.core.unsupported import Unsupported
 
 
 @handles("view.default", "_unsafe_view.default", "unsqueeze.default", "squeeze.default",
@@ -67,7 +67,7 @@ def cat(use: AtenCall) -> int:
         dims[axis] = 1
         parts = [use.reshaped(part, dims) for part in parts]
     if not parts:
-        raise NoForm("the result has no elements; Core IR has no empty tensors", NOT_EMPTY)
+        raise Unsupported("the result has no elements; Core IR has no empty tensors", NOT_EMPTY)
     return parts[0] if len(parts) == 1 else use.add("Concat", *parts, axis=axis)
 
 
@@ -100,7 +100,7 @@ def sliced(use: AtenCall, value: int, parts: dict[int, tuple[int, int, int]]) ->
     if all(part == (0, dim, 1) for part, dim in zip(whole, dims, strict=True)):
         return value
     if any(end <= start for start, end, _ in whole):
-        raise NoForm("the result has no elements; Core IR has no empty tensors", NOT_EMPTY)
+        raise Unsupported("the result has no elements; Core IR has no empty tensors", NOT_EMPTY)
     starts, ends, steps = (tuple(column) for column in zip(*whole, strict=True))
     return use.add("Slice", value, starts=starts, ends=ends, steps=steps)
 
@@ -109,7 +109,7 @@ def bounds(use: AtenCall, dim: int) -> range:
     """What `start`, `end` and `step` take of an axis."""
     ends = (use.get("start"), use.get("end"), use.get("step", 1))
     if any(isinstance(end, Value | torch().Tensor) for end in ends):
-        raise NoForm(
+        raise Unsupported(
             "a bound is computed when the model runs",
             "take a part of fixed size by an index tensor, with `index_select` or `index_copy_`",
         )
@@ -129,7 +129,7 @@ def select(use: AtenCall) -> int:
     """One place of an axis, which goes away."""
     axis, index = use.axis(), use.get("index")
     if not isinstance(index, int):
-        raise NoForm("the place is computed when the model runs", "use `index_select`")
+        raise Unsupported("the place is computed when the model runs", "use `index_select`")
     at = index % use.shape_of("self")[axis]
     return use.reshaped(sliced(use, use.value("self"), {axis: (at, at + 1, 1)}), use.shape)
 
