@@ -12,6 +12,7 @@ from typing import Any, get_args
 import jsonschema
 import pytest
 
+from nacre.nem.spec import opcode_rows
 from nacre.nem.spec import opcodes as registry
 from nacre.nem.spec.opcodes import OPCODES, AttributeSpec, Opcode, OperandSpec, opcode
 from nacre.nem.spec.units import UNITS
@@ -109,13 +110,13 @@ def test_check_fails_for_a_stale_file_and_writes_nothing(
 def test_the_types_name_what_the_schema_allows() -> None:
     definitions = generator.load_schema()["$defs"]
     fields = definitions["opcode"]["properties"]
-    assert list(get_args(registry.Category)) == fields["category"]["enum"]
-    assert list(get_args(registry.Hardware)) == fields["hardware"]["enum"]
-    assert list(get_args(registry.Status)) == fields["status"]["enum"]
-    assert list(get_args(registry.Trait)) == fields["traits"]["items"]["enum"]
+    assert list(get_args(opcode_rows.Category)) == fields["category"]["enum"]
+    assert list(get_args(opcode_rows.Hardware)) == fields["hardware"]["enum"]
+    assert list(get_args(opcode_rows.Status)) == fields["status"]["enum"]
+    assert list(get_args(opcode_rows.Trait)) == fields["traits"]["items"]["enum"]
     operand, attribute = (definitions[key]["properties"] for key in ("operand", "attribute"))
-    assert list(get_args(registry.Role)) == operand["role"]["enum"]
-    assert list(get_args(registry.AttributeType)) == attribute["type"]["enum"]
+    assert list(get_args(opcode_rows.Role)) == operand["role"]["enum"]
+    assert list(get_args(opcode_rows.AttributeType)) == attribute["type"]["enum"]
 
 
 def test_loading_the_opcodes_needs_neither_yaml_nor_numpy() -> None:

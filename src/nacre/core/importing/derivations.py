@@ -9,46 +9,46 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import Generic, TypeVar
 
 from nacre.core.unsupported import Unsupported
 
-if TYPE_CHECKING:
-    from nacre.core.importing.model_builder import ModelBuilder
-
 Key = Hashable  # what tells a tensor from others while it lives
-Emit = Callable[["ModelBuilder"], "int | None"]  # the value that operations give, where they do
+BuilderT = TypeVar("BuilderT")  # what operations are added to
+Emitter = Callable[[BuilderT], "int | None"]  # the value that operations give, where they do
 
 
 @dataclass(frozen=True)
-class _Derivation:
+class _Derivation(Generic[BuilderT]):
     """How a tensor is computed, from which others of this kind."""
 
     owner: object  # an address is only its own while it lives
     operands: tuple[Key, ...]
-    emit: Emit
+    emit: Emitter[BuilderT]
 
 
 @dataclass(eq=False)
-class Derivations:
+class Derivations(Generic[BuilderT]):
     """What was computed from parameters, by the keys of tensors."""
 
-    _known: dict[Key, _Derivation] = field(default_factory=dict)
+    _known: dict[Key, _Derivation[BuilderT]] = field(default_factory=dict)
     _made: dict[Key, int | None] = field(default_factory=dict)
 
     def __contains__(self, key: Key) -> bool:
         return key in self._known
 
-    def copied(self) -> Derivations:
+    def copied(self) -> Derivations[BuilderT]:
         """The same for another builder, which goes its own way."""
         return Derivations(self._known, dict(self._made))
 
-    def add(self, key: Key, owner: object, operands: Sequence[Key], emit: Emit) -> None:
+    def add(
+        self, key: Key, owner: object, operands: Sequence[Key], emit: Emitter[BuilderT]
+    ) -> None:
         """A tensor that was computed; one that is there already only lies under another name."""
         found = tuple(operand for operand in operands if operand in self._known)
         self._known.setdefault(key, _Derivation(owner, found, emit))
 
-    def value(self, key: Key, builder: ModelBuilder) -> int | None:
+    def value(self, key: Key, builder: BuilderT) -> int | None:
         """The value of a tensor, what it is computed from first; None where it has no form."""
         waiting = [key] if key in self._known else []
         while waiting:
@@ -60,7 +60,7 @@ class Derivations:
                 self._emit(waiting.pop(), found, builder)
         return self._made.get(key)
 
-    def _emit(self, key: Key, found: _Derivation, builder: ModelBuilder) -> None:
+    def _emit(self, key: Key, found: _Derivation[BuilderT], builder: BuilderT) -> None:
         if key not in self._made:
             try:
                 self._made[key] = found.emit(builder)

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from nacre.core.builder import Builder
-from nacre.core.importing.derivations import Derivations, Emit, Key
+from nacre.core.importing.derivations import Derivations, Emitter, Key
 from nacre.core.importing.origins import Origins, array_span
 from nacre.core.module import CoreOperation, TensorType
 from nacre.core.unsupported import Unsupported
@@ -18,6 +18,8 @@ from nacre.core.values import Array, Attributes
 MOST_OPERATIONS = 200_000
 _SMALL = 64  # bytes: such constants are known by their elements, others by their identity first
 _LOOKED_AT = 64  # elements of an array
+
+Emit = Emitter["ModelBuilder"]
 
 
 def array_key(array: Array) -> Key:
@@ -50,7 +52,7 @@ class ModelBuilder(Builder):
         self._alike: dict[object, list[tuple[int, Array]]] = {}
         self.facts: dict[int, object] = {}  # what a handler knows of a value beside its type
         self.origins = Origins()
-        self.derivations = Derivations()
+        self.derivations = Derivations[ModelBuilder]()
         self.parameters: dict[int, tuple[str, ...]] = {}  # names of constants that are parameters
 
     def copied(self) -> ModelBuilder:

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from nacre.base.diagnostics import InputError
-from nacre.core.importing.derivations import Emit, Key
-from nacre.core.importing.model_builder import ModelBuilder
+from nacre.core.importing.derivations import Key
+from nacre.core.importing.model_builder import Emit, ModelBuilder
 from nacre.core.importing.origins import Span, span_of
 from nacre.core.module import TensorType
 from nacre.core.torch.elements import array_of, dtype_of, element_name

@@ -17,9 +17,10 @@ from nacre.nem.api.backends import AnyBackend, BackendChoice
 from nacre.nem.api.ddr import Ddr, DdrInfo, require_host_memory, require_size
 from nacre.nem.api.device_info import DeviceConfig, device_config
 from nacre.nem.api.documents import TEXT_NAME, host_imports
+from nacre.nem.api.program_changes import change_program
 from nacre.nem.api.programs import LoadedProgram, in_spite_of
 from nacre.nem.api.replay import Replay, differing, orders, witness_steps
-from nacre.nem.api.timing import Figures, change_program, read_profile, time_plan
+from nacre.nem.api.timing import Figures, read_profile, time_plan
 from nacre.nem.api.tree_text import tree_text
 from nacre.nem.checks.engine import CheckOptions, named_device, resize_memories
 from nacre.nem.model.devices import Device, default_device

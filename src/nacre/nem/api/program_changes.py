@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 
+from msgspec import structs
+
 from nacre.base.excerpt import quoted
 from nacre.base.source import Source
 from nacre.base.suggest import did_you_mean
+from nacre.nem.api.programs import LoadedProgram
+from nacre.nem.api.timing import figures_error
 from nacre.nem.model.program import Program
 from nacre.nem.run.timing.profile import ProfileError, as_integer
+from nacre.nem.run.timing.what_if import change_device
 from nacre.nem.syntax import ast
 
 Edit = tuple[int, int, str]  # the characters from..to become this text
@@ -33,6 +38,23 @@ def program_keys(program: Program) -> list[str]:
         *(f"buffer.{name}.size" for name in buffers),
         *(f"task.{name}.seq_engine" for name in tasks),
     ]
+
+
+def change_program(program: LoadedProgram, changes: Mapping[str, int]) -> LoadedProgram:
+    """The program with other figures, its own or its device's, to be checked again."""
+    if not isinstance(changes, Mapping):
+        raise figures_error("changes map figures such as `NMU.int8_macs` to integers")
+    own = {str(k): v for k, v in changes.items() if is_program_key(str(k))}
+    device_changes = {k: v for k, v in changes.items() if str(k) not in own}
+    options = program.options
+    try:
+        if device_changes:
+            device = change_device(program.device, device_changes)
+            options = structs.replace(options, device=device)
+        source = change_source(program.facts.program, own) if own else program.source
+    except ProfileError as error:
+        raise figures_error(str(error)) from None
+    return LoadedProgram(source, options)
 
 
 def change_source(program: Program, changes: Mapping[str, int]) -> Source:

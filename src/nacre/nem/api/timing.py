@@ -1,4 +1,4 @@
-"""Timing a program: profiles from callers and files, and devices with other figures."""
+"""Timing a program: profiles from callers and files."""
 
 from __future__ import annotations
 
@@ -8,12 +8,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
 
-from msgspec import structs
-
 from nacre.base.diagnostics import InputError
 from nacre.base.source import Unreadable, read_bytes
-from nacre.nem.api.program_changes import change_source, is_program_key
-from nacre.nem.api.programs import LoadedProgram
 from nacre.nem.model.devices import Device, default_device
 from nacre.nem.plan.plan import Plan
 from nacre.nem.run.memory.host import host_error
@@ -24,10 +20,9 @@ from nacre.nem.run.timing.resources import NoUnitError
 from nacre.nem.run.timing.result import TimedResult
 from nacre.nem.run.timing.text import summary
 from nacre.nem.run.timing.timeline import time_steps
-from nacre.nem.run.timing.what_if import change_device
 from nacre.nem.spec.rules.running import RUN11
 
-__all__ = ["Figures", "change_program", "read_profile", "time_plan"]
+__all__ = ["Figures", "figures_error", "read_profile", "time_plan"]
 
 # A profile has a few dozen figures; anything larger is no profile.
 _MAX_PROFILE_BYTES = 1 << 20
@@ -39,11 +34,11 @@ def read_profile(profile: Figures | str | Path | None) -> Figures | None:
         return None
     found: object = _from_file(Path(profile)) if isinstance(profile, str | Path) else profile
     if not isinstance(found, Mapping):
-        raise _unsound("a timing profile maps units to figures")
+        raise figures_error("a timing profile maps units to figures")
     try:
         timing_profile(default_device(), found)
     except ProfileError as error:
-        raise _unsound(str(error)) from None
+        raise figures_error(str(error)) from None
     return found
 
 
@@ -51,30 +46,13 @@ def _from_file(path: Path) -> object:
     raw = read_bytes(path, limit=_MAX_PROFILE_BYTES)
     if isinstance(raw, Unreadable):
         if raw.kind == "too large":
-            raise _unsound(f"`{path}` {raw.reason}: this is no timing profile")
+            raise figures_error(f"`{path}` {raw.reason}: this is no timing profile")
         raise host_error(f"cannot read `{path}`: it {raw.reason}")
     try:
         text = raw.decode()
         return tomllib.loads(text) if path.suffix == ".toml" else json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise _unsound(f"`{path}` is no timing profile: {error}") from None
-
-
-def change_program(program: LoadedProgram, changes: Mapping[str, int]) -> LoadedProgram:
-    """The program with other figures, its own or its device's, to be checked again."""
-    if not isinstance(changes, Mapping):
-        raise _unsound("changes map figures such as `NMU.int8_macs` to integers")
-    own = {str(k): v for k, v in changes.items() if is_program_key(str(k))}
-    device_changes = {k: v for k, v in changes.items() if str(k) not in own}
-    options = program.options
-    try:
-        if device_changes:
-            device = change_device(program.device, device_changes)
-            options = structs.replace(options, device=device)
-        source = change_source(program.facts.program, own) if own else program.source
-    except ProfileError as error:
-        raise _unsound(str(error)) from None
-    return LoadedProgram(source, options)
+        raise figures_error(f"`{path}` is no timing profile: {error}") from None
 
 
 def time_plan(
@@ -93,7 +71,7 @@ def time_plan(
         figures = timing_profile(device, _besides(profile, changes))
         result = TimedResult(time_steps(steps_of(plan), device, figures))
     except (ProfileError, NoUnitError) as error:
-        raise _unsound(str(error)) from None
+        raise figures_error(str(error)) from None
     if whole:
         result.as_json()
         summary(result)
@@ -108,5 +86,6 @@ def _besides(profile: Figures | None, changes: Mapping[str, int]) -> Figures:
     }
 
 
-def _unsound(message: str) -> InputError:
+def figures_error(message: str) -> InputError:
+    """What is wrong with the figures of a profile or of a what-if."""
     return InputError([RUN11.at(HOST, message)])

@@ -14,7 +14,8 @@ from nacre.nem.model.families import Instance
 from nacre.nem.model.matching import Difference, Match, Matcher, Typing, quantised_operands
 from nacre.nem.model.program import Operand, Task
 from nacre.nem.plan.plan import Plan
-from nacre.nem.spec.opcodes import Opcode, Role
+from nacre.nem.spec.opcode_rows import Role
+from nacre.nem.spec.opcodes import Opcode
 
 Differences = tuple[Difference, ...]
 Cause = tuple[str, Differences]  # the code of a rule, and what it is about

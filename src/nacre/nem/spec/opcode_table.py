@@ -14,7 +14,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from nacre.nem.spec.opcodes import AttributeRow, OpcodeRow, OperandRow
+    from nacre.nem.spec.opcode_rows import AttributeRow, OpcodeRow, OperandRow
 
 # One scalar a line, as the formatter would have it, hides the rows.
 # fmt: off

@@ -8,7 +8,7 @@ from nacre.nem.run.sessions.stops import Breakpoint, Watchpoint
 
 if TYPE_CHECKING:
     from nacre.nem.run.memory.touching import Touching
-    from nacre.nem.run.sessions.session import Session
+    from nacre.nem.run.sessions.inspection import Inspection
     from nacre.nem.run.sessions.stepper import Stepper
 
 
@@ -45,7 +45,7 @@ class Pauses:
         """The session went back, to before the step `passed` if that was the goal."""
         self._passed, self._admitted = passed, None
 
-    def before(self, step: int, session: Session) -> Breakpoint | None:
+    def before(self, step: int, session: Inspection) -> Breakpoint | None:
         """The breakpoint that holds up the run before a step."""
         admitted, self._admitted = self._admitted, None
         if admitted is not None:
@@ -59,14 +59,14 @@ class Pauses:
             self._passed = step
         return here
 
-    def _here(self, step: int, session: Session) -> Breakpoint | None:
+    def _here(self, step: int, session: Inspection) -> Breakpoint | None:
         for stop in self.breakpoints:
             is_here = stop.loop_iter is None and stop.matches(self._stepper.steps, step)
             if is_here and (stop.condition is None or stop.condition(session)):
                 return stop
         return None
 
-    def after(self, step: int, completed: list[int], session: Session) -> Watchpoint | None:
+    def after(self, step: int, completed: list[int], session: Inspection) -> Watchpoint | None:
         """The watchpoint that a step set off; an iteration that it admitted is kept in mind."""
         self._passed = None
         self._admitted = self._admission(completed, session)
@@ -76,7 +76,7 @@ class Pauses:
                 return watch
         return None
 
-    def _at_start(self, session: Session) -> Breakpoint | None:
+    def _at_start(self, session: Inspection) -> Breakpoint | None:
         """A breakpoint on an iteration that is admitted before any step runs."""
         frontier, graph = self._stepper.frontier, self._stepper.steps.graph
         grids = self._stepper.steps.plan.grids
@@ -88,7 +88,7 @@ class Pauses:
         ]
         return self._admission(nodes, session)
 
-    def _admission(self, nodes: list[int], session: Session) -> Breakpoint | None:
+    def _admission(self, nodes: list[int], session: Inspection) -> Breakpoint | None:
         """The breakpoint on an iteration that one of these nodes of the graph admits."""
         wanted = [stop for stop in self.breakpoints if stop.loop_iter is not None]
         if not wanted:
