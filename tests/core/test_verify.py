@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from nacre.core.module import CoreOperation, Module, State, TensorType, operation
 from nacre.core.ops import OPS, PROFILES, Profile
-from nacre.core.rules.facts import Use
+from nacre.core.rules.facts import OperationFacts
 from nacre.core.text.printer import print_module
 from nacre.core.text.reader import parse
 from nacre.core.values import Attributes, Custom, Literal, Word, attributes
@@ -219,12 +219,12 @@ def test_every_operation_defines_one_value() -> None:
     assert isinstance(module.operations[0].type, TensorType)
 
 
-def _convolution(strides: tuple[int, ...], padding: object) -> Use:
+def _convolution(strides: tuple[int, ...], padding: object) -> OperationFacts:
     types = (TensorType("f32", (1, 5, 6, 2)), TensorType("f32", (3, 4, 2, 1)))
     given = attributes({"strides": strides, "padding": padding})
     inferred = OPS["Conv2d"].infer(types, given)
     declared = inferred or TensorType("f32", (1, 1, 1, 1))
-    return Use("Conv2d", OPS["Conv2d"], types, given, declared, "core-v1")
+    return OperationFacts("Conv2d", OPS["Conv2d"], types, given, declared, "core-v1")
 
 
 pads = st.tuples(st.integers(-1, 2), st.integers(-1, 2))

@@ -108,12 +108,12 @@ def _filled(
     """Weights and inputs as the device holds them, inputs as they came, and what that loses."""
     from nacre.compile.bundle.bundle import require_range
     from nacre.compile.bundle.not_finite import lost_inputs
-    from nacre.core.evaluation.evaluate import checked_inputs
+    from nacre.core.evaluation.evaluate import check_inputs
     from nacre.core.evaluation.plan import initial_values
 
     given = arrays_of(setup.inputs, bundle.source)
     state = initial_values(bundle.source)
-    arrays = {**state, **checked_inputs(bundle.source, given, state)}
+    arrays = {**state, **check_inputs(bundle.source, given, state)}
     for port in bundle.manifest.inputs:
         require_range(port, arrays[port.name])
     filled: dict[str, Any] = {

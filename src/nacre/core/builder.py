@@ -20,7 +20,7 @@ from nacre.base.source import whole_file
 from nacre.core.module import CoreOperation, Module, State, TensorType
 from nacre.core.ops import OPS, PROFILES, Profile
 from nacre.core.rules.constants import element_value
-from nacre.core.rules.facts import Use
+from nacre.core.rules.facts import OperationFacts
 from nacre.core.rules.module_rules import (
     MOD01,
     MOD03,
@@ -79,10 +79,10 @@ class Builder:
         _require(shape, Iterable, f"the shape of input {quoted(name)}", "a list of dimensions")
         type_ = TensorType(dtype, tuple(shape))
         if len(self._inputs) < len(self._operations):
-            raise _refused(MOD06, f"input {quoted(name)} comes after an operation")
+            raise _refusal(MOD06, f"input {quoted(name)} comes after an operation")
         problem = input_name_problem(name, self._inputs, "an Input")
         if problem is not None:
-            raise _refused(MOD08, problem)
+            raise _refusal(MOD08, problem)
         made = self._append("Input", (), attributes({"name": name}), type_)
         self._inputs[name] = type_
         return made
@@ -105,7 +105,7 @@ class Builder:
         elements = np.array(array) if copy else np.asarray(array)
         name = dtype or dtype_name(elements.dtype)
         if name not in GRAPH_TYPES:
-            raise _refused(element_type.rule, f"{quoted(str(name))} is no element type")
+            raise _refusal(element_type.rule, f"{quoted(str(name))} is no element type")
         data = _of_type(elements, GRAPH_TYPES[name])
         type_ = TensorType(name, data.shape)
         given = {"data": Literal(data), "dtype": word(name), "shape": type_.shape}
@@ -115,9 +115,9 @@ class Builder:
         """An operation; its type is inferred, and InputError says why it cannot be."""
         _require(opcode, str, "an opcode", "a string such as 'Relu'")
         if opcode == "Input":
-            raise _refused(signature.rule, "an Input is made with `input`, which knows its type")
+            raise _refusal(signature.rule, "an Input is made with `input`, which knows its type")
         spec = OPS.get(opcode)
-        made = attributes(_worded(opcode, given))
+        made = attributes(_to_words(opcode, given))
         types = [self._type(operand) for operand in operands]
         inferred = None
         if spec is not None and not any(signature_problems(spec, len(types), made)):
@@ -130,9 +130,9 @@ class Builder:
         value = len(self._operations)
         spec = OPS.get(opcode)
         if spec is None or not is_of_profile(spec, self._profile):
-            raise _refused(*unknown_opcode(opcode, spec))
+            raise _refusal(*unknown_opcode(opcode, spec))
         types = tuple(self._type(operand) for operand in operands)
-        verdict = verdict_of(Use(opcode, spec, types, given, type_, self._profile))
+        verdict = verdict_of(OperationFacts(opcode, spec, types, given, type_, self._profile))
         if verdict:
             raise InputError([rule.at(_PLACE, message) for rule, message in verdict])
         self._operations.append(CoreOperation(value, opcode, operands, given, type_))
@@ -144,7 +144,7 @@ class Builder:
             raise _not_an_id("an operand", value)
         found = self._types.get(value)
         if found is None:
-            raise _refused(MOD01, f"%{value} is not defined before this operation")
+            raise _refusal(MOD01, f"%{value} is not defined before this operation")
         return found
 
     def state(self, name: str, output: int, initial: int) -> None:
@@ -154,7 +154,7 @@ class Builder:
             if type(value) is not int:
                 raise _not_an_id(f"a value of state {quoted(name)}", value)
         if self._profile == "core-v1":
-            raise _refused(MOD15, "state is of `nacre-1`, not of `core-v1`")
+            raise _refusal(MOD15, "state is of `nacre-1`, not of `core-v1`")
         made = State(name, output, initial)
         found = list(state_problems(made, self._inputs, self._defined, self._states))
         if found:
@@ -167,14 +167,14 @@ class Builder:
     def module(self, *outputs: int) -> Module:
         """The module with these outputs."""
         if not outputs:
-            raise _refused(MOD03, "the module has no output")
+            raise _refusal(MOD03, "the module has no output")
         for value in outputs:
             if type(value) is not int:
                 raise _not_an_id("an output", value)
             if value not in self._types:
-                raise _refused(MOD03, f"output %{value} is not defined")
+                raise _refusal(MOD03, f"output %{value} is not defined")
         if self._has_stand_ins:
-            raise _refused(MOD08, "a value stands in for one that could not be made")
+            raise _refusal(MOD08, "a value stands in for one that could not be made")
         return Module(tuple(self._operations), outputs, tuple(self._states.values()))
 
 
@@ -189,7 +189,7 @@ def _not_an_id(what: str, value: object) -> TypeError:
     return TypeError(f"{what} is {found}, expected the id of a value, as `add` gives it")
 
 
-def _refused(rule: Rule, message: str) -> InputError:
+def _refusal(rule: Rule, message: str) -> InputError:
     return InputError([rule.at(_PLACE, message)])
 
 
@@ -205,11 +205,11 @@ def _of_type(array: Array, element: ElementType) -> Array:
             fits = made == array
     if not bool(np.all(fits)):
         message = f"a value of the constant does not fit in `{element.name}`"
-        raise _refused(element_value.rule, message)
+        raise _refusal(element_value.rule, message)
     return made
 
 
-def _worded(opcode: str, given: Mapping[str, object]) -> dict[str, object]:
+def _to_words(opcode: str, given: Mapping[str, object]) -> dict[str, object]:
     """Plain strings as words where the table says that an attribute is one."""
     spec = OPS.get(opcode)
     found: dict[str, object] = {}

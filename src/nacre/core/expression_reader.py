@@ -104,7 +104,7 @@ class _Reader:
             match = _TOKEN.match(text, at)
             if match is None:
                 at = _SPACES.match(text, at).end()  # type: ignore[union-attr]  # it always matches
-                message = f"expected an expression, found {_shown(text[at])}"
+                message = f"expected an expression, found {_character_text(text[at])}"
                 raise InputError([LOW01.at(self._source.span(at, at + 1), message)])
             kind = match.lastgroup or "end"
             found.append(_Token(kind, match[kind], *match.span(kind)))
@@ -311,7 +311,7 @@ class _Reader:
         return int(token.text)
 
 
-def _shown(character: str) -> str:
+def _character_text(character: str) -> str:
     """A character for a message; what cannot be seen by its number."""
     return quoted(character) if character.isprintable() else f"U+{ord(character):04X}"
 

@@ -16,7 +16,7 @@ from nacre.base.suggest import Hints, did_you_mean
 from nacre.core.expression_reader import Node, read_expression
 from nacre.core.module import CoreOperation, Module, TensorType
 from nacre.core.ops import OPS
-from nacre.core.rules.facts import Use
+from nacre.core.rules.facts import OperationFacts
 from nacre.core.rules.lowering import LOW02, LOW04, LOW06
 from nacre.core.text.values import literal_array
 from nacre.core.values import Attributes, Literal, Word, attributes, kind_of
@@ -39,8 +39,8 @@ def lower(text: str, inputs: Mapping[str, str | TensorType]) -> Module:
     source = Source("<expression>", text)
     types = input_types(inputs)
     nodes = read_expression(source)
-    typed = _Typing(source, nodes, types).steps()
-    return _emitted(nodes, typed)
+    typed = _TypeInference(source, nodes, types).steps()
+    return _emit(nodes, typed)
 
 
 def input_types(inputs: Mapping[str, str | TensorType]) -> dict[str, TensorType]:
@@ -85,7 +85,7 @@ class _Step(Struct, frozen=True):
     type: TensorType
 
 
-class _Typing:
+class _TypeInference:
     """Finds the type of every node; what is wrong is collected, each cause once."""
 
     def __init__(
@@ -135,7 +135,7 @@ class _Typing:
         types = tuple(step.type for step in operands if step is not None)
         if len(types) < len(operands):
             return None  # what is wrong was said below
-        made = attributes(_completed(node, types[0].rank))
+        made = attributes(_complete_attributes(node, types[0].rank))
         return self._checked(node, types, made)
 
     def _input(self, node: Node) -> _Step | None:
@@ -169,7 +169,7 @@ class _Typing:
         """The node, if no rule of the verifier speaks against it."""
         spec = OPS[node.opcode]
         result = type_ or spec.infer(types, made) or TensorType(types[0].dtype)
-        verdict = verdict_of(Use(node.opcode, spec, types, made, result, "core-v1"))
+        verdict = verdict_of(OperationFacts(node.opcode, spec, types, made, result, "core-v1"))
         errors = [(rule, message) for rule, message in verdict if rule.severity == "error"]
         span = self._source.span(node.start, node.end)
         self._found += [rule.at(span, message) for rule, message in errors]
@@ -195,7 +195,7 @@ def _holds_float(data: Any) -> bool:  # noqa: ANN401 - a number, or tuples of th
     return isinstance(data, float)
 
 
-def _completed(node: Node, rank: int) -> dict[str, Any]:
+def _complete_attributes(node: Node, rank: int) -> dict[str, Any]:
     """The attributes, with what follows from the rank of the operand."""
     usual: dict[str, tuple[int, ...]] = {
         "permutation": tuple(reversed(range(rank))),
@@ -204,7 +204,7 @@ def _completed(node: Node, rank: int) -> dict[str, Any]:
     return {name: usual[name] if value is None else value for name, value in node.given.items()}
 
 
-def _emitted(nodes: Sequence[Node], steps: Sequence[_Step]) -> Module:
+def _emit(nodes: Sequence[Node], steps: Sequence[_Step]) -> Module:
     """Inputs first, then the rest in the order in which it was read."""
     order = sorted(range(len(nodes)), key=lambda index: nodes[index].opcode != "Input")
     ids = {index: value for value, index in enumerate(order)}

@@ -254,7 +254,7 @@ class _Resolver:
             return None
         try:
             if self._contents is not None:
-                return _given(self._contents, name)
+                return _parse_contents(self._contents, name)
             assert self._folder is not None
             path = _beside(self._folder, name)
             if path is None:
@@ -272,7 +272,7 @@ class _Resolver:
         return places.source.span(*places.spans[index])
 
 
-def _given(contents: Mapping[str, bytes], name: str) -> TensorFile:
+def _parse_contents(contents: Mapping[str, bytes], name: str) -> TensorFile:
     if name not in contents:
         raise TensorProblem("is none of the files that belong to the text")
     return parse_tensor_file(contents[name])

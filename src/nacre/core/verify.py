@@ -15,7 +15,7 @@ from nacre.base.suggest import did_you_mean
 from nacre.core.module import CoreOperation, Module, TensorType
 from nacre.core.ops import OPS, PROFILES, SHORT_FORMS, OpSpec, Profile
 from nacre.core.rules import module_rules as mod
-from nacre.core.rules.facts import Use, UseRule, use_rules
+from nacre.core.rules.facts import OperationFacts, OperationRule, use_rules
 from nacre.core.rules.signature import (
     declared_type,
     dimensions_positive,
@@ -48,14 +48,14 @@ Key = tuple[str, tuple[int, ...], int, int]  # opcode, types of the operands, at
 
 
 @cache
-def _rules_of(opcode: str) -> tuple[UseRule, ...]:
+def _rules_of(opcode: str) -> tuple[OperationRule, ...]:
     """The rules about one opcode, by code: the order of imports must not show."""
     for module in RULE_MODULES:
         importlib.import_module(f"nacre.core.rules.{module}")
     return tuple(sorted((r for r in use_rules() if opcode in r.opcodes), key=_code))
 
 
-def _code(rule: UseRule) -> str:
+def _code(rule: OperationRule) -> str:
     return rule.rule.code
 
 
@@ -166,7 +166,7 @@ class _Verifier:
             return (unknown_opcode(op.opcode, spec),)
         if is_whole and all(map(self._types.is_sound, types)):
             given = tuple(map(self._types.type, types))
-            use = Use(op.opcode, spec, given, op.attributes, op.type, self._profile)
+            use = OperationFacts(op.opcode, spec, given, op.attributes, op.type, self._profile)
             return verdict_of(use)
         # An operand was found wrong where it is defined: nothing follows from its type.
         found = signature_problems(spec, len(op.operands), op.attributes)
@@ -222,25 +222,25 @@ class _Verifier:
         return Printed(self._module)
 
 
-def verdict_of(use: Use) -> Verdict:
+def verdict_of(use: OperationFacts) -> Verdict:
     """What the rules say of one use. A mistake that explains another one is said alone."""
-    found = _said(signature, use)
+    found = _verdict(signature, use)
     if found:
         return found  # no attribute can be relied on
-    element = _said(element_type, use)
-    shape = _said(dimensions_positive, use)
+    element = _verdict(element_type, use)
+    shape = _verdict(dimensions_positive, use)
     if not is_formed(use.type):
         return shape  # not even the type can be shown
-    specific = tuple(said for rule in _rules_of(use.opcode) for said in _said(rule, use))
+    specific = tuple(said for rule in _rules_of(use.opcode) for said in _verdict(rule, use))
     if any(rule.severity == "error" for rule, _ in specific):
         # The declared shape follows from what is wrong.
         return (*specific, *element)
     if element or shape:
         return (*specific, *element, *shape)
-    return (*specific, *_said(declared_type, use))
+    return (*specific, *_verdict(declared_type, use))
 
 
-def _said(rule: UseRule, use: Use) -> Verdict:
+def _verdict(rule: OperationRule, use: OperationFacts) -> Verdict:
     return tuple([(rule.rule, _cut(message)) for message in rule.find(use)])
 
 

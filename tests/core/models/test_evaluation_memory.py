@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from nacre.base.diagnostics import InputError
 from nacre.core.builder import Builder
 from nacre.core.evaluation.evaluate import CoreSession
-from nacre.core.evaluation.memory import OVERWRITING, Birth, laid_out
+from nacre.core.evaluation.memory import OVERWRITING, Birth, lay_out
 from nacre.core.module import Module
 from nacre.core.ops import OPS
 
@@ -35,7 +35,7 @@ def lives(draw: st.DrawFn) -> list[Birth]:
 
 @given(lives())
 def test_values_that_live_together_lie_apart(births: list[Birth]) -> None:
-    layout = laid_out(births)
+    layout = lay_out(births)
     alive: dict[int, range] = {}
     for birth in births:
         if birth.bytes is not None:
@@ -54,15 +54,15 @@ def test_values_that_live_together_lie_apart(births: list[Birth]) -> None:
 
 def test_a_chain_takes_two_places_and_one_that_overwrites_a_single_one() -> None:
     chain = [Birth(at, 1000, (at - 1,) if at else ()) for at in range(50)]
-    assert laid_out(chain).size == 2 * 1024
+    assert lay_out(chain).size == 2 * 1024
     inherited = [Birth(b.value, b.bytes, b.dead, b.dead) for b in chain]
-    assert laid_out(inherited).size == 1024
+    assert lay_out(inherited).size == 1024
 
 
 def test_neighbours_that_are_free_are_one_stretch() -> None:
     small = [Birth(at, 64, ()) for at in range(4)]
     large = Birth(5, 256, ())
-    assert laid_out([*small, Birth(4, None, (0, 2, 1, 3)), large]).size == 256
+    assert lay_out([*small, Birth(4, None, (0, 2, 1, 3)), large]).size == 256
 
 
 FORMS = [

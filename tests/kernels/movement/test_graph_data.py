@@ -14,7 +14,7 @@ from nacre.core.evaluation.evaluate import evaluate
 from nacre.core.module import TensorType
 from nacre.core.op_table.data import DATA
 from nacre.core.op_table.quantized import QUANTIZED
-from nacre.core.rules.facts import Use as RuleUse
+from nacre.core.rules.facts import OperationFacts as RuleUse
 from nacre.core.specs import OpSpec
 from nacre.core.values import Word, attributes
 from nacre.core.verify import verdict_of

@@ -19,7 +19,7 @@ from nacre.compile.bundle.validation import Validation, validated
 from nacre.compile.placement.stage import WeightsPart
 from nacre.compile.request import require_clock
 from nacre.compile.target import request_error
-from nacre.core.evaluation.evaluate import checked_inputs
+from nacre.core.evaluation.evaluate import check_inputs
 from nacre.core.evaluation.plan import initial_values, macs_of
 from nacre.core.module import Module
 from nacre.core.values import Array
@@ -223,7 +223,7 @@ class BundleSession:
         if inputs is not None and not isinstance(inputs, Mapping):
             raise request_error(f"inputs are arrays by name, found {type(inputs).__name__}")
         manifest = self._bundle.manifest
-        given = checked_inputs(self._bundle.source, inputs or {}, self._state)
+        given = check_inputs(self._bundle.source, inputs or {}, self._state)
         arrays = {**self._state, **given}
         for port in manifest.inputs:
             require_range(port, arrays[port.name])

@@ -26,7 +26,7 @@ from nacre.compile.accuracy.measures import (
 from nacre.compile.accuracy.references import depends_on_input
 from nacre.compile.bundle.differences import Difference, first_difference
 from nacre.compile.target import request_error
-from nacre.core.evaluation.evaluate import checked_inputs, evaluate
+from nacre.core.evaluation.evaluate import check_inputs, evaluate
 from nacre.core.evaluation.plan import initial_values
 from nacre.core.module import Module
 from nacre.core.values import Array
@@ -146,7 +146,7 @@ def validated(
     """
     source, precision = bundle.source, bundle.manifest.precision
     state = initial_values(source)
-    arrays = {**state, **checked_inputs(source, inputs, state)}
+    arrays = {**state, **check_inputs(source, inputs, state)}
     least_db = bundle.manifest.accuracy_db or SQNR_DB
     tolerance = least_db if precision == "i8" else TOLERANCES[compared_in(source, precision)]
     if expected is None and not bundle.has_reference:

@@ -29,7 +29,7 @@ def stored_weights(module: Module, constants: Mapping[int, Array]) -> dict[int, 
     """
     found: dict[int, Known] = {}
     for op in module.operations:
-        made = _stored(op, module, constants, found)
+        made = _stored_value(op, module, constants, found)
         if made is not None:
             found[op.value_id] = made
     needed = {*module.outputs, *(state.output for state in module.states)}
@@ -47,7 +47,7 @@ def _takes_stored(op: CoreOperation) -> bool:
     return name is not None and PRIMITIVES[name].takes_known and op.type.element.is_integer
 
 
-def _stored(
+def _stored_value(
     op: CoreOperation, module: Module, constants: Mapping[int, Array], found: Mapping[int, Known]
 ) -> Known | None:
     """What an operation makes of bytes that are known; None where it is none of these."""

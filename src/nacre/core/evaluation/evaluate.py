@@ -25,11 +25,11 @@ from nacre.base.packing import as_nibbles
 from nacre.base.suggest import Hints
 from nacre.core.evaluation.memory import arrays_held
 from nacre.core.evaluation.plan import (
-    carried,
-    declared,
     initial_values,
     kernel_type,
-    made_plan,
+    make_plan,
+    to_carried,
+    to_declared,
 )
 from nacre.core.evaluation.run import Plan, place
 from nacre.core.module import Module, TensorType
@@ -69,7 +69,7 @@ class CoreSession:
 
     def __init__(self, module: Module, *, ordered: bool = False) -> None:
         self._module = module
-        self._plan: Plan = made_plan(module, ordered)
+        self._plan: Plan = make_plan(module, ordered)
         self._initial = initial_values(module)
         self._state = dict(self._initial)
         self._handed_out = self._without_a_copy()
@@ -96,7 +96,7 @@ class CoreSession:
     def state(self) -> dict[str, Array]:
         """The state as it stands, by the name of the input that it feeds."""
         types = self._module.input_types
-        return {name: declared(value, types[name]) for name, value in self._state.items()}
+        return {name: to_declared(value, types[name]) for name, value in self._state.items()}
 
     def reset(self) -> None:
         """Put the state back to its initial value."""
@@ -113,7 +113,7 @@ class CoreSession:
         A run that fails leaves the state as it was. `progress` is told how many operations of how
         many are done.
         """
-        given = checked_inputs(self._module, {} if inputs is None else inputs, self._state)
+        given = check_inputs(self._module, {} if inputs is None else inputs, self._state)
         return self.run_checked(given, progress=progress)
 
     def run_checked(
@@ -132,7 +132,7 @@ class CoreSession:
             for s in module.states
         }
         return [
-            kept[value] if value in self._handed_out else declared(kept[value], type_)
+            kept[value] if value in self._handed_out else to_declared(kept[value], type_)
             for value, type_ in self._outputs
         ]
 
@@ -150,7 +150,7 @@ class CoreSession:
         )
 
 
-def checked_inputs(
+def check_inputs(
     module: Module, inputs: Mapping[str, Any], state: Mapping[str, Array]
 ) -> dict[str, Array]:
     """The given arrays as the kernels carry them; InputError with all that is wrong about them."""
@@ -181,10 +181,10 @@ def _problems(
         array = _as_array(inputs[name])
         array = None if array is None else as_nibbles(array, type_.element)
         if array is None or array.dtype != type_.element.dtype or array.shape != type_.shape:
-            found = _outside(array, type_) or f"is {_described(inputs[name])}, expected {type_}"
+            found = _outside(array, type_) or f"is {_describe(inputs[name])}, expected {type_}"
             yield EVL03.at(place(module, index), f"input {quoted(name)} {found}")
         else:
-            ready[name] = carried(array, type_)
+            ready[name] = to_carried(array, type_)
     hints = Hints(names)
     for extra in inputs:
         if extra not in names:
@@ -219,7 +219,7 @@ def _as_array(value: object) -> Array | None:
         return None
 
 
-def _described(value: object) -> str:
+def _describe(value: object) -> str:
     array = _as_array(value)
     if array is None:
         return "a masked array" if isinstance(value, np.ma.MaskedArray) else "no array"

@@ -143,13 +143,13 @@ class Weights:
     hot: Collection[int]  # those of which a run may keep floats
 
 
-def fused_steps(module: Module, weights: Weights) -> list[Fused]:
+def find_fused_steps(module: Module, weights: Weights) -> list[Fused]:
     """The steps that chains in a module come to."""
     if not any(op.opcode == _SCALE.opcode for op in module.operations):
         return []
     finder = _Finder(module)
-    centred = dict(_centred(finder))
-    ends = dict(_ended_products(finder, centred, weights))
+    centred = dict(_centered_values(finder))
+    ends = dict(_finished_products(finder, centred, weights))
     by_floats = {
         value
         for value in centred
@@ -163,7 +163,7 @@ def fused_steps(module: Module, weights: Weights) -> list[Fused]:
     return steps
 
 
-def _centred(finder: _Finder) -> Iterator[tuple[int, _Match]]:
+def _centered_values(finder: _Finder) -> Iterator[tuple[int, _Match]]:
     """Values that are quantised and centred, and how; no operation is part of two."""
     taken = set[int]()
     for op in finder.module.operations:
@@ -174,7 +174,7 @@ def _centred(finder: _Finder) -> Iterator[tuple[int, _Match]]:
                 yield op.value_id, match
 
 
-def _ended_products(
+def _finished_products(
     finder: _Finder, centred: Collection[int], weights: Weights
 ) -> Iterator[tuple[int, tuple[_Part, _Match]]]:
     """Products of centred values whose sums f32 holds, and how they end in f32."""
@@ -191,14 +191,14 @@ def _ended_products(
 
 def _is_exact(product: CoreOperation, weights: Weights) -> bool:
     """Whether f32 holds every sum of a product of centred bytes, in whatever order it is taken."""
-    known = _known(product, weights)
+    known = _known_weight(product, weights)
     if known is None:
         return False
     extent = IntegerWeights.of(replace(known, is_hot=False), prod(known.stored.shape[1:])).extent
     return HIGHEST * extent.length <= F32_EXACT
 
 
-def _known(product: CoreOperation, weights: Weights) -> Known | None:
+def _known_weight(product: CoreOperation, weights: Weights) -> Known | None:
     weight = product.operands[1]
     if weight not in weights.constants:
         return None
@@ -208,7 +208,7 @@ def _known(product: CoreOperation, weights: Weights) -> Known | None:
 
 def _centring(finder: _Finder, match: _Match, is_float: bool) -> Fused:
     scale, centred = match.values[_SCALE], match.values[_CENTRED]
-    results = {value: _carried(finder, value) for value in (scale, centred)}
+    results = {value: _kernel_type(finder, value) for value in (scale, centred)}
     if is_float:
         results[centred] = _as_float(finder, centred)
     return Fused(
@@ -222,7 +222,7 @@ def _centring(finder: _Finder, match: _Match, is_float: bool) -> Fused:
 
 def _product(finder: _Finder, op: CoreOperation, weights: Weights) -> Fused:
     """A product of integers, each of them in f32; hot weights are kept so."""
-    known = _known(op, weights)
+    known = _known_weight(op, weights)
     assert known is not None
     x, y = (_as_float(finder, value) for value in (op.operands[0], op.value_id))
     types = (x, KernelType(_F32, known.stored.shape))
@@ -260,14 +260,14 @@ def _end(finder: _Finder, end: _Part, match: _Match) -> Fused:
     return Fused(
         finder.index[value],
         tuple(match.values[part] for part in parts),
-        {value: _carried(finder, value)},
+        {value: _kernel_type(finder, value)},
         run,
         match.made - {value, product},
         (product,),
     )
 
 
-def _carried(finder: _Finder, value: int) -> KernelType:
+def _kernel_type(finder: _Finder, value: int) -> KernelType:
     type_ = finder.module.by_id[value].type
     return KernelType(type_.element, type_.shape)
 

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Collection, Mapping, Sequence
 
 from nacre.base.diagnostics import InputError
-from nacre.core.evaluation.memory import Birth, Layout, laid_out
+from nacre.core.evaluation.memory import Birth, Layout, lay_out
 from nacre.core.evaluation.run import Step, place
 from nacre.core.module import Module
 from nacre.core.rules.evaluation import EVL05
@@ -40,7 +40,7 @@ def places_of(
         *others, final = made
         births += others
         births.append(Birth(final.value, final.bytes, tuple(leaving), _heirs(step, roots, sizes)))
-    layout = laid_out(births)
+    layout = lay_out(births)
     inner = {
         value: layout.places[root] + offset * types[value].dtype.itemsize
         for value, (root, offset) in views.items()

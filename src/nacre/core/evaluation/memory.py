@@ -104,7 +104,7 @@ class Layout:
         return np.ndarray(type_.shape, type_.dtype, block, offset=self.places[value])
 
 
-def laid_out(births: Sequence[Birth]) -> Layout:
+def lay_out(births: Sequence[Birth]) -> Layout:
     """A place for every value that is born; two share one only where they never live together."""
     block = _Block()
     places: dict[int, int] = {}

@@ -10,10 +10,10 @@ import numpy as np
 from nacre.base.diagnostics import InputError, has_errors
 from nacre.base.source import Span
 from nacre.core.evaluation.constants import stored_weights
-from nacre.core.evaluation.fusion import Fused, Weights, fused_steps
+from nacre.core.evaluation.fusion import Fused, Weights, find_fused_steps
 from nacre.core.evaluation.lifetimes import affordable, places_of
 from nacre.core.evaluation.memory import OVERWRITING
-from nacre.core.evaluation.run import Plan, Step, refused
+from nacre.core.evaluation.run import Plan, Step, refusal
 from nacre.core.evaluation.run import place as place  # noqa: PLC0414 - others have it from here
 from nacre.core.evaluation.views import dense_views
 from nacre.core.module import CoreOperation, Module, TensorType
@@ -28,7 +28,7 @@ from nacre.kernels.registry import PRIMITIVES
 _SCALARS = {"ConstI64": "i64", "ConstF32": "f32", "ConstF64": "f64"}
 
 
-def made_plan(module: Module, ordered: bool) -> Plan:
+def make_plan(module: Module, ordered: bool) -> Plan:
     """A module ready to run; InputError has the findings of the verifier if it is none."""
     found = verify(module, "nacre-1")
     if has_errors(found):
@@ -52,7 +52,7 @@ def made_plan(module: Module, ordered: bool) -> Plan:
     # What is new in every run cannot be looked into ahead of it.
     views = dense_views(module, {*constants, *kept, *(op.value_id for op in module.inputs)})
     # In order, kernels take other ways, which may read an operand again.
-    fused = [] if ordered else fused_steps(module, weights)
+    fused = [] if ordered else find_fused_steps(module, weights)
     bind = _Binder(module, types, weights, ordered)
     steps = tuple(_steps(module, fused, {*constants, *views}, bind))
     leaving = {
@@ -137,14 +137,14 @@ class _Binder:
 
     def _bind(self, index: int, op: CoreOperation, spec: OpSpec, known: dict[int, Known]) -> Run:
         if spec.primitive is None:
-            raise refused(self._module, index, "there is no kernel for it")
+            raise refusal(self._module, index, "there is no kernel for it")
         inputs = tuple([self._types[operand] for operand in op.operands])
         result, attributes = self._types[op.value_id], spec.filled(op.attributes)
         call = Call(inputs, (result,), attributes, self._ordered, known)
         try:
             return PRIMITIVES[spec.primitive].bind(call)
         except (ValueError, TypeError) as error:
-            raise refused(self._module, index, str(error)) from error
+            raise refusal(self._module, index, str(error)) from error
 
 
 def _hot(module: Module, constants: Mapping[int, Array]) -> frozenset[int]:
@@ -189,13 +189,13 @@ def macs_of(op: CoreOperation, module: Module) -> int:
     return PRIMITIVES[spec.primitive].work(call).macs
 
 
-def carried(array: Array, type_: TensorType) -> Array:
+def to_carried(array: Array, type_: TensorType) -> Array:
     """An array as the kernels take it: dense, and types below a byte in whole bytes."""
     kernel = kernel_type(type_)
     return np.ascontiguousarray(array, dtype=kernel.dtype).reshape(type_.shape)
 
 
-def declared(array: Array, type_: TensorType) -> Array:
+def to_declared(array: Array, type_: TensorType) -> Array:
     """A copy of an array in the element type that was declared."""
     return np.array(array, dtype=type_.element.dtype)
 
@@ -208,7 +208,7 @@ def constant_array(op: CoreOperation) -> Array | None:
         return None
     data = op.attributes["data"]
     array = data.array if isinstance(data, Literal) else np.array(data, op.type.element.dtype)
-    return carried(array, op.type)
+    return to_carried(array, op.type)
 
 
 def initial_values(module: Module) -> dict[str, Array]:

@@ -91,9 +91,9 @@ class Plan:
             try:
                 fault = run(operands, results)  # type: ignore[arg-type]  # all are there by now
             except (ValueError, TypeError, MemoryError) as error:
-                raise refused(self.module, step.index, str(error)) from error
+                raise refusal(self.module, step.index, str(error)) from error
             if fault is not None and fault.is_fatal:
-                raise refused(self.module, step.index, _told(fault, len(operands)))
+                raise refusal(self.module, step.index, _fault_text(fault, len(operands)))
             if progress is not None:
                 done += 1
                 progress(done, len(self.steps))
@@ -105,7 +105,7 @@ class Plan:
             try:
                 made[value] = np.empty(type_.shape, type_.dtype)
             except (ValueError, MemoryError) as error:
-                raise refused(self.module, index, str(error)) from error
+                raise refusal(self.module, index, str(error)) from error
         return made
 
     def _new_room(self) -> _Room:
@@ -133,13 +133,13 @@ class Plan:
         return _Room(calls, dict(slots))
 
 
-def _told(fault: Fault, operands: int) -> str:
+def _fault_text(fault: Fault, operands: int) -> str:
     if fault.position is None or operands < 2:
         return fault.message
     return f"{fault.message}, at [{', '.join(map(str, fault.position))}]"
 
 
-def refused(module: Module, index: int, reason: str, rule: Rule = EVL04) -> InputError:
+def refusal(module: Module, index: int, reason: str, rule: Rule = EVL04) -> InputError:
     """An error at an operation, with a reason."""
     op = module.operations[index]
     return InputError([rule.at(place(module, index), f"`{op.opcode}` %{op.value_id}: {reason}")])

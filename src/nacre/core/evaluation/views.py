@@ -17,13 +17,13 @@ def _whole(shape: Shape, op: CoreOperation) -> int | None:
     return 0
 
 
-def _transposed(shape: Shape, op: CoreOperation) -> int | None:
+def _transpose_offset(shape: Shape, op: CoreOperation) -> int | None:
     """Axes of length 1 may move; the others must stay in order."""
     moved = [axis for axis in op.attributes["permutation"] if shape[axis] > 1]
     return 0 if moved == sorted(moved) else None
 
 
-def _sliced(shape: Shape, op: CoreOperation) -> int | None:
+def _slice_offset(shape: Shape, op: CoreOperation) -> int | None:
     """Before the first axis of which there is more than one, anything; behind it all of each."""
     given = op.attributes
     bounds = zip(given["starts"], given["ends"], given["steps"], shape, strict=True)
@@ -42,8 +42,8 @@ _VIEWS: Mapping[str, _Begin] = MappingProxyType(
         "Reshape": _whole,
         "ExpandDims": _whole,
         "Squeeze": _whole,
-        "Transpose": _transposed,
-        "Slice": _sliced,
+        "Transpose": _transpose_offset,
+        "Slice": _slice_offset,
     }
 )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import sqrt
 
 from nacre.core.gradients.products import transpose
-from nacre.core.gradients.site import GradientSite, Rule, summed_to
+from nacre.core.gradients.site import GradientSite, Rule, sum_to
 from nacre.core.gradients.writer import Value, where
 
 _MASK = 3
@@ -47,24 +47,26 @@ def _by_scores(site: GradientSite) -> Value:
     return weighted - weights * weighted.sum((weighted.rank - 1,), keepdims=True)
 
 
-def _summed(site: GradientSite, value: Value) -> Value:
-    return summed_to(value, value.shape, site.own.shape)
+def _sum_to_operand(site: GradientSite, value: Value) -> Value:
+    return sum_to(value, value.shape, site.own.shape)
 
 
 def _by_queries(site: GradientSite) -> Value:
-    return _summed(site, _by_scores(site).op("MatMul", site.operands[1]) * _scale(site))
+    return _sum_to_operand(site, _by_scores(site).op("MatMul", site.operands[1]) * _scale(site))
 
 
 def _by_keys(site: GradientSite) -> Value:
-    return _summed(site, transpose(_by_scores(site)).op("MatMul", site.operands[0]) * _scale(site))
+    return _sum_to_operand(
+        site, transpose(_by_scores(site)).op("MatMul", site.operands[0]) * _scale(site)
+    )
 
 
 def _by_values(site: GradientSite) -> Value:
-    return _summed(site, transpose(_weights(site)).op("MatMul", site.g))
+    return _sum_to_operand(site, transpose(_weights(site)).op("MatMul", site.g))
 
 
 def _by_mask(site: GradientSite) -> Value:
-    found = _summed(site, _by_scores(site))
+    found = _sum_to_operand(site, _by_scores(site))
     return found if found.dtype == site.own.dtype else found.op("Cast", to=site.own.dtype)
 
 

@@ -34,19 +34,19 @@ def _whole_quotients(rounding: str) -> Formula:
     return lambda g, a, b, y: -(g * (a / b).unary(rounding))
 
 
-def _kept(g: Value, a: Value, b: Value, y: Value) -> Value:
+def _pass_through(g: Value, a: Value, b: Value, y: Value) -> Value:
     return g
 
 
 _FORMULAS: Mapping[str, tuple[Formula, Formula]] = MappingProxyType(
     {
-        "Add": (_kept, _kept),
-        "Sub": (_kept, lambda g, a, b, y: -g),
+        "Add": (_pass_through, _pass_through),
+        "Sub": (_pass_through, lambda g, a, b, y: -g),
         "Mul": (lambda g, a, b, y: g * b, lambda g, a, b, y: g * a),
         "Div": (lambda g, a, b, y: g / b, lambda g, a, b, y: -(g * (y / b))),
         "Pow": (_pow_base, _pow_exponent),
-        "Mod": (_kept, _whole_quotients("Floor")),
-        "Rem": (_kept, _whole_quotients("Trunc")),
+        "Mod": (_pass_through, _whole_quotients("Floor")),
+        "Rem": (_pass_through, _whole_quotients("Trunc")),
         "Min": (_extremum("Gt", True), _extremum("Gt", False)),
         "Max": (_extremum("Lt", True), _extremum("Lt", False)),
     }

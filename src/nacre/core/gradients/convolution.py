@@ -46,11 +46,11 @@ def conv_weight(site: GradientSite) -> Value:
     """Of every pair of channels, how g and the windows of x go together."""
     is_last, windows = _is_last(site), windows_of(site, _window(site))
     x, g = channels_first(site.x, is_last), channels_first(site.g, is_last)
-    found = correlated(x, g, windows, site.attributes["groups"])
+    found = correlate(x, g, windows, site.attributes["groups"])
     return weights_back(found, is_last)
 
 
-def correlated(x: Value, g: Value, windows: Windows, groups: int) -> Value:
+def correlate(x: Value, g: Value, windows: Windows, groups: int) -> Value:
     """[O, I / groups, window..]: sums over batches and windows of x [N, I, ..] by g [N, O, ..]."""
     batch, channels, *sizes = x.shape
     inner = channels // groups
@@ -110,7 +110,7 @@ def transposed_weight(site: GradientSite) -> Value:
     """As of a convolution from the result to the operand."""
     is_last = _is_last(site)
     x, g = channels_first(site.x, is_last), channels_first(site.g, is_last)
-    found = correlated(g, x, _transposed_windows(site), site.attributes["groups"])
+    found = correlate(g, x, _transposed_windows(site), site.attributes["groups"])
     return weights_back(found, is_last)
 
 
@@ -135,7 +135,7 @@ def conv2d_input(site: GradientSite) -> Value:
 def conv2d_filter(site: GradientSite) -> Value:
     """As of `Conv` by its weights."""
     x, g = channels_first(site.x, is_last=True), channels_first(site.g, is_last=True)
-    return weights_back(correlated(x, g, _conv2d_windows(site), 1), is_last=True)
+    return weights_back(correlate(x, g, _conv2d_windows(site), 1), is_last=True)
 
 
 CONVOLUTION: Mapping[str, tuple[Rule, ...]] = MappingProxyType(

@@ -27,11 +27,11 @@ def einsum(site: GradientSite) -> Value:
         if label in reached and sizes[label] == equation.sizes[label]
     )
     names = _names(equation)
-    terms = [_spelled(labels, names) for labels in (equation.output, *others)]
-    text = f"{','.join(terms)}->{_spelled(kept, names)}"
+    terms = [_labels_text(labels, names) for labels in (equation.output, *others)]
+    text = f"{','.join(terms)}->{_labels_text(kept, names)}"
     rest = [v for at, v in enumerate(site.operands) if at != site.index]
     found = site.g.op("Einsum", *rest, equation=text)
-    return _on_diagonals(site, own, found.reshape(_placed(own, kept, found)))
+    return _on_diagonals(site, own, found.reshape(_label_sizes(own, kept, found)))
 
 
 def _without(operands: tuple[Labels, ...], index: int) -> tuple[Labels, ...]:
@@ -48,11 +48,11 @@ def _names(equation: Equation) -> dict[Label, str]:
     return {**names, **dict(zip(unnamed, free, strict=False))}
 
 
-def _spelled(labels: Labels, names: dict[Label, str]) -> str:
+def _labels_text(labels: Labels, names: dict[Label, str]) -> str:
     return "".join(names[label] for label in labels)
 
 
-def _placed(own: Labels, kept: Labels, found: Value) -> list[int]:
+def _label_sizes(own: Labels, kept: Labels, found: Value) -> list[int]:
     """The sizes of a gradient at the first place of each of its labels, 1 elsewhere."""
     sizes = dict(zip(kept, found.shape, strict=True))
     return [

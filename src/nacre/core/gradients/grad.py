@@ -128,7 +128,7 @@ def _passing(op: CoreOperation) -> Sequence[int]:
     return [o for at, o in enumerate(op.operands) if rule_of(rules, at) is not None]
 
 
-def _needed(module: Module, varying: set[int]) -> set[int]:
+def _needed_values(module: Module, varying: set[int]) -> set[int]:
     """Of these values, the ones that a float output depends on."""
     types = module.by_id
     found = {value for value in module.outputs if _is_float(types[value].type)} & varying
@@ -147,7 +147,7 @@ class _Backwards:
         self._module = module
         self._named = named
         self._homes, self._given = homes, given
-        self._active = _needed(module, _varying(module, named))
+        self._active = _needed_values(module, _varying(module, named))
         self._writer = Writer(module, not has_errors(verify(module, "core-v1")))
         self._parts: dict[int, list[Value]] = {}  # of the gradient by each value
         self._found: list[Diagnostic] = []

@@ -11,7 +11,7 @@ from nacre.core.gradients.site import GradientSite, Rule
 from nacre.core.gradients.writer import Value, where
 
 
-def scattered(value: Value, indices: Value, axis: int, size: int) -> Value:
+def scatter_add(value: Value, indices: Value, axis: int, size: int) -> Value:
     """What indices in the place of an axis have picked, added up along that axis again."""
     count = indices.rank
     picked = tuple(range(axis, axis + count))
@@ -28,13 +28,13 @@ def scattered(value: Value, indices: Value, axis: int, size: int) -> Value:
 
 def gather(site: GradientSite) -> Value:
     """Of `Gather`, along the first axis."""
-    return scattered(site.g, site.operands[1], 0, site.x.shape[0])
+    return scatter_add(site.g, site.operands[1], 0, site.x.shape[0])
 
 
 def gather_axis(site: GradientSite) -> Value:
     """Along any axis."""
     axis = site.attributes["axis"] % site.x.rank
-    return scattered(site.g, site.operands[1], axis, site.x.shape[axis])
+    return scatter_add(site.g, site.operands[1], axis, site.x.shape[axis])
 
 
 def gather_elements(site: GradientSite) -> Value:

@@ -7,7 +7,7 @@ from itertools import accumulate
 from math import prod
 from types import MappingProxyType
 
-from nacre.core.gradients.indexing import scattered
+from nacre.core.gradients.indexing import scatter_add
 from nacre.core.gradients.products import transpose
 from nacre.core.gradients.site import GradientSite, Rule
 from nacre.core.gradients.writer import Value
@@ -89,7 +89,7 @@ def padded(site: GradientSite) -> Value:
         begin, end = pads[axis], pads[axis + rank]
         if begin or end:
             source = site.writer.iota((size,), 0).op("Pad", pads=(begin, end), mode=mode)
-            value = scattered(value, source, axis, size)
+            value = scatter_add(value, source, axis, size)
     return value
 
 
@@ -133,16 +133,18 @@ def resized(site: GradientSite) -> Value:
             continue
         along = (scale,) if given["scales"] else ()
         if given["mode"] == "nearest":
-            places = _resized(site, site.writer.iota((size,), 0), (count,), along)
-            value = scattered(value, places, axis, size)
+            places = _resize_like(site, site.writer.iota((size,), 0), (count,), along)
+            value = scatter_add(value, places, axis, size)
         else:
             unit = _unit(value, size)
-            weights = _resized(site, unit, (size, count), (1.0, *along) if along else ())
+            weights = _resize_like(site, unit, (size, count), (1.0, *along) if along else ())
             value = _through(value, transpose(weights), axis)
     return value
 
 
-def _resized(site: GradientSite, value: Value, sizes: Shape, scales: tuple[float, ...]) -> Value:
+def _resize_like(
+    site: GradientSite, value: Value, sizes: Shape, scales: tuple[float, ...]
+) -> Value:
     """Another tensor resized in the same way."""
     given = {n: str(v) if isinstance(v, str) else v for n, v in site.attributes.items()}
     return value.op("Resize", **{**given, "sizes": sizes, "scales": scales})

@@ -21,7 +21,7 @@ def _is_last(site: GradientSite) -> bool:
     return bool(site.attributes["layout"] == "NHWC")
 
 
-def _spread(site: GradientSite, value: Value) -> Value:
+def _spread_over_windows(site: GradientSite, value: Value) -> Value:
     """One value a window over all of its elements, summed."""
     is_last, windows = _is_last(site), _windows(site)
     first = channels_first(value, is_last)
@@ -40,7 +40,7 @@ def average(site: GradientSite) -> Value:
         if axis.window > 1:
             counts = _counts(site, axis, over)
             g = g / counts.reshape((axis.count, *(1,) * (len(windows.axes) - 1 - at + behind)))
-    return _spread(site, g)
+    return _spread_over_windows(site, g)
 
 
 def _counts(site: GradientSite, axis: Axis, over: int) -> Value:
@@ -67,10 +67,10 @@ def norm(site: GradientSite) -> Value:
     power = float(site.attributes["p"] - 1)
     sign = site.x.unary("Sign")
     if power == 0:
-        return sign * _spread(site, site.g)
+        return sign * _spread_over_windows(site, site.g)
     is_zero = site.y.compare("Eq", 0.0)
     shares = where(is_zero, 0.0, site.g * where(is_zero, 1.0, site.y).binop("Pow", -power))
-    return sign * site.x.unary("Abs").binop("Pow", power) * _spread(site, shares)
+    return sign * site.x.unary("Abs").binop("Pow", power) * _spread_over_windows(site, shares)
 
 
 def largest(site: GradientSite) -> Value:
@@ -81,7 +81,7 @@ def largest(site: GradientSite) -> Value:
     padded = x.op("Pad", pads=around, value=float("-inf"))
     planes, elements = prod(x.shape[:2]), prod(padded.shape[2:])
     flat = padded.reshape((planes, elements))
-    places = _chosen(windows, flat, padded.shape[2:])
+    places = _largest_positions(windows, flat, padded.shape[2:])
     zeros = site.zeros(flat)
     updates = g.reshape(places.shape)
     found = zeros.op("ScatterElements", places, updates, axis=1, reduction="add")
@@ -89,7 +89,7 @@ def largest(site: GradientSite) -> Value:
     return channels_back(cropped, is_last)
 
 
-def _chosen(windows: Windows, flat: Value, sizes: Shape) -> Value:
+def _largest_positions(windows: Windows, flat: Value, sizes: Shape) -> Value:
     """[planes, windows]: where in a plane each window's first largest element lies."""
     steps = [prod(sizes[at + 1 :]) for at in range(len(sizes))]
     strides = [step * axis.stride for step, axis in zip(steps, windows.axes, strict=True)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from nacre.core.gradients.site import GradientSite, Rule, summed_to
+from nacre.core.gradients.site import GradientSite, Rule, sum_to
 from nacre.core.gradients.writer import Value
 
 
@@ -18,13 +18,13 @@ def transpose(value: Value) -> Value:
 def matmul_lhs(site: GradientSite) -> Value:
     """The product g b', summed over the batches that the operand does not have."""
     found = site.g.op("MatMul", transpose(site.operands[1]))
-    return summed_to(found, found.shape, site.own.shape)
+    return sum_to(found, found.shape, site.own.shape)
 
 
 def matmul_rhs(site: GradientSite) -> Value:
     """The product a' g, summed in the same way."""
     found = transpose(site.operands[0]).op("MatMul", site.g)
-    return summed_to(found, found.shape, site.own.shape)
+    return sum_to(found, found.shape, site.own.shape)
 
 
 def dot_lhs(site: GradientSite) -> Value:
@@ -67,7 +67,7 @@ def linear_weight(site: GradientSite) -> Value:
 
 def linear_bias(site: GradientSite) -> Value:
     """The sum of g over all rows."""
-    return summed_to(site.thin, site.y.shape, site.own.shape)
+    return sum_to(site.thin, site.y.shape, site.own.shape)
 
 
 PRODUCTS: Mapping[str, tuple[Rule, ...]] = MappingProxyType(

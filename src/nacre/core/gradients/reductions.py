@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from math import prod
 from types import MappingProxyType
 
-from nacre.core.gradients.site import GradientSite, Rule, restored
+from nacre.core.gradients.site import GradientSite, Rule, restore_axes
 from nacre.core.gradients.writer import Value, where
 from nacre.core.module import Shape
 
@@ -18,34 +18,34 @@ def _axes(site: GradientSite) -> Shape:
     return tuple(sorted(named)) or tuple(range(rank))
 
 
-def _spread(site: GradientSite) -> Value:
-    return restored(site, site.thin, _axes(site))
+def _broadcast_back(site: GradientSite) -> Value:
+    return restore_axes(site, site.thin, _axes(site))
 
 
 def sum_(site: GradientSite) -> Value:
     """Every element takes part once."""
-    return _spread(site)
+    return _broadcast_back(site)
 
 
 def mean(site: GradientSite) -> Value:
     """Every element has its share."""
     count = prod(site.x.shape[axis] for axis in _axes(site))
-    return _spread(site) * (1.0 / count)
+    return _broadcast_back(site) * (1.0 / count)
 
 
 def _extremum(site: GradientSite) -> Value:
     """Evenly to all elements that are the largest, as in `torch.amax`."""
     axes = _axes(site)
-    is_met = site.x.compare("Eq", restored(site, site.y, axes))
+    is_met = site.x.compare("Eq", restore_axes(site, site.y, axes))
     share = where(is_met, site.writer.scalar(1.0, site.x.dtype), 0.0)
-    return where(is_met, _spread(site) / share.sum(axes, keepdims=True), 0.0)
+    return where(is_met, _broadcast_back(site) / share.sum(axes, keepdims=True), 0.0)
 
 
 def _product(site: GradientSite) -> Value:
     """The product of all others: of those before by that of those behind, zeros or not."""
     axes = _axes(site)
     if not axes:
-        return _spread(site)
+        return _broadcast_back(site)
     order = (*(axis for axis in range(site.x.rank) if axis not in axes), *axes)
     moved = site.x.transpose(order)
     line = moved.reshape((*moved.shape[: -len(axes)], -1))
@@ -53,7 +53,7 @@ def _product(site: GradientSite) -> Value:
     before = line.op("CumProd", axis=last, exclusive=True)
     behind = line.op("CumProd", axis=last, exclusive=True, reverse=True)
     others = (before * behind).reshape(moved.shape).transpose(_inverse(order))
-    return _spread(site) * others
+    return _broadcast_back(site) * others
 
 
 def _inverse(order: Shape) -> Shape:
@@ -62,18 +62,18 @@ def _inverse(order: Shape) -> Shape:
 
 def _norm(site: GradientSite) -> Value:
     """By x over the norm, and 0 where that is 0."""
-    y = restored(site, site.y, _axes(site))
+    y = restore_axes(site, site.y, _axes(site))
     is_zero = y.compare("Eq", 0.0)
-    return where(is_zero, 0.0, _spread(site) * site.x / where(is_zero, 1.0, y))
+    return where(is_zero, 0.0, _broadcast_back(site) * site.x / where(is_zero, 1.0, y))
 
 
 def _log_sum(site: GradientSite) -> Value:
     axes = _axes(site)
-    return _spread(site) / site.x.sum(axes, keepdims=True)
+    return _broadcast_back(site) / site.x.sum(axes, keepdims=True)
 
 
 def _log_sum_exp(site: GradientSite) -> Value:
-    return _spread(site) * (site.x - restored(site, site.y, _axes(site))).exp()
+    return _broadcast_back(site) * (site.x - restore_axes(site, site.y, _axes(site))).exp()
 
 
 REDUCE: Mapping[str, Rule] = MappingProxyType(
@@ -81,8 +81,8 @@ REDUCE: Mapping[str, Rule] = MappingProxyType(
         "Max": _extremum,
         "Min": _extremum,
         "Prod": _product,
-        "SumSquare": lambda site: _spread(site) * (site.x * 2.0),
-        "L1": lambda site: _spread(site) * site.x.unary("Sign"),
+        "SumSquare": lambda site: _broadcast_back(site) * (site.x * 2.0),
+        "L1": lambda site: _broadcast_back(site) * site.x.unary("Sign"),
         "L2": _norm,
         "LogSum": _log_sum,
         "LogSumExp": _log_sum_exp,

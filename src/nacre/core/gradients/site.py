@@ -54,14 +54,14 @@ class GradientSite(Struct, frozen=True):
 
     def unbroadcast(self, value: Value) -> Value:
         """A gradient by the result of a broadcast, summed to the shape of the operand."""
-        return summed_to(value, self.y.shape, self.own.shape)
+        return sum_to(value, self.y.shape, self.own.shape)
 
 
 # The gradient by one operand, of a shape that broadcasts to that of the operand.
 Rule = Callable[[GradientSite], Value]
 
 
-def summed_to(value: Value, whole: Shape, target: Shape) -> Value:
+def sum_to(value: Value, whole: Shape, target: Shape) -> Value:
     """Undo the broadcast of `target` to `whole`; the value may be thin."""
     fresh = len(whole) - len(target)
     hidden = len(whole) - value.rank  # axes that a thin value does not even have
@@ -80,7 +80,7 @@ def summed_to(value: Value, whole: Shape, target: Shape) -> Value:
     return found * float(count) if count > 1 else found
 
 
-def restored(site: GradientSite, value: Value, axes: Sequence[int]) -> Value:
+def restore_axes(site: GradientSite, value: Value, axes: Sequence[int]) -> Value:
     """A value of the shape of a reduction's result, so that it broadcasts against its operand."""
     if value.rank == 0 or site.y.rank == site.x.rank:
         return value

@@ -43,7 +43,7 @@ _BY_WORD: Mapping[str, Formula] = MappingProxyType(
         "Tanh": lambda g, x, y: g * (1.0 - y * y),
         "Sigmoid": lambda g, x, y: g * (y * (1.0 - y)),
         "Softplus": lambda g, x, y: g * x.unary("Sigmoid"),
-        "Softsign": lambda g, x, y: g / _squared(x.unary("Abs") + 1.0),
+        "Softsign": lambda g, x, y: g / _square(x.unary("Abs") + 1.0),
         "Log1p": lambda g, x, y: g / (x + 1.0),
         "Expm1": lambda g, x, y: g * x.exp(),
         "Log2": lambda g, x, y: g / (x * log(2.0)),
@@ -56,7 +56,7 @@ UNARY: Mapping[str, Rule] = MappingProxyType(
 )
 
 
-def _squared(value: Value) -> Value:
+def _square(value: Value) -> Value:
     return value * value
 
 

@@ -12,7 +12,7 @@ from nacre.core.mlir.site import MlirWriter, Value
 from nacre.core.module import CoreOperation, Module
 from nacre.core.ops import OPS
 from nacre.core.rules.mlir import MLR01
-from nacre.core.text.printer import quoted
+from nacre.core.text.printer import quote
 from nacre.core.unsupported import Unsupported
 from nacre.core.verify import MAX_FINDINGS, verify
 
@@ -32,7 +32,7 @@ def to_mlir(module: Module) -> str:
         raise InputError(found)
     arguments = _arguments(module)
     body = _Body(module, arguments)
-    used = _used(module)
+    used = _used_values(module)
     for at, op in enumerate(module.operations):
         if op.opcode != "Input" and not (_is_constant(op) and op.value_id not in used):
             body.lower(at, op)
@@ -47,7 +47,7 @@ def to_mlir(module: Module) -> str:
     return "\n".join(["module {", *(f"  {line}" for line in functions), "}", ""])
 
 
-def _used(module: Module) -> set[int]:
+def _used_values(module: Module) -> set[int]:
     """The values that `@main` needs; a constant may be the start of a state and nothing else."""
     operands = {operand for op in module.operations for operand in op.operands}
     return {*operands, *module.outputs, *(state.output for state in module.states)}
@@ -133,7 +133,7 @@ def _notes(module: Module, arguments: dict[int, Value]) -> list[str]:
     """Comments: which argument is which input where the names differ, and which keep state."""
     names = {str(op.attributes["name"]): arguments[op.value_id].name for op in module.inputs}
     lines = [
-        f"// {argument} is the input {quoted(name)}"
+        f"// {argument} is the input {quote(name)}"
         for name, argument in names.items()
         if argument != f"%{name}"
     ]

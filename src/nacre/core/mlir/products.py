@@ -15,15 +15,15 @@ _MOST_ELEMENTS = (1 << 63) - 1
 
 def matmul(site: MlirWriter) -> Value:
     """`linalg.matmul` of two matrices; of vectors and batches a `linalg.generic`."""
-    lhs, rhs, zeros = _widened(site)
+    lhs, rhs, zeros = _widen(site)
     if lhs.type.rank == rhs.type.rank == 2:
         product = _named(site, "linalg.matmul", lhs, rhs, zeros)
     else:
-        product = _contracted(site, lhs, rhs, zeros)
+        product = _contract(site, lhs, rhs, zeros)
     return site.cast(product, site.type.dtype)
 
 
-def _widened(site: MlirWriter) -> tuple[Value, Value, Value]:
+def _widen(site: MlirWriter) -> tuple[Value, Value, Value]:
     """Both operands in the type that is computed in, and what the sums start from."""
     require_numbers(site)
     held = wide(site.type.dtype)
@@ -36,7 +36,7 @@ def _named(site: MlirWriter, operation: str, lhs: Value, rhs: Value, zeros: Valu
     return site.add("product", f"{operation} {operands} -> {zeros.typed}", zeros.type)
 
 
-def _contracted(site: MlirWriter, lhs: Value, rhs: Value, zeros: Value) -> Value:
+def _contract(site: MlirWriter, lhs: Value, rhs: Value, zeros: Value) -> Value:
     """Loops over the axes of the result, then one over the axis that goes.
 
     A vector on the left has no rows, one on the right no columns; batches broadcast.
@@ -61,8 +61,8 @@ def _contracted(site: MlirWriter, lhs: Value, rhs: Value, zeros: Value) -> Value
 
 def conv2d(site: MlirWriter) -> Value:
     """`linalg.conv_2d_nhwc_hwcf` of the padded input."""
-    x, weights, zeros = _widened(site)
-    padded = _padded(site, x, _pads(site))
+    x, weights, zeros = _widen(site)
+    padded = _pad(site, x, _pads(site))
     # Where there is one window along an axis, its stride leads nowhere and may be any number.
     strides = [
         stride if count > 1 else 1
@@ -90,7 +90,7 @@ def _pads(site: MlirWriter) -> tuple[tuple[int, int], ...]:
     return tuple((total // 2, total - total // 2) for total in totals)
 
 
-def _padded(site: MlirWriter, x: Value, pads: tuple[tuple[int, int], ...]) -> Value:
+def _pad(site: MlirWriter, x: Value, pads: tuple[tuple[int, int], ...]) -> Value:
     if not any(map(any, pads)):
         return x
     low, high = ([0, pads[0][side], pads[1][side], 0] for side in (0, 1))

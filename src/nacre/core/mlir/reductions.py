@@ -6,7 +6,7 @@ from math import prod
 
 from nacre.core.mlir.body import Body, Code, Scalar
 from nacre.core.mlir.elementwise import require_numbers
-from nacre.core.mlir.shape_ops import reshaped
+from nacre.core.mlir.shape_ops import reshape_value
 from nacre.core.mlir.site import Loop, MlirWriter, Value
 from nacre.core.mlir.types import bits_of, is_float, wide
 from nacre.core.module import Shape, TensorType
@@ -16,8 +16,8 @@ from nacre.kernels.interface.shapes import axes_of
 def sum_(site: MlirWriter) -> Value:
     """Floats are summed in their wide type; integers wrap."""
     require_numbers(site)
-    total = _reduced(site, wide(site.type.dtype), _add)
-    return reshaped(site, site.cast(total, site.type.dtype), site.type.shape)
+    total = _reduce(site, wide(site.type.dtype), _add)
+    return reshape_value(site, site.cast(total, site.type.dtype), site.type.shape)
 
 
 def mean(site: MlirWriter) -> Value:
@@ -27,16 +27,16 @@ def mean(site: MlirWriter) -> Value:
     count = prod(site.operands[0].type.shape[axis] for axis in _axes(site))
     has_room = bits_of(dtype) + count.bit_length() < 64  # for the sum of integers
     if not is_float(dtype) and not has_room:
-        return reshaped(site, _mean_of_parts(site, count), site.type.shape)
+        return reshape_value(site, _mean_of_parts(site, count), site.type.shape)
     held = wide(dtype) if is_float(dtype) else "i64"
-    total = _reduced(site, held, _add)
+    total = _reduce(site, held, _add)
 
     def divided(body: Body, x: Scalar) -> Scalar:
         operation = "arith.divf" if is_float(held) else "arith.divsi"
         return body.cast(body.of(operation, x, body.constant(count, held)), dtype)
 
     type_ = TensorType(dtype, total.type.shape)
-    return reshaped(site, site.mapped("mean", [total], type_, divided), site.type.shape)
+    return reshape_value(site, site.mapped("mean", [total], type_, divided), site.type.shape)
 
 
 def _add(body: Body, x: Scalar, total: Scalar) -> Scalar:
@@ -63,7 +63,7 @@ def _mean_of_parts(site: MlirWriter, count: int) -> Value:
         is_below = body.of("arith.andi", body.compare("Lt", down, zero), is_cut)
         return body.cast(body.arithmetic("Add", down, body.cast(is_below, "i64")), dtype)
 
-    sums = [_reduced(site, "i64", code) for code in (add_whole, add_rest)]
+    sums = [_reduce(site, "i64", code) for code in (add_whole, add_rest)]
     return site.mapped("mean", sums, TensorType(dtype, sums[0].type.shape), joined)
 
 
@@ -73,7 +73,7 @@ def _axes(site: MlirWriter) -> Shape:
     return axes_of(site.op.attributes["axes"], rank) or tuple(range(rank))
 
 
-def _reduced(site: MlirWriter, dtype: str, code: Code) -> Value:
+def _reduce(site: MlirWriter, dtype: str, code: Code) -> Value:
     """What is left without the axes that go; every element starts from zero."""
     x, axes = site.operands[0], _axes(site)
     kept = tuple(axis for axis in range(x.type.rank) if axis not in axes)

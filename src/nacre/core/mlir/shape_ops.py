@@ -16,10 +16,10 @@ Group = tuple[list[int], list[int]]  # axes before, axes after
 
 def reshape(site: MlirWriter) -> Value:
     """`Reshape`, `ExpandDims` and `Squeeze`: the declared shape says it all."""
-    return reshaped(site, site.operands[0], site.type.shape)
+    return reshape_value(site, site.operands[0], site.type.shape)
 
 
-def reshaped(site: MlirWriter, value: Value, shape: Shape) -> Value:
+def reshape_value(site: MlirWriter, value: Value, shape: Shape) -> Value:
     """A tensor under another shape: axes collapsed, then others expanded, where there are any."""
     if value.type.shape == shape:
         return value
@@ -32,13 +32,13 @@ def reshaped(site: MlirWriter, value: Value, shape: Shape) -> Value:
     groups = axis_groups(value.type.shape, shape) if shape else []
     middle = tuple(prod(shape[axis] for axis in after) for _, after in groups)
     if middle != value.type.shape:
-        value = _regrouped(site, "collapse", value, middle, [before for before, _ in groups])
+        value = _regroup(site, "collapse", value, middle, [before for before, _ in groups])
     if middle != shape:
-        value = _regrouped(site, "expand", value, shape, [after for _, after in groups])
+        value = _regroup(site, "expand", value, shape, [after for _, after in groups])
     return value
 
 
-def _regrouped(
+def _regroup(
     site: MlirWriter, verb: str, value: Value, shape: Shape, groups: Sequence[Sequence[int]]
 ) -> Value:
     type_ = TensorType(value.type.dtype, shape)
@@ -91,7 +91,7 @@ def slice_(site: MlirWriter) -> Value:
     first = [max(start, 0) for start in starts]
     sizes = site.type.shape
     strides = [step if size > 1 else 1 for step, size in zip(steps, sizes, strict=True)]
-    return _extracted(site, value, first, sizes, strides)
+    return _extract_slice(site, value, first, sizes, strides)
 
 
 def index(site: MlirWriter) -> Value:
@@ -102,10 +102,10 @@ def index(site: MlirWriter) -> Value:
         if not 0 <= at < size:
             raise Unsupported(f"index {at} along axis {axis}, expected 0 to {size - 1}")
     ones = [1] * len(indices)
-    return _extracted(site, value, indices, ones, ones)
+    return _extract_slice(site, value, indices, ones, ones)
 
 
-def _extracted(
+def _extract_slice(
     site: MlirWriter,
     value: Value,
     starts: Sequence[int],

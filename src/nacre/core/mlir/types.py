@@ -81,7 +81,7 @@ def dense_text(array: Array, dtype: str) -> str:
     is_listed = kept.size <= MOST_LISTED and is_finite
     if has_bytes and not is_listed:
         return f'dense<"0x{_bits(kept).tobytes().hex()}">'
-    return f"dense<{_nested(kept.tolist(), dtype)}>"
+    return f"dense<{_nested_text(kept.tolist(), dtype)}>"
 
 
 def _bits(array: Array) -> Array:
@@ -90,8 +90,8 @@ def _bits(array: Array) -> Array:
     return np.ascontiguousarray(array).view(f"u{size}").astype(f"<u{size}", copy=False)
 
 
-def _nested(elements: object, dtype: str) -> str:
+def _nested_text(elements: object, dtype: str) -> str:
     if isinstance(elements, list):
-        return f"[{', '.join(_nested(element, dtype) for element in elements)}]"
+        return f"[{', '.join(_nested_text(element, dtype) for element in elements)}]"
     assert isinstance(elements, int | float)
     return number_text(elements, dtype)

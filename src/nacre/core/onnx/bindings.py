@@ -13,14 +13,14 @@ from nacre.base.excerpt import quoted
 from nacre.core.module import TensorType
 from nacre.core.onnx.findings import finding
 from nacre.core.onnx.interface import input_type, unknown_input
-from nacre.core.onnx.use import described
+from nacre.core.onnx.use import describe_tensor
 from nacre.core.rules.onnx import ONX06
 from nacre.core.values import Array
 
 _NUMBERS = "give a number, or an array of numbers"
 
 
-def bound_inputs(
+def bind_inputs(
     inputs: Sequence[Any], constants: Mapping[str, npt.ArrayLike], name: str
 ) -> tuple[dict[str, Array], list[Diagnostic]]:
     """The values that inputs are bound to, and what is wrong with them."""
@@ -31,7 +31,7 @@ def bound_inputs(
         if given not in by_name:
             problems.append(unknown_input(given, inputs, name))
             continue
-        made = _bound(by_name[given], value, name)
+        made = _bind(by_name[given], value, name)
         if isinstance(made, Diagnostic):
             problems.append(made)
         else:
@@ -39,7 +39,7 @@ def bound_inputs(
     return found, problems
 
 
-def _bound(declared: Any, value: npt.ArrayLike, name: str) -> Array | Diagnostic:  # noqa: ANN401
+def _bind(declared: Any, value: npt.ArrayLike, name: str) -> Array | Diagnostic:  # noqa: ANN401
     title = f"input {quoted(declared.name)}"
     array = _array(value)
     if array is None:
@@ -55,10 +55,10 @@ def _bound(declared: Any, value: npt.ArrayLike, name: str) -> Array | Diagnostic
             message = f"{title} was given one number, and the model has more elements there"
             return finding(ONX06, name, message, "give an array of the input's shape")
         return made if is_contradiction else array
-    fitting = array if array.dtype == made.element.dtype else _converted(array, value, made)
+    fitting = array if array.dtype == made.element.dtype else _convert(array, value, made)
     if fitting is not None:
         return fitting
-    message = f"{title} was given {described(array)}, the model says {described(made)}"
+    message = f"{title} was given {describe_tensor(array)}, the model says {describe_tensor(made)}"
     help_ = f"convert the array: `array.astype({made.element.dtype.name!r})`"
     return finding(ONX06, name, message, help_)
 
@@ -81,7 +81,7 @@ def _one_element(declared: Any) -> tuple[int, ...]:  # noqa: ANN401 - onnx.Value
     return (1,) * len(dims)
 
 
-def _converted(array: Array, value: npt.ArrayLike, wanted: TensorType) -> Array | None:
+def _convert(array: Array, value: npt.ArrayLike, wanted: TensorType) -> Array | None:
     """An array in the type that is wanted, where that says the same: None where it does not.
 
     Numbers of Python have no type of their own; NumPy's files keep of bf16 and its like no more

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from nacre.base.diagnostics import InputError
 from nacre.core.importing.coverage import Coverage, Row
-from nacre.core.onnx.importer import walked
+from nacre.core.onnx.importer import walk_model
 from nacre.core.onnx.reading.nodes import STANDARD
 
 
@@ -21,7 +21,7 @@ def coverage(
     constants: Mapping[str, npt.ArrayLike] | None = None,
 ) -> Coverage:
     """The coverage of a model. InputError where it is no sound model at all."""
-    walk, graph = walked(source, shapes, constants)
+    walk, graph = walk_model(source, shapes, constants)
     # Inputs without a form stop the walk, as what breaks ONNX's rules does.
     of_nodes = {id(refusal.told) for refusal in walk.refused}
     unsound = [d for d in walk.found if id(d) not in of_nodes]
@@ -36,7 +36,7 @@ def coverage(
     rows = [Row(op, count, dict(reasons.get(op, {}))) for op, count in counted.items()]
     rows.sort(key=lambda row: (-row.refused, -row.nodes, row.operation))
     notes = tuple(d.message for d in walk.odd)
-    return Coverage(tuple(rows), _lost(walk.refused, graph), notes)
+    return Coverage(tuple(rows), _count_dependents(walk.refused, graph), notes)
 
 
 def _key(proto: Any) -> str:  # noqa: ANN401 - onnx.NodeProto
@@ -44,7 +44,7 @@ def _key(proto: Any) -> str:  # noqa: ANN401 - onnx.NodeProto
     return name if proto.domain in STANDARD else f"{proto.domain}.{name}"
 
 
-def _lost(refused: Sequence[Any], graph: Any) -> int:  # noqa: ANN401 - onnx.GraphProto
+def _count_dependents(refused: Sequence[Any], graph: Any) -> int:  # noqa: ANN401 - onnx.GraphProto
     """How many nodes use, in whatever way, what a refused one should have made."""
     missing = {name for refusal in refused for name in refusal.node.outputs}
     count = 0

@@ -22,7 +22,7 @@ _MEND = (
 )
 
 
-def fixed_inputs(model: Any, others: Container[str], name: str) -> list[Diagnostic]:  # noqa: ANN401
+def warn_of_fixed_inputs(model: Any, others: Container[str], name: str) -> list[Diagnostic]:  # noqa: ANN401
     """One warning about all inputs that are fixed to their defaults; `others` have values."""
     graph = model.graph
     held = {tensor.name for tensor in graph.initializer}

@@ -118,19 +118,19 @@ def flat_size(start: Key, functions: Mapping[Key, Any], most: int) -> int:
     return sizes[start]
 
 
-def called(function: Any, attributes: Iterable[Any]) -> Function:  # noqa: ANN401
+def bind_attributes(function: Any, attributes: Iterable[Any]) -> Function:  # noqa: ANN401
     """A function with the attributes of a call, else with the defaults that it has for them."""
     given = {a.name: a for a in function.attribute_proto}
     given |= {a.name: a for a in attributes}
     return Function(
         tuple(function.input),
         tuple(function.output),
-        tuple(_settled(node, given) for node in function.node),
+        tuple(_resolve_attributes(node, given) for node in function.node),
         opsets_of(function.opset_import),
     )
 
 
-def _settled(node: Any, given: Mapping[str, Any]) -> Any:  # noqa: ANN401 - onnx.NodeProto
+def _resolve_attributes(node: Any, given: Mapping[str, Any]) -> Any:  # noqa: ANN401 - onnx.NodeProto
     """A node whose attributes hold what they refer to; one that refers to nothing is left out."""
     if not _refers(node):
         return node
@@ -146,7 +146,7 @@ def _settled(node: Any, given: Mapping[str, Any]) -> Any:  # noqa: ANN401 - onnx
         copy.name = attribute.name
         if source is attribute and attribute.type == onnx.AttributeProto.GRAPH:
             del copy.g.node[:]
-            copy.g.node.extend([_settled(inner, given) for inner in attribute.g.node])
+            copy.g.node.extend([_resolve_attributes(inner, given) for inner in attribute.g.node])
     return made
 
 
@@ -187,7 +187,7 @@ def definition(
         message = f"the function by which ONNX defines it in opset {version} cannot be had"
         raise Unsupported(message, "write the node with simpler operations") from None
     defaults = [a.default_value for a in schema.attributes.values() if a.default_value.type]
-    return called(function, [*defaults, *proto.attribute])
+    return bind_attributes(function, [*defaults, *proto.attribute])
 
 
 def _type_proto(type_: TensorType | None) -> bytes:

@@ -12,16 +12,16 @@ from nacre.base.diagnostics import InputError, Warn
 from nacre.base.excerpt import quoted
 from nacre.core.importing.model_builder import ModelBuilder
 from nacre.core.module import Module
-from nacre.core.onnx.bindings import bound_inputs
+from nacre.core.onnx.bindings import bind_inputs
 from nacre.core.onnx.control.scopes import Lost
-from nacre.core.onnx.defaults import fixed_inputs
+from nacre.core.onnx.defaults import warn_of_fixed_inputs
 from nacre.core.onnx.functions import local_functions, rings
 from nacre.core.onnx.outputs import module_of
-from nacre.core.onnx.reading.files import parsed_model, read_model
+from nacre.core.onnx.reading.files import parse_model, read_model
 from nacre.core.onnx.reading.nodes import opsets_of
 from nacre.core.onnx.reading.schemas import opset_problem
 from nacre.core.onnx.reporting import RENAME
-from nacre.core.onnx.states import taken_states
+from nacre.core.onnx.states import match_states
 from nacre.core.onnx.walk import Walk
 
 
@@ -42,10 +42,10 @@ def from_onnx(
     initialisers alone is computed now; with `keep_parameters` by the module, where they are floats,
     so that they can be changed in it.
     """
-    return finished(*walked(source, shapes, constants, progress, keep_parameters), warn)
+    return finish_module(*walk_model(source, shapes, constants, progress, keep_parameters), warn)
 
 
-def finished(walk: Walk, graph: Any, warn: Warn | None) -> Module:  # noqa: ANN401
+def finish_module(walk: Walk, graph: Any, warn: Warn | None) -> Module:  # noqa: ANN401
     """The module of a walk, and what is odd about it told; InputError lists what was found."""
     if walk.found:
         raise InputError(walk.found)
@@ -56,7 +56,7 @@ def finished(walk: Walk, graph: Any, warn: Warn | None) -> Module:  # noqa: ANN4
     return module
 
 
-def walked(
+def walk_model(
     source: str | Path | bytes,
     shapes: Mapping[str, Sequence[int]] | None = None,
     constants: Mapping[str, npt.ArrayLike] | None = None,
@@ -65,7 +65,7 @@ def walked(
 ) -> tuple[Walk, Any]:
     """The walk over a model's graph, whatever it found, and the graph."""
     if isinstance(source, bytes):
-        read, name, folder = parsed_model(source, "<model>"), "<model>", None
+        read, name, folder = parse_model(source, "<model>"), "<model>", None
     else:
         path = Path(source)
         read, name, folder = read_model(path), str(path), path.parent
@@ -86,11 +86,11 @@ def walked(
     if not model.graph.output:
         help_ = "name the tensors that are wanted in `graph.output`"
         walk.unsound("the model has no output", help_)
-    bound, problems = bound_inputs(model.graph.input, constants or {}, name)
+    bound, problems = bind_inputs(model.graph.input, constants or {}, name)
     walk.tensors.update({given: bound.get(given, Lost()) for given in constants or {}})
     walk.bound = frozenset(bound)
     walk.found += problems
-    walk.states = taken_states(walk, model)
-    walk.odd += fixed_inputs(model, {*walk.states, *(constants or {})}, name)
+    walk.states = match_states(walk, model)
+    walk.odd += warn_of_fixed_inputs(model, {*walk.states, *(constants or {})}, name)
     walk.bring_in(model.graph, shapes or {})
     return walk, model.graph

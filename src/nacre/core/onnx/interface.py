@@ -173,7 +173,7 @@ def _is_empty(dim: Any) -> bool:  # noqa: ANN401 - onnx.TensorShapeProto.Dimensi
 def _without_elements(value: Any, dims: Sequence[Any], name: str) -> Diagnostic:  # noqa: ANN401
     message = f"input {quoted(value.name)} has the shape {format_dims(dims)}, without elements"
     shape, stands = _example(dims)
-    given = f"{_shaped(value.name, shape)}; {stands}"
+    given = f"{_shape_option(value.name, shape)}; {stands}"
     help_ = f"Core IR has no empty tensors; where a 0 stands for an open size, give one: {given}"
     return finding(ONX01, name, message, help_)
 
@@ -198,7 +198,7 @@ def _example(dims: Sequence[Any]) -> tuple[str, str]:
     return "x".join(shown), f"{stands}: put a number in {'its' if is_one else 'their'} place"
 
 
-def _shaped(name: str, shape: str) -> str:
+def _shape_option(name: str, shape: str) -> str:
     """How a shape such as `1x3xHxW` is given to an input."""
     sizes = ", ".join(shape.split("x"))
     comma = "" if "," in sizes else ","
@@ -209,8 +209,8 @@ def _open(value: Any, dims: Sequence[Any] | None, name: str) -> Diagnostic:  # n
     shown = "no shape at all" if dims is None else f"the shape {format_dims(dims)}"
     message = f"input {quoted(value.name)} has {shown}, expected sizes"
     if dims is None:
-        help_ = f"{_shaped(value.name, 'AxBxC')}, a number for each axis that the input has"
+        help_ = f"{_shape_option(value.name, 'AxBxC')}, a number for each axis that the input has"
     else:
         shape, stands = _example(dims)
-        help_ = f"{_shaped(value.name, shape)}; {stands}"
+        help_ = f"{_shape_option(value.name, shape)}; {stands}"
     return finding(ONX02, name, message, help_)

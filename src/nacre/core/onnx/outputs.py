@@ -15,7 +15,7 @@ from nacre.core.onnx.interface import format_dims
 from nacre.core.onnx.reading.files import onnx
 from nacre.core.onnx.reading.nodes import NO_NODE
 from nacre.core.onnx.states import keep_states
-from nacre.core.onnx.use import OnnxNode, described
+from nacre.core.onnx.use import OnnxNode, describe_tensor
 from nacre.core.rules.onnx import ONX01, ONX08
 from nacre.core.unsupported import Unsupported
 
@@ -61,11 +61,11 @@ def module_of(walk: Walk, graph: Any) -> Module:  # noqa: ANN401
 def _other_kind(value: Any, found: TensorType) -> str | None:  # noqa: ANN401
     """As what else an output is declared: no tensor, or one of another element type."""
     if value.type.WhichOneof("value") not in (None, "tensor_type"):
-        return f"as no tensor, its node makes {described(found)}"
+        return f"as no tensor, its node makes {describe_tensor(found)}"
     declared = value.type.tensor_type.elem_type
     if not declared or declared == onnx.helper.np_dtype_to_tensor_dtype(found.element.dtype):
         return None
-    return f"as {type_title(declared)}, its node makes {described(found)}"
+    return f"as {type_title(declared)}, its node makes {describe_tensor(found)}"
 
 
 def _other_shape(value: Any, found: TensorType) -> str | None:  # noqa: ANN401

@@ -15,7 +15,7 @@ from nacre.core.importing.model_builder import ModelBuilder
 from nacre.core.onnx.control.scopes import Lost
 from nacre.core.onnx.findings import Unsound, finding
 from nacre.core.onnx.reading.nodes import Node
-from nacre.core.onnx.use import Tensor, described
+from nacre.core.onnx.use import Tensor, describe_tensor
 from nacre.core.rules.onnx import ONX01, ONX04
 from nacre.core.unsupported import Unsupported
 
@@ -88,7 +88,9 @@ class Reports:
 
     def _described(self, node: Node, operands: Sequence[Tensor | None]) -> str:
         """A node with the types of its operands, its opset and the nodes around it."""
-        shown = ["-" if o is None else _typed(o, self.builder) for o in operands[:_MOST_SHOWN]]
+        shown = [
+            "-" if o is None else _operand_type(o, self.builder) for o in operands[:_MOST_SHOWN]
+        ]
         more = ["..."] if len(operands) > _MOST_SHOWN else []
         types = ", ".join([*shown, *more])
         return f"{node.title} of ({types}), opset {node.opset}{self._place()}"
@@ -101,16 +103,16 @@ class Reports:
         return "".join(f", in {holder.title}" for holder in reversed(self.holders))
 
 
-def repeated(names: Iterable[str]) -> list[str]:
+def find_repeated(names: Iterable[str]) -> list[str]:
     """The names that are there more than once."""
     return [name for name, count in Counter(names).items() if count > 1]
 
 
 def require_distinct(names: Iterable[str], whose: str) -> None:
     """Raise Unsound where two inputs have one name."""
-    for name in repeated(names):
+    for name in find_repeated(names):
         raise Unsound(f"{whose} has two inputs {quoted(name)}", RENAME)
 
 
-def _typed(operand: Tensor, builder: ModelBuilder) -> str:
-    return described(builder.type_of(operand) if isinstance(operand, int) else operand)
+def _operand_type(operand: Tensor, builder: ModelBuilder) -> str:
+    return describe_tensor(builder.type_of(operand) if isinstance(operand, int) else operand)

@@ -29,7 +29,7 @@ class _NoState(Exception):  # noqa: N818 - carries a finding, not a failure of o
     """What is wrong with the list of states."""
 
 
-def taken_states(walk: Walk, model: Any) -> dict[str, str]:  # noqa: ANN401 - onnx.ModelProto
+def match_states(walk: Walk, model: Any) -> dict[str, str]:  # noqa: ANN401 - onnx.ModelProto
     """The outputs that are the next values of states, by the inputs that they feed.
 
     An input that is bound to a value has none: it is the same in every run.

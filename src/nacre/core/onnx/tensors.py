@@ -28,7 +28,7 @@ def optional(use: OnnxNode, index: int) -> Tensor | None:
     return use.tensor(index) if use.has(index) else None
 
 
-def replaced(
+def replace_operands(
     use: OnnxNode, operands: Mapping[int, Tensor | None], count: int | None = None
 ) -> OnnxNode:
     """The same node with other operands in some places, and with the first `count` only."""
@@ -36,11 +36,11 @@ def replaced(
     return OnnxNode(use.node, [operands.get(i, optional(use, i)) for i in range(size)], use.builder)
 
 
-def delegated(use: OnnxNode, operation: str) -> int:
+def delegate(use: OnnxNode, operation: str) -> int:
     """What the handler of another operation makes of a node: its first result."""
     made = handlers()[operation](use)
     first = made if isinstance(made, int | np.ndarray) else made[0]
-    return use.materialised(first)
+    return use.materialise(first)
 
 
 def with_shape(use: OnnxNode, tensor: Tensor, dims: Sequence[int]) -> Tensor:
@@ -50,7 +50,7 @@ def with_shape(use: OnnxNode, tensor: Tensor, dims: Sequence[int]) -> Tensor:
         raise Unsound(f"an operand has the shape {list(own)}, expected {list(dims)}")
     if isinstance(tensor, np.ndarray):
         return tensor.reshape(tuple(dims))
-    return use.reshaped(tensor, dims)
+    return use.reshape(tensor, dims)
 
 
 def single(use: OnnxNode, tensor: Tensor) -> Tensor:
@@ -65,7 +65,7 @@ def transpose(use: OnnxNode, tensor: Tensor, order: Sequence[int]) -> Tensor:
         raise Unsound(f"an operand has the shape {found}, expected {len(order)} axes")
     if isinstance(tensor, np.ndarray):
         return np.ascontiguousarray(tensor.transpose(tuple(order)))
-    return use.transposed(tensor, order)
+    return use.transpose(tensor, order)
 
 
 def in_type(use: OnnxNode, tensor: Tensor, dtype: str) -> Tensor:
@@ -75,10 +75,10 @@ def in_type(use: OnnxNode, tensor: Tensor, dtype: str) -> Tensor:
     return use.cast(tensor, dtype)
 
 
-def combined(use: OnnxNode, op: str, a: Tensor, b: Tensor) -> Tensor:
+def combine(use: OnnxNode, op: str, a: Tensor, b: Tensor) -> Tensor:
     """Two tensors element by element, in their own type."""
     if not (isinstance(a, np.ndarray) and isinstance(b, np.ndarray)):
-        return use.add("BinOp", use.materialised(a), use.materialised(b), op=op)
+        return use.add("BinOp", use.materialise(a), use.materialise(b), op=op)
     broadcast(use, a, b)
     with np.errstate(all="ignore"):
         made: Array = np.asarray(_FUNCTIONS[op](a, b))
@@ -110,7 +110,7 @@ def broadcast_to(use: OnnxNode, tensor: Tensor, dims: Sequence[int]) -> Tensor:
     return use.add("Broadcast", tensor, shape=wanted)
 
 
-def repeated(use: OnnxNode, tensor: Tensor, axis: int, count: int) -> Tensor:
+def repeat_along(use: OnnxNode, tensor: Tensor, axis: int, count: int) -> Tensor:
     """Each part along an axis several times, one after the other."""
     if count == 1:
         return tensor
@@ -118,9 +118,9 @@ def repeated(use: OnnxNode, tensor: Tensor, axis: int, count: int) -> Tensor:
         return np.repeat(tensor, count, axis=axis)
     dims = shape_of(use, tensor)
     before, behind = dims[: axis + 1], dims[axis + 1 :]
-    wide = use.add("Broadcast", use.reshaped(tensor, (*before, 1, *behind)),
+    wide = use.add("Broadcast", use.reshape(tensor, (*before, 1, *behind)),
                    shape=(*before, count, *behind))  # fmt: skip
-    return use.reshaped(wide, (*dims[:axis], dims[axis] * count, *behind))
+    return use.reshape(wide, (*dims[:axis], dims[axis] * count, *behind))
 
 
 def part(use: OnnxNode, value: int, axis: int, start: int, end: int) -> int:

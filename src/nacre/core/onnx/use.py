@@ -75,9 +75,9 @@ class OnnxNode:
 
     def value(self, index: int) -> int:
         """An operand as a value of the module."""
-        return self.materialised(self.tensor(index))
+        return self.materialise(self.tensor(index))
 
-    def materialised(self, tensor: Tensor) -> int:
+    def materialise(self, tensor: Tensor) -> int:
         """A tensor as a value of the module; known elements become a constant."""
         if isinstance(tensor, int):
             return tensor
@@ -170,13 +170,13 @@ class OnnxNode:
         except InputError as error:
             raise _problem(error) from None
 
-    def reshaped(self, value: int, shape: Sequence[int]) -> int:
+    def reshape(self, value: int, shape: Sequence[int]) -> int:
         """The same elements under another shape."""
         if self.builder.type_of(value).shape == tuple(shape):
             return value
         return self.add("Reshape", value, new_shape=tuple(shape))
 
-    def transposed(self, value: int, permutation: Sequence[int]) -> int:
+    def transpose(self, value: int, permutation: Sequence[int]) -> int:
         """The axes in another order."""
         rank = self.builder.type_of(value).rank
         if list(permutation) == list(range(rank)):
@@ -236,7 +236,7 @@ def dtype_title(dtype: np.dtype[Any]) -> str:
         return "STRING" if dtype.kind in "OSU" else str(dtype)
 
 
-def described(tensor: Array | TensorType) -> str:
+def describe_tensor(tensor: Array | TensorType) -> str:
     """The type of a tensor for a message, such as `f32[2, 3]`."""
     name = dtype_title(tensor.dtype) if isinstance(tensor, np.ndarray) else tensor.dtype
     return f"{name}{list(tensor.shape)}"

@@ -20,18 +20,18 @@ from nacre.core.onnx.control.graphs import CONTROL
 from nacre.core.onnx.control.scopes import MOST_DEPTH, Allowance, Lost, Reported, Spent, Undecided
 from nacre.core.onnx.findings import CHECK, MISFITTING, SMALLER, Unsound, finding
 from nacre.core.onnx.folding.known_operands import require_indices, require_lists
-from nacre.core.onnx.folding.reference import LAID_OUT, MEASURES, can_fold, folded
-from nacre.core.onnx.functions import Function, Key, called, definition, flat_size, key_of
+from nacre.core.onnx.folding.reference import LAID_OUT, MEASURES, can_fold, fold
+from nacre.core.onnx.functions import Function, Key, bind_attributes, definition, flat_size, key_of
 from nacre.core.onnx.handlers.refusals import FOLDED_ONLY, LAYOUT_HELP, LAYOUTS
 from nacre.core.onnx.handlers.table import handlers
 from nacre.core.onnx.interface import input_types, type_only_inputs
 from nacre.core.onnx.reading.files import tensor_array
 from nacre.core.onnx.reading.nodes import NO_NODE, Node, node_of
 from nacre.core.onnx.reading.schemas import require_schema, require_types
-from nacre.core.onnx.reading.sparse import filled
+from nacre.core.onnx.reading.sparse import densify
 from nacre.core.onnx.reading.wire import Held
 from nacre.core.onnx.recurrent.layers import RECURRENT
-from nacre.core.onnx.reporting import MOST_HINTS, RENAME, Reports, repeated, require_distinct
+from nacre.core.onnx.reporting import MOST_HINTS, RENAME, Reports, find_repeated, require_distinct
 from nacre.core.onnx.use import OnnxNode, Tensor, describe_error
 from nacre.core.rules.onnx import ONX01, ONX04, ONX06
 from nacre.core.unsupported import Unsupported
@@ -67,7 +67,7 @@ class Walk(Reports):
             start = self.tensors.pop(name)
             if isinstance(start, np.ndarray):  # else it is lost, which has been reported
                 self.initial[name] = start
-        for name in repeated(value.name for value in graph.input):
+        for name in find_repeated(value.name for value in graph.input):
             self.unsound(f"input {quoted(name)} is defined twice", RENAME)
         declared = [i for i in graph.input if i.name not in self.tensors]
         held = [name for name in shapes if name in self.tensors]
@@ -134,7 +134,7 @@ class Walk(Reports):
 
     def _read(self, tensor: Any) -> Array:  # noqa: ANN401 - a TensorProto, a sparse one
         if hasattr(tensor, "indices"):
-            return filled(tensor, self.folder, self.name)
+            return densify(tensor, self.folder, self.name)
         return tensor_array(tensor, self.folder, self.name, self.held)
 
     def _take(self, node: Node, proto: Any) -> None:  # noqa: ANN401 - onnx.NodeProto
@@ -146,7 +146,7 @@ class Walk(Reports):
         try:
             self._define(node, self._made(node, proto, operands))
             for op in self.builder.since(before):
-                self.labels.setdefault(op.value_id, node.name or _unnamed(node))
+                self.labels.setdefault(op.value_id, node.name or _default_name(node))
         except Reported:
             self.lose(node.outputs)
         except Unsupported as problem:
@@ -196,7 +196,7 @@ class Walk(Reports):
             if not self.holders:
                 most = self.allowance.left + 1
                 self.allowance.expect(flat_size(key, self.functions, most))
-            return self._call(node, called(local, proto.attribute), operands)
+            return self._call(node, bind_attributes(local, proto.attribute), operands)
         use = OnnxNode(node, operands, self.builder)
         require_types(node, [None if o is None else _dtype(o, self.builder) for o in operands])
         require_lists(use)
@@ -207,7 +207,7 @@ class Walk(Reports):
         handler = handlers().get(node.key)
         if node.key not in RECURRENT and can_fold(node, operands):
             arrays = [o if isinstance(o, np.ndarray) else None for o in operands]
-            found = folded(node, arrays)
+            found = fold(node, arrays)
             if found is not None:
                 self._derive(node, found, arrays)
                 return found
@@ -215,7 +215,7 @@ class Walk(Reports):
                 raise Unsound(MISFITTING)
         if handler is None:
             return self._by_definition(node, proto, use)
-        return _listed(handler(use))
+        return _as_list(handler(use))
 
     def _derive(self, node: Node, made: Sequence[Array], sources: Sequence[Array | None]) -> None:
         """An initialiser that was laid out anew is still that initialiser."""
@@ -236,7 +236,7 @@ class Walk(Reports):
 
         def emitted(builder: ModelBuilder, place: int) -> int | None:
             try:
-                value = _listed(handler(OnnxNode(node, sources, builder)))[place]
+                value = _as_list(handler(OnnxNode(node, sources, builder)))[place]
             except (Unsound, InputError, *_MISFITS):  # it becomes a constant
                 return None
             return value if isinstance(value, int) else None
@@ -345,10 +345,10 @@ def _dtype(operand: Tensor, builder: ModelBuilder) -> np.dtype[Any]:
     return operand.dtype
 
 
-def _listed(made: Tensor | Sequence[Tensor]) -> Sequence[Tensor]:
+def _as_list(made: Tensor | Sequence[Tensor]) -> Sequence[Tensor]:
     return [made] if isinstance(made, int | np.ndarray) else made
 
 
-def _unnamed(node: Node) -> str:
+def _default_name(node: Node) -> str:
     """What a node without a name is called: by what it does, and by its first output."""
     return f"{node.key}:{next(filter(None, node.outputs), '')}"

@@ -8,7 +8,7 @@ from types import MappingProxyType
 
 import numpy as np
 
-from nacre.core.onnx_export.elementwise import inverted, picked
+from nacre.core.onnx_export.elementwise import invert_bits, min_or_max
 from nacre.core.onnx_export.graph import Value
 from nacre.core.onnx_export.site import OnnxWriter
 from nacre.core.unsupported import Unsupported
@@ -73,7 +73,7 @@ def _integer_power(site: OnnxWriter, a: Value, b: Value) -> Value:
     if (exponents < 0).any():
         raise Unsupported("an integer power with a negative exponent, which fails in every run")
     one = site.number(1, a.dtype)
-    result, square = site.expanded(one, np.broadcast_shapes(a.shape, b.shape)), a
+    result, square = site.expand(one, np.broadcast_shapes(a.shape, b.shape)), a
     for bit in range(int(exponents.max()).bit_length()):
         square = site.each("Mul", square, square) if bit else square
         is_set = site.array((exponents >> bit & 1).astype(np.bool_), "bool")
@@ -81,16 +81,16 @@ def _integer_power(site: OnnxWriter, a: Value, b: Value) -> Value:
     return result
 
 
-def _picked(word: str, site: OnnxWriter, a: Value, b: Value) -> Value:
-    return picked(site, word, a, b)
+def _min_or_max(word: str, site: OnnxWriter, a: Value, b: Value) -> Value:
+    return min_or_max(site, word, a, b)
 
 
 # Numbers, in the type that is computed in.
 _NUMBERS: Mapping[str, Function] = MappingProxyType(
     {
         **{name: _native(name) for name in ("Add", "Sub", "Mul", "Pow")},
-        "Min": partial(_picked, "Min"),
-        "Max": partial(_picked, "Max"),
+        "Min": partial(_min_or_max, "Min"),
+        "Max": partial(_min_or_max, "Max"),
         "Div": _quotient,
         "Mod": _modulus,
         "Rem": _remainder,
@@ -105,7 +105,7 @@ def binop(site: OnnxWriter) -> Value:
     if word in _LOGIC:
         return _logic(site, word, a, b)
     if word in _SHIFTS:
-        return site.result(_shifted(site, word, a, b))
+        return site.result(_shift(site, word, a, b))
     if word == "Pow" and site.type.element.is_integer:
         return site.result(_integer_power(site, site.wide(a), b))
     return site.result(_NUMBERS[word](site, site.wide(a), site.wide(b)))
@@ -122,15 +122,15 @@ _MOST_SHIFT = 63
 _POWERS = np.left_shift(np.int64(1), np.arange(_MOST_SHIFT + 1))  # the last is the least integer
 
 
-def _shifted(site: OnnxWriter, word: str, a: Value, b: Value) -> Value:
+def _shift(site: OnnxWriter, word: str, a: Value, b: Value) -> Value:
     """By powers of two in i64: onnxruntime shifts unsigned integers only."""
     wide, by = site.cast(a, "i64"), site.cast(b, "i64")
     most = site.number(_MOST_SHIFT, "i64")
-    powers = site.gathered(site.array(_POWERS, "i64"), picked(site, "Min", by, most), 0)
+    powers = site.gather(site.array(_POWERS, "i64"), min_or_max(site, "Min", by, most), 0)
     return _SHIFTS[word](site, wide, powers, site.each("Greater", by, most, dtype="bool"))
 
 
-def _left(site: OnnxWriter, a: Value, powers: Value, is_far: Value) -> Value:
+def _shift_left(site: OnnxWriter, a: Value, powers: Value, is_far: Value) -> Value:
     """Products wrap, as shifts do."""
     return site.where(is_far, site.number(0, "i64"), site.each("Mul", a, powers))
 
@@ -141,12 +141,12 @@ def _right(site: OnnxWriter, a: Value, powers: Value, is_far: Value) -> Value:
     What is not negative gives 0 by the last power too.
     """
     is_below = site.each("Less", a, site.number(0, "i64"), dtype="bool")
-    plain = site.each("Div", site.where(is_below, inverted(site, a), a), powers)
-    return site.where(is_below, inverted(site, plain), plain)
+    plain = site.each("Div", site.where(is_below, invert_bits(site, a), a), powers)
+    return site.where(is_below, invert_bits(site, plain), plain)
 
 
 _SHIFTS: Mapping[str, Callable[[OnnxWriter, Value, Value, Value], Value]] = MappingProxyType(
-    {"ShiftLeft": _left, "ShiftRight": _right}
+    {"ShiftLeft": _shift_left, "ShiftRight": _right}
 )
 _RELATIONS: Mapping[str, str] = MappingProxyType(
     {

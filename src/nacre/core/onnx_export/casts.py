@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from nacre.base.elements import GRAPH_TYPES
-from nacre.core.onnx_export.elementwise import held
+from nacre.core.onnx_export.elementwise import clip_between
 from nacre.core.onnx_export.graph import Value
 from nacre.core.onnx_export.site import OnnxWriter
 
@@ -21,26 +21,26 @@ def cast(site: OnnxWriter) -> Value:
     if source.kind == "float" and target.is_integer:
         return whole(site, site.wide(x), to)
     if site.attributes["saturate"]:
-        x = stopped_numbers(site, x, to)
+        x = saturate_numbers(site, x, to)
     return site.cast(x, to)
 
 
-def stopped_numbers(site: OnnxWriter, x: Value, to: str) -> Value:
+def saturate_numbers(site: OnnxWriter, x: Value, to: str) -> Value:
     """Numbers at the ends of a type, where that has fewer."""
     source, target = GRAPH_TYPES[x.dtype], GRAPH_TYPES[to]
     if not target.is_integer:
         if source.is_integer and source.highest <= target.highest:
             return x
         wide = site.cast(x, "f64") if to == "f64" else site.wide(x)
-        return held(site, wide, target.lowest, target.highest)
-    return held(site, site.cast(x, "i64"), target.lowest, target.highest)
+        return clip_between(site, wide, target.lowest, target.highest)
+    return clip_between(site, site.cast(x, "i64"), target.lowest, target.highest)
 
 
-def stopped(site: OnnxWriter, x: Value, to: str) -> Value:
+def saturate_integers(site: OnnxWriter, x: Value, to: str) -> Value:
     """Integers in another type, stopped at its ends."""
     if x.dtype == to:
         return x
-    return site.cast(stopped_numbers(site, x, to), to)
+    return site.cast(saturate_numbers(site, x, to), to)
 
 
 def whole(site: OnnxWriter, x: Value, to: str) -> Value:
@@ -51,7 +51,7 @@ def whole(site: OnnxWriter, x: Value, to: str) -> Value:
     element = GRAPH_TYPES[to]
     # f32 does not hold the ends of 32 bits.
     exact = site.cast(known, "f64") if element.bits == 32 else known
-    inside = site.cast(held(site, exact, element.lowest, element.highest), _way(to))
+    inside = site.cast(clip_between(site, exact, element.lowest, element.highest), _way(to))
     return site.cast(inside, to)
 
 

@@ -38,10 +38,10 @@ def relu_nan(site: OnnxWriter, x: Value) -> Value:
     """`Relu`, which onnxruntime lacks for i64."""
     if takes("Relu", x.dtype):
         return site.each("Relu", x)
-    return picked(site, "Max", x, site.number(0, x.dtype))
+    return min_or_max(site, "Max", x, site.number(0, x.dtype))
 
 
-def picked(site: OnnxWriter, word: str, a: Value, b: Value) -> Value:
+def min_or_max(site: OnnxWriter, word: str, a: Value, b: Value) -> Value:
     """`Min` or `Max`; of i64 by a comparison.
 
     Some builds of onnxruntime compare the lower halves of i64 as signed where the upper ones are
@@ -62,7 +62,7 @@ def sign(site: OnnxWriter, x: Value) -> Value:
     return site.where(is_above, one, site.where(is_below, site.number(-1, "i64"), zero))
 
 
-def limited(site: OnnxWriter, x: Value) -> Value:
+def limit_infinity(site: OnnxWriter, x: Value) -> Value:
     """Minus infinity as the least finite number: times 0 it would be NaN."""
     return site.each("Max", x, site.number(GRAPH_TYPES[x.dtype].lowest, x.dtype))
 
@@ -117,7 +117,7 @@ def _softplus(site: OnnxWriter, x: Value) -> Value:
 
 def _softsign(site: OnnxWriter, x: Value) -> Value:
     ends = GRAPH_TYPES[x.dtype]
-    finite = held(site, x, ends.lowest, ends.highest)
+    finite = clip_between(site, x, ends.lowest, ends.highest)
     if takes("Softsign", x.dtype):
         return site.each("Softsign", finite)
     below = site.each("Add", site.each("Abs", finite), site.number(1, x.dtype))
@@ -163,11 +163,11 @@ def unary(site: OnnxWriter) -> Value:
     if word in _TESTS:
         return site.each(_TESTS[word], site.wide(x), dtype="bool")
     if word == "Not":
-        return site.each("Not", x) if x.dtype == "bool" else inverted(site, x)
+        return site.each("Not", x) if x.dtype == "bool" else invert_bits(site, x)
     return elementwise(_UNARY[word])(site)
 
 
-def inverted(site: OnnxWriter, x: Value) -> Value:
+def invert_bits(site: OnnxWriter, x: Value) -> Value:
     """Every bit of integers turned."""
     return site.moved("BitwiseNot", x, shape=x.shape)
 
@@ -177,10 +177,10 @@ def leaky_relu(site: OnnxWriter, x: Value) -> Value:
     alpha = float(site.attributes["alpha"])
     if takes("LeakyRelu", x.dtype):
         return site.each("LeakyRelu", x, alpha=alpha)
-    return _sided(site, x, site.each("Mul", x, site.number(alpha, x.dtype)))
+    return _choose_by_sign(site, x, site.each("Mul", x, site.number(alpha, x.dtype)))
 
 
-def _sided(site: OnnxWriter, x: Value, below: Value) -> Value:
+def _choose_by_sign(site: OnnxWriter, x: Value, below: Value) -> Value:
     """X above 0, else another value."""
     return site.where(site.each("Greater", x, site.number(0, x.dtype), dtype="bool"), x, below)
 
@@ -192,7 +192,7 @@ def elu(site: OnnxWriter, x: Value) -> Value:
     if takes(site.op.opcode, x.dtype):
         return site.add(site.op.opcode, x, type_=x.type, **given)
     power = expm1(site, site.each("Min", x, site.number(0, x.dtype)))
-    found = _sided(site, x, site.each("Mul", power, site.number(given["alpha"], x.dtype)))
+    found = _choose_by_sign(site, x, site.each("Mul", power, site.number(given["alpha"], x.dtype)))
     return site.each("Mul", found, site.number(given.get("gamma", 1.0), x.dtype))
 
 
@@ -203,29 +203,29 @@ def hard_sigmoid(site: OnnxWriter, x: Value) -> Value:
         return site.each("HardSigmoid", x, alpha=alpha, beta=beta)
     line = site.each("Mul", x, site.number(alpha, x.dtype))
     line = site.each("Add", line, site.number(beta, x.dtype))
-    return held(site, line, 0, 1)
+    return clip_between(site, line, 0, 1)
 
 
-def held(site: OnnxWriter, x: Value, low: float, high: float) -> Value:
+def clip_between(site: OnnxWriter, x: Value, low: float, high: float) -> Value:
     """Between two numbers."""
     least, most = (site.number(end, x.dtype) for end in (low, high))
     if x.dtype == "i64":
-        return picked(site, "Min", picked(site, "Max", x, least), most)
+        return min_or_max(site, "Min", min_or_max(site, "Max", x, least), most)
     return site.add("Clip", x, least, most, type_=x.type)
 
 
 def hard_swish(site: OnnxWriter, x: Value) -> Value:
     """`HardSwish`; of f64 by its formula."""
     if takes("HardSwish", x.dtype):
-        return site.each("HardSwish", limited(site, x))
+        return site.each("HardSwish", limit_infinity(site, x))
     least = site.each("Max", x, site.number(-3, x.dtype))
-    share = held(site, site.each("Add", least, site.number(3, x.dtype)), 0, 6)
+    share = clip_between(site, site.each("Add", least, site.number(3, x.dtype)), 0, 6)
     return site.each("Mul", least, site.each("Div", share, site.number(6, x.dtype)))
 
 
 def gelu(site: OnnxWriter, x: Value) -> Value:
     """`Gelu`; of f64 by the formula with Tanh, for onnxruntime has no such `Erf`."""
-    x = limited(site, x)
+    x = limit_infinity(site, x)
     word = str(site.attributes["approximate"])
     if word == "none" or takes("Gelu", x.dtype):
         return site.each("Gelu", x, approximate=word)
@@ -238,7 +238,7 @@ def gelu(site: OnnxWriter, x: Value) -> Value:
 
 def silu(site: OnnxWriter, x: Value) -> Value:
     """`x * Sigmoid(x)`."""
-    return site.each("Mul", limited(site, x), site.each("Sigmoid", x))
+    return site.each("Mul", limit_infinity(site, x), site.each("Sigmoid", x))
 
 
 def clip(site: OnnxWriter) -> Value:
@@ -249,7 +249,7 @@ def clip(site: OnnxWriter) -> Value:
         low = ceil(low) if isinstance(low, int) or isfinite(low) else low
         high = floor(high) if isinstance(high, int) or isfinite(high) else high
         low, high = (min(max(end, element.lowest), element.highest) for end in (low, high))
-    return site.result(held(site, site.wide(x), low, high))
+    return site.result(clip_between(site, site.wide(x), low, high))
 
 
 def prelu(site: OnnxWriter) -> Value:
@@ -257,4 +257,4 @@ def prelu(site: OnnxWriter) -> Value:
     x, slope = (site.wide(value) for value in site.operands)
     if takes("PRelu", x.dtype):
         return site.result(site.add("PRelu", x, slope, type_=x.type))
-    return site.result(_sided(site, x, site.each("Mul", x, slope)))
+    return site.result(_choose_by_sign(site, x, site.each("Mul", x, slope)))

@@ -37,7 +37,7 @@ def to_onnx(
     found = verify(module, "nacre-1")
     if has_errors(found):
         raise InputError(found)
-    writing = _Writing(module)
+    writing = _Exporter(module)
     for at, op in enumerate(module.operations):
         writing.take(at, op)
     if writing.found:
@@ -46,7 +46,7 @@ def to_onnx(
     write_model(Path(path), writing.graph, interface, most_inline)
 
 
-class _Writing:
+class _Exporter:
     """The graph of a module on its way, and what was in the way of some operations."""
 
     def __init__(self, module: Module) -> None:

@@ -14,15 +14,15 @@ import numpy as np
 
 from nacre.base.elements import GRAPH_TYPES
 from nacre.core.module import TensorType
-from nacre.core.onnx_export.casts import stopped
+from nacre.core.onnx_export.casts import saturate_integers
 from nacre.core.onnx_export.graph import Value
 from nacre.core.onnx_export.pooling import divisors, largest, over_places, under_windows
-from nacre.core.onnx_export.quantized import QUANTIZED, moved_steps
+from nacre.core.onnx_export.quantized import QUANTIZED, round_steps
 from nacre.core.onnx_export.site import OnnxWriter
 from nacre.core.onnx_export.windows import (
     channels_first,
     channels_last,
-    convolved_integers,
+    convolve_integers,
     is_last,
     plan_of,
     transpose_weights,
@@ -54,19 +54,19 @@ def _real(site: OnnxWriter, x: Value, side: str) -> Value:
     return site.each("Mul", site.cast(steps, "f32"), scale)
 
 
-def _stored(site: OnnxWriter, reals: Value) -> Value:
+def _quantize(site: OnnxWriter, reals: Value) -> Value:
     """The integers that stand for reals."""
     to, scale, zero = site.type.dtype, _scalar(site, "y_scale"), site.attributes["y_zero"]
     if to in QUANTIZED:
         type_ = TensorType(to, reals.shape)
         return site.add("QuantizeLinear", reals, scale, site.number(zero, to), type_=type_)
-    return moved_steps(site, site.each("Div", reals, scale), site.number(zero, "i64"))
+    return round_steps(site, site.each("Div", reals, scale), site.number(zero, "i64"))
 
 
 def binop(site: OnnxWriter) -> Value:
     """`QBinOp`."""
     a, b = (_real(site, x, side) for x, side in zip(site.operands, "ab", strict=True))
-    return _stored(site, site.each(str(site.attributes["op"]), a, b))
+    return _quantize(site, site.each(str(site.attributes["op"]), a, b))
 
 
 def _weight_zeros(site: OnnxWriter) -> Array:
@@ -88,7 +88,7 @@ def _suits(site: OnnxWriter) -> bool:
     )
 
 
-def _fused(site: OnnxWriter, operation: str, x: Value, weights: Value, *bias: Value,
+def _add_fused(site: OnnxWriter, operation: str, x: Value, weights: Value, *bias: Value,
            shape: tuple[int, ...], **given: object) -> Value:  # fmt: skip
     """An operation of ONNX with scales and zero points among its operands."""
     zero = site.number(int(_weight_zeros(site)[0]), weights.dtype)
@@ -123,19 +123,19 @@ def _integers(site: OnnxWriter, x: Value, zeros: Array) -> Value:
     return site.each("Sub", wide, site.array(zeros.astype(np.int32), "i32"))
 
 
-def _requantized(site: OnnxWriter, sums: Value, bias: list[Value], axis: int) -> Value:
+def _requantize(site: OnnxWriter, sums: Value, bias: list[Value], axis: int) -> Value:
     """Sums of products, channels along an axis, as stored integers."""
     spread = [-1 if at == axis else 1 for at in range(sums.type.rank)]
     if bias:
         channels = [sums.shape[axis] if dim < 0 else 1 for dim in spread]
-        sums = site.each("Add", sums, site.reshaped(site.cast(bias[0], "i32"), channels))
+        sums = site.each("Add", sums, site.reshape(site.cast(bias[0], "i32"), channels))
     scales = np.array(site.attributes["w_scales"], np.float32)
     scales = (
         scales * np.float32(site.attributes["x_scale"]) / np.float32(site.attributes["y_scale"])
     )
     scale = site.array(scales.astype(np.float32).reshape(spread), "f32")
     steps = site.each("Mul", site.cast(sums, "f32"), scale)
-    return moved_steps(site, steps, site.number(site.attributes["y_zero"], "i64"))
+    return round_steps(site, steps, site.number(site.attributes["y_zero"], "i64"))
 
 
 def conv(site: OnnxWriter) -> Value:
@@ -148,30 +148,30 @@ def conv(site: OnnxWriter) -> Value:
         first = channels_first(site, x) if is_last(site) else x
         plane = (shape[0], shape[-1], *shape[1:-1]) if is_last(site) else shape
         given = {"group": site.attributes["groups"], "kernel_shape": list(turned.shape[2:])}
-        made = _fused(
+        made = _add_fused(
             site, "QLinearConv", first, turned, *bias, shape=plane, **given, **plan_of(sliding)
         )
         return channels_last(site, made) if is_last(site) else made
     zeros = _weight_zeros(site).reshape(-1, *(1,) * (turned.type.rank - 1))
-    sums = convolved_integers(
+    sums = convolve_integers(
         site,
         _integers(site, x, np.array(site.attributes["x_zero"])),
         _integers(site, turned, zeros),
         sliding,
     )
-    return _requantized(site, sums, bias, sums.type.rank - 1 if is_last(site) else 1)
+    return _requantize(site, sums, bias, sums.type.rank - 1 if is_last(site) else 1)
 
 
 def linear(site: OnnxWriter) -> Value:
     """`QLinear`: without a bias `QLinearMatMul`."""
     x, weights, *bias = site.operands
-    turned = site.transposed(weights, (1, 0))
+    turned = site.transpose(weights, (1, 0))
     if _suits(site) and not bias and x.type.rank > 1:
-        return _fused(site, "QLinearMatMul", x, turned, shape=site.type.shape)
+        return _add_fused(site, "QLinearMatMul", x, turned, shape=site.type.shape)
     a = _integers(site, x, np.array(site.attributes["x_zero"]))
     b = _integers(site, turned, _weight_zeros(site))
     sums = site.add("MatMul", a, b, type_=TensorType("i32", site.type.shape))
-    return _requantized(site, sums, bias, sums.type.rank - 1)
+    return _requantize(site, sums, bias, sums.type.rank - 1)
 
 
 def pool(site: OnnxWriter) -> Value:
@@ -184,13 +184,13 @@ def pool(site: OnnxWriter) -> Value:
         found = _mean_of_reals(site, x, sliding)
     else:
         picked = largest(site, x, sliding) if given["op"] == "Max" else _mean(site, x, sliding)
-        found = stopped(site, picked, site.type.dtype) if same else _again(site, picked)
+        found = saturate_integers(site, picked, site.type.dtype) if same else _again(site, picked)
     return found if is_last(site) else channels_first(site, found)
 
 
 def _again(site: OnnxWriter, picked: Value) -> Value:
     """Integers that were picked, quantised once more."""
-    return _stored(site, _real(site, site.cast(picked, site.operands[0].dtype), "x"))
+    return _quantize(site, _real(site, site.cast(picked, site.operands[0].dtype), "x"))
 
 
 def _mean(site: OnnxWriter, x: Value, sliding: Sliding) -> Value:
@@ -213,6 +213,6 @@ def _mean_of_reals(site: OnnxWriter, x: Value, sliding: Sliding) -> Value:
         term = under
         for axis, at in zip(axes, place, strict=True):
             term = site.part(term, axis, at, at + 1)
-        terms.append(site.reshaped(term, shape))
+        terms.append(site.reshape(term, shape))
     total = reduce(lambda a, b: site.each("Add", a, b), terms)
-    return _stored(site, site.each("Div", total, divisors(site, sliding, "f32")))
+    return _quantize(site, site.each("Div", total, divisors(site, sliding, "f32")))

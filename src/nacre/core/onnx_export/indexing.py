@@ -7,7 +7,7 @@ from math import prod
 import numpy as np
 
 from nacre.core.module import TensorType
-from nacre.core.onnx_export.elementwise import picked
+from nacre.core.onnx_export.elementwise import min_or_max
 from nacre.core.onnx_export.graph import Value
 from nacre.core.onnx_export.site import OnnxWriter, require_few
 from nacre.core.unsupported import Unsupported
@@ -16,13 +16,13 @@ from nacre.core.unsupported import Unsupported
 def gather(site: OnnxWriter) -> Value:
     """`Gather`: rows."""
     x, indices = site.operands
-    return site.gathered(x, indices, 0)
+    return site.gather(x, indices, 0)
 
 
 def gather_axis(site: OnnxWriter) -> Value:
     """`GatherAxis`."""
     x, indices = site.operands
-    return site.gathered(x, indices, site.attributes["axis"] % x.type.rank)
+    return site.gather(x, indices, site.attributes["axis"] % x.type.rank)
 
 
 def gather_elements(site: OnnxWriter) -> Value:
@@ -43,22 +43,22 @@ def gather_nd(site: OnnxWriter) -> Value:
 def scatter_elements(site: OnnxWriter) -> Value:
     """`ScatterElements`."""
     x, indices, updates = site.operands
-    return _scattered(site, "ScatterElements", x, indices, updates, axis=site.attributes["axis"])
+    return _scatter(site, "ScatterElements", x, indices, updates, axis=site.attributes["axis"])
 
 
 def scatter_nd(site: OnnxWriter) -> Value:
     """`ScatterNd`."""
     x, indices, updates = site.operands
-    return _scattered(site, "ScatterND", x, site.cast(indices, "i64"), updates)
+    return _scatter(site, "ScatterND", x, site.cast(indices, "i64"), updates)
 
 
-def _scattered(
+def _scatter(
     site: OnnxWriter, operation: str, x: Value, indices: Value, updates: Value, **given: object
 ) -> Value:
     """What is combined is computed wide and rounded once; what is replaced is only moved."""
     word = str(site.attributes["reduction"])
     if word == "none":
-        return replaced(site, operation, x, indices, updates, **given)
+        return replace_elements(site, operation, x, indices, updates, **given)
     if x.dtype == "bool":
         raise Unsupported(f"reduction={word} of `bool`")
     x, updates = site.wide(x), site.wide(updates)
@@ -66,7 +66,7 @@ def _scattered(
     return site.result(made)
 
 
-def replaced(
+def replace_elements(
     site: OnnxWriter, operation: str, x: Value, indices: Value, updates: Value, **given: object
 ) -> Value:
     """Elements of one tensor in the places of another's."""
@@ -79,9 +79,9 @@ def replaced(
 def scatter_rows(site: OnnxWriter) -> Value:
     """`ScatterRows`: `ScatterND` with index tuples of one."""
     x, indices, rows = site.operands
-    tuples = site.reshaped(site.cast(indices, "i64"), (*indices.shape, 1))
-    whole = site.reshaped(rows, (*indices.shape, *x.shape[1:]))
-    return replaced(site, "ScatterND", x, tuples, whole)
+    tuples = site.reshape(site.cast(indices, "i64"), (*indices.shape, 1))
+    whole = site.reshape(rows, (*indices.shape, *x.shape[1:]))
+    return replace_elements(site, "ScatterND", x, tuples, whole)
 
 
 def top_k(site: OnnxWriter) -> Value:
@@ -112,7 +112,7 @@ def one_hot(site: OnnxWriter) -> Value:
         type_=TensorType("i64", site.type.shape),
         axis=axis,
     )
-    off, on = (site.reshaped(site.part(values, 0, at, at + 1), ()) for at in (0, 1))
+    off, on = (site.reshape(site.part(values, 0, at, at + 1), ()) for at in (0, 1))
     return site.where(site.cast(hot, "bool"), on, off)
 
 
@@ -120,8 +120,8 @@ def _first_places(site: OnnxWriter, x: Value, sizes: tuple[int, ...], starts: Va
     """Starts of a part, moved inside."""
     room = [dim - size for dim, size in zip(x.shape, sizes, strict=True)]
     long = site.cast(starts, "i64")
-    least = picked(site, "Max", long, site.number(0, "i64"))
-    return picked(site, "Min", least, site.ints(room))
+    least = min_or_max(site, "Max", long, site.number(0, "i64"))
+    return min_or_max(site, "Min", least, site.ints(room))
 
 
 def dynamic_slice(site: OnnxWriter) -> Value:
@@ -133,7 +133,7 @@ def dynamic_slice(site: OnnxWriter) -> Value:
         if size < x.shape[axis]:
             require_few(size)
             places = site.each("Add", site.part(first, 0, axis, axis + 1), site.ints(range(size)))
-            x = site.gathered(x, places, axis)
+            x = site.gather(x, places, axis)
     return x
 
 
@@ -149,4 +149,4 @@ def dynamic_update(site: OnnxWriter) -> Value:
     require_few(depth * prod(sizes[:depth]))
     grid = np.moveaxis(np.indices(sizes[:depth], np.int64), 0, -1)
     places = site.each("Add", site.array(grid, "i64"), first)
-    return replaced(site, "ScatterND", x, places, update)
+    return replace_elements(site, "ScatterND", x, places, update)

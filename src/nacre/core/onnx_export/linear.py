@@ -9,7 +9,7 @@ import numpy as np
 
 from nacre.core.module import TensorType
 from nacre.core.onnx_export.graph import Value
-from nacre.core.onnx_export.reductions import reduced
+from nacre.core.onnx_export.reductions import reduce_axes
 from nacre.core.onnx_export.site import OnnxWriter
 from nacre.core.onnx_export.types import takes
 from nacre.core.unsupported import Unsupported
@@ -35,7 +35,7 @@ def linear(site: OnnxWriter) -> Value:
     type_ = TensorType(x.dtype, site.type.shape)
     if x.type.rank == 2 and takes("Gemm", x.dtype):
         return site.result(site.add("Gemm", x, weights, *bias, type_=type_, transB=1))
-    found = site.add("MatMul", x, site.transposed(weights, (1, 0)), type_=type_)
+    found = site.add("MatMul", x, site.transpose(weights, (1, 0)), type_=type_)
     return site.result(site.each("Add", found, bias[0]) if bias else found)
 
 
@@ -53,7 +53,7 @@ def einsum(site: OnnxWriter) -> Value:
         # One that stretches is left out: the others have it.
         pairs = list(zip(labels, value.shape, strict=True))
         kept = [(label, dim) for label, dim in pairs if dim == equation.sizes[label]]
-        operands.append(site.reshaped(value, [dim for _, dim in kept]))
+        operands.append(site.reshape(value, [dim for _, dim in kept]))
         terms.append("".join(letters[label] for label, _ in kept))
     text = f"{','.join(terms)}->{''.join(letters[label] for label in equation.output)}"
     type_ = TensorType(given[0].dtype, site.type.shape)
@@ -66,17 +66,17 @@ def attention(site: OnnxWriter) -> Value:
     scale = site.attributes["scale"] or 1 / sqrt(q.shape[-1])
     order = (*range(k.type.rank - 2), k.type.rank - 1, k.type.rank - 2)
     scores = product(site, site.each("Mul", q, site.number(scale, q.dtype)),
-                     site.transposed(k, order))  # fmt: skip
-    scores = _masked(site, scores)
+                     site.transpose(k, order))  # fmt: skip
+    scores = _mask_scores(site, scores)
     shares = site.each("Softmax", scores, axis=-1)
     if len(site.operands) > 3 and _may_be_blind(site, site.operands[3]):
-        most = reduced(site, "ReduceMax", scores, (scores.type.rank - 1,))
+        most = reduce_axes(site, "ReduceMax", scores, (scores.type.rank - 1,))
         is_blind = site.each("Equal", most, site.number(float("-inf"), q.dtype), dtype="bool")
         shares = site.where(is_blind, site.number(0, q.dtype), shares)
     return site.result(product(site, shares, v))
 
 
-def _masked(site: OnnxWriter, scores: Value) -> Value:
+def _mask_scores(site: OnnxWriter, scores: Value) -> Value:
     """Scores plus a mask; minus infinity where a mask, or the order, hides a key."""
     nothing = site.number(float("-inf"), scores.dtype)
     if len(site.operands) > 3:

@@ -50,7 +50,7 @@ class _Beside(Struct, frozen=True):
 
 def write_model(path: Path, graph: Graph, interface: Interface, most_inline: int) -> None:
     """Write a model, whole or not at all; the model commits, large constants lie beside it."""
-    beside = _placed(graph.tensors, most_inline)
+    beside = _place_tensors(graph.tensors, most_inline)
     with file_set(path) as files:
         old = _names_beside(path)
         name = ""
@@ -82,7 +82,7 @@ def _size(tensor: Tensor) -> int:
     return bytes_needed(int(tensor.array.size), GRAPH_TYPES[tensor.dtype])
 
 
-def _placed(tensors: list[Tensor], most_inline: int) -> dict[str, _Beside]:
+def _place_tensors(tensors: list[Tensor], most_inline: int) -> dict[str, _Beside]:
     """Where tensors lie in the other file; nowhere, where the model can hold all."""
     if sum(map(_size, tensors)) <= most_inline:
         return {}
@@ -122,8 +122,8 @@ def _model(graph: Graph, interface: Interface, name: str, beside: dict[str, _Bes
     proto = helper.make_graph(
         nodes,
         "main",
-        [_typed(value) for value in interface.inputs],
-        [_typed(value) for value in interface.outputs],
+        [_value_info(value) for value in interface.inputs],
+        [_value_info(value) for value in interface.outputs],
         [_tensor(tensor, name, beside.get(tensor.name)) for tensor in graph.tensors],
     )
     model = helper.make_model(
@@ -139,7 +139,7 @@ def _model(graph: Graph, interface: Interface, name: str, beside: dict[str, _Bes
     return model
 
 
-def _typed(value: Value) -> Any:  # noqa: ANN401 - onnx.ValueInfoProto
+def _value_info(value: Value) -> Any:  # noqa: ANN401 - onnx.ValueInfoProto
     return onnx.helper.make_tensor_value_info(value.name, CODES[value.dtype], value.shape)
 
 

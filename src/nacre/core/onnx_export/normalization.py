@@ -9,7 +9,7 @@ import numpy as np
 from nacre.base.elements import GRAPH_TYPES
 from nacre.core.module import TensorType
 from nacre.core.onnx_export.graph import Value
-from nacre.core.onnx_export.reductions import reduced
+from nacre.core.onnx_export.reductions import reduce_axes
 from nacre.core.onnx_export.site import OnnxWriter, require_few
 from nacre.core.onnx_export.types import takes
 
@@ -24,30 +24,32 @@ def _epsilon(site: OnnxWriter, dtype: str) -> Value:
     return site.number(site.attributes["epsilon"], dtype)
 
 
-def _centred(site: OnnxWriter, x: Value, axes: tuple[int, ...]) -> Value:
+def _standardise(site: OnnxWriter, x: Value, axes: tuple[int, ...]) -> Value:
     """Mean 0 and variance 1 over some axes."""
-    rest = site.each("Sub", x, reduced(site, "ReduceMean", x, axes))
-    return _levelled(site, rest, axes)
+    rest = site.each("Sub", x, reduce_axes(site, "ReduceMean", x, axes))
+    return _normalise_mean_square(site, rest, axes)
 
 
-def _levelled(site: OnnxWriter, x: Value, axes: tuple[int, ...]) -> Value:
+def _normalise_mean_square(site: OnnxWriter, x: Value, axes: tuple[int, ...]) -> Value:
     """Mean square 1 over some axes."""
-    square = reduced(site, "ReduceMean", site.each("Mul", x, x), axes)
+    square = reduce_axes(site, "ReduceMean", site.each("Mul", x, x), axes)
     root = site.each("Sqrt", site.each("Add", square, _epsilon(site, x.dtype)))
     return site.each("Div", x, root)
 
 
-def _scaled(site: OnnxWriter, x: Value, *parameters: Value) -> Value:
+def _scale_and_shift(site: OnnxWriter, x: Value, *parameters: Value) -> Value:
     """Times a scale, plus a bias, where they are given."""
     for operation, parameter in zip(("Mul", "Add"), parameters, strict=False):
         x = site.each(operation, x, parameter)
     return x
 
 
-def _filled(site: OnnxWriter, parameters: list[Value], shape: tuple[int, ...]) -> list[Value]:
+def _fill_parameters(
+    site: OnnxWriter, parameters: list[Value], shape: tuple[int, ...]
+) -> list[Value]:
     """Scale and bias, ones and zeros where they are left out."""
     neutral = (1, 0)[len(parameters) :]
-    return [*parameters, *(site.expanded(site.number(n, "f32"), shape) for n in neutral)]
+    return [*parameters, *(site.expand(site.number(n, "f32"), shape) for n in neutral)]
 
 
 def layer_norm(site: OnnxWriter) -> Value:
@@ -55,20 +57,20 @@ def layer_norm(site: OnnxWriter) -> Value:
     x, *parameters = (site.wide(value) for value in site.operands)
     axis = site.attributes["axis"] % x.type.rank
     if takes("LayerNormalization", x.dtype):
-        given = _filled(site, parameters, x.shape[axis:])
+        given = _fill_parameters(site, parameters, x.shape[axis:])
         epsilon = float(site.attributes["epsilon"])
         made = site.add("LayerNormalization", x, *given, type_=x.type, axis=axis, epsilon=epsilon)
         return site.result(made)
-    found = _centred(site, x, tuple(range(axis, x.type.rank)))
-    return site.result(_scaled(site, found, *parameters))
+    found = _standardise(site, x, tuple(range(axis, x.type.rank)))
+    return site.result(_scale_and_shift(site, found, *parameters))
 
 
 def rms_norm(site: OnnxWriter) -> Value:
     """`RmsNorm`, by its formula: this version of ONNX has none."""
     x, *parameters = (site.wide(value) for value in site.operands)
     axis = site.attributes["axis"] % x.type.rank
-    found = _levelled(site, x, tuple(range(axis, x.type.rank)))
-    return site.result(_scaled(site, found, *parameters))
+    found = _normalise_mean_square(site, x, tuple(range(axis, x.type.rank)))
+    return site.result(_scale_and_shift(site, found, *parameters))
 
 
 def group_norm(site: OnnxWriter) -> Value:
@@ -81,13 +83,15 @@ def group_norm(site: OnnxWriter) -> Value:
     operation = "InstanceNormalization" if is_single else "GroupNormalization"
     if takes(operation, x.dtype) and x.type.rank > 2:
         given = {} if is_single else {"num_groups": groups}
-        filled = _filled(site, parameters, (channels,))
+        filled = _fill_parameters(site, parameters, (channels,))
         made = site.add(operation, x, *filled, type_=x.type, epsilon=epsilon, **given)
         return site.result(made)
-    rows = site.reshaped(x, (x.shape[0], groups, prod(x.shape[1:]) // groups))
-    found = site.reshaped(_centred(site, rows, (2,)), x.shape)
+    rows = site.reshape(x, (x.shape[0], groups, prod(x.shape[1:]) // groups))
+    found = site.reshape(_standardise(site, rows, (2,)), x.shape)
     spread = (channels, *(1,) * (x.type.rank - 2))
-    return site.result(_scaled(site, found, *(site.reshaped(p, spread) for p in parameters)))
+    return site.result(
+        _scale_and_shift(site, found, *(site.reshape(p, spread) for p in parameters))
+    )
 
 
 def batch_norm(site: OnnxWriter) -> Value:
@@ -102,7 +106,9 @@ def batch_norm(site: OnnxWriter) -> Value:
     factor = site.each("Div", scale, root)
     shift = site.each("Sub", bias, site.each("Mul", mean, factor))
     spread = (x.shape[axis], *(1,) * (x.type.rank - axis - 1))
-    return site.result(_scaled(site, x, *(site.reshaped(p, spread) for p in (factor, shift))))
+    return site.result(
+        _scale_and_shift(site, x, *(site.reshape(p, spread) for p in (factor, shift)))
+    )
 
 
 def lrn(site: OnnxWriter) -> Value:
@@ -127,6 +133,6 @@ def _neighbours(site: OnnxWriter, squares: Value, size: int) -> Value:
     offsets = np.arange(channels) - np.arange(channels)[:, None]
     band = ((offsets >= -before) & (offsets <= size - 1 - before)).astype(np.float64)
     ones = site.array(band.astype(GRAPH_TYPES[squares.dtype].dtype), squares.dtype)
-    rows = site.reshaped(squares, (squares.shape[0], channels, prod(squares.shape[2:])))
+    rows = site.reshape(squares, (squares.shape[0], channels, prod(squares.shape[2:])))
     sums = site.add("MatMul", ones, rows, type_=TensorType(rows.dtype, rows.shape))
-    return site.reshaped(sums, squares.shape)
+    return site.reshape(sums, squares.shape)

@@ -15,7 +15,7 @@ from nacre.core.onnx_export.types import takes
 from nacre.core.onnx_export.windows import (
     channels_first,
     channels_last,
-    gathered_windows,
+    gather_windows,
     is_last,
     places_of,
     plan_of,
@@ -44,7 +44,7 @@ def _are_filled(axis: Axis) -> bool:
     return bool((first <= last).all())
 
 
-def _pooled(site: OnnxWriter, operation: str, x: Value, sliding: Sliding, **given: object) -> Value:
+def _pool(site: OnnxWriter, operation: str, x: Value, sliding: Sliding, **given: object) -> Value:
     """A pooling of ONNX, channels first."""
     shape = (x.shape[0], x.shape[1], *sliding.counts)
     kernel = [axis.window for axis in sliding.axes]
@@ -75,7 +75,7 @@ def pooling(
         is_odd = bool(site.attributes["ceil"] and site.attributes.get("count_pad"))
         if takes(operation, x.dtype) and all(map(_suits, sliding.axes)) and not is_odd:
             first = channels_first(site, x) if is_last(site) else x
-            made = _pooled(site, operation, first, sliding, **given(site))
+            made = _pool(site, operation, first, sliding, **given(site))
             return site.result(channels_last(site, made) if is_last(site) else made)
         made = by_places(site, x if is_last(site) else channels_last(site, x), sliding)
         return site.result(made if is_last(site) else channels_first(site, made))
@@ -88,7 +88,7 @@ def under_windows(
 ) -> tuple[Value, list[int]]:
     """The elements under each window, and the axes of their places."""
     count = len(sliding.axes)
-    under = gathered_windows(site, x, [places_of(axis) for axis in sliding.axes], fill)
+    under = gather_windows(site, x, [places_of(axis) for axis in sliding.axes], fill)
     return under, list(range(count + 1, 2 * count + 1))
 
 
@@ -106,7 +106,7 @@ def largest(site: OnnxWriter, x: Value, sliding: Sliding) -> Value:
     lowest = element.lowest if element.is_integer else float("-inf")
     under, axes = under_windows(site, site.wide(x), sliding, lowest)
     found = extreme(site, "Max", under, tuple(axes))
-    return site.reshaped(found, [dim for a, dim in enumerate(under.shape) if a not in axes])
+    return site.reshape(found, [dim for a, dim in enumerate(under.shape) if a not in axes])
 
 
 def divisors(site: OnnxWriter, sliding: Sliding, dtype: str) -> Value:

@@ -27,67 +27,67 @@ def axes_of(site: OnnxWriter, x: Value) -> tuple[int, ...]:
     return tuple(sorted(axis % rank for axis in site.attributes["axes"])) or tuple(range(rank))
 
 
-def _kept(shape: Shape, axes: tuple[int, ...]) -> Shape:
+def _reduced_shape(shape: Shape, axes: tuple[int, ...]) -> Shape:
     return tuple(1 if axis in axes else dim for axis, dim in enumerate(shape))
 
 
-def reduced(site: OnnxWriter, operation: str, x: Value, axes: tuple[int, ...]) -> Value:
+def reduce_axes(site: OnnxWriter, operation: str, x: Value, axes: tuple[int, ...]) -> Value:
     """A reduction of ONNX, the axes kept with the size 1."""
     if not axes:
         return x
-    type_ = TensorType(x.dtype, _kept(x.shape, axes))
+    type_ = TensorType(x.dtype, _reduced_shape(x.shape, axes))
     return site.add(operation, x, site.ints(axes), type_=type_, keepdims=1)
 
 
-def _finished(site: OnnxWriter, value: Value) -> Value:
+def _finish(site: OnnxWriter, value: Value) -> Value:
     """The result in its type and shape."""
-    return site.reshaped(site.result(value), site.type.shape)
+    return site.reshape(site.result(value), site.type.shape)
 
 
 def native(operation: str) -> Callable[[OnnxWriter, Value], Value]:
     """A reduction of ONNX of a tensor that has axes."""
-    return lambda site, x: reduced(site, operation, x, axes_of(site, x))
+    return lambda site, x: reduce_axes(site, operation, x, axes_of(site, x))
 
 
 def _rows(site: OnnxWriter, x: Value, axes: tuple[int, ...]) -> Value:
     """[what stays, what goes], the axes that go moved to the end."""
     stays = [axis for axis in range(x.type.rank) if axis not in axes]
-    turned = site.transposed(x, [*stays, *axes])
+    turned = site.transpose(x, [*stays, *axes])
     count = prod(x.shape[axis] for axis in axes)
-    return site.reshaped(turned, (prod(x.shape) // count, count))
+    return site.reshape(turned, (prod(x.shape) // count, count))
 
 
 def total(site: OnnxWriter, x: Value) -> Value:
     """The sum over the axes, of integers modulo a power of two."""
     axes = axes_of(site, x)
     if not GRAPH_TYPES[x.dtype].is_integer:
-        return reduced(site, "ReduceSum", x, axes)
+        return reduce_axes(site, "ReduceSum", x, axes)
     count = prod(x.shape[axis] for axis in axes)
     bits = GRAPH_TYPES[site.operands[0].dtype].bits
     if bits <= 32 and bits + count.bit_length() <= _F64_EXACT:
-        return reduced(site, "ReduceSum", site.cast(x, "i64"), axes)
+        return reduce_axes(site, "ReduceSum", site.cast(x, "i64"), axes)
     require_few(count)
     rows = _rows(site, x, axes)
     ones = site.array(np.ones((count, 1), GRAPH_TYPES[x.dtype].dtype), x.dtype)
     sums = site.add("MatMul", rows, ones, type_=TensorType(x.dtype, (rows.shape[0], 1)))
-    return site.reshaped(sums, _kept(x.shape, axes))
+    return site.reshape(sums, _reduced_shape(x.shape, axes))
 
 
 def sum_(site: OnnxWriter) -> Value:
     """`Sum`."""
-    return _finished(site, total(site, site.wide(site.operands[0])))
+    return _finish(site, total(site, site.wide(site.operands[0])))
 
 
 def mean(site: OnnxWriter) -> Value:
     """`Mean`; of integers the exact mean, cut towards zero."""
     x = site.wide(site.operands[0])
     if not GRAPH_TYPES[x.dtype].is_integer:
-        return _finished(site, reduced(site, "ReduceMean", x, axes_of(site, x)))
+        return _finish(site, reduce_axes(site, "ReduceMean", x, axes_of(site, x)))
     x = site.cast(x, "i64")
     count = site.number(prod(x.shape[axis] for axis in axes_of(site, x)), "i64")
     if site.type.element.bits <= 32:
-        return _finished(site, site.each("Div", total(site, x), count))
-    return _finished(site, _long_mean(site, x, count))
+        return _finish(site, site.each("Div", total(site, x), count))
+    return _finish(site, _long_mean(site, x, count))
 
 
 def _long_mean(site: OnnxWriter, x: Value, count: Value) -> Value:
@@ -108,29 +108,29 @@ def _product(site: OnnxWriter, x: Value) -> Value:
     """Of integers by halves, for onnxruntime multiplies them in f64."""
     axes = axes_of(site, x)
     if not GRAPH_TYPES[x.dtype].is_integer:
-        return reduced(site, "ReduceProd", x, axes)
+        return reduce_axes(site, "ReduceProd", x, axes)
     rows = _rows(site, x, axes)
     while rows.shape[1] > 1:
         half, rest = divmod(rows.shape[1], 2)
         parts = [site.part(rows, 1, start, start + half) for start in (0, half)]
         found = site.each("Mul", *parts)
-        rows = site.joined([found, site.part(rows, 1, 2 * half, None)], 1) if rest else found
-    return site.reshaped(rows, _kept(x.shape, axes))
+        rows = site.concatenate([found, site.part(rows, 1, 2 * half, None)], 1) if rest else found
+    return site.reshape(rows, _reduced_shape(x.shape, axes))
 
 
 def _squares(site: OnnxWriter, x: Value) -> Value:
     if not GRAPH_TYPES[x.dtype].is_integer:
-        return reduced(site, "ReduceSumSquare", x, axes_of(site, x))
-    return _wrapped_total(site, site.each("Mul", x, x))
+        return reduce_axes(site, "ReduceSumSquare", x, axes_of(site, x))
+    return _wrap_total(site, site.each("Mul", x, x))
 
 
 def _distances(site: OnnxWriter, x: Value) -> Value:
     if not GRAPH_TYPES[x.dtype].is_integer:
-        return reduced(site, "ReduceL1", x, axes_of(site, x))
-    return _wrapped_total(site, site.each("Abs", x))
+        return reduce_axes(site, "ReduceL1", x, axes_of(site, x))
+    return _wrap_total(site, site.each("Abs", x))
 
 
-def _wrapped_total(site: OnnxWriter, x: Value) -> Value:
+def _wrap_total(site: OnnxWriter, x: Value) -> Value:
     """A sum of integers that may have left the operand's type, not its bits."""
     return total(site, site.wide(site.cast(x, site.operands[0].dtype)))
 
@@ -138,13 +138,13 @@ def _wrapped_total(site: OnnxWriter, x: Value) -> Value:
 def extreme(site: OnnxWriter, word: str, x: Value, axes: tuple[int, ...]) -> Value:
     """The largest or smallest element; of i64 by `TopK`, see `picked`."""
     if x.dtype != "i64" or not axes:
-        return reduced(site, f"Reduce{word}", x, axes)
+        return reduce_axes(site, f"Reduce{word}", x, axes)
     rows = _rows(site, x, axes)
     shape, is_max = (rows.shape[0], 1), int(word == "Max")
     types = [TensorType("i64", shape)] * 2
     operands = [rows, site.ints([1])]
     values, _ = site.several("TopK", operands, types, axis=1, largest=is_max, sorted=1)
-    return site.reshaped(values, _kept(x.shape, axes))
+    return site.reshape(values, _reduced_shape(x.shape, axes))
 
 
 _REDUCE: Mapping[str, Callable[[OnnxWriter, Value], Value]] = MappingProxyType(
@@ -164,11 +164,11 @@ def reduce(site: OnnxWriter) -> Value:
     """`Reduce`."""
     word, (x,) = str(site.attributes["op"]), site.operands
     if word in _OF_BOOL:
-        found = reduced(site, _OF_BOOL[word], site.cast(x, "i32"), axes_of(site, x))
-        return _finished(site, found)
+        found = reduce_axes(site, _OF_BOOL[word], site.cast(x, "i32"), axes_of(site, x))
+        return _finish(site, found)
     # A number has no axes to reduce, but a norm of its own.
-    x = x if x.type.rank else site.reshaped(x, (1,))
-    return _finished(site, _REDUCE[word](site, site.wide(x)))
+    x = x if x.type.rank else site.reshape(x, (1,))
+    return _finish(site, _REDUCE[word](site, site.wide(x)))
 
 
 def arg(site: OnnxWriter) -> Value:
@@ -203,7 +203,7 @@ def cumulative_product(site: OnnxWriter) -> Value:
 def _behind_ones(site: OnnxWriter, x: Value, axis: int, count: int) -> Value:
     """Elements moved along an axis, ones before them."""
     shape = (*x.shape[:axis], min(count, x.shape[axis]), *x.shape[axis + 1 :])
-    ones = site.expanded(site.number(1, x.dtype), shape)
+    ones = site.expand(site.number(1, x.dtype), shape)
     if shape == x.shape:
         return ones
-    return site.joined([ones, site.part(x, axis, 0, -count)], axis)
+    return site.concatenate([ones, site.part(x, axis, 0, -count)], axis)

@@ -98,12 +98,12 @@ def _by_axes(site: OnnxWriter, x: Value, mode: str) -> Value:
             if n != m or scales[a] != 1]  # fmt: skip
     if mode == "nearest":
         for axis in axes:
-            x = site.gathered(x, _places(site, x.shape[axis], axis, scales[axis]), axis)
+            x = site.gather(x, _places(site, x.shape[axis], axis, scales[axis]), axis)
         return x
     value = site.cast(x, "f64") if element.is_integer else site.wide(x)
     for axis in axes:
         weights = _weights(site, value.shape[axis], axis, scales[axis])
-        value = _weighted(site, value, axis, weights)
+        value = _weigh_axis(site, value, axis, weights)
     if element.is_integer:
         return whole(site, site.each("Round", value), site.type.dtype)
     return site.result(value)
@@ -133,11 +133,11 @@ def _along(site: OnnxWriter, rows: Array, axis: int, scale: float) -> Array:
     return evaluate(module, {"x": rows})[0]
 
 
-def _weighted(site: OnnxWriter, x: Value, axis: int, weights: Array) -> Value:
+def _weigh_axis(site: OnnxWriter, x: Value, axis: int, weights: Array) -> Value:
     last = x.type.rank - 1
     order = [a for a in range(x.type.rank) if a != axis] + [axis]
-    rows = site.transposed(x, order)
+    rows = site.transpose(x, order)
     matrix = site.array(weights.astype(GRAPH_TYPES[x.dtype].dtype), x.dtype)
     type_ = TensorType(x.dtype, (*rows.shape[:last], weights.shape[1]))
     found = site.add("MatMul", rows, matrix, type_=type_)
-    return site.transposed(found, [order.index(a) for a in range(x.type.rank)])
+    return site.transpose(found, [order.index(a) for a in range(x.type.rank)])

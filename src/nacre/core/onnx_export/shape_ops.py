@@ -15,7 +15,7 @@ from nacre.core.unsupported import Unsupported
 
 def reshape(site: OnnxWriter) -> Value:
     """`Reshape`."""
-    return site.reshaped(site.operands[0], site.type.shape)
+    return site.reshape(site.operands[0], site.type.shape)
 
 
 def unsqueeze(site: OnnxWriter) -> Value:
@@ -36,7 +36,7 @@ def squeeze(site: OnnxWriter) -> Value:
 
 def transpose(site: OnnxWriter) -> Value:
     """`Transpose`."""
-    return site.transposed(site.operands[0], site.attributes["permutation"])
+    return site.transpose(site.operands[0], site.attributes["permutation"])
 
 
 def slice_(site: OnnxWriter) -> Value:
@@ -71,12 +71,12 @@ def index(site: OnnxWriter) -> Value:
 
 def broadcast(site: OnnxWriter) -> Value:
     """`Broadcast`."""
-    return site.expanded(site.operands[0], site.type.shape)
+    return site.expand(site.operands[0], site.type.shape)
 
 
 def concat(site: OnnxWriter) -> Value:
     """`Concat`."""
-    return site.joined(site.operands, site.attributes["axis"] % site.type.rank)
+    return site.concatenate(site.operands, site.attributes["axis"] % site.type.rank)
 
 
 def flip(site: OnnxWriter) -> Value:
@@ -133,7 +133,7 @@ def _around(site: OnnxWriter, x: Value, around: Sequence[int], mode: str) -> Val
         if begin or end:
             require_few(begin + size + end)
             places = np.arange(-begin, size + end)
-            x = site.gathered(x, site.ints(_PLACES[mode](places, size).tolist()), axis)
+            x = site.gather(x, site.ints(_PLACES[mode](places, size).tolist()), axis)
     return x
 
 
@@ -150,7 +150,7 @@ def iota(site: OnnxWriter) -> Value:
     require_few(shape[axis])
     row = np.arange(shape[axis]).astype(site.type.element.dtype)
     row = row.reshape([dim if at == axis else 1 for at, dim in enumerate(shape)])
-    return site.expanded(site.array(row, site.type.dtype), shape)
+    return site.expand(site.array(row, site.type.dtype), shape)
 
 
 def trilu(site: OnnxWriter) -> Value:
@@ -169,8 +169,8 @@ def depth_to_space(site: OnnxWriter) -> Value:
     rest = c // block**2
     split = (block, block, rest) if mode == "DCR" else (rest, block, block)
     order = (0, 3, 4, 1, 5, 2) if mode == "DCR" else (0, 1, 4, 2, 5, 3)
-    turned = site.transposed(site.reshaped(x, (n, *split, h, w)), order)
-    return site.reshaped(turned, site.type.shape)
+    turned = site.transpose(site.reshape(x, (n, *split, h, w)), order)
+    return site.reshape(turned, site.type.shape)
 
 
 def space_to_depth(site: OnnxWriter) -> Value:
@@ -179,6 +179,6 @@ def space_to_depth(site: OnnxWriter) -> Value:
     if mode == "DCR" and takes("SpaceToDepth", x.dtype):
         return site.add("SpaceToDepth", x, type_=site.type, blocksize=block)
     n, c, h, w = x.shape
-    split = site.reshaped(x, (n, c, h // block, block, w // block, block))
+    split = site.reshape(x, (n, c, h // block, block, w // block, block))
     order = (0, 3, 5, 1, 2, 4) if mode == "DCR" else (0, 1, 3, 5, 2, 4)
-    return site.reshaped(site.transposed(split, order), site.type.shape)
+    return site.reshape(site.transpose(split, order), site.type.shape)

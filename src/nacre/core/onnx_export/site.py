@@ -10,7 +10,7 @@ import numpy as np
 from nacre.base.elements import GRAPH_TYPES
 from nacre.core.module import CoreOperation, Shape, TensorType
 from nacre.core.onnx_export.graph import Graph, Node, Value
-from nacre.core.onnx_export.types import CODES, TELLING, carrier, computed, takes
+from nacre.core.onnx_export.types import CODES, TELLING, carrier, compute_type, takes
 from nacre.core.ops import OPS
 from nacre.core.unsupported import Unsupported
 from nacre.core.values import Array
@@ -108,7 +108,7 @@ class OnnxWriter:
         """A number in the type that is computed in."""
         if value.dtype == "bool":
             raise Unsupported("arithmetic on `bool`")
-        return self.cast(value, computed(value.dtype))
+        return self.cast(value, compute_type(value.dtype))
 
     def result(self, value: Value) -> Value:
         """A value in the element type of the result."""
@@ -135,26 +135,26 @@ class OnnxWriter:
 
     # Views
 
-    def reshaped(self, value: Value, shape: Sequence[int]) -> Value:
+    def reshape(self, value: Value, shape: Sequence[int]) -> Value:
         """The same elements under another shape."""
         if value.shape == tuple(shape):
             return value
         return self.moved("Reshape", value, self.ints(shape), shape=tuple(shape))
 
-    def transposed(self, value: Value, order: Sequence[int]) -> Value:
+    def transpose(self, value: Value, order: Sequence[int]) -> Value:
         """The axes in another order."""
         if list(order) == sorted(order):
             return value
         shape = tuple(value.shape[axis] for axis in order)
         return self.moved("Transpose", value, shape=shape, perm=list(order))
 
-    def expanded(self, value: Value, shape: Shape) -> Value:
+    def expand(self, value: Value, shape: Shape) -> Value:
         """Stretched to a shape."""
         if value.shape == shape:
             return value
         return self.moved("Expand", value, self.ints(shape), shape=shape)
 
-    def gathered(self, value: Value, indices: Value, axis: int) -> Value:
+    def gather(self, value: Value, indices: Value, axis: int) -> Value:
         """The indices in the place of an axis."""
         shape = (*value.shape[:axis], *indices.shape, *value.shape[axis + 1 :])
         return self.moved("Gather", value, indices, shape=shape, axis=axis)
@@ -167,7 +167,7 @@ class OnnxWriter:
         lists = (self.ints([number]) for number in (start, last, axis, step))
         return self.moved("Slice", value, *lists, shape=shape)
 
-    def joined(self, values: Sequence[Value], axis: int) -> Value:
+    def concatenate(self, values: Sequence[Value], axis: int) -> Value:
         """Tensors after each other along an axis."""
         dtype = carrier("Concat", values[0].dtype)
         assert dtype is not None  # every type has one

@@ -90,7 +90,7 @@ def carrier(operation: str, dtype: str) -> str | None:
     return next((wider for wider in _WIDER[dtype].split() if takes(operation, wider)), None)
 
 
-def computed(dtype: str) -> str:
+def compute_type(dtype: str) -> str:
     """The type to compute in: f32 for the floats below it, for integers one of i32 and i64.
 
     What leaves the range of a narrower integer wraps when it is cast back.

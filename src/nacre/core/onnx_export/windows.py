@@ -27,13 +27,13 @@ Places = Array
 def channels_first(site: OnnxWriter, x: Value) -> Value:
     """[N, spatial.., C] as [N, C, spatial..]."""
     rank = x.type.rank
-    return site.transposed(x, (0, rank - 1, *range(1, rank - 1)))
+    return site.transpose(x, (0, rank - 1, *range(1, rank - 1)))
 
 
 def channels_last(site: OnnxWriter, x: Value) -> Value:
     """[N, C, spatial..] as [N, spatial.., C]."""
     rank = x.type.rank
-    return site.transposed(x, (0, *range(2, rank), 1))
+    return site.transpose(x, (0, *range(2, rank), 1))
 
 
 def is_last(site: OnnxWriter) -> bool:
@@ -41,7 +41,7 @@ def is_last(site: OnnxWriter) -> bool:
     return bool(site.attributes.get("layout", "NHWC") == "NHWC")
 
 
-def gathered_windows(site: OnnxWriter, x: Value, places: Sequence[Places], fill: float) -> Value:
+def gather_windows(site: OnnxWriter, x: Value, places: Sequence[Places], fill: float) -> Value:
     """[N, spatial.., C] as [N, windows.., places.., C]."""
     count = len(places)
     for number, along in enumerate(places):
@@ -53,9 +53,9 @@ def gathered_windows(site: OnnxWriter, x: Value, places: Sequence[Places], fill:
             pads, value = site.ints([0] * x.type.rank + width), site.number(fill, x.dtype)
             along = np.where(along < 0, x.shape[axis], along)
             x = site.moved("Pad", x, pads, value, shape=shape, mode="constant")
-        x = site.gathered(x, site.array(along.astype(np.int64), "i64"), axis)
+        x = site.gather(x, site.array(along.astype(np.int64), "i64"), axis)
     order = [0, *range(1, 2 * count, 2), *range(2, 2 * count + 1, 2), 2 * count + 1]
-    return site.transposed(x, order)
+    return site.transpose(x, order)
 
 
 def places_of(axis: Axis) -> Places:
@@ -66,7 +66,7 @@ def places_of(axis: Axis) -> Places:
     return np.where((found >= 0) & (found < axis.size), found, -1)
 
 
-def _spread_places(axis: Axis, count: int) -> Places:
+def _transposed_sources(axis: Axis, count: int) -> Places:
     """From where every element of a transposed convolution comes."""
     require_few(count * axis.window)
     whole = np.arange(count)[:, None] + axis.begin - np.arange(axis.window) * axis.dilation
@@ -78,13 +78,13 @@ def _products(site: OnnxWriter, under: Value, weights: Value, groups: int, spati
     """[N, windows.., places.., C] by [groups, places.. C / groups, outputs / groups]."""
     batch, front = under.shape[0], under.shape[: spatial + 1]
     places, each = prod(under.shape[spatial + 1 : -1]), under.shape[-1] // groups
-    rows = site.reshaped(under, (prod(front), places, groups, each))
-    rows = site.transposed(rows, (2, 0, 1, 3))
-    rows = site.reshaped(rows, (groups, prod(front), places * each))
+    rows = site.reshape(under, (prod(front), places, groups, each))
+    rows = site.transpose(rows, (2, 0, 1, 3))
+    rows = site.reshape(rows, (groups, prod(front), places * each))
     outputs = weights.shape[-1]
     type_ = TensorType(rows.dtype, (groups, prod(front), outputs))
-    found = site.transposed(site.add("MatMul", rows, weights, type_=type_), (1, 0, 2))
-    return site.reshaped(found, (batch, *front[1:], groups * outputs))
+    found = site.transpose(site.add("MatMul", rows, weights, type_=type_), (1, 0, 2))
+    return site.reshape(found, (batch, *front[1:], groups * outputs))
 
 
 def transpose_weights(site: OnnxWriter, weights: Value) -> Value:
@@ -92,17 +92,17 @@ def transpose_weights(site: OnnxWriter, weights: Value) -> Value:
     if not is_last(site):
         return weights
     rank = weights.type.rank
-    return site.transposed(weights, (rank - 1, rank - 2, *range(rank - 2)))
+    return site.transpose(weights, (rank - 1, rank - 2, *range(rank - 2)))
 
 
 def _flat_weights(site: OnnxWriter, weights: Value, groups: int, is_transposed: bool) -> Value:
     """[groups, places.. inputs a group, outputs a group] of weights as ONNX has them."""
     a, b, *window = weights.shape
-    split = site.reshaped(weights, (groups, a // groups, b, prod(window)))
+    split = site.reshape(weights, (groups, a // groups, b, prod(window)))
     # A convolution has outputs before inputs, a transposed one the reverse.
     order = (0, 3, 1, 2) if is_transposed else (0, 3, 2, 1)
-    turned = site.transposed(split, order)
-    return site.reshaped(turned, (groups, prod(turned.shape[1:3]), turned.shape[3]))
+    turned = site.transpose(split, order)
+    return site.reshape(turned, (groups, prod(turned.shape[1:3]), turned.shape[3]))
 
 
 def _sliding(site: OnnxWriter, window: Sequence[int], given: dict[str, Any]) -> Sliding:
@@ -119,7 +119,7 @@ def plan_of(sliding: Sliding) -> dict[str, list[int]]:
     }
 
 
-def _convolved(site: OnnxWriter, given: dict[str, Any], operation: str) -> Value:
+def _convolve(site: OnnxWriter, given: dict[str, Any], operation: str) -> Value:
     """A convolution with these attributes, in either layout."""
     x, weights, *bias = (site.wide(value) for value in site.operands)
     is_transposed = operation == "ConvTranspose"
@@ -155,7 +155,7 @@ def _by_matrices(
     return site.result(found if is_last(site) else channels_first(site, found))
 
 
-def convolved_integers(site: OnnxWriter, x: Value, weights: Value, sliding: Sliding) -> Value:
+def convolve_integers(site: OnnxWriter, x: Value, weights: Value, sliding: Sliding) -> Value:
     """A convolution of i32, its weights as ONNX has them, in the layout of the operation."""
     found = _matrix_sums(site, x, weights, sliding, site.attributes["groups"], False)
     return found if is_last(site) else channels_first(site, found)
@@ -168,22 +168,22 @@ def _matrix_sums(
     x = x if is_last(site) else channels_last(site, x)
     spatial = site.type.shape[1:-1] if is_last(site) else site.type.shape[2:]
     places = [
-        _spread_places(axis, count) if is_transposed else places_of(axis)
+        _transposed_sources(axis, count) if is_transposed else places_of(axis)
         for axis, count in zip(sliding.axes, spatial, strict=True)
     ]
-    under = gathered_windows(site, x, places, 0)
+    under = gather_windows(site, x, places, 0)
     flat = _flat_weights(site, weights, groups, is_transposed)
     return _products(site, under, flat, groups, len(spatial))
 
 
 def conv(site: OnnxWriter) -> Value:
     """`Conv`."""
-    return _convolved(site, dict(site.attributes), "Conv")
+    return _convolve(site, dict(site.attributes), "Conv")
 
 
 def conv_transpose(site: OnnxWriter) -> Value:
     """`ConvTranspose`."""
-    return _convolved(site, dict(site.attributes), "ConvTranspose")
+    return _convolve(site, dict(site.attributes), "ConvTranspose")
 
 
 def conv2d(site: OnnxWriter) -> Value:
@@ -198,4 +198,4 @@ def conv2d(site: OnnxWriter) -> Value:
     begins, ends = zip(*pairs, strict=True)
     given = {"layout": "NHWC", "strides": strides, "pads": (*begins, *ends), "dilations": (),
              "groups": 1}  # fmt: skip
-    return _convolved(site, given, "Conv")
+    return _convolve(site, given, "Conv")

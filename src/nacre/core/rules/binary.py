@@ -8,7 +8,7 @@ from nacre.base.excerpt import quoted
 from nacre.base.rules import declare
 from nacre.base.suggest import did_you_mean
 from nacre.core.module import Shape
-from nacre.core.rules.facts import Use, use_rule
+from nacre.core.rules.facts import OperationFacts, operation_rule
 from nacre.core.rules.signature import shape_text
 from nacre.core.specs import CLASS_WORDS, CLASSES
 
@@ -16,8 +16,8 @@ _BINARY = "Binary operations"
 V1_OPERATIONS = ("Add", "Sub", "Mul")
 
 
-@use_rule("BIN01", "binary-operation", _BINARY, "BinOp")
-def binary_operation(use: Use) -> Iterator[str]:
+@operation_rule("BIN01", "binary-operation", _BINARY, "BinOp")
+def binary_operation(use: OperationFacts) -> Iterator[str]:
     """The `op` of a BinOp is not one of the profile's: Add, Sub and Mul in `core-v1`.
 
     `Div` is not part of Core v1.
@@ -33,15 +33,15 @@ def binary_operation(use: Use) -> Iterator[str]:
     )
 
 
-def _operations(use: Use) -> tuple[str, ...]:
+def _operations(use: OperationFacts) -> tuple[str, ...]:
     if use.profile == "core-v1":
         return V1_OPERATIONS
     spec = use.spec.attribute("op")
     return spec.choices if spec is not None else V1_OPERATIONS
 
 
-@use_rule("BIN02", "binary-types", _BINARY, "BinOp")
-def binary_types(use: Use) -> Iterator[str]:
+@operation_rule("BIN02", "binary-types", _BINARY, "BinOp")
+def binary_types(use: OperationFacts) -> Iterator[str]:
     """The operands of a BinOp differ in element type, or have one that it does not compute with.
 
     There is no arithmetic on `bool`; And, Or and Xor are for `bool` and integers, shifts for
@@ -56,8 +56,8 @@ def binary_types(use: Use) -> Iterator[str]:
         yield f"`{op}` of `{lhs.dtype}`, expected {CLASS_WORDS[accepted]}"
 
 
-@use_rule("BIN03", "broadcast", _BINARY, "BinOp")
-def broadcast(use: Use) -> Iterator[str]:
+@operation_rule("BIN03", "broadcast", _BINARY, "BinOp")
+def broadcast(use: OperationFacts) -> Iterator[str]:
     """The shapes of the operands of a BinOp do not broadcast.
 
     Shapes are aligned at their ends; two sizes go together if they are equal or one of them is 1.

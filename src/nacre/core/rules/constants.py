@@ -11,7 +11,7 @@ import numpy as np
 from nacre.base.elements import GRAPH_TYPES, ElementType
 from nacre.base.excerpt import quoted
 from nacre.core.module import Shape, TensorType
-from nacre.core.rules.facts import Use, use_rule
+from nacre.core.rules.facts import OperationFacts, operation_rule
 from nacre.core.rules.signature import count_text, is_bounded, shape_text, type_text
 from nacre.core.rules.signature import element_count as elements_of
 from nacre.core.values import Literal, Word
@@ -20,36 +20,36 @@ _CONSTANTS = "Constants"
 _I64 = GRAPH_TYPES["i64"]
 
 
-@use_rule("CON01", "const-i64", _CONSTANTS, "ConstI64")
-def const_i64(use: Use) -> Iterator[str]:
+@operation_rule("CON01", "const-i64", _CONSTANTS, "ConstI64")
+def const_i64(use: OperationFacts) -> Iterator[str]:
     """A ConstI64 is not declared `tensor<i64[]>`, or its value is no integer of 64 bits."""
     value = use.attributes.get("value")
     if type(value) is not int:
-        yield f"the value of `ConstI64` is {shown(value)}, expected an integer"
+        yield f"the value of `ConstI64` is {short_text(value)}, expected an integer"
     elif not _I64.lowest <= value <= _I64.highest:
-        yield f"the value {shown(value)} of `ConstI64` is outside of -2^63 to 2^63 - 1"
+        yield f"the value {short_text(value)} of `ConstI64` is outside of -2^63 to 2^63 - 1"
     yield from _scalar_of(use, "i64")
 
 
-@use_rule("CON02", "const-f32", _CONSTANTS, "ConstF32")
-def const_f32(use: Use) -> Iterator[str]:
+@operation_rule("CON02", "const-f32", _CONSTANTS, "ConstF32")
+def const_f32(use: OperationFacts) -> Iterator[str]:
     """A ConstF32 is not declared `tensor<f32[]>`."""
     yield from _scalar_of(use, "f32")
 
 
-@use_rule("CON03", "const-f64", _CONSTANTS, "ConstF64")
-def const_f64(use: Use) -> Iterator[str]:
+@operation_rule("CON03", "const-f64", _CONSTANTS, "ConstF64")
+def const_f64(use: OperationFacts) -> Iterator[str]:
     """A ConstF64 is not declared `tensor<f64[]>`."""
     yield from _scalar_of(use, "f64")
 
 
-def _scalar_of(use: Use, dtype: str) -> Iterator[str]:
+def _scalar_of(use: OperationFacts, dtype: str) -> Iterator[str]:
     if use.type != TensorType(dtype):
         yield f"`{use.opcode}` is declared {type_text(use.type)}, expected {TensorType(dtype)}"
 
 
-@use_rule("CON04", "element-count", _CONSTANTS, "ConstTensor")
-def element_count(use: Use) -> Iterator[str]:
+@operation_rule("CON04", "element-count", _CONSTANTS, "ConstTensor")
+def element_count(use: OperationFacts) -> Iterator[str]:
     """A ConstTensor has more or fewer elements than its shape asks for."""
     found, declared = literal_shape(use.attributes.get("data")), use.ints("shape")
     if found is None or declared is None or _is_as_large(found, declared):
@@ -61,13 +61,13 @@ def element_count(use: Use) -> Iterator[str]:
     )
 
 
-@use_rule("CON05", "element-value", _CONSTANTS, "ConstTensor", "ConstF32", "ConstF64")
-def element_value(use: Use) -> Iterator[str]:
+@operation_rule("CON05", "element-value", _CONSTANTS, "ConstTensor", "ConstF32", "ConstF64")
+def element_value(use: OperationFacts) -> Iterator[str]:
     """An element of a literal is no value of its type: `1.5` or 2^40 in an `i32`."""
     if use.opcode != "ConstTensor":
         value = use.attributes.get("value")
         if not is_value_of(value, GRAPH_TYPES[use.opcode.removeprefix("Const").lower()]):
-            yield f"the value {shown(value)} is out of range for `{use.opcode}`"
+            yield f"the value {short_text(value)} is out of range for `{use.opcode}`"
         return
     element = GRAPH_TYPES.get(str(use.attributes.get("dtype")))
     data = use.attributes.get("data")
@@ -79,12 +79,12 @@ def element_value(use: Use) -> Iterator[str]:
         return
     for position, value in enumerate(leaves(data)):
         if not is_value_of(value, element):
-            yield f"element {position} of the data is {shown(value)}, no `{element.name}`"
+            yield f"element {position} of the data is {short_text(value)}, no `{element.name}`"
             return
 
 
-@use_rule("CON06", "literal-nesting", _CONSTANTS, "ConstTensor")
-def literal_nesting(use: Use) -> Iterator[str]:
+@operation_rule("CON06", "literal-nesting", _CONSTANTS, "ConstTensor")
+def literal_nesting(use: OperationFacts) -> Iterator[str]:
     """A literal is nested otherwise than its shape says, or its rows differ in length.
 
     Flat data for a shape of two or more axes is such a literal.
@@ -98,14 +98,14 @@ def literal_nesting(use: Use) -> Iterator[str]:
         yield f"the data has shape {shape_text(found)}, expected {shape_text(declared)}"
 
 
-@use_rule("CON07", "literal-type", _CONSTANTS, "ConstTensor")
-def literal_type(use: Use) -> Iterator[str]:
+@operation_rule("CON07", "literal-type", _CONSTANTS, "ConstTensor")
+def literal_type(use: OperationFacts) -> Iterator[str]:
     """`dtype` or `shape` of a ConstTensor is missing, or differs from the declared type."""
     dtype, shape = use.attributes.get("dtype"), use.attributes.get("shape")
     if dtype is None:
         yield "`ConstTensor` lacks the attribute `dtype`"
     elif not isinstance(dtype, Word):
-        yield f"attribute `dtype` of `ConstTensor` is {shown(dtype)}, expected an element type"
+        yield f"attribute `dtype` of `ConstTensor` is {short_text(dtype)}, expected an element type"
     elif dtype != use.type.dtype:
         yield f"attribute `dtype` is {quoted(dtype)}, the declared type is {type_text(use.type)}"
     if shape is None:
@@ -174,7 +174,7 @@ def is_value_of(value: object, element: ElementType) -> bool:
     return isfinite(rounded)
 
 
-def shown(value: object) -> str:
+def short_text(value: object) -> str:
     """A value for a message, short whatever it is."""
     if isinstance(value, int) and not is_bounded(value):
         return "(an integer of more than 40 digits)"

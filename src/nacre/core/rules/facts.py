@@ -13,7 +13,7 @@ from nacre.core.ops import OpSpec, Profile
 from nacre.core.values import Attributes
 
 
-class Use(Struct, frozen=True):
+class OperationFacts(Struct, frozen=True):
     """One use of an operation: everything about it but its place and its ids."""
 
     opcode: str
@@ -30,10 +30,10 @@ class Use(Struct, frozen=True):
         return value if is_list else None
 
 
-Find = Callable[[Use], Iterator[str]]  # a message for each violation
+Find = Callable[[OperationFacts], Iterator[str]]  # a message for each violation
 
 
-class UseRule(Struct, frozen=True):
+class OperationRule(Struct, frozen=True):
     """A rule about single operations, and the opcodes that it is asked of; none: of all."""
 
     rule: Rule
@@ -41,26 +41,26 @@ class UseRule(Struct, frozen=True):
     find: Find
 
 
-_USE_RULES: list[UseRule] = []
+_USE_RULES: list[OperationRule] = []
 
 
-def use_rule(
+def operation_rule(
     code: str, name: str, clause: str, *opcodes: str, severity: Severity = "error"
-) -> Callable[[Find], UseRule]:
+) -> Callable[[Find], OperationRule]:
     """Register a function as the rule `code`; its docstring is the rule's page."""
 
-    def register(find: Find) -> UseRule:
+    def register(find: Find) -> OperationRule:
         page = find.__doc__ or ""
         rule = declare(
             code, name, f"Core IR / {clause}", page, severity=severity, language="Core IR"
         )
-        made = UseRule(rule, frozenset(opcodes), find)
+        made = OperationRule(rule, frozenset(opcodes), find)
         _USE_RULES.append(made)
         return made
 
     return register
 
 
-def use_rules() -> tuple[UseRule, ...]:
+def use_rules() -> tuple[OperationRule, ...]:
     """Every rule about single operations, in the order of their declarations."""
     return tuple(_USE_RULES)

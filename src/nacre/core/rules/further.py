@@ -8,7 +8,7 @@ from nacre.base.elements import GRAPH_TYPES
 from nacre.base.excerpt import quoted
 from nacre.base.suggest import did_you_mean
 from nacre.core.ops import OPS
-from nacre.core.rules.facts import Use, use_rule
+from nacre.core.rules.facts import OperationFacts, operation_rule
 from nacre.core.specs import CLASS_WORDS, CLASSES
 from nacre.kernels.interface.fitting import Fitting
 from nacre.kernels.registry import PRIMITIVES
@@ -17,8 +17,8 @@ _FURTHER = "Profile nacre-1"
 _OPCODES = tuple(name for name, spec in OPS.items() if spec.profile == "nacre-1")
 
 
-@use_rule("NCR01", "operand-types", _FURTHER, *_OPCODES)
-def operand_types(use: Use) -> Iterator[str]:
+@operation_rule("NCR01", "operand-types", _FURTHER, *_OPCODES)
+def operand_types(use: OperationFacts) -> Iterator[str]:
     """An operand of an operation of `nacre-1` has an element type that it is not for."""
     spec, op = use.spec, use.attributes.get("op")
     first: str | None = None  # the type that `same` refers to: of the last operand with a class
@@ -43,8 +43,8 @@ def operand_types(use: Use) -> Iterator[str]:
             yield f"`{use.opcode}`: {told}"
 
 
-@use_rule("NCR02", "operands-fit", _FURTHER, *_OPCODES)
-def operands_fit(use: Use) -> Iterator[str]:
+@operation_rule("NCR02", "operands-fit", _FURTHER, *_OPCODES)
+def operands_fit(use: OperationFacts) -> Iterator[str]:
     """Shapes and attributes of an operation of `nacre-1` do not go together."""
     if use.spec.primitive is None or next(attribute_words(use), None) is not None:
         return
@@ -55,13 +55,13 @@ def operands_fit(use: Use) -> Iterator[str]:
             yield f"`{use.opcode}`: {reason}"
 
 
-@use_rule("NCR03", "attribute-word", _FURTHER, *_OPCODES)
-def attribute_word(use: Use) -> Iterator[str]:
+@operation_rule("NCR03", "attribute-word", _FURTHER, *_OPCODES)
+def attribute_word(use: OperationFacts) -> Iterator[str]:
     """A word that an operation of `nacre-1` does not know, or an element type that is none."""
     yield from attribute_words(use)
 
 
-def attribute_words(use: Use) -> Iterator[str]:
+def attribute_words(use: OperationFacts) -> Iterator[str]:
     """What is wrong with words."""
     for spec in use.spec.attributes:
         value = use.attributes.get(spec.name)

@@ -6,22 +6,22 @@ from collections.abc import Iterator
 
 from nacre.base.rules import Rule, declare
 from nacre.core.module import Shape
-from nacre.core.rules.facts import Use, use_rule
+from nacre.core.rules.facts import OperationFacts, operation_rule
 from nacre.core.rules.signature import shape_text
 
 _INDEXING = "Indexing and slicing"
 
 
-@use_rule("IDX01", "index-length", _INDEXING, "Index")
-def index_length(use: Use) -> Iterator[str]:
+@operation_rule("IDX01", "index-length", _INDEXING, "Index")
+def index_length(use: OperationFacts) -> Iterator[str]:
     """An Index does not have one index for every axis."""
     indices, rank = use.ints("indices") or (), use.types[0].rank
     if len(indices) != rank:
         yield f"`Index` has {len(indices)} indices, expected {rank}"
 
 
-@use_rule("IDX02", "index-out-of-bounds", _INDEXING, "Index", severity="warning")
-def index_out_of_bounds(use: Use) -> Iterator[str]:
+@operation_rule("IDX02", "index-out-of-bounds", _INDEXING, "Index", severity="warning")
+def index_out_of_bounds(use: OperationFacts) -> Iterator[str]:
     """An Index is outside of its tensor: it is an error when the module runs.
 
     Negative indices do not count from the end.
@@ -35,8 +35,8 @@ def index_out_of_bounds(use: Use) -> Iterator[str]:
             return
 
 
-@use_rule("SLC01", "slice-lengths", _INDEXING, "Slice")
-def slice_lengths(use: Use) -> Iterator[str]:
+@operation_rule("SLC01", "slice-lengths", _INDEXING, "Slice")
+def slice_lengths(use: OperationFacts) -> Iterator[str]:
     """`starts`, `ends` and `steps` of a Slice do not all have one entry for every axis."""
     rank = use.types[0].rank
     lengths = [len(part) for part in _parts(use)]
@@ -45,8 +45,8 @@ def slice_lengths(use: Use) -> Iterator[str]:
         yield f"starts, ends and steps of `Slice` have {found} entries, expected {rank} each"
 
 
-@use_rule("SLC02", "slice-step", _INDEXING, "Slice")
-def slice_step(use: Use) -> Iterator[str]:
+@operation_rule("SLC02", "slice-step", _INDEXING, "Slice")
+def slice_step(use: OperationFacts) -> Iterator[str]:
     """A step of a Slice is zero or negative."""
     for axis, step in enumerate(use.ints("steps") or ()):
         if step < 1:
@@ -54,8 +54,8 @@ def slice_step(use: Use) -> Iterator[str]:
             return
 
 
-@use_rule("SLC04", "empty-slice", _INDEXING, "Slice")
-def empty_slice(use: Use) -> Iterator[str]:
+@operation_rule("SLC04", "empty-slice", _INDEXING, "Slice")
+def empty_slice(use: OperationFacts) -> Iterator[str]:
     """A Slice takes nothing along an axis, and dimensions of size 0 do not exist.
 
     Starts and ends are first moved to the nearest place inside the axis.
@@ -70,19 +70,19 @@ def empty_slice(use: Use) -> Iterator[str]:
             return
 
 
-def _parts(use: Use) -> tuple[Shape, Shape, Shape]:
+def _parts(use: OperationFacts) -> tuple[Shape, Shape, Shape]:
     return use.ints("starts") or (), use.ints("ends") or (), use.ints("steps") or ()
 
 
-@use_rule("GAT01", "gather-indices", _INDEXING, "Gather")
-def gather_indices(use: Use) -> Iterator[str]:
+@operation_rule("GAT01", "gather-indices", _INDEXING, "Gather")
+def gather_indices(use: OperationFacts) -> Iterator[str]:
     """The indices of a Gather are neither `i32` nor `i64`."""
     if use.types[1].dtype not in ("i32", "i64"):
         yield f"the indices of `Gather` are `{use.types[1].dtype}`, expected `i32` or `i64`"
 
 
-@use_rule("GAT05", "gather-of-scalar", _INDEXING, "Gather")
-def gather_of_scalar(use: Use) -> Iterator[str]:
+@operation_rule("GAT05", "gather-of-scalar", _INDEXING, "Gather")
+def gather_of_scalar(use: OperationFacts) -> Iterator[str]:
     """The input of a Gather is a scalar: there is no first axis to index."""
     if use.types[0].rank == 0:
         yield f"the input of `Gather` has shape {shape_text(())}, expected one axis or more"

@@ -8,7 +8,7 @@ from nacre.base.excerpt import quoted
 from nacre.base.rules import Rule, declare
 from nacre.core.module import Shape
 from nacre.core.rules.binary import broadcast_failure
-from nacre.core.rules.facts import Use, use_rule
+from nacre.core.rules.facts import OperationFacts, operation_rule
 from nacre.core.rules.signature import is_i64, shape_text
 from nacre.core.values import Custom, Word
 
@@ -16,16 +16,16 @@ _LINEAR = "Linear and tensor algebra"
 _PADDINGS = ("Valid", "Same")
 
 
-@use_rule("DOT01", "dot-rank", _LINEAR, "Dot")
-def dot_rank(use: Use) -> Iterator[str]:
+@operation_rule("DOT01", "dot-rank", _LINEAR, "Dot")
+def dot_rank(use: OperationFacts) -> Iterator[str]:
     """An operand of a Dot has another rank than 1 or 2."""
     for type_, side in zip(use.types, use.spec.operands, strict=True):
         if type_.rank not in (1, 2):
             yield f"`{side}` of `Dot` has rank {type_.rank}, expected 1 or 2"
 
 
-@use_rule("DOT03", "dot-operands", _LINEAR, "Dot")
-def dot_operands(use: Use) -> Iterator[str]:
+@operation_rule("DOT03", "dot-operands", _LINEAR, "Dot")
+def dot_operands(use: OperationFacts) -> Iterator[str]:
     """The operands of a Dot differ in element type or in their inner dimension."""
     yield from _mixed_types(use)
     lhs, rhs = (type_.shape for type_ in use.types)
@@ -33,16 +33,16 @@ def dot_operands(use: Use) -> Iterator[str]:
         yield f"inner dimensions of `Dot` are {lhs[-1]} and {rhs[0]}, expected equal ones"
 
 
-@use_rule("MAT01", "matmul-rank", _LINEAR, "MatMul")
-def matmul_rank(use: Use) -> Iterator[str]:
+@operation_rule("MAT01", "matmul-rank", _LINEAR, "MatMul")
+def matmul_rank(use: OperationFacts) -> Iterator[str]:
     """An operand of a MatMul has fewer than two axes."""
     for type_, side in zip(use.types, use.spec.operands, strict=True):
         if type_.rank < 2:
             yield f"`{side}` of `MatMul` has rank {type_.rank}, expected 2 or more"
 
 
-@use_rule("MAT02", "matmul-inner", _LINEAR, "MatMul")
-def matmul_inner(use: Use) -> Iterator[str]:
+@operation_rule("MAT02", "matmul-inner", _LINEAR, "MatMul")
+def matmul_inner(use: OperationFacts) -> Iterator[str]:
     """The last dimension of the left operand is not the last but one of the right."""
     lhs, rhs = (type_.shape for type_ in use.types)
     if _are_matrices(lhs, rhs) and lhs[-1] != rhs[-2]:
@@ -52,8 +52,8 @@ def matmul_inner(use: Use) -> Iterator[str]:
         )
 
 
-@use_rule("MAT03", "matmul-batch", _LINEAR, "MatMul")
-def matmul_batch(use: Use) -> Iterator[str]:
+@operation_rule("MAT03", "matmul-batch", _LINEAR, "MatMul")
+def matmul_batch(use: OperationFacts) -> Iterator[str]:
     """The batch dimensions of a MatMul, all but the last two, do not broadcast."""
     lhs, rhs = (type_.shape for type_ in use.types)
     failing = broadcast_failure(lhs[:-2], rhs[:-2]) if _are_matrices(lhs, rhs) else None
@@ -61,8 +61,8 @@ def matmul_batch(use: Use) -> Iterator[str]:
         yield f"batches of {shape_text(lhs)} and {shape_text(rhs)} do not broadcast: {failing}"
 
 
-@use_rule("MAT04", "matmul-types", _LINEAR, "MatMul")
-def matmul_types(use: Use) -> Iterator[str]:
+@operation_rule("MAT04", "matmul-types", _LINEAR, "MatMul")
+def matmul_types(use: OperationFacts) -> Iterator[str]:
     """The operands of a MatMul differ in element type."""
     yield from _mixed_types(use)
 
@@ -71,44 +71,44 @@ def _are_matrices(lhs: Shape, rhs: Shape) -> bool:
     return len(lhs) >= 2 and len(rhs) >= 2
 
 
-def _mixed_types(use: Use) -> Iterator[str]:
+def _mixed_types(use: OperationFacts) -> Iterator[str]:
     lhs, rhs = (type_.dtype for type_ in use.types)
     if lhs != rhs:
         yield f"the operands of `{use.opcode}` have the types `{lhs}` and `{rhs}`, expected one"
 
 
-@use_rule("CNV01", "conv-input-rank", _LINEAR, "Conv2d")
-def conv_input_rank(use: Use) -> Iterator[str]:
+@operation_rule("CNV01", "conv-input-rank", _LINEAR, "Conv2d")
+def conv_input_rank(use: OperationFacts) -> Iterator[str]:
     """The input of a Conv2d does not have the four axes NHWC."""
     if use.types[0].rank != 4:
         yield f"the input of `Conv2d` has rank {use.types[0].rank}, expected 4 (NHWC)"
 
 
-@use_rule("CNV02", "conv-filter-rank", _LINEAR, "Conv2d")
-def conv_filter_rank(use: Use) -> Iterator[str]:
+@operation_rule("CNV02", "conv-filter-rank", _LINEAR, "Conv2d")
+def conv_filter_rank(use: OperationFacts) -> Iterator[str]:
     """The filter of a Conv2d does not have the four axes HWCF."""
     if use.types[1].rank != 4:
         yield f"the filter of `Conv2d` has rank {use.types[1].rank}, expected 4 (HWCF)"
 
 
-@use_rule("CNV03", "conv-channels", _LINEAR, "Conv2d")
-def conv_channels(use: Use) -> Iterator[str]:
+@operation_rule("CNV03", "conv-channels", _LINEAR, "Conv2d")
+def conv_channels(use: OperationFacts) -> Iterator[str]:
     """The input and the filter of a Conv2d differ in their number of input channels."""
     input_, filter_ = (type_.shape for type_ in use.types)
     if len(input_) == 4 and len(filter_) == 4 and input_[3] != filter_[2]:
         yield f"the input has {input_[3]} channels, the filter is for {filter_[2]}"
 
 
-@use_rule("CNV04", "conv-strides", _LINEAR, "Conv2d")
-def conv_strides(use: Use) -> Iterator[str]:
+@operation_rule("CNV04", "conv-strides", _LINEAR, "Conv2d")
+def conv_strides(use: OperationFacts) -> Iterator[str]:
     """The strides of a Conv2d are not two positive numbers."""
     strides = use.ints("strides") or ()
     if len(strides) != 2 or min(strides) < 1:
         yield f"strides of `Conv2d` are {shape_text(strides)}, expected two positive numbers"
 
 
-@use_rule("CNV05", "conv-padding", _LINEAR, "Conv2d")
-def conv_padding(use: Use) -> Iterator[str]:
+@operation_rule("CNV05", "conv-padding", _LINEAR, "Conv2d")
+def conv_padding(use: OperationFacts) -> Iterator[str]:
     """The padding of a Conv2d is not `Valid`, `Same` or `Custom` with two pairs of pads.
 
     `Custom([[top, bottom], [left, right]])`; pads are not negative.
@@ -125,7 +125,7 @@ def conv_padding(use: Use) -> Iterator[str]:
         yield f"padding of `Conv2d` is neither a word nor `Custom`, {expected}"
 
 
-def _pads(use: Use) -> tuple[Shape, Shape] | None:
+def _pads(use: OperationFacts) -> tuple[Shape, Shape] | None:
     """The pairs of `Custom` padding; None where it is something else."""
     padding = use.attributes.get("padding")
     if not isinstance(padding, Custom) or len(padding) != 2:
@@ -140,14 +140,14 @@ def _is_pair(pads: object) -> bool:
     return all(type(pad) is int and is_i64(pad) and pad >= 0 for pad in pads)
 
 
-@use_rule("CNV06", "conv-types", _LINEAR, "Conv2d")
-def conv_types(use: Use) -> Iterator[str]:
+@operation_rule("CNV06", "conv-types", _LINEAR, "Conv2d")
+def conv_types(use: OperationFacts) -> Iterator[str]:
     """The input and the filter of a Conv2d differ in element type."""
     yield from _mixed_types(use)
 
 
-@use_rule("CNV08", "conv-window", _LINEAR, "Conv2d")
-def conv_window(use: Use) -> Iterator[str]:
+@operation_rule("CNV08", "conv-window", _LINEAR, "Conv2d")
+def conv_window(use: OperationFacts) -> Iterator[str]:
     """The window of a Conv2d is larger than its padded input: there is nothing to compute."""
     input_, filter_ = (type_.shape for type_ in use.types)
     if len(input_) != 4 or len(filter_) != 4 or use.attributes.get("padding") == "Same":

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from nacre.base.rules import Rule, declare
-from nacre.core.rules.facts import Use, use_rule
+from nacre.core.rules.facts import OperationFacts, operation_rule
 from nacre.core.rules.signature import shape_text
 
 _REDUCTIONS = "Reductions"
 
 
-@use_rule("RED01", "reduction-axis", _REDUCTIONS, "Sum", "Mean")
-def reduction_axis(use: Use) -> Iterator[str]:
+@operation_rule("RED01", "reduction-axis", _REDUCTIONS, "Sum", "Mean")
+def reduction_axis(use: OperationFacts) -> Iterator[str]:
     """An axis of a reduction is out of range.
 
     A negative axis counts from the end: -1 is the last.
@@ -23,8 +23,8 @@ def reduction_axis(use: Use) -> Iterator[str]:
         yield f"axis {wrong} of `{use.opcode}` is out of range for rank {rank}"
 
 
-@use_rule("RED02", "reduction-axis-twice", _REDUCTIONS, "Sum", "Mean")
-def reduction_axis_twice(use: Use) -> Iterator[str]:
+@operation_rule("RED02", "reduction-axis-twice", _REDUCTIONS, "Sum", "Mean")
+def reduction_axis_twice(use: OperationFacts) -> Iterator[str]:
     """A reduction names an axis twice; -1 and the last axis are one."""
     rank, axes = use.types[0].rank, use.ints("axes") or ()
     seen = set[int]()

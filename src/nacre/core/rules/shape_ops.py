@@ -6,14 +6,14 @@ from collections.abc import Iterator
 
 from nacre.base.rules import Rule, declare
 from nacre.core.module import Shape
-from nacre.core.rules.facts import Use, use_rule
+from nacre.core.rules.facts import OperationFacts, operation_rule
 from nacre.core.rules.signature import count_text, element_count, number_text, shape_text
 
 _SHAPES = "Shape manipulation"
 
 
-@use_rule("SHP01", "element-count-kept", _SHAPES, "Reshape")
-def element_count_kept(use: Use) -> Iterator[str]:
+@operation_rule("SHP01", "element-count-kept", _SHAPES, "Reshape")
+def element_count_kept(use: OperationFacts) -> Iterator[str]:
     """A Reshape changes the number of elements."""
     target = use.ints("new_shape") or ()
     if not _is_shape(target) or -1 in target:
@@ -24,8 +24,8 @@ def element_count_kept(use: Use) -> Iterator[str]:
         yield f"{found}, the input has {wanted}"
 
 
-@use_rule("SHP02", "new-shape", _SHAPES, "Reshape")
-def new_shape(use: Use) -> Iterator[str]:
+@operation_rule("SHP02", "new-shape", _SHAPES, "Reshape")
+def new_shape(use: OperationFacts) -> Iterator[str]:
     """A dimension of `new_shape` is neither positive nor -1, or more than one is -1."""
     target = use.ints("new_shape") or ()
     wrong = next((dim for dim in target if dim < 1 and dim != -1), None)
@@ -35,8 +35,8 @@ def new_shape(use: Use) -> Iterator[str]:
         yield f"new_shape has {target.count(-1)} dimensions -1, expected at most one"
 
 
-@use_rule("SHP03", "inferred-dimension", _SHAPES, "Reshape")
-def inferred_dimension(use: Use) -> Iterator[str]:
+@operation_rule("SHP03", "inferred-dimension", _SHAPES, "Reshape")
+def inferred_dimension(use: OperationFacts) -> Iterator[str]:
     """The other dimensions of `new_shape` do not divide the number of elements."""
     target = use.ints("new_shape") or ()
     if not _is_shape(target) or -1 not in target:
@@ -52,16 +52,16 @@ def _is_shape(target: Shape) -> bool:
     return target.count(-1) <= 1 and all(dim > 0 or dim == -1 for dim in target)
 
 
-@use_rule("SHP04", "permutation-length", _SHAPES, "Transpose")
-def permutation_length(use: Use) -> Iterator[str]:
+@operation_rule("SHP04", "permutation-length", _SHAPES, "Transpose")
+def permutation_length(use: OperationFacts) -> Iterator[str]:
     """The permutation of a Transpose does not have as many axes as the input."""
     permutation, rank = use.ints("permutation") or (), use.types[0].rank
     if len(permutation) != rank:
         yield f"permutation {shape_text(permutation)} has {len(permutation)} axes, expected {rank}"
 
 
-@use_rule("SHP05", "permutation", _SHAPES, "Transpose")
-def permutation(use: Use) -> Iterator[str]:
+@operation_rule("SHP05", "permutation", _SHAPES, "Transpose")
+def permutation(use: OperationFacts) -> Iterator[str]:
     """The permutation of a Transpose names an axis twice or one that does not exist."""
     axes, rank = use.ints("permutation") or (), use.types[0].rank
     if len(axes) != rank:
@@ -69,12 +69,12 @@ def permutation(use: Use) -> Iterator[str]:
     wrong = next((axis for axis in axes if not 0 <= axis < rank), None)
     if wrong is not None:
         yield f"axis {wrong} of permutation {shape_text(axes)} is out of range for rank {rank}"
-    elif (twice := _repeated(axes)) is not None:
+    elif (twice := _first_repeated(axes)) is not None:
         yield f"permutation {shape_text(axes)} names axis {twice} twice"
 
 
-@use_rule("SHP07", "inserted-axis", _SHAPES, "ExpandDims")
-def inserted_axis(use: Use) -> Iterator[str]:
+@operation_rule("SHP07", "inserted-axis", _SHAPES, "ExpandDims")
+def inserted_axis(use: OperationFacts) -> Iterator[str]:
     """An axis of an ExpandDims is out of range when its turn comes.
 
     Axes are inserted one after the other in ascending order, so unsorted axes are sorted. Each
@@ -87,15 +87,15 @@ def inserted_axis(use: Use) -> Iterator[str]:
             return
 
 
-@use_rule("SHP09", "removed-axis", _SHAPES, "Squeeze")
-def removed_axis(use: Use) -> Iterator[str]:
+@operation_rule("SHP09", "removed-axis", _SHAPES, "Squeeze")
+def removed_axis(use: OperationFacts) -> Iterator[str]:
     """An axis of a Squeeze is out of range, named twice, or has another size than 1."""
     axes, shape = use.ints("axes") or (), use.types[0].shape
     wrong = next((axis for axis in axes if not 0 <= axis < len(shape)), None)
     if wrong is not None:
         yield f"axis {wrong} of `Squeeze` is out of range for rank {len(shape)}"
         return
-    if (twice := _repeated(axes)) is not None:
+    if (twice := _first_repeated(axes)) is not None:
         yield f"`Squeeze` names axis {twice} twice in axes {shape_text(axes)}"
         return
     large = next((axis for axis in axes if shape[axis] != 1), None)
@@ -104,7 +104,7 @@ def removed_axis(use: Use) -> Iterator[str]:
         yield f"axis {large} of `Squeeze` has size {size} in {shape_text(shape)}, expected 1"
 
 
-def _repeated(axes: Shape) -> int | None:
+def _first_repeated(axes: Shape) -> int | None:
     seen = set[int]()
     for axis in axes:
         if axis in seen:

@@ -9,7 +9,7 @@ from nacre.base.excerpt import quoted
 from nacre.base.suggest import did_you_mean
 from nacre.core.module import TensorType
 from nacre.core.ops import V1_TYPES, AttributeSpec, OpSpec, Profile
-from nacre.core.rules.facts import Use, use_rule
+from nacre.core.rules.facts import OperationFacts, operation_rule
 from nacre.core.values import Attributes, Custom, Literal, Word
 
 _MODEL = "IR module model"
@@ -32,8 +32,8 @@ _KIND_ELSEWHERE = {
 _RANGE_ELSEWHERE = {("ConstF32", "value"), ("ConstF64", "value"), ("Reshape", "new_shape")}
 
 
-@use_rule("MOD10", "signature", _MODEL)
-def signature(use: Use) -> Iterator[str]:
+@operation_rule("MOD10", "signature", _MODEL)
+def signature(use: OperationFacts) -> Iterator[str]:
     """The number of operands is wrong, an attribute is missing, unknown, or of another kind.
 
     An opcode that does not exist, or not in the profile, is reported with this code too.
@@ -44,7 +44,7 @@ def signature(use: Use) -> Iterator[str]:
 def signature_problems(spec: OpSpec, count: int, attributes: Attributes) -> Iterator[str]:
     """What is wrong with the number of operands and with the attributes."""
     if not spec.takes(count):
-        yield f"`{spec.name}` has {count} operands, expected {_wanted(spec)}"
+        yield f"`{spec.name}` has {count} operands, expected {_count_text(spec)}"
     for wanted_one in spec.attributes:
         is_ours = (spec.name, wanted_one.name) not in _MISSING_ELSEWHERE
         if wanted_one.is_required and is_ours and wanted_one.name not in attributes:
@@ -63,7 +63,7 @@ def signature_problems(spec: OpSpec, count: int, attributes: Attributes) -> Iter
             yield f"{told} {_RANGES[found.kind]}"
 
 
-def _wanted(spec: OpSpec) -> str:
+def _count_text(spec: OpSpec) -> str:
     if spec.most is None:
         return f"at least {spec.least}"
     return str(spec.most) if spec.least == spec.most else f"{spec.least} to {spec.most}"
@@ -177,8 +177,8 @@ def count_text(count: int) -> str:
     return str(count) if count <= _MOST_ELEMENTS else "more than 2^63 - 1"
 
 
-@use_rule("MOD11", "declared-type", _MODEL)
-def declared_type(use: Use) -> Iterator[str]:
+@operation_rule("MOD11", "declared-type", _MODEL)
+def declared_type(use: OperationFacts) -> Iterator[str]:
     """The declared result type is not the one that follows from operands and attributes."""
     inferred = use.spec.infer(use.types, use.attributes)
     if inferred is None:
@@ -188,8 +188,8 @@ def declared_type(use: Use) -> Iterator[str]:
         yield f"`{use.opcode}` gives {type_text(inferred)}, declared {type_text(use.type)}"
 
 
-@use_rule("MOD12", "dimensions-positive", "Verification 3")
-def dimensions_positive(use: Use) -> Iterator[str]:
+@operation_rule("MOD12", "dimensions-positive", "Verification 3")
+def dimensions_positive(use: OperationFacts) -> Iterator[str]:
     """A dimension of a tensor is zero or negative, or there are too many elements or axes.
 
     A tensor has at most 2^63 - 1 elements and 64 axes.
@@ -221,8 +221,8 @@ def is_formed(type_: TensorType) -> bool:
     return isinstance(shape, tuple) and all(type(d) is int for d in shape)
 
 
-@use_rule("MOD13", "element-type", "Instruction set and semantics")
-def element_type(use: Use) -> Iterator[str]:
+@operation_rule("MOD13", "element-type", "Instruction set and semantics")
+def element_type(use: OperationFacts) -> Iterator[str]:
     """The element type is not one of the profile's: `i32`, `i64`, `f32` and `f64` in `core-v1`."""
     problem = element_problem(use.type, use.profile)
     if problem is not None:

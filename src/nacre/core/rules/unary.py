@@ -6,13 +6,13 @@ from collections.abc import Iterator
 
 from nacre.base.elements import GRAPH_TYPES
 from nacre.base.rules import Rule, declare
-from nacre.core.rules.facts import Use, use_rule
+from nacre.core.rules.facts import OperationFacts, operation_rule
 
 _UNARY = "Activation and elementwise unary operations"
 
 
-@use_rule("UNA01", "relu-type", _UNARY, "Relu")
-def relu_type(use: Use) -> Iterator[str]:
+@operation_rule("UNA01", "relu-type", _UNARY, "Relu")
+def relu_type(use: OperationFacts) -> Iterator[str]:
     """Relu in `core-v1` is for floats only; `nacre-1` has it for integers too."""
     if use.profile == "core-v1":
         yield from _only_floats(use)
@@ -20,26 +20,26 @@ def relu_type(use: Use) -> Iterator[str]:
         yield "`Relu` of `bool`, expected numbers"
 
 
-@use_rule("UNA02", "neg-type", _UNARY, "Neg")
-def neg_type(use: Use) -> Iterator[str]:
+@operation_rule("UNA02", "neg-type", _UNARY, "Neg")
+def neg_type(use: OperationFacts) -> Iterator[str]:
     """Neg is for numbers only: not for `bool`."""
     if use.types[0].dtype == "bool":
         yield "`Neg` of `bool`, expected numbers"
 
 
-@use_rule("UNA03", "exp-type", _UNARY, "Exp")
-def exp_type(use: Use) -> Iterator[str]:
+@operation_rule("UNA03", "exp-type", _UNARY, "Exp")
+def exp_type(use: OperationFacts) -> Iterator[str]:
     """Exp is for floats only."""
     yield from _only_floats(use)
 
 
-@use_rule("UNA04", "log-type", _UNARY, "Log")
-def log_type(use: Use) -> Iterator[str]:
+@operation_rule("UNA04", "log-type", _UNARY, "Log")
+def log_type(use: OperationFacts) -> Iterator[str]:
     """Log is for floats only."""
     yield from _only_floats(use)
 
 
-def _only_floats(use: Use) -> Iterator[str]:
+def _only_floats(use: OperationFacts) -> Iterator[str]:
     element = GRAPH_TYPES.get(use.types[0].dtype)
     if element is None or element.is_integer:
         yield f"`{use.opcode}` of `{use.types[0].dtype}`, expected floats"

@@ -26,7 +26,7 @@ def print_module(module: Module) -> str:
         raise TypeError(f"what is to be printed is {kind_of(module)}, expected a Module")
     lines = [operation_text(op) for op in module.operations]
     lines.append(" ".join(["outputs:", ", ".join(f"%{v}" for v in module.outputs)]).rstrip())
-    lines += [f"state: {quoted(s.name)} <- %{s.output} = %{s.initial}" for s in module.states]
+    lines += [f"state: {quote(s.name)} <- %{s.output} = %{s.initial}" for s in module.states]
     return "\n".join(lines) + "\n"
 
 
@@ -51,7 +51,7 @@ def value_text(value: Any) -> str:  # noqa: ANN401 - whatever an attribute holds
     if isinstance(value, Word):
         return str(value)
     if isinstance(value, str):
-        return quoted(value)
+        return quote(value)
     if isinstance(value, int):
         return str(value)
     if isinstance(value, float):
@@ -63,7 +63,7 @@ def value_text(value: Any) -> str:  # noqa: ANN401 - whatever an attribute holds
     return "[" + ", ".join(value_text(item) for item in value) + "]"
 
 
-def quoted(text: str) -> str:
+def quote(text: str) -> str:
     """A string in quotes."""
     return f'"{_SPECIAL.sub(_escape, text)}"'
 

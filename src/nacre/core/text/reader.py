@@ -11,7 +11,7 @@ from nacre.base.source import Source
 from nacre.core.module import CoreOperation, Module, Places, State, TensorType
 from nacre.core.ops import SHORT_FORMS
 from nacre.core.rules.text import TXT02, TXT05
-from nacre.core.text.values import ValueProblem, read_attributes, read_integer, unescaped
+from nacre.core.text.values import ValueProblem, read_attributes, read_integer, unescape
 from nacre.core.values import NO_ATTRIBUTES, Attributes, Word, attributes, kind_of
 
 _CANONICAL = re.compile(
@@ -168,7 +168,7 @@ class _Lines:
             raise ValueProblem(
                 'expected `state: "name" <- %output = %initial`', line.index("state")
             )
-        self.states.append(State(unescaped(match[1]), int(match[2]), int(match[3])))
+        self.states.append(State(unescape(match[1]), int(match[2]), int(match[3])))
         self.state_spans.append((start, start + len(line.rstrip())))
 
     def _report(self, rule: object, message: str, start: int, end: int) -> None:

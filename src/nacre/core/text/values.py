@@ -94,7 +94,7 @@ class _Reader:
             self.take("]")
             return tuple(items)
         if token.startswith('"'):
-            return unescaped(token[1:-1])
+            return unescape(token[1:-1])
         if token in ("true", "false"):
             self.has_truth = True
             return token == "true"
@@ -133,7 +133,7 @@ def _beyond(token: str) -> int:
     return -_NO_NUMBER if token[0] == "-" else _NO_NUMBER
 
 
-def unescaped(text: str) -> str:
+def unescape(text: str) -> str:
     r"""What stands between quotes: `\n`, `\r`, `\u0041`; others behind `\` are themselves."""
     return _ESCAPE.sub(_character, text)
 

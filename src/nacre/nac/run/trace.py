@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nacre.base.rules import Rule
-from nacre.core.evaluation.memory import Birth, laid_out
+from nacre.core.evaluation.memory import Birth, lay_out
 from nacre.core.unsupported import Unsupported
 from nacre.core.values import Array
 from nacre.kernels.interface.call import Run
@@ -221,7 +221,7 @@ class _Tracer:
             Birth(slot, None if slot in kept else _bytes(made[slot]), tuple(dying.get(at, ())))
             for at, slot in enumerate(self._births)
         ]
-        layout = laid_out(births)
+        layout = lay_out(births)
         block = layout.block()
         for slot, offset in layout.places.items():
             link = made[slot]

@@ -18,8 +18,8 @@ from onnx import TensorProto, helper, numpy_helper
 from nacre.base.diagnostics import InputError
 from nacre.core.evaluation.evaluate import evaluate
 from nacre.core.onnx.importer import from_onnx
-from nacre.core.onnx.reading.files import parsed_model, read_model, tensor_array
-from nacre.core.onnx.reading.wire import Held, IrregularError, merged
+from nacre.core.onnx.reading.files import parse_model, read_model, tensor_array
+from nacre.core.onnx.reading.wire import Held, IrregularError, merge_model
 from nacre.core.values import Array
 from tests.core.onnx.small_models import convolutional, transformer
 
@@ -43,7 +43,7 @@ def _model(initialisers: list[Any], constants: list[Any] | None = None) -> bytes
 
 def _pieces(raw: bytes) -> tuple[Any, dict[bytes, Held]]:
     model = onnx.ModelProto()
-    return model, merged(model, io.BytesIO(raw), len(raw))
+    return model, merge_model(model, io.BytesIO(raw), len(raw))
 
 
 def _tensors(model: Any) -> list[Any]:  # noqa: ANN401 - onnx.ModelProto
@@ -203,7 +203,7 @@ def test_a_group_is_left_to_protobuf() -> None:
     assert onnx.ModelProto.FromString(raw).graph.node
     with pytest.raises(IrregularError):
         _pieces(raw)
-    assert parsed_model(raw, "m").held == {}
+    assert parse_model(raw, "m").held == {}
     (made,) = evaluate(from_onnx(raw), {"x": np.ones(SIZE, np.float32)})
     assert made.tolist() == [1.0] * SIZE
 
@@ -246,7 +246,7 @@ def test_a_file_and_its_bytes_are_one(tmp_path: Path) -> None:
     raw = convolutional().SerializeToString()
     path = tmp_path / "m.onnx"
     path.write_bytes(raw)
-    read, parsed = read_model(path), parsed_model(raw, "m")
+    read, parsed = read_model(path), parse_model(raw, "m")
     path.unlink()  # what was read stays
     assert _held_elements(read.held) == _held_elements(parsed.held)
 

@@ -13,10 +13,10 @@ from nacre.core.module import TensorType
 from nacre.core.onnx.control.fallible import first_fallible
 from nacre.core.onnx.control.scopes import Lost, Reported, Scope, Undecided
 from nacre.core.onnx.findings import BIND, Unsound
-from nacre.core.onnx.handlers.pieces import item, stacked
+from nacre.core.onnx.handlers.pieces import item, stack
 from nacre.core.onnx.interface import names_within
 from nacre.core.onnx.reading.files import onnx
-from nacre.core.onnx.use import OnnxNode, Tensor, described
+from nacre.core.onnx.use import OnnxNode, Tensor, describe_tensor
 from nacre.core.unsupported import Unsupported
 from nacre.core.values import Array
 
@@ -65,18 +65,20 @@ def _either(use: OnnxNode, scope: Scope, branches: Sequence[Any]) -> list[Tensor
         raise Unsupported(f"{message}, but `{fallible}` can fail where the other is meant", BIND)
     if len(made[0]) != len(made[1]):
         raise Unsound("its branches differ in the number of outputs")
-    condition = use.reshaped(use.value(0), ())
-    return [_chosen(use, condition, a, b) for a, b in zip(*made, strict=True)]
+    condition = use.reshape(use.value(0), ())
+    return [_select(use, condition, a, b) for a, b in zip(*made, strict=True)]
 
 
-def _chosen(use: OnnxNode, condition: int, a: Tensor, b: Tensor) -> Tensor:
+def _select(use: OnnxNode, condition: int, a: Tensor, b: Tensor) -> Tensor:
     types = use.type_of(a), use.type_of(b)
     if types[0] != types[1]:
         message = "its condition is computed when the model runs, and the branches give"
-        raise Unsupported(f"{message} {described(types[0])} and {described(types[1])}", BIND)
+        raise Unsupported(
+            f"{message} {describe_tensor(types[0])} and {describe_tensor(types[1])}", BIND
+        )
     if isinstance(a, np.ndarray) and isinstance(b, np.ndarray) and a.tobytes() == b.tobytes():
         return a
-    return use.add("Where", condition, use.materialised(a), use.materialised(b))
+    return use.add("Where", condition, use.materialise(a), use.materialise(b))
 
 
 def loop(use: OnnxNode, scope: Scope) -> list[Tensor]:
@@ -111,7 +113,7 @@ def loop(use: OnnxNode, scope: Scope) -> list[Tensor]:
         types = scope.types_of(body, [np.array(0, np.int64), _TRUE, *state])
         more = None if types is None else types[1 + len(state) :]
         return [*state, *_nothing(collected, [0] * len(collected), more)]
-    return [*state, *_collected(use, rows, collected, [0] * len(collected))]
+    return [*state, *_stack_rounds(use, rows, collected, [0] * len(collected))]
 
 
 def _round(body: Any, scope: Scope, given: Sequence[Tensor]) -> list[Tensor]:  # noqa: ANN401
@@ -174,7 +176,7 @@ def _trip_count(use: OnnxNode) -> int | None:
     return max(int(found.reshape(())), 0)
 
 
-def _collected(
+def _stack_rounds(
     use: OnnxNode, rows: Sequence[Sequence[Tensor]], outputs: Sequence[Any], axes: Sequence[int]
 ) -> list[Tensor]:
     """What each round gave, stacked."""
@@ -184,7 +186,7 @@ def _collected(
         rank = len(use.type_of(column[0]).shape) + 1
         if not -rank <= axis < rank:
             raise Unsound(f"output `{output.name}` has {rank} axes, it is stacked along {axis}")
-        found.append(stacked(use, column, axis % rank))
+        found.append(stack(use, column, axis % rank))
     return found
 
 
@@ -214,7 +216,7 @@ def _nothing(
 def scan(use: OnnxNode, scope: Scope) -> list[Tensor]:
     """The body for each index of some axes."""
     if use.opset >= 9:
-        return _scanned(use, scope, [use.tensor(i) for i in range(use.count)])
+        return _scan(use, scope, [use.tensor(i) for i in range(use.count)])
     if use.has(0):
         raise Unsupported(
             "`sequence_lens` is given", "run sequences of different lengths one by one"
@@ -226,11 +228,11 @@ def scan(use: OnnxNode, scope: Scope) -> list[Tensor]:
     (batch,) = sizes.pop()
     if batch > MOST_ITERATIONS:
         raise Unsupported(f"it runs over a batch of {batch}, more than {MOST_ITERATIONS}", _FEWER)
-    rows = [_scanned(use, scope, [item(use, t, 0, i) for t in tensors]) for i in range(batch)]
-    return [stacked(use, column, 0) for column in zip(*rows, strict=True)]
+    rows = [_scan(use, scope, [item(use, t, 0, i) for t in tensors]) for i in range(batch)]
+    return [stack(use, column, 0) for column in zip(*rows, strict=True)]
 
 
-def _scanned(use: OnnxNode, scope: Scope, tensors: Sequence[Tensor]) -> list[Tensor]:
+def _scan(use: OnnxNode, scope: Scope, tensors: Sequence[Tensor]) -> list[Tensor]:
     """The body over tensors without a batch: first those that it carries, then the sequences."""
     body, count = use.require("body"), int(use.require("num_scan_inputs"))
     if not 1 <= count <= len(tensors) or len(body.output) < len(tensors) - count:
@@ -270,7 +272,7 @@ def _results(
     turned_columns = [
         c[::-1] if is_back else c for c, is_back in zip(columns, transpose, strict=True)
     ]
-    return _collected(use, list(zip(*turned_columns, strict=True)), collected, axes)
+    return _stack_rounds(use, list(zip(*turned_columns, strict=True)), collected, axes)
 
 
 def _axes(use: OnnxNode, sequences: Sequence[Tensor]) -> list[int]:

@@ -70,7 +70,7 @@ def require_lists(use: OnnxNode) -> None:
         return
     names = ("starts", "ends", "axes", "steps")
     lists = {name: found for place, name in enumerate(names, 1)
-             if (found := _listed(use, name, place)) is not None}  # fmt: skip
+             if (found := _numbers(use, name, place)) is not None}  # fmt: skip
     lengths = {name: found.size for name, found in lists.items()}
     if len(set(lengths.values())) > 1:
         shown = ", ".join(f"`{name}` has {length}" for name, length in lengths.items())
@@ -82,7 +82,7 @@ def require_lists(use: OnnxNode) -> None:
         raise Unsound(message, "make it 1, or another number; below 0 it runs backwards")
 
 
-def _listed(use: OnnxNode, name: str, place: int) -> Array | None:
+def _numbers(use: OnnxNode, name: str, place: int) -> Array | None:
     """Numbers that are an attribute before opset 10, which may be empty, a known operand since."""
     given = use.node.attributes.get(name)
     if given:

@@ -74,7 +74,7 @@ def _model(node: Node, arrays: Sequence[Array | None]) -> Any:  # noqa: ANN401 -
     outputs = [f"o{i}" if name else "" for i, name in enumerate(node.outputs)]
     helper = onnx.helper
     try:
-        proto = helper.make_node(node.op, names, outputs, **_given(node))
+        proto = helper.make_node(node.op, names, outputs, **_attributes(node))
         infos = [
             helper.make_tensor_value_info(n, helper.np_dtype_to_tensor_dtype(a.dtype), a.shape)
             for n, a in zip(names, arrays, strict=True)
@@ -87,7 +87,7 @@ def _model(node: Node, arrays: Sequence[Array | None]) -> Any:  # noqa: ANN401 -
         return None
 
 
-def folded(node: Node, arrays: Sequence[Array | None]) -> list[Array] | None:
+def fold(node: Node, arrays: Sequence[Array | None]) -> list[Array] | None:
     """The outputs of a node; None where they cannot be computed, for whatever reason."""
     if node.op == "Identity" and arrays[0] is not None:
         return [arrays[0]]
@@ -109,7 +109,7 @@ def folded(node: Node, arrays: Sequence[Array | None]) -> list[Array] | None:
     return [_array(next(made)) if name else np.zeros(0) for name in node.outputs]
 
 
-def _given(node: Node) -> dict[str, Any]:
+def _attributes(node: Node) -> dict[str, Any]:
     return {
         name: onnx.numpy_helper.from_array(value) if isinstance(value, np.ndarray) else value
         for name, value in node.attributes.items()

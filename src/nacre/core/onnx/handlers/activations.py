@@ -96,5 +96,5 @@ def prelu(use: OnnxNode) -> int:
     rank, slopes = len(use.shape(0)), use.shape(1)
     slope = use.value(1)
     if use.opset < 7 and len(slopes) == 1 and rank > 1:
-        slope = use.reshaped(slope, (*slopes, *[1] * (rank - 2)))
+        slope = use.reshape(slope, (*slopes, *[1] * (rank - 2)))
     return use.add("PRelu", use.value(0), slope)

@@ -88,13 +88,13 @@ class Expr:
         """The same values in another type."""
         return Expr(self.use, self.use.cast(self.value, dtype))
 
-    def reshaped(self, *shape: int) -> Expr:
+    def reshape(self, *shape: int) -> Expr:
         """The same elements under another shape."""
-        return Expr(self.use, self.use.reshaped(self.value, shape))
+        return Expr(self.use, self.use.reshape(self.value, shape))
 
-    def transposed(self, *order: int) -> Expr:
+    def transpose(self, *order: int) -> Expr:
         """The axes in another order."""
-        return Expr(self.use, self.use.transposed(self.value, order))
+        return Expr(self.use, self.use.transpose(self.value, order))
 
     def rows(self, indices: Expr) -> Expr:
         """Parts of the first axis by index."""
@@ -112,7 +112,7 @@ def operand(use: OnnxNode, index: int) -> Expr:
     return Expr(use, use.value(index))
 
 
-def known(use: OnnxNode, array: Array, dtype: str | None = None) -> Expr:
+def known_expr(use: OnnxNode, array: Array, dtype: str | None = None) -> Expr:
     """Elements as a value, in a type where one is named."""
     elements = array if dtype is None else array.astype(GRAPH_TYPES[dtype].dtype)
     return Expr(use, use.constant(np.asarray(elements)))

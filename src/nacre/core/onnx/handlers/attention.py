@@ -17,12 +17,12 @@ from nacre.core.onnx.handlers.attention_masks import (
     Places,
     additive,
     blind_rows,
-    joined_masks,
+    join_masks,
     places_of,
 )
 from nacre.core.onnx.handlers.elementwise import element_name
 from nacre.core.onnx.handlers.table import handles
-from nacre.core.onnx.tensors import optional, repeated, shape_of
+from nacre.core.onnx.tensors import optional, repeat_along, shape_of
 from nacre.core.onnx.use import OnnxNode, Tensor
 from nacre.core.unsupported import Unsupported
 
@@ -42,14 +42,14 @@ def split_heads(use: OnnxNode, value: int, heads: int) -> int:
     batch, length, width = use.builder.type_of(value).shape
     if heads < 1 or width % heads:
         raise Unsound(f"{width} elements are not split evenly into {heads} heads")
-    apart = use.reshaped(value, (batch, length, heads, width // heads))
-    return use.transposed(apart, (0, 2, 1, 3))
+    apart = use.reshape(value, (batch, length, heads, width // heads))
+    return use.transpose(apart, (0, 2, 1, 3))
 
 
-def joined_heads(use: OnnxNode, value: int) -> int:
+def join_heads(use: OnnxNode, value: int) -> int:
     """[batch, heads, length, size] as [batch, length, heads * size]."""
     batch, heads, length, size = use.builder.type_of(value).shape
-    return use.reshaped(use.transposed(value, (0, 2, 1, 3)), (batch, length, heads * size))
+    return use.reshape(use.transpose(value, (0, 2, 1, 3)), (batch, length, heads * size))
 
 
 @handles("Attention")
@@ -64,8 +64,8 @@ def attention(use: OnnxNode) -> Sequence[Tensor]:
         use.add("Concat", *pair, axis=2) for pair in ((past[0], own.k), (past[1], own.v))
     ))  # fmt: skip
     offset = 0 if past is None else use.builder.type_of(past[0]).shape[2]
-    made, scores = _attended(use, present, offset)
-    output = joined_heads(use, made) if rank == 3 else made
+    made, scores = _attention_outputs(use, present, offset)
+    output = join_heads(use, made) if rank == 3 else made
     return [output, present.k, present.v, *([] if scores is None else [scores])]
 
 
@@ -91,7 +91,7 @@ def _past(use: OnnxNode) -> tuple[int, int] | None:
     return use.value(4), use.value(5)
 
 
-def _attended(use: OnnxNode, heads: Heads, offset: int) -> tuple[int, int | None]:
+def _attention_outputs(use: OnnxNode, heads: Heads, offset: int) -> tuple[int, int | None]:
     """The result with 4 axes, and the scores where they are asked for."""
     q_dims, k_dims = (use.builder.type_of(v).shape for v in (heads.q, heads.k))
     if k_dims[1] < 1 or q_dims[1] % k_dims[1]:
@@ -99,18 +99,18 @@ def _attended(use: OnnxNode, heads: Heads, offset: int) -> tuple[int, int | None
     count = q_dims[1] // k_dims[1]
     wide = Heads(
         heads.q,
-        *(use.materialised(repeated(use, value, 1, count)) for value in (heads.k, heads.v)),
+        *(use.materialise(repeat_along(use, value, 1, count)) for value in (heads.k, heads.v)),
     )
     places = Places(q_dims[0], q_dims[2], k_dims[2], offset)
     wants_scores = len(use.node.outputs) > 3 and bool(use.node.outputs[3])
     scale = float(use.attribute("scale", 1 / sqrt(q_dims[3])))
     given = _mask(use, heads.q, places)
     if wants_scores or use.attribute("softcap", 0.0) or _precision(use, heads.q):
-        mask = joined_masks(use, given, _allowed(use, places))
-        return written_out(use, wide, mask, scale, wants_scores=wants_scores)
+        mask = join_masks(use, given, _allowed_pairs(use, places))
+        return expand_attention(use, wide, mask, scale, wants_scores=wants_scores)
     is_causal = _is_plainly_causal(use, places)
-    mask = given if is_causal else joined_masks(use, given, _allowed(use, places))
-    return attended(use, wide, mask, scale, is_causal=is_causal), None
+    mask = given if is_causal else join_masks(use, given, _allowed_pairs(use, places))
+    return add_attention(use, wide, mask, scale, is_causal=is_causal), None
 
 
 def _is_plainly_causal(use: OnnxNode, places: Places) -> bool:
@@ -120,7 +120,7 @@ def _is_plainly_causal(use: OnnxNode, places: Places) -> bool:
     return all(use.attribute(f"{side}_window_size", -1) == -1 for side in ("left", "right"))
 
 
-def attended(
+def add_attention(
     use: OnnxNode, heads: Heads, mask: Tensor | None, scale: float, *, is_causal: bool = False
 ) -> int:
     """The operation of Core IR."""
@@ -130,7 +130,7 @@ def attended(
             "`scale` is 0", "leave the attribute out, or write the mean of the values"
         )
     if mask is not None:
-        values.append(use.materialised(mask))
+        values.append(use.materialise(mask))
     return use.add("Attention", *values, scale=scale, causal=is_causal)
 
 
@@ -157,16 +157,16 @@ def _mask(use: OnnxNode, q: int, places: Places) -> Tensor | None:
     own = use.builder.type_of(q).dtype
     is_bool = use.type_of(mask).dtype == "bool"
     if missing > 0:
-        value = use.materialised(mask)
+        value = use.materialise(mask)
         value = value if is_bool else use.cast(value, own)
         pads = (*(0 for _ in dims), *(0 for _ in dims[:-1]), missing)
         mask = use.add("Pad", value, pads=pads, value=0.0 if is_bool else float("-inf"))
     if is_bool or use.type_of(mask).dtype == own:
         return mask
-    return use.cast(use.materialised(mask), own)
+    return use.cast(use.materialise(mask), own)
 
 
-def _allowed(use: OnnxNode, places: Places) -> Tensor | None:
+def _allowed_pairs(use: OnnxNode, places: Places) -> Tensor | None:
     """What `is_causal`, the windows and `nonpad_kv_seqlen` let take part."""
     left = int(use.attribute("left_window_size", -1))
     right = int(use.attribute("right_window_size", -1))
@@ -177,23 +177,23 @@ def _allowed(use: OnnxNode, places: Places) -> Tensor | None:
     return places_of(use, places, left, right, optional(use, 6))
 
 
-def written_out(
+def expand_attention(
     use: OnnxNode, heads: Heads, mask: Tensor | None, scale: float, *, wants_scores: bool
 ) -> tuple[int, int | None]:
     """Products and softmax one by one, with the scores of the stage that is asked for."""
     dtype = use.builder.type_of(heads.q).dtype
     stages: dict[int, int] = {}
     stages[0] = _scores(use, heads, scale)
-    stages[1] = _capped(use, stages[0], float(use.attribute("softcap", 0.0)))
+    stages[1] = _cap_scores(use, stages[0], float(use.attribute("softcap", 0.0)))
     stages[2] = stages[1]
     if mask is not None:
-        bias = use.materialised(additive(use, mask, dtype))
+        bias = use.materialise(additive(use, mask, dtype))
         stages[2] = use.add("BinOp", stages[1], bias, op="Add")
     precision = _precision(use, heads.q) or ("f64" if dtype == "f64" else "f32")
     shares = use.add("Softmax", use.cast(stages[2], precision), axis=3)
     blind = None if mask is None else blind_rows(use, mask)
     if blind is not None:
-        shares = use.add("Where", use.materialised(blind), use.scalar(0.0, precision), shares)
+        shares = use.add("Where", use.materialise(blind), use.scalar(0.0, precision), shares)
     stages[3] = use.cast(shares, dtype)
     mode = int(use.attribute("qk_matmul_output_mode", 0))
     if mode not in stages:
@@ -208,12 +208,12 @@ def _scores(use: OnnxNode, heads: Heads, scale: float) -> int:
             f"`scale` is {scale}, which has no root", "negate the query, and the scale"
         )
     root = use.scalar(sqrt(scale), use.builder.type_of(heads.q).dtype)
-    k = use.transposed(heads.k, (0, 1, 3, 2))
+    k = use.transpose(heads.k, (0, 1, 3, 2))
     sides = (use.add("BinOp", side, root, op="Mul") for side in (heads.q, k))
     return use.add("MatMul", *sides)
 
 
-def _capped(use: OnnxNode, scores: int, cap: float) -> int:
+def _cap_scores(use: OnnxNode, scores: int, cap: float) -> int:
     if cap <= 0:
         return scores
     limit = use.scalar(cap, use.builder.type_of(scores).dtype)
@@ -226,16 +226,16 @@ def rotary_embedding(use: OnnxNode) -> int:
     """Positions as rotations of pairs of elements."""
     caches = [use.tensor(1), use.tensor(2)]
     if use.has(3):
-        caches = [use.add("GatherAxis", use.materialised(c), use.value(3), axis=0) for c in caches]
-    return rotated(use, use.value(0), caches)
+        caches = [use.add("GatherAxis", use.materialise(c), use.value(3), axis=0) for c in caches]
+    return rotate(use, use.value(0), caches)
 
 
-def rotated(use: OnnxNode, value: int, caches: Sequence[Tensor]) -> int:
+def rotate(use: OnnxNode, value: int, caches: Sequence[Tensor]) -> int:
     """X turned by cosines and sines [batch, length, half], which the attributes describe."""
     dims = use.builder.type_of(value).shape
     if len(dims) == 3:
         heads = int(use.attribute("num_heads", 0))
-        return joined_heads(use, _transpose(use, split_heads(use, value, heads), caches))
+        return join_heads(use, _transpose(use, split_heads(use, value, heads), caches))
     if len(dims) != 4:
         raise Unsound(f"the input has {len(dims)} axes, expected 3 or 4")
     return _transpose(use, value, caches)
@@ -253,13 +253,13 @@ def _transpose(use: OnnxNode, x: int, caches: Sequence[Tensor]) -> int:
     first = _every(use, x, 0, step[0], half)
     second = _every(use, x, step[1], step[0], half)
     parts = [
-        _mixed(use, "Sub", cos, first, sin, second),
-        _mixed(use, "Add", sin, first, cos, second),
+        _sum_of_products(use, "Sub", cos, first, sin, second),
+        _sum_of_products(use, "Add", sin, first, cos, second),
     ]
     if is_woven:
         dims = use.builder.type_of(first).shape
-        apart = [use.reshaped(p, (*dims, 1)) for p in parts]
-        parts = [use.reshaped(use.add("Concat", *apart, axis=4), (*dims[:3], turning))]
+        apart = [use.reshape(p, (*dims, 1)) for p in parts]
+        parts = [use.reshape(use.add("Concat", *apart, axis=4), (*dims[:3], turning))]
     if turning < size:
         parts.append(_every(use, x, turning, 1, size - turning))
     return use.add("Concat", *parts, axis=3) if len(parts) > 1 else parts[0]
@@ -271,7 +271,7 @@ def _cache(use: OnnxNode, cache: Tensor, dims: tuple[int, ...]) -> int:
     batch, _, length, half = dims
     if len(found) != 3 or found[0] not in (1, batch) or found[1:] != (length, half):
         raise Unsound(f"a cache has the shape {list(found)}, expected {[batch, length, half]}")
-    return use.reshaped(use.materialised(cache), (found[0], 1, length, half))
+    return use.reshape(use.materialise(cache), (found[0], 1, length, half))
 
 
 def _every(use: OnnxNode, x: int, start: int, step: int, count: int) -> int:
@@ -285,6 +285,6 @@ def _every(use: OnnxNode, x: int, start: int, step: int, count: int) -> int:
     return use.add("Slice", x, **given)
 
 
-def _mixed(use: OnnxNode, op: str, a: int, x: int, b: int, y: int) -> int:
+def _sum_of_products(use: OnnxNode, op: str, a: int, x: int, b: int, y: int) -> int:
     left, right = use.add("BinOp", a, x, op="Mul"), use.add("BinOp", b, y, op="Mul")
     return use.add("BinOp", left, right, op=op)

@@ -8,7 +8,7 @@ import numpy as np
 from msgspec import Struct
 
 from nacre.core.onnx.findings import Unsound
-from nacre.core.onnx.tensors import broadcast, combined, in_type, shape_of, with_shape
+from nacre.core.onnx.tensors import broadcast, combine, in_type, shape_of, with_shape
 from nacre.core.onnx.use import OnnxNode, Tensor
 from nacre.core.values import Array
 
@@ -33,10 +33,10 @@ def places_of(
     keys: Array = np.arange(places.keys, dtype=np.int64)
     if lengths is not None:
         count = with_shape(use, in_type(use, lengths, "i64"), (places.batch, 1, 1, 1))
-        inside = compared(use, "Lt", keys, count)
+        inside = compare(use, "Lt", keys, count)
         own: Array = np.arange(places.queries, dtype=np.int64)[:, None] - places.queries
-        stands = combined(use, "Add", own, count)
-        return joined_masks(use, inside, _window(use, keys, stands, left, right))
+        stands = combine(use, "Add", own, count)
+        return join_masks(use, inside, _window(use, keys, stands, left, right))
     if left < 0 and right < 0:
         return None
     stands = np.arange(places.queries, dtype=np.int64)[:, None] + places.offset
@@ -46,45 +46,45 @@ def places_of(
 def _window(use: OnnxNode, keys: Array, stands: Tensor, left: int, right: int) -> Tensor | None:
     sides = []
     if left >= 0:
-        start = combined(use, "Sub", stands, np.array(left, np.int64))
-        sides.append(compared(use, "Ge", keys, start))
+        start = combine(use, "Sub", stands, np.array(left, np.int64))
+        sides.append(compare(use, "Ge", keys, start))
     if right >= 0:
-        end = combined(use, "Add", stands, np.array(right, np.int64))
-        sides.append(compared(use, "Le", keys, end))
-    return joined_masks(use, *sides) if sides else None
+        end = combine(use, "Add", stands, np.array(right, np.int64))
+        sides.append(compare(use, "Le", keys, end))
+    return join_masks(use, *sides) if sides else None
 
 
 _MOST_KNOWN = 1 << 22  # elements of a mask; larger ones are left to the run
 _RELATIONS = {"Lt": np.less, "Le": np.less_equal, "Ge": np.greater_equal, "Eq": np.equal}
 
 
-def compared(use: OnnxNode, op: str, a: Tensor, b: Tensor) -> Tensor:
+def compare(use: OnnxNode, op: str, a: Tensor, b: Tensor) -> Tensor:
     """Whether a relation holds."""
     count = prod(broadcast(use, a, b))
     if isinstance(a, np.ndarray) and isinstance(b, np.ndarray) and count <= _MOST_KNOWN:
         return np.asarray(_RELATIONS[op](a, b))
-    return use.add("Compare", use.materialised(a), use.materialised(b), op=op)
+    return use.add("Compare", use.materialise(a), use.materialise(b), op=op)
 
 
-def joined_masks(use: OnnxNode, *masks: Tensor | None) -> Tensor | None:
+def join_masks(use: OnnxNode, *masks: Tensor | None) -> Tensor | None:
     """What every mask lets take part; one of them may hold floats that are added to scores."""
     given = [mask for mask in masks if mask is not None]
     bools = [mask for mask in given if use.type_of(mask).dtype == "bool"]
     floats = [mask for mask in given if use.type_of(mask).dtype != "bool"]
     allowed: Tensor | None = None
     for mask in bools:
-        allowed = mask if allowed is None else combined(use, "And", allowed, mask)
+        allowed = mask if allowed is None else combine(use, "And", allowed, mask)
     if len(floats) > 1:
         raise Unsound("two masks are added to the scores")
     if not floats or allowed is None:
         return floats[0] if floats else allowed
-    return _chosen(use, allowed, floats[0])
+    return _mask_bias(use, allowed, floats[0])
 
 
-def _chosen(use: OnnxNode, allowed: Tensor, bias: Tensor) -> Tensor:
+def _mask_bias(use: OnnxNode, allowed: Tensor, bias: Tensor) -> Tensor:
     """The bias where something may take part, minus infinity elsewhere."""
     never = use.scalar(float("-inf"), use.type_of(bias).dtype)
-    return use.add("Where", use.materialised(allowed), use.materialised(bias), never)
+    return use.add("Where", use.materialise(allowed), use.materialise(bias), never)
 
 
 def additive(use: OnnxNode, mask: Tensor, dtype: str) -> Tensor:
@@ -93,7 +93,7 @@ def additive(use: OnnxNode, mask: Tensor, dtype: str) -> Tensor:
         return mask
     if isinstance(mask, np.ndarray):
         return in_type(use, np.where(mask, np.float32(0), np.float32(-np.inf)), dtype)
-    return _chosen(use, mask, in_type(use, np.zeros((), np.float32), dtype))
+    return _mask_bias(use, mask, in_type(use, np.zeros((), np.float32), dtype))
 
 
 def blind_rows(use: OnnxNode, mask: Tensor) -> Tensor | None:
@@ -101,7 +101,7 @@ def blind_rows(use: OnnxNode, mask: Tensor) -> Tensor | None:
     if isinstance(mask, np.ndarray) and mask.dtype == np.bool_:
         found: Array = np.logical_not(np.any(mask, axis=-1, keepdims=True))
         return found if found.any() else None
-    value, last = use.materialised(mask), len(shape_of(use, mask)) - 1
+    value, last = use.materialise(mask), len(shape_of(use, mask)) - 1
     if last < 0:
         raise Unsound("the mask is one number")
     if use.type_of(mask).dtype == "bool":

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from nacre.core.onnx.findings import Unsound
-from nacre.core.onnx.handlers.arithmetic import Expr, known, operand
-from nacre.core.onnx.handlers.sampling import Edge, sampled
+from nacre.core.onnx.handlers.arithmetic import Expr, known_expr, operand
+from nacre.core.onnx.handlers.sampling import Edge, sample
 from nacre.core.onnx.handlers.table import handles
 from nacre.core.onnx.handlers.windows import window_attributes
 from nacre.core.onnx.use import OnnxNode
@@ -38,26 +38,26 @@ def deform_conv(use: OnnxNode) -> int:
     x = operand(use, 0)
     places = _places(use, batch * bends, tuple(kernel), counts, given)
     edges = [Edge(size, "zeros", 0.0, size - 1.0) for size in sizes]
-    table = x.reshaped(batch * bends, channels // bends, *sizes)
-    taken = sampled(table, places, edges, "linear")
+    table = x.reshape(batch * bends, channels // bends, *sizes)
+    taken = sample(table, places, edges, "linear")
     if use.has(4):
-        taken = taken * operand(use, 4).reshaped(batch * bends, taps * prod(counts), 1)
+        taken = taken * operand(use, 4).reshape(batch * bends, taps * prod(counts), 1)
     # [batch, bend, tap, place, channel] to [batch, group, channel and tap, place]
-    spread = taken.reshaped(batch, bends, taps, prod(counts), channels // bends)
-    columns = spread.transposed(0, 1, 4, 2, 3)
-    columns = columns.reshaped(batch, groups, per_group * taps, prod(counts))
-    weights = operand(use, 1).reshaped(groups, outputs // groups, per_group * taps)
+    spread = taken.reshape(batch, bends, taps, prod(counts), channels // bends)
+    columns = spread.transpose(0, 1, 4, 2, 3)
+    columns = columns.reshape(batch, groups, per_group * taps, prod(counts))
+    weights = operand(use, 1).reshape(groups, outputs // groups, per_group * taps)
     made = Expr(use, use.add("MatMul", weights.value, columns.value))
-    result = made.reshaped(batch, outputs, *counts)
-    return (result + operand(use, 3).reshaped(outputs, 1, 1)).value if use.has(3) else result.value
+    result = made.reshape(batch, outputs, *counts)
+    return (result + operand(use, 3).reshape(outputs, 1, 1)).value if use.has(3) else result.value
 
 
 def _places(
     use: OnnxNode, count: int, kernel: tuple[int, ...], outs: tuple[int, ...], given: dict[str, Any]
 ) -> list[Expr]:
     """For each axis the coordinates [batch and bend, tap and place]."""
-    offsets = operand(use, 2).reshaped(count * prod(kernel), len(kernel), prod(outs))
-    transpose = offsets.transposed(1, 0, 2)
+    offsets = operand(use, 2).reshape(count * prod(kernel), len(kernel), prod(outs))
+    transpose = offsets.transpose(1, 0, 2)
     found = []
     for axis, window in enumerate(kernel):
         taps = np.arange(window) * given["dilations"][axis]
@@ -66,7 +66,7 @@ def _places(
         shape[axis], shape[len(kernel) + axis] = window, outs[axis]
         base = (taps[:, None] + starts).reshape(shape)
         whole = np.broadcast_to(base, (*kernel, *outs)).reshape(1, prod(kernel) * prod(outs))
-        own = transpose.rows(known(use, np.array(axis, np.int64)))
-        flat = own.reshaped(count, prod(kernel) * prod(outs))
-        found.append(flat + known(use, whole, flat.dtype))
+        own = transpose.rows(known_expr(use, np.array(axis, np.int64)))
+        flat = own.reshape(count, prod(kernel) * prod(outs))
+        found.append(flat + known_expr(use, whole, flat.dtype))
     return found

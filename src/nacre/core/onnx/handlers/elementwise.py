@@ -73,7 +73,7 @@ def _second(use: OnnxNode) -> int:
     if use.opset >= 7 or "axis" not in use.node.attributes:
         return use.value(1)
     behind = len(use.shape(0)) - use.axis() - len(use.shape(1))
-    return use.reshaped(use.value(1), (*use.shape(1), *[1] * max(behind, 0)))
+    return use.reshape(use.value(1), (*use.shape(1), *[1] * max(behind, 0)))
 
 
 def _unary(op: str) -> Handler:

@@ -7,7 +7,7 @@ from math import prod
 import numpy as np
 
 from nacre.core.onnx.findings import SMALLER, Unsound
-from nacre.core.onnx.handlers.arithmetic import Expr, known, operand
+from nacre.core.onnx.handlers.arithmetic import Expr, known_expr, operand
 from nacre.core.onnx.handlers.table import handles
 from nacre.core.onnx.use import OnnxNode
 from nacre.core.unsupported import Unsupported
@@ -22,15 +22,15 @@ def matmul(use: OnnxNode) -> int:
 def product(use: OnnxNode, a: int, b: int) -> int:
     """The product of two values as ONNX has it."""
     a_shape, b_shape = use.builder.type_of(a).shape, use.builder.type_of(b).shape
-    left = use.reshaped(a, (1, *a_shape)) if len(a_shape) == 1 else a
-    right = use.reshaped(b, (*b_shape, 1)) if len(b_shape) == 1 else b
+    left = use.reshape(a, (1, *a_shape)) if len(a_shape) == 1 else a
+    right = use.reshape(b, (*b_shape, 1)) if len(b_shape) == 1 else b
     made = use.add("MatMul", left, right)
     dims = list(use.builder.type_of(made).shape)
     if len(b_shape) == 1:
         del dims[-1]
     if len(a_shape) == 1:
         del dims[-1 if len(b_shape) == 1 else -2]
-    return use.reshaped(made, dims)
+    return use.reshape(made, dims)
 
 
 @handles("Gemm")
@@ -38,22 +38,22 @@ def gemm(use: OnnxNode) -> int:
     """Alpha * A B + beta * C, A and B transposed where asked."""
     a, b, dtype = use.value(0), use.value(1), use.type(0).dtype
     alpha, beta = float(use.attribute("alpha", 1.0)), float(use.attribute("beta", 1.0))
-    a = use.transposed(a, (1, 0)) if use.attribute("transA", 0) else a
+    a = use.transpose(a, (1, 0)) if use.attribute("transA", 0) else a
     is_turned = bool(use.attribute("transB", 0))
     has_bias = use.has(2)
     if alpha == 1.0 and beta == 1.0 and has_bias and len(use.shape(2)) == 1:
-        weights = b if is_turned else use.transposed(b, (1, 0))
+        weights = b if is_turned else use.transpose(b, (1, 0))
         columns = use.builder.type_of(weights).shape[0]
         if use.shape(2) == (columns,):
             return use.add("Linear", a, weights, use.value(2))
-    b = use.transposed(b, (1, 0)) if is_turned else b
-    made = scaled(use, use.add("MatMul", a, b), alpha, dtype)
+    b = use.transpose(b, (1, 0)) if is_turned else b
+    made = scale(use, use.add("MatMul", a, b), alpha, dtype)
     if not has_bias:
         return made
-    return use.add("BinOp", made, scaled(use, use.value(2), beta, dtype), op="Add")
+    return use.add("BinOp", made, scale(use, use.value(2), beta, dtype), op="Add")
 
 
-def scaled(use: OnnxNode, value: int, factor: float, dtype: str) -> int:
+def scale(use: OnnxNode, value: int, factor: float, dtype: str) -> int:
     """A value times a number."""
     if factor == 1.0:
         return value
@@ -81,30 +81,30 @@ def determinant(use: OnnxNode) -> int:
     if rows > _LARGEST_DETERMINANT:
         reason = f"a matrix has {rows} rows, expected at most {_LARGEST_DETERMINANT}"
         raise Unsupported(reason, SMALLER)
-    rest, found = operand(use, 0).reshaped(prod(batch), rows, rows), None
+    rest, found = operand(use, 0).reshape(prod(batch), rows, rows), None
     while rest.shape[1]:
-        factor, smaller = _eliminated(use, rest)
+        factor, smaller = _eliminate(use, rest)
         found = factor if found is None else found * factor
         if smaller is None:
             break
         rest = smaller
     assert found is not None
-    return found.reshaped(*batch).value
+    return found.reshape(*batch).value
 
 
-def _eliminated(use: OnnxNode, x: Expr) -> tuple[Expr, Expr | None]:
+def _eliminate(use: OnnxNode, x: Expr) -> tuple[Expr, Expr | None]:
     """The first pivot of matrices with its sign, and the matrices that are left."""
     batch, size, _ = x.shape
     if size == 1:
-        return x.reshaped(batch), None
-    first = _columns(use, x, 0, 1).reshaped(batch, size)
+        return x.reshape(batch), None
+    first = _columns(use, x, 0, 1).reshape(batch, size)
     at = Expr(use, use.add("ArgMax", first.map("Abs").value, axis=1, keepdims=True))
     row = _rows(use, x, at)
-    pivot = _columns(use, row, 0, 1).reshaped(batch)
-    sign = 1.0 - (at % 2).to(x.dtype).reshaped(batch) * 2.0
-    others = known(use, np.arange(size - 1, dtype=np.int64)[None, :])
+    pivot = _columns(use, row, 0, 1).reshape(batch)
+    sign = 1.0 - (at % 2).to(x.dtype).reshape(batch) * 2.0
+    others = known_expr(use, np.arange(size - 1, dtype=np.int64)[None, :])
     left = _rows(use, x, others + others.is_("Ge", at).to("i64"))
-    safe = pivot.is_("Eq", 0.0).choose(pivot * 0.0 + 1.0, pivot).reshaped(batch, 1, 1)
+    safe = pivot.is_("Eq", 0.0).choose(pivot * 0.0 + 1.0, pivot).reshape(batch, 1, 1)
     factors = _columns(use, left, 0, 1) / safe
     smaller = _columns(use, left, 1, size) - factors * _columns(use, row, 1, size)
     return pivot * sign, smaller
@@ -112,7 +112,7 @@ def _eliminated(use: OnnxNode, x: Expr) -> tuple[Expr, Expr | None]:
 
 def _rows(use: OnnxNode, x: Expr, index: Expr) -> Expr:
     """Rows of each matrix by index."""
-    tuples = index.reshaped(*index.shape, 1)
+    tuples = index.reshape(*index.shape, 1)
     return Expr(use, use.add("GatherNd", x.value, tuples.value, batch_dims=1))
 
 

@@ -36,7 +36,7 @@ def _loss(use: OnnxNode, x: Expr) -> Expr:
     is_counted = None if ignored is None else target.is_("Ne", int(ignored))
     if is_counted is not None:
         target = is_counted.choose(target, 0)
-    losses = _picked(x, target)
+    losses = _pick_classes(x, target)
     weights = _weights(use, x, target, is_counted)
     if is_counted is not None:  # not times 0: the entry may be infinite
         losses = is_counted.choose(losses, 0.0)
@@ -51,13 +51,13 @@ def _loss(use: OnnxNode, x: Expr) -> Expr:
     return total / (float(prod(classes)) if weights is None else weights.sum(axes))
 
 
-def _picked(x: Expr, target: Expr) -> Expr:
+def _pick_classes(x: Expr, target: Expr) -> Expr:
     """Minus the entries of the classes."""
     batch, classes, *rest = x.shape
     count = prod(rest)
-    flat, index = x.reshaped(batch, classes, count), target.reshaped(batch, 1, count)
+    flat, index = x.reshape(batch, classes, count), target.reshape(batch, 1, count)
     made = x.use.add("GatherElements", flat.value, index.value, axis=1)
-    return Expr(x.use, x.use.add("Neg", made)).reshaped(batch, *rest)
+    return Expr(x.use, x.use.add("Neg", made)).reshape(batch, *rest)
 
 
 def _weights(use: OnnxNode, x: Expr, target: Expr, is_counted: Expr | None) -> Expr | None:

@@ -11,7 +11,7 @@ from nacre.core.onnx.findings import INFERENCE, Unsound
 from nacre.core.onnx.handlers.arithmetic import Expr
 from nacre.core.onnx.handlers.elementwise import element_name
 from nacre.core.onnx.handlers.table import handles
-from nacre.core.onnx.tensors import broadcast_to, optional, repeated, shape_of
+from nacre.core.onnx.tensors import broadcast_to, optional, repeat_along, shape_of
 from nacre.core.onnx.use import OnnxNode, Tensor
 from nacre.core.unsupported import Unsupported
 
@@ -44,7 +44,7 @@ def _by_channel(use: OnnxNode, parameters: Sequence[int]) -> int:
 def _by_element(use: OnnxNode, parameters: Sequence[int]) -> int:
     """`spatial` is 0: every element of an example has a mean and a variance of its own."""
     dtype, dims = use.type(0).dtype, use.shape(0)[1:]
-    scale, bias, mean, variance = (Expr(use, use.reshaped(v, dims)) for v in parameters)
+    scale, bias, mean, variance = (Expr(use, use.reshape(v, dims)) for v in parameters)
     root = (variance + float(use.attribute("epsilon", 1e-5))).map("Rsqrt")
     made = (Expr(use, use.value(0)) - mean) * (root * scale) + bias
     return made.to(dtype).value
@@ -59,7 +59,7 @@ def _batch_moments(use: OnnxNode) -> list[int]:
     squares = use.add("BinOp", apart, apart, op="Mul")
     channels = (use.shape(0)[1],)
     variance = use.add("Mean", squares, axes=axes, keepdims=False)
-    return [use.reshaped(mean, channels), variance]
+    return [use.reshape(mean, channels), variance]
 
 
 def _running(use: OnnxNode, index: int, own: int) -> int:
@@ -91,8 +91,8 @@ def softmax(use: OnnxNode) -> int:
     if use.opset >= 13:
         return use.add(opcode, use.value(0), axis=use.axis(default=-1))
     axis, dims = use.axis(default=1), use.shape(0)
-    flat = use.reshaped(use.value(0), (prod(dims[:axis]), prod(dims[axis:])))
-    return use.reshaped(use.add(opcode, flat, axis=1), dims)
+    flat = use.reshape(use.value(0), (prod(dims[:axis]), prod(dims[axis:])))
+    return use.reshape(use.add(opcode, flat, axis=1), dims)
 
 
 @handles("LpNormalization")
@@ -113,14 +113,14 @@ def lp_norm(use: OnnxNode) -> int:
 def layer_norm(use: OnnxNode) -> Sequence[Tensor]:
     """Mean 0 and variance 1 over the axes from one on; also the mean and 1 / deviation."""
     axis, epsilon = use.axis(default=-1), float(use.attribute("epsilon", 1e-5))
-    made = normalised(use, use.value(0), optional(use, 1), optional(use, 2), axis, epsilon)
+    made = add_layer_norm(use, use.value(0), optional(use, 1), optional(use, 2), axis, epsilon)
     if not any(use.node.outputs[1:]):
         return [made]
     stash = element_name(int(use.attribute("stash_type", 1)))
     return [made, *moments(use, use.value(0), axis, epsilon, stash)]
 
 
-def normalised(
+def add_layer_norm(
     use: OnnxNode, x: int, scale: Tensor | None, bias: Tensor | None, axis: int, epsilon: float
 ) -> int:
     """LayerNorm, with parameters that may broadcast to x in any way."""
@@ -128,7 +128,7 @@ def normalised(
     fits = all(t is None or len(shape_of(use, t)) <= len(dims) - axis for t in (scale, bias))
     if scale is not None and fits:
         given = [t for t in (scale, bias) if t is not None]
-        values = [use.materialised(broadcast_to(use, t, dims[axis:])) for t in given]
+        values = [use.materialise(broadcast_to(use, t, dims[axis:])) for t in given]
         return use.add("LayerNorm", x, *values, axis=axis, epsilon=epsilon)
     made = use.add("LayerNorm", x, axis=axis, epsilon=epsilon)
     for tensor, op in ((scale, "Mul"), (bias, "Add")):
@@ -140,7 +140,7 @@ def normalised(
 def _onto(use: OnnxNode, tensor: Tensor, dims: Sequence[int]) -> int:
     """A parameter, which must not make the tensor larger."""
     broadcast_to(use, tensor, dims)
-    return use.materialised(tensor)
+    return use.materialise(tensor)
 
 
 def moments(use: OnnxNode, x: int, axis: int, epsilon: float, dtype: str) -> list[int]:
@@ -167,7 +167,7 @@ def reciprocal_root(use: OnnxNode, x: int, axes: tuple[int, ...], epsilon: float
 def rms_norm(use: OnnxNode) -> Sequence[Tensor]:
     """Mean square 1 over the axes from one on; the result has the type of the scale."""
     axis, epsilon = use.axis(default=-1), float(use.attribute("epsilon", 1e-5))
-    made = levelled(use, use.value(0), use.tensor(1), axis, epsilon)
+    made = add_rms_norm(use, use.value(0), use.tensor(1), axis, epsilon)
     if not any(use.node.outputs[1:]):
         return [made]
     axes = tuple(range(axis, len(use.shape(0))))
@@ -175,11 +175,11 @@ def rms_norm(use: OnnxNode) -> Sequence[Tensor]:
     return [made, reciprocal_root(use, use.cast(use.value(0), stash), axes, epsilon)]
 
 
-def levelled(use: OnnxNode, x: int, scale: Tensor, axis: int, epsilon: float) -> int:
+def add_rms_norm(use: OnnxNode, x: int, scale: Tensor, axis: int, epsilon: float) -> int:
     """RmsNorm, with a scale that may broadcast to x in any way and be of another type."""
     type_, own = use.builder.type_of(x), use.type_of(scale)
     if own.dtype == type_.dtype and len(own.shape) <= len(type_.shape) - axis:
-        factors = use.materialised(broadcast_to(use, scale, type_.shape[axis:]))
+        factors = use.materialise(broadcast_to(use, scale, type_.shape[axis:]))
         return use.add("RmsNorm", x, factors, axis=axis, epsilon=epsilon)
     made = use.cast(use.add("RmsNorm", x, axis=axis, epsilon=epsilon), own.dtype)
     return use.add("BinOp", made, _onto(use, scale, type_.shape), op="Mul")
@@ -198,7 +198,7 @@ def group_norm(use: OnnxNode) -> int:
         if shape_of(use, tensor) != (dims[1] // count,):
             found = list(shape_of(use, tensor))
             raise Unsound(f"operand {index} has the shape {found}, expected [{dims[1] // count}]")
-        parameters.append(use.materialised(repeated(use, tensor, 0, count)))
+        parameters.append(use.materialise(repeat_along(use, tensor, 0, count)))
     epsilon = float(use.attribute("epsilon", 1e-5))
     return use.add("GroupNorm", use.value(0), *parameters, groups=groups, epsilon=epsilon)
 
@@ -230,7 +230,7 @@ def hardmax(use: OnnxNode) -> int:
         axis, x = use.axis(default=-1), use.value(0)
     else:
         start = use.axis(default=1)
-        axis, x = 1, use.reshaped(use.value(0), (prod(dims[:start]), prod(dims[start:])))
+        axis, x = 1, use.reshape(use.value(0), (prod(dims[:start]), prod(dims[start:])))
     depth = use.builder.type_of(x).shape[axis]
     place = use.add("ArgMax", x, axis=axis, keepdims=False)
-    return use.reshaped(use.add("OneHot", place, values, depth=depth, axis=axis), dims)
+    return use.reshape(use.add("OneHot", place, values, depth=depth, axis=axis), dims)

@@ -6,8 +6,8 @@ import numpy as np
 
 from nacre.base.excerpt import quoted
 from nacre.core.onnx.findings import NOT_EMPTY, Unsound
-from nacre.core.onnx.handlers.arithmetic import known, operand
-from nacre.core.onnx.handlers.shapes import counted
+from nacre.core.onnx.handlers.arithmetic import known_expr, operand
+from nacre.core.onnx.handlers.shapes import normalise_axes
 from nacre.core.onnx.handlers.table import handles
 from nacre.core.onnx.use import OnnxNode, Tensor
 from nacre.core.unsupported import Unsupported
@@ -37,13 +37,13 @@ def _part(use: OnnxNode, parts: dict[int, tuple[int, int, int]]) -> Tensor:
     """A part of the tensor; one without elements is known, whatever the tensor holds."""
     dims = use.shape(0)
     if not any(end <= start for start, end, _ in parts.values()):
-        return sliced(use, use.value(0), parts)
+        return slice_value(use, use.value(0), parts)
     ends = [parts.get(axis, (0, dim, 1)) for axis, dim in enumerate(dims)]
     shape = [max(0, -(-(end - start) // step)) for start, end, step in ends]
     return np.zeros(shape, use.type(0).element.dtype)
 
 
-def sliced(use: OnnxNode, value: int, parts: dict[int, tuple[int, int, int]]) -> int:
+def slice_value(use: OnnxNode, value: int, parts: dict[int, tuple[int, int, int]]) -> int:
     """A part of a value: start, end and positive step of some axes."""
     dims = use.builder.type_of(value).shape
     whole = [parts.get(axis, (0, dim, 1)) for axis, dim in enumerate(dims)]
@@ -62,7 +62,7 @@ def slice_(use: OnnxNode) -> Tensor:
     starts, ends = use.ints("starts", 1), use.ints("ends", 2)
     if starts is None or ends is None:
         raise Unsound("`starts` or `ends` is missing")
-    axes = counted(use.ints("axes", 3, range(len(starts))) or (), len(dims))
+    axes = normalise_axes(use.ints("axes", 3, range(len(starts))) or (), len(dims))
     steps = use.ints("steps", 4, [1] * len(starts)) or ()
     parts: dict[int, tuple[int, int, int]] = {}
     flipped: list[int] = []
@@ -83,7 +83,7 @@ def pad(use: OnnxNode) -> int:
     """Elements around; negative pads cut."""
     dims = use.shape(0)
     pads = use.ints("pads", 1) or use.ints("paddings") or ()
-    axes = counted(use.ints("axes", 3, range(len(dims))) or (), len(dims))
+    axes = normalise_axes(use.ints("axes", 3, range(len(dims))) or (), len(dims))
     half = len(axes)
     if len(pads) != 2 * half:
         raise Unsound(f"`pads` is {list(pads)}, expected two for each of {half} axes")
@@ -94,22 +94,22 @@ def pad(use: OnnxNode) -> int:
         a: (max(0, -b), d - max(0, -e), 1)
         for a, ((b, e), d) in enumerate(zip(around, dims, strict=True))
     }
-    value = sliced(use, use.value(0), cut)
+    value = slice_value(use, use.value(0), cut)
     flat = (*(max(0, b) for b, _ in around), *(max(0, e) for _, e in around))
     if not any(flat):
         return value
     mode = use.attribute("mode", "constant")
     if mode == "constant" and use.has(2) and use.known(2) is None:
-        return _padded_by(use, value, flat)
+        return _pad_by(use, value, flat)
     number = use.number("value", 2, 0.0)
     return use.add("Pad", value, pads=flat, mode=mode, value=number)
 
 
-def _padded_by(use: OnnxNode, value: int, pads: tuple[int, ...]) -> int:
+def _pad_by(use: OnnxNode, value: int, pads: tuple[int, ...]) -> int:
     """Padded with a number that is computed."""
     dims, dtype = use.builder.type_of(value).shape, use.type(0).dtype
     is_own = use.add("Pad", use.constant(np.ones(dims, np.bool_)), pads=pads)
-    number = use.cast(use.reshaped(use.value(2), ()), dtype)
+    number = use.cast(use.reshape(use.value(2), ()), dtype)
     return use.add("Where", is_own, use.add("Pad", value, pads=pads), number)
 
 
@@ -118,7 +118,7 @@ def center_crop_pad(use: OnnxNode) -> int:
     """The middle of a tensor, or the tensor in the middle of zeros."""
     dims = use.shape(0)
     wanted = use.ints("shape", 1) or ()
-    axes = counted(use.ints("axes", None, range(len(dims))) or (), len(dims))
+    axes = normalise_axes(use.ints("axes", None, range(len(dims))) or (), len(dims))
     if len(wanted) != len(axes):
         raise Unsound(f"`shape` is {list(wanted)}, `axes` is {list(axes)}")
     cuts: dict[int, tuple[int, int, int]] = {}
@@ -128,7 +128,7 @@ def center_crop_pad(use: OnnxNode) -> int:
         cuts[at] = (less, less + min(size, dims[at]), 1)
         more = max(size - dims[at], 0)
         begins[at], ends[at] = more // 2, more - more // 2
-    value = sliced(use, use.value(0), cuts)
+    value = slice_value(use, use.value(0), cuts)
     if not any((*begins, *ends)):
         return value
     return use.add("Pad", value, pads=(*begins, *ends))
@@ -142,15 +142,15 @@ def reverse_sequence(use: OnnxNode) -> int:
         raise Unsound(f"`time_axis` is {time}, `batch_axis` is {batch}")
     x = operand(use, 0)
     order = (batch, time, *range(2, len(x.shape)))
-    rows = x.transposed(*order)
+    rows = x.transpose(*order)
     count, steps = rows.shape[:2]
-    lengths = operand(use, 1).to("i64").reshaped(count, 1)
-    place = known(use, np.arange(steps, dtype=np.int64)[None, :])
+    lengths = operand(use, 1).to("i64").reshape(count, 1)
+    place = known_expr(use, np.arange(steps, dtype=np.int64)[None, :])
     transpose = lengths - 1 - place
     index = place.is_("Lt", lengths).choose(transpose, place)
-    tuples = index.reshaped(count, steps, 1).value
+    tuples = index.reshape(count, steps, 1).value
     made = use.add("GatherNd", rows.value, tuples, batch_dims=1)
-    return use.transposed(made, order)
+    return use.transpose(made, order)
 
 
 @handles("TensorScatter")
@@ -166,14 +166,14 @@ def tensor_scatter(use: OnnxNode) -> int:
     if mode not in ("linear", "circular"):
         raise Unsound(f"`mode` is {quoted(mode)}, expected linear or circular")
     order = (0, axis, *others)
-    steps = known(use, np.arange(part[axis], dtype=np.int64)[None, :])
+    steps = known_expr(use, np.arange(part[axis], dtype=np.int64)[None, :])
     if use.has(2):
-        steps = operand(use, 2).to("i64").reshaped(dims[0], 1) + steps
+        steps = operand(use, 2).to("i64").reshape(dims[0], 1) + steps
     places = steps % dims[axis] if mode == "circular" else steps
-    sequence = known(use, np.arange(dims[0], dtype=np.int64)[:, None])
+    sequence = known_expr(use, np.arange(dims[0], dtype=np.int64)[:, None])
     shape = (dims[0], part[axis], 1)
     columns = [use.add("Broadcast", v.value, shape=shape[:2]) for v in (sequence, places)]
-    index = use.add("Concat", *(use.reshaped(c, shape) for c in columns), axis=2)
-    cache, update = operand(use, 0).transposed(*order), operand(use, 1).transposed(*order)
+    index = use.add("Concat", *(use.reshape(c, shape) for c in columns), axis=2)
+    cache, update = operand(use, 0).transpose(*order), operand(use, 1).transpose(*order)
     made = use.add("ScatterNd", cache.value, index, update.value)
-    return use.transposed(made, [order.index(i) for i in range(rank)])
+    return use.transpose(made, [order.index(i) for i in range(rank)])

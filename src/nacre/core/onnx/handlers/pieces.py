@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from nacre.core.onnx.tensors import part, shape_of, with_shape
-from nacre.core.onnx.use import OnnxNode, Tensor, described
+from nacre.core.onnx.use import OnnxNode, Tensor, describe_tensor
 from nacre.core.unsupported import Unsupported
 
 
@@ -25,22 +25,22 @@ def item(use: OnnxNode, tensor: Tensor, axis: int, index: int) -> Tensor:
     return with_shape(use, found, dims[:axis] + dims[axis + 1 :])
 
 
-def joined(use: OnnxNode, tensors: Sequence[Tensor], axis: int) -> Tensor:
+def concatenate_tensors(use: OnnxNode, tensors: Sequence[Tensor], axis: int) -> Tensor:
     """Tensors after each other."""
     known = [t for t in tensors if isinstance(t, np.ndarray)]
     if len(known) == len(tensors):
         return np.concatenate(known, axis)
     if len(tensors) == 1:
         return tensors[0]
-    return use.add("Concat", *(use.materialised(t) for t in tensors), axis=axis)
+    return use.add("Concat", *(use.materialise(t) for t in tensors), axis=axis)
 
 
-def stacked(use: OnnxNode, tensors: Sequence[Tensor], axis: int) -> Tensor:
+def stack(use: OnnxNode, tensors: Sequence[Tensor], axis: int) -> Tensor:
     """Tensors of one type along a new axis."""
     types = {use.type_of(tensor) for tensor in tensors}
     if len(types) > 1:
-        found = " and ".join(sorted(map(described, types))[:2])
+        found = " and ".join(sorted(map(describe_tensor, types))[:2])
         raise Unsupported(f"it collects tensors of several types: {found}", "give them one shape")
     dims = shape_of(use, tensors[0])
     wide = (*dims[:axis], 1, *dims[axis:])
-    return joined(use, [with_shape(use, tensor, wide) for tensor in tensors], axis)
+    return concatenate_tensors(use, [with_shape(use, tensor, wide) for tensor in tensors], axis)

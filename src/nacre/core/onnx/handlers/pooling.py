@@ -10,7 +10,7 @@ import numpy as np
 
 from nacre.base.elements import GRAPH_TYPES
 from nacre.core.onnx.findings import SMALLER, Unsound
-from nacre.core.onnx.handlers.arithmetic import Expr, known, operand
+from nacre.core.onnx.handlers.arithmetic import Expr, known_expr, operand
 from nacre.core.onnx.handlers.table import handles
 from nacre.core.onnx.handlers.windows import pool, window_attributes
 from nacre.core.onnx.use import OnnxNode
@@ -45,19 +45,21 @@ def max_pool(use: OnnxNode) -> list[int]:
     first = np.take_along_axis(places, is_there.argmax(axis=1)[:, None], axis=1)
     places = np.where(is_there, places, first)
     planes, size = prod(dims[:2]), prod(dims[2:])
-    flat = use.reshaped(use.value(0), (planes, size))
+    flat = use.reshape(use.value(0), (planes, size))
     windows = use.add("GatherAxis", flat, use.constant(places), axis=1)
     best = Expr(use, use.add("ArgMax", windows, axis=2))
     starts = np.arange(places.shape[0]) * places.shape[1]
-    found = known(use, _numbered(use, places, dims[2:]).ravel()).rows(best + known(use, starts))
-    whole = found + known(use, np.arange(planes)[:, None] * size)
-    indices = whole.reshaped(*dims[:2], *counts).value
-    reached = int(_numbered(use, places, dims[2:]).min(axis=1).max())
+    found = known_expr(use, _plane_indices(use, places, dims[2:]).ravel()).rows(
+        best + known_expr(use, starts)
+    )
+    whole = found + known_expr(use, np.arange(planes)[:, None] * size)
+    indices = whole.reshape(*dims[:2], *counts).value
+    reached = int(_plane_indices(use, places, dims[2:]).min(axis=1).max())
     use.builder.facts[indices] = _Places(dims, reached + (planes - 1) * size)
     return [largest, indices]
 
 
-def _numbered(use: OnnxNode, places: Array, sizes: Sequence[int]) -> Array:
+def _plane_indices(use: OnnxNode, places: Array, sizes: Sequence[int]) -> Array:
     """What ONNX calls the places of a plane: counted by rows, or by columns."""
     if not use.attribute("storage_order", 0) or len(sizes) == 1:
         return places
@@ -106,16 +108,16 @@ def max_unpool(use: OnnxNode) -> int:
     ]  # fmt: skip
     inferred = (*dims[:2], *whole)
     wanted = use.ints("output_shape", 2) or inferred
-    shape = _counted_in(use, inferred, wanted)
+    shape = _indexed_shape(use, inferred, wanted)
     if min(shape) < 1 or prod(shape) > _MOST_PLACES:
         raise Unsupported(f"the result has the shape {list(shape)}", SMALLER)
     _require_inside(use, shape)
-    zeros = known(use, np.zeros(prod(shape)), use.type(0).dtype)
+    zeros = known_expr(use, np.zeros(prod(shape)), use.type(0).dtype)
     count = prod(dims)
-    indices = operand(use, 1).to("i64").reshaped(count).value
-    flat = operand(use, 0).reshaped(count).value
+    indices = operand(use, 1).to("i64").reshape(count).value
+    flat = operand(use, 0).reshape(count).value
     made = use.add("ScatterElements", zeros.value, indices, flat, axis=0)
-    made = use.reshaped(made, shape)
+    made = use.reshape(made, shape)
     if wanted == shape:
         return made
     if len(wanted) != len(shape) or any(w < s for w, s in zip(wanted, shape, strict=True)):
@@ -124,7 +126,7 @@ def max_unpool(use: OnnxNode) -> int:
     return use.add("Pad", made, pads=(*[0] * len(shape), *ends))
 
 
-def _counted_in(
+def _indexed_shape(
     use: OnnxNode, inferred: tuple[int, ...], wanted: tuple[int, ...]
 ) -> tuple[int, ...]:
     """The shape that indices count in: that of what was pooled, where it is known to be wanted.
@@ -168,16 +170,16 @@ def col2im(use: OnnxNode) -> int:
         raise Unsound(f"there are {length} windows, expected {prod(counts)}")
     places, is_there = (part.T.ravel() for part in _windows(image, counts, block, given))
     channels = columns // prod(block)
-    rows = operand(use, 0).reshaped(batch, channels, places.size).transposed(2, 0, 1)
+    rows = operand(use, 0).reshape(batch, channels, places.size).transpose(2, 0, 1)
     if not is_there.all():
-        rows = rows.rows(known(use, np.flatnonzero(is_there)))
+        rows = rows.rows(known_expr(use, np.flatnonzero(is_there)))
     shape = (prod(image), batch, channels)
     if prod(shape) > _MOST_PLACES:
         raise Unsupported(f"the result has {prod(shape)} elements", SMALLER)
-    zeros = known(use, np.zeros(shape), rows.dtype)
-    index = known(use, places[is_there][:, None])
+    zeros = known_expr(use, np.zeros(shape), rows.dtype)
+    index = known_expr(use, places[is_there][:, None])
     made = use.add("ScatterNd", zeros.value, index.value, rows.value, reduction="add")
-    return Expr(use, made).transposed(1, 2, 0).reshaped(batch, channels, *image).value
+    return Expr(use, made).transpose(1, 2, 0).reshape(batch, channels, *image).value
 
 
 def _window_count(size: int, axis: int, block: Sequence[int], given: dict[str, object]) -> int:
@@ -203,14 +205,16 @@ def max_roi_pool(use: OnnxNode) -> int:
         reason = f"{len(flat)} bins of up to {most} elements are too many to name"
         raise Unsupported(reason, SMALLER)
     index = np.array([np.resize(p, most) if len(p) else np.zeros(most) for p in flat], np.int64)
-    table = operand(use, 0).transposed(0, 2, 3, 1).reshaped(batch * prod(sizes), channels)
-    windows = table.rows(known(use, index))
+    table = operand(use, 0).transpose(0, 2, 3, 1).reshape(batch * prod(sizes), channels)
+    windows = table.rows(known_expr(use, index))
     largest = Expr(use, use.add("Reduce", windows.value, op="Max", axes=(1,), keepdims=False))
     is_empty = np.array([[not len(place)] for place in flat])
     if is_empty.any():
-        zero = known(use, np.zeros((), GRAPH_TYPES[largest.dtype].dtype))
-        largest = Expr(use, use.add("Where", known(use, is_empty).value, zero.value, largest.value))
-    return largest.reshaped(len(regions), *bins, channels).transposed(0, 3, 1, 2).value
+        zero = known_expr(use, np.zeros((), GRAPH_TYPES[largest.dtype].dtype))
+        largest = Expr(
+            use, use.add("Where", known_expr(use, is_empty).value, zero.value, largest.value)
+        )
+    return largest.reshape(len(regions), *bins, channels).transpose(0, 3, 1, 2).value
 
 
 def _bin_places(

@@ -12,12 +12,12 @@ from nacre.core.onnx.findings import Unsound
 from nacre.core.onnx.handlers.elementwise import element_name
 from nacre.core.onnx.handlers.table import handles
 from nacre.core.onnx.tensors import (
-    combined,
+    combine,
     in_type,
     optional,
     part,
-    repeated,
-    replaced,
+    repeat_along,
+    replace_operands,
     shape_of,
     single,
     with_shape,
@@ -53,26 +53,26 @@ def steps_of(use: OnnxNode, scale: int, zero: int) -> Steps:
     return Steps(single(use, use.tensor(scale)), None if found is None else single(use, found))
 
 
-def dequantized(use: OnnxNode, x: Tensor, steps: Steps) -> int:
+def add_dequantize(use: OnnxNode, x: Tensor, steps: Steps) -> int:
     """(x - zero) * scale, in the type of the scale."""
     if _is_odd(use, steps.zero, use.type_of(x).dtype):
         return _difference(use, x, steps)
-    operands = [use.materialised(x), use.materialised(steps.scale)]
-    operands += _given(use, steps.zero)
+    operands = [use.materialise(x), use.materialise(steps.scale)]
+    operands += _zero_operands(use, steps.zero)
     return use.add("Dequantize", *operands, axis=steps.axis, block=steps.block)
 
 
-def quantized(use: OnnxNode, x: int, steps: Steps, to: str) -> int:
+def add_quantize(use: OnnxNode, x: int, steps: Steps, to: str) -> int:
     """round(x / scale) + zero, held inside the type."""
-    operands = [x, use.materialised(steps.scale), *_given(use, steps.zero)]
+    operands = [x, use.materialise(steps.scale), *_zero_operands(use, steps.zero)]
     return use.add("Quantize", *operands, axis=steps.axis, block=steps.block, to=to)
 
 
-def _given(use: OnnxNode, zero: Tensor | None) -> list[int]:
+def _zero_operands(use: OnnxNode, zero: Tensor | None) -> list[int]:
     """A zero point as an operand; floats of 8 bits have none in Core IR, as it is 0."""
     if zero is None or use.type_of(zero).dtype in _NARROW_FLOATS:
         return []
-    return [use.materialised(zero)]
+    return [use.materialise(zero)]
 
 
 def _is_odd(use: OnnxNode, zero: Tensor | None, dtype: str) -> bool:
@@ -86,9 +86,11 @@ def _difference(use: OnnxNode, x: Tensor, steps: Steps) -> int:
     """(x - zero) * scale written out, in the type of the scale."""
     assert steps.zero is not None
     dtype, dims = use.type_of(steps.scale).dtype, shape_of(use, x)
-    zero = in_type(use, spread(use, steps.zero, dims, steps), dtype)
-    moved = combined(use, "Sub", in_type(use, x, dtype), zero)
-    return use.materialised(combined(use, "Mul", moved, spread(use, steps.scale, dims, steps)))
+    zero = in_type(use, broadcast_scales(use, steps.zero, dims, steps), dtype)
+    moved = combine(use, "Sub", in_type(use, x, dtype), zero)
+    return use.materialise(
+        combine(use, "Mul", moved, broadcast_scales(use, steps.scale, dims, steps))
+    )
 
 
 def _steps(use: OnnxNode) -> Steps:
@@ -130,7 +132,9 @@ def _require_scale(scale: Tensor, *, divides: bool) -> None:
 @handles("DequantizeLinear", "com.microsoft.DequantizeLinear")
 def dequantize(use: OnnxNode) -> int:
     """Reals from integers, in the type of the scale or in `output_dtype`."""
-    use = replaced(use, {i: _held(use, use.tensor(i)) for i in range(3) if use.has(i)})
+    use = replace_operands(
+        use, {i: _to_core_type(use, use.tensor(i)) for i in range(3) if use.has(i)}
+    )
     steps = _steps(use)
     kind = int(use.attribute("output_dtype", 0))
     own = use.type_of(steps.scale).dtype
@@ -141,10 +145,10 @@ def dequantize(use: OnnxNode) -> int:
     if own != target:  # multiplied in f32, which holds every scale
         scale = in_type(use, steps.scale, "f32")
         steps = Steps(scale, steps.zero, steps.axis, steps.block)
-    return use.cast(dequantized(use, use.tensor(0), steps), target)
+    return use.cast(add_dequantize(use, use.tensor(0), steps), target)
 
 
-def _held(use: OnnxNode, tensor: Tensor) -> Tensor:
+def _to_core_type(use: OnnxNode, tensor: Tensor) -> Tensor:
     """Known elements of a type that Core IR lacks in one that it has."""
     if isinstance(tensor, np.ndarray) and tensor.dtype.name in _HELD_BY:
         return in_type(use, tensor, _HELD_BY[tensor.dtype.name])
@@ -163,7 +167,7 @@ def quantize(use: OnnxNode) -> int:
     saturates = bool(use.attribute("saturate", 1)) or to not in _NARROW_FLOATS
     is_odd = _is_odd(use, steps.zero, to)
     if saturates and not is_odd and own == scale == precision:
-        return quantized(use, use.value(0), steps, to)
+        return add_quantize(use, use.value(0), steps, to)
     if precision not in _FLOATS:
         raise Unsupported(
             f"`precision` is `{precision}`, expected a float", "leave `precision` out"
@@ -171,10 +175,10 @@ def quantize(use: OnnxNode) -> int:
     quotient = _quotient(use, steps, precision)
     if to in _NARROW_FLOATS:
         if is_odd and steps.zero is not None:
-            zero = in_type(use, spread(use, steps.zero, use.shape(0), steps), precision)
-            quotient = use.add("BinOp", quotient, use.materialised(zero), op="Add")
+            zero = in_type(use, broadcast_scales(use, steps.zero, use.shape(0), steps), precision)
+            quotient = use.add("BinOp", quotient, use.materialise(zero), op="Add")
         return use.add("Cast", quotient, to=to, saturate=saturates)
-    return _stored(use, quotient, steps, to, precision)
+    return _round_to_stored(use, quotient, steps, to, precision)
 
 
 def _target(use: OnnxNode) -> str:
@@ -191,27 +195,29 @@ def _target(use: OnnxNode) -> str:
 
 def _quotient(use: OnnxNode, steps: Steps, precision: str) -> int:
     """Operand 0 over the scale, in a type of its own."""
-    scale = in_type(use, spread(use, steps.scale, use.shape(0), steps), precision)
+    scale = in_type(use, broadcast_scales(use, steps.scale, use.shape(0), steps), precision)
     x = use.cast(use.value(0), precision)
-    return use.add("BinOp", x, use.materialised(scale), op="Div")
+    return use.add("BinOp", x, use.materialise(scale), op="Div")
 
 
-def _stored(use: OnnxNode, quotient: int, steps: Steps, to: str, precision: str) -> int:
+def _round_to_stored(use: OnnxNode, quotient: int, steps: Steps, to: str, precision: str) -> int:
     """A quotient rounded and moved by the zero point: a division by 1 changes nothing."""
     zero = steps.zero
     dims = () if zero is None else shape_of(use, zero)
     ones = in_type(use, np.ones(dims), precision)
-    return quantized(use, quotient, Steps(ones, zero, steps.axis, steps.block if dims else 0), to)
+    return add_quantize(
+        use, quotient, Steps(ones, zero, steps.axis, steps.block if dims else 0), to
+    )
 
 
-def spread(use: OnnxNode, scale: Tensor, dims: Sequence[int], steps: Steps) -> Tensor:
+def broadcast_scales(use: OnnxNode, scale: Tensor, dims: Sequence[int], steps: Steps) -> Tensor:
     """Scales so that they broadcast against a tensor."""
     if shape_of(use, scale) == ():
         return scale
     axis = steps.axis
     if not steps.block:
         return with_shape(use, scale, [d if a == axis else 1 for a, d in enumerate(dims)])
-    wide = repeated(use, scale, axis, steps.block)
+    wide = repeat_along(use, scale, axis, steps.block)
     if isinstance(wide, np.ndarray):
         return wide[(slice(None),) * axis + (slice(0, dims[axis]),)]
     return part(use, wide, axis, 0, dims[axis])
@@ -222,7 +228,7 @@ def dynamic_quantize(use: OnnxNode) -> Sequence[Tensor]:
     """Integers of 8 bits with the scale and zero point that hold the range of x."""
     x = use.value(0)
     steps = dynamic_steps(use, x)
-    made = quantized(use, x, steps, "u8")
+    made = add_quantize(use, x, steps, "u8")
     assert steps.zero is not None
     return [made, steps.scale, steps.zero]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nacre.core.onnx.handlers.shapes import counted
+from nacre.core.onnx.handlers.shapes import normalise_axes
 from nacre.core.onnx.handlers.table import Handler, handles
 from nacre.core.onnx.use import OnnxNode
 
@@ -26,7 +26,7 @@ def _axes(use: OnnxNode) -> tuple[int, ...] | None:
     rank = len(use.shape(0))
     if not axes:
         return None if use.attribute("noop_with_empty_axes", 0) else tuple(range(rank))
-    return counted(axes, rank)
+    return normalise_axes(axes, rank)
 
 
 def _reduction(opcode: str, op: str | None) -> Handler:
@@ -39,7 +39,7 @@ def _reduction(opcode: str, op: str | None) -> Handler:
         made = use.add(opcode, x, axes=axes, keepdims=keepdims, **given)
         dims = use.shape(0)
         if keepdims:
-            return use.reshaped(made, [1 if a in axes else d for a, d in enumerate(dims)])
+            return use.reshape(made, [1 if a in axes else d for a, d in enumerate(dims)])
         return made
 
     return handler

@@ -74,7 +74,7 @@ NEVER_FOLDED = frozenset(
 FOLDED_ONLY = frozenset(name for name, reason in _REASONS.items() if reason == BY_ELEMENTS)
 
 
-def _refused(reason: str) -> Handler:
+def _refuse(reason: str) -> Handler:
     def handler(use: OnnxNode) -> NoReturn:
         if use.node.op in FOLDED_ONLY and use.is_known:
             if isnan(result_size(use.node, [use.known(i) for i in range(use.count)])):
@@ -86,4 +86,4 @@ def _refused(reason: str) -> Handler:
 
 
 for _name, _reason in _REASONS.items():
-    handles(_name)(_refused(_reason))
+    handles(_name)(_refuse(_reason))

@@ -22,7 +22,7 @@ from nacre.core.onnx.handlers.resize_places import (
     is_plain,
     neighbours,
 )
-from nacre.core.onnx.handlers.shapes import counted
+from nacre.core.onnx.handlers.shapes import normalise_axes
 from nacre.core.onnx.handlers.table import handles
 from nacre.core.onnx.use import OnnxNode
 from nacre.core.unsupported import Unsupported
@@ -71,20 +71,20 @@ class Manner:
 def resize(use: OnnxNode) -> int:
     """Another size; from opset 11 on with coordinates of choice."""
     if use.opset < 11:
-        return _resized(use, _first_scales(use), _first_manner(use))
+        return _add_resize(use, _first_scales(use), _first_manner(use))
     dims = use.shape(0)
-    chosen = counted(use.ints("axes", None, range(len(dims))) or (), len(dims))
+    chosen = normalise_axes(use.ints("axes", None, range(len(dims))) or (), len(dims))
     manner = _manner(use)
     axes = _axes(use, dims, chosen)
     if manner.coordinate == "tf_crop_and_resize":
-        axes = _cropped(use, axes, chosen)
-    return _resized(use, axes, manner)
+        axes = _crop_axes(use, axes, chosen)
+    return _add_resize(use, axes, manner)
 
 
 @handles("Upsample")
 def upsample(use: OnnxNode) -> int:
     """What Resize was before opset 10."""
-    return _resized(use, _first_scales(use), _first_manner(use))
+    return _add_resize(use, _first_scales(use), _first_manner(use))
 
 
 def _first_scales(use: OnnxNode) -> list[Axis]:
@@ -93,7 +93,7 @@ def _first_scales(use: OnnxNode) -> list[Axis]:
         given = tuple(float(s) for s in np.ravel(use.require_known(1, "`scales`")))
     else:
         given = tuple(float(s) for s in use.require("scales"))
-    return _scaled(dims, tuple(range(len(dims))), given)
+    return _axes_by_scale(dims, tuple(range(len(dims))), given)
 
 
 def _first_manner(use: OnnxNode) -> Manner:
@@ -126,14 +126,16 @@ def _axes(use: OnnxNode, dims: Sequence[int], chosen: Sequence[int]) -> list[Axi
     """Every axis, by `sizes` or by `scales`: the one that is not empty."""
     if use.has(3) and use.shape(3) != (0,):
         wanted = use.ints("sizes", 3) or ()
-        return _sized(use, dims, chosen, wanted)
+        return _axes_by_size(use, dims, chosen, wanted)
     if use.has(2) and use.shape(2) != (0,):
         given = tuple(float(s) for s in np.ravel(use.require_known(2, "`scales`")))
-        return _scaled(dims, chosen, given)
+        return _axes_by_scale(dims, chosen, given)
     raise Unsound("neither `scales` nor `sizes` is given")
 
 
-def _scaled(dims: Sequence[int], chosen: Sequence[int], given: Sequence[float]) -> list[Axis]:
+def _axes_by_scale(
+    dims: Sequence[int], chosen: Sequence[int], given: Sequence[float]
+) -> list[Axis]:
     if len(given) != len(chosen):
         raise Unsound(f"`scales` has {len(given)} entries, expected {len(chosen)}")
     scales = dict(zip(chosen, given, strict=True))
@@ -148,7 +150,7 @@ def _scaled(dims: Sequence[int], chosen: Sequence[int], given: Sequence[float]) 
     return found
 
 
-def _sized(
+def _axes_by_size(
     use: OnnxNode, dims: Sequence[int], chosen: Sequence[int], wanted: Sequence[int]
 ) -> list[Axis]:
     if len(wanted) != len(chosen) or min(wanted, default=1) < 1:
@@ -169,7 +171,7 @@ def _sized(
     ]
 
 
-def _cropped(use: OnnxNode, axes: Sequence[Axis], chosen: Sequence[int]) -> list[Axis]:
+def _crop_axes(use: OnnxNode, axes: Sequence[Axis], chosen: Sequence[int]) -> list[Axis]:
     roi = np.ravel(use.require_known(1, "`roi`")).astype(float)
     if roi.size != 2 * len(chosen):
         raise Unsound(f"`roi` has {roi.size} entries, expected {2 * len(chosen)}")
@@ -181,18 +183,18 @@ def _cropped(use: OnnxNode, axes: Sequence[Axis], chosen: Sequence[int]) -> list
     ]
 
 
-def _resized(use: OnnxNode, axes: Sequence[Axis], manner: Manner) -> int:
+def _add_resize(use: OnnxNode, axes: Sequence[Axis], manner: Manner) -> int:
     dtype = use.type(0).dtype
     x, is_number = use.value(0), dtype != "bool"
     if manner.mode != "nearest" and GRAPH_TYPES[dtype].is_integer:
         # Integers are cut towards 0, not rounded: so the result is cast from f32.
-        return use.cast(_placed(use, use.cast(x, "f32"), axes, manner), dtype)
+        return use.cast(_resize_axes(use, use.cast(x, "f32"), axes, manner), dtype)
     if is_number:
-        return _placed(use, x, axes, manner)
-    return use.cast(_placed(use, use.cast(x, "u8"), axes, manner), dtype)
+        return _resize_axes(use, x, axes, manner)
+    return use.cast(_resize_axes(use, use.cast(x, "u8"), axes, manner), dtype)
 
 
-def _placed(use: OnnxNode, x: int, axes: Sequence[Axis], manner: Manner) -> int:
+def _resize_axes(use: OnnxNode, x: int, axes: Sequence[Axis], manner: Manner) -> int:
     changed = [a for a in axes if not a.is_kept]
     if manner.is_native(changed):
         first = changed[0] if changed else Axis(1, 1, 1.0)
@@ -228,7 +230,7 @@ def _along(use: OnnxNode, x: int, axis: int, a: Axis, manner: Manner) -> int:
         places = neighbours(a, at, manner.rounding_of(a))
         x = use.add("GatherAxis", x, use.constant(places), axis=axis)
     else:
-        x = _combined(use, x, axis, _weights(at, a, manner))
+        x = _weigh_axis(use, x, axis, _weights(at, a, manner))
     is_outside = (at < 0) | (at > a.size - 1)
     if manner.coordinate != "tf_crop_and_resize" or not is_outside.any():
         return x
@@ -268,16 +270,16 @@ def _cubic(distance: Array, a: float) -> Array:
     return found
 
 
-def _combined(use: OnnxNode, x: int, axis: int, weights: Array) -> int:
+def _weigh_axis(use: OnnxNode, x: int, axis: int, weights: Array) -> int:
     """A product along one axis."""
     type_ = use.builder.type_of(x)
     wide = "f64" if type_.dtype == "f64" else "f32"
     x = use.cast(x, wide)
     rank = len(type_.shape)
     if rank == 1:
-        x, axis, rank = use.reshaped(x, (1, *type_.shape)), 1, 2
+        x, axis, rank = use.reshape(x, (1, *type_.shape)), 1, 2
     order = [i for i in range(rank) if i != axis] + [axis]
     matrix = use.constant(weights.astype(GRAPH_TYPES[wide].dtype))
-    made = use.add("MatMul", use.transposed(x, order), matrix)
-    made = use.cast(use.transposed(made, [order.index(i) for i in range(rank)]), type_.dtype)
-    return made if len(type_.shape) > 1 else use.reshaped(made, (weights.shape[1],))
+    made = use.add("MatMul", use.transpose(x, order), matrix)
+    made = use.cast(use.transpose(made, [order.index(i) for i in range(rank)]), type_.dtype)
+    return made if len(type_.shape) > 1 else use.reshape(made, (weights.shape[1],))

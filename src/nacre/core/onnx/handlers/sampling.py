@@ -12,7 +12,7 @@ import numpy as np
 
 from nacre.base.excerpt import quoted
 from nacre.core.onnx.findings import SMALLER, Unsound
-from nacre.core.onnx.handlers.arithmetic import Expr, known, operand
+from nacre.core.onnx.handlers.arithmetic import Expr, known_expr, operand
 from nacre.core.onnx.handlers.table import handles
 from nacre.core.onnx.use import OnnxNode
 from nacre.core.unsupported import Unsupported
@@ -95,12 +95,12 @@ _NEIGHBOURS: Mapping[str, Callable[[Expr], list[tuple[Expr, Expr | None]]]] = Ma
 _NAMES = MappingProxyType({"bilinear": "linear", "bicubic": "cubic"})  # before opset 20
 
 
-def sampled(x: Expr, places: Sequence[Expr], edges: Sequence[Edge], mode: str) -> Expr:
+def sample(x: Expr, places: Sequence[Expr], edges: Sequence[Edge], mode: str) -> Expr:
     """Elements [B, Q, C] of x [B, C, ..] at coordinates [B, Q], one tensor for each axis."""
     batch, channels, *dims = x.shape
     rank, count = len(dims), prod(dims)
-    table = x.reshaped(batch, channels, count).transposed(0, 2, 1).reshaped(batch * count, channels)
-    first = known(x.use, np.arange(batch)[:, None] * count)
+    table = x.reshape(batch, channels, count).transpose(0, 2, 1).reshape(batch * count, channels)
+    first = known_expr(x.use, np.arange(batch)[:, None] * count)
     around = [
         [(*edge.index(place), weight) for place, weight in _NEIGHBOURS[mode](at)]
         for at, edge in zip(places, edges, strict=True)
@@ -115,9 +115,9 @@ def sampled(x: Expr, places: Sequence[Expr], edges: Sequence[Edge], mode: str) -
             is_there = there if is_there is None or there is None else is_there & there
         term = table.rows(index)
         if is_there is not None:
-            term = is_there.reshaped(*index.shape, 1).choose(term, 0.0)
+            term = is_there.reshape(*index.shape, 1).choose(term, 0.0)
         if weight is not None:
-            term = term * weight.to(x.dtype).reshaped(*index.shape, 1)
+            term = term * weight.to(x.dtype).reshape(*index.shape, 1)
         total = term if total is None else total + term
     assert total is not None
     return total
@@ -136,20 +136,20 @@ def grid_sample(use: OnnxNode) -> int:
         raise Unsound(f"`mode` is {quoted(given)}, `padding_mode` is {quoted(padding)}")
     is_aligned = bool(use.attribute("align_corners", 0))
     grid = operand(use, 1).to("f64" if use.type(1).dtype == "f64" else "f32")
-    flat = grid.reshaped(dims[0], prod(shape[1:-1]), rank)
+    flat = grid.reshape(dims[0], prod(shape[1:-1]), rank)
     edges = [_edge(size, padding, is_aligned=is_aligned) for size in dims[2:]]
     places = []
     for axis, (size, edge) in enumerate(zip(dims[2:], edges, strict=True)):
-        own = known(use, np.array(rank - 1 - axis, np.int64))
+        own = known_expr(use, np.array(rank - 1 - axis, np.int64))
         made = use.add("GatherAxis", flat.value, own.value, axis=2)
-        at = _denormalised(Expr(use, made), size, is_aligned=is_aligned)
+        at = _denormalise(Expr(use, made), size, is_aligned=is_aligned)
         if mode == "cubic" and padding == "border":
             places.append(at)  # its neighbours are moved inside, not itself: runtimes have it so
         else:
             places.append(edge.inside(at.map("Round") if mode == "nearest" else at))
     x, own_type = _floats(use, mode)
-    found = sampled(x, places, edges, mode)
-    return found.transposed(0, 2, 1).reshaped(*dims[:2], *shape[1:-1]).to(own_type).value
+    found = sample(x, places, edges, mode)
+    return found.transpose(0, 2, 1).reshape(*dims[:2], *shape[1:-1]).to(own_type).value
 
 
 def _floats(use: OnnxNode, mode: str) -> tuple[Expr, str]:
@@ -168,7 +168,7 @@ def _edge(size: int, padding: str, *, is_aligned: bool) -> Edge:
     return Edge(size, padding, low, high)
 
 
-def _denormalised(at: Expr, size: int, *, is_aligned: bool) -> Expr:
+def _denormalise(at: Expr, size: int, *, is_aligned: bool) -> Expr:
     if is_aligned:
         return (at + 1.0) / 2.0 * (size - 1.0)
     return ((at + 1.0) * float(size) - 1.0) / 2.0
@@ -188,8 +188,8 @@ def affine_grid(use: OnnxNode) -> int:
     mesh = np.meshgrid(*lines, indexing="ij")
     base = np.stack([*reversed(mesh), np.ones(sizes[2:])]).reshape(rank + 1, -1)
     dtype = use.type(0).dtype
-    made = use.add("MatMul", use.value(0), known(use, base, dtype).value)
-    return Expr(use, made).transposed(0, 2, 1).reshaped(sizes[0], *sizes[2:], rank).value
+    made = use.add("MatMul", use.value(0), known_expr(use, base, dtype).value)
+    return Expr(use, made).transpose(0, 2, 1).reshape(sizes[0], *sizes[2:], rank).value
 
 
 def _line(size: int, *, is_aligned: bool) -> Array:
@@ -208,7 +208,7 @@ def roi_align(use: OnnxNode) -> int:
         raise Unsound(f"shapes {list(use.shape(0))} and {list(regions.shape)}")
     if ratio > 0:
         _require_few(use, (ratio, ratio))
-        return _aligned(use, regions, batches, (ratio, ratio))
+        return _align_regions(use, regions, batches, (ratio, ratio))
     boxes = use.known(1)
     if boxes is None:
         reason = "`sampling_ratio` is 0: how many samples there are depends on the regions"
@@ -218,9 +218,9 @@ def roi_align(use: OnnxNode) -> int:
         raise Unsupported(reason, "set `sampling_ratio` above 0")
     parts = []
     for at, box in enumerate(boxes.astype(np.float32)):
-        one = known(use, np.array([at], np.int64))
+        one = known_expr(use, np.array([at], np.int64))
         counts = _sample_counts(use, box)
-        parts.append(_aligned(use, regions.rows(one), batches.rows(one), counts))
+        parts.append(_align_regions(use, regions.rows(one), batches.rows(one), counts))
     return parts[0] if len(parts) == 1 else use.add("Concat", *parts, axis=0)
 
 
@@ -256,49 +256,49 @@ def _sample_counts(use: OnnxNode, box: Array) -> tuple[int, int]:
     return counts[0], counts[1]
 
 
-def _aligned(use: OnnxNode, regions: Expr, batches: Expr, counts: tuple[int, int]) -> int:
+def _align_regions(use: OnnxNode, regions: Expr, batches: Expr, counts: tuple[int, int]) -> int:
     """Regions [R, 4] with the same number of samples."""
     batch, channels, height, width = use.shape(0)
     high, wide, scale, is_half = _roi(use)
     x, own_type = _floats(use, "linear")
-    table = x.transposed(0, 2, 3, 1).reshaped(batch * height * width, channels)
-    columns = (regions * scale - (0.5 if is_half else 0.0)).transposed(1, 0)
+    table = x.transpose(0, 2, 3, 1).reshape(batch * height * width, channels)
+    columns = (regions * scale - (0.5 if is_half else 0.0)).transpose(1, 0)
     left, top, right, bottom = (
-        columns.rows(known(use, np.array(i, np.int64))).reshaped(regions.shape[0], 1)
+        columns.rows(known_expr(use, np.array(i, np.int64))).reshape(regions.shape[0], 1)
         for i in range(4)
     )
     ys = _samples(top, bottom, high, counts[0], is_half=is_half)
     xs = _samples(left, right, wide, counts[1], is_half=is_half)
     total: Expr | None = None
     is_mean = str(use.attribute("mode", "avg")) == "avg"
-    first = batches.reshaped(regions.shape[0], 1, 1) * (height * width)
+    first = batches.reshape(regions.shape[0], 1, 1) * (height * width)
     rows, in_y = _roi_corners(ys, height)
     lines, in_x = _roi_corners(xs, width)
     shape = (regions.shape[0], high, counts[0], wide, counts[1], channels)
-    is_in = in_y.reshaped(*ys.shape, 1) & in_x.reshaped(xs.shape[0], 1, xs.shape[1])
+    is_in = in_y.reshape(*ys.shape, 1) & in_x.reshape(xs.shape[0], 1, xs.shape[1])
     for (row, by), (line, bx) in product(rows, lines):
-        index = first + row.reshaped(*ys.shape, 1) * width
-        index = index + line.reshaped(xs.shape[0], 1, xs.shape[1])
-        weight = by.reshaped(*ys.shape, 1) * bx.reshaped(xs.shape[0], 1, xs.shape[1])
+        index = first + row.reshape(*ys.shape, 1) * width
+        index = index + line.reshape(xs.shape[0], 1, xs.shape[1])
+        weight = by.reshape(*ys.shape, 1) * bx.reshape(xs.shape[0], 1, xs.shape[1])
         weight = is_in.choose(weight, 0.0).to(x.dtype)
-        term = table.rows(index) * weight.reshaped(*weight.shape, 1)
+        term = table.rows(index) * weight.reshape(*weight.shape, 1)
         if total is None:
             total = term
         else:
             # The largest is taken of weighted corners, not of samples: ONNX has it so.
             total = total + term if is_mean else total.at_least(term)
     assert total is not None
-    bins = total.reshaped(*shape).value
+    bins = total.reshape(*shape).value
     given = {"axes": (2, 4), "keepdims": False}
     made = use.add("Mean", bins, **given) if is_mean else use.add("Reduce", bins, op="Max", **given)
-    return Expr(use, made).transposed(0, 3, 1, 2).to(own_type).value
+    return Expr(use, made).transpose(0, 3, 1, 2).to(own_type).value
 
 
 def _samples(start: Expr, end: Expr, bins: int, count: int, *, is_half: bool) -> Expr:
     """Coordinates [R, bins * count] along one axis."""
     span = end - start if is_half else (end - start).at_least(1.0)
     places = np.arange(bins)[:, None] + (np.arange(count) + 0.5) / count
-    return start + span / float(bins) * known(start.use, places.reshape(1, -1), "f32")
+    return start + span / float(bins) * known_expr(start.use, places.reshape(1, -1), "f32")
 
 
 def _roi_corners(at: Expr, size: int) -> tuple[list[tuple[Expr, Expr]], Expr]:

@@ -8,7 +8,7 @@ from math import prod
 import numpy as np
 
 from nacre.core.onnx.findings import BIND, BY_ELEMENTS, Unsound
-from nacre.core.onnx.handlers.arithmetic import Expr, known, operand
+from nacre.core.onnx.handlers.arithmetic import Expr, known_expr, operand
 from nacre.core.onnx.handlers.table import handles
 from nacre.core.onnx.use import OnnxNode, Tensor
 from nacre.core.unsupported import Unsupported
@@ -17,7 +17,7 @@ from nacre.core.values import Array
 _MOST_KNOWN = 1 << 20  # elements of one value that are worth knowing
 
 
-def counted(axes: Sequence[int], rank: int, name: str = "axes") -> tuple[int, ...]:
+def normalise_axes(axes: Sequence[int], rank: int, name: str = "axes") -> tuple[int, ...]:
     """Axes counted from the front; each may be named once."""
     found = tuple(axis % rank if -rank <= axis < rank else -1 for axis in axes)
     if -1 in found or len(set(found)) < len(found):
@@ -77,7 +77,7 @@ def reshape(use: OnnxNode) -> int:
     own = use.shape(0)
     keeps = not use.attribute("allowzero", 0)
     dims = [own[i] if d == 0 and keeps and i < len(own) else d for i, d in enumerate(wanted)]
-    return use.reshaped(use.value(0), _with_rest(dims, prod(own)))
+    return use.reshape(use.value(0), _with_rest(dims, prod(own)))
 
 
 def _with_rest(dims: list[int], count: int) -> tuple[int, ...]:
@@ -95,7 +95,7 @@ def flatten(use: OnnxNode) -> int:
     axis = given + len(dims) if given < 0 else given
     if not 0 <= axis <= len(dims):
         raise Unsound(f"`axis` is {given}, expected {-len(dims)} to {len(dims)}")
-    return use.reshaped(use.value(0), (prod(dims[:axis]), prod(dims[axis:])))
+    return use.reshape(use.value(0), (prod(dims[:axis]), prod(dims[axis:])))
 
 
 @handles("Squeeze")
@@ -105,10 +105,10 @@ def squeeze(use: OnnxNode) -> int:
     axes = use.ints("axes", 1)
     if axes is None:
         axes = tuple(i for i, dim in enumerate(dims) if dim == 1)
-    removed = set(counted(axes, len(dims)))
+    removed = set(normalise_axes(axes, len(dims)))
     if any(dims[a] != 1 for a in removed):
         raise Unsound(f"`axes` names {sorted(removed)} of the shape {list(dims)}")
-    return use.reshaped(use.value(0), [d for i, d in enumerate(dims) if i not in removed])
+    return use.reshape(use.value(0), [d for i, d in enumerate(dims) if i not in removed])
 
 
 @handles("Unsqueeze")
@@ -119,9 +119,9 @@ def unsqueeze(use: OnnxNode) -> int:
     if axes is None:
         raise Unsound("`axes` is missing")
     rank = len(dims) + len(axes)
-    for axis in sorted(counted(axes, rank)):
+    for axis in sorted(normalise_axes(axes, rank)):
         dims.insert(axis, 1)
-    return use.reshaped(use.value(0), dims)
+    return use.reshape(use.value(0), dims)
 
 
 @handles("Transpose")
@@ -129,7 +129,7 @@ def transpose(use: OnnxNode) -> int:
     """The axes in another order; backwards where none is given."""
     rank = len(use.shape(0))
     order = use.attribute("perm", tuple(reversed(range(rank))))
-    return use.transposed(use.value(0), [int(a) for a in order])
+    return use.transpose(use.value(0), [int(a) for a in order])
 
 
 @handles("Expand")
@@ -164,9 +164,9 @@ def gather(use: OnnxNode) -> int:
 @handles("ai.onnx.ml.ArrayFeatureExtractor")
 def array_feature_extractor(use: OnnxNode) -> int:
     """Parts of the last axis by index."""
-    indices = use.reshaped(use.value(1), (prod(use.shape(1)),))
+    indices = use.reshape(use.value(1), (prod(use.shape(1)),))
     made = use.add("GatherAxis", use.value(0), indices, axis=len(use.shape(0)) - 1)
-    return use.reshaped(made, (1, prod(use.shape(1)))) if len(use.shape(0)) == 1 else made
+    return use.reshape(made, (1, prod(use.shape(1)))) if len(use.shape(0)) == 1 else made
 
 
 @handles("Compress")
@@ -179,7 +179,7 @@ def compress(use: OnnxNode) -> int:
     if "axis" in use.node.attributes:
         axis = use.axis()
     else:
-        x = use.reshaped(x, (prod(use.shape(0)),))
+        x = use.reshape(x, (prod(use.shape(0)),))
     places = np.flatnonzero(condition)
     places = places[places < use.builder.type_of(x).shape[axis]]
     return use.add("GatherAxis", x, use.constant(places.astype(np.int64)), axis=axis)
@@ -263,11 +263,11 @@ def one_hot(use: OnnxNode) -> int:
     if depth < 1 or not -rank <= axis < rank:
         raise Unsound(f"`depth` is {depth}, `axis` is {axis} of {rank} axes")
     at = axis % rank
-    indices = operand(use, 0).to("i64").reshaped(*dims[:at], 1, *dims[at:])
+    indices = operand(use, 0).to("i64").reshape(*dims[:at], 1, *dims[at:])
     counted = indices.is_("Lt", 0).choose(indices + depth, indices)
     line = (depth, *[1] * (rank - at - 1))
     places = Expr(use, use.add("Iota", shape=line, axis=0, dtype="i64"))
-    off, on = (operand(use, 2).rows(known(use, np.array(i))) for i in (0, 1))
+    off, on = (operand(use, 2).rows(known_expr(use, np.array(i))) for i in (0, 1))
     return counted.is_("Eq", places).choose(on, off).value
 
 

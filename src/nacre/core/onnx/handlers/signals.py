@@ -7,7 +7,7 @@ from math import prod
 import numpy as np
 
 from nacre.core.onnx.findings import SMALLER, Unsound
-from nacre.core.onnx.handlers.arithmetic import Expr, known, operand
+from nacre.core.onnx.handlers.arithmetic import Expr, known_expr, operand
 from nacre.core.onnx.handlers.table import handles
 from nacre.core.onnx.use import OnnxNode
 from nacre.core.unsupported import Unsupported
@@ -33,7 +33,7 @@ def dft(use: OnnxNode) -> int:
     if length is None:
         size = x.shape[axis % rank]
         length = (2 * (size - 1) if is_inverse and is_half else size,)
-    return _transformed(x, axis % rank, length[0], is_inverse=is_inverse, is_half=is_half).value
+    return _transform(x, axis % rank, length[0], is_inverse=is_inverse, is_half=is_half).value
 
 
 @handles("STFT")
@@ -41,7 +41,7 @@ def stft(use: OnnxNode) -> int:
     """Transforms of parts of a signal [batch, length, parts], which may overlap."""
     signal = operand(use, 0)
     if len(signal.shape) == 2:
-        signal = signal.reshaped(*signal.shape, 1)
+        signal = signal.reshape(*signal.shape, 1)
     if len(signal.shape) != 3:
         raise Unsound(f"the signal has the shape {list(signal.shape)}")
     step = int(np.ravel(use.require_known(1, "`frame_step`"))[0])
@@ -57,12 +57,12 @@ def stft(use: OnnxNode) -> int:
         raise Unsupported(f"{len(places)} parts of {length} elements are too many", SMALLER)
     frames = Expr(use, use.add("GatherAxis", signal.value, use.constant(places), axis=1))
     if use.has(2):
-        frames = frames * operand(use, 2).to(frames.dtype).reshaped(length, 1)
+        frames = frames * operand(use, 2).to(frames.dtype).reshape(length, 1)
     is_half = bool(use.attribute("onesided", 1))
-    return _transformed(frames, 2, length, is_inverse=False, is_half=is_half).value
+    return _transform(frames, 2, length, is_inverse=False, is_half=is_half).value
 
 
-def _transformed(x: Expr, axis: int, length: int, *, is_inverse: bool, is_half: bool) -> Expr:
+def _transform(x: Expr, axis: int, length: int, *, is_inverse: bool, is_half: bool) -> Expr:
     *dims, parts = x.shape
     if parts not in (1, 2):
         raise Unsound(f"the last axis has {parts} entries, expected a real or a complex number")
@@ -71,13 +71,13 @@ def _transformed(x: Expr, axis: int, length: int, *, is_inverse: bool, is_half: 
     order = [i for i in range(rank) if i != axis]
     others = [dims[i] for i in order]
     wide = "f64" if x.dtype == "f64" else "f32"
-    flat = x.to(wide).transposed(*order, axis, rank).reshaped(prod(others), dims[axis] * parts)
+    flat = x.to(wide).transpose(*order, axis, rank).reshape(prod(others), dims[axis] * parts)
     rows, columns, made_parts = matrix.shape
-    table = known(x.use, matrix.reshape(rows, columns * made_parts), wide)
+    table = known_expr(x.use, matrix.reshape(rows, columns * made_parts), wide)
     made = Expr(x.use, x.use.add("MatMul", flat.value, table.value))
     back = [*order, axis]
-    spread = made.reshaped(*others, columns, made_parts)
-    return spread.transposed(*(back.index(i) for i in range(rank)), rank).to(x.dtype)
+    spread = made.reshape(*others, columns, made_parts)
+    return spread.transpose(*(back.index(i) for i in range(rank)), rank).to(x.dtype)
 
 
 def _matrix(size: int, parts: int, length: int, *, is_inverse: bool, is_half: bool) -> Array:

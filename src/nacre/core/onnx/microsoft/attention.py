@@ -13,12 +13,12 @@ import numpy as np
 from msgspec import Struct
 
 from nacre.core.onnx.findings import Unsound
-from nacre.core.onnx.handlers.attention import Heads, attended, joined_heads, rotated, split_heads
-from nacre.core.onnx.handlers.attention_masks import Places, compared, joined_masks, places_of
+from nacre.core.onnx.handlers.attention import Heads, add_attention, join_heads, rotate, split_heads
+from nacre.core.onnx.handlers.attention_masks import Places, compare, join_masks, places_of
 from nacre.core.onnx.handlers.linear import product
-from nacre.core.onnx.handlers.quantized_products import integer_product, scaled_sums
+from nacre.core.onnx.handlers.quantized_products import integer_product, scale_sums
 from nacre.core.onnx.handlers.table import handles
-from nacre.core.onnx.tensors import combined, in_type, optional, part, shape_of, with_shape
+from nacre.core.onnx.tensors import combine, in_type, optional, part, shape_of, with_shape
 from nacre.core.onnx.use import OnnxNode, Tensor
 from nacre.core.unsupported import Unsupported
 
@@ -45,37 +45,37 @@ def _attend(use: OnnxNode, heads: Heads, masks: Masks, past: tuple[int, int] | N
     dtype = use.builder.type_of(heads.q).dtype
     bias = masks.bias
     if masks.padding is not None:
-        filtered = _filtered(use, _kept(use, masks.padding, places), dtype)
-        bias = filtered if bias is None else combined(use, "Add", filtered, bias)
+        filtered = _filter_mask(use, _unpadded_keys(use, masks.padding, places), dtype)
+        bias = filtered if bias is None else combine(use, "Add", filtered, bias)
     scale = float(use.attribute("scale", 0.0)) or 1 / sqrt(size)
-    mask, whole = joined_masks(use, bias, allowed), Heads(heads.q, k, v)
-    made = attended(use, whole, mask, scale, is_causal=is_causal and not offset)
-    return [joined_heads(use, made), k, v]
+    mask, whole = join_masks(use, bias, allowed), Heads(heads.q, k, v)
+    made = add_attention(use, whole, mask, scale, is_causal=is_causal and not offset)
+    return [join_heads(use, made), k, v]
 
 
-def _kept(use: OnnxNode, mask: Tensor, places: Places) -> Tensor:
+def _unpadded_keys(use: OnnxNode, mask: Tensor, places: Places) -> Tensor:
     """Which keys are no padding, so that it broadcasts to [batch, heads, queries, keys]."""
     dims, batch, keys = shape_of(use, mask), places.batch, places.keys
     whole = in_type(use, mask, "i32")
     if dims in ((batch, keys), (batch, places.queries, keys)):
         shaped = with_shape(use, whole, (batch, 1, *((1,) if len(dims) == 2 else ()), *dims[1:]))
-        return compared(use, "Ge", shaped, np.array(1, np.int32))
+        return compare(use, "Ge", shaped, np.array(1, np.int32))
     index = np.arange(keys, dtype=np.int32)
     if dims == (batch,):
-        return compared(use, "Lt", index, with_shape(use, whole, (batch, 1, 1, 1)))
+        return compare(use, "Lt", index, with_shape(use, whole, (batch, 1, 1, 1)))
     if dims == (2 * batch,):
-        pair = use.materialised(with_shape(use, whole, (2, batch, 1, 1, 1)))
-        end, start = (use.reshaped(part(use, pair, 0, i, i + 1), (batch, 1, 1, 1)) for i in (0, 1))
-        sides = compared(use, "Lt", index, end), compared(use, "Ge", index, start)
-        return combined(use, "And", *sides)
+        pair = use.materialise(with_shape(use, whole, (2, batch, 1, 1, 1)))
+        end, start = (use.reshape(part(use, pair, 0, i, i + 1), (batch, 1, 1, 1)) for i in (0, 1))
+        sides = compare(use, "Lt", index, end), compare(use, "Ge", index, start)
+        return combine(use, "And", *sides)
     reason = f"the mask has the shape {list(dims)}, with {batch} batches of {keys} keys"
     raise Unsupported(reason, f"give a mask of the shape {[batch, keys]}")
 
 
-def _filtered(use: OnnxNode, kept: Tensor, dtype: str) -> Tensor:
+def _filter_mask(use: OnnxNode, kept: Tensor, dtype: str) -> Tensor:
     """0 for what is kept, `mask_filter_value` for the rest."""
     low = use.scalar(float(use.attribute("mask_filter_value", _FILTER)), dtype)
-    return use.add("Where", use.materialised(kept), use.scalar(0.0, dtype), low)
+    return use.add("Where", use.materialise(kept), use.scalar(0.0, dtype), low)
 
 
 def _refuse(use: OnnxNode, names: Sequence[str], operands: Sequence[int]) -> None:
@@ -108,7 +108,7 @@ def multi_head_attention(use: OnnxNode) -> Sequence[Tensor]:
         value = use.value(index)
         if ranks[index] == 3:
             width = use.shape(index)[2]
-            value = _biased(use, value, optional(use, 3), start)
+            value = _add_bias(use, value, optional(use, 3), start)
             start += width
             value = split_heads(use, value, count)
         heads.append(value)
@@ -116,14 +116,14 @@ def multi_head_attention(use: OnnxNode) -> Sequence[Tensor]:
     return _attend(use, Heads(*heads), Masks(optional(use, 4), optional(use, 5)), past)
 
 
-def _biased(use: OnnxNode, value: int, bias: Tensor | None, start: int) -> int:
+def _add_bias(use: OnnxNode, value: int, bias: Tensor | None, start: int) -> int:
     """A value plus the part of a bias that is meant for it."""
     if bias is None:
         return value
     width = use.builder.type_of(value).shape[-1]
     if len(shape_of(use, bias)) != 1:
         raise Unsound(f"the bias has the shape {list(shape_of(use, bias))}, expected one axis")
-    own = part(use, use.materialised(bias), 0, start, start + width)
+    own = part(use, use.materialise(bias), 0, start, start + width)
     return use.add("BinOp", value, own, op="Add")
 
 
@@ -132,8 +132,8 @@ def attention(use: OnnxNode) -> Sequence[Tensor]:
     """Self attention, its projections included."""
     _refuse(use, ("do_rotary", "past_present_share_buffer"), (6,))
     made = product(use, use.value(0), use.value(1))
-    made = _biased(use, made, optional(use, 2), 0)
-    return _projected(use, made, Masks(optional(use, 3), optional(use, 5)), optional(use, 4))
+    made = _add_bias(use, made, optional(use, 2), 0)
+    return _attend_projected(use, made, Masks(optional(use, 3), optional(use, 5)), optional(use, 4))
 
 
 @handles("com.microsoft.QAttention")
@@ -141,11 +141,11 @@ def quantized_attention(use: OnnxNode) -> Sequence[Tensor]:
     """Self attention whose projections are products of stored integers."""
     _refuse(use, ("do_rotary", "past_present_share_buffer"), ())
     sums = integer_product(use, use.tensor(0), use.tensor(1), optional(use, 6), optional(use, 7))
-    made = scaled_sums(use, sums, use.tensor(3), use.tensor(4), use.tensor(2))
-    return _projected(use, made, Masks(optional(use, 5)), optional(use, 8))
+    made = scale_sums(use, sums, use.tensor(3), use.tensor(4), use.tensor(2))
+    return _attend_projected(use, made, Masks(optional(use, 5)), optional(use, 8))
 
 
-def _projected(use: OnnxNode, made: int, masks: Masks, past: Tensor | None) -> list[Tensor]:
+def _attend_projected(use: OnnxNode, made: int, masks: Masks, past: Tensor | None) -> list[Tensor]:
     """Attention of query, key and value that lie side by side; and the cache as one tensor."""
     width, count = use.builder.type_of(made).shape[2], int(use.require("num_heads"))
     sizes = use.ints("qkv_hidden_sizes", None, (width // 3,) * 3) or ()
@@ -159,7 +159,7 @@ def _projected(use: OnnxNode, made: int, masks: Masks, past: Tensor | None) -> l
     found, k, v = _attend(use, heads, masks, _pair(use, past))
     if not any(use.node.outputs[1:]):
         return [found]
-    pair = [use.reshaped(value, (1, *use.builder.type_of(value).shape)) for value in (k, v)]
+    pair = [use.reshape(value, (1, *use.builder.type_of(value).shape)) for value in (k, v)]
     return [found, use.add("Concat", *pair, axis=0)]
 
 
@@ -170,8 +170,8 @@ def _pair(use: OnnxNode, past: Tensor | None) -> tuple[int, int] | None:
     dims = shape_of(use, past)
     if len(dims) != 5 or dims[0] != 2:
         raise Unsound(f"the past has the shape {list(dims)}, expected 2 and four axes more")
-    value = use.materialised(past)
-    k, v = (use.reshaped(part(use, value, 0, i, i + 1), dims[1:]) for i in (0, 1))
+    value = use.materialise(past)
+    k, v = (use.reshape(part(use, value, 0, i, i + 1), dims[1:]) for i in (0, 1))
     return k, v
 
 
@@ -188,7 +188,7 @@ def rotary_embedding(use: OnnxNode) -> int:
     places = use.tensor(1)
     if len(shape_of(use, places)) < 2:
         first = with_shape(use, in_type(use, places, "i64"), (1, 1))
-        places = combined(use, "Add", first, np.arange(length, dtype=np.int64)[None])
-    indices = use.materialised(places)
+        places = combine(use, "Add", first, np.arange(length, dtype=np.int64)[None])
+    indices = use.materialise(places)
     caches = [use.add("GatherAxis", use.value(i), indices, axis=0) for i in (2, 3)]
-    return rotated(use, use.value(0), caches)
+    return rotate(use, use.value(0), caches)

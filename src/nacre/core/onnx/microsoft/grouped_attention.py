@@ -13,15 +13,15 @@ from msgspec import structs
 from nacre.core.onnx.findings import BIND, Unsound
 from nacre.core.onnx.handlers.attention import (
     Heads,
-    attended,
-    joined_heads,
-    rotated,
+    add_attention,
+    expand_attention,
+    join_heads,
+    rotate,
     split_heads,
-    written_out,
 )
-from nacre.core.onnx.handlers.attention_masks import Places, joined_masks, places_of
+from nacre.core.onnx.handlers.attention_masks import Places, join_masks, places_of
 from nacre.core.onnx.handlers.table import handles
-from nacre.core.onnx.tensors import combined, in_type, optional, part, repeated, shape_of
+from nacre.core.onnx.tensors import combine, in_type, optional, part, repeat_along, shape_of
 from nacre.core.onnx.use import OnnxNode, Tensor
 from nacre.core.unsupported import Unsupported
 
@@ -43,7 +43,7 @@ def grouped_query_attention(use: OnnxNode) -> list[Tensor]:
     k, v = own.k, own.v
     if past is not None:
         k, v = (use.add("Concat", *pair, axis=2) for pair in ((past[0], k), (past[1], v)))
-    return [joined_heads(use, _attended(use, Heads(own.q, k, v), offset)), k, v]
+    return [join_heads(use, _attend(use, Heads(own.q, k, v), offset)), k, v]
 
 
 def _refuse(use: OnnxNode) -> None:
@@ -84,14 +84,14 @@ def _transpose(use: OnnxNode, heads: Heads) -> Heads:
     """Query and key turned by their positions, where that is asked for."""
     if not use.attribute("do_rotary", 0):
         return heads
-    places = use.materialised(_positions(use))
+    places = use.materialise(_positions(use))
     caches = [use.add("GatherAxis", use.value(i), places, axis=0) for i in (_COS, _SIN)]
     given = {
         "interleaved": use.attribute("rotary_interleaved", 0),
         "rotary_embedding_dim": 2 * use.shape(_COS)[-1],
     }
     own = OnnxNode(structs.replace(use.node, attributes=given), [], use.builder)
-    return Heads(rotated(own, heads.q, caches), rotated(own, heads.k, caches), heads.v)
+    return Heads(rotate(own, heads.q, caches), rotate(own, heads.k, caches), heads.v)
 
 
 def _positions(use: OnnxNode) -> Tensor:
@@ -104,8 +104,8 @@ def _positions(use: OnnxNode) -> Tensor:
     given = in_type(use, use.tensor(_POSITIONS), "i64")
     if offset:
         return given
-    first = part(use, use.materialised(given), 1, 0, 1)
-    return combined(use, "Add", first, steps)
+    first = part(use, use.materialise(given), 1, 0, 1)
+    return combine(use, "Add", first, steps)
 
 
 def _past(use: OnnxNode) -> tuple[int, int] | None:
@@ -131,21 +131,21 @@ def _require_whole(use: OnnxNode, heads: Heads, offset: int) -> None:
         )
 
 
-def _attended(use: OnnxNode, heads: Heads, offset: int) -> int:
+def _attend(use: OnnxNode, heads: Heads, offset: int) -> int:
     batch, count, queries, size = use.builder.type_of(heads.q).shape
     groups = count // use.builder.type_of(heads.k).shape[1]
-    k, v = (use.materialised(repeated(use, value, 1, groups)) for value in (heads.k, heads.v))
+    k, v = (use.materialise(repeat_along(use, value, 1, groups)) for value in (heads.k, heads.v))
     whole = Heads(heads.q, k, v)
     is_causal = bool(use.attribute("causal", 1))
     window = int(use.attribute("local_window_size", -1))
     scale = float(use.attribute("scale", 0.0)) or 1 / sqrt(size)
     bias, cap = optional(use, _BIAS), float(use.attribute("softcap", 0.0))
     if is_causal and not offset and window < 0 and not cap:
-        return attended(use, whole, bias, scale, is_causal=True)
+        return add_attention(use, whole, bias, scale, is_causal=True)
     places = Places(batch, queries, use.builder.type_of(k).shape[2], offset)
     left = window - 1 if window > 0 else -1
     allowed = places_of(use, places, left, 0 if is_causal else -1, None)
-    mask = joined_masks(use, bias, allowed)
+    mask = join_masks(use, bias, allowed)
     if cap:
-        return written_out(use, whole, mask, scale, wants_scores=False)[0]
-    return attended(use, whole, mask, scale)
+        return expand_attention(use, whole, mask, scale, wants_scores=False)[0]
+    return add_attention(use, whole, mask, scale)

@@ -11,19 +11,19 @@ from math import prod
 import numpy as np
 
 from nacre.core.onnx.findings import Unsound
-from nacre.core.onnx.handlers.quantized import Steps, dequantized, quantized, steps_of
-from nacre.core.onnx.handlers.quantized_products import centred, channels_last, requantized
+from nacre.core.onnx.handlers.quantized import Steps, add_dequantize, add_quantize, steps_of
+from nacre.core.onnx.handlers.quantized_products import add_requantize, center, channels_last
 from nacre.core.onnx.handlers.table import Handler, handles
 from nacre.core.onnx.tensors import (
     broadcast_to,
-    combined,
-    delegated,
+    combine,
+    delegate,
     optional,
-    replaced,
+    replace_operands,
     single,
     with_shape,
 )
-from nacre.core.onnx.use import OnnxNode, described
+from nacre.core.onnx.use import OnnxNode, describe_tensor
 from nacre.core.unsupported import Unsupported
 from nacre.core.values import Array
 
@@ -32,12 +32,12 @@ _BITS = (2, 4, 8)  # of MatMulNBits
 
 def _real(use: OnnxNode, index: int) -> int:
     """An operand whose scale and zero point are the next two."""
-    return dequantized(use, use.tensor(index), steps_of(use, index + 1, index + 2))
+    return add_dequantize(use, use.tensor(index), steps_of(use, index + 1, index + 2))
 
 
-def _stored(use: OnnxNode, value: int, scale: int, to: str | None = None) -> int:
+def _quantize_like(use: OnnxNode, value: int, scale: int, to: str | None = None) -> int:
     """A value with the scale and zero point of two operands; in the type of operand 0."""
-    return quantized(use, value, steps_of(use, scale, scale + 1), to or use.type(0).dtype)
+    return add_quantize(use, value, steps_of(use, scale, scale + 1), to or use.type(0).dtype)
 
 
 def _binary(op: str) -> Handler:
@@ -45,7 +45,7 @@ def _binary(op: str) -> Handler:
         numbers = [_number(use, i) for i in (1, 2, 4, 5, 6, 7)]
         if any(number is None for number in numbers):
             made = use.add("BinOp", _real(use, 0), _real(use, 3), op=op)
-            return _stored(use, made, 6)
+            return _quantize_like(use, made, 6)
         names = ("a_scale", "a_zero", "b_scale", "b_zero", "y_scale", "y_zero")
         given = dict(zip(names, numbers, strict=True))
         to = use.type(0).dtype
@@ -69,7 +69,7 @@ def _number(use: OnnxNode, index: int) -> float | int | None:
 
 def _unary(function: Callable[[OnnxNode, int], int]) -> Handler:
     def handler(use: OnnxNode) -> int:
-        return _stored(use, function(use, _real(use, 0)), 3)
+        return _quantize_like(use, function(use, _real(use, 0)), 3)
 
     return handler
 
@@ -83,8 +83,8 @@ def _softmax(use: OnnxNode, x: int) -> int:
     if int(use.attribute("opset", 13)) >= 13:
         return use.add("Softmax", x, axis=use.axis(default=-1))
     axis = use.axis(default=1)
-    flat = use.reshaped(x, (prod(dims[:axis]), prod(dims[axis:])))
-    return use.reshaped(use.add("Softmax", flat, axis=1), dims)
+    flat = use.reshape(x, (prod(dims[:axis]), prod(dims[axis:])))
+    return use.reshape(use.add("Softmax", flat, axis=1), dims)
 
 
 def _mean(use: OnnxNode, x: int) -> int:
@@ -107,12 +107,12 @@ def qlinear_global_average_pool(use: OnnxNode) -> int:
     dims = use.shape(0)
     axes = range(1, len(dims) - 1) if use.attribute("channels_last", 0) else range(2, len(dims))
     steps, count = steps_of(use, 1, 2), prod(dims[axis] for axis in axes)
-    whole = centred(use, use.tensor(0), steps.zero)
+    whole = center(use, use.tensor(0), steps.zero)
     sums = use.add("Sum", whole, axes=tuple(axes), keepdims=True)
-    wide = combined(use, "Mul", single(use, use.tensor(3)), np.array(count, np.float32))
-    factor = combined(use, "Div", steps.scale, wide)
+    wide = combine(use, "Mul", single(use, use.tensor(3)), np.array(count, np.float32))
+    factor = combine(use, "Div", steps.scale, wide)
     zero = use.tensor(4) if use.has(4) else np.zeros((), use.type(0).element.dtype)
-    return requantized(use, sums, factor, zero)
+    return add_requantize(use, sums, factor, zero)
 
 
 @handles("com.microsoft.QLinearAveragePool")
@@ -120,8 +120,8 @@ def qlinear_average_pool(use: OnnxNode) -> int:
     """The mean of each window, padding being 0 where it counts."""
 
     def pooled(given: OnnxNode) -> int:
-        made = delegated(replaced(given, {0: _real(given, 0)}), "AveragePool")
-        return _stored(given, made, 3)
+        made = delegate(replace_operands(given, {0: _real(given, 0)}), "AveragePool")
+        return _quantize_like(given, made, 3)
 
     return channels_last(use, pooled) if use.attribute("channels_last", 0) else pooled(use)
 
@@ -129,7 +129,7 @@ def qlinear_average_pool(use: OnnxNode) -> int:
 @handles("com.microsoft.NhwcMaxPool")
 def nhwc_max_pool(use: OnnxNode) -> int:
     """The largest integer of each window, channels last."""
-    return channels_last(use, lambda given: delegated(given, "MaxPool"))
+    return channels_last(use, lambda given: delegate(given, "MaxPool"))
 
 
 @handles("com.microsoft.QLinearConcat")
@@ -148,14 +148,14 @@ def _same_steps(use: OnnxNode, index: int, to: str) -> int:
     own, wanted = ([_number(use, i), _number(use, i + 1)] for i in (index + 1, 0))
     if None not in own and own == wanted and use.type(index).dtype == to:
         return use.value(index)
-    return _stored(use, _real(use, index), 0, to)
+    return _quantize_like(use, _real(use, index), 0, to)
 
 
 @handles("com.microsoft.QLinearWhere")
 def qlinear_where(use: OnnxNode) -> int:
     """The one or the other, of different scales."""
     made = use.add("Where", use.value(0), _real(use, 1), _real(use, 4))
-    return _stored(use, made, 7, use.type(1).dtype)
+    return _quantize_like(use, made, 7, use.type(1).dtype)
 
 
 @handles("com.microsoft.MulInteger")
@@ -184,15 +184,15 @@ def matmul_nbits(use: OnnxNode) -> int:
         raise Unsupported(reason, "quantise the model without them")
     blocks = -(-depth // block)
     packed = use.require_known(1, "the packed weights")
-    weights = _unpacked(packed, bits, (width, blocks, block))
+    weights = _unpack(packed, bits, (width, blocks, block))
     weights = weights.reshape(width, blocks * block)[:, :depth]
     dtype = "u8" if bits == 8 else "u4"
     scale = with_shape(use, use.tensor(2), (width, blocks))
     zero = _block_zeros(use, bits, (width, blocks))
     steps = Steps(scale, use.constant(_as(zero, dtype)), 1, block)
-    real = dequantized(use, _as(weights, dtype), steps)
+    real = add_dequantize(use, _as(weights, dtype), steps)
     bias = optional(use, 5)
-    more = [] if bias is None else [use.materialised(broadcast_to(use, bias, (width,)))]
+    more = [] if bias is None else [use.materialise(broadcast_to(use, bias, (width,)))]
     return use.add("Linear", use.value(0), real, *more)
 
 
@@ -209,17 +209,19 @@ def _block_zeros(use: OnnxNode, bits: int, dims: tuple[int, int]) -> Array:
     found = use.require_known(3, "the packed zero points")
     if found.dtype != np.uint8:
         raise Unsupported(
-            f"the zero points are {described(found)}, expected packed u8", "pack them"
+            f"the zero points are {describe_tensor(found)}, expected packed u8", "pack them"
         )
     width = -(-dims[1] * bits // 8) * 8 // bits
-    return _unpacked(found, bits, (dims[0], width))[:, : dims[1]]
+    return _unpack(found, bits, (dims[0], width))[:, : dims[1]]
 
 
-def _unpacked(packed: Array, bits: int, dims: tuple[int, ...]) -> Array:
+def _unpack(packed: Array, bits: int, dims: tuple[int, ...]) -> Array:
     """Integers of few bits from bytes, the lowest bits first."""
     each = 8 // bits
     if packed.dtype != np.uint8 or packed.size * each != prod(dims):
-        raise Unsound(f"{described(packed)} does not hold {list(dims)} integers of {bits} bits")
+        raise Unsound(
+            f"{describe_tensor(packed)} does not hold {list(dims)} integers of {bits} bits"
+        )
     shifts = np.arange(each, dtype=np.uint8) * np.uint8(bits)
     apart: Array = (packed.reshape(-1, 1) >> shifts) & np.uint8((1 << bits) - 1)
     return apart.reshape(dims)

@@ -11,10 +11,15 @@ from msgspec import Struct
 
 from nacre.base.excerpt import quoted
 from nacre.core.onnx.findings import Unsound
-from nacre.core.onnx.handlers.linear import product, scaled
-from nacre.core.onnx.handlers.normalization import levelled, moments, normalised, reciprocal_root
+from nacre.core.onnx.handlers.linear import product, scale
+from nacre.core.onnx.handlers.normalization import (
+    add_layer_norm,
+    add_rms_norm,
+    moments,
+    reciprocal_root,
+)
 from nacre.core.onnx.handlers.table import handles
-from nacre.core.onnx.tensors import broadcast_to, delegated, optional, replaced, shape_of
+from nacre.core.onnx.tensors import broadcast_to, delegate, optional, replace_operands, shape_of
 from nacre.core.onnx.use import OnnxNode, Tensor
 from nacre.core.unsupported import Unsupported
 from nacre.core.values import Array
@@ -44,7 +49,7 @@ _ACTIVATIONS: Mapping[str, Activation] = MappingProxyType(
 )
 
 
-def activated(use: OnnxNode, value: int, given: Sequence[float | None]) -> int:
+def apply_activation(use: OnnxNode, value: int, given: Sequence[float | None]) -> int:
     """The function that the attribute `activation` names, of a value."""
     name = use.attribute("activation", "") or ""
     if not name:
@@ -65,16 +70,16 @@ def activated(use: OnnxNode, value: int, given: Sequence[float | None]) -> int:
 @handles("com.microsoft.FusedConv")
 def fused_conv(use: OnnxNode) -> int:
     """A convolution, a tensor added to it, and a function of the sum."""
-    made = delegated(replaced(use, {}, min(use.count, 3)), "Conv")
+    made = delegate(replace_operands(use, {}, min(use.count, 3)), "Conv")
     if use.has(3):
         made = use.add("BinOp", made, use.value(3), op="Add")
-    return activated(use, made, use.attribute("activation_params", ()))
+    return apply_activation(use, made, use.attribute("activation_params", ()))
 
 
 @handles("com.microsoft.FusedGemm")
 def fused_gemm(use: OnnxNode) -> int:
     """A Gemm and a function of it."""
-    return activated(use, delegated(use, "Gemm"), _named_parameters(use))
+    return apply_activation(use, delegate(use, "Gemm"), _named_parameters(use))
 
 
 def _named_parameters(use: OnnxNode) -> list[float | None]:
@@ -96,10 +101,10 @@ def fused_matmul(use: OnnxNode) -> int:
             order = [*order[1:-1], 0, rank - 1]
         if use.attribute(f"trans{side}", 0) and rank > 1:
             order[-2:] = reversed(order[-2:])
-        sides.append(use.transposed(use.value(index), order))
+        sides.append(use.transpose(use.value(index), order))
     alpha = float(use.attribute("alpha", 1.0))
-    made = scaled(use, product(use, *sides), alpha, use.type(0).dtype)
-    return activated(use, made, _named_parameters(use))
+    made = scale(use, product(use, *sides), alpha, use.type(0).dtype)
+    return apply_activation(use, made, _named_parameters(use))
 
 
 def _plus(use: OnnxNode, value: int, tensor: Tensor | None) -> int:
@@ -107,7 +112,7 @@ def _plus(use: OnnxNode, value: int, tensor: Tensor | None) -> int:
     if tensor is None:
         return value
     broadcast_to(use, tensor, use.builder.type_of(value).shape)
-    return use.add("BinOp", value, use.materialised(tensor), op="Add")
+    return use.add("BinOp", value, use.materialise(tensor), op="Add")
 
 
 @handles("com.microsoft.BiasGelu", "com.microsoft.FastGelu")
@@ -141,11 +146,11 @@ def bias_softmax(use: OnnxNode) -> int:
         reason = f"the bias has the shape {own}, expected as many axes as {list(dims)}"
         raise Unsupported(reason, "reshape the bias, or write Add and Softmax apart")
     total = _plus(use, use.value(0), use.tensor(1))
-    flat = use.reshaped(total, (prod(dims[:axis]), prod(dims[axis:])))
-    return use.reshaped(use.add("Softmax", flat, axis=1), dims)
+    flat = use.reshape(total, (prod(dims[:axis]), prod(dims[axis:])))
+    return use.reshape(use.add("Softmax", flat, axis=1), dims)
 
 
-def _summed(use: OnnxNode, bias: int) -> int:
+def _sum_with_bias(use: OnnxNode, bias: int) -> int:
     """Operands 0 and 1, of which the second may lack the batch, plus a bias."""
     total = _plus(use, use.value(0), use.tensor(1))
     return _plus(use, total, optional(use, bias))
@@ -159,9 +164,9 @@ def _or_none(use: OnnxNode, index: int, tensors: Sequence[Tensor]) -> list[Tenso
 @handles("com.microsoft.SkipLayerNormalization")
 def skip_layer_norm(use: OnnxNode) -> Sequence[Tensor]:
     """LayerNormalization of a sum; also mean, 1 / deviation and the sum."""
-    total, epsilon = _summed(use, 4), float(use.attribute("epsilon", 1e-12))
+    total, epsilon = _sum_with_bias(use, 4), float(use.attribute("epsilon", 1e-12))
     last = len(use.shape(0)) - 1
-    made = normalised(use, total, use.tensor(2), optional(use, 3), last, epsilon)
+    made = add_layer_norm(use, total, use.tensor(2), optional(use, 3), last, epsilon)
     more = moments(use, total, last, epsilon, "f32") if any(use.node.outputs[1:3]) else [total] * 2
     return [made, *_or_none(use, 1, [*more, total])]
 
@@ -169,9 +174,9 @@ def skip_layer_norm(use: OnnxNode) -> Sequence[Tensor]:
 @handles("com.microsoft.SkipSimplifiedLayerNormalization")
 def skip_rms_norm(use: OnnxNode) -> Sequence[Tensor]:
     """RMSNormalization of a sum; also 1 / root and the sum."""
-    total, epsilon = _summed(use, 3), float(use.attribute("epsilon", 1e-12))
+    total, epsilon = _sum_with_bias(use, 3), float(use.attribute("epsilon", 1e-12))
     last = len(use.shape(0)) - 1
-    made = levelled(use, total, use.tensor(2), last, epsilon)
+    made = add_rms_norm(use, total, use.tensor(2), last, epsilon)
     if len(use.node.outputs) > 1 and use.node.outputs[1]:
         reason = f"its output `{use.node.outputs[1]}`, a mean, is not defined"
         raise Unsupported(reason, "leave the output out")
@@ -196,12 +201,12 @@ def embed_layer_norm(use: OnnxNode) -> Sequence[Tensor]:
     if use.has(1) and use.has(4):
         total = _plus(use, total, _rows(use, 4, use.tensor(1)))
     epsilon = float(use.attribute("epsilon", 1e-12))
-    made = normalised(use, total, use.tensor(5), optional(use, 6), 2, epsilon)
+    made = add_layer_norm(use, total, use.tensor(5), optional(use, 6), 2, epsilon)
     return [made, *_or_none(use, 1, [_word_counts(use, batch), total])]
 
 
 def _rows(use: OnnxNode, table: int, indices: Tensor) -> int:
-    return use.add("GatherAxis", use.value(table), use.materialised(indices), axis=0)
+    return use.add("GatherAxis", use.value(table), use.materialise(indices), axis=0)
 
 
 def _word_counts(use: OnnxNode, batch: int) -> Tensor:

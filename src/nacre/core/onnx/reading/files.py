@@ -15,7 +15,7 @@ import numpy as np
 from nacre.base.excerpt import quoted
 from nacre.core.onnx.findings import Unsound, refusal
 from nacre.core.onnx.reading.texts import has_wrong_text
-from nacre.core.onnx.reading.wire import Held, IrregularError, merged
+from nacre.core.onnx.reading.wire import Held, IrregularError, merge_model
 from nacre.core.rules.onnx import ONX03, ONX05, ONX07
 from nacre.core.values import Array
 
@@ -59,25 +59,25 @@ def read_model(path: Path) -> OnnxModel:
     name = str(path)
     try:
         with path.open("rb") as file:
-            return _parsed(file if file.seekable() else io.BytesIO(file.read()), name)
+            return _parse(file if file.seekable() else io.BytesIO(file.read()), name)
     except OSError as error:
         message = f"cannot read the file: {error.strerror}"
         raise refusal(ONX03, name, message, "check its name and its permissions") from None
 
 
-def parsed_model(raw: bytes, name: str) -> OnnxModel:
+def parse_model(raw: bytes, name: str) -> OnnxModel:
     """The model in some bytes."""
     require_onnx()
-    return _parsed(io.BytesIO(raw), name)
+    return _parse(io.BytesIO(raw), name)
 
 
-def _parsed(file: BinaryIO, name: str) -> OnnxModel:
+def _parse(file: BinaryIO, name: str) -> OnnxModel:
     size = file.seek(0, io.SEEK_END)
     if size > _MOST_BYTES:
         message = f"the file has {size:,} bytes; no ONNX model is as large"
         raise refusal(ONX03, name, message, _BESIDE)
     try:
-        read = _merged(file, size)
+        read = _merge(file, size)
     except OSError:
         raise
     except Exception:  # protobuf's own kinds of error differ between its versions
@@ -90,10 +90,10 @@ def _parsed(file: BinaryIO, name: str) -> OnnxModel:
     return read
 
 
-def _merged(file: BinaryIO, size: int) -> OnnxModel:
+def _merge(file: BinaryIO, size: int) -> OnnxModel:
     model = onnx.ModelProto()
     try:
-        return OnnxModel(model, merged(model, file, size))
+        return OnnxModel(model, merge_model(model, file, size))
     except IrregularError:
         file.seek(0)
         return OnnxModel(onnx.ModelProto.FromString(file.read()), {})
@@ -162,13 +162,13 @@ def _external(tensor: Any, folder: Path | None, name: str) -> Array:  # noqa: AN
         given = f"the model says {length} and {quoted(path.name)} has {size}"
         raise refusal(ONX05, name, f"{message}, but {given}", _COPY)
     if is_packed:
-        return _unpacked(tensor, path, offset, needed)
+        return _unpack(tensor, path, offset, needed)
     if not needed:
         return np.zeros(shape, dtype)
     return np.memmap(path, dtype, "r", offset, shape)
 
 
-def _unpacked(tensor: Any, path: Path, offset: int, size: int) -> Array:  # noqa: ANN401
+def _unpack(tensor: Any, path: Path, offset: int, size: int) -> Array:  # noqa: ANN401
     """Elements of half a byte, read as if they stood in the model."""
     with path.open("rb") as file:
         file.seek(offset)

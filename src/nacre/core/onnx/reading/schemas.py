@@ -97,7 +97,9 @@ def _require_attributes(proto: Any, schema: Any) -> None:  # noqa: ANN401
     for attribute in proto.attribute:
         known = schema.attributes.get(attribute.name)
         if known is None:
-            help_ = did_you_mean(attribute.name, schema.attributes) or _listed(schema.attributes)
+            help_ = did_you_mean(attribute.name, schema.attributes) or _attributes_text(
+                schema.attributes
+            )
             raise Unsound(f"it has no attribute {quoted(attribute.name)}", help_)
         if attribute.name in seen:
             raise Unsound(f"attribute `{attribute.name}` is given twice", "leave one of them out")
@@ -116,7 +118,7 @@ def _attribute_kind(kind: int) -> str:
     return str(names.get(kind, f"of the unknown kind {kind}"))
 
 
-def _listed(names: Iterable[str]) -> str:
+def _attributes_text(names: Iterable[str]) -> str:
     known = ", ".join(f"`{name}`" for name in names)
     return f"its attributes are {known}" if known else "it has none: leave it out"
 

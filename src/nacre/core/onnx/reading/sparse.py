@@ -18,7 +18,7 @@ _MOST_ELEMENTS = 1 << 28  # when filled up: a short file may say that it is as l
 _SMALLER = "cut it into parts, or leave out what nothing uses"
 
 
-def filled(sparse: Any, folder: Path | None, name: str) -> Array:  # noqa: ANN401
+def densify(sparse: Any, folder: Path | None, name: str) -> Array:  # noqa: ANN401
     """A SparseTensorProto as an array with all of its elements.
 
     Places are numbers of elements in row-major order, or a row of indices each.

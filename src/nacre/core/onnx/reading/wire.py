@@ -137,7 +137,7 @@ class _Reader:
         return data
 
 
-def merged(model: Any, file: BinaryIO, size: int) -> dict[bytes, Held]:  # noqa: ANN401
+def merge_model(model: Any, file: BinaryIO, size: int) -> dict[bytes, Held]:  # noqa: ANN401
     """Read a file into an empty ModelProto; what comes back was read apart, by its tickets.
 
     A ticket stands as `raw_data` of a tensor. IrregularError where the file is no message of the

@@ -39,7 +39,7 @@ def _scaled_tanh(use: OnnxNode, x: int, alpha: float, beta: float) -> int:
     return _times(use, use.add("Unary", _times(use, x, beta), op="Tanh"), alpha)
 
 
-def _thresholded(use: OnnxNode, x: int, alpha: float, beta: float) -> int:
+def _thresholded_relu(use: OnnxNode, x: int, alpha: float, beta: float) -> int:
     dtype = use.builder.type_of(x).dtype
     is_above = use.add("Compare", x, use.scalar(alpha, dtype), op="Gt")
     return use.add("Where", is_above, x, use.scalar(0.0, dtype))
@@ -55,7 +55,7 @@ ACTIVATIONS = {
     "leakyrelu": Activation(
         lambda use, x, alpha, beta: use.add("LeakyRelu", x, alpha=alpha), 0.01
     ),
-    "thresholdedrelu": Activation(_thresholded, 1.0),
+    "thresholdedrelu": Activation(_thresholded_relu, 1.0),
     "scaledtanh": Activation(_scaled_tanh, 1.0, 1.0),
     "hardsigmoid": Activation(
         lambda use, x, alpha, beta: use.add("HardSigmoid", x, alpha=alpha, beta=beta), 0.2, 0.5
@@ -107,9 +107,9 @@ class Weights(Struct, frozen=True):
 
     def times(self, use: OnnxNode, rows: int, bias: Tensor | None = None) -> int:
         """Rows by weights, plus a bias."""
-        values = [rows, use.materialised(self.matrix)]
+        values = [rows, use.materialise(self.matrix)]
         if bias is not None:
-            values.append(use.materialised(bias))
+            values.append(use.materialise(bias))
         return use.add("Linear", *values)
 
 
@@ -128,7 +128,7 @@ class Cell(Struct, frozen=True):
     def gates(self, value: int, first: int, last: int) -> int:
         """Some gates of all."""
         found = piece(self.use, value, 1, first * self.hidden, last * self.hidden)
-        return self.use.materialised(found)
+        return self.use.materialise(found)
 
     def combined(self, op: str, a: int, b: int) -> int:
         """Two values element by element."""

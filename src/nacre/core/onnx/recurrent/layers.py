@@ -11,7 +11,7 @@ from msgspec import Struct
 from nacre.base.elements import GRAPH_TYPES
 from nacre.base.excerpt import quoted
 from nacre.core.onnx.findings import NOT_EMPTY, Unsound
-from nacre.core.onnx.handlers.pieces import item, joined, piece, stacked
+from nacre.core.onnx.handlers.pieces import concatenate_tensors, item, piece, stack
 from nacre.core.onnx.handlers.table import handles
 from nacre.core.onnx.recurrent.cells import (
     Cell,
@@ -24,7 +24,7 @@ from nacre.core.onnx.recurrent.cells import (
     lstm,
     rnn,
 )
-from nacre.core.onnx.tensors import combined, transpose, with_shape
+from nacre.core.onnx.tensors import combine, transpose, with_shape
 from nacre.core.onnx.use import OnnxNode, Tensor
 from nacre.core.unsupported import Unsupported
 from nacre.core.values import Array
@@ -120,7 +120,7 @@ def layer(use: OnnxNode, kind: Kind, sizes: Sizes, weights_of: WeightsOf) -> lis
     applied = functions(use, names, count, _clip(use))
     is_batch_first = bool(use.attribute("layout", 0))
     x = transpose(use, use.tensor(0), (1, 0, 2)) if is_batch_first else use.tensor(0)
-    rows = use.materialised(with_shape(use, x, (sizes.steps * sizes.batch, sizes.inputs)))
+    rows = use.materialise(with_shape(use, x, (sizes.steps * sizes.batch, sizes.inputs)))
     lengths = lengths_of(use, sizes)
     runs = []
     for direction, is_back in enumerate(_DIRECTIONS[_direction(use)]):
@@ -145,7 +145,7 @@ def lengths_of(use: OnnxNode, sizes: Sizes) -> Tensor | None:
     expect_shape(use, _LENGTHS, (sizes.batch,))
     known = use.known(_LENGTHS)
     if known is None:
-        return use.reshaped(use.value(_LENGTHS), (sizes.batch, 1))
+        return use.reshape(use.value(_LENGTHS), (sizes.batch, 1))
     if known.min() < 0 or known.max() > sizes.steps:
         found = known.tolist()[:8]
         raise Unsound(f"`sequence_lens` begins with {found}, expected 0 to {sizes.steps}")
@@ -176,13 +176,13 @@ class _Direction(Struct, frozen=True):
             mask = self._mask(step)
             if isinstance(mask, np.ndarray) and not mask.any():
                 continue  # no sequence is as long: nothing is given, the state stays
-            x = use.materialised(piece(use, ready, 0, step * batch, (step + 1) * batch))
+            x = use.materialise(piece(use, ready, 0, step * batch, (step + 1) * batch))
             made = self.kind.step(cell, x, state)
             if mask is None or (isinstance(mask, np.ndarray) and mask.all()):
                 state, given[step] = made, made[0]
                 continue
-            is_on = use.materialised(mask)
-            given[step] = use.add("Where", is_on, made[0], use.materialised(zero))
+            is_on = use.materialise(mask)
+            given[step] = use.add("Where", is_on, made[0], use.materialise(zero))
             pairs = zip(made, state, strict=True)
             state = tuple(use.add("Where", is_on, new, old) for new, old in pairs)
         return given, self._ended(state)
@@ -195,7 +195,7 @@ class _Direction(Struct, frozen=True):
         mask = self._mask(0)
         assert mask is not None
         zero: Array = np.zeros((), self._dtype())
-        values = use.materialised(mask), use.materialised(zero)
+        values = use.materialise(mask), use.materialise(zero)
         return tuple(use.add("Where", values[0], value, values[1]) for value in state)
 
     def _dtype(self) -> np.dtype[np.generic]:
@@ -218,11 +218,11 @@ class _Direction(Struct, frozen=True):
         own = item(use, use.tensor(_BIAS), 0, self.index)
         first, second = piece(use, own, 0, 0, every), piece(use, own, 0, every, 2 * every)
         if not self._is_late():
-            return combined(use, "Add", first, second), None
+            return combine(use, "Add", first, second), None
         kept = piece(use, second, 0, 2 * size, every)
         nothing: Array = np.zeros(size, self._dtype())
-        second = joined(use, [piece(use, second, 0, 0, 2 * size), nothing], 0)
-        return combined(use, "Add", first, second), kept
+        second = concatenate_tensors(use, [piece(use, second, 0, 0, 2 * size), nothing], 0)
+        return combine(use, "Add", first, second), kept
 
     def _is_late(self) -> bool:
         return self.kind.step is gru and bool(self.use.attribute("linear_before_reset", 0))
@@ -251,7 +251,7 @@ class _Direction(Struct, frozen=True):
         expect_shape(use, _PEEPHOLES, (self.sizes.directions, 3 * hidden))
         own = item(use, use.tensor(_PEEPHOLES), 0, self.index)
         parts = [piece(use, own, 0, at * hidden, (at + 1) * hidden) for at in range(3)]
-        return tuple(use.materialised(found) for found in parts)
+        return tuple(use.materialise(found) for found in parts)
 
     def _initial(self) -> State:
         """The state before the first step: zeros where it is not given."""
@@ -261,11 +261,11 @@ class _Direction(Struct, frozen=True):
         for index in range(_STATES, _STATES + self.kind.states):
             if not use.has(index):
                 zeros: Array = np.zeros((sizes.batch, sizes.hidden), self._dtype())
-                found.append(use.materialised(zeros))
+                found.append(use.materialise(zeros))
                 continue
             outer = (sizes.batch, sizes.directions) if axis else (sizes.directions, sizes.batch)
             expect_shape(use, index, (*outer, sizes.hidden))
-            found.append(use.materialised(item(use, use.tensor(index), axis, self.index)))
+            found.append(use.materialise(item(use, use.tensor(index), axis, self.index)))
         return tuple(found)
 
 
@@ -277,10 +277,10 @@ def _outputs(
     found: list[Tensor] = [np.zeros(0)]  # not asked for
     if use.node.outputs[0]:
         shape = (sizes.steps, 1, sizes.batch, sizes.hidden)
-        parts = [with_shape(use, joined(use, given, 0), shape) for given, _ in runs]
-        every = joined(use, parts, 1)
+        parts = [with_shape(use, concatenate_tensors(use, given, 0), shape) for given, _ in runs]
+        every = concatenate_tensors(use, parts, 1)
         found = [transpose(use, every, (2, 0, 1, 3)) if is_batch_first else every]
     for index in range(kind.states):
-        last = stacked(use, [state[index] for _, state in runs], 0)
+        last = stack(use, [state[index] for _, state in runs], 0)
         found.append(transpose(use, last, (1, 0, 2)) if is_batch_first else last)
     return found

@@ -7,12 +7,12 @@ from math import prod
 
 from nacre.core.onnx.findings import Unsound
 from nacre.core.onnx.handlers.pieces import item
-from nacre.core.onnx.handlers.quantized import dynamic_steps, quantized
-from nacre.core.onnx.handlers.quantized_products import centred, centred_rows
+from nacre.core.onnx.handlers.quantized import add_quantize, dynamic_steps
+from nacre.core.onnx.handlers.quantized_products import center, center_rows
 from nacre.core.onnx.handlers.table import handles
 from nacre.core.onnx.recurrent.cells import Weights
 from nacre.core.onnx.recurrent.layers import RECURRENT, expect_shape, layer, lengths_of, sizes_of
-from nacre.core.onnx.tensors import combined, shape_of, with_shape
+from nacre.core.onnx.tensors import combine, shape_of, with_shape
 from nacre.core.onnx.use import OnnxNode, Tensor
 from nacre.core.unsupported import Unsupported
 
@@ -34,12 +34,12 @@ class StoredWeights(Weights, frozen=True):
     def times(self, use: OnnxNode, rows: int, bias: Tensor | None = None) -> int:
         """Rows as u8, by a scale that all of them share, times the integers; plus a bias."""
         steps = dynamic_steps(use, rows)
-        stored = quantized(use, rows, steps, "u8")
-        values = centred(use, stored, steps.zero), use.materialised(self.matrix)
+        stored = add_quantize(use, rows, steps, "u8")
+        values = center(use, stored, steps.zero), use.materialise(self.matrix)
         sums = use.add("Linear", *values)
-        factor = use.materialised(combined(use, "Mul", steps.scale, self.scale))
+        factor = use.materialise(combine(use, "Mul", steps.scale, self.scale))
         real = use.add("BinOp", use.cast(sums, "f32"), factor, op="Mul")
-        return real if bias is None else use.add("BinOp", real, use.materialised(bias), op="Add")
+        return real if bias is None else use.add("BinOp", real, use.materialise(bias), op="Add")
 
 
 @handles("com.microsoft.DynamicQuantizeLSTM")
@@ -54,10 +54,10 @@ def dynamic_quantize_lstm(use: OnnxNode) -> list[Tensor]:
     if lengths_of(use, sizes) is not None:
         raise Unsupported("`sequence_lens` is given: which sequences share a scale is not defined",
                      "run sequences of different lengths one by one")  # fmt: skip
-    return layer(use, kind, sizes, _stored(use, sizes.directions, columns))
+    return layer(use, kind, sizes, _stored_weights(use, sizes.directions, columns))
 
 
-def _stored(use: OnnxNode, directions: int, columns: int) -> Callable[[int, int], Weights]:
+def _stored_weights(use: OnnxNode, directions: int, columns: int) -> Callable[[int, int], Weights]:
     def weights_of(index: int, direction: int) -> Weights:
         if use.type(index).dtype not in ("i8", "u8"):
             reason = f"operand {index} is of `{use.type(index).dtype}`, expected i8 or u8"
@@ -65,7 +65,7 @@ def _stored(use: OnnxNode, directions: int, columns: int) -> Callable[[int, int]
         matrix = item(use, use.tensor(index), 0, direction)
         scale, zero = (_one(use, at, direction, directions, columns) for at in _STEPS[index])
         # Made once for all steps.
-        return StoredWeights(centred_rows(use, matrix, zero), scale)
+        return StoredWeights(center_rows(use, matrix, zero), scale)
 
     return weights_of
 
