@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from nacre.base.diagnostics import InputError
 from nacre.cli.calibration import read_calibration
 from nacre.cli.compile import compile_
 from nacre.cli.estimate import estimate
@@ -192,16 +193,18 @@ def _empty(path: Path) -> None:
 def test_a_file_of_anything_else_is_refused(tmp_path: Path, make: Callable[[Path], None]) -> None:
     path = tmp_path / "data.npz"
     make(path)
-    with pytest.raises(Exception, match=r"data\.npz") as caught:
+    with pytest.raises(InputError, match=r"data\.npz") as caught:
         read_calibration(path)
-    assert type(caught.value).__name__ == "WrongUsage"
+    (found,) = caught.value.diagnostics
+    assert found.code == "CMP09"
+    assert "numpy.savez" in (found.help or "")
 
 
 @pytest.mark.full
 def test_an_archive_that_unpacks_to_too_much_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "data.npz"
     _huge(path)
-    with pytest.raises(Exception, match=r"unpacks to 5,368,709,120 bytes"):
+    with pytest.raises(Exception, match=r"take 5,368,709,120 bytes"):
         read_calibration(path)
 
 

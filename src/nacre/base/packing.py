@@ -10,6 +10,7 @@ import numpy.typing as npt
 from nacre.base.elements import ElementType
 
 _BYTE = 8  # bits
+_NIBBLE = 0xF
 
 # Array types of ml_dtypes whose elements take a byte in an array and half of one in memory.
 NIBBLE_TYPES = frozenset({"int4", "uint4"})
@@ -61,3 +62,27 @@ def as_nibbles(array: npt.NDArray[Any], element: ElementType) -> npt.NDArray[Any
         return array
     fits = element.lowest <= int(array.min()) and int(array.max()) <= element.highest
     return array.astype(element.dtype) if fits else array
+
+
+def nibbles(data: npt.NDArray[Any], name: str) -> npt.NDArray[Any]:
+    """Bytes that a NumPy file kept of `int4` or `uint4`; ValueError where one is no nibble."""
+    raw = np.ascontiguousarray(data).view(np.uint8)
+    if raw.size and int(raw.max()) > _NIBBLE:
+        raise ValueError(f"a byte of {name} is 0 to {_NIBBLE}, found {int(raw.max())}")
+    import ml_dtypes
+
+    return raw.view(getattr(ml_dtypes, name))
+
+
+def is_untyped(found: np.dtype[Any], wanted: np.dtype[Any]) -> bool:
+    """Whether elements may be those of a type that NumPy's files keep nothing of but its size."""
+    is_numpys_own = wanted.isbuiltin == 1
+    is_plain = found.kind == "V" and found.names is None and found.subdtype is None
+    return is_plain and not is_numpys_own and found.itemsize == wanted.itemsize
+
+
+def restore_type(array: npt.NDArray[Any], wanted: np.dtype[Any]) -> npt.NDArray[Any]:
+    """An array with the type that its file lost; ValueError where a byte is no nibble."""
+    if not is_untyped(array.dtype, wanted):
+        return array
+    return nibbles(array, wanted.name) if wanted.name in NIBBLE_TYPES else array.view(wanted)

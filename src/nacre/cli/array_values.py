@@ -22,32 +22,19 @@ def read_array(path: str, wanted: np.dtype[Any] | None = None) -> np.ndarray[Any
     NumPy's files do not know bf16 and its like, and keep nothing but their size: such elements are
     of the type that is wanted.
     """
-    from nacre.base.packing import NIBBLE_TYPES
+    from nacre.base.packing import restore_type
     from nacre.nem.api.ddr import load_npy
+    from nacre.nem.run.memory.host import host_error
 
     reason = unreadable(Path(path))
     if reason is not None:
         raise WrongUsage(reason)
     array = load_npy(path)
-    if wanted is not None and _is_untyped(array.dtype, wanted):
-        is_nibble = wanted.name in NIBBLE_TYPES
-        return _nibbles(path, array, wanted) if is_nibble else array.view(wanted)
-    return array.astype(array.dtype.newbyteorder("="), copy=False)
-
-
-def _nibbles(path: str, array: np.ndarray[Any, Any], wanted: np.dtype[Any]) -> np.ndarray[Any, Any]:
-    from nacre.nem.run.memory.host import host_error, nibbles
-
     try:
-        return nibbles(array, wanted.name)
+        array = array if wanted is None else restore_type(array, wanted)
     except ValueError as error:
         raise host_error(f"`{safe(path)}` does not fit: {error}") from None
-
-
-def _is_untyped(found: np.dtype[Any], wanted: np.dtype[Any]) -> bool:
-    is_numpys_own = wanted.isbuiltin == 1
-    is_plain = found.kind == "V" and found.names is None and found.subdtype is None
-    return is_plain and not is_numpys_own and found.itemsize == wanted.itemsize
+    return array.astype(array.dtype.newbyteorder("="), copy=False)
 
 
 def values_text(array: np.ndarray[Any, Any]) -> str:

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 import click
 
+from nacre.base.diagnostics import InputError
 from nacre.base.excerpt import quoted, safe
-from nacre.base.source import read_stream
+from nacre.base.source import read_stream, whole_file
 from nacre.cli.arrays import WrongUsage, unreadable
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 _MOST_BYTES = 4 << 30  # of all arrays together; a few hundred inputs are enough to calibrate with
 _SUFFIX = ".npy"
+_HELP = "write it with `numpy.savez(FILE, NAME=array)`, an array for each input of the model"
 
 
 def calibration_for(path: Path | None, precision: str) -> dict[str, np.ndarray[Any, Any]] | None:
@@ -32,44 +34,50 @@ def calibration_for(path: Path | None, precision: str) -> dict[str, np.ndarray[A
 
 
 def read_calibration(path: Path) -> dict[str, np.ndarray[Any, Any]]:
-    """The arrays of a file by name; WrongUsage where it holds anything else."""
+    """The arrays of a file by name; WrongUsage without a file, InputError where it is no such."""
     reason = unreadable(path)
     if reason is not None:
         raise WrongUsage(reason)
-    name = safe(str(path))
     try:
         with zipfile.ZipFile(path) as archive:
             entries = archive.infolist()
-            _require_sense(entries, path.stat().st_size, name)
-            found = {e.filename.removesuffix(_SUFFIX): _array(archive, e, name) for e in entries}
-    except WrongUsage:
+            _require_sense(entries, path)
+            found = {e.filename.removesuffix(_SUFFIX): _array(archive, e, path) for e in entries}
+    except InputError:
         raise
-    except OSError as error:
-        raise WrongUsage(f"cannot read {name}: {error.strerror or error}") from None
     except MemoryError:
-        raise WrongUsage(f"{name} holds more than memory does") from None
-    except Exception:  # damaged, encrypted, packed oddly: zipfile lets many kinds of error through
-        raise WrongUsage(f"{name} is no .npz file that can be read") from None
+        raise _unfit(path, "the arrays take more than memory has") from None
+    except Exception as error:  # damaged, encrypted, packed oddly: zipfile has many kinds of error
+        if isinstance(error, OSError) and error.strerror is not None:  # of the machine
+            raise WrongUsage(f"cannot read {safe(str(path))}: {error.strerror}") from None
+        raise _unfit(path, "this is no .npz file that can be read") from None
     if not found:
-        raise WrongUsage(f"{name} holds no array")
+        raise _unfit(path, "the file holds no array")
     return found
 
 
-def _require_sense(entries: list[zipfile.ZipInfo], size: int, name: str) -> None:
+def _unfit(path: Path, message: str) -> InputError:
+    """What is wrong with a file that is there, with a code as for what is in it."""
+    from nacre.compile.rules import CMP09
+
+    return InputError([CMP09.at(whole_file(str(path)), message, help=_HELP)])
+
+
+def _require_sense(entries: list[zipfile.ZipInfo], path: Path) -> None:
     """What the directory of an archive says must be possible."""
     total = sum(entry.file_size for entry in entries)
     if total > _MOST_BYTES:
-        raise WrongUsage(f"{name} unpacks to {total:,} bytes, at most {_MOST_BYTES:,} will do")
-    if sum(entry.compress_size for entry in entries) > size:
-        raise WrongUsage(f"{name} is no .npz file that can be read: it is cut short")
+        raise _unfit(path, f"the arrays take {total:,} bytes, at most {_MOST_BYTES:,} will do")
+    if sum(entry.compress_size for entry in entries) > path.stat().st_size:
+        raise _unfit(path, "this is no .npz file that can be read: it is cut short")
     if len({entry.filename for entry in entries}) < len(entries):
-        raise WrongUsage(f"{name} holds two arrays of one name")
+        raise _unfit(path, "the file holds two arrays of one name")
 
 
 def _array(
-    archive: zipfile.ZipFile, entry: zipfile.ZipInfo, name: str
+    archive: zipfile.ZipFile, entry: zipfile.ZipInfo, path: Path
 ) -> np.ndarray[Any, Any]:  # fmt: skip
-    wrong = WrongUsage(f"{quoted(entry.filename)} of {name} is no array of plain numbers")
+    wrong = _unfit(path, f"{quoted(entry.filename)} is no array of plain numbers")
     if not entry.filename.endswith(_SUFFIX):
         raise wrong
     with archive.open(entry) as stream:

@@ -105,7 +105,6 @@ def compile_(
     """
     if len(devices) > 1:
         raise click.UsageError("a plan is for one device; `nacre estimate` compares several")
-    given = asked(precision, calibrate, observer, kept, accuracy, fallback, ddr_size)
     if "quantise" in shown_after and precision != "i8":
         raise click.UsageError(f"the stage quantise is of i8, and the precision is {precision}")
 
@@ -122,6 +121,7 @@ def compile_(
         if not force:
             require_own_folder(out)  # before a minute is spent
 
+        given = asked(precision, calibrate, observer, kept, accuracy, fallback, ddr_size)
         module = read_module(model, shapes, constants)
         bundle = compiled(module, devices[0], on_stage=shown, **given)
         with writing(out):

@@ -120,14 +120,11 @@ def estimate(
     _require_options(is_bundle, devices)
     pages = _pages(report, (model,) if is_bundle else devices)
     require_apart(pages.values(), (model, *devices, *([calibrate] if calibrate else [])))
-    given = {
-        **asked(precision, calibrate, observer, kept, accuracy, fallback, ddr_size),
-        "clock_mhz": clock,
-    }
     found: dict[str, Estimate] = {}
 
     def work() -> None:
         places = pages
+        given = asked(precision, calibrate, observer, kept, accuracy, fallback, ddr_size)
         if is_bundle:
             of_bundle = _estimated_bundle(model, clock)
             found[of_bundle.device.name] = of_bundle
@@ -135,7 +132,7 @@ def estimate(
         else:
             module = read_module(model, shapes, constants)
             for device in dict.fromkeys(devices):
-                found[device] = _estimated(module, device, given)
+                found[device] = _estimated(module, device, {**given, "clock_mhz": clock})
         with writing_together():
             _write(places, found, model)
         click.echo(_told(model, found, most, form))

@@ -57,8 +57,9 @@ CMP09 = declare(
     "CMP09", "calibration-data", _CLAUSE,
     """
     Calibration data does not fit the model: an input is missing or unknown, an array has another
-    type or shape, there is no sample, or an element is not finite. A mask that is added before a
-    softmax may hide with minus infinity. Everything that is wrong is reported at once.
+    type or shape, there is no sample, or an element is not finite; or its file is damaged. A mask
+    that is added before a softmax may hide with minus infinity. Everything that is wrong is
+    reported at once.
     """, language=_LANGUAGE)  # fmt: skip
 CMP10 = declare(
     "CMP10", "quantise-request", _CLAUSE,

@@ -10,6 +10,7 @@ import numpy as np
 
 from nacre.base.diagnostics import InputError
 from nacre.base.hints import setting
+from nacre.base.packing import as_nibbles, restore_type
 from nacre.base.source import whole_file
 from nacre.base.suggest import did_you_mean
 from nacre.compile.legalise.running import Watched
@@ -52,14 +53,17 @@ class Samples:
     def __iter__(self) -> Iterator[Sample]:
         for index in range(self.count):
             yield {
-                name: self._real(name, _shaped(np.asarray(value), self.source.input_types[name]))
+                name: self._real(name, np.asarray(value))
                 for name, value in _nth(self.given, index).items()
             }
 
     def _real(self, name: str, array: Array) -> Array:
         """An input; of stored integers the reals that they stand for."""
-        imported = self.imported.get(name)
-        return array if imported is None else imported.affine.real(imported.shift.stored(array))
+        type_, imported = self.source.input_types[name], self.imported.get(name)
+        if imported is None:
+            return _shaped(_typed(array, type_), type_)
+        stored = _typed(array, TensorType(imported.dtype, type_.shape))
+        return imported.affine.real(imported.shift.stored(_shaped(stored, type_)))
 
 
 def samples(
@@ -164,15 +168,33 @@ def _check_array(
     wanted: _Wanted, name: str, array: Array, shape: tuple[int, ...], each: str
 ) -> Iterator[Problem]:
     type_ = wanted.types[name]
-    dtype = type_.element.dtype
-    if array.dtype != dtype:
-        yield f"`{name}` has elements of {array.dtype.name}, expected {dtype.name}", None
+    try:
+        array = _typed(array, type_)
+    except ValueError as error:
+        yield f"`{name}` does not fit: {error}", None
+        return
+    if array.dtype != type_.element.dtype:
+        yield _wrong_elements(name, array, type_), None
     if shape not in _shapes(type_):
         told = f"`{name}` has the shape [{', '.join(map(str, shape))}]{each}"
         fits = (s for s in _shapes(type_) if len(s) == len(shape))
         yield f"{told}, expected [{', '.join(map(str, next(fits, type_.shape)))}]", None
     if array.dtype.kind == "f":
         yield from _check_numbers(name, array, may_hide=name in wanted.masks)
+
+
+def _typed(array: Array, type_: TensorType) -> Array:
+    """Elements whose type a file lost, and bytes that 4 bits hold, in the type that is wanted."""
+    return as_nibbles(restore_type(array, type_.element.dtype), type_.element)
+
+
+def _wrong_elements(name: str, array: Array, type_: TensorType) -> str:
+    element = type_.element
+    if element.bits < 8 and array.dtype.name in ("int8", "uint8") and array.size:
+        at = np.argwhere((array < element.lowest) | (array > element.highest))[0]
+        told = f"`{name}` has {array[tuple(at)]} at [{', '.join(map(str, at))}]"
+        return f"{told}, {element.name} holds {element.lowest} to {element.highest}"
+    return f"`{name}` has elements of {array.dtype.name}, expected {element.dtype.name}"
 
 
 def _check_numbers(name: str, array: Array, *, may_hide: bool) -> Iterator[Problem]:

@@ -16,6 +16,7 @@ from nacre.base.hints import setting
 from nacre.base.packing import (
     NIBBLE_TYPES,
     UNPACKED_TYPES,
+    nibbles,
     pack_i4,
     pack_nibbles,
     unpack_nibbles,
@@ -35,8 +36,12 @@ from nacre.nem.run.sessions.references import Selection
 from nacre.nem.run.sessions.stepper import Stepper
 from nacre.nem.spec.rules.running import INI02, RUN05
 
-_NIBBLE = 0xF
 _MOST_DIGITS = 18  # of an offset as text
+_UNTYPED = np.dtype("V1")  # as NumPy's files keep `int4` and `uint4`
+_UNTYPED_HELP = (
+    "NumPy's files keep elements of 4 bits so: give `array.view(ml_dtypes.int4)`, which is packed, "
+    "or `array.view(numpy.uint8)` for the bytes as they are"
+)
 
 
 def host_finding(message: str, help: str | None = None) -> Diagnostic:
@@ -61,6 +66,8 @@ def raw_bytes(data: object) -> Bytes:
         raise host_error(f"the data is an array of {array.dtype}, expected one of numbers")
     if array.dtype.name in NIBBLE_TYPES:
         return pack_nibbles(array)
+    if array.dtype == _UNTYPED:
+        raise host_error("the data is an array of bytes whose type is lost", _UNTYPED_HELP)
     if array.dtype.name in UNPACKED_TYPES:
         known = ", ".join(ELEMENT_TYPES)
         raise host_error(f"the data is an array of {array.dtype}, expected one of {known}")
@@ -153,7 +160,7 @@ class Host:
         buffer = self._buffer(name)
         self._require_mutable(name)
         size = buffer.size or 0
-        packed = None if at else self._packed(buffer, data)
+        packed = self._packed_part(buffer, data) if at else self._packed(buffer, data)
         raw = raw_bytes(data) if packed is None else packed
         if not at:
             if raw.size != size:
@@ -174,15 +181,25 @@ class Host:
         size = buffer.size or 0
         if not isinstance(data, np.ndarray) or data.size not in (2 * size - 1, 2 * size):
             return None
-        is_untyped = data.dtype == np.dtype("V1")  # as NumPy's files keep `int4`
+        is_untyped = data.dtype == _UNTYPED
         if not (is_untyped or data.dtype.kind in "iu") or data.nbytes == size:
             return None
         if declared_elements(buffer, self._program) != {"i4"}:
             return None
-        try:
-            return pack_nibbles(nibbles(data, "int4")) if is_untyped else pack_i4(data)
-        except ValueError as error:
-            raise host_error(f"the data for `{buffer.name}` does not fit: {error}") from None
+        return _packed(buffer, data)
+
+    def _packed_part(self, buffer: Buffer, data: object) -> Bytes | None:
+        """Elements for a part of a buffer of `i4`: bytes and elements must not be mistaken."""
+        is_array = isinstance(data, np.ndarray) and data.dtype != np.uint8
+        if not is_array or declared_elements(buffer, self._program) != {"i4"}:
+            return None
+        array = np.asarray(data)
+        if array.dtype.kind in "iub":
+            raise host_error(
+                f"`{buffer.name}` holds i4, and a part of it is given as {array.dtype}",
+                "give elements as `ml_dtypes.int4`, which are packed, or bytes as `uint8`",
+            )
+        return _packed(buffer, array) if array.dtype == _UNTYPED else None
 
     def _put(self, buffer: Buffer, offset: int, raw: Bytes) -> None:
         storage = self._memory.storage(buffer)
@@ -238,6 +255,14 @@ class Host:
         self._findings.diagnostics.append(found)
 
 
+def _packed(buffer: Buffer, array: np.ndarray[Any, Any]) -> Bytes:
+    """Elements of 4 bits that came a byte each; InputError where one does not fit."""
+    try:
+        return pack_nibbles(nibbles(array, "int4")) if array.dtype == _UNTYPED else pack_i4(array)
+    except ValueError as error:
+        raise host_error(f"the data for `{buffer.name}` does not fit: {error}") from None
+
+
 def declared_elements(buffer: Buffer, program: Program) -> set[str]:
     """The element types that regions over a buffer declare; else those it is copied from or to."""
     own = {r.elem for r in program.regions if r.buffer is buffer and r.elem is not None}
@@ -249,16 +274,6 @@ def declared_elements(buffer: Buffer, program: Program) -> set[str]:
         if task.op in ("transfer", "store") and any(r.buffer is buffer for r in regions):
             found |= {region.elem for region in regions if region.elem is not None}
     return found
-
-
-def nibbles(data: np.ndarray[Any, Any], name: str) -> np.ndarray[Any, Any]:
-    """Bytes that a NumPy file kept of `int4` or `uint4`; ValueError where one is no nibble."""
-    raw = np.ascontiguousarray(data).view(np.uint8)
-    if raw.size and int(raw.max()) > _NIBBLE:
-        raise ValueError(f"a byte of {name} is 0 to {_NIBBLE}, found {int(raw.max())}")
-    import ml_dtypes
-
-    return raw.view(getattr(ml_dtypes, name))
 
 
 def read_level(level: MemoryLevel, offset: int, size: int | None) -> bytes:
