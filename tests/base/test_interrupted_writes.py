@@ -18,6 +18,7 @@ from nacre.base.files import write_whole, written_together
 from nacre.compile.bundle.bundle import Bundle
 from nacre.core.module import Module
 from tests.base.faults import CALLS, failing, full_after
+from tests.effort import PROFILE
 
 State = tuple[bytes, ...]
 
@@ -31,6 +32,8 @@ def module_of(seed: int) -> Module:
     weights = np.random.default_rng(seed).normal(size=(16, 16)).astype(np.float32)
     return build.module(build.add("Linear", x, build.constant(weights), build.constant(weights[0])))
 
+
+EVERY_BYTE, SOME = (4096, 200) if PROFILE == "fuzz" else (64, 20)
 
 BUNDLES = {seed: nacre.compile(module_of(seed), "npm4k") for seed in (1, 2)}
 
@@ -177,7 +180,7 @@ def test_a_disk_that_fills_at_every_byte(name: str, tmp_path: Path) -> None:
     chance = random.Random(24)
 
     def sizes(total: int) -> list[int]:
-        some = range(total) if total <= 4096 else chance.sample(range(total), 200)
+        some = range(total) if total <= EVERY_BYTE else chance.sample(range(total), SOME)
         return [*some, total + 500]
 
     _filled(name, tmp_path, sizes)
@@ -224,7 +227,7 @@ def test_a_writer_that_is_killed(name: str, tmp_path: Path) -> None:
 @pytest.mark.fuzz
 @pytest.mark.parametrize("name", ["core", "nac with external weights", "nac", "bundle"])
 def test_a_writer_that_is_killed_at_many_moments(name: str, tmp_path: Path) -> None:
-    _killed(name, tmp_path, 200)
+    _killed(name, tmp_path, SOME)
 
 
 def test_two_compilers_in_one_folder_leave_one_bundle(tmp_path: Path) -> None:
