@@ -81,7 +81,7 @@ def resident(what: str) -> int | None:
 def prepare(bring_in: Callable[[], Any], feeds: Feeds, weights: int) -> dict[str, Any]:
     """Import, optimise and run once, with the time and the memory that this takes."""
     from nacre.core.evaluation.evaluate import CoreSession
-    from nacre.core.inference.pipeline import optimise
+    from nacre.core.passes.inference import optimise
 
     before = resident("VmRSS")
     start = time.perf_counter()

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from nacre.core.module import CoreOperation, Module
-from nacre.core.passes.dead_code import dead_code
 from nacre.core.passes.hoist_inputs import hoist_inputs
+from nacre.core.rewrite.dead_code import dead_code
 from nacre.core.values import attributes
 
 Judge = Callable[[Module], bool]  # whether it still goes wrong

@@ -131,9 +131,9 @@ def chain(count: int) -> Module:
 def test_deep_chains_take_time_in_proportion() -> None:
     canonicalise(chain(1000))
     made = chain(30_000)
-    start = time.perf_counter()
+    start = time.process_time()
     after = canonicalise(made)
-    assert time.perf_counter() - start < 10  # well below a second on a machine of its own
+    assert time.process_time() - start < 10  # about a second
     assert len(after) < 20_000
 
 

@@ -8,17 +8,17 @@ from hypothesis import strategies as st
 
 from nacre.base.diagnostics import InputError, InternalError
 from nacre.core.module import Module
-from nacre.core.passes import fold_constants as folding
-from nacre.core.passes.common_subexpressions import common_subexpressions
-from nacre.core.passes.dead_code import dead_code
-from nacre.core.passes.fold_constants import fold_constants
 from nacre.core.passes.hoist_inputs import hoist_inputs
-from nacre.core.passes.identities import identities
-from nacre.core.passes.identity_ops import identity_ops
-from nacre.core.passes.inverse_pairs import inverse_pairs
-from nacre.core.passes.operand_order import operand_order
 from nacre.core.passes.runner import PIPELINE, Pass, cut, pipeline_text, run_passes
-from nacre.core.passes.settle import settle
+from nacre.core.rewrite.dead_code import dead_code
+from nacre.core.rewrite.exact import fold_constants as folding
+from nacre.core.rewrite.exact.common_subexpressions import common_subexpressions
+from nacre.core.rewrite.exact.fold_constants import fold_constants
+from nacre.core.rewrite.exact.identities import identities
+from nacre.core.rewrite.exact.identity_ops import identity_ops
+from nacre.core.rewrite.exact.inverse_pairs import inverse_pairs
+from nacre.core.rewrite.exact.operand_order import operand_order
+from nacre.core.rewrite.exact.settle import settle
 from nacre.core.text.reader import parse
 from nacre.core.verify import verify
 from tests.core.modules import inputs_of, interpret, modules, same_bits

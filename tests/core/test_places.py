@@ -10,8 +10,8 @@ from nacre.base.diagnostics import InputError
 from nacre.core.canonical import canonicalise
 from nacre.core.evaluation.evaluate import evaluate
 from nacre.core.evaluation.run import place, value_place
-from nacre.core.inference.pipeline import optimise
 from nacre.core.module import Module
+from nacre.core.passes.inference import optimise
 from nacre.core.text.printer import operation_text, print_module
 from nacre.core.text.reader import parse
 from tests.core.modules import modules

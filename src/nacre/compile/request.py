@@ -14,7 +14,7 @@ from nacre.compile.options import MOST_DB, OBSERVERS, PRECISIONS
 from nacre.compile.target import request_error
 from nacre.core.models import Shapes
 from nacre.core.module import Module
-from nacre.core.passes.fold_floats import fold_floats
+from nacre.core.rewrite.inexact.fold_floats import fold_floats
 from nacre.nac.models import read_model
 
 Constants = Mapping[str, Any]

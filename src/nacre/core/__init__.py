@@ -12,11 +12,11 @@ if TYPE_CHECKING:
     from nacre.core.evaluation.evaluate import CoreSession, Evaluation, evaluate, evaluate_with_peak
     from nacre.core.expressions import lower
     from nacre.core.gradients.grad import grad
-    from nacre.core.inference.pipeline import optimise
     from nacre.core.mlir.export import to_mlir
     from nacre.core.module import CoreOperation, Module, TensorType
     from nacre.core.onnx.importer import from_onnx
     from nacre.core.onnx_export.export import to_onnx
+    from nacre.core.passes.inference import optimise
     from nacre.core.storage import load, save
     from nacre.core.text.printer import print_module
     from nacre.core.text.reader import parse
@@ -64,7 +64,7 @@ load_on_use(
         "grad": "gradients.grad",
         "load": "storage",
         "lower": "expressions",
-        "optimise": "inference.pipeline",
+        "optimise": "passes.inference",
         "parse": "text.reader",
         "print_module": "text.printer",
         "save": "storage",

@@ -19,7 +19,7 @@ from nacre.core.models import READERS as CORE_READERS
 from nacre.core.models import Progress, Reader, Shapes
 from nacre.core.models import read_model as read_known
 from nacre.core.module import Module, TensorType
-from nacre.core.passes.fold_floats import fold_floats
+from nacre.core.rewrite.inexact.fold_floats import fold_floats
 from nacre.core.rules.models import MDL02
 from nacre.nac.rules.running import NAC46
 

@@ -12,8 +12,8 @@ import nacre
 from nacre.base.elements import ELEMENT_TYPES, GRAPH_TYPES
 from nacre.compile.legalise.forms.escape import Escape, escape_of, have_rows, independent_axes
 from nacre.core.builder import Builder
+from nacre.core.constants import constant_array
 from nacre.core.evaluation.evaluate import evaluate
-from nacre.core.evaluation.plan import constant_array
 from nacre.core.module import CoreOperation, Module, TensorType
 from nacre.core.ops import OPS
 from neminterp import NemInterpreter

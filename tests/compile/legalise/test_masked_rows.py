@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 import nacre
 from nacre.core.builder import Builder
 from nacre.core.evaluation.evaluate import evaluate
-from nacre.core.inference.pipeline import optimise
 from nacre.core.module import Module
+from nacre.core.passes.inference import optimise
 from nacre.core.values import Array
 
 LEAST = float(np.finfo(np.float32).min)

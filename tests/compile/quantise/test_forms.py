@@ -15,8 +15,8 @@ from nacre.compile.quantise.affine import LOW
 from nacre.compile.quantise.observers import OBSERVERS
 from nacre.compile.quantise.quantiser import Quantised, quantise
 from nacre.core.builder import Builder
+from nacre.core.constants import constant_array
 from nacre.core.evaluation.evaluate import evaluate
-from nacre.core.evaluation.plan import constant_array
 from nacre.core.module import Module
 from nacre.core.verify import verify
 from tests.compile.quantise.networks import (

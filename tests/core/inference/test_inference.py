@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from nacre.core.builder import Builder
 from nacre.core.evaluation.evaluate import evaluate
-from nacre.core.inference.pipeline import INFERENCE, optimise
 from nacre.core.module import Module
+from nacre.core.passes.inference import INFERENCE, optimise
 from nacre.core.passes.runner import Pass, run_passes
 from nacre.core.verify import verify
 

@@ -8,8 +8,8 @@ import numpy as np
 
 from nacre.core.builder import Builder
 from nacre.core.canonical import canonicalise
-from nacre.core.inference.pipeline import optimise
 from nacre.core.module import Labels, Module
+from nacre.core.passes.inference import optimise
 
 
 def named(builder: Builder, output: int, names: dict[int, str]) -> Module:

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from nacre.core.builder import Builder
 from nacre.core.canonical import canonicalise
 from nacre.core.evaluation.evaluate import evaluate
-from nacre.core.inference.pipeline import channels_last, sink_transposes
 from nacre.core.module import Module
+from nacre.core.passes.inference import channels_last, sink_transposes
 from tests.core.inference.test_inference import inputs_of, opcodes, require_kept, values
 
 

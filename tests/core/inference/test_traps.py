@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from nacre.core.builder import Builder
 from nacre.core.evaluation.evaluate import evaluate
-from nacre.core.inference.pipeline import optimise
 from nacre.core.module import Module
+from nacre.core.passes.inference import optimise
 from tests.core.inference.test_inference import (
     RECOVERED,
     Chain,

@@ -11,8 +11,8 @@ import onnxruntime
 import pytest
 
 from nacre.core.evaluation.evaluate import CoreSession
-from nacre.core.inference.pipeline import optimise
 from nacre.core.module import Module
+from nacre.core.passes.inference import optimise
 from tests.core.models.minilm import minilm, sentence
 from tests.core.models.real_models import REAL_MODELS, Array, Feeds, RealModel
 from tools.fetch_models import Unavailable, model_path

@@ -140,7 +140,7 @@ def convert(
         module = read_module(name, shapes, constants)
         if not optimise:
             return module
-        from nacre.core.inference.pipeline import optimise as optimised
+        from nacre.core.passes.inference import optimise as optimised
 
         return optimised(module)
 

@@ -9,9 +9,10 @@ from math import prod
 from typing import Any
 
 from nacre.base.excerpt import safe
+from nacre.core.constants import constant_array
 from nacre.core.evaluation.constants import stored_weights
 from nacre.core.evaluation.lifetimes import peak_bytes
-from nacre.core.evaluation.plan import constant_array, macs_of
+from nacre.core.evaluation.plan import macs_of
 from nacre.core.module import CoreOperation, Module
 from nacre.core.ops import OPS
 from nacre.kernels.interface.call import Known

@@ -18,7 +18,7 @@ from typing import Literal
 import numpy as np
 
 from nacre.compile.accuracy.references import ReferenceSeen
-from nacre.core.evaluation.plan import constant_array
+from nacre.core.constants import constant_array
 from nacre.core.module import CoreOperation, Module
 from nacre.core.values import Array
 

@@ -12,7 +12,7 @@ from nacre.base.excerpt import quoted
 from nacre.base.source import whole_file
 from nacre.compile.bundle.manifest import Manifest, Port
 from nacre.compile.rules import CMP12, CMP13
-from nacre.core.evaluation.plan import constant_array
+from nacre.core.constants import constant_array
 from nacre.core.module import CoreOperation, Module
 from nacre.core.values import Array
 

@@ -36,7 +36,7 @@ from nacre.compile.estimate.bounds_traffic import (
     ddr_traffic,
     stored_values,
 )
-from nacre.core.evaluation.plan import kernel_type
+from nacre.core.constants import kernel_type
 from nacre.core.module import CoreOperation, Module, TensorType
 from nacre.core.ops import OPS
 from nacre.kernels.interface.call import Call

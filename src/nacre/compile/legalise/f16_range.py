@@ -17,7 +17,8 @@ import numpy as np
 from nacre.base.elements import GRAPH_TYPES
 from nacre.compile.legalise.running import Watched
 from nacre.compile.sampling.draw import draw_inputs
-from nacre.core.evaluation.plan import constant_array, initial_values
+from nacre.core.constants import constant_array
+from nacre.core.evaluation.plan import initial_values
 from nacre.core.module import CoreOperation, Module
 from nacre.core.ops import OPS
 from nacre.core.values import Array

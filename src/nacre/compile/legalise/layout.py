@@ -19,15 +19,15 @@ from nacre.compile.legalise.forms.algebra.masks import mask_values, with_levelle
 from nacre.compile.legalise.forms.algebra.widening import widened
 from nacre.compile.legalise.forms.escape import escape_of
 from nacre.compile.legalise.forms.movement.gather import FROM_FRONT
-from nacre.compile.legalise.forms.rounds import in_rounds, labelled, tidied
-from nacre.compile.legalise.forms.tables import LAST, LATE, SETTLE, SINK, TURN
+from nacre.compile.legalise.forms.tables import LAST, LATE, SETTLE, SINK, TURN, remove_idle
 from nacre.compile.legalise.forms.types import retyped
 from nacre.compile.legalise.legal_module import Legal
 from nacre.compile.legalise.origins import name_of, own_name, place_of, source_name
 from nacre.compile.legalise.stage import without_labels
 from nacre.compile.rules import CMP01
 from nacre.core.canonical import canonicalise
-from nacre.core.inference.rewriting import rewritten
+from nacre.core.rewrite.engine import apply_once, apply_until_stable
+from nacre.core.rewrite.labels import complete_labels
 
 _WIDE = frozenset({"i16", "u16", "i32", "u32"})  # integers that floats of 16 bits do not hold
 _MOST = GRAPH_TYPES["f16"].largest_finite
@@ -47,27 +47,27 @@ def layout(
     if is_half or has_islands:
         module = with_folded_masks(module)
     for forms in (SINK, TURN, LATE, SETTLE, TURN, LATE):
-        module = tidied(in_rounds(module, forms))
-    module = labelled(canonicalise(module))
+        module = remove_idle(apply_until_stable(module, forms))
+    module = complete_labels(canonicalise(module))
     # From here on nothing is put into canonical form: it would join what has to stay apart.
-    module = in_rounds(rewritten(module, FROM_FRONT), LAST)
+    module = apply_until_stable(apply_once(module, FROM_FRONT), LAST)
     assert legal.source is not None
     named = partial(source_name, legal.source)
     notes = list(legal.notes)
     types = {"f32": "f16"} if is_half else {}
     wide = left = frozenset[int]()
     if is_half or has_islands:
-        module = labelled(with_levelled_masks(module))
+        module = complete_labels(with_levelled_masks(module))
     if is_half:
         beyond = beyond_half(module, legal.source)
         far = [value in beyond.values for value in module.outputs[: legal.outputs]]
         module, wide = widened(module, beyond.values, beyond.largest)
-        module = labelled(module)
+        module = complete_labels(module)
         left = frozenset(
             value for value, is_far in zip(module.outputs, far, strict=False) if is_far
         )
         wide |= mask_values(module)
-    module = labelled(
+    module = complete_labels(
         retyped(module, types, notes.append, named, finite=True, wide=wide, wide_outputs=left)
     )
     escaped = escapes(module, lacking if is_half else ())

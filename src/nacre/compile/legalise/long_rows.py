@@ -7,7 +7,7 @@ from math import isqrt, prod, sqrt
 import numpy as np
 
 from nacre.compile.legalise.forms.windows.windows import reshaped, sliced
-from nacre.core.inference.rewriting import RewriteSite
+from nacre.core.rewrite.site import RewriteSite
 
 # Deviations are divided by the largest, so that squares stay in range; by no less than this.
 _LEAST = 2.0**-7

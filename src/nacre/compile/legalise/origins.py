@@ -9,8 +9,8 @@ from nacre.base.excerpt import quoted
 from nacre.base.source import Span, whole_file
 from nacre.compile.legalise.legal_module import Origins
 from nacre.core.evaluation.run import value_place
-from nacre.core.inference.names import kind_of
 from nacre.core.module import CoreOperation, Module
+from nacre.core.rewrite.labels import kind_of
 
 if TYPE_CHECKING:
     from nacre.compile.legalise.legal_module import Legal

@@ -3,7 +3,7 @@
 A task adds up all of its products, and NEM has none that goes on with the sum of another: rows and
 columns that are too deep for L1 become several products whose results are added, each rounded to
 the precision of the plan. Windows of poolings that are too large slide along one axis, then along
-the other. The legal module is rewritten, so the plan still equals it; what was done is noted.
+the other. The legal module is apply_once, so the plan still equals it; what was done is noted.
 """
 
 from __future__ import annotations
@@ -15,14 +15,15 @@ from functools import partial
 import numpy as np
 
 from nacre.compile.legalise.contract import escapes_at
-from nacre.compile.legalise.forms.rounds import Forms, labelled
 from nacre.compile.legalise.forms.windows.windows import sliced
 from nacre.compile.legalise.legal_module import Legal
 from nacre.compile.legalise.long_rows import norm_of_parts, pooled_axis
 from nacre.compile.legalise.stage import without_labels
 from nacre.compile.options import Options
-from nacre.core.inference.rewriting import RewriteSite, rewritten
 from nacre.core.module import Labels
+from nacre.core.rewrite.engine import apply_once
+from nacre.core.rewrite.labels import complete_labels
+from nacre.core.rewrite.site import RewriteSite, Rules
 
 _COLUMNS = 16  # of a tile, the fewest that are any good
 _FEW = 4  # of a product by weights, whose columns may be ever fewer
@@ -49,7 +50,7 @@ def split_deep_ops(legal: Legal, options: Options) -> Legal:
         size = narrow if is_open else site.op.type.element.bits // 8
         return int(options.l1_bytes * _SPARE) // size
 
-    forms: Forms = {
+    forms: Rules = {
         opcode: [partial(form, room, notes)]
         for opcode, form in _FORMS.items()
         if not (is_open and opcode in _ISLANDS)
@@ -58,10 +59,10 @@ def split_deep_ops(legal: Legal, options: Options) -> Legal:
         nodes={value: str(origins[0]) for value, origins in legal.origins.items()},
         fused={value: tuple(map(str, origins[1:])) for value, origins in legal.origins.items()},
     )
-    made = rewritten(replace(legal.module, labels=numbers), forms)
+    made = apply_once(replace(legal.module, labels=numbers), forms)
     if not notes:
         return legal
-    changed = replace(legal, module=labelled(made), notes=(*legal.notes, *notes))
+    changed = replace(legal, module=complete_labels(made), notes=(*legal.notes, *notes))
     changed = without_labels(changed)
     return replace(changed, escaped=escapes_at(changed.precision, changed.module, changed.lacking))
 

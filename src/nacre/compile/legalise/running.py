@@ -11,7 +11,8 @@ from nacre.base.diagnostics import InputError, has_errors
 from nacre.base.source import Span
 from nacre.compile.legalise.legal_module import Legal
 from nacre.compile.legalise.origins import own_name, place_of
-from nacre.core.evaluation.plan import constant_array, kernel_type, place
+from nacre.core.constants import constant_array, kernel_type
+from nacre.core.evaluation.plan import place
 from nacre.core.module import CoreOperation, Module, TensorType
 from nacre.core.ops import OPS
 from nacre.core.rules.evaluation import EVL04

@@ -11,17 +11,17 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 
-from nacre.compile.legalise.forms.rounds import in_rounds, tidied
-from nacre.compile.legalise.forms.tables import EARLY, FIRST
+from nacre.compile.legalise.forms.tables import EARLY, FIRST, remove_idle
 from nacre.compile.legalise.forms.types import NARROW, retyped
 from nacre.compile.legalise.legal_module import Legal
 from nacre.compile.legalise.origins import origins_of, source_name
 from nacre.core.canonical import canonicalise
-from nacre.core.inference.pipeline import INFERENCE, optimise
 from nacre.core.module import Labels, Module
-from nacre.core.passes.dead_code import dead_code
 from nacre.core.passes.hoist_inputs import hoist_inputs
+from nacre.core.passes.inference import INFERENCE, optimise
 from nacre.core.passes.runner import run_passes
+from nacre.core.rewrite.dead_code import dead_code
+from nacre.core.rewrite.engine import apply_until_stable
 
 
 def legalise(source: Module, precision: str) -> Legal:
@@ -40,11 +40,11 @@ def legalise(source: Module, precision: str) -> Legal:
     notes: list[str] = []
     named = partial(source_name, source)
     made = retyped(Module(module.operations, kept, labels=numbers), NARROW, notes.append, named)
-    first = in_rounds(made, FIRST)
+    first = apply_until_stable(made, FIRST)
     notes += _rounding_left_out(made, first)
     made = optimise(first)  # scales fold while nothing stands between
-    made = tidied(in_rounds(made, EARLY))
-    made = tidied(run_passes(made, INFERENCE, verify_each=False))
+    made = remove_idle(apply_until_stable(made, EARLY))
+    made = remove_idle(run_passes(made, INFERENCE, verify_each=False))
     return Legal(
         made,
         origins_of(made, source),

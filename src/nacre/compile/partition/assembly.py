@@ -15,7 +15,7 @@ from nacre.base.elements import GRAPH_TYPES
 from nacre.compile.partition.items import Item
 from nacre.compile.partition.tensors import Memory, Shift, Tensor
 from nacre.compile.partition.views import View, collapsed, dense
-from nacre.core.evaluation.plan import constant_array
+from nacre.core.constants import constant_array
 from nacre.core.module import Module
 from nacre.kernels.interface.runs import quietly
 

@@ -13,7 +13,7 @@ from nacre.compile.partition.items import Item, Use
 from nacre.compile.partition.layers import Access, Axes, Local, Operand, Packed, Step
 from nacre.compile.partition.tensors import Memory, Shift, Tensor
 from nacre.compile.partition.views import View
-from nacre.core.evaluation.plan import constant_array
+from nacre.core.constants import constant_array
 from nacre.core.module import Module
 from nacre.core.values import Array
 

@@ -16,7 +16,7 @@ import numpy as np
 from nacre.base.diagnostics import InternalError
 from nacre.compile.legalise.forms.escape import escape_of
 from nacre.compile.legalise.lowerings import Lowering, lowering_of
-from nacre.core.evaluation.plan import constant_array
+from nacre.core.constants import constant_array
 from nacre.core.module import CoreOperation, Module
 from nacre.core.ops import OPS
 from nacre.core.values import Array, attributes

@@ -19,7 +19,7 @@ from nacre.compile.partition.drafts import (
 from nacre.compile.partition.items import Item
 from nacre.compile.partition.layers import Access, Axes, Axis, Operand, Step
 from nacre.compile.partition.views import View, collapsed
-from nacre.core.evaluation.plan import constant_array
+from nacre.core.constants import constant_array
 
 
 def linear(draft: Draft) -> None:

@@ -15,7 +15,7 @@ from nacre.base.elements import GRAPH_TYPES
 from nacre.compile.quantise.calibration import Seen
 from nacre.compile.quantise.islands import Domains
 from nacre.compile.quantise.roles import Graph
-from nacre.core.evaluation.plan import constant_array
+from nacre.core.constants import constant_array
 from nacre.core.module import CoreOperation, Module
 from nacre.core.values import Array
 

@@ -41,7 +41,7 @@ from nacre.compile.quantise.uneven import uneven
 from nacre.compile.quantise.walking import Storing
 from nacre.compile.rules import CMP10
 from nacre.core.module import Module
-from nacre.core.passes.dead_code import dead_code
+from nacre.core.rewrite.dead_code import dead_code
 
 _PLACE = whole_file("<quantise>")
 _FEW = 4  # layers that go back together, and are not worth another try

@@ -10,7 +10,7 @@ import numpy as np
 from nacre.compile.legalise.forms.algebra.masks import mask_values
 from nacre.compile.legalise.lowerings import lowering_of
 from nacre.compile.quantise.observers import Histogram
-from nacre.core.evaluation.plan import constant_array
+from nacre.core.constants import constant_array
 from nacre.core.module import CoreOperation, Module
 from nacre.core.ops import OPS
 from nacre.core.values import Array

@@ -17,7 +17,7 @@ from nacre.compile.legalise.legal_module import Legal
 from nacre.compile.legalise.running import Watched
 from nacre.compile.quantise.calibration import Feeds, Samples
 from nacre.core.builder import Builder
-from nacre.core.evaluation.plan import constant_array
+from nacre.core.constants import constant_array
 from nacre.core.module import CoreOperation, Module
 from nacre.core.values import Array
 

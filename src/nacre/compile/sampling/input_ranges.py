@@ -17,8 +17,8 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
+from nacre.core.constants import constant_array
 from nacre.core.evaluation.evaluate import evaluate
-from nacre.core.evaluation.plan import constant_array
 from nacre.core.module import CoreOperation, Module
 from nacre.core.values import Array
 

@@ -23,14 +23,9 @@ from nacre.base.diagnostics import Diagnostic, InputError
 from nacre.base.excerpt import quoted
 from nacre.base.packing import as_nibbles
 from nacre.base.suggest import Hints
+from nacre.core.constants import kernel_type, to_carried
 from nacre.core.evaluation.memory import arrays_held
-from nacre.core.evaluation.plan import (
-    initial_values,
-    kernel_type,
-    make_plan,
-    to_carried,
-    to_declared,
-)
+from nacre.core.evaluation.plan import initial_values, make_plan, to_declared
 from nacre.core.evaluation.run import Plan, place
 from nacre.core.module import Module, TensorType
 from nacre.core.rules.evaluation import EVL01, EVL02, EVL03

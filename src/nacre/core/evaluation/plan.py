@@ -9,6 +9,7 @@ import numpy as np
 
 from nacre.base.diagnostics import InputError, has_errors
 from nacre.base.source import Span
+from nacre.core.constants import constant_array, kernel_type
 from nacre.core.evaluation.constants import stored_weights
 from nacre.core.evaluation.fusion import Fused, Weights, find_fused_steps
 from nacre.core.evaluation.lifetimes import affordable, places_of
@@ -19,13 +20,11 @@ from nacre.core.evaluation.views import dense_views
 from nacre.core.module import CoreOperation, Module, TensorType
 from nacre.core.ops import OPS, OpSpec
 from nacre.core.rules.module_rules import MOD15
-from nacre.core.values import Array, Literal
+from nacre.core.values import Array
 from nacre.core.verify import verify
 from nacre.kernels.interface.call import Call, Known, Run
 from nacre.kernels.interface.call import TensorType as KernelType
 from nacre.kernels.registry import PRIMITIVES
-
-_SCALARS = {"ConstI64": "i64", "ConstF32": "f32", "ConstF64": "f64"}
 
 
 def make_plan(module: Module, ordered: bool) -> Plan:
@@ -173,11 +172,6 @@ def _has_floats(spec: OpSpec) -> bool:
     return any(a.kind in ("float", "floats") for a in spec.attributes)
 
 
-def kernel_type(type_: TensorType) -> KernelType:
-    """A type as the kernels know it."""
-    return KernelType(type_.element, type_.shape)
-
-
 def macs_of(op: CoreOperation, module: Module) -> int:
     """Multiplications with an addition that an operation takes: one count for every verb."""
     spec = OPS[op.opcode]
@@ -189,26 +183,9 @@ def macs_of(op: CoreOperation, module: Module) -> int:
     return PRIMITIVES[spec.primitive].work(call).macs
 
 
-def to_carried(array: Array, type_: TensorType) -> Array:
-    """An array as the kernels take it: dense, and types below a byte in whole bytes."""
-    kernel = kernel_type(type_)
-    return np.ascontiguousarray(array, dtype=kernel.dtype).reshape(type_.shape)
-
-
 def to_declared(array: Array, type_: TensorType) -> Array:
     """A copy of an array in the element type that was declared."""
     return np.array(array, dtype=type_.element.dtype)
-
-
-def constant_array(op: CoreOperation) -> Array | None:
-    """The value of a constant as the kernels carry it; None where the operation is no constant."""
-    if op.opcode in _SCALARS:
-        return np.array(op.attributes["value"], op.type.element.dtype)
-    if op.opcode != "ConstTensor":
-        return None
-    data = op.attributes["data"]
-    array = data.array if isinstance(data, Literal) else np.array(data, op.type.element.dtype)
-    return to_carried(array, op.type)
 
 
 def initial_values(module: Module) -> dict[str, Array]:

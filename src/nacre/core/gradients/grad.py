@@ -21,9 +21,9 @@ from nacre.core.gradients.table import REFUSED, rule_of, rules_of
 from nacre.core.gradients.writer import NoGradient, Value, Writer
 from nacre.core.module import CoreOperation, Module, TensorType
 from nacre.core.ops import OPS
-from nacre.core.passes.dead_code import dead_code
 from nacre.core.passes.hoist_inputs import hoist_inputs
 from nacre.core.passes.renumber import renumbered
+from nacre.core.rewrite.dead_code import dead_code
 from nacre.core.rules.gradients import GRD01, GRD02, GRD03
 from nacre.core.rules.module_rules import MOST_ID
 from nacre.core.values import kind_of

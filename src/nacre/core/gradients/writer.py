@@ -15,7 +15,7 @@ import numpy as np
 from nacre.base.diagnostics import InternalError
 from nacre.core.module import CoreOperation, Module, Shape, TensorType
 from nacre.core.ops import OPS, is_commutative
-from nacre.core.passes.fold_constants import MAX_ELEMENTS
+from nacre.core.rewrite.exact.fold_constants import MAX_ELEMENTS
 from nacre.core.rules.signature import dimension_problem
 from nacre.core.values import Array, Attributes, Literal, Word, attributes
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from nacre.core.evaluation.plan import constant_array
+from nacre.core.constants import constant_array
 from nacre.core.mlir.body import ARITHMETIC, Body, Scalar
 from nacre.core.mlir.site import MlirWriter, Value
 from nacre.core.mlir.types import dense_text, is_float, tensor_text, wide

@@ -12,7 +12,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from nacre.base.diagnostics import Diagnostic, InputError, has_errors
-from nacre.core.evaluation.plan import constant_array, place
+from nacre.core.constants import constant_array
+from nacre.core.evaluation.plan import place
 from nacre.core.module import CoreOperation, Module, State
 from nacre.core.onnx.reading.files import require_onnx
 from nacre.core.onnx_export.forms import FORMS

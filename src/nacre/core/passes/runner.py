@@ -12,15 +12,15 @@ from nacre.base.diagnostics import Diagnostic, InputError, InternalError
 from nacre.base.stages import stage
 from nacre.base.suggest import did_you_mean
 from nacre.core.module import Module
-from nacre.core.passes.common_subexpressions import common_subexpressions
-from nacre.core.passes.dead_code import dead_code
-from nacre.core.passes.fold_constants import fold_constants
 from nacre.core.passes.hoist_inputs import hoist_inputs
-from nacre.core.passes.identities import identities
-from nacre.core.passes.identity_ops import identity_ops
-from nacre.core.passes.inverse_pairs import inverse_pairs
-from nacre.core.passes.operand_order import operand_order
-from nacre.core.passes.settle import settle
+from nacre.core.rewrite.dead_code import dead_code
+from nacre.core.rewrite.exact.common_subexpressions import common_subexpressions
+from nacre.core.rewrite.exact.fold_constants import fold_constants
+from nacre.core.rewrite.exact.identities import identities
+from nacre.core.rewrite.exact.identity_ops import identity_ops
+from nacre.core.rewrite.exact.inverse_pairs import inverse_pairs
+from nacre.core.rewrite.exact.operand_order import operand_order
+from nacre.core.rewrite.exact.settle import settle
 from nacre.core.verify import verify
 
 _TO_HOIST = "MOD06"  # the one violation that a pass is there to mend

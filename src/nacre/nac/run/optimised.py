@@ -19,13 +19,13 @@ import numpy as np
 from nacre.base.diagnostics import InputError
 from nacre.core.builder import dtype_name
 from nacre.core.evaluation.evaluate import CoreSession
-from nacre.core.inference.pipeline import INFERENCE
 from nacre.core.module import Module, TensorType
-from nacre.core.passes.dead_code import dead_code
-from nacre.core.passes.fold_constants import fold_constants
-from nacre.core.passes.fold_floats import fold_floats
-from nacre.core.passes.identity_ops import identity_ops
+from nacre.core.passes.inference import INFERENCE
 from nacre.core.passes.runner import Pass, run_passes
+from nacre.core.rewrite.dead_code import dead_code
+from nacre.core.rewrite.exact.fold_constants import fold_constants
+from nacre.core.rewrite.exact.identity_ops import identity_ops
+from nacre.core.rewrite.inexact.fold_floats import fold_floats
 from nacre.core.values import Array
 from nacre.nac.run.memory import is_copy, owner
 from nacre.nac.spec.instructions import LIFTED

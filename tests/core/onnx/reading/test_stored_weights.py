@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nacre.core.evaluation.evaluate import CoreSession, evaluate, evaluate_with_peak
-from nacre.core.inference.pipeline import optimise
 from nacre.core.module import Module
+from nacre.core.passes.inference import optimise
 from tests.core.onnx.single_node import MICROSOFT, Array, NodeModel, rng
 
 _SEEDS = st.integers(0, 2**32 - 1)

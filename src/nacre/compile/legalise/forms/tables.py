@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from nacre.compile.legalise.forms.algebra.norms import SPELT_OUT
-from nacre.compile.legalise.forms.constants import CONSTANT_FORMS
 from nacre.compile.legalise.forms.elementwise.activations import ACTIVATION_FORMS
 from nacre.compile.legalise.forms.elementwise.columns import COLUMN_FORMS
 from nacre.compile.legalise.forms.elementwise.fractions import FRACTION_FORMS
@@ -25,44 +26,58 @@ from nacre.compile.legalise.forms.products.einsum import EINSUM_FORMS
 from nacre.compile.legalise.forms.products.onehot import ONE_HOT_FORMS
 from nacre.compile.legalise.forms.products.products import PRODUCT_FORMS
 from nacre.compile.legalise.forms.quantised.quantized import LATE_QUANTIZED, QUANTIZED_FORMS
-from nacre.compile.legalise.forms.rounds import Forms, merged
 from nacre.compile.legalise.forms.windows.channels import CHANNEL_FORMS
 from nacre.compile.legalise.forms.windows.scaling import SCALING_FORMS
 from nacre.compile.legalise.forms.windows.shuffles import CHANNEL_ORDER, SHUFFLE_FORMS
 from nacre.compile.legalise.forms.windows.transposed import TRANSPOSED_FORMS
 from nacre.compile.legalise.forms.windows.windows import EARLY_WINDOWS, LATE_WINDOWS
 from nacre.compile.legalise.lowerings import is_from_outside
-from nacre.core.inference.rewriting import Pattern, RewriteSite
-from nacre.core.inference.transposes import SINKING
+from nacre.core.module import Module
+from nacre.core.rewrite.dead_code import dead_code
+from nacre.core.rewrite.engine import simplify
+from nacre.core.rewrite.exact.settle import IDLE
+from nacre.core.rewrite.inexact.fold_known import FOLD_KNOWN
+from nacre.core.rewrite.inexact.transposes import SINKING
+from nacre.core.rewrite.labels import complete_labels
+from nacre.core.rewrite.site import Rewrite, RewriteSite, Rules, merge_rules
 
 
-def guarded(folding: Forms, *tables: Forms) -> Forms:
+def remove_idle(module: Module) -> Module:
+    """The module without operations that do nothing or undo each other.
+
+    That is the canonical form but for what looks at every constant: it is done after each table.
+    """
+    made = simplify(module, IDLE)
+    return complete_labels(replace(dead_code(made), labels=made.labels))
+
+
+def guarded(folding: Rules, *tables: Rules) -> Rules:
     """Several tables as one, of which only the first touches what has a form from outside."""
     kept = {
-        opcode: [_unless_outside(pattern) for pattern in patterns]
-        for opcode, patterns in merged(*tables).items()
+        opcode: [_unless_outside(rewrite) for rewrite in rewrites]
+        for opcode, rewrites in merge_rules(*tables).items()
     }
-    return merged(folding, kept)
+    return merge_rules(folding, kept)
 
 
-def _unless_outside(pattern: Pattern) -> Pattern:
+def _unless_outside(rewrite: Rewrite) -> Rewrite:
     def applied(site: RewriteSite) -> int | None:
-        return None if is_from_outside(site.op) else pattern(site)
+        return None if is_from_outside(site.op) else rewrite(site)
 
     return applied
 
 
 # Operations of the first profile under the names that everything else knows.
-FIRST: Forms = guarded(
-    CONSTANT_FORMS,
+FIRST: Rules = guarded(
+    FOLD_KNOWN,
     DYNAMIC_FORMS,
     QUANTIZED_FORMS,
     VIEW_FORMS,
     {"Conv2d": EARLY_WINDOWS["Conv2d"], "Dot": PRODUCT_FORMS["Dot"]},
 )
 # Before the layout: two axes for every window, channels last between transpositions.
-EARLY: Forms = guarded(
-    CONSTANT_FORMS,
+EARLY: Rules = guarded(
+    FOLD_KNOWN,
     FRACTION_FORMS,
     EARLY_WINDOWS,
     EARLY_MOVES,
@@ -73,12 +88,12 @@ EARLY: Forms = guarded(
     ONE_HOT_FORMS,
 )
 # Transpositions sink past what they can while operations still have their names.
-SINK: Forms = merged(guarded(CONSTANT_FORMS, ROOT_FORMS), SINKING)
+SINK: Rules = merge_rules(guarded(FOLD_KNOWN, ROOT_FORMS), SINKING)
 # What cannot sink is moved where it moves least.
-TURN: Forms = guarded(CONSTANT_FORMS, EARLY_TURNED, CHANNEL_ORDER)
+TURN: Rules = guarded(FOLD_KNOWN, EARLY_TURNED, CHANNEL_ORDER)
 # What is left, in operations of the device.
-LATE: Forms = guarded(
-    CONSTANT_FORMS,
+LATE: Rules = guarded(
+    FOLD_KNOWN,
     SCALING_FORMS,
     CHANNEL_FORMS,
     ATTENTION_FORMS,
@@ -100,10 +115,10 @@ LATE: Forms = guarded(
 )
 # Transpositions that the forms have added sink once more.
 _SETTLED = frozenset({"Softmax", "LogSoftmax", "CumSum", "Resize"})
-SETTLE: Forms = merged(
-    CONSTANT_FORMS,
+SETTLE: Rules = merge_rules(
+    FOLD_KNOWN,
     SHUFFLE_FORMS,
     {name: forms for name, forms in SINKING.items() if name not in _SETTLED},
     TURNED_FORMS,
 )
-LAST: Forms = merged(CONSTANT_FORMS, TRANSPOSE_FORMS)
+LAST: Rules = merge_rules(FOLD_KNOWN, TRANSPOSE_FORMS)

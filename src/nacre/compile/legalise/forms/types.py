@@ -16,7 +16,7 @@ import numpy as np
 from nacre.base.elements import GRAPH_TYPES
 from nacre.compile.legalise.narrowing import bound, keeping, narrowed
 from nacre.core.builder import Builder
-from nacre.core.evaluation.plan import constant_array
+from nacre.core.constants import constant_array
 from nacre.core.module import CoreOperation, Labels, Module
 from nacre.core.ops import OPS
 from nacre.core.values import Array

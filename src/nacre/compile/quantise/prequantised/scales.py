@@ -14,7 +14,7 @@ from nacre.compile.quantise.prequantised.float_forms import FORMS, moved
 from nacre.compile.quantise.prequantised.imported_scales import QuantisedPort
 from nacre.compile.quantise.prequantised.uses import counts, users_of
 from nacre.compile.quantise.prequantised.walk import Walk
-from nacre.core.evaluation.plan import constant_array
+from nacre.core.constants import constant_array
 from nacre.core.module import CoreOperation, Labels, Module
 
 _QUANTISED = frozenset({"Quantize", "Dequantize", "QConv", "QLinear", "QBinOp", "QPool"})

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from nacre.compile.quantise.prequantised.imported_scales import SHIFTS
-from nacre.core.evaluation.plan import constant_array
+from nacre.core.constants import constant_array
 from nacre.core.module import CoreOperation, Module
 from nacre.core.ops import OPS
 

@@ -15,7 +15,7 @@ from nacre.compile.quantise.prequantised.imported_scales import (
 )
 from nacre.compile.quantise.prequantised.uses import inside_gelu, meaning, users_of
 from nacre.core.builder import Builder
-from nacre.core.evaluation.plan import constant_array
+from nacre.core.constants import constant_array
 from nacre.core.module import CoreOperation, Module
 from nacre.core.values import Array
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from nacre.core.inference.rewriting import RewriteSite
+from nacre.core.rewrite.site import RewriteSite
 from nacre.core.values import Array
 
 FEW_COLUMNS = 4  # of a product that is as soon done in f32

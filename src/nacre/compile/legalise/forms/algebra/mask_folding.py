@@ -14,8 +14,9 @@ import numpy as np
 
 from nacre.compile.legalise.forms.algebra.masks import ABSORBING, is_large, kind_of, largest
 from nacre.compile.legalise.forms.windows.windows import reshaped
-from nacre.core.inference.rewriting import RewriteSite, rewritten
 from nacre.core.module import CoreOperation, Module
+from nacre.core.rewrite.engine import apply_once
+from nacre.core.rewrite.site import RewriteSite
 
 _MOST_DEPTH, _MOST_FACTOR = 32, 1e30
 _VIEWS = ("Reshape", "ExpandDims", "Squeeze")
@@ -32,7 +33,7 @@ class _Masked(NamedTuple):
 
 def with_folded_masks(module: Module) -> Module:
     """The module with one sum of scores and a mask before each softmax that has masks."""
-    return rewritten(module, {"Softmax": [_folded]})
+    return apply_once(module, {"Softmax": [_folded]})
 
 
 def _folded(site: RewriteSite) -> int | None:
@@ -98,7 +99,7 @@ class _Folding:
         if name in ("Add", "Sub"):
             left, right = self.read(a, depth + 1), self.read(b, depth + 1)
             return self._sum(left, right if name == "Add" else self._negative(right))
-        split = self._site.split(op.operands)
+        split = self._site.split(op)
         number = None if split is None else self._site.number(b if split[0] == a else a)
         if split is not None and number is not None:
             if name == "Mul" or (name == "Div" and split[0] == a and number):

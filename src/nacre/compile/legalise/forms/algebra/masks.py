@@ -14,9 +14,10 @@ from typing import Literal
 
 import numpy as np
 
-from nacre.core.evaluation.plan import constant_array
-from nacre.core.inference.rewriting import RewriteSite, rewritten
+from nacre.core.constants import constant_array
 from nacre.core.module import CoreOperation, Module
+from nacre.core.rewrite.engine import apply_once
+from nacre.core.rewrite.site import RewriteSite
 from nacre.core.values import Array
 
 _VIEWS = frozenset({"Reshape", "ExpandDims", "Squeeze", "Transpose", "Slice", "Broadcast"})
@@ -33,7 +34,7 @@ _MOST = float(np.finfo(np.float32).max)
 
 def with_levelled_masks(module: Module) -> Module:
     """The module with the largest of each row taken off masks."""
-    return rewritten(module, {"Softmax": [_Levelling().softmax]})
+    return apply_once(module, {"Softmax": [_Levelling().softmax]})
 
 
 def mask_values(module: Module) -> frozenset[int]:

@@ -12,9 +12,9 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from nacre.core.inference.rewriting import RewriteSite
 from nacre.core.module import CoreOperation
 from nacre.core.ops import OPS
+from nacre.core.rewrite.site import RewriteSite
 from nacre.core.values import Array
 
 Axes = tuple[int, ...]
@@ -221,7 +221,7 @@ def guard_of(site: RewriteSite, op: CoreOperation) -> tuple[int, float] | None:
     if op.opcode in ("Relu", "ReluNan"):
         return op.operands[0], 0.0
     if op.opcode == "BinOp" and op.attributes["op"] in ("Max", "Add"):
-        split = site.split(op.operands)
+        split = site.split(op)
         if split is not None and split[1].size == 1:
             return split[0], float(np.ravel(split[1])[0])
     return _guard_by_choice(site, op) if op.opcode == "Where" else None

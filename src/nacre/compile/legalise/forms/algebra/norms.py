@@ -6,10 +6,9 @@ import numpy as np
 
 from nacre.compile.legalise.forms.algebra.moments import Axes, Moments, Polynomial
 from nacre.compile.legalise.forms.elementwise.recover_norms import along, kept
-from nacre.compile.legalise.forms.rounds import Forms
 from nacre.compile.legalise.forms.windows.windows import reshaped
-from nacre.core.inference.rewriting import RewriteSite
 from nacre.core.module import CoreOperation
+from nacre.core.rewrite.site import RewriteSite, Rules
 from nacre.core.values import Array
 
 _LEAST_EPSILON = 1e-30  # so that the norm of nothing but zeros is zeros
@@ -143,4 +142,4 @@ def batch_norm(site: RewriteSite) -> int | None:
     return site.add("BinOp", made, bias, op="Add")
 
 
-SPELT_OUT: Forms = {"BinOp": [norm], "BatchNorm": [batch_norm]}
+SPELT_OUT: Rules = {"BinOp": [norm], "BatchNorm": [batch_norm]}

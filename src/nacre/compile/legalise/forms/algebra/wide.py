@@ -15,7 +15,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from nacre.core.evaluation.plan import constant_array
+from nacre.core.constants import constant_array
 from nacre.core.module import CoreOperation, Module
 from nacre.core.values import Array
 

@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from nacre.compile.legalise.forms.algebra.halves import Halves, in_halves, scaled_down
 from nacre.compile.legalise.forms.algebra.wide import PRODUCTS, Chains
 from nacre.compile.legalise.forms.algebra.wide_moves import moved
-from nacre.core.inference.rewriting import RewriteSite, rewritten
 from nacre.core.module import Module
+from nacre.core.rewrite.engine import apply_once
+from nacre.core.rewrite.site import RewriteSite
 
 
 def widened(
@@ -27,7 +28,7 @@ def widened(
         return module, frozenset()
     walk = _Widening(module, chains, wide, largest or {})
     opcodes = {op.opcode for op in module.operations} - {"Input"}
-    made = rewritten(module, {opcode: [walk.take] for opcode in opcodes})
+    made = apply_once(module, {opcode: [walk.take] for opcode in opcodes})
     names = {op.attributes["name"] for op in module.inputs if op.value_id in wide}
     inputs = {op.value_id for op in made.inputs if op.attributes["name"] in names}
     return made, frozenset(walk.wide & set(made.by_id) | inputs)
@@ -67,7 +68,7 @@ class _Widening:
         return made
 
     def _product(self, halves: Halves) -> int | None:
-        x = halves.site.op.operands[0]
+        x = self._module.by_id[halves.site.op.value_id].operands[0]
         if x in self._wide:
             return in_halves(halves)
         return scaled_down(halves, self._largest[x])

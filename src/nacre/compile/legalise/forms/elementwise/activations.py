@@ -11,8 +11,7 @@ from math import log
 
 import numpy as np
 
-from nacre.compile.legalise.forms.rounds import Forms
-from nacre.core.inference.rewriting import Pattern, RewriteSite
+from nacre.core.rewrite.site import Rewrite, RewriteSite, Rules
 
 
 class Steps:
@@ -188,7 +187,7 @@ def _unary(site: RewriteSite) -> int | None:
     return spelled(Steps(site), site, site.operands[0])
 
 
-_ACTIVATIONS: dict[str, Pattern] = {
+_ACTIVATIONS: dict[str, Rewrite] = {
     "Relu": _relu,
     "HardSigmoid": _hard_sigmoid,
     "HardSwish": _hard_swish,
@@ -199,4 +198,4 @@ _ACTIVATIONS: dict[str, Pattern] = {
     "LeakyRelu": _leaky_relu,
     "Unary": _unary,
 }
-ACTIVATION_FORMS: Forms = {name: [form] for name, form in _ACTIVATIONS.items()}
+ACTIVATION_FORMS: Rules = {name: [form] for name, form in _ACTIVATIONS.items()}

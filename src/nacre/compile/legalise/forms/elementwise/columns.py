@@ -9,9 +9,8 @@ from __future__ import annotations
 
 from math import prod
 
-from nacre.compile.legalise.forms.rounds import Forms
 from nacre.compile.legalise.forms.windows.windows import reshaped, sliced
-from nacre.core.inference.rewriting import RewriteSite
+from nacre.core.rewrite.site import RewriteSite, Rules
 
 ROOM = 192 << 10  # bytes of all operands of a part: less than half of any device's L1
 _MOST_PARTS = 64
@@ -147,7 +146,7 @@ def _along(site: RewriteSite, x: int, axis: int) -> int:
 
 
 _ALONG = ("ArgMax", "ArgMin", "CumSum", "CumProd", "TopKValues", "TopKIndices")
-COLUMN_FORMS: Forms = {
+COLUMN_FORMS: Rules = {
     **{opcode: [axis_by_axis, in_parts] for opcode in ("Sum", "Reduce")},
     **{opcode: [in_parts] for opcode in (*_ALONG, "GatherElements", "ScatterElements")},
 }

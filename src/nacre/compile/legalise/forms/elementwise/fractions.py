@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from nacre.compile.legalise.forms.rounds import Forms
-from nacre.core.inference.rewriting import RewriteSite
+from nacre.core.rewrite.site import RewriteSite, Rules
 from nacre.core.values import Array
 
 
@@ -56,7 +55,7 @@ def _summands(site: RewriteSite, v: int, value: int) -> tuple[int | None, Array]
     if _is_whole_of(site, value, v):
         return value, np.zeros(())
     total = site.maker(value, "BinOp", op="Add")
-    split = None if total is None else site.split(total.operands)
+    split = None if total is None else site.split(total)
     if split is None or not _is_whole_of(site, split[0], v):
         return None, np.zeros(())
     return split[0], split[1].astype(np.float64)
@@ -97,9 +96,9 @@ def _scaled(site: RewriteSite, value: int) -> tuple[int, Array] | None:
 def _affine(site: RewriteSite, value: int) -> tuple[int, Array, Array] | None:
     """x, a and b of `x * a + b`, or of `(x + c) * a`."""
     outer = site.maker(value, "BinOp")
-    split = None if outer is None else site.split(outer.operands)
+    split = None if outer is None else site.split(outer)
     inner = None if split is None else site.maker(split[0], "BinOp")
-    rest = None if inner is None else site.split(inner.operands)
+    rest = None if inner is None else site.split(inner)
     if outer is None or inner is None or split is None or rest is None:
         return None
     words = outer.attributes["op"], inner.attributes["op"]
@@ -109,4 +108,4 @@ def _affine(site: RewriteSite, value: int) -> tuple[int, Array, Array] | None:
     return (rest[0], last, first * last) if words == ("Mul", "Add") else None
 
 
-FRACTION_FORMS: Forms = {"Unary": [whole_part], "BinOp": [fraction]}
+FRACTION_FORMS: Rules = {"Unary": [whole_part], "BinOp": [fraction]}

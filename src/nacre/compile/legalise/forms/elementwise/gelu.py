@@ -10,9 +10,8 @@ from __future__ import annotations
 
 from math import erf, inf, isclose, isfinite, sqrt
 
-from nacre.compile.legalise.forms.rounds import Forms
-from nacre.core.inference.rewriting import RewriteSite
 from nacre.core.ops import OPS
+from nacre.core.rewrite.site import RewriteSite, Rules
 
 _STEPS = (1 << 16) - 1
 _CLOSE = 1e-4  # of numbers that were stored in 16 bits
@@ -107,4 +106,4 @@ def _besides(site: RewriteSite, operands: tuple[int, ...], number: float) -> int
     return a if _is(site, b, number) else b if _is(site, a, number) else None
 
 
-GELU_FORMS: Forms = {"BinOp": [bounded_gelu]}
+GELU_FORMS: Rules = {"BinOp": [bounded_gelu]}

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from nacre.compile.legalise.forms.rounds import Forms
 from nacre.compile.legalise.forms.windows.windows import reshaped
-from nacre.core.inference.rewriting import RewriteSite
+from nacre.core.rewrite.site import RewriteSite, Rules
 from nacre.core.values import Array
 
 
@@ -23,7 +22,7 @@ def neutral(site: RewriteSite) -> int | None:
     op = site.attributes["op"]
     if op not in ("And", "Or") or site.op.type.dtype != "bool":
         return None
-    split = site.split(site.operands)
+    split = site.split(site.op)
     if split is None or not bool((split[1] == (op == "And")).all()):
         return None
     return _broadcast_to(site, split[0])
@@ -138,7 +137,7 @@ def one_index(site: RewriteSite) -> int | None:
     return reshaped(site, made, site.op.type.shape)
 
 
-LOGIC_FORMS: Forms = {
+LOGIC_FORMS: Rules = {
     "Unary": [not_],
     "Where": [known_choice, known_sides],
     "Trilu": [triangle],

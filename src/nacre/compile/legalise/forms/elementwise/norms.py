@@ -5,10 +5,9 @@ from __future__ import annotations
 from math import prod
 
 from nacre.compile.legalise.forms.elementwise.activations import Steps
-from nacre.compile.legalise.forms.rounds import Forms
 from nacre.compile.legalise.forms.windows.windows import reshaped
-from nacre.core.inference.rewriting import RewriteSite
-from nacre.core.inference.transposes import inverse
+from nacre.core.rewrite.inexact.transposes import inverse
+from nacre.core.rewrite.site import RewriteSite, Rules
 
 
 def softmax(site: RewriteSite) -> int | None:
@@ -73,7 +72,7 @@ def group_norm(site: RewriteSite) -> int | None:
     return made
 
 
-NORM_FORMS: Forms = {
+NORM_FORMS: Rules = {
     "Softmax": [softmax],
     "LogSoftmax": [softmax],
     "LayerNorm": [layer_norm],

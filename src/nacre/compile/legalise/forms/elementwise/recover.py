@@ -11,10 +11,9 @@ from math import isclose, pi, sqrt
 import numpy as np
 
 from nacre.compile.legalise.forms.elementwise.recover_norms import along, behind_views, kept
-from nacre.compile.legalise.forms.rounds import Forms
 from nacre.compile.legalise.forms.windows.windows import reshaped
-from nacre.core.inference.rewriting import RewriteSite, per_channel
 from nacre.core.module import CoreOperation
+from nacre.core.rewrite.site import RewriteSite, Rules, per_channel
 
 
 def kept_axes(site: RewriteSite) -> int | None:
@@ -74,7 +73,7 @@ def _scaled_root(site: RewriteSite, factor: int) -> tuple[int | None, int | None
     """A constant scale, and what the root is taken of, of scale * (1 / sqrt(..))."""
     found = site.maker(factor, "BinOp", op="Mul")
     if found is not None:
-        split = site.split(found.operands)
+        split = site.split(found)
         if split is None:
             return None, None
         scale = next(o for o in found.operands if o != split[0])
@@ -95,13 +94,13 @@ def _root(site: RewriteSite, value: int) -> int | None:
 def _spread(site: RewriteSite, value: int, mean: CoreOperation) -> float | None:
     """Epsilon, where a value is the variance that goes with a mean, plus epsilon."""
     total = site.maker(behind_views(site, value), "BinOp", op="Add")
-    split = None if total is None else site.split(total.operands)
+    split = None if total is None else site.split(total)
     if split is None or split[1].size != 1:
         return None
     epsilon, variance = float(np.ravel(split[1])[0]), behind_views(site, split[0])
     held = site.maker(variance, "BinOp", op="Max")
     if held is not None:
-        inner = site.split(held.operands)
+        inner = site.split(held)
         if inner is None or bool((inner[1] != 0).any()):
             return None
         variance = behind_views(site, inner[0])
@@ -138,7 +137,7 @@ def _norm(site: RewriteSite, x: int, axis: int, epsilon: float, scale: int | Non
 def norm_parameters(site: RewriteSite) -> int | None:
     """A constant that a norm between two transpositions is multiplied by, or that is added."""
     kind = site.attributes["op"]
-    split = site.split(site.operands) if kind in ("Mul", "Add") else None
+    split = site.split(site.op) if kind in ("Mul", "Add") else None
     turn = None if split is None else site.only(split[0], "Transpose")
     norm = None if turn is None else site.only(turn.operands[0], "LayerNorm")
     if split is None or turn is None or norm is None or site.op.type != turn.type:
@@ -185,7 +184,7 @@ def _centred(site: RewriteSite, value: int, axis: int) -> int:
         return value
     x, most = less.operands[0], behind_views(site, less.operands[1])
     held = site.maker(most, "BinOp", op="Max")
-    split = None if held is None else site.split(held.operands)
+    split = None if held is None else site.split(held)
     if split is not None and bool(np.isneginf(split[1].astype(np.float64)).all()):
         most = behind_views(site, split[0])
     top = site.maker(most, "Reduce", op="Max")
@@ -233,7 +232,7 @@ def _times_of(site: RewriteSite, op: CoreOperation) -> tuple[int, float | None]:
 def _is_gate(site: RewriteSite, value: int, x: int) -> bool:
     """Whether a value is 1 + Tanh(sqrt(2 / pi) * (x + 0.044715 x^3))."""
     total = site.maker(value, "BinOp", op="Add")
-    split = None if total is None else site.split(total.operands)
+    split = None if total is None else site.split(total)
     if split is None or not bool((split[1] == 1).all()):
         return False
     gate = site.maker(split[0], "Unary", op="Tanh")
@@ -287,8 +286,8 @@ def relu(site: RewriteSite) -> int | None:
 
 
 _MIRRORED = {"Gt": "Lt", "Ge": "Le", "Lt": "Gt", "Le": "Ge"}
-VIEW_FORMS: Forms = {"Reshape": [kept_axes], "ExpandDims": [kept_axes]}
-RECOVER_FORMS: Forms = {
+VIEW_FORMS: Rules = {"Reshape": [kept_axes], "ExpandDims": [kept_axes]}
+RECOVER_FORMS: Rules = {
     "BinOp": [mean_of_sum, gelu_by_tanh, softmax, layer_norm, norm_parameters],
     "Where": [relu],
 }

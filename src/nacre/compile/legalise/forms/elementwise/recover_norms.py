@@ -10,11 +10,10 @@ from math import prod, sqrt
 
 import numpy as np
 
-from nacre.compile.legalise.forms.rounds import Forms
 from nacre.compile.legalise.forms.windows.windows import reshaped
-from nacre.core.inference.rewriting import RewriteSite
-from nacre.core.inference.transposes import inverse
 from nacre.core.module import CoreOperation
+from nacre.core.rewrite.inexact.transposes import inverse
+from nacre.core.rewrite.site import RewriteSite, Rules
 
 Axes = tuple[int, ...]
 
@@ -94,4 +93,4 @@ def _root_by_norm(site: RewriteSite, x: int, reduction: CoreOperation) -> int | 
 
 
 # Afterwards: a root that belongs to a norm is none by itself.
-ROOT_FORMS: Forms = {"Unary": [root_of_squares], "Reduce": [length]}
+ROOT_FORMS: Rules = {"Unary": [root_of_squares], "Reduce": [length]}

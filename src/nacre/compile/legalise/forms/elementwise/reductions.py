@@ -8,9 +8,8 @@ from math import prod, sqrt
 import numpy as np
 
 from nacre.compile.legalise.forms.elementwise.activations import Steps
-from nacre.compile.legalise.forms.rounds import Forms
 from nacre.compile.legalise.forms.windows.windows import Ints, reshaped, sliced
-from nacre.core.inference.rewriting import RewriteSite
+from nacre.core.rewrite.site import RewriteSite, Rules
 
 _FEW = 16
 _LEAST_SHARE = 2.0**-14  # f16 has all its digits down to here
@@ -177,4 +176,4 @@ _REDUCTIONS: dict[str, Callable[[RewriteSite, int], int | None]] = {
     "LogSumExp": _log_sum_exp,
     "Prod": _product,
 }
-REDUCTION_FORMS: Forms = {"Mean": [mean], "Sum": [total], "Reduce": [reduce]}
+REDUCTION_FORMS: Rules = {"Mean": [mean], "Sum": [total], "Reduce": [reduce]}

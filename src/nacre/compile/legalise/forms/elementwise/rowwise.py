@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from math import prod
 
-from nacre.compile.legalise.forms.rounds import Forms
 from nacre.compile.legalise.forms.windows.windows import reshaped
-from nacre.core.inference.rewriting import RewriteSite
+from nacre.core.rewrite.site import RewriteSite, Rules
 
 _SMALL = 1 << 14  # elements that are one tile
 
@@ -51,4 +50,4 @@ def _axis(site: RewriteSite, rank: int) -> int | None:
 
 
 _ALONG = ("ArgMax", "ArgMin", "CumSum", "CumProd", "TopKValues", "TopKIndices", "Reduce")
-ROW_FORMS: Forms = {opcode: [by_rows] for opcode in _ALONG}
+ROW_FORMS: Rules = {opcode: [by_rows] for opcode in _ALONG}

@@ -7,9 +7,8 @@ from math import prod
 import numpy as np
 
 from nacre.compile.legalise.forms.products.along import has_few_runs, taken
-from nacre.compile.legalise.forms.rounds import Forms
 from nacre.compile.legalise.forms.windows.windows import reshaped
-from nacre.core.inference.rewriting import RewriteSite
+from nacre.core.rewrite.site import RewriteSite, Rules
 from nacre.core.values import Array
 
 
@@ -137,8 +136,8 @@ def _axis(site: RewriteSite) -> int:
 MOVED = frozenset({"Reshape", "ExpandDims", "Squeeze", "Transpose", "Slice", "Broadcast", "Cast"})
 _COUNTED = frozenset({"Input", "ArgMax", "ArgMin", "TopKIndices", "NonZero"})
 # Once, after the others.
-FROM_FRONT: Forms = {"GatherAxis": [from_front]}
-GATHER_FORMS: Forms = {
+FROM_FRONT: Rules = {"GatherAxis": [from_front]}
+GATHER_FORMS: Rules = {
     "Gather": [known_indices],
     "GatherAxis": [known_indices, along_first_axis],
     "GatherNd": [known_tuples],

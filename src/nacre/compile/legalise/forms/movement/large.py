@@ -11,9 +11,8 @@ import numpy as np
 
 from nacre.compile.legalise.forms.elementwise.columns import ROOM, held_bytes
 from nacre.compile.legalise.forms.movement.gather import MOVED
-from nacre.compile.legalise.forms.rounds import Forms
 from nacre.compile.legalise.forms.windows.windows import reshaped, sliced
-from nacre.core.inference.rewriting import RewriteSite
+from nacre.core.rewrite.site import RewriteSite, Rules
 from nacre.core.values import Array
 
 _MOST_PARTS = 256
@@ -187,7 +186,7 @@ def _put(site: RewriteSite, x: int, places: int, new: int, word: str) -> int:
     return site.add("ScatterNd", x, places, new, reduction=word)
 
 
-LARGE_FORMS: Forms = {
+LARGE_FORMS: Rules = {
     "GatherElements": [rows_of_elements],
     "GatherNd": [rows_of_tuples],
     "ScatterNd": [written_tuples],

@@ -6,9 +6,8 @@ import numpy as np
 
 from nacre.compile.geometry import swap_of
 from nacre.compile.legalise.forms.products.along import chosen_along
-from nacre.compile.legalise.forms.rounds import Forms
 from nacre.compile.legalise.forms.windows.windows import Ints, reshaped, sliced
-from nacre.core.inference.rewriting import RewriteSite
+from nacre.core.rewrite.site import RewriteSite, Rules
 from nacre.core.values import Array
 
 
@@ -172,7 +171,7 @@ def map_before_view(site: RewriteSite) -> int | None:
 
 
 _MAPS = ("ReluNan", "LeakyRelu", "Clip", "Silu", "Gelu", "Neg", "Exp", "Log", "Unary", "Cast")
-EARLY_MOVES: Forms = {
+EARLY_MOVES: Rules = {
     "DepthToSpace": [depth_to_space],
     "SpaceToDepth": [space_to_depth],
     "Index": [index],
@@ -180,5 +179,5 @@ EARLY_MOVES: Forms = {
     "Tile": [tile],
     "Pad": [pad],
 }
-LATE_MOVES: Forms = {**EARLY_MOVES, **{name: [map_before_view] for name in _MAPS}}
-TRANSPOSE_FORMS: Forms = {"Transpose": [idle_transpose, chain_of_swaps]}
+LATE_MOVES: Rules = {**EARLY_MOVES, **{name: [map_before_view] for name in _MAPS}}
+TRANSPOSE_FORMS: Rules = {"Transpose": [idle_transpose, chain_of_swaps]}

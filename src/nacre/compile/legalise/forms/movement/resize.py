@@ -12,10 +12,9 @@ import numpy as np
 
 from nacre.base.elements import GRAPH_TYPES
 from nacre.compile.legalise.forms.products.along import has_few_runs, product_along, taken
-from nacre.compile.legalise.forms.rounds import Forms
 from nacre.compile.legalise.forms.windows.windows import Ints
-from nacre.core.inference.rewriting import RewriteSite
 from nacre.core.ops import OPS
+from nacre.core.rewrite.site import RewriteSite, Rules
 from nacre.core.values import Array
 from nacre.kernels.interface.call import Call, TensorType
 from nacre.kernels.registry import PRIMITIVES
@@ -106,4 +105,4 @@ def _along(site: RewriteSite, x: int, axis: int, matrix: Array) -> int | None:
 
 
 _F32 = GRAPH_TYPES["f32"]
-RESIZE_FORMS: Forms = {"Resize": [resize]}
+RESIZE_FORMS: Rules = {"Resize": [resize]}

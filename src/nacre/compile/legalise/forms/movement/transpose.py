@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from math import prod
 
-from nacre.compile.legalise.forms.rounds import Forms
-from nacre.core.inference.rewriting import RewriteSite
-from nacre.core.inference.transposes import inverse, slice_given
 from nacre.core.module import CoreOperation
 from nacre.core.ops import OPS
+from nacre.core.rewrite.inexact.transposes import inverse, slice_given
+from nacre.core.rewrite.site import RewriteSite, Rules
 
 
 def before_resize(site: RewriteSite) -> int | None:
@@ -72,5 +71,5 @@ def _enlarging(site: RewriteSite, opcode: str) -> CoreOperation | None:
     return found if prod(found.type.shape) > most else None
 
 
-TURNED_FORMS: Forms = {"Transpose": [before_resize]}
-EARLY_TURNED: Forms = {"Transpose": [before_early_resize, before_joining]}
+TURNED_FORMS: Rules = {"Transpose": [before_resize]}
+EARLY_TURNED: Rules = {"Transpose": [before_early_resize, before_joining]}

@@ -8,7 +8,7 @@ from math import prod
 import numpy as np
 
 from nacre.compile.legalise.forms.windows.windows import reshaped, sliced
-from nacre.core.inference.rewriting import RewriteSite
+from nacre.core.rewrite.site import RewriteSite
 from nacre.core.values import Array
 
 FEW = 16  # parts that are copied one by one rather than by a product

@@ -7,9 +7,8 @@ from math import sqrt
 import numpy as np
 
 from nacre.compile.legalise.forms.elementwise.activations import Steps
-from nacre.compile.legalise.forms.rounds import Forms
-from nacre.core.inference.rewriting import RewriteSite
 from nacre.core.module import Shape
+from nacre.core.rewrite.site import RewriteSite, Rules
 from nacre.core.values import Array
 
 
@@ -59,4 +58,4 @@ def _numbers(mask: Array) -> Array:
     return mask.astype(np.float64)
 
 
-ATTENTION_FORMS: Forms = {"Attention": [attention]}
+ATTENTION_FORMS: Rules = {"Attention": [attention]}

@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from nacre.compile.legalise.forms.rounds import Forms
-from nacre.core.inference.rewriting import RewriteSite
 from nacre.core.module import CoreOperation
+from nacre.core.rewrite.site import RewriteSite, Rules
 from nacre.core.values import Array
 
 _PRODUCTS = ("Conv", "ConvTranspose", "Linear", "MatMul")
@@ -88,7 +87,7 @@ def _besides(site: RewriteSite, factor: int, scale: int) -> Array | None:
     both = site.maker(factor, "BinOp", op="Mul")
     if both is None:
         return None
-    split = site.split(both.operands)
+    split = site.split(both)
     return split[1] if split is not None and _unviewed(site, split[0]) == scale else None
 
 
@@ -108,4 +107,4 @@ def _bias(site: RewriteSite, value: int, factor: int) -> Array | None:
     return np.broadcast_to(known, floor.type.shape).reshape(shape)
 
 
-DYNAMIC_FORMS: Forms = {"BinOp": [product]}
+DYNAMIC_FORMS: Rules = {"BinOp": [product]}

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
-from nacre.compile.legalise.forms.rounds import Forms
 from nacre.compile.legalise.forms.windows.windows import reshaped
-from nacre.core.inference.rewriting import RewriteSite
+from nacre.core.rewrite.site import RewriteSite, Rules
 from nacre.kernels.products.einsum_equation import Label, equation_of
 
 Names = tuple[Label, ...]
@@ -105,4 +104,4 @@ class _Terms:
         return prod(self._sizes[name] for name in names)
 
 
-EINSUM_FORMS: Forms = {"Einsum": [einsum]}
+EINSUM_FORMS: Rules = {"Einsum": [einsum]}

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from nacre.compile.legalise.forms.rounds import Forms
 from nacre.compile.legalise.forms.windows.windows import reshaped
-from nacre.core.inference.rewriting import RewriteSite
+from nacre.core.rewrite.site import RewriteSite, Rules
 from nacre.core.values import Array
 
 
@@ -20,7 +19,7 @@ def embedding(site: RewriteSite) -> int | None:
     hot = None if cast is None else site.maker(cast.operands[0], "Compare", op="Eq")
     if weights is None or hot is None or site.op.type.element.is_integer:
         return None
-    split = site.split(hot.operands)
+    split = site.split(hot)
     indices = None if split is None else _column(site, split[0], hot.type.shape)
     if split is None or indices is None or not _counts(split[1], weights.shape[1]):
         return None
@@ -62,4 +61,4 @@ def _counts(array: Array, size: int) -> bool:
     )  # fmt: skip
 
 
-ONE_HOT_FORMS: Forms = {"Linear": [embedding], "OneHot": [of_one_index]}
+ONE_HOT_FORMS: Rules = {"Linear": [embedding], "OneHot": [of_one_index]}

@@ -6,10 +6,9 @@ from math import prod
 
 import numpy as np
 
-from nacre.compile.legalise.forms.rounds import Forms
 from nacre.compile.legalise.forms.windows.windows import reshaped, separate_bias, transpose
-from nacre.core.inference.rewriting import RewriteSite
 from nacre.core.module import Shape
+from nacre.core.rewrite.site import RewriteSite, Rules
 
 
 def dot(site: RewriteSite) -> int | None:
@@ -86,7 +85,7 @@ def linear(site: RewriteSite) -> int | None:
     return reshaped(site, site.add("Linear", row, *site.operands[1:]), site.op.type.shape)
 
 
-PRODUCT_FORMS: Forms = {
+PRODUCT_FORMS: Rules = {
     "Dot": [dot],
     "MatMul": [by_constant, batched],
     "Linear": [separate_bias, linear],

@@ -12,9 +12,8 @@ from typing import Any
 import numpy as np
 
 from nacre.base.elements import GRAPH_TYPES
-from nacre.compile.legalise.forms.rounds import Forms
-from nacre.core.inference.rewriting import RewriteSite
 from nacre.core.ops import OPS
+from nacre.core.rewrite.site import RewriteSite, Rules
 from nacre.core.values import Array
 
 _SHIFT = 128  # from u8 to i8, which is what the device's units have
@@ -269,8 +268,8 @@ def shifted_integers(site: RewriteSite) -> int | None:
 
 
 # Behind the others: what has not met its `Dequantize` by then leaves the model, or is counted with.
-LATE_QUANTIZED: Forms = {"Quantize": [shifted_integers]}
-QUANTIZED_FORMS: Forms = {
+LATE_QUANTIZED: Rules = {"Quantize": [shifted_integers]}
+QUANTIZED_FORMS: Rules = {
     "QConv": [product],
     "QLinear": [product],
     "QBinOp": [binary],

@@ -7,10 +7,9 @@ from math import prod
 import numpy as np
 
 from nacre.compile.legalise.forms.elementwise.activations import Steps
-from nacre.compile.legalise.forms.rounds import Forms
 from nacre.compile.legalise.forms.windows.windows import reshaped, with_border
-from nacre.core.inference import scales
-from nacre.core.inference.rewriting import RewriteSite, per_channel
+from nacre.core.rewrite.inexact import scales
+from nacre.core.rewrite.site import RewriteSite, Rules, per_channel
 
 
 def batch_norm(site: RewriteSite) -> int | None:
@@ -79,7 +78,7 @@ def bias_of_scaled(site: RewriteSite) -> int | None:
     """A constant added to a convolution whose filter is computed: its bias."""
     if site.attributes["op"] != "Add":
         return None
-    split = site.split(site.operands)
+    split = site.split(site.op)
     conv = None if split is None else site.only(split[0], "Conv")
     if split is None or conv is None or len(conv.operands) > 2 or conv.type != site.op.type:
         return None
@@ -92,7 +91,7 @@ def bias_of_scaled(site: RewriteSite) -> int | None:
     return site.add("Conv", *conv.operands, bias, **conv.attributes)
 
 
-CHANNEL_FORMS: Forms = {
+CHANNEL_FORMS: Rules = {
     "BatchNorm": [scales.batch_norm, batch_norm],
     "BinOp": [scales.scale, over_constant, scaled_channels, bias_of_scaled],
     "Conv": [with_border],

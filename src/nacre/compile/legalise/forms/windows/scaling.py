@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from nacre.compile.legalise.forms.rounds import Forms
-from nacre.core.inference.rewriting import RewriteSite
+from nacre.core.rewrite.site import RewriteSite, Rules
 
 _VIEWS = ("Reshape", "ExpandDims", "Squeeze", "Transpose")
 _PRODUCTS = ("Linear", "Conv")
@@ -15,7 +14,7 @@ def above_views(site: RewriteSite) -> int | None:
     """A product by a number: before the views that lead to known weights."""
     if site.attributes["op"] != "Mul":
         return None
-    split = site.split(site.operands)
+    split = site.split(site.op)
     if split is None or split[1].size != 1 or site.type(split[0]).shape != site.op.type.shape:
         return None
     views, value = [], split[0]
@@ -38,7 +37,7 @@ def joined_numbers(site: RewriteSite) -> int | None:
     """A number times a product that has a number in it: one number."""
     if site.attributes["op"] != "Mul" or site.op.type.element.is_integer:
         return None
-    split = site.split(site.operands)
+    split = site.split(site.op)
     if split is None or split[1].size != 1:
         return None
     return _times(site, split[0], float(split[1].reshape(())), 2)
@@ -49,7 +48,7 @@ def _times(site: RewriteSite, value: int, factor: float, depth: int) -> int | No
     inner = site.only(value, "BinOp", op="Mul")
     if inner is None or depth == 0 or inner.type.shape != site.op.type.shape:
         return None
-    split = site.split(inner.operands)
+    split = site.split(inner)
     if split is not None:
         if split[1].size != 1:
             return None
@@ -63,4 +62,4 @@ def _times(site: RewriteSite, value: int, factor: float, depth: int) -> int | No
     return None
 
 
-SCALING_FORMS: Forms = {"BinOp": [above_views, joined_numbers]}
+SCALING_FORMS: Rules = {"BinOp": [above_views, joined_numbers]}

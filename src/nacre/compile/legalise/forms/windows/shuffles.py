@@ -11,11 +11,10 @@ from math import prod
 
 import numpy as np
 
-from nacre.compile.legalise.forms.rounds import Forms
 from nacre.compile.legalise.forms.windows.windows import Ints, reshaped
-from nacre.core.inference.rewriting import RewriteSite
 from nacre.core.module import CoreOperation
 from nacre.core.ops import OPS
+from nacre.core.rewrite.site import RewriteSite, Rules
 
 
 def before_a_shuffle(site: RewriteSite) -> int | None:
@@ -79,5 +78,5 @@ def _first_of_channels(split: Ints, channels: int) -> int | None:
     return None
 
 
-SHUFFLE_FORMS: Forms = {"Linear": [before_a_shuffle]}
-CHANNEL_ORDER: Forms = {"Transpose": [channels_in_order]}
+SHUFFLE_FORMS: Rules = {"Linear": [before_a_shuffle]}
+CHANNEL_ORDER: Rules = {"Transpose": [channels_in_order]}

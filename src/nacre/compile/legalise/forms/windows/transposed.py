@@ -12,7 +12,6 @@ from math import prod
 
 import numpy as np
 
-from nacre.compile.legalise.forms.rounds import Forms
 from nacre.compile.legalise.forms.windows.windows import (
     Ints,
     ints,
@@ -23,7 +22,7 @@ from nacre.compile.legalise.forms.windows.windows import (
     separate_bias,
     sliced,
 )
-from nacre.core.inference.rewriting import RewriteSite
+from nacre.core.rewrite.site import RewriteSite, Rules
 from nacre.core.values import Array
 
 
@@ -223,4 +222,4 @@ def _spread(site: RewriteSite, x: int, strides: Ints) -> int:
     return sliced(site, trimmed, 2, 0, (width - 1) * wide + 1)
 
 
-TRANSPOSED_FORMS: Forms = {"ConvTranspose": [separate_bias, of_volumes, by_phases, by_zeros]}
+TRANSPOSED_FORMS: Rules = {"ConvTranspose": [separate_bias, of_volumes, by_phases, by_zeros]}

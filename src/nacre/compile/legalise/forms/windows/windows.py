@@ -7,10 +7,9 @@ from math import prod
 
 import numpy as np
 
-from nacre.compile.legalise.forms.rounds import Forms
-from nacre.core.inference import scales
-from nacre.core.inference.rewriting import RewriteSite
-from nacre.core.inference.transposes import inverse
+from nacre.core.rewrite.inexact import scales
+from nacre.core.rewrite.inexact.transposes import inverse
+from nacre.core.rewrite.site import RewriteSite, Rules
 from nacre.core.values import Array
 from nacre.kernels.products.core_products import conv2d_pads
 
@@ -338,13 +337,13 @@ def spread_maximum(site: RewriteSite) -> int | None:
 
 _EVERY = ("Conv", "ConvTranspose", "MaxPool", "AvgPool", "LpPool")
 # Windows of every rank to two axes with channels last; transpositions are left around them.
-EARLY_WINDOWS: Forms = {
+EARLY_WINDOWS: Rules = {
     "Conv2d": [convolution_of_core_v1],
     "Conv": [channels_last, line, convolution_of_volumes],
     **{name: [channels_last, line] for name in ("ConvTranspose", "LpPool")},
     **{name: [channels_last, line, pool_of_volumes] for name in ("MaxPool", "AvgPool")},
 }
-LATE_WINDOWS: Forms = {
+LATE_WINDOWS: Rules = {
     "Conv": [separate_bias, pointwise, border_of_zeros],
     "AvgPool": [whole_windows, counted_padding, spread_mean],
     "MaxPool": [whole_windows, spread_maximum],

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from math import isclose, isfinite, sqrt
 
-from nacre.core.inference.rewriting import RewriteSite
 from nacre.core.module import CoreOperation
+from nacre.core.rewrite.site import RewriteSite
 
 
 def product(site: RewriteSite) -> int | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import isclose, sqrt
 
-from nacre.core.inference.rewriting import RewriteSite
+from nacre.core.rewrite.site import RewriteSite
 
 
 def product(site: RewriteSite) -> int | None:

@@ -7,9 +7,11 @@ from hashlib import blake2b
 
 import numpy as np
 
+from nacre.core.constants import CONSTANTS, constant_array
 from nacre.core.module import CoreOperation, Module
 from nacre.core.ops import OPS
-from nacre.core.passes.sweep import CONSTANTS, Found, Rewrite, Seen, constant_array, sweep
+from nacre.core.rewrite.engine import simplify
+from nacre.core.rewrite.site import RewriteSite, Rules
 from nacre.core.text.printer import attributes_text
 
 _LONG_BYTES = 4096
@@ -29,22 +31,20 @@ def common_subexpressions(module: Module) -> Module:
 
     Inputs are never joined, nor parameters of a model that keeps them apart.
     """
-    return sweep(module, joining())
+    return simplify(module, join_rules())
 
 
-def joining() -> Rewrite:
-    """The rewrite, with a memory of its own."""
+def join_rules() -> Rules:
+    """The rule, with a memory of its own."""
     known: dict[Hashable, int] = {}
 
-    def join(op: CoreOperation, seen: Seen) -> Found:
-        if op.opcode == "Input":
-            return None
+    def join(site: RewriteSite) -> int | None:
         # A parameter is itself, whatever its elements are now.
-        key = _key(op), seen.parameters.get(op.value_id)
-        first = known.setdefault(key, op.value_id)
-        return None if first == op.value_id else first
+        key = _key(site.op), site.parameters.get(site.op.value_id)
+        first = known.setdefault(key, site.op.value_id)
+        return None if first == site.op.value_id else first
 
-    return join
+    return {opcode: [join] for opcode in OPS if opcode != "Input"}
 
 
 def _key(op: CoreOperation) -> Hashable:

@@ -10,9 +10,9 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from nacre.core.inference.rewriting import Pattern, RewriteSite
 from nacre.core.module import CoreOperation
 from nacre.core.ops import OPS
+from nacre.core.rewrite.site import Rewrite, RewriteSite
 
 Order = tuple[int, ...]
 
@@ -208,7 +208,7 @@ def convolution(site: RewriteSite) -> int | None:
 
 
 ELEMENTWISE = tuple(name for name, spec in OPS.items() if "elementwise" in spec.traits)
-SINKING: Mapping[str, Sequence[Pattern]] = {
+SINKING: Mapping[str, Sequence[Rewrite]] = {
     **{name: [elementwise] for name in ELEMENTWISE},
     **{name: [softmax] for name in ("Softmax", "LogSoftmax", "BatchNorm", "CumSum")},
     **{name: [reduction] for name in ("Sum", "Mean", "Reduce")},
@@ -219,7 +219,7 @@ SINKING: Mapping[str, Sequence[Pattern]] = {
     "Pad": [pad],
     "Slice": [slice_],
 }
-LAST: Mapping[str, Sequence[Pattern]] = {
+LAST: Mapping[str, Sequence[Rewrite]] = {
     name: [convolution] for name in ("Conv", "ConvTranspose", "MaxPool", "AvgPool", "LpPool")
 }
-IDLE: Mapping[str, Sequence[Pattern]] = {"Transpose": [idle]}
+IDLE: Mapping[str, Sequence[Rewrite]] = {"Transpose": [idle]}

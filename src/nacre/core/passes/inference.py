@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from nacre.core.canonical import canonicalise
-from nacre.core.inference import activations, attention, norms, scales, transposes
-from nacre.core.inference.rewriting import rewritten
 from nacre.core.module import Module
 from nacre.core.passes.runner import OnPass, Pass, run_passes
+from nacre.core.rewrite.engine import apply_once
+from nacre.core.rewrite.inexact import scales, transposes
+from nacre.core.rewrite.recover import activations, attention, norms
 
 
 def recover_activations(module: Module) -> Module:
@@ -16,7 +17,7 @@ def recover_activations(module: Module) -> Module:
     - x * HardSigmoid(x) of slope 1 / 6, x * Clip(x + 3, 0, 6) / 6 to `HardSwish`
     - x / 2 * (1 + Erf(x / sqrt(2))) to `Gelu`
     """
-    return rewritten(module, {"BinOp": [activations.product]})
+    return apply_once(module, {"BinOp": [activations.product]})
 
 
 def recover_norms(module: Module) -> Module:
@@ -26,7 +27,7 @@ def recover_norms(module: Module) -> Module:
     - x / sqrt(Mean(x * x) + epsilon) to `RmsNorm`
     - a constant that a norm is multiplied by, or that is added to it, to its scale and bias
     """
-    return rewritten(rewritten(module, {"BinOp": [norms.division]}), {"BinOp": [norms.scale]})
+    return apply_once(apply_once(module, {"BinOp": [norms.division]}), {"BinOp": [norms.scale]})
 
 
 def recover_attention(module: Module) -> Module:
@@ -34,7 +35,7 @@ def recover_attention(module: Module) -> Module:
 
     - MatMul(Softmax(MatMul(q, Transpose(k)) * scale + mask), v)
     """
-    return rewritten(module, {"MatMul": [attention.product]})
+    return apply_once(module, {"MatMul": [attention.product]})
 
 
 def fold_scales(module: Module) -> Module:
@@ -45,7 +46,7 @@ def fold_scales(module: Module) -> Module:
     - `Pad` with zeros before `Conv` to its pads
     """
     patterns = {"BatchNorm": [scales.batch_norm], "BinOp": [scales.scale], "Conv": [scales.pad]}
-    return rewritten(module, patterns)
+    return apply_once(module, patterns)
 
 
 def sink_transposes(module: Module) -> Module:
@@ -55,7 +56,7 @@ def sink_transposes(module: Module) -> Module:
       reduction of transposed tensors to the transposition of its result
     - two `Transpose`s to one or none; one that moves axes of size 1 only to `Reshape`
     """
-    return rewritten(rewritten(module, transposes.SINKING), transposes.IDLE)
+    return apply_once(apply_once(module, transposes.SINKING), transposes.IDLE)
 
 
 def channels_last(module: Module) -> Module:
@@ -63,7 +64,7 @@ def channels_last(module: Module) -> Module:
 
     - `Conv`, `ConvTranspose` and poolings in NCHW to NHWC between two transpositions
     """
-    return sink_transposes(rewritten(module, transposes.LAST))
+    return sink_transposes(apply_once(module, transposes.LAST))
 
 
 INFERENCE: tuple[Pass, ...] = (

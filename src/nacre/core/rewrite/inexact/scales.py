@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from ml_dtypes import finfo
 
-from nacre.core.inference.rewriting import RewriteSite, per_channel
 from nacre.core.module import CoreOperation
 from nacre.core.ops import OPS
+from nacre.core.rewrite.site import RewriteSite, per_channel
 from nacre.core.values import Array
 
 # The axis of output channels of a product's result, and that of its weights.
@@ -39,7 +39,7 @@ def scale(site: RewriteSite) -> int | None:
     kind = site.attributes["op"]
     if kind not in ("Mul", "Add", "Div", "Sub"):
         return None
-    split = site.split(site.operands)
+    split = site.split(site.op)
     if split is None or (kind in ("Div", "Sub") and split[0] != site.operands[0]):
         return None
     value, constant = split

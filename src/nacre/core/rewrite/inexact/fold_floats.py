@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from math import prod
 
-from nacre.core.module import CoreOperation, Module
+from nacre.core.constants import CONSTANTS
+from nacre.core.module import Module
 from nacre.core.ops import OPS
-from nacre.core.passes.fold_constants import computed
-from nacre.core.passes.sweep import CONSTANTS, Found, Rewrite, Seen, as_constant, sweep
+from nacre.core.rewrite.engine import simplify
+from nacre.core.rewrite.exact.fold_constants import compute_safely
+from nacre.core.rewrite.folding import known_operands
+from nacre.core.rewrite.site import RewriteSite, Rules
 
 # Elements of results that are larger than what they are computed from, in one walk.
 _BUDGET = 1 << 24
@@ -15,6 +18,7 @@ _KINDS = frozenset({"elementwise", "reduction"})
 # A cast stays where it is: kernels take weights as they are stored.
 _OPCODES = {name for name, spec in OPS.items() if _KINDS & spec.traits and name != "Cast"}
 _FOLDED = frozenset(_OPCODES | {"MatMul"})
+_VIEWS = frozenset(name for name, spec in OPS.items() if "view" in spec.traits)
 
 
 def fold_floats(module: Module) -> Module:
@@ -27,37 +31,37 @@ def fold_floats(module: Module) -> Module:
     Results may differ in their last bits from those of another platform, so this is no part of the
     canonical form: it is for a module that is run where it is rewritten. Parameters lose names.
     """
-    return sweep(module.without_parameters(), _folding())
+    return simplify(module.without_parameters(), _fold_rules())
 
 
-def _folding() -> Rewrite:
+def _fold_rules() -> Rules:
+    """The rule, with a budget of its own."""
     left = _BUDGET
     made: set[int] = set()  # what this walk has computed
 
-    def fold(op: CoreOperation, seen: Seen) -> Found:
+    def fold(site: RewriteSite) -> int | None:
         nonlocal left
-        is_moved = "view" in OPS[op.opcode].traits and made.issuperset(op.operands)
-        if not (op.opcode in _FOLDED or is_moved) or not _is_float(op, seen):
+        op = site.op
+        is_moved = op.opcode in _VIEWS and made.issuperset(op.operands)
+        if not (op.opcode in _FOLDED or is_moved) or not _is_float(site):
             return None
-        sizes = [prod(seen.definitions[value].type.shape) for value in op.operands]
+        sizes = [prod(site.type(value).shape) for value in op.operands]
         growth = max(prod(op.type.shape) - sum(sizes), 0)
-        arrays = [seen.constant(value) for value in op.operands]
-        known = [array for array in arrays if array is not None]
-        if growth > left or len(known) < len(arrays):
-            return None
-        result = computed(op, known, seen)
+        arrays = known_operands(site) if growth <= left else None
+        result = None if arrays is None else compute_safely(site, arrays)
         if result is None:
             return None
         left -= growth
         made.add(op.value_id)
-        return as_constant(op, result)
+        return site.replace_by_constant(result)
 
-    return fold
+    return {opcode: [fold] for opcode in _FOLDED | _VIEWS}
 
 
-def _is_float(op: CoreOperation, seen: Seen) -> bool:
+def _is_float(site: RewriteSite) -> bool:
     """Whether an operation is on float constants alone, and gives floats."""
-    given = [seen.definitions[value] for value in op.operands]
-    if not given or not all(source.opcode in CONSTANTS for source in given):
+    given = [site.maker(value, *CONSTANTS) for value in site.operands]
+    known = [source for source in given if source is not None]
+    if not known or len(known) < len(given):
         return False
-    return not any(one.type.element.is_integer for one in (*given, op))
+    return not any(one.type.element.is_integer for one in (*known, site.op))

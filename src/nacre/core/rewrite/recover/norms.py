@@ -6,8 +6,8 @@ from math import inf
 
 import numpy as np
 
-from nacre.core.inference.rewriting import RewriteSite
 from nacre.core.module import CoreOperation
+from nacre.core.rewrite.site import RewriteSite
 
 
 def division(site: RewriteSite) -> int | None:
@@ -32,7 +32,7 @@ def _reciprocal(site: RewriteSite, value: int) -> CoreOperation | None:
 
 def _normalised(site: RewriteSite, value: int, root: CoreOperation) -> int | None:
     total = site.maker(root.operands[0], "BinOp", op="Add")
-    split = None if total is None else site.split(total.operands)
+    split = None if total is None else site.split(total)
     if split is None or split[1].size != 1:
         return None
     mean, epsilon = split[0], float(np.ravel(split[1])[0])
@@ -83,7 +83,7 @@ def _last_axes(mean: CoreOperation) -> int | None:
 def scale(site: RewriteSite) -> int | None:
     """A norm times a constant, and plus one: its scale and bias."""
     kind = site.attributes["op"]
-    split = site.split(site.operands) if kind in ("Mul", "Add") else None
+    split = site.split(site.op) if kind in ("Mul", "Add") else None
     if split is None:
         return None
     value, constant = split

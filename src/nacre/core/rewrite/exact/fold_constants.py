@@ -9,14 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from nacre.base.elements import GRAPH_TYPES, ElementType
+from nacre.base.elements import ElementType
 from nacre.core.module import CoreOperation, Module
-from nacre.core.ops import OPS, V1_TYPES
-from nacre.core.passes.sweep import Found, Rewrite, Seen, as_constant, sweep
+from nacre.core.ops import V1_TYPES
+from nacre.core.rewrite.engine import simplify
+from nacre.core.rewrite.folding import compute, known_operands
+from nacre.core.rewrite.site import RewriteSite, Rules
 from nacre.core.values import Array
-from nacre.kernels.interface.call import Call, TensorType
 from nacre.kernels.interface.runs import quietly
-from nacre.kernels.registry import PRIMITIVES
 
 MAX_ELEMENTS = 65_536  # of a result: a module is not to grow into an image of its memory
 # Results that are larger than this count towards what one walk may fold: a short text with many
@@ -49,18 +49,19 @@ def fold_constants(module: Module) -> Module:
     of summation or on the platform's mathematics (float sums, products of matrices, `Exp`, `Log`)
     is left to the run. Scalars become `ConstI64`, `ConstF32` or `ConstF64`.
     """
-    return sweep(module, folding())
+    return simplify(module, fold_rules())
 
 
-def folding() -> Rewrite:
-    """The rewrite, with a budget of its own."""
+def fold_rules() -> Rules:
+    """The rule, with a budget of its own."""
     left = _BUDGET
 
-    def fold(op: CoreOperation, seen: Seen) -> Found:
+    def fold(site: RewriteSite) -> int | None:
         nonlocal left
-        if not _may_fold(op) or _changes_parameter(op, seen):
+        op = site.op
+        if not _may_fold(op) or _changes_parameter(site):
             return None
-        arrays = _constants(op, seen)
+        arrays = known_operands(site)
         if arrays is None:
             return None
         # Moves cost what they move, the rest what it reads.
@@ -69,59 +70,38 @@ def folding() -> Rewrite:
         if work > MAX_ELEMENTS or work > left:
             return None
         left -= work if work > _SMALL else 0
-        result = computed(op, arrays, seen)
+        result = compute_safely(site, arrays)
         if result is None:
             return None
-        if op.opcode in _MOVES and op.operands[0] in seen.parameters:
-            seen.parameters[op.value_id] = seen.parameters[op.operands[0]]
-        return as_constant(op, result)
+        if op.opcode in _MOVES and op.operands[0] in site.parameters:
+            site.parameters[op.value_id] = site.parameters[op.operands[0]]
+        return site.replace_by_constant(result)
 
-    return fold
+    return {opcode: [fold] for opcode in _FLOATS | _INTEGERS}
 
 
 def _may_fold(op: CoreOperation) -> bool:
-    if op.opcode not in _FLOATS and op.opcode not in _INTEGERS:
-        return False
     if op.type.dtype not in V1_TYPES:
         return False
     known = _INTEGERS if op.type.element.is_integer else _FLOATS
     return op.opcode in known and (op.opcode != "BinOp" or op.attributes["op"] in _EXACT)
 
 
-def _changes_parameter(op: CoreOperation, seen: Seen) -> bool:
-    return op.opcode not in _MOVES and any(value in seen.parameters for value in op.operands)
+def _changes_parameter(site: RewriteSite) -> bool:
+    is_move = site.op.opcode in _MOVES
+    return not is_move and any(value in site.parameters for value in site.operands)
 
 
-def _constants(op: CoreOperation, seen: Seen) -> list[Array] | None:
-    """The operands as arrays; None where one is no constant."""
-    found = []
-    for operand in op.operands:
-        array = seen.constant(operand)
-        if array is None:
-            return None
-        found.append(array)
-    return found
-
-
-def computed(op: CoreOperation, arrays: Sequence[Array], seen: Seen) -> Array | None:
+def compute_safely(site: RewriteSite, arrays: Sequence[Array]) -> Array | None:
     """The result of an operation on constants; None where it is not safe to have it now."""
-    element = GRAPH_TYPES[op.type.dtype]
-    if element.is_integer and not _stays_inside(op, arrays, element):
+    element = site.op.type.element
+    if element.is_integer and not _stays_inside(site.op, arrays, element):
         return None
-    types = [seen.definitions[operand].type for operand in op.operands]
-    call = Call(
-        tuple(TensorType(t.element, t.shape) for t in types),
-        (TensorType(element, op.type.shape),),
-        OPS[op.opcode].filled(op.attributes),
-    )
-    result: Array = np.empty(op.type.shape, element.dtype)
-    name = OPS[op.opcode].primitive
-    if name is None or PRIMITIVES[name].bind(call)(list(arrays), [result]) is not None:
-        return None
-    if op.opcode == "BinOp" and not element.is_integer:
-        # NumPy warns of NaN that signal.
-        return result if quietly(np.isfinite, result).all() else None
-    return result
+    result = compute(site, arrays)
+    if result is None or site.op.opcode != "BinOp" or element.is_integer:
+        return result
+    # NumPy warns of NaN that signal.
+    return result if quietly(np.isfinite, result).all() else None
 
 
 def _stays_inside(op: CoreOperation, arrays: Sequence[Array], element: ElementType) -> bool:

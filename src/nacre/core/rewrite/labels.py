@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Set
+from dataclasses import replace
 
 from nacre.core.module import CoreOperation, Labels, Module
 from nacre.core.ops import OPS
@@ -27,7 +28,7 @@ def kind_of(op: CoreOperation) -> str:
     return f"{op.opcode.removesuffix('Nan')}.{given}" if given else op.opcode.removesuffix("Nan")
 
 
-def carried(old: Module, new: Module, at: Mapping[int, int], ids: Mapping[int, int]) -> Labels:
+def carry_labels(old: Module, new: Module, at: Mapping[int, int], ids: Mapping[int, int]) -> Labels:
     """The labels of a rewritten module.
 
     `at` says for each new value at which operation it was made, by its place, and `ids` what each
@@ -46,6 +47,30 @@ def carried(old: Module, new: Module, at: Mapping[int, int], ids: Mapping[int, i
         if len(names) > 1:
             fused[op.value_id] = names[1:]
     return Labels(own.outputs, nodes, fused, own.source)
+
+
+def complete_labels(module: Module) -> Module:
+    """The module with a label for every value that something labelled is made from."""
+    own = module.labels or Labels()
+    known = dict(own.nodes)
+    for op in reversed(module.operations):
+        mine = known.get(op.value_id)
+        if mine is not None:
+            for operand in op.operands:
+                known.setdefault(operand, mine)
+    return replace(module, labels=replace(own, nodes=known))
+
+
+def join_labels(module: Module, ids: Mapping[int, int]) -> Labels | None:
+    """Labels where equal operations have become one, by what each has become: it has both names."""
+    if module.labels is None or not module.labels.nodes:
+        return module.labels
+    pairs = [
+        (value, kept)
+        for value, kept in ids.items()
+        if module.by_id[value].opcode == module.by_id[kept].opcode
+    ]
+    return module.labels.joined(pairs) if pairs else module.labels
 
 
 def _names(
