@@ -9,6 +9,7 @@ from nacre.base.diagnostics import Warn
 from nacre.base.stages import stage
 from nacre.core.models import Progress, Shapes
 from nacre.core.module import Module
+from nacre.core.passes.sweep import constant_array
 from nacre.nac.format.values import NacFile, Plan, Resource
 from nacre.nac.program.canonical import canonical
 from nacre.nac.program.interface import OWN_RESOURCES
@@ -17,8 +18,9 @@ from nacre.nac.quantise.apply import quantisation_code, quantised
 from nacre.nac.quantise.choice import Choice
 from nacre.nac.quantise.halves import own_halves, widened
 from nacre.nac.quantise.report import QuantisationReport
+from nacre.nac.rules.building import refusal
 from nacre.nac.run.model import NacModel, made_model
-from nacre.nac.sources import elements_of, is_nac, loaded, module_of, refused
+from nacre.nac.sources import is_nac, loaded, module_of
 from nacre.nac.spec.elements import DTYPE_CODES, FP16, QUANTIZATIONS
 
 # What configurations call the width of a model, the first that is there counts.
@@ -90,7 +92,7 @@ def _require_plain(model: NacModel, code: int) -> None:
     """Refuse to quantise what was quantised before."""
     if code and model.file.header.quant:
         found = QUANTIZATIONS[model.file.header.quant].name
-        raise refused(f"the weights are {found} already", "quantise the model that they came from")
+        raise refusal(f"the weights are {found} already", "quantise the model that they came from")
 
 
 def _carried(source: object) -> dict[str, bytes]:
@@ -131,7 +133,7 @@ def _last_width(module: Module) -> int:
     for op in reversed(module.operations):
         if op.opcode in ("Linear", "MatMul"):
             weight = module.by_id[op.operands[1]]
-            if elements_of(weight) is not None and weight.type.rank == 2:
+            if constant_array(weight) is not None and weight.type.rank == 2:
                 width = weight.type.shape[1 if op.opcode == "Linear" else 0]
                 return width if width <= _MOST_WIDTH else 0
     return 0

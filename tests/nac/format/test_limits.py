@@ -18,9 +18,10 @@ from nacre.nac.program.assembly import Assembler
 from nacre.nac.program.binding import Ref
 from nacre.nac.program.interface import InputType, Interface, StateRecord, StateTable, encoded
 from nacre.nac.program.lift import lift
-from nacre.nac.run.dry_run import DryRun, shape_only_array
+from nacre.nac.run.dry_run import dry_run
 from nacre.nac.run.limits import limits_for
 from nacre.nac.run.model import load
+from nacre.nac.run.shape_only import shape_only_array
 from nacre.nac.verify import verify
 from tests.cli.runner import invoke
 from tests.clock import in_time
@@ -206,13 +207,12 @@ def test_lift_makes_no_constant_of_any_size() -> None:
 
 
 @pytest.mark.parametrize("path", FIXTURES, ids=lambda path: path.stem)
-def test_a_run_takes_what_was_foreseen(path: Path) -> None:
-    """Foresight and run ask for the same memory, call by call: the peak is one."""
+def test_a_run_takes_what_its_dry_run_took(path: Path) -> None:
+    """Dry run and run ask for the same memory, call by call: the peak is one."""
     array = np.load(path.with_suffix(".npz"))["in0"]
     model = load(path, keep_bytes=0)
     session = model.session(optimise=False)
     session.run({model.inputs[0].name: array})
     given = {model.inputs[0].instruction: shape_only_array(array.dtype, array.shape)}
-    ahead = DryRun(model, given, {}, limits_for(model.file_bytes, [array]))
-    ahead.outputs()
-    assert ahead.memory.peak == session.peak_bytes
+    peak = dry_run(model, given, {}, limits_for(model.file_bytes, [array]))
+    assert peak == session.peak_bytes

@@ -29,7 +29,7 @@ from nacre.cli.nac.plan import PlanOptions, plan_options, run_plan
 if TYPE_CHECKING:
     import numpy as np
 
-    from nacre.nac.run.execution import Timing
+    from nacre.nac.run.interpreter import Timing
     from nacre.nac.run.model import NacModel
     from nacre.nac.run.session import NacSession
 

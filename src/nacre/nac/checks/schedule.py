@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 
 from nacre.base.diagnostics import Diagnostic
 from nacre.nac.checks.examination import Examination
-from nacre.nac.checks.following import followed
+from nacre.nac.checks.lifetimes import lifetimes
 from nacre.nac.format.values import Command
 from nacre.nac.rules.program import NAC32, NAC33, NAC34, NAC35
 from nacre.nac.spec.instructions import (
@@ -103,6 +103,6 @@ def frees(case: Examination) -> Iterator[Diagnostic]:
         [index + offset for offset in offsets if offset < 0]
         for index, offsets in enumerate(case.operands)
     ]
-    for violation in followed(operands, case.file.schedule).violations:
+    for violation in lifetimes(operands, case.file.schedule).violations:
         place = case.place("MMAP", violation.end.record)
         yield case.at(NAC35, place, violation.message)

@@ -14,9 +14,10 @@ from dataclasses import dataclass, field
 from nacre.core.canonical import canonicalise
 from nacre.core.module import CoreOperation, Labels, Module, State, TensorType
 from nacre.core.ops import OPS
+from nacre.core.passes.sweep import constant_array
 from nacre.core.values import Array, Attributes, Literal, Word, attributes
+from nacre.nac.program.array_keys import array_key
 from nacre.nac.program.narrow import narrowed
-from nacre.nac.sources import elements_of, key_of
 
 # A list left out stands for so many of these numbers.
 _PLAIN_LISTS = {"strides": 1, "dilations": 1, "pads": 0, "output_padding": 0}
@@ -48,7 +49,7 @@ class _Arrangement:
         for op in source.inputs:
             self._append(op, op.attributes)
         for op in source.operations:
-            if op.opcode != "Input" and elements_of(op) is None:
+            if op.opcode != "Input" and constant_array(op) is None:
                 self._append(op, plain_attributes(op))
         states = tuple(State(s.name, self._id(s.output), s.initial) for s in source.states)
         outputs = tuple(self._id(value) for value in source.outputs)
@@ -79,13 +80,13 @@ class _Arrangement:
 
     def _key(self, value: int) -> tuple[str, object]:
         op = self.module.by_id[value]
-        array = elements_of(op)
+        array = constant_array(op)
         assert array is not None
-        return op.type.dtype, key_of(array)
+        return op.type.dtype, array_key(array)
 
     def _placed(self, value: int) -> int:
         op, place = self.module.by_id[value], len(self.made)
-        array = elements_of(op)
+        array = constant_array(op)
         assert array is not None
         self._equal.setdefault(self._key(value), place)
         self.made.append(_constant(place, op.type, array))

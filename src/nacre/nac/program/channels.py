@@ -40,29 +40,29 @@ def window_call(op: CoreOperation) -> tuple[str, tuple[Any, ...]] | None:
 
 @dataclass(frozen=True)
 class Window:
-    """A `Conv2d` that was found: what it reads, and its attributes."""
+    """A call that is a `Conv2d`, and its attributes."""
 
-    source: int  # the instruction whose result is convolved
-    weight: int  # the same for the filter
+    weight: int  # the instruction that gives the filter
     is_stored: bool  # the filter is a parameter, and stored channels first
-    skipped: tuple[int, ...]  # instructions that belong to it
+    permutations: tuple[int, ...]  # instructions around it, which the `Conv2d` does without
     attributes: Mapping[str, Any]
 
 
 def windows_of(file: NacFile, program: tuple[Prepared, ...]) -> dict[int, Window]:
-    """Every `Conv2d` of a file of ours, by its last instruction."""
+    """Every `Conv2d` of a file of ours, by its call."""
     if file.resource(INTERFACE) is None:
         return {}
     found = {}
     for index, instruction in enumerate(program):
         if _permutation(instruction) == TO_LAST:
-            made = _window(file, program, instruction.refs[0])
+            call = instruction.refs[0]
+            made = _window(file, program, call, index)
             if made is not None:
-                found[index] = made
+                found[call] = made
     return found
 
 
-def _window(file: NacFile, program: tuple[Prepared, ...], index: int) -> Window | None:
+def _window(file: NacFile, program: tuple[Prepared, ...], index: int, last: int) -> Window | None:
     conv, uses = program[index], file.user_counts
     given = _attributes(conv)
     if given is None or uses[index] != 1:
@@ -71,12 +71,11 @@ def _window(file: NacFile, program: tuple[Prepared, ...], index: int) -> Window 
     if _permutation(program[x]) != TO_FIRST or uses[x] != 1:
         return None
     before = program[weight]
-    skipped, source = (x, index), program[x].refs[0]
     if before.kind == "input" and before.variant == PARAMETER:
-        return Window(source, weight, True, skipped, given)
+        return Window(weight, True, (x, last), given)
     if _permutation(before) != WEIGHTS_TO_FIRST or uses[weight] != 1:
         return None
-    return Window(source, before.refs[0], False, (*skipped, weight), given)
+    return Window(weight, False, (x, weight, last), given)
 
 
 def _permutation(instruction: Prepared) -> object:

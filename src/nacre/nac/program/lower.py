@@ -19,9 +19,11 @@ from nacre.base.elements import GRAPH_TYPES
 from nacre.base.excerpt import quoted
 from nacre.core.aten.schemas import Schema
 from nacre.core.module import CoreOperation, Module
+from nacre.core.passes.sweep import constant_array
 from nacre.core.values import Array
 from nacre.nac.format.packing import at_place
 from nacre.nac.format.values import NacFile, Plan, Resource
+from nacre.nac.program.array_keys import array_key
 from nacre.nac.program.assembly import Assembler
 from nacre.nac.program.binding import Ref
 from nacre.nac.program.calls import core_schema
@@ -40,7 +42,6 @@ from nacre.nac.program.lowering import Argument, Operand, lowered
 from nacre.nac.program.parameters import PARAMETERS, ParameterTable
 from nacre.nac.program.reach import RELAY, Reach
 from nacre.nac.program.schedule import scheduled
-from nacre.nac.sources import elements_of, key_of
 from nacre.nac.spec.calls import constant_code, schemas, tensor_code
 from nacre.nac.spec.elements import STORED_AS
 from nacre.nac.spec.header import CURRENT
@@ -84,9 +85,9 @@ class _Lowerer:
         names = self.module.parameter_names
         self._taken = {name for all_names in names.values() for name in all_names}
         self._keys = {
-            op.value_id: key_of(array)
+            op.value_id: array_key(array)
             for op in self.module.operations
-            if (array := elements_of(op)) is not None
+            if (array := constant_array(op)) is not None
         }
         # What is stored is called after a parameter of the model if it is one.
         self._owners: dict[object, int] = {}
@@ -100,7 +101,7 @@ class _Lowerer:
                 self._relay(place)
                 if op.opcode == "Input":
                     self._input(op)
-                elif elements_of(op) is None and not self._convolved(op):
+                elif constant_array(op) is None and not self._convolved(op):
                     self._call(op)
         self._relay(len(self.module.operations))
         returned = [self._ref(value) for value in self.module.outputs]
@@ -141,7 +142,7 @@ class _Lowerer:
         """A value that was computed, or a constant, loaded now."""
         found = self._refs.get(value)
         if found is None:
-            array = elements_of(self.module.by_id[value])
+            array = constant_array(self.module.by_id[value])
             assert array is not None
             found = self._refs[value] = self._loaded(value, array, self._keys[value])
         return found
@@ -207,7 +208,7 @@ class _Lowerer:
             return False
         call, given = found
         x, (_, filter_) = self._ref(op.operands[0]), op.operands
-        array = elements_of(self.module.by_id[filter_])
+        array = constant_array(self.module.by_id[filter_])
         if array is None:
             weight = self._permuted(self._ref(filter_), WEIGHTS_TO_FIRST)
         else:
@@ -221,7 +222,7 @@ class _Lowerer:
         found = self._filters.get(value)
         if found is None:
             moved = np.ascontiguousarray(array.transpose(WEIGHTS_TO_FIRST))
-            found = self._filters[value] = self._loaded(value, moved, key_of(moved))
+            found = self._filters[value] = self._loaded(value, moved, array_key(moved))
         return found
 
     def _permuted(self, value: Ref, order: tuple[int, ...]) -> Ref:
@@ -241,7 +242,7 @@ class _Lowerer:
     def _describe_states(self, returned: int) -> None:
         for index, state in enumerate(self.module.states):
             type_ = self.module.input_types[state.name]
-            array = elements_of(self.module.by_id[state.initial])
+            array = constant_array(self.module.by_id[state.initial])
             assert array is not None
             filling = _filling(array, type_.element.is_integer)
             initial: Initial | int | float | None = filling
@@ -258,7 +259,7 @@ class _Lowerer:
         if wide is None:
             return self._weight(value, array, self._keys[value])
         stored = array.astype(GRAPH_TYPES[wide].dtype)
-        return self._weight(value, stored, key_of(stored))
+        return self._weight(value, stored, array_key(stored))
 
     def _tied(self) -> list[tuple[int, tuple[str, ...]]]:
         """Parameters of several names that the program loads."""

@@ -13,10 +13,10 @@ from math import prod
 
 from nacre.core.module import TensorType
 from nacre.nac.checks.examination import operand_offsets
-from nacre.nac.checks.following import End, Followed, followed
+from nacre.nac.checks.lifetimes import End, Lifetimes, lifetimes
 from nacre.nac.format.values import NacFile
 from nacre.nac.program.lift import Types, result_types
-from nacre.nac.run.model import NacModel
+from nacre.nac.run.loaded_program import LoadedProgram
 from nacre.nac.spec.instructions import (
     FORWARD,
     INPUT,
@@ -29,7 +29,7 @@ from nacre.nac.spec.instructions import (
 
 @dataclass(frozen=True)
 class MemoryMap:
-    """What is found when a schedule is followed."""
+    """What is found when a schedule is lifetimes."""
 
     violations: tuple[str, ...]  # uses of freed memory, and what is freed twice
     never_freed: tuple[int, ...]  # results that are not returned and stay
@@ -60,7 +60,7 @@ class MemoryMap:
         return "\n".join([*self.violations, *found, peak])
 
 
-def memory_map(model: NacModel, types: Types | None = None) -> MemoryMap:
+def memory_map(model: LoadedProgram, types: Types | None = None) -> MemoryMap:
     """Follow the schedule of a model; `types` gives those of inputs that the file does not say.
 
     InputError where sizes are only known in a run.
@@ -69,7 +69,7 @@ def memory_map(model: NacModel, types: Types | None = None) -> MemoryMap:
     made = result_types(model, types)
     sizes = {index: sum(map(_bytes, found)) for index, found in made.items()}
     operands = operands_of(file)
-    run = followed(operands, file.schedule)
+    run = lifetimes(operands, file.schedule)
     returned = set(operands[-1]) if operands else set()
     last = _last_uses(operands)
     return MemoryMap(
@@ -98,7 +98,7 @@ def _last_uses(operands: list[list[int]]) -> dict[int, int]:
     return {result: index for index, used in enumerate(operands) for result in used}
 
 
-def _never_freed(file: NacFile, run: Followed, returned: set[int]) -> list[int]:
+def _never_freed(file: NacFile, run: Lifetimes, returned: set[int]) -> list[int]:
     return [
         index
         for index, instruction in enumerate(file.instructions)

@@ -18,11 +18,10 @@ from nacre.nac.quantise.choice import Choice, other_type, uses_of
 from nacre.nac.quantise.halves import own_halves
 from nacre.nac.quantise.recipes import RECIPES
 from nacre.nac.quantise.report import QuantisationReport, WeightError, compared
-from nacre.nac.rules.building import NAC51
+from nacre.nac.rules.building import NAC51, refusal
 from nacre.nac.run.model import NacModel, made_model
 from nacre.nac.run.weights import dequantized, stored
 from nacre.nac.save import moved
-from nacre.nac.sources import refused
 from nacre.nac.spec.elements import FP16, QUANTIZATIONS
 
 _MOST_SHOWN = 3
@@ -49,7 +48,7 @@ def quantise(
     code = quantisation_code(quant)
     if model.file.header.quant:
         found = QUANTIZATIONS[model.file.header.quant].name
-        raise refused(f"the weights are {found} already", "quantise the model that they came from")
+        raise refusal(f"the weights are {found} already", "quantise the model that they came from")
     file = model.file if model.file.header.is_internal else moved(model, True)
     made, report = quantised(file, code, Choice(tuple(keep), keep_norms, least_rank))
     return made_model(made, model.source), report
@@ -61,7 +60,7 @@ def quantisation_code(quant: str) -> int:
         if layout.option == str(quant).lower():
             return layout.code
     expected = f"expected one of {', '.join(OPTIONS)}"
-    raise refused(f"no quantisation `{quant}`, {expected}", did_you_mean(str(quant), OPTIONS))
+    raise refusal(f"no quantisation `{quant}`, {expected}", did_you_mean(str(quant), OPTIONS))
 
 
 def quantised(file: NacFile, quant: int, choice: Choice) -> tuple[NacFile, QuantisationReport]:

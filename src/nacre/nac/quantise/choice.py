@@ -15,7 +15,7 @@ from nacre.nac.checks.examination import operand_offsets
 from nacre.nac.format.places import BinarySource
 from nacre.nac.format.values import NacFile
 from nacre.nac.program.interface import Initial, surroundings
-from nacre.nac.sources import refused
+from nacre.nac.rules.building import refusal
 from nacre.nac.spec.elements import DTYPES, FP16
 from nacre.nac.spec.instructions import INPUT, PARAMETER
 
@@ -55,7 +55,7 @@ class Choice:
         for pattern in self.keep:
             if not any(fnmatchcase(name, pattern) for name in names):
                 hint = did_you_mean(pattern, names)
-                raise refused(f"no weight has a name like `{pattern}`", hint)
+                raise refusal(f"no weight has a name like `{pattern}`", hint)
 
     def reason(self, names: Sequence[str], array: Array, quant: int, use: str | None) -> str | None:
         """Why a weight of f32, which may have a use that tells, stays; None where it does not."""

@@ -9,9 +9,9 @@ from __future__ import annotations
 import numpy as np
 
 from nacre.core.module import CoreOperation, Labels, Module, State, TensorType
+from nacre.core.passes.sweep import constant_array
 from nacre.core.values import Array, Literal, Word, attributes
 from nacre.nac.format.values import NacFile, Tensor
-from nacre.nac.sources import elements_of
 from nacre.nac.spec.elements import DTYPE_CODES
 from nacre.nac.spec.instructions import INPUT, PARAMETER
 
@@ -33,7 +33,7 @@ def widened(module: Module) -> Module:
     parameters: dict[int, tuple[str, ...]] = {}
     initial = {state.initial for state in module.states}
     for op in module.operations:
-        at, elements = len(made), elements_of(op)
+        at, elements = len(made), constant_array(op)
         is_cast = op.type.dtype == _HALF and elements is not None and op.value_id not in initial
         if is_cast:
             assert elements is not None

@@ -1,6 +1,8 @@
 """NAC50-NAC51: what a file is asked to be made of."""
 
+from nacre.base.diagnostics import InputError
 from nacre.base.rules import declare
+from nacre.base.source import whole_file
 
 _ECOSYSTEM = "NAC / Overall ecosystem architecture"
 _HEADER = "NAC / File header"
@@ -19,3 +21,8 @@ NAC51 = declare(
     alone says FP16, and readers then widen every tensor of that type to f32: the program would
     compute with other types than it has. A file that is built of a model has a cast for each.
     """, language=_NAC)  # fmt: skip
+
+
+def refusal(message: str, help: str | None = None) -> InputError:
+    """The refusal of what was asked for."""
+    return InputError([NAC50.at(whole_file("<build>"), message, help=help)])

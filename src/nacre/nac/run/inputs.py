@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -16,13 +16,11 @@ from nacre.core.unsupported import Unsupported
 from nacre.core.values import Array
 from nacre.nac.program.interface import NacInput
 from nacre.nac.rules.running import NAC44, NAC45, NAC46
+from nacre.nac.run.loaded_program import LoadedProgram
 from nacre.nac.run.specialised import element_name
 
-if TYPE_CHECKING:
-    from nacre.nac.run.model import NacModel
 
-
-def checked_inputs(model: NacModel, inputs: Mapping[str, Any]) -> dict[int, Array]:
+def checked_inputs(model: LoadedProgram, inputs: Mapping[str, Any]) -> dict[int, Array]:
     """The given arrays by instruction; InputError has all that is wrong with them."""
     if not isinstance(inputs, Mapping):
         message = f"inputs are a {type(inputs).__name__}, expected arrays by name"

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from nacre.core.values import Array
+from nacre.nac.checks.lifetimes import ends_of
 from nacre.nac.format.values import NacFile
 from nacre.nac.run.program import Prepared
-from nacre.nac.spec.instructions import FORWARD, FREE, PRELOAD
+from nacre.nac.spec.instructions import PRELOAD
 
 
 @dataclass(frozen=True)
@@ -20,26 +21,27 @@ class Schedule:
 
     drops: tuple[tuple[int, ...], ...]  # results that go away
     loads: tuple[tuple[int, ...], ...]  # weights that are fetched
-    is_ours: bool  # the file has none; results go after their last use
 
 
 def schedule_of(file: NacFile, program: Sequence[Prepared]) -> Schedule:
-    """The schedule of a file; one that has none says nothing, and results go when they can."""
+    """The schedule of a file; in one that has none, results go after their last use."""
     drops: list[list[int]] = [[] for _ in program]
     loads: list[list[int]] = [[] for _ in program]
+    for result, end in ends_of(file.schedule, len(program)):
+        drops[end.tick].append(result)
     for tick in file.schedule:
-        for command in tick.commands:
-            if command.action == FREE:
-                drops[tick.tick].append(command.target)
-            elif command.action == FORWARD:  # it goes with its only consumer
-                drops[command.target].append(tick.tick)
-            elif command.action == PRELOAD:
-                loads[tick.tick].append(command.target)
+        loads[tick.tick] += [c.target for c in tick.commands if c.action == PRELOAD]
     if not file.schedule:
         last = {ref: index for index, made in enumerate(program) for ref in made.refs}
         for result, index in last.items():
             drops[index].append(result)
-    return Schedule(tuple(map(tuple, drops)), tuple(map(tuple, loads)), not file.schedule)
+    return Schedule(tuple(map(tuple, drops)), tuple(map(tuple, loads)))
+
+
+def keep_all(count: int) -> Schedule:
+    """A schedule of so many instructions that lets go of nothing."""
+    nothing: tuple[tuple[int, ...], ...] = ((),) * count
+    return Schedule(nothing, nothing)
 
 
 @dataclass

@@ -31,7 +31,7 @@ from nacre.nac.run.memory import is_copy, owner
 from nacre.nac.spec.instructions import LIFTED
 
 if TYPE_CHECKING:
-    from nacre.nac.run.model import NacModel
+    from nacre.nac.run.loaded_program import LoadedProgram
     from nacre.nac.run.weights import Weights
 
 # What makes patterns show, the rewrites, and what they leave behind. Joining equal constants, as
@@ -77,7 +77,7 @@ class OptimisedPrograms:
         self._programs: dict[object, Optimised | None] = {}  # None: it is not to be
         self._lock = Lock()
 
-    def of(self, model: NacModel, key: object, given: Mapping[int, Array]) -> Optimised | None:
+    def of(self, model: LoadedProgram, key: object, given: Mapping[int, Array]) -> Optimised | None:
         """The program for inputs of these types; None where it is run as it is written."""
         with self._lock:  # a second thread waits for the first: it needs the same
             if key not in self._programs and len(self._programs) < _MOST_PROGRAMS:
@@ -88,7 +88,7 @@ class OptimisedPrograms:
         return len(self._programs)
 
 
-def optimised(model: NacModel, given: Mapping[int, Array]) -> Optimised | None:
+def optimised(model: LoadedProgram, given: Mapping[int, Array]) -> Optimised | None:
     """A program made ready for inputs of these types; None where it is not to be."""
     from nacre.nac.program.lift import lift_run
 

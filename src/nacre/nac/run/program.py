@@ -44,6 +44,13 @@ class Site:
     typed: dict[object, Typed] = field(default_factory=dict)  # by types
     _compiled: dict[object, Compiled] = field(default_factory=dict)
 
+    def arguments(self, computed: Mapping[str, Given]) -> dict[str, Given]:
+        """All arguments in the order of their schema."""
+        schema = schema_of(self.call)
+        assert schema is not None
+        given = {**self.constants, **computed}
+        return {p.name: given[p.name] for p in schema.parameters if p.name in given}
+
     def found(self, key: object, paths: Sequence[Route]) -> Compiled | None:
         """What was made for types, or for types and the very weights that lie there."""
         return self._compiled.get(key) or self._compiled.get((key, *paths))
@@ -73,7 +80,6 @@ class Prepared:
     site: Site | None = None
     operands: tuple[Operand, ...] = ()
     refs: tuple[int, ...] = ()  # every instruction that it uses
-    is_plain: bool = False  # every operand is one tensor
 
 
 def schema_of(call: str) -> Schema | None:
@@ -188,8 +194,7 @@ def _call(
     key = (schema.call, tuple(map(_key, constants.values())), layout)
     site = sites.setdefault(key, Site(schema.call, constants))
     refs = tuple(dict.fromkeys(ref for o in operands for ref in refs_of(o.source)))
-    is_plain = all(o.kind == "T" and isinstance(o.source, Ref) for o in operands)
-    return Prepared("call", name, 0, 0, site, tuple(operands), refs, is_plain)
+    return Prepared("call", name, 0, 0, site, tuple(operands), refs)
 
 
 def _key(value: Given) -> object:

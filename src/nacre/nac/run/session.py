@@ -3,28 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from nacre.base.diagnostics import InputError
-from nacre.base.elements import GRAPH_TYPES
 from nacre.core.values import Array
-from nacre.nac.program.interface import Initial, StateRecord
-from nacre.nac.run.dry_run import DryRun, require_next, require_states
-from nacre.nac.run.execution import Execution, Timing
+from nacre.nac.program.interface import StateRecord
+from nacre.nac.run.arrays import ArrayDomain
+from nacre.nac.run.calls import Budget
+from nacre.nac.run.dry_run import dry_run
 from nacre.nac.run.inputs import checked_inputs
+from nacre.nac.run.interpreter import Interpreter, TimedInterpreter, Timing
 from nacre.nac.run.limits import Limits, limits_for
+from nacre.nac.run.loaded_program import LoadedProgram
 from nacre.nac.run.memory import owner
-from nacre.nac.run.optimised import Optimised
+from nacre.nac.run.optimised import Optimised, OptimisedPrograms
+from nacre.nac.run.states import initial_state, require_next, require_states
 from nacre.nac.run.trace import Trace, traced
 from nacre.nac.spec.instructions import PARAMETER
 
-if TYPE_CHECKING:
-    from nacre.nac.run.model import NacModel
-
 _MOST_TRACES = 8  # kept for inputs of different types
-_MOST_FORESEEN = 1024
+_MOST_PEAKS = 1024
 
 
 class NacSession:
@@ -32,12 +32,12 @@ class NacSession:
 
     def __init__(
         self,
-        model: NacModel,
+        model: LoadedProgram,
+        optimised: OptimisedPrograms | None = None,
         *,
         max_bytes: int | None = None,
         max_work: int | None = None,
         timed: bool = False,
-        optimise: bool = True,
     ) -> None:
         self._model = model
         self._most = (
@@ -45,11 +45,11 @@ class NacSession:
             model.max_work if max_work is None else max_work,
         )
         self._is_timed = timed
-        self._is_optimised = optimise and not timed
+        self._optimised = optimised  # None: the program is run as it is written
         self._state: dict[int, Array] = {}
         self._traces: dict[object, Trace] = {}
         self._ready: dict[object, Optimised] = {}
-        self._foreseen: dict[object, int] = {}  # peaks by types that need no second look
+        self._peaks: dict[object, int] = {}  # of dry runs, by types
         self.peak_bytes = 0  # of the last run, with what is kept
         self.timings: tuple[Timing, ...] = ()  # of the last run, where they were asked for
         require_states(model, limits_for(model.file_bytes, (), *self._most))
@@ -58,19 +58,7 @@ class NacSession:
     def reset(self) -> None:
         """Put the state back to its initial value."""
         records = self._model.surroundings.states
-        self._state = {id_: self.initial(record) for id_, record in records.items()}
-
-    def initial(self, record: StateRecord) -> Array:
-        """What a state starts as."""
-        dtype = GRAPH_TYPES[record.dtype].dtype
-        if isinstance(record.initial, Initial):
-            return self._model.weights[record.initial.parameter].astype(dtype).reshape(record.shape)
-        is_integer = GRAPH_TYPES[record.dtype].is_integer
-        wide, number = (np.int64, int) if is_integer else (np.float64, float)
-        if isinstance(record.initial, tuple):
-            every = np.array([number(each) for each in record.initial], wide)
-            return every.astype(dtype).reshape(record.shape)
-        return np.full(record.shape, np.array(number(record.initial), wide).astype(dtype))
+        self._state = {id_: initial_state(self._model, record) for id_, record in records.items()}
 
     @property
     def state(self) -> dict[str, Array]:
@@ -106,13 +94,12 @@ class NacSession:
             self.peak_bytes = trace.peak_bytes
             return trace.run(given, self._state)
         limits = limits_for(self._model.file_bytes, given.values(), *self._most)
-        if key not in self._foreseen:
-            ahead = DryRun(self._model, given, self._state, limits)
-            ahead.outputs()
-            if len(self._foreseen) < _MOST_FORESEEN:
-                self._foreseen[key] = ahead.memory.peak
-        if self._is_optimised and ready is None:
-            found = self._model.optimised.of(self._model, key, given)
+        if key not in self._peaks:
+            peak = dry_run(self._model, given, self._state, limits)
+            if len(self._peaks) < _MOST_PEAKS:
+                self._peaks[key] = peak
+        if self._optimised is not None and ready is None:
+            found = self._optimised.of(self._model, key, given)
             if found is not None and found.peak_bytes <= limits.bytes:
                 self._ready[key] = found
                 made = self._repeated(found, key, given)
@@ -128,7 +115,7 @@ class NacSession:
         What it says about them has no place in the file: that, the instructions tell.
         """
         # Weights that lie in the file take memory as well while they are used.
-        self.peak_bytes = max(ready.peak_bytes, self._foreseen.get(key, 0))
+        self.peak_bytes = max(ready.peak_bytes, self._peaks.get(key, 0))
         try:
             return ready.run(given, self._state)
         except InputError:
@@ -138,11 +125,15 @@ class NacSession:
         self, key: object, given: Mapping[int, Array], limits: Limits
     ) -> tuple[list[Any], set[int]]:
         """The same, instruction by instruction."""
-        run = Execution(self._model, given, self._state, limits, self._is_timed)
-        outputs = run.outputs()
-        memory, weights = run.memory, self._model.weights
+        budget = Budget(limits)
+        run = ArrayDomain(self._model, given, self._state, budget)
+        memory, weights = budget.memory, self._model.weights
+        kind = TimedInterpreter if self._is_timed else Interpreter
+        interpreter = kind(self._model, run, memory, self._model.schedule)
+        outputs = interpreter.outputs()
         self.peak_bytes = max(memory.peak, weights.kept_bytes + memory.value_peak)
-        self.timings = tuple(run.timings)
+        if isinstance(interpreter, TimedInterpreter):
+            self.timings = tuple(interpreter.timings)
         is_same = run.is_static and all(
             weights.is_kept(i.id)
             for i in self._model.program
@@ -158,7 +149,7 @@ class NacSession:
         return self._model.weights.kept_bytes
 
     def _next_state(self, record: StateRecord, outputs: Sequence[Any]) -> Array:
-        require_next(self._model, record, outputs[record.output])
+        require_next(self._model, record, outputs)
         return np.array(outputs[record.output])
 
 

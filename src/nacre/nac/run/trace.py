@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import inf
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -20,12 +20,11 @@ from nacre.core.unsupported import Unsupported
 from nacre.core.values import Array
 from nacre.kernels.interface.call import Run
 from nacre.nac.rules.running import NAC47, NAC48
-from nacre.nac.run.execution import FAULTS, Entry
+from nacre.nac.run.arrays import Entry
+from nacre.nac.run.calls import FAULTS
+from nacre.nac.run.loaded_program import LoadedProgram
 from nacre.nac.run.memory import owner
 from nacre.nac.spec.instructions import LIFTED, PARAMETER
-
-if TYPE_CHECKING:
-    from nacre.nac.run.model import NacModel
 
 
 @dataclass(slots=True)
@@ -46,7 +45,7 @@ class Link:
 class Trace:
     """The links of a run in order, and where its arrays lie."""
 
-    model: NacModel
+    model: LoadedProgram
     links: tuple[Link, ...]
     slots: tuple[Array | None, ...]  # filled where an array is the same in each run
     loads: tuple[tuple[int, int], ...]  # slots of inputs and states, by instruction
@@ -101,7 +100,7 @@ class Slot:
 
 
 def traced(
-    model: NacModel, given: Container[int], entries: Mapping[int, Entry], peak_bytes: int
+    model: LoadedProgram, given: Container[int], entries: Mapping[int, Entry], peak_bytes: int
 ) -> Trace:
     """The trace of a run that was given these inputs and made these calls."""
     return _Tracer(model, given, entries).trace(peak_bytes)
@@ -111,7 +110,7 @@ def traced(
 class _Tracer:
     """Gives slots to the arrays of a run and finds out how long each must live."""
 
-    model: NacModel
+    model: LoadedProgram
     given: Container[int]  # inputs
     entries: Mapping[int, Entry]
     links: list[Link] = field(default_factory=list)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from nacre.base.diagnostics import InputError, has_errors, in_order
 from nacre.base.source import Source
+from nacre.nac.checks.file import check_file
 from nacre.nac.format import header
 from nacre.nac.format.cursor import Broken
 from nacre.nac.format.external import External
@@ -18,7 +19,6 @@ from nacre.nac.format.values import NacFile, Tensor
 from nacre.nac.program.interface import surroundings
 from nacre.nac.program.parameters import ParameterNames
 from nacre.nac.spec.elements import DTYPES
-from nacre.nac.verify import judged
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ class Opened:
 
 def opened(source: FileSource) -> Opened:
     """A file; InputError has all that is wrong with its structure."""
-    examined, external, found = judged(source)
+    examined, external, found = check_file(source)
     if examined.file is None or has_errors(examined.found):
         raise InputError(in_order(d for d in found if d.severity == "error"))
     view = memoryview(source) if isinstance(source, bytes | memoryview) else mapped(Path(source))

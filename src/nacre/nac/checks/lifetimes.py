@@ -41,24 +41,24 @@ class Violation:
 
 
 @dataclass
-class Followed:
-    """How a run goes that follows a schedule."""
+class Lifetimes:
+    """When results go away in a run that follows a schedule, and what is wrong with that."""
 
     ends: dict[int, End] = field(default_factory=dict)  # by result
     violations: list[Violation] = field(default_factory=list)
 
 
-def followed(operands: Sequence[Sequence[int]], schedule: Sequence[Tick]) -> Followed:
+def lifetimes(operands: Sequence[Sequence[int]], schedule: Sequence[Tick]) -> Lifetimes:
     """Every instruction in turn, with the instructions whose results it uses."""
-    made = Followed()
-    ending = _ending(schedule, len(operands))
+    made = Lifetimes()
+    by_tick = _ends_by_tick(schedule, len(operands))
     reported: set[int] = set()
     for index, used in enumerate(operands):
         for result in dict.fromkeys(used):
             if result in made.ends and result not in reported:
                 reported.add(result)
                 made.violations.append(Violation(result, made.ends[result], index))
-        for result, end in ending.get(index, ()):
+        for result, end in by_tick.get(index, ()):
             if result in made.ends:
                 made.violations.append(Violation(result, end, first=made.ends[result]))
             else:
@@ -66,14 +66,15 @@ def followed(operands: Sequence[Sequence[int]], schedule: Sequence[Tick]) -> Fol
     return made
 
 
-def _ending(schedule: Sequence[Tick], count: int) -> Mapping[int, list[tuple[int, End]]]:
+def _ends_by_tick(schedule: Sequence[Tick], count: int) -> Mapping[int, list[tuple[int, End]]]:
     found: dict[int, list[tuple[int, End]]] = {}
-    for result, end in _ends(schedule, count):
+    for result, end in ends_of(schedule, count):
         found.setdefault(end.tick, []).append((result, end))
     return found
 
 
-def _ends(schedule: Sequence[Tick], count: int) -> Iterator[tuple[int, End]]:
+def ends_of(schedule: Sequence[Tick], count: int) -> Iterator[tuple[int, End]]:
+    """Every result that a schedule lets go of; commands that make no sense are left out."""
     for record, tick in enumerate(schedule):
         for command in tick.commands:
             if command.action == FREE and command.target <= tick.tick < count:

@@ -1,0 +1,123 @@
+"""Results that are arrays: calls on their kernels, prepared once for operands of their types."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from nacre.core.unsupported import Unsupported
+from nacre.core.values import Array
+from nacre.nac.run.calls import FAULTS, REFUSALS, Budget, key_of, refusal, typed_call
+from nacre.nac.run.convergence import merged
+from nacre.nac.run.interpreter import Operands
+from nacre.nac.run.loaded_program import LoadedProgram
+from nacre.nac.run.memory import owner
+from nacre.nac.run.program import Prepared, Route
+from nacre.nac.run.specialised import Compiled, bound
+from nacre.nac.spec.instructions import LIFTED, PARAMETER, STATE
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A call that was run."""
+
+    compiled: Compiled
+    paths: tuple[Route, ...]
+
+
+class ArrayDomain:
+    """A run: results are arrays."""
+
+    tensor = np.ndarray
+    refusals = REFUSALS
+
+    def __init__(
+        self,
+        program: LoadedProgram,
+        given: Mapping[int, Array],
+        state: Mapping[int, Array],
+        budget: Budget,
+    ) -> None:
+        self._program = program
+        self._given = given
+        self._state = state
+        self._budget = budget
+        self.borrowed: set[int] = set()  # owners of arrays that belong to somebody else
+        self.entries: dict[int, Entry] = {}
+        self.is_static = True  # what was run follows from the types of inputs
+
+    def load(self, index: int, instruction: Prepared) -> Any:  # noqa: ANN401 - tensor or number
+        """What is given, kept in the file, or left of the run before."""
+        if instruction.variant == PARAMETER:
+            found: Any = self._program.weights[instruction.id]
+        elif instruction.variant == STATE:
+            found = self._given.get(index, self._state[instruction.id])
+        elif instruction.variant == LIFTED and index not in self._given:
+            found = self._program.lifted(instruction.id)
+        else:
+            found = self._given[index]
+        if isinstance(found, np.ndarray):
+            self.borrowed.add(id(owner(found)))
+        return found
+
+    def call(self, index: int, instruction: Prepared, operands: Operands) -> Any:  # noqa: ANN401
+        """A call on its kernels, which are bound once for types, or for types and weights."""
+        compiled = self._compiled(instruction, operands)
+        if compiled.is_for_elements:
+            self.is_static = False
+        self.entries[index] = Entry(compiled, tuple(operands.routes))
+        try:
+            return compiled.run(operands.tensors)
+        except FAULTS as error:
+            raise Unsupported(str(error)) from error
+
+    def _compiled(self, instruction: Prepared, operands: Operands) -> Compiled:
+        site = instruction.site
+        assert site is not None
+        found = site.found(key := key_of(operands), operands.routes)
+        if found is not None:
+            self._budget.spend(found.bytes, found.work)
+            return found
+        arrays, memory = operands.tensors, self._budget.memory
+        call = typed_call(instruction, operands, memory, arrays.__getitem__)
+        self._budget.spend(call.bytes, call.work)
+        program = self._program.program
+        routes = enumerate(operands.routes)
+        fixed = [at for at, (ref, _) in routes if self._program.is_kept(program[ref])]
+        try:
+            made = bound(call, arrays, fixed)
+        except FAULTS as error:
+            raise Unsupported(f"its arguments make no sense ({error})") from error
+        if not made.is_for_elements:
+            site.keep(key, operands.routes, made)
+        return made
+
+    def number(self, tensor: Array) -> Any:  # noqa: ANN401 - a number of Python
+        """The element of a tensor that has one."""
+        self.is_static = False
+        return only_element(tensor)
+
+    def choose(self, condition: Any) -> bool:  # noqa: ANN401 - a result
+        """By the only element, or a number."""
+        self.is_static = False
+        is_array = isinstance(condition, np.ndarray)
+        return bool(only_element(condition) if is_array else condition)
+
+    def merge(self, branches: Iterator[Any], percent: int) -> Array:
+        """Branches that agree, averaged."""
+        self.is_static = False
+        return merged(list(branches), percent)
+
+    def refuse(self, index: int, operands: Sequence[Any], problem: Exception) -> Any:  # noqa: ANN401
+        """InputError: the run ends here."""
+        raise refusal(self._program, self._budget, index, operands, problem) from None
+
+
+def only_element(array: Array) -> Any:  # noqa: ANN401 - a number of Python
+    """The number that a tensor of one element is."""
+    if array.size != 1:
+        raise Unsupported(f"a tensor {list(array.shape)} stands where a number is expected")
+    return array.item()

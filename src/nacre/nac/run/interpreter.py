@@ -1,0 +1,219 @@
+"""One interpreter of programs: instructions in order, their operands, branches, and memory.
+
+What results are is left to a domain: arrays in a run, shapes alone in a dry run, values of a module
+where a program is lifted. The interpreter knows the stream: which results an instruction takes,
+which stretch of a program comes next, and when the schedule lets go of a result.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from nacre.core.aten.call import Value
+from nacre.core.unsupported import Unsupported
+from nacre.nac.program.binding import Given, Ref
+from nacre.nac.run.loaded_program import LoadedProgram
+from nacre.nac.run.memory import Memory, Schedule
+from nacre.nac.run.program import Operand, Prepared, Route, the_one
+from nacre.nac.spec.instructions import BRANCH
+
+_TENSORS = "Ta"  # kinds of arguments that a tensor may be
+_SEVERAL = "a"  # the kind that takes a list as it is
+
+
+class Missing:
+    """Stands for a result that is not there: of a refused call, or known only in a run."""
+
+
+MISSING = Missing()
+
+
+@dataclass(slots=True)
+class Operands:
+    """What a call is given: arguments by name, in which `Value(i)` stands for the i-th tensor."""
+
+    arguments: dict[str, Given] = field(default_factory=dict)
+    tensors: list[Any] = field(default_factory=list)
+    routes: list[Route] = field(default_factory=list)  # where each tensor comes from
+    leaves: list[Any] = field(default_factory=list)  # tensors and numbers in order
+
+
+class Domain(Protocol):
+    """What results are, and what instructions do with them."""
+
+    @property
+    def tensor(self) -> type[Any]:
+        """The class of results that are one tensor."""
+
+    @property
+    def refusals(self) -> tuple[type[Exception], ...]:
+        """What is raised where something cannot be done; it goes to `refuse`."""
+
+    def load(self, index: int, instruction: Prepared) -> Any:  # noqa: ANN401 - a result
+        """An input, a parameter, a state or a constant."""
+
+    def call(self, index: int, instruction: Prepared, operands: Operands) -> Any:  # noqa: ANN401
+        """What a call gives: a tensor, a list of them, a number."""
+
+    def number(self, tensor: Any) -> Any:  # noqa: ANN401 - a tensor; a number of Python
+        """The number that a tensor is, where one is asked for."""
+
+    def choose(self, condition: Any) -> bool:  # noqa: ANN401 - a result
+        """Which branch is taken."""
+
+    def merge(self, branches: Iterator[Any], percent: int) -> Any:  # noqa: ANN401 - a result
+        """What branches converge to; each is run when it is asked for."""
+
+    def refuse(self, index: int, operands: Sequence[Any], problem: Exception) -> Any:  # noqa: ANN401
+        """What stands for a result that cannot be had, or InputError."""
+
+
+class Interpreter:
+    """One walk down a program."""
+
+    def __init__(
+        self, program: LoadedProgram, domain: Domain, memory: Memory, schedule: Schedule
+    ) -> None:
+        self.results: list[Any] = [None] * len(program.program)
+        self._program = program
+        self._domain = domain
+        self._tensor = domain.tensor
+        self._memory = memory
+        self._schedule = schedule
+
+    def outputs(self) -> list[Any]:
+        """What the program returns."""
+        made = self._stretch(0, len(self.results))
+        return made if isinstance(made, list) else [made]
+
+    def _stretch(self, start: int, end: int) -> Any:  # noqa: ANN401 - what an output gives
+        """Run instructions up to the output of their stretch."""
+        index, program, behind = start, self._program.program, self._program.blocks.behind
+        while index < end:
+            instruction = program[index]
+            if instruction.kind == "output":
+                found = [self._output(index, ref) for ref in instruction.refs]
+                self._after(index)
+                return found[0] if instruction.variant == BRANCH and len(found) == 1 else found
+            self.step(index, instruction)
+            index = behind.get(index, index + 1)
+        return []
+
+    def step(self, index: int, instruction: Prepared) -> None:
+        """One instruction, and what happens to memory after it."""
+        if self.results[index] is None:  # a weight may have been fetched ahead
+            self._put(index, self._result(index, instruction))
+        self._after(index)
+
+    def _put(self, index: int, result: Any) -> None:  # noqa: ANN401 - a result
+        # What stays between runs does so whatever the schedule says.
+        self._memory.hold(result, self._program.is_kept(self._program.program[index]))
+        self.results[index] = result
+
+    def _output(self, index: int, ref: int) -> Any:  # noqa: ANN401 - a result
+        try:
+            return self._one(ref, "an output")
+        except Unsupported as problem:
+            return self._refuse(index, problem)
+
+    def _one(self, index: int, name: str) -> Any:  # noqa: ANN401 - a result
+        return the_one(self.results[index], self._program.program[index], name)
+
+    def _result(self, index: int, instruction: Prepared) -> Any:  # noqa: ANN401 - of any domain
+        for ref in instruction.refs:
+            if self.results[ref] is MISSING:
+                return MISSING
+        try:
+            if instruction.kind == "call":
+                return self._domain.call(index, instruction, self._operands(instruction))
+            if instruction.kind == "input":
+                return self._domain.load(index, instruction)
+            return self._branch(index, instruction)
+        except self._domain.refusals as problem:
+            return self._refuse(index, problem)
+
+    def _refuse(self, index: int, problem: Exception) -> Any:  # noqa: ANN401 - a result
+        operands = [self.results[ref] for ref in self._program.program[index].refs]
+        return self._domain.refuse(index, operands, problem)
+
+    def _branch(self, index: int, instruction: Prepared) -> Any:  # noqa: ANN401 - a result
+        branches = self._program.blocks.branches[index]
+        if instruction.kind == "branch":
+            is_true = self._domain.choose(self.results[instruction.refs[0]])
+            return self._stretch(*branches[0 if is_true else 1])
+        each = (self._stretch(*branch) for branch in branches)
+        return self._domain.merge(each, instruction.variant)
+
+    def _operands(self, instruction: Prepared) -> Operands:
+        made = Operands()
+        for operand in instruction.operands:
+            made.arguments[operand.name] = self._argument(operand, made)
+        return made
+
+    def _argument(self, operand: Operand, made: Operands) -> Given:
+        source = operand.source
+        if isinstance(source, Ref):
+            return self._refer(source.index, operand, made)
+        return tuple(
+            self._refer(part.index, operand, made) if isinstance(part, Ref) else part
+            for part in source
+        )
+
+    def _refer(self, index: int, operand: Operand, made: Operands) -> Given:
+        found, kind = self.results[index], operand.kind
+        if isinstance(found, list) and kind == _SEVERAL:
+            parts = enumerate(found)
+            return tuple(self._leaf(part, kind, (index, at), made) for at, part in parts)
+        if isinstance(found, list):
+            found = self._one(index, f"`{operand.name}`")
+        return self._leaf(found, kind, (index, 0), made)
+
+    def _leaf(self, found: Any, kind: str, route: Route, made: Operands) -> Given:  # noqa: ANN401
+        if isinstance(found, self._tensor):
+            if kind in _TENSORS:
+                made.tensors.append(found)
+                made.routes.append(route)
+                made.leaves.append(found)
+                return Value(len(made.tensors) - 1)
+            found = self._domain.number(found)
+        made.leaves.append(found)
+        return found
+
+    def _after(self, index: int) -> None:
+        """The memory commands of a tick."""
+        for target in self._schedule.loads[index]:
+            if self.results[target] is None and target > index:
+                self._put(target, self._domain.load(target, self._program.program[target]))
+        for target in self._schedule.drops[index]:
+            self._memory.drop(self.results[target])
+            self.results[target] = None
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """How long one instruction took."""
+
+    instruction: int
+    name: str
+    seconds: float
+    bytes: int  # of the results alive after it
+
+
+class TimedInterpreter(Interpreter):
+    """The same, and how long each instruction took; a branch has the time of what is in it."""
+
+    def __init__(
+        self, program: LoadedProgram, domain: Domain, memory: Memory, schedule: Schedule
+    ) -> None:
+        super().__init__(program, domain, memory, schedule)
+        self.timings: list[Timing] = []
+
+    def step(self, index: int, instruction: Prepared) -> None:
+        """One instruction with a watch."""
+        begun = time.perf_counter()
+        super().step(index, instruction)
+        spent = time.perf_counter() - begun
+        self.timings.append(Timing(index, instruction.name, spent, self._memory.live))
