@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from nacre.base.diagnostics import Diagnostic, InputError
 from nacre.nac.checks.examination import Examination
 from nacre.nac.format.cursor import Broken
-from nacre.nac.format.places import Place
+from nacre.nac.format.positions import Place
 
 _MANIFEST_AT = 8  # behind the tag and the length
 

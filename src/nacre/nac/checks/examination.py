@@ -10,7 +10,7 @@ from nacre.base.diagnostics import Diagnostic
 from nacre.base.rules import Rule
 from nacre.base.source import Source
 from nacre.nac.format.external import External
-from nacre.nac.format.places import Place, finding
+from nacre.nac.format.positions import Place, finding
 from nacre.nac.format.values import NacFile
 from nacre.nac.program.blocks import Blocks, blocks_of
 from nacre.nac.spec.instructions import CONTROL_FLOW, CONVERGENCE, INPUT

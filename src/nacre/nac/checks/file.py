@@ -14,7 +14,7 @@ from nacre.nac.checks.examination import Check, Examination
 from nacre.nac.format.cursor import Broken
 from nacre.nac.format.external import External, read_external, weights_path
 from nacre.nac.format.file import Examined, FileSource, examined, mapped
-from nacre.nac.format.places import Place, finding
+from nacre.nac.format.positions import Place, finding
 from nacre.nac.format.values import NacFile
 from nacre.nac.program.interface import surroundings
 from nacre.nac.rules.program import NAC39

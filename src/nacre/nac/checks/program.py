@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from nacre.base.diagnostics import Diagnostic
 from nacre.base.excerpt import quoted
 from nacre.nac.checks.examination import Examination
-from nacre.nac.format.places import Place
+from nacre.nac.format.positions import Place
 from nacre.nac.format.values import Instruction
 from nacre.nac.rules.container import NAC15
 from nacre.nac.rules.program import (

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from nacre.base.diagnostics import Diagnostic
 from nacre.nac.checks.examination import Examination
-from nacre.nac.format.places import Place
+from nacre.nac.format.positions import Place
 from nacre.nac.rules.container import NAC09, NAC10, NAC16
 from nacre.nac.rules.program import NAC19, NAC20
 from nacre.nac.spec.elements import QUANTIZATIONS

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from nacre.base.rules import Rule
-from nacre.nac.format.places import Place
+from nacre.nac.format.positions import Place
 from nacre.nac.rules.container import NAC04, NAC12, NAC13, NAC15
 from nacre.nac.spec.header import MOST_RECORDS
 

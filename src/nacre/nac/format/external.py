@@ -23,7 +23,7 @@ from nacre.base.excerpt import quoted
 from nacre.base.files import hashed_name
 from nacre.nac.format.cursor import Broken
 from nacre.nac.format.packing import packed
-from nacre.nac.format.places import Place
+from nacre.nac.format.positions import Place
 from nacre.nac.format.scales import is_scaled, scale_problem
 from nacre.nac.format.values import Bytes, NacFile, Resource, Tensor
 from nacre.nac.rules.program import NAC39

@@ -9,35 +9,47 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from nacre.base.diagnostics import Diagnostic, InputError, has_errors, in_order
 from nacre.base.files import write_whole
 from nacre.base.source import Source, read_bytes, whole_file
-from nacre.nac.format import cmap, cnst, data, header, kept, ops, orch, perm, proc, rsrc
-from nacre.nac.format import mmap as schedule
+from nacre.nac.format import header
 from nacre.nac.format.cursor import Broken, Cursor
-from nacre.nac.format.places import BinarySource, Place
+from nacre.nac.format.positions import BinarySource, Place
 from nacre.nac.format.reading import Reading
+from nacre.nac.format.sections import cmap_perm, cnst, data, opaque, ops, orch, proc, rsrc
+from nacre.nac.format.sections import mmap as schedule
 from nacre.nac.format.values import Bytes, Header, NacFile
 from nacre.nac.rules.container import NAC01, NAC05, NAC06, NAC07, NAC08, NAC11
 
 _TAG_BYTES = 4
+
+
+class Section(NamedTuple):
+    """How a section is read and written; both see what is behind the tag."""
+
+    read: Callable[[Cursor, Reading], Any]
+    write: Callable[[Any], Bytes | Iterable[Bytes]] | None = None  # None: it asks the header, too
+
+
+_OPAQUE = Section(opaque.read, opaque.write)
 # PERM comes before OPS, whose instructions are as long as their signatures say.
-_READERS: Mapping[str, Callable[[Cursor, Reading], Any]] = MappingProxyType(
+_SECTIONS: Mapping[str, Section] = MappingProxyType(
     {
-        "PERM": perm.read, "MMAP": schedule.read, "OPS ": ops.read, "CMAP": cmap.read,
-        "CNST": cnst.read, "DATA": data.read, "PROC": proc.read, "ORCH": orch.read,
-        "TRNG": kept.read, "RSRC": rsrc.read, "ARRS": kept.read,
+        "PERM": Section(cmap_perm.read_signatures, cmap_perm.write_signatures),
+        "MMAP": Section(schedule.read, schedule.write),
+        "OPS ": Section(ops.read, ops.write),
+        "CMAP": Section(cmap_perm.read_operations, cmap_perm.write_operations),
+        "CNST": Section(cnst.read, cnst.write),
+        "DATA": Section(data.read),
+        "PROC": Section(proc.read, proc.write),
+        "ORCH": Section(orch.read, orch.write),
+        "TRNG": _OPAQUE,
+        "RSRC": Section(rsrc.read, rsrc.write),
+        "ARRS": _OPAQUE,
     }
-)  # fmt: skip
-_WRITERS: Mapping[str, Callable[[Any], Bytes | Iterable[Bytes]]] = MappingProxyType(
-    {
-        "PERM": perm.write, "MMAP": schedule.write, "OPS ": ops.write, "CMAP": cmap.write,
-        "CNST": cnst.write, "PROC": proc.write, "ORCH": orch.write, "TRNG": kept.write,
-        "RSRC": rsrc.write, "ARRS": kept.write,
-    }
-)  # fmt: skip
+)
 
 
 FileSource = str | os.PathLike[str] | Bytes  # a path, or the bytes themselves
@@ -151,15 +163,14 @@ def _sections(
     sections: dict[str, Any] = {}
     ends: dict[str, int] = {}
     order = list(starts)
-    for tag, read_section in _READERS.items():
+    for tag, section in _SECTIONS.items():
         if tag not in starts or (tag == "OPS " and reading.signatures is None):
             continue
         following = order.index(tag) + 1
         limit = starts[order[following]] if following < len(order) else len(view)
-        is_kept = read_section is kept.read
-        cursor = Cursor(view[:limit] if is_kept else view, tag, starts[tag] + _TAG_BYTES)
+        cursor = Cursor(view[:limit] if section is _OPAQUE else view, tag, starts[tag] + _TAG_BYTES)
         try:
-            sections[tag] = read_section(cursor, reading)
+            sections[tag] = section.read(cursor, reading)
         except Broken as problem:
             reading.broken(problem)
             continue
@@ -209,9 +220,10 @@ def parts(file: NacFile) -> Iterator[Bytes]:
 
 def _body(file: NacFile, tag: str) -> list[Bytes]:
     content = file.sections[tag]
-    if tag == "DATA":
+    write_section = _SECTIONS[tag].write
+    if write_section is None:
         return list(data.write(content, file.header.is_internal))
-    made = _WRITERS[tag](content)
+    made = write_section(content)
     return [made] if isinstance(made, bytes | memoryview) else list(made)
 
 

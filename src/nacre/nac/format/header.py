@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from nacre.nac.format.cursor import Broken, Cursor
 from nacre.nac.format.packing import packed
-from nacre.nac.format.places import Place
+from nacre.nac.format.positions import Place
 from nacre.nac.format.values import Header
 from nacre.nac.rules.container import NAC02, NAC03
 from nacre.nac.spec.header import INTERNAL_BIT, MAGIC, VERSIONS

@@ -9,7 +9,7 @@ from nacre.base.diagnostics import Diagnostic
 from nacre.base.rules import Rule
 from nacre.base.source import Source
 from nacre.nac.format.cursor import Broken
-from nacre.nac.format.places import Place, finding
+from nacre.nac.format.positions import Place, finding
 from nacre.nac.format.values import Header
 from nacre.nac.rules.container import NAC14
 

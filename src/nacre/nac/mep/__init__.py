@@ -1,4 +1,4 @@
-"""Execution plans of the ORCH section: their assembler, disassembler and machine."""
+"""MEP, the execution plan: its bytecode in the section ORCH, assembler, disassembler, machine."""
 
 from nacre.nac.mep.answers import Prompt
 from nacre.nac.mep.assembler import assemble

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from nacre.nac.format.cursor import Broken, Cursor
-from nacre.nac.format.places import Place
+from nacre.nac.format.positions import Place
 from nacre.nac.mep.table import LAYOUTS, RESERVED, ROWS_OF_OPCODE, Operand, Row
 from nacre.nac.rules.container import NAC04
 from nacre.nac.rules.plans import NAC82, NAC83, NAC84

@@ -7,10 +7,10 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from nacre.nac.format.cnst import read_constant, write_constant
 from nacre.nac.format.cursor import Broken, Cursor
-from nacre.nac.format.places import BinarySource
+from nacre.nac.format.positions import BinarySource
 from nacre.nac.format.reading import Reading
+from nacre.nac.format.sections.cnst import read_constant, write_constant
 from nacre.nac.format.values import Constant, ConstantValue, Header, constant
 from nacre.nac.spec.constants import MOST_LENGTH, TAGS
 

@@ -10,10 +10,10 @@ from types import MappingProxyType
 from nacre.base.diagnostics import Diagnostic, InputError, in_order
 from nacre.base.rules import Rule
 from nacre.base.source import Source
-from nacre.nac.format import orch
 from nacre.nac.format.cursor import Broken, Cursor
-from nacre.nac.format.places import BinarySource, Place, finding
+from nacre.nac.format.positions import BinarySource, Place, finding
 from nacre.nac.format.reading import Reading
+from nacre.nac.format.sections import orch
 from nacre.nac.format.values import Constant, Header, Plan
 from nacre.nac.mep.coding import Field, Step, decoded
 from nacre.nac.mep.table import Operand

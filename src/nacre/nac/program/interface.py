@@ -29,7 +29,7 @@ from nacre.base.elements import GRAPH_TYPES
 from nacre.base.excerpt import quoted
 from nacre.base.source import Source
 from nacre.nac.format.external import External
-from nacre.nac.format.places import Place, finding
+from nacre.nac.format.positions import Place, finding
 from nacre.nac.format.scales import is_scaled
 from nacre.nac.format.values import Bytes, NacFile, Tensor
 from nacre.nac.program.parameters import PARAMETERS, ParameterNames, ParameterTable, parameter_names

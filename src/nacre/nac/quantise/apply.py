@@ -11,7 +11,7 @@ from nacre.base.diagnostics import InputError
 from nacre.base.excerpt import quoted
 from nacre.base.source import whole_file
 from nacre.base.suggest import did_you_mean
-from nacre.nac.format.places import BinarySource
+from nacre.nac.format.positions import BinarySource
 from nacre.nac.format.values import Data, NacFile, Tensor
 from nacre.nac.program.interface import surroundings
 from nacre.nac.quantise.choice import Choice, other_type, uses_of

@@ -12,7 +12,7 @@ import numpy as np
 from nacre.base.suggest import did_you_mean
 from nacre.core.values import Array
 from nacre.nac.checks.examination import operand_offsets
-from nacre.nac.format.places import BinarySource
+from nacre.nac.format.positions import BinarySource
 from nacre.nac.format.values import NacFile
 from nacre.nac.program.interface import Initial, surroundings
 from nacre.nac.rules.building import refusal

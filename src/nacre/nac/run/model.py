@@ -12,7 +12,7 @@ from nacre.core.values import Array
 from nacre.nac.checks.file import check_file
 from nacre.nac.format.external import External
 from nacre.nac.format.file import FileSource
-from nacre.nac.format.places import BinarySource
+from nacre.nac.format.positions import BinarySource
 from nacre.nac.format.values import NacFile
 from nacre.nac.program.interface import surroundings
 from nacre.nac.run.loaded_program import LoadedProgram

@@ -13,7 +13,7 @@ from nacre.base.suggest import did_you_mean
 from nacre.core.aten.handlers.shapes import PARTS
 from nacre.core.aten.schemas import Schema
 from nacre.core.unsupported import Unsupported
-from nacre.nac.format.places import Place, finding
+from nacre.nac.format.positions import Place, finding
 from nacre.nac.format.values import ConstantValue, Instruction, NacFile
 from nacre.nac.program import in_place
 from nacre.nac.program.binding import Given, Numbers, Ref, bound, listed

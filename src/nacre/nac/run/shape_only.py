@@ -23,7 +23,7 @@ def shape_only_array(
     elements: Callable[[], Array] | None = None,
     place: Array | None = None,
 ) -> ShapeOnlyArray:
-    """An array of a type, in the memory of another if one is given; Unsupported where NumPy has none."""
+    """An array of a type, in the memory of another if given; Unsupported where NumPy has none."""
     try:
         one = np.zeros((), dtype) if place is None else place
         made = ShapeOnlyArray(tuple(shape), dtype, one, 0, (0,) * len(shape))

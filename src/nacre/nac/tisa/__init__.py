@@ -1,4 +1,4 @@
-"""TISA: the programs of tokenizers in the section PROC, their compiler and their runtime."""
+"""TISA, the tokenizer: its programs in the section PROC, their compiler and their runtime."""
 
 from nacre.nac.tisa.bundle import Bundle, join, split
 from nacre.nac.tisa.hub.compiler import compile_tokenizer, compiled

@@ -13,7 +13,7 @@ from nacre.base.diagnostics import InputError
 from nacre.base.rules import Rule
 from nacre.nac.format.cursor import Broken, Cursor
 from nacre.nac.format.packing import packed, text
-from nacre.nac.format.places import BinarySource, Place, finding
+from nacre.nac.format.positions import BinarySource, Place, finding
 from nacre.nac.rules.container import NAC05, NAC14
 from nacre.nac.rules.tokenizer import NAC60
 from nacre.nac.tisa.instructions import MAGIC

@@ -16,7 +16,7 @@ import msgspec
 from msgspec import Struct
 
 from nacre.nac.format.cursor import Broken
-from nacre.nac.format.places import Place
+from nacre.nac.format.positions import Place
 from nacre.nac.rules.tokenizer import NAC65, NAC67, NAC70
 from nacre.nac.tisa.bundle import refusal
 from nacre.nac.tisa.characters import letter_bytes

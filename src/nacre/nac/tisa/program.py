@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Literal, cast
 
 from nacre.nac.format.cursor import Broken
-from nacre.nac.format.places import Place
+from nacre.nac.format.positions import Place
 from nacre.nac.rules.tokenizer import NAC63, NAC64, NAC65, NAC66, NAC67, NAC70
 from nacre.nac.tisa import manifest
 from nacre.nac.tisa.bpe import Bpe

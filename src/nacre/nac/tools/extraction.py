@@ -16,9 +16,9 @@ from types import MappingProxyType
 
 from nacre.base.diagnostics import InputError
 from nacre.nac.checks.tables import is_plain_name
-from nacre.nac.format import orch
 from nacre.nac.format.external import external_parts
-from nacre.nac.format.places import Place, finding
+from nacre.nac.format.positions import Place, finding
+from nacre.nac.format.sections import orch
 from nacre.nac.format.values import Bytes
 from nacre.nac.rules.container import NAC16
 from nacre.nac.rules.running import NAC43

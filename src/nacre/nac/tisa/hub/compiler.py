@@ -22,7 +22,7 @@ from nacre.nac.tisa.hub.added import (
 from nacre.nac.tisa.hub.decoders import decoder_steps
 from nacre.nac.tisa.hub.models import Model, made_model
 from nacre.nac.tisa.hub.normalizers import normalizer_steps, sets_ideographs_apart
-from nacre.nac.tisa.hub.parts import Part, Unsupported, opened
+from nacre.nac.tisa.hub.parts import Part, Unfit, opened
 from nacre.nac.tisa.hub.post_processors import post_processor_steps
 from nacre.nac.tisa.hub.pre_tokenizers import ideograph_steps, pre_tokenizer_steps
 from nacre.nac.tisa.instructions import Instruction
@@ -51,7 +51,7 @@ def compiled(source: object, *, unlimited: bool = False) -> Bundle:
     try:
         whole = opened(source)
         tokens = added_tokens(whole.get("added_tokens"))
-    except Unsupported as unfit:
+    except Unfit as unfit:
         raise unfit.refusal() from None
     return _Compilation(whole, tokens).run(unlimited)
 
@@ -98,7 +98,7 @@ class _Compilation:
     def _tried(self, make: Callable[[], Made], otherwise: Made) -> Made:
         try:
             return make()
-        except Unsupported as unfit:
+        except Unfit as unfit:
             self._found += unfit.refusal().diagnostics
             return otherwise
 

@@ -28,7 +28,7 @@ class Serialisable(Protocol):
         """Its `tokenizer.json`."""
 
 
-class Unsupported(Exception):  # noqa: N818 - carries a finding, not a failure of ours
+class Unfit(Exception):  # noqa: N818 - carries a finding, not a failure of ours
     """A part that is malformed, or that TISA cannot say."""
 
     def __init__(self, rule: Rule, path: str, message: str, help: str | None = None) -> None:
@@ -50,18 +50,16 @@ class Part:
         self.value: Any = value
         self.path = path or "the file"
 
-    def _malformed(self, expected: str) -> Unsupported:
-        return Unsupported(
-            NAC68, self.path, f"{_shown(self.value)} stands where {expected} is expected"
-        )
+    def _malformed(self, expected: str) -> Unfit:
+        return Unfit(NAC68, self.path, f"{_shown(self.value)} stands where {expected} is expected")
 
-    def refused(self, reason: str, help: str | None = None) -> Unsupported:
+    def refused(self, reason: str, help: str | None = None) -> Unfit:
         """The part is well-formed, and TISA has no instructions for it."""
-        return Unsupported(NAC69, self.path, reason, help)
+        return Unfit(NAC69, self.path, reason, help)
 
-    def wrong(self, reason: str) -> Unsupported:
+    def wrong(self, reason: str) -> Unfit:
         """The part contradicts another one."""
-        return Unsupported(NAC68, self.path, reason)
+        return Unfit(NAC68, self.path, reason)
 
     def __bool__(self) -> bool:
         return self.value is not None
@@ -139,14 +137,14 @@ def opened(source: object) -> Part:
         # Numbers of a file are what the library would read.
         return Part(json.loads(_text_of(source), parse_float=read_decimal))
     except (ValueError, RecursionError) as error:
-        raise Unsupported(NAC68, FILE, f"this is no JSON: {error}") from None
+        raise Unfit(NAC68, FILE, f"this is no JSON: {error}") from None
 
 
 def _text_of(source: object) -> str | bytes:
     if isinstance(source, str) and source.lstrip().startswith("{"):
         return source
     if not isinstance(source, str | os.PathLike):
-        raise Unsupported(
+        raise Unfit(
             NAC68, "the tokenizer", f"an object of the type {type(source).__name__} is no tokenizer"
         )
     path = Path(source)
@@ -154,5 +152,5 @@ def _text_of(source: object) -> str | bytes:
         path /= FILE
     raw = read_bytes(path, limit=_MOST_BYTES)
     if isinstance(raw, Unreadable):
-        raise Unsupported(NAC68, path.name, f"the file {raw.reason}")
+        raise Unfit(NAC68, path.name, f"the file {raw.reason}")
     return raw

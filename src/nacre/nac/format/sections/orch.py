@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from nacre.nac.format.cnst import LEAST_BYTES, read_constant, write_constant
 from nacre.nac.format.cursor import Cursor
 from nacre.nac.format.packing import packed
 from nacre.nac.format.reading import Reading
+from nacre.nac.format.sections.cnst import LEAST_BYTES, read_constant, write_constant
 from nacre.nac.format.values import Constant, Plan
 
 

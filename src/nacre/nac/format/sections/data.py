@@ -8,7 +8,7 @@ from math import prod
 from nacre.base.elements import GRAPH_TYPES
 from nacre.nac.format.cursor import Broken, Cursor
 from nacre.nac.format.packing import numbers, packed, text
-from nacre.nac.format.places import Place
+from nacre.nac.format.positions import Place
 from nacre.nac.format.reading import Reading
 from nacre.nac.format.values import Bytes, Data, Named, Tensor
 from nacre.nac.rules.container import NAC04

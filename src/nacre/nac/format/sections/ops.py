@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from nacre.nac.format.cursor import Broken, Cursor
 from nacre.nac.format.packing import at_place, numbers, packed
-from nacre.nac.format.places import Place
+from nacre.nac.format.positions import Place
 from nacre.nac.format.reading import Reading
 from nacre.nac.format.values import Instruction
 from nacre.nac.rules.container import NAC04

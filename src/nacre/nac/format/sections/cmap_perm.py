@@ -7,12 +7,18 @@ from nacre.nac.format.packing import packed, text
 from nacre.nac.format.reading import Reading
 from nacre.nac.format.values import Named
 
-_WHAT = {"CMAP": "operation", "PERM": "signature"}
+
+def read_operations(cursor: Cursor, reading: Reading) -> tuple[Named, ...]:
+    """The names of operations, of CMAP."""
+    return _read(cursor, reading, "CMAP", "operation")
 
 
-def read_table(cursor: Cursor, reading: Reading, tag: str) -> tuple[Named, ...]:
-    """The entries of one of the two."""
-    what = _WHAT[tag]
+def read_signatures(cursor: Cursor, reading: Reading) -> tuple[Named, ...]:
+    """The signatures, of PERM."""
+    return _read(cursor, reading, "PERM", "signature")
+
+
+def _read(cursor: Cursor, reading: Reading, tag: str, what: str) -> tuple[Named, ...]:
     offsets: list[int] = []
 
     def entry() -> Named:
@@ -26,9 +32,17 @@ def read_table(cursor: Cursor, reading: Reading, tag: str) -> tuple[Named, ...]:
     return made
 
 
-def write_table(entries: tuple[Named, ...], tag: str) -> bytes:
-    """The bytes behind the tag."""
-    what = _WHAT[tag]
+def write_operations(entries: tuple[Named, ...]) -> bytes:
+    """The bytes of CMAP behind the tag."""
+    return _write(entries, "operation")
+
+
+def write_signatures(entries: tuple[Named, ...]) -> bytes:
+    """The bytes of PERM behind the tag."""
+    return _write(entries, "signature")
+
+
+def _write(entries: tuple[Named, ...], what: str) -> bytes:
     parts = [packed("I", "length", len(entries))]
     for named in entries:
         parts.append(packed("H", what, named.id))

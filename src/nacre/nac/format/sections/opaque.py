@@ -17,6 +17,6 @@ def read(cursor: Cursor, reading: Reading) -> Bytes:
     return cursor.take(max(cursor.left, _COUNT_BYTES), "the section")
 
 
-def write(kept: Bytes) -> Bytes:
+def write(content: Bytes) -> Bytes:
     """The bytes behind the tag."""
-    return kept
+    return content
