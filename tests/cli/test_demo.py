@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from importlib.resources import files
 from pathlib import Path
@@ -111,7 +112,13 @@ def test_without_onnx_the_model_comes_from_core_ir(
 ) -> None:
     monkeypatch.setattr("nacre.core.onnx.reading.files.onnx", None)
     take_the_road(small, "npm4k", "f16", tmp_path / "made")
-    assert "digits.core: 2 operations" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    stats = json.loads(
+        invoke(capsys, "core", "stats", small / "digits.core", "--format", "json").out
+    )
+    assert f"digits.core: {stats['operations_total']} operations" in said
+    converted = invoke(capsys, "core", "convert", small / "digits.core", "-o", tmp_path / "c.core")
+    assert f"c.core: {stats['operations_total']} operations" in converted.text
 
 
 def test_a_place_that_cannot_be_written_is_told_first(

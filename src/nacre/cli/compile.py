@@ -116,6 +116,7 @@ def compile_(
 
     def work() -> None:
         from nacre.compile.api import compile as compiled
+        from nacre.compile.estimate.in_floats import compare_with_floats
         from nacre.compile.storage.names import require_own_folder
 
         if not force:
@@ -126,7 +127,9 @@ def compile_(
         bundle = compiled(module, devices[0], on_stage=shown, **given)
         with writing(out):
             bundle.save(out, force=force, reference=reference)
-        click.echo(_summary(bundle, out, reference))
+        slower = compare_with_floats(bundle, module, devices[0], ddr_size)
+        notes = () if slower is None else (f"{slower.sentence}; try `--precision f16`",)
+        click.echo(_summary(bundle, out, reference, notes))
 
     return reported(work)
 
@@ -143,7 +146,7 @@ def _require_inputs_kept(out: Path, read: Sequence[str]) -> None:
             )
 
 
-def _summary(bundle: Bundle, out: Path, reference: bool) -> str:
+def _summary(bundle: Bundle, out: Path, reference: bool, notes: Sequence[str]) -> str:
     manifest = bundle.manifest
     count = len(manifest.layers)
     escaped = (line for layer in manifest.layers for line in layer.escaped)
@@ -151,7 +154,7 @@ def _summary(bundle: Bundle, out: Path, reference: bool) -> str:
         f"compiled for {manifest.device} in {bundle.precision_text}: "
         f"{count} layer{'s' if count != 1 else ''}, {manifest.macs_text}, "
         f"{len(bundle.weights):,} bytes of weights",
-        *(f"note: {note}" for note in merge_notes(manifest.notes)),
+        *(f"note: {note}" for note in (*merge_notes(manifest.notes), *notes)),
         *(f"on the VPU: {line}" for line in merge_notes(escaped)),
         *_losses(bundle),
         f"wrote {safe(str(out))}: model.nem ({len(bundle.program):,} bytes), manifest.json, "

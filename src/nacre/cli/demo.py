@@ -139,8 +139,8 @@ def _imported(folder: Path) -> tuple[Module, str]:
     constants = [op for op in module.operations if op.opcode == "ConstTensor"]
     parameters = sum(math.prod(op.type.shape) for op in constants)
     macs = sum(macs_of(op, module) for op in module.operations)
-    count = len(module.operations) - len(constants) - len(module.inputs)
-    return module, f"{path.name}: {count} operations, {parameters:,} parameters, {macs:,} MACs"
+    counts = f"{len(module):,} operations, {parameters:,} parameters, {macs:,} MACs"
+    return module, f"{path.name}: {counts}"
 
 
 def _compiled(

@@ -10,6 +10,7 @@ from typing import Any
 from nacre.base.diagnostics import InputError, InternalError, Warn
 from nacre.compile.bundle.bundle import Bundle
 from nacre.compile.estimate.bounds import ModelBounds, model_bounds
+from nacre.compile.estimate.in_floats import cycles_in_floats
 from nacre.compile.estimate.layer_times import layer_times
 from nacre.compile.estimate.result import Estimate, PlanTimes
 from nacre.compile.legalise.origins import name_of
@@ -20,9 +21,8 @@ from nacre.compile.placement.capacity import are_beyond
 from nacre.compile.request import Constants, module_of, require_clock, validate_request
 from nacre.compile.rules import CMP04, CMP08, CMP09, CMP10
 from nacre.compile.sampling.draw import draw_inputs
-from nacre.compile.target import Target, target_of
+from nacre.compile.target import target_of
 from nacre.core.models import Shapes
-from nacre.core.module import Module
 from nacre.nem.model.devices import Device
 from nacre.nem.model.provenance import figures
 from nacre.nem.run.timing.profile import Figures, timing_figures, timing_profile
@@ -93,7 +93,7 @@ def estimate(
             raise
         return replace(base, problems=error.diagnostics, **watch.found(target))
     found = watch.found(target)
-    most = _cycles_in_floats(module, aim, options) if is_stand_in and fallback else None
+    most = cycles_in_floats(module, aim, options) if is_stand_in and fallback else None
     plan = _timed(bundle, base, found["bounds"])
     return replace(base, **found, plan=plan, most_cycles=most)
 
@@ -107,15 +107,6 @@ def _ranges(precision: str, calibration: object, is_stand_in: bool) -> str:
     if is_stand_in:
         return "the ranges are those of random inputs, and no layer is kept in f16 for accuracy"
     return "the scales are the model's own"
-
-
-def _cycles_in_floats(module: Module, target: Target, options: Options) -> int | None:
-    """Cycles of a plan with every layer in f16; None where there is no such plan."""
-    floats = replace(options, precision="f16", calibration=None, precision_map={})
-    try:
-        return compile_module(module, target, floats).time().cycles
-    except InputError:
-        return None
 
 
 def _timed(bundle: Bundle, base: Estimate, bounds: ModelBounds) -> PlanTimes:

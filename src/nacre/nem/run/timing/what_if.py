@@ -15,7 +15,7 @@ from nacre.nem.run.timing.profile import ProfileError, as_integer
 from nacre.nem.spec.figures import bounds_of, figure_names
 from nacre.nem.spec.units import DEVICE_UNITS
 
-_SIZE = re.compile(r"(\d+)\s*([KMG]?)(?:i?B)?", re.IGNORECASE)
+_SIZE = re.compile(r"(-?\d+)\s*([KMG]?)(?:i?B)?", re.IGNORECASE)
 _FACTORS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 _MEMORIES = ("l1_size_bytes", "l2_size_bytes")
 
@@ -27,8 +27,11 @@ def parse_changes(text: str) -> dict[str, int]:
     for part in text.split(","):
         key, equals, value = (piece.strip() for piece in part.partition("="))
         size = _SIZE.fullmatch(value)
-        if not equals or size is None:
+        if not (equals and key and value):
             problems.append(f"{quoted(part.strip())} is no change; write KEY=NUMBER")
+        elif size is None:
+            told = "expected a whole number, or one with K, M or G"
+            problems.append(f"{quoted(key)} is {quoted(value, 40)}, {told}")
         elif key in changes:
             problems.append(f"`{key}` is given twice")
         else:
