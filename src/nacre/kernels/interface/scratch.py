@@ -28,6 +28,7 @@ class _Rooms(local):
 
     def __init__(self) -> None:
         self.by_use: dict[str, Array] = {}
+        self.moves = 0  # how often any of it was replaced
 
 
 _ROOMS = _Rooms()
@@ -42,6 +43,7 @@ def scratch(use: str, shape: Dims, dtype: np.dtype[Any]) -> Array:
     if room is None or room.nbytes < size:
         room = None
         _ROOMS.by_use.pop(use, None)  # given back before there is more
+        _ROOMS.moves += 1
         room = _ROOMS.by_use[use] = np.empty(max(size, _LEAST_BYTES), np.uint8)
     return np.ndarray(shape, dtype, room)
 
@@ -51,18 +53,16 @@ def kept_views(
 ) -> Callable[[], Views]:
     """What is made of some scratch arrays: once for a thread, and again where they have moved."""
     kept = local()
+    is_kept = all(prod(shape) * dtype.itemsize <= _MOST_BYTES for _, shape, dtype in wanted)
 
     def views() -> Views:
-        rooms = _ROOMS.by_use
-        found: tuple[list[Array | None], Views] | None = getattr(kept, "found", None)
-        if found is not None and all(
-            room is not None and rooms.get(use) is room
-            for room, (use, *_) in zip(found[0], wanted, strict=True)
-        ):
+        found: tuple[int, Views] | None = getattr(kept, "found", None)
+        if found is not None and found[0] == _ROOMS.moves:
             return found[1]
         kept.found = found = None  # given back before there is more
         made = make(*(scratch(*one) for one in wanted))
-        kept.found = [rooms.get(use) for use, *_ in wanted], made
+        if is_kept:
+            kept.found = _ROOMS.moves, made
         return made
 
     return views

@@ -154,3 +154,8 @@ def reduce(x: Dims, axes: Dims, keepdims: bool) -> Dims:
         return tuple(1 if axis in axes else dim for axis, dim in enumerate(x))
     kept = tuple(dim for axis, dim in enumerate(x) if axis not in axes)
     return kept or (1,)
+
+
+def even_parts(count: int, most: int) -> int:
+    """The length of as few runs of equal length as there may be, none longer than some number."""
+    return -(-count // -(-count // max(1, most)))

@@ -16,7 +16,10 @@ from typing import Any
 import numpy as np
 
 from nacre.kernels.interface.call import Array, Call, Fault, Run
+from nacre.kernels.interface.graph_runs import into_dense
 from nacre.kernels.interface.runs import Function, present, quietly, swift
+from nacre.kernels.interface.scratch import scratch
+from nacre.kernels.interface.shapes import even_parts
 from nacre.kernels.products.graph_products import dense, settle
 from nacre.kernels.reductions.reductions import float_sum, wide_float, widening
 
@@ -27,6 +30,7 @@ _BLOCK = 1 << 15
 # The largest of a row is not taken off where it is as near to 0 as this, by the bytes of a float:
 # powers of e can be added up and divided as they are, by the hundred million.
 _TAME = MappingProxyType({4: 40.0, 8: 600.0})
+_NARROW = 64  # fewer columns beside each other are hardly quicker than one
 _SHORT = 16  # so many elements are summed up one by one, all rows at a time
 
 
@@ -94,16 +98,20 @@ def softmax_along(call: Call, axis: int, make: Callable[[Call, int], Rows]) -> R
     compute = make(call, size)
     if behind == 1:
         return row_by_row(call, size, compute, Parameters())
+    dtype, step = wide_float(call.input(0)), max(1, _BLOCK // (size * behind))
 
     def run(inputs: Sequence[Array | None], outputs: Sequence[Array]) -> Fault | None:
-        x = wide(dense(present(inputs[0]))).reshape(-1, size, behind)
-        y = np.empty_like(x)
-        compute(x, y)
-        settle(y, is_ordered)
-        outputs[0][...] = y.reshape(shape)
+        x, y = (dense(present(one)).reshape(-1, size, behind) for one in (inputs[0], outputs[0]))
+        for start in range(0, len(x), step):
+            values, result = wide(x[start : start + step]), y[start : start + step]
+            found = result if y.dtype == dtype else np.empty(values.shape, dtype)
+            compute(values, found)
+            settle(found, is_ordered)
+            if found is not result:
+                result[...] = found
         return None
 
-    return swift(run)
+    return swift(into_dense(run))
 
 
 def softmax_rows(call: Call, size: int) -> Rows:
@@ -187,12 +195,21 @@ def _row_dots(rows: Array, ones: Array) -> Array:
         sums: Array = np.vecdot(rows, ones)[:, None]
         return sums
     total = np.empty((len(rows), 1, rows.shape[2]), rows.dtype)
-    step = max(1, _BLOCK // len(ones))
+    width = even_parts(rows.shape[2], max(_NARROW, _BLOCK // len(ones)))
     for part, found in zip(rows, total, strict=True):
-        for start in range(0, part.shape[1], step):
-            some = slice(start, start + step)
-            np.vecdot(np.ascontiguousarray(part[:, some].T), ones, out=found[0, some])
+        for start in range(0, part.shape[1], width):
+            some = slice(start, start + width)
+            np.vecdot(_gather(part[:, some]), ones, out=found[0, some])
     return total
+
+
+def _gather(columns: Array) -> Array:
+    """Columns as rows. First they come near each other: far apart they meet in the cache."""
+    near = scratch("columns", columns.shape, columns.dtype)
+    np.copyto(near, columns)
+    rows = scratch("rows", columns.shape[::-1], columns.dtype)
+    np.copyto(rows, near.T)
+    return rows
 
 
 def _square_sums(call: Call) -> Callable[[Array], Array]:

@@ -15,7 +15,7 @@ import numpy as np
 
 from nacre.kernels.interface.call import Array
 from nacre.kernels.interface.scratch import scratch
-from nacre.kernels.interface.shapes import Dims
+from nacre.kernels.interface.shapes import Dims, even_parts
 from nacre.kernels.products.graph_products import Factors, dense
 from nacre.kernels.windows.graph_conv_planes import Convolve
 from nacre.kernels.windows.patches import Windows
@@ -135,11 +135,6 @@ def column_steps(use: Geometry) -> tuple[Dims, Dims]:
     across = tuple(step * axis.stride for step, axis in pairs)
     shape = (use.batch, use.channels, *use.sliding.window, *use.sliding.counts)
     return shape, (prod(padded), steps[0], *within, *across)
-
-
-def even_parts(count: int, most: int) -> int:
-    """The length of as few runs of equal length as there may be, none longer than some number."""
-    return -(-count // -(-count // max(1, most)))
 
 
 def by_rows(use: Geometry) -> Convolve:

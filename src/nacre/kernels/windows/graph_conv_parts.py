@@ -8,7 +8,7 @@ what comes out between the rows is left behind.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
 from math import gcd, prod
@@ -27,6 +27,7 @@ Index = tuple[int | slice, ...]
 class _Share:
     """The places of a window that fall on one part, in a grid of equal distances."""
 
+    places: tuple[slice, ...]  # which they are
     first: int  # offset in the part
     shape: Dims  # how many places along every axis
     steps: Dims  # from one place to the next
@@ -50,10 +51,15 @@ class Parts:
 
     @cached_property
     def _moves(self) -> list[tuple[Index, Index]]:
-        """Which elements of planes go where in the parts."""
+        return self.moves(0, self.size[0])
+
+    def moves(self, top: int, height: int) -> list[tuple[Index, Index]]:
+        """Which elements of planes go where in so many rows of the parts, from one of them on."""
         every, found = slice(None), list[tuple[Index, Index]]()
+        first, *others = self.sliding.axes
+        axes = (replace(first, begin=first.begin - top * first.stride), *others)
         for index, remainder in enumerate(self.remainders):
-            pairs = list(map(_inside, self.sliding.axes, remainder, self.size))
+            pairs = list(map(_inside, axes, remainder, (height, *self.size[1:])))
             targets, sources = zip(*pairs, strict=True)
             found.append(((index, every, every, *targets), (every, every, *sources)))
         return found
@@ -88,10 +94,15 @@ class Parts:
             at = behind
 
 
-def taken_apart(sliding: Sliding) -> Parts:
-    """How planes under these windows are taken apart."""
+def taken_apart(sliding: Sliding, *, shares_pads: bool = False) -> Parts:
+    """How planes under these windows are taken apart.
+
+    Where rows share their padding, what stands behind one is what stands before the next.
+    """
     axes = sliding.axes
     size = tuple(axis.count + axis.dilation * (axis.window - 1) // axis.stride for axis in axes)
+    if shares_pads and len(axes) > 1:
+        size = (*size[:-1], _pitch(axes[-1], size[-1]))
     steps = [prod(size[at + 1 :]) for at in range(len(size))]
     numbers = np.arange(prod(sliding.window)).reshape(sliding.window)
     remainders, shares, order = [], [], list[int]()
@@ -105,10 +116,19 @@ def taken_apart(sliding: Sliding) -> Parts:
                   for k, axis, step in zip(chosen, axes, steps, strict=True)]  # fmt: skip
         first = sum(at * step for at, step in zip(offsets, steps, strict=True))
         remainders.append(rests)
-        shares.append(_Share(first, tuple(map(len, chosen)), tuple(across)))
+        places = tuple(slice(k.start, k.stop, k.step) for k in chosen)
+        shares.append(_Share(places, first, tuple(map(len, chosen)), tuple(across)))
         order += numbers[np.ix_(*chosen)].ravel().tolist()
     length = sum((axis.count - 1) * step for axis, step in zip(axes, steps, strict=True)) + 1
     return Parts(sliding, size, tuple(remainders), tuple(shares), tuple(order), length)
+
+
+def _pitch(axis: Axis, reach: int) -> int:
+    """How far rows are apart that have room for the wider of their two paddings between them."""
+    if axis.stride > 1:
+        return reach
+    behind = reach - axis.begin - axis.size
+    return max(axis.size + max(axis.begin, behind, 0), axis.count)
 
 
 def _progressions(axis: Axis) -> list[range]:

@@ -31,6 +31,7 @@ from nacre.kernels.products.graph_products import (
 )
 from nacre.kernels.windows.graph_conv_columns import Geometry, by_columns, by_elements, by_rows
 from nacre.kernels.windows.graph_conv_planes import Convolve, convolve_planes
+from nacre.kernels.windows.graph_conv_runs import convolve_runs
 from nacre.kernels.windows.graph_conv_transpose import CONV_TRANSPOSE
 from nacre.kernels.windows.patches import ChannelwiseProduct, PatchProduct
 from nacre.kernels.windows.sliding import (
@@ -42,10 +43,10 @@ from nacre.kernels.windows.sliding import (
     joined,
     spatial_of,
 )
-from nacre.kernels.windows.small import convolve_small
 
 
-def _geometry(call: Call) -> Geometry:
+def geometry(call: Call) -> Geometry:
+    """The numbers of a call."""
     x, w = call.input(0).shape, call.input(1).shape
     sliding = _windows(x, w, call.attributes)
     channels, outputs = (x[-1], w[-1]) if sliding.is_last else (x[1], w[0])
@@ -53,7 +54,7 @@ def _geometry(call: Call) -> Geometry:
 
 
 def _bind(call: Call) -> Run:
-    use, y_type, is_ordered = _geometry(call), call.output, call.ordered
+    use, y_type, is_ordered = geometry(call), call.output, call.ordered
     known = call.known.get(1)
     is_by_rows = not (use.sliding.is_last or is_ordered or use.is_channelwise)
     if known is not None and not is_by_rows and known.is_narrow(call.input(1).dtype):
@@ -63,7 +64,7 @@ def _bind(call: Call) -> Run:
     elem, has_bias = call.output.elem, call.has_input(2)
     is_channelwise = use.is_channelwise
     if known is not None and elem.name == "f32" and not is_ordered:
-        weigh = _weighing if use.is_pointwise else convolve_small
+        weigh = _weighing if use.is_pointwise else convolve_runs
         bound = weigh(use, known.stored)
         if bound is not None:
             return bound
@@ -178,7 +179,7 @@ def fit_convolution(inputs: Sequence[Dims], attributes: Attributes) -> Dims:
 
 
 def _work(call: Call) -> Work:
-    return Work(macs=call.output.count * _geometry(call).depth)
+    return Work(macs=call.output.count * geometry(call).depth)
 
 
 GRAPH_CONVOLUTION: tuple[Primitive, ...] = (

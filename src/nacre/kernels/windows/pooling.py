@@ -137,6 +137,61 @@ def pooled_along(axes: Sequence[Axis], first: int, combine: np.ufunc, neutral: f
 
 
 def _pooled(axis: Axis, at: int, combine: np.ufunc, neutral: float) -> Pool:
+    step_by_step = _stepped(axis, at, combine, neutral)
+    if combine is not np.maximum or not _is_quick(axis):
+        return step_by_step
+    in_runs = _in_runs(axis, at, neutral)
+    return lambda x: (in_runs if x.ndim == at + 1 and x.flags.c_contiguous else step_by_step)(x)
+
+
+def _is_quick(axis: Axis) -> bool:
+    """Whether windows that are cut off are few, and hardly an element is looked at in vain."""
+    is_close = 1 < axis.stride <= axis.window <= _LONG and axis.dilation == 1
+    return is_close and len(_whole(axis)) > axis.count // 2
+
+
+def _whole(axis: Axis) -> range:
+    """The windows that lie in no padding."""
+    first = -(-axis.begin // axis.stride)
+    return range(first, min(axis.count, (axis.size - axis.window + axis.begin) // axis.stride + 1))
+
+
+def _in_runs(axis: Axis, at: int, lowest: float) -> Pool:
+    """The largest of every window along the last axis, from the largest at every element on.
+
+    Between elements that follow each other NumPy compares many at once, between every other one
+    each by itself. At the ends of rows are windows of two rows: they are not taken.
+    """
+    whole, before = _whole(axis), (slice(None),) * at
+    start = whole.start * axis.stride - axis.begin
+    taken = (*before, slice(start, start + (len(whole) - 1) * axis.stride + 1, axis.stride))
+    starts = {index: index * axis.stride - axis.begin for index in range(axis.count)}
+    ends = [
+        (index, slice(max(0, first), max(0, min(first + axis.window, axis.size))))
+        for index, first in starts.items()
+        if index not in whole
+    ]
+
+    def pool(x: Array) -> Array:
+        flat = x.reshape(-1)
+        length = flat.size - axis.window + 1
+        room = np.empty(x.shape, x.dtype)
+        largest = room.reshape(-1)[:length]
+        np.maximum(flat[:length], flat[1 : length + 1], out=largest)
+        for place in range(2, axis.window):
+            np.maximum(largest, flat[place : length + place], out=largest)
+        if not ends:
+            return room[taken]
+        found = np.empty((*x.shape[:at], axis.count), x.dtype)
+        found[..., whole.start : whole.stop] = room[taken]
+        for index, some in ends:
+            np.maximum.reduce(x[..., some], axis=at, out=found[..., index], initial=lowest)
+        return found
+
+    return pool
+
+
+def _stepped(axis: Axis, at: int, combine: np.ufunc, neutral: float) -> Pool:
     before = (slice(None),) * at
     if axis.count == 1 and len(axis.steps) >= _LONG:
         first, last = axis.steps[0][1].start, axis.steps[-1][1].start

@@ -1,4 +1,4 @@
-"""Convolutions of small images by weights that are known, against sums one by one."""
+"""Convolutions by weights that are known, in runs of whole rows, against sums one by one."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from nacre.base.elements import GRAPH_TYPES
 from nacre.kernels.interface import scratch
 from nacre.kernels.interface.call import Array, Call, Known, Run, TensorType
 from nacre.kernels.registry import PRIMITIVES
-from nacre.kernels.windows.graph_conv_columns import Geometry
-from nacre.kernels.windows.small import convolve_small
+from nacre.kernels.windows.graph_conv_runs import convolve_runs
+from nacre.kernels.windows.graph_convolution import geometry
 
 Dims = tuple[int, ...]
 
@@ -28,7 +28,13 @@ CASES: Sequence[tuple[Dims, Dims, Dims, Dims, Dims, int]] = (
     ((2, 5, 7, 9), (10, 1, 3, 5), (2, 1), (1, 2, 1, 2), (2, 1), 5),
     ((1, 4, 12), (4, 1, 3), (1,), (2, 0), (1,), 4),
     ((1, 3, 4, 3, 4), (3, 1, 2, 2, 3), (1, 1, 2), (0, 1, 0, 1, 0, 1), (1, 1, 1), 3),
-    ((1, 700, 10, 10), (700, 1, 3, 3), (2, 2), (1, 1, 1, 1), (1, 1), 700),  # several blocks
+    # Several blocks: of groups, of rows, of both.
+    ((1, 700, 10, 10), (700, 1, 3, 3), (2, 2), (1, 1, 1, 1), (1, 1), 700),
+    ((2, 16, 40, 41), (5, 16, 3, 3), (1, 1), (1, 0, 1, 2), (1, 1), 1),
+    ((1, 3, 140, 60), (3, 1, 3, 3), (2, 2), (2, 1, 0, 1), (1, 1), 3),
+    ((1, 6, 1, 13), (4, 3, 1, 3), (1, 2), (0, 4, 0, 3), (1, 1), 2),
+    ((1, 2, 4, 6), (3, 2, 3, 2), (1, 1), (3, 5, 4, 0), (1, 3), 1),  # windows in nothing but padding
+    ((1, 2, 9, 7, 5), (4, 2, 3, 3, 3), (2, 1, 1), (1, 1, 1, 1, 1, 1), (1, 2, 1), 1),
 )
 
 
@@ -98,17 +104,20 @@ def test_views_follow_memory_that_moves(case: int) -> None:
         np.testing.assert_array_equal(found, wanted)
 
 
-def test_large_images_are_left_to_others() -> None:
-    from nacre.kernels.windows.graph_convolution import _geometry
-
-    def geometry(x: Dims, w: Dims, groups: int) -> Geometry:
-        f32 = GRAPH_TYPES["f32"]
-        attributes = {"layout": "NCHW", "strides": (), "pads": (), "dilations": (),
-                      "groups": groups}  # fmt: skip
-        types = (TensorType(f32, x), TensorType(f32, w))
-        return _geometry(Call(types, (types[0],), attributes))
-
-    weights = np.ones((64, 1, 3, 3), np.float32)
-    assert convolve_small(geometry((1, 64, 56, 56), weights.shape, 64), weights) is None
-    weights = np.ones((64, 64, 3, 3), np.float32)
-    assert convolve_small(geometry((1, 64, 56, 56), weights.shape, 1), weights) is None
+@pytest.mark.parametrize(
+    ("x", "w", "strides", "groups", "is_taken"),
+    [
+        ((1, 8, 56, 56), (8, 1, 3, 3), (2, 2), 8, True),
+        ((1, 8, 56, 56), (8, 1, 7, 7), (1, 1), 8, False),  # in bands of rows
+        ((1, 3, 56, 56), (8, 3, 4, 4), (4, 4), 1, False),  # each place of a window its own part
+        ((1, 32, 512, 512), (8, 32, 3, 3), (1, 1), 1, False),  # too many blocks to be kept
+    ],
+)
+def test_what_others_are_better_at_is_left_to_them(
+    x: Dims, w: Dims, strides: Dims, groups: int, is_taken: bool
+) -> None:
+    attributes = {"layout": "NCHW", "strides": strides, "pads": (), "dilations": (),
+                  "groups": groups}  # fmt: skip
+    types = tuple(TensorType(GRAPH_TYPES["f32"], shape) for shape in (x, w))
+    use = geometry(Call(types, (types[0],), attributes))
+    assert (convolve_runs(use, np.ones(w, np.float32)) is not None) == is_taken
