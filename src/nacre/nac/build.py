@@ -7,9 +7,9 @@ from typing import Any
 
 from nacre.base.diagnostics import Warn
 from nacre.base.stages import stage
+from nacre.core.constants import constant_array
 from nacre.core.models import Progress, Shapes
 from nacre.core.module import Module
-from nacre.core.passes.sweep import constant_array
 from nacre.nac.format.values import NacFile, Plan, Resource
 from nacre.nac.program.canonical import canonical
 from nacre.nac.program.interface import OWN_RESOURCES

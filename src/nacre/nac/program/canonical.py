@@ -12,9 +12,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from nacre.core.canonical import canonicalise
+from nacre.core.constants import constant_array
 from nacre.core.module import CoreOperation, Labels, Module, State, TensorType
 from nacre.core.ops import OPS
-from nacre.core.passes.sweep import constant_array
 from nacre.core.values import Array, Attributes, Literal, Word, attributes
 from nacre.nac.program.array_keys import array_key
 from nacre.nac.program.narrow import narrowed

@@ -18,8 +18,8 @@ import numpy as np
 from nacre.base.elements import GRAPH_TYPES
 from nacre.base.excerpt import quoted
 from nacre.core.aten.schemas import Schema
+from nacre.core.constants import constant_array
 from nacre.core.module import CoreOperation, Module
-from nacre.core.passes.sweep import constant_array
 from nacre.core.values import Array
 from nacre.nac.format.packing import at_place
 from nacre.nac.format.values import NacFile, Plan, Resource

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from nacre.core.constants import constant_array
 from nacre.core.module import CoreOperation, Labels, Module, State, TensorType
-from nacre.core.passes.sweep import constant_array
 from nacre.core.values import Array, Literal, Word, attributes
 from nacre.nac.format.values import NacFile, Tensor
 from nacre.nac.spec.elements import DTYPE_CODES
