@@ -11,7 +11,7 @@ import numpy.typing as npt
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nacre.compile.partition.views import View, collapsed, dense, reach
+from nacre.compile.partition.views import View, collapse_axes, dense, reach
 
 Array = npt.NDArray[Any]
 Dims = tuple[int, ...]
@@ -39,17 +39,17 @@ def viewed(draw: st.DrawFn) -> tuple[View, Array, Array]:
             starts = tuple(draw(st.integers(0, n - 1)) for n in array.shape)
             steps = tuple(draw(st.integers(1, 3)) for _ in array.shape)
             cut = array[tuple(slice(a, None, s) for a, s in zip(starts, steps, strict=True))]
-            view, array = view.sliced(starts, steps, cut.shape), cut
+            view, array = view.slice(starts, steps, cut.shape), cut
         elif way == "broadcast":
             wide = tuple(draw(st.integers(1, 3)) if n == 1 else n for n in array.shape)
             wide = (*draw(st.sampled_from(((), (1,), (2,)))), *wide)
             view, array = view.broadcast(wide), np.broadcast_to(array, wide)
         elif way == "permute":
             order = tuple(draw(st.permutations(range(array.ndim))))
-            view, array = view.permuted(order), array.transpose(order)
+            view, array = view.permute(order), array.transpose(order)
         else:
             target = draw(_other_shapes(array.size))
-            found = view.reshaped(target)
+            found = view.reshape(target)
             if found is not None:
                 view, array = found, array.reshape(target)
     return view, memory, array
@@ -77,7 +77,7 @@ def test_a_reshape_is_refused_only_where_strides_cannot_say_it(
 ) -> None:
     view, memory, array = case
     target = data.draw(_other_shapes(array.size))
-    found = view.reshaped(target)
+    found = view.reshape(target)
     if found is not None:
         assert np.array_equal(shown(found, memory), array.reshape(target))
         return
@@ -105,7 +105,7 @@ def test_collapsed_axes_reach_the_same_elements(shape: Dims, data: st.DataObject
                             st.tuples(*[st.sampled_from((0, 1, 2, 6, 12))] * len(shape))))
         for _ in range(data.draw(st.integers(1, 3)))
     ]  # fmt: skip
-    sizes, found = collapsed(shape, strides)
+    sizes, found = collapse_axes(shape, strides)
     assert prod(sizes) == prod(shape)
     assert 1 not in sizes
     for before, after in zip(strides, found, strict=True):

@@ -14,7 +14,7 @@ import numpy as np
 from nacre.base.elements import GRAPH_TYPES
 from nacre.compile.partition.items import Item
 from nacre.compile.partition.tensors import Memory, Shift, Tensor
-from nacre.compile.partition.views import View, collapsed, dense
+from nacre.compile.partition.views import View, collapse_axes, dense
 from nacre.core.constants import constant_array
 from nacre.core.module import Module
 from nacre.kernels.interface.runs import quietly
@@ -30,11 +30,11 @@ _MOST_FILLED = 1 << 14  # elements of one number that are stored one by one
 
 def memory_of(module: Module, items: list[Item]) -> Memory:
     """The memory of every value."""
-    return _Assigning(module, items).memory()
+    return _MemoryAssignment(module, items).memory()
 
 
 @dataclass(eq=False)
-class _Assigning:
+class _MemoryAssignment:
     module: Module
     items: list[Item]
     tensors: dict[int, Tensor] = field(default_factory=dict)
@@ -66,11 +66,11 @@ class _Assigning:
             own = self.assigned.get(item.result) or View.whole(item.result, item.op.type.shape)
             counts = Counter(use.value for use in item.inputs)
             parts = list(self._parts(item, own))
-            for value, part in (*parts, *self._rejoined(item, own, parts, makers)):
+            for value, part in (*parts, *self._rejoin_slices(item, own, parts, makers)):
                 if counts[value] <= 1:
                     self._assign(value, part, makers)
 
-    def _rejoined(
+    def _rejoin_slices(
         self,
         item: Item,
         own: View,
@@ -87,7 +87,7 @@ class _Assigning:
             if source is not None:
                 shape = self.module.by_id[source].type.shape
                 starts = tuple(first if a == axis else 0 for a in range(len(shape)))
-                yield source, own.sliced(starts, (1,) * len(shape), shape)
+                yield source, own.slice(starts, (1,) * len(shape), shape)
             for _, part in parts[at:end]:
                 first += part.shape[axis]
             at = end
@@ -120,7 +120,7 @@ class _Assigning:
         maker = makers.get(value)
         while maker is not None and maker.kind == "view":
             value = maker.inputs[0].value
-            found = part.reshaped(self.module.by_id[value].type.shape)
+            found = part.reshape(self.module.by_id[value].type.shape)
             if found is None:
                 return
             part, maker = found, makers.get(value)
@@ -133,19 +133,19 @@ class _Assigning:
         if item.kind == "turn":
             order = item.attributes["permutation"]
             back = tuple(sorted(range(len(order)), key=order.__getitem__))
-            yield item.inputs[0].value, own.permuted(back)
+            yield item.inputs[0].value, own.permute(back)
             return
         if item.kind == "pad":
             value = item.inputs[0].value
             shape = self.module.by_id[value].type.shape
             begins = tuple(item.attributes["pads"][: len(shape)])
-            yield value, own.sliced(begins, (1,) * len(shape), shape)
+            yield value, own.slice(begins, (1,) * len(shape), shape)
             return
         axis, first = item.attributes["axis"] % len(own.shape), 0
         for use in item.inputs:
             shape = self.module.by_id[use.value].type.shape
             starts = tuple(first if a == axis else 0 for a in range(len(shape)))
-            yield use.value, own.sliced(starts, (1,) * len(shape), shape)
+            yield use.value, own.slice(starts, (1,) * len(shape), shape)
             first += shape[axis]
 
     # All values in order
@@ -165,23 +165,23 @@ class _Assigning:
         shape = item.op.type.shape
         if item.kind in _VIEWS:
             source = self.views[item.inputs[0].value]
-            found = _viewed(item, source, shape)
+            found = _view_of(item, source, shape)
             if found is not None:
                 self.views[item.result] = found
                 return
-            target = self._own(item.result).reshaped(source.shape)
+            target = self._own(item.result).reshape(source.shape)
             assert target is not None  # it is dense
             self.shifts[item.result] = (Shift(source, target),)
         elif item.kind in _ASSEMBLIES:
-            self.shifts[item.result] = tuple(self._assembled(item))
+            self.shifts[item.result] = tuple(self._assemble(item))
         elif _is_strided(item):
-            self._turned(item)
+            self._transpose(item)
         elif item.kind == "resize":
-            self.shifts[item.result] = (self._repeated(item),)
+            self.shifts[item.result] = (self._repeat(item),)
         else:
             self._own(item.result)
 
-    def _turned(self, item: Item) -> None:
+    def _transpose(self, item: Item) -> None:
         """Nothing moves: what was made in its place is there, and else readers follow strides."""
         source = item.inputs[0].value
         own = self.assigned.get(item.result) or View.whole(item.result, item.op.type.shape)
@@ -190,17 +190,17 @@ class _Assigning:
         if self.views[source].is_same(part):  # also where a view of it was assigned
             self._own(item.result)
         else:
-            self.views[item.result] = self.views[source].permuted(item.attributes["permutation"])
+            self.views[item.result] = self.views[source].permute(item.attributes["permutation"])
 
-    def _assembled(self, item: Item) -> Iterator[Shift]:
+    def _assemble(self, item: Item) -> Iterator[Shift]:
         own = self._own(item.result)
         if item.kind == "pad":
-            yield from self._filled(item, own)
+            yield from self._fill(item, own)
         for value, part in self._parts(item, own):
             if not self.views[value].is_same(part):
                 yield Shift(self.views[value], part)
 
-    def _filled(self, item: Item, own: View) -> Iterator[Shift]:
+    def _fill(self, item: Item, own: View) -> Iterator[Shift]:
         """What lies around, in slabs: before and after along one axis after the other."""
         rank = len(own.shape)
         pads, inner = item.attributes["pads"], self.module.by_id[item.inputs[0].value].type.shape
@@ -211,7 +211,7 @@ class _Assigning:
                     continue
                 at, size = list(starts), list(shape)
                 at[axis], size[axis] = first, count
-                part = own.sliced(tuple(at), (1,) * rank, tuple(size))
+                part = own.slice(tuple(at), (1,) * rank, tuple(size))
                 yield Shift(self._constant(item, part.shape), part)
             starts[axis], shape[axis] = pads[axis], inner[axis]
 
@@ -221,11 +221,11 @@ class _Assigning:
         number = -1 - len(self.tensors)
         is_small = int(np.prod(shape)) <= _MOST_FILLED
         value = quietly(np.float64(item.attributes["value"]).astype, GRAPH_TYPES[dtype].dtype)
-        held = np.full(shape if is_small else shape[-1:], value)
-        self.tensors[number] = Tensor(dtype, held.size, held)
-        return View.whole(number, held.shape).broadcast(shape)
+        filled = np.full(shape if is_small else shape[-1:], value)
+        self.tensors[number] = Tensor(dtype, filled.size, filled)
+        return View.whole(number, filled.shape).broadcast(shape)
 
-    def _repeated(self, item: Item) -> Shift:
+    def _repeat(self, item: Item) -> Shift:
         """Neighbours repeated: axes of the factor's size with stride 0 beside those of a plane."""
         source, own = self.views[item.inputs[0].value], self._own(item.result)
         spread: list[int] = []
@@ -234,7 +234,7 @@ class _Assigning:
             spread += [size, wanted // size]
             strides += [stride, 0]
         view = View(source.tensor, tuple(spread), tuple(strides), source.offset)
-        target = own.reshaped(tuple(spread))
+        target = own.reshape(tuple(spread))
         assert target is not None  # an axis can always be split
         kept = [axis for axis, size in enumerate(spread) if size != 1]
         return Shift(_along(view, kept), _along(target, kept))
@@ -263,15 +263,15 @@ def _along(view: View, axes: list[int]) -> View:
     return View(view.tensor, shape, strides, view.offset)
 
 
-def _viewed(item: Item, source: View, shape: Dims) -> View | None:
+def _view_of(item: Item, source: View, shape: Dims) -> View | None:
     if item.kind == "broadcast":
         return source.broadcast(shape)
     if item.kind == "view":
-        return source.reshaped(shape)
+        return source.reshape(shape)
     filled = item.attributes
     starts, steps = tuple(filled["starts"]), tuple(filled["steps"])
     starts = tuple(s + size if s < 0 else s for s, size in zip(starts, source.shape, strict=True))
-    return source.sliced(starts, steps, shape)
+    return source.slice(starts, steps, shape)
 
 
 def _is_strided(item: Item) -> bool:
@@ -295,7 +295,7 @@ def _fits(maker: Item, part: View, makers: Mapping[int, Item]) -> bool:
     if not any(host.kind == "linear" for host in _hosts(maker, makers)):
         return True
     lead = part.shape[:-1]
-    return len(collapsed(lead, [part.strides[:-1], dense(part.shape)[:-1]])[0]) <= 2
+    return len(collapse_axes(lead, [part.strides[:-1], dense(part.shape)[:-1]])[0]) <= 2
 
 
 def _hosts(maker: Item, makers: Mapping[int, Item]) -> Iterator[Item]:

@@ -9,7 +9,7 @@ from math import prod
 from nacre.base.diagnostics import InternalError
 from nacre.compile.geometry import Window
 from nacre.compile.partition.grouping import Group
-from nacre.compile.partition.items import Item, Use
+from nacre.compile.partition.items import Item, ItemInput
 from nacre.compile.partition.layers import Access, Axes, Local, Operand, Packed, Step
 from nacre.compile.partition.tensors import Memory, Shift, Tensor
 from nacre.compile.partition.views import View
@@ -68,7 +68,7 @@ class Draft:
         dtype = self.module.by_id[value].type.dtype
         return "u8" if dtype == "bool" else dtype
 
-    def moved(self, opcode: str, local: int) -> Operand:
+    def carrier_operand(self, opcode: str, local: int) -> Operand:
         """A local as an opcode moves it: in a type of the same size that the device has."""
         elem = self.locals[local].elem
         carrier = self.device.carriers.get((opcode, elem), elem)
@@ -95,7 +95,7 @@ class Draft:
         self.locals.append(Local(access.axes, access.elem))
         return len(self.locals) - 1
 
-    def densified(self, view: View) -> View:
+    def densify(self, view: View) -> View:
         """The same elements close together, copied before the layer runs."""
         number = -1 - len(self.memory.tensors) - len(self.tensors)
         base = self.memory.tensors[view.tensor]
@@ -107,18 +107,18 @@ class Draft:
     def solid(self, view: View) -> View:
         """A view in which nothing repeats, copied where something does."""
         repeats = any(s == 0 < n - 1 for n, s in zip(view.shape, view.strides, strict=True))
-        return self.densified(view) if repeats else view
+        return self.densify(view) if repeats else view
 
     def as_shape(self, view: View, shape: Dims) -> View:
         """A view under another shape, copied where strides cannot say it."""
-        found = view.reshaped(shape)
+        found = view.reshape(shape)
         if found is None:
-            found = self.densified(view).reshaped(shape)
+            found = self.densify(view).reshape(shape)
         assert found is not None
         return found
 
 
-def elementwise(item: Item) -> Sequence[Use]:
+def elementwise(item: Item) -> Sequence[ItemInput]:
     """The operands of an item that are read element by element; of norms only the first."""
     return item.inputs[:1] if item.kind == "rows" else item.inputs
 

@@ -54,23 +54,23 @@ class Group:
         return {u.value for item in self.items for u in item.inputs} - made - whole
 
 
-def grouped(module: Module, items: list[Item], memory: Memory, l1_bytes: int) -> list[Group]:
+def group_items(module: Module, items: list[Item], memory: Memory, l1_bytes: int) -> list[Group]:
     """The groups in an order in which each finds made what it needs."""
-    gathering = _Gathering(module, memory, l1_bytes)
+    builder = _GroupBuilder(module, memory, l1_bytes)
     for item in items:
-        gathering.take(item)
-    return _ordered(gathering.groups)
+        builder.take(item)
+    return _order_groups(builder.groups)
 
 
-class _Gathering:
-    """Goes through the items and gathers."""
+class _GroupBuilder:
+    """Goes through the items and puts them into groups."""
 
     def __init__(self, module: Module, memory: Memory, l1_bytes: int) -> None:
         self._module, self._memory = module, memory
         self._most_pinned = l1_bytes // _PINNED_PART
         self.groups: dict[int, Group] = {}
         self._begun = 0
-        self._places = {op.value_id: i for i, op in enumerate(module.operations)}
+        self._positions = {op.value_id: i for i, op in enumerate(module.operations)}
         self._home: dict[int, int] = {}  # the group in which a value is computed
         self._makers: dict[int, set[int]] = {}  # groups that have to be done before it is there
 
@@ -145,7 +145,7 @@ class _Gathering:
             if too_many or self._lies_between(number, group.number):
                 continue
             group.items[:0] = other.items
-            group.items.sort(key=lambda i: self._places[i.result])
+            group.items.sort(key=lambda i: self._positions[i.result])
             group.needs = (group.needs | other.needs) - {number, group.number}
             del self.groups[number]
             for made in other.items:
@@ -187,7 +187,7 @@ def _main(item: Item) -> str:
     return "map" if is_map(item) or item.kind == "rows" else item.kind
 
 
-def _ordered(groups: dict[int, Group]) -> list[Group]:
+def _order_groups(groups: dict[int, Group]) -> list[Group]:
     """After what they need; else as they began."""
     waiting = {number: set(group.needs) for number, group in groups.items()}
     users: dict[int, list[int]] = {number: [] for number in groups}

@@ -42,7 +42,7 @@ class Quant:
 
 
 @dataclass(frozen=True)
-class Use:
+class ItemInput:
     """A value as an operand."""
 
     value: int
@@ -55,7 +55,7 @@ class Item:
 
     row: Lowering
     op: CoreOperation  # what is computed
-    inputs: tuple[Use, ...]
+    inputs: tuple[ItemInput, ...]
     result: int
     operations: tuple[CoreOperation, ...]  # all that it stands for
     quant: Quant | None = None  # of the result
@@ -91,10 +91,10 @@ def escape_row(op: CoreOperation) -> Lowering:
     if isinstance(found, str):
         raise InternalError(f"`{op.opcode}` is not legal: {found}")
 
-    def given(attributes: Mapping[str, Any]) -> dict[str, object]:
+    def escape_attributes(attributes: Mapping[str, Any]) -> dict[str, object]:
         return {"op": found.name, **found.attributes}
 
-    return Lowering(op.opcode, "escape", "compute", attributes=given)
+    return Lowering(op.opcode, "escape", "compute", attributes=escape_attributes)
 
 
 _QUANTIZE = Lowering("Quantize", "map", "quantize")
@@ -105,10 +105,10 @@ _ONE = Quant((1.0,), (0,))
 
 def items_of(module: Module, escaped: Mapping[int, str]) -> list[Item]:
     """Every item in order; inputs and constants are none."""
-    return list(_Reading(module, escaped).items())
+    return list(_ItemReader(module, escaped).items())
 
 
-class _Reading:
+class _ItemReader:
     """Goes through a module and finds what belongs together."""
 
     def __init__(self, module: Module, escaped: Mapping[int, str]) -> None:
@@ -129,38 +129,38 @@ class _Reading:
         if op.opcode == "Input" or "constant" in OPS[op.opcode].traits:
             return None
         if op.value_id in self._escaped:
-            return Item(escape_row(op), op, tuple(map(Use, op.operands)), op.value_id, (op,))
+            return Item(escape_row(op), op, tuple(map(ItemInput, op.operands)), op.value_id, (op,))
         if op.opcode == "Quantize":
-            return self._pair(op) or self._quantised(op)
+            return self._pair(op) or self._item_of_quantize(op)
         if op.opcode == "Cast":
-            found = self._entry(op) or self._narrowed(op)
+            found = self._entry(op) or self._index_cast(op)
             if found is not None:
                 return found
         if op.opcode == "Dequantize":
             quant = self._quant(op)
-            return Item(_DEQUANTIZE, op, (Use(op.operands[0], quant),), op.value_id, (op,))
+            return Item(_DEQUANTIZE, op, (ItemInput(op.operands[0], quant),), op.value_id, (op,))
         row = _FUSED.get((op.opcode, _word(op)))
         if row is not None:
-            return self._fused(op, row)
+            return self._item_of_fused(op, row)
         row = lowering_of(op)
         if row is None:
             raise InternalError(f"`{op.opcode}` is not legal")
-        return Item(row, op, tuple(map(Use, op.operands)), op.value_id, (op,))
+        return Item(row, op, tuple(map(ItemInput, op.operands)), op.value_id, (op,))
 
     def _entry(self, op: CoreOperation) -> Item | None:
         """`Cast` of what is dequantised: one task."""
         inner = self.module.by_id[op.operands[0]]
         if inner.opcode != "Dequantize":
             return None
-        use = Use(inner.operands[0], self._quant(inner))
+        use = ItemInput(inner.operands[0], self._quant(inner))
         return Item(_DEQUANTIZE, inner, (use,), op.value_id, (inner, op))
 
-    def _narrowed(self, op: CoreOperation) -> Item | None:
+    def _index_cast(self, op: CoreOperation) -> Item | None:
         """`Cast` of an index: operations that find one write it in the type that is wanted."""
         inner = self.module.by_id[op.operands[0]]
         if inner.value_id not in self._escaped or inner.type.dtype != "i64":
             return None
-        uses = tuple(map(Use, inner.operands))
+        uses = tuple(map(ItemInput, inner.operands))
         return Item(escape_row(inner), inner, uses, op.value_id, (inner, op))
 
     def _pair(self, op: CoreOperation) -> Item | None:
@@ -171,9 +171,9 @@ class _Reading:
         if steps is None or sums is None or factor is None or product is None or both is None:
             return None
         scales = [self._number(o) for o in (*both.operands, factor.operands[1])]
-        sides = [self._centred(self.module.by_id[o]) for o in product.operands]
+        sides = [self._split_zero_point(self.module.by_id[o]) for o in product.operands]
         uses = tuple(
-            Use(value, _single(scale, zero))
+            ItemInput(value, _single(scale, zero))
             for (value, zero, _), scale in zip(sides, scales, strict=False)
         )
         quant = _single(scales[2], self._quant(op).zeros[0])
@@ -191,7 +191,7 @@ class _Reading:
         made = None if op is None else self.module.by_id[op.operands[operand]]
         return made if made is not None and (made.opcode, _word(made)) == (opcode, word) else None
 
-    def _centred(self, op: CoreOperation) -> tuple[int, float, tuple[CoreOperation, ...]]:
+    def _split_zero_point(self, op: CoreOperation) -> tuple[int, float, tuple[CoreOperation, ...]]:
         """Integers that are made wider and less a zero point: which, that, and by what."""
         if op.opcode == "Cast":
             return op.operands[0], 0.0, (op,)
@@ -201,7 +201,7 @@ class _Reading:
     def _number(self, value: int) -> float:
         return float(self._constant(value).reshape(-1)[0])
 
-    def _quantised(self, op: CoreOperation) -> Item:
+    def _item_of_quantize(self, op: CoreOperation) -> Item:
         """An operation between dequantised operands and a quantised result, or a lone one."""
         quant, inner = self._quant(op), self.module.by_id[op.operands[0]]
         row = lowering_of(inner)
@@ -215,24 +215,26 @@ class _Reading:
             and sources
             and all(s.opcode == "Dequantize" for s in sources)
         ):
-            uses = tuple(Use(s.operands[0], self._quant(s)) for s in sources)
+            uses = tuple(ItemInput(s.operands[0], self._quant(s)) for s in sources)
             return Item(row, inner, uses, op.value_id, (*sources, inner, op), quant)
         if inner.opcode == "Cast" and self.module.by_id[inner.operands[0]].type.dtype == "f16":
             if quant == _ONE:
-                return Item(_STEPS, op, (Use(inner.operands[0]),), op.value_id, (inner, op))
-            return Item(_QUANTIZE, op, (Use(inner.operands[0]),), op.value_id, (inner, op), quant)
-        return Item(_QUANTIZE, op, (Use(op.operands[0]),), op.value_id, (op,), quant)
+                return Item(_STEPS, op, (ItemInput(inner.operands[0]),), op.value_id, (inner, op))
+            return Item(
+                _QUANTIZE, op, (ItemInput(inner.operands[0]),), op.value_id, (inner, op), quant
+            )
+        return Item(_QUANTIZE, op, (ItemInput(op.operands[0]),), op.value_id, (op,), quant)
 
-    def _fused(self, op: CoreOperation, row: Lowering) -> Item:
+    def _item_of_fused(self, op: CoreOperation, row: Lowering) -> Item:
         given = OPS[op.opcode].filled(op.attributes)
-        x = Use(op.operands[0], _single(given["x_scale"], given["x_zero"]))
+        x = ItemInput(op.operands[0], _single(given["x_scale"], given["x_zero"]))
         result = _single(given["y_scale"], given["y_zero"])
         if op.opcode == "QPool":
             return Item(row, op, (x,), op.value_id, (op,), result)
         scales = tuple(map(float, given["w_scales"]))
         zeros = tuple(map(int, given["w_zeros"] or ())) or (0,) * len(scales)
-        weights = Use(op.operands[1], Quant(scales, zeros))
-        bias = tuple(Use(o) for o in op.operands[2:])
+        weights = ItemInput(op.operands[1], Quant(scales, zeros))
+        bias = tuple(ItemInput(o) for o in op.operands[2:])
         return Item(row, op, (x, weights, *bias), op.value_id, (op,), result)
 
     def _quant(self, op: CoreOperation) -> Quant:

@@ -39,7 +39,7 @@ class Size:
     columns: int
 
 
-def resolved(axes: Axes, size: Size) -> Dims:
+def tile_shape(axes: Axes, size: Size) -> Dims:
     """A tile's shape."""
     return tuple(axis if isinstance(axis, int) else getattr(size, axis) for axis in axes)
 
@@ -60,7 +60,7 @@ class Local:
 
     def bytes(self, size: Size) -> int:
         """What it takes in L1."""
-        return prod(resolved(self.axes, size)) * element_bytes(self.elem)
+        return prod(tile_shape(self.axes, size)) * element_bytes(self.elem)
 
 
 @dataclass(frozen=True)

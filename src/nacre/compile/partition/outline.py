@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from nacre.compile.partition.drafts import Draft, elementwise, new_local
-from nacre.compile.partition.items import Item, Use
+from nacre.compile.partition.items import Item, ItemInput
 from nacre.compile.partition.layers import Access, Axes, Operand, Result, Step
 from nacre.compile.partition.outline_elements import escape, gather, maps, turn
 from nacre.compile.partition.outline_products import linear, matmul, window
@@ -44,7 +44,7 @@ def add_functions(draft: Draft) -> None:
         )  # fmt: skip
 
 
-def _broadcast_to(draft: Draft, item: Item, use: Use) -> int:
+def _broadcast_to(draft: Draft, item: Item, use: ItemInput) -> int:
     """An operand in the shape of the result; operations that run by name stretch by themselves."""
     local = draft.of_value[use.value]
     value = draft.locals[local]
@@ -71,7 +71,7 @@ def add_vectors(draft: Draft) -> None:
                 draft.of_value[use.value] = draft.load(access)
 
 
-def stored(draft: Draft) -> tuple[Result, ...]:
+def results_of(draft: Draft) -> tuple[Result, ...]:
     """Where the values that leave go."""
     assert draft.along is not None
     found = []

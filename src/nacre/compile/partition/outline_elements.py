@@ -10,7 +10,7 @@ from nacre.compile.legalise.forms.escape import have_rows, independent_axes
 from nacre.compile.partition.drafts import Dims, Draft, in_runs, new_local, planes, take_externals
 from nacre.compile.partition.items import Item
 from nacre.compile.partition.layers import Access, Axes, Operand, Step
-from nacre.compile.partition.views import View, collapsed
+from nacre.compile.partition.views import View, collapse_axes
 
 
 def maps(draft: Draft) -> None:
@@ -23,7 +23,7 @@ def maps(draft: Draft) -> None:
         externals.update(_in_full(draft, item, externals))
     stored = [draft.as_shape(draft.view(v), shape) for v in draft.results()]
     views = [*externals.values(), *stored]
-    sizes, _ = collapsed(lead, [v.strides[: len(lead)] for v in views])
+    sizes, _ = collapse_axes(lead, [v.strides[: len(lead)] for v in views])
     sizes = sizes or (1,)
     inner = prod((*sizes[1:], *last)) * 2 * (len(views) + len(draft.group.items))
     has_images = len(sizes) > 1 and (len(sizes) > 2 or last) and 4 * inner > draft.device.l1_bytes
@@ -60,7 +60,7 @@ def _in_full(draft: Draft, item: Item, externals: Mapping[int, View]) -> dict[in
     strides = zip(*(externals[value].strides for value in given), strict=True)
     if all(n == 1 or any(s) for n, s in zip(draft.group.shape, strides, strict=True)):
         return {}
-    return {given[0]: draft.densified(externals[given[0]])}
+    return {given[0]: draft.densify(externals[given[0]])}
 
 
 def turn(draft: Draft) -> None:
@@ -79,7 +79,7 @@ def turn(draft: Draft) -> None:
     output = new_local(draft, draft.axes, elem)
     draft.of_value[item.result] = output
     given = {"perm": (1, 0, 2)}
-    before, after = (draft.moved(item.row.nem, local) for local in (loaded, output))
+    before, after = (draft.carrier_operand(item.row.nem, local) for local in (loaded, output))
     draft.steps.append(Step(item.row.nem, (before,), after, given))
     whole = (images, c, a, d)
     draft.along = lambda v: planes(draft.as_shape(v, whole), many)
@@ -101,7 +101,7 @@ def gather(draft: Draft) -> None:
                               draft.elem(item.inputs[1].value), indices.offset))  # fmt: skip
     output = new_local(draft, draft.axes, elem)
     draft.of_value[item.result] = output
-    rows, picked = (draft.moved(item.row.nem, local) for local in (held, output))
+    rows, picked = (draft.carrier_operand(item.row.nem, local) for local in (held, output))
     draft.steps.append(Step(item.row.nem, (rows, Operand(index)), picked, {"axis": 0}))
     draft.along = lambda v: ((0,), draft.as_shape(v, (count, inner)).strides)
 

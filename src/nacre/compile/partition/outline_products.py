@@ -18,7 +18,7 @@ from nacre.compile.partition.drafts import (
 )
 from nacre.compile.partition.items import Item
 from nacre.compile.partition.layers import Access, Axes, Axis, Operand, Step
-from nacre.compile.partition.views import View, collapsed
+from nacre.compile.partition.views import View, collapse_axes
 from nacre.core.constants import constant_array
 
 
@@ -31,11 +31,11 @@ def linear(draft: Draft) -> None:
     others = [draft.view(v).broadcast(shape) for v in draft.externals()]
     views = [x, *others, *(draft.as_shape(draft.view(v), shape) for v in draft.results())]
     lead = shape[:-1]
-    sizes, _ = collapsed(lead, [v.strides[:-1] for v in views])
+    sizes, _ = collapse_axes(lead, [v.strides[:-1] for v in views])
     if len(sizes) > 2:
-        x, others = draft.densified(x), [draft.densified(v) for v in others]
+        x, others = draft.densify(x), [draft.densify(v) for v in others]
         views = [x, *others, *views[1 + len(others) :]]
-        sizes, _ = collapsed(lead, [v.strides[:-1] for v in views])
+        sizes, _ = collapse_axes(lead, [v.strides[:-1] for v in views])
     set_lead(draft, sizes)
     draft.columns, draft.cuts_columns = shape[-1], not draft.group.has_rows
     draft.axes = ("rows", "columns")

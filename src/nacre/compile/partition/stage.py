@@ -12,12 +12,12 @@ from nacre.compile.legalise.origins import nodes_of
 from nacre.compile.options import Options
 from nacre.compile.partition.assembly import memory_of
 from nacre.compile.partition.drafts import DeviceLimits, Draft
-from nacre.compile.partition.grouping import Group, grouped
+from nacre.compile.partition.grouping import Group, group_items
 from nacre.compile.partition.items import Item, items_of
 from nacre.compile.partition.layers import Access, Layer, Move
-from nacre.compile.partition.outline import OUTLINES, add_functions, add_vectors, stored
+from nacre.compile.partition.outline import OUTLINES, add_functions, add_vectors, results_of
 from nacre.compile.partition.tensors import Memory, Shift, Tensor
-from nacre.compile.partition.variants import carriers, repeated
+from nacre.compile.partition.variants import carriers, repeatable_types
 from nacre.compile.partition.views import View
 from nacre.core.module import CoreOperation, Module
 
@@ -57,17 +57,19 @@ def partition(legal: Legal, options: Options) -> Partition:
     module = legal.module
     items = items_of(module, legal.escaped)
     memory = memory_of(module, items)
-    groups = grouped(module, items, memory, options.l1_bytes)
-    building = _Building(legal, memory, options, _wanted(module, items, groups))
+    groups = group_items(module, items, memory, options.l1_bytes)
+    builder = _LayerBuilder(legal, memory, options, _values_between_groups(module, items, groups))
     for group in groups:
-        building.take(group)
+        builder.take(group)
     for shift in memory.output_shifts:
-        building.copy("output", (), [shift])
-    tensors = {**memory.tensors, **building.tensors}
-    return Partition(legal, tuple(building.layers), tensors, memory.views, memory.outputs)
+        builder.copy("output", (), [shift])
+    tensors = {**memory.tensors, **builder.tensors}
+    return Partition(legal, tuple(builder.layers), tensors, memory.views, memory.outputs)
 
 
-def _wanted(module: Module, items: list[Item], groups: list[Group]) -> frozenset[int]:
+def _values_between_groups(
+    module: Module, items: list[Item], groups: list[Group]
+) -> frozenset[int]:
     """Values that are read outside of the group that makes them."""
     home = {item.result: group.number for group in groups for item in group.items}
     own = {item.result: group.number for group in groups for item in group.items}
@@ -78,7 +80,7 @@ def _wanted(module: Module, items: list[Item], groups: list[Group]) -> frozenset
     return frozenset(wanted)
 
 
-class _Building:
+class _LayerBuilder:
     """Makes layers of groups."""
 
     def __init__(
@@ -86,7 +88,7 @@ class _Building:
     ) -> None:
         self._legal, self._module, self._memory = legal, legal.module, memory
         self._device = DeviceLimits(
-            options.l1_bytes, repeated(options.device), carriers(options.device)
+            options.l1_bytes, repeatable_types(options.device), carriers(options.device)
         )
         self._wanted = wanted
         self.layers: list[Layer] = []
@@ -104,7 +106,7 @@ class _Building:
         add_vectors(draft)
         OUTLINES[group.main](draft)
         add_functions(draft)
-        results = stored(draft)
+        results = results_of(draft)
         if draft.shifts:
             self.copy("dense", (), draft.shifts)
         self.layers.append(

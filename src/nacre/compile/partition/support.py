@@ -8,7 +8,7 @@ from nacre.base.diagnostics import Diagnostic, InputError
 from nacre.compile.legalise.legal_module import Legal
 from nacre.compile.legalise.origins import of_nodes, place_of
 from nacre.compile.options import PRECISIONS, Options
-from nacre.compile.partition.layers import Layer, Step, resolved
+from nacre.compile.partition.layers import Layer, Step, tile_shape
 from nacre.compile.partition.stage import Partition
 from nacre.compile.partition.variants import supports
 from nacre.compile.rules import CMP03
@@ -90,7 +90,7 @@ def _other(elem: str, lacks: tuple[_Lack, ...], options: Options) -> str:
     return "; ".join(told) or "`nacre devices NAME` lists what a device has"
 
 
-def held_by_tile(layer: Layer, rows: int, columns: int) -> str:
+def tile_contents(layer: Layer, rows: int, columns: int) -> str:
     """What a tile of a layer holds in L1, for a message: every operand and result by its bytes."""
     size = layer.size(rows, columns)
     names = {
@@ -102,6 +102,6 @@ def held_by_tile(layer: Layer, rows: int, columns: int) -> str:
     told = []
     for number, name in names.items():
         local = layer.locals[number]
-        shape = ", ".join(map(str, resolved(local.axes, size)))
+        shape = ", ".join(map(str, tile_shape(local.axes, size)))
         told.append(f"{name}, {local.elem}[{shape}], {local.bytes(size)} bytes")
     return "; ".join(told)

@@ -49,7 +49,7 @@ class Shift:
         first = tuple(1 if a in zeros else n for a, n in enumerate(self.source.shape))
         origin, steps = (0,) * rank, (1,) * rank
         yield Shift(
-            self.source.sliced(origin, steps, first), self.target.sliced(origin, steps, first)
+            self.source.slice(origin, steps, first), self.target.slice(origin, steps, first)
         )
         have = list(first)
         for axis in reversed(zeros):
@@ -57,7 +57,7 @@ class Shift:
                 count = min(have[axis], self.source.shape[axis] - have[axis])
                 shape = tuple(count if a == axis else n for a, n in enumerate(have))
                 at = tuple(have[axis] if a == axis else 0 for a in range(rank))
-                old, new = (self.target.sliced(start, steps, shape) for start in (origin, at))
+                old, new = (self.target.slice(start, steps, shape) for start in (origin, at))
                 yield Shift(old, new)
                 have[axis] += count
 

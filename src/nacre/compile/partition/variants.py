@@ -48,6 +48,6 @@ def carriers(device: Device) -> dict[tuple[str, str], str]:
     return found
 
 
-def repeated(device: Device) -> frozenset[str]:
+def repeatable_types(device: Device) -> frozenset[str]:
     """The element types that a task can repeat: a device without needs them copied in full."""
     return frozenset(elem for elem in ELEMENT_TYPES if supports(device, "pad", elem, "`pad`"))

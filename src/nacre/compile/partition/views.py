@@ -51,10 +51,14 @@ class View:
             tuple(s for n, s in zip(v.shape, v.strides, strict=True) if n > 1)
             for v in (self, other)
         )
-        places = (self.tensor, self.offset, self.shape) == (other.tensor, other.offset, other.shape)
-        return places and mine == theirs
+        is_there = (self.tensor, self.offset, self.shape) == (
+            other.tensor,
+            other.offset,
+            other.shape,
+        )
+        return is_there and mine == theirs
 
-    def sliced(self, starts: Dims, steps: Dims, shape: Dims) -> View:
+    def slice(self, starts: Dims, steps: Dims, shape: Dims) -> View:
         """Every `step`-th element from `start` on, so many of them along each axis."""
         offset = sum(s * stride for s, stride in zip(starts, self.strides, strict=True))
         strides = tuple(s * stride for s, stride in zip(steps, self.strides, strict=True))
@@ -69,14 +73,14 @@ class View:
         )
         return replace(self, shape=shape, strides=strides)
 
-    def permuted(self, order: Dims) -> View:
+    def permute(self, order: Dims) -> View:
         """The axes in another order."""
         shape = tuple(self.shape[axis] for axis in order)
         return replace(self, shape=shape, strides=tuple(self.strides[axis] for axis in order))
 
-    def reshaped(self, shape: Dims) -> View | None:
+    def reshape(self, shape: Dims) -> View | None:
         """The same elements in their order under another shape; None where strides cannot."""
-        sizes, (strides,) = collapsed(self.shape, [self.strides])
+        sizes, (strides,) = collapse_axes(self.shape, [self.strides])
         found: list[int] = []
         axis, left = len(shape) - 1, list(zip(sizes, strides, strict=True))
         while left:
@@ -91,7 +95,7 @@ class View:
         return replace(self, shape=shape, strides=(0,) * (axis + 1) + tuple(found))
 
 
-def collapsed(shape: Dims, strides: Sequence[Dims]) -> tuple[Dims, list[Dims]]:
+def collapse_axes(shape: Dims, strides: Sequence[Dims]) -> tuple[Dims, list[Dims]]:
     """The fewest axes that still say where every element lies, for several tensors at once.
 
     Axes of size 1 vanish; neighbours become one where all tensors step through both evenly.

@@ -14,7 +14,7 @@ from nacre.compile.partition.layers import (
     Size,
     Step,
     element_bytes,
-    resolved,
+    tile_shape,
 )
 from nacre.compile.partition.views import dense, reach
 from nacre.compile.placement.ports import L2, WEIGHTS
@@ -218,7 +218,7 @@ class LayerTasks:
 
     def _table(self, spot: Spot, operand: Operand, access: Access) -> tuple[str, Let]:
         """A tensor that is read where it lies."""
-        shape = resolved(access.axes, spot.size)
+        shape = tile_shape(access.axes, spot.size)
         where = self._placement.tensors[access.tensor]
         bytes_ = element_bytes(access.elem)
         name = f"{self.layer.name}_T{operand.local}{spot.tag}"
@@ -250,7 +250,7 @@ class LayerTasks:
         if not step.repeats:
             return {}
         values = (self.layer.locals[o.local] for o in (step.inputs[0], step.output))
-        small, large = (resolved(value.axes, spot.size) for value in values)
+        small, large = (tile_shape(value.axes, spot.size) for value in values)
         ends = tuple(b - a for a, b in zip(small, large, strict=True))
         return {"pads": (0,) * len(ends) + ends, "mode": "edge"}
 
@@ -267,7 +267,7 @@ class LayerTasks:
         offset = Affine(start)
         if in_ring:
             offset = spot.slot.times(self._ground.footprint.ring).plus(start)
-        shape = resolved(operand.axes or local.axes, spot.size)
+        shape = tile_shape(operand.axes or local.axes, spot.size)
         size = prod(shape) * element_bytes(local.elem)
         layout = "NHWC" if self.layer.window is not None and len(shape) == 4 else ""
         region = Region(
@@ -275,7 +275,7 @@ class LayerTasks:
             operand.layout or layout or _LAYOUTS[max(1, len(shape))], quant=operand.quant,
         )  # fmt: skip
         if operand.local in self._fixed:
-            region = self._part(region, resolved(operand.axes or local.axes, self._whole))
+            region = self._part(region, tile_shape(operand.axes or local.axes, self._whole))
         name = self._name(spot, operand)
         return name, Let(name, region)
 
@@ -291,7 +291,7 @@ class LayerTasks:
         """A part of a tensor that stays in L1."""
         access, local = self._spaces.placed[operand.local], self.layer.locals[operand.local]
         region = self._outside(spot, access)
-        shape = resolved(operand.axes or local.axes, spot.size)
+        shape = tile_shape(operand.axes or local.axes, spot.size)
         layout = operand.layout or ("NHWC" if self.layer.window and len(shape) == 4 else "")
         region = replace(region, elem=operand.elem or local.elem, quant=operand.quant)
         if not region.strides:
@@ -325,7 +325,7 @@ class LayerTasks:
         at = at.with_added(spot.image.times(access.image))
         at = at.with_added(spot.row.times(access.stride_of("rows")))
         at = at.with_added(spot.x_row.times(access.stride_of("x_rows")))
-        shape = resolved(access.axes, spot.size)
+        shape = tile_shape(access.axes, spot.size)
         return outside(where.buffer, where.offset, at, access, shape)
 
 

@@ -15,9 +15,9 @@ from nacre.compile.partition.layers import (
     Size,
     Step,
     element_bytes,
-    resolved,
+    tile_shape,
 )
-from nacre.compile.partition.views import collapsed, dense
+from nacre.compile.partition.views import collapse_axes, dense
 from nacre.nem.run.timing.profile import TimingProfile
 
 if TYPE_CHECKING:
@@ -97,8 +97,8 @@ def weight_cycles(packed: Packed, columns: int, options: Options, engines: int =
 
 def _copied(access: Access, size: Size, profile: TimingProfile, outside: bool) -> int:
     unit = "sDMA" if outside else "DMA"
-    shape = resolved(access.axes, size)
-    sizes, (strides, close) = collapsed(shape, [access.strides, dense(shape)])
+    shape = tile_shape(access.axes, size)
+    sizes, (strides, close) = collapse_axes(shape, [access.strides, dense(shape)])
     total = prod(shape)
     run = sizes[-1] if sizes and strides[-1] == 1 == close[-1] else 1
     run_cycles = ceil(run * element_bytes(access.elem) / profile.at(unit, "bandwidth"))
@@ -107,7 +107,7 @@ def _copied(access: Access, size: Size, profile: TimingProfile, outside: bool) -
 
 def _step(step: Step, layer: Layer, size: Size, profile: TimingProfile) -> tuple[str, float]:
     local = layer.locals[step.output.local]
-    count = prod(resolved(local.axes, size))
+    count = prod(tile_shape(local.axes, size))
     if step.work == "macs":
         x = GRAPH_TYPES[layer.locals[step.inputs[0].local].elem]
         rate = profile.macs_per_two_cycles(x.bits, is_float=x.kind == "float")

@@ -12,7 +12,7 @@ from nacre.compile.legalise.origins import of_nodes, place_of
 from nacre.compile.options import Options
 from nacre.compile.partition.layers import Cut, Layer
 from nacre.compile.partition.stage import Partition
-from nacre.compile.partition.support import held_by_tile
+from nacre.compile.partition.support import tile_contents
 from nacre.compile.rules import CMP02
 from nacre.compile.tiling.costs import TileCosts, tile_costs, weight_cycles
 from nacre.compile.tiling.residency import Residency, residency
@@ -304,7 +304,7 @@ def _no_fit(layer: Layer, partition: Partition, options: Options) -> Diagnostic:
     if layer.main == "escape":  # by name on the VPU: where it cannot be cut, all of it is one tile
         message = (
             f"{name} does not fit in the {options.l1_bytes} bytes of L1: the smallest part that "
-            f"can be computed by itself holds {held_by_tile(layer, least.rows, least.columns)}"
+            f"can be computed by itself holds {tile_contents(layer, least.rows, least.columns)}"
         )
         return CMP02.at(span, message, help=f"a device with more L1 than {options.device.name}")
     needed = footprint(layer, least, none)
