@@ -29,11 +29,13 @@ for _variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ[_variable] = "1"
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from tests.core.models.real_models import REAL_MODELS
 from tools.fetch_models import MODELS, Unavailable, model_path
 
 WAYS = (("npm4k", "f16"), ("npm16k", "f16"), ("npm4k", "i8"), ("npm64k", "i8"))
 ABLATED, ABLATED_ON = ("ppocr-cls", "nudenet"), ("npm4k", "i8")
 TRANSFORMER, LENGTH = "minilm", 128
+TRAINED = (*(model.name for model in REAL_MODELS), TRANSFORMER)
 WIDE, RESNET = "wide-cnn", "resnet-50"  # made here
 ABLATION = "ablation"  # plans that do without something
 RUN = "nudenet"  # at i8, beside onnxruntime
@@ -50,7 +52,7 @@ class Row:
     model: str
     device: str
     precision: str
-    without: tuple[str, ...]
+    disabled: tuple[str, ...]
     cycles: int
     layer: float  # cycles over the bounds
     whole: float
@@ -70,8 +72,6 @@ class Row:
 
 def real_model(name: str) -> tuple[Any, Feeds]:
     """A model and inputs for it."""
-    from tests.core.models.real_models import REAL_MODELS
-
     if name == TRANSFORMER:
         return transformer()
     model = next(model for model in REAL_MODELS if model.name == name)
@@ -134,7 +134,7 @@ MADE: Mapping[str, Callable[[], tuple[Any, Feeds]]] = {WIDE: wide, RESNET: resne
 # Measuring
 
 
-def measure(name: str, device: str, precision: str, without: Sequence[str]) -> Row:
+def measure(name: str, device: str, precision: str, disabled: Sequence[str]) -> Row:
     from nacre.compile.estimate.bounds import model_bounds
     from nacre.compile.options import Options
     from nacre.compile.pipeline import compile_module
@@ -149,7 +149,7 @@ def measure(name: str, device: str, precision: str, without: Sequence[str]) -> R
         target.device,
         precision,  # type: ignore[arg-type]
         calibration=calibration,
-        without=frozenset(without),
+        disabled=frozenset(disabled),
     )
     bundle, compiling = timed(lambda: compile_module(module, target, options, seen.__setitem__))
     found, checking = timed(lambda: check(bundle.program, strict=True))
@@ -164,10 +164,10 @@ def measure(name: str, device: str, precision: str, without: Sequence[str]) -> R
     result, manifest = bundle.time(), bundle.manifest
     cycles = result.cycles
     busy = [entry["busy"] for unit, entry in result.units.items() if unit.startswith("VPU")]
-    beside = name == RUN and (device, precision) == ("npm4k", "i8") and not without
+    beside = name == RUN and (device, precision) == ("npm4k", "i8") and not disabled
     runs = beside_onnxruntime(name, bundle, feeds) if beside else (None, None)
     return Row(
-        name, device, precision, tuple(without), cycles,
+        name, device, precision, tuple(disabled), cycles,
         cycles / bounds.layer, cycles / bounds.whole, cycles / bounds.floor,
         sum(float(layer.nmu) for layer in bounds.layers) / cycles, max(busy, default=0) / cycles,
         manifest.l2_peak / manifest.l2_bound if manifest.l2_bound else None,
@@ -201,7 +201,7 @@ def beside_onnxruntime(name: str, bundle: Any, feeds: Feeds) -> tuple[float, flo
 
 
 def in_own_process(
-    name: str, device: str, precision: str, without: Sequence[str] = ()
+    name: str, device: str, precision: str, disabled: Sequence[str] = ()
 ) -> Row | str:
     """What was measured, or why it could not be."""
     if name in MODELS:
@@ -209,7 +209,7 @@ def in_own_process(
             model_path(name)
         except Unavailable as reason:
             return str(reason)
-    request = json.dumps([name, device, precision, list(without)])
+    request = json.dumps([name, device, precision, list(disabled)])
     command = [sys.executable, __file__, "--one", request]
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=SECONDS)
@@ -218,7 +218,7 @@ def in_own_process(
     if done.returncode:
         return (done.stderr.strip().splitlines() or ["it failed"])[-1]
     row = json.loads(done.stdout.strip().splitlines()[-1])
-    return Row(**{**row, "without": tuple(row["without"])})
+    return Row(**{**row, "disabled": tuple(row["disabled"])})
 
 
 # Telling
@@ -232,7 +232,7 @@ WIDTHS = (16, 7, 9, 21, 11, 7, 7, 7, 6, 6, 6, 8, 9, 8)
 
 def cells(row: Row) -> tuple[str, ...]:
     return (
-        row.model, row.device, row.precision, "+".join(row.without) or "-", f"{row.cycles:,}",
+        row.model, row.device, row.precision, "+".join(row.disabled) or "-", f"{row.cycles:,}",
         f"{row.layer:.2f}x", f"{row.whole:.2f}x", f"{row.floor:.2f}x",
         f"{row.utilisation:.0%}", f"{row.vpu:.1%}", "-" if row.l2 is None else f"{row.l2:.2f}x",
         f"{row.text / 1000:,.0f} kB", f"{row.compile_seconds:.1f} s", f"{row.check_seconds:.1f} s",
@@ -257,7 +257,7 @@ def plans(names: Sequence[str]) -> list[Plan]:
 
     wanted: list[Plan] = []
     for name in names:
-        if name in MODELS:
+        if name in TRAINED:
             wanted += [(name, *way, ()) for way in WAYS]
         elif name in MADE:
             wanted += [(name, device, "f16", ()) for device in ("npm4k", "npm64k")]
@@ -271,15 +271,13 @@ def plans(names: Sequence[str]) -> list[Plan]:
 
 
 def summary(rows: Sequence[Row]) -> list[str]:
-    from tests.core.models.real_models import REAL_MODELS
-
     told = []
     plain = {model.name for model in REAL_MODELS if model.is_cnn and not model.is_recurrent}
     mixed = {model.name for model in REAL_MODELS if model.is_cnn and model.is_recurrent}
     for kind, names in (("CNNs", plain | {WIDE, RESNET}), ("CNNs with an LSTM", mixed)):
-        held = [r for r in rows if r.model in names and r.device == "npm4k" and not r.without]
+        held = [r for r in rows if r.model in names and r.device == "npm4k" and not r.disabled]
         told += [line for p in ("f16", "i8") for line in over_bounds(kind, p, held)]
-    by_key = {(r.model, r.device, r.precision, r.without): r for r in rows}
+    by_key = {(r.model, r.device, r.precision, r.disabled): r for r in rows}
     small, large = (by_key.get((WIDE, d, "f16", ())) for d in ("npm4k", "npm64k"))
     if small and large:
         told.append(f"npm64k is {small.cycles / large.cycles:.1f} times as fast as npm4k ({WIDE})")
@@ -289,7 +287,7 @@ def summary(rows: Sequence[Row]) -> list[str]:
                     f"its plan of {made.text / 1e6:.2f} MB checked in "
                     f"{made.check_seconds:.1f} s")  # fmt: skip
     for name in ABLATED:
-        told += ablation([row for row in rows if row.model == name and row.without], by_key)
+        told += ablation([row for row in rows if row.model == name and row.disabled], by_key)
     for row in rows:
         if row.run_seconds is not None and row.runtime_seconds is not None:
             told.append(
@@ -317,14 +315,14 @@ def ablation(rows: Sequence[Row], by_key: Mapping[Any, Row]) -> list[str]:
     for row in rows:
         whole = by_key.get((row.model, row.device, row.precision, ()))
         if whole:
-            told.append(f"{row.model} without {' and '.join(row.without)}: "
+            told.append(f"{row.model} without {' and '.join(row.disabled)}: "
                         f"{row.cycles / whole.cycles:.2f} times the cycles")  # fmt: skip
     return told
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    known = (*MODELS, *MADE, ABLATION)
+    known = (*TRAINED, *MADE, ABLATION)
     parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(known))
     parser.add_argument("--one", help=argparse.SUPPRESS)
     chosen = parser.parse_args()
@@ -337,9 +335,9 @@ def main() -> None:
         return
     print(line(HEADINGS))
     rows = []
-    for name, device, precision, without in plans(chosen.names or known):
-        found = in_own_process(name, device, precision, without)
-        start = (name, device, precision, "+".join(without) or "-")
+    for name, device, precision, disabled in plans(chosen.names or known):
+        found = in_own_process(name, device, precision, disabled)
+        start = (name, device, precision, "+".join(disabled) or "-")
         print(
             line(cells(found)) if isinstance(found, Row) else f"{' '.join(start)}: {found}",
             flush=True,

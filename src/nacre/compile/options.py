@@ -48,7 +48,7 @@ class Options:
     fallback: bool = True  # whether layers stay floats where outputs on integers lose too much
     accuracy_db: float | None = None  # the least ratio of signal to noise of outputs on integers
     token_reserve: int = 0  # with tokens: 1 waits between layers, 2 also between tiles
-    without: frozenset[str] = frozenset()  # of FEATURES: what a plan is to do without, to compare
+    disabled: frozenset[str] = frozenset()  # of FEATURES: what a plan does without, to compare
 
     @property
     def l1_bytes(self) -> int:

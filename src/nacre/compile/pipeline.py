@@ -39,7 +39,7 @@ from nacre.compile.target import Target
 from nacre.compile.tiling.depth_first import in_groups, layers_for_manifest
 from nacre.compile.tiling.kept_weights import PARTS, with_kept_weights
 from nacre.compile.tiling.stage import Tilings, tile
-from nacre.compile.tiling.strips import narrowed
+from nacre.compile.tiling.strips import cut_to_fit
 from nacre.core.module import Labels, Module
 
 _ALL = frozenset(FEATURES)
@@ -148,7 +148,7 @@ def _planned(
 
 def _best_tiles(layers: Partition, options: Options) -> tuple[Partition, Tilings, Placement]:
     """The tiles that take fewest cycles: with weights that stay in L1 or not, in groups or not."""
-    layers = narrowed(layers, options)
+    layers = cut_to_fit(layers, options)
     best = _placed_tiles(layers, options)
     for part in PARTS:
         kept = with_kept_weights(layers, options, part)
@@ -181,7 +181,7 @@ def compile_module(
     # Everything that runs ahead takes tokens: with less of it, nearly every device has enough.
     for careful in (
         replace(options, token_reserve=1),
-        replace(options, token_reserve=2, without=_ALL),
+        replace(options, token_reserve=2, disabled=_ALL),
     ):
         if not bundle.problems:
             break

@@ -101,12 +101,12 @@ def test_the_parts_of_a_layer_lie_apart_in_l1(case: Case) -> None:
 
 
 def _parts(ground: L1Layout, tiling: Tiling, layer: Layer, made: Compiled) -> list[tuple[int, int]]:
-    footprint, held = ground.footprint, made.tilings.held
+    footprint, resident = ground.footprint, made.tilings.resident
     parts = [
-        (ground.shared, ground.shared + footprint.shared),
+        (ground.shared, ground.shared + footprint.shared_bytes),
         (ground.ring, ground.ring + tiling.slots * footprint.ring),
     ]
-    if layer.packed is not None and not held.holds_weights(layer):
+    if layer.packed is not None and not resident.holds_weights(layer):
         parts.append((ground.weights, ground.weights + tiling.w_slots * footprint.w_bytes))
     index = made.cut.layers.index(layer)
     for tensor, (first, last) in lifetimes(made.cut).items():

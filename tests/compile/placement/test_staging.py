@@ -63,10 +63,10 @@ def test_any_schedule_gives_the_same_bytes() -> None:
 def test_weights_in_l2_save_time() -> None:
     module, target = recurrence(1024, 1), target_of("npm4k")
     cycles = []
-    for without in (frozenset[str](), frozenset({"residency"})):
-        options = Options(target.device, "f16", without=without)
+    for disabled in (frozenset[str](), frozenset({"residency"})):
+        options = Options(target.device, "f16", disabled=disabled)
         bundle = compile_module(module, target, options)
-        assert bool(brought(bundle)) == (not without)
+        assert bool(brought(bundle)) == (not disabled)
         cycles.append(bundle.time().cycles)
     assert cycles[0] < 0.8 * cycles[1]
 

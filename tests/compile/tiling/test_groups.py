@@ -50,7 +50,7 @@ def group_always(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pipeline, "_placed_tiles", preferring)
     monkeypatch.setattr(depth_first, "_GAIN", float("inf"))
     monkeypatch.setattr(depth_first, "_best", longest)
-    monkeypatch.setattr(depth_first._Grouping, "_crowds", lambda *_: False)
+    monkeypatch.setattr(depth_first._GroupSearch, "_crowds", lambda *_: False)
 
 
 def longest(runs: Sequence[Sequence[_Run]]) -> list[_Run]:
@@ -166,10 +166,10 @@ def test_groups_are_made_where_they_save_time() -> None:
     steps: list[Step] = [("3x3", 16, 1, True), ("1x1", 16, 1, True)]
     module, target = network((1, 16, 160, 160), steps), target_of("npm4k")
     cycles = []
-    for without in (frozenset[str](), frozenset({"groups"})):
-        options = Options(target.device, "f16", without=without)
+    for disabled in (frozenset[str](), frozenset({"groups"})):
+        options = Options(target.device, "f16", disabled=disabled)
         bundle = pipeline.compile_module(module, target, options)
-        assert members(bundle) == ([] if without else [2])
+        assert members(bundle) == ([] if disabled else [2])
         cycles.append(bundle.time().cycles)
     assert cycles[0] < 0.95 * cycles[1]
 

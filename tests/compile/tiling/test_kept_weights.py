@@ -70,7 +70,7 @@ def test_all_columns_stay_where_they_fit_and_else_some_of_them() -> None:
     small = stages(recurrence(72))
     assert {x.columns for x in kept_layers(small)} == {72}
     bringer = kept_layers(small)[0].name
-    taken = small.tilings.held.begin(kept_layers(small)[0])
+    taken = small.tilings.resident.begin(kept_layers(small)[0])
     assert small.tilings.describe(small.cut).endswith(f"weights of {bringer}, {taken} bytes\n")
     made = stages(recurrence(1024, 1), "npm4k")
     (kept,) = {x.columns for x in kept_layers(made)}
@@ -105,13 +105,13 @@ def test_what_stays_lies_apart_from_all_that_runs(
 ) -> None:
     module = two_recurrences(sizes, rows, steps, order)
     made = stages(module)
-    held, layers = made.tilings.held, made.cut.layers
+    resident, layers = made.tilings.resident, made.cut.layers
     spans = [
-        (held.offsets[t], held.offsets[t] + made.cut.tensors[t].bytes, *life)
+        (resident.offsets[t], resident.offsets[t] + made.cut.tensors[t].bytes, *life)
         for t, life in lifetimes(made.cut).items()
-        if t in held.offsets
+        if t in resident.offsets
     ]
-    for key, offset in held.weights.items():
+    for key, offset in resident.weights.items():
         users = [i for i, x in enumerate(layers) if x.packed and x.packed.key == key]
         packed = layers[users[0]].packed
         assert packed is not None

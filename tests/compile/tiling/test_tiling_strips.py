@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import nacre
 from nacre.base.diagnostics import InputError
 from nacre.compile.geometry import Window
-from nacre.compile.tiling.strips import Strip, seen_by
+from nacre.compile.tiling.strips import Strip, strip_of
 from nacre.core.builder import Builder
 from nacre.core.module import Module
 from tests.compile.models import inputs_of, values
@@ -207,7 +207,7 @@ def test_a_strip_reads_what_its_windows_see(
     window = Window(1, 1, 1, 0, (left, right), (1, kernel), (1, stride), (1, dilation))
     for first in range(0, size, count):
         some = min(count, size - first)
-        strip = seen_by(window, width, first, some)
+        strip = strip_of(window, width, first, some)
         begins, ends = first * stride - left, (first + some - 1) * stride - left + reach
         inside = [p for p in range(begins, ends) if 0 <= p < width]
         expected = Strip(

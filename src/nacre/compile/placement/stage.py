@@ -18,7 +18,7 @@ from nacre.compile.placement.ports import L2, SPILL, WEIGHTS, ports_of
 from nacre.compile.placement.staging import Staged, staged_blocks
 from nacre.compile.program import Buffer
 from nacre.compile.tiling.residency import Span, gap, lifetimes
-from nacre.compile.tiling.spaces import aligned
+from nacre.compile.tiling.spaces import align_up
 from nacre.compile.tiling.stage import Footprint, Tilings, footprint
 from nacre.compile.tiling.tiling import Tiling
 from nacre.core.values import Array
@@ -110,7 +110,7 @@ def place(partition: Partition, tiled: Tilings, options: Options) -> Placement:
     layers, tilings, ports = partition.layers, tiled.layers, ports_of(partition)
     tensors = {tensor: Location(name, "DDR", 0) for tensor, name in ports.tensors.items()}
     buffers = list(ports.buffers)
-    for tensor, offset in tiled.held.offsets.items():
+    for tensor, offset in tiled.resident.offsets.items():
         tensors[tensor] = Location(l1_name(0), "L1", offset)
     taken, spilled = _between(partition, tensors, options)
     staged = staged_blocks(layers, tiled, taken, options)
@@ -149,17 +149,19 @@ def _l1_layouts(layers: tuple[Layer, ...], tiled: Tilings, options: Options) -> 
     for layer, tiling in zip(layers, tiled.layers, strict=True):
         if layer.main == "copy":
             continue
-        needed = footprint(layer, tiling, tiled.held)
+        needed = footprint(layer, tiling, tiled.resident)
         total, weights = needed.total(tiling), tiling.w_slots * needed.w_bytes
-        base = tiled.held.begin(layer)
+        base = tiled.resident.begin(layer)
         if low:
             shared = base + weights
-            l1_layout = L1Layout(needed, base, shared, shared + needed.shared, base + total, base)
+            l1_layout = L1Layout(
+                needed, base, shared, shared + needed.shared_bytes, base + total, base
+            )
         else:
             start, ring = whole - total, tiling.slots * needed.ring
             l1_layout = L1Layout(needed, whole - weights, start + ring, start, whole, start)
-        if layer.packed is not None and tiled.held.holds_weights(layer):
-            l1_layout = replace(l1_layout, weights=tiled.held.weights[layer.packed.key])
+        if layer.packed is not None and tiled.resident.holds_weights(layer):
+            l1_layout = replace(l1_layout, weights=tiled.resident.weights[layer.packed.key])
         found[layer.name] = l1_layout
         low = not low
     return found
@@ -170,7 +172,7 @@ def _l1_buffers(
 ) -> list[Buffer]:
     # Copies alone use L1 too, where tensors stay there.
     ends = (l1_layout.end for l1_layout in l1_layouts.values())
-    size = max((tiled.held.zone, *tiled.held.begins.values(), *ends))
+    size = max((tiled.resident.zone, *tiled.resident.begins.values(), *ends))
     if not size:
         return []
     used = max((tiling.engines for tiling in tiled.layers), default=1)
@@ -189,7 +191,7 @@ def _between(
     wanted = [
         value for value in lives if value not in tensors and not _is_constant(partition, value)
     ]
-    sizes = {value: aligned(partition.tensors[value].bytes) for value in wanted}
+    sizes = {value: align_up(partition.tensors[value].bytes) for value in wanted}
     chains = in_turns(partition, sizes, lives)
     spilled = 0
     taken: list[Span] = []
@@ -235,7 +237,7 @@ class _Weights:
         self.packed += np.ascontiguousarray(array).tobytes()
 
     def align(self) -> None:
-        self.packed += bytes(aligned(len(self.packed)) - len(self.packed))
+        self.packed += bytes(align_up(len(self.packed)) - len(self.packed))
 
 
 def _packed(

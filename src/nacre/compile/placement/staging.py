@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from nacre.compile.options import Options
 from nacre.compile.partition.layers import Layer
 from nacre.compile.tiling.residency import Key, Span, gap, life_of
-from nacre.compile.tiling.spaces import aligned
+from nacre.compile.tiling.spaces import align_up
 from nacre.compile.tiling.stage import Tilings
 
 _LEAST_USES = 3  # the first of them pays for the way to L2
@@ -30,7 +30,7 @@ def staged_blocks(
     layers: tuple[Layer, ...], tiled: Tilings, taken: list[Span], options: Options
 ) -> dict[tuple[str, int], Staged]:
     """Blocks by layer and number, as far as gaps between what is taken hold them."""
-    if "residency" in options.without:
+    if "residency" in options.disabled:
         return {}
     found: dict[tuple[str, int], Staged] = {}
     for users in _users(layers, tiled).values():
@@ -40,7 +40,7 @@ def staged_blocks(
         assert layer.packed is not None
         first, last = life_of(layers, users)
         for number, (_, count) in enumerate(tiling.column_blocks(layer.columns)):
-            size = aligned(layer.packed.block_bytes(count))
+            size = align_up(layer.packed.block_bytes(count))
             offset = gap(taken, size, first, last)
             if offset + size > options.l2_bytes:
                 break
@@ -54,6 +54,6 @@ def _users(layers: tuple[Layer, ...], tiled: Tilings) -> Mapping[tuple[Key, int]
     """The layers of each set of weights that they cut alike, but for those that lie in L1."""
     users: dict[tuple[Key, int], list[int]] = {}
     for index, (layer, tiling) in enumerate(zip(layers, tiled.layers, strict=True)):
-        if layer.packed is not None and not tiled.held.holds_weights(layer):
+        if layer.packed is not None and not tiled.resident.holds_weights(layer):
             users.setdefault((layer.packed.key, tiling.columns), []).append(index)
     return users

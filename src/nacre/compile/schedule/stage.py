@@ -40,7 +40,7 @@ def schedule(
         None
         if layer.main == "copy"
         else _LayerSchedule(
-            layer, tiling, placement, partition, line, options, tiled.held.loaded_by
+            layer, tiling, placement, partition, line, options, tiled.resident.loaded_by
         )
         for layer, tiling in zip(partition.layers, tiled.layers, strict=True)
     ]
@@ -95,7 +95,7 @@ class _LayerSchedule:
         self._is_begun = False
         self._shared: list[str] = []  # tokens of what all tiles read
         self._is_plain = options.token_reserve > 1
-        self._is_ahead = "ahead" not in options.without
+        self._is_ahead = "ahead" not in options.disabled
 
     # The order of it all
 
@@ -147,7 +147,7 @@ class _LayerSchedule:
     def _leaves_room(self, following: _LayerSchedule, writes: frozenset[int]) -> bool:
         """Whether what another layer begins with lies apart from all that this one uses."""
         l1_layout, own = following._ground, self._ground
-        shared = l1_layout.footprint.shared
+        shared = l1_layout.footprint.shared_bytes
         begins = min(l1_layout.weights, l1_layout.shared if shared else l1_layout.weights)
         ends = max(
             l1_layout.weights + following._tiling.w_slots * l1_layout.footprint.w_bytes,

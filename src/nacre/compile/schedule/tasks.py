@@ -22,7 +22,7 @@ from nacre.compile.placement.stage import Placement
 from nacre.compile.program import Affine, Compute, Copy, Let, Region, Statement
 from nacre.compile.schedule.order import Touch, touch
 from nacre.compile.schedule.regions import outside
-from nacre.compile.tiling.spaces import aligned
+from nacre.compile.tiling.spaces import align_up
 from nacre.compile.tiling.tiling import Tiling
 
 _LEAST_PART = 4096  # bytes of weights that are worth a task of their own
@@ -104,7 +104,7 @@ class LayerTasks:
             begins, source, paths = staged.offset, L2, self._inner_paths
         buffer = self._placement.l1(engine)
         parts = max(1, min(paths // self.tiling.engines, size // _LEAST_PART))
-        step = aligned(-(-size // parts))
+        step = align_up(-(-size // parts))
         for number, first in enumerate(range(0, size, step)):
             count = min(step, size - first)
             dst = Region(buffer, Affine(self._w_offset(slot) + first), count)

@@ -44,7 +44,7 @@ class TileCosts:
 
 
 def tile_costs(
-    layer: Layer, tiling: Tiling, partition: Partition, options: Options, held: Residency
+    layer: Layer, tiling: Tiling, partition: Partition, options: Options, resident: Residency
 ) -> TileCosts:
     """What one whole tile costs. What travels between DDR and L1 occupies an sDMA and a DMA."""
     profile = options.profile
@@ -52,10 +52,10 @@ def tile_costs(
     dma = sdma = cstl = nmu = vpu = longest = shared = 0.0
     fixed = layer.fixed_locals(layer.cut(tiling.rows, tiling.columns))
     for local, access in enumerate(layer.operands):
-        if access.stays or access.tensor in held:
+        if access.stays or access.tensor in resident:
             continue
         outside = partition.is_in_ddr(access.tensor)
-        took: float = _copied(access, size, profile, outside)
+        took: float = _copy_cycles(access, size, profile, outside)
         if local in fixed:
             shared += took
             continue
@@ -72,17 +72,17 @@ def tile_costs(
         )
     chain = longest + nmu + cstl + vpu
     for result in layer.results:
-        if result.access.tensor in held:
+        if result.access.tensor in resident:
             continue
         outside = partition.is_in_ddr(result.access.tensor)
-        took = _copied(result.access, size, profile, outside)
+        took = _copy_cycles(result.access, size, profile, outside)
         chain += took
         if outside:
             dma, sdma = dma + took, sdma + took
         else:
             cstl += took
     weights = 0.0
-    if layer.packed is not None and not held.holds_weights(layer):
+    if layer.packed is not None and not resident.holds_weights(layer):
         weights = weight_cycles(layer.packed, size.columns, options, tiling.engines)
     return TileCosts(nmu, cstl, vpu, dma, sdma, chain, weights, shared)
 
@@ -95,7 +95,7 @@ def weight_cycles(packed: Packed, columns: int, options: Options, engines: int =
     return profile.at("sDMA", "latency") + ceil(packed.block_bytes(columns) / width)
 
 
-def _copied(access: Access, size: Size, profile: TimingProfile, outside: bool) -> int:
+def _copy_cycles(access: Access, size: Size, profile: TimingProfile, outside: bool) -> int:
     unit = "sDMA" if outside else "DMA"
     shape = tile_shape(access.axes, size)
     sizes, (strides, close) = collapse_axes(shape, [access.strides, dense(shape)])

@@ -12,9 +12,9 @@ from nacre.compile.options import Options
 from nacre.compile.partition.layers import Layer
 from nacre.compile.partition.stage import Partition
 from nacre.compile.partition.tensors import Tensor
-from nacre.compile.tiling.fusing import joined
+from nacre.compile.tiling.fusing import join_layers
 from nacre.compile.tiling.residency import Residency
-from nacre.compile.tiling.spaces import aligned
+from nacre.compile.tiling.spaces import align_up
 from nacre.compile.tiling.stage import best_tiling
 
 _GAIN = 0.9  # of the cycles: less is within what the estimate is off
@@ -23,10 +23,10 @@ _ZONE = 2  # a tensor of up to one part in so many of L1 may stay there by itsel
 
 def in_groups(partition: Partition, options: Options) -> Partition:
     """The same work with layers that run together, where that is estimated to take less time."""
-    if "groups" in options.without:
+    if "groups" in options.disabled:
         return partition
-    grouping = _Grouping(partition, options)
-    runs = [grouping.runs(at) for at in range(len(partition.layers))]
+    search = _GroupSearch(partition, options)
+    runs = [search.runs(at) for at in range(len(partition.layers))]
     chosen = _best(runs)
     grown = {n: t for run in chosen for n, t in run.tensors.items()}
     layers = tuple(run.layer for run in chosen)
@@ -65,7 +65,7 @@ class _Run:
     tensors: Mapping[int, Tensor]
 
 
-class _Grouping:
+class _GroupSearch:
     """What layers that run together save; their tensors have numbers that no others have."""
 
     def __init__(self, partition: Partition, options: Options) -> None:
@@ -95,7 +95,7 @@ class _Grouping:
         tensor = first.results[0].access.tensor
         if self.partition.is_outside(tensor) or self._touched[tensor] != 2:
             return None
-        found = joined(first, second, self._lowest - 1)
+        found = join_layers(first, second, self._lowest - 1)
         if found is None or self._crowds(found.layer, tensor):
             return None
         tensors = {**run.tensors, **found.tensors}
@@ -120,20 +120,24 @@ class _Grouping:
     ) -> Iterator[float]:
         """What both take one after the other, also with the tensor in L1 where it may stay."""
         fits = self._size(tensor) * _ZONE <= self._options.l1_bytes
-        stays = fits and "residency" not in self._options.without
-        for held in (None, tensor) if stays else (None,):
-            cycles = [self._cycles(layer, held, own) for layer in (first, second)]
+        stays = fits and "residency" not in self._options.disabled
+        for resident in (None, tensor) if stays else (None,):
+            cycles = [self._cycles(layer, resident, own) for layer in (first, second)]
             if None not in cycles:
                 yield sum(c for c in cycles if c is not None)
 
-    def _cycles(self, layer: Layer, held: int | None, own: Mapping[int, Tensor]) -> float | None:
-        key = layer, held
+    def _cycles(
+        self, layer: Layer, resident: int | None, own: Mapping[int, Tensor]
+    ) -> float | None:
+        key = layer, resident
         if key not in self._known:
-            zone = Residency() if held is None else Residency({held: 0}, self._size(held))
+            zone = (
+                Residency() if resident is None else Residency({resident: 0}, self._size(resident))
+            )
             grown = replace(self.partition, tensors={**self.partition.tensors, **own})
             chosen = best_tiling(layer, grown, self._options, zone)
             self._known[key] = None if chosen is None else chosen[0]
         return self._known[key]
 
     def _size(self, tensor: int) -> int:
-        return aligned(self.partition.tensors[tensor].bytes)
+        return align_up(self.partition.tensors[tensor].bytes)

@@ -23,14 +23,14 @@ Move = Callable[[Access], Access | None]
 
 
 @dataclass(frozen=True, eq=False)
-class Joined:
+class JoinedLayer:
     """Two layers as one, and the tensors of the weights that are now operands."""
 
     layer: Layer
     tensors: dict[int, Tensor]
 
 
-def joined(first: Layer, second: Layer, number: int) -> Joined | None:
+def join_layers(first: Layer, second: Layer, number: int) -> JoinedLayer | None:
     """Two layers as one, new tensors numbered down from a number; None where that has no form."""
     if len(first.results) != 1 or not first.steps or not second.steps or second.members:
         return None
@@ -44,20 +44,20 @@ def joined(first: Layer, second: Layer, number: int) -> Joined | None:
     return None
 
 
-def _behind(first: Layer, second: Layer, number: int) -> Joined | None:
+def _behind(first: Layer, second: Layer, number: int) -> JoinedLayer | None:
     """A product in the tiles of the layer that makes its operand."""
     made, x = first.results[0], second.steps[0].inputs[0].local
     frame = _Frame.of(first, made.access)
     if frame is None or second.window is not None:
         return None
-    moved = frame.moves(second)
-    if not _is_same(moved(second.operands[x]), made.access, first.columns):
+    move = frame.moves(second)
+    if not _is_same(move(second.operands[x]), made.access, first.columns):
         return None
-    joining = _Joining(first, number, frame, moved)
-    return joining.layer(second, {x: made.local}, is_behind=True)
+    joiner = _LayerJoiner(first, number, frame, move)
+    return joiner.layer(second, {x: made.local}, is_behind=True)
 
 
-def _before(first: Layer, second: Layer, number: int) -> Joined | None:
+def _before(first: Layer, second: Layer, number: int) -> JoinedLayer | None:
     """A product in the tiles of the window that reads it."""
     made, x = first.results[0], second.steps[second.sliding].inputs[0].local
     if x >= len(second.operands) or _uses(second, x) > 1 or not _sees_all(second):
@@ -65,12 +65,12 @@ def _before(first: Layer, second: Layer, number: int) -> Joined | None:
     frame = _Frame.of(second, second.operands[x])
     if frame is None or len(frame.lead) != 3:
         return None
-    moved = frame.moves(first)
+    move = frame.moves(first)
     access = second.operands[x]
-    if not _is_same(moved(made.access), access, first.columns):
+    if not _is_same(move(made.access), access, first.columns):
         return None
-    joining = _Joining(_without(second, x), number, frame, moved)
-    return joining.layer(first, {}, is_behind=False, gives=made.local)
+    joiner = _LayerJoiner(_without(second, x), number, frame, move)
+    return joiner.layer(first, {}, is_behind=False, gives=made.local)
 
 
 @dataclass(frozen=True)
@@ -108,7 +108,7 @@ class _Frame:
     def moves(self, layer: Layer) -> Move:
         """How the tensors of a layer of pixels lie along the frame."""
 
-        def moved(access: Access) -> Access | None:
+        def move(access: Access) -> Access | None:
             axes = self.axes(access.axes, layer.columns)
             if axes is None or len(axes) == 1:
                 return None if axes is None else replace(access, axes=axes)
@@ -119,7 +119,7 @@ class _Frame:
             lead = (row,) if len(self.lead) == 1 else (0, row * self.width, row)
             return replace(access, axes=axes, strides=(*lead, column), image=image)
 
-        return moved
+        return move
 
     def _image(self, access: Access, layer: Layer) -> int | None:
         """From one picture to the next; None where the pictures are not those of the frame."""
@@ -131,11 +131,11 @@ class _Frame:
         return None
 
 
-class _Joining:
+class _LayerJoiner:
     """Puts the steps of a layer of pixels into the tiles of another."""
 
-    def __init__(self, host: Layer, number: int, frame: _Frame, moved: Move) -> None:
-        self._host, self._number, self._frame, self._moved = host, number, frame, moved
+    def __init__(self, host: Layer, number: int, frame: _Frame, move: Move) -> None:
+        self._host, self._number, self._frame, self._move = host, number, frame, move
         self._operands = list(host.operands)
         self._new: list[Local] = []
         self._tensors: dict[int, Tensor] = {}
@@ -143,7 +143,7 @@ class _Joining:
 
     def layer(
         self, guest: Layer, known: dict[int, int], *, is_behind: bool, gives: int | None = None
-    ) -> Joined | None:
+    ) -> JoinedLayer | None:
         """The host with the guest's steps behind its own, or before them."""
         host = self._host
         first = len(host.operands)
@@ -166,16 +166,20 @@ class _Joining:
 
         fresh = [Local(a.axes, a.elem) for a in self._operands[first:]]
         locals_ = (*host.locals[:first], *fresh, *host.locals[first:], *self._new)
-        own = tuple(_renumbered(step, in_host) for step in host.steps)
+        own = tuple(_renumber(step, in_host) for step in host.steps)
         theirs = tuple(
-            _renumbered(self._step(step, at == 0), in_guest) for at, step in enumerate(guest.steps)
+            _renumber(self._step(step, at == 0), in_guest) for at, step in enumerate(guest.steps)
         )
-        leaving = self._results(guest, in_guest) if is_behind else _moved(host.results, in_host)
+        leaving = (
+            self._results(guest, in_guest)
+            if is_behind
+            else _renumber_results(host.results, in_host)
+        )
         if leaving is None:
             return None
         steps = (*own, *theirs) if is_behind else (*theirs, *own)
         pair = (host, guest) if is_behind else (guest, host)
-        return Joined(
+        return JoinedLayer(
             replace(
                 host,
                 name=pair[1].name,
@@ -202,10 +206,10 @@ class _Joining:
         for local, access in enumerate(guest.operands):
             if local in known:
                 continue
-            moved = self._moved(access)
-            if moved is None or access.stays:
+            own = self._move(access)
+            if own is None or access.stays:
                 return False
-            self._of[local] = self._operand(moved)
+            self._of[local] = self._operand(own)
         self._of[count] = self._weights(packed)
         if packed.bias is not None:
             self._of[count + 1] = self._constant(packed.bias, (packed.bias.size,), packed.bias_elem)
@@ -252,7 +256,7 @@ class _Joining:
     def _results(self, guest: Layer, number: Callable[[int], int]) -> tuple[Result, ...] | None:
         found = []
         for result in guest.results:
-            access = self._moved(result.access)
+            access = self._move(result.access)
             if access is None:
                 return None
             found.append(replace(result, local=number(result.local), access=access))
@@ -294,17 +298,19 @@ def _without(layer: Layer, local: int) -> Layer:
         layer,
         operands=tuple(a for at, a in enumerate(layer.operands) if at != local),
         locals=tuple(v for at, v in enumerate(layer.locals) if at != local),
-        steps=tuple(_renumbered(step, number) for step in layer.steps),
-        results=_moved(layer.results, number),
+        steps=tuple(_renumber(step, number) for step in layer.steps),
+        results=_renumber_results(layer.results, number),
     )
 
 
-def _renumbered(step: Step, number: Callable[[int], int]) -> Step:
+def _renumber(step: Step, number: Callable[[int], int]) -> Step:
     inputs = tuple(replace(o, local=number(o.local)) for o in step.inputs)
     return replace(
         step, inputs=inputs, output=replace(step.output, local=number(step.output.local))
     )
 
 
-def _moved(results: Sequence[Result], number: Callable[[int], int]) -> tuple[Result, ...]:
+def _renumber_results(
+    results: Sequence[Result], number: Callable[[int], int]
+) -> tuple[Result, ...]:
     return tuple(replace(result, local=number(result.local)) for result in results)

@@ -11,9 +11,9 @@ from dataclasses import replace
 from nacre.compile.options import Options
 from nacre.compile.partition.layers import Layer
 from nacre.compile.partition.stage import Partition
-from nacre.compile.tiling.layer_parts import column_layer, numbered
+from nacre.compile.tiling.layer_parts import column_layer, number_parts
 from nacre.compile.tiling.residency import Heights, life_of, users_of_weights
-from nacre.compile.tiling.spaces import aligned
+from nacre.compile.tiling.spaces import align_up
 
 PARTS = (0.875, 0.625)  # of L1, for such weights; with more, blocks of the others get tiny
 _GRAIN = 16  # columns that stay come in multiples of this
@@ -22,7 +22,7 @@ _LEAST_USES = 3  # for two, a layer more is not worth it
 
 def with_kept_weights(partition: Partition, options: Options, part: float) -> Partition:
     """The same work with shared weights that stay in L1, in up to a part of it."""
-    if "residency" in options.without:
+    if "residency" in options.disabled:
         return partition
     room, layers = int(options.l1_bytes * part), partition.layers
     heights = Heights(len(layers))
@@ -47,7 +47,7 @@ def _may_be_cut(layer: Layer) -> bool:
 
 def _bytes(layer: Layer, count: int) -> int:
     assert layer.packed is not None
-    return aligned(layer.packed.block_bytes(count))
+    return align_up(layer.packed.block_bytes(count))
 
 
 def _columns(layer: Layer, room: int) -> int:
@@ -65,7 +65,7 @@ def _parts(layer: Layer, count: int) -> list[Layer]:
     if count == layer.columns:
         return [_keeping(layer)]
     kept = _keeping(column_layer(layer, 0, count))
-    return numbered(layer, [kept, column_layer(layer, count, layer.columns - count)])
+    return number_parts(layer, [kept, column_layer(layer, count, layer.columns - count)])
 
 
 def _keeping(layer: Layer) -> Layer:

@@ -9,7 +9,7 @@ from nacre.compile.geometry import Window
 from nacre.compile.partition.layers import Access, Axes, Layer, Packed
 
 
-def numbered(whole: Layer, parts: list[Layer]) -> list[Layer]:
+def number_parts(whole: Layer, parts: list[Layer]) -> list[Layer]:
     """Parts under names of their own, known by the name of the whole."""
     return [
         replace(part, name=f"{whole.name}n{number}", part_of=whole.title)
@@ -17,10 +17,10 @@ def numbered(whole: Layer, parts: list[Layer]) -> list[Layer]:
     ]
 
 
-def with_accesses(layer: Layer, moved: Callable[[int, Access], Access]) -> Layer:
+def with_accesses(layer: Layer, move: Callable[[int, Access], Access]) -> Layer:
     """A layer that reads and writes other parts of its tensors."""
-    operands = tuple(moved(local, access) for local, access in enumerate(layer.operands))
-    results = tuple(replace(r, access=moved(r.local, r.access)) for r in layer.results)
+    operands = tuple(move(local, access) for local, access in enumerate(layer.operands))
+    results = tuple(replace(r, access=move(r.local, r.access)) for r in layer.results)
     return replace(layer, operands=operands, results=results)
 
 
@@ -33,7 +33,7 @@ def by_groups(layer: Layer, count: int) -> list[Layer] | None:
     total = window.groups
     firsts = range(0, total, count)
     made = [_group_layer(layer, packed, window, f, min(count, total - f)) for f in firsts]
-    return numbered(layer, made)
+    return number_parts(layer, made)
 
 
 def _group_layer(layer: Layer, packed: Packed, window: Window, first: int, count: int) -> Layer:
@@ -41,7 +41,7 @@ def _group_layer(layer: Layer, packed: Packed, window: Window, first: int, count
     depth = packed.inner[-1]  # input channels of a group
     x = layer.steps[0].inputs[0].local
 
-    def moved(local: int, access: Access) -> Access:
+    def move(local: int, access: Access) -> Access:
         at = len(access.axes) - 1
         if local == x:
             axes: Axes = (*access.axes[:at], count * depth)
@@ -49,7 +49,7 @@ def _group_layer(layer: Layer, packed: Packed, window: Window, first: int, count
             return replace(access, axes=axes, offset=offset)
         return replace(access, offset=access.offset + first * each * access.strides[at])
 
-    made = with_accesses(layer, moved)
+    made = with_accesses(layer, move)
     locals_ = tuple(
         replace(value, axes=(*value.axes[:-1], count * depth)) if local == x else value
         for local, value in enumerate(layer.locals)
@@ -69,10 +69,10 @@ def column_layer(layer: Layer, first: int, count: int) -> Layer:
     """Some columns of a product by constant weights."""
     assert layer.packed is not None
 
-    def moved(_: int, access: Access) -> Access:
+    def move(_: int, access: Access) -> Access:
         return replace(access, offset=access.offset + first * access.stride_of("columns"))
 
-    made = with_weights(with_accesses(layer, moved), packed_part(layer.packed, first, count))
+    made = with_weights(with_accesses(layer, move), packed_part(layer.packed, first, count))
     return replace(made, columns=count, macs=layer.macs * count // layer.columns)
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from nacre.compile.options import Options
 from nacre.compile.partition.layers import Layer
 from nacre.compile.partition.stage import Partition
-from nacre.compile.tiling.spaces import aligned
+from nacre.compile.tiling.spaces import align_up
 
 Key = tuple[int, ...]
 Span = tuple[int, int, int, int]  # offset, end, first layer, last layer
@@ -62,7 +62,7 @@ def residency(partition: Partition, options: Options, zone: int, most_macs: int)
     lives = lifetimes(partition)
     most = most_macs if options.device.num_engines > 1 else None
     wanted = [t for t, users in _users(partition).items() if _may_stay(t, users, partition, most)]
-    sizes = {t: aligned(partition.tensors[t].bytes) for t in wanted}
+    sizes = {t: align_up(partition.tensors[t].bytes) for t in wanted}
 
     def room(tensor: int) -> tuple[int, int]:
         first, last = lives[tensor]
@@ -146,7 +146,7 @@ def _kept_weights(
 def _weights_of(layer: Layer) -> tuple[int, bool]:
     """What the weights of a layer take in L1, and whether they stay there."""
     assert layer.packed is not None
-    return aligned(layer.packed.block_bytes(layer.columns)), layer.packed.stays
+    return align_up(layer.packed.block_bytes(layer.columns)), layer.packed.stays
 
 
 class Heights:

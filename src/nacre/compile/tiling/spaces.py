@@ -10,7 +10,7 @@ from nacre.compile.partition.layers import Access, Cut, Layer, Size, element_byt
 ALIGN = 64  # of everything in L1
 
 
-def aligned(size: int) -> int:
+def align_up(size: int) -> int:
     """A size rounded up to the next boundary."""
     return -(-size // ALIGN) * ALIGN
 
@@ -30,10 +30,10 @@ def spaces_of(layer: Layer, cut: Cut, resident: frozenset[int]) -> Spaces:
 
     `resident` are tensors that lie in L1 as they are: they need no space.
     """
-    return _Assigning(layer, cut, resident).spaces()
+    return _SpaceAssignment(layer, cut, resident).spaces()
 
 
-class _Assigning:
+class _SpaceAssignment:
     def __init__(self, layer: Layer, cut: Cut, resident: frozenset[int]) -> None:
         self._layer, self._resident = layer, resident
         self._home: list[int | None] = [None] * len(layer.locals)
@@ -111,4 +111,4 @@ def space_bytes(layer: Layer, spaces: Spaces, size: Size) -> tuple[int, ...]:
     for local, space in enumerate(spaces.of_local):
         if space is not None:
             found[space] = max(found[space], layer.locals[local].bytes(size))
-    return tuple(map(aligned, found))
+    return tuple(map(align_up, found))

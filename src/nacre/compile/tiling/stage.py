@@ -16,7 +16,7 @@ from nacre.compile.partition.support import tile_contents
 from nacre.compile.rules import CMP02
 from nacre.compile.tiling.costs import TileCosts, tile_costs, weight_cycles
 from nacre.compile.tiling.residency import Residency, residency
-from nacre.compile.tiling.spaces import ALIGN, Spaces, aligned, space_bytes, spaces_of
+from nacre.compile.tiling.spaces import ALIGN, Spaces, align_up, space_bytes, spaces_of
 from nacre.compile.tiling.tiling import Split, Tiling
 
 _GRAIN = 16  # columns come in multiples of this, as long as there are several blocks
@@ -44,13 +44,13 @@ class Footprint:
         return sum(s for s, fixed in zip(self.sizes, self.spaces.fixed, strict=True) if not fixed)
 
     @cached_property
-    def shared(self) -> int:
+    def shared_bytes(self) -> int:
         """Bytes of what is loaded once."""
         return sum(s for s, fixed in zip(self.sizes, self.spaces.fixed, strict=True) if fixed)
 
     def total(self, tiling: Tiling) -> int:
         """All of it."""
-        return tiling.slots * self.ring + self.shared + tiling.w_slots * self.w_bytes
+        return tiling.slots * self.ring + self.shared_bytes + tiling.w_slots * self.w_bytes
 
 
 @lru_cache(maxsize=256)
@@ -58,13 +58,13 @@ def _spaces(layer: Layer, cut: Cut, resident: frozenset[int]) -> Spaces:
     return spaces_of(layer, cut, resident)
 
 
-def footprint(layer: Layer, tiling: Tiling, held: Residency) -> Footprint:
+def footprint(layer: Layer, tiling: Tiling, resident: Residency) -> Footprint:
     """What a layer takes in L1 with tiles of a size, beside the tensors that stay there."""
-    spaces = _spaces(layer, layer.cut(tiling.rows, tiling.columns), held.of(layer))
+    spaces = _spaces(layer, layer.cut(tiling.rows, tiling.columns), resident.of(layer))
     size = layer.size(tiling.rows, tiling.columns)
     w_bytes = 0
-    if layer.packed is not None and not held.holds_weights(layer):
-        w_bytes = aligned(layer.packed.block_bytes(tiling.columns))
+    if layer.packed is not None and not resident.holds_weights(layer):
+        w_bytes = align_up(layer.packed.block_bytes(tiling.columns))
     return Footprint(spaces, space_bytes(layer, spaces, size), w_bytes)
 
 
@@ -73,16 +73,16 @@ class Tilings:
     """A tiling for every layer, and the tensors that stay in L1."""
 
     layers: tuple[Tiling, ...]
-    held: Residency
+    resident: Residency
     cycles: float  # about how long all layers take
 
     def describe(self, partition: Partition) -> str:
         """The tiling of every layer by name, and what stays in L1."""
         pairs = zip(partition.layers, self.layers, strict=True)
         lines = [f"{layer.name}: {t}\n" for layer, t in pairs if layer.main != "copy"]
-        kept = [f"%{tensor}" for tensor in self.held.offsets]
-        kept += [f"weights of {name}" for name in self.held.loaded_by.values()]
-        most = max((self.held.zone, *self.held.begins.values()))
+        kept = [f"%{tensor}" for tensor in self.resident.offsets]
+        kept += [f"weights of {name}" for name in self.resident.loaded_by.values()]
+        most = max((self.resident.zone, *self.resident.begins.values()))
         return "".join(lines) + f"in L1: {', '.join(kept) or 'nothing'}, {most} bytes\n"
 
 
@@ -93,23 +93,23 @@ def tile(partition: Partition, options: Options) -> Tilings:
     """
     best: Tilings | None = None
     tried: list[Residency] = []
-    zones = _ZONES[-1:] if "residency" in options.without else _ZONES
+    zones = _ZONES[-1:] if "residency" in options.disabled else _ZONES
     for part, most_macs in zones:
-        held = residency(partition, options, int(options.l1_bytes * part), most_macs)
-        if any((held.offsets, held.weights) == (t.offsets, t.weights) for t in tried):
+        resident = residency(partition, options, int(options.l1_bytes * part), most_macs)
+        if any((resident.offsets, resident.weights) == (t.offsets, t.weights) for t in tried):
             continue
-        tried.append(held)
-        found = _tiled(partition, options, held, is_last=False)
+        tried.append(resident)
+        found = _tile_layers(partition, options, resident, is_last=False)
         if found is not None and (best is None or found.cycles < best.cycles):
             best = found
     if best is None:  # not even without a zone: which layers it is, is an error
-        best = _tiled(partition, options, Residency(), is_last=True)
+        best = _tile_layers(partition, options, Residency(), is_last=True)
     assert best is not None
     return best
 
 
-def _tiled(
-    partition: Partition, options: Options, held: Residency, *, is_last: bool
+def _tile_layers(
+    partition: Partition, options: Options, resident: Residency, *, is_last: bool
 ) -> Tilings | None:
     """Tilings beside some tensors that stay in L1; None where a layer does not fit.
 
@@ -119,14 +119,16 @@ def _tiled(
     found: list[Tiling] = []
     refused: list[Diagnostic] = []
     next_weights, total = 0, 0.0
-    loaded_by = set(held.loaded_by.values())
+    loaded_by = set(resident.loaded_by.values())
     for layer in reversed(partition.layers):
         if layer.main == "copy":
             found.append(Tiling(1, 1))
             continue
-        chosen = best_tiling(layer, partition, options, held, next_weights)
+        chosen = best_tiling(layer, partition, options, resident, next_weights)
         if chosen is None:
-            chosen = best_tiling(layer, partition, options, held, next_weights, narrow_columns=True)
+            chosen = best_tiling(
+                layer, partition, options, resident, next_weights, narrow_columns=True
+            )
         if chosen is None and not is_last:
             return None
         if chosen is None:
@@ -136,10 +138,10 @@ def _tiled(
         if layer.packed is not None and layer.name in loaded_by:
             total += weight_cycles(layer.packed, layer.columns, options)
         found.append(chosen[1])
-        next_weights = footprint(layer, chosen[1], held).w_bytes
+        next_weights = footprint(layer, chosen[1], resident).w_bytes
     if refused:
         raise InputError(refused[::-1])
-    return Tilings(tuple(found[::-1]), held, total)
+    return Tilings(tuple(found[::-1]), resident, total)
 
 
 def fits(layer: Layer, options: Options, *, narrow_columns: bool = False) -> bool:
@@ -158,23 +160,23 @@ def best_tiling(
     layer: Layer,
     partition: Partition,
     options: Options,
-    held: Residency,
+    resident: Residency,
     next_weights: int = 0,
     *,
     narrow_columns: bool = False,
 ) -> tuple[float, Tiling] | None:
-    """The cheapest tiling that fits beside what is held, and its cycles; None where none does.
+    """The cheapest tiling that fits beside what is resident, and its cycles; None where none does.
 
     Where `is_fine`, of blocks of few columns.
     """
     best: tuple[float, int, Tiling] | None = None
-    room = _room(options) - held.begin(layer)
-    for shape in _shapes(layer, held, narrow_columns=narrow_columns):
-        needed = footprint(layer, shape, held)
+    room = _room(options) - resident.begin(layer)
+    for shape in _shapes(layer, resident, narrow_columns=narrow_columns):
+        needed = footprint(layer, shape, resident)
         if needed.total(shape) > room:
             continue
-        costs = tile_costs(layer, shape, partition, options, held)
-        for tiling in _candidates(layer, shape, options, held):
+        costs = tile_costs(layer, shape, partition, options, resident)
+        for tiling in _candidates(layer, shape, options, resident):
             if needed.total(tiling) > room:
                 tiling = replace(tiling, w_slots=1)
             total = needed.total(tiling)
@@ -224,9 +226,9 @@ def cycles(layer: Layer, tiling: Tiling, costs: TileCosts, options: Options) -> 
     return busiest + drains * costs.chain + late + _TASK_CYCLES * count * tasks
 
 
-def _shapes(layer: Layer, held: Residency, *, narrow_columns: bool = False) -> Iterator[Tiling]:
+def _shapes(layer: Layer, resident: Residency, *, narrow_columns: bool = False) -> Iterator[Tiling]:
     """Sizes of tiles, one in L1 at a time; weights that stay there are not cut."""
-    sizes = [layer.columns] if held.holds_weights(layer) else _column_sizes(layer)
+    sizes = [layer.columns] if resident.holds_weights(layer) else _column_sizes(layer)
     if narrow_columns:
         sizes = [size for size in _FINE if _may_be_fine(layer) and size < layer.columns]
     for columns in sizes:
@@ -241,10 +243,12 @@ def _may_be_fine(layer: Layer) -> bool:
     return layer.cuts_columns and layer.packed is not None and "columns" not in layer.locals[x].axes
 
 
-def _candidates(layer: Layer, shape: Tiling, options: Options, held: Residency) -> Iterator[Tiling]:
+def _candidates(
+    layer: Layer, shape: Tiling, options: Options, resident: Residency
+) -> Iterator[Tiling]:
     """How engines share out tiles of a size, and how many of them each has in flight."""
     limit = _token_limit(options)
-    engines = 1 if held.keeps_together(layer) else options.device.num_engines
+    engines = 1 if resident.keeps_together(layer) else options.device.num_engines
     fixed = layer.fixed_locals(layer.cut(shape.rows, shape.columns))
     loads = sum(not a.stays and i not in fixed for i, a in enumerate(layer.operands))
     lanes = max(1, loads + len(layer.results) - 1)
@@ -253,7 +257,7 @@ def _candidates(layer: Layer, shape: Tiling, options: Options, held: Residency) 
     for split, used in _splits(engines, tiles, blocks):
         own = blocks if split == "rows" else ceil(blocks / used)
         count = (ceil(tiles / used) if split == "rows" else tiles) * own
-        most = 1 if "slots" in options.without else _MOST_SLOTS
+        most = 1 if "slots" in options.disabled else _MOST_SLOTS
         for slots in range(1, min(most, count) + 1):
             if slots > 1 + (not options.token_reserve) and slots * lanes > limit:
                 break
@@ -311,7 +315,7 @@ def _no_fit(layer: Layer, partition: Partition, options: Options) -> Diagnostic:
     message = (
         f"no tile of {name} fits in the {options.l1_bytes} bytes of L1: the smallest, "
         f"{least.rows} rows by {least.columns} columns, takes {needed.total(least)} "
-        f"({needed.ring} a tile, {needed.shared} for all tiles, {needed.w_bytes} a block of "
+        f"({needed.ring} a tile, {needed.shared_bytes} for all tiles, {needed.w_bytes} a block of "
         "weights)"
     )
     help_ = f"a device with more L1 than {options.device.name}, or a narrower layer"

@@ -16,7 +16,7 @@ from nacre.compile.geometry import Window
 from nacre.compile.options import Options
 from nacre.compile.partition.layers import Access, Axes, Layer, Local
 from nacre.compile.partition.stage import Partition
-from nacre.compile.tiling.layer_parts import by_groups, numbered, with_accesses
+from nacre.compile.tiling.layer_parts import by_groups, number_parts, with_accesses
 from nacre.compile.tiling.residency import Residency
 from nacre.compile.tiling.stage import best_tiling, equal_parts, fits
 
@@ -40,7 +40,7 @@ class Axis:
     """An axis that tiles do not cut: its size, and its place in every local value that has it."""
 
     size: int
-    places: Mapping[int, int]  # by local
+    axis_of: Mapping[int, int]  # by local, which of its axes it is
     sliding: int | None = None  # the local over which a window slides along this axis
     is_columns: bool = False  # its name is `columns`, which the layer's tiles leave whole
 
@@ -50,20 +50,20 @@ class Axis:
         firsts = range(0, self.size, count)
         if window is None or self.sliding is None:
             return [Strip(first, size, first, size) for first, size in self._parts(firsts)]
-        width = layer.locals[self.sliding].axes[self.places[self.sliding]]
+        width = layer.locals[self.sliding].axes[self.axis_of[self.sliding]]
         assert isinstance(width, int)
         # If one sees padding only, so does one at an end: of millions, two need be looked at.
         ends = (firsts[:1], firsts[-1:])
-        if any(seen_by(window, width, *p).x_count <= 0 for end in ends for p in self._parts(end)):
+        if any(strip_of(window, width, *p).x_count <= 0 for end in ends for p in self._parts(end)):
             return None
-        return [seen_by(window, width, *part) for part in self._parts(firsts)]
+        return [strip_of(window, width, *part) for part in self._parts(firsts)]
 
     def _parts(self, firsts: range) -> list[tuple[int, int]]:
         """First position and number of positions of parts that begin in a range."""
         return [(first, min(firsts.step, self.size - first)) for first in firsts]
 
 
-def seen_by(window: Window, width: int, first: int, count: int) -> Strip:
+def strip_of(window: Window, width: int, first: int, count: int) -> Strip:
     """A strip of some positions of a window, and what of the input they see."""
     stride = window.strides[1]
     start = first * stride - window.sides[0]
@@ -72,14 +72,14 @@ def seen_by(window: Window, width: int, first: int, count: int) -> Strip:
     return Strip(first, count, start + left, end - right - start - left, (left, right))
 
 
-def narrowed(partition: Partition, options: Options) -> Partition:
+def cut_to_fit(partition: Partition, options: Options) -> Partition:
     """The same work in layers that fit, as far as cutting them can make them fit."""
-    cutting = _Cutting(partition, options)
-    layers = tuple(part for layer in partition.layers for part in cutting.parts(layer))
+    cutter = _LayerCutter(partition, options)
+    layers = tuple(part for layer in partition.layers for part in cutter.parts(layer))
     return replace(partition, layers=layers)
 
 
-class _Cutting:
+class _LayerCutter:
     """Cuts layers for a device."""
 
     def __init__(self, partition: Partition, options: Options) -> None:
@@ -174,12 +174,12 @@ def _of_window(layer: Layer) -> list[Axis]:
     width = layer.locals[result].axes[2]
     assert isinstance(width, int)
     weights = {operand.local for operand in layer.steps[0].inputs[1:]}
-    places = {
+    axis_of = {
         local: 2
         for local, value in enumerate(layer.locals)
         if local not in weights and (local == x or value.axes[2] == width)
     }
-    return [Axis(width, places, sliding=x)]
+    return [Axis(width, axis_of, sliding=x)]
 
 
 def _of_map(layer: Layer) -> list[Axis]:
@@ -233,16 +233,16 @@ def _in_strips(layer: Layer, axis: Axis, count: int) -> list[Layer] | None:
         made = [_strip_layer(layer, axis, [strip]) for strip in strips]
     else:
         made = [_strip_layer(layer, axis, run) for run in runs]
-    return numbered(layer, made)
+    return number_parts(layer, made)
 
 
 def _image(layer: Layer, number: int) -> Layer:
     """A layer of one image of several."""
 
-    def moved(access: Access) -> Access:
+    def move(access: Access) -> Access:
         return replace(access, offset=access.offset + number * access.image, image=0)
 
-    return replace(with_accesses(layer, lambda _, access: moved(access)),
+    return replace(with_accesses(layer, lambda _, access: move(access)),
                    images=1, macs=layer.macs // layer.images)  # fmt: skip
 
 
@@ -251,8 +251,8 @@ def _strip_layer(layer: Layer, axis: Axis, run: list[Strip]) -> Layer:
     strip, images = run[0], len(run)
     x_step = run[1].x_first - strip.x_first if images > 1 else 0
 
-    def moved(local: int, access: Access) -> Access:
-        at = axis.places.get(local)
+    def move(local: int, access: Access) -> Access:
+        at = axis.axis_of.get(local)
         if at is None:
             return access
         slides = local == axis.sliding
@@ -264,7 +264,7 @@ def _strip_layer(layer: Layer, axis: Axis, run: list[Strip]) -> Layer:
         image = access.image if images == 1 else step * access.strides[at]
         return replace(access, axes=axes, offset=offset, image=image)
 
-    made = with_accesses(layer, moved)
+    made = with_accesses(layer, move)
     locals_ = tuple(_narrow(value, local, axis, strip) for local, value in enumerate(layer.locals))
     window = layer.window
     if window is not None and axis.sliding is not None:
@@ -282,7 +282,7 @@ def _strip_layer(layer: Layer, axis: Axis, run: list[Strip]) -> Layer:
 
 
 def _narrow(value: Local, local: int, axis: Axis, strip: Strip) -> Local:
-    at = axis.places.get(local)
+    at = axis.axis_of.get(local)
     if at is None or not isinstance(value.axes[at], int):
         return value
     count = strip.x_count if local == axis.sliding else strip.count
