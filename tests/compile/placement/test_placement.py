@@ -93,26 +93,26 @@ def test_the_parts_of_a_layer_lie_apart_in_l1(case: Case) -> None:
     for layer, tiling in zip(made.cut.layers, made.tilings.layers, strict=True):
         if layer.main == "copy":
             continue
-        ground = made.placement.l1_layouts[layer.name]
-        parts = list(_parts(ground, tiling, layer, made))
+        layout = made.placement.l1_layouts[layer.name]
+        parts = list(_parts(layout, tiling, layer, made))
         assert all(0 <= a <= b <= (room.l1_size_bytes or 0) for a, b in parts)
         for (a, b), (c, d) in combinations(parts, 2):
             assert b <= c or d <= a or a == b or c == d
 
 
-def _parts(ground: L1Layout, tiling: Tiling, layer: Layer, made: Compiled) -> list[tuple[int, int]]:
-    footprint, resident = ground.footprint, made.tilings.resident
+def _parts(layout: L1Layout, tiling: Tiling, layer: Layer, made: Compiled) -> list[tuple[int, int]]:
+    footprint, resident = layout.footprint, made.tilings.resident
     parts = [
-        (ground.shared, ground.shared + footprint.shared_bytes),
-        (ground.ring, ground.ring + tiling.slots * footprint.ring),
+        (layout.shared, layout.shared + footprint.shared_bytes),
+        (layout.ring, layout.ring + tiling.slots * footprint.ring),
     ]
     if layer.packed is not None and not resident.holds_weights(layer):
-        parts.append((ground.weights, ground.weights + tiling.w_slots * footprint.w_bytes))
+        parts.append((layout.weights, layout.weights + tiling.w_slots * footprint.w_bytes))
     index = made.cut.layers.index(layer)
     for tensor, (first, last) in lifetimes(made.cut).items():
-        if tensor in held and first <= index <= last:
+        if tensor in resident and first <= index <= last:
             size = made.cut.tensors[tensor].bytes
-            parts.append((held.offsets[tensor], held.offsets[tensor] + size))
+            parts.append((resident.offsets[tensor], resident.offsets[tensor] + size))
     return parts
 
 

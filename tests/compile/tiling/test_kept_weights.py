@@ -120,11 +120,11 @@ def test_what_stays_lies_apart_from_all_that_runs(
     for (a, b, first, last), (c, d, begun, over) in combinations(spans, 2):
         assert b <= c or d <= a or last < begun or over < first
     for index, layer in enumerate(layers):
-        ground = made.placement.l1_layouts.get(layer.name)
+        layout = made.placement.l1_layouts.get(layer.name)
         for begin, end, first, last in spans:
             # A layer's first loads come while the one before it runs.
-            if ground is not None and first <= index <= last + 1:
-                assert end <= ground.start or ground.end <= begin
+            if layout is not None and first <= index <= last + 1:
+                assert end <= layout.start or layout.end <= begin
     require_right(module)
 
 

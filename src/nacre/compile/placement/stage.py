@@ -116,7 +116,7 @@ def place(partition: Partition, tiled: Tilings, options: Options) -> Placement:
     staged = staged_blocks(layers, tiled, taken, options)
     peak, bound = max((end for _, end, _, _ in taken), default=0), _bound(taken, len(layers))
     weights = _Weights()
-    blocks = _packed(layers, tilings, weights)
+    blocks = _pack_weights(layers, tilings, weights)
     _add_constants(partition, tensors, weights)
     packed = weights.packed
     buffers += [Buffer(SPILL, "DDR", spilled, "tensors between layers")] if spilled else []
@@ -240,7 +240,7 @@ class _Weights:
         self.packed += bytes(align_up(len(self.packed)) - len(self.packed))
 
 
-def _packed(
+def _pack_weights(
     layers: tuple[Layer, ...], tilings: tuple[Tiling, ...], weights: _Weights
 ) -> dict[tuple[str, int], int]:
     """Weights as the tiles use them: a block of columns after the other, its bias behind it."""

@@ -19,13 +19,13 @@ _MOST_COPIES = 8  # between two waits
 _LEAST_PART = 2048  # bytes that are worth a task of their own
 
 
-def copied(layer: Layer, placement: Placement, line: TaskWriter, options: Options) -> None:
+def write_copies(layer: Layer, placement: Placement, writer: TaskWriter, options: Options) -> None:
     """Elements moved from memory to memory, large parts by several units at a time."""
     units = options.device.count("DMA") * options.device.num_engines
-    parts = [part for move in layer.moves for part in _shared_out(move, units)]
+    parts = [part for move in layer.moves for part in _split_move(move, units)]
     for number, move in enumerate(parts):
         if number % _MOST_COPIES == 0:
-            line.make_room()
+            writer.make_room()
         regions: list[Region] = []
         for access in (move.target, move.source):
             where = placement.tensors[access.tensor]
@@ -35,10 +35,10 @@ def copied(layer: Layer, placement: Placement, line: TaskWriter, options: Option
             )
         dst, src = _alike(regions[0], regions[1])
         copy = Copy(f"{layer.name}_m{number}", "transfer", dst, src, debug=layer.name)
-        line.task(Task(copy, (touch(dst, True), touch(src, False))))
+        writer.task(Task(copy, (touch(dst, True), touch(src, False))))
 
 
-def _shared_out(move: Move, units: int) -> list[Move]:
+def _split_move(move: Move, units: int) -> list[Move]:
     """A move in up to as many parts as there are units, along the largest outer axis."""
     shape = tuple(int(axis) for axis in move.source.axes)
     size = prod(shape) * element_bytes(move.source.elem)

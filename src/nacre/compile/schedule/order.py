@@ -121,7 +121,7 @@ class Order:
         for kept in self._open.values():
             kept[:] = [(n, t) for n, t in kept if not self._settled >> n & 1]
 
-    def unsettled(self, tokens: Iterable[str]) -> tuple[str, ...]:
+    def latest_tasks(self, tokens: Iterable[str]) -> tuple[str, ...]:
         """Those of some tasks that nothing further down is known to come after; the latest."""
         found = 0
         for token in tokens:

@@ -18,7 +18,7 @@ from nacre.compile.partition.layers import Layer
 from nacre.compile.partition.stage import Partition
 from nacre.compile.placement.stage import Location, Placement
 from nacre.compile.program import Affine, Loop, Program
-from nacre.compile.schedule.copies import copied
+from nacre.compile.schedule.copies import write_copies
 from nacre.compile.schedule.order import Touch
 from nacre.compile.schedule.task_writer import LoopWriter, TaskWriter
 from nacre.compile.schedule.tasks import LayerTasks, Spot
@@ -35,12 +35,12 @@ def schedule(
     partition: Partition, tiled: Tilings, placement: Placement, options: Options
 ) -> Program:
     """The program of all layers, one after the other."""
-    line = TaskWriter(is_careful=bool(options.token_reserve))
+    writer = TaskWriter(is_careful=bool(options.token_reserve))
     made = [
         None
         if layer.main == "copy"
         else _LayerSchedule(
-            layer, tiling, placement, partition, line, options, tiled.resident.loaded_by
+            layer, tiling, placement, partition, writer, options, tiled.resident.loaded_by
         )
         for layer, tiling in zip(partition.layers, tiled.layers, strict=True)
     ]
@@ -49,13 +49,13 @@ def schedule(
         following = None if after is None else made[after]
         own = made[index]
         if own is None:
-            line.comment(f"{layer.name}: {_done(layer)}")
-            copied(layer, placement, line, options)
+            writer.comment(f"{layer.name}: {_operations_text(layer)}")
+            write_copies(layer, placement, writer, options)
         else:
             # Copies in between are written down after what the next layer begins with.
             between = partition.layers[index:after]
             own.run(following, frozenset(t for x in between for t in x.writes))
-    statements = tuple(line.statements)
+    statements = tuple(writer.statements)
     if not options.token_reserve:
         engines = {placement.l1(e): e for e in range(options.device.num_engines)}
         statements = with_waits(statements, options.tokens, engines)
@@ -80,16 +80,16 @@ class _LayerSchedule:
         tiling: Tiling,
         placement: Placement,
         partition: Partition,
-        line: TaskWriter,
+        writer: TaskWriter,
         options: Options,
         loaded_by: Mapping[tuple[int, ...], str],
     ) -> None:
         self.layer, self._tiling, self._placement = layer, tiling, placement
-        self._partition, self._line = partition, line
+        self._partition, self._writer = partition, writer
         self._tasks = LayerTasks(layer, tiling, placement, options)
         self._blocks = tiling.column_blocks(layer.columns)
         self._tiles = tiles(layer.window, layer.rows, tiling.rows)
-        self._ground = placement.l1_layouts[layer.name]
+        self._l1_layout = placement.l1_layouts[layer.name]
         self._used: dict[int, int] = {}  # tiles so far, by engine: they take turns in the slots
         self._bringers = loaded_by  # layers that load weights which others use too
         self._is_begun = False
@@ -105,8 +105,8 @@ class _LayerSchedule:
             return
         self._is_begun = True
         for engine in range(self._tiling.engines):
-            for task in self._tasks.shared(engine):
-                self._line.task(task)
+            for task in self._tasks.shared_loads(engine):
+                self._writer.task(task)
                 self._shared.append(task.statement.token)
         self._load_weights(0)
 
@@ -115,11 +115,13 @@ class _LayerSchedule:
 
         `writes` are tensors that are made before the next layer runs.
         """
-        self._line.comment(f"{self.layer.name}: {_done(self.layer)}, tiles of {self._tiling}")
+        self._writer.comment(
+            f"{self.layer.name}: {_operations_text(self.layer)}, tiles of {self._tiling}"
+        )
         self.begin()
-        self._line.make_room()
+        self._writer.make_room()
         # Every tile names these: waited for once, they do not live as long as the layer.
-        self._line.wait_for(self._shared)
+        self._writer.wait_for(self._shared)
         groups = self._groups()
         has_next = self._tiling.w_slots > 1  # room for the weights of the next block
         for number, lanes in enumerate(groups):
@@ -146,7 +148,7 @@ class _LayerSchedule:
 
     def _leaves_room(self, following: _LayerSchedule, writes: frozenset[int]) -> bool:
         """Whether what another layer begins with lies apart from all that this one uses."""
-        l1_layout, own = following._ground, self._ground
+        l1_layout, own = following._l1_layout, self._l1_layout
         shared = l1_layout.footprint.shared_bytes
         begins = min(l1_layout.weights, l1_layout.shared if shared else l1_layout.weights)
         ends = max(
@@ -164,13 +166,13 @@ class _LayerSchedule:
         slot = number % self._tiling.w_slots
         for lane in self._groups()[number]:
             for task in self._tasks.weight_loads(lane.engine, lane.block, slot):
-                self._line.task(task)
+                self._writer.task(task)
 
     def _name_weights(self, number: int, lanes: list[_Lane]) -> None:
         slot = number % self._tiling.w_slots
         for lane in lanes:
             for let in self._tasks.weight_lets(lane.engine, lane.block, slot):
-                self._line.let(let)
+                self._writer.let(let)
 
     # Tiles
 
@@ -179,12 +181,12 @@ class _LayerSchedule:
         rounds = layer.images * len(self._tiles) // self._step
         tag = f"b{number}" if len(self._blocks) > 1 else ""
         if rounds <= MOST_WRITTEN_OUT:
-            places = [(n, tile) for n in range(layer.images) for tile in self._tiles]
-            self._written_out(number, lanes, tag, [(Affine(n), tile) for n, tile in places])
+            tiles = [(n, tile) for n in range(layer.images) for tile in self._tiles]
+            self._unroll(number, lanes, tag, [(Affine(n), tile) for n, tile in tiles])
         elif layer.images > 1 and len(self._tiles) == 1:
             self._over_images(number, lanes, tag)
         elif layer.images == 1:
-            self._over_rows(number, lanes, tag, Affine(), self._line)
+            self._over_rows(number, lanes, tag, Affine(), self._writer)
         else:
             self._over_both(number, lanes, tag)
 
@@ -193,34 +195,34 @@ class _LayerSchedule:
         """Tiles in a round: engines that share out rows take one each."""
         return self._tiling.engines if self._tiling.split == "rows" else 1
 
-    def _written_out(
-        self, number: int, lanes: list[_Lane], tag: str, places: list[tuple[Affine, Tile]]
+    def _unroll(
+        self, number: int, lanes: list[_Lane], tag: str, tiles: list[tuple[Affine, Tile]]
     ) -> None:
         """Every tile by itself."""
-        self._in_line(number, lanes, tag, places, self._line)
+        self._write_tiles(number, lanes, tag, tiles, self._writer)
 
-    def _in_line(
+    def _write_tiles(
         self,
         number: int,
         lanes: list[_Lane],
         tag: str,
-        places: list[tuple[Affine, Tile]],
-        line: TaskWriter,
+        tiles: list[tuple[Affine, Tile]],
+        writer: TaskWriter,
     ) -> None:
-        for first in range(0, len(places), self._step):
+        for first in range(0, len(tiles), self._step):
             for lane in lanes:
                 at = first + lane.place
-                if at >= len(places):
+                if at >= len(tiles):
                     continue
-                image, tile = places[at]
+                image, tile = tiles[at]
                 used = self._used.get(lane.engine, 0)
                 self._used[lane.engine] = used + 1
                 name = f"{tag}t{at}" + (f"k{lane.block}" if self._step == 1 < len(lanes) else "")
                 spot = self._spot(name, lane, image, tile, Affine(used % self._tiling.slots))
                 if self._is_plain:
-                    line.make_room()
+                    writer.make_room()
                 for task in self._tasks.tile(spot, number % self._tiling.w_slots):
-                    line.task(task)
+                    writer.task(task)
 
     def _spot(self, tag: str, lane: _Lane, image: Affine, tile: Tile, slot: Affine) -> Spot:
         size = self.layer.size(tile.rows, self._blocks[lane.block][1])
@@ -235,8 +237,8 @@ class _LayerSchedule:
         step, images = self._step, self.layer.images
         rounds = images // step
         tile = self._tiles[0]
-        self._line.wait(self._extent())
-        body = LoopWriter(self._line)
+        self._writer.wait(self._extent())
+        body = LoopWriter(self._writer)
         for lane in lanes:
             image = Affine(lane.place, (("n", step),))
             spot = self._spot(_lane_tag(tag, lane), lane, image, tile, self._turn("n"))
@@ -244,10 +246,10 @@ class _LayerSchedule:
                 body.task(task)
         self._loop("n", rounds, self._tiling.slots, body)
         rest = [(Affine(n), tile) for n in range(rounds * step, images)]
-        self._in_line(number, lanes, f"{tag}e", rest, self._line)
+        self._write_tiles(number, lanes, f"{tag}e", rest, self._writer)
 
     def _over_rows(
-        self, number: int, lanes: list[_Lane], tag: str, image: Affine, line: TaskWriter
+        self, number: int, lanes: list[_Lane], tag: str, image: Affine, writer: TaskWriter
     ) -> None:
         """A loop over tiles of whole rows without padding; the others follow it."""
         rows, step = self._tiling.rows, self._step
@@ -255,8 +257,8 @@ class _LayerSchedule:
         rounds = len(inner) // step
         looped = inner[: rounds * step] if rounds > 1 else []
         if looped:
-            line.wait(self._extent())
-            body = LoopWriter(line)
+            writer.wait(self._extent())
+            body = LoopWriter(writer)
             stride = self.layer.window.stride if self.layer.window is not None else 1
             for lane in lanes:
                 first = looped[lane.place]
@@ -266,14 +268,14 @@ class _LayerSchedule:
                 spot = _at(spot, moved, x_moved)
                 for task in self._tasks.tile(spot, number % self._tiling.w_slots):
                     body.task(task)
-            self._loop("i", rounds, self._tiling.slots, body, line)
+            self._loop("i", rounds, self._tiling.slots, body, writer)
         rest = [(image, t) for t in self._tiles if t not in looped]
-        self._in_line(number, lanes, f"{tag}e", rest, line)
+        self._write_tiles(number, lanes, f"{tag}e", rest, writer)
 
     def _over_both(self, number: int, lanes: list[_Lane], tag: str) -> None:
         """Images one after the other; each is complete before the next begins."""
-        self._line.wait(self._extent())
-        body = LoopWriter(self._line)
+        self._writer.wait(self._extent())
+        body = LoopWriter(self._writer)
         self._over_rows(number, lanes, tag, Affine(0, (("n", 1),)), body)
         self._loop("n", self.layer.images, 1, body)
 
@@ -287,17 +289,17 @@ class _LayerSchedule:
         rounds: int,
         window: int,
         body: LoopWriter,
-        line: TaskWriter | None = None,
+        writer: TaskWriter | None = None,
     ) -> None:
         """A loop, after all that it conflicts with; everything in it is done where it ends."""
-        line = line or self._line
-        line.statements.append(Loop(variable, 0, rounds - 1, window, tuple(body.statements)))
-        line.settle(body.named)
+        writer = writer or self._writer
+        writer.statements.append(Loop(variable, 0, rounds - 1, window, tuple(body.statements)))
+        writer.settle(body.named)
         self._used.clear()
 
     def _extent(self) -> list[Touch]:
         """Everything that the tiles of the layer touch, but not what is loaded once."""
-        l1_layout, slots = self._ground, self._tiling.slots
+        l1_layout, slots = self._l1_layout, self._tiling.slots
         found = [
             Touch(
                 self._placement.l1(e),
@@ -327,7 +329,7 @@ def _at(spot: Spot, row: Affine, x_row: Affine) -> Spot:
     return replace(spot, row=row, x_row=x_row)
 
 
-def _done(layer: Layer) -> str:
+def _operations_text(layer: Layer) -> str:
     done = " + ".join(op.opcode for op in layer.operations) or "elements moved"
     names = [safe(name[-_NAME:]) for name in layer.nodes[:_MOST_NAMES]]
     more = [f"{len(layer.nodes) - len(names)} more"] if len(layer.nodes) > len(names) else []

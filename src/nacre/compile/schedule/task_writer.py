@@ -59,7 +59,7 @@ class TaskWriter:
 
     def wait_for(self, tokens: list[str]) -> None:
         """Wait for some tasks, those that nothing has waited for yet."""
-        is_open = self.order.unsettled(tokens)
+        is_open = self.order.latest_tasks(tokens)
         if is_open:
             self.statements.append(Wait(is_open))
             self.order.settle(is_open)
@@ -93,9 +93,9 @@ class LoopWriter(TaskWriter):
 
     def task(self, task: Task) -> None:
         """A task after those of its iteration, and after what was loaded for all tiles."""
-        held = [t for t in task.touches if is_l1(t.buffer)]
-        inside = self.order.conflicts(held)
-        outer = [t for t in held if not t.writes]
+        in_l1 = [t for t in task.touches if is_l1(t.buffer)]
+        inside = self.order.conflicts(in_l1)
+        outer = [t for t in in_l1 if not t.writes]
         before = self._around.loads(outer)
         deps = tuple(dict.fromkeys((*before, *inside)))
         self.named.update(before)
@@ -104,4 +104,4 @@ class LoopWriter(TaskWriter):
                 self.let(statement)
             else:
                 self.statements.append(statement)
-        self.order.add(task.statement.token, inside, held)
+        self.order.add(task.statement.token, inside, in_l1)

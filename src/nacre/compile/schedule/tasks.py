@@ -70,8 +70,8 @@ class LayerTasks:
         self._inner_paths = tiling.engines * device.count("DMA")
         self._paths = min(device.count("sDMA"), self._inner_paths)
         self._blocks = tiling.column_blocks(layer.columns)
-        self._ground = placement.l1_layouts[layer.name]
-        self._spaces = self._ground.footprint.spaces
+        self._l1_layout = placement.l1_layouts[layer.name]
+        self._spaces = self._l1_layout.footprint.spaces
         self._fixed = layer.fixed_locals(layer.cut(tiling.rows, tiling.columns))
         # Of the largest tile: what all tiles share has this size.
         rows, columns = min(tiling.rows, layer.rows), min(tiling.columns, layer.columns)
@@ -79,7 +79,7 @@ class LayerTasks:
 
     # Once for a layer or a block
 
-    def shared(self, engine: int) -> Iterator[Task]:
+    def shared_loads(self, engine: int) -> Iterator[Task]:
         """What all tiles read, brought to L1 and stretched there."""
         size = self._whole
         spot = Spot(f"a{_on(engine)}", engine, 0, Affine(), Affine(), Affine(), size, Affine())
@@ -147,7 +147,7 @@ class LayerTasks:
         return f"{self.layer.name}_W{ending}", f"{self.layer.name}_B{ending}"
 
     def _w_offset(self, slot: int) -> int:
-        return self._ground.weights + slot * self._ground.footprint.w_bytes
+        return self._l1_layout.weights + slot * self._l1_layout.footprint.w_bytes
 
     # For every tile
 
@@ -164,7 +164,7 @@ class LayerTasks:
                 continue
             where = self._placement.tensors[result.access.tensor]
             op = "store" if where.level == "L2" else "transfer"
-            name, let = self._named(spot, Operand(result.local))
+            name, let = self._name_local(spot, Operand(result.local))
             dst = self._outside(spot, result.access)
             token = f"{self.layer.name}_s{number or ''}{spot.tag}"
             copy = Copy(token, op, dst, name, debug=self.layer.title)
@@ -172,7 +172,7 @@ class LayerTasks:
             yield Task(copy, touches, (let,))
 
     def _load(self, spot: Spot, local: int, access: Access) -> Task:
-        name, let = self._named(spot, Operand(local))
+        name, let = self._name_local(spot, Operand(local))
         src = self._outside(spot, access)
         token = f"{self.layer.name}_x{local or ''}{spot.tag}"
         copy = Copy(token, "transfer", name, src, debug=self.layer.title)
@@ -187,7 +187,7 @@ class LayerTasks:
             names.append(name)
             lets += [let] if not self._is_weight(operand.local) else []
             touches.append(touch(let.region, False))
-        result, let = self._named(spot, step.output)
+        result, let = self._name_local(spot, step.output)
         lets.append(let)
         touches.append(touch(let.region, True))
         token = f"{self.layer.name}_c{number or ''}{spot.tag}"
@@ -214,7 +214,7 @@ class LayerTasks:
             access = self.layer.operands[operand.local]
             if access.stays:
                 return self._table(spot, operand, access)
-        return self._named(spot, operand)
+        return self._name_local(spot, operand)
 
     def _table(self, spot: Spot, operand: Operand, access: Access) -> tuple[str, Let]:
         """A tensor that is read where it lies."""
@@ -256,17 +256,17 @@ class LayerTasks:
 
     # Regions
 
-    def _named(self, spot: Spot, operand: Operand) -> tuple[str, Let]:
+    def _name_local(self, spot: Spot, operand: Operand) -> tuple[str, Let]:
         """A local value in L1 and its name, which says under which scale it is read."""
         local = self.layer.locals[operand.local]
         if operand.local in self._spaces.placed:
             return self._resident(spot, operand)
         space = self._spaces.of_local[operand.local]
         assert space is not None
-        start, in_ring = self._ground.space(space)
+        start, in_ring = self._l1_layout.space(space)
         offset = Affine(start)
         if in_ring:
-            offset = spot.slot.times(self._ground.footprint.ring).plus(start)
+            offset = spot.slot.times(self._l1_layout.footprint.ring).plus(start)
         shape = tile_shape(operand.axes or local.axes, spot.size)
         size = prod(shape) * element_bytes(local.elem)
         layout = "NHWC" if self.layer.window is not None and len(shape) == 4 else ""

@@ -23,7 +23,7 @@ class TokenLives:
                 for dep in statement.deps:
                     self.namers.setdefault(dep, []).append((place, statement.token))
             else:
-                for name in named_by(statement):
+                for name in tokens_named_by(statement):
                     self.namers.setdefault(name, []).append((place, None))
 
     def add(self, token: str, place: int, deps: Iterable[str]) -> None:
@@ -78,7 +78,7 @@ class TokenLives:
         return [name for name in (users or [token]) if name not in self.settled]
 
 
-def named_by(statement: Statement) -> Iterator[str]:
+def tokens_named_by(statement: Statement) -> Iterator[str]:
     """Tokens that a wait, or the tasks of a loop, name."""
     if isinstance(statement, Wait):
         yield from statement.tokens
@@ -89,4 +89,4 @@ def named_by(statement: Statement) -> Iterator[str]:
                 yield from (dep for dep in inner.deps if dep not in own)
                 own.add(inner.token)
             else:
-                yield from (name for name in named_by(inner) if name not in own)
+                yield from (name for name in tokens_named_by(inner) if name not in own)

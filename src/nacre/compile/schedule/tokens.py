@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from nacre.compile.program import Compute, Copy, Let, Loop, Region, Statement, Wait
-from nacre.compile.schedule.token_lifetimes import NEVER, TokenLives, named_by
+from nacre.compile.schedule.token_lifetimes import NEVER, TokenLives, tokens_named_by
 from nacre.nem.plan.live_tokens import MOST_ANCESTORS
 
 _MOST_ROUNDS = 8  # names that a wait makes needless shorten lives before it too
@@ -30,7 +30,7 @@ def with_waits(
     """
     made = tuple(statements)
     for _ in range(_MOST_ROUNDS):
-        before, made = made, _Writer(made, limit, engines, {0, *engines.values()}).written()
+        before, made = made, _Writer(made, limit, engines, {0, *engines.values()}).write()
         if made == before:
             break
     return made
@@ -63,7 +63,7 @@ class _Writer:
         self._settled_from = 0  # the place from which the last wait counts
         self._released: tuple[bool, int] | None = None  # when ends were looked through
 
-    def written(self) -> tuple[Statement, ...]:
+    def write(self) -> tuple[Statement, ...]:
         """All statements."""
         for place, statement in enumerate(self._statements):
             self._release(place)
@@ -133,12 +133,12 @@ class _Writer:
         return (
             chains.count < self._limit
             or chains.free > 0
-            or self._continued(engine, token) is not None
+            or self._chain_end(engine, token) is not None
         )
 
     def _enlist(self, engine: int, token: str) -> None:
         chains = self.chains[engine]
-        end = self._continued(engine, token)
+        end = self._chain_end(engine, token)
         if end is not None:
             chains.ends.pop(end)
         elif chains.free:
@@ -147,7 +147,7 @@ class _Writer:
             chains.count += 1
         chains.ends[token] = 1
 
-    def _continued(self, engine: int, token: str) -> str | None:
+    def _chain_end(self, engine: int, token: str) -> str | None:
         """The end of a chain among the tasks that a task depends on, near ones first."""
         ends = self.chains[engine].ends
         pending = list(self._lives.deps[token])
@@ -173,7 +173,7 @@ class _Writer:
             chains.free -= lanes - begun
             chains.free += lanes  # everything in the loop is done where it ends
         self._made.append(self._without_settled(loop))
-        self._settle(named_by(loop), place + 1)
+        self._settle(tokens_named_by(loop), place + 1)
 
     def _without_settled(self, loop: Loop) -> Loop:
         """A loop whose tasks do not name what everything comes after."""
@@ -231,6 +231,6 @@ class _Writer:
 def _lanes(loop: Loop, engine_of: Mapping[str, int], engines: Iterable[int]) -> dict[int, int]:
     """How many tokens the iterations of a loop that overlap can take, by engine."""
     body = _Writer(loop.body, NEVER, engine_of, engines)
-    body.written()
+    body.write()
     overlap = min(loop.window, loop.last - loop.first + 1)
     return {engine: overlap * chains.count for engine, chains in body.chains.items()}
