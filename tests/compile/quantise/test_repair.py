@@ -9,7 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nacre.compile.accuracy.measures import AGREEMENT, SQNR_DB, Accuracy, Counted, measure_accuracy
+from nacre.compile.accuracy.measures import (
+    AGREEMENT,
+    SQNR_DB,
+    Accuracy,
+    AccuracyMeter,
+    measure_accuracy,
+)
 from nacre.compile.quantise.quantiser import Quantised
 from nacre.core.builder import Builder
 from nacre.core.evaluation.evaluate import evaluate
@@ -55,7 +61,7 @@ def notes(made: Quantised, words: str) -> list[str]:
 def test_choices_are_mended(choose: Callable[[Builder, int, float], int], offset: float) -> None:
     module = network(lambda b, x: choose(b, x, offset), SHAPE)
     made = quantised(module)
-    (output,) = made.report.measure_accuracy
+    (output,) = made.report.accuracies
     assert output.measure == "agreement"
     assert output.is_met
     assert notes(made, "1 layer kept in f16")
@@ -79,7 +85,7 @@ def test_a_ratio_of_signal_to_noise_is_mended_where_it_is_lost() -> None:
         "1 layer kept in f16: on integers of 8 bits the outputs lose too much",
     )
     assert opcodes(made)["BinOp:f16"] == 1 + LEAVING
-    (output,) = made.report.measure_accuracy
+    (output,) = made.report.accuracies
     assert (output.measure, output.value > 30) == ("SQNR", True)
     assert held_out(module, made) > 30
 
@@ -103,7 +109,7 @@ def test_no_more_layers_are_mended_than_it_takes() -> None:
     made = quantised(module)
     assert notes(made, "2 layers kept in f16")
     assert (opcodes(made)["Slice:f16"], opcodes(made)["Slice:i8"]) == (2, 6)
-    assert SQNR_DB < made.report.measure_accuracy[0].value < SQNR_DB + 3
+    assert SQNR_DB < made.report.accuracies[0].value < SQNR_DB + 3
     assert held_out(module, made) > SQNR_DB
 
 
@@ -143,7 +149,7 @@ def test_a_miss_in_one_output_leaves_the_layers_of_others_alone() -> None:
     other = linear(builder, builder.add("Unary", linear(builder, x, 8, 11), op="Tanh"), 4, 17)
     module = builder.module(best(builder, x, 60.0), other)
     made = quantised(module)
-    assert [output.measure for output in made.report.measure_accuracy] == ["agreement", "SQNR"]
+    assert [output.measure for output in made.report.accuracies] == ["agreement", "SQNR"]
     assert not made.report.missed
     assert opcodes(made)["QLinear:i8"] == 2
     assert opcodes(made)["Linear:f16"] == 1
@@ -161,12 +167,12 @@ def test_the_report_has_what_validate_would_find() -> None:
     made = quantised(module, count=4)
     found = [stored_run(made, sample) for sample in samples(module, 4)]
     wanted = [evaluate(module, sample) for sample in samples(module, 4)]
-    for index, output in enumerate(made.report.measure_accuracy):
+    for index, output in enumerate(made.report.accuracies):
         pair = (np.stack([run[index] for run in runs]) for runs in (found, wanted))
         again = measure_accuracy(output.name, module, module.outputs[index], "i8", *pair)
         assert (output.measure, output.bound) == (again.measure, again.bound)
         assert output.value == pytest.approx(again.value, rel=1e-3)
-    measures = [output.measure for output in made.report.measure_accuracy]
+    measures = [output.measure for output in made.report.accuracies]
     assert measures == ["SQNR", "SQNR", "SQNR", "SQNR", "agreement"]
 
 
@@ -175,17 +181,15 @@ def test_runs_count_together(runs: list[list[int]]) -> None:
     for dtype, precision in (("f32", "i8"), ("f32", "f16"), ("i32", "i8")):
         builder = Builder()
         module = builder.module(builder.input("x", dtype, (4,)))
-        counted = Counted("y", module, module.outputs[0], precision)
+        meter = AccuracyMeter("y", module, module.outputs[0], precision)
         expected = [np.array([3, 2, -1, 0], dtype=module.input_types["x"].element.dtype)] * len(
             runs
         )
         arrays = [np.array(run, dtype=expected[0].dtype) for run in runs]
         for array, wanted in zip(arrays, expected, strict=True):
-            counted.add(array, wanted)
+            meter.add(array, wanted)
         whole = np.concatenate(arrays), np.concatenate(expected)
-        assert counted.measure_accuracy == measure_accuracy(
-            "y", module, module.outputs[0], precision, *whole
-        )
+        assert meter.accuracy == measure_accuracy("y", module, module.outputs[0], precision, *whole)
 
 
 @pytest.mark.parametrize(
@@ -223,7 +227,7 @@ def test_what_a_function_of_floats_amplifies_is_mended_before_it() -> None:
 
     module = network(differences, SHAPE)
     made = quantised(module)
-    (output,) = made.report.measure_accuracy
+    (output,) = made.report.accuracies
     assert output.is_met, output
     assert notes(made, "kept in f16")
 

@@ -193,7 +193,7 @@ def test_ranges_that_meet_are_cut_to_what_they_share(pairs: list[tuple[int, int]
     ranges = [InputRange("index", low, low + size) for low, size in pairs]
     joined = ranges[0]
     for one in ranges[1:]:
-        joined = joined.joined(one)
+        joined = joined.combine(one)
     shared = set(range(-20, 20)).intersection(*(range(int(r.low), int(r.high) + 1) for r in ranges))
     assert joined.low <= joined.high
     if shared:

@@ -74,12 +74,12 @@ class Accuracy:
     @property
     def describe(self) -> str:
         """What was found."""
-        return _told(self.measure, self.value)
+        return _value_text(self.measure, self.value)
 
     @property
     def describe_bound(self) -> str:
         """What is accepted."""
-        return _told(self.measure, self.bound)
+        return _value_text(self.measure, self.bound)
 
     @property
     def describe_with_bound(self) -> str:
@@ -87,13 +87,13 @@ class Accuracy:
         limit = "at most" if self.measure == "error" else "at least"
         told = f"{self.measure} {self.describe}, {limit} {self.describe_bound}"
         if self.measure == "error" and self.sqnr is not None:
-            return f"{told}; SQNR {_told('SQNR', self.sqnr)}, at least {_told('SQNR', SQNR_DB)}"
+            return f"{told}; SQNR {_value_text('SQNR', self.sqnr)}, at least {_value_text('SQNR', SQNR_DB)}"
         if self.measure == "SQNR" and self.error is not None:
-            return f"{told}; error {_told('error', self.error)}"
+            return f"{told}; error {_value_text('error', self.error)}"
         return told
 
 
-def _told(measure: Measure, value: float) -> str:
+def _value_text(measure: Measure, value: float) -> str:
     if measure == "agreement":
         return f"{100 * value:.4g} %"
     return f"{value:.2e}" if measure == "error" else f"{value:.1f} dB"
@@ -110,25 +110,25 @@ def measure_accuracy(
     least_db: float | None = None,
 ) -> Accuracy:
     """An output of the model, by what its elements mean; `least_db` is of plans on integers."""
-    counted = Counted(name, source, value, precision, least_db)
-    counted.add(found, expected)
-    return counted.measure_accuracy
+    meter = AccuracyMeter(name, source, value, precision, least_db)
+    meter.add(found, expected)
+    return meter.accuracy
 
 
-def compared_in(source: Module, precision: str) -> str:
+def comparison_precision(source: Module, precision: str) -> str:
     """The coarser of a plan's precision and the model's: an evaluation in halves is no finer."""
     is_half = precision == "f32" and any(op.type.dtype in _HALVES for op in source.operations)
     return "f16" if is_half else precision
 
 
-class Counted:
+class AccuracyMeter:
     """An output of the model over several runs, by what its elements mean."""
 
     def __init__(
         self, name: str, source: Module, value: int, precision: str, least_db: float | None = None
     ) -> None:
         self._least_db = SQNR_DB if least_db is None else least_db
-        self._name, self._precision = name, compared_in(source, precision)
+        self._name, self._precision = name, comparison_precision(source, precision)
         self._meaning = _meaning(source, value)
         self._error, self._ratio = _Error(), _Ratio(_zero_point(source, value))
         self._seen = ReferenceSeen(source, value)
@@ -148,7 +148,7 @@ class Counted:
             self._ratio.add(found, expected)
 
     @property
-    def measure_accuracy(self) -> Accuracy:
+    def accuracy(self) -> Accuracy:
         """What was found in all runs together."""
         made = Accuracy(self._name, self._sums.measure, self._sums.value, self._bound())
         made = replace(made, problem=self._seen.problem)
@@ -209,7 +209,7 @@ def _meaning(source: Module, value: int) -> Literal["reals", "rounded", "choices
 
 
 def _zero_point(source: Module, value: int) -> float:
-    """What stands for 0 in an output that a `Quantize` makes: a signal is counted from there."""
+    """What stands for 0 in an output that a `Quantize` makes: a signal is meter from there."""
     op: CoreOperation = source.by_id[value]
     while op.opcode in ("Reshape", "Transpose", "Squeeze", "ExpandDims"):
         op = source.by_id[op.operands[0]]

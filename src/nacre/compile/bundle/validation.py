@@ -17,7 +17,7 @@ from nacre.compile.accuracy.measures import (
     SQNR_DB,
     TOLERANCES,
     Accuracy,
-    compared_in,
+    comparison_precision,
     measure_accuracy,
     relative_error,
     rounds_to_integers,
@@ -148,7 +148,9 @@ def validated(
     state = initial_values(source)
     arrays = {**state, **check_inputs(source, inputs, state)}
     least_db = bundle.manifest.accuracy_db or SQNR_DB
-    tolerance = least_db if precision == "i8" else TOLERANCES[compared_in(source, precision)]
+    tolerance = (
+        least_db if precision == "i8" else TOLERANCES[comparison_precision(source, precision)]
+    )
     if expected is None and not bundle.has_reference:
         found = first_difference(bundle, arrays)
         return Validation(found is None, found, {}, {}, tolerance, precision, (), NOTHING)

@@ -10,7 +10,7 @@ from itertools import islice
 from nacre.base.diagnostics import InputError
 from nacre.base.source import whole_file
 from nacre.base.suggest import did_you_mean
-from nacre.compile.accuracy.measures import Counted
+from nacre.compile.accuracy.measures import AccuracyMeter
 from nacre.compile.legalise.contract import escapes_at
 from nacre.compile.legalise.forms.algebra.masks import mask_values
 from nacre.compile.legalise.legal_module import Legal
@@ -295,7 +295,7 @@ def _report(
     values = zip(source.output_names, source.outputs, strict=True)
     stored = zip(legal.module.outputs, made.outputs, strict=True)
     outputs = [
-        Output(name, value, own, Counted(name, source, model, "i8", accuracy_db))
+        Output(name, value, own, AccuracyMeter(name, source, model, "i8", accuracy_db))
         for (name, model), (value, own) in zip(values, stored, strict=False)
     ]
     pairs = islice(_pairs(data, watched, made), _MOST_REPORTED)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from msgspec import Struct
 
-from nacre.compile.accuracy.measures import SQNR_DB, Accuracy, Counted
+from nacre.compile.accuracy.measures import SQNR_DB, Accuracy, AccuracyMeter
 from nacre.compile.legalise.running import Values, Watched
 from nacre.compile.quantise.affine import Affine
 from nacre.compile.quantise.calibration import Sample
@@ -52,17 +52,17 @@ class Report(Struct, frozen=True):
     outputs: Mapping[str, float | None]
     samples: int
     notes: tuple[str, ...] = ()
-    measure_accuracy: tuple[Accuracy, ...] = ()  # the outputs, each by the measure that fits it
+    accuracies: tuple[Accuracy, ...] = ()  # the outputs, each by the measure that fits it
 
     @property
     def missed(self) -> tuple[Accuracy, ...]:
         """The outputs that are too far from the float module's."""
-        return tuple(output for output in self.measure_accuracy if not output.is_met)
+        return tuple(output for output in self.accuracies if not output.is_met)
 
     @property
     def margin(self) -> float:
         """How far the output that loses most is from its bound, in dB."""
-        return min((output.margin for output in self.measure_accuracy), default=inf)
+        return min((output.margin for output in self.accuracies), default=inf)
 
     @property
     def worst(self) -> tuple[Loss, ...]:
@@ -72,7 +72,7 @@ class Report(Struct, frozen=True):
     def __str__(self) -> str:
         lines = [f"accuracy on {self.samples} samples, signal over quantisation noise:"]
         lines += [f"  {loss}" for loss in self.layers]
-        for output in self.measure_accuracy:
+        for output in self.accuracies:
             told = "exact" if output.margin == inf else f"{output.measure} {output.describe}"
             bound = "" if output.is_met else f", below {output.describe_bound}"
             lines.append(f"output `{output.name}`: {told}{bound}")
@@ -95,7 +95,7 @@ class Output(NamedTuple):
     name: str
     value: int
     stored: Stored
-    counted: Counted
+    meter: AccuracyMeter
 
 
 class _Powers:
@@ -151,7 +151,7 @@ def losses(
         for output in outputs:
             array, affine = found[output.stored.value], output.stored.affine
             array = array if affine is None else affine.real(array)
-            output.counted.add(array, expected[output.value])
+            output.meter.add(array, expected[output.value])
     ratios = {value: powers[value].sqnr for value in wanted}
     return Report(
         tuple(
@@ -162,7 +162,7 @@ def losses(
         {output.name: ratios.get(output.value) for output in outputs},
         count,
         notes,
-        tuple(output.counted.measure_accuracy for output in outputs),
+        tuple(output.meter.accuracy for output in outputs),
     )
 
 
@@ -183,17 +183,9 @@ def lossy_layers(report: Report, graph: Graph, known: Set[int]) -> set[int]:
     worse than what they are made of; where none loses much, those that lose less: many small
     losses add up as well.
     """
-    outputs = zip(graph.module.outputs, report.measure_accuracy, strict=False)
-    missed = {
-        value: measure_accuracy
-        for value, measure_accuracy in outputs
-        if not measure_accuracy.is_met
-    }
-    choices = {
-        value
-        for value, measure_accuracy in missed.items()
-        if measure_accuracy.measure == "agreement"
-    }
+    outputs = zip(graph.module.outputs, report.accuracies, strict=False)
+    missed = {value: accuracy for value, accuracy in outputs if not accuracy.is_met}
+    choices = {value for value, accuracy in missed.items() if accuracy.measure == "agreement"}
     stored = {loss.value for loss in report.layers if loss.elem == "i8"}
     near = {_chosen_at(graph, v) for v in _chosen_from(graph, choices) if v in stored} - known
     if near:

@@ -31,7 +31,7 @@ def draw_inputs(
     size = _SIZES[attempt % ATTEMPTS]
     longest = max((max(type_.shape, default=1) for type_ in types.values()), default=1)
     return {
-        name: _drawn(
+        name: _draw_array(
             rng, _counting(ranges[name], type_, longest), type_, (*lead, *type_.shape), size
         )
         for name, type_ in types.items()
@@ -47,7 +47,7 @@ def _counting(found: InputRange, type_: TensorType, longest: int) -> InputRange:
     return found
 
 
-def _drawn(
+def _draw_array(
     rng: np.random.Generator,
     found: InputRange,
     type_: TensorType,

@@ -38,7 +38,7 @@ class InputRange:
     low: float = -inf
     high: float = inf
 
-    def joined(self, other: InputRange) -> InputRange:
+    def combine(self, other: InputRange) -> InputRange:
         """Both at once, where some number fits both; else the one that says more."""
         less, more = sorted((self, other), key=lambda one: (_ORDER.index(one.kind), one.high))
         low, high = max(self.low, other.low), min(self.high, other.high)
@@ -55,7 +55,7 @@ class _Followed(NamedTuple):
     offset: float = 0.0
 
 
-class _Use(NamedTuple):
+class _OperandUse(NamedTuple):
     """A place where a followed value is an operand."""
 
     op: CoreOperation
@@ -110,10 +110,10 @@ class _Reader:
                 continue
             seen.add(source)
             for user, at in self._users[source.value]:
-                use = _Use(user, at, source, self._known, self._shape)
+                use = _OperandUse(user, at, source, self._constant_elements, self._shape)
                 for item in _uses(use):
                     if isinstance(item, InputRange):
-                        found = found.joined(item)
+                        found = found.combine(item)
                     else:
                         pending.append(item)
         if found.kind == "any" and op.type.element.is_integer and self._is_index(op.value_id):
@@ -134,16 +134,16 @@ class _Reader:
     def _shape(self, value: int) -> tuple[int, ...]:
         return self._module.by_id[value].type.shape
 
-    def _known(self, value: int) -> Array | None:
+    def _constant_elements(self, value: int) -> Array | None:
         """The elements of a value that no input reaches."""
         if value in self._reached:
             return None
         if value not in self._arrays:
             constant = constant_array(self._module.by_id[value])
-            self._arrays[value] = self._computed(value) if constant is None else constant
+            self._arrays[value] = self._evaluate(value) if constant is None else constant
         return self._arrays[value]
 
-    def _computed(self, value: int) -> Array:
+    def _evaluate(self, value: int) -> Array:
         behind = {value}
         for op in reversed(self._module.operations):
             if op.value_id in behind:
@@ -152,25 +152,25 @@ class _Reader:
         return evaluate(Module(operations, (value,)))[0]
 
 
-def _uses(use: _Use) -> Found:
+def _uses(use: _OperandUse) -> Found:
     """Where a value goes on to, and what an operation says about it."""
     rule = _RULES.get(use.op.opcode)
     if rule is not None:
         yield from rule(use)
 
 
-def _moved(use: _Use) -> Found:
+def _follow_move(use: _OperandUse) -> Found:
     if use.at == 0 or use.op.opcode == "Concat":
         yield use.on()
 
 
-def _cast(use: _Use) -> Found:
+def _follow_cast(use: _OperandUse) -> Found:
     if use.op.type.dtype == "bool":
         yield use.limits("mask", 0, 1)
     yield use.on()
 
 
-def _negated(use: _Use) -> Found:
+def _follow_negation(use: _OperandUse) -> Found:
     yield use.on(-1.0)
 
 
@@ -186,7 +186,7 @@ _DOMAINS: Mapping[str, tuple[float, float]] = MappingProxyType(
 _WHOLE = frozenset({"Floor", "Ceil", "Round", "Trunc"})
 
 
-def _function(use: _Use) -> Found:
+def _function(use: _OperandUse) -> Found:
     name = str(use.op.attributes.get("op", use.op.opcode))
     if name in _DOMAINS:
         yield use.limits("within", *_DOMAINS[name])
@@ -196,7 +196,7 @@ def _function(use: _Use) -> Found:
         yield use.limits("mask", 0, 1)
 
 
-def _arithmetic(use: _Use) -> Found:
+def _arithmetic(use: _OperandUse) -> Found:
     other = use.known(use.op.operands[1 - use.at])
     if other is None or not other.size or other.dtype.kind not in "fiu":
         return
@@ -215,7 +215,7 @@ def _arithmetic(use: _Use) -> Found:
             yield made
 
 
-def _affine(use: _Use, name: str, number: float) -> _Followed | None:
+def _affine(use: _OperandUse, name: str, number: float) -> _Followed | None:
     """The result of an operation with a number, where it is affine."""
     if name == "Add":
         return use.on(1.0, number)
@@ -228,14 +228,14 @@ def _affine(use: _Use, name: str, number: float) -> _Followed | None:
     return use.on() if name in ("Min", "Max") else None
 
 
-def _compared(use: _Use) -> Found:
+def _range_of_comparison(use: _OperandUse) -> Found:
     other = use.known(use.op.operands[1 - use.at])
     if other is None or not other.size or other.dtype.kind not in "fiu":
         return
     name = str(use.op.attributes["op"])
     low, high = float(np.min(other)), float(np.max(other))
     if low == high:
-        yield from _compared_with_number(use, name, low)
+        yield from _range_beside_number(use, name, low)
     elif name in ("Eq", "Ne"):
         yield use.limits("index", low, high)  # one of them, as in a vector of one 1
     elif other.dtype.kind in "iu" or bool((other == np.floor(other)).all()):
@@ -247,7 +247,7 @@ def _compared(use: _Use) -> Found:
         yield use.limits("within", *((high - third, high) if is_upper else (low, low + third)))
 
 
-def _compared_with_number(use: _Use, name: str, number: float) -> Found:
+def _range_beside_number(use: _OperandUse, name: str, number: float) -> Found:
     """A flag where it is about 0 and 1; else both sides of the number."""
     if number in (0.0, 1.0):
         yield use.limits("mask", 0, 1)
@@ -255,20 +255,20 @@ def _compared_with_number(use: _Use, name: str, number: float) -> Found:
         yield use.limits("length", number - 1, number + 1)
 
 
-def _chosen(use: _Use) -> Found:
+def _follow_choice(use: _OperandUse) -> Found:
     if use.at == 0:
         yield use.limits("mask", 0, 1)
     else:
         yield use.on()
 
 
-def _axis_of(use: _Use) -> int:
+def _axis_of(use: _OperandUse) -> int:
     axis = use.op.attributes.get("axis", 0)
     assert isinstance(axis, int)
     return axis
 
 
-def _picked(use: _Use) -> Found:
+def _range_of_rows(use: _OperandUse) -> Found:
     """Numbers of rows: of the table's axis."""
     if use.at == 1:
         yield use.limits("index", 0, use.shapes(use.op.operands[0])[_axis_of(use)] - 1)
@@ -276,7 +276,7 @@ def _picked(use: _Use) -> Found:
         yield use.on()  # one element for each index
 
 
-def _picked_nd(use: _Use) -> Found:
+def _range_of_rows_nd(use: _OperandUse) -> Found:
     if use.at != 1:
         return
     skipped = use.op.attributes.get("batch_dims", 0)
@@ -285,7 +285,7 @@ def _picked_nd(use: _Use) -> Found:
     yield use.limits("index", 0, min(use.shapes(use.op.operands[0])[skipped:][:count]) - 1)
 
 
-def _started(use: _Use) -> Found:
+def _range_of_starts(use: _OperandUse) -> Found:
     """Where a slice begins: it has to end within its axis."""
     whole, at = use.op.operands[0], len(use.op.operands) - 1
     if use.at != at:
@@ -294,7 +294,7 @@ def _started(use: _Use) -> Found:
     yield use.limits("index", 0, max(a - b for a, b in zip(use.shapes(whole), part, strict=True)))
 
 
-def _one_hot(use: _Use) -> Found:
+def _one_hot(use: _OperandUse) -> Found:
     depth = use.op.attributes["depth"]
     assert isinstance(depth, int)
     if use.at == 0:
@@ -305,20 +305,22 @@ _MOVING = (
     "Reshape", "Transpose", "ExpandDims", "Squeeze", "Slice", "Broadcast", "Tile", "Flip",
     "Concat", "Index", "Pad", "DepthToSpace", "SpaceToDepth", "Clip", "Trilu",
 )  # fmt: skip
-_RULES: Mapping[str, Callable[[_Use], Found]] = MappingProxyType(
+_RULES: Mapping[str, Callable[[_OperandUse], Found]] = MappingProxyType(
     {
-        **dict.fromkeys(_MOVING, _moved),
-        **dict.fromkeys(("GatherAxis", "Gather", "GatherElements", "ScatterElements"), _picked),
-        **dict.fromkeys(("GatherNd", "ScatterNd"), _picked_nd),
-        "ScatterRows": _picked,
-        **dict.fromkeys(("DynamicSlice", "DynamicUpdate"), _started),
+        **dict.fromkeys(_MOVING, _follow_move),
+        **dict.fromkeys(
+            ("GatherAxis", "Gather", "GatherElements", "ScatterElements"), _range_of_rows
+        ),
+        **dict.fromkeys(("GatherNd", "ScatterNd"), _range_of_rows_nd),
+        "ScatterRows": _range_of_rows,
+        **dict.fromkeys(("DynamicSlice", "DynamicUpdate"), _range_of_starts),
         **dict.fromkeys(("Log", "Unary"), _function),
         "OneHot": _one_hot,
-        "Cast": _cast,
-        "Neg": _negated,
+        "Cast": _follow_cast,
+        "Neg": _follow_negation,
         "BinOp": _arithmetic,
-        "Compare": _compared,
-        "Where": _chosen,
+        "Compare": _range_of_comparison,
+        "Where": _follow_choice,
     }
 )
 
