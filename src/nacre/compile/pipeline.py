@@ -31,7 +31,7 @@ from nacre.compile.placement.capacity import (
 )
 from nacre.compile.placement.stage import Placement, place
 from nacre.compile.program import Program
-from nacre.compile.quantise.prequantised.scales import Plain, unquantised
+from nacre.compile.quantise.prequantised.scales import Plain, float_model
 from nacre.compile.quantise.quantiser import Quantised, quantise
 from nacre.compile.rules import CMP06
 from nacre.compile.schedule.stage import schedule
@@ -75,7 +75,7 @@ def run_stages(
     require_room_for_ports(module, options)
     # Integers of 8 bits take their scales from what the floats are, or from the model itself.
     is_own = options.precision == "i8" and not _is_dynamic(module)
-    plain = _placed(unquantised(module), module) if is_own else Plain(module)
+    plain = _placed(float_model(module), module) if is_own else Plain(module)
     with stage("legalising"):
         legal = legalise(plain.module, "f32" if options.precision == "i8" else options.precision)
     shown("legalise", legal)
@@ -92,7 +92,7 @@ def run_stages(
                 legal,
                 options.calibration,
                 source=legal.source or plain.module,
-                given=plain.given or None,
+                imported=plain.imported or None,
                 observer=options.observer,
                 precision_map=options.precision_map,
                 fallback=options.fallback,
@@ -234,7 +234,7 @@ def _member_values(made: Compiled, described: Manifest) -> dict[str, tuple[int, 
 
 def brings_scales(module: Module) -> bool:
     """Whether a model came quantised, so that i8 needs no data."""
-    return not _is_dynamic(module) and bool(unquantised(module).given)
+    return not _is_dynamic(module) and bool(float_model(module).imported)
 
 
 def _is_dynamic(module: Module) -> bool:

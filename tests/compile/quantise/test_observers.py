@@ -80,7 +80,7 @@ def test_histograms_of_parts_join_to_that_of_the_whole() -> None:
     whole.add(np.concatenate([a, b]))
     first.add(a)
     second.add(b)
-    joined = first.joined(second)
+    joined = first.merge(second)
     assert (joined.low, joined.high) == (whole.low, whole.high)
     assert int(joined.counts.sum()) == 7000
     for name, observer in OBSERVERS.items():

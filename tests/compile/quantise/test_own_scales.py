@@ -10,7 +10,7 @@ import pytest
 
 from nacre.compile.legalise.layout import layout
 from nacre.compile.legalise.stage import legalise
-from nacre.compile.quantise.prequantised.scales import unquantised
+from nacre.compile.quantise.prequantised.scales import float_model
 from nacre.compile.quantise.quantiser import Quantised, quantise
 from nacre.core.builder import Builder
 from nacre.core.canonical import canonicalise
@@ -91,10 +91,10 @@ def quantised_by_others(folder: Path, form: str, kind: str) -> Path:
 
 
 def taken_over(module: Module) -> Quantised:
-    plain = unquantised(module)
-    assert plain.given
+    plain = float_model(module)
+    assert plain.imported
     legal = layout(legalise(plain.module, "f32"))
-    return quantise(legal, None, source=plain.module, given=plain.given)
+    return quantise(legal, None, source=plain.module, imported=plain.imported)
 
 
 @pytest.mark.filterwarnings("ignore")  # of onnxruntime's tools
@@ -132,10 +132,10 @@ def _numbers(module: Module, value: int) -> list[float]:
 @pytest.mark.filterwarnings("ignore")
 def test_calibration_only_measures_a_model_with_scales(tmp_path: Path, form: str) -> None:
     module = canonicalise(from_onnx(quantised_by_others(tmp_path, form, "QInt8")))
-    plain = unquantised(module)
+    plain = float_model(module)
     legal = layout(legalise(plain.module, "f32"))
-    without = quantise(legal, None, source=plain.module, given=plain.given)
-    measured = quantise(legal, images(10, 3), source=plain.module, given=plain.given)
+    without = quantise(legal, None, source=plain.module, imported=plain.imported)
+    measured = quantise(legal, images(10, 3), source=plain.module, imported=plain.imported)
     assert str(without) == str(measured)
     assert (without.report.samples, measured.report.samples) == (0, 3)
     assert all(sqnr is None or sqnr > 20 for sqnr in measured.report.outputs.values())
@@ -143,9 +143,9 @@ def test_calibration_only_measures_a_model_with_scales(tmp_path: Path, form: str
 
 def test_a_float_model_is_returned_as_it_is() -> None:
     module = mobile()
-    plain = unquantised(module)
+    plain = float_model(module)
     assert plain.module is module
-    assert not plain.given
+    assert not plain.imported
 
 
 def test_saturation_survives_as_bounds() -> None:
@@ -155,7 +155,7 @@ def test_saturation_survives_as_bounds() -> None:
     scale, zero = builder.constant(np.float32(0.02)), builder.constant(np.int8(-128), "i8")
     stored = builder.add("Quantize", x, scale, zero, to="i8")
     module = builder.module(builder.add("Dequantize", stored, scale, zero))
-    plain = unquantised(module)
+    plain = float_model(module)
     array = numbers(1, 64, spread=4.0)
     (floats,) = evaluate(plain.module, {"x": array})
     (quantised,) = evaluate(module, {"x": array})

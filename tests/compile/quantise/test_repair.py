@@ -133,7 +133,7 @@ def test_choices_that_cannot_be_mended_are_named() -> None:
     """Floats of 16 bits have steps of 0.5 there, and no choice is left."""
     module = network(lambda b, x: best(b, x, 1000.0), SHAPE)
     made = quantised(module)
-    (output,) = made.report.missed
+    (output,) = made.report.missed_outputs
     (note,) = notes(made, "agrees in")
     assert note.startswith(
         f"output `y` agrees in {output.describe} on the calibration data, less than"
@@ -150,7 +150,7 @@ def test_a_miss_in_one_output_leaves_the_layers_of_others_alone() -> None:
     module = builder.module(best(builder, x, 60.0), other)
     made = quantised(module)
     assert [output.measure for output in made.report.accuracies] == ["agreement", "SQNR"]
-    assert not made.report.missed
+    assert not made.report.missed_outputs
     assert opcodes(made)["QLinear:i8"] == 2
     assert opcodes(made)["Linear:f16"] == 1
 

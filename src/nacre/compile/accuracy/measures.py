@@ -87,7 +87,8 @@ class Accuracy:
         limit = "at most" if self.measure == "error" else "at least"
         told = f"{self.measure} {self.describe}, {limit} {self.describe_bound}"
         if self.measure == "error" and self.sqnr is not None:
-            return f"{told}; SQNR {_value_text('SQNR', self.sqnr)}, at least {_value_text('SQNR', SQNR_DB)}"
+            sqnr, least = (_value_text("SQNR", db) for db in (self.sqnr, SQNR_DB))
+            return f"{told}; SQNR {sqnr}, at least {least}"
         if self.measure == "SQNR" and self.error is not None:
             return f"{told}; error {_value_text('error', self.error)}"
         return told
@@ -209,7 +210,7 @@ def _meaning(source: Module, value: int) -> Literal["reals", "rounded", "choices
 
 
 def _zero_point(source: Module, value: int) -> float:
-    """What stands for 0 in an output that a `Quantize` makes: a signal is meter from there."""
+    """What stands for 0 in an output that a `Quantize` makes: a signal is counted from there."""
     op: CoreOperation = source.by_id[value]
     while op.opcode in ("Reshape", "Transpose", "Squeeze", "ExpandDims"):
         op = source.by_id[op.operands[0]]

@@ -35,7 +35,7 @@ _NOT_FINITE = (
 )
 
 
-def required() -> InputError:
+def missing_data_error() -> InputError:
     """The exception where there is no data, and the model brings no scales of its own."""
     message = "i8 needs calibration data: the model does not say which ranges its values have"
     return InputError([CMP08.at(_PLACE, message, help=_HELP)])
@@ -78,7 +78,7 @@ def samples(
     inputs that hide something, and may do so with infinities.
     """
     if given is None:
-        raise required()
+        raise missing_data_error()
     types = dict(source.input_types)
     for name, own in (imported or {}).items():
         types[name] = TensorType(own.dtype, types[name].shape)
@@ -228,7 +228,7 @@ def _nth(given: Calibration, index: int) -> Mapping[str, Any]:
     return given[index]
 
 
-def _shaped(array: Array, type_: TensorType) -> Array:
+def _reshape(array: Array, type_: TensorType) -> Array:
     return np.ascontiguousarray(array).reshape(type_.shape)
 
 
@@ -250,9 +250,9 @@ class Feeds:
         self._state = dict(self._start)
         for index, sample in enumerate(self._data):
             given = {**self._state, **sample}
-            yield {name: self._held(index, name, array) for name, array in given.items()}
+            yield {name: self._cast_input(index, name, array) for name, array in given.items()}
 
-    def _held(self, index: int, name: str, array: Array) -> Array:
+    def _cast_input(self, index: int, name: str, array: Array) -> Array:
         """An input in the type of the legal module, which has fewer integers than the model's."""
         element = self._types[name].element
         if array.dtype.kind in "iu" and element.is_integer:
@@ -281,7 +281,7 @@ class Seen:
     means: Mapping[int, Array]
 
 
-def observed(watched: Watched, feeds: Feeds, products: frozenset[int], most: int) -> Seen:
+def observe(watched: Watched, feeds: Feeds, products: frozenset[int], most: int) -> Seen:
     """Run every sample and look at every float value.
 
     Of products also at each channel's mean, over that many samples at most.

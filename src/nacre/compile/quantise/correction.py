@@ -27,7 +27,7 @@ _LEAST_ROWS = 32  # that a mean must be of: fewer say more of the samples than o
 _FINE = 2.0**-12  # the step in which means are taken, of the result's own
 
 
-def corrected(
+def correct_biases(
     made: Rewritten, means: Mapping[int, Array], samples: Sequence[Sample]
 ) -> Rewritten:  # fmt: skip
     """The module with biases that give back the means that the float module had."""

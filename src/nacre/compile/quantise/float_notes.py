@@ -28,7 +28,7 @@ _PASSES = frozenset({
     "Where", "Cast", "MaxPool", "Gather", "GatherAxis", "Clip",
 })  # fmt: skip
 _PASSING_KINDS = frozenset({"Add", "Sub", "Max", "Min"})
-Told = Callable[[int], str]
+ValueText = Callable[[int], str]
 
 
 def hiding_values(module: Module) -> dict[int, float]:
@@ -55,12 +55,12 @@ def _own(op: CoreOperation) -> float:
     return float(finite.min(initial=0.0))
 
 
-def held_in_half(array: Array) -> Array:
+def round_to_half(array: Array) -> Array:
     """What f16 has of numbers that hide."""
     return np.maximum(array, np.float32(-_MOST_HALF))
 
 
-def beyond_half(graph: Graph, found: Domains, seen: Seen, told: Told) -> Iterator[str]:
+def beyond_half(graph: Graph, found: Domains, seen: Seen, value_text: ValueText) -> Iterator[str]:
     """A note on floats that were seen where f16 has only infinities."""
     hiding = hiding_values(graph.module)
     reached: dict[int, float] = {}
@@ -73,19 +73,19 @@ def beyond_half(graph: Graph, found: Domains, seen: Seen, told: Told) -> Iterato
     if beyond:
         others = f" and {len(beyond) - 1} more" if len(beyond) > 1 else ""
         yield (
-            f"{told(beyond[0])} reaches {reached[beyond[0]]:.2g} on the calibration data{others}: "
-            f"in f16 what lies beyond {_MOST_HALF:g} is infinite"
+            f"{value_text(beyond[0])} reaches {reached[beyond[0]]:.2g} on the calibration "
+            f"data{others}: in f16 what lies beyond {_MOST_HALF:g} is infinite"
         )
 
 
-def all_floats(graph: Graph, found: Domains, told: Told) -> Iterator[str]:
+def all_floats(graph: Graph, found: Domains, value_text: ValueText) -> Iterator[str]:
     """A note on why no product of a model is on integers."""
     products = [v for v, role in graph.roles.items() if role in ("product", "pair")]
     if not products or any(found.is_i8(graph, value) for value in products):
         return
-    pairs = [v for v in products if len(graph.computed(graph.op(v))) > 1]
+    pairs = [v for v in products if len(graph.computed_operands(graph.op(v))) > 1]
     named = pairs or products
-    names = " and ".join(told(value) for value in named[:_MOST_NAMED])
+    names = " and ".join(value_text(value) for value in named[:_MOST_NAMED])
     more = len(named) - _MOST_NAMED
     names += f" and {more} more" if more > 0 else ""
     why = (

@@ -32,9 +32,9 @@ def function_after(graph: Graph, value: int) -> Function | None:
         if step is None:
             return None
         inside[step.value_id] = step
-        if _seen_outside(graph, inside) == {step.value_id}:
+        if _values_used_outside(graph, inside) == {step.value_id}:
             steps = [op for op in inside.values() if op is not None]
-            return partial(_applied, graph, value, steps)
+            return partial(_apply, graph, value, steps)
     return None
 
 
@@ -57,7 +57,7 @@ def _is_number(graph: Graph, value: int) -> bool:
     return bool(array.size) and bool((array == array.flat[0]).all())
 
 
-def _seen_outside(graph: Graph, inside: dict[int, CoreOperation | None]) -> set[int]:
+def _values_used_outside(graph: Graph, inside: dict[int, CoreOperation | None]) -> set[int]:
     """The values that something else uses, or that are outputs."""
     return {
         value
@@ -68,7 +68,7 @@ def _seen_outside(graph: Graph, inside: dict[int, CoreOperation | None]) -> set[
     }
 
 
-def _applied(graph: Graph, value: int, steps: Sequence[CoreOperation], x: Array) -> Array:
+def _apply(graph: Graph, value: int, steps: Sequence[CoreOperation], x: Array) -> Array:
     """Operations on single elements one after the other, in their own type."""
     values = {value: x}
     for op in steps:

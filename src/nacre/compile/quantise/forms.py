@@ -26,7 +26,7 @@ def _input(walk: Walk, op: CoreOperation) -> Stored:
     name, shape = str(op.attributes["name"]), op.type.shape
     if not walk.graph.is_float(op.value_id):
         return Stored(walk.builder.input(name, op.type.dtype, shape))
-    if op.value_id in walk.domains.floats and name not in walk.given.inputs:
+    if op.value_id in walk.domains.floats and name not in walk.imported.inputs:
         elem = "f32" if op.value_id in walk.graph.wide else "f16"
         return Stored(walk.builder.input(name, elem, shape))
     return Stored(walk.builder.input(name, "i8", shape), walk.scales.of(op.value_id))
@@ -40,7 +40,7 @@ def _island(walk: Walk, op: CoreOperation) -> Stored:
         made = walk.stored[op.operands[0]]
     if made is None and _moves_integers(walk, op):
         made = _keep(walk, op)
-    made = made or norm(walk, op) or _found(walk, op)
+    made = made or norm(walk, op) or _position_of_largest(walk, op)
     if made is not None:
         return made
     if op.value_id in walk.graph.wide:
@@ -57,7 +57,7 @@ def _island(walk: Walk, op: CoreOperation) -> Stored:
     return Stored(walk.builder.add(op.opcode, *operands, **given))
 
 
-def _found(walk: Walk, op: CoreOperation) -> Stored | None:
+def _position_of_largest(walk: Walk, op: CoreOperation) -> Stored | None:
     """Where the largest of stored integers is, there is the largest of what they stand for."""
     source = walk.stored.get(op.operands[0]) if op.opcode in _FINDING else None
     if source is None or source.affine is None:
@@ -68,7 +68,7 @@ def _found(walk: Walk, op: CoreOperation) -> Stored | None:
 
 def _moves_integers(walk: Walk, op: CoreOperation) -> bool:
     """Whether what is moved are integers already, which nobody wants as floats."""
-    computed = walk.graph.computed(op)
+    computed = walk.graph.computed_operands(op)
     if walk.graph.roles[op.value_id] != "keep" or len(computed) != 1:
         return False
     y = walk.scales.of(op.value_id)
@@ -134,17 +134,17 @@ def _pair(walk: Walk, op: CoreOperation) -> Stored:
     The device has this as one product; Core IR has no name for it, and the same bits.
     """
     sides, y = [walk.integers(o) for o in op.operands], walk.scales.of(op.value_id)
-    wide = [_centred(walk, side) for side in sides]
+    wide = [_subtract_zero(walk, side) for side in sides]
     sums = walk.builder.add("Cast", walk.builder.add("MatMul", *wide), to="f32")
     affines = [side.affine for side in sides if side.affine is not None]
     a, b, unit = (walk.parameters(found)[0] for found in (*affines, y))
     both = walk.builder.add("BinOp", a, b, op="Mul")
     factor = walk.builder.add("BinOp", both, unit, op="Div")
     steps = walk.builder.add("BinOp", sums, factor, op="Mul")
-    return Stored(walk.quantized(steps, Affine(1.0, y.zero)), y)
+    return Stored(walk.quantize(steps, Affine(1.0, y.zero)), y)
 
 
-def _centred(walk: Walk, side: Stored) -> int:
+def _subtract_zero(walk: Walk, side: Stored) -> int:
     """Integers less their zero point, in i32."""
     assert side.affine is not None
     wide = walk.builder.add("Cast", side.value, to="i32")
@@ -179,7 +179,7 @@ def _map(walk: Walk, op: CoreOperation) -> Stored:
     """
     y = walk.scales.of(op.value_id)
     if walk.scales.is_alias(op.value_id):
-        source = walk.stored[walk.graph.computed(op)[0]]
+        source = walk.stored[walk.graph.computed_operands(op)[0]]
         return Stored(source.value, y)
     bounds = bounds_of(op)
     if bounds is not None:
@@ -187,7 +187,7 @@ def _map(walk: Walk, op: CoreOperation) -> Stored:
         if source.affine == y and y.keeps(*bounds):
             return source
     reals = [walk.real(walk.integers(operand)) for operand in op.operands]
-    return Stored(walk.quantized(walk.builder.add(op.opcode, *reals, **op.attributes), y), y)
+    return Stored(walk.quantize(walk.builder.add(op.opcode, *reals, **op.attributes), y), y)
 
 
 def _pool(walk: Walk, op: CoreOperation) -> Stored:
@@ -232,7 +232,7 @@ _FORMS: Mapping[Role, Callable[[Walk, CoreOperation], Stored]] = {
 }
 
 
-def taken(walk: Walk, op: CoreOperation) -> None:
+def take_operation(walk: Walk, op: CoreOperation) -> None:
     """One operation of the float module."""
     role = walk.graph.roles[op.value_id]
     if role == "constant":

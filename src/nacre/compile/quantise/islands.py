@@ -43,14 +43,14 @@ def domains(
     for op in graph.module.operations:
         if graph.is_float(op.value_id) and _starts(graph, op, seen, forced, scaled):
             floats.add(op.value_id)
-    _spread_down(graph, floats, shrinks, integers)
+    _extend_down(graph, floats, shrinks, integers)
     if scaled is None:
-        _spread_up(graph, floats, integers)
-        _spread_down(graph, floats, shrinks, integers)
+        _extend_up(graph, floats, integers)
+        _extend_down(graph, floats, shrinks, integers)
     for op in graph.module.inputs:
-        if graph.is_float(op.value_id) and not _wanted(graph, op.value_id, floats):
+        if graph.is_float(op.value_id) and not _is_wanted(graph, op.value_id, floats):
             floats.add(op.value_id)
-    _spread_down(graph, floats, shrinks, integers)
+    _extend_down(graph, floats, shrinks, integers)
     return Domains(frozenset(floats))
 
 
@@ -67,13 +67,13 @@ def _starts(
     if role == "pair":
         # Two that are computed stand between floats that a softmax makes and takes. A constant has
         # a scale of ours, which a model that brings its own does not have.
-        is_known = len(graph.computed(op)) < len(op.operands)
+        is_known = len(graph.computed_operands(op)) < len(op.operands)
         if is_known == (scaled is not None):
             return True
     if role == "map" and is_dangerous(graph, op, seen):
         return True
     if scaled is not None and _chooses(graph, op):
-        sources = all(_came_scaled(graph, value, scaled) for value in graph.computed(op))
+        sources = all(_came_scaled(graph, value, scaled) for value in graph.computed_operands(op))
         own = _is_scaled(graph, op.value_id, scaled) or scale_factor(graph, op) is not None
         return not (sources and own)
     return False
@@ -83,7 +83,7 @@ def _chooses(graph: Graph, op: CoreOperation) -> bool:
     """Whether an operation has a scale of its own, and not that of what it moves."""
     role = graph.roles[op.value_id]
     return role in ("product", "pair", "scale", "map", "pool") or (
-        role == "keep" and len(graph.computed(op)) > 1
+        role == "keep" and len(graph.computed_operands(op)) > 1
     )
 
 
@@ -101,7 +101,7 @@ def _came_scaled(graph: Graph, value: int, scaled: Set[int]) -> bool:
     if _is_scaled(graph, value, scaled):
         return True
     op = graph.op(value)
-    computed = graph.computed(op)
+    computed = graph.computed_operands(op)
     is_moved = _is_keep(graph, op) or scale_factor(graph, op) is not None
     return is_moved and len(computed) == 1 and _came_scaled(graph, computed[0], scaled)
 
@@ -110,7 +110,7 @@ def _is_keep(graph: Graph, op: CoreOperation) -> bool:
     return graph.roles[op.value_id] == "keep"
 
 
-def _spread_down(graph: Graph, floats: set[int], shrinks: bool, integers: Set[int]) -> None:
+def _extend_down(graph: Graph, floats: set[int], shrinks: bool, integers: Set[int]) -> None:
     """What moves floats moves them as they are; a function of floats only stays one.
 
     So does a product that leaves few elements of many: there are fewer to quantise after it.
@@ -120,17 +120,17 @@ def _spread_down(graph: Graph, floats: set[int], shrinks: bool, integers: Set[in
         is_small = shrinks and role == "product" and _shrinks(graph, op)
         if (role not in ("keep", "map", "pool") and not is_small) or op.value_id in integers:
             continue
-        computed = graph.computed(op)
+        computed = graph.computed_operands(op)
         if computed and all(value in floats for value in computed):
             floats.add(op.value_id)
 
 
 def _shrinks(graph: Graph, op: CoreOperation) -> bool:
-    sizes = [prod(graph.op(value).type.shape) for value in graph.computed(op)]
+    sizes = [prod(graph.op(value).type.shape) for value in graph.computed_operands(op)]
     return _LEAST_SHRINK * prod(op.type.shape) <= min(sizes, default=0)
 
 
-def _spread_up(graph: Graph, floats: set[int], integers: Set[int]) -> None:
+def _extend_up(graph: Graph, floats: set[int], integers: Set[int]) -> None:
     """A function whose result only islands see is computed in floats at once.
 
     Bounds stay with what they bound: they cost nothing there.
@@ -152,11 +152,11 @@ def _is_float_user(graph: Graph, user: CoreOperation, floats: Set[int]) -> bool:
     return user.value_id in floats or graph.roles[user.value_id] == "plain"
 
 
-def _wanted(graph: Graph, value: int, floats: Set[int]) -> bool:
+def _is_wanted(graph: Graph, value: int, floats: Set[int]) -> bool:
     """Whether something works on a value in integers of 8 bits."""
     for user in graph.users.get(value, []):
         role = graph.roles[user.value_id]
-        if role == "keep" and _wanted(graph, user.value_id, floats):
+        if role == "keep" and _is_wanted(graph, user.value_id, floats):
             return True
         if role in ("product", "pair", "scale", "map", "pool") and user.value_id not in floats:
             return True

@@ -26,7 +26,7 @@ def norm(walk: Walk, op: CoreOperation) -> Stored | None:
     if op.opcode not in _NORMS:
         return None
     given = OPS[op.opcode].filled(op.attributes)
-    entered = _entered(walk, op, float(given["epsilon"]))
+    entered = _floats_in_steps(walk, op, float(given["epsilon"]))
     leaving = _leaving(walk, op)
     if entered is None and leaving is None:
         return None
@@ -44,7 +44,7 @@ def norm(walk: Walk, op: CoreOperation) -> Stored | None:
     return Stored(walk.steps(made), y)
 
 
-def _entered(walk: Walk, op: CoreOperation, epsilon: float) -> tuple[int, float] | None:
+def _floats_in_steps(walk: Walk, op: CoreOperation, epsilon: float) -> tuple[int, float] | None:
     """Integers as floats without their scale, and epsilon in their steps."""
     found = walk.stored.get(op.operands[0])
     if found is None or found.affine is None:

@@ -80,7 +80,7 @@ class Histogram:
         np.clip(bins, 0, 2 * HALF - 1, out=bins)
         self.counts += np.bincount(bins, minlength=2 * HALF)
 
-    def joined(self, other: Histogram) -> Histogram:
+    def merge(self, other: Histogram) -> Histogram:
         """What both have seen."""
         if self.is_empty or other.is_empty:
             return self if other.is_empty else other

@@ -49,20 +49,20 @@ class Port(Struct, frozen=True):
 
 
 def ports_of(
-    source: Module, module: Module, made: Rewritten, given: QuantisedPort
+    source: Module, module: Module, made: Rewritten, imported: QuantisedPort
 ) -> tuple[tuple[Port, ...], tuple[Port, ...]]:
     """Inputs, and outputs with the next values of states behind them."""
     inputs = []
     for op in module.inputs:
         name = str(op.attributes["name"])
         port = _port(name, source.input_types[name].dtype, made.stored[op.value_id], made.module)
-        inputs.append(_as_it_came(port, given.inputs.get(name)))
+        inputs.append(_as_it_came(port, imported.inputs.get(name)))
     values = (*source.outputs, *(state.output for state in source.states))
     names = (*source.output_names, *(f"state {state.name}" for state in source.states))
     outputs = [
         _as_it_came(
             _port(name, source.by_id[own].type.dtype, stored, made.module),
-            given.outputs.get(index),
+            imported.outputs.get(index),
         )
         for index, (name, own, stored) in enumerate(zip(names, values, made.outputs, strict=True))
     ]

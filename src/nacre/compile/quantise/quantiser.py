@@ -20,12 +20,12 @@ from nacre.compile.options import Calibration
 from nacre.compile.quantise import calibration as calibrating
 from nacre.compile.quantise.affine import Affine
 from nacre.compile.quantise.calibration import Feeds, Sample, Samples, Seen, samples
-from nacre.compile.quantise.correction import MOST_SAMPLES, corrected
+from nacre.compile.quantise.correction import MOST_SAMPLES, correct_biases
 from nacre.compile.quantise.float_notes import (
     all_floats,
     beyond_half,
-    held_in_half,
     hiding_values,
+    round_to_half,
 )
 from nacre.compile.quantise.islands import domains
 from nacre.compile.quantise.names import forced_values, layer_name, note_name
@@ -33,12 +33,12 @@ from nacre.compile.quantise.observers import OBSERVERS
 from nacre.compile.quantise.ports import Port, ports_of, stored_inputs
 from nacre.compile.quantise.prequantised.imported_scales import QuantisedPort
 from nacre.compile.quantise.report import Looked, Output, Report, losses, lossy_layers
-from nacre.compile.quantise.rewrite import Rewritten, rewritten
+from nacre.compile.quantise.rewrite import Rewritten, rewrite_on_integers
 from nacre.compile.quantise.roles import Graph, bounds_of
 from nacre.compile.quantise.scales import Scales
-from nacre.compile.quantise.smoothing import smoothed
-from nacre.compile.quantise.uneven import uneven
-from nacre.compile.quantise.walking import Storing
+from nacre.compile.quantise.smoothing import smooth_channels
+from nacre.compile.quantise.uneven import uneven_concats
+from nacre.compile.quantise.walking import StorageScheme
 from nacre.compile.rules import CMP10
 from nacre.core.module import Module
 from nacre.core.rewrite.dead_code import dead_code
@@ -76,7 +76,7 @@ def quantise(
     source: Module,
     observer: str = "mse",
     precision_map: Mapping[str | int, str] | None = None,
-    given: QuantisedPort | None = None,
+    imported: QuantisedPort | None = None,
     correct: bool = True,
     fallback: bool = True,
     accuracy_db: float | None = None,
@@ -85,7 +85,7 @@ def quantise(
 
     - `calibration`: inputs by name with an axis of samples in front, or a list of inputs. Without
       it only a model that brings its own scales can be quantised.
-    - `source`: the module that was legalised, `given`: the scales that it came with and its
+    - `source`: the module that was legalised, `imported`: the scales that it came with and its
       inputs and outputs of integers, which `unquantised` finds
     - `observer`: `minmax`, `percentile` or `mse`
     - `precision_map`: layers, by name or value of the source, that stay floats, and such that stay
@@ -97,27 +97,27 @@ def quantise(
     if observer not in OBSERVERS:
         hint = did_you_mean(str(observer), OBSERVERS)
         known = ", ".join(f"`{name}`" for name in OBSERVERS)
-        raise _refused(f"no observer `{observer}`, expected one of {known}", hint)
-    if calibration is None and not given:
-        raise calibrating.required()
-    brought = given or QuantisedPort()
+        raise _option_error(f"no observer `{observer}`, expected one of {known}", hint)
+    if calibration is None and not imported:
+        raise calibrating.missing_data_error()
+    brought = imported or QuantisedPort()
     masks = _mask_inputs(legal.module)
     data = None if calibration is None else samples(source, calibration, brought.inputs, masks)
     if data is not None and not brought:
-        legal = smoothed(legal, data)
+        legal = smooth_channels(legal, data)
     module = legal.module
     graph, watched = Graph(module, frozenset(brought.scales)), Watched(module, legal)
     forced, integers = forced_values(legal, source, precision_map or {}, graph)
-    seen = _seen(graph, watched, data)
+    seen = _observe(graph, watched, data)
     if not brought:
-        forced |= uneven(graph, seen.histograms, OBSERVERS[observer]) - integers
+        forced |= uneven_concats(graph, seen.histograms, OBSERVERS[observer]) - integers
     once = _Attempt(
         legal, source, graph, watched, data, seen, observer, brought, correct, integers, accuracy_db
     )
-    plain = once.quantised(forced)
+    plain = once.quantise(forced)
     if not fallback or data is None or brought:
-        return _noted(plain, set())
-    return _mended(once, plain, forced)
+        return _add_notes(plain, set())
+    return _restore_floats(once, plain, forced)
 
 
 def _mask_inputs(module: Module) -> frozenset[str]:
@@ -126,22 +126,22 @@ def _mask_inputs(module: Module) -> frozenset[str]:
     return frozenset(str(op.attributes["name"]) for op in module.inputs if op.value_id in wide)
 
 
-def _mended(once: _Attempt, plain: Quantised, forced: Set[int]) -> Quantised:
+def _restore_floats(once: _Attempt, plain: Quantised, forced: Set[int]) -> Quantised:
     """With layers back in floats, as far as that brings outputs within their bounds."""
     found, kept = plain, set[int]()
-    while found.report.missed:
+    while found.report.missed_outputs:
         lossy = lossy_layers(found.report, once.graph, kept | forced | once.integers)
         if not lossy or len(kept) > _MOST_KEPT:
             break
-        found = once.quantised(forced | kept | lossy)
-        if found.report.missed:
+        found = once.quantise(forced | kept | lossy)
+        if found.report.missed_outputs:
             kept |= lossy
         else:
             found, kept = _fewest(once, forced, kept, lossy, found)
     before, after = plain.report.margin, found.report.margin
-    if found.report.missed and not (before < after and before + _LEAST_GAIN <= after):
+    if found.report.missed_outputs and not (before < after and before + _LEAST_GAIN <= after):
         found, kept = plain, set()  # what amplifies every error is not mended by a few floats
-    return _noted(found, kept)
+    return _add_notes(found, kept)
 
 
 def _fewest(
@@ -152,8 +152,8 @@ def _fewest(
     too_few, enough = 0, len(last)
     while enough - too_few > 1 and enough >= _FEW:
         middle = (too_few + enough) // 2
-        tried = once.quantised({*forced, *kept, *last[:middle]})
-        if tried.report.missed:
+        tried = once.quantise({*forced, *kept, *last[:middle]})
+        if tried.report.missed_outputs:
             too_few = middle
         else:
             enough, found = middle, tried
@@ -171,27 +171,29 @@ class _Attempt:
     data: Samples | None
     seen: Seen
     observer: str
-    given: QuantisedPort
+    imported: QuantisedPort
     correct: bool
     integers: Set[int]
     accuracy_db: float | None
 
-    def quantised(self, forced: Set[int]) -> Quantised:
+    def quantise(self, forced: Set[int]) -> Quantised:
         """The module with these values in floats."""
         legal, graph, source = self.legal, self.graph, self.source
-        fixed = _fixed(graph, self.given)
-        is_own = bool(self.given)  # the model's own scales are taken as they are
+        fixed = _imported_affines(graph, self.imported)
+        is_own = bool(self.imported)  # the model's own scales are taken as they are
         states = _states(source, graph)
         own = set(fixed) if is_own else None
         found = domains(graph, self.seen.histograms, forced, states, own, self.integers)
         scales = Scales(graph, found, self.seen.histograms, OBSERVERS[self.observer], fixed)
         searched = self.observer == "mse" and not is_own
-        told = partial(note_name, legal, source)
-        storing = Storing(scales, self.given, searched=searched, on_grid=is_own, told=told)
-        made = rewritten(graph, found, storing, legal.outputs)
+        value_text = partial(note_name, legal, source)
+        scheme = StorageScheme(
+            scales, self.imported, searched=searched, on_grid=is_own, value_text=value_text
+        )
+        made = rewrite_on_integers(graph, found, scheme, legal.outputs)
         if self.data is not None and self.correct and not is_own:
             pairs = islice(_pairs(self.data, self.watched, made), MOST_SAMPLES)
-            made = corrected(made, self.seen.means, [stored for _, stored in pairs])
+            made = correct_biases(made, self.seen.means, [stored for _, stored in pairs])
         made = replace(made, module=dead_code(made.module))
         layers = {
             value: layer_name(legal, source, value)
@@ -201,14 +203,14 @@ class _Attempt:
             and graph.is_float(value)
             and own.value in made.module.by_id
         }
-        hiding = dict.fromkeys(hiding_values(graph.module), held_in_half)
+        hiding = dict.fromkeys(hiding_values(graph.module), round_to_half)
         looked = Looked(layers, {**hiding, **scales.functions})
         report = _report(self.watched, made, self.data, looked, legal, source, self.accuracy_db)
-        inputs, outputs = ports_of(source, graph.module, made, self.given)
+        inputs, outputs = ports_of(source, graph.module, made, self.imported)
         notes = (
-            *self.given.notes,
-            *beyond_half(graph, found, self.seen, told),
-            *all_floats(graph, found, told),
+            *self.imported.notes,
+            *beyond_half(graph, found, self.seen, value_text),
+            *all_floats(graph, found, value_text),
         )
         return Quantised(_legal(legal, made, notes), inputs, outputs, report)
 
@@ -219,23 +221,23 @@ def _is_open(graph: Graph, made: Rewritten, value: int) -> bool:
     return bounds_of(op) is not None and own.affine is None and own == made.stored[op.operands[0]]
 
 
-def _noted(found: Quantised, kept: Set[int]) -> Quantised:
+def _add_notes(found: Quantised, kept: Set[int]) -> Quantised:
     """With notes on layers that went back to floats, and on outputs that are still far off."""
-    told = []
+    notes = []
     if kept:
         count = f"{len(kept)} layer{'s' if len(kept) > 1 else ''}"
-        told.append(f"{count} kept in f16: on integers of 8 bits the outputs lose too much")
-    for output in found.report.missed:
-        told.append(
+        notes.append(f"{count} kept in f16: on integers of 8 bits the outputs lose too much")
+    for output in found.report.missed_outputs:
+        notes.append(
             f"output `{output.name}` {_VERBS[output.measure]} {output.describe} on the calibration "
             f"data, less than {output.describe_bound}: a precision map can keep more layers in f16"
         )
-    if not told:
+    if not notes:
         return found
-    return replace(found, legal=replace(found.legal, notes=(*found.legal.notes, *told)))
+    return replace(found, legal=replace(found.legal, notes=(*found.legal.notes, *notes)))
 
 
-def _refused(message: str, hint: str | None = None) -> InputError:
+def _option_error(message: str, hint: str | None = None) -> InputError:
     return InputError([CMP10.at(_PLACE, message, help=hint or None)])
 
 
@@ -246,23 +248,23 @@ def _states(source: Module, graph: Graph) -> frozenset[int]:
     return frozenset(op.value_id for op in inputs if op.attributes["name"] in names)
 
 
-def _seen(graph: Graph, watched: Watched, data: Samples | None) -> Seen:
+def _observe(graph: Graph, watched: Watched, data: Samples | None) -> Seen:
     if data is None:
         return Seen({}, {})
     products = frozenset(v for v, role in graph.roles.items() if role == "product")
-    return calibrating.observed(watched, Feeds(data, graph.module), products, MOST_SAMPLES)
+    return calibrating.observe(watched, Feeds(data, graph.module), products, MOST_SAMPLES)
 
 
-def _fixed(graph: Graph, given: QuantisedPort) -> dict[int, Affine]:
+def _imported_affines(graph: Graph, imported: QuantisedPort) -> dict[int, Affine]:
     """The scales that the model came with: of bounds, of rows of tables, and of inputs."""
     found: dict[int, Affine] = {}
     for op in graph.module.operations:
         bounds = bounds_of(op) or graph.table_bounds(op)
-        imported = given.inputs.get(str(op.attributes.get("name")))
-        if bounds is not None and bounds in given.scales:
-            found[op.value_id] = given.scales[bounds]
-        elif op.opcode == "Input" and imported is not None:
-            found[op.value_id] = imported.affine
+        own = imported.inputs.get(str(op.attributes.get("name")))
+        if bounds is not None and bounds in imported.scales:
+            found[op.value_id] = imported.scales[bounds]
+        elif op.opcode == "Input" and own is not None:
+            found[op.value_id] = own.affine
     return found
 
 
@@ -302,7 +304,7 @@ def _report(
     return losses(watched, made, pairs, looked, outputs, made.notes)
 
 
-def _legal(legal: Legal, made: Rewritten, told: tuple[str, ...]) -> Legal:
+def _legal(legal: Legal, made: Rewritten, own: tuple[str, ...]) -> Legal:
     """The module on integers, with where each of its operations comes from."""
     origins: dict[int, tuple[int, ...]] = {}
     escaped: dict[int, str] = {}
@@ -312,7 +314,7 @@ def _legal(legal: Legal, made: Rewritten, told: tuple[str, ...]) -> Legal:
             origins[stored.value] = tuple(dict.fromkeys(own))
         if value in legal.escaped:
             escaped[stored.value] = legal.escaped[value]
-    notes = (*legal.notes, *told, *made.notes)
+    notes = (*legal.notes, *own, *made.notes)
     wide, found = mask_values(made.module), escapes_at("i8", made.module, legal.lacking)
     escaped |= {value: reason for value, reason in found.items() if value in wide}
     return replace(

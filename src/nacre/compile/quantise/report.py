@@ -55,7 +55,7 @@ class Report(Struct, frozen=True):
     accuracies: tuple[Accuracy, ...] = ()  # the outputs, each by the measure that fits it
 
     @property
-    def missed(self) -> tuple[Accuracy, ...]:
+    def missed_outputs(self) -> tuple[Accuracy, ...]:
         """The outputs that are too far from the float module's."""
         return tuple(output for output in self.accuracies if not output.is_met)
 
@@ -144,9 +144,9 @@ def losses(
     for real, stored in feeds:
         count += 1
         expected, found = dict(floats.constants), dict(integers.constants)
-        reals = _tapped(floats.run(real), {output.value for output in outputs}, expected)
-        stream = _tapped(integers.run(stored), {o.stored.value for o in outputs}, found)
-        _compared(reals, stream, wanted, powers, looked.after)
+        reals = _tap(floats.run(real), {output.value for output in outputs}, expected)
+        stream = _tap(integers.run(stored), {o.stored.value for o in outputs}, found)
+        _compare(reals, stream, wanted, powers, looked.after)
         deque(stream, maxlen=0)  # no layer is behind, but outputs may be
         for output in outputs:
             array, affine = found[output.stored.value], output.stored.affine
@@ -166,7 +166,7 @@ def losses(
     )
 
 
-def _tapped(
+def _tap(
     run: Iterable[tuple[int, Array]], wanted: Set[int], into: Values
 ) -> Iterator[tuple[int, Array]]:  # fmt: skip
     """The values of a run; some of them are kept."""
@@ -187,7 +187,9 @@ def lossy_layers(report: Report, graph: Graph, known: Set[int]) -> set[int]:
     missed = {value: accuracy for value, accuracy in outputs if not accuracy.is_met}
     choices = {value for value, accuracy in missed.items() if accuracy.measure == "agreement"}
     stored = {loss.value for loss in report.layers if loss.elem == "i8"}
-    near = {_chosen_at(graph, v) for v in _chosen_from(graph, choices) if v in stored} - known
+    near = {
+        _lossy_source(graph, v) for v in _sources_of_choices(graph, choices) if v in stored
+    } - known
     if near:
         return near
     # A target above the usual one asks the same of the layers behind it.
@@ -201,18 +203,22 @@ def lossy_layers(report: Report, graph: Graph, known: Set[int]) -> set[int]:
     for loss in report.layers:
         if loss.sqnr is None or loss.elem != "i8" or loss.sqnr > poor.get(loss.value, -inf):
             continue
-        sources = [ratios.get(value, inf) for value in graph.computed(graph.op(loss.value))]
-        at = _chosen_at(graph, loss.value)
+        sources = [
+            ratios.get(value, inf) for value in graph.computed_operands(graph.op(loss.value))
+        ]
+        at = _lossy_source(graph, loss.value)
         if sources and at not in known:
             lost[at] = max(lost.get(at, 0.0), min(sources) - loss.sqnr)
     ways = ({value for value, size in lost.items() if size > least} for least in _LOSSY)
     found = next((found for found in ways if found), None)
-    found = found or {_chosen_at(graph, v) for v in _amplified(report, graph, poor)} - known
+    found = (
+        found or {_lossy_source(graph, v) for v in _amplified_values(report, graph, poor)} - known
+    )
     # Where none loses more than the others, a target that was asked for takes as many as it needs.
     return found or (set(lost) if more > 0 else found)
 
 
-def _amplified(report: Report, graph: Graph, poor: Mapping[int, float]) -> set[int]:
+def _amplified_values(report: Report, graph: Graph, poor: Mapping[int, float]) -> set[int]:
     """Integers whose small errors functions of floats make large ones of."""
     losses = {loss.value: loss for loss in report.layers if loss.sqnr is not None}
     found: set[int] = set()
@@ -221,14 +227,14 @@ def _amplified(report: Report, graph: Graph, poor: Mapping[int, float]) -> set[i
         if loss.elem == "i8" or loss.sqnr > poor.get(loss.value, -inf):
             continue
         # All that goes into it, as far as it is floats.
-        above, seen = graph.computed(graph.op(loss.value)), {loss.value}
+        above, seen = graph.computed_operands(graph.op(loss.value)), {loss.value}
         while above:
             source = losses.get(above.pop())
             if source is None or source.sqnr is None or source.value in seen:
                 continue
             seen.add(source.value)
             if source.elem != "i8":
-                above += graph.computed(graph.op(source.value))
+                above += graph.computed_operands(graph.op(source.value))
             elif source.sqnr - loss.sqnr > _LOSSY[-1]:
                 found.add(source.value)
     return found
@@ -243,21 +249,21 @@ def _behind(graph: Graph, values: Iterable[int]) -> set[int]:
     return found
 
 
-def _chosen_from(graph: Graph, choices: Set[int]) -> set[int]:
+def _sources_of_choices(graph: Graph, choices: Set[int]) -> set[int]:
     """The floats that indices and truth values are made of."""
     inside, found = set(choices), set()
     for op in reversed(graph.module.operations):
         if op.value_id in inside:
-            found.update(graph.computed(op))
+            found.update(graph.computed_operands(op))
             inside.update(operand for operand in op.operands if not graph.is_float(operand))
     return found
 
 
-def _chosen_at(graph: Graph, value: int) -> int:
+def _lossy_source(graph: Graph, value: int) -> int:
     """Where a value loses: what moves elements, or holds them between bounds, has its source's."""
     op = graph.op(value)
     while graph.roles[value] == "keep" or bounds_of(op) is not None:
-        computed = graph.computed(op)
+        computed = graph.computed_operands(op)
         if len(computed) != 1:
             break
         value = computed[0]
@@ -265,7 +271,7 @@ def _chosen_at(graph: Graph, value: int) -> int:
     return value
 
 
-def _compared(
+def _compare(
     reals: Iterable[tuple[int, Array]],
     integers: Iterable[tuple[int, Array]],
     wanted: Mapping[int, Stored],

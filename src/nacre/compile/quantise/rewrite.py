@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from nacre.compile.quantise.forms import taken
+from nacre.compile.quantise.forms import take_operation
 from nacre.compile.quantise.islands import Domains
 from nacre.compile.quantise.roles import Graph
-from nacre.compile.quantise.walking import Product, Stored, Storing, Walk
+from nacre.compile.quantise.walking import Product, StorageScheme, Stored, Walk
 from nacre.core.module import Module
 
 
@@ -23,14 +23,16 @@ class Rewritten:
     notes: tuple[str, ...]
 
 
-def rewritten(graph: Graph, domains: Domains, storing: Storing, own: int) -> Rewritten:
+def rewrite_on_integers(
+    graph: Graph, domains: Domains, scheme: StorageScheme, own: int
+) -> Rewritten:
     """A float module on integers, with islands of floats.
 
     `own` outputs are the model's; those behind are the next values of states, which are floats.
     """
-    walk = Walk(graph, domains, storing)
+    walk = Walk(graph, domains, scheme)
     for op in graph.module.operations:
-        taken(walk, op)
+        take_operation(walk, op)
     kept = graph.module.outputs
     outputs = tuple(walk.output(index, value, index < own) for index, value in enumerate(kept))
     module = walk.builder.module(*(output.value for output in outputs))

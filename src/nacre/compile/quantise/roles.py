@@ -58,7 +58,7 @@ class Graph:
         """Whether a value is of floats."""
         return self.op(value).type.element.kind == "float"
 
-    def computed(self, op: CoreOperation) -> list[int]:
+    def computed_operands(self, op: CoreOperation) -> list[int]:
         """The operands that are floats and no constants."""
         return [o for o in op.operands if o not in self.constants and self.is_float(o)]
 
@@ -119,7 +119,7 @@ def _pair(graph: Graph, op: CoreOperation) -> Role:
     """Matrices image by image, of which one may be a constant."""
     known = [graph.constants[o] for o in op.operands if o in graph.constants]
     is_finite = all(np.isfinite(array).all() for array in known)
-    are_floats = len(graph.computed(op)) + len(known) == len(op.operands)
+    are_floats = len(graph.computed_operands(op)) + len(known) == len(op.operands)
     return "pair" if is_finite and are_floats else "island"
 
 
@@ -147,7 +147,7 @@ def _other(graph: Graph, op: CoreOperation) -> Role:
     row = lowering_of(op)
     is_map = row is not None and row.kind == "map" and op.opcode != "Cast"
     finite = all(np.isfinite(graph.constants[o]).all() for o in op.operands if o in graph.constants)
-    return "map" if is_map and finite and graph.computed(op) else "island"
+    return "map" if is_map and finite and graph.computed_operands(op) else "island"
 
 
 _FINDERS: Mapping[str, Callable[[Graph, CoreOperation], Role]] = {

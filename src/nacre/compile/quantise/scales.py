@@ -46,7 +46,7 @@ class Scales:
         """The scale of a value; of one in floats, that in which integers would have it."""
         root = self._root(value)
         if root not in self._found:
-            self._found[root] = self._chosen(root)
+            self._found[root] = self._choose(root)
         return self._found[root]
 
     def is_factor(self, value: int) -> bool:
@@ -76,13 +76,13 @@ class Scales:
             elif graph.roles[op.value_id] == "keep":
                 self._join(op.operands[0], op.value_id)
             elif factor is not None and op.value_id not in self._fixed:
-                source = graph.computed(op)[0]
+                source = graph.computed_operands(op)[0]
                 if self._is_i8(source):
                     self._factors[op.value_id] = source, factor
             elif bounds_of(op) is not None:
                 self._bound(op)
             elif (number := shift(graph, op)) is not None and not self._given:
-                source = graph.computed(op)[0]
+                source = graph.computed_operands(op)[0]
                 if self._is_i8(source):
                     self._sums[op.value_id] = source, number
         self._tie()
@@ -158,7 +158,7 @@ class Scales:
         if graph.only_user(value) is not op:
             return False
         maker = graph.op(value)
-        if graph.roles[value] == "keep" and len(graph.computed(maker)) == 1:
+        if graph.roles[value] == "keep" and len(graph.computed_operands(maker)) == 1:
             return self._is_only_here(maker.operands[0], maker)
         return graph.roles[value] != "input"
 
@@ -166,17 +166,17 @@ class Scales:
         found = self._seen.get(value)
         return 0.0 if found is None or found.is_empty else max(-found.low, found.high)
 
-    def _chosen(self, root: int) -> Affine:
+    def _choose(self, root: int) -> Affine:
         if root in self._fixed:
             return self._fixed[root]
         if root in self._factors:
             source, factor = self._factors[root]
             return self.of(source).times(factor)
-        moved = self._moved(root)
+        moved = self._shifted_affine(root)
         if moved is not None:
             self._shifted.add(root)
             return moved
-        inherited = self._inherited(root) if self._given else None
+        inherited = self._inherited_affine(root) if self._given else None
         if inherited is not None:
             return inherited
         members = [value for value in self._members(root) if value not in self.bounded]
@@ -186,14 +186,14 @@ class Scales:
         total = Histogram()
         for value in dict.fromkeys((*made, *wide)):
             if value in self._seen:
-                total = total.joined(self._seen[value])
+                total = total.merge(self._seen[value])
         if total.is_empty:
             return of_range(0.0, 0.0)
         found = self._observer(total, self._after(made))
         numbers = [n for source, n in self._sums.values() if self._root(source) == root]
         return found.dividing(numbers[0]) if len(numbers) == 1 else found
 
-    def _moved(self, root: int) -> Affine | None:
+    def _shifted_affine(self, root: int) -> Affine | None:
         """The scale of a sum with a number: that of the other operand, with another zero point."""
         if root not in self._sums:
             return None
@@ -204,10 +204,10 @@ class Scales:
         source, number = self._sums[root]
         return self.of(source).plus(number)
 
-    def _inherited(self, value: int) -> Affine | None:
+    def _inherited_affine(self, value: int) -> Affine | None:
         """The scale that a value in floats has from what it was moved or multiplied from."""
         graph = self._graph
-        computed = graph.computed(graph.op(value))
+        computed = graph.computed_operands(graph.op(value))
         if value not in self._domains.floats or len(computed) != 1:
             return None
         factor = scale_factor(graph, graph.op(value))

@@ -26,7 +26,7 @@ _LEAST_SPREAD = 4.0  # how many times a channel must exceed the middle one
 _FAINT = 1e-6
 
 
-def smoothed(legal: Legal, data: Samples) -> Legal:
+def smooth_channels(legal: Legal, data: Samples) -> Legal:
     """The module with a factor for each channel between norms and the products behind them."""
     module = legal.module
     products = _products(module)
@@ -38,7 +38,7 @@ def smoothed(legal: Legal, data: Samples) -> Legal:
         for norm, users in products.items()
         if (made := _factors(reaches[norm], [module.by_id[u] for u in users], module)) is not None
     }
-    return _rewritten(legal, products, factors) if factors else legal
+    return _rewrite(legal, products, factors) if factors else legal
 
 
 def _products(module: Module) -> dict[int, list[int]]:
@@ -75,7 +75,7 @@ def _factors(reach: Array, users: list[CoreOperation], module: Module) -> Array 
     return alike
 
 
-def _rewritten(
+def _rewrite(
     legal: Legal, products: Mapping[int, list[int]], factors: Mapping[int, Array]
 ) -> Legal:
     module, builder = legal.module, Builder()

@@ -26,7 +26,9 @@ _WHOLE = frozenset({
 _TAKES_FLOATS = frozenset({"island", "plain", "pair"})
 
 
-def uneven(graph: Graph, seen: Mapping[int, Histogram], observer: Observer) -> frozenset[int]:
+def uneven_concats(
+    graph: Graph, seen: Mapping[int, Histogram], observer: Observer
+) -> frozenset[int]:
     """The results of `Concat` that are better joined in floats, each part out of its own scale.
 
     One scale must take most of a part that carries something, and floats must give it to somebody:
@@ -78,12 +80,12 @@ def _finest(sizes: _Sizes) -> dict[int, float]:
     wanted: set[int] = set()
     for op in reversed(graph.module.operations):
         if op.opcode == "Concat" or (op.value_id in wanted and op.opcode in _WHOLE):
-            wanted.update((op.value_id, *graph.computed(op)))
+            wanted.update((op.value_id, *graph.computed_operands(op)))
     found: dict[int, float] = {}
     for op in graph.module.operations:
         if op.value_id not in wanted or op.value_id in graph.constants:
             continue
-        computed = graph.computed(op)
+        computed = graph.computed_operands(op)
         if graph.roles[op.value_id] == "keep" and op.opcode in _WHOLE:
             found[op.value_id] = min((found[value] for value in computed), default=inf)
         else:
@@ -130,4 +132,4 @@ def _passes(sizes: _Sizes, op: CoreOperation) -> bool:
     """Whether floats stay floats in an operation: it moves them, or is a function of them alone."""
     graph = sizes.graph
     role = graph.roles[op.value_id]
-    return role == "keep" or (role == "map" and len(set(graph.computed(op))) == 1)
+    return role == "keep" or (role == "map" and len(set(graph.computed_operands(op))) == 1)

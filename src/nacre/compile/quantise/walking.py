@@ -43,32 +43,36 @@ class Product:
 
 
 @dataclass(frozen=True, eq=False)
-class Storing:
+class StorageScheme:
     """How values are stored: scales, what a model brought of its own, and how weights are made."""
 
     scales: Scales
-    given: QuantisedPort
+    imported: QuantisedPort
     searched: bool  # the scale of weights that has the least error
     on_grid: bool  # weights that are multiples of something keep that as their scale
-    told: Callable[[int], str] = "%{}".format  # a value of the float module, for a note
+    value_text: Callable[[int], str] = "%{}".format  # a value of the float module, for a note
 
 
 class Walk:
     """Goes through a float module and builds the other."""
 
-    def __init__(self, graph: Graph, domains: Domains, storing: Storing) -> None:
-        self.graph, self.domains, self.scales = graph, domains, storing.scales
-        self.given, self.searched, self.on_grid = storing.given, storing.searched, storing.on_grid
+    def __init__(self, graph: Graph, domains: Domains, scheme: StorageScheme) -> None:
+        self.graph, self.domains, self.scales = graph, domains, scheme.scales
+        self.imported, self.searched, self.on_grid = (
+            scheme.imported,
+            scheme.searched,
+            scheme.on_grid,
+        )
         self.builder = Builder()
         self.stored: dict[int, Stored] = {}
         self.products: list[Product] = []
         self.notes: list[str] = []
-        self.keeping, self.told = keeping(graph.module), storing.told
+        self.keeping, self.value_text = keeping(graph.module), scheme.value_text
         self._made: dict[object, int] = {}  # what was made once for all
 
     def output(self, index: int, value: int, is_own: bool) -> Stored:
         """An output: integers of the model's own where it has them, the next state in floats."""
-        imported = self.given.outputs.get(index)
+        imported = self.imported.outputs.get(index)
         if imported is not None:
             return self.integers(value, imported.affine)
         op = self.graph.op(value)
@@ -102,10 +106,12 @@ class Walk:
             return found
         key = (value, affine)
         if found.affine is None:
-            return Stored(self.once(key, lambda: self._entered(found.value, affine)), affine)
-        return Stored(self.once(key, lambda: self._changed(found, affine)), affine)
+            return Stored(
+                self.once(key, lambda: self._quantise_island(found.value, affine)), affine
+            )
+        return Stored(self.once(key, lambda: self._rescale(found, affine)), affine)
 
-    def _entered(self, value: int, affine: Affine) -> int:
+    def _quantise_island(self, value: int, affine: Affine) -> int:
         """Floats of an island as integers: a product, a sum and a cast where f16 has the factor.
 
         `quantize` would be work for the slowest unit. What f16 rounds here is below an eighth of a
@@ -113,7 +119,7 @@ class Walk:
         """
         is_half = self.builder.type_of(value).dtype == "f16"
         if not is_half or not 1.0 / _MOST_FACTOR <= affine.scale <= 1.0 / _LEAST_HALF:
-            return self.quantized(self.builder.add("Cast", value, to="f32"), affine)
+            return self.quantize(self.builder.add("Cast", value, to="f32"), affine)
         factor = np.float16(1.0 / affine.scale)
         made = self.builder.add("BinOp", value, self.half(factor), op="Mul")
         if affine.zero:
@@ -122,14 +128,14 @@ class Walk:
 
     def steps(self, value: int) -> int:
         """Floats of 16 bits that count in steps from zero on as integers."""
-        return self.quantized(self.builder.add("Cast", value, to="f32"), Affine(1.0, 0))
+        return self.quantize(self.builder.add("Cast", value, to="f32"), Affine(1.0, 0))
 
-    def _changed(self, found: Stored, affine: Affine) -> int:
+    def _rescale(self, found: Stored, affine: Affine) -> int:
         """Integers of one scale as integers of another: bounds that hold everything."""
         assert found.affine is not None
         real = self.real(found)
         held = self.builder.add("Clip", real, min=found.affine.low, max=found.affine.high)
-        return self.quantized(held, affine)
+        return self.quantize(held, affine)
 
     def real(self, found: Stored) -> int:
         """Integers as reals, for one use."""
@@ -137,7 +143,7 @@ class Walk:
         scale, zero = self.parameters(found.affine)
         return self.builder.add("Dequantize", found.value, scale, zero)
 
-    def quantized(self, value: int, affine: Affine) -> int:
+    def quantize(self, value: int, affine: Affine) -> int:
         """Reals of f32 as integers."""
         return self.builder.add("Quantize", value, *self.parameters(affine), to="i8")
 
@@ -147,7 +153,9 @@ class Walk:
         if op.value_id in graph.kept:
             return False
         for user in graph.users.get(op.value_id, []):
-            is_moved = graph.roles[user.value_id] == "keep" and len(graph.computed(user)) == 1
+            is_moved = (
+                graph.roles[user.value_id] == "keep" and len(graph.computed_operands(user)) == 1
+            )
             is_float = not self.domains.is_i8(graph, user.value_id)
             if is_moved and is_float and self.scales.of(user.value_id) == y:
                 if not self.is_only_stored(user, y):
@@ -222,5 +230,5 @@ class Walk:
         if not self.graph.is_float(value):
             return self.builder.constant(array, self.graph.op(value).type.dtype)
         made = narrowed(array, _HALF, keeps=value in self.keeping)
-        self.notes += made.notes(self.told(value), _HALF)
+        self.notes += made.notes(self.value_text(value), _HALF)
         return self.builder.constant(made.array, "f16")

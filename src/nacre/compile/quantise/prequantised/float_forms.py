@@ -20,7 +20,7 @@ _NEARLY_HALF = 0.5 - 2.0**-6
 _WHOLE = ("i32", "f32")  # types in which stored integers are numbers
 
 
-def moved(walk: Walk, op: CoreOperation) -> bool:
+def move(walk: Walk, op: CoreOperation) -> bool:
     """Stored integers that are only moved: the floats are."""
     if op.opcode not in MOVES or not op.operands:
         return False
@@ -89,7 +89,7 @@ def _quantize(walk: Walk, op: CoreOperation) -> bool:
         if walk.constant(op.operands[1]) is not None or to in WIDE:
             return False  # a scale for each channel: the operation stays
         walk.notes.append("scales that the model computes at run time are taken from calibration")
-        source = walk.typed(walk.value(op.operands[0]))
+        source = walk.cast(walk.value(op.operands[0]))
         walk.stored[op.value_id] = Reals(source, float("nan"), 0, to)
         return True
     scale, zero = found
@@ -97,7 +97,7 @@ def _quantize(walk: Walk, op: CoreOperation) -> bool:
     if numbers is not None and not numbers.shift:
         walk.remember(op, Reals(numbers.value, numbers.scale * scale, zero, to))
     else:
-        walk.remember(op, Reals(walk.typed(walk.value(op.operands[0])), scale, zero, to))
+        walk.remember(op, Reals(walk.cast(walk.value(op.operands[0])), scale, zero, to))
     return True
 
 
@@ -105,18 +105,18 @@ def _dequantize(walk: Walk, op: CoreOperation) -> bool:
     x, scale = op.operands[0], walk.constant(op.operands[1])
     stored = walk.stored.get(x)
     if scale is None and stored is not None and np.isnan(stored.scale):
-        walk.ids[op.value_id] = walk.typed(stored.value, op.type.dtype)
+        walk.ids[op.value_id] = walk.cast(stored.value, op.type.dtype)
         return True
     found, array = single(walk.module, op), walk.constant(x)
     if array is not None and scale is not None and not op.attributes.get("block", 0):
         made = _dequantized_constant(walk, op, array, scale)
         if made is not None:
             known = walk.builder.constant(made, "f32")
-            walk.ids[op.value_id] = walk.typed(known, op.type.dtype)
+            walk.ids[op.value_id] = walk.cast(known, op.type.dtype)
             return True
     value = None if found is None else walk.reals(x, *found)
     if value is not None:
-        walk.ids[op.value_id] = walk.typed(value, op.type.dtype)
+        walk.ids[op.value_id] = walk.cast(value, op.type.dtype)
     return value is not None
 
 
@@ -135,7 +135,7 @@ def _dequantized_constant(
     return reals_of(array, scale.reshape(shape), wide.reshape(shape))
 
 
-def _found(walk: Walk, op: CoreOperation) -> bool:
+def _position_of_largest(walk: Walk, op: CoreOperation) -> bool:
     """Where the largest of stored integers is, there is the largest of what they stand for."""
     found = walk.stored.get(op.operands[0])
     if found is None:
@@ -166,7 +166,7 @@ def _cast(walk: Walk, op: CoreOperation) -> bool:
     return True
 
 
-def _combined(walk: Walk, op: CoreOperation) -> bool:
+def _combine(walk: Walk, op: CoreOperation) -> bool:
     """Numbers with a constant: a zero point taken off, a bias added, a scale multiplied by."""
     word, (left, right) = str(op.attributes["op"]), op.operands
     if word in ("Add", "Mul") and left not in walk.numbers:
@@ -176,7 +176,7 @@ def _combined(walk: Walk, op: CoreOperation) -> bool:
         return False
     reals = array.astype(np.float64)
     if word in ("Add", "Sub"):
-        return _added(walk, op, numbers, reals if word == "Add" else -reals)
+        return _add(walk, op, numbers, reals if word == "Add" else -reals)
     reals = 1.0 / reals if word == "Div" and reals.all() else reals
     is_number = op.type.dtype == "f32" and not numbers.shift and bool((reals > 0).all())
     if not is_number or (word == "Div" and not array.all()):
@@ -190,7 +190,7 @@ def _combined(walk: Walk, op: CoreOperation) -> bool:
     return True
 
 
-def _added(walk: Walk, op: CoreOperation, numbers: Numbers, reals: Array) -> bool:
+def _add(walk: Walk, op: CoreOperation, numbers: Numbers, reals: Array) -> bool:
     if reals.size == 1 and op.type.shape == walk.builder.type_of(numbers.value).shape:
         shift = numbers.shift + float(reals.flat[0])
         walk.numbers[op.value_id] = replace(numbers, shift=shift)
@@ -201,7 +201,7 @@ def _added(walk: Walk, op: CoreOperation, numbers: Numbers, reals: Array) -> boo
     return True
 
 
-def _summed(walk: Walk, op: CoreOperation) -> bool:
+def _multiply(walk: Walk, op: CoreOperation) -> bool:
     """Sums, and products of matrices and windows, of numbers without a zero point."""
     sides = [_number(walk, operand) for operand in op.operands]
     found = [side for side in sides if side is not None and not side.shift]
@@ -287,9 +287,9 @@ FORMS: Mapping[str, Callable[[Walk, CoreOperation], bool]] = {
     "QBinOp": _binary,
     "QPool": _pool,
     "Pad": _pad,
-    **dict.fromkeys(("ArgMax", "ArgMin", "TopKIndices"), _found),
+    **dict.fromkeys(("ArgMax", "ArgMin", "TopKIndices"), _position_of_largest),
     "Cast": _cast,
-    "BinOp": _combined,
-    "Sum": _summed,
-    **dict.fromkeys(PRODUCTS, _summed),
+    "BinOp": _combine,
+    "Sum": _multiply,
+    **dict.fromkeys(PRODUCTS, _multiply),
 }

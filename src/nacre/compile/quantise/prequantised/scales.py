@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from nacre.compile.quantise.prequantised.float_forms import FORMS, moved
+from nacre.compile.quantise.prequantised.float_forms import FORMS, move
 from nacre.compile.quantise.prequantised.imported_scales import QuantisedPort
 from nacre.compile.quantise.prequantised.uses import counts, users_of
 from nacre.compile.quantise.prequantised.walk import Walk
@@ -25,10 +25,10 @@ class Plain:
     """A float model, and what it brought."""
 
     module: Module
-    given: QuantisedPort = field(default_factory=QuantisedPort)
+    imported: QuantisedPort = field(default_factory=QuantisedPort)
 
 
-def unquantised(module: Module) -> Plain:
+def float_model(module: Module) -> Plain:
     """The float model behind a quantised one; a model without quantised operations as it is."""
     is_quantised = any(op.opcode in _QUANTISED for op in module.operations)
     if not is_quantised and not counts(module, users_of(module)):
@@ -43,7 +43,7 @@ def unquantised(module: Module) -> Plain:
     outputs = [walk.output(index, value) for index, value in enumerate(module.outputs)]
     made = walk.builder.module(*outputs)
     labels = replace(module.labels or Labels(), nodes=walk.names, fused=walk.fused)
-    return Plain(replace(made, labels=labels), walk.given())
+    return Plain(replace(made, labels=labels), walk.imported())
 
 
 def _take(walk: Walk, op: CoreOperation) -> None:
@@ -52,7 +52,7 @@ def _take(walk: Walk, op: CoreOperation) -> None:
         return  # made where it is used
     first = walk.builder.count
     form = FORMS.get(op.opcode)
-    if not (form is not None and form(walk, op)) and not moved(walk, op):
+    if not (form is not None and form(walk, op)) and not move(walk, op):
         operands = tuple(walk.value(operand) for operand in op.operands)
         walk.ids[op.value_id] = walk.builder.copy(op, operands)
     name, *others = (walk.module.labels or Labels()).names(op.value_id) or ("",)

@@ -77,7 +77,7 @@ def _read(
         is_one = scales.size == zeros.size == 1
         return (float(np.float32(scales[0])), int(zeros[0])) if is_one else None
     if op.opcode == "Cast" and op.attributes["to"] == "i32":
-        return _centred(module, users, op)
+        return _scale_and_zero(module, users, op)
     if op.opcode == "Cast" and op.attributes["to"] in ("f32", *SHIFTS):
         return meaning(module, users, op.value_id)  # moved as floats, and back
     return None
@@ -92,10 +92,10 @@ def counts(module: Module, users: Users) -> bool:
         and op.attributes["to"] == "i32"
         and module.by_id[op.operands[0]].type.dtype in SHIFTS
     )
-    return any(_centred(module, users, op) is not None for op in bytes_)
+    return any(_scale_and_zero(module, users, op) is not None for op in bytes_)
 
 
-def _centred(module: Module, users: Users, op: CoreOperation) -> tuple[float, int] | None:
+def _scale_and_zero(module: Module, users: Users, op: CoreOperation) -> tuple[float, int] | None:
     """Integers that a product of integers takes: whole numbers, less a zero point.
 
     None where the model wants to see the sums themselves, which floats cannot be.

@@ -75,7 +75,7 @@ class Walk:
         self._inputs: dict[str, ImportedScales] = {}
         self._outputs: dict[int, ImportedScales] = {}
 
-    def given(self) -> QuantisedPort:
+    def imported(self) -> QuantisedPort:
         """What the model brought."""
         notes = tuple(dict.fromkeys(self.notes))
         return QuantisedPort(self._scales, self._inputs, self._outputs, notes)
@@ -109,10 +109,10 @@ class Walk:
     def value(self, source: int) -> int:
         """A value of the module itself; stored integers are made from their floats."""
         if source not in self.ids:
-            self.ids[source] = self._made(source)
+            self.ids[source] = self._make(source)
         return self.ids[source]
 
-    def _made(self, source: int) -> int:
+    def _make(self, source: int) -> int:
         op = self.module.by_id[source]
         array = constant_array(op)
         if array is not None:
@@ -136,14 +136,14 @@ class Walk:
         affine = reals.affine
         if affine is not None and op.value_id not in self._bare:
             self._scales[affine.low, affine.high] = affine
-            reals = self._held(reals, affine.low, affine.high)
+            reals = self._clip(reals, affine.low, affine.high)
         elif affine is None and np.isfinite(reals.scale):  # no scale for us, but ends all the same
-            reals = self._held(reals, *reals.ends)
+            reals = self._clip(reals, *reals.ends)
         if reals.dtype in WIDE:
             self.notes.append("integers of 16 bits are taken at 8: their ranges are kept")
         self.stored[op.value_id] = reals
 
-    def _held(self, reals: Reals, low: float, high: float) -> Reals:
+    def _clip(self, reals: Reals, low: float, high: float) -> Reals:
         held = self.builder.add("Clip", reals.value, min=low, max=high)
         return replace(reals, value=held)
 
@@ -159,20 +159,20 @@ class Walk:
         value = self.times(found.value, float(np.float32(scale)) / found.scale)
         return self.plus(value, (found.zero - zero) * scale)
 
-    def typed(self, value: int, dtype: str = "f32") -> int:
+    def cast(self, value: int, dtype: str = "f32") -> int:
         """A float value in another type; stored integers stand for f32, whatever a model has."""
         is_so = self.builder.type_of(value).dtype == dtype
         return value if is_so else self.builder.add("Cast", value, to=dtype)
 
     def times(self, value: int, factor: float) -> int:
         """A float value times a number."""
-        return value if abs(factor - 1.0) < _SAME else self._combined("Mul", value, factor)
+        return value if abs(factor - 1.0) < _SAME else self._combine("Mul", value, factor)
 
     def plus(self, value: int, addend: float) -> int:
         """A float value plus a number."""
-        return self._combined("Add", value, addend) if addend else value
+        return self._combine("Add", value, addend) if addend else value
 
-    def _combined(self, op: str, value: int, number: float) -> int:
+    def _combine(self, op: str, value: int, number: float) -> int:
         return self.builder.add("BinOp", value, self.builder.constant(np.float32(number)), op=op)
 
 
