@@ -14,7 +14,7 @@ import pytest
 
 import nacre
 from nacre import core, nac
-from nacre.base.files import write_whole, written_together
+from nacre.base.files import write_together, write_whole
 from nacre.compile.bundle.bundle import Bundle
 from nacre.core.module import Module
 from tests.base.faults import CALLS, failing, full_after
@@ -55,7 +55,7 @@ def _save_bundle(folder: Path, seed: int) -> None:
 
 
 def _save_several(folder: Path, seed: int) -> None:
-    with written_together():
+    with write_together():
         for name in ("a.npy", "b.npy"):
             write_whole(folder / name, [str(seed) * 500])
 

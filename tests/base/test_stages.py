@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from nacre.base.stages import announced, is_watched, stage
+from nacre.base.stages import is_watched, stage, watch_stages
 from nacre.cli import progress
 from nacre.nem.api import NemInterpreter
 
@@ -18,7 +18,7 @@ TEXT = (
 
 
 def test_a_stage_is_seen_while_it_lasts() -> None:
-    with announced() as stages:
+    with watch_stages() as stages:
         assert is_watched()
         with stage("checking"), stage("timing", "steps", lambda: (1000, 4000)):
             assert [str(s) for s in stages] == ["checking", "timing: 1,000 of 4,000 steps (25 %)"]

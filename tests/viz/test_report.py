@@ -19,7 +19,7 @@ from nacre.nem.model.program import Task
 from nacre.nem.run.timing.result import TimedResult
 from nacre.viz.blockers import blockers
 from nacre.viz.occupancy import occupancy
-from nacre.viz.packing import packed
+from nacre.viz.packing import pack_column
 from nacre.viz.report import SCRIPTS, STYLES, render_report, write_report
 from nacre.viz.report_data import report_data
 from nacre.viz.roofline import roofline
@@ -70,11 +70,11 @@ def unpacked(text: str) -> list[int]:
 
 @given(st.lists(st.one_of(st.just(0), st.integers(-300, 300), INT64)))
 def test_a_packed_column_reads_back(values: list[int]) -> None:
-    assert unpacked(packed(np.array(values, np.int64))) == values
+    assert unpacked(pack_column(np.array(values, np.int64))) == values
 
 
 def test_a_steady_rise_packs_into_a_few_bytes() -> None:
-    assert len(packed(np.arange(100_000, dtype=np.int64) * 144)) < 16
+    assert len(pack_column(np.arange(100_000, dtype=np.int64) * 144)) < 16
 
 
 RESULTS = {

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from nacre.base.locks import locked
+from nacre.base.locks import lock_folder
 
 HASH_DIGITS = 16
 _TEMPORARY = re.compile(r"\.nacre-[0-9a-f]{16}\.tmp")
@@ -33,22 +33,22 @@ Parts = Iterable[str | bytes]
 
 def write_whole(path: Path, parts: Parts) -> None:
     """Replace a file's contents in one step: readers see the old bytes or the new, never a part."""
-    target = _resolved(path)
+    target = _resolve(path)
     if _is_special(target):
         _write_through(target, parts)
         return
-    made = _Temporary.written(target, parts)
+    made = _Temporary.write_to(target, parts)
     batch = _BATCH.get()
     if batch is not None:
         batch.append(made)
         return
-    with made.removed_on_failure():
+    with made.remove_on_failure():
         made.replace_target()
     sync_folder(target.parent)
 
 
 @contextlib.contextmanager
-def written_together() -> Iterator[None]:
+def write_together() -> Iterator[None]:
     """Files that are written inside take their places at the end; where one fails, none does."""
     if _BATCH.get() is not None:
         yield
@@ -57,7 +57,7 @@ def written_together() -> Iterator[None]:
     token = _BATCH.set(batch)
     try:
         yield
-        with _replaced(batch, is_all=True):
+        with _replace_files(batch, is_all=True):
             pass
     finally:
         _BATCH.reset(token)
@@ -66,7 +66,7 @@ def written_together() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _replaced(batch: list[_Temporary], *, is_all: bool) -> Iterator[None]:
+def _replace_files(batch: list[_Temporary], *, is_all: bool) -> Iterator[None]:
     """Rename every file into place, then what the block does; if any of it fails, none stays.
 
     `is_all`: nothing is to come in the block, so that a single file needs no way back.
@@ -115,14 +115,14 @@ class _Temporary:
     identity: tuple[int, int]  # device and inode, by which it is known under any name
 
     @staticmethod
-    def written(target: Path, parts: Parts) -> _Temporary:
+    def write_to(target: Path, parts: Parts) -> _Temporary:
         path = _temporary_name(target.parent)
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
         handle = os.open(path, flags, 0o666)
         digest = hashlib.sha256()
         try:
             with os.fdopen(handle, "wb") as file:
-                for part in _encoded(parts):
+                for part in _encode(parts):
                     digest.update(part)
                     file.write(part)
                 if target.exists():
@@ -136,7 +136,7 @@ class _Temporary:
         return _Temporary(path, target, digest.hexdigest(), (state.st_dev, state.st_ino))
 
     @contextlib.contextmanager
-    def removed_on_failure(self) -> Iterator[None]:
+    def remove_on_failure(self) -> Iterator[None]:
         try:
             yield
         except BaseException:
@@ -174,10 +174,10 @@ class FileSet:
 
     def add(self, name: str, parts: Parts) -> HashedFile:
         """Write a file under a name with the hash of what was written."""
-        made = _Temporary.written(self._folder / name, parts)
+        made = _Temporary.write_to(self._folder / name, parts)
         found = HashedFile(name, hashed_name(name, made.sha256), made.sha256)
         path = self._folder / found.stored
-        with made.removed_on_failure():
+        with made.remove_on_failure():
             is_new = not path.exists()
             os.replace(made.path, path)
         if is_new:
@@ -195,16 +195,16 @@ class FileSet:
         for file in moved:
             if (self._folder / file.name).is_dir():
                 raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), file.name)
-        target = _resolved(self._target)
+        target = _resolve(self._target)
         if _is_special(target):
             _write_through(target, parts)
             return
-        made = _Temporary.written(target, parts)
-        with made.removed_on_failure():
+        made = _Temporary.write_to(target, parts)
+        with made.remove_on_failure():
             sync_folder(self._folder)
             self._commit = made
             # What was written together with these files comes and stays with them.
-            with _replaced(_BATCH.get() or [], is_all=False):
+            with _replace_files(_BATCH.get() or [], is_all=False):
                 made.replace_target()
         sync_folder(target.parent)
         for file in moved:
@@ -225,7 +225,7 @@ class FileSet:
 @contextlib.contextmanager
 def file_set(target: Path) -> Iterator[FileSet]:
     """Files beside `target`, which is written last and names them; nobody else writes meanwhile."""
-    with locked(target.parent):
+    with lock_folder(target.parent):
         made = FileSet(target)
         try:
             yield made
@@ -295,7 +295,7 @@ def sync_folder(folder: Path) -> None:
 _BATCH: ContextVar[list[_Temporary] | None] = ContextVar("_BATCH", default=None)
 
 
-def _resolved(path: Path) -> Path:
+def _resolve(path: Path) -> Path:
     try:
         return path.resolve()
     except RuntimeError:  # what Python 3.11 and 3.12 call a link that leads to itself
@@ -309,12 +309,12 @@ def _is_special(target: Path) -> bool:
 
 def _write_through(target: Path, parts: Parts) -> None:
     with target.open("wb") as stream:
-        stream.writelines(_encoded(parts))
+        stream.writelines(_encode(parts))
 
 
 def _temporary_name(folder: Path) -> Path:
     return folder / f".nacre-{secrets.token_hex(8)}.tmp"
 
 
-def _encoded(parts: Parts) -> Iterable[bytes]:
+def _encode(parts: Parts) -> Iterable[bytes]:
     return (part.encode() if isinstance(part, str) else part for part in parts)

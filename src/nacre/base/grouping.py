@@ -64,12 +64,12 @@ def _likenesses(found: Diagnostic) -> list[tuple[object, ...]]:
     pointed_at = found.span.source.text[found.span.start : found.span.end][:_MOST_OF_A_NAME]
     unnamed = _QUOTED.sub(lambda name: name[0] if name[1] == pointed_at else "`", text)
     bare = _NUMBER.sub("#", unnamed)
-    places = {(p.source.name, p.start, p.end) for p in (r.span for r in found.related)}
-    places.add((found.span.source.name, found.span.start, found.span.end))
+    spans = {(p.source.name, p.start, p.end) for p in (r.span for r in found.related)}
+    spans.add((found.span.source.name, found.span.start, found.span.end))
     return [
         (*kind, "numbers", _NUMBER.sub("#", text)),
         (*kind, "names", unnamed),
-        *((*kind, place, bare) for place in sorted(places)),
+        *((*kind, span, bare) for span in sorted(spans)),
     ]
 
 
@@ -81,7 +81,7 @@ def merge_notes(notes: Iterable[str]) -> list[str]:
     kinds: dict[str, list[str]] = {}
     for note in notes:
         kinds.setdefault(_kind(note), []).append(note)
-    return [line for kind in kinds.values() for line in _merged(kind)]
+    return [line for kind in kinds.values() for line in _merge(kind)]
 
 
 def _kind(note: str) -> str:
@@ -90,7 +90,7 @@ def _kind(note: str) -> str:
     return re.sub(r"\b(element|lie|is|are|it|they)s?\b", "_", bare)
 
 
-def _merged(kind: list[str]) -> list[str]:
+def _merge(kind: list[str]) -> list[str]:
     if len(kind) < _FEWEST:
         return kind
     names = list(dict.fromkeys(found[1] for note in kind[1:] if (found := _QUOTED.search(note))))

@@ -20,14 +20,14 @@ class Handlers(Generic[Handler]):
     def register(self, *names: str) -> Callable[[Handler], Handler]:
         """A decorator that puts a function in the table; a name has one function."""
 
-        def registered(handler: Handler) -> Handler:
+        def register(handler: Handler) -> Handler:
             for name in names:
                 if name in self._found:
                     raise ValueError(f"two handlers for {name}")
                 self._found[name] = handler
             return handler
 
-        return registered
+        return register
 
     def all(self) -> Mapping[str, Handler]:
         """Every function by its name, all modules imported."""

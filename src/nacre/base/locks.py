@@ -19,7 +19,7 @@ _PAUSE_SECONDS = 0.02
 
 
 @contextlib.contextmanager
-def locked(folder: Path) -> Iterator[None]:
+def lock_folder(folder: Path) -> Iterator[None]:
     """Wait until nobody else writes here; OSError after a minute.
 
     The lock is on the folder itself and goes with the process: nothing is left behind. A system or

@@ -100,10 +100,10 @@ def _uri(span: Span) -> str:
     # A relative path stays relative, so that a review site finds it in the repository.
     path = span.source.path
     if path is None:
-        return _quoted(span.source.name)
+        return _quote(span.source.name)
     # A name that is not UTF-8 keeps its bytes, percent-encoded.
-    return ("file://" if path.is_absolute() else "") + _quoted(path.as_posix())
+    return ("file://" if path.is_absolute() else "") + _quote(path.as_posix())
 
 
-def _quoted(name: str) -> str:
+def _quote(name: str) -> str:
     return quote_from_bytes(os.fsencode(name))

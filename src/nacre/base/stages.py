@@ -53,7 +53,7 @@ def is_watched() -> bool:
 
 
 @contextmanager
-def announced() -> Iterator[list[Stage]]:
+def watch_stages() -> Iterator[list[Stage]]:
     """The stages of what runs inside, innermost last: a list that changes as the work goes on."""
     stack: list[Stage] = []
     token = _STACK.set(stack)

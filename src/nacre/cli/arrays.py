@@ -16,7 +16,7 @@ import click
 
 from nacre.base.elements import ELEMENT_TYPES, ElementType, bytes_needed
 from nacre.base.excerpt import quoted, safe
-from nacre.base.files import written_together
+from nacre.base.files import write_together
 from nacre.base.source import Unreadable, read_bytes
 from nacre.base.suggest import did_you_mean
 from nacre.cli.main import MACHINE_FAULTS
@@ -293,7 +293,7 @@ def writing(path: Path | str | None = None) -> Iterator[None]:
 @contextlib.contextmanager
 def writing_together() -> Iterator[None]:
     """Files that a verb writes, all of them or none."""
-    with writing(), written_together():
+    with writing(), write_together():
         yield
 
 

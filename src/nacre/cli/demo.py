@@ -15,7 +15,7 @@ import click
 
 from nacre.base.diagnostics import InputError, InternalError
 from nacre.base.excerpt import quoted, safe
-from nacre.base.files import is_temporary, written_together
+from nacre.base.files import is_temporary, write_together
 from nacre.base.rendering import summary
 from nacre.cli.arrays import WrongUsage, require_writable, writing
 from nacre.cli.calibration import read_calibration
@@ -224,7 +224,7 @@ def _reported(made: Estimate, out: Path) -> tuple[dict[Path, str], str]:
 
     assert made.plan is not None
     page, folder = out / _PAGE, out / _BUNDLE
-    with writing(out), written_together():
+    with writing(out), write_together():
         write_estimate(made, page, title="Handwritten digits")
         made.plan.bundle.save(folder)
     written = {

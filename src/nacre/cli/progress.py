@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from nacre.base.stages import Stage, announced, stage
+from nacre.base.stages import Stage, stage, watch_stages
 from nacre.cli.terminal.streams import echo_as_is
 
 _QUIET_SECONDS = 0.5  # work this short needs no progress
@@ -69,7 +69,7 @@ def show_stages() -> Iterator[None]:
     if sys.stderr is None or os.environ.get("NACRE_PROGRESS") == "never":
         yield
         return
-    with announced() as stages:
+    with watch_stages() as stages:
         done = threading.Event()
         show = _rewrite_line if sys.stderr.isatty() else _write_lines
         thread = threading.Thread(target=show, args=(stages, done), daemon=True)

@@ -37,7 +37,7 @@ def layer_view(estimate: Estimate, *, is_derated: bool = True) -> dict[str, Any]
         "milliseconds": plan.ideal.milliseconds,
         "derated_cycles": plan.derated.cycles if is_derated else None,
         "derated_milliseconds": plan.derated.milliseconds if is_derated else None,
-        "derated_added": _added(plan) if is_derated else [],
+        "derated_added": _added_cycles(plan) if is_derated else [],
         "layer_bound": bounds.layer,
         "whole_bound": bounds.whole,
         "floor": bounds.floor,
@@ -50,7 +50,7 @@ def layer_view(estimate: Estimate, *, is_derated: bool = True) -> dict[str, Any]
     }
 
 
-def _added(plan: PlanTimes) -> list[list[Any]]:
+def _added_cycles(plan: PlanTimes) -> list[list[Any]]:
     """What each derating factor adds, by what it is called."""
     return [[DERATING_FACTORS.get(key, key), n] for key, n in plan.derating_costs.items()]
 

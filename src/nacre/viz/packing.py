@@ -20,7 +20,7 @@ _BITS = 7
 _MOST_BYTES = 10  # of an integer of 64 bits
 
 
-def packed(column: Column) -> str:
+def pack_column(column: Column) -> str:
     """The shortest of the column itself, its differences and their differences."""
     made = []
     values = np.asarray(column, np.int64)
@@ -30,9 +30,9 @@ def packed(column: Column) -> str:
     return base64.b64encode(min(made, key=len)).decode("ascii")
 
 
-def packed_list(values: Iterable[int]) -> str:
+def pack_list(values: Iterable[int]) -> str:
     """The same for values that are no column yet."""
-    return packed(np.fromiter(values, np.int64))
+    return pack_column(np.fromiter(values, np.int64))
 
 
 def _zigzag(values: Column) -> npt.NDArray[np.uint64]:
@@ -49,9 +49,9 @@ def _without_runs(values: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
     lengths = np.flatnonzero(is_zero & ~after) - starts + 1
     # What stays keeps its place in order: a run's length stands behind the run's first zero.
     kept = np.flatnonzero(~is_zero)
-    places = np.concatenate([2 * kept, 2 * starts, 2 * starts + 1])
+    positions = np.concatenate([2 * kept, 2 * starts, 2 * starts + 1])
     entries = np.concatenate([values[kept], values[starts], lengths.astype(np.uint64)])
-    result: npt.NDArray[np.uint64] = entries[np.argsort(places, kind="stable")]
+    result: npt.NDArray[np.uint64] = entries[np.argsort(positions, kind="stable")]
     return result
 
 

@@ -71,7 +71,7 @@ def packets(result: TimedResult) -> Iterator[bytes]:
     yield from _tracks(timeline)
     yield from _slices(timeline)
     for index, counter in enumerate(counters(timeline)):
-        yield from _counted(_FIRST_COUNTER + index, counter)
+        yield from _counter_events(_FIRST_COUNTER + index, counter)
 
 
 def _tracks(timeline: Timeline) -> Iterator[bytes]:
@@ -169,7 +169,7 @@ class _Flows:
         return own
 
 
-def _counted(uuid: int, counter: Counter) -> Iterator[bytes]:
+def _counter_events(uuid: int, counter: Counter) -> Iterator[bytes]:
     yield _track(uuid, counter.name, None, message(8, b""))
     for time, value in _changes(counter):
         event = number(9, _COUNTER) + number(11, uuid) + number(30, value)

@@ -21,7 +21,7 @@ from nacre.nem.run.timing.result import TimedResult
 from nacre.nem.run.timing.timeline import Timeline
 from nacre.viz.blockers import NONE, blockers
 from nacre.viz.occupancy import occupancy
-from nacre.viz.packing import packed, packed_list
+from nacre.viz.packing import pack_column, pack_list
 from nacre.viz.roofline import roofline
 from nacre.viz.utilisation import UnitUse, utilisation
 
@@ -89,8 +89,8 @@ def _grid_row(grid: Grid, number: dict[int, int]) -> dict[str, Any]:
         "parent": number[id(grid.parent)],
         "rows": grid.rows,
         "variable": grid.loops[-1].variable.name,
-        "counts": packed(counts),
-        "first": packed(first),
+        "counts": pack_column(counts),
+        "first": pack_column(first),
     }
 
 
@@ -100,19 +100,19 @@ def _statements(
     """Columns over the statements; what they depend on is counted backwards from each."""
     program = timeline.steps.plan.program
     number = {task.position: index for index, task in enumerate(tasks)}
-    places = [program.span(task.node).location for task in tasks]
+    locations = [program.span(task.node).location for task in tasks]
     ops = sorted({task.op for task in tasks})
     deps = [[i - number[d] for d in dict.fromkeys(t.deps)] for i, t in enumerate(tasks)]
     return {
         "name": [task_name(program, task) for task in tasks],
         **_debug_names(tasks),
         "ops": ops,
-        "op": packed_list(ops.index(task.op) for task in tasks),
-        "line": packed_list(place.line for place in places),
-        "lines": packed_list(place.end_line - place.line for place in places),
-        "grid": packed_list(grid_number[id(timeline.steps.grid(task))] for task in tasks),
-        "dep_count": packed_list(len(entry) for entry in deps),
-        "dep": packed_list(back for entry in deps for back in entry),
+        "op": pack_list(ops.index(task.op) for task in tasks),
+        "line": pack_list(location.line for location in locations),
+        "lines": pack_list(location.end_line - location.line for location in locations),
+        "grid": pack_list(grid_number[id(timeline.steps.grid(task))] for task in tasks),
+        "dep_count": pack_list(len(entry) for entry in deps),
+        "dep": pack_list(back for entry in deps for back in entry),
     }
 
 
@@ -125,7 +125,7 @@ def _debug_names(tasks: tuple[Task, ...]) -> dict[str, Any]:
     number = {name: index for index, name in enumerate(names)}
     return {
         "debug_names": names,
-        "debug": packed_list(NONE if name is None else number[name] for name in given),
+        "debug": pack_list(NONE if name is None else number[name] for name in given),
     }
 
 
@@ -153,7 +153,7 @@ def _tasks(timeline: Timeline, tasks: tuple[Task, ...]) -> dict[str, str]:
         "unit_wait": np.where(has_started, stalls.unit[order], 0),
         "blocker": page_number[blockers(timeline)[order]],
     }
-    return {name: packed(column) for name, column in columns.items()}
+    return {name: pack_column(column) for name, column in columns.items()}
 
 
 def _unit_row(use: UnitUse) -> dict[str, Any]:
@@ -173,8 +173,8 @@ def _memory(timeline: Timeline) -> list[dict[str, Any]]:
             "place": memory.place,
             "capacity": memory.capacity,
             "peak": memory.peak,
-            "times": packed(memory.times),
-            "alive": packed(memory.alive),
+            "times": pack_column(memory.times),
+            "alive": pack_column(memory.alive),
             "buffers": {
                 "name": [_buffer_name(life.buffer) for life in memory.buffers],
                 "size": [life.buffer.size or 0 for life in memory.buffers],
@@ -205,7 +205,7 @@ def _critical(result: TimedResult, tasks: tuple[Task, ...]) -> dict[str, Any]:
     page_number[order] = np.arange(order.size)
     path = np.array([link.step for link in result.critical_path], np.int64)
     causes = "".join(link.cause[0] for link in result.critical_path)
-    return {"task": packed(page_number[path]), "cause": causes}
+    return {"task": pack_column(page_number[path]), "cause": causes}
 
 
 def _roofline(timeline: Timeline, tasks: tuple[Task, ...]) -> dict[str, Any] | None:

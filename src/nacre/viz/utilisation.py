@@ -31,9 +31,9 @@ def utilisation(timeline: Timeline) -> list[UnitUse]:
     """Every unit instance, in the order of the device."""
     total = sum(pool.count for pool in timeline.placement.pools)
     step, unit = _occupations(timeline)
-    busy = _summed(unit, timeline.end[step] - timeline.start[step], total)
+    busy = _sum_by_bin(unit, timeline.end[step] - timeline.start[step], total)
     tasks = np.bincount(unit, minlength=total)
-    idle = {cause: _summed(unit, c, total) for cause, c in _gaps(timeline, step, unit).items()}
+    idle = {cause: _sum_by_bin(unit, c, total) for cause, c in _gaps(timeline, step, unit).items()}
     last_end = np.zeros(total, np.int64)
     last_end[unit] = timeline.end[step]  # in order of time: the last one stays
     idle[AFTER] = np.where(tasks > 0, timeline.cycles - last_end, 0)
@@ -76,7 +76,7 @@ def _gaps(timeline: Timeline, step: Column, unit: Column) -> dict[str, Column]:
     return found
 
 
-def _summed(unit: Column, values: Column, total: int) -> Column:
+def _sum_by_bin(unit: Column, values: Column, total: int) -> Column:
     sums = np.zeros(total, np.int64)
     np.add.at(sums, unit, values)
     return sums
