@@ -304,7 +304,7 @@ def _report(
     return losses(watched, made, pairs, looked, outputs, made.notes)
 
 
-def _legal(legal: Legal, made: Rewritten, own: tuple[str, ...]) -> Legal:
+def _legal(legal: Legal, made: Rewritten, more: tuple[str, ...]) -> Legal:
     """The module on integers, with where each of its operations comes from."""
     origins: dict[int, tuple[int, ...]] = {}
     escaped: dict[int, str] = {}
@@ -314,7 +314,7 @@ def _legal(legal: Legal, made: Rewritten, own: tuple[str, ...]) -> Legal:
             origins[stored.value] = tuple(dict.fromkeys(own))
         if value in legal.escaped:
             escaped[stored.value] = legal.escaped[value]
-    notes = (*legal.notes, *own, *made.notes)
+    notes = (*legal.notes, *more, *made.notes)
     wide, found = mask_values(made.module), escapes_at("i8", made.module, legal.lacking)
     escaped |= {value: reason for value, reason in found.items() if value in wide}
     return replace(
