@@ -32,7 +32,7 @@ demo: $(VENV)/.ready ## set up, then check, run, time and debug examples, and co
 	@PATH="$(CURDIR)/$(BIN):$$PATH" ./examples/demo.sh
 
 # The workers are the parallel part: without this each starts a thread per core for every product.
-test test-full fuzz: export OMP_NUM_THREADS := 1
+test test-full fuzz mutate: export OMP_NUM_THREADS := 1
 
 test: $(VENV)/.ready ## set up, then run the tests that CI runs
 	@$(BIN)/python -m pytest -n $(JOBS) -m 'not full'
@@ -47,8 +47,9 @@ test-full: $(VENV)/.full ## every test, the long ones too, with PyTorch, xDSL an
 fuzz: $(VENV)/.ready ## the tests on random inputs, with thousands of them each
 	@NACRE_HYPOTHESIS_PROFILE=fuzz $(BIN)/python -m pytest -n $(JOBS) -m fuzz
 
-mutate: $(VENV)/.ready ## break 10,000 race-free programs and count what the checker misses
+mutate: $(VENV)/.ready ## break 10,000 race-free programs, and functions, and list what nobody notices
 	@$(BIN)/python -m tests.nem.plan.mutants --count 10000 --seed 1
+	@$(BIN)/python -m tools.mutate_rooms
 
 lint: $(VENV)/.ready ## formatting, lint and types, on code and tests
 	@$(BIN)/ruff format --check .
