@@ -61,9 +61,9 @@ class Samples:
         """An input; of stored integers the reals that they stand for."""
         type_, imported = self.source.input_types[name], self.imported.get(name)
         if imported is None:
-            return _shaped(_typed(array, type_), type_)
+            return _reshape(_typed(array, type_), type_)
         stored = _typed(array, TensorType(imported.dtype, type_.shape))
-        return imported.affine.real(imported.shift.stored(_shaped(stored, type_)))
+        return imported.affine.real(imported.shift.stored(_reshape(stored, type_)))
 
 
 def samples(
