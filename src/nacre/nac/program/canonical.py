@@ -109,7 +109,8 @@ class _Arrangement:
 
 
 def _constant(value: int, type_: TensorType, array: Array) -> CoreOperation:
-    given = {"data": Literal(array), "dtype": Word(type_.dtype), "shape": type_.shape}
+    elements = array.astype(type_.element.dtype, copy=False)  # kernels have i4 in whole bytes
+    given = {"data": Literal(elements), "dtype": Word(type_.dtype), "shape": type_.shape}
     return CoreOperation(value, "ConstTensor", (), attributes(given), type_)
 
 
