@@ -8,14 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from nacre.core.aten.schemas import Parameter
 from nacre.nac.format.file import to_bytes
 from nacre.nac.program.assembly import Assembler
 from nacre.nac.program.binding import Ref
 from nacre.nac.program.calls import handlers
 from nacre.nac.run.model import load
 from nacre.nac.spec.calls import schemas
-from tests.nac.aten_cases import CASES, KEYWORD_CASES, WITHOUT_ORACLE
+from tests.core.aten.cases import CASES, KEYWORD_CASES, WITHOUT_ORACLE
 
 OURS = {"nac.pass", "nac.arange", "nac.transpose", "getitem", "mul", "floordiv"}
 
@@ -99,44 +98,6 @@ def test_a_call_is_what_pytorch_computes(call: str, args: tuple[Any, ...]) -> No
 )
 def test_a_call_with_keywords(call: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
     _compared(call, args, kwargs)
-
-
-KINDS = {
-    "Tensor": "T", "int": "i", "SymInt": "i", "float": "f", "number": "n", "bool": "b", "str": "s",
-    "List[Tensor]": "T", "List[Optional[Tensor]]": "T", "List[int]": "I", "List[SymInt]": "I",
-    "List[float]": "F",
-}  # fmt: skip
-STORAGE = {"Layout", "Device", "MemoryFormat", "Generator"}
-
-
-def _kind(argument: Any) -> str:  # noqa: ANN401 - of torch
-    real = str(argument.real_type)
-    if "ScalarType" in real:
-        return "d"
-    if any(word in real for word in STORAGE):
-        return "k"
-    plain = str(argument.type)
-    return KINDS[plain[len("Optional[") : -1] if plain.startswith("Optional[") else plain]
-
-
-@pytest.mark.parametrize("call", sorted(set(schemas()) - OURS))
-def test_a_schema_is_pytorchs(call: str) -> None:
-    torch = pytest.importorskip("torch")
-    name, overload = call.split(".")
-    target = getattr(getattr(torch.ops.aten, name), overload)
-    ours = schemas()[call].parameters
-    theirs = target._schema.arguments
-    assert [p.name for p in ours] == [a.name for a in theirs]
-    for parameter, argument in zip(ours, theirs, strict=True):
-        assert parameter.kind == _kind(argument)
-        _default_agrees(parameter, argument)
-
-
-def _default_agrees(parameter: Parameter, argument: Any) -> None:  # noqa: ANN401 - of torch
-    if parameter.is_storage or not argument.has_default_value():
-        return
-    default = argument.default_value
-    assert parameter.default == (tuple(default) if isinstance(default, list) else default)
 
 
 def test_what_a_file_writes_of_a_schema_is_its_beginning() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from nacre.core.torch.handlers.derived import derived
+from nacre.core.aten.derived import derived
 from tests.core.torch.calls import case
 
 torch = pytest.importorskip("torch")

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from nacre.core.torch.handlers.refused import REFUSED, why_not
-from nacre.core.torch.remedies import EVAL, OTHERWISE
+from nacre.core.aten.refused import REFUSED, why_not
+from nacre.core.aten.remedies import EVAL, OTHERWISE
 from tests.core.torch.programs import Function, findings
 
 torch = pytest.importorskip("torch")

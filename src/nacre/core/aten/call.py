@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,10 +12,11 @@ import numpy as np
 from nacre.base.diagnostics import InputError
 from nacre.base.elements import GRAPH_TYPES
 from nacre.core.aten.promotion import common_type
+from nacre.core.aten.remedies import NOT_EMPTY, OTHERWISE
 from nacre.core.builder import Builder
 from nacre.core.module import TensorType
 from nacre.core.unsupported import Unsupported
-from nacre.core.values import Array
+from nacre.core.values import Array, Literal
 
 _ROOM = 1 << 31  # bytes of a constant that a call asks for, where nobody says how many
 _MOST_OPERATIONS = 1 << 14  # that one call may become
@@ -36,7 +38,29 @@ class Value:
     id: int
 
 
-Found = Any  # a Value, a number, a string, a tuple of them, or None
+class Known(ABC):
+    """A tensor whose elements are known, and which becomes a constant when somebody asks."""
+
+    @property
+    @abstractmethod
+    def type(self) -> TensorType:
+        """Its type; Unsupported where Core IR has none."""
+
+    @abstractmethod
+    def value(self, dtype: str | None = None) -> int:
+        """The constant that it is, of a type if it can be had so."""
+
+    @abstractmethod
+    def elements(self) -> Array:
+        """Its elements."""
+
+    @abstractmethod
+    def transpose(self) -> Known:
+        """The same with its last two axes changed."""
+
+
+Tensor = Value | Known
+Found = Any  # a tensor, an array, a number, a string, a tuple of them, or None
 Elements = Callable[[int], Array | None]
 
 
@@ -48,7 +72,7 @@ class AtenCall:
         call: str,
         arguments: Mapping[str, Found],
         builder: Builder,
-        elements: Elements,
+        elements: Elements | None = None,
         room: int = _ROOM,
     ) -> None:
         self.call = call
@@ -57,7 +81,7 @@ class AtenCall:
         self.name = call.partition(".")[0]
         self.builder = builder
         self._arguments = arguments
-        self._elements = elements
+        self._elements = elements or self._literal
 
     # Arguments
 
@@ -78,7 +102,9 @@ class AtenCall:
     def integer(self, name: str, default: int | None = None) -> int:
         """An argument that is an integer."""
         found = self.get(name, default)
-        if isinstance(found, Value) or found is None or int(found) != found:
+        if isinstance(found, Tensor):
+            raise Unsupported(f"`{name}` is computed when the model runs", OTHERWISE)
+        if found is None or int(found) != found:
             raise Unsupported(f"`{name}` is no integer")
         return int(found)
 
@@ -102,9 +128,12 @@ class AtenCall:
         return self.taken(self.get(name), dtype, name)
 
     def taken(self, found: Found, dtype: str | None = None, name: str = "an operand") -> int:
-        """A tensor or a number as a value of the module."""
-        if isinstance(found, Value):
-            return found.id if dtype is None else self.cast(found.id, dtype)
+        """A tensor, an array or a number as a value of the module."""
+        if isinstance(found, Tensor):
+            value = found.id if isinstance(found, Value) else found.value(dtype)
+            return value if dtype is None else self.cast(value, dtype)
+        if isinstance(found, np.ndarray):
+            return self.constant(found, dtype)
         if isinstance(found, bool | int | float):
             return self.scalar(found, dtype or number_type(found))
         raise Unsupported(f"`{name}` is no tensor")
@@ -112,26 +141,40 @@ class AtenCall:
     def shape_of(self, name: str) -> tuple[int, ...]:
         """The shape of an argument; a number has none."""
         found = self.get(name)
-        return self.type_of(found.id).shape if isinstance(found, Value) else ()
+        return self.tensor_type(found).shape if isinstance(found, Tensor) else ()
 
     def dtype_of(self, name: str) -> str:
         """The element type of an argument."""
         found = self.get(name)
-        return self.type_of(found.id).dtype if isinstance(found, Value) else number_type(found)
+        return self.tensor_type(found).dtype if isinstance(found, Tensor) else number_type(found)
 
     def common(self, *names: str) -> str:
         """The element type in which ATen computes with these arguments."""
-        found = [self.get(name) for name in names]
-        return common_type([self.type_of(f.id) if isinstance(f, Value) else f for f in found])
+        return self.common_type([self.get(name) for name in names])
+
+    def common_type(self, found: Sequence[Found]) -> str:
+        """The element type in which ATen computes with tensors and numbers."""
+        return common_type([self.tensor_type(f) if isinstance(f, Tensor) else f for f in found])
+
+    def tensor_type(self, tensor: Tensor) -> TensorType:
+        """The type of a tensor among the arguments."""
+        return self.type_of(tensor.id) if isinstance(tensor, Value) else tensor.type
 
     def axis(self, name: str = "dim", of: str = "self", default: int = 0, extra: int = 0) -> int:
         """An axis, counted from the front."""
         rank = max(len(self.shape_of(of)) + extra, 1)
         return inside(self.integer(name, default), rank, name)
 
-    def elements(self, value: int) -> Array | None:
-        """The elements of a value, where they are known."""
-        return self._elements(value)
+    def elements(self, found: Found) -> Array | None:
+        """The elements of a tensor or a number, where they are known."""
+        if isinstance(found, Value):
+            return self._elements(found.id)
+        return found.elements() if isinstance(found, Known) else np.asarray(found)
+
+    def _literal(self, value: int) -> Array | None:
+        """The elements of a constant of the module."""
+        data = self.builder.operation(value).attributes.get("data")
+        return data.array if isinstance(data, Literal) else None
 
     # The module
 
@@ -140,15 +183,16 @@ class AtenCall:
         return self.builder.type_of(value)
 
     def scalar(self, number: float, dtype: str) -> int:
-        """A constant of rank 0."""
-        return self.constant(np.array(number), dtype)
+        """A constant of rank 0; 1 and 1.0 are one of floats."""
+        is_float = GRAPH_TYPES[dtype].kind == "float"
+        return self.constant(np.array(float(number) if is_float else number), dtype)
 
     def constant(self, array: Array, dtype: str | None = None) -> int:
         """A constant."""
         try:
             return self.builder.constant(array, dtype, copy=False)
         except (InputError, ValueError) as error:
-            raise Unsupported(_told(error)) from None
+            raise Unsupported(_messages(error), OTHERWISE) from None
 
     def filled(self, number: float, shape: Sequence[int], dtype: str) -> int:
         """One number everywhere."""
@@ -173,7 +217,7 @@ class AtenCall:
         try:
             return self.builder.add(opcode, *values, **attributes)
         except (InputError, ValueError, OverflowError) as error:
-            raise Unsupported(_told(error)) from None
+            raise Unsupported(_messages(error), OTHERWISE) from None
 
     def binary(self, op: str, a: int, b: int) -> int:
         """Two values element by element."""
@@ -183,13 +227,14 @@ class AtenCall:
         """A function of each element."""
         return self.add("Unary", x, op=op)
 
-    def reshaped(self, value: int, shape: Sequence[int]) -> int:
+    def reshape(self, value: int, shape: Sequence[int]) -> int:
         """The same elements under another shape."""
         if self.type_of(value).shape == tuple(shape):
             return value
+        require_elements([abs(dim) for dim in shape])
         return self.add("Reshape", value, new_shape=tuple(shape))
 
-    def transposed(self, value: int, permutation: Sequence[int]) -> int:
+    def transpose(self, value: int, permutation: Sequence[int]) -> int:
         """The axes in another order."""
         if list(permutation) == list(range(self.type_of(value).rank)):
             return value
@@ -235,14 +280,13 @@ def require_elements(shape: Sequence[int]) -> int:
     count = 1
     for dim in shape:
         if dim < 1:
-            raise Unsupported(
-                f"the shape {list(shape)} has no elements; Core IR has no empty tensors"
-            )
+            reason = f"the shape {list(shape)} has no elements; Core IR has no empty tensors"
+            raise Unsupported(reason, NOT_EMPTY)
         count *= dim
     return count
 
 
-def _told(error: Exception) -> str:
+def _messages(error: Exception) -> str:
     if isinstance(error, InputError):
         return "; ".join(d.message for d in error.diagnostics)
     return str(error)
@@ -257,5 +301,13 @@ class Number:
         self.number = number
 
 
+# A result that few want is made when somebody asks for it.
+Later = Callable[[], int]
 # A value of the module, one for each result, or what a call gives that is no tensor.
-Handler = Callable[[AtenCall], "int | Number | Sequence[int]"]
+Made = int | Number | Sequence[int | Later]
+Handler = Callable[[AtenCall], Made]
+
+
+def values_of(made: Sequence[int | Later]) -> list[int]:
+    """The results that are there at once."""
+    return [value for value in made if isinstance(value, int)]

@@ -12,6 +12,7 @@ from nacre.core.specs import CLASSES
 
 # What arithmetic on truth values means.
 _OF_BOOL: Mapping[str, str] = {"Add": "Or", "Mul": "And", "Max": "Or", "Min": "And", "Sub": "Xor"}
+_OF_NUMBERS = ("Scalar", "Scalar_Tensor", "Tensor_Scalar")
 _ROUNDING = frozenset({"Ceil", "Floor", "Round", "Trunc"})
 _OF_REALS = frozenset({"Exp", "Log"})
 _TESTS = frozenset({"IsNan", "IsInf"})
@@ -24,8 +25,9 @@ def derived() -> dict[str, Handler]:
     for spec, op, call in _calls():
         handler = _handler(spec, op)
         name, _, overload = call.partition(".")
-        for other in (call, f"{name}.Scalar", f"{name}.Tensor_Scalar"):
-            if other in known and (other == call or overload == "Tensor"):
+        forms = _OF_NUMBERS if overload == "Tensor" else ()
+        for other in (call, *(f"{name}.{form}" for form in forms)):
+            if other in known:
                 found.setdefault(other, handler)
     return found
 
@@ -42,7 +44,7 @@ def _calls() -> Iterator[tuple[OpSpec, str | None, str]]:
 def _handler(spec: OpSpec, op: str | None) -> Handler:
     def handler(use: AtenCall) -> int:
         names = use.names[: len(spec.operands)]
-        dtype = use.common(*names)
+        dtype = _working_type(spec, op, use.common(*names))
         return function(use, spec, op, *(use.value(name, dtype) for name in names))
 
     return handler
@@ -51,17 +53,25 @@ def _handler(spec: OpSpec, op: str | None) -> Handler:
 def function(use: AtenCall, spec: OpSpec, op: str | None, *values: int) -> int:
     """An elementwise operation on values of one type."""
     dtype = use.type_of(values[0]).dtype
-    is_float = GRAPH_TYPES[dtype].kind == "float"
-    if dtype == "bool" and spec.name == "BinOp":
-        op = _OF_BOOL.get(op or "", op)
-    accepted = spec.accepted(0, op)
-    if spec.name == "BinOp" and op == "Div" and not is_float:  # a true quotient
-        values = tuple(use.cast(value, "f32") for value in values)
-    elif (accepted == "float" or spec.name in _OF_REALS) and not is_float:
-        if op in _ROUNDING:
-            return values[0]
-        values = tuple(use.cast(value, "f64" if op in _TESTS else "f32") for value in values)
-    elif accepted != "same" and dtype == "bool" and dtype not in CLASSES[accepted]:
-        values = tuple(use.cast(value, "i64") for value in values)
-    given = {} if op is None else {"op": op}
-    return use.add(spec.name, *values, **given)
+    if op in _ROUNDING and GRAPH_TYPES[dtype].kind != "float":
+        return values[0]
+    working = _working_type(spec, op, dtype)
+    given = {} if op is None else {"op": _op(spec, op, dtype)}
+    return use.add(spec.name, *(use.cast(value, working) for value in values), **given)
+
+
+def _op(spec: OpSpec, op: str, dtype: str) -> str:
+    return _OF_BOOL.get(op, op) if dtype == "bool" and spec.name == "BinOp" else op
+
+
+def _working_type(spec: OpSpec, op: str | None, dtype: str) -> str:
+    """The type in which an operation is computed on operands of one type."""
+    word = None if op is None else _op(spec, op, dtype)
+    accepted = spec.accepted(0, word)
+    if GRAPH_TYPES[dtype].kind == "float" or word in _ROUNDING:
+        return dtype
+    is_quotient = spec.name == "BinOp" and word == "Div"  # a true one
+    if is_quotient or accepted == "float" or spec.name in _OF_REALS:
+        return "f64" if word in _TESTS else "f32"
+    is_refused = accepted != "same" and dtype == "bool" and dtype not in CLASSES[accepted]
+    return "i64" if is_refused else dtype

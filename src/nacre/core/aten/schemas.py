@@ -27,7 +27,7 @@ _TABLE: Mapping[str, str] = {
     "input:T normalized_shape:I weight:T? eps:f?": "_fused_rms_norm.default rms_norm.default",
     "self:T dim:i half_to_float:b": "_log_softmax.default _softmax.default",
     "input:T weight:T? bias:T? running_mean:T running_var:T training:b momentum:f eps:f":
-        "_native_batch_norm_legit.default",
+        "_native_batch_norm_legit.default _native_batch_norm_legit_functional.default",
     "input:T weight:T? bias:T? running_mean:T running_var:T momentum:f eps:f":
         "_native_batch_norm_legit_no_training.default",
     "self:T weight:T": "_prelu_kernel.default prelu.default",
@@ -90,7 +90,7 @@ _TABLE: Mapping[str, str] = {
         "matmul.default max.other maximum.default min.other minimum.default mul.Tensor "
         "ne.Tensor remainder.Tensor reshape_as.default true_divide.Tensor type_as.default "
         "view_as.default "
-        "__and__.Tensor __or__.Tensor __xor__.Tensor",
+        "__and__.Tensor __or__.Tensor __xor__.Tensor __lshift__.Tensor __rshift__.Tensor",
     "self:T kernel_size:I stride:I=[] padding:I=[0] ceil_mode:b=false count_include_pad:b=true":
         "avg_pool1d.default",
     "self:T kernel_size:I stride:I=[] padding:I=[0,0] ceil_mode:b=false "
@@ -104,7 +104,7 @@ _TABLE: Mapping[str, str] = {
         "bitwise_and.Scalar bitwise_left_shift.Tensor_Scalar bitwise_or.Scalar "
         "bitwise_right_shift.Tensor_Scalar bitwise_xor.Scalar div.Scalar eq.Scalar fmod.Scalar "
         "ge.Scalar gt.Scalar le.Scalar lt.Scalar mul.Scalar ne.Scalar remainder.Scalar "
-        "__and__.Scalar __or__.Scalar __xor__.Scalar",
+        "__and__.Scalar __or__.Scalar __xor__.Scalar __lshift__.Scalar __rshift__.Scalar",
     "self:T mat2:T": "bmm.default mm.default",
     "tensors:T* dim:i=0": "cat.default stack.default",
     "self:T alpha:n=1.0": "celu.default",
@@ -205,6 +205,9 @@ _TABLE: Mapping[str, str] = {
     "self:T upscale_factor:i": "pixel_shuffle.default",
     "self:T downscale_factor:i": "pixel_unshuffle.default",
     "self:n exponent:T": "pow.Scalar",
+    "self:n other:T":
+        "bitwise_and.Scalar_Tensor bitwise_left_shift.Scalar_Tensor bitwise_or.Scalar_Tensor "
+        "bitwise_right_shift.Scalar_Tensor bitwise_xor.Scalar_Tensor remainder.Scalar_Tensor",
     "self:T exponent:n": "pow.Tensor_Scalar",
     "self:T exponent:T": "pow.Tensor_Tensor",
     "self:T dim:i keepdim:b=false dtype:d?": "prod.dim_int",
@@ -228,6 +231,7 @@ _TABLE: Mapping[str, str] = {
     "self:T src:T dim:i=0 start:i? end:i? step:i=1": "slice_scatter.default",
     "self:T beta:n=1 threshold:n=20": "softplus.default",
     "self:T dim:i=-1 descending:b=false": "sort.default",
+    "self:T stable:b? dim:i=-1 descending:b=false": "sort.stable",
     "self:T split_size:i dim:i=0": "split.Tensor",
     "self:T split_sizes:I dim:i=0": "split_with_sizes.default",
     "self:T dim:i": "squeeze.dim sym_size.int unsqueeze.default",

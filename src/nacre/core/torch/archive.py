@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from nacre.base.excerpt import quoted
+from nacre.core.aten.remedies import OTHERWISE
 from nacre.core.importing.findings import refusal
 from nacre.core.rules.torch import TCH03, TCH05
 from nacre.core.torch.folding import first_line
@@ -33,7 +34,7 @@ from nacre.core.torch.pt2.graph_values import (
     unfit_name,
 )
 from nacre.core.torch.pt2.size_expressions import ExpressionBudget
-from nacre.core.torch.remedies import NEWER, OTHERWISE
+from nacre.core.torch.remedies import NEWER
 
 _MODEL = "models/model.json"
 _CONFIGS = ("data/weights/model_weights_config.json", "data/constants/model_constants_config.json")

@@ -7,14 +7,14 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from nacre.core.aten.refused import REFUSED
+from nacre.core.aten.table import handlers
 from nacre.core.importing.findings import refusal
 from nacre.core.rules.torch import TCH04, TCH06
 from nacre.core.torch.archive import read_program
 from nacre.core.torch.checks import kept
 from nacre.core.torch.decompositions import PYTORCHS, decompositions
 from nacre.core.torch.folding import first_line
-from nacre.core.torch.handlers.refused import REFUSED
-from nacre.core.torch.handlers.table import handlers
 from nacre.core.torch.library import quiet, torch
 from nacre.core.torch.nodes import key_of
 from nacre.core.torch.remedies import place_of_error
@@ -32,6 +32,10 @@ _ADVICE = {
     "ScriptModule": "export the module that it was made of",
     "missing": "give the arguments of `forward` as `example_args` and `example_kwargs`",
 }
+
+
+# Calls that PyTorch writes by one of ours, which knows more: windows of unequal sizes.
+_WRITTEN = frozenset({"adaptive_max_pool1d.default"})
 
 
 def program_of(
@@ -80,7 +84,7 @@ def _exported(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any], name: 
 def _table() -> Mapping[Any, Any]:
     """PyTorch's decompositions, less those of calls that are taken or refused as they are; ours."""
     table = torch().export.default_decompositions()
-    known = handlers().keys() | REFUSED.keys()
+    known = (handlers().keys() | REFUSED.keys()) - _WRITTEN
     found = {
         call: function
         for call, function in table.items()

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
+from nacre.core.aten.call import Value
+from nacre.core.aten.remedies import OTHERWISE
 from nacre.core.torch.library import quiet, torch
-from nacre.core.torch.remedies import OTHERWISE
-from nacre.core.torch.use import Value
 from nacre.core.unsupported import Unsupported
 
 _MOST_ELEMENTS = 1 << 28  # a file must not fill the memory by asking for zeros
@@ -55,6 +55,25 @@ def can_fold(key: str, target: Any, arguments: Any, result: Any) -> bool:  # noq
         return False
     sizes = [getattr(leaf, "shape", ()) for leaf in leaves_of(result)]
     return all(_count(size) <= _MOST_ELEMENTS for size in sizes)
+
+
+# Calls whose elements follow from a shape alone, with the number or the argument that fills them.
+_FILLED: Mapping[str, float | str] = {
+    **dict.fromkeys(("zeros_like.default", "new_zeros.default"), 0),
+    **dict.fromkeys(("empty_like.default", "new_empty.default"), 0),  # what nothing fills
+    **dict.fromkeys(("ones_like.default", "new_ones.default"), 1),
+    **dict.fromkeys(("full_like.default", "new_full.default"), "fill_value"),
+    "fill.Scalar": "value",
+}
+
+
+def filled(key: str, given: Mapping[str, Any], result: Any) -> Any:  # noqa: ANN401 - torch.Tensor
+    """The tensor that a call fills with one number; None where it is no such call."""
+    number = _FILLED.get(key)
+    number = given[number] if isinstance(number, str) else number
+    if not isinstance(number, int | float) or _count(result.shape) > _MOST_ELEMENTS:
+        return None
+    return torch().full(tuple(result.shape), number, dtype=result.dtype)
 
 
 def folded(target: Any, args: Any, kwargs: Any) -> Any:  # noqa: ANN401 - as the node has them

@@ -9,21 +9,24 @@ from functools import partial
 from typing import Any
 
 from nacre.base.diagnostics import Diagnostic, InputError
+from nacre.core.aten.call import AtenCall, Value
+from nacre.core.aten.refused import CHECKED, REFUSED, shape_depends, why_not
+from nacre.core.aten.remedies import OTHERWISE
+from nacre.core.aten.table import handlers
 from nacre.core.importing.findings import finding, refusal
 from nacre.core.importing.model_builder import MOST_OPERATIONS, ModelBuilder
 from nacre.core.module import Labels, Module
 from nacre.core.ops import OPS
 from nacre.core.rules.torch import TCH01
 from nacre.core.torch.checks import CHECKS, ITEMS, is_only_checked
+from nacre.core.torch.constants import Constants
 from nacre.core.torch.elements import dtype_of
 from nacre.core.torch.exporting import program_of
-from nacre.core.torch.folding import can_fold, folded, is_layout, leaves_of
-from nacre.core.torch.handlers.indexing import without_masks
-from nacre.core.torch.handlers.refused import CHECKED, REFUSED, shape_depends, why_not
-from nacre.core.torch.handlers.table import handlers
+from nacre.core.torch.folding import can_fold, filled, folded, is_layout, leaves_of
 from nacre.core.torch.interface import Interface, interface_of, is_empty, is_open, static_type
 from nacre.core.torch.library import quiet, torch
 from nacre.core.torch.nodes import (
+    argument,
     arguments_of,
     described,
     feeds_transform,
@@ -37,7 +40,6 @@ from nacre.core.torch.nodes import (
     wrapped,
 )
 from nacre.core.torch.remedies import PARTS, place_of
-from nacre.core.torch.use import AtenCall, Constants, Tensor, Value
 from nacre.core.unsupported import Unsupported
 
 _SIZES = frozenset(
@@ -95,7 +97,7 @@ class Refusal:
 
     node: Any  # fx.Node
     reason: str
-    help: str | None
+    help: str
 
 
 class Lost:
@@ -109,7 +111,7 @@ class Walk:
     name: str
     progress: Progress | None = None
     builder: ModelBuilder = field(default_factory=ModelBuilder)
-    tensors: dict[str, Tensor | Lost] = field(default_factory=dict)
+    tensors: dict[str, Any] = field(default_factory=dict)
     found: list[Diagnostic] = field(default_factory=list)
     refused: list[Refusal] = field(default_factory=list)
     lost: int = 0  # nodes that could not be looked at
@@ -206,11 +208,24 @@ class Walk:
             raise Unsupported(*why_not(key))
         if handler is None:
             return number(target, args)
-        names = [argument.name for argument in target._schema.arguments]
-        metas = mapped(arguments_of(node), lambda n: n.meta.get("val"))
-        given, known = (named(names, target, *part) for part in ((args, kwargs), metas))
-        made = handler(AtenCall(key, given, known, result, self.constants))
-        return wrapped(made)
+        given = named(target, args, kwargs)
+        known = filled(key, given, result)
+        if known is not None:
+            return known
+        call = {name: argument(part, self.constants) for name, part in given.items()}
+        made = wrapped(handler(AtenCall(key, call, self.builder)))
+        self._require_types(made, result)
+        return made
+
+    def _require_types(self, made: Any, wanted: Any) -> None:  # noqa: ANN401 - values, fake tensors
+        """That what was made is what PyTorch says: handlers work types out on their own."""
+        parts, metas = ([x] if not isinstance(x, list | tuple) else x for x in (made, wanted))
+        for value, meta in zip(parts, metas, strict=False):
+            if isinstance(value, Value) and not is_open(meta):
+                found, expected = self.builder.type_of(value.id), static_type(meta)
+                if found != expected:
+                    reason = f"it is taken to give {found}, and PyTorch gives {expected}"
+                    raise Unsupported(f"{reason}: a mistake of ours", OTHERWISE)
 
     def _derived(self, node: Any, made: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:  # noqa: ANN401
         """What was computed; a parameter that was laid out anew is still that parameter."""
@@ -250,7 +265,7 @@ class Walk:
             return found.to("meta") if isinstance(found, library.Tensor) else found
 
         if key_of(target) == "index.Tensor":
-            args = [args[0], without_masks(args[1])]
+            args = [args[0], _without_masks(args[1])]
         given = [mapped(part, shaped, lambda _: True) for part in (args, kwargs)]
         try:
             with library.no_grad(), quiet():
@@ -263,8 +278,9 @@ class Walk:
         key = key_of(node.target)
         place = place_of(node.meta.get("stack_trace") or "")
         message = f"node `{node.name}` ({key}) of ({shapes}){place}: {problem.reason}"
-        self.refused.append(Refusal(node, problem.reason, problem.help))
-        self.found.append(finding(TCH01, self.name, message, problem.help))
+        help_ = problem.help or OTHERWISE
+        self.refused.append(Refusal(node, problem.reason, help_))
+        self.found.append(finding(TCH01, self.name, message, help_))
 
     def module(self, interface: Interface) -> Module:
         """The module, when every node is in."""
@@ -296,3 +312,13 @@ class Walk:
             message = f"output `{place}`: {problem.reason}"
             self.found.append(finding(TCH01, self.name, message, problem.help))
             return 0
+
+
+def _without_masks(indices: Sequence[Any]) -> list[Any]:
+    """Indices with those in the place of masks that say the same, where these are known."""
+    kinds = (torch().bool, torch().uint8)
+    found: list[Any] = []
+    for index in indices:
+        is_mask = isinstance(index, torch().Tensor) and index.dtype in kinds
+        found += index.nonzero(as_tuple=True) if is_mask else [index]
+    return found

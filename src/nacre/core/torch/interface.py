@@ -6,12 +6,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from nacre.base.diagnostics import Diagnostic
+from nacre.core.aten.remedies import NOT_EMPTY, OTHERWISE
 from nacre.core.importing.findings import finding
 from nacre.core.module import TensorType
 from nacre.core.rules.torch import TCH01, TCH02
 from nacre.core.torch.elements import element_name
 from nacre.core.torch.library import torch
-from nacre.core.torch.remedies import NEWER, NOT_EMPTY, OTHERWISE
+from nacre.core.torch.remedies import NEWER
 from nacre.core.torch.sizes import Shapes, suggestions
 from nacre.core.torch.ties import Ties
 from nacre.core.unsupported import Unsupported

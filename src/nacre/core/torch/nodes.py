@@ -6,10 +6,12 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
+from nacre.core.aten.call import Made, Number, Value
+from nacre.core.aten.refused import why_not
+from nacre.core.torch.constants import Constants, KnownTensor
 from nacre.core.torch.elements import element_name
-from nacre.core.torch.handlers.refused import why_not
+from nacre.core.torch.library import torch
 from nacre.core.torch.remedies import NEWER, UNUSED
-from nacre.core.torch.use import Value
 from nacre.core.unsupported import Unsupported
 
 
@@ -38,12 +40,24 @@ def arguments_of(node: Any) -> list[Any]:  # noqa: ANN401 - fx.Node
     return [list(node.args), dict(node.kwargs)]
 
 
-def named(names: list[str], target: Any, args: Any, kwargs: Any) -> dict[str, Any]:  # noqa: ANN401
+def named(target: Any, args: Any, kwargs: Any) -> dict[str, Any]:  # noqa: ANN401
     """Arguments by their names, defaults filled in."""
     schema = target._schema.arguments
     found = {a.name: a.default_value if a.has_default_value() else None for a in schema}
-    found.update(zip(names, args, strict=False))
+    found.update(zip(list(found), args, strict=False))
     found.update(kwargs)
+    return found
+
+
+def argument(found: Any, constants: Constants) -> Any:  # noqa: ANN401 - whatever it is
+    """An argument as handlers have it: tuples, known tensors, element types by their words."""
+    library = torch()
+    if isinstance(found, list | tuple):
+        return tuple(argument(part, constants) for part in found)
+    if isinstance(found, library.Tensor):
+        return KnownTensor(found, constants)
+    if isinstance(found, library.dtype):
+        return str(found).removeprefix("torch.")
     return found
 
 
@@ -117,11 +131,13 @@ def item(found: Any, index: int) -> Any:  # noqa: ANN401 - a list of tensors
     return wrapped(found[index]()) if callable(found[index]) else found[index]
 
 
-def wrapped(made: Any) -> Any:  # noqa: ANN401 - what a handler gives
-    """Values told apart from numbers."""
-    if isinstance(made, list | tuple):
-        return [wrapped(part) for part in made]
-    return Value(made) if isinstance(made, int) else made
+def wrapped(made: Made) -> Any:  # noqa: ANN401 - tensors and numbers of the program
+    """What a handler gives, values told apart from numbers; what is made later stays so."""
+    if isinstance(made, Number):
+        return made.number
+    if isinstance(made, int):
+        return Value(made)
+    return [Value(part) if isinstance(part, int) else part for part in made]
 
 
 def described(meta: Any) -> str:  # noqa: ANN401 - a fake tensor

@@ -8,11 +8,7 @@ from pathlib import Path
 
 from nacre.base.excerpt import safe
 
-EVAL = "call `module.eval()` before"
-NOT_EMPTY = "leave the part out of the model that makes it: it computes nothing"
-CAST = "cast to a type that Core IR has before the call, and back after it"
 UNUSED = "leave this output of the call unused"
-OTHERWISE = "write it by other calls of PyTorch, or compute it before or behind the model"
 NEWER = "export the model anew, with the PyTorch that is installed"
 PARTS = "cut the model into parts, and bring them in one by one"
 

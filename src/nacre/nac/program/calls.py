@@ -26,7 +26,7 @@ def standard_transpose(use: AtenCall) -> int:
     """Two axes change places; without any named, all run backwards."""
     rank = len(use.shape_of("self"))
     if not use.has("dim0"):
-        return use.transposed(use.value("self"), list(range(rank))[::-1])
+        return use.transpose(use.value("self"), list(range(rank))[::-1])
     return swapped(use, *(inside(use.integer(name), max(rank, 1)) for name in ("dim0", "dim1")))
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from nacre.base.packing import NIBBLE_TYPES
-from nacre.core.aten.call import AtenCall, Elements, Number, TooLarge
+from nacre.core.aten.call import AtenCall, Elements, Number, TooLarge, values_of
 from nacre.core.builder import Builder, dtype_name
 from nacre.core.module import CoreOperation
 from nacre.core.ops import OPS
@@ -130,7 +130,7 @@ def typed(
     made = handler(AtenCall(call, arguments, builder, looked, room))
     if isinstance(made, Number):
         return Typed((), {}, (), False, made, 0, 1, looked.is_used)
-    results = (made,) if isinstance(made, int) else tuple(made)
+    results = (made,) if isinstance(made, int) else tuple(values_of(made))
     operations = builder.module(*results).operations
     types = {op.value_id: KernelType(op.type.element, op.type.shape) for op in operations}
     computed = [op for op in operations if op.opcode not in ("Input", "ConstTensor")]

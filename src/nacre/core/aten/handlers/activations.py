@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from nacre.core.aten.call import AtenCall
+from nacre.core.aten.handlers.shapes import sliced
 from nacre.core.aten.table import handles
 from nacre.core.unsupported import Unsupported
 
@@ -81,15 +82,13 @@ def prelu(use: AtenCall) -> int:
     slope, x = use.value("weight"), use.value("self")
     count, rank = use.type_of(slope).shape, use.type_of(x).rank
     if use.name == "prelu" and len(count) == 1 and rank > 1:
-        slope = use.reshaped(slope, (*count, *[1] * (rank - 2)))
+        slope = use.reshape(slope, (*count, *[1] * (rank - 2)))
     return use.add("PRelu", x, slope)
 
 
 @handles("glu.default")
 def glu(use: AtenCall) -> int:
     """One half times Sigmoid of the other."""
-    from nacre.core.aten.handlers.shapes import sliced
-
     axis, dims = use.axis(default=-1), use.shape_of("self")
     if not dims or dims[axis] % 2:
         raise Unsupported("the axis has an odd size")

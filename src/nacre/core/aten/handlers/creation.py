@@ -7,7 +7,7 @@ from math import ceil
 import numpy as np
 
 from nacre.base.elements import GRAPH_TYPES
-from nacre.core.aten.call import AtenCall, Value, number_type, require_elements
+from nacre.core.aten.call import AtenCall, require_elements
 from nacre.core.aten.handlers.elementwise import wanted_type
 from nacre.core.aten.table import handles
 from nacre.core.unsupported import Unsupported
@@ -34,12 +34,12 @@ def full(use: AtenCall) -> int:
     """One number everywhere."""
     number = use.get("fill_value")
     is_alone = use.name == "full"
-    default = number_type(number) if is_alone else use.dtype_of("self")
+    default = use.dtype_of("fill_value" if is_alone else "self")
     dtype = wanted_type(use, default)
     shape = use.shape_of("self") if use.name == "full_like" else use.integers("size")
     require_elements(shape)
-    value = number.id if isinstance(number, Value) else use.taken(number, None, "fill_value")
-    return use.broadcast_to(use.cast(value, dtype), shape)
+    value = use.cast(use.taken(number, None, "fill_value"), dtype)
+    return use.broadcast_to(value, shape)
 
 
 @handles("scalar_tensor.default")

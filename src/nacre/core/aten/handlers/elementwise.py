@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from math import inf
+
 from nacre.base.elements import GRAPH_TYPES
-from nacre.core.aten.call import AtenCall, Number, Value
+from nacre.core.aten.call import AtenCall, Number, Tensor
 from nacre.core.aten.derived import function
-from nacre.core.aten.dtypes import DTYPE_WORDS
+from nacre.core.aten.dtypes import element_type
+from nacre.core.aten.remedies import EVAL
 from nacre.core.aten.table import handles
 from nacre.core.ops import OPS
 from nacre.core.unsupported import Unsupported
@@ -26,7 +29,7 @@ def add(use: AtenCall) -> int | Number:
     first, second = ("other", "self") if use.name == "rsub" else ("self", "other")
     alpha = use.number("alpha", 1)
     found = (use.get(first), use.get(second))
-    if not any(isinstance(f, Value) for f in found):
+    if not any(isinstance(f, Tensor) for f in found):
         a, b = use.number(first), use.number(second) * alpha
         return Number(a + b if use.name == "add" else a - b)
     dtype = use.common("self", "other")
@@ -54,13 +57,32 @@ def div_mode(use: AtenCall) -> int:
     if mode == "trunc":
         quotient = use.binary("Div", a, b)
         return quotient if is_integer(dtype) else use.unary("Trunc", quotient)
-    # What is left has the sign of the divisor, so the rest divides evenly, up to rounding.
-    even = use.binary("Sub", a, use.binary("Mod", a, b))
-    quotient = use.binary("Div", even, b)
-    if is_integer(dtype):
-        return quotient
-    by_zero = use.add("Compare", b, use.scalar(0, dtype), op="Eq")
-    return use.add("Where", by_zero, use.binary("Div", a, b), use.unary("Round", quotient))
+    if is_integer(dtype):  # what is left has the sign of the divisor, so the rest divides evenly
+        return use.binary("Div", use.binary("Sub", a, use.binary("Mod", a, b)), b)
+    return _floored(use, a, b)
+
+
+def _floored(use: AtenCall, a: int, b: int) -> int:
+    """A quotient of floats, rounded down, right also where it would round up to a whole number."""
+    dtype = use.type_of(a).dtype
+    zero = use.scalar(0, dtype)
+    left = use.binary("Rem", a, b)
+    # It divides evenly, up to rounding. One less where what is left has another sign.
+    whole = use.unary("Round", use.binary("Div", use.binary("Sub", a, left), b))
+    signs = [use.add("Compare", side, zero, op="Lt") for side in (left, b)]
+    is_less = use.binary("And", use.binary("Xor", *signs), use.cast(left, "bool"))
+    quotient = use.binary("Sub", whole, use.cast(is_less, dtype))
+    # One that is 0 has the sign of a plain division only where the dividend is 0.
+    zeros = [use.add("Compare", side, zero, op="Eq") for side in (a, b)]
+    plain = use.binary("Div", a, b)
+    return use.add("Where", use.binary("Or", *zeros), plain, use.binary("Add", quotient, zero))
+
+
+@handles("__lshift__.Scalar", "__lshift__.Tensor", "__rshift__.Scalar", "__rshift__.Tensor")
+def shift(use: AtenCall) -> int:
+    """Bits moved."""
+    op, dtype = "ShiftLeft" if "lshift" in use.name else "ShiftRight", use.common("self", "other")
+    return use.binary(op, use.value("self", dtype), use.value("other", dtype))
 
 
 @handles("pow.Tensor_Scalar")
@@ -68,8 +90,9 @@ def power(use: AtenCall) -> int:
     """A power, which is a number."""
     exponent, dtype = use.number("exponent"), use.common("self", "exponent")
     x = use.value("self", dtype)
-    if exponent == 2:
-        return use.binary("Mul", x, x)
+    if exponent in (2, 3):
+        square = use.binary("Mul", x, x)
+        return square if exponent == 2 else use.binary("Mul", square, x)
     if exponent == 1:
         return x
     if float(exponent) in _POWERS and not is_integer(dtype):
@@ -115,7 +138,7 @@ def logical_not(use: AtenCall) -> int:
 
 def mask(use: AtenCall, name: str) -> int:
     """An argument that chooses: truth values, or as of old bytes."""
-    if isinstance(use.get(name), Value) and use.dtype_of(name) not in ("bool", "u8"):
+    if isinstance(use.get(name), Tensor) and use.dtype_of(name) not in ("bool", "u8"):
         raise Unsupported(f"`{name}` is of {use.dtype_of(name)}, expected truth values")
     return use.value(name, "bool")
 
@@ -142,11 +165,10 @@ def clamp(use: AtenCall) -> int:
     low, high = (use.get(name, use.get(f"{name}_val")) for name in ("min", "max"))
     if use.name == "relu6":
         low, high = 0, 6
-    given = [end for end in (low, high) if end is not None]
     names = ["self", *(n for n in ("min", "max") if use.has(n))]
     dtype = use.common(*names)
     x = use.value("self", dtype)
-    if not any(isinstance(end, Value) for end in given) and not is_integer(dtype):
+    if not any(isinstance(end, Tensor) for end in (low, high)) and not is_integer(dtype):
         ends = {"min": low, "max": high}
         return use.add("Clip", x, **{k: float(v) for k, v in ends.items() if v is not None})
     for end, op in ((low, "Max"), (high, "Min")):
@@ -156,21 +178,15 @@ def clamp(use: AtenCall) -> int:
 
 @handles("threshold.default")
 def threshold(use: AtenCall) -> int:
-    """X where it is above a threshold, else a number."""
+    """X, and a number where it is not above a threshold."""
     x, dtype = use.value("self"), use.dtype_of("self")
-    above = use.add("Compare", x, use.scalar(use.number("threshold"), dtype), op="Gt")
-    return use.add("Where", above, x, use.scalar(use.number("value"), dtype))
+    below = use.add("Compare", x, use.scalar(use.number("threshold"), dtype), op="Le")
+    return use.add("Where", below, use.scalar(use.number("value"), dtype), x)
 
 
 def wanted_type(use: AtenCall, default: str) -> str:
     """The element type that the argument `dtype` names."""
-    word = use.get("dtype")
-    if word is None:
-        return default
-    found = DTYPE_WORDS.get(str(word))
-    if found is None:
-        raise Unsupported(f"`{word}` is no element type")
-    return found
+    return element_type(str(use.get("dtype"))) if use.has("dtype") else default
 
 
 @handles("_to_copy.default", "to.dtype")
@@ -197,7 +213,7 @@ def identity(use: AtenCall) -> int:
 def dropout(use: AtenCall) -> int | list[int]:
     """The tensor itself: a dropout drops nothing at inference."""
     if use.get("train", False) and use.number("p", 0.5) > 0:
-        raise Unsupported("it drops at random, as in training")
+        raise Unsupported("it drops at random; Core IR has no random numbers", EVAL)
     return [use.value("input")] if use.name == "native_dropout" else use.value("input")
 
 
@@ -272,11 +288,8 @@ def nan_to_num(use: AtenCall) -> int:
     if is_integer(dtype):
         return x
     element = GRAPH_TYPES[dtype]
-    ends = (("Gt", "posinf", element.highest), ("Lt", "neginf", element.lowest))
     made = x
-    infinite = use.unary("IsInf", x)
-    zero = use.scalar(0, dtype)
-    for op, name, default in ends:
-        is_end = use.binary("And", infinite, use.add("Compare", x, zero, op=op))
+    for end, name, default in ((inf, "posinf", element.highest), (-inf, "neginf", element.lowest)):
+        is_end = use.add("Compare", x, use.scalar(end, dtype), op="Eq")
         made = use.add("Where", is_end, use.scalar(use.number(name, float(default)), dtype), made)
     return use.add("Where", use.unary("IsNan", x), use.scalar(use.number("nan", 0.0), dtype), made)

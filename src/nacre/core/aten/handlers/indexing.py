@@ -5,10 +5,16 @@ from __future__ import annotations
 import numpy as np
 
 from nacre.base.elements import GRAPH_TYPES
-from nacre.core.aten.call import AtenCall, Found, Value
+from nacre.core.aten.call import AtenCall, Found, Known, Tensor
 from nacre.core.aten.handlers.shapes import sliced
 from nacre.core.aten.table import handles
 from nacre.core.unsupported import Unsupported
+from nacre.core.values import Array
+
+_MASK = (
+    "a mask chooses elements when the model runs, so the shape of the result is not known",
+    "keep the shape: `torch.where(mask, x, other)`",
+)
 
 
 def places(use: AtenCall, found: Found, name: str) -> int:
@@ -38,7 +44,7 @@ def index_select(use: AtenCall) -> int:
     """Parts of an axis by index; an index without axes is one place."""
     at = place_of(use, "index")
     if use.type_of(at).rank == 0:
-        at = use.reshaped(at, (1,))
+        at = use.reshape(at, (1,))
     return use.add("GatherAxis", use.value("self"), at, axis=use.axis())
 
 
@@ -78,23 +84,33 @@ def chosen(use: AtenCall, rank: int) -> tuple[list[int], list[Found]]:
 
 
 def _unmasked(use: AtenCall, index: Found) -> list[Found]:
-    if not isinstance(index, Value) or use.type_of(index.id).dtype not in ("bool", "u8"):
+    if not isinstance(index, Tensor) or use.tensor_type(index).dtype not in ("bool", "u8"):
         return [index]
-    mask = use.elements(index.id)
+    mask = use.elements(index)
     if mask is None:
-        raise Unsupported("a mask chooses elements, so the shape of the result is not known before")
-    return [Value(use.constant(part.astype(np.int64), "i64")) for part in np.nonzero(mask)]
+        raise Unsupported(*_MASK)
+    return [part.astype(np.int64) for part in np.nonzero(mask)]
 
 
 def tuples(use: AtenCall, indices: list[Found]) -> int:
     """Index tuples, which the last axis holds, of indices that broadcast against each other."""
+    known = [_known(index) for index in indices]
+    arrays = [array for array in known if array is not None]
+    if len(arrays) == len(indices):
+        return use.constant(np.stack(np.broadcast_arrays(*arrays), -1).astype(np.int64), "i64")
     values = [use.cast(places(use, index, "indices"), "i64") for index in indices]
     try:
         shape = np.broadcast_shapes(*(use.type_of(value).shape for value in values))
     except ValueError:
         raise Unsupported("the indices do not broadcast against each other") from None
-    parts = [use.reshaped(use.broadcast_to(value, shape), (*shape, 1)) for value in values]
+    parts = [use.reshape(use.broadcast_to(value, shape), (*shape, 1)) for value in values]
     return parts[0] if len(parts) == 1 else use.add("Concat", *parts, axis=len(shape))
+
+
+def _known(index: Found) -> Array | None:
+    if isinstance(index, Known):
+        return index.elements()
+    return index if isinstance(index, np.ndarray) else None
 
 
 @handles("index.Tensor", "_unsafe_index.Tensor")
@@ -106,25 +122,24 @@ def index(use: AtenCall) -> int:
         return use.add("GatherAxis", x, places(use, indices[0], "indices"), axis=axes[0])
     rest = [a for a in range(rank) if a not in axes]
     at = tuples(use, indices)
-    made = use.add("GatherNd", use.transposed(x, [*axes, *rest]), at)
+    made = use.add("GatherNd", use.transpose(x, [*axes, *rest]), at)
     # Indices of neighbouring axes stand where the first of them was, others before all.
     if axes == list(range(axes[0], axes[0] + len(axes))) and axes[0] > 0:
         width = use.type_of(at).rank - 1
         before = [width + i for i in range(axes[0])]
         behind = range(width + axes[0], use.type_of(made).rank)
-        made = use.transposed(made, [*before, *range(width), *behind])
+        made = use.transpose(made, [*before, *range(width), *behind])
     return made
 
 
 @handles("one_hot.default")
 def one_hot(use: AtenCall) -> int:
     """A new axis that is 1 at the index."""
-    at = use.value("self")
     depth = use.integer("num_classes", -1)
     if depth < 0:
-        elements = use.elements(at)
+        elements = use.elements(use.get("self"))
         if elements is None:
             raise Unsupported("the number of classes depends on elements")
         depth = int(elements.max()) + 1
     values = use.constant(np.array([0, 1]), "i64")
-    return use.add("OneHot", at, values, depth=depth, axis=-1)
+    return use.add("OneHot", use.value("self"), values, depth=depth, axis=-1)

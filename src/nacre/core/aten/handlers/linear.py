@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from nacre.core.aten.call import AtenCall, Value
+from nacre.core.aten.call import AtenCall, Known, Tensor
+from nacre.core.aten.remedies import EVAL
 from nacre.core.aten.table import handles
+from nacre.core.importing.products import product
 from nacre.core.unsupported import Unsupported
 
 
@@ -13,51 +15,49 @@ def linear(use: AtenCall) -> int:
     values = [use.value(name) for name in ("input", "weight", "bias") if use.has(name)]
     dims, weights = (use.type_of(value).shape for value in values[:2])
     if len(dims) == 1:
-        values[0] = use.reshaped(values[0], (1, *dims))
+        values[0] = use.reshape(values[0], (1, *dims))
     if len(weights) == 1:
-        values[1] = use.reshaped(values[1], (1, *weights))
+        values[1] = use.reshape(values[1], (1, *weights))
     made = use.add("Linear", *values)
-    return use.reshaped(made, (*dims[:-1], *weights[:-1]))
+    return use.reshape(made, (*dims[:-1], *weights[:-1]))
 
 
 @handles("matmul.default", "mm.default", "bmm.default", "mv.default", "dot.default")
 def matmul(use: AtenCall) -> int:
     """A product; vectors count as a row on the left and as a column on the right."""
     first, second = use.names[:2]
-    return _product(use, use.value(first), use.value(second))
+    return _product(use, first, second)
 
 
-def _product(use: AtenCall, a: int, b: int) -> int:
-    a_dims, b_dims = use.type_of(a).shape, use.type_of(b).shape
-    if not a_dims or not b_dims:
+def _product(use: AtenCall, first: str, second: str) -> int:
+    a, b = use.value(first), use.value(second)
+    if not use.type_of(a).rank or not use.type_of(b).rank:
         raise Unsupported("a factor is a scalar")
-    left = use.reshaped(a, (1, *a_dims)) if len(a_dims) == 1 else a
-    right = use.reshaped(b, (*b_dims, 1)) if len(b_dims) == 1 else b
-    made = use.add("MatMul", left, right)
-    shape = list(use.type_of(made).shape)
-    if len(b_dims) == 1:
-        del shape[-1]
-    if len(a_dims) == 1:
-        del shape[-1 if len(b_dims) == 1 else -2]
-    return use.reshaped(made, shape)
+    return product(use, a, b)
 
 
 @handles("outer.default")
 def outer(use: AtenCall) -> int:
     """Every element of the one by every element of the other."""
-    a, b = use.value("self"), use.value("vec2")
+    dtype = use.common("self", "vec2")
+    a, b = use.value("self", dtype), use.value("vec2", dtype)
     count = use.type_of(a).shape
-    return use.binary("Mul", use.reshaped(a, (*count, 1)), b)
+    return use.binary("Mul", use.reshape(a, (*count, 1)), b)
 
 
 @handles("addmm.default", "baddbmm.default", "addmv.default")
 def addmm(use: AtenCall) -> int:
     """Beta * self + alpha * a b."""
     first, second = use.names[1:3]
-    product = scaled(use, _product(use, use.value(first), use.value(second)), "alpha")
+    weight, is_plain = use.get(second), use.number("alpha", 1) == use.number("beta", 1) == 1
+    is_layer = use.name == "addmm" and use.shape_of("self") == use.shape_of(second)[-1:]
+    if isinstance(weight, Known) and is_layer and is_plain:
+        turned = use.taken(weight.transpose())
+        return use.add("Linear", use.value(first), turned, use.value("self"))
+    made = scaled(use, _product(use, first, second), "alpha")
     if use.number("beta", 1) == 0:
-        return product
-    return use.binary("Add", scaled(use, use.value("self"), "beta"), product)
+        return made
+    return use.binary("Add", scaled(use, use.value("self"), "beta"), made)
 
 
 def scaled(use: AtenCall, value: int, name: str) -> int:
@@ -88,9 +88,9 @@ def kernel_attention(use: AtenCall) -> list[int]:
     return [_attended(use, use.get("attn_mask", use.get("attn_bias")))]
 
 
-def _attended(use: AtenCall, mask: Value | None) -> int:
+def _attended(use: AtenCall, mask: Tensor | None) -> int:
     if use.number("dropout_p", 0.0) > 0:
-        raise Unsupported("`dropout_p` is not 0: it drops at random, as in training")
+        raise Unsupported("`dropout_p` is not 0; Core IR has no random numbers", EVAL)
     q, k, v = (use.value(name) for name in ("query", "key", "value"))
     heads = use.type_of(q).shape
     if use.get("enable_gqa", False):
@@ -99,7 +99,7 @@ def _attended(use: AtenCall, mask: Value | None) -> int:
     if use.has("scale"):
         given["scale"] = float(use.number("scale"))
         if given["scale"] == 0:
-            raise Unsupported("`scale` is 0")
+            raise Unsupported("`scale` is 0", "take the mean of the values")
     values = [q, k, v]
     if mask is not None:
         taken = use.taken(mask)
@@ -119,5 +119,5 @@ def _repeated(use: AtenCall, value: int, heads: int) -> int:
         raise Unsupported(f"{own} heads of keys for {heads} of queries")
     new = (*dims[:-2], 1, *dims[-2:])
     wide = (*dims[:-2], heads // own, *dims[-2:])
-    made = use.broadcast_to(use.reshaped(value, new), wide)
-    return use.reshaped(made, (*dims[:-3], heads, *dims[-2:]))
+    made = use.broadcast_to(use.reshape(value, new), wide)
+    return use.reshape(made, (*dims[:-3], heads, *dims[-2:]))

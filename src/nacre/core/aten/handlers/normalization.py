@@ -7,10 +7,9 @@ import numpy as np
 from nacre.base.elements import GRAPH_TYPES
 from nacre.core.aten.call import AtenCall
 from nacre.core.aten.handlers.elementwise import wanted_type
+from nacre.core.aten.refused import TRAINING
 from nacre.core.aten.table import handles
 from nacre.core.unsupported import Unsupported
-
-_TRAINING = "it normalises by this batch and keeps statistics, as in training"
 
 
 @handles("softmax.int", "_softmax.default", "log_softmax.int", "_log_softmax.default")
@@ -22,7 +21,7 @@ def softmax(use: AtenCall) -> int:
         dtype = "f32"
     x = use.floating(use.value("self", dtype))
     if use.type_of(x).rank == 0:
-        return use.reshaped(use.add(opcode, use.reshaped(x, (1,)), axis=0), ())
+        return use.reshape(use.add(opcode, use.reshape(x, (1,)), axis=0), ())
     return use.add(opcode, x, axis=use.axis())
 
 
@@ -39,7 +38,7 @@ def layer_norm(use: AtenCall) -> int | list[int]:
     epsilon = float(use.number("eps", least if is_rms else 1e-5))
     values = [x]
     if use.has("bias") and not use.has("weight"):
-        values.append(use.filled(1, wanted, dtype))
+        values.append(_row(use, 1, wanted, dtype))
     values += [use.value(name, dtype) for name in ("weight", "bias") if use.has(name)]
     opcode = "RmsNorm" if is_rms else "LayerNorm"
     made = use.add(opcode, *values, axis=len(dims) - len(wanted), epsilon=epsilon)
@@ -62,8 +61,14 @@ def instance_norm(use: AtenCall) -> int:
     if not use.get("use_input_stats", True):
         return _by_statistics(use)
     if use.has("running_mean"):
-        raise Unsupported(_TRAINING)
+        raise Unsupported(*TRAINING)
     return use.add("InstanceNorm", *_affine(use), epsilon=float(use.number("eps", 1e-5)))
+
+
+def _row(use: AtenCall, number: float, shape: tuple[int, ...], dtype: str) -> int:
+    """A parameter that is left out."""
+    use.affordable(shape)
+    return use.constant(np.full(shape, number, GRAPH_TYPES[dtype].dtype), dtype)
 
 
 def _channels(use: AtenCall) -> int:
@@ -78,17 +83,17 @@ def _affine(use: AtenCall) -> list[int]:
     dtype, channels = use.dtype_of("input"), _channels(use)
     values = [use.value("input")]
     if use.has("bias") and not use.has("weight"):
-        values.append(use.filled(1, (channels,), dtype))
+        values.append(_row(use, 1, (channels,), dtype))
     return values + [use.value(name, dtype) for name in ("weight", "bias") if use.has(name)]
 
 
 @handles("batch_norm.default", "_native_batch_norm_legit_no_training.default",
-         "_native_batch_norm_legit.default", "native_batch_norm.default",
-         "_batch_norm_no_update.default")  # fmt: skip
+         "_native_batch_norm_legit.default", "_native_batch_norm_legit_functional.default",
+         "native_batch_norm.default", "_batch_norm_no_update.default")  # fmt: skip
 def batch_norm(use: AtenCall) -> int | list[int]:
     """Each channel by a mean and variance that were learnt."""
     if use.get("training", False) or not use.has("running_mean"):
-        raise Unsupported(_TRAINING)
+        raise Unsupported(*TRAINING)
     made = _by_statistics(use)
     return made if use.name == "batch_norm" else [made]
 
@@ -100,5 +105,5 @@ def _by_statistics(use: AtenCall) -> int:
         if use.has(name):
             values.append(use.value(name, dtype))
         else:
-            values.append(use.filled(filling, (channels,), dtype))
+            values.append(_row(use, filling, (channels,), dtype))
     return use.add("BatchNorm", *values, epsilon=float(use.number("eps", 1e-5)))

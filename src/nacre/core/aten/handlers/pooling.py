@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import product
+from math import inf, prod
 from typing import Any
 
 import numpy as np
 
-from nacre.core.aten.call import AtenCall
+from nacre.base.elements import GRAPH_TYPES
+from nacre.core.aten.call import AtenCall, Later
+from nacre.core.aten.handlers.shapes import sliced
 from nacre.core.aten.handlers.windows import batched, several, unbatched
 from nacre.core.aten.table import handles
 from nacre.core.unsupported import Unsupported
@@ -28,16 +32,81 @@ def _windows(use: AtenCall, rank: int) -> dict[str, Any]:
     }
 
 
-@handles("max_pool1d.default", "max_pool2d.default", "max_pool3d.default",
-         "max_pool2d_with_indices.default", "max_pool3d_with_indices.default")  # fmt: skip
-def max_pool(use: AtenCall) -> int | list[int]:
-    """The largest element of each window; where it lies has no form."""
+@handles("max_pool1d.default", "max_pool2d.default", "max_pool3d.default")
+def max_pool(use: AtenCall) -> int:
+    """The largest element of each window."""
+    return _largest(use)
+
+
+def _largest(use: AtenCall) -> int:
     rank = _rank(use)
     x, is_single = batched(use, "self", rank)
     dilations = several(use, "dilation", rank, 1)
     made = use.add("MaxPool", x, dilations=dilations, **_windows(use, rank))
-    made = unbatched(use, made, is_single)
-    return [made] if "indices" in use.name else made
+    return unbatched(use, made, is_single)
+
+
+@handles("max_pool2d_with_indices.default", "max_pool3d_with_indices.default")
+def max_pool_with_places(use: AtenCall) -> list[int | Later]:
+    """The same, and where each lies, for who wants to know."""
+    made = _largest(use)
+    return [made, lambda: _places(use, use.type_of(made).shape)]
+
+
+def _places(use: AtenCall, whole: Sequence[int]) -> int:
+    """Where the largest element of each window lies, counted over the axes of the windows.
+
+    All places of a window are laid beside each other, and the best of them is sought.
+    """
+    rank = _rank(use)
+    sizes, shape = use.shape_of("self")[-rank:], whole[-rank:]
+    kernel, strides, pads, _ = _windows(use, rank).values()
+    dilations = several(use, "dilation", rank, 1)
+    use.require_operations(2 * prod(kernel))
+    parts = _laid_out(use, whole, kernel, strides, pads, dilations)
+    best = use.add("ArgMax", use.add("Concat", *parts, axis=len(whole)), axis=len(whole))
+    place, left = use.scalar(0, "i64"), prod(kernel)
+    for axis, size in enumerate(sizes):
+        left //= kernel[axis]
+        own = use.binary("Div", best, use.scalar(left, "i64"))
+        own = use.binary("Mod", own, use.scalar(kernel[axis], "i64"))
+        line = [shape[axis] if a == axis else 1 for a in range(rank)]
+        first = (np.arange(shape[axis]) * strides[axis] - pads[axis]).reshape(line)
+        inner = use.binary("Mul", own, use.scalar(dilations[axis], "i64"))
+        along = use.binary("Add", inner, use.constant(first, "i64"))
+        place = use.binary("Add", use.binary("Mul", place, use.scalar(size, "i64")), along)
+    return place
+
+
+def _laid_out(
+    use: AtenCall,
+    whole: Sequence[int],
+    kernel: Sequence[int],
+    strides: Sequence[int],
+    pads: Sequence[int],
+    dilations: Sequence[int],
+) -> list[int]:
+    """For each place of a window, the elements that lie there, with a last axis of 1."""
+    rank, sizes = len(kernel), use.shape_of("self")[-len(kernel) :]
+    shape = whole[-rank:]
+    before, behind = [0] * len(whole), [0] * len(whole)
+    for a in range(rank):
+        reach = (shape[a] - 1) * strides[a] + (kernel[a] - 1) * dilations[a] + 1
+        before[a - rank], behind[a - rank] = pads[a], max(reach - sizes[a] - pads[a], 0)
+    x = use.value("self")
+    if not GRAPH_TYPES[use.dtype_of("self")].is_integer:
+        x = use.add("Pad", x, pads=(*before, *behind), value=-inf)
+    elif any((*before, *behind)):
+        raise Unsupported("the places of a padded pooling of integers", "cast to float first")
+    parts = []
+    for offset in product(*map(range, kernel)):
+        taken = {}
+        for a in range(rank):
+            start = offset[a] * dilations[a]
+            end = start + (shape[a] - 1) * strides[a] + 1
+            taken[len(whole) - rank + a] = (start, end, strides[a])
+        parts.append(use.reshape(sliced(use, x, taken), (*whole, 1)))
+    return parts
 
 
 @handles("avg_pool1d.default", "avg_pool2d.default", "avg_pool3d.default")
@@ -50,12 +119,26 @@ def avg_pool(use: AtenCall) -> int:
         count_pad = bool(use.get("count_include_pad", True))
         return unbatched(use, use.add("AvgPool", x, count_pad=count_pad, **given), is_single)
     divisor = use.integer("divisor_override")
-    if given["ceil"] or divisor == 0:
-        raise Unsupported("`divisor_override` is 0, or stands with `ceil_mode`")
-    size = float(np.prod(given["kernel"]))
+    if divisor == 0:
+        raise Unsupported("`divisor_override` is 0")
+    if given.pop("ceil"):  # what hangs over the end counts as zeros then
+        x = _lengthened(use, x, rank, given)
+    size = float(prod(given["kernel"]))
     made = use.add("AvgPool", x, count_pad=True, **given)
     made = use.binary("Mul", made, use.scalar(size / divisor, use.type_of(made).dtype))
     return unbatched(use, made, is_single)
+
+
+def _lengthened(use: AtenCall, x: int, rank: int, given: dict[str, Any]) -> int:
+    """Zeros behind, so that no window hangs over the end; each starts inside, or in the pads."""
+    dims = use.type_of(x).shape
+    ends = [0] * len(dims)
+    for a in range(-rank, 0):
+        kernel, stride, pad = (given[name][a] for name in ("kernel", "strides", "pads"))
+        steps = -(-(dims[a] + 2 * pad - kernel) // stride)
+        steps -= steps * stride >= dims[a] + pad
+        ends[a] = max(steps * stride + kernel - dims[a] - 2 * pad, 0)
+    return use.add("Pad", x, pads=(*[0] * len(dims), *ends)) if any(ends) else x
 
 
 def _wanted(use: AtenCall, rank: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -97,8 +180,8 @@ def _by_products(use: AtenCall, sizes: Sequence[int], wanted: Sequence[int]) -> 
             weights[index, start:end] = 1 / (end - start)
         order = list(range(last + 1))
         order[last - place], order[last] = last, last - place
-        made = use.add("Linear", use.transposed(x, order), use.constant(weights, dtype))
-        x = use.transposed(made, order)
+        made = use.add("Linear", use.transpose(x, order), use.constant(weights, dtype))
+        x = use.transpose(made, order)
     return x
 
 

@@ -6,6 +6,7 @@ from math import inf, prod
 
 from nacre.core.aten.call import AtenCall, inside
 from nacre.core.aten.handlers.elementwise import is_integer, wanted_type
+from nacre.core.aten.remedies import EMPTY, SCALAR
 from nacre.core.aten.table import handles
 from nacre.core.unsupported import Unsupported
 
@@ -31,8 +32,8 @@ def reduced(use: AtenCall, opcode: str, op: str | None, value: int, axes: tuple[
     dims = use.type_of(value).shape
     keepdims = bool(use.get("keepdim", False))
     if not dims:  # a scalar counts as one element
-        made = use.add(opcode, use.reshaped(value, (1,)), axes=(0,), keepdims=False, **given)
-        return use.reshaped(made, ())
+        made = use.add(opcode, use.reshape(value, (1,)), axes=(0,), keepdims=False, **given)
+        return use.reshape(made, ())
     return use.add(opcode, value, axes=axes, keepdims=keepdims, **given)
 
 
@@ -67,7 +68,7 @@ def extremum_with_place(use: AtenCall) -> list[int]:
     is_max = use.name == "max"
     x, axis, keepdims = use.value("self"), use.axis(), bool(use.get("keepdim", False))
     if use.type_of(x).rank == 0:
-        raise Unsupported("it is of a scalar")
+        raise Unsupported(*SCALAR)
     value = reduced(use, "Reduce", "Max" if is_max else "Min", x, (axis,))
     return [value, use.add("ArgMax" if is_max else "ArgMin", x, axis=axis, keepdims=keepdims)]
 
@@ -80,8 +81,8 @@ def argument(use: AtenCall) -> int:
     keepdims = bool(use.get("keepdim", False))
     if use.has("dim") and dims:
         return use.add(opcode, x, axis=use.axis(), keepdims=keepdims)
-    made = use.add(opcode, use.reshaped(x, (prod(dims),)), axis=0)
-    return use.reshaped(made, (1,) * len(dims)) if keepdims else made
+    made = use.add(opcode, use.reshape(x, (prod(dims),)), axis=0)
+    return use.reshape(made, (1,) * len(dims)) if keepdims else made
 
 
 @handles("cumsum.default", "cumprod.default")
@@ -102,7 +103,8 @@ def variance(use: AtenCall) -> int | list[int]:
     correction = float(use.get("unbiased", True)) if has_word else use.number("correction", 1)
     left = count - correction
     if left <= 0:
-        raise Unsupported(f"{count} elements less the correction {correction} leave none")
+        reason = f"{count} elements less the correction {correction} leave none"
+        raise Unsupported(reason, "use `correction=0`")
     x = use.value("self")
     mean = use.add("Mean", x, axes=axes, keepdims=True)
     away = use.binary("Sub", x, mean)
@@ -110,7 +112,7 @@ def variance(use: AtenCall) -> int | list[int]:
     made = use.binary("Div", total, use.scalar(left, use.dtype_of("self")))
     if use.name == "std":
         return use.unary("Sqrt", made)
-    return [made, use.reshaped(mean, use.type_of(made).shape)] if "mean" in use.name else made
+    return [made, use.reshape(mean, use.type_of(made).shape)] if "mean" in use.name else made
 
 
 @handles("linalg_vector_norm.default")
@@ -131,16 +133,18 @@ def norm(use: AtenCall) -> int:
     return use.binary("Pow", total, use.scalar(1 / order, dtype))
 
 
-@handles("topk.default", "sort.default")
+@handles("topk.default", "sort.default", "sort.stable")
 def ordered(use: AtenCall) -> list[int]:
-    """Elements in order, or the first k of them, and where they lie."""
+    """Elements in order, or the first k of them, and where they lie; the first of equals first."""
     x, dims = use.value("self"), use.shape_of("self")
     if not dims:
-        raise Unsupported("it is of a scalar")
+        raise Unsupported(*SCALAR)
     axis = use.axis(default=-1)
     is_sort = use.name == "sort"
     count = dims[axis] if is_sort else use.integer("k")
     largest = bool(use.get("descending", False) if is_sort else use.get("largest", True))
+    if count == 0:
+        raise Unsupported(*EMPTY)
     if not 1 <= count <= dims[axis]:
         raise Unsupported(f"{count} elements of an axis of {dims[axis]}")
     given = {"k": count, "axis": axis, "largest": largest}

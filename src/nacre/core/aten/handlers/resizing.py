@@ -38,7 +38,7 @@ def upsample(use: AtenCall) -> int:
     given["mode"] = "cubic" if is_cubic else "linear"
     corners = bool(use.get("align_corners", False))
     if is_soft and corners:
-        raise Unsupported("it has `antialias` and `align_corners`")
+        raise Unsupported("it has `antialias` and `align_corners`", "leave one of them out")
     given["coordinate"] = "align_corners" if corners else "half_pixel"
     if is_soft:
         given |= {"antialias": True, "exclude_outside": True}

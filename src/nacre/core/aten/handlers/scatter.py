@@ -6,9 +6,10 @@ from math import prod
 
 import numpy as np
 
-from nacre.core.aten.call import AtenCall, inside
+from nacre.core.aten.call import AtenCall, Value
 from nacre.core.aten.handlers.indexing import chosen, place_of, places, tuples
-from nacre.core.aten.handlers.shapes import bounds, sliced
+from nacre.core.aten.handlers.shapes import bounds, place, sliced
+from nacre.core.aten.remedies import SCALAR
 from nacre.core.aten.table import handles
 from nacre.core.unsupported import Unsupported
 
@@ -27,18 +28,18 @@ def slice_scatter(use: AtenCall) -> int:
 def select_scatter(use: AtenCall) -> int:
     """One place of an axis replaced."""
     axis, dims = use.axis(), use.shape_of("self")
-    at = inside(use.integer("index"), dims[axis] if dims else 1, "index")
+    at = place(use, dims[axis] if dims else 1, "use `index_copy_`")
     return _replaced(use, axis, range(at, at + 1))
 
 
 def _replaced(use: AtenCall, axis: int, taken: range) -> int:
     dims = list(use.shape_of("self"))
     if not dims:
-        raise Unsupported("it is of a scalar")
+        raise Unsupported(*SCALAR)
     if not taken:
         return use.value("self")
     x, part = use.value("self"), use.value("src", use.dtype_of("self"))
-    part = use.reshaped(part, [len(taken) if a == axis else d for a, d in enumerate(dims)])
+    part = use.reshape(part, [len(taken) if a == axis else d for a, d in enumerate(dims)])
     if len(taken) == dims[axis]:
         return part
     if taken.step != 1:  # both after each other, and each place taken from the one or the other
@@ -63,17 +64,17 @@ def rows_replaced(use: AtenCall, axis: int, at: int, update: int) -> int:
         at = use.cast(at, "i64")
         starts = use.constant((np.arange(outer) * size).reshape(outer, 1), "i64")
         within = use.binary("Mod", at, use.scalar(size, "i64"))  # those below 0 are from the end
-        at = use.reshaped(use.binary("Add", starts, within), (outer * count,))
-    flat = use.reshaped(x, (outer * size, *row))
-    rows = use.reshaped(update, (outer * count, *row))
-    return use.reshaped(use.add("ScatterRows", flat, at, rows), dims)
+        at = use.reshape(use.binary("Add", starts, within), (outer * count,))
+    flat = use.reshape(x, (outer * size, *row))
+    rows = use.reshape(update, (outer * count, *row))
+    return use.reshape(use.add("ScatterRows", flat, at, rows), dims)
 
 
 @handles("index_copy.default")
 def index_copy(use: AtenCall) -> int:
     """Places of an axis replaced: the write of a cache."""
     at = place_of(use, "index")
-    at = use.reshaped(at, (prod(use.type_of(at).shape),))
+    at = use.reshape(at, (prod(use.type_of(at).shape),))
     return rows_replaced(use, use.axis(), at, use.value("source", use.dtype_of("self")))
 
 
@@ -81,8 +82,10 @@ def index_copy(use: AtenCall) -> int:
 def index_put(use: AtenCall) -> int:
     """Elements at indices of some axes replaced, or added to."""
     dims = use.shape_of("self")
-    axes, indices = chosen(use, len(dims))
     accumulate = bool(use.get("accumulate", False))
+    if (masked := _masked(use, accumulate)) is not None:
+        return masked
+    axes, indices = chosen(use, len(dims))
     update = use.value("values", use.dtype_of("self"))
     if len(axes) == 1 and not accumulate:
         at = places(use, indices[0], "indices")
@@ -91,6 +94,29 @@ def index_put(use: AtenCall) -> int:
             shape = [count[0] if a == axes[0] else d for a, d in enumerate(dims)]
             return rows_replaced(use, axes[0], at, use.broadcast_to(update, shape))
     return _put(use, axes, tuples(use, indices), update, "add" if accumulate else "none")
+
+
+def _masked(use: AtenCall, accumulate: bool) -> int | None:
+    """Elements replaced where a mask is true, by what does not depend on how many they are."""
+    given = [(at, index) for at, index in enumerate(use.get("indices", ())) if index is not None]
+    if len(given) != 1 or not isinstance(given[0][1], Value):
+        return None
+    first, mask = given[0][0], given[0][1].id
+    if use.type_of(mask).dtype != "bool":
+        return None
+    x, dims, covered = use.value("self"), use.shape_of("self"), use.type_of(mask).shape
+    rest, own = dims[first + len(covered) :], use.shape_of("values")
+    if any(dim != 1 for dim in own[: max(len(own) - len(rest), 0)]):
+        if use.elements(given[0][1]) is not None:
+            return None
+        reason = "there is a value for each place where the mask is true when the model runs"
+        raise Unsupported(reason, "use `x.masked_scatter(mask, values)`")
+    update = use.value("values", use.dtype_of("self"))
+    update = use.reshape(update, own[max(len(own) - len(rest), 0) :])
+    if accumulate:
+        update = use.binary("Add", x, update)
+    wide = use.reshape(mask, (*covered, *[1] * len(rest)))
+    return use.broadcast_to(use.add("Where", wide, update, x), dims)
 
 
 def _put(use: AtenCall, axes: list[int], at: int, update: int, reduction: str) -> int:
@@ -103,11 +129,11 @@ def _put(use: AtenCall, axes: list[int], at: int, update: int, reduction: str) -
     update = use.broadcast_to(update, (*rest_dims[:before], *shape_at, *rest_dims[before:]))
     middle = range(before, before + len(shape_at))
     others = [a for a in range(len(rest) + len(shape_at)) if a not in middle]
-    update = use.transposed(update, [*middle, *others])
+    update = use.transpose(update, [*middle, *others])
     order = [*axes, *rest]
-    x = use.transposed(use.value("self"), order)
+    x = use.transpose(use.value("self"), order)
     made = use.add("ScatterNd", x, at, update, reduction=reduction)
-    return use.transposed(made, [order.index(a) for a in range(len(dims))])
+    return use.transpose(made, [order.index(a) for a in range(len(dims))])
 
 
 @handles("index_add.default")
@@ -119,10 +145,10 @@ def index_add(use: AtenCall) -> int:
         source = use.binary("Mul", source, use.scalar(alpha, dtype))
     order = [axis, *(a for a in range(len(dims)) if a != axis)]
     at = place_of(use, "index")
-    at = use.reshaped(at, (prod(use.type_of(at).shape), 1))
-    x, part = (use.transposed(v, order) for v in (use.value("self"), source))
+    at = use.reshape(at, (prod(use.type_of(at).shape), 1))
+    x, part = (use.transpose(v, order) for v in (use.value("self"), source))
     made = use.add("ScatterNd", x, at, part, reduction="add")
-    return use.transposed(made, [order.index(a) for a in range(len(dims))])
+    return use.transpose(made, [order.index(a) for a in range(len(dims))])
 
 
 @handles("scatter.src", "scatter.value", "scatter_add.default", "scatter.reduce",
@@ -132,8 +158,10 @@ def scatter(use: AtenCall) -> int:
     reduction = "add" if use.name == "scatter_add" else "none"
     if use.has("reduce"):
         word = str(use.get("reduce"))
-        if word not in _REDUCTIONS or not use.get("include_self", True):
-            raise Unsupported(f"it combines by `{word}`, or without the elements that are there")
+        if word not in _REDUCTIONS:
+            raise Unsupported(f"it combines by `{word}`", f"use one of {', '.join(_REDUCTIONS)}")
+        if not use.get("include_self", True):
+            raise Unsupported(f"it combines by `{word}` without the elements that are there")
         reduction = _REDUCTIONS[word]
     at = place_of(use, "index")
     reach = use.type_of(at).shape

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from itertools import accumulate
 from math import prod
 
-from nacre.core.aten.call import AtenCall, inside
+from nacre.core.aten.call import AtenCall, Tensor, inside
+from nacre.core.aten.remedies import EMPTY, SCALAR
 from nacre.core.aten.table import handles
 from nacre.core.unsupported import Unsupported
 
@@ -19,7 +20,7 @@ _PAD_MODES = {"reflection": "reflect", "replication": "replicate"}
 def view(use: AtenCall) -> int:
     """Another shape; one dimension may be -1."""
     shape = use.integers("shape" if use.name == "reshape" else "size")
-    return use.reshaped(use.value("self"), inferred(shape, prod(use.shape_of("self"))))
+    return use.reshape(use.value("self"), inferred(shape, prod(use.shape_of("self"))))
 
 
 def inferred(shape: Sequence[int], count: int) -> tuple[int, ...]:
@@ -38,7 +39,7 @@ def inferred(shape: Sequence[int], count: int) -> tuple[int, ...]:
 @handles("view_as.default", "reshape_as.default")
 def view_as(use: AtenCall) -> int:
     """The shape of another tensor."""
-    return use.reshaped(
+    return use.reshape(
         use.value("self"), inferred(use.shape_of("other"), prod(use.shape_of("self")))
     )
 
@@ -52,7 +53,7 @@ def flatten(use: AtenCall) -> int:
     if first > last:
         raise Unsupported(f"axes {first} to {last}")
     shape = (*dims[:first], prod(dims[first : last + 1]), *dims[last + 1 :])
-    return use.reshaped(use.value("self"), shape)
+    return use.reshape(use.value("self"), shape)
 
 
 @handles("unflatten.int")
@@ -60,7 +61,7 @@ def unflatten(use: AtenCall) -> int:
     """One axis as several."""
     axis, dims = use.axis(), use.shape_of("self")
     sizes = inferred(use.integers("sizes"), dims[axis])
-    return use.reshaped(use.value("self"), (*dims[:axis], *sizes, *dims[axis + 1 :]))
+    return use.reshape(use.value("self"), (*dims[:axis], *sizes, *dims[axis + 1 :]))
 
 
 @handles("unsqueeze.default")
@@ -84,7 +85,7 @@ def squeeze(use: AtenCall) -> int:
 def permute(use: AtenCall) -> int:
     """The axes in another order."""
     rank = len(use.shape_of("self"))
-    return use.transposed(use.value("self"), [inside(d, rank) for d in use.integers("dims")])
+    return use.transpose(use.value("self"), [inside(d, rank) for d in use.integers("dims")])
 
 
 @handles(
@@ -99,7 +100,7 @@ def transpose(use: AtenCall) -> int:
     """Two axes change places."""
     rank = len(use.shape_of("self"))
     if use.name in ("t", "numpy_T"):
-        return use.transposed(use.value("self"), list(range(rank))[::-1])
+        return use.transpose(use.value("self"), list(range(rank))[::-1])
     if use.name == "mT":
         return swapped(use, inside(-2, rank), inside(-1, rank))
     names = ("axis0", "axis1") if use.name == "swapaxes" else ("dim0", "dim1")
@@ -111,7 +112,7 @@ def swapped(use: AtenCall, one: int, other: int) -> int:
     order = list(range(len(use.shape_of("self"))))
     if order:
         order[one], order[other] = other, one
-    return use.transposed(use.value("self"), order)
+    return use.transpose(use.value("self"), order)
 
 
 @handles("movedim.int")
@@ -121,7 +122,7 @@ def movedim(use: AtenCall) -> int:
     source, target = (inside(use.integer(n), rank) for n in ("source", "destination"))
     order = [a for a in range(rank) if a != source]
     order.insert(target, source)
-    return use.transposed(use.value("self"), order)
+    return use.transpose(use.value("self"), order)
 
 
 @handles("expand.default")
@@ -149,7 +150,7 @@ def repeat(use: AtenCall) -> int:
     if use.name == "repeat" and len(repeats) < len(dims):
         raise Unsupported(f"{len(repeats)} repeats for {len(dims)} axes")
     rank = max(len(repeats), len(dims))
-    value = use.reshaped(use.value("self"), (*[1] * (rank - len(dims)), *dims))
+    value = use.reshape(use.value("self"), (*[1] * (rank - len(dims)), *dims))
     repeats = (*[1] * (rank - len(repeats)), *repeats)
     return value if set(repeats) <= {1} else use.add("Tile", value, repeats=repeats)
 
@@ -159,28 +160,28 @@ def repeat_interleave(use: AtenCall) -> int:
     """Every place of an axis so often; without an axis, of all elements in a row."""
     count, x, dims = use.integer("repeats"), use.value("self"), use.shape_of("self")
     if not use.has("dim"):
-        x, dims = use.reshaped(x, (prod(dims),)), (prod(dims),)
+        x, dims = use.reshape(x, (prod(dims),)), (prod(dims),)
     axis = inside(use.integer("dim", 0), len(dims))
-    new = use.reshaped(x, (*dims[: axis + 1], 1, *dims[axis + 1 :]))
+    new = use.reshape(x, (*dims[: axis + 1], 1, *dims[axis + 1 :]))
     wide = use.broadcast_to(new, (*dims[: axis + 1], count, *dims[axis + 1 :]))
-    return use.reshaped(wide, (*dims[:axis], dims[axis] * count, *dims[axis + 1 :]))
+    return use.reshape(wide, (*dims[:axis], dims[axis] * count, *dims[axis + 1 :]))
 
 
 @handles("cat.default", "stack.default")
 def cat(use: AtenCall) -> int:
-    """Tensors after each other."""
+    """Tensors after each other; those without elements play no part."""
     tensors = use.get("tensors", ())
     if not tensors:
         raise Unsupported("there is no tensor")
-    from nacre.core.aten.promotion import common_type
-
-    dtype = common_type([use.type_of(t.id) for t in tensors])
-    parts = [use.cast(t.id, dtype) for t in tensors]
+    dtype = use.common_type(tensors)
+    parts = [use.taken(t, dtype) for t in tensors if 0 not in use.tensor_type(t).shape]
+    if not parts:
+        raise Unsupported(*EMPTY)
     rank = use.type_of(parts[0]).rank
     if use.name == "stack":
         axis = inside(use.integer("dim", 0), rank + 1)
         dims = [(*d[:axis], 1, *d[axis:]) for d in (use.type_of(p).shape for p in parts)]
-        parts = [use.reshaped(part, shape) for part, shape in zip(parts, dims, strict=True)]
+        parts = [use.reshape(part, shape) for part, shape in zip(parts, dims, strict=True)]
     else:
         axis = inside(use.integer("dim", 0), max(rank, 1))
     return parts[0] if len(parts) == 1 else use.add("Concat", *parts, axis=axis)
@@ -196,7 +197,7 @@ def split(use: AtenCall) -> list[int]:
     """Parts along an axis."""
     axis, x, dims = use.axis(), use.value("self"), use.shape_of("self")
     if not dims:
-        raise Unsupported("it is of a scalar")
+        raise Unsupported(*SCALAR)
     size = dims[axis]
     if use.call in ("split_with_sizes.default", "split.sizes"):
         name = "split_sizes" if use.name == "split_with_sizes" else "split_size"
@@ -221,14 +222,14 @@ def unbind(use: AtenCall) -> list[int]:
     """Every part of an axis on its own."""
     axis, x, dims = use.axis(), use.value("self"), use.shape_of("self")
     if not dims:
-        raise Unsupported("it is of a scalar")
+        raise Unsupported(*SCALAR)
     use.require_operations(dims[axis])
     return [_without(use, sliced(use, x, {axis: (i, i + 1, 1)}), axis) for i in range(dims[axis])]
 
 
 def _without(use: AtenCall, value: int, axis: int) -> int:
     dims = use.type_of(value).shape
-    return use.reshaped(value, (*dims[:axis], *dims[axis + 1 :]))
+    return use.reshape(value, (*dims[:axis], *dims[axis + 1 :]))
 
 
 def sliced(use: AtenCall, value: int, parts: dict[int, tuple[int, int, int]]) -> int:
@@ -238,13 +239,18 @@ def sliced(use: AtenCall, value: int, parts: dict[int, tuple[int, int, int]]) ->
     if all(part == (0, dim, 1) for part, dim in zip(whole, dims, strict=True)):
         return value
     if any(end <= start for start, end, _ in whole):
-        raise Unsupported("the result has no elements; Core IR has no empty tensors")
+        raise Unsupported(*EMPTY)
     starts, ends, steps = (tuple(column) for column in zip(*whole, strict=True))
     return use.add("Slice", value, starts=starts, ends=ends, steps=steps)
 
 
 def bounds(use: AtenCall, dim: int) -> range:
     """What `start`, `end` and `step` take of an axis."""
+    if any(isinstance(use.get(name), Tensor) for name in ("start", "end", "step")):
+        raise Unsupported(
+            "a bound is computed when the model runs",
+            "take a part of fixed size by an index tensor, with `index_select` or `index_copy_`",
+        )
     step = use.integer("step", 1)
     if step < 1:
         raise Unsupported(f"a step of {step}")
@@ -271,13 +277,20 @@ def narrow(use: AtenCall) -> int:
     return sliced(use, use.value("self"), {axis: (start, start + length, 1)})
 
 
+def place(use: AtenCall, dim: int, help: str) -> int:
+    """What `index` takes of an axis, counted from the front."""
+    if isinstance(use.get("index"), Tensor):
+        raise Unsupported("the place is computed when the model runs", help)
+    return inside(use.integer("index"), dim, "index")
+
+
 @handles("select.int")
 def select(use: AtenCall) -> int:
     """One place of an axis, which goes away."""
     axis, dims = use.axis(), use.shape_of("self")
     if not dims:
-        raise Unsupported("it is of a scalar")
-    at = inside(use.integer("index"), dims[axis], "index")
+        raise Unsupported(*SCALAR)
+    at = place(use, dims[axis], "use `index_select`")
     return _without(use, sliced(use, use.value("self"), {axis: (at, at + 1, 1)}), axis)
 
 
@@ -295,8 +308,8 @@ def roll(use: AtenCall) -> int:
     x, dims = use.value("self"), use.shape_of("self")
     axes, shifts = use.integers("dims"), use.integers("shifts")
     if not axes and shifts:
-        flat = use.reshaped(x, (prod(dims),))
-        return use.reshaped(_rolled(use, flat, 0, shifts[0]), dims)
+        flat = use.reshape(x, (prod(dims),))
+        return use.reshape(_rolled(use, flat, 0, shifts[0]), dims)
     if len(axes) != len(shifts):
         raise Unsupported(f"{len(shifts)} shifts for {len(axes)} axes")
     for axis, shift in zip(axes, shifts, strict=True):
@@ -344,9 +357,9 @@ def pixel_shuffle(use: AtenCall) -> int:
     dims, x = use.shape_of("self"), use.value("self")
     if len(dims) < 3:
         raise Unsupported(f"a tensor of rank {len(dims)}")
-    planes = use.reshaped(x, (prod(dims[:-3]), *dims[-3:]))
+    planes = use.reshape(x, (prod(dims[:-3]), *dims[-3:]))
     made = use.add(opcode, planes, block=block, mode="CRD")
-    return use.reshaped(made, (*dims[:-3], *use.type_of(made).shape[1:]))
+    return use.reshape(made, (*dims[:-3], *use.type_of(made).shape[1:]))
 
 
 @handles("tril.default", "triu.default")

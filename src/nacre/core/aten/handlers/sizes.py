@@ -6,6 +6,7 @@ from math import prod
 
 from nacre.core.aten.call import AtenCall, Number
 from nacre.core.aten.handlers.elementwise import wanted_type
+from nacre.core.aten.remedies import SCALAR
 from nacre.core.aten.table import handles
 from nacre.core.unsupported import Unsupported
 
@@ -15,7 +16,7 @@ def sym_size(use: AtenCall) -> Number:
     """A dimension."""
     dims = use.shape_of("self")
     if not dims:
-        raise Unsupported("it is of a scalar")
+        raise Unsupported(*SCALAR)
     return Number(dims[use.axis()])
 
 

@@ -21,12 +21,12 @@ def batched(use: AtenCall, name: str, rank: int) -> tuple[int, bool]:
     value = use.value(name)
     dims = use.type_of(value).shape
     is_single = len(dims) == rank + 1
-    return (use.reshaped(value, (1, *dims)) if is_single else value), is_single
+    return (use.reshape(value, (1, *dims)) if is_single else value), is_single
 
 
 def unbatched(use: AtenCall, value: int, is_single: bool) -> int:
     """The axis N taken away again."""
-    return use.reshaped(value, use.type_of(value).shape[1:]) if is_single else value
+    return use.reshape(value, use.type_of(value).shape[1:]) if is_single else value
 
 
 @handles("conv1d.default", "conv2d.default", "conv3d.default", "conv1d.padding",

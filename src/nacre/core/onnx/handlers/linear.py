@@ -6,6 +6,7 @@ from math import prod
 
 import numpy as np
 
+from nacre.core.importing.products import product
 from nacre.core.onnx.findings import SMALLER, Unsound
 from nacre.core.onnx.handlers.arithmetic import Expr, known_expr, operand
 from nacre.core.onnx.handlers.table import handles
@@ -17,20 +18,6 @@ from nacre.core.unsupported import Unsupported
 def matmul(use: OnnxNode) -> int:
     """A product, batched; vectors count as a row on the left and as a column on the right."""
     return product(use, use.value(0), use.value(1))
-
-
-def product(use: OnnxNode, a: int, b: int) -> int:
-    """The product of two values as ONNX has it."""
-    a_shape, b_shape = use.builder.type_of(a).shape, use.builder.type_of(b).shape
-    left = use.reshape(a, (1, *a_shape)) if len(a_shape) == 1 else a
-    right = use.reshape(b, (*b_shape, 1)) if len(b_shape) == 1 else b
-    made = use.add("MatMul", left, right)
-    dims = list(use.builder.type_of(made).shape)
-    if len(b_shape) == 1:
-        del dims[-1]
-    if len(a_shape) == 1:
-        del dims[-1 if len(b_shape) == 1 else -2]
-    return use.reshape(made, dims)
 
 
 @handles("Gemm")

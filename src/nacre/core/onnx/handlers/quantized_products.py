@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from nacre.core.importing.products import product
 from nacre.core.onnx.findings import Unsound
-from nacre.core.onnx.handlers.linear import product
 from nacre.core.onnx.handlers.quantized import (
     Steps,
     add_dequantize,

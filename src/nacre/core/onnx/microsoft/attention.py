@@ -12,10 +12,10 @@ from math import sqrt
 import numpy as np
 from msgspec import Struct
 
+from nacre.core.importing.products import product
 from nacre.core.onnx.findings import Unsound
 from nacre.core.onnx.handlers.attention import Heads, add_attention, join_heads, rotate, split_heads
 from nacre.core.onnx.handlers.attention_masks import Places, compare, join_masks, places_of
-from nacre.core.onnx.handlers.linear import product
 from nacre.core.onnx.handlers.quantized_products import integer_product, scale_sums
 from nacre.core.onnx.handlers.table import handles
 from nacre.core.onnx.tensors import combine, in_type, optional, part, shape_of, with_shape

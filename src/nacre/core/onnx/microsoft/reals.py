@@ -10,8 +10,9 @@ import numpy as np
 from msgspec import Struct
 
 from nacre.base.excerpt import quoted
+from nacre.core.importing.products import product
 from nacre.core.onnx.findings import Unsound
-from nacre.core.onnx.handlers.linear import product, scale
+from nacre.core.onnx.handlers.linear import scale
 from nacre.core.onnx.handlers.normalization import (
     add_layer_norm,
     add_rms_norm,

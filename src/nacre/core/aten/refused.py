@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from nacre.core.torch.remedies import EVAL, OTHERWISE
+from nacre.core.aten.remedies import EVAL, OTHERWISE
 
 _RANDOM = ("it draws random numbers, which Core IR lacks", "pass the numbers as an input")
 _ITEM = (
@@ -30,6 +30,7 @@ _LOOP = (
     "a loop whose length is not known",
     "unroll it, or run the body once for each call with its state as buffers",
 )
+TRAINING = ("it normalises by this batch and keeps statistics, as in training", EVAL)
 _BITS = ("it looks at the bits of floats, which Core IR does not", OTHERWISE)
 
 # By overload: why, and the rewrite.
@@ -57,6 +58,9 @@ REFUSED: Mapping[str, tuple[str, str]] = MappingProxyType(
             "do it once before: `torch.renorm(weight, 2, 0, max_norm)`, and leave `max_norm` out"),
         "fractional_max_pool2d.default": ("its windows are drawn at random", "use `max_pool2d`"),
         "fractional_max_pool3d.default": ("its windows are drawn at random", "use `max_pool3d`"),
+        **dict.fromkeys(
+            ("_native_batch_norm_legit.no_stats", "_batch_norm_with_update_functional.default"),
+            TRAINING),
         "_assert_async.msg": CHECKED, "_assert_async.default": CHECKED,
         **dict.fromkeys(
             ("as_strided.default", "as_strided_scatter.default"),

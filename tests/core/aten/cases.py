@@ -85,9 +85,16 @@ def _binary() -> Iterator[Case]:
         python = name.replace("bitwise", "_") + "__"
         yield f"{python}.Tensor", (b(4), b(4))
         yield f"{python}.Scalar", (i(4), 5)
+        yield f"{name}.Scalar_Tensor", (5, i(4))
+    yield "remainder.Scalar_Tensor", (7, i(4, low=1))
+    yield "remainder.Scalar_Tensor", (2.5, pos(4))
     for name in ("bitwise_left_shift", "bitwise_right_shift"):
         yield f"{name}.Tensor", (i(4, low=0), i(4, low=0, high=5))
         yield f"{name}.Tensor_Scalar", (i(4, low=0), 2)
+        yield f"{name}.Scalar_Tensor", (9, i(4, low=0, high=5))
+    for name in ("__lshift__", "__rshift__"):
+        yield f"{name}.Tensor", (i(4, low=0), i(4, low=0, high=5))
+        yield f"{name}.Scalar", (i(4, low=0), 2)
     for name in ("logical_and", "logical_or", "logical_xor"):
         yield f"{name}.default", (i(5, low=0, high=2), b(5))
     for name in ("maximum", "minimum", "fmax", "fmin"):
@@ -98,6 +105,8 @@ def _binary() -> Iterator[Case]:
         yield "div.Tensor_mode", (f(6), pos(6), mode)
         yield "div.Scalar_mode", (f(6), -1.5, mode)
     yield "div.Tensor_mode", (i(6), i(6, low=1), "floor")
+    close = np.array([1, -1, 0.3, 6, -0.0, 2], np.float32)  # quotients near to whole numbers
+    yield "div.Tensor_mode", (close, np.array([0.1, 0.1, 0.1, -0.6, 2, 0], np.float32), "floor")
     yield "true_divide.Tensor", (i(6), i(6, low=1))
     yield "floor_divide.default", (i(6), i(6, low=1))
     for exponent in (2, 1, 0.5, -0.5, -1, 3, 2.5):
@@ -128,6 +137,7 @@ def _choices() -> Iterator[Case]:
     yield "clamp_max.default", (f(6), 0.1)
     yield "hardtanh.default", (f(6), -0.3, 0.3)
     yield "threshold.default", (f(6), 0.1, 7.0)
+    yield "threshold.default", (np.array([np.nan, 1, -1], np.float32), 0.1, 7.0)
     yield "nan_to_num.default", (np.array([1, np.nan, np.inf, -np.inf], np.float32), 5.0)
     yield "copy.default", (f(3, 4), i(4))
     yield "fill.Scalar", (i(3), 4)
@@ -229,6 +239,10 @@ def _indexing() -> Iterator[Case]:
     yield "index_put.default", (f(5, 6), [None, np.array([0, 3])], f(5, 2), True)
     yield "index_put.default", (f(5, 6), [np.array([0, 3]), np.array([1, 1])], f(2))
     yield "_unsafe_index_put.default", (f(5, 6), [np.array([0, 3])], f(2, 6))
+    yield "index_put.default", (f(5, 6), [b(5, 6)], f(1))
+    yield "index_put.default", (f(5, 6), [b(5)], f(6), True)
+    yield "index_put.default", (f(5, 6), [None, b(6)], np.array(2.0, np.float32))
+    yield "index_put.default", (f(4, 6), [np.array([True, False, True, True])], f(3, 6))
     yield "index_add.default", (f(5, 6), 0, np.array([0, 3, 0]), f(3, 6), 2)
     at = i(3, 2, low=0, high=5)
     unique = np.array([[0, 1], [2, 3], [4, 0]])
@@ -290,6 +304,7 @@ def _windows() -> Iterator[Case]:
         yield f"adaptive_max_pool{rank}d.default", (x, [4] * rank)
     yield "max_pool2d.default", (f(3, 8, 8), [2, 2])
     yield "avg_pool2d.default", (f(2, 3, 8, 8), [3, 3], [2, 2], [1, 1], False, True, 5)
+    yield "avg_pool2d.default", (f(2, 3, 8, 7), [3, 2], [2, 2], [1, 0], True, True, 5)
     yield "max_pool2d_with_indices.default", (f(2, 3, 8, 8), [2, 2])
     yield "max_pool3d_with_indices.default", (f(1, 2, 4, 4, 4), [2, 2, 2])
     yield "_adaptive_avg_pool2d.default", (f(2, 3, 8, 8), [1, 1])
@@ -326,6 +341,7 @@ def _normalization() -> Iterator[Case]:
     yield "batch_norm.default", (*stats, False, 0.1, 1e-5, False)
     yield "native_batch_norm.default", (*stats, False, 0.1, 1e-5)
     yield "_native_batch_norm_legit.default", (*stats, False, 0.1, 1e-5)
+    yield "_native_batch_norm_legit_functional.default", (*stats, False, 0.1, 1e-5)
     yield "_native_batch_norm_legit_no_training.default", (*stats, 0.1, 1e-5)
     yield "_batch_norm_no_update.default", (*stats, 0.1, 1e-5)
 
@@ -361,6 +377,7 @@ def _reductions() -> Iterator[Case]:
     yield "std.dim", (f(3, 4), [0], False, True)
     yield "topk.default", (f(3, 9), 4)
     yield "sort.default", (f(3, 9), 1, True)
+    yield "sort.stable", (i(3, 9), True, 1, False)
 
 
 def _creation() -> Iterator[Case]:

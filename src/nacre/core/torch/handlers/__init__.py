@@ -1,1 +1,0 @@
-"""What each call of ATen becomes, one file a group."""
