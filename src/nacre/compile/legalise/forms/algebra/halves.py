@@ -1,43 +1,23 @@
-"""Products of f32 on a unit that has f16: each number as two halves, a rounded one and the rest.
+"""Numbers of f32 in two halves of f16, a rounded one and the rest, and scales that suit them.
 
-X is divided by its largest element, row by row where rows are apart, and weights by theirs, so that
-nothing is too large; the rest of each is multiplied until it has all digits that f16 can give it.
-What comes out has 22 binary digits of its largest summands, and 11 of itself. Where that is too few
-for what follows, the second product takes off what the first one came to: 22 of itself, too.
+The rest of each is multiplied until it has all digits that f16 can give it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from math import ceil, floor, log2, prod
-from typing import Any
+from collections.abc import Callable
+from math import floor, log2, prod
 
 import numpy as np
 
 from nacre.core.rewrite.site import RewriteSite
 from nacre.core.values import Array
 
-FEW_COLUMNS = 4  # of a product that is as soon done in f32
-_REST = 2.0**11  # what f16 rounds off, times this, is as large as the number
-_LARGEST, _SPARE = 2.0**14, 2.0**15  # of a row that is divided by its largest; of its products
-_OFTEN, _TOP = 4.0, 2.0**15  # how much larger than it was seen x may be; the largest result
+REST = 2.0**11  # what f16 rounds off, times this, is as large as the number
+LARGEST, SPARE = 2.0**14, 2.0**15  # of a row that is divided by its largest; of its products
 _LEAST, _MOST = 1e-37, 3e38  # of what f32 can be divided by
 _LONGEST = 1 << 13  # of rows whose largest is looked for at once
 Record = Callable[[int], int]  # notes a value that stays f32
-
-
-def in_halves(made: Halves) -> int | None:
-    """A product of a value in f32 by known weights; None where it has no such form."""
-    site = made.site
-    x, weights, *bias = site.operands
-    array = site.constant(weights)
-    if array is None or not array.size:
-        return None
-    product = _linear if site.op.opcode == "Linear" else _convolution
-    result = product(made, x, array.astype(np.float64))
-    if result is None or not bias:
-        return result
-    return made.add("BinOp", result, bias[0], op="Add")
 
 
 class Halves:
@@ -87,115 +67,22 @@ class Halves:
         """A value in f16, and what that leaves."""
         high = self.site.add("Cast", x, to="f16")
         rest = self.add("BinOp", x, self.site.add("Cast", high, to="f32"), op="Sub")
-        return high, self.site.add("Cast", self.times(rest, _REST), to="f16")
+        return high, self.site.add("Cast", self.times(rest, REST), to="f16")
 
     def joined(self, high: int, rest: int) -> int:
         """Two products in f32, of which the second is what the first leaves."""
         wide = [self.site.add("Cast", value, to="f32") for value in (high, rest)]
-        return self.add("BinOp", wide[0], self.times(wide[1], 1 / _REST), op="Add")
+        return self.add("BinOp", wide[0], self.times(wide[1], 1 / REST), op="Add")
 
 
-def _grown(array: Array, axes: tuple[int, ...]) -> tuple[Array, float, float]:
+def grown(array: Array, axes: tuple[int, ...]) -> tuple[Array, float, float]:
     """Weights with a largest element near 1, by which factor, and what x may be at most."""
     grown = 2.0 ** -floor(log2(float(np.max(np.abs(array), initial=1e-300))))
     sums = float(np.max(np.sum(np.abs(array * grown), axis=axes)))
-    return array * grown, grown, min(_LARGEST, 2.0 ** floor(log2(_SPARE / max(sums, 1.0))))
+    return array * grown, grown, min(LARGEST, 2.0 ** floor(log2(SPARE / max(sums, 1.0))))
 
 
-def _halved(array: Array) -> tuple[Array, Array]:
+def halved(array: Array) -> tuple[Array, Array]:
     """Weights as f16 has them, and what that leaves, as many times larger as x's."""
     high: Array = array.astype(np.float16).astype(np.float64)
-    return high, (array - high) * _REST
-
-
-def _linear(made: Halves, x: int, array: Array) -> int | None:
-    site = made.site
-    if array.shape[0] <= FEW_COLUMNS:
-        return None
-    shape = site.op.type.shape
-    rows = made.reshaped(x, (prod(shape[:-1]), array.shape[1]))
-    array, grown, most = _grown(array, (1,))
-    divisor = made.divisor(made.largest(rows, (1,)), most)
-    product, small = _products(made, made.add("BinOp", rows, divisor, op="Div"), array)
-    back = made.times(divisor, 1 / grown)
-    result = made.add("BinOp", made.joined(product, small), back, op="Mul")
-    return made.reshaped(result, shape)
-
-
-def _products(made: Halves, rows: int, array: Array) -> tuple[int, int]:
-    """Rows by weights in f16, and what that leaves."""
-    site = made.site
-    high, rest = made.split(rows)
-    first, second = _halved(array)
-    product = site.add("Linear", high, site.literal(first, "f16"))
-    operands, weights = [rest, high], [first, second]
-    if made.is_fine:
-        operands += [high, product]
-        weights += [first * _REST, -_REST * np.eye(len(array))]
-    joined = site.add("Concat", *operands, axis=1)
-    both = site.literal(np.concatenate(weights, axis=1), "f16")
-    return product, site.add("Linear", joined, both)
-
-
-def _convolution(made: Halves, x: int, array: Array) -> int | None:
-    """Windows overlap, so a whole tensor is divided by its largest element."""
-    site, given = made.site, made.site.op.attributes
-    if site.attributes["groups"] != 1 or site.attributes["layout"] != "NHWC":
-        return None
-    if made.is_fine and _is_along_row(site, x):
-        return _framed(made, x, array)
-    array, grown, most = _grown(array, (0, 1, 2))
-    divisor, scaled = made.scaled(x, most)
-    high, rest = made.split(scaled)
-    first, second = _halved(array)
-    both = site.literal(np.concatenate([first, second], axis=2), "f16")
-    product = site.add("Conv", high, site.literal(first, "f16"), **given)
-    small = site.add("Conv", site.add("Concat", rest, high, axis=3), both, **given)
-    return made.add("BinOp", made.joined(product, small), made.times(divisor, 1 / grown), op="Mul")
-
-
-def _is_along_row(site: RewriteSite, x: int) -> bool:
-    """Whether windows go along one row without borders and gaps, as the frames of sound do."""
-    given: Mapping[str, Any] = site.attributes
-    is_row = site.type(x).shape[:2] == (1, 1) and not any(given["pads"] or ())
-    return is_row and set(given["dilations"] or (1,)) == {1}
-
-
-def _framed(made: Halves, x: int, array: Array) -> int:
-    """Windows along a row, each as a row of its own: `_linear` gives more digits."""
-    site, shape = made.site, made.site.op.type.shape
-    given: Mapping[str, Any] = site.attributes
-    _, width, channels, columns = array.shape
-    step = (given["strides"] or (1, 1))[1]
-    places = np.arange(shape[2])[:, None] * step + np.arange(width)
-    row = made.reshaped(x, (site.type(x).shape[2], channels))
-    divisor, scaled = made.scaled(row, _LARGEST)
-    indices = site.literal(places.ravel(), "i32")
-    halves = [site.add("GatherAxis", half, indices, axis=0) for half in made.split(scaled)]
-    frames = made.reshaped(made.joined(*halves), (shape[2], width * channels))
-    weights, grown, most = _grown(array.reshape(-1, columns).T, (1,))
-    frames = made.times(frames, most / _LARGEST)
-    product, small = _products(made, frames, weights)
-    back = made.times(divisor, _LARGEST / most / grown)
-    result = made.add("BinOp", made.joined(product, small), back, op="Mul")
-    return made.reshaped(result, shape)
-
-
-def scaled_down(made: Halves, largest: float) -> int | None:
-    """A product of f16 whose result is beyond it: weights are others, the result is multiplied.
-
-    `largest` is about the largest element of x. The factor is a power of two, so nothing is lost.
-    """
-    site = made.site
-    x, weights, *bias = site.operands
-    array = site.constant(weights)
-    if array is None or not array.size:
-        return None
-    axes = (1,) if site.op.opcode == "Linear" else tuple(range(array.ndim - 1))
-    sums = float(np.max(np.sum(np.abs(array.astype(np.float64)), axis=axes)))
-    reach = max(1.0, min(_OFTEN * largest, _TOP))
-    factor = 2.0 ** ceil(log2(max(sums * reach, 1e-300) / _TOP))
-    x, smaller = site.add("Cast", x, to="f16"), site.literal(array / factor, "f16")
-    result = site.add(site.op.opcode, x, smaller, **site.op.attributes)
-    result = made.times(site.add("Cast", result, to="f32"), factor)
-    return made.add("BinOp", result, bias[0], op="Add") if bias else result
+    return high, (array - high) * REST

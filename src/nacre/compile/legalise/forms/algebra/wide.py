@@ -11,7 +11,7 @@ it: what follows is f32 up to there, too.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from nacre.core.module import CoreOperation, Module
 from nacre.core.values import Array
 
 LEAST_NORMAL = 2.0**-14  # of f16: what is smaller has fewer digits
-PRODUCTS = frozenset({"Linear", "Conv"})
+PRODUCTS = frozenset({"Linear", "Conv", "MatMul"})
 _VIEWS = frozenset({"Reshape", "ExpandDims", "Squeeze", "Transpose", "Slice", "Broadcast"})
 # What a chain goes through: each keeps what is small small.
 _CARRYING = _VIEWS | {
@@ -37,6 +37,9 @@ _LINEAR = _VIEWS | {
     "GatherAxis", "GatherElements", "GatherNd", "ScatterElements", "Tile",
 }  # fmt: skip
 _LINEAR_OPS = frozenset({"Add", "Sub", "Mul", "Div"})
+_HOLDING = frozenset({"Relu", "ReluNan", "Clip"})
+# Sums of amplitudes, which may be far smaller than what they are made of.
+_SUMS = PRODUCTS | {"Sum", "Mean", "AvgPool"}
 # What a logarithm goes through behind it, and where it meets what it is to be compared with.
 _BEHIND = _CARRYING | {"LayerNorm", "RmsNorm"}
 _CENTRED = frozenset({"LayerNorm"})
@@ -51,7 +54,8 @@ class Chains:
         self._powers: set[int] = set()  # made of squares, exponentials or probabilities
         self.wide: set[int] = set()
         self.amplitudes: set[int] = set()  # of these, what leads from inputs to what is squared
-        self.is_fine = False  # a logarithm cancels: what is before it needs more digits
+        self._cancels = False  # a logarithm: what is before it needs more digits
+        self._summed: set[int] = set()  # amplitudes that are added up
         self.guards: set[int] = set()  # products whose bias is a guard
         logarithms = [op for op in module.operations if op.opcode == "Log"]
         if not logarithms:
@@ -63,8 +67,25 @@ class Chains:
             self._take_logarithm(op)
         for op in logarithms:
             behind = self._cancelling(op) if op.value_id in self.wide else set()
-            self.is_fine |= bool(behind)
+            self._cancels |= bool(behind)
             self.wide |= behind
+        self._find_summed()
+
+    def is_fine(self, value: int) -> bool:
+        """Whether a product needs more digits of its own than f16 has."""
+        return self._cancels or value in self._summed
+
+    def _find_summed(self) -> None:
+        for op in reversed(self._module.operations):
+            if op.value_id not in self.amplitudes:
+                continue
+            is_sum = op.opcode in _SUMS or self._is_sum(op)
+            if is_sum or (op.value_id in self._summed and op.opcode not in PRODUCTS):
+                self._summed.update(op.operands)
+
+    def _is_sum(self, op: CoreOperation) -> bool:
+        is_added = op.opcode == "BinOp" and op.attributes["op"] in ("Add", "Sub")
+        return is_added and len(self._unknown(op)) > 1
 
     def _classify(self, op: CoreOperation) -> None:
         """Operations come after what they are made of."""
@@ -76,9 +97,11 @@ class Chains:
     def _take_logarithm(self, op: CoreOperation) -> None:
         source = op.operands[0]
         guarded = tuple(self._guarded(source))
-        if source in self._powers or guarded:
+        inner = self._before_guards(source)
+        if source in self._powers or guarded or inner in self._linear:
             self.wide.update((op.value_id, *guarded))
             self._take_powers(source)
+            self._take_amplitudes([inner])
 
     def _take_powers(self, value: int) -> None:
         """All that a power is made of, and what leads from inputs to what is squared."""
@@ -88,14 +111,14 @@ class Chains:
             if op.value_id in taken or op.value_id not in self._powers:
                 continue
             taken.add(op.value_id)
-            if self._is_squared(op) and op.operands[0] not in self._powers:
-                self._take_amplitudes(op.operands[0])
-            elif op.opcode not in _STARTING:
+            if self._is_squared(op):
+                self._take_amplitudes(op.operands)
+            if op.opcode not in _STARTING:
                 waiting += op.operands
         self.wide |= taken
 
-    def _take_amplitudes(self, value: int) -> None:
-        waiting = [value]
+    def _take_amplitudes(self, values: Iterable[int]) -> None:
+        waiting = list(values)
         while waiting:
             value = waiting.pop()
             if value in self._linear and value not in self.amplitudes:
@@ -116,27 +139,42 @@ class Chains:
         is_root = op.opcode == "Unary" and kind in _ROOTS
         if op.opcode in _CARRYING or is_root:
             return not self._powers.isdisjoint(op.operands)
-        is_product = op.opcode in PRODUCTS and self._number(op.operands[1]) is not None
-        return is_product and op.operands[0] in self._powers
+        return op.opcode in PRODUCTS and not self._powers.isdisjoint(op.operands[:2])
 
     def _is_squared(self, op: CoreOperation) -> bool:
         """Whether an operation takes squares, or magnitudes."""
         kind = op.attributes.get("op")
+        if op.opcode == "MatMul" or (op.opcode == "BinOp" and kind == "Mul"):
+            return self._is_of_amplitudes(op)
         if op.opcode != "BinOp":
             is_sum = op.opcode == "Reduce" and kind in ("SumSquare", "L2", "L1")
             return is_sum or (op.opcode == "Unary" and kind == "Abs")
-        a, b = op.operands
-        if kind != "Pow":
-            return kind == "Mul" and a == b
-        power = self._number(b)
+        power = self._number(op.operands[1]) if kind == "Pow" else None
         return power is not None and bool((np.abs(power) > 1).all())
+
+    def _is_of_amplitudes(self, op: CoreOperation) -> bool:
+        """Whether both factors are one value, or both are made of inputs."""
+        factors = self._unknown(op)
+        if len(factors) < 2:
+            return False
+        is_one = len({self._before_views(value) for value in factors}) == 1
+        return is_one or self._linear.issuperset(factors)
+
+    def _before_views(self, value: int) -> int:
+        while self._op(value).opcode in _VIEWS:
+            value = self._op(value).operands[0]
+        return value
+
+    def _unknown(self, op: CoreOperation) -> tuple[int, ...]:
+        """The operands that are no constants, of two."""
+        return tuple(value for value in op.operands[:2] if self._number(value) is None)
 
     def _is_made_linearly(self, op: CoreOperation) -> bool:
         if op.opcode == "Input":
             return True
         if op.opcode in PRODUCTS:
-            is_known = self._number(op.operands[1]) is not None
-            return is_known and op.operands[0] in self._linear
+            unknown = self._unknown(op)
+            return len(unknown) == 1 and unknown[0] in self._linear
         is_other = op.opcode == "BinOp" and op.attributes["op"] not in _LINEAR_OPS
         return op.opcode in _LINEAR and not is_other and not self._linear.isdisjoint(op.operands)
 
@@ -151,6 +189,16 @@ class Chains:
             yield from behind
         elif self._is_guard(op):
             yield from (*behind, op.value_id)
+
+    def _before_guards(self, value: int) -> int:
+        """What is held above a number, or to which one is added, before a logarithm."""
+        op = self._op(value)
+        while op.opcode in _VIEWS or op.opcode in _HOLDING or self._is_guard(op):
+            unknown = self._unknown(op)
+            if len(unknown) != 1:
+                break
+            op = self._op(unknown[0])
+        return op.value_id
 
     def _is_guard(self, op: CoreOperation) -> bool:
         """A small number below, or any that is added: of 1 + x, too, x may be small."""

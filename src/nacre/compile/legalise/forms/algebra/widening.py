@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from nacre.compile.legalise.forms.algebra.halves import Halves, in_halves, scaled_down
+from nacre.compile.legalise.forms.algebra.half_products import in_halves, scaled_down
+from nacre.compile.legalise.forms.algebra.halves import Halves
 from nacre.compile.legalise.forms.algebra.wide import PRODUCTS, Chains
 from nacre.compile.legalise.forms.algebra.wide_moves import moved
 from nacre.core.module import Module
@@ -58,7 +59,7 @@ class _Widening:
         op, value = site.op, site.op.value_id
         if value not in self._wide:
             return self._guarded(site) if value in self._chains.guards else None
-        halves = Halves(site, self._record, is_fine=self._chains.is_fine)
+        halves = Halves(site, self._record, is_fine=self._chains.is_fine(value))
         if op.opcode in PRODUCTS:
             made = self._product(halves)
         else:
@@ -68,10 +69,10 @@ class _Widening:
         return made
 
     def _product(self, halves: Halves) -> int | None:
-        x = self._module.by_id[halves.site.op.value_id].operands[0]
-        if x in self._wide:
+        factors = self._module.by_id[halves.site.op.value_id].operands[:2]
+        if not self._wide.isdisjoint(factors):
             return in_halves(halves)
-        return scaled_down(halves, self._largest[x])
+        return scaled_down(halves, self._largest[factors[0]])
 
     def _guarded(self, site: RewriteSite) -> int:
         """A product in f16 to which a small number is added in f32."""
