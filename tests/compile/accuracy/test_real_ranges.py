@@ -59,7 +59,7 @@ def harmonics(base: float, rate: int, count: int, noise: float) -> Array:
 @pytest.mark.parametrize("device", ["npm4k", "npm16k"])
 def test_a_pitch_detector_that_gathers_truth_values(device: str) -> None:
     bundle = nacre.compile(from_onnx(path_of("swift-f0"), {"audio": (1, 4000)}), device)
-    for noise, base in ((1e-2, 220.0), (1e-3, 317.0)):
+    for noise, base in ((1e-2, 220.0), (0.0, 317.0)):
         sound = harmonics(base, 16000, 4000, noise)[None]
         limits = {"fmin": np.float32(46.875), "fmax": np.float32(2093.75)}
         found = bundle.validate({"audio": sound, **limits})

@@ -7,7 +7,9 @@ import pytest
 
 import nacre
 from nacre.core.builder import Builder
+from nacre.core.evaluation.evaluate import evaluate
 from nacre.core.module import Module
+from nacre.core.values import Array
 from tests.compile.models import values
 
 
@@ -93,3 +95,74 @@ def test_a_weak_tone_beside_a_loud_one(kind: str, is_normed: bool) -> None:
     bundle = nacre.compile(spectrum(kind, is_normed=is_normed), "npm4k")
     found = bundle.validate({"x": x.astype(np.float32).reshape(1, 1, 320)})
     assert found.ok, found
+
+
+def by_constant(x: int, weights: Array, place: str, builder: Builder) -> int:
+    """Rows times weights, whichever operand the weights are."""
+    if place == "right":
+        return builder.add("MatMul", x, builder.constant(weights))
+    if place == "einsum":
+        return builder.add("Einsum", x, builder.constant(weights), equation="bk,kf->bf")
+    turned = builder.add("Transpose", x, permutation=(1, 0))
+    made = builder.add("MatMul", builder.constant(weights.T.copy()), turned)
+    return builder.add("Transpose", made, permutation=(1, 0))
+
+
+def two_steps(place: str, last: str) -> Module:
+    """A spectrum in two products, of which the second adds up what the first one made."""
+    builder = Builder()
+    x = builder.input("x", "f32", (6, 32))
+    angles = 2 * np.pi * np.outer(np.arange(32), np.arange(32)) / 32
+    waves = np.concatenate([np.cos(angles), np.sin(angles)], 1).astype(np.float32)
+    back = np.linalg.qr(values((64, 64), 5))[0][:, :24].astype(np.float32)
+    y = by_constant(x, waves, place, builder)
+    y = by_constant(y, back, place, builder)
+    power = builder.add("BinOp", y, y, op="Mul")
+    if last == "log":
+        held = builder.add("Clip", power, min=1e-12)
+        return builder.module(builder.add("Log", held))
+    if last == "chosen":
+        least = builder.constant(np.float32(1e-9))
+        seen = builder.add("Compare", power, least, op="Gt")
+        return builder.module(builder.add("Log", builder.add("Where", seen, power, least)))
+    if last == "root":
+        return builder.module(
+            builder.add("BinOp", power, builder.constant(np.float32(0.1)), op="Pow")
+        )
+    total = builder.add("Sum", power, axes=(1,), keepdims=True)
+    length = builder.add("Unary", total, op="Sqrt")
+    added = builder.add("BinOp", length, builder.constant(np.float32(1e-9)), op="Add")
+    return builder.module(builder.add("BinOp", y, added, op="Div"))
+
+
+@pytest.mark.parametrize("place", ["right", "left", "einsum"])
+@pytest.mark.parametrize("last", ["log", "chosen", "root", "length"])
+def test_small_sums_of_large_products_keep_their_digits(place: str, last: str) -> None:
+    rows = np.logspace(0, -5, 6)[:, None]
+    x = np.sin(2 * np.pi * 3 * np.arange(32) / 32) * rows + 1e-3 * rows * values((6, 32), 3)
+    module = two_steps(place, last)
+    given = {"x": x.astype(np.float32)}
+    (wanted,) = evaluate(module, given)
+    (found,) = nacre.compile(module, "npm4k").run(given).values()
+    np.testing.assert_allclose(found, wanted, atol=1e-2 * float(np.abs(wanted).max()))
+
+
+def test_a_logarithm_of_a_product_of_unknown_tensors() -> None:
+    builder = Builder()
+    a, b = (builder.input(name, "f32", shape) for name, shape in (("a", (2, 6, 8)), ("b", (8, 5))))
+    power = builder.add("Unary", builder.add("MatMul", a, b), op="Abs")
+    module = builder.module(builder.add("Log", power))
+    given = {"a": 1e-4 * values((2, 6, 8), 1), "b": 1e-3 * values((8, 5), 2)}
+    (wanted,) = evaluate(module, given)
+    (found,) = nacre.compile(module, "npm4k").run(given).values()
+    np.testing.assert_allclose(found, wanted, atol=2e-2)
+
+
+def test_a_logarithm_of_a_small_input() -> None:
+    builder = Builder()
+    x = builder.input("x", "f32", (4, 16))
+    module = builder.module(builder.add("Log", builder.add("Clip", x, min=1e-12)))
+    given = {"x": np.logspace(-13, 5, 64).reshape(4, 16).astype(np.float32)}
+    (wanted,) = evaluate(module, given)
+    (found,) = nacre.compile(module, "npm4k").run(given).values()
+    np.testing.assert_allclose(found, wanted, atol=2e-2)

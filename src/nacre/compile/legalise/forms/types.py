@@ -160,6 +160,8 @@ class _Walk:
             return self.builder.input(str(op.attributes["name"]), dtype, op.type.shape)
         if op.opcode in _QUANTISING and "f32" in self._types:
             return self._quantising(op, dtype)
+        if op.opcode == "Compare" and not self.wides.keys().isdisjoint(op.operands):
+            return self.builder.add("Compare", *map(self._wide, op.operands), **op.attributes)
         operands = [self.value(o) for o in op.operands]
         if op.opcode == "Cast" and self._is_idle(op, operands[0], dtype):
             return operands[0]

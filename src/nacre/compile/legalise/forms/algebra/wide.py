@@ -27,6 +27,7 @@ _CARRYING = _VIEWS | {
     "BinOp", "Clip", "Neg", "Concat", "AvgPool", "MaxPool", "Reduce", "Sum", "Mean", "ReluNan",
     "Relu", "Where", "Pad", "CumSum", "Flip",
 }  # fmt: skip
+_SQUARE_ROOT = 0.5  # of a power f16 has it as well as it has amplitudes
 _ROOTS = frozenset({"Sqrt", "Abs", "Reciprocal"})
 # What comes near to 0, or to a number that it is subtracted from, and never gets there.
 _LIMITED = frozenset({"Sigmoid", "Tanh", "Erf"})
@@ -57,15 +58,18 @@ class Chains:
         self._cancels = False  # a logarithm: what is before it needs more digits
         self._summed: set[int] = set()  # amplitudes that are added up
         self.guards: set[int] = set()  # products whose bias is a guard
-        logarithms = [op for op in module.operations if op.opcode == "Log"]
-        if not logarithms:
+        readers = [op for op in module.operations if self._reads_decades(op)]
+        if not readers:
             return
         for op in module.operations:
             if op.type.dtype == "f32":
                 self._classify(op)
-        for op in logarithms:
-            self._take_logarithm(op)
-        for op in logarithms:
+        for op in readers:
+            if self._is_like_logarithm(op):
+                self._take_logarithm(op)
+            else:
+                self._take_reciprocal(op)
+        for op in readers:
             behind = self._cancelling(op) if op.value_id in self.wide else set()
             self._cancels |= bool(behind)
             self.wide |= behind
@@ -103,19 +107,65 @@ class Chains:
             self._take_powers(source)
             self._take_amplitudes([inner])
 
+    def _reads_decades(self, op: CoreOperation) -> bool:
+        """Whether what is small counts as much as what is large: logarithms and what is like one.
+
+        A root of a high degree is, and so is whatever something is divided by.
+        """
+        if op.type.dtype != "f32":
+            return False
+        if self._is_like_logarithm(op):
+            return True
+        kind = op.attributes.get("op")
+        if op.opcode == "BinOp" and kind in ("Div", "Pow"):
+            is_known = self._number(op.operands[1]) is not None
+            return is_known == (kind == "Pow") and (kind == "Div" or self._exponent(op) < 0)
+        return op.opcode == "Unary" and kind in ("Reciprocal", "Rsqrt")
+
+    def _is_like_logarithm(self, op: CoreOperation) -> bool:
+        is_power = op.opcode == "BinOp" and op.attributes["op"] == "Pow"
+        return op.opcode == "Log" or (is_power and 0 < self._exponent(op) < _SQUARE_ROOT)
+
+    def _exponent(self, op: CoreOperation) -> float:
+        """The least exponent of a power; 1 where it is unknown."""
+        found = self._number(op.operands[1])
+        return float(found.min()) if found is not None and found.size else 1.0
+
+    def _take_reciprocal(self, op: CoreOperation) -> None:
+        """What is divided by a length: squares of inputs, or such as a small number is added to."""
+        source = op.operands[1 if op.attributes["op"] == "Div" else 0]
+        powers = self._powers_of(source)
+        squares = [self._op(value) for value in powers if self._is_squared(self._op(value))]
+        is_of_inputs = any(not self._linear.isdisjoint(square.operands) for square in squares)
+        is_guarded = any(self._is_held(self._op(value)) for value in powers)
+        if squares and (is_of_inputs or is_guarded):
+            self.wide.add(op.value_id)
+            self._take_powers(source)
+
+    def _is_held(self, op: CoreOperation) -> bool:
+        """Whether a number that f16 does not have keeps something from 0."""
+        is_added = op.opcode == "BinOp" and op.attributes["op"] in ("Add", "Max")
+        is_tiny = is_added and any(self._is_tiny(value) for value in op.operands)
+        return is_tiny or (op.opcode == "Clip" and self._is_guard(op))
+
     def _take_powers(self, value: int) -> None:
         """All that a power is made of, and what leads from inputs to what is squared."""
+        powers = self._powers_of(value)
+        self.wide |= powers
+        for one in powers:
+            if self._is_squared(self._op(one)):
+                self._take_amplitudes(self._op(one).operands)
+
+    def _powers_of(self, value: int) -> set[int]:
         waiting, taken = [value], set[int]()
         while waiting:
             op = self._op(waiting.pop())
             if op.value_id in taken or op.value_id not in self._powers:
                 continue
             taken.add(op.value_id)
-            if self._is_squared(op):
-                self._take_amplitudes(op.operands)
             if op.opcode not in _STARTING:
                 waiting += op.operands
-        self.wide |= taken
+        return taken
 
     def _take_amplitudes(self, values: Iterable[int]) -> None:
         waiting = list(values)
