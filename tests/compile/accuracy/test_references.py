@@ -41,6 +41,10 @@ def steep(builder: Builder, x: int) -> int:
     return builder.add("Unary", scaled, op="Sigmoid")
 
 
+def sigmoid(builder: Builder, x: int) -> int:
+    return builder.add("Unary", x, op="Sigmoid")
+
+
 def clipped(builder: Builder, x: int) -> int:
     scaled = builder.add("BinOp", x, number(builder, 1000.0), op="Mul")
     return builder.add("Reshape", builder.add("Clip", scaled, min=-1.0, max=1.0), new_shape=(32, 4))
@@ -73,7 +77,9 @@ SIGNS = np.where(values(SHAPE, 2) > 0, 1, -1).astype(np.float32)
         (divided, 1 + np.abs(values(SHAPE, 2)), "the reference is 1 everywhere"),
         (root, -ONES, "128 of 128 elements of the reference are NaN"),
         (root, np.where(SIGNS > 0, 1, -1).astype(np.float32), "elements of the reference are NaN"),
-        (steep, SIGNS, "the reference is saturated: every element is 0 or 1"),
+        (steep, SIGNS, "the reference is saturated: every element is near 0 or 1"),
+        (sigmoid, 7.5 * SIGNS, "the reference is saturated: every element is near 0 or 1"),
+        (sigmoid, 8 + np.abs(values(SHAPE, 2)), "every element is near 0 or 1"),
         (clipped, SIGNS, "the reference is saturated: every element is -1 or 1"),
         (above, values(SHAPE, 2), "the reference is 1 everywhere"),
         (chosen, ZEROS, "the reference is 0 everywhere"),

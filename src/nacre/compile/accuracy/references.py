@@ -15,6 +15,7 @@ from nacre.core.values import Array
 _VIEWS = frozenset({"Reshape", "Transpose", "ExpandDims", "Squeeze", "Slice", "Broadcast"})
 _ENDS = {"Sigmoid": (0.0, 1.0), "Tanh": (-1.0, 1.0), "Erf": (-1.0, 1.0)}
 _ROUNDED = 2.0**-23  # of the width between two ends: f32 has nothing between it and the end
+_NEAR = 1e-3  # of the width, where a curve runs into its ends: there it says little of its input
 
 
 class ReferenceSeen:
@@ -23,7 +24,8 @@ class ReferenceSeen:
     def __init__(self, source: Module, value: int) -> None:
         self._is_free = depends_on_input(source, value)
         self._is_float = source.by_id[value].type.element.kind == "float"
-        self._ends = _ends(source, value)
+        maker = _maker(source, value)
+        self._ends, self._is_curve = _ends(maker), maker.attributes.get("op") in _ENDS
         self._low, self._high = inf, -inf
         self._count = self._invalid = self._infinite = 0
         self._is_saturated = True
@@ -38,8 +40,9 @@ class ReferenceSeen:
         if finite.size:
             self._low = min(self._low, float(finite.min()))
             self._high = max(self._high, float(finite.max()))
+        near = _NEAR if self._is_curve and values.size > 1 else _ROUNDED
         self._is_saturated = self._is_saturated and self._ends is not None and _at(
-            finite, *self._ends
+            finite, *self._ends, near
         )  # fmt: skip
 
     @property
@@ -55,7 +58,8 @@ class ReferenceSeen:
             return self._constant()
         if self._is_saturated and self._ends is not None:
             low, high = self._ends
-            return f"the reference is saturated: every element is {low:g} or {high:g}"
+            near = "near " if self._is_curve else ""
+            return f"the reference is saturated: every element is {near}{low:g} or {high:g}"
         return ""
 
     def _constant(self) -> str:
@@ -66,8 +70,8 @@ class ReferenceSeen:
         return f"the reference is {number:g} everywhere"
 
 
-def _at(values: Array, low: float, high: float) -> bool:
-    near = _ROUNDED * (high - low)
+def _at(values: Array, low: float, high: float, near: float) -> bool:
+    near *= high - low
     return bool(((values <= low + near) | (values >= high - near)).all())
 
 
@@ -82,11 +86,15 @@ def depends_on_input(source: Module, value: int) -> bool:
     return False
 
 
-def _ends(source: Module, value: int) -> tuple[float, float] | None:
-    """Between which numbers the operation that makes an output holds it."""
-    op: CoreOperation = source.by_id[value]
+def _maker(source: Module, value: int) -> CoreOperation:
+    op = source.by_id[value]
     while op.opcode in _VIEWS:
         op = source.by_id[op.operands[0]]
+    return op
+
+
+def _ends(op: CoreOperation) -> tuple[float, float] | None:
+    """Between which numbers the operation that makes an output holds it."""
     if op.opcode in ("Softmax", "HardSigmoid"):
         return 0.0, 1.0
     if op.opcode == "Unary":

@@ -16,7 +16,7 @@ import numpy as np
 
 from nacre.compile.legalise.forms.algebra.halves import LARGEST, REST, Halves, grown, halved
 from nacre.compile.legalise.forms.algebra.matmul_halves import matmul_in_halves
-from nacre.core.inference.rewriting import RewriteSite
+from nacre.core.rewrite.site import RewriteSite
 from nacre.core.values import Array
 
 FEW_COLUMNS = 4  # of a product that is as soon done in f32

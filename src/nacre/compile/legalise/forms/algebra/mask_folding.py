@@ -14,13 +14,15 @@ import numpy as np
 
 from nacre.compile.legalise.forms.algebra.masks import ABSORBING, is_large, kind_of, largest
 from nacre.compile.legalise.forms.windows.windows import reshaped
-from nacre.core.module import CoreOperation, Module
+from nacre.core.module import CoreOperation, Module, Shape
+from nacre.core.ops import OPS
 from nacre.core.rewrite.engine import apply_once
 from nacre.core.rewrite.site import RewriteSite
 
 _MOST_DEPTH, _MOST_FACTOR = 32, 1e30
 _VIEWS = ("Reshape", "ExpandDims", "Squeeze")
-_SPELLING = ("BinOp", "Where", "Clip")
+_MOVES = (*_VIEWS, "Transpose", "Slice")
+_SPELLING = ("BinOp", "Where", "Clip", "Concat", "Pad", *_MOVES)
 
 
 class _Masked(NamedTuple):
@@ -33,7 +35,21 @@ class _Masked(NamedTuple):
 
 def with_folded_masks(module: Module) -> Module:
     """The module with one sum of scores and a mask before each softmax that has masks."""
+    module = apply_once(module, {"Softmax": [_without_level]})
     return apply_once(module, {"Softmax": [_folded]})
+
+
+def _without_level(site: RewriteSite) -> int | None:
+    """A softmax of x less its largest is one of x."""
+    less = site.only(site.operands[0], "BinOp", op="Sub")
+    top = None if less is None else site.maker(less.operands[1], "Reduce", op="Max", keepdims=True)
+    if less is None or top is None or top.operands[0] != less.operands[0]:
+        return None
+    rank = site.op.type.rank
+    axes = top.attributes.get("axes") or tuple(range(rank))
+    if {axis % rank for axis in axes} != {int(str(site.attributes["axis"])) % rank}:
+        return None
+    return site.add("Softmax", less.operands[0], **site.op.attributes)
 
 
 def _folded(site: RewriteSite) -> int | None:
@@ -78,13 +94,18 @@ class _Folding:
 
     def read(self, value: int, depth: int = 0) -> _Masked:
         """A value; the operations for what it comes to are added."""
-        op = self._site.only(value, *_SPELLING)
+        op = self._site.maker(value, *_SPELLING)  # others may use it: a sum more costs little
         if op is None or value == self._forced or depth > _MOST_DEPTH:
             return self._leaf(value)
         if op.opcode == "Where":
             return self._choice(op, depth)
         if op.opcode == "Clip":
-            return self._bounded(op, op.operands[0], float(op.attributes["min"]), depth)
+            least = float(str(OPS["Clip"].filled(op.attributes)["min"]))
+            return self._bounded(op, op.operands[0], least, depth)
+        if op.opcode == "Concat":
+            return self._joined(op, depth)
+        if op.opcode == "Pad" or op.opcode in _MOVES:
+            return self._moved(op, depth)
         return self._binary(op, depth)
 
     def _leaf(self, value: int) -> _Masked:
@@ -124,7 +145,7 @@ class _Folding:
 
     def _scaled(self, op: CoreOperation, value: int, factor: float, depth: int) -> _Masked:
         """A number times scores and a mask."""
-        inner = self._site.only(value, *_SPELLING)
+        inner = self._site.maker(value, *_SPELLING)
         made = (
             self.read(value, depth + 1)
             if inner is not None and 0 < factor < _MOST_FACTOR
@@ -174,12 +195,76 @@ class _Folding:
 
     def _chosen(self, op: CoreOperation, seen: int, inner: _Masked, fill: int) -> _Masked:
         site, dtype = self._site, op.type.dtype
-        scores, known = inner.scores, site.constant(fill)
+        scores = inner.scores
         assert scores is not None
-        if known is None or not bool((np.abs(known) >= ABSORBING).all()):
-            scores = site.add("BinOp", scores, site.add("Cast", seen, to=dtype), op="Mul")
+        scores = self._without_hidden(scores, seen, fill, dtype)
         if site.number(fill) == -np.inf:
             hidden = site.add("Log", site.add("Cast", seen, to=dtype))  # 0 of true, -inf of false
             return _Masked(scores, self._added(inner.mask, hidden), inner.is_added)
         mask = site.literal(np.array(0.0), dtype) if inner.mask is None else inner.mask
         return _Masked(scores, site.add("Where", seen, mask, fill), inner.is_added)
+
+    def _without_hidden(self, scores: int, seen: int, fill: int, dtype: str) -> int:
+        """Scores, 0 where they are hidden: there they may be NaN, as of a cache that is not full.
+
+        What a known condition hides has been computed: f32 drops it beside a large number.
+        """
+        site, known = self._site, self._site.constant(fill)
+        if not self._is_known(seen):
+            return site.add("Where", seen, scores, site.literal(np.array(0.0), dtype))
+        if known is not None and bool((np.abs(known) >= ABSORBING).all()):
+            return scores
+        return site.add("BinOp", scores, site.add("Cast", seen, to=dtype), op="Mul")
+
+    def _is_known(self, condition: int) -> bool:
+        negated = self._site.maker(condition, "Unary", op="Not")
+        source = condition if negated is None else negated.operands[0]
+        return self._site.constant(source) is not None
+
+    def _joined(self, op: CoreOperation, depth: int) -> _Masked:
+        """Parts side by side: scores of a cache and of what is new, or a sink beside them."""
+        read = [self.read(value, depth + 1) for value in op.operands]
+        if all(part.mask is None for part in read) or all(part.scores is None for part in read):
+            return self._leaf(op.value_id)
+        self.is_spelt_otherwise = True
+        site, axis = self._site, int(op.attributes["axis"]) % op.type.rank
+        shapes = [site.type(value).shape for value in op.operands]
+        common = self._common_shape([part.mask for part in read], op.type.shape)
+        masks, scores = list[int](), list[int]()
+        for part, shape in zip(read, shapes, strict=True):
+            mask_shape = (*common[:axis], shape[axis], *common[axis + 1 :])
+            masks.append(self._spread(part.mask, mask_shape, op.type.dtype))
+            scores.append(self._spread(part.scores, shape, op.type.dtype))
+        made = (site.add("Concat", *values, axis=axis) for values in (scores, masks))
+        return _Masked(*made, is_added=any(part.is_added for part in read))
+
+    def _common_shape(self, masks: list[int | None], shape: Shape) -> Shape:
+        """The shape that all masks have in common; the axis along which they are joined is not."""
+        known = [self._site.type(mask).shape for mask in masks if mask is not None]
+        padded = [(1,) * (len(shape) - len(one)) + one for one in known]
+        return tuple(max(dims) for dims in zip(*padded, strict=True))
+
+    def _spread(self, value: int | None, shape: Shape, dtype: str) -> int:
+        """A value in a shape, or zeros."""
+        site = self._site
+        if value is None:
+            return site.literal(np.zeros(shape), dtype)
+        return (
+            value if site.type(value).shape == shape else site.add("Broadcast", value, shape=shape)
+        )
+
+    def _moved(self, op: CoreOperation, depth: int) -> _Masked:
+        """Elements in other places; of what is padded, the scores are 0."""
+        made = self.read(op.operands[0], depth + 1)
+        is_filled = op.opcode != "Pad" or OPS["Pad"].filled(op.attributes)["mode"] == "constant"
+        if made.scores is None or made.mask is None or not is_filled:
+            return self._leaf(op.value_id)
+        self.is_spelt_otherwise = True
+        site, shape = self._site, self._site.type(op.operands[0]).shape
+        filled = dict[str, object]()
+        if op.opcode == "Pad":
+            self.fills.add(float(str(OPS["Pad"].filled(op.attributes)["value"])))
+            filled = {"value": 0.0}
+        scores, mask = (self._spread(value, shape, op.type.dtype) for value in made[:2])
+        scores = site.add(op.opcode, scores, **{**op.attributes, **filled})
+        return made._replace(scores=scores, mask=site.add(op.opcode, mask, **op.attributes))

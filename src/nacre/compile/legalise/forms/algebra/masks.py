@@ -142,7 +142,7 @@ def _sum(site: RewriteSite, values: list[int]) -> int:
 
 def _addends(site: RewriteSite, value: int) -> Iterator[int]:
     """What is added up to a value."""
-    found = site.only(value, "BinOp", op="Add")
+    found = site.maker(value, "BinOp", op="Add")  # others may use it, too
     if found is None:
         yield value
         return
