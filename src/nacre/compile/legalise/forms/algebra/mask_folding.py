@@ -235,8 +235,8 @@ class _Folding:
             mask_shape = (*common[:axis], shape[axis], *common[axis + 1 :])
             masks.append(self._spread(part.mask, mask_shape, op.type.dtype))
             scores.append(self._spread(part.scores, shape, op.type.dtype))
-        made = (site.add("Concat", *values, axis=axis) for values in (scores, masks))
-        return _Masked(*made, is_added=any(part.is_added for part in read))
+        whole, mask = (site.add("Concat", *values, axis=axis) for values in (scores, masks))
+        return _Masked(whole, mask, any(part.is_added for part in read))
 
     def _common_shape(self, masks: list[int | None], shape: Shape) -> Shape:
         """The shape that all masks have in common; the axis along which they are joined is not."""
