@@ -1,8 +1,8 @@
 """A module as an ONNX model in a file.
 
-Inputs and outputs keep their names and their order. A state stays an input, whose default is what
-the state starts from, and its next value is an output behind the others; the property
-`nacre.state` of the model lists them.
+Inputs and outputs keep their names and their order, parameters their names. A state stays an
+input, whose default is what the state starts from, and its next value is an output behind the
+others; the property `nacre.state` of the model lists them.
 """
 
 from __future__ import annotations
@@ -55,6 +55,7 @@ class _Exporter:
         self.found: list[Diagnostic] = []
         self._module = module
         self._labels: Mapping[int, str] = module.labels.nodes if module.labels else {}
+        self._parameters = module.labels.parameters if module.labels else {}
         self._values: dict[int, Value] = {}
         # Names that callers use come first: what is inside gives way.
         for op in module.inputs:
@@ -75,7 +76,8 @@ class _Exporter:
         if array is not None:
             # One may be the start of a state and nothing else.
             if op.value_id in self._used:
-                name = self._label(op)
+                # Parameters keep their names: equal ones are different parameters.
+                name, *_ = self._parameters.get(op.value_id) or (self._label(op),)
                 self._values[op.value_id] = self.graph.tensor(name, array, op.type.dtype)
             return
         first = len(self.graph.nodes)
