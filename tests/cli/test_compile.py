@@ -10,7 +10,8 @@ import pytest
 
 import nacre
 from nacre import core
-from nacre.cli.main import ERRORS_FOUND, OK, WRONG_USAGE, _status
+from nacre.cli.exit_status import ERRORS_FOUND, OK, WRONG_USAGE
+from nacre.cli.main import _status
 from tests.compile.models import inputs_of, linear_model
 
 

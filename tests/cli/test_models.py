@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from nacre import core
-from nacre.cli.main import ERRORS_FOUND, OK, WRONG_USAGE, _status
+from nacre.cli.exit_status import ERRORS_FOUND, OK, WRONG_USAGE
+from nacre.cli.main import _status
 
 onnx = pytest.importorskip("onnx")
 

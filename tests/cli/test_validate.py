@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 import nacre
-from nacre.cli.main import ERRORS_FOUND, INCONCLUSIVE, OK, WRONG_USAGE, _status
+from nacre.cli.exit_status import ERRORS_FOUND, INCONCLUSIVE, OK, WRONG_USAGE
+from nacre.cli.main import _status
 from nacre.compile.bundle.bundle import Bundle
 from nacre.core.builder import Builder
 from tests.compile.models import values

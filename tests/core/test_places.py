@@ -12,7 +12,8 @@ from nacre.core.evaluation.evaluate import evaluate
 from nacre.core.evaluation.run import place, value_place
 from nacre.core.module import Module
 from nacre.core.passes.inference import optimise
-from nacre.core.text.printer import operation_text, print_module
+from nacre.core.text.operations import operation_text
+from nacre.core.text.printer import print_module
 from nacre.core.text.reader import parse
 from tests.core.modules import modules
 

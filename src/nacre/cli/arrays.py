@@ -19,7 +19,7 @@ from nacre.base.excerpt import quoted, safe
 from nacre.base.files import write_together
 from nacre.base.source import Unreadable, read_bytes
 from nacre.base.suggest import did_you_mean
-from nacre.cli.main import MACHINE_FAULTS
+from nacre.cli.exit_status import MACHINE_FAULTS
 
 if TYPE_CHECKING:
     import numpy as np

@@ -16,7 +16,7 @@ from rich.table import Table
 from nacre.base.excerpt import safe
 from nacre.base.suggest import did_you_mean
 from nacre.cli.arrays import WrongUsage
-from nacre.cli.main import ERRORS_FOUND, OK
+from nacre.cli.exit_status import ERRORS_FOUND, OK
 from nacre.cli.terminal.streams import unfiltered
 from nacre.nem.api.conformance import Row, check_backend
 from nacre.nem.api.conformance_types import tried_opcodes

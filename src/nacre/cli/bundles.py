@@ -41,7 +41,7 @@ class OpenBundle:
 
     def files(self, result: RunResult) -> list[tuple[Path, bytes, str]]:
         """Every output that is asked for: its file, what goes there, and what that is."""
-        from nacre.compile.bundle.bundle import from_memory
+        from nacre.compile.bundle.compiled_model import from_memory
 
         found = []
         for port, path in self.targets:
@@ -52,7 +52,7 @@ class OpenBundle:
 
     def endless(self, result: RunResult) -> list[Diagnostic]:
         """A warning for each output that is not finite though the inputs are."""
-        from nacre.compile.bundle.bundle import from_memory
+        from nacre.compile.bundle.compiled_model import from_memory
         from nacre.compile.bundle.not_finite import endless_outputs
 
         manifest = self.bundle.manifest
@@ -106,7 +106,7 @@ def _filled(
     bundle: Bundle, setup: Setup
 ) -> tuple[dict[str, Any], dict[str, Array], list[Diagnostic]]:
     """Weights and inputs as the device holds them, inputs as they came, and what that loses."""
-    from nacre.compile.bundle.bundle import require_range
+    from nacre.compile.bundle.compiled_model import require_range
     from nacre.compile.bundle.not_finite import lost_inputs
     from nacre.core.evaluation.evaluate import check_inputs
     from nacre.core.evaluation.plan import initial_values

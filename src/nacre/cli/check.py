@@ -14,9 +14,9 @@ from nacre.base.excerpt import safe
 from nacre.base.rendering import render_json, summary, to_json
 from nacre.base.rules import RULES
 from nacre.base.suggest import did_you_mean
+from nacre.cli.exit_status import ERRORS_FOUND, OK, WRONG_USAGE
 from nacre.cli.fixing import FixedFiles, fix_files, messages_on_stderr
 from nacre.cli.inputs import STDIN, distinct, import_option, program_in, read_argument, show
-from nacre.cli.main import ERRORS_FOUND, OK, WRONG_USAGE
 from nacre.cli.progress import show_stages
 from nacre.nem.checks.engine import Checked, CheckOptions, check_source
 from nacre.nem.model.imports import Import

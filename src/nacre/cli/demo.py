@@ -23,7 +23,7 @@ from nacre.cli.core.files import reported
 from nacre.compile.options import PRECISIONS, Precision
 
 if TYPE_CHECKING:
-    from nacre.compile.bundle.bundle import Bundle
+    from nacre.compile.bundle.compiled_model import CompiledModel
     from nacre.compile.estimate.result import Estimate
     from nacre.core.module import Module
     from nacre.core.values import Array
@@ -163,7 +163,7 @@ def _compiled(
     )
 
 
-def _checked(bundle: Bundle) -> tuple[None, str]:
+def _checked(bundle: CompiledModel) -> tuple[None, str]:
     from nacre.nem.api.documents import check
 
     found = [d for d in check(bundle.program, strict=True) if d.severity != "info"]
@@ -172,14 +172,16 @@ def _checked(bundle: Bundle) -> tuple[None, str]:
     return None, "strict: no error, no warning, and no race in any order"
 
 
-def _validated(bundle: Bundle, samples: Samples) -> tuple[None, str]:
-    found = bundle.validate(samples[0][0])
+def _validated(bundle: CompiledModel, samples: Samples) -> tuple[None, str]:
+    from nacre.compile.bundle.validation import validated
+
+    found = validated(bundle, samples[0][0])
     if found.first_difference is not None:
         raise InternalError(f"the plan is not right: {found.first_difference}")
     return None, str(found)
 
 
-def _recognised(bundle: Bundle, module: Module, samples: Samples) -> tuple[None, str]:
+def _recognised(bundle: CompiledModel, module: Module, samples: Samples) -> tuple[None, str]:
     """The digits that the plan finds, beside those of the model in its own precision."""
     from nacre.core.evaluation.evaluate import evaluate
 
@@ -220,13 +222,14 @@ def _timed(made: Estimate) -> tuple[None, str]:
 
 
 def _reported(made: Estimate, out: Path) -> tuple[dict[Path, str], str]:
+    from nacre.compile.bundle.bundle import Bundle
     from nacre.viz.layers import write_estimate
 
     assert made.plan is not None
     page, folder = out / _PAGE, out / _BUNDLE
     with writing(out), write_together():
         write_estimate(made, page, title="Handwritten digits")
-        made.plan.bundle.save(folder)
+        Bundle.of(made.plan.bundle).save(folder)
     written = {
         page: "layers and timeline, for a browser",
         folder: "the plan, its weights, its manifest and the model",

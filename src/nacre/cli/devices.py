@@ -14,7 +14,7 @@ from rich.table import Table
 from nacre.base.diagnostics import has_errors
 from nacre.base.excerpt import safe
 from nacre.base.rendering import render_text
-from nacre.cli.main import ERRORS_FOUND, OK
+from nacre.cli.exit_status import ERRORS_FOUND, OK
 from nacre.cli.terminal.streams import unfiltered
 from nacre.nem.checks.engine import named_device
 from nacre.nem.model.builtins import builtin_names

@@ -29,7 +29,7 @@ from nacre.cli.core.files import (
     reported,
     shape_option,
 )
-from nacre.cli.main import ERRORS_FOUND
+from nacre.cli.exit_status import ERRORS_FOUND
 from nacre.cli.nac.files import require_apart
 
 if TYPE_CHECKING:

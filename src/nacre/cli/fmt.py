@@ -11,8 +11,8 @@ from nacre.base.excerpt import safe
 from nacre.base.files import write_whole
 from nacre.base.rendering import render_text
 from nacre.base.source import Source
+from nacre.cli.exit_status import ERRORS_FOUND, MACHINE_FAULTS, OK, WRONG_USAGE
 from nacre.cli.inputs import STDIN, read_argument, show_diff
-from nacre.cli.main import ERRORS_FOUND, MACHINE_FAULTS, OK, WRONG_USAGE
 from nacre.cli.terminal.streams import echo_document
 from nacre.nem.syntax.formatter import format_source
 

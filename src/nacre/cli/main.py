@@ -6,7 +6,6 @@ bug of ours.
 
 from __future__ import annotations
 
-import errno
 import importlib
 import io
 import os
@@ -16,14 +15,9 @@ import click
 
 from nacre._version import __version__
 from nacre.base.hints import at_terminal
+from nacre.cli.exit_status import ERRORS_FOUND, MACHINE_FAULTS, OK, OUR_BUG
 from nacre.cli.terminal.interrupts import STOPPED, is_interrupted, leave, raise_interrupts
 from nacre.cli.terminal.streams import harmless_output
-
-OK, ERRORS_FOUND, WRONG_USAGE, INCONCLUSIVE, OUR_BUG = 0, 1, 2, 3, 70
-# What keeps a file from being written that is no fault of whoever named it.
-MACHINE_FAULTS = frozenset(
-    {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.ENOMEM, errno.EMFILE, errno.ENFILE}
-)
 
 # Verb -> module, attribute, what it does. Loaded when used: `nacre --version` imports none.
 _VERBS = {

@@ -10,7 +10,7 @@ import click
 from nacre.base.excerpt import safe
 from nacre.base.rules import RULES, Rule
 from nacre.base.suggest import did_you_mean
-from nacre.cli.main import OK
+from nacre.cli.exit_status import OK
 from nacre.core import catalogue as core_catalogue
 from nacre.nac import catalogue as nac_catalogue
 from nacre.nem.checks import catalogue

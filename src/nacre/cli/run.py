@@ -30,6 +30,7 @@ from nacre.cli.arrays import (
     writing_together,
 )
 from nacre.cli.bundles import OpenBundle, opened, worth_telling
+from nacre.cli.exit_status import ERRORS_FOUND, OK
 from nacre.cli.machine import (
     Setup,
     checked,
@@ -41,7 +42,6 @@ from nacre.cli.machine import (
     show_findings,
     without,
 )
-from nacre.cli.main import ERRORS_FOUND, OK
 from nacre.cli.progress import show_stages
 from nacre.cli.timed import (
     PERFETTO_ENDINGS,

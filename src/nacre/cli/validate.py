@@ -14,7 +14,7 @@ from nacre.base.rendering import render_json, render_text
 from nacre.base.stages import stage
 from nacre.cli.arrays import InputFile, WrongUsage, option_value, parse_input
 from nacre.cli.bundles import arrays_of
-from nacre.cli.main import ERRORS_FOUND, INCONCLUSIVE, OK
+from nacre.cli.exit_status import ERRORS_FOUND, INCONCLUSIVE, OK
 from nacre.cli.progress import show_stages
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ from nacre.base.diagnostics import Diagnostic, InputError, has_errors
 from nacre.base.rendering import summary
 from nacre.base.stages import stage
 from nacre.cli.arrays import WrongUsage
+from nacre.cli.exit_status import ERRORS_FOUND, OK, WRONG_USAGE
 from nacre.cli.inputs import distinct, show
-from nacre.cli.main import ERRORS_FOUND, OK, WRONG_USAGE
 from nacre.cli.progress import show_stages
 
 

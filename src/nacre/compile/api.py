@@ -58,4 +58,4 @@ def compile(  # the name that users call
         target.device, precision, ddr_bytes, calibration, observer, precision_map or {},
         fallback, accuracy_db,
     )  # fmt: skip
-    return compile_module(module, target, options, on_stage)
+    return Bundle.of(compile_module(module, target, options, on_stage))

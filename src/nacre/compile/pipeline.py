@@ -11,7 +11,7 @@ import msgspec
 from nacre.base.diagnostics import Diagnostic, InputError
 from nacre.base.stages import stage
 from nacre.compile.accuracy.measures import rounds_to_integers
-from nacre.compile.bundle.bundle import Bundle
+from nacre.compile.bundle.compiled_model import CompiledModel
 from nacre.compile.bundle.manifest import Manifest, manifest
 from nacre.compile.emit import emit, statements_text
 from nacre.compile.legalise.layout import layout
@@ -174,7 +174,7 @@ def _placed_tiles(layers: Partition, options: Options) -> tuple[Partition, Tilin
 
 def compile_module(
     module: Module, target: Target, options: Options, on_stage: OnStage | None = None
-) -> Bundle:
+) -> CompiledModel:
     """A module as a bundle for a device; InputError where the plan breaks a rule of NEM."""
     made = run_stages(module, target, options, on_stage)
     bundle = _bundle(module, made, options)
@@ -208,7 +208,7 @@ def _unsound(made: Compiled, first: Diagnostic, options: Options) -> Diagnostic:
     return CMP06.at(place_of(made.legal, values), message, help=first.help)
 
 
-def _bundle(module: Module, made: Compiled, options: Options) -> Bundle:
+def _bundle(module: Module, made: Compiled, options: Options) -> CompiledModel:
     described = manifest(
         module,
         layers_for_manifest(made.partition, made.cut),
@@ -219,7 +219,9 @@ def _bundle(module: Module, made: Compiled, options: Options) -> Bundle:
     )
     placed = made.placement
     described = msgspec.structs.replace(described, member_values=_member_values(made, described))
-    return Bundle(module, made.text, placed.weights, described, made.legal.module, placed.parts)
+    return CompiledModel(
+        module, made.text, placed.weights, described, made.legal.module, placed.parts
+    )
 
 
 def _member_values(made: Compiled, described: Manifest) -> dict[str, tuple[int, ...]]:

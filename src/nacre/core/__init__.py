@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from nacre.base.lazy import load_on_use
+from nacre.core.sessions import register_evaluator
 
 if TYPE_CHECKING:
     from nacre.core.builder import Builder
@@ -73,3 +74,12 @@ load_on_use(
         "verify": "verify",
     },
 )
+
+
+def _session(module: Module) -> CoreSession:
+    from nacre.core.evaluation.evaluate import CoreSession
+
+    return CoreSession(module)
+
+
+register_evaluator(_session)

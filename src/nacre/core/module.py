@@ -5,78 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from math import prod
-from typing import TYPE_CHECKING
 
-from msgspec import Struct
-
-from nacre.base.elements import GRAPH_TYPES, ElementType, bytes_needed
 from nacre.base.source import Source
-from nacre.core.values import NO_ATTRIBUTES, Attributes
+from nacre.core.operations import CoreOperation, Shape, State, TensorType, operation
+from nacre.core.sessions import ModuleSession, make_session
+from nacre.core.text.operations import module_text
 
-if TYPE_CHECKING:
-    from nacre.core.evaluation.evaluate import CoreSession
-
-Shape = tuple[int, ...]
-
-
-class TensorType(Struct, frozen=True, gc=False):
-    """An element type and a shape; a scalar has the shape ()."""
-
-    dtype: str
-    shape: Shape = ()
-
-    @property
-    def rank(self) -> int:
-        """How many axes it has."""
-        return len(self.shape)
-
-    @property
-    def element(self) -> ElementType:
-        """The element type as the table knows it."""
-        return GRAPH_TYPES[self.dtype]
-
-    @property
-    def size_bytes(self) -> int:
-        """The bytes of a dense tensor."""
-        return bytes_needed(prod(self.shape), self.element)
-
-    def __str__(self) -> str:
-        return f"tensor<{self.dtype}[{', '.join(map(str, self.shape))}]>"
-
-
-class CoreOperation(Struct, frozen=True, gc=False):
-    """One instruction. It defines the value `value_id`."""
-
-    value_id: int
-    opcode: str
-    operands: tuple[int, ...]
-    attributes: Attributes
-    type: TensorType
-
-    @property
-    def result_type(self) -> str:
-        """The type as text."""
-        return str(self.type)
-
-
-def operation(
-    value_id: int,
-    opcode: str,
-    operands: tuple[int, ...],
-    type_: TensorType,
-    attributes: Attributes = NO_ATTRIBUTES,
-) -> CoreOperation:
-    """An operation, its attributes last."""
-    return CoreOperation(value_id, opcode, operands, attributes, type_)
-
-
-class State(Struct, frozen=True, gc=False):
-    """An input that keeps a value between runs: which output feeds it, and what it starts as."""
-
-    name: str  # of the Input
-    output: int
-    initial: int  # a constant
+# Whoever uses modules uses what they are made of.
+__all__ = [
+    "CoreOperation",
+    "Labels",
+    "Module",
+    "Places",
+    "Shape",
+    "State",
+    "TensorType",
+    "operation",
+]
 
 
 @dataclass(frozen=True)
@@ -219,12 +164,8 @@ class Module:
         return f"<Module of {len(self)} operations: {given} -> {made}>"
 
     def __str__(self) -> str:
-        from nacre.core.text.printer import print_module
+        return module_text(self.operations, self.outputs, self.states)
 
-        return print_module(self)
-
-    def session(self) -> CoreSession:
+    def session(self) -> ModuleSession:
         """A session that keeps the module's state between runs."""
-        from nacre.core.evaluation.evaluate import CoreSession
-
-        return CoreSession(self)
+        return make_session(self)

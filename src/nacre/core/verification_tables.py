@@ -8,7 +8,7 @@ from nacre.base.source import Source, Span
 from nacre.core.module import CoreOperation, Module, TensorType
 from nacre.core.ops import Profile
 from nacre.core.rules.signature import dimension_problem, element_problem
-from nacre.core.text.printer import operation_text
+from nacre.core.text.operations import operation_text
 from nacre.core.values import Attributes
 
 

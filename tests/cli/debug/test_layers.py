@@ -11,8 +11,8 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import nacre
+from nacre.cli.debug.bundle_names import BundleNames
 from nacre.cli.debug.completion import completions
-from nacre.cli.debug.layers import BundleNames
 from nacre.cli.debug.model_values import parse_value
 from nacre.compile.bundle.manifest import Manifest, Port
 from tests.cli.runner import Outcome, invoke

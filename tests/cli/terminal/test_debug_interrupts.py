@@ -17,6 +17,7 @@ import pytest
 from nacre.cli.debug import commands as debug_commands
 from nacre.cli.debug.commands import find
 from nacre.cli.debug.debugger import Debugger
+from nacre.cli.debug.loop import carry_out
 from nacre.nem.run.sessions.session import Session
 from nacre.nem.run.sessions.stepper import Stepper
 from neminterp import NemInterpreter
@@ -44,11 +45,11 @@ def test_an_interrupt_pauses_between_two_steps(
         return step(number)
 
     monkeypatch.setattr(debugger.session._stepper, "take", interrupted_step)
-    debugger.carry_out(command)
+    carry_out(debugger, command)
     assert capsys.readouterr().out.startswith("interrupted; next is tR[0]\n")
-    debugger.carry_out("back")
+    carry_out(debugger, "back")
     assert debugger.session.next_step == "tA[0]"
-    debugger.carry_out("continue")
+    carry_out(debugger, "continue")
     assert debugger.session.status == "finished"
     assert debugger.session.read_region("y_0").tolist() == [[2, 0], [6, 0]]
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
@@ -62,7 +63,7 @@ def test_a_second_interrupt_ends_the_debugger(debugger: Debugger) -> None:
 
     debugger.session.add_breakpoint(condition=twice)
     with pytest.raises(KeyboardInterrupt):
-        debugger.carry_out("continue")
+        carry_out(debugger, "continue")
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
@@ -70,7 +71,7 @@ def test_a_second_interrupt_ends_the_debugger(debugger: Debugger) -> None:
 def test_an_interrupt_pauses_on_the_way_back(
     capsys: Capsys, monkeypatch: pytest.MonkeyPatch, debugger: Debugger, command: str
 ) -> None:
-    debugger.carry_out("run")
+    carry_out(debugger, "run")
     capsys.readouterr()
     back = debugger.session._stepper.back
 
@@ -80,9 +81,9 @@ def test_an_interrupt_pauses_on_the_way_back(
         return back()
 
     monkeypatch.setattr(debugger.session._stepper, "back", interrupted_back)
-    debugger.carry_out(command)
+    carry_out(debugger, command)
     assert "; next is tR[1]\n" in capsys.readouterr().out
-    debugger.carry_out("run")
+    carry_out(debugger, "run")
     assert debugger.session.read_region("y_0").tolist() == [[2, 0], [6, 0]]
 
 
@@ -93,17 +94,17 @@ def test_an_interrupt_breaks_off_a_command_that_cannot_pause(
     def interrupted(*_: object) -> None:
         os.kill(os.getpid(), signal.SIGINT)
 
-    debugger.carry_out("step 3")
+    carry_out(debugger, "step 3")
     found = find(command.partition(" ")[0])
     if command == "restart":
         monkeypatch.setattr(debugger, "_started", interrupted)
     else:
         monkeypatch.setattr(debug_commands, "find", lambda _: replace(found, run=interrupted))
     capsys.readouterr()
-    debugger.carry_out(command)
+    carry_out(debugger, command)
     assert capsys.readouterr().out == "interrupted\n"
     monkeypatch.undo()
-    debugger.carry_out("run")  # the session is as it was
+    carry_out(debugger, "run")  # the session is as it was
     assert debugger.session.status == "finished"
     assert debugger.session.read_region("y_0").tolist() == [[2, 0], [6, 0]]
 

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 import nacre
 from nacre import core
 from nacre.base.diagnostics import InputError
-from nacre.cli.main import OK, WRONG_USAGE, _status
+from nacre.cli.exit_status import OK, WRONG_USAGE
+from nacre.cli.main import _status
 from nacre.core.builder import Builder
 from nacre.core.module import Module
 from tests.compile.models import Array, linear_model, values

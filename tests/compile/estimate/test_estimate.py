@@ -11,7 +11,8 @@ from hypothesis import HealthCheck, Phase, given, settings
 
 import nacre
 from nacre.base.diagnostics import InputError
-from nacre.compile.estimate.estimate import derated_figures, estimate
+from nacre.compile.estimate.assumptions import derated_figures
+from nacre.compile.estimate.estimate import estimate
 from nacre.compile.estimate.layer_times import DEPENDENCES
 from nacre.compile.estimate.text import estimate_text
 from nacre.compile.sampling.draw import draw_inputs

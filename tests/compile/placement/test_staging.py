@@ -7,7 +7,7 @@ import re
 import numpy as np
 import pytest
 
-import nacre
+from nacre.compile.bundle.compiled_model import CompiledModel
 from nacre.compile.options import Options
 from nacre.compile.pipeline import compile_module
 from nacre.compile.target import target_of
@@ -37,7 +37,7 @@ def recurrence(size: int, rows: int = 2) -> Module:
     return builder.module(state)
 
 
-def brought(bundle: nacre.Bundle) -> list[str]:
+def brought(bundle: CompiledModel) -> list[str]:
     """Tokens of the transfers that take weights to L2."""
     return re.findall(r"^(\w+_g\d+) = transfer", bundle.program, re.MULTILINE)
 

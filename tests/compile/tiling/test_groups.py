@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 import nacre
 from nacre.compile import pipeline
+from nacre.compile.bundle.compiled_model import CompiledModel
 from nacre.compile.estimate.bounds import model_bounds
 from nacre.compile.estimate.text import estimate_text
 from nacre.compile.options import Options
@@ -83,7 +84,7 @@ def network(x: tuple[int, ...], steps: list[Step], *, residual: bool = False) ->
     return builder.module(made)
 
 
-def members(bundle: nacre.Bundle) -> list[int]:
+def members(bundle: CompiledModel) -> list[int]:
     """How many layers each group has."""
     return [len(layer.members) for layer in bundle.manifest.layers if layer.members]
 

@@ -65,8 +65,8 @@ def test_a_program_takes_the_steps_of_the_optimised_module(prepared: list[Any]) 
     model = nac.build(module)
     found = model.run({"x": X})[0]
     steps = len(prepared[0].session._plan.steps)
-    assert steps == len(core.optimise(module).session()._plan.steps)
-    assert steps < len(module.session()._plan.steps)
+    assert steps == len(core.CoreSession(core.optimise(module))._plan.steps)
+    assert steps < len(core.CoreSession(module)._plan.steps)
     wanted = reference(model)
     assert_close(found, wanted)
 

@@ -32,8 +32,8 @@ from nacre.cli.core.files import (
     reported,
     shape_option,
 )
+from nacre.cli.exit_status import ERRORS_FOUND, OK
 from nacre.cli.inputs import STDIN
-from nacre.cli.main import ERRORS_FOUND, OK
 
 if TYPE_CHECKING:
     from nacre.core.importing.coverage import Coverage

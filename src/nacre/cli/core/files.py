@@ -13,8 +13,8 @@ from nacre.base.diagnostics import Diagnostic, InputError
 from nacre.base.excerpt import quoted, safe
 from nacre.base.rendering import render_json, render_text
 from nacre.cli.arrays import WrongUsage, option_value, require_writable, unreadable, writing
+from nacre.cli.exit_status import ERRORS_FOUND, OK
 from nacre.cli.inputs import STDIN, read_argument
-from nacre.cli.main import ERRORS_FOUND, OK
 from nacre.cli.progress import show_stages, watched
 from nacre.cli.terminal.streams import echo_document
 

@@ -11,6 +11,7 @@ from nacre.base.diagnostics import InputError
 from nacre.base.excerpt import safe
 from nacre.base.rendering import summary
 from nacre.cli.bundles import opened, worth_telling
+from nacre.cli.exit_status import ERRORS_FOUND, OK
 from nacre.cli.machine import (
     Setup,
     checked,
@@ -21,7 +22,6 @@ from nacre.cli.machine import (
     recorded,
     show_findings,
 )
-from nacre.cli.main import ERRORS_FOUND, OK
 from nacre.cli.progress import show_stages
 
 if TYPE_CHECKING:
@@ -43,8 +43,9 @@ def debug(setup: Setup, mode: str, commands: tuple[str, ...], batch: bool) -> in
     program or its inputs and, where nobody sits at the terminal, a command that failed or a run
     that ended in an error; 2 wrong usage; 130 interrupted, where nobody sits at the terminal.
     """
-    from nacre.cli.debug.debugger import Debugger, piped_commands, typed_commands
-    from nacre.cli.debug.layers import BundleNames
+    from nacre.cli.debug.bundle_names import BundleNames
+    from nacre.cli.debug.debugger import Debugger
+    from nacre.cli.debug.loop import follow, piped_commands, typed_commands
 
     setup.require_one_order(mode)
     is_watched = not batch and sys.stdin is not None and sys.stdin.isatty()
@@ -69,9 +70,9 @@ def debug(setup: Setup, mode: str, commands: tuple[str, ...], batch: bool) -> in
         return ERRORS_FOUND
     show_findings(found)
     debugger.greet(program.name, program.device.name)
-    if debugger.follow(commands) and not batch:
+    if follow(debugger, commands) and not batch:
         lines = typed_commands(debugger) if is_watched else piped_commands()
-        debugger.follow(lines, is_watched)
+        follow(debugger, lines, is_watched)
     return ERRORS_FOUND if debugger.has_failed and not is_watched else OK
 
 

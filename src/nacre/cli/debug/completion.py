@@ -14,8 +14,8 @@ from nacre.nem.run.memory.regions import named_regions
 from nacre.nem.run.sessions.statistics import STATISTICS
 
 if TYPE_CHECKING:
+    from nacre.cli.debug.bundle_names import BundleNames
     from nacre.cli.debug.debugger import Debugger
-    from nacre.cli.debug.layers import BundleNames
     from nacre.nem.run.sessions.session import Session
 
 # Names such as tC[0], wait@70 and back-until are one word; a file follows `=`.

@@ -1,30 +1,26 @@
-"""The debugger: where a session stands, what stopped it, and the loop that reads commands."""
+"""The debugger: where a session stands, what stopped it, and what is shown of it."""
 
 from __future__ import annotations
 
 import re
 import signal
-import sys
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from types import FrameType, TracebackType
 
 import click
 
-from nacre.base.diagnostics import Diagnostic, InputError
-from nacre.base.excerpt import excerpt, quoted, safe
+from nacre.base.diagnostics import Diagnostic
+from nacre.base.excerpt import excerpt, safe
 from nacre.base.source import Source
-from nacre.cli.debug import commands as debug_commands
-from nacre.cli.debug.layers import BundleNames, describe_layer
-from nacre.cli.machine import findings_text, sentence
-from nacre.cli.progress import show_stages
+from nacre.cli.debug.bundle_names import BundleNames, describe_layer
+from nacre.cli.machine import findings_text
 from nacre.cli.terminal.streams import echo_as_is
 from nacre.nem.run.memory.host import host_error
 from nacre.nem.run.sessions.session import RunResult, Session
 from nacre.nem.run.sessions.stops import Breakpoint, Watchpoint
 
-_MOST_LINE_BYTES = 65536
 _REASON = re.compile(r"(?:break|watch)point (?P<number>\d+): ")
 
 
@@ -43,9 +39,9 @@ class Interrupts(AbstractContextManager[None]):
         self.is_asked = False
         self._can_pause = False
 
-    def during(self, command: debug_commands.Command) -> AbstractContextManager[None]:
+    def during(self, can_pause: bool) -> AbstractContextManager[None]:
         """While a command runs."""
-        self._can_pause = command.can_pause
+        self._can_pause = can_pause
         return self
 
     def __enter__(self) -> None:
@@ -189,48 +185,13 @@ class Debugger:
         stop = next(s for s in self.stops if s.made.number == number)
         return result.reason.replace(f" {number}: {stop.made}", f" {stop.number}: {stop.label}", 1)
 
-    def _show_findings(self) -> None:
+    def show_findings(self) -> None:
         """What the latest command brought up."""
         found = list(self.session.diagnostics)
         text = findings_text(d for d in found if d not in self._shown)
         self._shown = found
         if text:
             echo_as_is(text, nl=False)
-
-    # The loop
-
-    def follow(self, lines: Iterable[str], is_watched: bool = False) -> bool:
-        """Carry out commands, one a line; whether the debugger goes on after them."""
-        for line in lines:
-            if not is_watched:
-                click.echo(f"{self.prompt}{safe(line.strip())}")
-            self.carry_out(line)
-            if self.is_over:
-                break
-        self.has_failed |= self.session.status == "error"
-        return not self.is_over
-
-    def carry_out(self, line: str) -> None:
-        """One command; a mistake is said, never raised."""
-        if not line.strip() or line.lstrip().startswith("#"):
-            return
-        name, argument = debug_commands.split(line)
-        try:
-            command = debug_commands.find(name)
-            # Where nobody could go on after a pause, an interrupt ends everything.
-            heard = self.interrupts.during(command) if self.is_watched else nullcontext()
-            with heard, show_stages():
-                command.run(self, argument)
-        except BrokenOff:
-            click.echo("interrupted")
-        except InputError as error:
-            self.has_failed = True
-            for found in error.diagnostics:
-                click.echo(f"error: {sentence(found)}")
-        except click.ClickException as error:
-            self.has_failed = True
-            click.echo(f"error: {error.message}")
-        self._show_findings()
 
 
 def _made_again(stop: Breakpoint | Watchpoint, session: Session) -> Breakpoint | Watchpoint:
@@ -239,28 +200,3 @@ def _made_again(stop: Breakpoint | Watchpoint, session: Session) -> Breakpoint |
         return session.add_breakpoint(stop.task, stop.line, stop.loop_iter, stop.condition)
     # A name may mean another iteration by now; the bytes are what was asked for.
     return session.add_watchpoint(stop.region, stop.token, stop.access, stop.condition)
-
-
-def typed_commands(debugger: Debugger) -> Iterator[str]:
-    """Lines from a terminal, with history and completion; Ctrl-C drops one, Ctrl-D ends."""
-    from nacre.cli.debug.completion import install
-
-    install(debugger)
-    while True:
-        try:
-            yield input(debugger.prompt)
-        except EOFError:
-            click.echo()
-            return
-        except UnicodeDecodeError:
-            click.echo("error: that line is not text")
-        except KeyboardInterrupt:
-            click.echo(f"\n{quoted('quit')} or Ctrl-D ends the session")
-
-
-def piped_commands() -> Iterator[str]:
-    """Lines from a standard input that is no terminal."""
-    if sys.stdin is None:  # closed by whoever started us
-        return
-    while line := sys.stdin.buffer.readline(_MOST_LINE_BYTES):
-        yield line.decode("utf-8", "replace").rstrip("\r\n")

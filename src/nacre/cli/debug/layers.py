@@ -2,68 +2,30 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 import click
 
-from nacre.base.diagnostics import InputError
-from nacre.base.excerpt import quoted, safe
-from nacre.base.suggest import did_you_mean
+from nacre.base.excerpt import safe
 from nacre.cli.debug.arguments import some
-from nacre.nem.run.memory.host import host_error
+from nacre.cli.debug.bundle_names import (
+    MOST_NAMED,
+    BundleNames,
+    describe_layer,
+    no_bundle,
+    nodes_text,
+)
 from nacre.nem.run.sessions.tables import align_table
 
 if TYPE_CHECKING:
     from nacre.cli.debug.debugger import Debugger
-    from nacre.compile.bundle.manifest import LayerEntry, Manifest
+    from nacre.compile.bundle.manifest import LayerEntry
     from nacre.nem.run.sessions.session import Session
 
 _NOT_BEGUN = "-"
-_MOST_NAMED = 3  # nodes of a layer, in a row of the table
-
-
-@dataclass(frozen=True, eq=False)
-class BundleNames:
-    """What a manifest calls things, for commands that take names."""
-
-    manifest: Manifest
-
-    @cached_property
-    def owners(self) -> dict[str, LayerEntry]:
-        """The layer of every task, by the task's token."""
-        layers = self.manifest.layers
-        return {token: layer for layer in layers for token in (*layer.tasks, *layer.loads)}
-
-    @cached_property
-    def by_name(self) -> dict[str, list[LayerEntry]]:
-        """Layers by their names, those of layers that run in them, and of the model's nodes."""
-        found: dict[str, list[LayerEntry]] = defaultdict(list)
-        for layer in self.manifest.layers:
-            for name in dict.fromkeys((layer.name, *layer.members, *layer.nodes)):
-                found[name].append(layer)
-        return dict(found)
-
-    def layers(self, name: str) -> list[LayerEntry]:
-        """The layers that a name stands for: one, or all that do the work of a node."""
-        if name not in self.by_name:
-            hint = did_you_mean(name, self.by_name) or "`layers` lists them"
-            raise host_error(f"no layer and no node {quoted(name)}", hint)
-        own = [layer for layer in self.by_name[name] if layer.name == name]
-        return own or self.by_name[name]
-
-    def layer_of(self, step: str | None) -> LayerEntry | None:
-        """The layer of a step, such as tC[3]."""
-        return None if step is None else self.owners.get(step.partition("[")[0])
-
-
-def no_bundle() -> InputError:
-    """What is wrong with asking a program for layers."""
-    message = "this is no bundle: a program has no layers and no model"
-    return host_error(message, "debug the folder that `nacre compile` wrote")
 
 
 def require_bundle(debugger: Debugger) -> BundleNames:
@@ -108,26 +70,14 @@ def layer_break(names: BundleNames, name: str) -> tuple[LayerStart, str]:
     """The condition of a breakpoint on a layer or node, and what it is called."""
     layers = names.layers(name)
     tokens = frozenset(token for layer in layers for token in layer.tasks)
-    called = " and ".join(dict.fromkeys(layer.name for layer in layers[:_MOST_NAMED]))
-    more = len(layers) - _MOST_NAMED
+    called = " and ".join(dict.fromkeys(layer.name for layer in layers[:MOST_NAMED]))
+    more = len(layers) - MOST_NAMED
     called += f" and {more} more" if more > 0 else ""
     what = f"layer {name}" if called == name else f"{name}, in layer {called}"
     return LayerStart(tokens), what
 
 
 # What is shown
-
-
-def describe_layer(layer: LayerEntry) -> str:
-    """A layer, and the nodes that it comes from."""
-    nodes = f", node {_nodes(layer)}" if layer.nodes else ""
-    return f"layer {safe(layer.name)}{nodes}"
-
-
-def _nodes(layer: LayerEntry) -> str:
-    named = [safe(node) for node in layer.nodes[:_MOST_NAMED]]
-    more = len(layer.nodes) - _MOST_NAMED
-    return ", ".join(named) + (f" and {more} more" if more > 0 else "")
 
 
 def show_layers(debugger: Debugger, argument: str) -> None:
@@ -143,7 +93,7 @@ def show_layers(debugger: Debugger, argument: str) -> None:
     rows = [
         (
             safe(layer.name), *_progress(layer.tasks, done, total), _operations(layer),
-            f"{layer.macs:,}" if layer.macs else "-", _nodes(layer) or "-",
+            f"{layer.macs:,}" if layer.macs else "-", nodes_text(layer) or "-",
         )
         for layer in names.manifest.layers
     ]  # fmt: skip

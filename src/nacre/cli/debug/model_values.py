@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nacre.base.excerpt import quoted, safe
-from nacre.cli.debug.layers import BundleNames, no_bundle
+from nacre.cli.debug.bundle_names import BundleNames, no_bundle
 from nacre.nem.run.memory.host import host_error
 from nacre.nem.run.memory.regions import UnknownNameError
 from nacre.nem.run.sessions.references import parse_reference
@@ -209,7 +209,7 @@ def port_array(names: BundleNames, name: str, path: Path) -> np.ndarray[Any, Any
     from nacre.base.elements import GRAPH_TYPES
     from nacre.cli.array_values import read_array
     from nacre.cli.arrays import unreadable
-    from nacre.compile.bundle.bundle import require_range
+    from nacre.compile.bundle.compiled_model import require_range
 
     port = port_named(names, name)
     reason = unreadable(path)

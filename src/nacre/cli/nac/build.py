@@ -15,7 +15,7 @@ from nacre.base.source import Unreadable, read_bytes, read_source, whole_file
 from nacre.base.stages import stage
 from nacre.cli.arrays import WrongUsage, require_writable, writing
 from nacre.cli.core.files import Shapes, format_option, reported, shape_option, tell
-from nacre.cli.main import OK
+from nacre.cli.exit_status import OK
 from nacre.cli.nac.files import SUFFIX, is_folder, require_readable, weights_option
 from nacre.cli.progress import watched
 from nacre.nac.spec.elements import QUANTIZATIONS

@@ -15,7 +15,7 @@ from nacre.cli.array_values import finite_json
 from nacre.cli.arrays import option_value
 from nacre.cli.core.arrays import input_array
 from nacre.cli.core.files import Shapes, format_option, read_module, reported, shape_option
-from nacre.cli.main import ERRORS_FOUND, OK
+from nacre.cli.exit_status import ERRORS_FOUND, OK
 from nacre.cli.nac.files import (
     Pairs,
     counted,

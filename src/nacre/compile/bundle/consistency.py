@@ -12,7 +12,7 @@ from math import isfinite, prod
 
 from nacre.base.diagnostics import InputError
 from nacre.base.elements import GRAPH_TYPES
-from nacre.compile.bundle.bundle import Bundle
+from nacre.compile.bundle.compiled_model import CompiledModel
 from nacre.compile.bundle.manifest import LayerEntry, Port, Result
 from nacre.compile.partition.layers import element_bytes
 from nacre.core.module import Module, TensorType
@@ -21,7 +21,7 @@ _MOST_DDR_BYTES = 1 << 48
 _MOVES = frozenset({"transfer", "store"})
 
 
-def mismatch(bundle: Bundle) -> str | None:
+def mismatch(bundle: CompiledModel) -> str | None:
     """The first thing in which a manifest contradicts what it stands beside."""
     problem = next(_figures(bundle), None)
     if problem is not None:
@@ -37,7 +37,7 @@ def mismatch(bundle: Bundle) -> str | None:
     return None
 
 
-def _figures(bundle: Bundle) -> Iterator[str]:
+def _figures(bundle: CompiledModel) -> Iterator[str]:
     """Numbers that make no sense by themselves."""
     manifest = bundle.manifest
     if not 0 < manifest.ddr_bytes <= _MOST_DDR_BYTES:
@@ -49,7 +49,7 @@ def _figures(bundle: Bundle) -> Iterator[str]:
         )
 
 
-def _ports(bundle: Bundle) -> Iterator[str]:
+def _ports(bundle: CompiledModel) -> Iterator[str]:
     manifest, source, legal = bundle.manifest, bundle.source, bundle.legal
     if [port.name for port in manifest.inputs] != list(source.input_types):
         yield "names other inputs than the model has"
@@ -104,7 +104,7 @@ def _is_held(elem: str, shape: tuple[int, ...], held: TensorType) -> bool:
     return elem in (held.dtype, "u8" if held.dtype == "bool" else "") and shape == held.shape
 
 
-def _program(bundle: Bundle) -> Iterator[str]:
+def _program(bundle: CompiledModel) -> Iterator[str]:
     """Every task belongs to one layer, and weights have their place."""
     manifest, program = bundle.manifest, bundle.loaded
     if manifest.device != program.device.name:
@@ -123,7 +123,7 @@ def _program(bundle: Bundle) -> Iterator[str]:
             yield f"has no layer for the task `{token}` of the program"
 
 
-def _layers(bundle: Bundle) -> Iterator[str]:
+def _layers(bundle: CompiledModel) -> Iterator[str]:
     """Layers compute operations of the legal module and leave values of it where they fit."""
     inside = {name for layer in bundle.manifest.layers for name in layer.members}
     for name, values in bundle.manifest.member_values.items():

@@ -20,7 +20,7 @@ from nacre.compile.bundle.reference import Reference
 from nacre.core.values import Array
 
 if TYPE_CHECKING:
-    from nacre.compile.bundle.bundle import Bundle
+    from nacre.compile.bundle.compiled_model import CompiledModel
     from nacre.nem.run.sessions.session import Session
 
 # Above so many MACs of floats both sides add up in any order, which is much faster.
@@ -48,7 +48,7 @@ class Difference:
         )
 
 
-def first_difference(bundle: Bundle, arrays: Mapping[str, Array]) -> Difference | None:
+def first_difference(bundle: CompiledModel, arrays: Mapping[str, Array]) -> Difference | None:
     """The first layer whose values in memory are not what its operands give."""
     floats = sum(layer.macs for layer in bundle.manifest.layers if not _is_exact(layer))
     is_ordered = floats <= _MOST_ORDERED_MACS
@@ -64,7 +64,7 @@ def _is_exact(layer: LayerEntry) -> bool:
 
 
 def _first_difference(
-    bundle: Bundle, arrays: Mapping[str, Array], is_ordered: bool
+    bundle: CompiledModel, arrays: Mapping[str, Array], is_ordered: bool
 ) -> Difference | None:
     """The same, with sums of floats in a fixed order or in any.
 
@@ -91,7 +91,7 @@ def _first_difference(
 
 
 def _compared(
-    session: Session, bundle: Bundle, index: int, reference: Reference, is_exact: bool
+    session: Session, bundle: CompiledModel, index: int, reference: Reference, is_exact: bool
 ) -> Difference | None:
     layer = bundle.manifest.layers[index]
     for result in layer.results:
@@ -109,7 +109,7 @@ def _compared(
 
 
 def _outputs_compared(
-    session: Session, bundle: Bundle, reference: Reference, is_exact: bool
+    session: Session, bundle: CompiledModel, reference: Reference, is_exact: bool
 ) -> Difference | None:
     """Outputs in their place: what was copied there, and what no layer was compared for."""
     for port, value in zip(bundle.manifest.outputs, bundle.legal.outputs, strict=True):

@@ -27,7 +27,7 @@ from nacre.core.ops import OPS
 from nacre.core.values import Array
 
 if TYPE_CHECKING:
-    from nacre.compile.bundle.bundle import Bundle
+    from nacre.compile.bundle.compiled_model import CompiledModel
 
 _HALF = GRAPH_TYPES["f16"]
 _LEAST_NORMAL = 2.0**-14  # below it f16 has fewer digits
@@ -60,7 +60,7 @@ def _told(ratio: float) -> str:
     return f"{ratio:.1f} dB" if ratio < _EXACT else "all that f16 has"
 
 
-def lost_most(bundle: Bundle, arrays: Mapping[str, Array]) -> LostLayer | None:
+def lost_most(bundle: CompiledModel, arrays: Mapping[str, Array]) -> LostLayer | None:
     """The layer of a plan that loses most; None where none can be told."""
     if bundle.manifest.precision == "i8":
         return _lost_by_integers(bundle)
@@ -71,7 +71,7 @@ def lost_most(bundle: Bundle, arrays: Mapping[str, Array]) -> LostLayer | None:
     return _worst(narrow, _compared(wide.module, narrow.module, pairs, arrays))
 
 
-def _lost_by_integers(bundle: Bundle) -> LostLayer | None:
+def _lost_by_integers(bundle: CompiledModel) -> LostLayer | None:
     asked = bundle.manifest.precision_map
     known = [loss for loss in bundle.manifest.losses if not _is_float(loss.layer, asked)]
     if not known:

@@ -10,13 +10,15 @@ from nacre.core.module import CoreOperation, Module, operation
 from nacre.core.values import Array, attributes
 
 if TYPE_CHECKING:
-    from nacre.compile.bundle.bundle import Bundle
+    from nacre.compile.bundle.compiled_model import CompiledModel
 
 
 class Reference:
     """Expected values, each from the plan's own operands."""
 
-    def __init__(self, bundle: Bundle, arrays: Mapping[str, Array], is_ordered: bool) -> None:
+    def __init__(
+        self, bundle: CompiledModel, arrays: Mapping[str, Array], is_ordered: bool
+    ) -> None:
         self._module = bundle.legal
         self._is_ordered = is_ordered
         self._known: dict[int, Array] = {}

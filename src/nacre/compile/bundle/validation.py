@@ -32,7 +32,7 @@ from nacre.core.module import Module
 from nacre.core.values import Array
 
 if TYPE_CHECKING:
-    from nacre.compile.bundle.bundle import Bundle
+    from nacre.compile.bundle.compiled_model import CompiledModel
     from nacre.compile.bundle.lost_layers import LostLayer
 
 __all__ = ["Validation", "relative_error", "sqnr", "validated"]
@@ -135,7 +135,7 @@ def _finite(value: float) -> float | None:
 
 
 def validated(
-    bundle: Bundle,
+    bundle: CompiledModel,
     inputs: Mapping[str, Any],
     expected: object | None = None,
     others: Mapping[str, Any] | None = None,
@@ -182,7 +182,7 @@ def validated(
     )
 
 
-def _lost_most(bundle: Bundle, arrays: Mapping[str, Array]) -> LostLayer | None:
+def _lost_most(bundle: CompiledModel, arrays: Mapping[str, Array]) -> LostLayer | None:
     from nacre.compile.bundle.lost_layers import lost_most
 
     return lost_most(bundle, arrays)
@@ -204,7 +204,7 @@ def _moved(
     )
 
 
-def _expected(bundle: Bundle, given: object) -> list[Array]:
+def _expected(bundle: CompiledModel, given: object) -> list[Array]:
     """Outputs that somebody else has computed: by name, or all of them in order."""
     ports = bundle.manifest.outputs[: len(bundle.source.outputs)]
     names = [port.name for port in ports]

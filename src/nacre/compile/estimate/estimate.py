@@ -9,6 +9,11 @@ from typing import Any
 
 from nacre.base.diagnostics import InputError, InternalError, Warn
 from nacre.compile.bundle.bundle import Bundle
+from nacre.compile.estimate.assumptions import (
+    DEFAULT_CLOCK_MHZ,
+    assumptions_of,
+    derated_figures,
+)
 from nacre.compile.estimate.bounds import ModelBounds, model_bounds
 from nacre.compile.estimate.in_floats import cycles_in_floats
 from nacre.compile.estimate.layer_times import layer_times
@@ -24,14 +29,9 @@ from nacre.compile.sampling.draw import draw_inputs
 from nacre.compile.target import target_of
 from nacre.core.models import Shapes
 from nacre.nem.model.devices import Device
-from nacre.nem.model.provenance import figures
-from nacre.nem.run.timing.profile import Figures, timing_figures, timing_profile
+from nacre.nem.run.timing.profile import timing_profile
 from nacre.nem.spec.limits import DEFAULT_DDR_BYTES
 
-DEFAULT_CLOCK_MHZ = 1000.0
-_LANES_OUT = 128  # columns of the NMU's array: output channels
-_DDR_BANDWIDTH = 64  # bytes/cycle
-_BURST = 2  # cycles for each run of bytes
 _SEED, _SAMPLES = 1, 2  # of stand-in calibration data
 
 # Codes of something that was asked for: the model and the device may be all right.
@@ -87,7 +87,7 @@ def estimate(
         assumptions_of(target, clock_mhz, precision, ranges),
     )
     try:
-        bundle = compile_module(module, aim, options, watch.shown)
+        bundle = Bundle.of(compile_module(module, aim, options, watch.shown))
     except InputError as error:
         if any(d.code in _REQUESTS or not d.code.startswith("CMP") for d in error.diagnostics):
             raise
@@ -141,34 +141,3 @@ class _Watch:
         bounds = model_bounds(module, made.layers, device, timing_profile(device), escaped)
         named = {name_of(made.legal, module.by_id[v]): why for v, why in escaped.items()}
         return {"bounds": bounds, "escaped": named}
-
-
-def derated_figures(device: Device, precision: str) -> Figures:
-    """Figures for what the device's own leave out: its array's shape, shared DDR, short runs."""
-    profile = timing_profile(device)
-    bits = {"i8": 8, "f16": 16, "f32": 32}[precision]
-    rate = profile.macs_per_two_cycles(bits, is_float=precision != "i8") // 2
-    lanes = (max(1, rate // _LANES_OUT), min(rate, _LANES_OUT))
-    return {"NMU": {"lanes": lanes}, "DDR": {"bandwidth": _DDR_BANDWIDTH}, "DMA": {"burst": _BURST}}
-
-
-def assumptions_of(
-    device: Device, clock_mhz: float | None, precision: str, ranges: str
-) -> tuple[str, ...]:
-    """What the numbers rest on and nobody has measured."""
-    rows = figures(device)
-    held = [f"{row.name} {row.value:,}" for row in rows if row.basis == "assumption" and row.value]
-    timing = [
-        f"{row.unit}.{row.key} {row.value:,}"
-        for row in timing_figures(device)
-        if row.value is not None and not row.source.startswith("device")
-    ]
-    rows_in, columns_out = derated_figures(device, precision)["NMU"]["lanes"]
-    return (
-        *([f"clock {DEFAULT_CLOCK_MHZ:,.0f} MHz"] if clock_mhz is None else []),
-        *([f"{device.name}: {', '.join(held)}"] if held else []),
-        f"units: {', '.join(timing)}",
-        f"derated: NMU of {rows_in} input by {columns_out} output channels, DDR "
-        f"{_DDR_BANDWIDTH} bytes/cycle shared by all sDMAs, {_BURST} cycles for each run of a copy",
-        *([f"i8: {ranges}"] if ranges else []),
-    )

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from nacre.compile.bundle.bundle import Bundle
+from nacre.compile.bundle.compiled_model import CompiledModel
 from nacre.compile.bundle.manifest import LayerEntry, Origin
+from nacre.compile.estimate.assumptions import DEFAULT_CLOCK_MHZ, assumptions_of, derated_figures
 from nacre.compile.estimate.bounds import ModelBounds, model_bounds
 from nacre.compile.estimate.layer_times import layer_times
 from nacre.compile.estimate.result import Estimate, PlanTimes
@@ -26,11 +27,9 @@ class _Group:
 
 
 def estimate_bundle(
-    bundle: Bundle, clock_mhz: float | None = None, timed: TimedResult | None = None
+    bundle: CompiledModel, clock_mhz: float | None = None, timed: TimedResult | None = None
 ) -> Estimate:
     """What is known of a bundle's plan on its device; `timed` is a run of it with other figures."""
-    from nacre.compile.estimate.estimate import DEFAULT_CLOCK_MHZ, assumptions_of, derated_figures
-
     if clock_mhz is not None:
         require_clock(clock_mhz)
     clock = clock_mhz or DEFAULT_CLOCK_MHZ
@@ -54,14 +53,14 @@ def estimate_bundle(
     )
 
 
-def bundle_bounds(bundle: Bundle, device: Device, profile: TimingProfile) -> ModelBounds:
+def bundle_bounds(bundle: CompiledModel, device: Device, profile: TimingProfile) -> ModelBounds:
     """The bounds of the model that a bundle was made of."""
     groups = [group for entry in bundle.manifest.layers for group in _groups(bundle, entry)]
     escaped = {value for value, _, _ in _escaped(bundle)}
     return model_bounds(bundle.legal, groups, device, profile, escaped)
 
 
-def _groups(bundle: Bundle, entry: LayerEntry) -> Iterator[_Group]:
+def _groups(bundle: CompiledModel, entry: LayerEntry) -> Iterator[_Group]:
     """A layer, or the layers that run together in it."""
     known, values = bundle.legal.by_id, bundle.manifest.member_values
     if entry.members and all(name in values for name in entry.members):
@@ -71,7 +70,7 @@ def _groups(bundle: Bundle, entry: LayerEntry) -> Iterator[_Group]:
     yield _Group(entry.name, tuple(known[origin.legal] for origin in entry.operations))
 
 
-def _escaped(bundle: Bundle) -> Iterator[tuple[int, str, str]]:
+def _escaped(bundle: CompiledModel) -> Iterator[tuple[int, str, str]]:
     """What runs by name on the VPU: the value, what it is called, and why."""
     for entry in bundle.manifest.layers:
         for line in entry.escaped:

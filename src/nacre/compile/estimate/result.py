@@ -9,7 +9,7 @@ from typing import Any
 
 from nacre.base.diagnostics import Diagnostic, InternalError
 from nacre.base.rendering import to_json
-from nacre.compile.bundle.bundle import Bundle
+from nacre.compile.bundle.compiled_model import CompiledModel
 from nacre.compile.estimate.bounds import ModelBounds
 from nacre.compile.estimate.layer_times import LayerTime, operation_times
 from nacre.compile.options import Precision
@@ -23,7 +23,7 @@ from nacre.nem.run.timing.result import TimedResult
 class PlanTimes:
     """A plan, timed with the device's own figures and with derated ones."""
 
-    bundle: Bundle
+    bundle: CompiledModel
     ideal: TimedResult
     layers: tuple[LayerTime, ...]
     derating: Figures

@@ -23,7 +23,7 @@ from nacre.base.diagnostics import InputError, has_errors
 from nacre.base.excerpt import safe
 from nacre.base.files import FileSet, HashedFile, file_set, read_settled
 from nacre.base.source import Source, Unreadable, decode_source, read_bytes, whole_file
-from nacre.compile.bundle.bundle import Bundle
+from nacre.compile.bundle.compiled_model import CompiledModel
 from nacre.compile.bundle.consistency import mismatch
 from nacre.compile.bundle.manifest import FORMAT, FORMATS, Manifest
 from nacre.compile.placement.stage import WeightsPart
@@ -55,7 +55,9 @@ from nacre.core.tensor_file import tensor_file_parts
 from nacre.core.verify import verify
 
 
-def save(bundle: Bundle, folder: Path, *, force: bool = False, reference: bool = True) -> None:
+def save(
+    bundle: CompiledModel, folder: Path, *, force: bool = False, reference: bool = True
+) -> None:
     """Write a bundle into a folder, which is made; a bundle that is there is replaced in one step.
 
     InputError for a folder that holds something else, unless it is forced. Without `reference` the
@@ -117,12 +119,12 @@ def _add_modules(
     return texts, arrays
 
 
-def load(folder: Path) -> Bundle:
+def load(folder: Path) -> CompiledModel:
     """Read a bundle; InputError with CMP07 where a part is missing, damaged or of another kind."""
     return read_settled(folder / MANIFEST, lambda: _load(folder))
 
 
-def _load(folder: Path) -> Bundle:
+def _load(folder: Path) -> CompiledModel:
     described = _manifest(folder)
     hashes = {name: h for name, h in described.sha256.items() if name != MANIFEST}
     has_model = INTERFACE not in hashes
@@ -138,7 +140,7 @@ def _load(folder: Path) -> Bundle:
     weights, parts = _weights(folder, described, files, legal)
     source = _source(folder / PROGRAM, files)
     plain = msgspec.structs.replace(described, format=FORMAT, stored=None, sha256={})
-    bundle = Bundle(module, source.text, weights, plain, legal, parts, has_model)
+    bundle = CompiledModel(module, source.text, weights, plain, legal, parts, has_model)
     problem = mismatch(bundle)
     if problem is not None:
         raise _damaged(folder / MANIFEST, problem)

@@ -12,7 +12,7 @@ session keeps the memory of its values for the next run.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -29,6 +29,7 @@ from nacre.core.evaluation.plan import initial_values, make_plan, to_declared
 from nacre.core.evaluation.run import Plan, place
 from nacre.core.module import Module, TensorType
 from nacre.core.rules.evaluation import EVL01, EVL02, EVL03
+from nacre.core.sessions import Progress
 from nacre.core.values import Array
 from nacre.core.verify import MAX_FINDINGS
 
@@ -101,7 +102,7 @@ class CoreSession:
         self,
         inputs: Mapping[str, Any] | None = None,
         *,
-        progress: Callable[[int, int], None] | None = None,
+        progress: Progress | None = None,
     ) -> list[Array]:
         """The outputs of one run. A state that is given as an input starts from what is given.
 
@@ -112,7 +113,7 @@ class CoreSession:
         return self.run_checked(given, progress=progress)
 
     def run_checked(
-        self, given: Mapping[str, Array], *, progress: Callable[[int, int], None] | None = None
+        self, given: Mapping[str, Array], *, progress: Progress | None = None
     ) -> list[Array]:
         """The same for arrays that are known to be right, as `checked_inputs` gives them."""
         module = self._module

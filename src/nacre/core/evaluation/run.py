@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import ChainMap, defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -15,13 +15,12 @@ from nacre.base.source import Source, Span
 from nacre.core.evaluation.memory import Layout
 from nacre.core.module import Module
 from nacre.core.rules.evaluation import EVL04, EVL05
-from nacre.core.text.printer import operation_text
+from nacre.core.sessions import Progress
+from nacre.core.text.operations import operation_text
 from nacre.core.values import Array
 from nacre.kernels.interface.call import Fault, Run
 from nacre.kernels.interface.call import TensorType as KernelType
 from nacre.kernels.interface.runs import quietly, unquieted
-
-Progress = Callable[[int, int], None]  # operations that are done, of how many
 
 
 class Step(Struct, frozen=True, gc=False):

@@ -12,7 +12,7 @@ from nacre.core.mlir.site import MlirWriter, Value
 from nacre.core.module import CoreOperation, Module
 from nacre.core.ops import OPS
 from nacre.core.rules.mlir import MLR01
-from nacre.core.text.printer import quote
+from nacre.core.text.operations import quote
 from nacre.core.unsupported import Unsupported
 from nacre.core.verify import MAX_FINDINGS, verify
 

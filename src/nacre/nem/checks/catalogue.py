@@ -8,6 +8,8 @@ import importlib
 MODULES = (
     "nacre.nem.spec.rules.lexical",
     "nacre.nem.spec.rules.document",
+    "nacre.nem.spec.rules.declarations",
+    "nacre.nem.spec.rules.tasks",
     "nacre.nem.spec.rules.constants",
     "nacre.nem.spec.rules.includes",
     "nacre.nem.spec.rules.devices",

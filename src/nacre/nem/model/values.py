@@ -13,7 +13,7 @@ from nacre.base.suggest import did_you_mean
 from nacre.nem.model.expressions import Expressions, describe
 from nacre.nem.model.folding import REGION_BOUND, SHAPE, VALUE, Folded, LoopVariable, Operation
 from nacre.nem.model.program import Buffer, Decorator, Loop, Quant, Region, Type
-from nacre.nem.spec.rules.document import DOC08, DOC16
+from nacre.nem.spec.rules.declarations import DOC08, DOC16
 from nacre.nem.spec.rules.lexical import LEX06
 from nacre.nem.spec.rules.names import NAM01, NAM03
 from nacre.nem.syntax import ast

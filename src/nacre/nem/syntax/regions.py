@@ -10,7 +10,8 @@ from nacre.base.excerpt import quoted
 from nacre.base.fixes import removing_item, reordering, replacing, respelling
 from nacre.base.source import Span
 from nacre.base.suggest import did_you_mean, nearest
-from nacre.nem.spec.rules.document import DOC08, DOC09, DOC16, DOC19, DOC22
+from nacre.nem.spec.rules.declarations import DOC08, DOC09, DOC16, DOC22
+from nacre.nem.spec.rules.document import DOC19
 from nacre.nem.syntax.ast import IntLit, ListLit, NameRef, Quant, RegionExpr, TypeAttrs, Value
 from nacre.nem.syntax.cursor import Cursor, assigns_statement
 from nacre.nem.syntax.expressions import expression, integer_literal, list_of, numbers

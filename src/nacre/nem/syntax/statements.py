@@ -13,15 +13,9 @@ from nacre.base.suggest import did_you_mean
 from nacre.nem.spec.limits import MAX_LOOP_DEPTH
 from nacre.nem.spec.opcodes import OPCODES
 from nacre.nem.spec.rules.constants import CST14
-from nacre.nem.spec.rules.document import (
-    DOC06,
-    DOC13,
-    DOC14,
-    DOC15,
-    DOC19,
-    DOC20,
-    SIG20,
-)
+from nacre.nem.spec.rules.declarations import DOC13, DOC14, DOC15
+from nacre.nem.spec.rules.document import DOC06, DOC19, DOC20
+from nacre.nem.spec.rules.tasks import SIG20
 from nacre.nem.syntax.ast import (
     Broken,
     BufferDecl,

@@ -8,18 +8,8 @@ from nacre.base.fixes import removing, removing_item, reordering, replacing, res
 from nacre.base.source import Span
 from nacre.base.suggest import did_you_mean
 from nacre.nem.spec.opcodes import OPCODES
-from nacre.nem.spec.rules.document import (
-    DOC07,
-    DOC10,
-    DOC11,
-    DOC12,
-    DOC17,
-    DOC18,
-    DOC19,
-    DOC21,
-    DOC23,
-    SIG20,
-)
+from nacre.nem.spec.rules.document import DOC19
+from nacre.nem.spec.rules.tasks import DOC07, DOC10, DOC11, DOC12, DOC17, DOC18, DOC21, DOC23, SIG20
 from nacre.nem.syntax.ast import Attribute, Broken, Compute, Copy, NameRef, Operand, Stmt, Wait
 from nacre.nem.syntax.cursor import Cursor, assigns_statement, begins_statement
 from nacre.nem.syntax.regions import region_expression

@@ -12,7 +12,7 @@ from nacre.core.module import CoreOperation, Module
 from nacre.core.ops import OPS
 from nacre.core.rewrite.engine import simplify
 from nacre.core.rewrite.site import RewriteSite, Rules
-from nacre.core.text.printer import attributes_text
+from nacre.core.text.operations import attributes_text
 
 _LONG_BYTES = 4096
 # Equal attributes are not the same where 0.0 equals -0.0: their text tells them apart.

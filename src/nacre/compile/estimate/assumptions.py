@@ -1,0 +1,43 @@
+"""What an estimate rests on and nobody has measured."""
+
+from __future__ import annotations
+
+from nacre.nem.model.devices import Device
+from nacre.nem.model.provenance import figures
+from nacre.nem.run.timing.profile import Figures, timing_figures, timing_profile
+
+DEFAULT_CLOCK_MHZ = 1000.0
+_LANES_OUT = 128  # columns of the NMU's array: output channels
+_DDR_BANDWIDTH = 64  # bytes/cycle
+_BURST = 2  # cycles for each run of bytes
+
+
+def derated_figures(device: Device, precision: str) -> Figures:
+    """Figures for what the device's own leave out: its array's shape, shared DDR, short runs."""
+    profile = timing_profile(device)
+    bits = {"i8": 8, "f16": 16, "f32": 32}[precision]
+    rate = profile.macs_per_two_cycles(bits, is_float=precision != "i8") // 2
+    lanes = (max(1, rate // _LANES_OUT), min(rate, _LANES_OUT))
+    return {"NMU": {"lanes": lanes}, "DDR": {"bandwidth": _DDR_BANDWIDTH}, "DMA": {"burst": _BURST}}
+
+
+def assumptions_of(
+    device: Device, clock_mhz: float | None, precision: str, ranges: str
+) -> tuple[str, ...]:
+    """What the numbers rest on and nobody has measured."""
+    rows = figures(device)
+    held = [f"{row.name} {row.value:,}" for row in rows if row.basis == "assumption" and row.value]
+    timing = [
+        f"{row.unit}.{row.key} {row.value:,}"
+        for row in timing_figures(device)
+        if row.value is not None and not row.source.startswith("device")
+    ]
+    rows_in, columns_out = derated_figures(device, precision)["NMU"]["lanes"]
+    return (
+        *([f"clock {DEFAULT_CLOCK_MHZ:,.0f} MHz"] if clock_mhz is None else []),
+        *([f"{device.name}: {', '.join(held)}"] if held else []),
+        f"units: {', '.join(timing)}",
+        f"derated: NMU of {rows_in} input by {columns_out} output channels, DDR "
+        f"{_DDR_BANDWIDTH} bytes/cycle shared by all sDMAs, {_BURST} cycles for each run of a copy",
+        *([f"i8: {ranges}"] if ranges else []),
+    )
