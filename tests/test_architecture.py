@@ -181,14 +181,6 @@ def test_the_import_rules_catch_what_they_forbid() -> None:
 
 # What loads modules by their names, and whose strings so are imports too.
 LOADERS = {"import_module", "load_on_use"}
-# Functions register themselves in such a table, which names their modules to have them all. The
-# modules import it to register, it does not use what they hold but hands it out.
-REGISTRIES = {
-    "nacre.core.aten.table",
-    "nacre.core.onnx.handlers.table",
-    "nacre.core.torch.decompositions",
-    "nacre.nac.mep.operations.registry",
-}
 
 
 def called(tree: ast.AST) -> set[str]:
@@ -212,8 +204,8 @@ def imports_by_name(module: str, tree: ast.AST) -> Iterator[str]:
 def import_graph() -> dict[str, set[str]]:
     """Who imports whom, at load time, in functions, for types alone, or by name."""
     graph = {module: set(imports(tree)) for module, tree in trees().items()}
-    for module in graph.keys() - REGISTRIES:
-        graph[module] |= set(imports_by_name(module, tree_of(SOURCES[module])))
+    for module, targets in graph.items():
+        targets |= set(imports_by_name(module, tree_of(SOURCES[module])))
     return graph
 
 

@@ -1,8 +1,11 @@
-"""Functions registered by the names of what they handle, in modules that are imported on demand."""
+"""Functions registered by the names of what they handle.
+
+The table stands below the modules that fill it as they are imported; a catalogue above them, which
+imports them all, hands it out.
+"""
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Generic, TypeVar
@@ -11,26 +14,24 @@ Handler = TypeVar("Handler")
 
 
 class Handlers(Generic[Handler]):
-    """A table that the modules of one package fill as they are imported."""
+    """A table that modules fill as they are imported."""
 
-    def __init__(self, package: str, modules: tuple[str, ...]) -> None:
-        self._package, self._modules = package, modules
+    def __init__(self) -> None:
         self._found: dict[str, Handler] = {}
 
     def register(self, *names: str) -> Callable[[Handler], Handler]:
         """A decorator that puts a function in the table; a name has one function."""
 
-        def register(handler: Handler) -> Handler:
+        def register_handler(handler: Handler) -> Handler:
             for name in names:
                 if name in self._found:
                     raise ValueError(f"two handlers for {name}")
                 self._found[name] = handler
             return handler
 
-        return register
+        return register_handler
 
-    def all(self) -> Mapping[str, Handler]:
-        """Every function by its name, all modules imported."""
-        for module in self._modules:
-            importlib.import_module(f"{self._package}.{module}")
+    @property
+    def registered(self) -> Mapping[str, Handler]:
+        """Every function by its name, of the modules that are imported."""
         return MappingProxyType(self._found)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from nacre.core.aten.call import AtenCall, Known, Value, values_of
-from nacre.core.aten.table import handlers
+from nacre.core.aten.catalogue import handlers
 from nacre.core.builder import Builder, dtype_name
 from nacre.core.evaluation.evaluate import evaluate
 from nacre.core.module import TensorType

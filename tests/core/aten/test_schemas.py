@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from nacre.core.aten.catalogue import handlers
 from nacre.core.aten.schemas import Parameter, parsed, schemas
-from nacre.core.aten.table import handlers
 
 
 def test_every_schema_has_a_handler() -> None:

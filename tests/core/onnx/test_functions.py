@@ -13,7 +13,7 @@ from nacre.base.diagnostics import Diagnostic, InputError
 from nacre.core.evaluation.evaluate import evaluate
 from nacre.core.onnx import walk
 from nacre.core.onnx.control import scopes
-from nacre.core.onnx.handlers.table import handlers
+from nacre.core.onnx.handlers.catalogue import handlers
 from nacre.core.onnx.importer import from_onnx
 
 onnx = pytest.importorskip("onnx")

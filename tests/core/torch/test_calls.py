@@ -8,10 +8,11 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
+from nacre.core.aten.catalogue import handlers
 from nacre.core.aten.refused import REFUSED
-from nacre.core.aten.table import handlers
 from nacre.core.ops import OPS
-from nacre.core.torch.decompositions import PYTORCHS, decompositions
+from nacre.core.torch.decompositions.catalogue import decompositions
+from nacre.core.torch.decompositions.table import PYTORCHS
 from tests.core.aten.cases import CASES, KEYWORD_CASES
 from tests.core.torch.calls import check
 from tests.core.torch.decomposed import ELEMENTS, GRIDS, ORDERS, PARTS

@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
+from nacre.core.aten.catalogue import handlers
 from nacre.core.aten.refused import REFUSED, why_not
 from nacre.core.aten.remedies import OTHERWISE
-from nacre.core.aten.table import handlers
-from nacre.core.torch.decompositions import PYTORCHS, decompositions
+from nacre.core.torch.decompositions.catalogue import decompositions
+from nacre.core.torch.decompositions.table import PYTORCHS
 from nacre.core.torch.folding import FACTORIES
 from nacre.core.torch.nodes import key_of
 from tests.core.torch.programs import Function, findings

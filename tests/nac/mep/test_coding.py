@@ -12,7 +12,7 @@ from nacre.base.diagnostics import InputError
 from nacre.nac.format.values import Constant, Plan, constant
 from nacre.nac.mep import assemble, disassemble
 from nacre.nac.mep.coding import Step, decoded, encoded
-from nacre.nac.mep.operations.registry import operations
+from nacre.nac.mep.operations.catalogue import operations
 from nacre.nac.mep.program import program_of, read, to_bytes
 from nacre.nac.mep.table import RESERVED, ROWS, ROWS_OF_OPCODE, documentation
 from tests.nac.mep.programs import plans

@@ -9,7 +9,7 @@ import numpy as np
 
 from nacre.base.elements import GRAPH_TYPES
 from nacre.core.onnx.findings import NOT_EMPTY, Unsound
-from nacre.core.onnx.handlers.table import handlers
+from nacre.core.onnx.handlers.table import registered_handlers
 from nacre.core.onnx.use import OnnxNode, Tensor
 from nacre.core.unsupported import Unsupported
 from nacre.core.values import Array
@@ -38,7 +38,7 @@ def replace_operands(
 
 def delegate(use: OnnxNode, operation: str) -> int:
     """What the handler of another operation makes of a node: its first result."""
-    made = handlers()[operation](use)
+    made = registered_handlers()[operation](use)
     first = made if isinstance(made, int | np.ndarray) else made[0]
     return use.materialise(first)
 

@@ -22,8 +22,8 @@ from nacre.core.onnx.findings import CHECK, MISFITTING, SMALLER, Unsound, findin
 from nacre.core.onnx.folding.known_operands import require_indices, require_lists
 from nacre.core.onnx.folding.reference import LAID_OUT, MEASURES, can_fold, fold
 from nacre.core.onnx.functions import Function, Key, bind_attributes, definition, flat_size, key_of
+from nacre.core.onnx.handlers.catalogue import handlers
 from nacre.core.onnx.handlers.refusals import FOLDED_ONLY, LAYOUT_HELP, LAYOUTS
-from nacre.core.onnx.handlers.table import handlers
 from nacre.core.onnx.interface import input_types, type_only_inputs
 from nacre.core.onnx.reading.files import tensor_array
 from nacre.core.onnx.reading.nodes import NO_NODE, Node, node_of

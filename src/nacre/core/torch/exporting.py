@@ -7,13 +7,14 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from nacre.core.aten.catalogue import handlers
 from nacre.core.aten.refused import REFUSED
-from nacre.core.aten.table import handlers
 from nacre.core.importing.findings import refusal
 from nacre.core.rules.torch import TCH04, TCH06
 from nacre.core.torch.archive import read_program
 from nacre.core.torch.checks import kept
-from nacre.core.torch.decompositions import PYTORCHS, decompositions
+from nacre.core.torch.decompositions.catalogue import decompositions
+from nacre.core.torch.decompositions.table import PYTORCHS
 from nacre.core.torch.folding import first_line
 from nacre.core.torch.library import quiet, torch
 from nacre.core.torch.nodes import key_of

@@ -10,9 +10,9 @@ from typing import Any
 
 from nacre.base.diagnostics import Diagnostic, InputError
 from nacre.core.aten.call import AtenCall, Value
+from nacre.core.aten.catalogue import handlers
 from nacre.core.aten.refused import CHECKED, REFUSED, shape_depends, why_not
 from nacre.core.aten.remedies import OTHERWISE
-from nacre.core.aten.table import handlers
 from nacre.core.importing.findings import finding, refusal
 from nacre.core.importing.model_builder import MOST_OPERATIONS, ModelBuilder
 from nacre.core.module import Labels, Module

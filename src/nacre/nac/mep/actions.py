@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from nacre.base.diagnostics import InputError
-from nacre.nac.mep.operations.registry import Operation, operations
+from nacre.nac.mep.operations.registry import Operation
 from nacre.nac.mep.program import Program
 from nacre.nac.mep.table import Operand
 from nacre.nac.mep.work import Work
@@ -49,6 +49,8 @@ def actions_of(program: Program) -> tuple[Action, ...]:
     ]
     if refused:
         raise InputError(refused[:_MOST_FINDINGS])
+    from nacre.nac.mep.operations.catalogue import operations
+
     known = operations()
     return tuple([_action(program, index, known) for index in range(len(program.steps))])
 

@@ -11,7 +11,6 @@ from functools import cache
 from types import MappingProxyType
 from typing import Any
 
-from nacre.core.aten import table
 from nacre.core.aten.call import AtenCall, Handler, Number, Value, inside
 from nacre.core.aten.handlers.creation import count_up
 from nacre.core.aten.handlers.elementwise import identity
@@ -68,7 +67,9 @@ _OWN: Mapping[str, Handler] = MappingProxyType(
 @cache
 def handlers() -> Mapping[str, Handler]:
     """Every handler by its call, those of ATen and the format's own."""
-    return MappingProxyType({**table.handlers(), **_OWN})
+    from nacre.core.aten.catalogue import handlers as aten_handlers
+
+    return MappingProxyType({**aten_handlers(), **_OWN})
 
 
 def handler_of(call: str) -> Handler:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache
 
 from nacre.base.handlers import Handlers
 from nacre.core.onnx.use import OnnxNode, Tensor
@@ -11,16 +10,7 @@ from nacre.core.onnx.use import OnnxNode, Tensor
 # One tensor, or one for each output.
 Handler = Callable[[OnnxNode], "Tensor | Sequence[Tensor]"]
 
-# Importing one registers its handlers.
-_HERE = ("elementwise", "activations", "shapes", "linear", "windows", "normalization", "reductions",
-         "resize", "sampling", "quantized", "quantized_products", "pooling", "losses", "signals",
-         "parts", "deform", "refusals", "attention")  # fmt: skip
-MODULES = (
-    *(f"handlers.{name}" for name in _HERE),
-    *(f"recurrent.{name}" for name in ("layers", "quantized")),
-    *(f"microsoft.{name}" for name in ("reals", "quantized", "attention", "grouped_attention")),
-)
-_TABLE: Handlers[Handler] = Handlers("nacre.core.onnx", MODULES)
+_TABLE = Handlers[Handler]()
 
 
 def handles(*operations: str) -> Callable[[Handler], Handler]:
@@ -28,7 +18,6 @@ def handles(*operations: str) -> Callable[[Handler], Handler]:
     return _TABLE.register(*operations)
 
 
-@cache
-def handlers() -> Mapping[str, Handler]:
-    """Every handler by its operation."""
-    return _TABLE.all()
+def registered_handlers() -> Mapping[str, Handler]:
+    """Handlers by their operations, of the modules that are imported; a catalogue imports all."""
+    return _TABLE.registered

@@ -6,7 +6,7 @@ import math
 from math import inf, pi
 from typing import Any
 
-from nacre.core.torch.decompositions import decomposes
+from nacre.core.torch.decompositions.table import decomposes
 from nacre.core.torch.library import torch as library
 
 torch: Any = library()

@@ -12,8 +12,8 @@ from __future__ import annotations
 from math import inf, nan, pi, sqrt
 from typing import Any
 
-from nacre.core.torch.decompositions import decomposes
 from nacre.core.torch.decompositions.functions import floats, signbit
+from nacre.core.torch.decompositions.table import decomposes
 from nacre.core.torch.library import torch as library
 
 torch: Any = library()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from nacre.core.torch.decompositions import decomposes
+from nacre.core.torch.decompositions.table import decomposes
 from nacre.core.torch.library import torch as library
 
 torch: Any = library()

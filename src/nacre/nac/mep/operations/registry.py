@@ -8,16 +8,14 @@ function and is not passed.
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
 
-from nacre.nac.mep.table import ROWS, Row
+from nacre.nac.mep.table import Row
 
 Operation = Callable[..., Any]
 _FOUND: dict[tuple[str, str], Operation] = {}
-_HOMES = ("control", "maths", "models", "sources", "tensors", "texts")
 
 
 def does(mnemonic: str, choice: str = "") -> Callable[[Operation], Operation]:
@@ -37,10 +35,6 @@ def choices(row: Row) -> tuple[str, ...]:
     return tuple(first.words.values()) if first is not None and first.words else ("",)
 
 
-def operations() -> Mapping[tuple[str, str], Operation]:
-    """All functions; every instruction that is run has one."""
-    for home in _HOMES:
-        importlib.import_module(f"nacre.nac.mep.operations.{home}")
-    wanted = {(row.mnemonic, word) for row in ROWS if row.is_run for word in choices(row)}
-    assert wanted == _FOUND.keys(), sorted(wanted ^ _FOUND.keys())
+def registered_operations() -> Mapping[tuple[str, str], Operation]:
+    """Functions by instruction and choice, of the modules that are imported."""
     return MappingProxyType(_FOUND)

@@ -1,0 +1,19 @@
+"""Every function that does an instruction: importing the modules registers theirs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from nacre.nac.mep.operations import control, maths, models, sources, tensors, texts
+from nacre.nac.mep.operations.registry import Operation, choices, registered_operations
+from nacre.nac.mep.table import ROWS
+
+MODULES = (control, maths, models, sources, tensors, texts)
+
+
+def operations() -> Mapping[tuple[str, str], Operation]:
+    """All functions; every instruction that is run has one."""
+    found = registered_operations()
+    wanted = {(row.mnemonic, word) for row in ROWS if row.is_run for word in choices(row)}
+    assert wanted == found.keys(), sorted(wanted ^ found.keys())
+    return found
