@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from nacre import core, nac
+from nacre.base.diagnostics import InputError
 from nacre.core.builder import Builder
 from nacre.core.module import Module
 from nacre.nac.format.file import to_bytes
@@ -143,3 +144,45 @@ def test_the_command_runs_as_written_on_demand(
     assert invoke(capsys, *run).status == 0
     assert len(prepared) == 1
     assert_close(np.load(out), wanted)
+
+
+def test_runs_that_are_like_the_last_one_give_new_arrays_of_the_same_values() -> None:
+    session = nac.build(network()).session()
+    first, second, third = (session.run({"x": X})[0] for _ in range(3))
+    np.testing.assert_array_equal(first, second)
+    np.testing.assert_array_equal(first, third)
+    assert not np.shares_memory(second, third)
+    second.fill(np.nan)
+    np.testing.assert_array_equal(session.run({"x": X})[0], third)
+
+
+@pytest.mark.parametrize(
+    ("inputs", "reason"),
+    [
+        ({"x": X.astype(np.float64)}, "float64"),
+        ({"x": X[:, :2]}, "[1, 2, 8, 8]"),
+        ({"x": np.ma.masked_array(X)}, "masked"),
+        ({"y": X}, "`x` is missing"),
+        ({"x": X, "y": X}, "no input `y`"),
+        ({}, "`x` is missing"),
+        ([X], "list"),
+    ],
+)
+def test_inputs_are_refused_after_runs_with_others_that_were_right(
+    inputs: Any,  # noqa: ANN401
+    reason: str,
+) -> None:
+    session = nac.build(network()).session()
+    wanted = [session.run({"x": X})[0] for _ in range(2)][-1]
+    with pytest.raises(InputError) as caught:
+        session.run(inputs)
+    assert reason in str(caught.value)
+    np.testing.assert_array_equal(session.run({"x": X})[0], wanted)
+
+
+def test_arrays_that_are_not_dense_follow_such_that_are() -> None:
+    session = nac.build(network()).session()
+    wanted = [session.run({"x": X})[0] for _ in range(2)][-1]
+    turned = np.asfortranarray(X)
+    assert not turned.flags.c_contiguous
+    np.testing.assert_array_equal(session.run({"x": turned})[0], wanted)

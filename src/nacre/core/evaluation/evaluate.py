@@ -27,7 +27,7 @@ from nacre.core.constants import kernel_type, to_carried
 from nacre.core.evaluation.memory import arrays_held
 from nacre.core.evaluation.plan import initial_values, make_plan, to_declared
 from nacre.core.evaluation.run import Plan, place
-from nacre.core.module import Module, TensorType
+from nacre.core.module import Module, Shape, TensorType
 from nacre.core.rules.evaluation import EVL01, EVL02, EVL03
 from nacre.core.sessions import Progress
 from nacre.core.values import Array
@@ -71,6 +71,7 @@ class CoreSession:
         self._handed_out = self._without_a_copy()
         self._inputs = tuple((op.value_id, str(op.attributes["name"])) for op in module.inputs)
         self._outputs = tuple(zip(module.outputs, module.output_types, strict=True))
+        self._wanted = None if module.states else _wanted(module)
 
     @property
     def peak_bytes(self) -> int:
@@ -109,8 +110,29 @@ class CoreSession:
         A run that fails leaves the state as it was. `progress` is told how many operations of how
         many are done.
         """
+        found = None if progress else self.run_alike(inputs)
+        if found is not None:
+            return found
         given = check_inputs(self._module, {} if inputs is None else inputs, self._state)
         return self.run_checked(given, progress=progress)
+
+    def run_alike(self, inputs: Mapping[str, Any] | None) -> list[Array] | None:
+        """The same for dense arrays of the declared types, in a fraction of the time to check them.
+
+        None where inputs are anything else, and in a module with states.
+        """
+        wanted = self._wanted
+        if wanted is None or type(inputs) is not dict or len(inputs) != len(wanted):
+            return None
+        ready: dict[int, Array] = {}
+        for value, name, dtype, shape in wanted:
+            array = inputs.get(name)
+            if type(array) is not np.ndarray or array.dtype != dtype or array.shape != shape:
+                return None
+            if not array.flags.c_contiguous:
+                return None
+            ready[value] = array
+        return self._declared(self._plan.run(ready))
 
     def run_checked(
         self, given: Mapping[str, Array], *, progress: Progress | None = None
@@ -127,6 +149,10 @@ class CoreSession:
             s.name: np.array(kept[s.output]) if s.output in ready else kept[s.output]
             for s in module.states
         }
+        return self._declared(kept)
+
+    def _declared(self, kept: Mapping[int, Array]) -> list[Array]:
+        """The outputs as they are declared, of what a run has left."""
         return [
             kept[value] if value in self._handed_out else to_declared(kept[value], type_)
             for value, type_ in self._outputs
@@ -144,6 +170,20 @@ class CoreSession:
             and value in fresh
             and kernel_type(type_).dtype == type_.element.dtype
         )
+
+
+_Wanted = tuple[tuple[int, str, np.dtype[Any], Shape], ...]  # values, their names and types
+
+
+def _wanted(module: Module) -> _Wanted | None:
+    """The inputs of a module; None where kernels carry one in another type."""
+    types = [kernel_type(op.type) for op in module.inputs]
+    pairs = tuple(zip(module.inputs, types, strict=True))
+    if any(type_.dtype != op.type.element.dtype for op, type_ in pairs):
+        return None
+    return tuple(
+        (op.value_id, str(op.attributes["name"]), type_.dtype, op.type.shape) for op, type_ in pairs
+    )
 
 
 def check_inputs(

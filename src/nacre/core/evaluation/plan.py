@@ -62,7 +62,8 @@ def make_plan(module: Module, ordered: bool) -> Plan:
     }
     seen = {value: types[value] for value in views}
     layout = places_of(steps, views, kept, types)
-    return Plan(module, constants, steps, peak, layout, seen, leaving)
+    fixed = {value: constants[value] for value in kept if value in constants}
+    return Plan(module, constants, steps, peak, layout, seen, leaving, fixed)
 
 
 def _steps(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import ChainMap, defaultdict
+from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -42,10 +42,18 @@ class _Room:
     # Where values go that are new in every run: lists of arrays, and the places in them.
     slots: Mapping[int, list[tuple[list[Array | None], int]]]
 
-    def put(self, value: int, array: Array | None) -> None:
-        """Let every call that takes or makes a value have this array."""
-        for arrays, at in self.slots[value]:
-            arrays[at] = array
+    def put(self, values: Mapping[int, Array]) -> None:
+        """Let every call that takes or makes one of these values have its array."""
+        for value, places in self.slots.items():
+            array = values[value]
+            for arrays, at in places:
+                arrays[at] = array
+
+    def clear(self) -> None:
+        """Forget what the caller gave, and what is handed out."""
+        for places in self.slots.values():
+            for arrays, at in places:
+                arrays[at] = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +67,7 @@ class Plan:
     layout: Layout  # of the values that do not leave the run
     views: Mapping[int, KernelType]  # values that lie within others: no step makes them
     leaving: Mapping[int, tuple[int, KernelType]]  # the others: by which operation, and their types
+    fixed: Mapping[int, Array]  # constants that outputs and states name
     # Memory that no run is using. A run takes it out of here, so that several may go on at once.
     _rooms: list[_Room] = field(default_factory=list, repr=False, compare=False)
 
@@ -74,14 +83,12 @@ class Plan:
         except IndexError:
             room = self._new_room()
         try:
-            values = {**inputs, **self._new_values()}
-            for value in room.slots:
-                room.put(value, values[value])
+            values = {**self.fixed, **inputs, **self._new_values()}
+            room.put(values)
             quietly(self._compute, room, progress)
-            return ChainMap(values, self.constants)
+            return values
         finally:
-            for value in room.slots:
-                room.put(value, None)  # what the caller gave, and what is handed out
+            room.clear()
             self._rooms.append(room)
 
     def _compute(self, room: _Room, progress: Progress | None) -> None:
