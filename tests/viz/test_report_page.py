@@ -263,7 +263,7 @@ def test_a_statement_an_operation_and_a_link_of_the_path_can_be_chosen(open_repo
     page = open_report(example("conv2d_relu"))
     page.locator("#waiting-table").get_by_role("button", name="tR", exact=True).click()
     assert page.locator("#marked-text").inner_text() == "tR: 4 tasks"
-    page.get_by_role("button", name="By operation").click()
+    page.get_by_role("button", name="By opcode").click()
     page.locator("#waiting-table").get_by_role("button", name="transfer", exact=True).click()
     assert page.locator("#marked-text").inner_text() == "transfer: 5 tasks"
     page.locator("#critical-list [role=option]").nth(1).click()

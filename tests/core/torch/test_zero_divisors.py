@@ -8,9 +8,9 @@ import pytest
 
 pytest.importorskip("torch")
 
-from nacre.base.diagnostics import InputError  # noqa: E402
-from nacre.core.torch.importer import from_torch  # noqa: E402
-from tests.core.torch.test_files import (  # noqa: E402
+from nacre.base.diagnostics import InputError
+from nacre.core.torch.importer import from_torch
+from tests.core.torch.test_files import (
     MODEL,
     Loose,
     changed,

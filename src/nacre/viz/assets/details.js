@@ -25,7 +25,7 @@ class Details {
     const iteration = model.iteration(id).map((part) => `${part.variable} = ${part.value}`).join(', ');
     const layer = this.layerOf(s);
     const facts = [
-      ['Operation', s.op],
+      ['Opcode', s.op],
       s.debug === null ? null : ['Debug', visible(s.debug)],
       layer ? ['Layer', el('button', { type: 'button', class: 'link', onclick: () => this.chooseLayer(layer) }, visible(layer.name))] : null,
       layer && layer.nodes.length ? ['Node', nodeText(layer)] : null,

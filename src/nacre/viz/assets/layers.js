@@ -21,7 +21,7 @@ function fillLayers(model, { chooseLayer }) {
     label: 'Layers of the model',
     columns: [
       { title: 'Layer', value: (row) => row.name },
-      { title: 'Node', value: (row) => row.nodes[0] ?? '', class: 'words', cell: (row) => nodeText(row) },
+      { title: 'Node', value: (row) => row.nodes[0] ?? '', class: 'words node', cell: (row) => nodeText(row) },
       { title: 'Operations', value: (row) => row.operations.join(' + '), class: 'words', cell: (row) => operationsText(row) },
       { title: 'MACs', value: (row) => row.macs, numeric: true },
       { title: 'DDR bytes', value: (row) => row.bytes, numeric: true },
@@ -71,13 +71,22 @@ function operationsText(row) {
 /** The layer as the model calls it; all of its nodes show when the pointer rests on it. */
 function nodeText(row) {
   const more = row.nodes.length > 1 ? ` +${row.nodes.length - 1}` : '';
-  return el('span', { title: row.nodes.map(visible).join('\n') || null }, row.nodes.length ? `${visible(row.nodes[0])}${more}` : '–');
+  const text = row.nodes.length ? `${visible(row.nodes[0])}${more}` : '–';
+  return el('span', { title: row.nodes.map(visible).join('\n') || null }, ...breakable(text));
+}
+
+/** A path that may go on in the next line behind each of its slashes. */
+function breakable(text) {
+  return text.split(/(?<=\/)(?=[^/])/).flatMap((part, index) => (index ? [el('wbr'), part] : [part]));
 }
 
 function layerFigures(model, raw) {
   const times = (bound) => (bound ? `${(model.cycles / bound).toFixed(2)}×` : '–');
   const clock = `at ${whole(raw.clock_mhz)} MHz`;
-  const milliseconds = (value) => (value === null ? '–' : `${Number(value.toPrecision(4))} ms`);
+  const milliseconds = (value) => {
+    if (value === null) return '–';
+    return value < 0.1 ? `${Number((1000 * value).toPrecision(4))} µs` : `${Number(value.toPrecision(4))} ms`;
+  };
   return [
     ['Precision', raw.precision],
     [`Time ${clock}`, milliseconds(raw.milliseconds ?? model.cycles / (1000 * raw.clock_mhz))],

@@ -14,7 +14,7 @@ function legend(entries) {
   return el('ul', { class: 'legend' }, entries.map(([name, text]) => el('li', {}, el('span', { class: `swatch ${name}` }), text)));
 }
 
-/** Waiting cycles of all tasks, by cause, by statement or by operation. */
+/** Waiting cycles of all tasks, by cause, by statement or by opcode. */
 function fillWaiting(model, { chooseStatements }) {
   const total = model.stallTotals.reduce((a, b) => a + b, 0);
   const parts = CAUSES.map((cause, index) => ({ label: cause, class: `cause-${cause}`, cycles: model.stallTotals[index] }));
@@ -34,13 +34,13 @@ function fillWaiting(model, { chooseStatements }) {
     );
   }
   const place = byId('waiting-table');
-  const draw = (byOperation) => place.replaceChildren(
-    waitingTable(model, byOperation ? grouped(model) : model.statements, byOperation, chooseStatements),
+  const draw = (byOpcode) => place.replaceChildren(
+    waitingTable(model, byOpcode ? grouped(model) : model.statements, byOpcode, chooseStatements),
   );
   for (const button of document.querySelectorAll('[data-group]')) {
     button.addEventListener('click', () => {
       for (const other of document.querySelectorAll('[data-group]')) other.setAttribute('aria-pressed', String(other === button));
-      draw(button.dataset.group === 'operation');
+      draw(button.dataset.group === 'opcode');
     });
   }
   draw(false);
@@ -51,13 +51,13 @@ function whereColumns(model, indexOf) {
   const layers = layersByStatement(model);
   if (layers) {
     const nodes = (row) => layers.get(indexOf(row)) ?? { nodes: [] };
-    return [{ title: 'Node', value: (row) => nodes(row).nodes[0] ?? '', class: 'words', cell: (row) => nodeText(nodes(row)) }];
+    return [{ title: 'Node', value: (row) => nodes(row).nodes[0] ?? '', class: 'words node', cell: (row) => nodeText(nodes(row)) }];
   }
   if (model.statements.every((s) => s.debug === null)) return [];
   return [{ title: 'Debug', value: (row) => visible(model.statements[indexOf(row)].debug ?? '–'), class: 'words' }];
 }
 
-/** Statements of one operation added up. */
+/** Statements of one opcode added up. */
 function grouped(model) {
   const found = new Map();
   for (const s of model.statements) {
@@ -72,7 +72,7 @@ function grouped(model) {
   return [...found.values()];
 }
 
-function waitingTable(model, rows, byOperation, chooseStatements) {
+function waitingTable(model, rows, byOpcode, chooseStatements) {
   // A window holds iteration i back since its loop began: that would hide all the rest.
   const shown = (row) => row.busy + row.waited - row.stalls[0];
   const most = largest(rows.map(shown), 1);
@@ -81,8 +81,8 @@ function waitingTable(model, rows, byOperation, chooseStatements) {
     const text = parts.map((part) => `${part.label} ${whole(part.cycles)}`).join(', ');
     return stackedBar([{ label: 'busy', class: 'cause-busy', cycles: row.busy }, ...parts], most, `busy ${whole(row.busy)}, ${text}`);
   };
-  const names = byOperation ? [{ title: 'Operation', value: (row) => row.op }]
-    : [{ title: 'Statement', value: (row) => row.name }, ...whereColumns(model, (row) => row.index), { title: 'Operation', value: (row) => row.op },
+  const names = byOpcode ? [{ title: 'Opcode', value: (row) => row.op }]
+    : [{ title: 'Statement', value: (row) => row.name }, ...whereColumns(model, (row) => row.index), { title: 'Opcode', value: (row) => row.op },
       { title: 'Line', value: (row) => row.line, numeric: true, cell: (row) => String(row.line) }];
   const columns = [...names,
     { title: 'Tasks', value: (row) => row.count, numeric: true },
