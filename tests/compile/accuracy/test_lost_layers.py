@@ -29,16 +29,44 @@ def test_a_product_beyond_f16_is_named() -> None:
     assert (shown["layer"], shown["after"]) == (found.lost_most.layer, None)
 
 
-def test_integers_name_their_worst_layer() -> None:
+def test_inputs_beyond_the_calibration_data_name_a_remedy_that_helps() -> None:
+    """No layer in floats would: the data has to be other, or the precision."""
     builder = Builder()
     x = builder.input("x", "f32", (8, 16))
     y = builder.add("Linear", x, builder.constant(values((16, 16), 1)))
     module = builder.module(builder.add("Relu", y))
-    plan = nacre.compile(module, "npm4k", "i8", calibration=[{"x": values((8, 16), 2) / 100}])
-    found = plan.validate({"x": 50 * values((8, 16), 2)})
-    assert found.verdict == "not valid"
-    assert found.lost_most is not None
-    assert "=f16` in a precision map" in found.lost_most.remedy
+    loud = {"x": 50 * values((8, 16), 2)}
+    quiet = {"x": values((8, 16), 2) / 100}
+    found = nacre.compile(module, "npm4k", "i8", calibration=[quiet]).validate(loud)
+    assert (found.verdict, found.lost_most is not None) == ("not valid", True)
+    assert "held at an end of 8 bits" in found.lost_most.cause  # type: ignore[union-attr]
+    assert found.lost_most.remedy == "calibration data that has such inputs, or f16"  # type: ignore[union-attr]
+    assert found.as_json()["lost_most"]["after"] is None
+    assert nacre.compile(module, "npm4k", "i8", calibration=[quiet, loud]).validate(loud).ok
+    assert nacre.compile(module, "npm4k").validate(loud).ok
+
+
+def test_integers_name_their_worst_layer_and_floats_help_there() -> None:
+    builder = Builder()
+    x = builder.input("x", "f32", (8, 16))
+    spread = np.logspace(-2, 2, 16).astype(np.float32)
+    y = builder.add("Linear", x, builder.constant(values((16, 16), 1) * spread[:, None]))
+    y = builder.add("Exp", builder.add("Unary", y, op="Tanh"))
+    y = builder.add("BinOp", y, builder.constant(spread * 10), op="Mul")
+    y = builder.add("BinOp", builder.add("Unary", y, op="Sqrt"), y, op="Add")
+    y = builder.add("BinOp", y, builder.constant(1 / spread), op="Mul")
+    module = builder.module(builder.add("Linear", y, builder.constant(values((16, 16), 3))))
+    data = {"x": values((8, 16), 2)}
+    plan = nacre.compile(module, "npm4k", "i8", calibration=[data], fallback=False)
+    found = plan.validate(data)
+    assert (found.verdict, found.lost_most is not None) == ("not valid", True)
+    layer = found.lost_most.layer.strip("`")  # type: ignore[union-attr]
+    assert f"`{layer}=f16` in a precision map" in found.lost_most.remedy  # type: ignore[union-attr]
+    asked: dict[str | int, str] = {layer: "f16"}
+    helped = nacre.compile(
+        module, "npm4k", "i8", calibration=[data], fallback=False, precision_map=asked
+    ).validate(data)
+    assert helped.ok, helped
 
 
 def test_a_layer_that_is_asked_to_be_floats_is_no_remedy() -> None:

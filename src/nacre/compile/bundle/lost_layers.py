@@ -10,12 +10,13 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from math import inf, log10
+from math import inf, isnan, log10, nan
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from nacre.base.elements import GRAPH_TYPES
+from nacre.compile.bundle.clipped_layers import find_most_clipped
 from nacre.compile.legalise.layout import layout
 from nacre.compile.legalise.legal_module import Legal
 from nacre.compile.legalise.narrowing import stored_floats
@@ -39,7 +40,10 @@ _AT_HOST = "leaving that part of the model to the host"
 
 @dataclass(frozen=True)
 class LostLayer:
-    """A layer, what is left of it and of its operands in dB, why, and what would help."""
+    """A layer, what is left of it and of its operands in dB, why, and what would help.
+
+    What is left is NaN where nobody has measured it.
+    """
 
     layer: str
     before: float
@@ -48,10 +52,8 @@ class LostLayer:
     remedy: str
 
     def __str__(self) -> str:
-        return (
-            f"{self.layer} loses most, from {_told(self.before)} to {_told(self.after)}: "
-            f"{self.cause}; what would help: {self.remedy}"
-        )
+        ratios = "" if isnan(self.after) else f", from {_told(self.before)} to {_told(self.after)}"
+        return f"{self.layer} loses most{ratios}: {self.cause}; what would help: {self.remedy}"
 
 
 def _told(ratio: float) -> str:
@@ -63,12 +65,25 @@ def _told(ratio: float) -> str:
 def lost_most(bundle: CompiledModel, arrays: Mapping[str, Array]) -> LostLayer | None:
     """The layer of a plan that loses most; None where none can be told."""
     if bundle.manifest.precision == "i8":
-        return _lost_by_integers(bundle)
+        return _lost_by_range(bundle, arrays) or _lost_by_integers(bundle)
     wide, narrow = (layout(legalise(bundle.source, kind)) for kind in ("f32", "f16"))
     if bundle.manifest.precision != "f16":
         return None
     pairs = _pairs(wide, narrow)
     return _worst(narrow, _compared(wide.module, narrow.module, pairs, arrays))
+
+
+def _lost_by_range(bundle: CompiledModel, arrays: Mapping[str, Array]) -> LostLayer | None:
+    """Inputs that calibration did not see the like of: no layer in floats would help."""
+    clipped = find_most_clipped(bundle, arrays)
+    if clipped is None:
+        return None
+    cause = (
+        f"{100 * clipped.share:.0f} % of its elements are held at an end of 8 bits, "
+        "for the calibration data has nothing like these inputs"
+    )
+    remedy = "calibration data that has such inputs, or f16"
+    return LostLayer(f"`{clipped.layer}`", nan, nan, cause, remedy)
 
 
 def _lost_by_integers(bundle: CompiledModel) -> LostLayer | None:
