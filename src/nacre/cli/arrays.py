@@ -224,7 +224,7 @@ def output_view(file: OutputFile, program: Program) -> OutputView:
     buffer = find_buffer(file.buffer, program)
     size = buffer.size or 0
     elem = ELEMENT_TYPES[file.elem or "u8"]
-    stored = _stored(elem, declared_elements(buffer, program))
+    stored = _stored_type(elem, declared_elements(buffer, program))
     what = elem.name if stored is elem else f"{stored.name}, which the program keeps there,"
     if file.shape is None:
         count, rest = divmod(size * 8, stored.bits)
@@ -241,7 +241,7 @@ def output_view(file: OutputFile, program: Program) -> OutputView:
     return OutputView(file, stored, elem, file.shape)
 
 
-def _stored(elem: ElementType, declared: set[str]) -> ElementType:
+def _stored_type(elem: ElementType, declared: set[str]) -> ElementType:
     """Values of bf16 and i4 are converted where the program says that this is what they are."""
     for name, values in _VALUES_OF.items():
         if elem.name == values and declared == {name}:

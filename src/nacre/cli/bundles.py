@@ -60,7 +60,7 @@ class OpenBundle:
         return endless_outputs(manifest, self.bundle.legal, self.inputs, made)
 
 
-def opened(
+def open_bundle(
     setup: Setup, outputs: tuple[OutputFile, ...], *, needs_inputs: bool = True
 ) -> OpenBundle | None:
     """The bundle in a folder; None where the file is no folder, InputError where it is broken."""
@@ -81,7 +81,7 @@ def opened(
     ports = {port.name: port for port in bundle.manifest.outputs}
     ports |= {port.buffer: port for port in bundle.manifest.outputs}
     targets = tuple((_port(file, ports), file.path) for file in outputs)
-    filled, arrays, lost = _filled(bundle, setup) if needs_inputs else ({}, {}, [])
+    filled, arrays, lost = _fill_memory(bundle, setup) if needs_inputs else ({}, {}, [])
     return OpenBundle(bundle, inside, filled, targets, arrays, tuple(lost))
 
 
@@ -102,7 +102,7 @@ def _port(file: OutputFile, ports: dict[str, Port]) -> Port:
     raise click.UsageError("outputs of a bundle have the model's own types and shapes")
 
 
-def _filled(
+def _fill_memory(
     bundle: Bundle, setup: Setup
 ) -> tuple[dict[str, Any], dict[str, Array], list[Diagnostic]]:
     """Weights and inputs as the device holds them, inputs as they came, and what that loses."""

@@ -83,13 +83,13 @@ def _array(
     with archive.open(entry) as stream:
         raw = read_stream(cast("BinaryIO", stream), entry.file_size)
     try:
-        array = _parsed(raw)
+        array = _parse_entry(raw)
     except Exception:  # a stranger's file can be wrong in any way
         raise wrong from None
     return array.astype(array.dtype.newbyteorder("="), copy=False)
 
 
-def _parsed(raw: bytes) -> np.ndarray[Any, Any]:
+def _parse_entry(raw: bytes) -> np.ndarray[Any, Any]:
     """The array of an entry, which has as many elements as there are bytes for."""
     import numpy as np
 

@@ -81,7 +81,7 @@ def check(
     a bundle is never rewritten. Exit status: 0 no errors, 1 errors, 2 wrong usage; with --diff, 1
     where something would change.
     """
-    allowed = tuple(_known_code(code) for code in allow)
+    allowed = tuple(_require_known_code(code) for code in allow)
     _require_sense(files, fix, diff, output)
     options = CheckOptions(
         device=device,
@@ -174,7 +174,7 @@ def _show_verdicts(verdicts: Sequence[tuple[str, TokenVerdict]]) -> None:
         click.echo(f"{safe(name)}: {verdict}" if len(verdicts) > 1 else str(verdict))
 
 
-def _known_code(text: str) -> str:
+def _require_known_code(text: str) -> str:
     code = text.upper()
     known = {*RULES, *(rule.group for rule in RULES.values())}
     if code not in known:

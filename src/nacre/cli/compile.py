@@ -14,13 +14,13 @@ import click
 from nacre.base.excerpt import safe
 from nacre.base.grouping import merge_notes
 from nacre.cli.arrays import writing
-from nacre.cli.compile_options import Kept, asked, compile_options
+from nacre.cli.compile_options import Kept, compile_arguments, compile_options
 from nacre.cli.core.files import (
     Constants,
     Shapes,
     constant_option,
     read_module,
-    reported,
+    report_findings,
     shape_option,
 )
 from nacre.compile.options import STAGES
@@ -122,7 +122,9 @@ def compile_(
         if not force:
             require_own_folder(out)  # before a minute is spent
 
-        given = asked(precision, calibrate, observer, kept, accuracy, fallback, ddr_size)
+        given = compile_arguments(
+            precision, calibrate, observer, kept, accuracy, fallback, ddr_size
+        )
         module = read_module(model, shapes, constants)
         bundle = compiled(module, devices[0], on_stage=shown, **given)
         with writing(out):
@@ -131,7 +133,7 @@ def compile_(
         notes = () if slower is None else (f"{slower.sentence}; try `--precision f16`",)
         click.echo(_summary(bundle, out, reference, notes))
 
-    return reported(work)
+    return report_findings(work)
 
 
 def _require_inputs_kept(out: Path, read: Sequence[str]) -> None:

@@ -20,7 +20,7 @@ from nacre.nem.spec.limits import DEFAULT_DDR_BYTES
 Kept = tuple[tuple[str, str], ...]  # layers and their precision, as the option gives them
 
 
-def _kept(text: str) -> tuple[str, str]:
+def _parse_keep(text: str) -> tuple[str, str]:
     name, mark, precision = text.rpartition("=")
     if not (mark and name and precision):
         raise ValueError(f"{quoted(text)} is not `LAYER=PRECISION`, as in `head*=f16`")
@@ -56,7 +56,7 @@ _OPTIONS = (
         "--precision-map",
         "kept",
         multiple=True,
-        type=option_value(_kept),
+        type=option_value(_parse_keep),
         metavar="LAYER=f16|i8",
         help="A layer, or a pattern of names, that stays f16 in an i8 plan, or on integers "
         "whatever it loses; may be repeated, the last that names a layer counts.",
@@ -90,7 +90,7 @@ def compile_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
-def asked(
+def compile_arguments(
     precision: str,
     calibrate: Path | None,
     observer: str,

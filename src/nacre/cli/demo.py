@@ -19,7 +19,7 @@ from nacre.base.files import is_temporary, write_together
 from nacre.base.rendering import summary
 from nacre.cli.arrays import WrongUsage, require_writable, writing
 from nacre.cli.calibration import read_calibration
-from nacre.cli.core.files import reported
+from nacre.cli.core.files import report_findings
 from nacre.compile.options import PRECISIONS, Precision
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def demo(device: str, precision: Precision, out: Path) -> int:
     """
     with ExitStack() as stack:
         folder = stack.enter_context(as_file(files("nacre") / "demo"))
-        return reported(lambda: take_the_road(folder, device, precision, out))
+        return report_findings(lambda: take_the_road(folder, device, precision, out))
 
 
 def take_the_road(folder: Path, device: str, precision: Precision, out: Path) -> None:
@@ -67,18 +67,19 @@ def take_the_road(folder: Path, device: str, precision: Precision, out: Path) ->
     began = time.monotonic()
     _require_room(out)
     road = _Road()
-    module = road.stage("import the model", lambda: _imported(folder))
-    made = road.stage("compile it", lambda: _compiled(module, folder, device, precision))
+    module = road.stage("import the model", lambda: _import_model(folder))
+    made = road.stage("compile it", lambda: _compile_plan(module, folder, device, precision))
     plan = made.plan
     assert plan is not None
     samples = _samples(folder)
-    road.stage("check the plan", lambda: _checked(plan.bundle))
+    road.stage("check the plan", lambda: _check_plan(plan.bundle))
     road.stage(
-        "run it, and compare it with the legalised model", lambda: _validated(plan.bundle, samples)
+        "run it, and compare it with the legalised model",
+        lambda: _validate_plan(plan.bundle, samples),
     )
-    road.stage("read digits with it", lambda: _recognised(plan.bundle, module, samples))
-    road.stage("time it", lambda: _timed(made))
-    written = road.stage("write the report", lambda: _reported(made, out))
+    road.stage("read digits with it", lambda: _recognise_digits(plan.bundle, module, samples))
+    road.stage("time it", lambda: _time_plan(made))
+    written = road.stage("write the report", lambda: _write_report(made, out))
     click.echo(f"\nthe whole road took {time.monotonic() - began:.0f} s; what it made:")
     for path, what in written.items():
         click.echo(f"  {safe(str(path))}: {what}")
@@ -128,7 +129,7 @@ def _require_room(out: Path) -> None:
     require_writable(out / _PAGE)
 
 
-def _imported(folder: Path) -> tuple[Module, str]:
+def _import_model(folder: Path) -> tuple[Module, str]:
     from nacre.core.evaluation.plan import macs_of
     from nacre.core.models import read_model
     from nacre.core.onnx.reading.files import onnx
@@ -143,7 +144,7 @@ def _imported(folder: Path) -> tuple[Module, str]:
     return module, f"{path.name}: {counts}"
 
 
-def _compiled(
+def _compile_plan(
     module: Module, folder: Path, device: str, precision: Precision
 ) -> tuple[Estimate, str]:
     from nacre.compile.estimate.estimate import estimate
@@ -163,7 +164,7 @@ def _compiled(
     )
 
 
-def _checked(bundle: CompiledModel) -> tuple[None, str]:
+def _check_plan(bundle: CompiledModel) -> tuple[None, str]:
     from nacre.nem.api.documents import check
 
     found = [d for d in check(bundle.program, strict=True) if d.severity != "info"]
@@ -172,7 +173,7 @@ def _checked(bundle: CompiledModel) -> tuple[None, str]:
     return None, "strict: no error, no warning, and no race in any order"
 
 
-def _validated(bundle: CompiledModel, samples: Samples) -> tuple[None, str]:
+def _validate_plan(bundle: CompiledModel, samples: Samples) -> tuple[None, str]:
     from nacre.compile.bundle.validation import validated
 
     found = validated(bundle, samples[0][0])
@@ -181,7 +182,7 @@ def _validated(bundle: CompiledModel, samples: Samples) -> tuple[None, str]:
     return None, str(found)
 
 
-def _recognised(bundle: CompiledModel, module: Module, samples: Samples) -> tuple[None, str]:
+def _recognise_digits(bundle: CompiledModel, module: Module, samples: Samples) -> tuple[None, str]:
     """The digits that the plan finds, beside those of the model in its own precision."""
     from nacre.core.evaluation.evaluate import evaluate
 
@@ -208,7 +209,7 @@ def _decibels(found: Array, expected: Array) -> float:
     return 10 * math.log10(signal / error) if error else math.inf
 
 
-def _timed(made: Estimate) -> tuple[None, str]:
+def _time_plan(made: Estimate) -> tuple[None, str]:
     assert made.plan is not None
     assert made.bounds is not None
     timed = made.plan.ideal
@@ -221,7 +222,7 @@ def _timed(made: Estimate) -> tuple[None, str]:
     )
 
 
-def _reported(made: Estimate, out: Path) -> tuple[dict[Path, str], str]:
+def _write_report(made: Estimate, out: Path) -> tuple[dict[Path, str], str]:
     from nacre.compile.bundle.bundle import Bundle
     from nacre.viz.layers import write_estimate
 

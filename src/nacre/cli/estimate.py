@@ -20,13 +20,13 @@ from nacre.cli.arrays import (
     writing,
     writing_together,
 )
-from nacre.cli.compile_options import Kept, asked, compile_options
+from nacre.cli.compile_options import Kept, compile_arguments, compile_options
 from nacre.cli.core.files import (
     Constants,
     Shapes,
     constant_option,
     read_module,
-    reported,
+    report_findings,
     shape_option,
 )
 from nacre.cli.exit_status import ERRORS_FOUND
@@ -124,24 +124,26 @@ def estimate(
 
     def work() -> None:
         places = pages
-        given = asked(precision, calibrate, observer, kept, accuracy, fallback, ddr_size)
+        given = compile_arguments(
+            precision, calibrate, observer, kept, accuracy, fallback, ddr_size
+        )
         if is_bundle:
-            of_bundle = _estimated_bundle(model, clock)
+            of_bundle = _estimate_bundle(model, clock)
             found[of_bundle.device.name] = of_bundle
             places = dict(zip(found, pages.values(), strict=False))
         else:
             module = read_module(model, shapes, constants)
             for device in dict.fromkeys(devices):
-                found[device] = _estimated(module, device, {**given, "clock_mhz": clock})
+                found[device] = _estimate_model(module, device, {**given, "clock_mhz": clock})
         with writing_together():
             _write(places, found, model)
-        click.echo(_told(model, found, most, form))
+        click.echo(_format_estimates(model, found, most, form))
         if form == "text":
             written = (page for name, page in places.items() if found[name].fits)
             for page in written:
                 click.echo(f"\nwrote {safe(str(page))}: layers and timeline")
 
-    status = reported(work, form)
+    status = report_findings(work, form)
     is_fit = all(one.fits for one in found.values())
     return status if is_fit else status or ERRORS_FOUND
 
@@ -159,7 +161,7 @@ def _require_options(is_bundle: bool, devices: tuple[str, ...]) -> None:
             )
 
 
-def _estimated_bundle(folder: str, clock: float | None) -> Estimate:
+def _estimate_bundle(folder: str, clock: float | None) -> Estimate:
     from nacre.compile.bundle.bundle import Bundle
 
     bundle = Bundle.load(folder)
@@ -167,14 +169,16 @@ def _estimated_bundle(folder: str, clock: float | None) -> Estimate:
         return bundle.estimate(clock)
 
 
-def _estimated(module: Module, device: str, given: Mapping[str, Any]) -> Estimate:
+def _estimate_model(module: Module, device: str, given: Mapping[str, Any]) -> Estimate:
     from nacre.compile.estimate.estimate import estimate as estimated
 
     with stage(f"estimating for {safe(device)}"):
         return estimated(module, device, **given)
 
 
-def _told(model: str, found: Mapping[str, Estimate], most: int | None, form: str) -> str:
+def _format_estimates(
+    model: str, found: Mapping[str, Estimate], most: int | None, form: str
+) -> str:
     from nacre.compile.estimate.text import estimate_text
 
     if form == "json":

@@ -157,7 +157,7 @@ def read_program(setup: Setup) -> LoadedProgram:
     return LoadedProgram(source, options)
 
 
-def checked(program: LoadedProgram, setup: Setup) -> list[Diagnostic]:
+def check_program(program: LoadedProgram, setup: Setup) -> list[Diagnostic]:
     """What checking brings up, allowed codes left out; with an error in it, as InputError."""
     from nacre.nem.api.programs import known_codes
 
@@ -203,7 +203,7 @@ def interpreter(setup: Setup) -> NemInterpreter:
     return made
 
 
-def loaded_inputs(setup: Setup, program: LoadedProgram) -> dict[str, Any]:
+def load_inputs(setup: Setup, program: LoadedProgram) -> dict[str, Any]:
     """The arrays of `--input`, by buffer."""
     found: dict[str, Any] = {}
     for file in setup.inputs:
@@ -213,7 +213,7 @@ def loaded_inputs(setup: Setup, program: LoadedProgram) -> dict[str, Any]:
     return found
 
 
-def recorded(setup: Setup) -> list[str] | None:
+def replay_order(setup: Setup) -> list[str] | None:
     """The order that `--replay` asks for."""
     from nacre.nem.run.memory.host import host_error
     from nacre.nem.run.sessions.trace import recorded_order
@@ -246,7 +246,7 @@ def sentence(diagnostic: Diagnostic) -> str:
 
 def findings_text(diagnostics: Iterable[Diagnostic]) -> str:
     """Findings as `nacre check` shows them; those about the host have no source to show."""
-    return "\n".join(_rendered(d) for d in diagnostics)
+    return "\n".join(_render(d) for d in diagnostics)
 
 
 def show_findings(diagnostics: Iterable[Diagnostic]) -> None:
@@ -256,7 +256,7 @@ def show_findings(diagnostics: Iterable[Diagnostic]) -> None:
         echo_as_is(text)
 
 
-def _rendered(diagnostic: Diagnostic) -> str:
+def _render(diagnostic: Diagnostic) -> str:
     text = render_text([diagnostic], colour=wants_colour())
     if diagnostic.span.source.name != "<host>":
         return text

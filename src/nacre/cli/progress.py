@@ -42,7 +42,7 @@ class Progress:
 
 
 @contextmanager
-def watched(doing: str, unit: str) -> Iterator[Callable[[int, int], None]]:
+def watch_progress(doing: str, unit: str) -> Iterator[Callable[[int, int], None]]:
     """A stage whose work says itself how far it is."""
     done, total = 0, 0
 
@@ -93,14 +93,14 @@ def _rewrite_line(stages: list[Stage], done: threading.Event) -> None:
         wait = _TICK_SECONDS
         text = _text(stages, began)
         if text is None:  # between two stages others may write
-            width = _cleared(width)
+            width = _clear_line(width)
             continue
         width = max(width, len(text))
         echo_as_is(f"\r{text.ljust(width)}", err=True, nl=False)
-    _cleared(width)
+    _clear_line(width)
 
 
-def _cleared(width: int) -> int:
+def _clear_line(width: int) -> int:
     """Take a line of so many characters away; nothing is left of it."""
     if width:
         echo_as_is(f"\r{' ' * width}\r", err=True, nl=False)

@@ -29,16 +29,16 @@ from nacre.cli.arrays import (
     writing,
     writing_together,
 )
-from nacre.cli.bundles import OpenBundle, opened, worth_telling
+from nacre.cli.bundles import OpenBundle, open_bundle, worth_telling
 from nacre.cli.exit_status import ERRORS_FOUND, OK
 from nacre.cli.machine import (
     Setup,
-    checked,
+    check_program,
     interpreter,
-    loaded_inputs,
+    load_inputs,
     machine_options,
     read_program,
-    recorded,
+    replay_order,
     show_findings,
     without,
 )
@@ -109,12 +109,12 @@ def run(
     report = Report(form, setup.file, asked=tuple(file.path for file in outputs))
     try:
         with show_stages():
-            bundle = opened(setup, outputs, needs_inputs=not timed.no_values)
+            bundle = open_bundle(setup, outputs, needs_inputs=not timed.no_values)
             if bundle is not None:
                 setup, outputs, report.bundle = bundle.setup, (), bundle.bundle
             program = read_program(setup)
             report.program = program
-            found = worth_telling(bundle, checked(program, setup))
+            found = worth_telling(bundle, check_program(program, setup))
             views = [output_view(file, program.plan.program) for file in outputs]
             machine = interpreter(setup)
             machine.set_mode(mode)
@@ -203,7 +203,7 @@ def _require_targets(outputs: Sequence[OutputFile], trace: Path | None, mode: st
 def _run(
     machine: NemInterpreter, setup: Setup, program: LoadedProgram, filled: Mapping[str, Any]
 ) -> RunResult:
-    inputs, order = {**filled, **loaded_inputs(setup, program)}, recorded(setup)
+    inputs, order = {**filled, **load_inputs(setup, program)}, replay_order(setup)
     return machine.run(
         program, inputs, allow=setup.allow, order=order, detect_races=setup.detect_races
     )

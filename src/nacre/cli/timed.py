@@ -57,7 +57,9 @@ class TimedOptions:
             require_writable(self.report)
 
 
-def _joined(ctx: click.Context, option: click.Parameter, given: tuple[str, ...]) -> str | None:
+def _join_repeated(
+    ctx: click.Context, option: click.Parameter, given: tuple[str, ...]
+) -> str | None:
     """An option that was repeated as if all were given at once."""
     return ",".join(given) if given else None
 
@@ -65,7 +67,7 @@ def _joined(ctx: click.Context, option: click.Parameter, given: tuple[str, ...])
 _OPTIONS = (
     click.option("--profile", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
                  help="Figures that replace the device's: .json or .toml."),
-    click.option("--what-if", multiple=True, metavar="KEY=VALUE,..", callback=_joined,
+    click.option("--what-if", multiple=True, metavar="KEY=VALUE,..", callback=_join_repeated,
                  help="Time it again with other figures, such as NMU.int8_macs=8192; may be "
                  "repeated, each figure once."),
     click.option("--no-values", is_flag=True, help="Time only: compute nothing."),
@@ -169,7 +171,7 @@ def write_trace(timing: TimedResult, path: Path) -> None:
     from nacre.nem.run.timing.export import export_timed
     from nacre.viz.perfetto import write_perfetto
 
-    _written(path, lambda: write_perfetto(timing, path)
+    _write_file(path, lambda: write_perfetto(timing, path)
              if path.name.lower().endswith(PERFETTO_ENDINGS)
              else export_timed(timing, timing.started, path))  # fmt: skip
 
@@ -180,9 +182,9 @@ def write_page(timing: TimedResult, path: Path, title: str, layers: Estimate | N
     from nacre.viz.report import write_report
 
     view = None if layers is None else layer_view(layers, is_derated=False)
-    _written(path, lambda: write_report(timing, path, title=title, layers=view))
+    _write_file(path, lambda: write_report(timing, path, title=title, layers=view))
 
 
-def _written(path: Path, write: Callable[[], None]) -> None:
+def _write_file(path: Path, write: Callable[[], None]) -> None:
     with writing(path):
         write()

@@ -77,7 +77,7 @@ def validate(
                 found = (
                     bundle.validate(arrays_of(inputs, bundle.source), arrays_of(expected) or None)
                     if inputs or not bundle.manifest.inputs
-                    else _validated_on_random(bundle, seed)
+                    else _validate_on_random(bundle, seed)
                 )
     except InputError as error:
         is_json = form == "json"
@@ -91,7 +91,7 @@ def validate(
     return _STATUS[found.verdict]
 
 
-def _validated_on_random(bundle: Bundle, seed: int) -> Validation:
+def _validate_on_random(bundle: Bundle, seed: int) -> Validation:
     """On the first of several draws of which the model makes something that can be compared."""
     from nacre.compile.bundle.validation import validated
     from nacre.compile.sampling.draw import ATTEMPTS
@@ -150,11 +150,11 @@ def _text(bundle: Bundle, found: Validation, how: str) -> str:
         VERDICTS[found.verdict],
     ]
     if found.verdict == "inconclusive":
-        options = " ".join(f"--input {port.name}=FILE.npy" for port in _asked_for(bundle))
+        options = " ".join(f"--input {port.name}=FILE.npy" for port in _input_ports(bundle))
         lines.append(f"help: {ASK_FOR_DATA}: {safe(options)}")
     return "\n".join(lines)
 
 
-def _asked_for(bundle: Bundle) -> list[Port]:
+def _input_ports(bundle: Bundle) -> list[Port]:
     states = {state.input for state in bundle.manifest.states}
     return [port for port in bundle.manifest.inputs if port.name not in states]

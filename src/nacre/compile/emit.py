@@ -41,11 +41,11 @@ def _lines(statements: Sequence[Statement], indent: str) -> Iterator[str]:
     for statement in statements:
         if isinstance(statement, Comment):
             yield ""
-        for line in _written(statement):
+        for line in _statement_lines(statement):
             yield indent + line
 
 
-def _written(statement: Statement) -> Iterator[str]:
+def _statement_lines(statement: Statement) -> Iterator[str]:
     match statement:
         case Comment():
             yield f"# {statement.text}"
@@ -69,7 +69,7 @@ def _copy(statement: Copy) -> str:
 
 
 def _compute(statement: Compute) -> str:
-    given = "".join(f" {key}={_given(key, v)}" for key, v in statement.attributes.items())
+    given = "".join(f" {key}={_attribute_text(key, v)}" for key, v in statement.attributes.items())
     deps = f" deps=[{', '.join(statement.deps)}]" if statement.deps else ""
     return (
         f"{statement.token} = {statement.op}.async in {', '.join(statement.inputs)} "
@@ -108,7 +108,7 @@ def _quant(region: Region) -> str:
     return f", quant=per_channel(axis={axis}, scales=[{scales}], zero_points={zeros})"
 
 
-def _given(key: str, value: object) -> str:
+def _attribute_text(key: str, value: object) -> str:
     """The operation of a generic task is a string, and so is what is no word."""
     is_text = isinstance(value, str) and (key == "op" or not value.isidentifier())
     return f'"{value}"' if is_text else _value(value)

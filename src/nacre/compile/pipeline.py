@@ -75,7 +75,7 @@ def run_stages(
     require_room_for_ports(module, options)
     # Integers of 8 bits take their scales from what the floats are, or from the model itself.
     is_own = options.precision == "i8" and not _is_dynamic(module)
-    plain = _placed(float_model(module), module) if is_own else Plain(module)
+    plain = _with_places(float_model(module), module) if is_own else Plain(module)
     with stage("legalising"):
         legal = legalise(plain.module, "f32" if options.precision == "i8" else options.precision)
     shown("legalise", legal)
@@ -108,7 +108,7 @@ def run_stages(
     require_room(layers, options)
     shown("partition", layers)
     require_types(layers, options)
-    made = _planned(layers, target, options, shown)
+    made = _plan(layers, target, options, shown)
     return Compiled(legal, quantised, layers, *made)
 
 
@@ -120,7 +120,7 @@ def _float_notes(module: Module, options: Options) -> Iterator[str]:
         yield _CAME_QUANTISED.format(options.precision)
 
 
-def _placed(plain: Plain, module: Module) -> Plain:
+def _with_places(plain: Plain, module: Module) -> Plain:
     """What came quantised has other lines than its file: errors are those of the whole file."""
     if plain.module is module:
         return plain
@@ -129,7 +129,7 @@ def _placed(plain: Plain, module: Module) -> Plain:
     return replace(plain, module=replace(plain.module, labels=replace(labels, source=file)))
 
 
-def _planned(
+def _plan(
     layers: Partition, target: Target, options: Options, shown: OnStage
 ) -> tuple[Partition, Tilings, Placement, Program, str]:
     """The stages behind the partition, of which layers may be cut."""
@@ -149,18 +149,18 @@ def _planned(
 def _best_tiles(layers: Partition, options: Options) -> tuple[Partition, Tilings, Placement]:
     """The tiles that take fewest cycles: with weights that stay in L1 or not, in groups or not."""
     layers = cut_to_fit(layers, options)
-    best = _placed_tiles(layers, options)
+    best = _place_tiles(layers, options)
     for part in PARTS:
         kept = with_kept_weights(layers, options, part)
         if kept is not layers:
-            best = min(best, _placed_tiles(kept, options), key=lambda found: found[1].cycles)
+            best = min(best, _place_tiles(kept, options), key=lambda found: found[1].cycles)
     groups = in_groups(best[0], options)
     if len(groups.layers) < len(best[0].layers):
-        best = min(best, _placed_tiles(groups, options), key=lambda found: found[1].cycles)
+        best = min(best, _place_tiles(groups, options), key=lambda found: found[1].cycles)
     return best
 
 
-def _placed_tiles(layers: Partition, options: Options) -> tuple[Partition, Tilings, Placement]:
+def _place_tiles(layers: Partition, options: Options) -> tuple[Partition, Tilings, Placement]:
     """Tiles, and where everything lies; tiles of what turns out to lie in DDR are better others."""
     layers = replace(layers, spilled=frozenset())
     tilings = tile(layers, options)
@@ -185,7 +185,7 @@ def compile_module(
     ):
         if not bundle.problems:
             break
-        parts = _planned(made.partition, target, careful, on_stage or _unseen)
+        parts = _plan(made.partition, target, careful, on_stage or _unseen)
         made = Compiled(made.legal, made.quantised, made.partition, *parts)
         bundle = _bundle(module, made, careful)
     if bundle.problems:

@@ -18,7 +18,7 @@ from nacre.base.diagnostics import InputError
 from nacre.base.files import hashed_name
 from nacre.compile.bundle.bundle import Bundle
 from nacre.compile.options import Precision
-from nacre.compile.storage.folder import _signed
+from nacre.compile.storage.folder import _sign
 from nacre.core.builder import Builder
 from nacre.core.module import Module
 from nacre.core.storage import Reference, referring_text, stored_constants
@@ -126,7 +126,7 @@ def saved_as_format_4(bundle: Bundle, folder: Path) -> None:
         contents[name] = referring_text(module, found, references).encode()
         contents[file] = b"".join(tensor_file_parts(found.tensors))
     hashes = {name: hashlib.sha256(raw).hexdigest() for name, raw in contents.items()}
-    made = _signed(replace(bundle.manifest, format=4, sha256=hashes))
+    made = _sign(replace(bundle.manifest, format=4, sha256=hashes))
     contents["manifest.json"] = msgspec.json.encode(made)
     for name, raw in contents.items():
         (folder / name).write_bytes(raw)

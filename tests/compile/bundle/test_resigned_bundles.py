@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 import nacre
 from nacre.base.diagnostics import InputError
 from nacre.compile.bundle.manifest import Manifest
-from nacre.compile.storage.folder import _signed
+from nacre.compile.storage.folder import _sign
 from nacre.core.builder import Builder
 from nacre.core.module import Module
 from tests.compile.models import inputs_of, values
@@ -62,7 +62,7 @@ def sign(folder: Path) -> None:
         if "/" not in name and "\0" not in name and (folder / name).is_file()
     }
     made = msgspec.structs.replace(described, sha256={**described.sha256, **hashes})
-    path.write_bytes(msgspec.json.encode(_signed(made)))
+    path.write_bytes(msgspec.json.encode(_sign(made)))
 
 
 def codes_of(folder: Path) -> list[str]:

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 import nacre
 from nacre.base.diagnostics import InputError
 from nacre.compile.bundle.manifest import Manifest
-from nacre.compile.storage.folder import _signed
+from nacre.compile.storage.folder import _sign
 from tests.compile.models import convolution_model, inputs_of
 
 
@@ -108,7 +108,7 @@ def changed(folder: Path, change: Change, *, is_signed: bool) -> InputError:
     change(manifest)
     text = json.dumps(manifest).encode()
     try:
-        signed = msgspec.json.encode(_signed(msgspec.json.decode(text, type=Manifest)))
+        signed = msgspec.json.encode(_sign(msgspec.json.decode(text, type=Manifest)))
     except msgspec.DecodeError:
         signed = text
     path.write_bytes(signed if is_signed else text)

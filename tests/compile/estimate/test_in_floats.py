@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -42,7 +43,7 @@ def save_recurrent(folder: Path, *, has_lengths: bool) -> None:
     )
     made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
     onnx.save(made, folder / "m.onnx")
-    data = {"x": draw.normal(size=(4, STEPS, BATCH, WIDTH)).astype(np.float32)}
+    data: dict[str, Any] = {"x": draw.normal(size=(4, STEPS, BATCH, WIDTH)).astype(np.float32)}
     if has_lengths:
         data["lengths"] = draw.integers(1, STEPS + 1, (4, BATCH)).astype(np.int32)
     np.savez(folder / "d.npz", **data)

@@ -41,7 +41,7 @@ def always(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def group_always(monkeypatch: pytest.MonkeyPatch) -> None:
-    own = pipeline._placed_tiles
+    own = pipeline._place_tiles
 
     def preferring(layers: Partition, options: Options) -> tuple[Partition, Tilings, Placement]:
         layers, tilings, placement = own(layers, options)

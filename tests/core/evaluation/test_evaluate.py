@@ -16,7 +16,7 @@ from hypothesis import given
 from nacre.base.diagnostics import InputError
 from nacre.base.elements import GRAPH_TYPES
 from nacre.core.builder import Builder
-from nacre.core.evaluation.evaluate import evaluate
+from nacre.core.evaluation.evaluate import CoreSession, evaluate
 from nacre.core.module import Module
 from nacre.core.text.reader import parse
 from nacre.core.values import Custom
@@ -339,7 +339,7 @@ def test_inputs_that_are_no_mapping_are_refused() -> None:
 def test_only_dense_arrays_of_the_declared_types_need_no_check() -> None:
     build = Builder()
     x = build.input("x", "f32", (2, 3))
-    session = build.module(build.add("Neg", x)).session()
+    session = CoreSession(build.module(build.add("Neg", x)))
     right = np.arange(6, dtype=np.float32).reshape(2, 3)
     assert session.run_alike({"x": right}) is not None
     others: list[Any] = [None, [right], {}, {"y": right}, {"x": right, "y": right}, {"x": [1, 2]}]
@@ -350,10 +350,10 @@ def test_only_dense_arrays_of_the_declared_types_need_no_check() -> None:
 
 def test_packed_inputs_and_states_are_always_checked() -> None:
     build = Builder()
-    narrow = build.module(build.add("Neg", build.input("x", "i4", (2,)))).session()
+    narrow = CoreSession(build.module(build.add("Neg", build.input("x", "i4", (2,)))))
     assert narrow.run_alike({"x": np.zeros(2, np.int8)}) is None
     build = Builder()
     h, x = build.input("h", "f32", (2,)), build.input("x", "f32", (2,))
     build.state("h", x, build.constant(np.zeros(2, np.float32)))
     two = np.ones(2, np.float32)
-    assert build.module(h).session().run_alike({"h": two, "x": two}) is None
+    assert CoreSession(build.module(h)).run_alike({"h": two, "x": two}) is None

@@ -29,12 +29,12 @@ from nacre.cli.core.files import (
     format_option,
     give_module,
     read_module,
-    reported,
+    report_findings,
     shape_option,
 )
 from nacre.cli.core.grad import grad
 from nacre.cli.nac.files import require_apart
-from nacre.cli.progress import watched
+from nacre.cli.progress import watch_progress
 from nacre.cli.verifying import verify_files
 
 if TYPE_CHECKING:
@@ -146,7 +146,7 @@ def canon(
         module = read_module(file, shapes)
         give_module(canonicalise(module, until=until, on_pass=shown), out, output)
 
-    return reported(work, output)
+    return report_findings(work, output)
 
 
 # Lowering
@@ -192,7 +192,7 @@ def lower(
     from nacre.core.expressions import lower as lowered
 
     types = _distinct(inputs)
-    return reported(lambda: give_module(lowered(expression, types), out, output), output)
+    return report_findings(lambda: give_module(lowered(expression, types), out, output), output)
 
 
 # Evaluation
@@ -244,7 +244,7 @@ def evaluate(
         targets = output_targets(outputs, module)
         session = CoreSession(module, ordered=ordered)
         given = {name: input_array(name, path, module) for name, path in paths.items()}
-        with watched("evaluating", "operations") as progress:
+        with watch_progress("evaluating", "operations") as progress:
             arrays = session.run(given, progress=progress)
         if output == "json":
             with writing_together():
@@ -262,7 +262,7 @@ def evaluate(
         for _, path in outputs:
             click.echo(f"wrote {safe(str(path))}")
 
-    return reported(work, output)
+    return report_findings(work, output)
 
 
 # Figures
@@ -293,7 +293,7 @@ def stats(file: str, shapes: Shapes, constants: Constants, layers: bool, output:
             else figures.as_text(with_layers=layers)
         )
 
-    return reported(work, output)
+    return report_findings(work, output)
 
 
 core.add_command(grad)

@@ -29,7 +29,7 @@ from nacre.cli.core.files import (
     give_text,
     module_json,
     read_module,
-    reported,
+    report_findings,
     shape_option,
 )
 from nacre.cli.exit_status import ERRORS_FOUND, OK
@@ -49,7 +49,7 @@ class Target:
     write: Callable[[Module, Path], None]
 
 
-def _verified(module: Module) -> Module:
+def _verify(module: Module) -> Module:
     from nacre.core.verify import verify
 
     found = verify(module, "nacre-1")
@@ -59,13 +59,13 @@ def _verified(module: Module) -> Module:
 
 
 def _core_text(module: Module) -> str:
-    return str(_verified(module))
+    return str(_verify(module))
 
 
 def _write_core(module: Module, path: Path) -> None:
     from nacre.core.storage import save
 
-    save(_verified(module), path)
+    save(_verify(module), path)
 
 
 def _mlir_text(module: Module) -> str:
@@ -145,7 +145,7 @@ def convert(
         return optimised(module)
 
     if out is None or out == STDOUT:
-        return reported(lambda: _print(reader(file), target, output), output)
+        return report_findings(lambda: _print(reader(file), target, output), output)
     path = Path(out)
     require_writable(path)
 
@@ -158,7 +158,7 @@ def convert(
         else:
             click.echo(f"wrote {safe(str(path))}: {len(module):,} operations")
 
-    return reported(work, output)
+    return report_findings(work, output)
 
 
 def _print(module: Module, target: Target, output: str) -> None:
@@ -169,7 +169,7 @@ def _require_suffix(name: str) -> None:
     from nacre.nac.models import READERS
 
     if name != STDIN and Path(name).suffix.lower() not in READERS:
-        expected = _listed(READERS)
+        expected = _suffixes_text(READERS)
         raise click.UsageError(f"cannot tell how to read {quoted(name)}, expected {expected}")
 
 
@@ -196,7 +196,7 @@ def _coverage(name: str, shapes: Shapes, constants: Constants, output: str) -> i
     """The coverage of a model as a table; the status says whether all of it is covered."""
     report = _REPORTS.get(Path(name).suffix.lower())
     if report is None:
-        raise click.UsageError(f"--report needs {_listed(_REPORTS)}")
+        raise click.UsageError(f"--report needs {_suffixes_text(_REPORTS)}")
     reason = unreadable(Path(name))
     if reason is not None:
         raise WrongUsage(reason)
@@ -208,7 +208,7 @@ def _coverage(name: str, shapes: Shapes, constants: Constants, output: str) -> i
         is_whole = found.is_whole
         click.echo(json.dumps(asdict(found), indent=2) if output == "json" else found.as_text())
 
-    status = reported(work, output)
+    status = report_findings(work, output)
     return status or (OK if is_whole else ERRORS_FOUND)
 
 
@@ -222,7 +222,7 @@ def _target(out: str | None, to: str | None) -> Target:
     meant = next((name for name, target in TARGETS.items() if target.suffix == suffix), None)
     chosen = to or meant
     if chosen is None:
-        expected = _listed(target.suffix for target in TARGETS.values())
+        expected = _suffixes_text(target.suffix for target in TARGETS.values())
         raise click.UsageError(
             f"cannot tell what to write to {quoted(out)}, expected {expected}, or --to"
         )
@@ -231,5 +231,5 @@ def _target(out: str | None, to: str | None) -> Target:
     return TARGETS[chosen]
 
 
-def _listed(suffixes: Iterable[str]) -> str:
+def _suffixes_text(suffixes: Iterable[str]) -> str:
     return "a name in " + " or ".join(f"`{suffix}`" for suffix in suffixes)

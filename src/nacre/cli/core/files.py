@@ -15,7 +15,7 @@ from nacre.base.rendering import render_json, render_text
 from nacre.cli.arrays import WrongUsage, option_value, require_writable, unreadable, writing
 from nacre.cli.exit_status import ERRORS_FOUND, OK
 from nacre.cli.inputs import STDIN, read_argument
-from nacre.cli.progress import show_stages, watched
+from nacre.cli.progress import show_stages, watch_progress
 from nacre.cli.terminal.streams import echo_document
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ def read_module(name: str, shapes: Shapes = (), constants: Constants = ()) -> Mo
         if reason is not None:
             raise WrongUsage(reason)
         if Path(name).suffix.lower() in READERS:
-            with watched("importing", "nodes") as progress:
+            with watch_progress("importing", "nodes") as progress:
                 return read_model(name, dict(shapes), progress)
         return load(name)
     source = read_argument(name)
@@ -132,7 +132,7 @@ def _onnx_module(name: str, shapes: Shapes, constants: Constants) -> Module:
         raise WrongUsage(reason)
     values = constant_values(constants)
     odd: list[Diagnostic] = []
-    with watched("importing", "nodes") as progress:
+    with watch_progress("importing", "nodes") as progress:
         module = from_onnx(name, dict(shapes), constants=values, progress=progress, warn=odd.append)
     tell(odd)
     return module
@@ -153,7 +153,7 @@ format_option = click.option(
 )
 
 
-def reported(work: Callable[[], None], output: str = "text") -> int:
+def report_findings(work: Callable[[], None], output: str = "text") -> int:
     """Do the work; what is wrong with the input goes to standard error, as the result would not.
 
     As JSON it takes the place of the result: there is one document in any case.

@@ -11,7 +11,7 @@ from nacre.cli.core.files import (
     format_option,
     give_module,
     read_module,
-    reported,
+    report_findings,
     shape_option,
 )
 
@@ -46,4 +46,4 @@ def grad(file: str, names: tuple[str, ...], out: Path | None, shapes: Shapes, ou
     def work() -> None:
         give_module(differentiated(read_module(file, shapes), names), out, output)
 
-    return reported(work, output)
+    return report_findings(work, output)

@@ -88,7 +88,7 @@ def stats_of(module: Module) -> Stats:
             parameter_bytes += op.type.size_bytes
         else:
             macs[op.opcode] += macs_of(op, module)
-    stored = _stored(module)
+    stored = _stored_weights(module)
     return Stats(
         dict(sorted(counts.items(), key=lambda row: (-row[1], row[0]))),
         {opcode: count for opcode, count in sorted(macs.items()) if count},
@@ -121,7 +121,7 @@ def _layers(module: Module, stored: Mapping[int, Known]) -> list[dict[str, Any]]
     ]
 
 
-def _stored(module: Module) -> dict[int, Known]:
+def _stored_weights(module: Module) -> dict[int, Known]:
     """Weights that operations make wide and that are never held so: see `stored_weights`."""
     found = {op.value_id: constant_array(op) for op in module.operations}
     return stored_weights(module, {value: a for value, a in found.items() if a is not None})

@@ -10,16 +10,16 @@ import click
 from nacre.base.diagnostics import InputError
 from nacre.base.excerpt import safe
 from nacre.base.rendering import summary
-from nacre.cli.bundles import opened, worth_telling
+from nacre.cli.bundles import open_bundle, worth_telling
 from nacre.cli.exit_status import ERRORS_FOUND, OK
 from nacre.cli.machine import (
     Setup,
-    checked,
+    check_program,
     interpreter,
-    loaded_inputs,
+    load_inputs,
     machine_options,
     read_program,
-    recorded,
+    replay_order,
     show_findings,
 )
 from nacre.cli.progress import show_stages
@@ -51,11 +51,11 @@ def debug(setup: Setup, mode: str, commands: tuple[str, ...], batch: bool) -> in
     is_watched = not batch and sys.stdin is not None and sys.stdin.isatty()
     try:
         with show_stages():
-            bundle = opened(setup, ())
+            bundle = open_bundle(setup, ())
             setup = setup if bundle is None else bundle.setup
             program = read_program(setup)
-            found = worth_telling(bundle, checked(program, setup))
-            inputs, order = loaded_inputs(setup, program), recorded(setup)
+            found = worth_telling(bundle, check_program(program, setup))
+            inputs, order = load_inputs(setup, program), replay_order(setup)
             inputs |= {} if bundle is None else bundle.filled
             debugger = Debugger(
                 program.source,

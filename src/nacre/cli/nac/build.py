@@ -14,10 +14,10 @@ from nacre.base.excerpt import quoted, safe
 from nacre.base.source import Unreadable, read_bytes, read_source, whole_file
 from nacre.base.stages import stage
 from nacre.cli.arrays import WrongUsage, require_writable, writing
-from nacre.cli.core.files import Shapes, format_option, reported, shape_option, tell
+from nacre.cli.core.files import Shapes, format_option, report_findings, shape_option, tell
 from nacre.cli.exit_status import OK
 from nacre.cli.nac.files import SUFFIX, is_folder, require_readable, weights_option
-from nacre.cli.progress import watched
+from nacre.cli.progress import watch_progress
 from nacre.nac.spec.elements import QUANTIZATIONS
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ def build(
     """Build a file of MODEL (.core, .onnx, .pt2 or .nac)."""
     require_readable(model)
     require_file(out)
-    embedded = _embedded(resources)
+    embedded = _read_resources(resources)
     if keep and quant == "none":
         raise click.UsageError("--keep says what is not quantised: without --quant nothing is")
     if report and quant == "none":
@@ -117,7 +117,7 @@ def build(
             raise click.UsageError(f"--resource {quoted(name)} is a file of the tokenizer, too")
         reports: list[QuantisationReport] = []
         odd: list[Diagnostic] = []
-        with watched("building", "nodes") as progress:
+        with watch_progress("building", "nodes") as progress:
             made = built(
                 model,
                 quant,
@@ -138,7 +138,7 @@ def build(
             for one in reports:
                 click.echo(str(one) if report else str(one).splitlines()[-1])
 
-    return reported(work, output) or OK
+    return report_findings(work, output) or OK
 
 
 def require_file(out: Path) -> None:
@@ -206,7 +206,7 @@ def summary_json(
     return json.dumps(made, indent=2)
 
 
-def _embedded(names: tuple[str, ...]) -> dict[str, bytes]:
+def _read_resources(names: tuple[str, ...]) -> dict[str, bytes]:
     """Files by their names, which are the last parts of their paths."""
     found: dict[str, bytes] = {}
     for name in names:

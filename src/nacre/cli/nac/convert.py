@@ -24,7 +24,7 @@ from nacre.cli.core.files import (
     format_option,
     give_text,
     module_json,
-    reported,
+    report_findings,
     shape_option,
     tell,
 )
@@ -98,7 +98,7 @@ def convert(
         told = "--shape, --quant and --weights are for what becomes a `.nac`"
         raise click.UsageError(f"{told}; see --type for types of inputs")
     target = _target(out, to)
-    return reported(lambda: _lifted(file, out, target, types, output), output)
+    return report_findings(lambda: _lift(file, out, target, types, output), output)
 
 
 def _to_nac(
@@ -120,7 +120,7 @@ def _to_nac(
         if is_ours:
             found = load_model(file)
             kept = "internal" if found.file.header.is_internal else "external"
-            made = _stored(found, quant, reports)
+            made = _store_weights(found, quant, reports)
         else:
             from nacre.nac.build import build
 
@@ -137,10 +137,12 @@ def _to_nac(
         is_json = output == "json"
         click.echo(summary_json(made, written, reports) if is_json else summary(made, written))
 
-    return reported(work, output)
+    return report_findings(work, output)
 
 
-def _stored(model: NacModel, quant: str | None, reports: list[QuantisationReport]) -> NacModel:
+def _store_weights(
+    model: NacModel, quant: str | None, reports: list[QuantisationReport]
+) -> NacModel:
     """A model whose weights are stored so; None leaves them as they are."""
     if quant is None or (quant == "none" and not model.file.header.quant):
         return model
@@ -155,7 +157,7 @@ def _stored(model: NacModel, quant: str | None, reports: list[QuantisationReport
     return made
 
 
-def _lifted(file: str, out: str | None, target: Target, types: Pairs, output: str) -> None:
+def _lift(file: str, out: str | None, target: Target, types: Pairs, output: str) -> None:
     from nacre.nac import lift
 
     given = types_of(types)
@@ -178,7 +180,7 @@ def _require_open(model: NacModel, given: Mapping[str, TensorType]) -> None:
     known = {one.name: one for one in model.all_inputs}
     for name, type_ in given.items():
         if name not in known:
-            hint = did_you_mean(name, known) or f"expected {_listed(list(known))}"
+            hint = did_you_mean(name, known) or f"expected {_names_text(list(known))}"
             raise click.UsageError(f"--type: there is no input {quoted(name)}; {hint}")
         dtype, shape = known[name].dtype, known[name].shape
         if dtype is not None and shape is not None and TensorType(dtype, shape) != type_:
@@ -186,7 +188,7 @@ def _require_open(model: NacModel, given: Mapping[str, TensorType]) -> None:
             raise click.UsageError(f"--type: of input {quoted(name)} {told}")
 
 
-def _listed(names: Sequence[str]) -> str:
+def _names_text(names: Sequence[str]) -> str:
     shown = ", ".join(quoted(name) for name in names[:_MOST_NAMED])
     return shown + (f" or one of {len(names) - _MOST_NAMED} more" * (len(names) > _MOST_NAMED))
 

@@ -16,7 +16,7 @@ import click
 from nacre.base.excerpt import safe
 from nacre.base.files import sync_folder, write_whole
 from nacre.cli.arrays import WrongUsage, writing
-from nacre.cli.core.files import format_option, reported
+from nacre.cli.core.files import format_option, report_findings
 from nacre.cli.nac.files import open_file
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def extract(file: str, out: Path, chosen: tuple[str, ...], dequantise: bool, out
         if not sizes:
             click.echo("the file carries nothing of that: no folder was made")
 
-    return reported(work, output)
+    return report_findings(work, output)
 
 
 def _require_empty(folder: Path) -> None:

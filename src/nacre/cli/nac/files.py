@@ -134,6 +134,6 @@ def table(rows: Sequence[Sequence[str]], numbers: frozenset[int] = frozenset()) 
     return "\n".join(lines)
 
 
-def counted(count: int, what: str) -> str:
+def plural(count: int, what: str) -> str:
     """`1 tick`, `1,200 ticks`."""
     return f"{count:,} {what}{'' if count == 1 else 's'}"

@@ -13,14 +13,14 @@ import click
 from nacre.base.excerpt import safe
 from nacre.base.files import write_whole
 from nacre.cli.arrays import WrongUsage, require_writable, writing, writing_together
-from nacre.cli.core.files import format_option, reported
+from nacre.cli.core.files import format_option, report_findings
 from nacre.cli.nac.build import require_file, save_model
 from nacre.cli.nac.files import (
     SUFFIX,
-    counted,
     is_folder,
     load_model,
     open_file,
+    plural,
     require_apart,
     require_readable,
     table,
@@ -86,7 +86,7 @@ def genome(paths: tuple[str, ...], newick_file: Path | None, svg: Path | None, o
             if target is not None:
                 click.echo(f"wrote {safe(str(target))}")
 
-    return reported(work, output)
+    return report_findings(work, output)
 
 
 def _files(paths: Sequence[str]) -> list[Path]:
@@ -129,7 +129,7 @@ def _as_text(genomes: Sequence[Genome], apart: Distances, tree_text: str) -> str
 
 
 def _genome_text(one: Genome) -> str:
-    lines = [f"{safe(one.name)}: {one.signature}, {counted(len(one.genes), 'call')}"]
+    lines = [f"{safe(one.name)}: {one.signature}, {plural(len(one.genes), 'call')}"]
     common = ", ".join(f"{safe(g[0])} {n}" for g, n in one.grams[0].most_common(_SHOWN_GRAMS))
     lines += [f"  {common}"] if common else []
     for block in one.blocks:
@@ -205,13 +205,13 @@ def transplant(
         for path in written:
             click.echo(f"wrote {safe(str(path))}")
 
-    return reported(work, output)
+    return report_findings(work, output)
 
 
 def _report_text(report: Transplant) -> str:
     lines = [
         f"block: instructions {b.source[0]} to {b.source[1]} into {b.target[0]} to {b.target[1]}, "
-        f"{counted(len(b.operations), 'call')}"
+        f"{plural(len(b.operations), 'call')}"
         for b in report.blocks
     ]
     for c in report.copied:
@@ -220,6 +220,6 @@ def _report_text(report: Transplant) -> str:
         lines.append(f"copied {safe(c.source)} into {into}: moved by {c.max_change:.3g}{lost}")
     lines += [f"left {safe(s.target)}: {s.reason}" for s in report.skipped]
     lines.append(
-        f"{counted(len(report.copied), 'weight')} copied, {len(report.skipped)} left as they were"
+        f"{plural(len(report.copied), 'weight')} copied, {len(report.skipped)} left as they were"
     )
     return "\n".join(lines)

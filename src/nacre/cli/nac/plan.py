@@ -127,10 +127,10 @@ def _values(machine: Machine, answers: Mapping[str, Any], output: str) -> list[A
     finally:
         if output == "text":
             for written in machine.written:
-                click.echo(_shown(written.text), nl=False, err=written.stream != "stdout")
+                click.echo(_safe_text(written.text), nl=False, err=written.stream != "stdout")
 
 
-def _shown(text: str) -> str:
+def _safe_text(text: str) -> str:
     """A text of a stranger: its lines stay, what drives a terminal is made visible."""
     return "\n".join(safe(line) for line in text.split("\n"))
 
@@ -202,7 +202,7 @@ def _as_text(machine: Machine, values: Sequence[Any]) -> str:
             shown = values_text(value)
         elif isinstance(value, bytes):
             shown = f"{len(value):,} bytes"
-        lines += [f"output {place}: {_kind(value)}", _shown(shown)]
+        lines += [f"output {place}: {_kind(value)}", _safe_text(shown)]
     lines.append(f"steps: {machine.steps:,}, peak: {machine.peak_bytes:,} bytes")
     return "\n".join(lines)
 

@@ -22,7 +22,7 @@ from nacre.cli.arrays import (
     writing,
     writing_together,
 )
-from nacre.cli.core.files import format_option, reported
+from nacre.cli.core.files import format_option, report_findings
 from nacre.cli.nac.files import Pairs, limit_options, load_model, once, pair, require_apart, table
 from nacre.cli.nac.plan import PlanOptions, plan_options, run_plan
 
@@ -111,7 +111,7 @@ def run(
             session = model.session(timed=times, optimise=not as_written)
             _run_program(model, session, paths, written, output)
 
-    return reported(work, output)
+    return report_findings(work, output)
 
 
 def _run_program(

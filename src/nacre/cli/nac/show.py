@@ -14,16 +14,16 @@ from nacre.base.excerpt import quoted, safe
 from nacre.cli.array_values import finite_json
 from nacre.cli.arrays import option_value
 from nacre.cli.core.arrays import input_array
-from nacre.cli.core.files import Shapes, format_option, read_module, reported, shape_option
+from nacre.cli.core.files import Shapes, format_option, read_module, report_findings, shape_option
 from nacre.cli.exit_status import ERRORS_FOUND, OK
 from nacre.cli.nac.files import (
     Pairs,
-    counted,
     limit_options,
     load_model,
     once,
     open_file,
     pair,
+    plural,
     require_readable,
     table,
 )
@@ -53,17 +53,17 @@ def info(file: str, output: str) -> int:
         made = overview(open_file(file))
         click.echo(json.dumps(asdict(made), indent=2) if output == "json" else _info_text(made))
 
-    return reported(work, output)
+    return report_findings(work, output)
 
 
 def _info_text(made: Overview) -> str:
     names = "".join(f" {safe(name)}" for name in made.output_names)
     head = [
         f"{safe(made.name)}: NAC v{made.version}, {made.bytes:,} bytes",
-        f"{counted(made.instructions, 'instruction')}, {counted(made.declared_inputs, 'input')}, "
-        f"{counted(made.declared_outputs, 'output')}{':' + names if names else ''}"
+        f"{plural(made.instructions, 'instruction')}, {plural(made.declared_inputs, 'input')}, "
+        f"{plural(made.declared_outputs, 'output')}{':' + names if names else ''}"
         + (f", d_model {made.d_model}" if made.d_model else ""),
-        f"weights: {made.weights}, {counted(len(made.parameters), 'tensor')}, "
+        f"weights: {made.weights}, {plural(len(made.parameters), 'tensor')}, "
         f"{made.weight_bytes:,} bytes, quantisation {made.quant}",
     ]
     if made.commands:
@@ -151,7 +151,7 @@ def dis(file: str, with_schedule: bool, output: str) -> int:
         ]
         click.echo(json.dumps({"instructions": rows, "plan": plan_listing(opened)}, indent=2))
 
-    return reported(work, output)
+    return report_findings(work, output)
 
 
 def _tolerance(text: str) -> float:
@@ -192,7 +192,7 @@ def diff(first: str, second: str, tolerance: float, output: str) -> int:
         is_same = found.is_none
         click.echo(_diff_json(found) if output == "json" else _diff_text(found))
 
-    return reported(work, output) or (OK if is_same else ERRORS_FOUND)
+    return report_findings(work, output) or (OK if is_same else ERRORS_FOUND)
 
 
 @click.command()
@@ -244,7 +244,7 @@ def compare(
         how = "the inputs given" if paths else f"random inputs, seed {seed}"
         click.echo(_compare_json(rows) if output == "json" else _compare_text(rows, how))
 
-    return reported(work, output) or (OK if is_close else ERRORS_FOUND)
+    return report_findings(work, output) or (OK if is_close else ERRORS_FOUND)
 
 
 def _reference(made: NacModel, name: str, shapes: Shapes) -> Module:
@@ -305,7 +305,7 @@ def _diff_text(found: Difference) -> str:
     for part in dict.fromkeys(row.part for row in found.rows):
         rows = [row for row in found.rows if row.part == part]
         lines += [
-            f"{part}: {counted(len(rows), 'difference')}",
+            f"{part}: {plural(len(rows), 'difference')}",
             *(f"  {safe(r.text)}" for r in rows),
         ]
     return "\n".join(lines)

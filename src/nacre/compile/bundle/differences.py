@@ -80,7 +80,7 @@ def _first_difference(
         coming = session.next_step
         owner = current if coming is None else owners.get(coming.partition("[")[0], current)
         if current is not None and (coming is None or owner != current):
-            found = _compared(session, bundle, current, reference, is_ordered)
+            found = _compare_layer(session, bundle, current, reference, is_ordered)
             if found is not None:
                 return found
         current = owner
@@ -90,7 +90,7 @@ def _first_difference(
             return None
 
 
-def _compared(
+def _compare_layer(
     session: Session, bundle: CompiledModel, index: int, reference: Reference, is_exact: bool
 ) -> Difference | None:
     layer = bundle.manifest.layers[index]

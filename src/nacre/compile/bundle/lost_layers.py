@@ -52,11 +52,15 @@ class LostLayer:
     remedy: str
 
     def __str__(self) -> str:
-        ratios = "" if isnan(self.after) else f", from {_told(self.before)} to {_told(self.after)}"
+        ratios = (
+            ""
+            if isnan(self.after)
+            else f", from {_ratio_text(self.before)} to {_ratio_text(self.after)}"
+        )
         return f"{self.layer} loses most{ratios}: {self.cause}; what would help: {self.remedy}"
 
 
-def _told(ratio: float) -> str:
+def _ratio_text(ratio: float) -> str:
     if ratio == -inf:
         return "no number at all"
     return f"{ratio:.1f} dB" if ratio < _EXACT else "all that f16 has"
@@ -65,12 +69,12 @@ def _told(ratio: float) -> str:
 def lost_most(bundle: CompiledModel, arrays: Mapping[str, Array]) -> LostLayer | None:
     """The layer of a plan that loses most; None where none can be told."""
     if bundle.manifest.precision == "i8":
-        return _lost_by_range(bundle, arrays) or _lost_by_integers(bundle)
+        return _lost_by_range(bundle, arrays) or _find_lost_by_integers(bundle)
     wide, narrow = (layout(legalise(bundle.source, kind)) for kind in ("f32", "f16"))
     if bundle.manifest.precision != "f16":
         return None
     pairs = _pairs(wide, narrow)
-    return _worst(narrow, _compared(wide.module, narrow.module, pairs, arrays))
+    return _worst(narrow, _compare_operations(wide.module, narrow.module, pairs, arrays))
 
 
 def _lost_by_range(bundle: CompiledModel, arrays: Mapping[str, Array]) -> LostLayer | None:
@@ -86,7 +90,7 @@ def _lost_by_range(bundle: CompiledModel, arrays: Mapping[str, Array]) -> LostLa
     return LostLayer(f"`{clipped.layer}`", nan, nan, cause, remedy)
 
 
-def _lost_by_integers(bundle: CompiledModel) -> LostLayer | None:
+def _find_lost_by_integers(bundle: CompiledModel) -> LostLayer | None:
     asked = bundle.manifest.precision_map
     known = [loss for loss in bundle.manifest.losses if not _is_float(loss.layer, asked)]
     if not known:
@@ -148,7 +152,7 @@ class _Compared:
         return self.before - max(self.after, -_EXACT)
 
 
-def _compared(
+def _compare_operations(
     wide: Module, narrow: Module, pairs: Mapping[int, int], arrays: Mapping[str, Array]
 ) -> Iterator[_Compared]:
     """Every operation on floats, with what it gets and what it leaves."""

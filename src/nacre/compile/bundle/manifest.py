@@ -188,10 +188,10 @@ def manifest(
         precision=options.precision,
         ddr_bytes=options.ddr_bytes,
         weights=WEIGHTS if placement.weights else None,
-        inputs=_scaled(
+        inputs=_with_scales(
             _inputs(source, partition, placement), quantised.inputs if quantised else ()
         ),
-        outputs=_scaled(
+        outputs=_with_scales(
             _outputs(source, partition, placement), quantised.outputs if quantised else ()
         ),
         states=tuple(
@@ -223,7 +223,7 @@ def _losses(quantised: Quantised | None) -> tuple[LayerLoss, ...]:
     )
 
 
-def _scaled(ports: tuple[Port, ...], stored: tuple[StoredPort, ...]) -> tuple[Port, ...]:
+def _with_scales(ports: tuple[Port, ...], stored: tuple[StoredPort, ...]) -> tuple[Port, ...]:
     """Ports with the scales that the host uses."""
     found = {port.name: port for port in stored}
     return tuple(

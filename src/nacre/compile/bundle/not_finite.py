@@ -28,12 +28,12 @@ def lost_inputs(manifest: Manifest, arrays: Mapping[str, Array]) -> list[Diagnos
     """A warning for each input of a plan on integers that has NaN or infinities."""
     found: list[Diagnostic] = []
     for port in manifest.inputs if manifest.precision == "i8" else ():
-        nans, infinities = _counted(port, arrays[port.name])
+        nans, infinities = _count_not_finite(port, arrays[port.name])
         if port.elem == "f32":
             infinities = 0  # of a mask: they hide something, and mean what they say
         if nans or infinities:
             where = "integers of 8 bits" if port.scale is not None else _LATER
-            told = _told(nans, infinities, arrays[port.name])
+            told = _describe_counts(nans, infinities, arrays[port.name])
             message = f"input {quoted(port.name)} has {told}, and {where} have neither"
             found.append(CMP12.at(whole_file("<compile>"), message, help=_LOST))
     return found
@@ -43,17 +43,20 @@ def endless_outputs(
     manifest: Manifest, legal: Module, inputs: Mapping[str, Array], outputs: Sequence[Array]
 ) -> list[Diagnostic]:
     """A warning for each output that has NaN or infinities though inputs and constants do not."""
-    counts = [_counted(port, array) for port, array in zip(manifest.outputs, outputs, strict=False)]
+    counts = [
+        _count_not_finite(port, array)
+        for port, array in zip(manifest.outputs, outputs, strict=False)
+    ]
     if not any(map(any, counts)):
         return []
-    if any(any(_counted(port, inputs[port.name])) for port in manifest.inputs):
+    if any(any(_count_not_finite(port, inputs[port.name])) for port in manifest.inputs):
         return []
     if any(map(_is_endless, legal.operations)):
         return []
     found: list[Diagnostic] = []
     for port, array, (nans, infinities) in zip(manifest.outputs, outputs, counts, strict=False):
         if nans or infinities:
-            told = _told(nans, infinities, array)
+            told = _describe_counts(nans, infinities, array)
             message = f"output {quoted(port.name)} has {told}, of inputs that are all finite"
             found.append(CMP13.at(whole_file("<compile>"), message, help=_LEFT))
     return found
@@ -67,7 +70,7 @@ def _is_endless(op: CoreOperation) -> bool:
     return array is not None and not np.isfinite(array.astype(np.float32)).all()
 
 
-def _counted(port: Port, array: Array) -> tuple[int, int]:
+def _count_not_finite(port: Port, array: Array) -> tuple[int, int]:
     """How many NaN and infinities there are."""
     if GRAPH_TYPES[port.dtype].kind != "float":
         return 0, 0
@@ -75,5 +78,5 @@ def _counted(port: Port, array: Array) -> tuple[int, int]:
     return int(np.isnan(wide).sum()), int(np.isinf(wide).sum())
 
 
-def _told(nans: int, infinities: int, array: Array) -> str:
+def _describe_counts(nans: int, infinities: int, array: Array) -> str:
     return f"{nans} NaN and {infinities} infinities among {array.size} elements"

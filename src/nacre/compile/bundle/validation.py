@@ -154,7 +154,7 @@ def validated(
     if expected is None and not bundle.has_reference:
         found = first_difference(bundle, arrays)
         return Validation(found is None, found, {}, {}, tolerance, precision, (), NOTHING)
-    wanted = evaluate(source, inputs) if expected is None else _expected(bundle, expected)
+    wanted = evaluate(source, inputs) if expected is None else _expected_outputs(bundle, expected)
     difference = first_difference(bundle, arrays)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="CMP13")  # the verdict says it
@@ -167,7 +167,7 @@ def validated(
         for value, (name, pair) in zip(source.outputs, pairs.items(), strict=True)
     )
     if others is not None:
-        outputs = _moved(source, outputs, wanted, evaluate(source, others))
+        outputs = _mark_unmoved(source, outputs, wanted, evaluate(source, others))
     return Validation(
         difference is None and all(output.is_met and not output.problem for output in outputs),
         difference,
@@ -188,7 +188,7 @@ def _lost_most(bundle: CompiledModel, arrays: Mapping[str, Array]) -> LostLayer 
     return lost_most(bundle, arrays)
 
 
-def _moved(
+def _mark_unmoved(
     source: Module, outputs: tuple[Accuracy, ...], wanted: list[Array], again: list[Array]
 ) -> tuple[Accuracy, ...]:
     """Outputs, those that no input moves marked so."""
@@ -204,7 +204,7 @@ def _moved(
     )
 
 
-def _expected(bundle: CompiledModel, given: object) -> list[Array]:
+def _expected_outputs(bundle: CompiledModel, given: object) -> list[Array]:
     """Outputs that somebody else has computed: by name, or all of them in order."""
     ports = bundle.manifest.outputs[: len(bundle.source.outputs)]
     names = [port.name for port in ports]

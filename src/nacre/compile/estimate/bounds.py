@@ -96,7 +96,7 @@ class ModelBounds:
     @cached_property
     def layer(self) -> int:
         """The sum over the layers."""
-        return ceil(_added(bound.largest for bound in self.layers))
+        return ceil(_sum_cycles(bound.largest for bound in self.layers))
 
     @cached_property
     def whole(self) -> int:
@@ -127,7 +127,7 @@ class ModelBounds:
         return LayerBound(found[-1].name, **sums)
 
     def _sum(self, kind: str) -> Fraction:
-        return _added(getattr(bound, kind) for bound in self.layers)
+        return _sum_cycles(getattr(bound, kind) for bound in self.layers)
 
 
 def model_bounds(
@@ -140,10 +140,10 @@ def model_bounds(
     """The bounds of a legal module, its operations gathered into layers."""
     rates = _Rates(device, profile)
     parts = zip(groups, ddr_traffic(module, groups), stored_values(module, groups), strict=True)
-    return ModelBounds(tuple(_bound(module, rates, escaped, *part) for part in parts))
+    return ModelBounds(tuple(_layer_bound(module, rates, escaped, *part) for part in parts))
 
 
-def _bound(
+def _layer_bound(
     module: Module,
     rates: _Rates,
     escaped: Collection[int],
@@ -166,15 +166,15 @@ def _bound(
         elements,
         store_bytes,
         ddr_bytes,
-        _added(macs[value] / per_cycle for value, per_cycle in rate.items()),
+        _sum_cycles(macs[value] / per_cycle for value, per_cycle in rate.items()),
         elements / rates.elements + store_bytes / rates.stored,
         ddr_bytes / rates.ddr,
-        _added(macs[value] / (per_cycle + rates.help) for value, per_cycle in rate.items()),
+        _sum_cycles(macs[value] / (per_cycle + rates.help) for value, per_cycle in rate.items()),
         fixed / (rates.elements + rates.help),
     )
 
 
-def _added(cycles: Iterable[Fraction]) -> Fraction:
+def _sum_cycles(cycles: Iterable[Fraction]) -> Fraction:
     return sum(cycles, Fraction())
 
 

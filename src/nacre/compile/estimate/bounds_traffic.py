@@ -95,7 +95,7 @@ class _Reading:
         if op.opcode in ("Quantize", "Dequantize") and place > 0:
             return 0
         if op.opcode in _WINDOWS and place == 0:
-            return _seen_by_windows(self._module, op)
+            return _window_bytes(self._module, op)
         return full
 
     def first_owner(self, value: int, owners: Mapping[int, int]) -> int:
@@ -112,7 +112,7 @@ class _Reading:
         return min(found, last)
 
 
-def _seen_by_windows(module: Module, op: CoreOperation) -> int:
+def _window_bytes(module: Module, op: CoreOperation) -> int:
     """Bytes of the input of a convolution or pooling that lie under some window."""
     x = module.by_id[op.operands[0]].type
     given = OPS[op.opcode].filled(op.attributes)
@@ -128,15 +128,18 @@ def _seen_by_windows(module: Module, op: CoreOperation) -> int:
     dilations = given.get("dilations") or (1,) * count
     pads = given.get("pads") or (0,) * (2 * count)
     seen = {
-        axis: _covered(x.shape[axis], op.type.shape[axis], kernel[i], strides[i], dilations[i],
-                       pads[i])
+        axis: _covered_count(
+            x.shape[axis], op.type.shape[axis], kernel[i], strides[i], dilations[i], pads[i]
+        )
         for i, axis in enumerate(axes)
     }  # fmt: skip
     elements = prod(seen.get(axis, size) for axis, size in enumerate(x.shape))
     return bytes_needed(elements, x.element)
 
 
-def _covered(size: int, windows: int, kernel: int, stride: int, dilation: int, pad: int) -> int:
+def _covered_count(
+    size: int, windows: int, kernel: int, stride: int, dilation: int, pad: int
+) -> int:
     """How many places of an axis lie under a window."""
     # Of windows that see padding alone there may be billions.
     first = max(0, -((dilation * (kernel - 1) - pad) // stride))

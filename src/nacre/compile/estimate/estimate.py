@@ -94,7 +94,7 @@ def estimate(
         return replace(base, problems=error.diagnostics, **watch.found(target))
     found = watch.found(target)
     most = cycles_in_floats(module, aim, options) if is_stand_in and fallback else None
-    plan = _timed(bundle, base, found["bounds"])
+    plan = _time_bundle(bundle, base, found["bounds"])
     return replace(base, **found, plan=plan, most_cycles=most)
 
 
@@ -109,7 +109,7 @@ def _ranges(precision: str, calibration: object, is_stand_in: bool) -> str:
     return "the scales are the model's own"
 
 
-def _timed(bundle: Bundle, base: Estimate, bounds: ModelBounds) -> PlanTimes:
+def _time_bundle(bundle: Bundle, base: Estimate, bounds: ModelBounds) -> PlanTimes:
     ideal = bundle.time(clock_mhz=base.clock_mhz)
     if ideal.status != "completed":
         raise InternalError(f"the plan for {base.device.name} does not end: {ideal.sentence()}")

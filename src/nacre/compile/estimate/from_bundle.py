@@ -48,7 +48,7 @@ def estimate_bundle(
         derating,
         assumptions_of(device, clock_mhz, precision, ranges),
         bounds=bounds,
-        escaped={name: why for _, name, why in _escaped(bundle)},
+        escaped={name: why for _, name, why in _vpu_operations(bundle)},
         plan=PlanTimes(bundle, ideal, layers, derating, clock),
     )
 
@@ -56,7 +56,7 @@ def estimate_bundle(
 def bundle_bounds(bundle: CompiledModel, device: Device, profile: TimingProfile) -> ModelBounds:
     """The bounds of the model that a bundle was made of."""
     groups = [group for entry in bundle.manifest.layers for group in _groups(bundle, entry)]
-    escaped = {value for value, _, _ in _escaped(bundle)}
+    escaped = {value for value, _, _ in _vpu_operations(bundle)}
     return model_bounds(bundle.legal, groups, device, profile, escaped)
 
 
@@ -70,7 +70,7 @@ def _groups(bundle: CompiledModel, entry: LayerEntry) -> Iterator[_Group]:
     yield _Group(entry.name, tuple(known[origin.legal] for origin in entry.operations))
 
 
-def _escaped(bundle: CompiledModel) -> Iterator[tuple[int, str, str]]:
+def _vpu_operations(bundle: CompiledModel) -> Iterator[tuple[int, str, str]]:
     """What runs by name on the VPU: the value, what it is called, and why."""
     for entry in bundle.manifest.layers:
         for line in entry.escaped:

@@ -129,7 +129,7 @@ def layer_times(
         entries.append(None)
     names = [OTHER if entry is None else entry.name for entry in entries]
     steps = {name: _steps(timeline, tasks[name]) for name in names}
-    added = _added(timeline, steps)
+    added = _added_cycles(timeline, steps)
     return tuple(
         _time(
             timeline,
@@ -179,7 +179,7 @@ def _steps(timeline: Timeline, tasks: Sequence[Task]) -> Column:
     return np.concatenate([np.zeros(0, np.int64), *(n for n in numbers if n is not None)])
 
 
-def _added(timeline: Timeline, steps: Mapping[str, Column]) -> dict[str, int]:
+def _added_cycles(timeline: Timeline, steps: Mapping[str, Column]) -> dict[str, int]:
     """Cycles that each layer adds to the run, the layers taken in the order in which they end."""
     ends = {name: int(timeline.end[mine].max(initial=0)) for name, mine in steps.items()}
     added: dict[str, int] = {}

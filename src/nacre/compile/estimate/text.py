@@ -37,7 +37,7 @@ def estimate_text(model: str, found: Mapping[str, Estimate], most: int | None = 
             parts.append(_problems(name, one))
     for name, one in found.items():
         if one.escaped:
-            parts.append(_escaped(name, one.escaped))
+            parts.append(_vpu_text(name, one.escaped))
         if one.plan is not None and one.bounds and one.plan.ideal.cycles < one.bounds.whole:
             parts.append(
                 f"{safe(name)}: below the whole bound, which counts a store for each layer;\n"
@@ -45,7 +45,7 @@ def estimate_text(model: str, found: Mapping[str, Estimate], most: int | None = 
             )
         if one.plan is not None and one.plan.bundle.manifest.notes:
             parts.append(_notes(name, one.plan.bundle.manifest.notes))
-    parts.append(_assumed(found))
+    parts.append(_assumptions_text(found))
     return "\n\n".join(parts)
 
 
@@ -179,7 +179,7 @@ def _layers(name: str, one: Estimate, most: int) -> str:
 
 def _group(layer: LayerTime) -> str:
     members = ", ".join(safe(name) for name in layer.members)
-    return _wrapped(f"{safe(layer.name)} runs {members} depth first, tile by tile in L1")
+    return _wrap(f"{safe(layer.name)} runs {members} depth first, tile by tile in L1")
 
 
 def _node(layer: LayerTime) -> str:
@@ -193,17 +193,17 @@ def _layer_row(layer: LayerTime, total: int) -> Row:
     bound = layer.bound
     return (
         safe(layer.name),
-        _shortened(" + ".join(layer.main_operations), 28),
+        _shorten(" + ".join(layer.main_operations), 28),
         f"{layer.macs:,}" if layer.macs else "-",
         f"{layer.cycles:,}",
         _share(layer.cycles / total),
         f"{bound.cycles:,} {bound.limit}" if bound is not None and bound.limit else "-",
         f"{over:.2f}x" if over is not None else "-",
-        _limited(layer),
+        _bottleneck_text(layer),
     )
 
 
-def _limited(layer: LayerTime) -> str:
+def _bottleneck_text(layer: LayerTime) -> str:
     unit = max(layer.busy, key=lambda name: layer.busy[name], default=None)
     if unit is None or not layer.cycles:
         return layer.bottleneck
@@ -217,9 +217,9 @@ def _limited(layer: LayerTime) -> str:
 def _problems(name: str, one: Estimate) -> str:
     lines = [f"{safe(name)} cannot take the model:"]
     for found in one.problems[:_MOST_PROBLEMS]:
-        lines.append(_wrapped(f"{found.code}: {safe(found.message)}"))
+        lines.append(_wrap(f"{found.code}: {safe(found.message)}"))
         if found.help is not None:
-            lines.append(_wrapped(f"help: {safe(found.help)}"))
+            lines.append(_wrap(f"help: {safe(found.help)}"))
     if len(one.problems) > _MOST_PROBLEMS:
         lines.append(f"  and {len(one.problems) - _MOST_PROBLEMS} more")
     return "\n".join(lines)
@@ -227,23 +227,23 @@ def _problems(name: str, one: Estimate) -> str:
 
 def _notes(name: str, notes: Sequence[str]) -> str:
     merged = merge_notes(notes)
-    lines = [f"notes on {safe(name)}", *(_wrapped(safe(note)) for note in merged[:_MOST_NOTES])]
+    lines = [f"notes on {safe(name)}", *(_wrap(safe(note)) for note in merged[:_MOST_NOTES])]
     if len(merged) > _MOST_NOTES:
         lines.append(f"  and {len(merged) - _MOST_NOTES} more: --format json has them all")
     return "\n".join(lines)
 
 
-def _escaped(name: str, escaped: Mapping[str, str]) -> str:
+def _vpu_text(name: str, escaped: Mapping[str, str]) -> str:
     lines = [f"on the VPU of {safe(name)}, for want of another form:"]
     return "\n".join([*lines, *(f"  {safe(op)}: {safe(why)}" for op, why in escaped.items())])
 
 
-def _assumed(found: Mapping[str, Estimate]) -> str:
+def _assumptions_text(found: Mapping[str, Estimate]) -> str:
     every = dict.fromkeys(line for one in found.values() for line in one.assumptions)
-    return "\n".join(["assumptions", *(_wrapped(safe(line)) for line in every)])
+    return "\n".join(["assumptions", *(_wrap(safe(line)) for line in every)])
 
 
-def _wrapped(line: str) -> str:
+def _wrap(line: str) -> str:
     return textwrap.fill(line, _WIDTH, initial_indent="  ", subsequent_indent="    ")
 
 
@@ -287,5 +287,5 @@ def size_text(size: int) -> str:
     return f"{size} B"
 
 
-def _shortened(text: str, most: int) -> str:
+def _shorten(text: str, most: int) -> str:
     return text if len(text) <= most else f"{text[: most - 3]}..."

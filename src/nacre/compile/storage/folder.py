@@ -46,7 +46,7 @@ from nacre.compile.storage.names import (
 from nacre.compile.storage.sharing import (
     constants_of,
     references,
-    restored_weights,
+    restore_weights,
     stored_weights,
 )
 from nacre.core.module import Module
@@ -66,7 +66,7 @@ def save(
     if not force:
         require_own_folder(folder)
     has_model = reference and bundle.has_reference
-    with _made(folder), file_set(folder / MANIFEST) as files:
+    with _make_folder(folder), file_set(folder / MANIFEST) as files:
         old = names_of_old(folder)
         given = bundle.source if has_model else interface_of(bundle.source)
         texts, arrays = _add_modules(files, MODEL if has_model else INTERFACE, given, bundle.legal)
@@ -78,12 +78,12 @@ def save(
         hashes = {file.name: file.sha256 for file in texts}
         hashes |= {file.stored: file.sha256 for file in arrays}
         made = msgspec.structs.replace(bundle.manifest, stored=stored, sha256=hashes)
-        text = msgspec.json.format(msgspec.json.encode(_signed(made)), indent=1)
+        text = msgspec.json.format(msgspec.json.encode(_sign(made)), indent=1)
         files.commit([text, b"\n"], moved=texts, old=old)
 
 
 @contextlib.contextmanager
-def _made(folder: Path) -> Iterator[None]:
+def _make_folder(folder: Path) -> Iterator[None]:
     """A folder that is made, and taken away again where nothing comes to lie in it."""
     missing = [path for path in (folder, *folder.parents) if not path.exists()]
     folder.mkdir(parents=True, exist_ok=True)
@@ -130,10 +130,10 @@ def _load(folder: Path) -> CompiledModel:
     has_model = INTERFACE not in hashes
     for name in hashes:
         if not is_part(name):
-            raise _damaged(folder / MANIFEST, f"names {name[:80]!r}, which is no file of a bundle")
+            raise _damage(folder / MANIFEST, f"names {name[:80]!r}, which is no file of a bundle")
     for name in (PROGRAM, MODEL if has_model else INTERFACE, LEGAL):
         if name not in hashes:
-            raise _damaged(folder / MANIFEST, f"does not name {name}")
+            raise _damage(folder / MANIFEST, f"does not name {name}")
     files = {name: _content(folder, name, digest) for name, digest in hashes.items()}
     module = _module(folder / (MODEL if has_model else INTERFACE), files)
     legal = _module(folder / LEGAL, files)
@@ -143,7 +143,7 @@ def _load(folder: Path) -> CompiledModel:
     bundle = CompiledModel(module, source.text, weights, plain, legal, parts, has_model)
     problem = mismatch(bundle)
     if problem is not None:
-        raise _damaged(folder / MANIFEST, problem)
+        raise _damage(folder / MANIFEST, problem)
     return bundle
 
 
@@ -151,21 +151,21 @@ def _content(folder: Path, name: str, digest: str) -> bytes:
     """What a file holds, which must be what the manifest was written for."""
     raw = _read(folder, place_of(folder, name, digest).name)
     if hashlib.sha256(raw).hexdigest() != digest:
-        raise _damaged(folder / name, "is not the file that the manifest was written for")
+        raise _damage(folder / name, "is not the file that the manifest was written for")
     return raw
 
 
 def _read(folder: Path, name: str) -> bytes:
     raw = read_bytes(folder / name, limit=MOST_BYTES)
     if isinstance(raw, Unreadable):
-        raise _damaged(folder / name, raw.reason)
+        raise _damage(folder / name, raw.reason)
     return raw
 
 
 def _source(path: Path, files: Mapping[str, bytes]) -> Source:
     found = decode_source(files[path.name], name=str(path), path=path)
     if isinstance(found, Unreadable):
-        raise _damaged(path, f"is no text: {found.reason}")
+        raise _damage(path, f"is no text: {found.reason}")
     return found
 
 
@@ -175,11 +175,11 @@ def _module(path: Path, files: Mapping[str, bytes]) -> Module:
     try:
         module = load_source(_source(path, files), None, arrays)
     except InputError as error:
-        raise _damaged(path, f"holds no module: {error.diagnostics[0].message}") from None
+        raise _damage(path, f"holds no module: {error.diagnostics[0].message}") from None
     found = verify(module, "nacre-1")
     if has_errors(found):
         first = next(d for d in found if d.severity == "error")
-        raise _damaged(path, f"holds a module that is not sound: {first.code}, {first.message}")
+        raise _damage(path, f"holds a module that is not sound: {first.code}, {first.message}")
     return module
 
 
@@ -188,24 +188,24 @@ def _weights(
 ) -> tuple[bytes, tuple[WeightsPart, ...]]:
     names = [name for name in files if name.startswith(WEIGHTS.partition(".")[0] + ".")]
     if len(names) != 1:
-        raise _damaged(folder / MANIFEST, f"names {len(names)} files of weights, expected one")
+        raise _damage(folder / MANIFEST, f"names {len(names)} files of weights, expected one")
     path = folder / names[0]
     try:
         tensors = load_tensors(files[names[0]])
     except (SafetensorError, ValueError, KeyError, TypeError, OverflowError) as error:
-        raise _damaged(path, f"cannot be read: {error}") from None
+        raise _damage(path, f"cannot be read: {error}") from None
     if any(tensor.dtype != np.uint8 for tensor in tensors.values()):
-        raise _damaged(path, "holds something else than bytes")
+        raise _damage(path, "holds something else than bytes")
     stored = described.stored
     if stored is None:
         return (tensors["weights"].tobytes() if "weights" in tensors else b""), ()
     if not all(key.isascii() and key.isdigit() and len(key) < 16 for key in tensors):
-        raise _damaged(path, "holds something else than parts of the weights")
+        raise _damage(path, "holds something else than parts of the weights")
     rest = {int(key): tensor.tobytes() for key, tensor in tensors.items()}
     try:
-        return restored_weights(stored, rest, constants_of(legal))
+        return restore_weights(stored, rest, constants_of(legal))
     except ValueError as problem:
-        raise _damaged(folder / MANIFEST, str(problem)) from None
+        raise _damage(folder / MANIFEST, str(problem)) from None
 
 
 def _manifest(folder: Path) -> Manifest:
@@ -217,15 +217,15 @@ def _manifest(folder: Path) -> Manifest:
     try:
         found = msgspec.json.decode(raw, type=Manifest)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
-        raise _damaged(folder / MANIFEST, f"is no manifest: {error}") from None
+        raise _damage(folder / MANIFEST, f"is no manifest: {error}") from None
     if found.format not in FORMATS:
-        raise _damaged(folder / MANIFEST, f"has the format {found.format}, expected {FORMAT}")
-    if found != _signed(found):
-        raise _damaged(folder / MANIFEST, "was changed after it was written")
+        raise _damage(folder / MANIFEST, f"has the format {found.format}, expected {FORMAT}")
+    if found != _sign(found):
+        raise _damage(folder / MANIFEST, "was changed after it was written")
     return found
 
 
-def _signed(manifest: Manifest) -> Manifest:
+def _sign(manifest: Manifest) -> Manifest:
     """A manifest with the hash of all else that it says, by its shortest text."""
     others = {name: value for name, value in manifest.sha256.items() if name != MANIFEST}
     bare = msgspec.structs.replace(manifest, sha256=others)
@@ -233,5 +233,5 @@ def _signed(manifest: Manifest) -> Manifest:
     return msgspec.structs.replace(manifest, sha256={**others, MANIFEST: own})
 
 
-def _damaged(path: Path, reason: str) -> InputError:
+def _damage(path: Path, reason: str) -> InputError:
     return InputError([CMP07.at(whole_file(str(path)), f"{path.name} {reason}")])

@@ -115,7 +115,7 @@ def stored_weights(
     if len(weights) <= _MOST_GROWTH * _bytes_of(constants):
         made = StoredWeights(len(weights), segments)
         try:
-            whole = restored_weights(made, _rest(weights, segments, constants), constants)
+            whole = restore_weights(made, _rest(weights, segments, constants), constants)
         except ValueError:
             whole = b"", ()
         if whole[0] == weights:
@@ -185,7 +185,7 @@ def _bytes_of(constants: Mapping[int, Array]) -> int:
     return sum(array.nbytes for array in constants.values())
 
 
-def restored_weights(
+def restore_weights(
     stored: StoredWeights, rest: Mapping[int, bytes], constants: Mapping[int, Array]
 ) -> tuple[bytes, tuple[WeightsPart, ...]]:
     """The weights, and the arrays that they are made of; ValueError where they do not fit."""
