@@ -35,8 +35,15 @@ _ADVICE = {
 }
 
 
-# Calls that PyTorch writes by one of ours, which knows more: windows of unequal sizes.
-_WRITTEN = frozenset({"adaptive_max_pool1d.default"})
+# Calls that PyTorch is left to write by another: a plain name is what people know, and windows of
+# unequal sizes are for one of our own functions.
+_WRITTEN = frozenset(
+    {
+        "__and__.Scalar", "__and__.Tensor", "__or__.Scalar", "__or__.Tensor", "__xor__.Scalar",
+        "__xor__.Tensor", "adaptive_max_pool1d.default", "clip.default", "max.other", "min.other",
+        "true_divide.Tensor", "type_as.default",
+    }
+)  # fmt: skip
 
 
 def program_of(
