@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from nacre.core.aten.catalogue import handlers
-from nacre.core.aten.schemas import Parameter, parsed, schemas
+from nacre.core.aten.schemas import Parameter, parse, schemas
 
 
 def test_every_schema_has_a_handler() -> None:
@@ -15,7 +15,7 @@ def test_every_schema_has_a_handler() -> None:
 
 
 def test_a_schema_is_read_from_its_notation() -> None:
-    schema = parsed("x.default", "self:T indices:T?* dim:I=[1,2] eps:f? | layout:k?")
+    schema = parse("x.default", "self:T indices:T?* dim:I=[1,2] eps:f? | layout:k?")
     assert schema.parameters == (
         Parameter("self", "T"),
         Parameter("indices", "T", is_list=True, is_optional=True),

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from nacre.core.aten.derived import derived
+from nacre.core.aten.derived import derive_handlers
 from tests.core.torch.calls import case
 
 torch = pytest.importorskip("torch")
@@ -33,7 +33,7 @@ ONE = [
     *(
         case(key, (lambda op, x, i, b: [op(i), op(b)]) if _is_integer(key) else
              lambda op, x, i, b: op(x))
-        for key in sorted(derived())
+        for key in sorted(derive_handlers())
         if key.endswith(".default") and key not in EXPLICIT | LIMITS
     ),
     *(case(key, lambda op, x, i, b: op(x.clamp(-50, 50))) for key in sorted(LIMITS)),
@@ -90,7 +90,7 @@ BITS = {
 TWO = [
     *(
         case(key, BITS[key.partition(".")[2]])
-        for key in sorted(derived())
+        for key in sorted(derive_handlers())
         if key.startswith("bitwise") and not key.endswith("default")
     ),
     *(case(f"__{name}__.Scalar", lambda op, x, y, i, j: op(i, 3))
@@ -100,12 +100,12 @@ TWO = [
     case("remainder.Scalar_Tensor", lambda op, x, y, i, j: [op(7, j + 20), op(2.5, y)]),
     *(
         case(key, lambda op, x, y, i, j: [op(x, y), op(x, j + 20), op(i, j + 20)])
-        for key in sorted(derived())
+        for key in sorted(derive_handlers())
         if key.startswith(_BINARY) and key.endswith(".Tensor") and not _is_integer(key)
     ),
     *(
         case(key, lambda op, x, y, i, j: [op(x, 0.5), op(i, 2), op(i, 1.5)])
-        for key in sorted(derived())
+        for key in sorted(derive_handlers())
         if key.endswith(".Scalar") and not _is_integer(key) and key not in EXPLICIT
     ),
     *(

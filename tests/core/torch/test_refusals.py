@@ -8,6 +8,7 @@ import pytest
 
 from nacre.core.aten.refused import REFUSED, why_not
 from nacre.core.aten.remedies import EVAL, OTHERWISE
+from nacre.core.torch import importer
 from tests.core.torch.programs import Function, findings
 
 torch = pytest.importorskip("torch")
@@ -135,6 +136,16 @@ def test_inputs_that_have_no_type() -> None:
 def test_something_else_than_a_module() -> None:
     ((code, message, _),) = findings(3)
     assert (code, message) == ("TCH04", "found a int, expected a module, a program or a path")
+
+
+def test_a_handler_that_gives_another_type_than_pytorch(monkeypatch: pytest.MonkeyPatch) -> None:
+    wrong = {"sin.default": lambda use: use.reshape(use.value("self"), (4, 3))}
+    monkeypatch.setattr(importer, "handlers", lambda: wrong)
+    ((code, message, help_),) = findings(Function(torch.sin), X)
+    assert code == "TCH01"
+    words = "it is taken to give tensor<f32[4, 3]>, and PyTorch gives tensor<f32[3, 4]>"
+    assert message.endswith(f"{words}: a mistake of ours")
+    assert help_ == OTHERWISE
 
 
 def test_refused_overloads_exist() -> None:

@@ -125,9 +125,9 @@ class AtenCall:
 
     def value(self, name: str, dtype: str | None = None) -> int:
         """An argument as a value of the module, of a type if one is named."""
-        return self.taken(self.get(name), dtype, name)
+        return self.as_value(self.get(name), dtype, name)
 
-    def taken(self, found: Found, dtype: str | None = None, name: str = "an operand") -> int:
+    def as_value(self, found: Found, dtype: str | None = None, name: str = "an operand") -> int:
         """A tensor, an array or a number as a value of the module."""
         if isinstance(found, Tensor):
             value = found.id if isinstance(found, Value) else found.value(dtype)
@@ -163,7 +163,7 @@ class AtenCall:
     def axis(self, name: str = "dim", of: str = "self", default: int = 0, extra: int = 0) -> int:
         """An axis, counted from the front."""
         rank = max(len(self.shape_of(of)) + extra, 1)
-        return inside(self.integer(name, default), rank, name)
+        return as_axis(self.integer(name, default), rank, name)
 
     def elements(self, found: Found) -> Array | None:
         """The elements of a tensor or a number, where they are known."""
@@ -194,7 +194,7 @@ class AtenCall:
         except (InputError, ValueError) as error:
             raise Unsupported(_messages(error), OTHERWISE) from None
 
-    def filled(self, number: float, shape: Sequence[int], dtype: str) -> int:
+    def fill(self, number: float, shape: Sequence[int], dtype: str) -> int:
         """One number everywhere."""
         require_elements(shape)
         return self.broadcast_to(self.scalar(number, dtype), shape)
@@ -255,7 +255,7 @@ class AtenCall:
             return self.add("Compare", value, self.scalar(0, found), op="Ne")
         return self.add("Cast", value, to=dtype)
 
-    def floating(self, value: int) -> int:
+    def as_float(self, value: int) -> int:
         """A value that functions of reals are for: integers become f32."""
         is_float = GRAPH_TYPES[self.type_of(value).dtype].kind == "float"
         return value if is_float else self.cast(value, "f32")
@@ -268,7 +268,7 @@ def number_type(number: object) -> str:
     return "i64" if isinstance(number, int) else "f32"
 
 
-def inside(axis: int, rank: int, name: str = "dim") -> int:
+def as_axis(axis: int, rank: int, name: str = "dim") -> int:
     """An axis counted from the front."""
     if not -rank <= axis < rank:
         raise Unsupported(f"`{name}` is {axis}, expected {-rank} to {rank - 1}")

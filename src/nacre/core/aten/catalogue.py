@@ -7,7 +7,7 @@ from functools import cache
 from types import MappingProxyType
 
 from nacre.core.aten.call import Handler
-from nacre.core.aten.derived import derived
+from nacre.core.aten.derived import derive_handlers
 from nacre.core.aten.handlers import (
     activations,
     creation,
@@ -45,4 +45,4 @@ MODULES = (
 @cache
 def handlers() -> Mapping[str, Handler]:
     """Every handler by its call; what the rows of the table of Core IR say alone comes last."""
-    return MappingProxyType({**derived(), **registered_handlers()})
+    return MappingProxyType({**derive_handlers(), **registered_handlers()})

@@ -18,7 +18,7 @@ _OF_REALS = frozenset({"Exp", "Log"})
 _TESTS = frozenset({"IsNan", "IsInf"})
 
 
-def derived() -> dict[str, Handler]:
+def derive_handlers() -> dict[str, Handler]:
     """Handlers by call; where a call takes a tensor, its form for a number is the same."""
     found: dict[str, Handler] = {}
     known = schemas()

@@ -32,7 +32,7 @@ def _number(number: float) -> str:
 
 def _together(dtypes: Iterable[str]) -> str | None:
     found = list(dtypes)
-    return reduce(promoted, found) if found else None
+    return reduce(promote, found) if found else None
 
 
 def _over(higher: str | None, lower: str | None) -> str | None:
@@ -41,11 +41,11 @@ def _over(higher: str | None, lower: str | None) -> str | None:
     is_higher_float = GRAPH_TYPES[higher].kind == "float"
     is_lower_float = GRAPH_TYPES[lower].kind == "float"
     if not is_higher_float and (higher == "bool" or is_lower_float):
-        return promoted(higher, lower)
+        return promote(higher, lower)
     return higher
 
 
-def promoted(a: str, b: str) -> str:
+def promote(a: str, b: str) -> str:
     """The least type that holds both."""
     if a == b:
         return a

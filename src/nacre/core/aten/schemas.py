@@ -289,7 +289,7 @@ class Schema(msgspec.Struct, frozen=True):
         return tuple(p for p in self.parameters if not p.is_storage)
 
 
-def parsed(call: str, text: str) -> Schema:
+def parse(call: str, text: str) -> Schema:
     """A schema from its notation."""
     before, _, behind = text.partition("|")
     found = [_parameter(word, False) for word in before.split()]
@@ -318,5 +318,5 @@ def schemas() -> Mapping[str, Schema]:
     found: dict[str, Schema] = {}
     for text, calls in _TABLE.items():
         for call in calls.split():
-            found[call] = parsed(call, text)
+            found[call] = parse(call, text)
     return MappingProxyType(found)

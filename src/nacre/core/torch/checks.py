@@ -22,7 +22,7 @@ _MOST_USERS = 1000  # a file must not keep us busy
 
 
 @contextmanager
-def kept(program: Any) -> Iterator[None]:  # noqa: ANN401 - ExportedProgram
+def keep_checks(program: Any) -> Iterator[None]:  # noqa: ANN401 - ExportedProgram
     """While it lasts, PyTorch's passes keep those calls of a program that give nothing.
 
     They are there for what they do, as `torch._assert_async(x)` is, but PyTorch takes most of them

@@ -10,7 +10,7 @@ from typing import Any
 from nacre.base.diagnostics import InputError
 from nacre.core.importing.coverage import Coverage, Row
 from nacre.core.torch.checks import CHECKS
-from nacre.core.torch.importer import walked
+from nacre.core.torch.importer import walk_graph
 from nacre.core.torch.nodes import key_of
 
 
@@ -25,7 +25,7 @@ def coverage(
 
     InputError where it is no sound program at all.
     """
-    walk, _, graph = walked(source, example_args, example_kwargs, shapes)
+    walk, _, graph = walk_graph(source, example_args, example_kwargs, shapes)
     unsound = [d for d in walk.found if d.code != "TCH01"]
     if unsound:
         raise InputError(unsound)

@@ -12,7 +12,7 @@ from nacre.core.aten.refused import REFUSED
 from nacre.core.importing.findings import refusal
 from nacre.core.rules.torch import TCH04, TCH06
 from nacre.core.torch.archive import read_program
-from nacre.core.torch.checks import kept
+from nacre.core.torch.checks import keep_checks
 from nacre.core.torch.decompositions.catalogue import decompositions
 from nacre.core.torch.decompositions.table import PYTORCHS
 from nacre.core.torch.folding import first_line
@@ -20,7 +20,7 @@ from nacre.core.torch.library import quiet, torch
 from nacre.core.torch.nodes import key_of
 from nacre.core.torch.remedies import place_of_error
 from nacre.core.torch.sizes import Shapes, examples_of
-from nacre.core.torch.ties import Ties, ties_of, untied
+from nacre.core.torch.ties import Ties, ties_of, untie
 
 # By what PyTorch's message has in it.
 _ADVICE = {
@@ -64,7 +64,7 @@ def program_of(
         name, program = "<program>", source
     elif isinstance(source, library.nn.Module):
         name = type(source).__name__
-        program = _exported(source, args, kwargs, name)
+        program = _export(source, args, kwargs, name)
     else:
         message = f"found a {type(source).__name__}, expected a module, a program or a path"
         help_ = "give a `torch.nn.Module`, what `torch.export.export` gives, or a `.pt2` file"
@@ -74,11 +74,11 @@ def program_of(
         raise refusal(TCH06, name, message, "give sizes that it leaves open as `shapes`")
     examples = examples_of(program, shapes, name) if shapes else None
     if examples is not None:
-        program = _exported(program.module(check_guards=False), *examples, name)
-    return _decomposed(program, name), name, ties_of(program)
+        program = _export(program.module(check_guards=False), *examples, name)
+    return _decompose(program, name), name, ties_of(program)
 
 
-def _exported(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any], name: str) -> Any:  # noqa: ANN401
+def _export(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any], name: str) -> Any:  # noqa: ANN401
     try:
         with quiet(), torch().no_grad():
             return torch().export.export(module, args, kwargs)
@@ -110,10 +110,10 @@ def overload(key: str) -> Any:  # noqa: ANN401 - OpOverload
     return getattr(getattr(torch().ops.aten, name), form)
 
 
-def _decomposed(program: Any, name: str) -> Any:  # noqa: ANN401 - ExportedProgram
+def _decompose(program: Any, name: str) -> Any:  # noqa: ANN401 - ExportedProgram
     try:
-        with quiet(), torch().no_grad(), kept(program):
-            made = untied(program).run_decompositions(dict(_table()))
+        with quiet(), torch().no_grad(), keep_checks(program):
+            made = untie(program).run_decompositions(dict(_table()))
             # What nobody uses, such as the places of a pooling, needs no form.
             made.graph_module.graph.eliminate_dead_code()
             return made

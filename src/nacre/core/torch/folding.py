@@ -67,7 +67,7 @@ _FILLED: Mapping[str, float | str] = {
 }
 
 
-def filled(key: str, given: Mapping[str, Any], result: Any) -> Any:  # noqa: ANN401 - torch.Tensor
+def fill(key: str, given: Mapping[str, Any], result: Any) -> Any:  # noqa: ANN401 - torch.Tensor
     """The tensor that a call fills with one number; None where it is no such call."""
     number = _FILLED.get(key)
     number = given[number] if isinstance(number, str) else number
@@ -76,7 +76,7 @@ def filled(key: str, given: Mapping[str, Any], result: Any) -> Any:  # noqa: ANN
     return torch().full(tuple(result.shape), number, dtype=result.dtype)
 
 
-def folded(target: Any, args: Any, kwargs: Any) -> Any:  # noqa: ANN401 - as the node has them
+def fold(target: Any, args: Any, kwargs: Any) -> Any:  # noqa: ANN401 - as the node has them
     """What a call gives."""
     try:
         with torch().no_grad(), quiet():

@@ -22,22 +22,22 @@ from nacre.core.torch.checks import CHECKS, ITEMS, is_only_checked
 from nacre.core.torch.constants import Constants
 from nacre.core.torch.elements import dtype_of
 from nacre.core.torch.exporting import program_of
-from nacre.core.torch.folding import can_fold, filled, folded, is_layout, leaves_of
+from nacre.core.torch.folding import can_fold, fill, fold, is_layout, leaves_of
 from nacre.core.torch.interface import Interface, interface_of, is_empty, is_open, static_type
 from nacre.core.torch.library import quiet, torch
 from nacre.core.torch.nodes import (
     argument,
     arguments_of,
-    described,
+    as_tensors,
+    by_name,
+    describe,
     feeds_transform,
     holds,
     item,
     key_of,
     label_of,
-    mapped,
-    named,
+    map_arguments,
     number,
-    wrapped,
 )
 from nacre.core.torch.remedies import PARTS, place_of
 from nacre.core.unsupported import Unsupported
@@ -66,13 +66,13 @@ def from_torch(
     computed now; with `keep_parameters` by the module, so that they can be changed in it.
     InputError lists all that stands in the way.
     """
-    walk, interface, _ = walked(
+    walk, interface, _ = walk_graph(
         source, example_args, example_kwargs, shapes, progress, keep_parameters
     )
     return walk.module(interface)
 
 
-def walked(
+def walk_graph(
     source: Any,  # noqa: ANN401 - a module, a program, a path
     example_args: Sequence[Any] = (),
     example_kwargs: Mapping[str, Any] | None = None,
@@ -141,7 +141,7 @@ class Walk:
                 tensors[node.name] = getattr(graph_module, node.target)
             elif node.op == "call_function":
                 before = self.builder.count
-                tensors[node.name] = self._made(node, tensors)
+                tensors[node.name] = self._result(node, tensors)
                 self._label(node, before)
                 if self.builder.count >= MOST_OPERATIONS:
                     message = f"it has more than {MOST_OPERATIONS:,} operations"
@@ -153,13 +153,15 @@ class Walk:
             if "constant" not in OPS[op.opcode].traits:
                 self.labels.setdefault(op.value_id, label_of(node))
 
-    def _made(self, node: Any, tensors: dict[str, Any]) -> Any:  # noqa: ANN401 - fx.Node
-        args, kwargs = (mapped(part, lambda n: tensors[n.name]) for part in arguments_of(node))
+    def _result(self, node: Any, tensors: dict[str, Any]) -> Any:  # noqa: ANN401 - fx.Node
+        args, kwargs = (
+            map_arguments(part, lambda n: tensors[n.name]) for part in arguments_of(node)
+        )
         if holds(args, Lost) or holds(kwargs, Lost):
             self.lost += 1
             return Lost()
         try:
-            return self._taken(node, args, kwargs)
+            return self._compute(node, args, kwargs)
         except Unsupported as problem:
             self._refuse(node, problem)
             return self._stand_in(node.meta.get("val"))
@@ -174,7 +176,7 @@ class Walk:
             return Lost()
         return Value(self.builder.stand_in(type_))
 
-    def _taken(self, node: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:  # noqa: ANN401
+    def _compute(self, node: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:  # noqa: ANN401
         target = node.target
         if target is operator.getitem:
             return item(args[0], args[1])
@@ -183,21 +185,21 @@ class Walk:
             return None
         result, is_call = node.meta.get("val"), hasattr(target, "_schema")
         if is_call and can_fold(key, target, [args, kwargs], result):
-            made = self._derived(node, folded(target, args, kwargs), args, kwargs)
+            made = self._keep_names(node, fold(target, args, kwargs), args, kwargs)
             if is_open(result):  # now its shape is known too
                 node.meta["val"] = made
             return made
         if key in ITEMS and is_only_checked(node):
             raise Unsupported(*CHECKED)
         if is_call and is_open(result):
-            result = node.meta["val"] = self._sized(target, args, kwargs)
+            result = node.meta["val"] = self._result_shape(target, args, kwargs)
         if key in _SIZES and isinstance(result, int):
             return result
         if is_empty(result):
             return torch().empty(tuple(result.shape), dtype=result.dtype)  # known: it has none
-        return self._handled(node, args, kwargs)
+        return self._handle(node, args, kwargs)
 
-    def _handled(self, node: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:  # noqa: ANN401
+    def _handle(self, node: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:  # noqa: ANN401
         """What a call becomes in the module."""
         target, result = node.target, node.meta.get("val")
         key, is_call = key_of(target), hasattr(target, "_schema")
@@ -208,12 +210,12 @@ class Walk:
             raise Unsupported(*why_not(key))
         if handler is None:
             return number(target, args)
-        given = named(target, args, kwargs)
-        known = filled(key, given, result)
+        given = by_name(target, args, kwargs)
+        known = fill(key, given, result)
         if known is not None:
             return known
         call = {name: argument(part, self.constants) for name, part in given.items()}
-        made = wrapped(handler(AtenCall(key, call, self.builder)))
+        made = as_tensors(handler(AtenCall(key, call, self.builder)))
         self._require_types(made, result)
         return made
 
@@ -227,7 +229,7 @@ class Walk:
                     reason = f"it is taken to give {found}, and PyTorch gives {expected}"
                     raise Unsupported(f"{reason}: a mistake of ours", OTHERWISE)
 
-    def _derived(self, node: Any, made: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:  # noqa: ANN401
+    def _keep_names(self, node: Any, made: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:  # noqa: ANN401
         """What was computed; a parameter that was laid out anew is still that parameter."""
         source = args[0] if args and is_layout(key_of(node.target)) else None
         names = self.constants.names_of(source) if isinstance(source, torch().Tensor) else ()
@@ -244,19 +246,19 @@ class Walk:
         if not given:
             return
 
-        def emitted(_: ModelBuilder, place: int) -> int | None:
-            found = list(leaves_of(self._handled(node, args, kwargs)))
+        def emit(_: ModelBuilder, place: int) -> int | None:
+            found = list(leaves_of(self._handle(node, args, kwargs)))
             value = found[place] if place < len(found) else None
             return value.id if isinstance(value, Value) else None
 
         for place, tensor in enumerate(leaves_of(made)):
-            self.constants.add_derived(tensor, given, partial(emitted, place=place))
+            self.constants.add_derived(tensor, given, partial(emit, place=place))
 
-    def _sized(self, target: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:  # noqa: ANN401
+    def _result_shape(self, target: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:  # noqa: ANN401
         """What a call gives, without elements, where a shape followed from ones that are known."""
         library = torch()
 
-        def shaped(found: Any) -> Any:  # noqa: ANN401 - an argument
+        def as_meta(found: Any) -> Any:  # noqa: ANN401 - an argument
             if isinstance(found, Value):
                 type_ = self.builder.type_of(found.id)
                 return library.empty(type_.shape, dtype=dtype_of(type_.dtype), device="meta")
@@ -266,7 +268,7 @@ class Walk:
 
         if key_of(target) == "index.Tensor":
             args = [args[0], _without_masks(args[1])]
-        given = [mapped(part, shaped, lambda _: True) for part in (args, kwargs)]
+        given = [map_arguments(part, as_meta, lambda _: True) for part in (args, kwargs)]
         try:
             with library.no_grad(), quiet():
                 return target(*given[0], **given[1])
@@ -274,7 +276,7 @@ class Walk:
             raise Unsupported(*shape_depends(key_of(target))) from None
 
     def _refuse(self, node: Any, problem: Unsupported) -> None:  # noqa: ANN401
-        shapes = ", ".join(described(n.meta.get("val")) for n in node.all_input_nodes)
+        shapes = ", ".join(describe(n.meta.get("val")) for n in node.all_input_nodes)
         key = key_of(node.target)
         place = place_of(node.meta.get("stack_trace") or "")
         message = f"node `{node.name}` ({key}) of ({shapes}){place}: {problem.reason}"

@@ -40,7 +40,7 @@ def arguments_of(node: Any) -> list[Any]:  # noqa: ANN401 - fx.Node
     return [list(node.args), dict(node.kwargs)]
 
 
-def named(target: Any, args: Any, kwargs: Any) -> dict[str, Any]:  # noqa: ANN401
+def by_name(target: Any, args: Any, kwargs: Any) -> dict[str, Any]:  # noqa: ANN401
     """Arguments by their names, defaults filled in."""
     schema = target._schema.arguments
     found = {a.name: a.default_value if a.has_default_value() else None for a in schema}
@@ -65,12 +65,12 @@ def _is_node(found: object) -> bool:
     return hasattr(found, "all_input_nodes")
 
 
-def mapped(found: Any, function: Any, is_meant: Callable[[Any], bool] = _is_node) -> Any:  # noqa: ANN401
+def map_arguments(found: Any, function: Any, is_meant: Callable[[Any], bool] = _is_node) -> Any:  # noqa: ANN401
     """Nested arguments with every node, or what else is meant, replaced."""
     if isinstance(found, list | tuple):
-        return [mapped(part, function, is_meant) for part in found]
+        return [map_arguments(part, function, is_meant) for part in found]
     if isinstance(found, dict):
-        return {name: mapped(part, function, is_meant) for name, part in found.items()}
+        return {name: map_arguments(part, function, is_meant) for name, part in found.items()}
     return function(found) if is_meant(found) else found
 
 
@@ -128,10 +128,10 @@ def item(found: Any, index: int) -> Any:  # noqa: ANN401 - a list of tensors
     """One output of a call; some are made only now."""
     if not isinstance(found, list | tuple) or index >= len(found):
         raise Unsupported(f"output {index} of the operation has no form", UNUSED)
-    return wrapped(found[index]()) if callable(found[index]) else found[index]
+    return as_tensors(found[index]()) if callable(found[index]) else found[index]
 
 
-def wrapped(made: Made) -> Any:  # noqa: ANN401 - tensors and numbers of the program
+def as_tensors(made: Made) -> Any:  # noqa: ANN401 - tensors and numbers of the program
     """What a handler gives, values told apart from numbers; what is made later stays so."""
     if isinstance(made, Number):
         return made.number
@@ -140,7 +140,7 @@ def wrapped(made: Made) -> Any:  # noqa: ANN401 - tensors and numbers of the pro
     return [Value(part) if isinstance(part, int) else part for part in made]
 
 
-def described(meta: Any) -> str:  # noqa: ANN401 - a fake tensor
+def describe(meta: Any) -> str:  # noqa: ANN401 - a fake tensor
     """A type for a message."""
     if not hasattr(meta, "dtype"):
         return "-" if isinstance(meta, list | tuple) or meta is None else str(meta)

@@ -14,7 +14,7 @@ _KINDS = ("PARAMETER", "BUFFER", "CONSTANT_TENSOR")
 Ties = Mapping[str, tuple[str, ...]]
 
 
-def untied(program: Any) -> Any:  # noqa: ANN401 - ExportedProgram
+def untie(program: Any) -> Any:  # noqa: ANN401 - ExportedProgram
     """The program with one input for each tensor.
 
     PyTorch makes no functions of programs that change a tensor while some tensor has two names,

@@ -11,10 +11,10 @@ from functools import cache
 from types import MappingProxyType
 from typing import Any
 
-from nacre.core.aten.call import AtenCall, Handler, Number, Value, inside
+from nacre.core.aten.call import AtenCall, Handler, Number, Value, as_axis
 from nacre.core.aten.handlers.creation import count_up
 from nacre.core.aten.handlers.elementwise import identity
-from nacre.core.aten.handlers.shapes import swapped
+from nacre.core.aten.handlers.shapes import swap_axes
 from nacre.core.aten.schemas import Parameter, Schema
 from nacre.core.ops import OPS, AttributeSpec
 from nacre.core.unsupported import Unsupported
@@ -26,7 +26,7 @@ def standard_transpose(use: AtenCall) -> int:
     rank = len(use.shape_of("self"))
     if not use.has("dim0"):
         return use.transpose(use.value("self"), list(range(rank))[::-1])
-    return swapped(use, *(inside(use.integer(name), max(rank, 1)) for name in ("dim0", "dim1")))
+    return swap_axes(use, *(as_axis(use.integer(name), max(rank, 1)) for name in ("dim0", "dim1")))
 
 
 def standard_arange(use: AtenCall) -> int:
@@ -123,7 +123,7 @@ def core_handler(use: AtenCall) -> int:
     for name in spec.operands:
         found = use.get(name)
         parts = found if isinstance(found, tuple) else () if found is None else (found,)
-        values += [use.taken(part, None, name) for part in parts]
+        values += [use.as_value(part, None, name) for part in parts]
     given = {a.name: _attribute(a, use.get(a.name, a.default)) for a in spec.attributes}
     return use.add(spec.name, *values, **{k: v for k, v in given.items() if v is not None})
 

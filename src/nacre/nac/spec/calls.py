@@ -7,7 +7,7 @@ from functools import cache
 from types import MappingProxyType
 
 from nacre.core.aten import schemas as aten
-from nacre.core.aten.schemas import Parameter, Schema, parsed
+from nacre.core.aten.schemas import Parameter, Schema, parse
 
 # Calls that are none of ATen's: the operations of the format with conventions of their own, and
 # functions of Python on sizes and on several results.
@@ -23,7 +23,7 @@ _OURS: Mapping[str, str] = {
 @cache
 def schemas() -> Mapping[str, Schema]:
     """Every schema by its call, `name.overload`."""
-    own = {call: parsed(call, text) for text, calls in _OURS.items() for call in calls.split()}
+    own = {call: parse(call, text) for text, calls in _OURS.items() for call in calls.split()}
     return MappingProxyType({**aten.schemas(), **own})
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from nacre.core.aten.call import AtenCall
-from nacre.core.aten.handlers.shapes import sliced
+from nacre.core.aten.handlers.shapes import slice_part
 from nacre.core.aten.table import handles
 from nacre.core.unsupported import Unsupported
 
@@ -93,5 +93,5 @@ def glu(use: AtenCall) -> int:
     if not dims or dims[axis] % 2:
         raise Unsupported("the axis has an odd size")
     half, x = dims[axis] // 2, use.value("self")
-    a, b = (sliced(use, x, {axis: (s, s + half, 1)}) for s in (0, half))
+    a, b = (slice_part(use, x, {axis: (s, s + half, 1)}) for s in (0, half))
     return use.binary("Mul", a, use.unary("Sigmoid", b))

@@ -17,7 +17,7 @@ from nacre.core.unsupported import Unsupported
 def filled(use: AtenCall) -> int:
     """Zeros or ones; a tensor that nothing fills has zeros."""
     number = 1 if use.name == "ones" else 0
-    return use.filled(number, use.integers("size"), wanted_type(use, "f32"))
+    return use.fill(number, use.integers("size"), wanted_type(use, "f32"))
 
 
 @handles("zeros_like.default", "ones_like.default", "empty_like.default", "new_zeros.default",
@@ -26,7 +26,7 @@ def filled_like(use: AtenCall) -> int:
     """The same in the type of another tensor."""
     number = 1 if "ones" in use.name else 0
     shape = use.integers("size") if use.name.startswith("new") else use.shape_of("self")
-    return use.filled(number, shape, wanted_type(use, use.dtype_of("self")))
+    return use.fill(number, shape, wanted_type(use, use.dtype_of("self")))
 
 
 @handles("full.default", "full_like.default", "new_full.default")
@@ -38,7 +38,7 @@ def full(use: AtenCall) -> int:
     dtype = wanted_type(use, default)
     shape = use.shape_of("self") if use.name == "full_like" else use.integers("size")
     require_elements(shape)
-    value = use.cast(use.taken(number, None, "fill_value"), dtype)
+    value = use.cast(use.as_value(number, None, "fill_value"), dtype)
     return use.broadcast_to(value, shape)
 
 

@@ -59,10 +59,10 @@ def div_mode(use: AtenCall) -> int:
         return quotient if is_integer(dtype) else use.unary("Trunc", quotient)
     if is_integer(dtype):  # what is left has the sign of the divisor, so the rest divides evenly
         return use.binary("Div", use.binary("Sub", a, use.binary("Mod", a, b)), b)
-    return _floored(use, a, b)
+    return _floor_quotient(use, a, b)
 
 
-def _floored(use: AtenCall, a: int, b: int) -> int:
+def _floor_quotient(use: AtenCall, a: int, b: int) -> int:
     """A quotient of floats, rounded down, right also where it would round up to a whole number."""
     dtype = use.type_of(a).dtype
     zero = use.scalar(0, dtype)
@@ -172,7 +172,7 @@ def clamp(use: AtenCall) -> int:
         ends = {"min": low, "max": high}
         return use.add("Clip", x, **{k: float(v) for k, v in ends.items() if v is not None})
     for end, op in ((low, "Max"), (high, "Min")):
-        x = x if end is None else use.binary(op, x, use.taken(end, dtype))
+        x = x if end is None else use.binary(op, x, use.as_value(end, dtype))
     return x
 
 
@@ -277,7 +277,7 @@ def lerp(use: AtenCall) -> int:
 @handles("erfc.default")
 def erfc(use: AtenCall) -> int:
     """1 - erf(x), exact for small results only to the rounding of 1."""
-    x = use.floating(use.value("self"))
+    x = use.as_float(use.value("self"))
     return use.binary("Sub", use.scalar(1, use.type_of(x).dtype), use.unary("Erf", x))
 
 

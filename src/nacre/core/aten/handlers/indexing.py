@@ -6,7 +6,7 @@ import numpy as np
 
 from nacre.base.elements import GRAPH_TYPES
 from nacre.core.aten.call import AtenCall, Found, Known, Tensor
-from nacre.core.aten.handlers.shapes import sliced
+from nacre.core.aten.handlers.shapes import slice_part
 from nacre.core.aten.table import handles
 from nacre.core.unsupported import Unsupported
 from nacre.core.values import Array
@@ -17,32 +17,32 @@ _MASK = (
 )
 
 
-def places(use: AtenCall, found: Found, name: str) -> int:
+def as_indices(use: AtenCall, found: Found, name: str) -> int:
     """Indices as a value, i64 unless they are i32; what is between two places is no index."""
     if isinstance(found, bool | float) and float(found).is_integer():
         found = int(found)  # in files in use 1, 1.0 and True are one constant
-    value = use.taken(found, None, name)
+    value = use.as_value(found, None, name)
     dtype = use.type_of(value).dtype
     if GRAPH_TYPES[dtype].kind not in ("signed", "unsigned"):
         raise Unsupported(f"`{name}` is of {dtype}, expected integers")
     return value if dtype == "i32" else use.cast(value, "i64")
 
 
-def place_of(use: AtenCall, name: str) -> int:
+def index_argument(use: AtenCall, name: str) -> int:
     """An argument that is indices."""
-    return places(use, use.get(name), name)
+    return as_indices(use, use.get(name), name)
 
 
 @handles("embedding.default")
 def embedding(use: AtenCall) -> int:
     """Rows of a table."""
-    return use.add("Gather", use.value("weight"), place_of(use, "indices"))
+    return use.add("Gather", use.value("weight"), index_argument(use, "indices"))
 
 
 @handles("index_select.default")
 def index_select(use: AtenCall) -> int:
     """Parts of an axis by index; an index without axes is one place."""
-    at = place_of(use, "index")
+    at = index_argument(use, "index")
     if use.type_of(at).rank == 0:
         at = use.reshape(at, (1,))
     return use.add("GatherAxis", use.value("self"), at, axis=use.axis())
@@ -51,13 +51,13 @@ def index_select(use: AtenCall) -> int:
 @handles("gather.default")
 def gather(use: AtenCall) -> int:
     """An index of an axis for each element; other axes may be cut."""
-    at, axis, x = place_of(use, "index"), use.axis(), use.value("self")
+    at, axis, x = index_argument(use, "index"), use.axis(), use.value("self")
     dims, reach = use.type_of(x).shape, use.type_of(at).shape
     if not dims:
         return x
     if len(reach) != len(dims) or any(r > d for a, (r, d) in _pairs(reach, dims) if a != axis):
         raise Unsupported(f"an index {list(reach)} into a tensor {list(dims)}")
-    x = sliced(use, x, {a: (0, dim, 1) for a, dim in enumerate(reach) if a != axis})
+    x = slice_part(use, x, {a: (0, dim, 1) for a, dim in enumerate(reach) if a != axis})
     return use.add("GatherElements", x, at, axis=axis)
 
 
@@ -65,7 +65,7 @@ def _pairs(a: tuple[int, ...], b: tuple[int, ...]) -> list[tuple[int, tuple[int,
     return list(enumerate(zip(a, b, strict=True)))
 
 
-def chosen(use: AtenCall, rank: int) -> tuple[list[int], list[Found]]:
+def indices_by_axis(use: AtenCall, rank: int) -> tuple[list[int], list[Found]]:
     """The axes that `indices` names and an index for each; masks become indices."""
     axes: list[int] = []
     found: list[Found] = []
@@ -74,7 +74,7 @@ def chosen(use: AtenCall, rank: int) -> tuple[list[int], list[Found]]:
         if index is None:
             at += 1
             continue
-        parts = _unmasked(use, index)
+        parts = _without_mask(use, index)
         found += parts
         axes += range(at, at + len(parts))
         at += len(parts)
@@ -83,7 +83,7 @@ def chosen(use: AtenCall, rank: int) -> tuple[list[int], list[Found]]:
     return axes, found
 
 
-def _unmasked(use: AtenCall, index: Found) -> list[Found]:
+def _without_mask(use: AtenCall, index: Found) -> list[Found]:
     if not isinstance(index, Tensor) or use.tensor_type(index).dtype not in ("bool", "u8"):
         return [index]
     mask = use.elements(index)
@@ -92,13 +92,13 @@ def _unmasked(use: AtenCall, index: Found) -> list[Found]:
     return [part.astype(np.int64) for part in np.nonzero(mask)]
 
 
-def tuples(use: AtenCall, indices: list[Found]) -> int:
+def index_tuples(use: AtenCall, indices: list[Found]) -> int:
     """Index tuples, which the last axis holds, of indices that broadcast against each other."""
     known = [_known(index) for index in indices]
     arrays = [array for array in known if array is not None]
     if len(arrays) == len(indices):
         return use.constant(np.stack(np.broadcast_arrays(*arrays), -1).astype(np.int64), "i64")
-    values = [use.cast(places(use, index, "indices"), "i64") for index in indices]
+    values = [use.cast(as_indices(use, index, "indices"), "i64") for index in indices]
     try:
         shape = np.broadcast_shapes(*(use.type_of(value).shape for value in values))
     except ValueError:
@@ -117,11 +117,11 @@ def _known(index: Found) -> Array | None:
 def index(use: AtenCall) -> int:
     """Elements at indices of some axes, which broadcast against each other."""
     x, rank = use.value("self"), len(use.shape_of("self"))
-    axes, indices = chosen(use, rank)
+    axes, indices = indices_by_axis(use, rank)
     if len(axes) == 1:
-        return use.add("GatherAxis", x, places(use, indices[0], "indices"), axis=axes[0])
+        return use.add("GatherAxis", x, as_indices(use, indices[0], "indices"), axis=axes[0])
     rest = [a for a in range(rank) if a not in axes]
-    at = tuples(use, indices)
+    at = index_tuples(use, indices)
     made = use.add("GatherNd", use.transpose(x, [*axes, *rest]), at)
     # Indices of neighbouring axes stand where the first of them was, others before all.
     if axes == list(range(axes[0], axes[0] + len(axes))) and axes[0] > 0:

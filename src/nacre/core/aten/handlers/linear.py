@@ -52,15 +52,15 @@ def addmm(use: AtenCall) -> int:
     weight, is_plain = use.get(second), use.number("alpha", 1) == use.number("beta", 1) == 1
     is_layer = use.name == "addmm" and use.shape_of("self") == use.shape_of(second)[-1:]
     if isinstance(weight, Known) and is_layer and is_plain:
-        turned = use.taken(weight.transpose())
+        turned = use.as_value(weight.transpose())
         return use.add("Linear", use.value(first), turned, use.value("self"))
-    made = scaled(use, _product(use, first, second), "alpha")
+    made = scale(use, _product(use, first, second), "alpha")
     if use.number("beta", 1) == 0:
         return made
-    return use.binary("Add", scaled(use, use.value("self"), "beta"), made)
+    return use.binary("Add", scale(use, use.value("self"), "beta"), made)
 
 
-def scaled(use: AtenCall, value: int, name: str) -> int:
+def scale(use: AtenCall, value: int, name: str) -> int:
     """A value times the number that an argument is."""
     factor = use.number(name, 1)
     if factor == 1:
@@ -71,30 +71,30 @@ def scaled(use: AtenCall, value: int, name: str) -> int:
 @handles("einsum.default")
 def einsum(use: AtenCall) -> int:
     """Sums of products over named axes."""
-    values = [use.taken(tensor) for tensor in use.get("tensors", ())]
+    values = [use.as_value(tensor) for tensor in use.get("tensors", ())]
     return use.add("Einsum", *values, equation=str(use.get("equation")).replace(" ", ""))
 
 
 @handles("scaled_dot_product_attention.default")
 def attention(use: AtenCall) -> int:
     """softmax(q k' * scale + mask) v; key heads are repeated where there are fewer."""
-    return _attended(use, use.get("attn_mask"))
+    return _add_attention(use, use.get("attn_mask"))
 
 
 @handles("_scaled_dot_product_flash_attention_for_cpu.default",
          "_scaled_dot_product_efficient_attention.default")  # fmt: skip
 def kernel_attention(use: AtenCall) -> list[int]:
     """The same as one of PyTorch's kernels has it; only its first result has a form."""
-    return [_attended(use, use.get("attn_mask", use.get("attn_bias")))]
+    return [_add_attention(use, use.get("attn_mask", use.get("attn_bias")))]
 
 
-def _attended(use: AtenCall, mask: Tensor | None) -> int:
+def _add_attention(use: AtenCall, mask: Tensor | None) -> int:
     if use.number("dropout_p", 0.0) > 0:
         raise Unsupported("`dropout_p` is not 0; Core IR has no random numbers", EVAL)
     q, k, v = (use.value(name) for name in ("query", "key", "value"))
     heads = use.type_of(q).shape
     if use.get("enable_gqa", False):
-        k, v = (_repeated(use, x, heads[-3]) for x in (k, v))
+        k, v = (_repeat_heads(use, x, heads[-3]) for x in (k, v))
     given: dict[str, object] = {"causal": bool(use.get("is_causal", False))}
     if use.has("scale"):
         given["scale"] = float(use.number("scale"))
@@ -102,14 +102,14 @@ def _attended(use: AtenCall, mask: Tensor | None) -> int:
             raise Unsupported("`scale` is 0", "take the mean of the values")
     values = [q, k, v]
     if mask is not None:
-        taken = use.taken(mask)
+        taken = use.as_value(mask)
         if use.type_of(taken).dtype != "bool":
             taken = use.cast(taken, use.type_of(q).dtype)
         values.append(taken)
     return use.add("Attention", *values, **given)
 
 
-def _repeated(use: AtenCall, value: int, heads: int) -> int:
+def _repeat_heads(use: AtenCall, value: int, heads: int) -> int:
     """Each head so often that there are as many as of queries."""
     dims = use.type_of(value).shape
     own = dims[-3]

@@ -19,7 +19,7 @@ def softmax(use: AtenCall) -> int:
     dtype = wanted_type(use, use.dtype_of("self"))
     if use.get("half_to_float", False):
         dtype = "f32"
-    x = use.floating(use.value("self", dtype))
+    x = use.as_float(use.value("self", dtype))
     if use.type_of(x).rank == 0:
         return use.reshape(use.add(opcode, use.reshape(x, (1,)), axis=0), ())
     return use.add(opcode, x, axis=use.axis())

@@ -11,8 +11,8 @@ import numpy as np
 
 from nacre.base.elements import GRAPH_TYPES
 from nacre.core.aten.call import AtenCall, Later
-from nacre.core.aten.handlers.shapes import sliced
-from nacre.core.aten.handlers.windows import batched, several, unbatched
+from nacre.core.aten.handlers.shapes import slice_part
+from nacre.core.aten.handlers.windows import add_batch, drop_batch, per_axis
 from nacre.core.aten.table import handles
 from nacre.core.unsupported import Unsupported
 
@@ -23,11 +23,11 @@ def _rank(use: AtenCall) -> int:
 
 
 def _windows(use: AtenCall, rank: int) -> dict[str, Any]:
-    kernel = several(use, "kernel_size", rank, 1)
+    kernel = per_axis(use, "kernel_size", rank, 1)
     return {
         "kernel": kernel,
-        "strides": several(use, "stride", rank, 1) if use.integers("stride") else kernel,
-        "pads": several(use, "padding", rank, 0) * 2,
+        "strides": per_axis(use, "stride", rank, 1) if use.integers("stride") else kernel,
+        "pads": per_axis(use, "padding", rank, 0) * 2,
         "ceil": bool(use.get("ceil_mode", False)),
     }
 
@@ -40,20 +40,20 @@ def max_pool(use: AtenCall) -> int:
 
 def _largest(use: AtenCall) -> int:
     rank = _rank(use)
-    x, is_single = batched(use, "self", rank)
-    dilations = several(use, "dilation", rank, 1)
+    x, is_single = add_batch(use, "self", rank)
+    dilations = per_axis(use, "dilation", rank, 1)
     made = use.add("MaxPool", x, dilations=dilations, **_windows(use, rank))
-    return unbatched(use, made, is_single)
+    return drop_batch(use, made, is_single)
 
 
 @handles("max_pool2d_with_indices.default", "max_pool3d_with_indices.default")
 def max_pool_with_places(use: AtenCall) -> list[int | Later]:
     """The same, and where each lies, for who wants to know."""
     made = _largest(use)
-    return [made, lambda: _places(use, use.type_of(made).shape)]
+    return [made, lambda: _window_places(use, use.type_of(made).shape)]
 
 
-def _places(use: AtenCall, whole: Sequence[int]) -> int:
+def _window_places(use: AtenCall, whole: Sequence[int]) -> int:
     """Where the largest element of each window lies, counted over the axes of the windows.
 
     All places of a window are laid beside each other, and the best of them is sought.
@@ -61,9 +61,9 @@ def _places(use: AtenCall, whole: Sequence[int]) -> int:
     rank = _rank(use)
     sizes, shape = use.shape_of("self")[-rank:], whole[-rank:]
     kernel, strides, pads, _ = _windows(use, rank).values()
-    dilations = several(use, "dilation", rank, 1)
+    dilations = per_axis(use, "dilation", rank, 1)
     use.require_operations(2 * prod(kernel))
-    parts = _laid_out(use, whole, kernel, strides, pads, dilations)
+    parts = _window_elements(use, whole, kernel, strides, pads, dilations)
     best = use.add("ArgMax", use.add("Concat", *parts, axis=len(whole)), axis=len(whole))
     place, left = use.scalar(0, "i64"), prod(kernel)
     for axis, size in enumerate(sizes):
@@ -78,7 +78,7 @@ def _places(use: AtenCall, whole: Sequence[int]) -> int:
     return place
 
 
-def _laid_out(
+def _window_elements(
     use: AtenCall,
     whole: Sequence[int],
     kernel: Sequence[int],
@@ -105,7 +105,7 @@ def _laid_out(
             start = offset[a] * dilations[a]
             end = start + (shape[a] - 1) * strides[a] + 1
             taken[len(whole) - rank + a] = (start, end, strides[a])
-        parts.append(use.reshape(sliced(use, x, taken), (*whole, 1)))
+        parts.append(use.reshape(slice_part(use, x, taken), (*whole, 1)))
     return parts
 
 
@@ -113,23 +113,23 @@ def _laid_out(
 def avg_pool(use: AtenCall) -> int:
     """The mean of each window, or its sum over a number of the user's."""
     rank = _rank(use)
-    x, is_single = batched(use, "self", rank)
+    x, is_single = add_batch(use, "self", rank)
     given = _windows(use, rank)
     if not use.has("divisor_override"):
         count_pad = bool(use.get("count_include_pad", True))
-        return unbatched(use, use.add("AvgPool", x, count_pad=count_pad, **given), is_single)
+        return drop_batch(use, use.add("AvgPool", x, count_pad=count_pad, **given), is_single)
     divisor = use.integer("divisor_override")
     if divisor == 0:
         raise Unsupported("`divisor_override` is 0")
     if given.pop("ceil"):  # what hangs over the end counts as zeros then
-        x = _lengthened(use, x, rank, given)
+        x = _lengthen(use, x, rank, given)
     size = float(prod(given["kernel"]))
     made = use.add("AvgPool", x, count_pad=True, **given)
     made = use.binary("Mul", made, use.scalar(size / divisor, use.type_of(made).dtype))
-    return unbatched(use, made, is_single)
+    return drop_batch(use, made, is_single)
 
 
-def _lengthened(use: AtenCall, x: int, rank: int, given: dict[str, Any]) -> int:
+def _lengthen(use: AtenCall, x: int, rank: int, given: dict[str, Any]) -> int:
     """Zeros behind, so that no window hangs over the end; each starts inside, or in the pads."""
     dims = use.type_of(x).shape
     ends = [0] * len(dims)
@@ -141,11 +141,11 @@ def _lengthened(use: AtenCall, x: int, rank: int, given: dict[str, Any]) -> int:
     return use.add("Pad", x, pads=(*[0] * len(dims), *ends)) if any(ends) else x
 
 
-def _wanted(use: AtenCall, rank: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+def _output_size(use: AtenCall, rank: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
     dims = use.shape_of("self")
     if len(dims) not in (rank + 1, rank + 2):
         raise Unsupported(f"a tensor of rank {len(dims)}")
-    wanted = several(use, "output_size", rank, 1)
+    wanted = per_axis(use, "output_size", rank, 1)
     if min(wanted) < 1:
         raise Unsupported(f"an output of {list(wanted)}")
     return dims[-rank:], wanted
@@ -157,15 +157,15 @@ def _wanted(use: AtenCall, rank: int) -> tuple[tuple[int, ...], tuple[int, ...]]
 def adaptive_avg_pool(use: AtenCall) -> int:
     """So many means as asked for; windows of unequal size are products with constants."""
     rank = _rank(use)
-    sizes, wanted = _wanted(use, rank)
+    sizes, wanted = _output_size(use, rank)
     if set(wanted) == {1}:
         whole = len(use.shape_of("self"))
         axes = tuple(range(whole - rank, whole))
         return use.add("Mean", use.value("self"), axes=axes, keepdims=True)
     if all(size % count == 0 for size, count in zip(sizes, wanted, strict=True)):
-        x, is_single = batched(use, "self", rank)
+        x, is_single = add_batch(use, "self", rank)
         kernel = tuple(size // count for size, count in zip(sizes, wanted, strict=True))
-        return unbatched(use, use.add("AvgPool", x, kernel=kernel, strides=kernel), is_single)
+        return drop_batch(use, use.add("AvgPool", x, kernel=kernel, strides=kernel), is_single)
     return _by_products(use, sizes, wanted)
 
 
@@ -190,9 +190,9 @@ def _by_products(use: AtenCall, sizes: Sequence[int], wanted: Sequence[int]) -> 
 def adaptive_max_pool(use: AtenCall) -> list[int]:
     """So many largest elements as asked for, of windows of one size."""
     rank = _rank(use)
-    sizes, wanted = _wanted(use, rank)
+    sizes, wanted = _output_size(use, rank)
     if any(size % count for size, count in zip(sizes, wanted, strict=True)):
         raise Unsupported(f"{list(sizes)} does not divide into {list(wanted)}")
-    x, is_single = batched(use, "self", rank)
+    x, is_single = add_batch(use, "self", rank)
     kernel = tuple(size // count for size, count in zip(sizes, wanted, strict=True))
-    return [unbatched(use, use.add("MaxPool", x, kernel=kernel, strides=kernel), is_single)]
+    return [drop_batch(use, use.add("MaxPool", x, kernel=kernel, strides=kernel), is_single)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import inf, prod
 
-from nacre.core.aten.call import AtenCall, inside
+from nacre.core.aten.call import AtenCall, as_axis
 from nacre.core.aten.handlers.elementwise import is_integer, wanted_type
 from nacre.core.aten.remedies import EMPTY, SCALAR
 from nacre.core.aten.table import handles
@@ -23,10 +23,10 @@ def axes_of(use: AtenCall) -> tuple[int, ...]:
     """The axes of a reduction; none named means all."""
     rank = len(use.shape_of("self"))
     given = use.integers("dim") if use.has("dim") else ()
-    return tuple(sorted({inside(a, max(rank, 1)) for a in given})) if given else tuple(range(rank))
+    return tuple(sorted({as_axis(a, max(rank, 1)) for a in given})) if given else tuple(range(rank))
 
 
-def reduced(use: AtenCall, opcode: str, op: str | None, value: int, axes: tuple[int, ...]) -> int:
+def reduce(use: AtenCall, opcode: str, op: str | None, value: int, axes: tuple[int, ...]) -> int:
     """A reduction; with `keepdim` its axes stay with size 1."""
     given = {} if op is None else {"op": op}
     dims = use.type_of(value).shape
@@ -51,14 +51,14 @@ def reduction(use: AtenCall) -> int:
     dtype = _working_type(use)
     if use.name == "mean" and is_integer(dtype):
         raise Unsupported(f"a mean of {dtype}")
-    return reduced(use, opcode, op, use.value("self", dtype), axes_of(use))
+    return reduce(use, opcode, op, use.value("self", dtype), axes_of(use))
 
 
 @handles("any.default", "any.dim", "any.dims", "all.default", "all.dim", "all.dims")
 def truths(use: AtenCall) -> int:
     """Whether any, or every, element is true."""
     op = "Any" if use.name == "any" else "All"
-    made = reduced(use, "Reduce", op, use.value("self", "bool"), axes_of(use))
+    made = reduce(use, "Reduce", op, use.value("self", "bool"), axes_of(use))
     return use.cast(made, "u8") if use.dtype_of("self") == "u8" else made
 
 
@@ -69,7 +69,7 @@ def extremum_with_place(use: AtenCall) -> list[int]:
     x, axis, keepdims = use.value("self"), use.axis(), bool(use.get("keepdim", False))
     if use.type_of(x).rank == 0:
         raise Unsupported(*SCALAR)
-    value = reduced(use, "Reduce", "Max" if is_max else "Min", x, (axis,))
+    value = reduce(use, "Reduce", "Max" if is_max else "Min", x, (axis,))
     return [value, use.add("ArgMax" if is_max else "ArgMin", x, axis=axis, keepdims=keepdims)]
 
 
@@ -108,7 +108,7 @@ def variance(use: AtenCall) -> int | list[int]:
     x = use.value("self")
     mean = use.add("Mean", x, axes=axes, keepdims=True)
     away = use.binary("Sub", x, mean)
-    total = reduced(use, "Sum", None, use.binary("Mul", away, away), axes)
+    total = reduce(use, "Sum", None, use.binary("Mul", away, away), axes)
     made = use.binary("Div", total, use.scalar(left, use.dtype_of("self")))
     if use.name == "std":
         return use.unary("Sqrt", made)
@@ -121,20 +121,20 @@ def norm(use: AtenCall) -> int:
     order, dtype = float(use.number("ord", 2)), wanted_type(use, use.dtype_of("self"))
     x, axes = use.value("self", dtype), axes_of(use)
     if order in (1.0, 2.0):
-        return reduced(use, "Reduce", f"L{order:.0f}", x, axes)
+        return reduce(use, "Reduce", f"L{order:.0f}", x, axes)
     size = use.unary("Abs", x)
     if abs(order) == inf:
-        return reduced(use, "Reduce", "Max" if order > 0 else "Min", size, axes)
+        return reduce(use, "Reduce", "Max" if order > 0 else "Min", size, axes)
     if order == 0.0:
         there = use.add("Compare", x, use.scalar(0, dtype), op="Ne")
-        return reduced(use, "Sum", None, use.cast(there, dtype), axes)
+        return reduce(use, "Sum", None, use.cast(there, dtype), axes)
     powers = use.binary("Pow", size, use.scalar(order, dtype))
-    total = reduced(use, "Sum", None, powers, axes)
+    total = reduce(use, "Sum", None, powers, axes)
     return use.binary("Pow", total, use.scalar(1 / order, dtype))
 
 
 @handles("topk.default", "sort.default", "sort.stable")
-def ordered(use: AtenCall) -> list[int]:
+def order(use: AtenCall) -> list[int]:
     """Elements in order, or the first k of them, and where they lie; the first of equals first."""
     x, dims = use.value("self"), use.shape_of("self")
     if not dims:

@@ -7,8 +7,13 @@ from math import prod
 import numpy as np
 
 from nacre.core.aten.call import AtenCall, Value
-from nacre.core.aten.handlers.indexing import chosen, place_of, places, tuples
-from nacre.core.aten.handlers.shapes import bounds, place, sliced
+from nacre.core.aten.handlers.indexing import (
+    as_indices,
+    index_argument,
+    index_tuples,
+    indices_by_axis,
+)
+from nacre.core.aten.handlers.shapes import bounds, index_of_axis, slice_part
 from nacre.core.aten.remedies import SCALAR
 from nacre.core.aten.table import handles
 from nacre.core.unsupported import Unsupported
@@ -21,18 +26,18 @@ _REDUCTIONS = {"sum": "add", "add": "add", "prod": "mul", "multiply": "mul", "am
 def slice_scatter(use: AtenCall) -> int:
     """A regular part of an axis replaced."""
     axis, dims = use.axis(), use.shape_of("self")
-    return _replaced(use, axis, bounds(use, dims[axis] if dims else 1))
+    return _replace(use, axis, bounds(use, dims[axis] if dims else 1))
 
 
 @handles("select_scatter.default")
 def select_scatter(use: AtenCall) -> int:
     """One place of an axis replaced."""
     axis, dims = use.axis(), use.shape_of("self")
-    at = place(use, dims[axis] if dims else 1, "use `index_copy_`")
-    return _replaced(use, axis, range(at, at + 1))
+    at = index_of_axis(use, dims[axis] if dims else 1, "use `index_copy_`")
+    return _replace(use, axis, range(at, at + 1))
 
 
-def _replaced(use: AtenCall, axis: int, taken: range) -> int:
+def _replace(use: AtenCall, axis: int, taken: range) -> int:
     dims = list(use.shape_of("self"))
     if not dims:
         raise Unsupported(*SCALAR)
@@ -48,11 +53,11 @@ def _replaced(use: AtenCall, axis: int, taken: range) -> int:
         both = use.add("Concat", x, part, axis=axis)
         return use.add("GatherAxis", both, use.constant(order, "i64"), axis=axis)
     ends = [(0, taken.start, 1), (taken.stop, dims[axis], 1)]
-    before, behind = ([sliced(use, x, {axis: end})] if end[0] < end[1] else [] for end in ends)
+    before, behind = ([slice_part(use, x, {axis: end})] if end[0] < end[1] else [] for end in ends)
     return use.add("Concat", *before, part, *behind, axis=axis)
 
 
-def rows_replaced(use: AtenCall, axis: int, at: int, update: int) -> int:
+def replace_rows(use: AtenCall, axis: int, at: int, update: int) -> int:
     """Places of an axis replaced, by an index of rank 1.
 
     Axes before it are one with it, so that what is written is rows: no element else moves.
@@ -73,9 +78,9 @@ def rows_replaced(use: AtenCall, axis: int, at: int, update: int) -> int:
 @handles("index_copy.default")
 def index_copy(use: AtenCall) -> int:
     """Places of an axis replaced: the write of a cache."""
-    at = place_of(use, "index")
+    at = index_argument(use, "index")
     at = use.reshape(at, (prod(use.type_of(at).shape),))
-    return rows_replaced(use, use.axis(), at, use.value("source", use.dtype_of("self")))
+    return replace_rows(use, use.axis(), at, use.value("source", use.dtype_of("self")))
 
 
 @handles("index_put.default", "_unsafe_index_put.default")
@@ -83,20 +88,20 @@ def index_put(use: AtenCall) -> int:
     """Elements at indices of some axes replaced, or added to."""
     dims = use.shape_of("self")
     accumulate = bool(use.get("accumulate", False))
-    if (masked := _masked(use, accumulate)) is not None:
+    if (masked := _put_where(use, accumulate)) is not None:
         return masked
-    axes, indices = chosen(use, len(dims))
+    axes, indices = indices_by_axis(use, len(dims))
     update = use.value("values", use.dtype_of("self"))
     if len(axes) == 1 and not accumulate:
-        at = places(use, indices[0], "indices")
+        at = as_indices(use, indices[0], "indices")
         count = use.type_of(at).shape
         if len(count) == 1:
             shape = [count[0] if a == axes[0] else d for a, d in enumerate(dims)]
-            return rows_replaced(use, axes[0], at, use.broadcast_to(update, shape))
-    return _put(use, axes, tuples(use, indices), update, "add" if accumulate else "none")
+            return replace_rows(use, axes[0], at, use.broadcast_to(update, shape))
+    return _put(use, axes, index_tuples(use, indices), update, "add" if accumulate else "none")
 
 
-def _masked(use: AtenCall, accumulate: bool) -> int | None:
+def _put_where(use: AtenCall, accumulate: bool) -> int | None:
     """Elements replaced where a mask is true, by what does not depend on how many they are."""
     given = [(at, index) for at, index in enumerate(use.get("indices", ())) if index is not None]
     if len(given) != 1 or not isinstance(given[0][1], Value):
@@ -144,7 +149,7 @@ def index_add(use: AtenCall) -> int:
     if alpha != 1:
         source = use.binary("Mul", source, use.scalar(alpha, dtype))
     order = [axis, *(a for a in range(len(dims)) if a != axis)]
-    at = place_of(use, "index")
+    at = index_argument(use, "index")
     at = use.reshape(at, (prod(use.type_of(at).shape), 1))
     x, part = (use.transpose(v, order) for v in (use.value("self"), source))
     made = use.add("ScatterNd", x, at, part, reduction="add")
@@ -163,12 +168,12 @@ def scatter(use: AtenCall) -> int:
         if not use.get("include_self", True):
             raise Unsupported(f"it combines by `{word}` without the elements that are there")
         reduction = _REDUCTIONS[word]
-    at = place_of(use, "index")
+    at = index_argument(use, "index")
     reach = use.type_of(at).shape
     update = use.value("src" if use.has("src") else "value", use.dtype_of("self"))
     if use.type_of(update).rank == 0:
         update = use.broadcast_to(update, reach)
     else:
-        update = sliced(use, update, {a: (0, dim, 1) for a, dim in enumerate(reach)})
+        update = slice_part(use, update, {a: (0, dim, 1) for a, dim in enumerate(reach)})
     given = {"axis": use.axis(), "reduction": reduction}
     return use.add("ScatterElements", use.value("self"), at, update, **given)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from itertools import accumulate
 from math import prod
 
-from nacre.core.aten.call import AtenCall, Tensor, inside
+from nacre.core.aten.call import AtenCall, Tensor, as_axis
 from nacre.core.aten.remedies import EMPTY, SCALAR
 from nacre.core.aten.table import handles
 from nacre.core.unsupported import Unsupported
@@ -20,10 +20,10 @@ _PAD_MODES = {"reflection": "reflect", "replication": "replicate"}
 def view(use: AtenCall) -> int:
     """Another shape; one dimension may be -1."""
     shape = use.integers("shape" if use.name == "reshape" else "size")
-    return use.reshape(use.value("self"), inferred(shape, prod(use.shape_of("self"))))
+    return use.reshape(use.value("self"), complete_shape(shape, prod(use.shape_of("self"))))
 
 
-def inferred(shape: Sequence[int], count: int) -> tuple[int, ...]:
+def complete_shape(shape: Sequence[int], count: int) -> tuple[int, ...]:
     """A shape in which -1 stands for what is left."""
     if list(shape).count(-1) > 1 or any(dim < -1 for dim in shape):
         raise Unsupported(f"the shape {list(shape)} has more than one open dimension")
@@ -40,7 +40,7 @@ def inferred(shape: Sequence[int], count: int) -> tuple[int, ...]:
 def view_as(use: AtenCall) -> int:
     """The shape of another tensor."""
     return use.reshape(
-        use.value("self"), inferred(use.shape_of("other"), prod(use.shape_of("self")))
+        use.value("self"), complete_shape(use.shape_of("other"), prod(use.shape_of("self")))
     )
 
 
@@ -48,8 +48,8 @@ def view_as(use: AtenCall) -> int:
 def flatten(use: AtenCall) -> int:
     """Several axes as one."""
     dims = use.shape_of("self") or (1,)
-    first = inside(use.integer("start_dim", 0), len(dims))
-    last = inside(use.integer("end_dim", -1), len(dims))
+    first = as_axis(use.integer("start_dim", 0), len(dims))
+    last = as_axis(use.integer("end_dim", -1), len(dims))
     if first > last:
         raise Unsupported(f"axes {first} to {last}")
     shape = (*dims[:first], prod(dims[first : last + 1]), *dims[last + 1 :])
@@ -60,7 +60,7 @@ def flatten(use: AtenCall) -> int:
 def unflatten(use: AtenCall) -> int:
     """One axis as several."""
     axis, dims = use.axis(), use.shape_of("self")
-    sizes = inferred(use.integers("sizes"), dims[axis])
+    sizes = complete_shape(use.integers("sizes"), dims[axis])
     return use.reshape(use.value("self"), (*dims[:axis], *sizes, *dims[axis + 1 :]))
 
 
@@ -76,7 +76,7 @@ def squeeze(use: AtenCall) -> int:
     dims = use.shape_of("self")
     rank = max(len(dims), 1)
     given = use.integers("dim") if use.has("dim") else tuple(range(len(dims)))
-    axes = tuple(sorted({inside(a, rank) for a in given}))
+    axes = tuple(sorted({as_axis(a, rank) for a in given}))
     gone = tuple(a for a in axes if a < len(dims) and dims[a] == 1)
     return use.add("Squeeze", use.value("self"), axes=gone) if gone else use.value("self")
 
@@ -85,7 +85,7 @@ def squeeze(use: AtenCall) -> int:
 def permute(use: AtenCall) -> int:
     """The axes in another order."""
     rank = len(use.shape_of("self"))
-    return use.transpose(use.value("self"), [inside(d, rank) for d in use.integers("dims")])
+    return use.transpose(use.value("self"), [as_axis(d, rank) for d in use.integers("dims")])
 
 
 @handles(
@@ -102,12 +102,12 @@ def transpose(use: AtenCall) -> int:
     if use.name in ("t", "numpy_T"):
         return use.transpose(use.value("self"), list(range(rank))[::-1])
     if use.name == "mT":
-        return swapped(use, inside(-2, rank), inside(-1, rank))
+        return swap_axes(use, as_axis(-2, rank), as_axis(-1, rank))
     names = ("axis0", "axis1") if use.name == "swapaxes" else ("dim0", "dim1")
-    return swapped(use, *(inside(use.integer(name), max(rank, 1)) for name in names))
+    return swap_axes(use, *(as_axis(use.integer(name), max(rank, 1)) for name in names))
 
 
-def swapped(use: AtenCall, one: int, other: int) -> int:
+def swap_axes(use: AtenCall, one: int, other: int) -> int:
     """Two axes change places."""
     order = list(range(len(use.shape_of("self"))))
     if order:
@@ -119,7 +119,7 @@ def swapped(use: AtenCall, one: int, other: int) -> int:
 def movedim(use: AtenCall) -> int:
     """One axis goes elsewhere."""
     rank = len(use.shape_of("self"))
-    source, target = (inside(use.integer(n), rank) for n in ("source", "destination"))
+    source, target = (as_axis(use.integer(n), rank) for n in ("source", "destination"))
     order = [a for a in range(rank) if a != source]
     order.insert(target, source)
     return use.transpose(use.value("self"), order)
@@ -161,7 +161,7 @@ def repeat_interleave(use: AtenCall) -> int:
     count, x, dims = use.integer("repeats"), use.value("self"), use.shape_of("self")
     if not use.has("dim"):
         x, dims = use.reshape(x, (prod(dims),)), (prod(dims),)
-    axis = inside(use.integer("dim", 0), len(dims))
+    axis = as_axis(use.integer("dim", 0), len(dims))
     new = use.reshape(x, (*dims[: axis + 1], 1, *dims[axis + 1 :]))
     wide = use.broadcast_to(new, (*dims[: axis + 1], count, *dims[axis + 1 :]))
     return use.reshape(wide, (*dims[:axis], dims[axis] * count, *dims[axis + 1 :]))
@@ -174,16 +174,16 @@ def cat(use: AtenCall) -> int:
     if not tensors:
         raise Unsupported("there is no tensor")
     dtype = use.common_type(tensors)
-    parts = [use.taken(t, dtype) for t in tensors if 0 not in use.tensor_type(t).shape]
+    parts = [use.as_value(t, dtype) for t in tensors if 0 not in use.tensor_type(t).shape]
     if not parts:
         raise Unsupported(*EMPTY)
     rank = use.type_of(parts[0]).rank
     if use.name == "stack":
-        axis = inside(use.integer("dim", 0), rank + 1)
+        axis = as_axis(use.integer("dim", 0), rank + 1)
         dims = [(*d[:axis], 1, *d[axis:]) for d in (use.type_of(p).shape for p in parts)]
         parts = [use.reshape(part, shape) for part, shape in zip(parts, dims, strict=True)]
     else:
-        axis = inside(use.integer("dim", 0), max(rank, 1))
+        axis = as_axis(use.integer("dim", 0), max(rank, 1))
     return parts[0] if len(parts) == 1 else use.add("Concat", *parts, axis=axis)
 
 
@@ -213,7 +213,8 @@ def split(use: AtenCall) -> list[int]:
         sizes = [min(each, size - start) for start in range(0, size, each)]
     ends = accumulate(sizes)
     return [
-        sliced(use, x, {axis: (end - part, end, 1)}) for end, part in zip(ends, sizes, strict=True)
+        slice_part(use, x, {axis: (end - part, end, 1)})
+        for end, part in zip(ends, sizes, strict=True)
     ]
 
 
@@ -224,7 +225,9 @@ def unbind(use: AtenCall) -> list[int]:
     if not dims:
         raise Unsupported(*SCALAR)
     use.require_operations(dims[axis])
-    return [_without(use, sliced(use, x, {axis: (i, i + 1, 1)}), axis) for i in range(dims[axis])]
+    return [
+        _without(use, slice_part(use, x, {axis: (i, i + 1, 1)}), axis) for i in range(dims[axis])
+    ]
 
 
 def _without(use: AtenCall, value: int, axis: int) -> int:
@@ -232,7 +235,7 @@ def _without(use: AtenCall, value: int, axis: int) -> int:
     return use.reshape(value, (*dims[:axis], *dims[axis + 1 :]))
 
 
-def sliced(use: AtenCall, value: int, parts: dict[int, tuple[int, int, int]]) -> int:
+def slice_part(use: AtenCall, value: int, parts: dict[int, tuple[int, int, int]]) -> int:
     """A part of a value: start, end and positive step of some axes."""
     dims = use.type_of(value).shape
     whole = [parts.get(axis, (0, dim, 1)) for axis, dim in enumerate(dims)]
@@ -263,25 +266,25 @@ def slice_(use: AtenCall) -> int:
     """A regular part of an axis."""
     axis, dims = use.axis(), use.shape_of("self") or (1,)
     taken = bounds(use, dims[axis])
-    return sliced(use, use.value("self"), {axis: (taken.start, taken.stop, taken.step)})
+    return slice_part(use, use.value("self"), {axis: (taken.start, taken.stop, taken.step)})
 
 
 @handles("narrow.default")
 def narrow(use: AtenCall) -> int:
     """So many places of an axis."""
     axis, dims = use.axis(), use.shape_of("self")
-    start = inside(use.integer("start"), max(dims[axis], 1), "start")
+    start = as_axis(use.integer("start"), max(dims[axis], 1), "start")
     length = use.integer("length")
     if start + length > dims[axis]:
         raise Unsupported(f"places {start} to {start + length} of an axis of {dims[axis]}")
-    return sliced(use, use.value("self"), {axis: (start, start + length, 1)})
+    return slice_part(use, use.value("self"), {axis: (start, start + length, 1)})
 
 
-def place(use: AtenCall, dim: int, help: str) -> int:
+def index_of_axis(use: AtenCall, dim: int, help: str) -> int:
     """What `index` takes of an axis, counted from the front."""
     if isinstance(use.get("index"), Tensor):
         raise Unsupported("the place is computed when the model runs", help)
-    return inside(use.integer("index"), dim, "index")
+    return as_axis(use.integer("index"), dim, "index")
 
 
 @handles("select.int")
@@ -290,15 +293,15 @@ def select(use: AtenCall) -> int:
     axis, dims = use.axis(), use.shape_of("self")
     if not dims:
         raise Unsupported(*SCALAR)
-    at = place(use, dims[axis], "use `index_select`")
-    return _without(use, sliced(use, use.value("self"), {axis: (at, at + 1, 1)}), axis)
+    at = index_of_axis(use, dims[axis], "use `index_select`")
+    return _without(use, slice_part(use, use.value("self"), {axis: (at, at + 1, 1)}), axis)
 
 
 @handles("flip.default")
 def flip(use: AtenCall) -> int:
     """Axes run backwards."""
     rank = len(use.shape_of("self"))
-    axes = tuple(inside(d, max(rank, 1)) for d in use.integers("dims"))
+    axes = tuple(as_axis(d, max(rank, 1)) for d in use.integers("dims"))
     return use.add("Flip", use.value("self"), axes=axes) if axes and rank else use.value("self")
 
 
@@ -309,20 +312,20 @@ def roll(use: AtenCall) -> int:
     axes, shifts = use.integers("dims"), use.integers("shifts")
     if not axes and shifts:
         flat = use.reshape(x, (prod(dims),))
-        return use.reshape(_rolled(use, flat, 0, shifts[0]), dims)
+        return use.reshape(_roll(use, flat, 0, shifts[0]), dims)
     if len(axes) != len(shifts):
         raise Unsupported(f"{len(shifts)} shifts for {len(axes)} axes")
     for axis, shift in zip(axes, shifts, strict=True):
-        x = _rolled(use, x, inside(axis, len(dims)), shift)
+        x = _roll(use, x, as_axis(axis, len(dims)), shift)
     return x
 
 
-def _rolled(use: AtenCall, x: int, axis: int, shift: int) -> int:
+def _roll(use: AtenCall, x: int, axis: int, shift: int) -> int:
     size = use.type_of(x).shape[axis]
     at = -shift % size
     if at == 0:
         return x
-    parts = [sliced(use, x, {axis: part}) for part in ((at, size, 1), (0, at, 1))]
+    parts = [slice_part(use, x, {axis: part}) for part in ((at, size, 1), (0, at, 1))]
     return use.add("Concat", *parts, axis=axis)
 
 

@@ -7,7 +7,7 @@ from nacre.core.aten.table import handles
 from nacre.core.unsupported import Unsupported
 
 
-def several(use: AtenCall, name: str, rank: int, default: int) -> tuple[int, ...]:
+def per_axis(use: AtenCall, name: str, rank: int, default: int) -> tuple[int, ...]:
     """A number for each axis; one alone is for all."""
     numbers = use.integers(name) or (default,)
     made = numbers * rank if len(numbers) == 1 else numbers
@@ -16,7 +16,7 @@ def several(use: AtenCall, name: str, rank: int, default: int) -> tuple[int, ...
     return made
 
 
-def batched(use: AtenCall, name: str, rank: int) -> tuple[int, bool]:
+def add_batch(use: AtenCall, name: str, rank: int) -> tuple[int, bool]:
     """An operand [N, C, ..]; the axis N is put before one that lacks it."""
     value = use.value(name)
     dims = use.type_of(value).shape
@@ -24,7 +24,7 @@ def batched(use: AtenCall, name: str, rank: int) -> tuple[int, bool]:
     return (use.reshape(value, (1, *dims)) if is_single else value), is_single
 
 
-def unbatched(use: AtenCall, value: int, is_single: bool) -> int:
+def drop_batch(use: AtenCall, value: int, is_single: bool) -> int:
     """The axis N taken away again."""
     return use.reshape(value, use.type_of(value).shape[1:]) if is_single else value
 
@@ -34,21 +34,21 @@ def unbatched(use: AtenCall, value: int, is_single: bool) -> int:
 def conv(use: AtenCall) -> int:
     """A convolution with channels first."""
     if use.get("transposed", False):
-        return _transposed(use)
+        return _conv_transpose(use)
     kernel = use.shape_of("weight")[2:]
     rank = len(kernel)
-    dilations = several(use, "dilation", rank, 1)
-    x, is_single = batched(use, "input", rank)
+    dilations = per_axis(use, "dilation", rank, 1)
+    x, is_single = add_batch(use, "input", rank)
     bias = [use.value("bias")] if use.has("bias") else []
     made = use.add(
         "Conv",
         *(x, use.value("weight"), *bias),
-        strides=several(use, "stride", rank, 1),
+        strides=per_axis(use, "stride", rank, 1),
         pads=_pads(use, kernel, dilations),
         dilations=dilations,
         groups=use.integer("groups", 1),
     )
-    return unbatched(use, made, is_single)
+    return drop_batch(use, made, is_single)
 
 
 def _pads(use: AtenCall, kernel: tuple[int, ...], dilations: tuple[int, ...]) -> tuple[int, ...]:
@@ -58,26 +58,26 @@ def _pads(use: AtenCall, kernel: tuple[int, ...], dilations: tuple[int, ...]) ->
     if given == "same":  # an odd one stands at the end
         totals = [d * (k - 1) for k, d in zip(kernel, dilations, strict=True)]
         return (*(t // 2 for t in totals), *(t - t // 2 for t in totals))
-    return several(use, "padding", len(kernel), 0) * 2
+    return per_axis(use, "padding", len(kernel), 0) * 2
 
 
 @handles("conv_transpose1d.default", "conv_transpose2d.input", "conv_transpose3d.input")
 def conv_transpose(use: AtenCall) -> int:
     """What a convolution's gradient by its input computes."""
-    return _transposed(use)
+    return _conv_transpose(use)
 
 
-def _transposed(use: AtenCall) -> int:
+def _conv_transpose(use: AtenCall) -> int:
     rank = len(use.shape_of("weight")) - 2
-    x, is_single = batched(use, "input", rank)
+    x, is_single = add_batch(use, "input", rank)
     bias = [use.value("bias")] if use.has("bias") else []
     made = use.add(
         "ConvTranspose",
         *(x, use.value("weight"), *bias),
-        strides=several(use, "stride", rank, 1),
-        pads=several(use, "padding", rank, 0) * 2,
-        dilations=several(use, "dilation", rank, 1),
+        strides=per_axis(use, "stride", rank, 1),
+        pads=per_axis(use, "padding", rank, 0) * 2,
+        dilations=per_axis(use, "dilation", rank, 1),
         groups=use.integer("groups", 1),
-        output_padding=several(use, "output_padding", rank, 0),
+        output_padding=per_axis(use, "output_padding", rank, 0),
     )
-    return unbatched(use, made, is_single)
+    return drop_batch(use, made, is_single)
