@@ -134,6 +134,22 @@ def test_stages_of_the_compiler_know_only_those_before_them() -> None:
     assert upward == []
 
 
+# Decision 0019: what keeps every bit knows nothing of what may change the last ones.
+def test_exact_rewrites_know_nothing_of_the_others() -> None:
+    exact = ("nacre.core.rewrite.exact", "nacre.core.canonical", "nacre.core.passes.runner")
+    others = ("nacre.core.rewrite.inexact", "nacre.core.rewrite.recover")
+    found = [
+        (module, target)
+        for module, path in SOURCES.items()
+        if module.startswith(exact)
+        or module in ("nacre.core.canonical", "nacre.core.passes.runner")
+        for target in imports(tree_of(path))
+        if target.startswith(others)
+    ]
+    assert found == []
+    assert all(any(module.startswith(part) for module in SOURCES) for part in (*exact, *others))
+
+
 MAX_FOLDER_FILES = 25
 
 

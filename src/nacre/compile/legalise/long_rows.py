@@ -6,7 +6,7 @@ from math import isqrt, prod, sqrt
 
 import numpy as np
 
-from nacre.compile.legalise.forms.windows.windows import reshaped, sliced
+from nacre.compile.legalise.forms.windows.windows import sliced
 from nacre.core.rewrite.site import RewriteSite
 
 # Deviations are divided by the largest, so that squares stay in range; by no less than this.
@@ -52,7 +52,7 @@ def norm_of_parts(site: RewriteSite) -> int:
     def binary(op: str, a: int, b: int) -> int:
         return site.add("BinOp", a, b, op=op)
 
-    rows = reshaped(site, x, (prod(shape[:-1]), 1, shape[-1], 1))
+    rows = site.reshape(x, (prod(shape[:-1]), 1, shape[-1], 1))
     if site.op.opcode == "LayerNorm":
         rows = binary("Sub", rows, pooled_axis(site, "AvgPool", rows, 2))
     largest = pooled_axis(site, "MaxPool", site.add("Unary", rows, op="Abs"), 2)
@@ -63,6 +63,6 @@ def norm_of_parts(site: RewriteSite) -> int:
     spread = binary("Add", variance, binary("Mul", least, least))
     made = binary("Div", rows, site.add("Unary", spread, op="Sqrt"))
     for op, value in zip(("Mul", "Add"), given, strict=False):
-        along = reshaped(site, value, (1, 1, shape[-1], 1))
+        along = site.reshape(value, (1, 1, shape[-1], 1))
         made = binary(op, made, along)
-    return reshaped(site, made, shape)
+    return site.reshape(made, shape)

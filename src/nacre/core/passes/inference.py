@@ -7,7 +7,11 @@ from nacre.core.module import Module
 from nacre.core.passes.runner import OnPass, Pass, run_passes
 from nacre.core.rewrite.engine import apply_once
 from nacre.core.rewrite.inexact import scales, transposes
-from nacre.core.rewrite.recover import activations, attention, norms
+from nacre.core.rewrite.recover.activations import ACTIVATIONS
+from nacre.core.rewrite.recover.attention import ATTENTION
+from nacre.core.rewrite.recover.norms import NORMS, SCALES_AND_BIASES
+from nacre.core.rewrite.recover.reductions import REDUCTIONS
+from nacre.core.rewrite.site import merge_rules
 
 
 def recover_activations(module: Module) -> Module:
@@ -15,19 +19,21 @@ def recover_activations(module: Module) -> Module:
 
     - x * Sigmoid(x) to `Silu`
     - x * HardSigmoid(x) of slope 1 / 6, x * Clip(x + 3, 0, 6) / 6 to `HardSwish`
-    - x / 2 * (1 + Erf(x / sqrt(2))) to `Gelu`
+    - x / 2 * (1 + Erf(x / sqrt(2))) to `Gelu`, and so its approximation by `Tanh`
+    - x where it is above 0, else 0, to `Relu`
     """
-    return apply_once(module, {"BinOp": [activations.product]})
+    return apply_once(module, ACTIVATIONS)
 
 
 def recover_norms(module: Module) -> Module:
-    """Put one operation in the place of those that spell out a norm over the last axes.
+    """Put one operation in the place of those that spell out a norm, a mean or a softmax.
 
-    - (x - Mean(x)) / sqrt(Mean(square) + epsilon) to `LayerNorm`
+    - (x - Mean(x)) / sqrt(Mean(square) + epsilon) to `LayerNorm`, however it is multiplied out
     - x / sqrt(Mean(x * x) + epsilon) to `RmsNorm`
+    - Sum(x) / count to `Mean`, Exp(x) / Sum(Exp(x)) to `Softmax`
     - a constant that a norm is multiplied by, or that is added to it, to its scale and bias
     """
-    return apply_once(apply_once(module, {"BinOp": [norms.division]}), {"BinOp": [norms.scale]})
+    return apply_once(apply_once(module, merge_rules(REDUCTIONS, NORMS)), SCALES_AND_BIASES)
 
 
 def recover_attention(module: Module) -> Module:
@@ -35,7 +41,7 @@ def recover_attention(module: Module) -> Module:
 
     - MatMul(Softmax(MatMul(q, Transpose(k)) * scale + mask), v)
     """
-    return apply_once(module, {"MatMul": [attention.product]})
+    return apply_once(module, ATTENTION)
 
 
 def fold_scales(module: Module) -> Module:

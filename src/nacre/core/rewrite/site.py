@@ -103,6 +103,12 @@ class RewriteSite:
         """An operation more."""
         return self._graph.add(opcode, *operands, **attributes)
 
+    def reshape(self, value: int, shape: Sequence[int]) -> int:
+        """A tensor under another shape."""
+        if self.type(value).shape == tuple(shape):
+            return value
+        return self.add("Reshape", value, new_shape=tuple(shape))
+
     def literal(self, array: Array, dtype: str) -> int:
         """A constant more, rounded to an element type."""
         return self._graph.literal(array.astype(GRAPH_TYPES[dtype].dtype), dtype)

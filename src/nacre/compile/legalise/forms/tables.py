@@ -4,15 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from nacre.compile.legalise.forms.algebra.norms import SPELT_OUT
 from nacre.compile.legalise.forms.elementwise.activations import ACTIVATION_FORMS
 from nacre.compile.legalise.forms.elementwise.columns import COLUMN_FORMS
 from nacre.compile.legalise.forms.elementwise.fractions import FRACTION_FORMS
-from nacre.compile.legalise.forms.elementwise.gelu import GELU_FORMS
 from nacre.compile.legalise.forms.elementwise.logic import LOGIC_FORMS
-from nacre.compile.legalise.forms.elementwise.norms import NORM_FORMS
-from nacre.compile.legalise.forms.elementwise.recover import RECOVER_FORMS, VIEW_FORMS
-from nacre.compile.legalise.forms.elementwise.recover_norms import ROOT_FORMS
+from nacre.compile.legalise.forms.elementwise.norms import BATCH_STATISTICS, NORM_FORMS
 from nacre.compile.legalise.forms.elementwise.reductions import REDUCTION_FORMS
 from nacre.compile.legalise.forms.elementwise.rowwise import ROW_FORMS
 from nacre.compile.legalise.forms.movement.gather import GATHER_FORMS
@@ -39,6 +35,10 @@ from nacre.core.rewrite.exact.settle import IDLE
 from nacre.core.rewrite.inexact.fold_known import FOLD_KNOWN
 from nacre.core.rewrite.inexact.transposes import SINKING
 from nacre.core.rewrite.labels import complete_labels
+from nacre.core.rewrite.recover.activations import ACTIVATIONS
+from nacre.core.rewrite.recover.norms import NORMS_OF_HALVES, SCALES_AND_BIASES
+from nacre.core.rewrite.recover.reductions import KEPT_AXES, REDUCTIONS
+from nacre.core.rewrite.recover.roots import ROOTS
 from nacre.core.rewrite.site import Rewrite, RewriteSite, Rules, merge_rules
 
 
@@ -72,7 +72,7 @@ FIRST: Rules = guarded(
     FOLD_KNOWN,
     DYNAMIC_FORMS,
     QUANTIZED_FORMS,
-    VIEW_FORMS,
+    KEPT_AXES,
     {"Conv2d": EARLY_WINDOWS["Conv2d"], "Dot": PRODUCT_FORMS["Dot"]},
 )
 # Before the layout: two axes for every window, channels last between transpositions.
@@ -82,13 +82,15 @@ EARLY: Rules = guarded(
     EARLY_WINDOWS,
     EARLY_MOVES,
     EINSUM_FORMS,
-    RECOVER_FORMS,
-    SPELT_OUT,
-    GELU_FORMS,
+    REDUCTIONS,
+    ACTIVATIONS,
+    SCALES_AND_BIASES,
+    NORMS_OF_HALVES,
+    BATCH_STATISTICS,
     ONE_HOT_FORMS,
 )
 # Transpositions sink past what they can while operations still have their names.
-SINK: Rules = merge_rules(guarded(FOLD_KNOWN, ROOT_FORMS), SINKING)
+SINK: Rules = merge_rules(guarded(FOLD_KNOWN, ROOTS), SINKING)
 # What cannot sink is moved where it moves least.
 TURN: Rules = guarded(FOLD_KNOWN, EARLY_TURNED, CHANNEL_ORDER)
 # What is left, in operations of the device.

@@ -2,133 +2,73 @@
 
 from __future__ import annotations
 
-from math import isclose, sqrt
+from math import isclose
 
-from nacre.core.rewrite.site import RewriteSite
+from nacre.core.rewrite.recover.gelu import gelu
+from nacre.core.rewrite.site import RewriteSite, Rules, either_order
 
-
-def product(site: RewriteSite) -> int | None:
-    """A product that is an activation: `Silu`, `HardSwish`, `Gelu`."""
-    if site.attributes["op"] == "Mul":
-        return _silu(site) or _hard_swish(site) or _gelu(site)
-    if site.attributes["op"] == "Div":
-        return _hard_swish_last(site)
-    return None
+_MIRRORED = {"Gt": "Lt", "Ge": "Le", "Lt": "Gt", "Le": "Ge"}
 
 
-def _silu(site: RewriteSite) -> int | None:
+def silu(site: RewriteSite) -> int | None:
     """X * Sigmoid(x)."""
-    for x, other in (site.operands, site.operands[::-1]):
+    for x, other in either_order(site.op) if site.attributes["op"] == "Mul" else ():
         gate = site.maker(other, "Unary", op="Sigmoid")
         if gate is not None and gate.operands[0] == x:
             return site.add("Silu", x)
     return None
 
 
-def _hard_swish(site: RewriteSite) -> int | None:
-    """X * HardSigmoid(x) with the slope 1 / 6, or x * (Clip(x + 3, 0, 6) / 6)."""
-    for x, other in (site.operands, site.operands[::-1]):
-        gate = site.maker(other, "HardSigmoid")
-        if gate is not None and gate.operands[0] == x and _is_sixth(site, other):
+def hard_swish(site: RewriteSite) -> int | None:
+    """X * HardSigmoid(x) with the slope 1 / 6, or x * Clip(x + 3, 0, 6) / 6 in either order."""
+    kind = site.attributes["op"]
+    for x, other in either_order(site.op) if kind == "Mul" else ():
+        if _is_hard_sigmoid(site, other, x) or _bounded_sum(site, _over_six(site, other)) == x:
             return site.add("HardSwish", x)
-        over = site.maker(other, "BinOp")
-        if over is not None and over.attributes["op"] in ("Div", "Mul"):
-            held = _over_six(site, other)
-            if held is not None and _held_sum(site, held) == x:
+    if kind == "Div" and site.number(site.operands[1]) == 6.0:
+        inner = site.only(site.operands[0], "BinOp", op="Mul")
+        for x, other in either_order(inner):
+            if _bounded_sum(site, other) == x:
                 return site.add("HardSwish", x)
     return None
 
 
-def _is_sixth(site: RewriteSite, value: int) -> bool:
-    gate = site.maker(value)
-    assert gate is not None
-    alpha = gate.attributes.get("alpha", 0.2)
-    return isclose(alpha, 1 / 6, rel_tol=1e-4) and gate.attributes.get("beta", 0.5) == 0.5
-
-
-def _hard_swish_last(site: RewriteSite) -> int | None:
-    """(x * Clip(x + 3, 0, 6)) / 6."""
-    if site.number(site.operands[1]) != 6.0:
-        return None
-    inner = site.only(site.operands[0], "BinOp", op="Mul")
-    if inner is None:
-        return None
-    for x, other in (inner.operands, inner.operands[::-1]):
-        if _held_sum(site, other) == x:
-            return site.add("HardSwish", x)
-    return None
+def _is_hard_sigmoid(site: RewriteSite, value: int, x: int) -> bool:
+    gate = site.maker(value, "HardSigmoid", beta=0.5)
+    if gate is None or gate.operands[0] != x:
+        return False
+    return isclose(gate.attributes.get("alpha", 0.2), 1 / 6, rel_tol=1e-4)
 
 
 def _over_six(site: RewriteSite, value: int) -> int | None:
     """What is divided by 6."""
-    found = site.maker(value, "BinOp")
-    assert found is not None
-    a, b = found.operands
-    if found.attributes["op"] == "Div":
-        return a if site.number(b) == 6.0 else None
-    for other, constant in ((a, b), (b, a)):
-        number = site.number(constant)
-        if number is not None and isclose(number, 1 / 6, rel_tol=1e-6):
-            return other
-    return None
+    by = site.maker(value, "BinOp", op="Div")
+    if by is not None:
+        return by.operands[0] if site.number(by.operands[1]) == 6.0 else None
+    times = site.maker(value, "BinOp", op="Mul")
+    return None if times is None else site.beside(times, 1 / 6, rel_tol=1e-6)
 
 
-def _held_sum(site: RewriteSite, value: int) -> int | None:
+def _bounded_sum(site: RewriteSite, value: int | None) -> int | None:
     """X of Clip(x + 3, 0, 6)."""
-    held = site.maker(value, "Clip", min=0.0, max=6.0)
-    if held is None:
+    bounded = None if value is None else site.maker(value, "Clip", min=0.0, max=6.0)
+    total = None if bounded is None else site.maker(bounded.operands[0], "BinOp", op="Add")
+    return None if total is None else site.beside(total, 3.0, rel_tol=1e-5)
+
+
+def relu(site: RewriteSite) -> int | None:
+    """X where it is above 0, else 0, as `to_onnx` writes it, from either side."""
+    condition, a, b = site.operands
+    compared = site.maker(condition, "Compare")
+    if compared is None or site.op.type.element.kind != "float":
         return None
-    total = site.maker(held.operands[0], "BinOp", op="Add")
-    return None if total is None else _besides(site, total.operands, 3.0)
+    left, right = compared.operands
+    kind = str(compared.attributes["op"])
+    if site.number(left) == 0:  # 0 < x: x > 0
+        left, right, kind = right, left, _MIRRORED.get(kind, "")
+    x, zero, opcode = (a, b, "Relu") if kind in ("Gt", "Ge") else (b, a, "ReluNan")
+    is_relu = left == x and site.number(right) == 0 and site.number(zero) == 0
+    return site.add(opcode, x) if is_relu and kind in _MIRRORED else None
 
 
-def _besides(site: RewriteSite, operands: tuple[int, ...], number: float) -> int | None:
-    """The operand that is not a certain number."""
-    a, b = operands
-    for value, other in ((a, b), (b, a)):
-        found = site.number(other)
-        if found is not None and isclose(found, number, rel_tol=1e-5):
-            return value
-    return None
-
-
-def _gelu(site: RewriteSite) -> int | None:
-    """X * 0.5 * (1 + Erf(x / sqrt(2))), in whatever order the factors stand."""
-    factors = _factors(site)
-    if len(factors) != 3:
-        return None
-    halves = [v for v in factors if site.number(v) == 0.5]
-    for gate in factors:
-        x = _normal(site, gate)
-        if x is not None and len(halves) == 1 and x in factors:
-            return site.add("Gelu", x)
-    return None
-
-
-def _factors(site: RewriteSite) -> list[int]:
-    """The factors of a product of three."""
-    a, b = site.operands
-    for value, other in ((a, b), (b, a)):
-        inner = site.only(value, "BinOp", op="Mul")
-        if inner is not None:
-            return [*inner.operands, other]
-    return []
-
-
-def _normal(site: RewriteSite, value: int) -> int | None:
-    """X of 1 + Erf(x / sqrt(2))."""
-    total = site.maker(value, "BinOp", op="Add")
-    inner = None if total is None else _besides(site, total.operands, 1.0)
-    gate = None if inner is None else site.maker(inner, "Unary", op="Erf")
-    if gate is None:
-        return None
-    over = site.maker(gate.operands[0], "BinOp")
-    if over is None:
-        return None
-    if over.attributes["op"] == "Div":
-        number = site.number(over.operands[1])
-        is_root = number is not None and isclose(number, sqrt(2), rel_tol=1e-4)
-        return over.operands[0] if is_root else None
-    if over.attributes["op"] == "Mul":
-        return _besides(site, over.operands, sqrt(0.5))
-    return None
+ACTIVATIONS: Rules = {"BinOp": [silu, hard_swish, gelu], "Where": [relu]}

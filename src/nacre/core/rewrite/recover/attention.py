@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import isclose, isfinite, sqrt
 
 from nacre.core.module import CoreOperation
-from nacre.core.rewrite.site import RewriteSite
+from nacre.core.rewrite.site import RewriteSite, Rules, either_order
 
 
 def product(site: RewriteSite) -> int | None:
@@ -36,7 +36,7 @@ def _masked(site: RewriteSite, value: int) -> tuple[int, int | None]:
     total = site.only(value, "BinOp", op="Add")
     if total is None:
         return value, None
-    for scores, mask in (total.operands, total.operands[::-1]):
+    for scores, mask in either_order(total):
         if site.is_single(scores) and site.type(scores) == total.type and _is_scores(site, scores):
             return scores, mask
     return value, None
@@ -57,7 +57,7 @@ def _scaled(site: RewriteSite, value: int) -> tuple[int, float]:
         number = site.number(b)
         return (a, 1 / number) if number else (value, 1.0)
     if found.attributes["op"] == "Mul":
-        for scores, factor in ((a, b), (b, a)):
+        for scores, factor in either_order(found):
             number = site.number(factor)
             if number is not None:
                 return scores, number
@@ -80,3 +80,6 @@ def _fits(site: RewriteSite, q: int, keys: int, v: int, mask: int | None) -> boo
     if len({len(shape) for shape in shapes}) != 1 or len({s[:-2] for s in shapes}) != 1:
         return False
     return mask is None or site.type(mask).element.kind == "float"
+
+
+ATTENTION: Rules = {"MatMul": [product]}

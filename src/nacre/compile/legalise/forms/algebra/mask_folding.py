@@ -13,7 +13,6 @@ from typing import NamedTuple
 import numpy as np
 
 from nacre.compile.legalise.forms.algebra.masks import ABSORBING, is_large, kind_of, largest
-from nacre.compile.legalise.forms.windows.windows import reshaped
 from nacre.core.module import CoreOperation, Module, Shape
 from nacre.core.ops import OPS
 from nacre.core.rewrite.engine import apply_once
@@ -65,7 +64,7 @@ def _folded(site: RewriteSite) -> int | None:
         return None
     total = site.add("BinOp", made.scores, made.mask, op="Add")
     axis = site.attributes["axis"] if value == site.operands[0] else site.type(total).rank - 1
-    return reshaped(site, site.add("Softmax", total, axis=axis), site.op.type.shape)
+    return site.reshape(site.add("Softmax", total, axis=axis), site.op.type.shape)
 
 
 def _before_views(site: RewriteSite) -> int:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from math import prod
 
-from nacre.compile.legalise.forms.windows.windows import reshaped, sliced
+from nacre.compile.legalise.forms.windows.windows import sliced
 from nacre.core.rewrite.site import RewriteSite, Rules
 
 ROOM = 192 << 10  # bytes of all operands of a part: less than half of any device's L1
@@ -42,9 +42,7 @@ def in_parts(site: RewriteSite) -> int | None:
     if count is None or (count == 1 and (is_plain or before == 1)):
         return None
     split = [
-        reshaped(
-            site, value, (before, shape[axis], behind) if behind > 1 else (before, shape[axis])
-        )
+        site.reshape(value, (before, shape[axis], behind) if behind > 1 else (before, shape[axis]))
         for value, shape in zip(site.operands, shapes, strict=True)
     ]
     size = -(-behind // count)
@@ -58,7 +56,7 @@ def in_parts(site: RewriteSite) -> int | None:
         for first in range(0, behind, size)
     ]  # fmt: skip
     made = parts[0] if len(parts) == 1 else site.add("Concat", *parts, axis=2)
-    return reshaped(site, made, site.op.type.shape)
+    return site.reshape(made, site.op.type.shape)
 
 
 def _parts(site: RewriteSite, behind: int, before: int) -> int | None:
@@ -107,9 +105,9 @@ def axis_by_axis(site: RewriteSite) -> int | None:
     for first, end in reversed(runs):
         now = site.type(x).shape
         flat = (*now[:first], prod(now[first:end]), *now[end:])
-        x = _along(site, reshaped(site, x, flat), first)
-        x = reshaped(site, x, (*now[:first], *(1,) * (end - first), *now[end:]))
-    return reshaped(site, x, site.op.type.shape)
+        x = _along(site, site.reshape(x, flat), first)
+        x = site.reshape(x, (*now[:first], *(1,) * (end - first), *now[end:]))
+    return site.reshape(x, site.op.type.shape)
 
 
 def _is_divisible(site: RewriteSite) -> bool:
@@ -136,9 +134,9 @@ def _everything(site: RewriteSite, x: int) -> int | None:
     size = next((size for size in range(_LONGEST, 1, -1) if count % size == 0), None)
     if size is None:
         return None
-    rows = _along(site, reshaped(site, x, (count // size, size)), 1)
-    made = _along(site, reshaped(site, rows, (1, count // size)), 1)
-    return reshaped(site, made, site.op.type.shape)
+    rows = _along(site, site.reshape(x, (count // size, size)), 1)
+    made = _along(site, site.reshape(rows, (1, count // size)), 1)
+    return site.reshape(made, site.op.type.shape)
 
 
 def _along(site: RewriteSite, x: int, axis: int) -> int:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from nacre.compile.legalise.forms.windows.windows import reshaped
 from nacre.core.rewrite.site import RewriteSite, Rules
 from nacre.core.values import Array
 
@@ -116,7 +115,7 @@ def kept_axes(site: RewriteSite) -> int | None:
     if site.attributes["keepdims"]:
         return None
     given = {**site.op.attributes, "keepdims": True}
-    return reshaped(site, site.add(site.op.opcode, site.operands[0], **given), site.op.type.shape)
+    return site.reshape(site.add(site.op.opcode, site.operands[0], **given), site.op.type.shape)
 
 
 def one_row(site: RewriteSite) -> int | None:
@@ -124,8 +123,8 @@ def one_row(site: RewriteSite) -> int | None:
     x, index, row = site.operands
     if site.type(index).rank:
         return None
-    many = reshaped(site, row, (1, *site.type(row).shape))
-    return site.add("ScatterRows", x, reshaped(site, index, (1,)), many)
+    many = site.reshape(row, (1, *site.type(row).shape))
+    return site.add("ScatterRows", x, site.reshape(index, (1,)), many)
 
 
 def one_index(site: RewriteSite) -> int | None:
@@ -133,8 +132,8 @@ def one_index(site: RewriteSite) -> int | None:
     x, index = site.operands
     if site.type(index).rank or site.constant(index) is not None:
         return None
-    made = site.add(site.op.opcode, x, reshaped(site, index, (1,)), **site.op.attributes)
-    return reshaped(site, made, site.op.type.shape)
+    made = site.add(site.op.opcode, x, site.reshape(index, (1,)), **site.op.attributes)
+    return site.reshape(made, site.op.type.shape)
 
 
 LOGIC_FORMS: Rules = {

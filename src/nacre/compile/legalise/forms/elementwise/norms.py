@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from math import prod
 
+import numpy as np
+
 from nacre.compile.legalise.forms.elementwise.activations import Steps
-from nacre.compile.legalise.forms.windows.windows import reshaped
 from nacre.core.rewrite.inexact.transposes import inverse
+from nacre.core.rewrite.recover.parts import kept
 from nacre.core.rewrite.site import RewriteSite, Rules
 
 
@@ -40,12 +42,12 @@ def layer_norm(site: RewriteSite) -> int | None:
             return None
         return site.add(site.op.opcode, x, *given, axis=first, epsilon=site.attributes["epsilon"])
     inner = prod(shape[first:])
-    flat = [reshaped(site, value, (inner,)) for value in given]
-    joined = reshaped(site, x, (*shape[:first], inner))
+    flat = [site.reshape(value, (inner,)) for value in given]
+    joined = site.reshape(x, (*shape[:first], inner))
     made = site.add(
         site.op.opcode, joined, *flat, axis=first, epsilon=site.attributes["epsilon"]
     )  # fmt: skip
-    return reshaped(site, made, shape)
+    return site.reshape(made, shape)
 
 
 def _applied(site: RewriteSite, axis: int) -> int:
@@ -63,15 +65,32 @@ def group_norm(site: RewriteSite) -> int | None:
     shape = site.type(x).shape
     groups = site.attributes.get("groups", shape[1])
     assert isinstance(groups, int)
-    rows = reshaped(site, x, (shape[0], groups, prod(shape[1:]) // groups))
+    rows = site.reshape(x, (shape[0], groups, prod(shape[1:]) // groups))
     made = site.add("LayerNorm", rows, axis=2, epsilon=site.attributes["epsilon"])
-    made = reshaped(site, made, shape)
+    made = site.reshape(made, shape)
     along = (shape[1], *(1,) * (len(shape) - 2))
     for op, value in zip(("Mul", "Add"), given, strict=False):
-        made = site.add("BinOp", made, reshaped(site, value, along), op=op)
+        made = site.add("BinOp", made, site.reshape(value, along), op=op)
     return made
 
 
+def batch_norm(site: RewriteSite) -> int | None:
+    """With statistics of the tensor itself: written out, so that it is found to be a norm."""
+    x, scale, bias, mean, variance = site.operands
+    if site.constant(mean) is not None and site.constant(variance) is not None:
+        return None
+    shape, axis = site.type(x).shape, site.attributes.get("axis", 1)
+    assert isinstance(axis, int)
+    wide = kept(shape, tuple(a for a in range(len(shape)) if a != axis % len(shape)))
+    scale, bias, mean, variance = (site.reshape(v, wide) for v in (scale, bias, mean, variance))
+    epsilon = site.literal(np.array(site.attributes["epsilon"]), site.op.type.dtype)
+    root = site.add("Unary", site.add("BinOp", variance, epsilon, op="Add"), op="Sqrt")
+    made = site.add("BinOp", site.add("BinOp", x, mean, op="Sub"), root, op="Div")
+    made = site.add("BinOp", made, scale, op="Mul")
+    return site.add("BinOp", made, bias, op="Add")
+
+
+BATCH_STATISTICS: Rules = {"BatchNorm": [batch_norm]}
 NORM_FORMS: Rules = {
     "Softmax": [softmax],
     "LogSoftmax": [softmax],

@@ -8,7 +8,7 @@ from math import prod, sqrt
 import numpy as np
 
 from nacre.compile.legalise.forms.elementwise.activations import Steps
-from nacre.compile.legalise.forms.windows.windows import Ints, reshaped, sliced
+from nacre.compile.legalise.forms.windows.windows import Ints, sliced
 from nacre.core.rewrite.site import RewriteSite, Rules
 
 _FEW = 16
@@ -57,9 +57,7 @@ def _mean_along(site: RewriteSite, value: int, first: int, end: int) -> int:
     if behind == 1:
         share = max(1 / count, _LEAST_SHARE)
         shares = site.literal(np.full((1, count), share), site.type(value).dtype)
-        made = reshaped(
-            site, site.add("Linear", reshaped(site, value, (before, count)), shares), after
-        )
+        made = site.reshape(site.add("Linear", site.reshape(value, (before, count)), shares), after)
         factor = 1 / (count * share)
         return made if share > _LEAST_SHARE else Steps(site).binary("Mul", made, factor)
     return _pooled(site, "AvgPool", value, first, end)
@@ -77,8 +75,8 @@ def _pooled(site: RewriteSite, pool: str, value: int, first: int, end: int) -> i
     else:
         high = shape[first] if end - first == 2 else count
         plane, kernel = (before, high, count // high, behind), (high, count // high)
-    x = reshaped(site, value, plane)
-    return reshaped(site, site.add(pool, x, kernel=kernel, strides=kernel, layout="NHWC"), after)
+    x = site.reshape(value, plane)
+    return site.reshape(site.add(pool, x, kernel=kernel, strides=kernel, layout="NHWC"), after)
 
 
 def _maximum_along(site: RewriteSite, value: int, first: int, end: int) -> int:
@@ -89,7 +87,7 @@ def mean(site: RewriteSite) -> int | None:
     """`Mean` as poolings and products with constants."""
     if site.op.type.element.is_integer:
         return None
-    return reshaped(site, _reduced(site, site.operands[0], _mean_along), site.op.type.shape)
+    return site.reshape(_reduced(site, site.operands[0], _mean_along), site.op.type.shape)
 
 
 def _total(site: RewriteSite, value: int) -> int:
@@ -101,8 +99,8 @@ def _total(site: RewriteSite, value: int) -> int:
         if prod(now[end:]) == 1:
             size = prod(now[first:end])
             ones = site.literal(np.ones((1, size)), site.type(value).dtype)
-            made = site.add("Linear", reshaped(site, value, (prod(now[:first]), size)), ones)
-            value = reshaped(site, made, (*now[:first], *(1,) * (end - first), *now[end:]))
+            made = site.add("Linear", site.reshape(value, (prod(now[:first]), size)), ones)
+            value = site.reshape(made, (*now[:first], *(1,) * (end - first), *now[end:]))
         else:
             value = _mean_along(site, value, first, end)
             count *= prod(now[first:end])
@@ -113,7 +111,7 @@ def total(site: RewriteSite) -> int | None:
     """`Sum` as products with ones and poolings."""
     if site.op.type.element.is_integer:
         return None
-    return reshaped(site, _total(site, site.operands[0]), site.op.type.shape)
+    return site.reshape(_total(site, site.operands[0]), site.op.type.shape)
 
 
 def reduce(site: RewriteSite) -> int | None:
@@ -122,7 +120,7 @@ def reduce(site: RewriteSite) -> int | None:
     if form is None or site.op.type.element.is_integer:
         return None
     made = form(site, site.operands[0])
-    return None if made is None else reshaped(site, made, site.op.type.shape)
+    return None if made is None else site.reshape(made, site.op.type.shape)
 
 
 def _maximum(site: RewriteSite, x: int) -> int:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from math import prod
 
-from nacre.compile.legalise.forms.windows.windows import reshaped
 from nacre.core.rewrite.site import RewriteSite, Rules
 
 _SMALL = 1 << 14  # elements that are one tile
@@ -27,19 +26,19 @@ def by_rows(site: RewriteSite) -> int | None:
     if behind > 1 and site.type(x).element.is_integer:
         return None  # devices do not transpose all of them
     size = shape[axis]
-    rows = reshaped(site, x, (before, size, behind))
+    rows = site.reshape(x, (before, size, behind))
     if behind > 1:
         rows = site.add("Transpose", rows, permutation=(0, 2, 1))
     given = dict(site.op.attributes)
     given |= {"axes": (1,)} if "axes" in site.attributes else {"axis": 1}
     if "keepdims" in site.attributes:
         given["keepdims"] = True
-    made = site.add(site.op.opcode, reshaped(site, rows, (before * behind, size)), **given)
+    made = site.add(site.op.opcode, site.reshape(rows, (before * behind, size)), **given)
     count = site.type(made).shape[1]
-    made = reshaped(site, made, (before, behind, count))
+    made = site.reshape(made, (before, behind, count))
     if behind > 1 and count > 1:
         made = site.add("Transpose", made, permutation=(0, 2, 1))
-    return reshaped(site, made, site.op.type.shape)
+    return site.reshape(made, site.op.type.shape)
 
 
 def _axis(site: RewriteSite, rank: int) -> int | None:

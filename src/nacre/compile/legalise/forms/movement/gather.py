@@ -7,7 +7,6 @@ from math import prod
 import numpy as np
 
 from nacre.compile.legalise.forms.products.along import has_few_runs, taken
-from nacre.compile.legalise.forms.windows.windows import reshaped
 from nacre.core.rewrite.site import RewriteSite, Rules
 from nacre.core.values import Array
 
@@ -22,7 +21,7 @@ def known_indices(site: RewriteSite) -> int | None:
     places = np.ravel(np.where(known < 0, known + shape[axis], known)).astype(np.int64)
     if places.min() < 0 or places.max() >= shape[axis] or not has_few_runs(places):
         return None
-    return reshaped(site, taken(site, x, axis, places), site.op.type.shape)
+    return site.reshape(taken(site, x, axis, places), site.op.type.shape)
 
 
 def along_first_axis(site: RewriteSite) -> int | None:
@@ -34,15 +33,13 @@ def along_first_axis(site: RewriteSite) -> int | None:
             return None
         return site.add("GatherAxis", x, indices, axis=0)
     before, behind = prod(shape[:axis]), prod(shape[axis + 1 :])
-    split = reshaped(site, x, (before, shape[axis], behind))
+    split = site.reshape(x, (before, shape[axis], behind))
     front = site.add("Transpose", split, permutation=(1, 0, 2))
     count = prod(site.type(indices).shape)
-    rows = reshaped(site, front, (shape[axis], before * behind))
-    made = site.add("GatherAxis", rows, reshaped(site, indices, (count,)), axis=0)
-    back = site.add(
-        "Transpose", reshaped(site, made, (count, before, behind)), permutation=(1, 0, 2)
-    )
-    return reshaped(site, back, site.op.type.shape)
+    rows = site.reshape(front, (shape[axis], before * behind))
+    made = site.add("GatherAxis", rows, site.reshape(indices, (count,)), axis=0)
+    back = site.add("Transpose", site.reshape(made, (count, before, behind)), permutation=(1, 0, 2))
+    return site.reshape(back, site.op.type.shape)
 
 
 def from_front(site: RewriteSite) -> int | None:
@@ -107,13 +104,13 @@ def known_tuples(site: RewriteSite) -> int | None:
     rest = shape[depth:]
     broadcast_to = _broadcast_to(np.asarray(places), int(sizes.prod()))
     if broadcast_to is not None:
-        part = reshaped(site, x, (*broadcast_to, *rest))
+        part = site.reshape(x, (*broadcast_to, *rest))
         if part != x and site.type(part).shape == site.op.type.shape:
             return part
         return site.add("Broadcast", part, shape=site.op.type.shape)
-    rows = reshaped(site, x, (int(sizes.prod()), *rest))
+    rows = site.reshape(x, (int(sizes.prod()), *rest))
     picked = site.literal(np.ravel(places), "i32")
-    return reshaped(site, site.add("GatherAxis", rows, picked, axis=0), site.op.type.shape)
+    return site.reshape(site.add("GatherAxis", rows, picked, axis=0), site.op.type.shape)
 
 
 def _broadcast_to(places: Array, count: int) -> tuple[int, ...] | None:

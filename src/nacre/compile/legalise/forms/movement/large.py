@@ -11,7 +11,7 @@ import numpy as np
 
 from nacre.compile.legalise.forms.elementwise.columns import ROOM, held_bytes
 from nacre.compile.legalise.forms.movement.gather import MOVED
-from nacre.compile.legalise.forms.windows.windows import reshaped, sliced
+from nacre.compile.legalise.forms.windows.windows import sliced
 from nacre.core.rewrite.site import RewriteSite, Rules
 from nacre.core.values import Array
 
@@ -32,12 +32,12 @@ def rows_of_elements(site: RewriteSite) -> int | None:
     is_row = prod(picked) == before * count and behind == prod(result[axis + 1 :])
     if behind == 1 or not is_row or result[:axis] != shape[:axis]:
         return None
-    places = reshaped(site, spread.operands[0], (before * count, 1))
+    places = site.reshape(spread.operands[0], (before * count, 1))
     bases = np.repeat(np.arange(before) * shape[axis], count).reshape(-1, 1)
     numbers = _numbers(site, places, np.array([shape[axis]]), before * shape[axis], bases)
-    rows = reshaped(site, x, (before * shape[axis], behind))
-    made = site.add("GatherAxis", rows, reshaped(site, numbers, (before * count,)), axis=0)
-    return reshaped(site, made, result)
+    rows = site.reshape(x, (before * shape[axis], behind))
+    made = site.add("GatherAxis", rows, site.reshape(numbers, (before * count,)), axis=0)
+    return site.reshape(made, result)
 
 
 def rows_of_tuples(site: RewriteSite) -> int | None:
@@ -51,11 +51,11 @@ def rows_of_tuples(site: RewriteSite) -> int | None:
     images, count = prod(shape[:batches]), prod(picked[:-1])
     bases = np.repeat(np.arange(images) * prod(sizes), count // images).reshape(-1, 1)
     table = images * prod(sizes)
-    tuples = reshaped(site, indices, (count, depth))
+    tuples = site.reshape(indices, (count, depth))
     numbers = _numbers(site, tuples, np.array(sizes), table, bases)
-    rows = reshaped(site, x, (table, prod(rest)))
-    made = site.add("GatherAxis", rows, reshaped(site, numbers, (count,)), axis=0)
-    return reshaped(site, made, site.op.type.shape)
+    rows = site.reshape(x, (table, prod(rest)))
+    made = site.add("GatherAxis", rows, site.reshape(numbers, (count,)), axis=0)
+    return site.reshape(made, site.op.type.shape)
 
 
 def _is_large_table(site: RewriteSite, x: int) -> bool:
@@ -115,12 +115,12 @@ def written_tuples(site: RewriteSite) -> int | None:
     inner = prod(rest)
     if (prod(sizes) + 1) * inner < 2:
         return None
-    numbers = reshaped(site, indices, (count, depth))
+    numbers = site.reshape(indices, (count, depth))
     numbers = _numbers(site, numbers, np.array(sizes), prod(sizes))
-    rows = reshaped(site, x, (prod(sizes), inner))
-    new = reshaped(site, updates, (count, inner))
+    rows = site.reshape(x, (prod(sizes), inner))
+    new = site.reshape(updates, (count, inner))
     made = _written(site, rows, numbers, new, word)
-    return None if made is None else reshaped(site, made, shape)
+    return None if made is None else site.reshape(made, shape)
 
 
 def written_rows(site: RewriteSite) -> int | None:
@@ -130,11 +130,11 @@ def written_rows(site: RewriteSite) -> int | None:
     if held_bytes(site, x) <= ROOM or not site.type(indices).rank:
         return None
     inner, (count,) = prod(shape[1:]), site.type(indices).shape
-    places = reshaped(site, indices, (count, 1))
+    places = site.reshape(indices, (count, 1))
     numbers = _numbers(site, places, np.array(shape[:1]), shape[0])
-    flat, new = reshaped(site, x, (shape[0], inner)), reshaped(site, rows, (count, inner))
+    flat, new = site.reshape(x, (shape[0], inner)), site.reshape(rows, (count, inner))
     made = _written(site, flat, numbers, new, "none")
-    return None if made is None else reshaped(site, made, shape)
+    return None if made is None else site.reshape(made, shape)
 
 
 def _written(site: RewriteSite, x: int, numbers: int, new: int, word: str) -> int | None:
@@ -182,7 +182,7 @@ def _inside(
 def _put(site: RewriteSite, x: int, places: int, new: int, word: str) -> int:
     if word == "none":
         count = site.type(places).shape[0]
-        return site.add("ScatterRows", x, reshaped(site, places, (count,)), new)
+        return site.add("ScatterRows", x, site.reshape(places, (count,)), new)
     return site.add("ScatterNd", x, places, new, reduction=word)
 
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from nacre.compile.geometry import swap_of
 from nacre.compile.legalise.forms.products.along import chosen_along
-from nacre.compile.legalise.forms.windows.windows import Ints, reshaped, sliced
+from nacre.compile.legalise.forms.windows.windows import Ints, sliced
 from nacre.core.rewrite.site import RewriteSite, Rules
 from nacre.core.values import Array
 
@@ -17,7 +17,7 @@ def idle_transpose(site: RewriteSite) -> int | None:
     kept = [axis for axis in order if shape[axis] != 1]
     if kept != sorted(kept):
         return None
-    return reshaped(site, site.operands[0], site.op.type.shape)
+    return site.reshape(site.operands[0], site.op.type.shape)
 
 
 def chain_of_swaps(site: RewriteSite) -> int | None:
@@ -46,7 +46,7 @@ def _swapped(site: RewriteSite, value: int, order: Ints) -> int:
     shape = site.type(value).shape
     kept = [axis for axis in order if shape[axis] != 1]
     if kept == sorted(kept):
-        return reshaped(site, value, [shape[axis] for axis in order])
+        return site.reshape(value, [shape[axis] for axis in order])
     return site.add("Transpose", value, permutation=order)
 
 
@@ -57,7 +57,7 @@ def index(site: RewriteSite) -> int | None:
     assert isinstance(indices, tuple)
     for axis, at in enumerate(indices):
         value = sliced(site, value, axis, at, at + 1)
-    return reshaped(site, value, site.op.type.shape)
+    return site.reshape(value, site.op.type.shape)
 
 
 def flip(site: RewriteSite) -> int | None:
@@ -81,8 +81,8 @@ def tile(site: RewriteSite) -> int | None:
     shape = site.type(x).shape
     split = [dim for size in shape for dim in (1, size)]
     broadcast_to = [dim for n, size in zip(repeats, shape, strict=True) for dim in (n, size)]
-    wide = site.add("Broadcast", reshaped(site, x, split), shape=tuple(broadcast_to))
-    return reshaped(site, wide, site.op.type.shape)
+    wide = site.add("Broadcast", site.reshape(x, split), shape=tuple(broadcast_to))
+    return site.reshape(wide, site.op.type.shape)
 
 
 def pad(site: RewriteSite) -> int | None:
@@ -133,12 +133,12 @@ def depth_to_space(site: RewriteSite) -> int | None:
     left = channels // (block * block)
     x = site.add("Transpose", site.operands[0], permutation=(0, 2, 3, 1))
     if site.attributes["mode"] == "DCR":
-        split = reshaped(site, x, (images, height, width, block, block, left))
+        split = site.reshape(x, (images, height, width, block, block, left))
         woven = site.add("Transpose", split, permutation=(0, 1, 3, 2, 4, 5))
     else:
-        split = reshaped(site, x, (images, height, width, left, block, block))
+        split = site.reshape(x, (images, height, width, left, block, block))
         woven = site.add("Transpose", split, permutation=(0, 1, 4, 2, 5, 3))
-    made = reshaped(site, woven, (images, height * block, width * block, left))
+    made = site.reshape(woven, (images, height * block, width * block, left))
     return site.add("Transpose", made, permutation=(0, 3, 1, 2))
 
 
@@ -149,10 +149,10 @@ def space_to_depth(site: RewriteSite) -> int | None:
     assert isinstance(block, int)
     high, wide = height // block, width // block
     x = site.add("Transpose", site.operands[0], permutation=(0, 2, 3, 1))
-    split = reshaped(site, x, (images, high, block, wide, block, channels))
+    split = site.reshape(x, (images, high, block, wide, block, channels))
     order = (0, 1, 3, 2, 4, 5) if site.attributes["mode"] == "DCR" else (0, 1, 3, 5, 2, 4)
     made = site.add("Transpose", split, permutation=order)
-    made = reshaped(site, made, (images, high, wide, block * block * channels))
+    made = site.reshape(made, (images, high, wide, block * block * channels))
     return site.add("Transpose", made, permutation=(0, 3, 1, 2))
 
 
@@ -167,7 +167,7 @@ def map_before_view(site: RewriteSite) -> int | None:
     if before is None or before.opcode == "Input":
         return None
     made = site.add(site.op.opcode, view.operands[0], **site.op.attributes)
-    return reshaped(site, made, site.op.type.shape)
+    return site.reshape(made, site.op.type.shape)
 
 
 _MAPS = ("ReluNan", "LeakyRelu", "Clip", "Silu", "Gelu", "Neg", "Exp", "Log", "Unary", "Cast")

@@ -7,7 +7,7 @@ from math import prod
 
 import numpy as np
 
-from nacre.compile.legalise.forms.windows.windows import reshaped, sliced
+from nacre.compile.legalise.forms.windows.windows import sliced
 from nacre.core.rewrite.site import RewriteSite
 from nacre.core.values import Array
 
@@ -27,16 +27,16 @@ def product_along(site: RewriteSite, value: int, axis: int, matrix: Array) -> in
     after = (*shape[:axis], count, *shape[axis + 1 :])
     weights = site.literal(np.ascontiguousarray(matrix), dtype)
     if behind == 1:
-        made = site.add("Linear", reshaped(site, value, (before, size)), weights)
-        return reshaped(site, made, after)
-    split = reshaped(site, value, (before, size, behind))
+        made = site.add("Linear", site.reshape(value, (before, size)), weights)
+        return site.reshape(made, after)
+    split = site.reshape(value, (before, size, behind))
     if before == 1:
-        made = site.add("MatMul", weights, reshaped(site, split, (size, behind)))
-        return reshaped(site, made, after)
+        made = site.add("MatMul", weights, site.reshape(split, (size, behind)))
+        return site.reshape(made, after)
     front = site.add("Transpose", split, permutation=(1, 0, 2))
-    made = site.add("MatMul", weights, reshaped(site, front, (size, before * behind)))
-    made = reshaped(site, made, (count, before, behind))
-    return reshaped(site, site.add("Transpose", made, permutation=(1, 0, 2)), after)
+    made = site.add("MatMul", weights, site.reshape(front, (size, before * behind)))
+    made = site.reshape(made, (count, before, behind))
+    return site.reshape(site.add("Transpose", made, permutation=(1, 0, 2)), after)
 
 
 def chosen_along(site: RewriteSite, value: int, axis: int, places: Array) -> int | None:
@@ -71,10 +71,10 @@ def _picked(site: RewriteSite, value: int, axis: int, places: Array) -> int:
     before, size, behind = prod(shape[:axis]), shape[axis], prod(shape[axis + 1 :])
     if before > 1 and behind * site.type(value).element.bits < 8 * RUN:
         return site.add("GatherAxis", value, site.literal(places, "i32"), axis=axis)
-    rows = reshaped(site, value, (before * size, behind))
+    rows = site.reshape(value, (before * size, behind))
     numbers = (np.arange(before)[:, None] * size + places).ravel()
     made = site.add("GatherAxis", rows, site.literal(numbers, "i32"), axis=0)
-    return reshaped(site, made, (*shape[:axis], places.size, *shape[axis + 1 :]))
+    return site.reshape(made, (*shape[:axis], places.size, *shape[axis + 1 :]))
 
 
 def taken(site: RewriteSite, value: int, axis: int, places: Array) -> int:

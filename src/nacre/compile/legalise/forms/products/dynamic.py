@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from nacre.core.module import CoreOperation
-from nacre.core.rewrite.site import RewriteSite, Rules
+from nacre.core.rewrite.site import RewriteSite, Rules, either_order
 from nacre.core.values import Array
 
 _PRODUCTS = ("Conv", "ConvTranspose", "Linear", "MatMul")
@@ -21,7 +21,7 @@ def product(site: RewriteSite) -> int | None:
     """Scale * (integers of x) * (integers of weights), plus a bias in units of the scale."""
     if site.attributes["op"] != "Mul":
         return None
-    for factor, cast in (site.operands, site.operands[::-1]):
+    for factor, cast in either_order(site.op):
         inner = site.maker(cast, "Cast")
         if inner is None or site.type(inner.operands[0]).dtype != "i32":
             continue
@@ -52,7 +52,7 @@ def _summands(site: RewriteSite, value: int) -> tuple[CoreOperation | None, int 
     if found is not None:
         return (found, None) if len(found.operands) == 2 else (None, None)
     total = site.maker(value, "BinOp", op="Add")
-    for one, other in () if total is None else (total.operands, total.operands[::-1]):
+    for one, other in either_order(total):
         found = site.maker(one, *_PRODUCTS)
         if found is not None and len(found.operands) == 2:
             return found, other

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
-from nacre.compile.legalise.forms.windows.windows import reshaped
 from nacre.core.rewrite.site import RewriteSite, Rules
 from nacre.kernels.products.einsum_equation import Label, equation_of
 
@@ -83,11 +82,11 @@ class _Terms:
         site = self._site
         made = site.add(
             "MatMul",
-            reshaped(site, first, (counts[0], counts[1], counts[2])),
-            reshaped(site, second, (counts[0], counts[2], counts[3])),
+            site.reshape(first, (counts[0], counts[1], counts[2])),
+            site.reshape(second, (counts[0], counts[2], counts[3])),
         )
         names = (*batch, *rows, *columns)
-        return reshaped(site, made, tuple(self._sizes[name] for name in names)), names
+        return site.reshape(made, tuple(self._sizes[name] for name in names)), names
 
     def _elementwise(self, a: int, left: Names, b: int, right: Names) -> tuple[int, Names]:
         names = (*left, *(name for name in right if name not in left))
@@ -96,7 +95,7 @@ class _Terms:
             order = [name for name in names if name in own]
             transpose = self.ordered(value, own, order)
             dims = dict(zip(order, self._site.type(transpose).shape, strict=True))
-            made.append(reshaped(self._site, transpose, [dims.get(name, 1) for name in names]))
+            made.append(self._site.reshape(transpose, [dims.get(name, 1) for name in names]))
         product = self._site.add("BinOp", made[0], made[1], op="Mul")
         return self.broadcast_to(product, names), names
 

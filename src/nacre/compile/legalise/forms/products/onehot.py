@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from nacre.compile.legalise.forms.windows.windows import reshaped
 from nacre.core.rewrite.site import RewriteSite, Rules
 from nacre.core.values import Array
 
@@ -33,17 +32,17 @@ def embedding(site: RewriteSite) -> int | None:
     one = site.literal(np.array(1), dtype)
     places = site.add("BinOp", held, one, op="Add")
     made = site.add("Gather", site.literal(table + bias, site.op.type.dtype), places)
-    return reshaped(site, made, site.op.type.shape)
+    return site.reshape(made, site.op.type.shape)
 
 
 def of_one_index(site: RewriteSite) -> int | None:
     """An index without axes as a row of one: tasks have no operands without axes."""
     if site.type(site.operands[0]).shape:
         return None
-    index = reshaped(site, site.operands[0], (1,))
+    index = site.reshape(site.operands[0], (1,))
     depth = site.op.attributes["depth"]
     made = site.add("OneHot", index, site.operands[1], depth=depth, axis=1)
-    return reshaped(site, made, site.op.type.shape)
+    return site.reshape(made, site.op.type.shape)
 
 
 def _column(site: RewriteSite, value: int, shape: tuple[int, ...]) -> int | None:
@@ -51,7 +50,7 @@ def _column(site: RewriteSite, value: int, shape: tuple[int, ...]) -> int | None
     type_ = site.type(value)
     if type_.dtype not in ("i32", "i64") or type_.shape != (*shape[:-1], 1):
         return None
-    return reshaped(site, value, shape[:-1])
+    return site.reshape(value, shape[:-1])
 
 
 def _counts(array: Array, size: int) -> bool:

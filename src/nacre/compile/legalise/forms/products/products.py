@@ -6,7 +6,7 @@ from math import prod
 
 import numpy as np
 
-from nacre.compile.legalise.forms.windows.windows import reshaped, separate_bias, transpose
+from nacre.compile.legalise.forms.windows.windows import separate_bias, transpose
 from nacre.core.module import Shape
 from nacre.core.rewrite.site import RewriteSite, Rules
 
@@ -16,10 +16,10 @@ def dot(site: RewriteSite) -> int | None:
     a, b = site.operands
     first, second = site.type(a).shape, site.type(b).shape
     if len(first) == 1:
-        a = reshaped(site, a, (1, *first))
+        a = site.reshape(a, (1, *first))
     if len(second) == 1:
-        b = reshaped(site, b, (*second, 1))
-    return reshaped(site, site.add("MatMul", a, b), site.op.type.shape)
+        b = site.reshape(b, (*second, 1))
+    return site.reshape(site.add("MatMul", a, b), site.op.type.shape)
 
 
 def by_constant(site: RewriteSite) -> int | None:
@@ -32,7 +32,7 @@ def by_constant(site: RewriteSite) -> int | None:
         return None
     matrix = weights.reshape(weights.shape[-2:]).T
     literal = site.literal(np.ascontiguousarray(matrix), site.op.type.dtype)
-    return reshaped(site, site.add("Linear", a, literal), site.op.type.shape)
+    return site.reshape(site.add("Linear", a, literal), site.op.type.shape)
 
 
 def batched(site: RewriteSite) -> int | None:
@@ -46,12 +46,12 @@ def batched(site: RewriteSite) -> int | None:
     if is_matmul(one, two):
         return None
     if prod(two[:-2]) == 1:
-        rows = reshaped(site, a, (prod(one[:-1]), one[-1]))
-        made = site.add("MatMul", rows, reshaped(site, b, two[-2:]))
-        return reshaped(site, made, site.op.type.shape)
+        rows = site.reshape(a, (prod(one[:-1]), one[-1]))
+        made = site.add("MatMul", rows, site.reshape(b, two[-2:]))
+        return site.reshape(made, site.op.type.shape)
     batch = site.op.type.shape[:-2]
     made = site.add("MatMul", _whole(site, a, batch), _whole(site, b, batch))
-    return reshaped(site, made, site.op.type.shape)
+    return site.reshape(made, site.op.type.shape)
 
 
 def is_matmul(one: Shape, two: Shape) -> bool:
@@ -64,9 +64,9 @@ def _whole(site: RewriteSite, value: int, batch: Shape) -> int:
     shape = site.type(value).shape
     if shape[:-2] != batch:
         missing = (1,) * (len(batch) + 2 - len(shape))
-        value = reshaped(site, value, (*missing, *shape))
+        value = site.reshape(value, (*missing, *shape))
         value = site.add("Broadcast", value, shape=(*batch, *shape[-2:]))
-    return reshaped(site, value, (prod(batch), *shape[-2:]))
+    return site.reshape(value, (prod(batch), *shape[-2:]))
 
 
 def linear(site: RewriteSite) -> int | None:
@@ -81,8 +81,8 @@ def linear(site: RewriteSite) -> int | None:
         return site.add("BinOp", made, site.operands[2], op="Add")
     if site.type(x).rank != 1:
         return None
-    row = reshaped(site, x, (1, *site.type(x).shape))
-    return reshaped(site, site.add("Linear", row, *site.operands[1:]), site.op.type.shape)
+    row = site.reshape(x, (1, *site.type(x).shape))
+    return site.reshape(site.add("Linear", row, *site.operands[1:]), site.op.type.shape)
 
 
 PRODUCT_FORMS: Rules = {

@@ -13,7 +13,7 @@ import numpy as np
 
 from nacre.base.elements import GRAPH_TYPES
 from nacre.core.ops import OPS
-from nacre.core.rewrite.site import RewriteSite, Rules
+from nacre.core.rewrite.site import RewriteSite, Rules, either_order
 from nacre.core.values import Array
 
 _SHIFT = 128  # from u8 to i8, which is what the device's units have
@@ -139,7 +139,7 @@ def counted(site: RewriteSite) -> int | None:
 
     The factor goes to both sides in equal parts, so that no sum leaves the floats of 16 bits.
     """
-    for cast, factor in (site.operands, site.operands[::-1]):
+    for cast, factor in either_order(site.op):
         number, inner = site.number(factor), site.maker(cast, "Cast", to="f32")
         found = None if inner is None else site.maker(inner.operands[0], *_PRODUCTS)
         if site.attributes["op"] != "Mul" or number is None or number <= 0 or found is None:

@@ -7,9 +7,9 @@ from math import prod
 import numpy as np
 
 from nacre.compile.legalise.forms.elementwise.activations import Steps
-from nacre.compile.legalise.forms.windows.windows import reshaped, with_border
+from nacre.compile.legalise.forms.windows.windows import with_border
 from nacre.core.rewrite.inexact import scales
-from nacre.core.rewrite.site import RewriteSite, Rules, per_channel
+from nacre.core.rewrite.site import RewriteSite, Rules, either_order, per_channel
 
 
 def batch_norm(site: RewriteSite) -> int | None:
@@ -34,9 +34,9 @@ def batch_norm(site: RewriteSite) -> int | None:
     factor_ = steps.binary("Div", scale_, root)
     channels = site.type(x).shape[axis]
     shape = (channels, *along[1:])
-    less = steps.binary("Sub", x, reshaped(site, mean_, shape))
-    made = steps.binary("Mul", less, reshaped(site, factor_, shape))
-    return steps.binary("Add", made, reshaped(site, bias_, shape))
+    less = steps.binary("Sub", x, site.reshape(mean_, shape))
+    made = steps.binary("Mul", less, site.reshape(factor_, shape))
+    return steps.binary("Add", made, site.reshape(bias_, shape))
 
 
 def scaled_channels(site: RewriteSite) -> int | None:
@@ -45,7 +45,7 @@ def scaled_channels(site: RewriteSite) -> int | None:
         return None
     if site.op.type.element.is_integer:
         return None
-    for x, factor in (site.operands, site.operands[::-1]):
+    for x, factor in either_order(site.op):
         shape, small = site.type(x).shape, site.type(factor).shape
         channels = shape[-1] if shape else 1
         if shape != site.op.type.shape or small[-1:] != (channels,) or channels == 1:
@@ -56,7 +56,7 @@ def scaled_channels(site: RewriteSite) -> int | None:
         if weights is not None:
             kernel = site.literal(weights.reshape(1, 1, 1, channels), site.op.type.dtype)
         else:
-            kernel = reshaped(site, factor, (1, 1, 1, channels))
+            kernel = site.reshape(factor, (1, 1, 1, channels))
         return site.add("Conv", x, kernel, groups=channels, layout="NHWC")
     return None
 

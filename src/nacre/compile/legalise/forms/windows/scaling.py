@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from nacre.core.rewrite.site import RewriteSite, Rules
+from nacre.core.rewrite.site import RewriteSite, Rules, either_order
 
 _VIEWS = ("Reshape", "ExpandDims", "Squeeze", "Transpose")
 _PRODUCTS = ("Linear", "Conv")
@@ -55,7 +55,7 @@ def _times(site: RewriteSite, value: int, factor: float, depth: int) -> int | No
         number = float(split[1].reshape(())) * factor
         literal = site.literal(np.array(number), site.op.type.dtype)
         return site.add("BinOp", split[0], literal, op="Mul")
-    for one, other in (inner.operands, inner.operands[::-1]):
+    for one, other in either_order(inner):
         made = _times(site, other, factor, depth - 1)
         if made is not None:
             return site.add("BinOp", one, made, op="Mul")

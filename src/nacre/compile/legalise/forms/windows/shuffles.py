@@ -11,7 +11,7 @@ from math import prod
 
 import numpy as np
 
-from nacre.compile.legalise.forms.windows.windows import Ints, reshaped
+from nacre.compile.legalise.forms.windows.windows import Ints
 from nacre.core.module import CoreOperation
 from nacre.core.ops import OPS
 from nacre.core.rewrite.site import RewriteSite, Rules
@@ -31,7 +31,7 @@ def before_a_shuffle(site: RewriteSite) -> int | None:
     if not is_of_pixels:
         return None
     made = site.add("Linear", moved.operands[0], *site.operands[1:], **site.op.attributes)
-    return reshaped(site, site.add("Transpose", made, permutation=order), shape)
+    return site.reshape(site.add("Transpose", made, permutation=order), shape)
 
 
 def channels_in_order(site: RewriteSite) -> int | None:
@@ -56,7 +56,7 @@ def channels_in_order(site: RewriteSite) -> int | None:
             return None
         others.append(site.literal(np.take(array, places, along), site.type(value).dtype))
     again = site.add(made.opcode, made.operands[0], *others, **made.attributes)
-    parts = reshaped(site, again, (*split[:first], *(split[a] for a in wanted)))
+    parts = site.reshape(again, (*split[:first], *(split[a] for a in wanted)))
     now = [axis if axis < first else first + wanted.index(axis) for axis in order]
     return site.add("Transpose", parts, permutation=tuple(now))
 

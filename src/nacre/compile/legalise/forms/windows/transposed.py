@@ -18,7 +18,6 @@ from nacre.compile.legalise.forms.windows.windows import (
     is_plane,
     padded,
     pads_of,
-    reshaped,
     separate_bias,
     sliced,
 )
@@ -96,11 +95,11 @@ def _woven(site: RewriteSite, value: int, phases: Ints, strides: Ints, groups: i
     if high * wide == 1:
         return value
     left = channels // (groups * prod(phases))
-    split = reshaped(site, value, (images, height, width, groups, *phases, left))
+    split = site.reshape(value, (images, height, width, groups, *phases, left))
     transpose = site.add("Transpose", split, permutation=(0, 1, 4, 2, 5, 3, 6))
     transpose = padded(site, transpose, 2, 0, high - phases[0])
     transpose = padded(site, transpose, 4, 0, wide - phases[1])
-    return reshaped(site, transpose, (images, height * high, width * wide, groups * left))
+    return site.reshape(transpose, (images, height * high, width * wide, groups * left))
 
 
 def _phase_bias(site: RewriteSite, strides: Ints, groups: int) -> tuple[int, ...]:
@@ -160,7 +159,7 @@ def _on_planes(site: RewriteSite, x: int, weights: Array, *bias: int) -> int:
         name: ints(site, name, 3, default)[1:]
         for name, default in (("strides", 1), ("dilations", 1), ("output_padding", 0))
     }
-    flat = reshaped(site, x, (images * depth, *plane))
+    flat = site.reshape(x, (images * depth, *plane))
     kernel = site.literal(weights, site.op.type.dtype)
     pads, groups = (*begins[1:], *ends[1:]), site.attributes["groups"]
     return site.add(
@@ -173,16 +172,16 @@ def _woven_depth(site: RewriteSite, value: int, depths: tuple[int, int], groups:
     (depth, stride), (planes, *plane, channels) = depths, site.type(value).shape
     left = channels // (groups * stride)
     if stride > 1:
-        split = reshaped(site, value, (planes, *plane, groups, stride, left))
+        split = site.reshape(value, (planes, *plane, groups, stride, left))
         value = site.add("Transpose", split, permutation=(0, 4, 1, 2, 3, 5))
-    return reshaped(site, value, (planes // depth, depth * stride, *plane, groups * left))
+    return site.reshape(value, (planes // depth, depth * stride, *plane, groups * left))
 
 
 def _spread_depth(site: RewriteSite, x: int, stride: int) -> int:
     """Zeros between planes."""
     images, depth, *plane = site.type(x).shape
-    split = padded(site, reshaped(site, x, (images, depth, 1, *plane)), 2, 0, stride - 1)
-    whole = reshaped(site, split, (images, depth * stride, *plane))
+    split = padded(site, site.reshape(x, (images, depth, 1, *plane)), 2, 0, stride - 1)
+    whole = site.reshape(split, (images, depth * stride, *plane))
     return sliced(site, whole, 1, 0, (depth - 1) * stride + 1)
 
 
@@ -215,9 +214,9 @@ def _spread(site: RewriteSite, x: int, strides: Ints) -> int:
         return x
     images, height, width, channels = site.type(x).shape
     high, wide = strides
-    split = reshaped(site, x, (images, height, 1, width, 1, channels))
+    split = site.reshape(x, (images, height, 1, width, 1, channels))
     filled = padded(site, padded(site, split, 2, 0, high - 1), 4, 0, wide - 1)
-    whole = reshaped(site, filled, (images, height * high, width * wide, channels))
+    whole = site.reshape(filled, (images, height * high, width * wide, channels))
     trimmed = sliced(site, whole, 1, 0, (height - 1) * high + 1)
     return sliced(site, trimmed, 2, 0, (width - 1) * wide + 1)
 

@@ -40,13 +40,6 @@ def transpose(site: RewriteSite, value: int, order: Ints) -> int:
     return site.add("Transpose", value, permutation=order)
 
 
-def reshaped(site: RewriteSite, value: int, shape: Sequence[int]) -> int:
-    """A tensor under another shape."""
-    if site.type(value).shape == tuple(shape):
-        return value
-    return site.add("Reshape", value, new_shape=tuple(shape))
-
-
 def convolution_of_core_v1(site: RewriteSite) -> int | None:
     """`Conv2d` as `Conv` with channels last."""
     shapes = [site.type(value).shape for value in site.operands]
@@ -86,12 +79,12 @@ def line(site: RewriteSite) -> int | None:
     if given.get("pads"):
         begin, end = site.op.attributes["pads"]
         given["pads"] = (0, begin, 0, end)
-    operands = [reshaped(site, site.operands[0], (images, 1, length, channels))]
+    operands = [site.reshape(site.operands[0], (images, 1, length, channels))]
     operands += site.operands[1:]
     if site.op.opcode in WEIGHTED:
-        operands[1] = reshaped(site, operands[1], (1, *site.type(operands[1]).shape))
+        operands[1] = site.reshape(operands[1], (1, *site.type(operands[1]).shape))
     made = site.add(site.op.opcode, *operands, **given)
-    return reshaped(site, made, site.op.type.shape)
+    return site.reshape(made, site.op.type.shape)
 
 
 def pool_of_volumes(site: RewriteSite) -> int | None:
@@ -108,16 +101,16 @@ def pool_of_volumes(site: RewriteSite) -> int | None:
     kernel = site.attributes["kernel"]
     assert isinstance(kernel, tuple)
     strides, dilations = ints(site, "strides", 3, 1), ints(site, "dilations", 3, 1)
-    plane = reshaped(site, site.operands[0], (images * depth, height, width, channels))
+    plane = site.reshape(site.operands[0], (images * depth, height, width, channels))
     given = {**site.op.attributes, "layout": "NHWC"}
     first = {"kernel": kernel[1:], "strides": strides[1:], "dilations": dilations[1:],
              "pads": (*begins[1:], *ends[1:])}  # fmt: skip
     made = site.add(site.op.opcode, plane, **{**given, **first})
-    made = reshaped(site, made, (images, depth, high * wide, channels))
+    made = site.reshape(made, (images, depth, high * wide, channels))
     second = {"kernel": (kernel[0], 1), "strides": (strides[0], 1), "dilations": (dilations[0], 1),
               "pads": (begins[0], 0, ends[0], 0)}  # fmt: skip
     made = site.add(site.op.opcode, made, **{**given, **second})
-    return reshaped(site, made, (images, deep, high, wide, channels))
+    return site.reshape(made, (images, deep, high, wide, channels))
 
 
 def convolution_of_volumes(site: RewriteSite) -> int | None:
@@ -135,13 +128,13 @@ def convolution_of_volumes(site: RewriteSite) -> int | None:
     total: int | None = None
     for tap in range(weights.shape[0]):
         part = _every(site, x, 1, tap * dilations[0], strides[0], deep)
-        plane = reshaped(site, part, (images * deep, height, width, channels))
+        plane = site.reshape(part, (images * deep, height, width, channels))
         kernel = site.literal(weights[tap], site.op.type.dtype)
         bias = site.operands[2:] if total is None else ()
         made = site.add("Conv", plane, kernel, *bias, **flat)
         total = made if total is None else site.add("BinOp", total, made, op="Add")
     assert total is not None
-    return reshaped(site, total, site.op.type.shape)
+    return site.reshape(total, site.op.type.shape)
 
 
 def padded(
@@ -229,7 +222,7 @@ def separate_bias(site: RewriteSite) -> int | None:
     bias = site.operands[2]
     if site.op.opcode != "Linear" and site.attributes["layout"] == "NCHW":
         rest = site.op.type.rank - 2
-        bias = reshaped(site, bias, (*site.type(bias).shape, *(1,) * rest))
+        bias = site.reshape(bias, (*site.type(bias).shape, *(1,) * rest))
     return site.add("BinOp", made, bias, op="Add")
 
 

@@ -26,8 +26,7 @@ Polynomial = Mapping[Term, Array]
 _MOST_TERMS, _MOST_DEPTH = 8, 16
 _VIEWS = frozenset({"Reshape", "ExpandDims", "Squeeze"})
 _TOLERANCE = 1e-5  # of coefficients, which models hold in f32
-# What keeps a root from 0 and is of no account beside any other spread.
-_MOST_GUARD = 1e-5
+_LEAST_GUARD = 1e-15  # where a root of 0 is replaced, so that the norm of zeros is zeros
 _UNBOUNDED = 3e38  # what a spread is held below only in name
 
 
@@ -42,8 +41,9 @@ class Spread(NamedTuple):
 class Moments:
     """Reads values as polynomials about one tensor and some of its axes."""
 
-    def __init__(self, site: RewriteSite, x: int, axes: Axes) -> None:
+    def __init__(self, site: RewriteSite, x: int, axes: Axes, most_guard: float) -> None:
         self._site, self._x, self._axes = site, x, axes
+        self._most_guard = most_guard  # what keeps a root from 0, and is of no account else
         self._shape = site.type(x).shape
         self._count = prod(self._shape[axis] for axis in axes)
         self._kept = tuple(1 if a in axes else d for a, d in enumerate(self._shape))
@@ -176,7 +176,7 @@ class Moments:
             return None if squares is None else self._spread_of(squares)
         guarded = guard_of(self._site, op)
         inner = self._root(guarded[0], depth + 1) if guarded and depth < _MOST_DEPTH else None
-        if guarded is None or inner is None or not 0 <= guarded[1] <= _MOST_GUARD:
+        if guarded is None or inner is None or not 0 <= guarded[1] <= self._most_guard:
             return None
         return inner._replace(epsilon=inner.epsilon + guarded[1] ** 2)
 
@@ -196,7 +196,7 @@ class Moments:
         if guarded is None or inner is None or guarded[1] < 0:
             return None
         is_added = op.opcode == "BinOp" and op.attributes["op"] == "Add"
-        if not is_added and guarded[1] > _MOST_GUARD:
+        if not is_added and guarded[1] > self._most_guard:
             return None
         return inner._replace(epsilon=inner.epsilon + guarded[1])
 
@@ -234,7 +234,7 @@ def _guard_by_choice(site: RewriteSite, op: CoreOperation) -> tuple[int, float] 
     is_zero = compared is not None and site.number(compared.operands[1]) == 0
     if compared is None or not is_zero or compared.operands[0] != other:
         return None
-    return (other, 0.0) if site.number(one) == 1 else None
+    return (other, _LEAST_GUARD) if site.number(one) == 1 else None
 
 
 def _is_no_op(op: CoreOperation) -> bool:

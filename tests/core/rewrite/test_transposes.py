@@ -12,7 +12,7 @@ from nacre.core.canonical import canonicalise
 from nacre.core.evaluation.evaluate import evaluate
 from nacre.core.module import Module
 from nacre.core.passes.inference import channels_last, sink_transposes
-from tests.core.inference.test_inference import inputs_of, opcodes, require_kept, values
+from tests.core.rewrite.test_inference import inputs_of, opcodes, require_kept, values
 
 
 class Growing:

@@ -1,4 +1,4 @@
-"""Roots of squares by themselves, as norms; norms themselves are found by `algebra/norms.py`.
+"""Roots of squares by themselves, as norms; norms themselves are found by `norms.py`.
 
 In 16 bits a sum of squares is soon beyond the largest number: 512 numbers around 15 are enough. A
 norm of the device keeps its sums in f32.
@@ -10,37 +10,12 @@ from math import prod, sqrt
 
 import numpy as np
 
-from nacre.compile.legalise.forms.windows.windows import reshaped
 from nacre.core.module import CoreOperation
-from nacre.core.rewrite.inexact.transposes import inverse
+from nacre.core.rewrite.recover.parts import Axes
 from nacre.core.rewrite.site import RewriteSite, Rules
 
-Axes = tuple[int, ...]
-
-_VIEWS = ("Reshape", "ExpandDims", "Squeeze")
 _LONGEST_ROW = 1 << 12  # of elements whose root is taken by a norm: it has them all at once
 _LEAST_EPSILON = 1e-30  # so that the norm of nothing but zeros is zeros
-
-
-def along(site: RewriteSite, opcode: str, x: int, axes: Axes, epsilon: float) -> int:
-    """A norm over some axes, brought last where they are not."""
-    rank = site.type(x).rank
-    order = (*(axis for axis in range(rank) if axis not in axes), *axes)
-    is_turned = order != tuple(range(rank))
-    transpose = site.add("Transpose", x, permutation=order) if is_turned else x
-    made = site.add(opcode, transpose, axis=rank - len(axes), epsilon=epsilon)
-    return site.add("Transpose", made, permutation=inverse(order)) if is_turned else made
-
-
-def kept(shape: Axes, axes: Axes) -> Axes:
-    """A shape with size 1 along some axes."""
-    return tuple(1 if axis in axes else size for axis, size in enumerate(shape))
-
-
-def behind_views(site: RewriteSite, value: int) -> int:
-    """A value before the views that it is seen through."""
-    found = site.maker(value, *_VIEWS)
-    return value if found is None else behind_views(site, found.operands[0])
 
 
 def _squared(site: RewriteSite, value: int) -> int | None:
@@ -86,11 +61,11 @@ def _root_by_norm(site: RewriteSite, x: int, reduction: CoreOperation) -> int | 
     normed = site.add("RmsNorm", x, axis=first, epsilon=_LEAST_EPSILON)
     product = site.add("BinOp", x, normed, op="Mul")
     made = site.add("Mean", product, axes=axes, keepdims=True)
-    made = reshaped(site, made, reduction.type.shape)  # over all axes, none is kept
+    made = site.reshape(made, reduction.type.shape)  # over all axes, none is kept
     if reduction.opcode == "Mean":
         return made
     return site.add("BinOp", made, site.literal(np.array(sqrt(size)), site.type(x).dtype), op="Mul")
 
 
 # Afterwards: a root that belongs to a norm is none by itself.
-ROOT_FORMS: Rules = {"Unary": [root_of_squares], "Reduce": [length]}
+ROOTS: Rules = {"Unary": [root_of_squares], "Reduce": [length]}

@@ -13,7 +13,7 @@ from nacre.core.builder import Builder
 from nacre.core.evaluation.evaluate import evaluate
 from nacre.core.module import Module
 from nacre.core.passes.inference import optimise
-from tests.core.inference.test_inference import (
+from tests.core.rewrite.test_inference import (
     RECOVERED,
     Chain,
     layer_norm,
