@@ -20,6 +20,7 @@ import time
 import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain, islice, zip_longest
 from pathlib import Path
 from types import CodeType, FrameType, FunctionType
 from typing import Literal, NoReturn
@@ -94,6 +95,13 @@ class MutantRuns:
         """Those of some tests that were collected."""
         return tuple(test for test in tests if test in self._items)
 
+    def further_cases(self, tests: Sequence[str], most: int) -> tuple[str, ...]:
+        """Other cases of some tests, as many of each."""
+        cases = _cases(self._items.values())
+        queues = [[i.nodeid for i in cases[name]] for name in dict.fromkeys(map(_test, tests))]
+        rounds = chain.from_iterable(zip_longest(*queues))
+        return tuple(islice((c for c in rounds if c is not None and c not in tests), most))
+
     def reach(self) -> list[Row]:
         """Which functions of the sources every test runs; of many cases of a test, some."""
         with tempfile.NamedTemporaryFile("r") as file:
@@ -141,9 +149,26 @@ class MutantRuns:
         outcomes: dict[int, Outcome] = {0: "survived", 1: "killed", _NOT_APPLIED: "not applied"}
         return Verdict(outcomes[status], noticed if status == 1 else None)
 
+    def sure_verdict(self, mutant: Mutant, tests: Sequence[str], seconds: int) -> Verdict:
+        """The same with tests that may fail, or not end, without the change as well."""
+        left = list(tests)
+        while True:
+            verdict = self.verdict(mutant, left, seconds)
+            if verdict.test is None or self._passes(verdict.test, seconds):
+                return verdict
+            left = left[left.index(verdict.test) + 1 :]
+
+    def _passes(self, test: str, seconds: int) -> bool:
+        with tempfile.NamedTemporaryFile("r") as file:
+            return self._fork(lambda: self._run_tests([test], Path(file.name)), seconds) == 0
+
     def _try_tests(self, mutant: Mutant, tests: Sequence[str], log: Path) -> int:
         if not replace_code(mutated_code(mutant), mutant.function.path):
             return _NOT_APPLIED
+        return self._run_tests(tests, log)
+
+    def _run_tests(self, tests: Sequence[str], log: Path) -> int:
+        """Run tests until one fails; the log names the last one."""
         for test in tests:
             log.write_text(test)
             self._run(self._items[test])
@@ -190,15 +215,21 @@ def _work_and_exit(work: Callable[[], int], seconds: int | None) -> NoReturn:
 
 
 def _some_cases(items: Iterable[pytest.Item]) -> list[pytest.Item]:
-    """Up to some of the cases of every test, the same ones in every run."""
+    """Up to some of the cases of every test."""
+    return [item for cases in _cases(items).values() for item in cases[:MOST_CASES]]
+
+
+def _cases(items: Iterable[pytest.Item]) -> dict[str, list[pytest.Item]]:
+    """The cases of every test, shuffled, but alike in every run."""
     cases: dict[str, list[pytest.Item]] = {}
-    for item in items:
-        cases.setdefault(item.nodeid.partition("[")[0], []).append(item)
-    return [
-        item
-        for found in cases.values()
-        for item in sorted(found, key=lambda i: zlib.crc32(i.nodeid.encode()))[:MOST_CASES]
-    ]
+    for item in sorted(items, key=lambda i: zlib.crc32(i.nodeid.encode())):
+        cases.setdefault(_test(item.nodeid), []).append(item)
+    return cases
+
+
+def _test(case: str) -> str:
+    """The test that a case is of."""
+    return case.partition("[")[0]
 
 
 def _outer(name: str) -> str:

@@ -4,9 +4,10 @@ usage: python -m tools.mutate_rooms [--room ROOM] [--count N] [--write FILE] [--
 
 For each room, mutants are drawn among the functions that its tests reach: always the same ones, as
 long as the functions are the same. Of the tests that reach a function the quickest and narrowest
-run until one fails. `--write` keeps the list; with `--compare`, the mutants of such a list are
-tried again, wherever their functions stand now, and the exit status is 1 where one that was
-noticed is not any more. A survivor is a missing test, or a change that changes nothing.
+run until one fails, and where none does, further cases of all that reach it. `--write` keeps the
+list; with `--compare`, the mutants of such a list are tried again, wherever their functions stand
+now, and the exit status is 1 where one that was noticed is not any more. A survivor is a missing
+test, or a change that changes nothing.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ ROOT = Path(__file__).resolve().parent.parent
 ROOMS = ("kernels", "compile", "core", "nac")
 CACHE = ROOT / ".cache" / "mutants"
 MOST_TESTS = 15
+MOST_FURTHER, MOST_SECONDS = 300, 120  # cases that a survivor meets, and what they may take
 SLOWER = 10  # than without the change: then it does not end
 NOTICED, MISSED = ("killed", "endless"), ("survived", "unreached")
 
@@ -101,6 +103,10 @@ def try_mutant(room: str, mutant: Mutant, runs: MutantRuns, reach: Reach, most: 
     tests = runs.known(reach.tests_of(function.path, function.name, most))
     seconds = sum(reach.seconds[test] for test in tests)
     verdict = runs.verdict(mutant, tests, int(SLOWER * (1 + seconds)))
+    if verdict.outcome == "survived":
+        every = reach.tests_of(function.path, function.name, len(reach.functions))
+        further = runs.further_cases(every, MOST_FURTHER)
+        verdict = runs.sure_verdict(mutant, further, MOST_SECONDS)
     return Row(
         room, function.name, function.shape, mutant.operator, mutant.index, mutant.text,
         verdict.outcome if tests else "unreached", verdict.test,
