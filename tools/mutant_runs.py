@@ -20,7 +20,7 @@ import time
 import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain, islice, zip_longest
+from itertools import chain, zip_longest
 from pathlib import Path
 from types import CodeType, FrameType, FunctionType
 from typing import Literal, NoReturn
@@ -50,6 +50,11 @@ class Reach:
         kept = {test: (seconds, functions) for test, seconds, functions in rows}
         functions = {test: frozenset((f[0], f[1]) for f in row[1]) for test, row in kept.items()}
         return Reach(functions, {test: row[0] for test, row in kept.items()})
+
+    def tests_near(self, path: Path) -> tuple[str, ...]:
+        """The tests that reach a file: of some of them, other cases may reach other functions."""
+        files = {test: {file for file, _ in found} for test, found in self.functions.items()}
+        return tuple(test for test, found in files.items() if str(path) in found)
 
     def tests_of(self, path: Path, name: str, most: int) -> tuple[str, ...]:
         """The tests that show a function best: quick ones, and such that reach little else."""
@@ -95,12 +100,14 @@ class MutantRuns:
         """Those of some tests that were collected."""
         return tuple(test for test in tests if test in self._items)
 
-    def further_cases(self, tests: Sequence[str], most: int) -> tuple[str, ...]:
-        """Other cases of some tests, as many of each."""
+    def further_cases(self, tests: Sequence[str], word: str, most: int) -> tuple[str, ...]:
+        """Other cases of some tests, as many of each; those that name a word come first."""
         cases = _cases(self._items.values())
         queues = [[i.nodeid for i in cases[name]] for name in dict.fromkeys(map(_test, tests))]
         rounds = chain.from_iterable(zip_longest(*queues))
-        return tuple(islice((c for c in rounds if c is not None and c not in tests), most))
+        known = set(tests)
+        found = [case for case in rounds if case is not None and case not in known]
+        return tuple(sorted(found, key=lambda case: word not in case)[:most])
 
     def reach(self) -> list[Row]:
         """Which functions of the sources every test runs; of many cases of a test, some."""

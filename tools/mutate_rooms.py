@@ -4,8 +4,8 @@ usage: python -m tools.mutate_rooms [--room ROOM] [--count N] [--write FILE] [--
 
 For each room, mutants are drawn among the functions that its tests reach: always the same ones, as
 long as the functions are the same. Of the tests that reach a function the quickest and narrowest
-run until one fails, and where none does, further cases of all that reach it. `--write` keeps the
-list; with `--compare`, the mutants of such a list are tried again, wherever their functions stand
+run until one fails, and where none does, further cases of all that reach its file. `--write` keeps
+the list; with `--compare`, its mutants are tried again, wherever their functions stand
 now, and the exit status is 1 where one that was noticed is not any more. A survivor is a missing
 test, or a change that changes nothing.
 """
@@ -104,8 +104,8 @@ def try_mutant(room: str, mutant: Mutant, runs: MutantRuns, reach: Reach, most: 
     seconds = sum(reach.seconds[test] for test in tests)
     verdict = runs.verdict(mutant, tests, int(SLOWER * (1 + seconds)))
     if verdict.outcome == "survived":
-        every = reach.tests_of(function.path, function.name, len(reach.functions))
-        further = runs.further_cases(every, MOST_FURTHER)
+        word = function.name.rpartition(".")[2].strip("_")
+        further = runs.further_cases(reach.tests_near(function.path), word, MOST_FURTHER)
         verdict = runs.sure_verdict(mutant, further, MOST_SECONDS)
     return Row(
         room, function.name, function.shape, mutant.operator, mutant.index, mutant.text,

@@ -36,7 +36,7 @@ def require_any_order(bundle: Bundle, feeds: Mapping[str, Array], seeds: int) ->
     interpreter = NemInterpreter()
     program = interpreter.load_string(bundle.program)
     filled: dict[str, object] = {
-        port.buffer: port.stored(feeds[port.name]) for port in bundle.manifest.inputs
+        port.buffer: port.to_memory(feeds[port.name]) for port in bundle.manifest.inputs
     }
     filled["weights"] = bundle.weights
     outputs = [port.buffer for port in bundle.manifest.outputs]

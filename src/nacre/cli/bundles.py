@@ -117,7 +117,7 @@ def _fill_memory(
     for port in bundle.manifest.inputs:
         require_range(port, arrays[port.name])
     filled: dict[str, Any] = {
-        port.buffer: port.stored(arrays[port.name]) for port in bundle.manifest.inputs
+        port.buffer: port.to_memory(arrays[port.name]) for port in bundle.manifest.inputs
     }
     if bundle.manifest.weights is not None:
         filled[bundle.manifest.weights] = bundle.weights

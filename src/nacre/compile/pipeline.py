@@ -165,8 +165,8 @@ def _place_tiles(layers: Partition, options: Options) -> tuple[Partition, Tiling
     layers = replace(layers, spilled=frozenset())
     tilings = tile(layers, options)
     placement = place(layers, tilings, options)
-    if placement.spilled:
-        layers = replace(layers, spilled=placement.spilled)
+    if placement.spilled_tensors:
+        layers = replace(layers, spilled=placement.spilled_tensors)
         tilings = tile(layers, options)
         placement = place(layers, tilings, options)
     return layers, tilings, placement

@@ -113,7 +113,7 @@ def test_inputs_and_outputs_come_in_the_models_types(
     assert "all 6 elements are equal" in done.out
     found = nacre.Bundle.load(folder / bundle).manifest.inputs[0]
     x = np.load(folder / "x.npy")
-    expected = np.array2string(found.real(found.stored(x))[0, 1, 2, 3:5])
+    expected = np.array2string(found.real(found.to_memory(x))[0, 1, 2, 3:5])
     assert expected in done.out
     assert np.array2string(np.load(outputs)) in done.out
 

@@ -95,7 +95,7 @@ def _smooth(random: np.random.Generator, shape: tuple[int, ...]) -> Array:
 
 def stored_run(quantised: Quantised, sample: Sample) -> list[Array]:
     """The outputs of the module on integers, as reals: the host's part by hand."""
-    stored = {port.name: port.stored(sample[port.name]) for port in quantised.inputs}
+    stored = {port.name: port.to_memory(sample[port.name]) for port in quantised.inputs}
     found = evaluate(quantised.legal.module, stored)
     return [port.real(array) for port, array in zip(quantised.outputs, found, strict=True)]
 

@@ -30,7 +30,7 @@ def test_a_range_is_covered_and_zero_is_exact(low: float, high: float) -> None:
 def test_storing_and_reading_costs_half_a_step(values: list[float]) -> None:
     array = np.array(values, np.float32)
     found = of_range(float(array.min()), float(array.max()))
-    back = found.real(found.stored(array))
+    back = found.real(found.quantise(array))
     # At the ends the zero point may have moved the range by half a step more.
     assert np.abs(back - array).max() <= found.scale * 1.01 + 1e-30
 
@@ -39,7 +39,7 @@ def test_storing_and_reading_costs_half_a_step(values: list[float]) -> None:
 def test_one_number_as_an_operand_is_exact(value: float, sign: int) -> None:
     array = np.array(sign * value, np.float32)
     found = of_constant(array)
-    assert found.real(found.stored(array)) == array
+    assert found.real(found.quantise(array)) == array
 
 
 def test_bounds_that_change_no_integer() -> None:
@@ -54,7 +54,7 @@ def test_bounds_that_change_no_integer() -> None:
 def test_what_has_no_place() -> None:
     found = Affine(0.5, 3)
     reals = np.array([np.nan, np.inf, -np.inf, 1e30, 0.25], np.float32)
-    assert found.stored(reals).tolist() == [3, 127, -128, 127, 3]
+    assert found.quantise(reals).tolist() == [3, 127, -128, 127, 3]
 
 
 @given(
@@ -107,7 +107,7 @@ def test_zeros_only(name: str) -> None:
     seen.add(np.zeros(10, np.float32))
     found = OBSERVERS[name](seen, None)
     assert found.is_sound
-    assert not found.real(found.stored(np.zeros(3, np.float32))).any()
+    assert not found.real(found.quantise(np.zeros(3, np.float32))).any()
 
 
 def test_the_percentile_leaves_outliers_out_and_the_whole_range_does_not() -> None:
@@ -127,7 +127,7 @@ def test_the_least_error_beats_the_whole_range(seed: int, power: int) -> None:
     seen.add(array)
 
     def error(found: Affine) -> float:
-        return float(((found.real(found.stored(array)) - array) ** 2).sum())
+        return float(((found.real(found.quantise(array)) - array) ** 2).sum())
 
     assert error(OBSERVERS["mse"](seen, None)) <= error(OBSERVERS["minmax"](seen, None)) * 1.02
 

@@ -6,6 +6,7 @@ import math
 from bisect import bisect_left
 from fractions import Fraction
 from functools import cache
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -150,6 +151,16 @@ def test_every_narrow_value(source: str, to: str) -> None:
         expected = np.array(wanted, np.float64 if to in FLOATS else object)
         with np.errstate(all="ignore"):
             assert_equal(found, expected.astype(dtype_of(to)))
+
+
+@pytest.mark.parametrize("to", ["f16", "bf16", "f8e4m3", "f8e5m2"])
+def test_a_double_beside_the_middle_of_two_narrow_floats_is_rounded_once(to: str) -> None:
+    first = bisect_left(positive_values(to), 1)
+    values = [float(value) for value in positive_values(to)[first : first + 9]]
+    middles = [(low + high) / 2 for low, high in pairwise(values)]
+    x = np.array([middle + nudge for middle in middles for nudge in (-(2.0**-40), 0, 2.0**-40)])
+    found = run("Cast", "f64", [x], {"to": to}, result=to)
+    assert doubles(found).tolist() == [nearest(Fraction(value), to) for value in x.tolist()]
 
 
 @pytest.mark.parametrize("source", ["f32", "f64"])

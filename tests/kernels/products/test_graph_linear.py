@@ -279,6 +279,16 @@ def test_attention_as_torch(
         assert (found[0, :, 5] == 0).all()
 
 
+@pytest.mark.parametrize("ordered", [False, True])
+@pytest.mark.parametrize("offset", [200.0, -200.0])
+def test_attention_of_scores_whose_powers_no_float_holds(offset: float, ordered: bool) -> None:
+    q, k, v = (values("f32", (4, 2), n) for n in (1, 2, 3))
+    mask = np.full((4, 4), offset, np.float32)
+    found = compute("Attention", ["f32"] * 4, [q, k, v, mask], {}, ordered=ordered)
+    wanted = attention_terms([q, k, v], causal=False, scale=0.0)  # what all scores share is nothing
+    np.testing.assert_allclose(found, wanted, rtol=1e-4)
+
+
 def test_attention_keeps_nan_of_what_is_seen_and_of_values() -> None:
     q, k, v = (values("f32", (4, 2), n) for n in (1, 2, 3))
     v[3, 0] = np.nan

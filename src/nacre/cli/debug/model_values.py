@@ -222,4 +222,4 @@ def port_array(names: BundleNames, name: str, path: Path) -> np.ndarray[Any, Any
     if array.dtype != GRAPH_TYPES[port.dtype].dtype:
         raise host_error(f"{quoted(str(path))} holds {array.dtype}, {quoted(name)} is {port.dtype}")
     require_range(port, array)
-    return port.stored(array)
+    return port.to_memory(array)

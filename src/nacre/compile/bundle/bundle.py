@@ -37,7 +37,7 @@ class Bundle(CompiledModel):
     def validate(
         self, inputs: Mapping[str, Any], expected: Mapping[str, Any] | list[Any] | None = None
     ) -> Validation:
-        """Hold a run to the legalised module and to the model as it came.
+        """Compare a run with the legalised module and with the model as it came.
 
         `expected` is what something else makes of the inputs, by name or in order: the outputs of
         onnxruntime or of PyTorch. Without it the model is evaluated.

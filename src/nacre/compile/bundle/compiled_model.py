@@ -129,7 +129,7 @@ class CompiledModel:
     ) -> Session:
         """A session of the program with its memory filled: weights, and inputs by name."""
         machine, program = self._machine(ordered, is_watched=is_watched)
-        filled = self.stored(arrays)
+        filled = self.to_memory(arrays)
         if self.manifest.weights is not None:
             filled[self.manifest.weights] = self.weights
         return machine.start(program, filled, history_bytes=0)
@@ -147,7 +147,7 @@ class CompiledModel:
         except IndexError:
             machine = self.started(arrays, ordered)
         else:
-            machine.restart(self.stored(arrays))
+            machine.restart(self.to_memory(arrays))
         result = machine.run()
         if result.status != "completed":
             raise InputError(list(result.diagnostics))
@@ -155,9 +155,9 @@ class CompiledModel:
         idle.append(machine)
         return outputs
 
-    def stored(self, arrays: Mapping[str, Array]) -> dict[str, Any]:
+    def to_memory(self, arrays: Mapping[str, Array]) -> dict[str, Any]:
         """Inputs by name as their buffers hold them."""
-        return {port.buffer: port.stored(arrays[port.name]) for port in self.manifest.inputs}
+        return {port.buffer: port.to_memory(arrays[port.name]) for port in self.manifest.inputs}
 
 
 class BundleSession:

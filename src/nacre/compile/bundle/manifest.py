@@ -42,10 +42,10 @@ class Port(Struct, frozen=True, forbid_unknown_fields=True):
     scale: float | None = None
     zero: int | None = None
 
-    def stored(self, array: Array) -> Array:
+    def to_memory(self, array: Array) -> Array:
         """An array of the model as the device holds it; what is finite stays so."""
         if self._affine is not None:
-            return self._affine.stored(array)
+            return self._affine.quantise(array)
         return stored_floats(array, GRAPH_TYPES[self.elem])
 
     def real(self, array: Array) -> Array:

@@ -25,7 +25,7 @@ class Reference:
         for op in self._module.inputs:
             name = str(op.attributes["name"])
             port = next(p for p in bundle.manifest.inputs if p.name == name)
-            self._known[op.value_id] = port.stored(arrays[name])
+            self._known[op.value_id] = port.to_memory(arrays[name])
 
     def take(self, value: int, found: Array) -> None:
         """What the plan has made; operations after it are expected to start from there."""

@@ -85,7 +85,7 @@ class Placement:
         return l1_name(engine)
 
     @property
-    def spilled(self) -> frozenset[int]:
+    def spilled_tensors(self) -> frozenset[int]:
         """Tensors between layers that L2 had no room for."""
         return frozenset(t for t, where in self.tensors.items() if where.buffer == SPILL)
 

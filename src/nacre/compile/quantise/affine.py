@@ -61,7 +61,7 @@ class Affine:
         zero = int(np.rint(LOW - self.low / scale))
         return Affine(scale, min(max(zero, LOW), HIGH))
 
-    def stored(self, reals: Array) -> Array:
+    def quantise(self, reals: Array) -> Array:
         """The integers for reals: `saturate(rint(real / scale) + zero)`, NaN is 0, in f32."""
         with np.errstate(all="ignore"):
             steps = np.rint(np.asarray(reals, np.float32) / np.float32(self.scale))
@@ -75,10 +75,10 @@ class Affine:
         return np.asarray(steps * np.float32(self.scale))
 
     def keeps(self, low: float, high: float) -> bool:
-        """Whether every integer is still the same after its real is held between two bounds."""
+        """Whether every integer is still the same after its real is clipped to two bounds."""
         every = np.arange(LOW, HIGH + 1).astype(np.int8)
-        held = np.clip(self.real(every), np.float32(low), np.float32(high))
-        return np.array_equal(self.stored(held), every)
+        clipped = np.clip(self.real(every), np.float32(low), np.float32(high))
+        return np.array_equal(self.quantise(clipped), every)
 
     def __str__(self) -> str:
         return f"scale {self.scale:.6g}, zero {self.zero}"

@@ -61,9 +61,9 @@ class Samples:
         """An input; of stored integers the reals that they stand for."""
         type_, imported = self.source.input_types[name], self.imported.get(name)
         if imported is None:
-            return _reshape(_typed(array, type_), type_)
-        stored = _typed(array, TensorType(imported.dtype, type_.shape))
-        return imported.affine.real(imported.shift.stored(_reshape(stored, type_)))
+            return _reshape(_restore_type(array, type_), type_)
+        stored = _restore_type(array, TensorType(imported.dtype, type_.shape))
+        return imported.affine.real(imported.shift.quantise(_reshape(stored, type_)))
 
 
 def samples(
@@ -169,7 +169,7 @@ def _check_array(
 ) -> Iterator[Problem]:
     type_ = wanted.types[name]
     try:
-        array = _typed(array, type_)
+        array = _restore_type(array, type_)
     except ValueError as error:
         yield f"`{name}` does not fit: {error}", None
         return
@@ -183,7 +183,7 @@ def _check_array(
         yield from _check_numbers(name, array, may_hide=name in wanted.masks)
 
 
-def _typed(array: Array, type_: TensorType) -> Array:
+def _restore_type(array: Array, type_: TensorType) -> Array:
     """Elements whose type a file lost, and bytes that 4 bits hold, in the type that is wanted."""
     return as_nibbles(restore_type(array, type_.element.dtype), type_.element)
 

@@ -210,7 +210,7 @@ def _keep(walk: Walk, op: CoreOperation) -> Stored:
     given: dict[str, Any] = dict(op.attributes)
     if op.opcode == "Pad":
         value = np.array(OPS["Pad"].filled(op.attributes)["value"], np.float32)
-        given["value"] = float(y.stored(value))
+        given["value"] = float(y.quantise(value))
     return Stored(walk.builder.add(op.opcode, *operands, **given), y)
 
 

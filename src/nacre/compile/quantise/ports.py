@@ -32,10 +32,10 @@ class Port(Struct, frozen=True):
             return None
         return Affine(self.scale, self.zero)
 
-    def stored(self, array: Array) -> Array:
+    def to_memory(self, array: Array) -> Array:
         """An array of the model as memory holds it."""
         if self.affine is not None:
-            return self.affine.stored(array)
+            return self.affine.quantise(array)
         return stored_floats(np.asarray(array), GRAPH_TYPES[self.elem])
 
     def real(self, array: Array) -> Array:
@@ -89,5 +89,5 @@ def stored_inputs(module: Module, made: Rewritten, sample: Sample) -> Sample:
     for op in module.inputs:
         name = str(op.attributes["name"])
         port = _port(name, op.type.dtype, made.stored[op.value_id], made.module)
-        found[name] = port.stored(sample[name])
+        found[name] = port.to_memory(sample[name])
     return found

@@ -98,7 +98,7 @@ class Walk:
         if array is not None:
             affine = wanted or of_constant(array)
             key = (value, affine)
-            data = affine.stored(array)
+            data = affine.quantise(array)
             return Stored(self.once(key, lambda: self.builder.constant(data, "i8")), affine)
         found = self.stored[value]
         affine = wanted or found.affine or self.scales.of(value)
