@@ -7,39 +7,24 @@ exactly.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import lru_cache, partial
-from types import MappingProxyType
 from typing import Any
-
-import numpy as np
 
 from nacre.base.elements import ElementType
 from nacre.kernels.interface.call import Array, Attributes, Call, Primitive, Run, TensorType, Work
-from nacre.kernels.interface.runs import Function, every, looking_up, quietly, storing, writing
+from nacre.kernels.interface.runs import every, looking_up, quietly, storing, writing
 from nacre.kernels.interface.shapes import Dims
 from nacre.kernels.numbers.integer_functions import bind_integer, tabled
 from nacre.kernels.numbers.numbers import widened
 from nacre.kernels.numbers.quantization import dequantizer, quantizer, through_reals
-from nacre.kernels.numbers.real_functions import is_transcendental, real_function
+from nacre.kernels.numbers.real_functions import ARITHMETIC, is_transcendental, real_function
 
 _UNARY = (
     *("relu", "leaky_relu", "sigmoid", "tanh", "exp", "log", "sqrt", "abs", "neg", "gelu", "silu"),
     "clamp",
 )
-_BINARY = ("add", "sub", "mul", "div", "min", "max", "pow")
-
-# NumPy's own for f16: each widens, computes in f32 and rounds, in one pass.
-_HALF: Mapping[str, Function] = MappingProxyType(
-    {
-        "add": np.add,
-        "sub": np.subtract,
-        "mul": np.multiply,
-        "div": np.divide,
-        "min": np.minimum,
-        "max": np.maximum,
-    }
-)
+_BINARY = (*ARITHMETIC, "pow")
 
 
 def bind(name: str, call: Call) -> Run:
@@ -62,8 +47,8 @@ def _bind_real(name: str, call: Call) -> Run:
         attributes = tuple(sorted(call.attributes.items()))
         source, result = call.input(0).elem, call.output.elem
         return looking_up(_table(name, attributes, call.ordered, source, result))
-    if elements == {"f16"} and name in _HALF:
-        return writing(_HALF[name], 2)
+    if elements == {"f16"} and name in ARITHMETIC:
+        return writing(ARITHMETIC[name], 2)
     function = real_function(name, call.attributes, call.ordered)
     if elements == {"f32"}:
         return writing(function, len(call.inputs))

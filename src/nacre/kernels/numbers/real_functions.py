@@ -184,6 +184,17 @@ def _clamp(attributes: Attributes) -> Function:
     return run
 
 
+# NumPy has these for f16 too: it widens, computes in f32 and rounds.
+ARITHMETIC: Mapping[str, Function] = MappingProxyType(
+    {
+        "add": np.add,
+        "sub": np.subtract,
+        "mul": np.multiply,
+        "div": np.divide,
+        "min": np.minimum,
+        "max": np.maximum,
+    }
+)
 _PLAIN: Mapping[str, Function] = MappingProxyType(
     {
         "relu": relu,
@@ -195,12 +206,7 @@ _PLAIN: Mapping[str, Function] = MappingProxyType(
         "abs": np.abs,
         "neg": np.negative,
         "silu": silu,
-        "add": np.add,
-        "sub": np.subtract,
-        "mul": np.multiply,
-        "div": np.divide,
-        "min": np.minimum,
-        "max": np.maximum,
+        **ARITHMETIC,
         "pow": np.power,
     }
 )

@@ -1,6 +1,4 @@
-"""Poolings that graphs have, in either layout: one axis after the other.
-
-Windows of floats are summed up as those of plans are, with the same bits.
+"""Poolings that graphs have, in either layout: one axis after the other, as those of plans.
 
 A window that lies wholly in padding has the lowest value of the type as its maximum (minus
 infinity for floats), and 0 as its mean and norm.
@@ -20,7 +18,7 @@ from nacre.kernels.interface.shapes import Dims
 from nacre.kernels.products.products import same_nan
 from nacre.kernels.reductions.normalization_rows import through_double
 from nacre.kernels.reductions.reductions import wide_float, widening
-from nacre.kernels.windows.pooling import Pool, pooled_along, window_sums
+from nacre.kernels.windows.pooling import Pool, average, pick_largest, window_sums
 from nacre.kernels.windows.sliding import (
     Sliding,
     fitting_counts,
@@ -39,42 +37,34 @@ def _sliding(call: Call) -> Sliding:
 
 def _sums(call: Call) -> Pool:
     use = _sliding(call)
-    return window_sums(use.axes, 1 if use.is_last else 2, call.ordered)
+    return window_sums(use.axes, _first_axis(use), call.ordered)
 
 
 def _bind_max(call: Call) -> Run:
-    elem, wide = call.output.elem, widening(call.output)
-    use, lowest = _sliding(call), elem.lowest if elem.is_integer else -np.inf
-    pool = pooled_along(use.axes, 1 if use.is_last else 2, np.maximum, lowest)
-
-    def fill(x: Array, y: Array) -> None:
-        y[...] = pool(wide(x))
-
-    return swift(filling(fill))
+    use = _sliding(call)
+    return swift(filling(pick_largest(use.axes, _first_axis(use), call.output)))
 
 
 def _bind_average(call: Call) -> Run:
-    wide, pool, is_ordered = widening(call.input(0)), _sums(call), call.ordered
-    divisors = _divisors(call)
-
-    def fill(x: Array, y: Array) -> None:
-        mean = np.divide(pool(wide(x)), divisors)
-        y[...] = same_nan(mean) if is_ordered else mean
-
-    return swift(filling(fill))
+    use = _sliding(call)
+    return swift(filling(average(use.axes, _first_axis(use), call, _counts(call))))
 
 
-def _divisors(call: Call) -> Array:
-    """How many elements each window counts, to be broadcast against the sums; never 0."""
+def _first_axis(use: Sliding) -> int:
+    """Of those that windows lie over."""
+    return 1 if use.is_last else 2
+
+
+def _counts(call: Call) -> Array:
+    """How many elements each window counts, to be broadcast against the sums."""
     use, with_padding = _sliding(call), bool(call.attributes["count_pad"])
     found = np.ones((), np.float64)
     for axis in use.axes:
         counts = [axis.elements(index, with_padding) for index in range(axis.count)]
         found = found[..., None] * np.array(counts, np.float64)
-    divisors: Array = np.maximum(found, 1).astype(wide_float(call.input(0)))
-    if (divisors == divisors.flat[0]).all():
-        return divisors.reshape(-1)[:1]
-    return divisors[..., None] if use.is_last else divisors
+    if (found == found.flat[0]).all():
+        return found.reshape(-1)[:1]
+    return found[..., None] if use.is_last else found
 
 
 def _bind_norm(call: Call) -> Run:

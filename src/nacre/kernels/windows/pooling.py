@@ -5,9 +5,9 @@ A window that lies wholly in padding has no element. Its maximum is the lowest v
 quantisation.
 
 The windows are not visited: their positions are, and every window takes its element at that
-position in one step. Floats are summed up along one axis after the other; if they are ordered row
-by row, as integers are and reals that are quantised again. So a window's sum has one order, in any
-tile and on every platform.
+position in one step. The largest elements are found along one axis after the other, and floats
+summed up so; if they are ordered row by row, as integers are and reals that are quantised again.
+So a window's sum has one order, in any tile and on every platform. Poolings of graphs are these.
 """
 
 from __future__ import annotations
@@ -20,7 +20,16 @@ from math import prod
 import numpy as np
 
 from nacre.kernels.interface import shapes
-from nacre.kernels.interface.call import Array, Attributes, Call, Primitive, Run, Work, integers
+from nacre.kernels.interface.call import (
+    Array,
+    Attributes,
+    Call,
+    Primitive,
+    Run,
+    TensorType,
+    Work,
+    integers,
+)
 from nacre.kernels.interface.runs import filling, quiet
 from nacre.kernels.interface.shapes import Dims
 from nacre.kernels.movement.views import Index
@@ -32,6 +41,7 @@ from nacre.kernels.windows.sliding import Axis
 # For each position in a window: the windows that have an element there, and those elements.
 Positions = list[tuple[Index, Index]]
 Pool = Callable[[Array], Array]  # what is given is not changed
+Fill = Callable[[Array, Array], None]  # from X to Y
 _LONG = 8  # so many elements of one window are taken in one step
 
 
@@ -66,26 +76,18 @@ def _counts(call: Call, positions: Positions) -> Array:
 
 
 def _maxpool(call: Call) -> Run:
-    positions = _positions(_window_axes(call), 1)
-    elem = call.output.elem
-    lowest = elem.lowest if elem.is_integer else -np.inf
+    return filling(pick_largest(_window_axes(call), 1, call.output))
 
-    def pick(x: Array, y: Array) -> None:
-        y.fill(lowest)
-        for target, source in positions:
-            held = y[target]
-            np.maximum(held, x[source], out=held)
 
-    if elem.is_integer or elem.bits >= 32:
-        return filling(pick)
-    wide, shape = widening(call.output), call.output.shape
+def pick_largest(axes: Sequence[Axis], first: int, type_: TensorType) -> Fill:
+    """The largest element of every window; the axes of windows are those from `first` on."""
+    elem, wide = type_.elem, widening(type_)
+    pool = pooled_along(axes, first, np.maximum, elem.lowest if elem.is_integer else -np.inf)
 
     def fill(x: Array, y: Array) -> None:
-        found = np.empty(shape, np.float32)
-        pick(wide(x), found)
-        y[...] = found
+        y[...] = pool(wide(x))
 
-    return filling(fill)
+    return fill
 
 
 def _avgpool(call: Call) -> Run:
@@ -225,15 +227,20 @@ def _single(combine: np.ufunc, at: int, elements: Index) -> Pool:
 
 
 def _float_mean(call: Call, counts: Array) -> Run:
+    return quiet(filling(average(_window_axes(call), 1, call, counts)))
+
+
+def average(axes: Sequence[Axis], first: int, call: Call, counts: Array) -> Fill:
+    """The mean of every window of floats, of so many elements each; of none it is 0."""
     wide, is_ordered = widening(call.input(0)), call.ordered
     divisors = np.maximum(counts, 1).astype(wide_float(call.input(0)))
-    pool = window_sums(_window_axes(call), 1, is_ordered)
+    pool = window_sums(axes, first, is_ordered)
 
     def fill(x: Array, y: Array) -> None:
         mean = np.divide(pool(wide(x)), divisors)
         y[...] = same_nan(mean) if is_ordered else mean
 
-    return quiet(filling(fill))
+    return fill
 
 
 def _requantized_mean(call: Call, positions: Positions, counts: Array) -> Run:
