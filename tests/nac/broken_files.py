@@ -15,7 +15,7 @@ from nacre.nac.format.values import (
     Data,
     Instruction,
     NacFile,
-    Named,
+    NameEntry,
     Resource,
     Tensor,
     Tick,
@@ -69,7 +69,7 @@ def _tensor(**fields: object) -> NacFile:
 def _raw_tensor(offset: int, new: bytes) -> bytes:
     """The small file with other bytes behind the start of the metadata of its first tensor."""
     raw = to_bytes(small())
-    at = read(raw).places["DATA tensor"][0] + 14 + offset
+    at = read(raw).record_offsets["DATA tensor"][0] + 14 + offset
     return _spliced(raw, at, new)
 
 
@@ -107,7 +107,11 @@ def _too_long() -> bytes:
     last = Instruction(3, 0, (1, 0), (-1,))
     made = NacFile(
         replace(small().header, inputs=1, outputs=1),
-        {"OPS ": (*steps, last), "PERM": (Named(1, "T"),), "DATA": Data((), (Named(0, "x"),))},
+        {
+            "OPS ": (*steps, last),
+            "PERM": (NameEntry(1, "T"),),
+            "DATA": Data((), (NameEntry(0, "x"),)),
+        },
     )
     return to_bytes(made)
 
@@ -130,16 +134,18 @@ BROKEN: Mapping[str, Callable[[], Broken]] = {
     "NAC16": lambda: changed(small(), RSRC=(Resource("../evil", b""),)),
     "NAC17": lambda: _spliced(to_bytes(small()), _start("CNST") + 10, b"\x09"),
     "NAC18": lambda: changed(small(), CNST=(*small().constants, Constant(99, 1, b"\x05"))),
-    "NAC19": lambda: changed(small(), CMAP=(*small().operations, Named(11, "aten.mine.default"))),
-    "NAC20": lambda: changed(small(), PERM=(*small().signatures, Named(300, "T"))),
+    "NAC19": lambda: changed(
+        small(), CMAP=(*small().operations, NameEntry(11, "aten.mine.default"))
+    ),
+    "NAC20": lambda: changed(small(), PERM=(*small().signatures, NameEntry(300, "T"))),
     "NAC21": lambda: patched(small(), 4, op=99),
     "NAC22": lambda: patched(small(), 4, variant=99),
     "NAC23": lambda: patched(small(), 5, d=(-1, 0, 0, -1)),
     "NAC24": lambda: patched(small(), 5, c=(3, 77, *small().instructions[5].c[2:])),
     "NAC25": lambda: changed(patched(small(), 4, d=(-9,)), MMAP=()),
-    "NAC26": lambda: changed(small(), PERM=(*small().signatures, Named(9, "Z"))),
+    "NAC26": lambda: changed(small(), PERM=(*small().signatures, NameEntry(9, "Z"))),
     "NAC27": lambda: headed(small(), inputs=3),
-    "NAC28": lambda: _data(inputs=(*small().data.inputs, Named(4, "relu"))),
+    "NAC28": lambda: _data(inputs=(*small().data.inputs, NameEntry(4, "relu"))),
     "NAC29": lambda: changed(small(), OPS=(*small().instructions, Instruction(2, 1, (1, 1)))),
     "NAC30": lambda: patched(small(), 1, c=(1, 55)),
     "NAC31": lambda: patched(_branching(), 2, c=(2, 2, 9)),
@@ -162,9 +168,10 @@ MORE: tuple[tuple[str, str, Callable[[], Broken]], ...] = (
     ("offset-in-header", "NAC06", lambda: _moved("CNST", 5)),
     ("offset-twice", "NAC06", lambda: _moved("RSRC", _start("ORCH"))),
     ("bool-length", "NAC18", lambda: changed(small(), CNST=(Constant(1, 1, b"\0\0"),))),
-    ("system-id", "NAC19", lambda: changed(small(), CMAP=(Named(5, "x"),))),
-    ("wide-id", "NAC19", lambda: changed(small(), CMAP=(*small().operations, Named(256, "x")))),
-    ("no-signature", "NAC20", lambda: changed(small(), PERM=(*small().signatures, Named(0, "T")))),
+    ("system-id", "NAC19", lambda: changed(small(), CMAP=(NameEntry(5, "x"),))),
+    ("wide-id", "NAC19", lambda: changed(small(), CMAP=(*small().operations, NameEntry(256, "x")))),
+    ("no-signature", "NAC20",
+     lambda: changed(small(), PERM=(*small().signatures, NameEntry(0, "T")))),
     ("system-operation", "NAC21", lambda: patched(small(), 1, op=9, c=())),
     ("input-variant", "NAC21", lambda: patched(small(), 0, variant=7)),
     ("input-prefix", "NAC23", lambda: patched(small(), 1, c=(3, 1))),
@@ -178,7 +185,7 @@ MORE: tuple[tuple[str, str, Callable[[], Broken]], ...] = (
         CNST=tuple(constant(c.id, "x") if c.value is True else c for c in small().constants),
     )),
     ("unnamed-input", "NAC28", lambda: _data(inputs=())),
-    ("empty-name", "NAC28", lambda: _data(inputs=(Named(0, ""),))),
+    ("empty-name", "NAC28", lambda: _data(inputs=(NameEntry(0, ""),))),
     ("no-output", "NAC29", lambda: changed(small(), OPS=small().instructions[:-1])),
     ("no-tensor", "NAC30", lambda: _data(tensors=small().data.tensors[:1])),
     ("unnamed-tensor", "NAC30", lambda: _data(parameters=small().data.parameters[:1])),
@@ -224,10 +231,10 @@ MORE: tuple[tuple[str, str, Callable[[], Broken]], ...] = (
     ("interface-axes", "NAC43", lambda: _interfaced(
         f'{{"x": {{"dtype": "f32", "shape": {[1] * 65}}}}}')),
     ("unknown-operation", "NAC40", lambda: changed(
-        small(), CMAP=(Named(small().operations[0].id, "aten.lineal.default"),
+        small(), CMAP=(NameEntry(small().operations[0].id, "aten.lineal.default"),
                        *small().operations[1:]))),
     ("arguments", "NAC41", lambda: changed(
-        small(), CMAP=(Named(small().operations[0].id, "aten.relu.default"),
+        small(), CMAP=(NameEntry(small().operations[0].id, "aten.relu.default"),
                        *small().operations[1:]))),
 )  # fmt: skip
 

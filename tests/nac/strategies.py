@@ -14,7 +14,7 @@ from nacre.nac.format.values import (
     Header,
     Instruction,
     NacFile,
-    Named,
+    NameEntry,
     Plan,
     Resource,
     Tensor,
@@ -38,7 +38,7 @@ def _tuples(values: st.SearchStrategy[Any], most: int = 4) -> st.SearchStrategy[
 
 def _named(ids: st.SearchStrategy[int], texts: st.SearchStrategy[str]) -> st.SearchStrategy[Any]:
     pairs = st.lists(st.tuples(ids, texts), max_size=4, unique_by=(lambda p: p[0], lambda p: p[1]))
-    return pairs.map(lambda found: tuple(Named(*pair) for pair in found))
+    return pairs.map(lambda found: tuple(NameEntry(*pair) for pair in found))
 
 
 @st.composite
@@ -112,7 +112,7 @@ def _system(draw: st.DrawFn, outputs: int) -> Instruction:
 
 @st.composite
 def _instructions(
-    draw: st.DrawFn, signatures: tuple[Named, ...], outputs: int
+    draw: st.DrawFn, signatures: tuple[NameEntry, ...], outputs: int
 ) -> tuple[Instruction, ...]:
     made = []
     known = {named.id: named.text for named in signatures if 0 < named.id <= 255}

@@ -15,9 +15,9 @@ from nacre.compile.estimate.estimate import estimate
 from nacre.nac.mep import assemble
 from nacre.nac.mep.plans import plan_text
 from nacre.nac.mep.program import read
-from nacre.nac.models import READERS, lifted, read_model
+from nacre.nac.models import READERS, lift_with_shapes, read_model
 from nacre.nac.program.assembly import Assembler
-from nacre.nac.run.model import made_model
+from nacre.nac.run.model import model_of
 from tests.cli.runner import Outcome, invoke
 from tests.nac.files import FIXTURES, FOLDER
 from tests.nac.test_quantise import QUANTS
@@ -86,8 +86,8 @@ def test_what_addresses_a_table_is_an_integer() -> None:
     moved = program.call("aten.view.default", ids, (2, 3))
     rows = program.call("aten.embedding.default", table, moved, -1, False, False)
     program.output(program.call("aten.mul.Tensor", rows, scale))
-    model = made_model(program.file())
-    found = lifted(model, {"ids": (6,), "scale": (5,)})
+    model = model_of(program.file())
+    found = lift_with_shapes(model, {"ids": (6,), "scale": (5,)})
     assert {name: type_.dtype for name, type_ in found.input_types.items()} == {
         "ids": "i64",
         "scale": "f32",

@@ -18,7 +18,7 @@ from nacre.nac.format.file import to_bytes
 from nacre.nac.program.lift import lift
 from nacre.nac.quantise.recipes import RECIPES
 from nacre.nac.quantise.report import QuantisationReport
-from nacre.nac.run.weights import dequantized
+from nacre.nac.run.weights import dequantize
 from nacre.nac.verify import verify
 from tests.nac.files import FIXTURES
 
@@ -92,7 +92,7 @@ def test_recipes_are_what_a_loop_computes(
     if zeros:
         array[0] = 0
     code = ["none", "fp16", "int8_tensor", "int8_channel", "block_fp8"].index(option)
-    np.testing.assert_array_equal(dequantized(RECIPES[code](1, array)), naive(option, array))
+    np.testing.assert_array_equal(dequantize(RECIPES[code](1, array)), naive(option, array))
 
 
 def network(**weights: Array) -> core.Module:

@@ -98,11 +98,11 @@ def module_of(
         return _read(source, shapes, constants, warn)
     if is_of_torch or example_args is not None:
         return _of_torch(source, shapes, example_args)
-    from nacre.nac.models import lifted
+    from nacre.nac.models import lift_with_shapes
     from nacre.nac.run.model import NacModel
 
     if isinstance(source, NacModel):
-        return fold_floats(lifted(source, shapes))
+        return fold_floats(lift_with_shapes(source, shapes))
     raise request_error(
         f"a model is a module, a `NacModel` or a path, found {type(source).__name__}",
         "give `example_args` beside a module of PyTorch",

@@ -14,13 +14,13 @@ from nacre.nac.format.values import NacFile, Plan, Resource
 from nacre.nac.program.canonical import canonical
 from nacre.nac.program.interface import OWN_RESOURCES
 from nacre.nac.program.lower import lower
-from nacre.nac.quantise.apply import quantisation_code, quantised
+from nacre.nac.quantise.apply import quantisation_code, quantise_file
 from nacre.nac.quantise.choice import Choice
-from nacre.nac.quantise.halves import own_halves, widened
+from nacre.nac.quantise.halves import own_halves, widen_halves
 from nacre.nac.quantise.report import QuantisationReport
 from nacre.nac.rules.building import refusal
-from nacre.nac.run.model import NacModel, made_model
-from nacre.nac.sources import is_nac, loaded, module_of
+from nacre.nac.run.model import NacModel, model_of
+from nacre.nac.sources import is_nac, load_source, module_of
 from nacre.nac.spec.elements import DTYPE_CODES, FP16, QUANTIZATIONS
 
 # What configurations call the width of a model, the first that is there counts.
@@ -64,11 +64,11 @@ def build(
     """
     code = quantisation_code(quant)
     if is_nac(source):
-        source = loaded(source)
+        source = load_source(source)
         _require_plain(source, code)
     module = canonical(module_of(source, shapes, example_args, progress, warn))
-    width = _configured(source) or _last_width(module) if d_model is None else d_model
-    more = {**_carried(source), **(resources or {})}
+    width = _configured_width(source) or _last_width(module) if d_model is None else d_model
+    more = {**_resources_of(source), **(resources or {})}
     given: dict[str, Any] = {
         "d_model": width,
         "resources": [Resource(name, more[name]) for name in sorted(more)],
@@ -78,14 +78,14 @@ def build(
     with stage("lowering"):
         file = lower(module, **given)
     if code == FP16 and _is_mixed(file):
-        module = widened(module)
+        module = widen_halves(module)
         file = lower(module, **given)
     if code:
         with stage("quantising"):
-            file, report = quantised(file, code, Choice(tuple(keep), keep_norms, least_rank))
+            file, report = quantise_file(file, code, Choice(tuple(keep), keep_norms, least_rank))
         if on_report is not None:
             on_report(report)
-    return made_model(file)
+    return model_of(file)
 
 
 def _require_plain(model: NacModel, code: int) -> None:
@@ -95,7 +95,7 @@ def _require_plain(model: NacModel, code: int) -> None:
         raise refusal(f"the weights are {found} already", "quantise the model that they came from")
 
 
-def _carried(source: object) -> dict[str, bytes]:
+def _resources_of(source: object) -> dict[str, bytes]:
     """The files inside a file of NAC."""
     if not isinstance(source, NacModel):
         return {}
@@ -116,7 +116,7 @@ def _is_mixed(file: NacFile) -> bool:
     return is_wide and bool(own_halves(file))
 
 
-def _configured(source: object) -> int:
+def _configured_width(source: object) -> int:
     """The width that a model's configuration says."""
     if isinstance(source, NacModel):
         return source.file.header.d_model

@@ -40,7 +40,7 @@ _MOVES = frozenset({
 def _nac(path: Path, shapes: Shapes | None, progress: Progress | None, warn: Warn | None) -> Module:
     from nacre.nac.run.model import load
 
-    return fold_floats(lifted(load(path), shapes))
+    return fold_floats(lift_with_shapes(load(path), shapes))
 
 
 READERS: Mapping[str, Reader] = MappingProxyType({**CORE_READERS, SUFFIX: _nac})
@@ -56,7 +56,7 @@ def read_model(
     return read_known(path, shapes, progress, warn, readers=READERS)
 
 
-def lifted(model: NacModel, shapes: Shapes | None = None) -> Module:
+def lift_with_shapes(model: NacModel, shapes: Shapes | None = None) -> Module:
     """The module of a model; `shapes` are for inputs of which the file does not say the type.
 
     InputError has all that is wrong, missing shapes included.
@@ -115,9 +115,9 @@ def _addresses(model: NacModel) -> set[int]:
     found: set[int] = set()
     for index in reversed(range(len(model.program))):
         instruction = model.program[index]
-        if instruction.site is None:
+        if instruction.call is None:
             continue
-        is_moved = index in found and gene(instruction.site.call) in _MOVES
+        is_moved = index in found and gene(instruction.call.name) in _MOVES
         for at, operand in enumerate(instruction.operands):
             if operand.name in _ADDRESSES or (is_moved and at == 0):
                 found.update(refs_of(operand.source))

@@ -21,7 +21,7 @@ from nacre.nac.format.external import (
     weights_path,
     with_written,
 )
-from nacre.nac.format.file import mapped, parts, read
+from nacre.nac.format.file import map_file, parts, read
 from nacre.nac.format.values import Data, NacFile
 from nacre.nac.run.model import NacModel
 
@@ -42,7 +42,11 @@ def save(model: NacModel, path: str | os.PathLike[str], weights: Storage = "inte
     if target.is_symlink() and os.path.islink(os.path.realpath(target)):
         raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(target))
     is_internal = weights == "internal"
-    file = model.file if model.file.header.is_internal == is_internal else moved(model, is_internal)
+    file = (
+        model.file
+        if model.file.header.is_internal == is_internal
+        else move_weights(model, is_internal)
+    )
     file = with_written(file, None)
     made = list(parts(file))  # a limit is found before anything is written
     with file_set(target) as files:
@@ -87,12 +91,12 @@ def _is_own(target: Path, beside: Path) -> bool:
         if weights_path(target, file) != beside:
             return True
         wanted = {named.text for named in file.data.parameters}
-        return not file.header.is_internal and wanted <= read_external(mapped(beside)).names
+        return not file.header.is_internal and wanted <= read_external(map_file(beside)).names
     except (InputError, Broken):
         return False
 
 
-def moved(model: NacModel, is_internal: bool) -> NacFile:
+def move_weights(model: NacModel, is_internal: bool) -> NacFile:
     """The file of a model with its weights inside or outside."""
     file = model.file
     tensors = tuple(model.weights.tensor(id_) for id_ in model.weights.names) if is_internal else ()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from nacre.base.diagnostics import Warn
 from nacre.core.models import KEEPING_READERS, Progress, Shapes, read_model
 from nacre.core.module import Module
-from nacre.nac.models import SUFFIX, lifted
+from nacre.nac.models import SUFFIX, lift_with_shapes
 from nacre.nac.rules.building import refusal
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ def module_of(
     if isinstance(source, Module):
         return source
     if is_nac(source):
-        return lifted(loaded(source), shapes)
+        return lift_with_shapes(load_source(source), shapes)
     if isinstance(source, str | Path):
         return read_model(source, shapes, progress, warn, readers=KEEPING_READERS)
     return _torch(source, example_args, shapes)
@@ -41,7 +41,7 @@ def is_nac(source: object) -> bool:
     return isinstance(source, NacModel)
 
 
-def loaded(source: Any) -> NacModel:  # noqa: ANN401 - a path or a model
+def load_source(source: Any) -> NacModel:  # noqa: ANN401 - a path or a model
     """The model of such a source."""
     from nacre.nac.run.model import NacModel, load
 

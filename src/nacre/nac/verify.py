@@ -40,10 +40,10 @@ def _run_findings(
 ) -> list[Diagnostic]:
     # Imported for a file that is sound: to find one that is not, nobody needs the runtime.
     from nacre.nac.run.dry_run import dry_run_findings
-    from nacre.nac.run.model import made_model
+    from nacre.nac.run.model import model_of
 
     try:
-        model = made_model(file, source, external)
+        model = model_of(file, source, external)
     except InputError as refused:  # as `load` refuses it
         return list(refused.diagnostics)
     return dry_run_findings(replace(model, max_bytes=max_bytes, max_work=max_work))

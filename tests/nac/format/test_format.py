@@ -12,8 +12,8 @@ from hypothesis import given
 from nacre.base.diagnostics import InputError
 from nacre.core.builder import Builder
 from nacre.core.module import Labels
-from nacre.nac.format.file import examined, read, to_bytes, write
-from nacre.nac.format.values import NacFile, Named, Tensor, constant
+from nacre.nac.format.file import examine, read, to_bytes, write
+from nacre.nac.format.values import NacFile, NameEntry, Tensor, constant
 from nacre.nac.program.assembly import Assembler
 from nacre.nac.program.lower import lower
 from nacre.nac.spec.header import SECTION_TITLES, VERSIONS
@@ -32,7 +32,7 @@ def test_a_fixture_is_written_back_byte_for_byte(path: Path, tmp_path: Path) -> 
 @given(files())
 def test_what_is_written_reads_back(file: NacFile) -> None:
     raw = to_bytes(file)
-    made = examined(raw)
+    made = examine(raw)
     # A gap is only a warning; anything else would be a fault of the reader.
     assert [d for d in made.found if d.severity == "error"] == []
     assert made.file == file
@@ -75,7 +75,7 @@ def test_a_header_has_the_size_of_its_version() -> None:
 
 
 LIMITS = {
-    "name": lambda f: changed(f, CMAP=(Named(20, "x" * 256),)),
+    "name": lambda f: changed(f, CMAP=(NameEntry(20, "x" * 256),)),
     "operand offset": lambda f: changed(
         f, OPS=(*f.instructions[:-1], type(f.instructions[-1])(3, 0, (2, 0, 0), (-40000, -1)))
     ),

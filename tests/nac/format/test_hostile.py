@@ -19,7 +19,7 @@ from nacre.nac.format.file import read, to_bytes
 from nacre.nac.format.values import NacFile, Resource
 from nacre.nac.mep.carried import machine_of
 from nacre.nac.program.assembly import Assembler
-from nacre.nac.program.interface import InputType, Interface, encoded
+from nacre.nac.program.interface import InputType, Interface, encode_record
 from nacre.nac.run.model import load
 from nacre.nac.verify import verify
 from tests.clock import in_time
@@ -233,7 +233,7 @@ def _attributes() -> bytes:
     results.append(made.call("aten.arange.default", 5))
     results.append(made.call("aten.zeros.default", (3, 7)))
     made.output(*results)
-    types = encoded(Interface({"x": InputType("f32", (1, 1, 4, 4))}))
+    types = encode_record(Interface({"x": InputType("f32", (1, 1, 4, 4))}))
     return to_bytes(made.file(resources=[Resource("nacre.interface.json", types)]))
 
 

@@ -15,7 +15,7 @@ from nacre.nac.format.file import to_bytes
 from nacre.nac.format.values import NacFile
 from nacre.nac.program.assembly import Assembler
 from nacre.nac.program.lift import lift
-from nacre.nac.run.model import load, made_model
+from nacre.nac.run.model import load, model_of
 from nacre.nac.save import save
 from nacre.nac.verify import verify
 
@@ -128,7 +128,7 @@ def test_a_long_list_that_many_instructions_load_is_read_once() -> None:
     made = Assembler()
     total, numbers = made.input("x"), (1,) * 65535
     for _ in range(2000):
-        total = made.lifted(numbers)
+        total = made.lift_constant(numbers)
     made.output(total)
     raw = to_bytes(made.file())
     assert _tried(raw, {"x": np.ones(1, np.float32)}) == []
@@ -191,7 +191,7 @@ def test_tensors_beside_a_file_have_so_many_axes(tmp_path: Path) -> None:
     x, id_ = made.input("x"), made.weight("w", np.ones(64, np.float32))
     made.output(made.call("nac.add", x, made.parameter(id_)))
     path = tmp_path / "m.nac"
-    save(made_model(made.file()), path, "external")
+    save(model_of(made.file()), path, "external")
     beside = path.with_suffix(".safetensors")
     raw = beside.read_bytes()
     length = int.from_bytes(raw[:8], "little")

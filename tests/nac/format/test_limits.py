@@ -16,7 +16,7 @@ from nacre.nac.format.file import to_bytes
 from nacre.nac.format.values import Resource
 from nacre.nac.program.assembly import Assembler
 from nacre.nac.program.binding import Ref
-from nacre.nac.program.interface import InputType, Interface, StateRecord, StateTable, encoded
+from nacre.nac.program.interface import InputType, Interface, StateRecord, StateTable, encode_record
 from nacre.nac.program.lift import lift
 from nacre.nac.run.dry_run import dry_run
 from nacre.nac.run.limits import limits_for
@@ -64,7 +64,7 @@ def _file(name: str, given: tuple[Any, ...], is_typed: bool = True) -> bytes:
         given = (Ref(made_of.index), *given[1:])
     first = made.call("nac.neg", x)
     made.output(made.call(name, *given), first)
-    types = encoded(Interface({"x": InputType("f32", X.shape)}))
+    types = encode_record(Interface({"x": InputType("f32", X.shape)}))
     return to_bytes(made.file(resources=[Resource("nacre.interface.json", types)] * is_typed))
 
 
@@ -165,7 +165,7 @@ def test_a_state_of_any_size_is_refused() -> None:
     x, state = made.input("x"), made.state(0, "total")
     made.output(x, state)
     record = StateRecord(0, 1, "f32", (2**28,), 0.0, "total")
-    table = Resource("nacre.state.json", encoded(StateTable((record,))))
+    table = Resource("nacre.state.json", encode_record(StateTable((record,))))
     raw = to_bytes(made.file(resources=[table]))
     assert _refused(raw, {"x": X}) == ["NAC48"]
     assert [d.code for d in verify(raw)] == ["NAC48"]
@@ -177,7 +177,7 @@ def test_what_depends_on_elements_is_left_to_the_run() -> None:
     wide = made.call("aten.ones.default", (4,))
     more = made.call("aten.add.Scalar", wide, x, 1)
     made.output(made.call("nac.neg", more))
-    types = encoded(Interface({"x": InputType("f32", (1,))}))
+    types = encode_record(Interface({"x": InputType("f32", (1,))}))
     raw = to_bytes(made.file(resources=[Resource("nacre.interface.json", types)]))
     assert verify(raw) == []
     (found,) = load(raw).run({"x": np.array([2.5], np.float32)})

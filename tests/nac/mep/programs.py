@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from nacre.nac.format.values import Constant, Plan
 from nacre.nac.mep import assemble
-from nacre.nac.mep.coding import Field, Step, decoded, encoded
+from nacre.nac.mep.coding import Field, Step, decode_steps, encode_step
 from nacre.nac.mep.program import read
 from nacre.nac.mep.table import ROWS, Operand, Row
 from nacre.nac.spec.constants import BOOL, FLOAT, FLOATS, INT, INTS, NULL, STRING
@@ -82,7 +82,7 @@ def plans(
             target - starts[index + 1] if operand.kind == "jump" else field
             for operand, field in step.each()
         ]
-        made.append(encoded(Step(step.row, tuple(fields))))
+        made.append(encode_step(Step(step.row, tuple(fields))))
     return Plan(b"".join(made), pool)
 
 
@@ -115,10 +115,10 @@ def runnable_plans(draw: Any) -> Plan:  # noqa: ANN401 - hypothesis
     used = {made.id for made in tail.constants}
     free = (number for number in range(65536) if number not in used)
     ids = {made.id: next(free) for made in head.constants}
-    steps, _ = decoded(head.bytecode)
+    steps, _ = decode_steps(head.bytecode)
     renamed = [
         Step(step.row, tuple(ids[f] if o.kind in ("const", "text") else f for o, f in step.each()))  # type: ignore[index]
         for step in steps
     ]
     pool = [Constant(ids[m.id], m.tag, m.payload, m.ignored) for m in head.constants]
-    return Plan(b"".join(map(encoded, renamed)) + tail.bytecode, (*pool, *tail.constants))
+    return Plan(b"".join(map(encode_step, renamed)) + tail.bytecode, (*pool, *tail.constants))

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from nacre.base.diagnostics import InputError
 from nacre.nac.format.values import Constant, Plan, constant
 from nacre.nac.mep import assemble, disassemble
-from nacre.nac.mep.coding import Step, decoded, encoded
+from nacre.nac.mep.coding import Step, decode_steps, encode_step
 from nacre.nac.mep.operations.catalogue import operations
 from nacre.nac.mep.program import program_of, read, to_bytes
 from nacre.nac.mep.table import RESERVED, ROWS, ROWS_OF_OPCODE, documentation
@@ -36,7 +36,7 @@ def test_the_table_has_the_instructions_of_files_in_use() -> None:
 def test_an_instruction_is_as_long_as_in_files_in_use(opcode: int) -> None:
     for row in ROWS_OF_OPCODE[opcode]:
         step = Step(row, tuple(min(operand.words, default=0) for operand in row.operands))
-        assert len(encoded(step)) == step.size == 1 + (LENGTHS[opcode] or 0)
+        assert len(encode_step(step)) == step.size == 1 + (LENGTHS[opcode] or 0)
 
 
 # One instruction of each shape, bytes written by hand.
@@ -70,8 +70,8 @@ def test_text_and_bytes(text: str, raw: bytes) -> None:
 
 @given(plans())
 def test_instructions_and_bytes_are_inverses(plan: Plan) -> None:
-    steps, starts = decoded(plan.bytecode)
-    assert b"".join(map(encoded, steps)) == plan.bytecode
+    steps, starts = decode_steps(plan.bytecode)
+    assert b"".join(map(encode_step, steps)) == plan.bytecode
     assert list(starts) == [sum(s.size for s in steps[:i]) for i in range(len(steps))]
     assert read(to_bytes(plan)) == plan
 
@@ -91,7 +91,7 @@ def test_any_bytes_are_a_plan_or_refused(raw: bytes) -> None:
     found = codes_of(lambda: program_of(plan))
     assert set(found) <= {"NAC82", "NAC83", "NAC84", "NAC85", "NAC86"}
     if not found:
-        assert b"".join(map(encoded, program_of(plan).steps)) == raw
+        assert b"".join(map(encode_step, program_of(plan).steps)) == raw
 
 
 @pytest.mark.parametrize("opcode", sorted(RESERVED))

@@ -19,7 +19,7 @@ from nacre.nac.format.file import to_bytes
 from nacre.nac.mep import Machine, assemble
 from nacre.nac.mep.budget import Budget
 from nacre.nac.mep.files import read_npy
-from nacre.nac.mep.images import prepared, read_image, write_png
+from nacre.nac.mep.images import prepare_image, read_image, write_png
 from nacre.nac.program.assembly import Assembler
 from tests.nac.mep.running import codes_of, refused, run
 
@@ -267,7 +267,7 @@ def test_images_are_prepared_as_pytorch_resizes_them(size: tuple[int, int]) -> N
     x = x[:, :, top : top + 224, left : left + 224] / 255
     mean = torch.tensor([0.485, 0.456, 0.406]).reshape(1, 3, 1, 1)
     deviation = torch.tensor([0.229, 0.224, 0.225]).reshape(1, 3, 1, 1)
-    made = prepared(pixels, budget())
+    made = prepare_image(pixels, budget())
     assert made.dtype == np.float32
     assert made.shape == (1, 3, 224, 224)
     np.testing.assert_allclose(made, ((x - mean) / deviation).numpy(), atol=1e-4)

@@ -13,7 +13,7 @@ from nacre.core.module import TensorType
 from nacre.nac.format.file import to_bytes
 from nacre.nac.format.values import Resource
 from nacre.nac.program.assembly import Assembler
-from nacre.nac.program.interface import InputType, Interface, StateRecord, StateTable, encoded
+from nacre.nac.program.interface import InputType, Interface, StateRecord, StateTable, encode_record
 from nacre.nac.program.lift import lift
 from nacre.nac.run.model import load
 from tests.nac.files import FIXTURES, changed, small
@@ -33,7 +33,7 @@ def test_a_fixture_is_a_module(path: Path) -> None:
 
 def test_types_that_a_file_says_need_not_be_given() -> None:
     interface = Interface({"x": InputType("f32", (2, 3))}, ("sum", "total"))
-    file = changed(small(), RSRC=(Resource("nacre.interface.json", encoded(interface)),))
+    file = changed(small(), RSRC=(Resource("nacre.interface.json", encode_record(interface)),))
     module = lift(load(to_bytes(file)))
     assert module.input_types == {"x": TensorType("f32", (2, 3))}
     assert module.output_names == ("sum", "total")
@@ -56,9 +56,9 @@ def test_state_is_state() -> None:
     resources = [
         Resource(
             "nacre.state.json",
-            encoded(StateTable((StateRecord(0, 1, "f32", (2,), (3.0, 4.0), "total"),))),
+            encode_record(StateTable((StateRecord(0, 1, "f32", (2,), (3.0, 4.0), "total"),))),
         ),
-        Resource("nacre.interface.json", encoded(Interface({"x": InputType("f32", (2,))}))),
+        Resource("nacre.interface.json", encode_record(Interface({"x": InputType("f32", (2,))}))),
     ]
     model = load(to_bytes(made.file(resources=resources)))
     ours, lifted = model.session(), lift(model).session()
@@ -73,7 +73,7 @@ def test_sizes_are_folded_and_known_branches_taken() -> None:
     x = made.input("x")
     rows = made.call("aten.sym_size.int", x, 0)
     flat = made.call("nac.view", x, made.call("floordiv", rows, 2), -1, codes="Tii")
-    yes = made.lifted(True, "flag")
+    yes = made.lift_constant(True, "flag")
     chosen = made.branch(yes, 2, 2)
     made.end_branch(made.call("nac.neg", flat))
     made.end_branch(made.call("nac.clone", flat))

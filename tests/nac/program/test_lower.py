@@ -16,10 +16,10 @@ from nacre.core.values import Custom
 from nacre.nac.format.file import to_bytes
 from nacre.nac.program import assembly, reach
 from nacre.nac.program.assembly import Assembler
-from nacre.nac.program.canonical import arranged, canonical
+from nacre.nac.program.canonical import arrange, canonical
 from nacre.nac.program.lift import lift
 from nacre.nac.program.lower import lower
-from nacre.nac.program.lowering import LOWERINGS, lowered
+from nacre.nac.program.lowering import LOWERINGS, lower_operation
 from nacre.nac.program.memory_map import memory_map, operands_of
 from nacre.nac.run.model import load
 from nacre.nac.spec.operations import STANDARD_NAMES
@@ -34,7 +34,7 @@ def test_every_operation_goes_into_a_file_and_back(use: UseOf) -> None:
     raw = to_bytes(lower(module))
     assert verify(raw) == []
     model = load(raw)
-    assert lift(model) == arranged(module)
+    assert lift(model) == arrange(module)
     inputs = inputs_of(module)
     narrow = any(type_.dtype in ("i4", "u4") for type_ in module.input_types.values())
     for one, other in zip(model.run(inputs), core.evaluate(module, inputs), strict=True):
@@ -47,7 +47,7 @@ def test_most_operations_have_a_call_of_aten() -> None:
     named = set()
     for use in USES:
         module = module_of(use)
-        call, _ = lowered(module.operations[-1], tuple(module.input_types.values()))
+        call, _ = lower_operation(module.operations[-1], tuple(module.input_types.values()))
         named |= set() if call.startswith("core.") else {use.opcode}
     assert len(named) >= 30
 
@@ -90,7 +90,7 @@ def test_state_goes_into_a_file_and_back() -> None:
     for _ in range(3):
         given = {"x": np.ones(2, np.float32)}
         np.testing.assert_array_equal(ours.run(given)[0], theirs.run(given)[0])
-    assert lift(model) == arranged(module)
+    assert lift(model) == arrange(module)
 
 
 def test_the_schedule_frees_everything_once() -> None:
@@ -148,7 +148,7 @@ def test_channels_last_become_channels_first_and_come_back(
     made = builder.add("Conv2d", plane, window, strides=strides, padding=padding)
     module = builder.module(builder.add("Relu", made))
     model = load(to_bytes(lower(module)))
-    found = [p.site.call for p in model.program if p.site is not None]
+    found = [p.call.name for p in model.program if p.call is not None]
     moved = [] if is_known or len(calls) == 1 else ["permute.default"]
     assert found[:-1] == [*moved, *calls]
     assert lift(model) == canonical(module)
@@ -196,7 +196,7 @@ def test_a_weight_with_a_late_use_is_loaded_again() -> None:
     for op in ("Mul", "Add"):
         late = builder.add("BinOp", late, weight, op=op)
     module = builder.module(late, weight)
-    file = lower(arranged(module))
+    file = lower(arrange(module))
     loads = [i for i in file.instructions if (i.op, i.variant) == (2, 1)]
     assert loads == [loads[0]] * 2  # the two late uses, and the output, share one
     assert len(file.data.tensors) == 1
@@ -205,7 +205,7 @@ def test_a_weight_with_a_late_use_is_loaded_again() -> None:
     model = load(raw)
     assert memory_map(model).is_complete
     assert [made.tolist() for made in model.run({"x": np.ones(1, np.float32)})] == [[3.0], [3.0]]
-    assert lift(model) == arranged(module)
+    assert lift(model) == arrange(module)
 
 
 def _late(count: int) -> Module:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from nacre import core, nac
 from nacre.nac.format.values import Command, NacFile, Tick
-from nacre.nac.run.model import made_model
+from nacre.nac.run.model import model_of
 from nacre.nac.spec.instructions import FORWARD, FREE, PRELOAD
 from tests.nac.files import FIXTURES
 
@@ -74,7 +74,7 @@ def broken(change: dict[int, tuple[Command, ...]]) -> nac.NacModel:
     file = nac.build(builder.module(builder.add("Neg", total))).file
     kept = {tick.tick: tick.commands for tick in file.schedule} | change
     schedule = tuple(Tick(tick, commands) for tick, commands in sorted(kept.items()) if commands)
-    return made_model(NacFile(file.header, {**file.sections, "MMAP": schedule}))
+    return model_of(NacFile(file.header, {**file.sections, "MMAP": schedule}))
 
 
 @pytest.mark.parametrize(

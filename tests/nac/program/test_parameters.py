@@ -19,7 +19,7 @@ from nacre.nac.models import read_model
 from nacre.nac.program.assembly import Assembler
 from nacre.nac.program.parameters import PARAMETERS
 from nacre.nac.tools.extraction import weights
-from nacre.nac.tools.opening import opened
+from nacre.nac.tools.opening import open_nac
 from nacre.nac.tools.transplant import transplant
 from tests.clock import in_time
 from tests.nac.files import changed, small
@@ -218,7 +218,7 @@ def test_initialisers_of_onnx_keep_their_names(tmp_path: Path) -> None:
 def test_weights_are_extracted_under_all_of_their_names(tmp_path: Path) -> None:
     network, x = fresh(language, 1)
     build(network, x, tmp_path)
-    ((_, parts),) = weights(opened(tmp_path / "m.nac"))
+    ((_, parts),) = weights(open_nac(tmp_path / "m.nac"))
     raw = b"".join(bytes(part) for part in parts)
     header = json.loads(raw[8 : 8 + int.from_bytes(raw[:8], "little")])
     assert expected_names(network) <= set(header)
@@ -280,7 +280,7 @@ def test_a_table_that_is_wrong_has_a_code(text: bytes, tmp_path: Path) -> None:
         nac.load(raw)
     assert {d.code for d in refused.value.diagnostics} == {"NAC43"}
     (tmp_path / "m.nac").write_bytes(raw)
-    assert opened(tmp_path / "m.nac").parameter_names.ids == {"layer.weight": 1, "layer.bias": 2}
+    assert open_nac(tmp_path / "m.nac").parameter_names.ids == {"layer.weight": 1, "layer.bias": 2}
 
 
 @in_time(2.0)
@@ -298,7 +298,7 @@ def test_many_names_of_a_large_weight_do_not_fill_a_disk(tmp_path: Path) -> None
     table = {"tied": {"w": [f"n{i}" for i in range(1000)]}}
     (tmp_path / "m.nac").write_bytes(with_table(made.file(), json.dumps(table).encode()))
     with pytest.raises(InputError, match="under all of their names"):
-        list(weights(opened(tmp_path / "m.nac")))
+        list(weights(open_nac(tmp_path / "m.nac")))
 
 
 def scaled_onnx(steps: int) -> onnx.ModelProto:

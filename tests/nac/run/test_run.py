@@ -15,7 +15,7 @@ from nacre.nac.format.file import to_bytes
 from nacre.nac.format.values import Command, Resource, Tick
 from nacre.nac.program.assembly import Assembler
 from nacre.nac.program.binding import Ref
-from nacre.nac.program.interface import InputType, Interface, StateRecord, StateTable, encoded
+from nacre.nac.program.interface import InputType, Interface, StateRecord, StateTable, encode_record
 from nacre.nac.run.model import NacModel, load
 from nacre.nac.verify import verify
 from tests.nac.files import FIXTURES, changed, small
@@ -167,7 +167,7 @@ def _counter(initial: float | tuple[float, ...] = 0.0, returned: bool = False) -
     total = assembler.call("nac.add", state, x)
     assembler.output(assembler.call("nac.neg", total), total)
     table = StateTable((StateRecord(4, 1, "f32", (2,), initial, "total", returned),))
-    return made(assembler, resources=[Resource("nacre.state.json", encoded(table))])
+    return made(assembler, resources=[Resource("nacre.state.json", encode_record(table))])
 
 
 def test_state_is_kept_by_a_session() -> None:
@@ -203,8 +203,8 @@ def test_a_run_that_fails_leaves_the_state() -> None:
 def test_a_lifted_constant_is_there_unless_it_is_given() -> None:
     assembler = Assembler()
     x = assembler.input("x")
-    scale = assembler.lifted(2.5, "scale")
-    listed = assembler.lifted((1, 2, 3))
+    scale = assembler.lift_constant(2.5, "scale")
+    listed = assembler.lift_constant((1, 2, 3))
     assembler.output(
         assembler.call("aten.mul.Tensor", x, scale), assembler.call("nac.add", x, listed)
     )
@@ -218,7 +218,7 @@ def test_a_lifted_constant_is_there_unless_it_is_given() -> None:
 
 def test_a_lifted_constant_whose_value_was_lost_must_be_given() -> None:
     assembler = Assembler()
-    lost = assembler.lifted("Tensor_torch.Size([2])_torch.float32", "mask")
+    lost = assembler.lift_constant("Tensor_torch.Size([2])_torch.float32", "mask")
     assembler.output(assembler.call("nac.neg", lost))
     model = made(assembler)
     with pytest.raises(InputError) as refused:
@@ -232,7 +232,7 @@ def test_a_lifted_constant_whose_value_was_lost_must_be_given() -> None:
 
 def test_inputs_are_checked() -> None:
     interface = Interface({"x": InputType("f32", (2, 3))})
-    file = changed(small(), RSRC=(Resource("nacre.interface.json", encoded(interface)),))
+    file = changed(small(), RSRC=(Resource("nacre.interface.json", encode_record(interface)),))
     model = load(to_bytes(file))
     assert [(i.name, i.dtype, i.shape) for i in model.inputs] == [("x", "f32", (2, 3))]
     model.run({"x": X})

@@ -18,7 +18,7 @@ from nacre.nac.program.interface import (
     Interface,
     StateRecord,
     StateTable,
-    encoded,
+    encode_record,
 )
 from nacre.nac.quantise.report import QuantisationReport
 
@@ -86,7 +86,10 @@ def _fed(dtype: str, shape: tuple[int, ...]) -> bytes:
     made.output(made.call("nac.neg", x))
     table = StateTable((StateRecord(0, 0, dtype, shape, 0, "s"),))
     types = Interface({"x": InputType("f32", (2,))})
-    given = [Resource(STATES, encoded(table)), Resource("nacre.interface.json", encoded(types))]
+    given = [
+        Resource(STATES, encode_record(table)),
+        Resource("nacre.interface.json", encode_record(types)),
+    ]
     return to_bytes(made.file(resources=given))
 
 
@@ -110,6 +113,6 @@ def test_numbers_of_a_record_may_be_whole_floats() -> None:
     state = made.state(0, "s")
     made.output(state)
     table = StateTable((StateRecord(0, 0, "i64", (2,), (2**60 + 1, 3.0), "s", True),))
-    raw = to_bytes(made.file(resources=[Resource(STATES, encoded(table))]))
+    raw = to_bytes(made.file(resources=[Resource(STATES, encode_record(table))]))
     assert nac.verify(raw) == []
     _same(nac.load(raw).run({})[0], np.array([2**60 + 1, 3]))

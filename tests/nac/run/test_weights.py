@@ -22,7 +22,7 @@ from nacre.nac.format.values import NacFile, Tensor
 from nacre.nac.program.assembly import Assembler
 from nacre.nac.quantise.apply import quantise
 from nacre.nac.run.model import load
-from nacre.nac.run.weights import dequantized
+from nacre.nac.run.weights import dequantize
 from nacre.nac.save import save
 from nacre.nac.verify import verify
 from tests.nac.files import FIXTURES, FOLDER, small
@@ -53,7 +53,7 @@ def test_dequantisation_is_a_product_with_scales(data: st.DataObject) -> None:
         "block": Tensor(1, 7, (stored,), raw, 4, _scales(scales), 0, block, shape),
     }[kind]
     assert scale_problem(tensor) is None
-    found = dequantized(tensor)
+    found = dequantize(tensor)
     assert (found.shape, found.dtype) == (shape, np.dtype(np.float32))
     for place in np.ndindex(*shape):
         flat = int(np.ravel_multi_index(place, shape))
@@ -65,7 +65,7 @@ def test_a_tensor_without_axes_has_one_element_in_blocks() -> None:
     # The reference cannot load this.
     tensor = Tensor(1, 7, (64,), bytes([100, *[0] * 63]), 4, _scales([0.5]), 0, 64, ())
     assert scale_problem(tensor) is None
-    assert dequantized(tensor) == np.float32(50)
+    assert dequantize(tensor) == np.float32(50)
 
 
 def test_halves_are_widened_only_where_the_header_says_so() -> None:
@@ -299,13 +299,13 @@ def test_loading_reads_no_weight(monkeypatch: pytest.MonkeyPatch) -> None:
     from nacre.nac.run import weights
 
     used: list[int] = []
-    real = weights.dequantized
+    real = weights.dequantize
 
     def noted(tensor: Tensor) -> Array:
         used.append(tensor.id)
         return real(tensor)
 
-    monkeypatch.setattr(weights, "dequantized", noted)
+    monkeypatch.setattr(weights, "dequantize", noted)
     model = load(FOLDER / "mlp.INT8_TENSOR.v16.nac")
     assert used == []
     model.run({"input": np.zeros((1, 64), np.float32)})
@@ -317,7 +317,7 @@ def test_any_byte_but_zero_is_true() -> None:
     file: NacFile = small()
     data = replace(file.data, tensors=(Tensor(1, 9, (2, 3), bytes([0, 1, 2, 3, 255, 0])),
                                        file.data.tensors[1]))  # fmt: skip
-    found = dequantized(data.tensors[0])
+    found = dequantize(data.tensors[0])
     np.testing.assert_array_equal(found, [[False, True, True], [True, True, False]])
 
 

@@ -21,8 +21,8 @@ from nacre.nac.tisa.patterns import (
     PatternError,
     Repeat,
     Sequence,
-    parsed,
-    quoted,
+    parse_pattern,
+    quote,
 )
 from nacre.nac.tisa.scanner import Scanner
 
@@ -71,23 +71,23 @@ def test_matches_are_those_of_a_backtracking_engine(trees: list[Node], text: str
 @given(TREES)
 def test_a_tree_survives_its_text(tree: Node) -> None:
     text = pattern_text(tree)
-    assert pattern_text(parsed(text)) == text
+    assert pattern_text(parse_pattern(text)) == text
 
 
 @given(st.text())
 def test_a_quoted_text_matches_itself(text: str) -> None:
     if text:
-        assert _found([parsed(quoted(text))], text) == [(0, len(text), 0)]
+        assert _found([parse_pattern(quote(text))], text) == [(0, len(text), 0)]
 
 
 @given(st.text(st.sampled_from("ab[]{}()\\|*+?^$.,-pPsdwzAux0123456789<!=:i&"), max_size=20))
 def test_any_text_is_a_pattern_or_refused(source: str) -> None:
     try:
-        tree = parsed(source)
+        tree = parse_pattern(source)
         Scanner([tree])
     except PatternError:
         return
-    assert pattern_text(parsed(pattern_text(tree))) == pattern_text(tree)
+    assert pattern_text(parse_pattern(pattern_text(tree))) == pattern_text(tree)
 
 
 REFUSED = {
@@ -105,7 +105,7 @@ REFUSED = {
 @pytest.mark.parametrize("source", REFUSED)
 def test_what_is_not_taken(source: str) -> None:
     with pytest.raises(PatternError) as caught:
-        Scanner([parsed(source)])
+        Scanner([parse_pattern(source)])
     assert REFUSED[source] in caught.value.reason
 
 
@@ -123,7 +123,7 @@ def test_steps_grow_with_the_text(pattern: str, unit: str) -> None:
 
     def steps(length: int) -> int:
         budget = Budget(length)
-        scanner = Scanner([parsed(pattern)])
+        scanner = Scanner([parse_pattern(pattern)])
         list(scanner.matches(unit * (length // len(unit)), budget))
         return budget.spent
 
@@ -133,7 +133,7 @@ def test_steps_grow_with_the_text(pattern: str, unit: str) -> None:
 
 @pytest.mark.full
 def test_an_automaton_that_explodes_is_refused_by_the_budget() -> None:
-    scanner = Scanner([parsed("(?:a|b)*a(?:a|b){250}c")])
+    scanner = Scanner([parse_pattern("(?:a|b)*a(?:a|b){250}c")])
     draw = random.Random(0)
     text = "".join(draw.choice("ab") for _ in range(10_000))
     with pytest.raises(BudgetError):

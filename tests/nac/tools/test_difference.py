@@ -10,14 +10,14 @@ from hypothesis import strategies as st
 from nacre.nac import load, save, to_bytes
 from nacre.nac.format.values import NacFile, Resource
 from nacre.nac.program.assembly import Assembler
-from nacre.nac.tools.alignment import aligned
+from nacre.nac.tools.alignment import align
 from nacre.nac.tools.difference import Row, difference, max_difference
-from nacre.nac.tools.opening import opened
+from nacre.nac.tools.opening import open_nac
 from tests.nac.files import FIXTURES, FOLDER, changed, headed, small
 
 
 def rows(first: NacFile, second: NacFile, tolerance: float = 0.0) -> tuple[Row, ...]:
-    sides = opened(to_bytes(first)), opened(to_bytes(second))
+    sides = open_nac(to_bytes(first)), open_nac(to_bytes(second))
     return difference(*sides, tolerance=tolerance).rows
 
 
@@ -34,7 +34,7 @@ def made(*calls: str, w: float = 1.0, more: str = "") -> NacFile:
 
 @pytest.mark.parametrize("path", FIXTURES, ids=lambda path: path.stem)
 def test_a_file_does_not_differ_from_itself(path: Path) -> None:
-    assert difference(opened(path), opened(path)).is_none
+    assert difference(open_nac(path), open_nac(path)).is_none
 
 
 def test_an_operation_more_and_one_less() -> None:
@@ -76,7 +76,7 @@ def test_weights_are_compared_by_their_elements() -> None:
 
 
 def test_quantised_weights_are_compared_as_the_program_sees_them() -> None:
-    first, second = (opened(FOLDER / f"mlp.{q}.v16.nac") for q in ("none", "INT8_CHANNEL"))
+    first, second = (open_nac(FOLDER / f"mlp.{q}.v16.nac") for q in ("none", "INT8_CHANNEL"))
     found = [r for r in difference(first, second).rows if r.part == "weights"]
     assert len(found) == len(first.parameters)
     shown = {r.what.partition(":")[0]: r.max_difference for r in found}
@@ -88,7 +88,7 @@ def test_quantised_weights_are_compared_as_the_program_sees_them() -> None:
 
 def test_moved_weights_are_the_headers_difference(tmp_path: Path) -> None:
     save(load(FOLDER / "mlp.INT8_TENSOR.v16.nac"), tmp_path / "m.nac", "external")
-    first, second = opened(FOLDER / "mlp.INT8_TENSOR.v16.nac"), opened(tmp_path / "m.nac")
+    first, second = open_nac(FOLDER / "mlp.INT8_TENSOR.v16.nac"), open_nac(tmp_path / "m.nac")
     assert [r.what for r in difference(first, second).rows] == ["is_internal: True -> False"]
 
 
@@ -108,7 +108,7 @@ SEQUENCES = st.lists(st.sampled_from("abc"), max_size=20)
 
 @given(SEQUENCES, SEQUENCES)
 def test_aligned_stretches_are_equal_and_in_order(first: list[str], second: list[str]) -> None:
-    runs = aligned(first, second)
+    runs = align(first, second)
     ends = (0, 0)
     for a, b, length in runs:
         assert length > 0
@@ -123,9 +123,9 @@ def test_aligned_stretches_are_equal_and_in_order(first: list[str], second: list
 def test_long_sequences_are_aligned_in_time() -> None:
     first = list(range(60_000))
     second = [-1, *range(1, 60_000), -2, -3]
-    assert aligned(first, second)
+    assert align(first, second)
     other = [(i * 7919) % 60_000 for i in range(60_000)]
-    assert all(first[a] == other[b] for a, b, _ in aligned(first, other))
+    assert all(first[a] == other[b] for a, b, _ in align(first, other))
 
 
 def test_the_largest_distance() -> None:

@@ -16,7 +16,7 @@ from nacre.nac.tools.difference import difference
 from nacre.nac.tools.extraction import weights
 from nacre.nac.tools.genome import genome
 from nacre.nac.tools.listing import lines_of, listing, value_text
-from nacre.nac.tools.opening import Opened, opened
+from nacre.nac.tools.opening import OpenedFile, open_nac
 from nacre.nac.tools.overview import overview
 from tests.nac.files import FIXTURES, FOLDER, changed, small
 
@@ -31,8 +31,8 @@ v6 = nac.add(v4, v5)   FREE -> 4
 return v6, v5"""
 
 
-def seen(file: NacFile) -> Opened:
-    return opened(to_bytes(file))
+def seen(file: NacFile) -> OpenedFile:
+    return open_nac(to_bytes(file))
 
 
 def test_a_program_is_a_line_an_instruction() -> None:
@@ -56,7 +56,7 @@ def test_commands_stand_as_in_the_text() -> None:
 
 @pytest.mark.parametrize("path", FIXTURES, ids=lambda path: path.stem)
 def test_every_fixture_is_listed_whole(path: Path) -> None:
-    taken = opened(path)
+    taken = open_nac(path)
     lines = list(lines_of(taken))
     assert [line.index for line in lines] == list(range(len(taken.file.instructions)))
     commands = [(line.index, line.commands) for line in lines if line.commands]
@@ -105,18 +105,18 @@ def test_branches_are_shown_with_their_lengths() -> None:
 
 def test_an_overview_adds_up() -> None:
     for path in FIXTURES:
-        made = overview(opened(path))
+        made = overview(open_nac(path))
         size = path.stat().st_size
         assert made.bytes == size
         first = made.sections[0].offset
         assert first + sum(section.bytes for section in made.sections) == size
         assert sum(made.operations.values()) < made.instructions
-        weights = sum(len(t.data) + len(t.scales) for t in opened(path).file.data.tensors)
+        weights = sum(len(t.data) + len(t.scales) for t in open_nac(path).file.data.tensors)
         assert made.weight_bytes == weights
 
 
 def test_an_overview_says_true_shapes() -> None:
-    made = overview(opened(FOLDER / "mlp.BLOCK_FP8.v16.nac"))
+    made = overview(open_nac(FOLDER / "mlp.BLOCK_FP8.v16.nac"))
     rows = {p.name: (p.shape, p.stored, p.quant) for p in made.parameters}
     assert rows["4.bias"] == ((10,), "i8[64]", "BLOCK_FP8")
     assert json.dumps(made.operations)
@@ -131,7 +131,7 @@ def test_broken_files_are_looked_at_or_refused(path: Path, changes: list[tuple[i
     for at, value in changes:
         raw[at] = value
     try:
-        taken = opened(bytes(raw))
+        taken = open_nac(bytes(raw))
     except InputError as error:
         broken = {found.code[:3] for found in error.diagnostics}
     else:
@@ -142,6 +142,6 @@ def test_broken_files_are_looked_at_or_refused(path: Path, changes: list[tuple[i
     assert len(listing(taken, with_schedule=True).splitlines()) == len(taken.file.instructions)
     assert overview(taken).bytes == len(raw)
     assert difference(taken, taken).is_none
-    assert difference(taken, opened(path)).rows is not None
+    assert difference(taken, open_nac(path)).rows is not None
     assert len(genome("g", taken.file).genes) <= len(taken.file.instructions)
     assert all(part for _, part in weights(taken, as_stored=False))

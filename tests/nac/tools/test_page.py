@@ -13,7 +13,7 @@ from nacre.nac.spec.header import CURRENT, MOST_RECORDS, VERSIONS
 from nacre.nac.spec.instructions import ACTIONS, SYSTEM
 from nacre.nac.tools.genome import LONGEST_GRAM
 from nacre.nac.tools.listing import listing
-from nacre.nac.tools.opening import opened
+from nacre.nac.tools.opening import open_nac
 
 ROOT = Path(__file__).resolve().parents[3]
 PAGE = (ROOT / "docs/nac.md").read_text(encoding="utf-8")
@@ -47,8 +47,8 @@ def test_the_walk_leaves_nothing_out_but_the_weights() -> None:
     gaps = [(a, at) for a, (at, _, _) in zip([0, *ends], steps, strict=False) if a != at]
     assert ends[-1] == len(raw)
     (gap,) = gaps
-    taken = opened(FILE)
-    tensors = taken.file.places["DATA tensor"]
+    taken = open_nac(FILE)
+    tensors = taken.file.record_offsets["DATA tensor"]
     assert tensors[0] < gap[0] < tensors[1]
     assert gap[1] == taken.offsets["ORCH"]
 
@@ -64,7 +64,7 @@ def test_the_sections_of_the_walk_begin_where_the_header_says() -> None:
 
 
 def test_the_numbers_of_instructions_are_those_of_the_file() -> None:
-    file = opened(FILE).file
+    file = open_nac(FILE).file
     told = [text for _, _, text in walked() if re.match(r"v\d+: A", text)]
     assert len(told) == len(file.instructions)
     for index, (text, instruction) in enumerate(zip(told, file.instructions, strict=True)):
@@ -74,7 +74,7 @@ def test_the_numbers_of_instructions_are_those_of_the_file() -> None:
 
 
 def test_the_program_is_the_one_that_is_listed() -> None:
-    assert f"```text\n{listing(opened(FILE), with_schedule=True)}\n```" in WALK
+    assert f"```text\n{listing(open_nac(FILE), with_schedule=True)}\n```" in WALK
 
 
 def test_every_verb_has_a_row() -> None:

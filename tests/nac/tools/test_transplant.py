@@ -8,7 +8,7 @@ import pytest
 from nacre.nac import load, save, to_bytes, verify
 from nacre.nac.format.values import NacFile
 from nacre.nac.program.assembly import Assembler
-from nacre.nac.run.model import NacModel, made_model
+from nacre.nac.run.model import NacModel, model_of
 from nacre.nac.tools.transplant import transplant
 from tests.nac.files import FOLDER
 
@@ -29,7 +29,7 @@ def stack(*widths: int, prefix: str = "layers", tied: bool = False) -> NacModel:
         value = build.call("aten.linear.default", value, w, b, codes="TWB")
         value = build.call("aten.relu.default", value)
     build.output(value)
-    return made_model(build.file())
+    return model_of(build.file())
 
 
 def weights(model: NacModel) -> dict[str, np.ndarray[tuple[int, ...], np.dtype[np.float32]]]:
@@ -118,7 +118,7 @@ def test_what_is_not_finite_is_not_quantised() -> None:
         value = build.call("aten.linear.default", value, *refs, codes="TWB")
         value = build.call(f"aten.{call}.default", value) if call else value
     build.output(value)
-    _, report = transplant(made_model(build.file()), target)
+    _, report = transplant(model_of(build.file()), target)
     assert [(s.target, s.reason) for s in report.skipped] == [
         ("0.bias", "the other has elements that are not finite")
     ]
@@ -130,7 +130,7 @@ def test_other_element_types_are_left() -> None:
         x = build.input("x")
         w = build.parameter(build.weight("w", np.ones(3, dtype)))
         build.output(build.call("nac.add", x, w))
-        return made_model(build.file())
+        return model_of(build.file())
 
     made, report = transplant(typed(np.float64), typed(np.float32))
     assert report.copied == ()

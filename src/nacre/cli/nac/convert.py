@@ -147,9 +147,9 @@ def _store_weights(
     if quant is None or (quant == "none" and not model.file.header.quant):
         return model
     if quant == "none":
-        from nacre.nac.tools.plain import dequantised
+        from nacre.nac.tools.plain import dequantise_model
 
-        return dequantised(model)
+        return dequantise_model(model)
     from nacre.nac.quantise.apply import quantise
 
     made, report = quantise(model, quant)

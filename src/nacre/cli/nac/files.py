@@ -16,7 +16,7 @@ from nacre.cli.arrays import WrongUsage, unreadable
 if TYPE_CHECKING:
     from nacre.core.module import TensorType
     from nacre.nac.run.model import NacModel
-    from nacre.nac.tools.opening import Opened
+    from nacre.nac.tools.opening import OpenedFile
 
 SUFFIX = ".nac"
 Pairs = tuple[tuple[str, str], ...]  # as options give them
@@ -71,11 +71,11 @@ def require_apart(written: Iterable[Path], read: Iterable[str | Path] = ()) -> N
         targets.add(place)
 
 
-def open_file(name: str) -> Opened:
+def open_file(name: str) -> OpenedFile:
     """A file whose structure is sound; InputError has all that is wrong with it."""
-    from nacre.nac.tools.opening import opened
+    from nacre.nac.tools.opening import open_nac
 
-    return opened(require_readable(name))
+    return open_nac(require_readable(name))
 
 
 def load_model(

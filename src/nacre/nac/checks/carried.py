@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from nacre.base.diagnostics import Diagnostic, InputError
 from nacre.nac.checks.examination import Examination
 from nacre.nac.format.cursor import Broken
-from nacre.nac.format.positions import Place
+from nacre.nac.format.positions import Position
 
 _MANIFEST_AT = 8  # behind the tag and the length
 
@@ -23,7 +23,7 @@ def plan(case: Examination) -> Iterator[Diagnostic]:
     from nacre.nac.mep.program import program_of
 
     try:
-        program_of(case.file.plan, case.source, case.place("ORCH", 0).offset)
+        program_of(case.file.plan, case.source, case.position("ORCH", 0).offset)
     except InputError as error:
         yield from error.diagnostics
 
@@ -40,9 +40,9 @@ def tokenizer(case: Examination) -> Iterator[Diagnostic]:
     try:
         judge(manifest, resources)
     except Broken as problem:
-        if problem.place.section == "RSRC":
-            place = case.place("RSRC", list(resources).index(VOCABULARY))
+        if problem.position.section == "RSRC":
+            place = case.position("RSRC", list(resources).index(VOCABULARY))
         else:
-            base = case.place("PROC", 0).offset + _MANIFEST_AT
-            place = Place(base + problem.place.offset, "PROC")
+            base = case.position("PROC", 0).offset + _MANIFEST_AT
+            place = Position(base + problem.position.offset, "PROC")
         yield case.at(problem.rule, place, problem.message, problem.help)

@@ -10,7 +10,7 @@ from nacre.base.diagnostics import Diagnostic
 from nacre.base.rules import Rule
 from nacre.base.source import Source
 from nacre.nac.format.external import External
-from nacre.nac.format.positions import Place, finding
+from nacre.nac.format.positions import Position, finding
 from nacre.nac.format.values import NacFile
 from nacre.nac.program.blocks import Blocks, blocks_of
 from nacre.nac.spec.instructions import CONTROL_FLOW, CONVERGENCE, INPUT
@@ -29,13 +29,13 @@ class Examination:
         """Whether these sections can be relied on: a section that is absent is empty."""
         return not self.lost.intersection(tags)
 
-    def place(self, tag: str, record: int, kind: str = "") -> Place:
+    def position(self, tag: str, record: int, kind: str = "") -> Position:
         """The place of a record of a section."""
-        offsets = self.file.places.get(f"{tag} {kind}" if kind else tag, ())
+        offsets = self.file.record_offsets.get(f"{tag} {kind}" if kind else tag, ())
         offset = offsets[record] if record < len(offsets) else 0
-        return Place(offset, tag, record if tag == "OPS " else None)
+        return Position(offset, tag, record if tag == "OPS " else None)
 
-    def at(self, rule: Rule, place: Place, message: str, help: str | None = None) -> Diagnostic:
+    def at(self, rule: Rule, place: Position, message: str, help: str | None = None) -> Diagnostic:
         """A finding."""
         return finding(rule, self.source, place, message, help)
 

@@ -13,8 +13,8 @@ from nacre.nac.checks import program, schedule, tables, weights
 from nacre.nac.checks.examination import Check, Examination
 from nacre.nac.format.cursor import Broken
 from nacre.nac.format.external import External, read_external, weights_path
-from nacre.nac.format.file import Examined, FileSource, examined, mapped
-from nacre.nac.format.positions import Place, finding
+from nacre.nac.format.file import FileSource, ReadResult, examine, map_file
+from nacre.nac.format.positions import Position, finding
 from nacre.nac.format.values import NacFile
 from nacre.nac.program.interface import surroundings
 from nacre.nac.rules.program import NAC39
@@ -45,17 +45,17 @@ _MOST_FINDINGS = 100  # of one check
 
 def check_file(
     path: FileSource, checks: Sequence[Check] = CHECKS
-) -> tuple[Examined, External | None, list[Diagnostic]]:
+) -> tuple[ReadResult, External | None, list[Diagnostic]]:
     """A file, its weights where they lie beside it, and all that is wrong with both."""
     if isinstance(path, bytes | memoryview):
-        return _checked(path, checks)
-    return read_settled(Path(os.fspath(path)), lambda: _checked(path, checks))
+        return _check(path, checks)
+    return read_settled(Path(os.fspath(path)), lambda: _check(path, checks))
 
 
-def _checked(
+def _check(
     path: FileSource, checks: Sequence[Check]
-) -> tuple[Examined, External | None, list[Diagnostic]]:
-    made = examined(path)
+) -> tuple[ReadResult, External | None, list[Diagnostic]]:
+    made = examine(path)
     found = list(made.found)
     if made.file is None:
         return made, None, found
@@ -64,7 +64,7 @@ def _checked(
         try:
             external = _beside(path, made.file)
         except Broken as problem:
-            found.append(finding(problem.rule, made.source, problem.place, problem.message))
+            found.append(finding(problem.rule, made.source, problem.position, problem.message))
     case = Examination(made.file, made.source, made.lost, external)
     for check in checks:
         found += islice(check(case), _MOST_FINDINGS)
@@ -77,12 +77,12 @@ def _beside(path: FileSource, file: NacFile) -> External:
     """The weights beside a file."""
     if isinstance(path, bytes | memoryview):
         message = "the weights lie beside the file, and these bytes have no folder"
-        raise Broken(NAC39, Place(0, "DATA"), message)
+        raise Broken(NAC39, Position(0, "DATA"), message)
     wanted = weights_path(Path(os.fspath(path)), file)
     try:
-        return read_external(mapped(wanted))
+        return read_external(map_file(wanted))
     except Broken as problem:
         if problem.rule is NAC39:
             raise
         message = f"the weights `{wanted.name}` beside the file {problem.message}"
-        raise Broken(NAC39, Place(0, "DATA"), message) from None
+        raise Broken(NAC39, Position(0, "DATA"), message) from None

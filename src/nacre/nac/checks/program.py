@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from nacre.base.diagnostics import Diagnostic
 from nacre.base.excerpt import quoted
 from nacre.nac.checks.examination import Examination
-from nacre.nac.format.positions import Place
+from nacre.nac.format.positions import Position
 from nacre.nac.format.values import Instruction
 from nacre.nac.rules.container import NAC15
 from nacre.nac.rules.program import (
@@ -48,7 +48,7 @@ def operations(case: Examination) -> Iterator[Diagnostic]:
     for index, instruction in enumerate(case.file.instructions):
         if not instruction.is_system and instruction.op not in names:
             message = f"operation {instruction.op} is no standard one and has no name in CMAP"
-            yield case.at(NAC21, case.place("OPS ", index), message)
+            yield case.at(NAC21, case.position("OPS ", index), message)
 
 
 def constants(case: Examination) -> Iterator[Diagnostic]:
@@ -61,7 +61,7 @@ def constants(case: Examination) -> Iterator[Diagnostic]:
 
 
 def _constants_of(case: Examination, index: int, instruction: Instruction) -> Iterator[Diagnostic]:
-    place, ids = case.place("OPS ", index), instruction.c[1:]
+    place, ids = case.position("OPS ", index), instruction.c[1:]
     zeros = [at for at, offset in enumerate(instruction.d) if offset == 0]
     if len(ids) != len(zeros):
         message = f"field C has {len(ids)} constants, field D asks for {len(zeros)}"
@@ -86,7 +86,7 @@ def codes(case: Examination) -> Iterator[Diagnostic]:
         odd = [c for c in named.text if c not in TENSOR_CODES and c not in CONSTANT_CODES]
         if odd:
             message = f"signature {quoted(named.text)} has the code {quoted(odd[0])}"
-            yield case.at(NAC26, case.place("PERM", index), message)
+            yield case.at(NAC26, case.position("PERM", index), message)
 
 
 def operands(case: Examination) -> Iterator[Diagnostic]:
@@ -99,7 +99,7 @@ def operands(case: Examination) -> Iterator[Diagnostic]:
         for offset in offsets:
             if offset == 0 and is_regular:
                 continue
-            target, place = index + offset, case.place("OPS ", index)
+            target, place = index + offset, case.position("OPS ", index)
             if offset >= 0 or target < 0:
                 message = f"an operand lies at offset {offset}, expected {-index} to -1"
                 yield case.at(NAC25, place, message)
@@ -120,16 +120,16 @@ def inputs(case: Examination) -> Iterator[Diagnostic]:
     counted = case.file.header.inputs
     if counted != len(users):
         message = f"the header counts {counted} inputs, the program has {len(users)}"
-        yield case.at(NAC27, Place(_INPUT_COUNT_AT), message)
+        yield case.at(NAC27, Position(_INPUT_COUNT_AT), message)
     named = {entry.id for entry in case.file.data.inputs if entry.text}
     for index in users:
         if index not in named:
-            yield case.at(NAC28, case.place("OPS ", index), "the input has no name in DATA")
+            yield case.at(NAC28, case.position("OPS ", index), "the input has no name in DATA")
     for record, entry in enumerate(case.file.data.inputs):
         loads = entry.id < len(instructions) and instructions[entry.id]
         if not loads or loads.op != INPUT or loads.variant not in (USER, STATE, LIFTED):
             message = f"{quoted(entry.text)} names instruction {entry.id}, which is no user input"
-            yield case.at(NAC28, case.place("DATA", record, "input"), message)
+            yield case.at(NAC28, case.position("DATA", record, "input"), message)
 
 
 def parameters(case: Examination) -> Iterator[Diagnostic]:
@@ -143,7 +143,7 @@ def parameters(case: Examination) -> Iterator[Diagnostic]:
     for index, instruction in enumerate(case.file.instructions):
         if instruction.op != INPUT or not instruction.c:
             continue
-        id_, place = instruction.c[1], case.place("OPS ", index)
+        id_, place = instruction.c[1], case.position("OPS ", index)
         if instruction.variant == PARAMETER and id_ not in names:
             yield case.at(NAC30, place, f"parameter {id_} has no name in DATA")
         elif instruction.variant == PARAMETER and id_ not in tensors:
@@ -153,7 +153,7 @@ def parameters(case: Examination) -> Iterator[Diagnostic]:
     for record, tensor in enumerate(data.tensors):
         if tensor.id not in names:
             message = f"tensor {tensor.id} has no name"
-            yield case.at(NAC30, case.place("DATA", record, "tensor"), message)
+            yield case.at(NAC30, case.position("DATA", record, "tensor"), message)
 
 
 def outputs(case: Examination) -> Iterator[Diagnostic]:
@@ -165,21 +165,21 @@ def outputs(case: Examination) -> Iterator[Diagnostic]:
         message = (
             f"the program has {len(instructions):,} instructions, at most {MOST_INSTRUCTIONS:,}"
         )
-        yield case.at(NAC15, case.place("OPS ", 0), message)
+        yield case.at(NAC15, case.position("OPS ", 0), message)
     finals = [i for i, x in enumerate(instructions) if (x.op, x.variant) == (OUTPUT, FINAL)]
     if not finals:
-        yield case.at(NAC29, case.place("OPS ", 0), "the program has no <OUTPUT B=0>")
+        yield case.at(NAC29, case.position("OPS ", 0), "the program has no <OUTPUT B=0>")
     for index in finals:
         if index != len(instructions) - 1:
             message = f"<OUTPUT B=0> stands before {len(instructions) - 1 - index} instructions"
-            yield case.at(NAC29, case.place("OPS ", index), f"{message}, expected at the end")
+            yield case.at(NAC29, case.position("OPS ", index), f"{message}, expected at the end")
 
 
 def branches(case: Examination) -> Iterator[Diagnostic]:
     """Branches lie inside the program and end in their outputs."""
     if case.has("OPS "):
         for index, problem in case.blocks.problems:
-            yield case.at(NAC31, case.place("OPS ", index), problem)
+            yield case.at(NAC31, case.position("OPS ", index), problem)
 
 
 def states(case: Examination) -> Iterator[Diagnostic]:
@@ -195,4 +195,4 @@ def states(case: Examination) -> Iterator[Diagnostic]:
             message = (
                 f"state {instruction.c[1]} is loaded by {loads[instruction.c[1]]} instructions"
             )
-            yield case.at(NAC28, case.place("OPS ", index), message)
+            yield case.at(NAC28, case.position("OPS ", index), message)

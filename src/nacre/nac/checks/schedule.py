@@ -31,7 +31,7 @@ def ticks(case: Examination) -> Iterator[Diagnostic]:
         return
     before, count = -1, len(case.file.instructions)
     for record, tick in enumerate(case.file.schedule):
-        place = case.place("MMAP", record)
+        place = case.position("MMAP", record)
         if tick.tick >= count:
             message = f"tick {tick.tick}, but the program has {count} instructions"
             yield case.at(NAC32, place, message)
@@ -47,11 +47,11 @@ def actions(case: Examination) -> Iterator[Diagnostic]:
     known = ACTIONS if case.file.header.version == 1 else {**ACTIONS, **TRAINING_ACTIONS}
     uses = _uses(case)
     for record, tick in enumerate(case.file.schedule):
-        place = case.place("MMAP", record)
+        place = case.position("MMAP", record)
         is_instruction = tick.tick < len(case.file.instructions)
         for command in tick.commands if is_instruction else ():
             if command.action not in known:
-                message = f"memory command {command.action}, expected {_listed(known)}"
+                message = f"memory command {command.action}, expected {_format_actions(known)}"
                 yield case.at(NAC33, place, message)
                 continue
             problem = _target_problem(case, tick.tick, command, uses)
@@ -61,7 +61,7 @@ def actions(case: Examination) -> Iterator[Diagnostic]:
                 yield case.at(NAC34, place, message)
 
 
-def _listed(known: Mapping[int, Action]) -> str:
+def _format_actions(known: Mapping[int, Action]) -> str:
     return ", ".join(f"{code} {action.name}" for code, action in sorted(known.items()))
 
 
@@ -104,5 +104,5 @@ def frees(case: Examination) -> Iterator[Diagnostic]:
         for index, offsets in enumerate(case.operands)
     ]
     for violation in lifetimes(operands, case.file.schedule).violations:
-        place = case.place("MMAP", violation.end.record)
+        place = case.position("MMAP", violation.end.record)
         yield case.at(NAC35, place, violation.message)

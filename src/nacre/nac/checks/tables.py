@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from nacre.base.diagnostics import Diagnostic
 from nacre.nac.checks.examination import Examination
-from nacre.nac.format.positions import Place
+from nacre.nac.format.positions import Position
 from nacre.nac.rules.container import NAC09, NAC10, NAC16
 from nacre.nac.rules.program import NAC19, NAC20
 from nacre.nac.spec.elements import QUANTIZATIONS
@@ -20,12 +20,14 @@ def header(case: Examination) -> Iterator[Diagnostic]:
     head = case.file.header
     if head.quant not in QUANTIZATIONS:
         message = f"quantisation {head.quant}, expected 0 to {max(QUANTIZATIONS)}"
-        yield case.at(NAC09, Place(4), message)
+        yield case.at(NAC09, Position(4), message)
     if head.reserved:
-        yield case.at(NAC10, Place(RESERVED_AT), f"a reserved byte is {head.reserved}, expected 0")
+        yield case.at(
+            NAC10, Position(RESERVED_AT), f"a reserved byte is {head.reserved}, expected 0"
+        )
     if any(head.padding):
         at = OFFSETS_AT + OFFSET_BYTES * len(head.rules.sections)
-        yield case.at(NAC10, Place(at), "the padding is not 0")
+        yield case.at(NAC10, Position(at), "the padding is not 0")
 
 
 def operations(case: Examination) -> Iterator[Diagnostic]:
@@ -41,7 +43,7 @@ def operations(case: Examination) -> Iterator[Diagnostic]:
         else:
             continue
         yield case.at(
-            NAC19, case.place("CMAP", index), f"the id {named.id} of an operation {reason}"
+            NAC19, case.position("CMAP", index), f"the id {named.id} of an operation {reason}"
         )
 
 
@@ -50,10 +52,10 @@ def signatures(case: Examination) -> Iterator[Diagnostic]:
     for index, named in enumerate(case.file.signatures):
         if named.id > MOST_SIGNATURES:
             message = f"the id {named.id} of a signature is above {MOST_SIGNATURES}"
-            yield case.at(NAC20, case.place("PERM", index), message)
+            yield case.at(NAC20, case.position("PERM", index), message)
         elif named.id == 0 and named.text:
             message = "signature 0 is not empty, but stands for none"
-            yield case.at(NAC20, case.place("PERM", index), message)
+            yield case.at(NAC20, case.position("PERM", index), message)
 
 
 def resources(case: Examination) -> Iterator[Diagnostic]:
@@ -61,7 +63,7 @@ def resources(case: Examination) -> Iterator[Diagnostic]:
     for index, resource in enumerate(case.file.resources):
         if not is_plain_name(resource.name):
             message = f"a resource is called {resource.name[:40]!r}, expected a plain name"
-            yield case.at(NAC16, case.place("RSRC", index), message)
+            yield case.at(NAC16, case.position("RSRC", index), message)
 
 
 def is_plain_name(name: str) -> bool:

@@ -19,7 +19,7 @@ def quantization(case: Examination) -> Iterator[Diagnostic]:
         problem = scale_problem(tensor)
         if problem is not None:
             message = f"tensor {tensor.id} ({QUANTIZATIONS[tensor.quant].name}): {problem}"
-            yield case.at(NAC38, case.place("DATA", record, "tensor"), message)
+            yield case.at(NAC38, case.position("DATA", record, "tensor"), message)
 
 
 def external(case: Examination) -> Iterator[Diagnostic]:
@@ -41,10 +41,10 @@ def external(case: Examination) -> Iterator[Diagnostic]:
         if problem is not None:
             is_sound = False
             message = f"parameter {quoted(names[id_])}: {problem}"
-            yield case.at(NAC39, case.place("OPS ", index), message)
+            yield case.at(NAC39, case.position("OPS ", index), message)
     told = weights.layout_problem() if is_sound else None
     if told is not None:
-        yield case.at(NAC39, case.place("DATA", 0), told)
+        yield case.at(NAC39, case.position("DATA", 0), told)
 
 
 def unused(case: Examination) -> Iterator[Diagnostic]:
@@ -54,4 +54,4 @@ def unused(case: Examination) -> Iterator[Diagnostic]:
     known = {entry.text for entry in case.file.data.parameters}
     for name in sorted(case.external.names - known):
         message = f"the weights have {quoted(name)}, which is no parameter of the program"
-        yield case.at(NAC53, case.place("DATA", 0), message)
+        yield case.at(NAC53, case.position("DATA", 0), message)

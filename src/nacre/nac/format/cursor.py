@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from nacre.base.rules import Rule
-from nacre.nac.format.positions import Place
+from nacre.nac.format.positions import Position
 from nacre.nac.rules.container import NAC04, NAC12, NAC13, NAC15
 from nacre.nac.spec.header import MOST_RECORDS
 
@@ -17,10 +17,10 @@ Record = TypeVar("Record")
 class Broken(Exception):  # noqa: N818 - carries a finding, not a failure of ours
     """What is wrong with a part of a file, and where. The part cannot be read on."""
 
-    def __init__(self, rule: Rule, place: Place, message: str, help: str | None = None) -> None:
+    def __init__(self, rule: Rule, place: Position, message: str, help: str | None = None) -> None:
         super().__init__(message)
         self.rule = rule
-        self.place = place
+        self.position = place
         self.message = message
         self.help = help
 
@@ -39,15 +39,15 @@ class Cursor:
         """The bytes that are left."""
         return self._end - self.at
 
-    def place(self, offset: int | None = None, instruction: int | None = None) -> Place:
+    def position(self, offset: int | None = None, instruction: int | None = None) -> Position:
         """The place of the next byte, or of another one."""
-        return Place(self.at if offset is None else offset, self._section, instruction)
+        return Position(self.at if offset is None else offset, self._section, instruction)
 
     def take(self, length: int, what: str) -> memoryview:
         """So many bytes, not copied."""
         if length > self.left:
             message = f"{what} needs {length:,} bytes, {self.left:,} are left"
-            raise Broken(NAC04, self.place(), message)
+            raise Broken(NAC04, self.position(), message)
         start = self.at
         self.at = start + length
         return self._view[start : self.at]
@@ -85,7 +85,7 @@ class Cursor:
         except UnicodeDecodeError as error:
             offset = start + error.start
             message = f"byte 0x{raw[error.start]:02x} of {what} is no UTF-8"
-            raise Broken(NAC13, self.place(offset), message) from None
+            raise Broken(NAC13, self.position(offset), message) from None
 
     def records(self, least: int, what: str, read: Callable[[], Record]) -> tuple[Record, ...]:
         """A count, then so many records of at least so many bytes each."""
@@ -93,10 +93,10 @@ class Cursor:
         count = self.u32(f"the number of {what}")
         if MOST_RECORDS < count <= self.left // least:
             message = f"{count:,} {what}, at most {MOST_RECORDS:,} can be told apart"
-            raise Broken(NAC15, self.place(start), message)
-        return self.counted(count, least, what, read, start)
+            raise Broken(NAC15, self.position(start), message)
+        return self.take_records(count, least, what, read, start)
 
-    def counted(
+    def take_records(
         self, count: int, least: int, what: str, read: Callable[[], Record], start: int
     ) -> tuple[Record, ...]:
         """So many records; refused before the first where they cannot all be there."""
@@ -104,5 +104,5 @@ class Cursor:
             message = (
                 f"{count:,} {what} need {count * least:,} bytes or more, {self.left:,} are left"
             )
-            raise Broken(NAC12, self.place(start), message)
+            raise Broken(NAC12, self.position(start), message)
         return tuple([read() for _ in range(count)])

@@ -22,8 +22,8 @@ import msgspec
 from nacre.base.excerpt import quoted
 from nacre.base.files import hashed_name
 from nacre.nac.format.cursor import Broken
-from nacre.nac.format.packing import packed
-from nacre.nac.format.positions import Place
+from nacre.nac.format.packing import pack
+from nacre.nac.format.positions import Position
 from nacre.nac.format.scales import is_scaled, scale_problem
 from nacre.nac.format.values import Bytes, NacFile, Resource, Tensor
 from nacre.nac.rules.program import NAC39
@@ -90,7 +90,7 @@ class External:
 
     def problem(self, name: str, quant: int) -> str | None:
         """Why a tensor of a file of that quantisation cannot be had; None where it can."""
-        found = self._found(name, 0)
+        found = self._find_tensor(name, 0)
         if isinstance(found, str):
             return found
         if found.dtype == QUANTIZED_DTYPE and is_scaled(quant) and name not in self._quants:
@@ -119,12 +119,12 @@ class External:
 
     def tensor(self, name: str, id_: int) -> Tensor:
         """A tensor as DATA would have it."""
-        found = self._found(name, id_)
+        found = self._find_tensor(name, id_)
         if isinstance(found, str):
-            raise Broken(NAC39, Place(0, "DATA"), found)
+            raise Broken(NAC39, Position(0, "DATA"), found)
         return found
 
-    def _found(self, name: str, id_: int) -> Tensor | str:
+    def _find_tensor(self, name: str, id_: int) -> Tensor | str:
         raw = self._rows.get(name)
         if raw is None or name == _METADATA:
             return "the weights have no tensor of that name"
@@ -144,9 +144,9 @@ class External:
             return (
                 f"it lies at [{start}, {end}) of the weights, expected {size:,} bytes of the file"
             )
-        return self._made(name, id_, DTYPE_CODES[dtype], row)
+        return self._read_tensor(name, id_, DTYPE_CODES[dtype], row)
 
-    def _made(self, name: str, id_: int, dtype: int, row: _Row) -> Tensor | str:
+    def _read_tensor(self, name: str, id_: int, dtype: int, row: _Row) -> Tensor | str:
         data = self._view[slice(*row.data_offsets)]
         quant = self._quants.get(name)
         if quant is None:
@@ -232,7 +232,7 @@ def read_external(view: memoryview) -> External:
     start = _LENGTH_BYTES + length
     if len(view) < _LENGTH_BYTES or start > len(view):
         message = f"the weights have {len(view):,} bytes, their header says {start:,} or more"
-        raise Broken(NAC39, Place(0, "DATA"), message)
+        raise Broken(NAC39, Position(0, "DATA"), message)
     try:
         header = bytes(view[_LENGTH_BYTES:start])
         rows = msgspec.json.decode(header, type=dict[str, msgspec.Raw])
@@ -240,7 +240,7 @@ def read_external(view: memoryview) -> External:
         quants = _quants(rows.get(_METADATA))
     except (msgspec.DecodeError, ValueError, RecursionError, OverflowError):
         message = "the header of the weights is malformed"
-        raise Broken(NAC39, Place(0, "DATA"), message) from None
+        raise Broken(NAC39, Position(0, "DATA"), message) from None
     return External(view[start:], rows, quants)
 
 
@@ -263,7 +263,7 @@ def _require_once(text: str) -> None:
         for key, _ in pairs:
             if key in seen:
                 message = f"the header of the weights has {quoted(key)} twice"
-                raise Broken(NAC39, Place(0, "DATA"), message)
+                raise Broken(NAC39, Position(0, "DATA"), message)
             seen.add(key)
 
     json.loads(text, object_pairs_hook=once)
@@ -286,7 +286,7 @@ def external_parts(named: Sequence[tuple[str, Tensor]], quant: int = 0) -> Itera
         rows = {_METADATA: {QUANT_KEY: msgspec.json.encode(quants).decode()}, **rows}
     header = msgspec.json.encode(rows)
     header += b" " * (-len(header) % _LENGTH_BYTES)
-    yield packed("Q", "length", len(header))
+    yield pack("Q", "length", len(header))
     yield header
     for _, tensor in named:
         yield tensor.data

@@ -16,8 +16,8 @@ from nacre.base.files import write_whole
 from nacre.base.source import Source, read_bytes, whole_file
 from nacre.nac.format import header
 from nacre.nac.format.cursor import Broken, Cursor
-from nacre.nac.format.positions import BinarySource, Place
-from nacre.nac.format.reading import Reading
+from nacre.nac.format.positions import BinarySource, Position
+from nacre.nac.format.reading import ReadContext
 from nacre.nac.format.sections import cmap_perm, cnst, data, opaque, ops, orch, proc, rsrc
 from nacre.nac.format.sections import mmap as schedule
 from nacre.nac.format.values import Bytes, Header, NacFile
@@ -29,7 +29,7 @@ _TAG_BYTES = 4
 class Section(NamedTuple):
     """How a section is read and written; both see what is behind the tag."""
 
-    read: Callable[[Cursor, Reading], Any]
+    read: Callable[[Cursor, ReadContext], Any]
     write: Callable[[Any], Bytes | Iterable[Bytes]] | None = None  # None: it asks the header, too
 
 
@@ -56,7 +56,7 @@ FileSource = str | os.PathLike[str] | Bytes  # a path, or the bytes themselves
 
 
 @dataclass(frozen=True)
-class Examined:
+class ReadResult:
     """What can be read of a file, and all that is wrong with its structure."""
 
     file: NacFile | None  # None: not even the header can be read
@@ -67,28 +67,28 @@ class Examined:
 
 def read(source: FileSource, name: str | None = None) -> NacFile:
     """A file, or its bytes, as values; InputError has all that is wrong with its structure."""
-    made = examined(source, name)
+    made = examine(source, name)
     if made.file is None or has_errors(made.found):
         raise InputError(in_order(made.found))
     return made.file
 
 
-def examined(source: FileSource, name: str | None = None) -> Examined:
+def examine(source: FileSource, name: str | None = None) -> ReadResult:
     """What can be read of a file, and all that is wrong with its structure."""
     if isinstance(source, bytes | memoryview):
         view, title = memoryview(source), name or "<bytes>"
     else:
         title = name or os.fspath(source)
         try:
-            view = mapped(Path(source))
+            view = map_file(Path(source))
         except Broken as problem:
             place = whole_file(title)
             found = problem.rule.at(place, f"the file {problem.message}")
-            return Examined(None, [found], place.source)
-    return _taken_apart(view, title)
+            return ReadResult(None, [found], place.source)
+    return _examine_bytes(view, title)
 
 
-def mapped(path: Path) -> memoryview:
+def map_file(path: Path) -> memoryview:
     """The bytes of a file, of which none is read before it is looked at."""
     try:
         handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
@@ -111,19 +111,19 @@ def _unreadable(path: Path) -> Broken:
     """Why a file cannot be read, in the words of whoever reads texts."""
     found = read_bytes(path, limit=0)
     reason = "cannot be mapped" if isinstance(found, bytes) else found.reason
-    return Broken(NAC01, Place(0), reason)
+    return Broken(NAC01, Position(0), reason)
 
 
-def _taken_apart(view: memoryview, title: str) -> Examined:
-    reading = Reading(BinarySource(title, len(view)), Header())
+def _examine_bytes(view: memoryview, title: str) -> ReadResult:
+    reading = ReadContext(BinarySource(title, len(view)), Header())
     try:
         reading.header, offsets = header.read(view)
     except Broken as problem:
-        reading.broken(problem)
-        return Examined(None, reading.found, reading.source)
+        reading.report_broken(problem)
+        return ReadResult(None, reading.found, reading.source)
     starts = _starts(view, reading, offsets)
     if "OPS " not in offsets:
-        reading.report(NAC08, Place(0), "the file has no section OPS")
+        reading.report(NAC08, Position(0), "the file has no section OPS")
         reading.lost.add("OPS ")
     if "PERM" not in offsets:
         reading.signatures = {}
@@ -131,16 +131,16 @@ def _taken_apart(view: memoryview, title: str) -> Examined:
     reading.lost |= offsets.keys() - sections.keys()
     gaps = _gaps(view, reading, starts, ends)
     ordered = {tag: sections[tag] for tag in starts if tag in sections}
-    file = NacFile(reading.header, ordered, gaps, reading.places)
-    return Examined(file, reading.found, reading.source, frozenset(reading.lost))
+    file = NacFile(reading.header, ordered, gaps, reading.record_offsets)
+    return ReadResult(file, reading.found, reading.source, frozenset(reading.lost))
 
 
-def _starts(view: memoryview, reading: Reading, offsets: Mapping[str, int]) -> dict[str, int]:
+def _starts(view: memoryview, reading: ReadContext, offsets: Mapping[str, int]) -> dict[str, int]:
     """Where sections begin, in the order of the file; those that cannot are reported."""
     made: dict[str, int] = {}
     size = reading.header.rules.size
     for tag, offset in sorted(offsets.items(), key=lambda item: item[1]):
-        name, place = tag.strip(), Place(min(offset, len(view)), tag)
+        name, place = tag.strip(), Position(min(offset, len(view)), tag)
         if not size <= offset <= len(view) - _TAG_BYTES:
             message = (
                 f"{name} begins at byte {offset:,}, expected {size} to {len(view) - _TAG_BYTES:,}"
@@ -157,7 +157,7 @@ def _starts(view: memoryview, reading: Reading, offsets: Mapping[str, int]) -> d
 
 
 def _sections(
-    view: memoryview, reading: Reading, starts: dict[str, int]
+    view: memoryview, reading: ReadContext, starts: dict[str, int]
 ) -> tuple[dict[str, Any], dict[str, int]]:
     """The sections that can be read, and where each ends."""
     sections: dict[str, Any] = {}
@@ -172,21 +172,21 @@ def _sections(
         try:
             sections[tag] = section.read(cursor, reading)
         except Broken as problem:
-            reading.broken(problem)
+            reading.report_broken(problem)
             continue
         ends[tag] = cursor.at
-        reading.places.setdefault(tag, (starts[tag],))  # of a section without records
+        reading.record_offsets.setdefault(tag, (starts[tag],))  # of a section without records
         if cursor.at > limit:
             other = order[following].strip()
             message = f"{tag.strip()} ends at byte {cursor.at:,}, {other} begins before"
-            reading.report(NAC07, Place(starts[tag], tag), message)
+            reading.report(NAC07, Position(starts[tag], tag), message)
         if tag == "PERM":
             reading.signatures = {named.id: named.text for named in sections[tag]}
     return sections, ends
 
 
 def _gaps(
-    view: memoryview, reading: Reading, starts: dict[str, int], ends: dict[str, int]
+    view: memoryview, reading: ReadContext, starts: dict[str, int], ends: dict[str, int]
 ) -> dict[str, Bytes]:
     """Bytes that belong to no section."""
     gaps: dict[str, Bytes] = {}
@@ -196,7 +196,7 @@ def _gaps(
             gaps[tag] = view[end:start]
             if not reading.lost:  # they would be those of a section that cannot be read
                 message = f"{start - end:,} bytes belong to no section"
-                reading.report(NAC11, Place(end), message)
+                reading.report(NAC11, Position(end), message)
         end = ends.get(tag)
     return gaps
 

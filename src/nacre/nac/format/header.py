@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from nacre.nac.format.cursor import Broken, Cursor
-from nacre.nac.format.packing import packed
-from nacre.nac.format.positions import Place
+from nacre.nac.format.packing import pack
+from nacre.nac.format.positions import Position
 from nacre.nac.format.values import Header
 from nacre.nac.rules.container import NAC02, NAC03
 from nacre.nac.spec.header import INTERNAL_BIT, MAGIC, VERSIONS
@@ -18,13 +18,13 @@ def read(view: memoryview) -> tuple[Header, dict[str, int]]:
     if bytes(view[: len(MAGIC)]) != MAGIC[: len(view)] or not len(view):
         message = f"begins with {bytes(view[:3])!r}, expected {MAGIC!r}"
         help_ = "of a model of another kind, `nacre nac build MODEL -o FILE.nac` makes a file"
-        raise Broken(NAC02, Place(0), message, help_)
+        raise Broken(NAC02, Position(0), message, help_)
     cursor.take(len(MAGIC), "the magic")
     byte = cursor.u8("the version")
     version = VERSIONS.get(byte)
     if version is None:
         known = ", ".join(f"{v.byte} (v{v.name})" for v in VERSIONS.values())
-        raise Broken(NAC03, Place(len(MAGIC)), f"version {byte}, expected {known}")
+        raise Broken(NAC03, Position(len(MAGIC)), f"version {byte}, expected {known}")
     flags = cursor.u8("the quantisation")
     inputs, outputs = cursor.u16("the number of inputs"), cursor.u16("the number of outputs")
     reserved, d_model = cursor.u8("a reserved byte"), cursor.u16("d_model")
@@ -52,10 +52,10 @@ def write(header: Header, offsets: Mapping[str, int]) -> bytes:
     return b"".join(
         [
             MAGIC,
-            packed("BB", "length", header.version, flags),
-            packed("HH", "length", header.inputs, header.outputs),
-            packed("BH", "length", header.reserved, header.d_model),
-            *(packed("Q", "length", offsets.get(tag, 0)) for tag in version.sections),
+            pack("BB", "length", header.version, flags),
+            pack("HH", "length", header.inputs, header.outputs),
+            pack("BH", "length", header.reserved, header.d_model),
+            *(pack("Q", "length", offsets.get(tag, 0)) for tag in version.sections),
             header.padding,
         ]
     )

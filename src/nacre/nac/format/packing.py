@@ -32,7 +32,7 @@ REMEDIES = {
 }
 
 
-def packed(layout: str, what: str, *values: int) -> bytes:
+def pack(layout: str, what: str, *values: int) -> bytes:
     """Numbers in a layout of `struct`; InputError where one does not fit."""
     try:
         return struct.pack(f"<{layout}", *values)
@@ -70,4 +70,4 @@ def text(value: str, layout: str, what: str) -> bytes:
 
 def numbers(layout: str, what: str, values: Sequence[int]) -> bytes:
     """A run of numbers of one kind."""
-    return packed(f"{len(values)}{layout}", what, *values) if values else b""
+    return pack(f"{len(values)}{layout}", what, *values) if values else b""

@@ -20,13 +20,13 @@ _MOST_PLAIN = 400  # characters of a message whose lists are not looked at
 _LONGEST = 1000
 
 
-class _Unread(str):
+class _UnreadText(str):
     """Stands for the bytes of a file where a text is expected: only its length is asked for."""
 
     __slots__ = ("_length",)
     _length: int
 
-    def __new__(cls, length: int) -> _Unread:
+    def __new__(cls, length: int) -> _UnreadText:
         made = super().__new__(cls)
         made._length = length
         return made
@@ -39,14 +39,14 @@ class BinarySource(Source):
     """A file of bytes as a source: one line, a column for each byte."""
 
     def __init__(self, name: str, size: int) -> None:
-        super().__init__(name, _Unread(size), is_shown=False)
+        super().__init__(name, _UnreadText(size), is_shown=False)
 
     def position(self, offset: int) -> tuple[int, int]:
         """Line 1, and the byte counted from 1."""
         return 1, offset + 1
 
 
-class Place(NamedTuple):
+class Position(NamedTuple):
     """Where something stands in a file."""
 
     offset: int
@@ -60,7 +60,7 @@ class Place(NamedTuple):
         return f"{self.section.strip() or 'header'}, {at}"
 
 
-def shortened(message: str) -> str:
+def shorten(message: str) -> str:
     """A message in which long lists are shown by their ends, and which is cut where it is long."""
     made = _LIST.sub(_ends, message) if len(message) > _MOST_PLAIN else message
     return made if len(made) <= _LONGEST else f"{made[:_LONGEST]}..."
@@ -75,10 +75,10 @@ def _ends(found: re.Match[str]) -> str:
 
 
 def finding(
-    rule: Rule, source: Source, place: Place, message: str, help: str | None = None
+    rule: Rule, source: Source, place: Position, message: str, help: str | None = None
 ) -> Diagnostic:
     """A finding about a place in a file."""
-    message = shortened(message)
+    message = shorten(message)
     offset = min(place.offset, len(source.text))
     span = Span(source, offset, offset)
     made = rule.at(span, f"{place}: {message}", help=help)

@@ -9,7 +9,7 @@ from nacre.base.diagnostics import Diagnostic
 from nacre.base.rules import Rule
 from nacre.base.source import Source
 from nacre.nac.format.cursor import Broken
-from nacre.nac.format.positions import Place, finding
+from nacre.nac.format.positions import Position, finding
 from nacre.nac.format.values import Header
 from nacre.nac.rules.container import NAC14
 
@@ -17,24 +17,24 @@ _MOST_FINDINGS = 1000  # a hostile file may have one in every byte
 
 
 @dataclass
-class Reading:
+class ReadContext:
     """A file that is being read."""
 
     source: Source
     header: Header
     signatures: dict[int, str] | None = None  # None: PERM cannot be read
-    places: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    record_offsets: dict[str, tuple[int, ...]] = field(default_factory=dict)
     found: list[Diagnostic] = field(default_factory=list)
     lost: set[str] = field(default_factory=set)  # parts that are there and cannot be read
 
-    def report(self, rule: Rule, place: Place, message: str, help: str | None = None) -> None:
+    def report(self, rule: Rule, place: Position, message: str, help: str | None = None) -> None:
         """Keep a finding; a thousand are enough."""
         if len(self.found) < _MOST_FINDINGS:
             self.found.append(finding(rule, self.source, place, message, help))
 
-    def broken(self, problem: Broken) -> None:
+    def report_broken(self, problem: Broken) -> None:
         """Keep what ended the reading of a part."""
-        self.report(problem.rule, problem.place, problem.message, problem.help)
+        self.report(problem.rule, problem.position, problem.message, problem.help)
 
     def once(
         self, keys: Iterable[int | str], offsets: tuple[int, ...], tag: str, what: str
@@ -44,5 +44,5 @@ class Reading:
         for key, offset in zip(keys, offsets, strict=True):
             if key in seen:
                 shown = f"`{key}`" if isinstance(key, str) else str(key)
-                self.report(NAC14, Place(offset, tag), f"{what} {shown} is defined twice")
+                self.report(NAC14, Position(offset, tag), f"{what} {shown} is defined twice")
             seen.add(key)

@@ -67,7 +67,7 @@ class Tick(Struct, frozen=True, gc=False):
     commands: tuple[Command, ...]
 
 
-class Named(Struct, frozen=True, gc=False):
+class NameEntry(Struct, frozen=True, gc=False):
     """An id with a text: an operation, a signature, a parameter, an input."""
 
     id: int
@@ -135,8 +135,8 @@ class Tensor(Struct, frozen=True):
 class Data(Struct, frozen=True):
     """The three blocks of DATA; without internal weights there is no third."""
 
-    parameters: tuple[Named, ...] = ()
-    inputs: tuple[Named, ...] = ()
+    parameters: tuple[NameEntry, ...] = ()
+    inputs: tuple[NameEntry, ...] = ()
     tensors: tuple[Tensor, ...] = ()
 
 
@@ -168,7 +168,7 @@ class NacFile:
     header: Header
     sections: Mapping[str, Any]  # by tag, in the order in which they lie
     gaps: Mapping[str, Bytes] = field(default_factory=dict)  # before a section; "" behind all
-    places: Mapping[str, tuple[int, ...]] = field(
+    record_offsets: Mapping[str, tuple[int, ...]] = field(
         default_factory=dict, compare=False, repr=False
     )  # offsets of records by section, where the file was read
 
@@ -188,9 +188,9 @@ class NacFile:
         return found
 
     @property
-    def operations(self) -> tuple[Named, ...]:
+    def operations(self) -> tuple[NameEntry, ...]:
         """CMAP."""
-        found: tuple[Named, ...] = self._section("CMAP")
+        found: tuple[NameEntry, ...] = self._section("CMAP")
         return found
 
     @property
@@ -200,9 +200,9 @@ class NacFile:
         return found
 
     @property
-    def signatures(self) -> tuple[Named, ...]:
+    def signatures(self) -> tuple[NameEntry, ...]:
         """PERM."""
-        found: tuple[Named, ...] = self._section("PERM")
+        found: tuple[NameEntry, ...] = self._section("PERM")
         return found
 
     @property

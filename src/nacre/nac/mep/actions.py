@@ -72,13 +72,13 @@ def _action(program: Program, index: int, known: Mapping[tuple[str, str], Operat
         elif operand.kind == "choice" and not place:
             word = operand.words[field]
         else:
-            fixed[operand.name] = _fixed(program, index, operand, field)
+            fixed[operand.name] = _fixed_operand(program, index, operand, field)
     is_single = [operand.kind for operand in step.row.operands].count("out") == 1
     do = known[step.row.mnemonic, word]
     return Action(do, fixed, tuple(reads), tuple(writes), is_single)
 
 
-def _fixed(program: Program, index: int, operand: Operand, field: int) -> Any:  # noqa: ANN401
+def _fixed_operand(program: Program, index: int, operand: Operand, field: int) -> Any:  # noqa: ANN401
     """What an operation gets for an operand that is no slot."""
     if operand.kind == "choice":
         return operand.words[field]

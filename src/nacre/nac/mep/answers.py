@@ -36,7 +36,7 @@ class Answers:
         in_order = inputs if is_list and inputs is not None else ()
         self._in_order, self._count = iter(in_order), len(in_order)
         if self._by_name is not None:
-            self.wrong = _unasked(prompts, self._by_name)
+            self.wrong = _unused_answers(prompts, self._by_name)
         elif inputs is not None and not is_list:
             name = type(inputs).__name__
             self.wrong = ((f"the inputs are a {name}, expected answers by prompt or a list", None),)
@@ -63,24 +63,24 @@ class Answers:
 
 def prompts_of(program: Program) -> tuple[Prompt, ...]:
     """What a plan may ask for, in the order of its instructions."""
-    return tuple(dict.fromkeys(prompt for _, prompt in _asked(program)))
+    return tuple(dict.fromkeys(prompt for _, prompt in _prompts(program)))
 
 
-def asked_first(program: Program) -> tuple[tuple[int, Prompt], ...]:
+def unconditional_prompts(program: Program) -> tuple[tuple[int, Prompt], ...]:
     """What a plan asks for whatever happens: before it jumps for the first time."""
     jumps = [at for at, step in enumerate(program.steps) if step.row.is_jump]
     end = min(jumps, default=len(program.steps))
-    return tuple((index, prompt) for index, prompt in _asked(program) if index < end)
+    return tuple((index, prompt) for index, prompt in _prompts(program) if index < end)
 
 
-def _asked(program: Program) -> Iterator[tuple[int, Prompt]]:
+def _prompts(program: Program) -> Iterator[tuple[int, Prompt]]:
     pairs = zip(program.steps, actions_of(program), strict=True)
     for index, (step, action) in enumerate(pairs):
         if step.row.mnemonic == "src_user_prompt":
             yield index, Prompt(str(action.fixed["prompt"]), str(action.fixed["type"]))
 
 
-def _unasked(
+def _unused_answers(
     prompts: Sequence[Prompt], given: Mapping[str, Any]
 ) -> tuple[tuple[str, str | None], ...]:
     asked = {prompt.text for prompt in prompts}

@@ -22,7 +22,7 @@ from nacre.base.source import Source
 from nacre.base.suggest import did_you_mean
 from nacre.nac.format.values import Constant
 from nacre.nac.mep.lines import Line, Misread
-from nacre.nac.mep.numbering import MOST_FINDINGS, Assembly, Numbering
+from nacre.nac.mep.numbering import MOST_FINDINGS, Assembly, NumberAllocator
 from nacre.nac.mep.operands import MOST_ID, READERS, Instruction, Written, choice, literal, small
 from nacre.nac.mep.program import to_bytes
 from nacre.nac.mep.table import ROWS_OF_MNEMONIC, Operand, Row
@@ -41,7 +41,7 @@ def assemble(text: str, name: str = "<plan>") -> bytes:
         if len(assembly.found) >= MOST_FINDINGS:
             break
     if not assembly.found:
-        plan = Numbering(assembly).plan()
+        plan = NumberAllocator(assembly).plan()
     if assembly.found:
         raise InputError(assembly.found)
     return to_bytes(plan)
@@ -88,7 +88,7 @@ def _instruction(line: Line) -> Instruction:
     if rows is None:
         hint = did_you_mean(word.text, ROWS_OF_MNEMONIC)
         raise Misread(NAC80, word.span, f"there is no instruction {quoted(word.text)}", hint)
-    row = _chosen(rows, line)
+    row = _choose_row(rows, line)
     operands: list[Written] = []
     for place, operand in enumerate(row.operands):
         if place:
@@ -97,7 +97,7 @@ def _instruction(line: Line) -> Instruction:
     return Instruction(row, tuple(operands), word.span)
 
 
-def _chosen(rows: tuple[Row, ...], line: Line) -> Row:
+def _choose_row(rows: tuple[Row, ...], line: Line) -> Row:
     """The row whose first choice the line makes; reading that choice reports what is none."""
     if len(rows) == 1:
         return rows[0]

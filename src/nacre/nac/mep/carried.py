@@ -33,7 +33,7 @@ def machine_of(
     models come from the folder `root`.
     """
     file = model.file
-    program = program_of(file.plan, model.source, file.places.get("ORCH", (0,))[0])
+    program = program_of(file.plan, model.source, file.record_offsets.get("ORCH", (0,))[0])
     own = Path(model.source.name)
     return Machine(
         program,

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from nacre.nac.format.cursor import Broken, Cursor
-from nacre.nac.format.positions import Place
+from nacre.nac.format.positions import Position
 from nacre.nac.mep.table import LAYOUTS, RESERVED, ROWS_OF_OPCODE, Operand, Row
 from nacre.nac.rules.container import NAC04
 from nacre.nac.rules.plans import NAC82, NAC83, NAC84
@@ -38,7 +38,7 @@ def _size(operand: Operand, field: Field) -> int:
     return struct.calcsize(f"<{LAYOUTS[operand.kind]}")
 
 
-def encoded(step: Step) -> bytes:
+def encode_step(step: Step) -> bytes:
     """The bytes of an instruction; `struct.error` where a value does not fit."""
     made = [bytes([step.row.opcode])]
     for operand, field in step.each():
@@ -49,7 +49,7 @@ def encoded(step: Step) -> bytes:
     return b"".join(made)
 
 
-def decoded(bytecode: bytes, base: int = 0) -> tuple[tuple[Step, ...], tuple[int, ...]]:
+def decode_steps(bytecode: bytes, base: int = 0) -> tuple[tuple[Step, ...], tuple[int, ...]]:
     """The instructions, and where each begins; `base` is the place of the first byte.
 
     `Broken` says what cannot be read: the length of an instruction follows from its bytes, so that
@@ -64,7 +64,7 @@ def decoded(bytecode: bytes, base: int = 0) -> tuple[tuple[Step, ...], tuple[int
             steps.append(_step(cursor))
         except Broken as problem:
             rule = NAC84 if problem.rule is NAC04 else problem.rule
-            place = Place(base + start, "ORCH", len(steps))
+            place = Position(base + start, "ORCH", len(steps))
             raise Broken(rule, place, problem.message, problem.help) from None
         starts.append(start)
     return tuple(steps), tuple(starts)
@@ -80,7 +80,7 @@ def _row(cursor: Cursor) -> Row:
     rows = ROWS_OF_OPCODE.get(opcode, ())
     if not rows:
         known = "is reserved" if opcode in RESERVED else "is no instruction"
-        raise Broken(NAC82, cursor.place(), f"0x{opcode:02X} {known}")
+        raise Broken(NAC82, cursor.position(), f"0x{opcode:02X} {known}")
     if len(rows) == 1:
         return rows[0]
     first = cursor.u8(f"an operand of `{rows[0].mnemonic}`")
@@ -88,10 +88,10 @@ def _row(cursor: Cursor) -> Row:
     for row in rows:
         if first in row.operands[0].words:
             return row
-    raise unknown(rows, first)
+    raise unknown_choice(rows, first)
 
 
-def unknown(rows: Sequence[Row], found: int) -> Broken:
+def unknown_choice(rows: Sequence[Row], found: int) -> Broken:
     """The refusal of a choice that none of the rows has."""
     words = {n: word for row in rows for n, word in row.operands[0].words.items()}
     return _unknown_choice(rows[0], rows[0].operands[0].name, words, found)
@@ -100,7 +100,7 @@ def unknown(rows: Sequence[Row], found: int) -> Broken:
 def _unknown_choice(row: Row, name: str, words: dict[int, str], found: int) -> Broken:
     known = ", ".join(f"{n} ({word})" for n, word in sorted(words.items()))
     message = f"`{name}` of `{row.mnemonic}` is {found}, expected {known}"
-    return Broken(NAC83, Place(0, "ORCH"), message)
+    return Broken(NAC83, Position(0, "ORCH"), message)
 
 
 def _field(cursor: Cursor, row: Row, operand: Operand) -> Field:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from nacre.nac.format.values import Plan
 from nacre.nac.mep.coding import Field
-from nacre.nac.mep.literals import spelled
+from nacre.nac.mep.literals import format_literal
 from nacre.nac.mep.program import Program, program_of
 from nacre.nac.mep.table import Operand
 
@@ -16,7 +16,7 @@ _COMMENT = 48  # the column of comments
 def disassemble(program: bytes | bytearray | memoryview | Plan) -> str:
     """The text of an ORCH section; InputError has what is wrong with it."""
     taken = program_of(program)
-    lines = [f".const {made.id} = {spelled(made)}" for made in taken.plan.constants]
+    lines = [f".const {made.id} = {format_literal(made)}" for made in taken.plan.constants]
     labels = _labels(taken)
     for index in range(len(taken.steps)):
         lines.append(_line(taken, index, labels))
@@ -50,7 +50,7 @@ def _line(program: Program, index: int, labels: dict[int, str]) -> str:
         else:
             shown.append(_operand(operand, field))
         if operand.kind in ("const", "text") and isinstance(field, int):
-            comments.append(_short(spelled(program.pool[field])))
+            comments.append(_short(format_literal(program.pool[field])))
     text = f"{step.row.mnemonic:{_MNEMONIC}} {', '.join(shown)}".rstrip()
     line = f"{label:{_INDENT}}{text}" if len(label) < _INDENT else f"{label} {text}"
     return f"{line:{_COMMENT}}; {', '.join(comments)}" if comments else line

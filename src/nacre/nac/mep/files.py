@@ -53,7 +53,7 @@ class Folder:
         try:
             handle = os.open(place, flags | getattr(os, "O_BINARY", 0))
         except (OSError, ValueError) as error:
-            raise _refused(path, error) from None
+            raise _refusal(path, error) from None
         try:
             state = os.fstat(handle)
             if not stat.S_ISREG(state.st_mode):
@@ -62,7 +62,7 @@ class Folder:
                 return memoryview(b"")
             return memoryview(mmap.mmap(handle, 0, access=mmap.ACCESS_READ))
         except OSError as error:
-            raise _refused(path, error) from None
+            raise _refusal(path, error) from None
         finally:
             os.close(handle)
 
@@ -81,7 +81,7 @@ class Folder:
                 before = place.read_bytes()
             write_whole(place, [before, content])
         except OSError as error:
-            raise _refused(path, error) from None
+            raise _refusal(path, error) from None
 
 
 def _is_link(place: Path) -> bool:
@@ -91,7 +91,7 @@ def _is_link(place: Path) -> bool:
         return False  # opening it says what is wrong
 
 
-def _refused(path: str, error: Exception) -> Fault:
+def _refusal(path: str, error: Exception) -> Fault:
     said = error.strerror if isinstance(error, OSError) and error.strerror else "is no path"
     return Fault(NAC94, f"{quoted(path)} cannot be used: {said.lower()}")
 

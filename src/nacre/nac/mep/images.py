@@ -12,7 +12,7 @@ import numpy as np
 from nacre.base.excerpt import quoted
 from nacre.core.values import Array
 from nacre.nac.mep.budget import Budget
-from nacre.nac.mep.values import Fault, shown
+from nacre.nac.mep.values import Fault, describe
 from nacre.nac.rules.plans import NAC91, NAC95
 
 _SIGNATURE = b"\x89PNG\r\n\x1a\n"
@@ -62,12 +62,12 @@ def _png(view: memoryview, path: str, budget: Budget) -> Array:
         raise Fault(NAC95, f"{quoted(path)} has no pixels")
     budget.take(16 * row * height)  # filters work on numbers of 16 bits
     budget.charge(steps=_SLANT_STEPS * (height + width))
-    raw = _inflated(parts.get(b"IDAT", []), row * height, path)
+    raw = _inflate(parts.get(b"IDAT", []), row * height, path)
     lines = np.frombuffer(raw, np.uint8).reshape(height, row)
-    made = _unfiltered(lines[:, 0], lines[:, 1:].reshape(height, width, pixel), path)
+    made = _unfilter(lines[:, 0], lines[:, 1:].reshape(height, width, pixel), path)
     made = made[:, :, ::2] if is_deep else made
     if colour == _PALETTE:
-        return _coloured(made[:, :, 0], parts.get(b"PLTE", []), path)
+        return _apply_palette(made[:, :, 0], parts.get(b"PLTE", []), path)
     return np.array(np.broadcast_to(made[:, :, : 3 if channels > 2 else 1], (height, width, 3)))
 
 
@@ -88,7 +88,7 @@ def _chunks(view: memoryview, path: str) -> Iterator[tuple[bytes, memoryview]]:
     raise Fault(NAC95, f"{quoted(path)} ends too early")
 
 
-def _inflated(parts: list[memoryview], wanted: int, path: str) -> bytes:
+def _inflate(parts: list[memoryview], wanted: int, path: str) -> bytes:
     stream = zlib.decompressobj()
     try:
         # One byte more than wanted is enough to see that there is too much.
@@ -101,7 +101,7 @@ def _inflated(parts: list[memoryview], wanted: int, path: str) -> bytes:
     return made
 
 
-def _unfiltered(filters: Array, raw: Array, path: str) -> Array:
+def _unfilter(filters: Array, raw: Array, path: str) -> Array:
     """The pixels behind the filters of each line.
 
     A pixel follows from those to its left, above and left above. All pixels of a slanted line are
@@ -127,14 +127,14 @@ def _unfiltered(filters: Array, raw: Array, path: str) -> Array:
     return made[1:, 1:].astype(np.uint8)
 
 
-def _coloured(indices: Array, palettes: list[memoryview], path: str) -> Array:
+def _apply_palette(indices: Array, palettes: list[memoryview], path: str) -> Array:
     palette = bytes(palettes[0]) if palettes else b""
     if len(palette) % 3 or indices.max() >= len(palette) // 3:
         raise Fault(NAC95, f"{quoted(path)} has a colour that its palette does not have")
     return np.frombuffer(palette, np.uint8).reshape(-1, 3)[indices]
 
 
-def prepared(pixels: Array, budget: Budget) -> Array:
+def prepare_image(pixels: Array, budget: Budget) -> Array:
     """Pixels [height, width, 3] as classifiers of ImageNet take them: f32 [1, 3, 224, 224]."""
     height, width = pixels.shape[:2]
     short = min(height, width)
@@ -173,7 +173,7 @@ def write_png(value: Array) -> bytes:
         image = np.rint(np.nan_to_num(image.astype(np.float64) / 2 + 0.5).clip(0, 1) * 255)
         image = image.astype(np.uint8)
     if image.dtype != np.uint8 or image.ndim != 3 or image.shape[2] not in (1, 3, 4):
-        message = f"the image is {shown(value)}, expected u8 or floats of 1, 3 or 4 channels"
+        message = f"the image is {describe(value)}, expected u8 or floats of 1, 3 or 4 channels"
         raise Fault(NAC91, message)
     if not image.size:
         raise Fault(NAC91, "the image has no pixels")

@@ -9,7 +9,7 @@ from typing import Any
 
 from nacre.nac.format.cursor import Broken, Cursor
 from nacre.nac.format.positions import BinarySource
-from nacre.nac.format.reading import Reading
+from nacre.nac.format.reading import ReadContext
 from nacre.nac.format.sections.cnst import read_constant, write_constant
 from nacre.nac.format.values import Constant, ConstantValue, Header, constant
 from nacre.nac.spec.constants import MOST_LENGTH, TAGS
@@ -20,12 +20,12 @@ _WORDS: dict[str, ConstantValue] = {
 LITERAL_WORDS = frozenset({*_WORDS, "raw"})
 
 
-def spelled(made: Constant) -> str:
+def format_literal(made: Constant) -> str:
     """A literal that is read as the same bytes."""
     value = made.value
     read = tuple(map(_as_read, value)) if isinstance(value, tuple) else _as_read(value)
     if constant(made.id, read) == made:
-        return _spelled(value)
+        return _format_value(value)
     return f'raw {made.tag} {made.ignored} "{made.payload.hex()}"'
 
 
@@ -34,9 +34,9 @@ def _as_read(value: Any) -> Any:  # noqa: ANN401 - any value of a constant
     return math.nan if isinstance(value, float) and math.isnan(value) else value
 
 
-def _spelled(value: ConstantValue) -> str:
+def _format_value(value: ConstantValue) -> str:
     if isinstance(value, tuple):
-        return f"[{', '.join(map(_spelled, value))}]"
+        return f"[{', '.join(map(_format_value, value))}]"
     if isinstance(value, bool) or value is None:
         return {None: "null", True: "true", False: "false"}[value]
     if isinstance(value, str):
@@ -71,7 +71,7 @@ def raw_constant(id_: int, tag: int, ignored: int, payload: bytes) -> Constant:
     if len(payload) > MOST_LENGTH * max(TAGS[tag].width, 1) or not 0 <= ignored <= MOST_LENGTH:
         raise ValueError(f"a constant has at most {MOST_LENGTH:,} elements")
     written = write_constant(made)
-    reading = Reading(BinarySource("<constant>", len(written)), Header())
+    reading = ReadContext(BinarySource("<constant>", len(written)), Header())
     try:
         found = read_constant(Cursor(memoryview(written)), reading)
     except Broken as problem:

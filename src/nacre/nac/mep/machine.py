@@ -13,7 +13,7 @@ from nacre.base.excerpt import quoted
 from nacre.base.rules import Rule
 from nacre.nac.format.values import Plan
 from nacre.nac.mep.actions import actions_of
-from nacre.nac.mep.answers import Answers, Prompt, asked_first, prompts_of
+from nacre.nac.mep.answers import Answers, Prompt, prompts_of, unconditional_prompts
 from nacre.nac.mep.budget import Budget
 from nacre.nac.mep.files import Folder
 from nacre.nac.mep.operations.models import CalleeError
@@ -72,7 +72,7 @@ class Machine:
         finding = self._program.finding
         wrong = [finding(None, NAC96, *said) for said in answers.wrong]
         # All in one go, and before the work that a plan does between its questions.
-        for index, prompt in answers.unanswered(asked_first(self._program)):
+        for index, prompt in answers.unanswered(unconditional_prompts(self._program)):
             message = f"`src_user_prompt`: there is no answer to {quoted(prompt.text)}"
             wrong.append(finding(index, NAC96, message))
         if wrong:

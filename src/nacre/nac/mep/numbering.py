@@ -9,8 +9,8 @@ from nacre.base.excerpt import quoted
 from nacre.base.source import Source
 from nacre.base.suggest import did_you_mean
 from nacre.nac.format.values import Constant, Plan
-from nacre.nac.mep.coding import Field, Step, encoded
-from nacre.nac.mep.operands import MOST_ID, Instruction, Label, Named
+from nacre.nac.mep.coding import Field, Step, encode_step
+from nacre.nac.mep.operands import MOST_ID, Instruction, Label, NamedOperand
 from nacre.nac.mep.table import SLOTS
 from nacre.nac.rules.plans import NAC81, NAC83
 
@@ -29,7 +29,7 @@ class Assembly:
     named: dict[str, Constant] = field(default_factory=dict)  # ids come at the end
 
 
-class Numbering:
+class NumberAllocator:
     """Gives slots, constants and labels their numbers."""
 
     def __init__(self, assembly: Assembly) -> None:
@@ -44,7 +44,7 @@ class Numbering:
     def plan(self) -> Plan:
         """The plan; findings go to the assembly."""
         for name, made in self._assembly.named.items():
-            self._ids[f"${name}"] = self._pooled(made)
+            self._ids[f"${name}"] = self._constant_index(made)
         steps = [self._step(written) for written in self._assembly.steps]
         starts = [0]
         for step in steps:
@@ -55,7 +55,7 @@ class Numbering:
                 self._jump(operand, starts, index) if isinstance(operand, Label) else number
                 for operand, number in zip(written.operands, step.fields, strict=True)
             ]
-            bytecode.append(encoded(Step(step.row, tuple(fields))))
+            bytecode.append(encode_step(Step(step.row, tuple(fields))))
         return Plan(b"".join(bytecode), tuple(self._pool))
 
     def _step(self, written: Instruction) -> Step:
@@ -67,16 +67,16 @@ class Numbering:
                 numbers.append(self._number(operand))
         return Step(written.row, tuple(numbers))
 
-    def _number(self, operand: int | Named | Label | Constant) -> int:
+    def _number(self, operand: int | NamedOperand | Label | Constant) -> int:
         if isinstance(operand, int):
             return operand
         if isinstance(operand, Constant):
-            return self._pooled(operand)
+            return self._constant_index(operand)
         if isinstance(operand, Label):
             return 0
         return self._constant(operand) if operand.name[0] == "$" else self._slot(operand)
 
-    def _slot(self, named: Named) -> int:
+    def _slot(self, named: NamedOperand) -> int:
         if named.name not in self._slots:
             number = next(self._free_slots, None)
             if number is None:
@@ -86,7 +86,7 @@ class Numbering:
             self._slots[named.name] = number
         return self._slots[named.name]
 
-    def _constant(self, named: Named) -> int:
+    def _constant(self, named: NamedOperand) -> int:
         name = named.name[1:]
         if name.isdigit() and len(name) <= 5 and int(name) in self._assembly.given:
             return int(name)
@@ -96,7 +96,7 @@ class Numbering:
             self._report(named, f"there is no constant {quoted(named.name)}", hint)
         return found or 0
 
-    def _pooled(self, made: Constant) -> int:
+    def _constant_index(self, made: Constant) -> int:
         key = (made.tag, made.payload, made.ignored)
         if key not in self._ids:
             id_ = next(self._free_ids, None)
@@ -122,7 +122,7 @@ class Numbering:
             return 0
         return distance
 
-    def _report(self, where: Named | Label, message: str, help: str | None = None) -> None:
+    def _report(self, where: NamedOperand | Label, message: str, help: str | None = None) -> None:
         if len(self._assembly.found) < MOST_FINDINGS:
             self._assembly.found.append(NAC81.at(where.span, message, help=help))
 

@@ -35,14 +35,14 @@ class Label:
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
+class NamedOperand:
     """A slot or constant before numbers are given."""
 
     name: str
     span: Span
 
 
-Written = int | tuple["int | Named", ...] | Named | Label | Constant
+Written = int | tuple["int | NamedOperand", ...] | NamedOperand | Label | Constant
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,19 +57,19 @@ class Instruction:
 # Operands by their kinds
 
 
-def _slot(line: Line, operand: Operand) -> int | Named:
+def _slot(line: Line, operand: Operand) -> int | NamedOperand:
     token = line.take("slot", f"slot `{operand.name}`, as in `%name`")
     name = token.text[1:]
     if not name.isdigit():
-        return Named(name, token.span)
+        return NamedOperand(name, token.span)
     if len(name) > 3 or int(name) >= SLOTS:
         raise Misread(NAC83, token.span, f"slot {name} is one of {SLOTS}, which count from 0")
     return int(name)
 
 
-def _slots(line: Line, operand: Operand) -> tuple[int | Named, ...]:
+def _slots(line: Line, operand: Operand) -> tuple[int | NamedOperand, ...]:
     line.take("mark", f"`{operand.name}`, as in `[%a, %b]`", "[")
-    made: list[int | Named] = []
+    made: list[int | NamedOperand] = []
     while not line.has("mark", "]"):
         if made:
             line.mark(",")
@@ -105,11 +105,11 @@ def small(token: Token, most: int, what: str) -> int:
     return int(token.text)
 
 
-def _const(line: Line, operand: Operand) -> int | Named | Constant:
+def _const(line: Line, operand: Operand) -> int | NamedOperand | Constant:
     if line.has("const"):
         token = line.take("const", "a constant")
         name = token.text[1:]
-        return Named(f"${name}", token.span)
+        return NamedOperand(f"${name}", token.span)
     place = line.place
     made = literal(line)
     if operand.kind == "text" and made.tag != STRING:

@@ -11,11 +11,11 @@ from nacre.base.diagnostics import Diagnostic, InputError, in_order
 from nacre.base.rules import Rule
 from nacre.base.source import Source
 from nacre.nac.format.cursor import Broken, Cursor
-from nacre.nac.format.positions import BinarySource, Place, finding
-from nacre.nac.format.reading import Reading
+from nacre.nac.format.positions import BinarySource, Position, finding
+from nacre.nac.format.reading import ReadContext
 from nacre.nac.format.sections import orch
 from nacre.nac.format.values import Constant, Header, Plan
-from nacre.nac.mep.coding import Field, Step, decoded
+from nacre.nac.mep.coding import Field, Step, decode_steps
 from nacre.nac.mep.table import Operand
 from nacre.nac.rules.container import NAC05
 from nacre.nac.rules.plans import NAC84, NAC85, NAC86
@@ -61,7 +61,7 @@ class Program:
     ) -> Diagnostic:
         """A finding about an instruction, or about the plan as a whole."""
         at = self.base if index is None else self.base + CODE_AT + self.starts[index]
-        return finding(rule, self.source, Place(at, "ORCH", index), message, help)
+        return finding(rule, self.source, Position(at, "ORCH", index), message, help)
 
 
 def _loops(steps: Sequence[Step]) -> Iterator[tuple[int, int]]:
@@ -76,25 +76,25 @@ def _loops(steps: Sequence[Step]) -> Iterator[tuple[int, int]]:
 def read(raw: bytes | bytearray | memoryview) -> Plan:
     """The plan of an ORCH section, tag included; InputError says what cannot be read."""
     view = memoryview(raw)
-    reading = Reading(BinarySource(_NAME, len(view)), Header())
+    reading = ReadContext(BinarySource(_NAME, len(view)), Header())
     plan = Plan()
     try:
         plan = _section(view, reading)
     except Broken as problem:
-        reading.broken(problem)
+        reading.report_broken(problem)
     if reading.found:
         raise InputError(in_order(reading.found))
     return plan
 
 
-def _section(view: memoryview, reading: Reading) -> Plan:
+def _section(view: memoryview, reading: ReadContext) -> Plan:
     found = bytes(view[: len(TAG)])
     if found != TAG:
-        raise Broken(NAC05, Place(0, "ORCH"), f"the tag is {found!r}, expected {TAG!r}")
+        raise Broken(NAC05, Position(0, "ORCH"), f"the tag is {found!r}, expected {TAG!r}")
     cursor = Cursor(view, "ORCH", len(TAG))
     plan = orch.read(cursor, reading)
     if cursor.left:
-        raise Broken(NAC84, cursor.place(), f"{cursor.left:,} bytes follow the last constant")
+        raise Broken(NAC84, cursor.position(), f"{cursor.left:,} bytes follow the last constant")
     return plan
 
 
@@ -113,9 +113,9 @@ def program_of(
     made = plan if isinstance(plan, Plan) else read(plan)
     source = source or BinarySource(_NAME, len(to_bytes(made)))
     try:
-        steps, starts = decoded(made.bytecode, base + CODE_AT)
+        steps, starts = decode_steps(made.bytecode, base + CODE_AT)
     except Broken as problem:
-        found = finding(problem.rule, source, problem.place, problem.message, problem.help)
+        found = finding(problem.rule, source, problem.position, problem.message, problem.help)
         raise InputError([found]) from None
     program = Program(made, steps, starts, source, base)
     wrong = list(_wrong(program))[:_MOST_FINDINGS]

@@ -179,7 +179,7 @@ ROWS: tuple[Row, ...] = (
 )  # fmt: skip
 
 
-def _told_apart() -> dict[int, tuple[Row, ...]]:
+def _rows_by_opcode() -> dict[int, tuple[Row, ...]]:
     """Rows by opcode; a plan must never mean two things."""
     made: dict[int, tuple[Row, ...]] = {}
     for row in ROWS:
@@ -192,7 +192,7 @@ def _told_apart() -> dict[int, tuple[Row, ...]]:
     return made
 
 
-ROWS_OF_OPCODE: Mapping[int, tuple[Row, ...]] = MappingProxyType(_told_apart())
+ROWS_OF_OPCODE: Mapping[int, tuple[Row, ...]] = MappingProxyType(_rows_by_opcode())
 ROWS_OF_MNEMONIC: Mapping[str, tuple[Row, ...]] = MappingProxyType(
     {rows[0].mnemonic: rows for rows in ROWS_OF_OPCODE.values()}
 )

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from nacre.base.excerpt import quoted
-from nacre.nac.mep.values import Fault, Value, displayed, is_number, single
+from nacre.nac.mep.values import Fault, Value, display_text, is_number, single
 from nacre.nac.rules.plans import NAC91, NAC93
 
 _PART = re.compile(r"\{\{|\}\}|\{([^{}]*)\}|[{}]|[^{}]+")
@@ -19,7 +19,7 @@ _FORMAT = re.compile(
 )
 
 
-def filled(template: str, values: Sequence[Value], most: int) -> str:
+def fill_template(template: str, values: Sequence[Value], most: int) -> str:
     """The template with its values; Fault where it asks for more, or gets longer than `most`."""
     made: list[str] = []
     length = counted = 0
@@ -62,11 +62,11 @@ def _value(values: Sequence[Value], number: int, form: str, template: str) -> st
         raise Fault(NAC93, message)
     value = values[number]
     if not form:
-        return displayed(value, f"value {number}")
+        return display_text(value, f"value {number}")
     if isinstance(value, np.ndarray) and value.size == 1 and value.dtype.kind != "U":
         value = single(value, f"value {number}")
     if not is_number(value) and not isinstance(value, str):
-        value = displayed(value, f"value {number}")
+        value = display_text(value, f"value {number}")
     try:
         return format(value, form)
     except ValueError as error:

@@ -40,7 +40,7 @@ Number = bool | int | float
 Value = None | Number | str | bytes | tuple[Any, ...] | Array | TokenizerValue
 
 
-def shown(value: Value) -> str:
+def describe(value: Value) -> str:
     """A value as a message names it."""
     if isinstance(value, np.ndarray):
         return f"an array of {value.dtype.name} with shape {list(value.shape)}"
@@ -57,7 +57,7 @@ def shown(value: Value) -> str:
 
 def unfit(what: str, found: Value, expected: str) -> Fault:
     """The refusal of a value of another kind."""
-    return Fault(NAC91, f"{what} is {shown(found)}, expected {expected}")
+    return Fault(NAC91, f"{what} is {describe(found)}, expected {expected}")
 
 
 def size_of(value: Value) -> int:
@@ -147,10 +147,10 @@ def result(made: Any) -> Value:  # noqa: ANN401 - what NumPy returns
     return value
 
 
-def taken(given: object, what: str, rule: Rule) -> Value:
+def value_from(given: object, what: str, rule: Rule) -> Value:
     """What comes from outside, as a value that plans work with."""
     if given is None or isinstance(given, bool | float | str | bytes | np.ndarray):
-        return _checked(given, what, rule) if isinstance(given, np.ndarray) else given
+        return _check_array(given, what, rule) if isinstance(given, np.ndarray) else given
     if isinstance(given, int):
         if given not in INT64:
             raise Fault(rule, f"{what} is an integer of more than 64 bits")
@@ -162,10 +162,10 @@ def taken(given: object, what: str, rule: Rule) -> Value:
     except Exception as error:
         name = type(given).__name__
         raise Fault(rule, f"{what} is a {name}, which is no array: {brief(error)}") from None
-    return _checked(made, what, rule)
+    return _check_array(made, what, rule)
 
 
-def _checked(made: Array, what: str, rule: Rule) -> Value:
+def _check_array(made: Array, what: str, rule: Rule) -> Value:
     # The floats that NumPy does not know itself have kind V, and a name.
     is_known = made.dtype.kind in _KINDS or made.dtype.name in ("bfloat16", "float16")
     if not is_known or not made.dtype.isnative:
@@ -186,7 +186,7 @@ def ids_of(given: object, what: str, rule: Rule) -> tuple[int, ...]:
     return made
 
 
-def displayed(value: Value, what: str) -> str:
+def display_text(value: Value, what: str) -> str:
     """A value as text: long arrays and lists are cut in the middle."""
     if isinstance(value, str):
         return value

@@ -50,7 +50,7 @@ class Written:
 
 
 @dataclass(frozen=True, slots=True)
-class Loaded:
+class LoadedModel:
     """A model that a plan has loaded: how it is run, and the names of its inputs."""
 
     name: str
@@ -85,7 +85,7 @@ class Work:
     chance: np.random.Generator
     answer: Callable[[str], object]  # to a prompt
     slots: list[Any] = field(default_factory=lambda: [EMPTY] * SLOTS)
-    models: dict[int, Loaded] = field(default_factory=dict)
+    models: dict[int, LoadedModel] = field(default_factory=dict)
     loops: list[Loop] = field(default_factory=list)
     written: list[Written] = field(default_factory=list)
     loop_ends: Mapping[int, int] = field(default_factory=dict)  # by where loops start
@@ -103,13 +103,13 @@ class Work:
 
     def put(self, slot: int, value: Any) -> None:  # noqa: ANN401 - a value, or EMPTY
         """Put a value in a slot; what shares memory counts once."""
-        for key, bytes_ in self._kept(value):
+        for key, bytes_ in self._memory_of(value):
             entry = self._holders.setdefault(key, [0, bytes_])
             if entry[0] == 0:
                 self.budget.room(bytes_)
                 self.budget.live += bytes_
             entry[0] += 1
-        for key, _ in self._kept(self.slots[slot]):
+        for key, _ in self._memory_of(self.slots[slot]):
             entry = self._holders[key]
             entry[0] -= 1
             if entry[0] == 0:
@@ -118,7 +118,7 @@ class Work:
         self.slots[slot] = value
 
     @staticmethod
-    def _kept(value: Any) -> Iterator[tuple[int, int]]:  # noqa: ANN401 - a value, or EMPTY
+    def _memory_of(value: Any) -> Iterator[tuple[int, int]]:  # noqa: ANN401 - a value, or EMPTY
         if value is not EMPTY and (bytes_ := size_of(value)):
             yield id(owner(value) if isinstance(value, np.ndarray) else value), bytes_
 

@@ -26,7 +26,7 @@ from nacre.nac.format.values import (
     Header,
     Instruction,
     NacFile,
-    Named,
+    NameEntry,
     Plan,
     Resource,
     Tensor,
@@ -75,7 +75,7 @@ class _Call:
 
 
 @dataclass(frozen=True, slots=True)
-class _Lifted:
+class _LiftedConstant:
     """A lifted constant before ids are given."""
 
     value: _Key
@@ -86,9 +86,9 @@ class Assembler:
     """Collects instructions; each call says the index of the one that it has added."""
 
     version: Version = CURRENT
-    _steps: list[Instruction | _Call | _Lifted] = field(default_factory=list)
-    _parameters: list[Named] = field(default_factory=list)
-    _inputs: list[Named] = field(default_factory=list)
+    _steps: list[Instruction | _Call | _LiftedConstant] = field(default_factory=list)
+    _parameters: list[NameEntry] = field(default_factory=list)
+    _inputs: list[NameEntry] = field(default_factory=list)
     _tensors: list[Tensor] = field(default_factory=list)
     # Names of parameters by the instruction that loads them, if DATA has another name for their id.
     load_names: dict[int, str] = field(default_factory=dict)
@@ -102,14 +102,14 @@ class Assembler:
         """How many instructions there are so far."""
         return len(self._steps)
 
-    def _add(self, step: Instruction | _Call | _Lifted) -> Ref:
+    def _add(self, step: Instruction | _Call | _LiftedConstant) -> Ref:
         self._steps.append(step)
         return Ref(len(self._steps) - 1)
 
     def input(self, name: str) -> Ref:
         """A user input."""
         made = self._add(Instruction(INPUT, USER))
-        self._inputs.append(Named(made.index, name))
+        self._inputs.append(NameEntry(made.index, name))
         return made
 
     def weight(self, name: str, weight: Array | Tensor) -> int:
@@ -119,7 +119,7 @@ class Assembler:
             raise limit("parameter id", f"parameter {id_:,}, at most {MOST_ID:,}")
         with at_place(lambda: f"weight {quoted(name)}"):
             tensor = tensor_of(id_, weight)
-        self._parameters.append(Named(id_, name))
+        self._parameters.append(NameEntry(id_, name))
         self._tensors.append(tensor)
         return id_
 
@@ -134,14 +134,14 @@ class Assembler:
         """Load a state."""
         made = self._add(Instruction(INPUT, STATE, (1, id_)))
         if name:
-            self._inputs.append(Named(made.index, name))
+            self._inputs.append(NameEntry(made.index, name))
         return made
 
-    def lifted(self, value: ConstantValue, name: str = "") -> Ref:
+    def lift_constant(self, value: ConstantValue, name: str = "") -> Ref:
         """A constant that an input of that name may replace."""
-        made = self._add(_Lifted(self._stored(value)))
+        made = self._add(_LiftedConstant(self._stored_key(value)))
         if name:
-            self._inputs.append(Named(made.index, name))
+            self._inputs.append(NameEntry(made.index, name))
         return made
 
     def call(self, name: str, *arguments: Argument, codes: str | None = None) -> Ref:
@@ -149,14 +149,14 @@ class Assembler:
         given = codes if codes is not None else "".join(_CODES[type(a)] for a in arguments)
         with at_place(lambda: f"instruction {len(self._steps)}, {quoted(name, 80)}"):
             # A constant that does not fit is found where it stands.
-            stored = [a if isinstance(a, Ref) else self._stored(a) for a in arguments]
+            stored = [a if isinstance(a, Ref) else self._stored_key(a) for a in arguments]
             if len(given) > MOST_ARGUMENTS:
                 raise limit("argument", f"{len(given):,} arguments, at most {MOST_ARGUMENTS}")
             first = self._first_reached(len(arguments))
-            reached = tuple(self._reached(a, first) if isinstance(a, Ref) else a for a in stored)
+            reached = tuple(self._bring_near(a, first) if isinstance(a, Ref) else a for a in stored)
         return self._add(_Call(name, given, reached))
 
-    def _stored(self, value: ConstantValue) -> _Key:
+    def _stored_key(self, value: ConstantValue) -> _Key:
         if not isinstance(value, tuple):
             return _key(value)
         if id(value) not in self._lists:
@@ -168,7 +168,7 @@ class Assembler:
         # What is loaded for one of them moves the instruction away from the others.
         return len(self._steps) + operands - MOST_DISTANCE
 
-    def _reached(self, value: Ref, first: int) -> Ref:
+    def _bring_near(self, value: Ref, first: int) -> Ref:
         """An operand that is not too far back: a weight is loaded again."""
         if value.index >= first:
             return value
@@ -198,7 +198,7 @@ class Assembler:
 
     def _output(self, variant: int, given: Sequence[Ref]) -> Instruction:
         first = self._first_reached(len(given))
-        values = [self._reached(value, first) for value in given]
+        values = [self._bring_near(value, first) for value in given]
         here = len(self._steps)
         zeros = (0,) * len(values)
         return Instruction(OUTPUT, variant, (len(values), *zeros), _offsets(values, here))
@@ -230,10 +230,10 @@ class Assembler:
             message = f"{len(self._steps):,} instructions, at most {MOST_INSTRUCTIONS:,}"
             raise limit("instruction", message)
         ids = _Ids.of(self._steps, self.version)
-        instructions = tuple(ids.encoded(step, at) for at, step in enumerate(self._steps))
+        instructions = tuple(ids.encode(step, at) for at, step in enumerate(self._steps))
         made = {
-            "MMAP": tuple(schedule), "OPS ": instructions, "CMAP": ids.named("operations"),
-            "CNST": ids.constant_table(), "PERM": ids.named("signatures"),
+            "MMAP": tuple(schedule), "OPS ": instructions, "CMAP": ids.table("operations"),
+            "CNST": ids.constant_table(), "PERM": ids.table("signatures"),
             "DATA": Data(tuple(self._parameters), tuple(self._inputs), tuple(self._tensors)),
             "PROC": manifest, "RSRC": tuple(resources), "ORCH": plan or Plan(),
         }  # fmt: skip
@@ -279,11 +279,11 @@ class _Ids:
     version: Version
 
     @staticmethod
-    def of(steps: Sequence[Instruction | _Call | _Lifted], version: Version) -> _Ids:
+    def of(steps: Sequence[Instruction | _Call | _LiftedConstant], version: Version) -> _Ids:
         calls = [step for step in steps if isinstance(step, _Call)]
         names = sorted({c.name for c in calls if not _is_standard(c.name, version)})
         signatures = sorted({c.codes for c in calls if c.codes})
-        lifted = [step.value for step in steps if isinstance(step, _Lifted)]
+        lifted = [step.value for step in steps if isinstance(step, _LiftedConstant)]
         values = [a for c in calls for a in c.arguments if not isinstance(a, Ref)]
         used = {*values, *lifted}
         keys = sorted(used - {_NULL})
@@ -304,20 +304,20 @@ class _Ids:
                 raise limit(what, f"the last {what} would be {last:,}, at most {most:,}")
         return made
 
-    def named(self, table: str) -> tuple[Named, ...]:
+    def table(self, table: str) -> tuple[NameEntry, ...]:
         """CMAP or PERM."""
         found: Mapping[str, int] = getattr(self, table)
-        return tuple(Named(id_, text) for text, id_ in found.items())
+        return tuple(NameEntry(id_, text) for text, id_ in found.items())
 
     def constant_table(self) -> tuple[Constant, ...]:
         """CNST."""
         return tuple(Constant(id_, tag, raw) for (tag, raw), id_ in self.constants.items())
 
-    def encoded(self, step: Instruction | _Call | _Lifted, at: int) -> Instruction:
+    def encode(self, step: Instruction | _Call | _LiftedConstant, at: int) -> Instruction:
         """An instruction with its ids."""
         if isinstance(step, Instruction):
             return step
-        if isinstance(step, _Lifted):
+        if isinstance(step, _LiftedConstant):
             return Instruction(INPUT, LIFTED, (1, self.constants[step.value]))
         op = (
             STANDARD_NAMES[step.name].id

@@ -35,7 +35,7 @@ class Integers(Numbers):
     __slots__ = ()
 
 
-def listed(numbers: tuple[float, ...]) -> Numbers:
+def as_numbers(numbers: tuple[float, ...]) -> Numbers:
     """A list as what it is."""
     is_whole = all(isinstance(part, int) or part.is_integer() for part in numbers)
     return Integers(numbers) if is_whole else Numbers(numbers)
@@ -49,16 +49,16 @@ _SHOWN = 40  # characters of a constant in a message
 _ALWAYS: Mapping[str, float] = {"dropout_p": 0.0}
 
 
-def bound(schema: Schema, given: Sequence[Given]) -> Mapping[str, Given] | str:
+def bind_arguments(schema: Schema, given: Sequence[Given]) -> Mapping[str, Given] | str:
     """Arguments by name, or what is wrong with them."""
-    strict = _assigned(schema, given, is_lenient=False)
+    strict = _assign(schema, given, is_lenient=False)
     if not isinstance(strict, str):
         return strict
-    lenient = _assigned(schema, given, is_lenient=True)
+    lenient = _assign(schema, given, is_lenient=True)
     return strict if isinstance(lenient, str) else lenient
 
 
-def _assigned(schema: Schema, given: Sequence[Given], is_lenient: bool) -> dict[str, Given] | str:
+def _assign(schema: Schema, given: Sequence[Given], is_lenient: bool) -> dict[str, Given] | str:
     return _rest(schema.parameters, tuple(given), 0, is_lenient)
 
 
@@ -68,12 +68,12 @@ def _rest(
     """What parameters take of the arguments from one on; a list takes as many as it may."""
     if not parameters:
         if at < len(given):
-            return f"argument {at} is {described(given[at])}, for which there is no place"
+            return f"argument {at} is {describe(given[at])}, for which there is no place"
         return {}
     parameter, left = parameters[0], given[at:]
-    count = _taken(parameter, left, is_lenient)
+    count = _most_arguments(parameter, left, is_lenient)
     if count == 0 and not parameter.has_default and not parameter.is_list:
-        found = "nothing" if not left else described(left[0])
+        found = "nothing" if not left else describe(left[0])
         return f"argument `{parameter.name}` is {found}, expected {KINDS[parameter.kind]}"
     made: dict[str, Given] | str = ""
     for fewer in range(count, -1 if parameter.is_list else count - 1, -1):
@@ -83,7 +83,7 @@ def _rest(
     return made
 
 
-def _taken(parameter: Parameter, given: Sequence[Given], is_lenient: bool) -> int:
+def _most_arguments(parameter: Parameter, given: Sequence[Given], is_lenient: bool) -> int:
     """How many of the arguments a parameter takes at most."""
     if not given:
         return 0
@@ -137,7 +137,7 @@ def _fits(parameter: Parameter, item: Given, is_lenient: bool) -> bool:
         return kind in ("nfFTib" if is_lenient else "nf" + _tensor(parameter))
     if isinstance(item, str):
         return _fits_word(kind, item)
-    numbers = item if isinstance(item, Numbers) else listed(item)
+    numbers = item if isinstance(item, Numbers) else as_numbers(item)
     return kind == "F" or (kind == "I" and isinstance(numbers, Integers))
 
 
@@ -159,7 +159,7 @@ KINDS: Mapping[str, str] = {
 }  # fmt: skip
 
 
-def described(item: Given) -> str:
+def describe(item: Given) -> str:
     """An argument in a message."""
     if isinstance(item, Ref):
         return f"the result of instruction {item.index}"

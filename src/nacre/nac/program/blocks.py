@@ -40,7 +40,7 @@ class Blocks:
 
 def blocks_of(instructions: Sequence[Instruction]) -> Blocks:
     """The branches; those that do not fit are among the problems."""
-    made = _Nesting(instructions)
+    made = _BranchStack(instructions)
     for index, instruction in enumerate(instructions):
         made.enter(index)
         if instruction.op in (CONTROL_FLOW, CONVERGENCE):
@@ -52,7 +52,7 @@ def blocks_of(instructions: Sequence[Instruction]) -> Blocks:
 
 
 @dataclass
-class _Nesting:
+class _BranchStack:
     """Goes down a program once, and knows the branches around each instruction."""
 
     instructions: Sequence[Instruction]
@@ -81,7 +81,7 @@ class _Nesting:
         home = self.open[-1] if self.open else None
         limit = home[1] if home else len(self.instructions)
         made, problem = _stretches(index, instruction, limit)
-        problem = problem or _unended(self.instructions, made)
+        problem = problem or _end_problem(self.instructions, made)
         if problem is None and len(self.open) == MOST_NESTED:
             problem = f"its branches lie {MOST_NESTED + 1} deep in others, at most {MOST_NESTED}"
             self._passed = made[-1][1]
@@ -116,7 +116,7 @@ def _stretches(
     return tuple(zip(starts, bounds[1:], strict=True)), None
 
 
-def _unended(instructions: Sequence[Instruction], made: tuple[Stretch, ...]) -> str | None:
+def _end_problem(instructions: Sequence[Instruction], made: tuple[Stretch, ...]) -> str | None:
     for start, end in made:
         last = instructions[end - 1]
         if (last.op, last.variant) != (OUTPUT, BRANCH):

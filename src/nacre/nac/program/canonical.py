@@ -17,7 +17,7 @@ from nacre.core.module import CoreOperation, Labels, Module, State, TensorType
 from nacre.core.ops import OPS
 from nacre.core.values import Array, Attributes, Literal, Word, attributes
 from nacre.nac.program.array_keys import array_key
-from nacre.nac.program.narrow import narrowed
+from nacre.nac.program.narrow import narrow
 
 # A list left out stands for so many of these numbers.
 _PLAIN_LISTS = {"strides": 1, "dilations": 1, "pads": 0, "output_padding": 0}
@@ -25,10 +25,10 @@ _PLAIN_LISTS = {"strides": 1, "dilations": 1, "pads": 0, "output_padding": 0}
 
 def canonical(module: Module) -> Module:
     """The form that a module has in a file; twice is the same as once."""
-    return arranged(narrowed(canonicalise(module, keep_parameters=True)))
+    return arrange(narrow(canonicalise(module, keep_parameters=True)))
 
 
-def arranged(module: Module) -> Module:
+def arrange(module: Module) -> Module:
     """The same for a module whose operations are as they should be."""
     return _Arrangement(module).module_()
 
@@ -67,7 +67,7 @@ class _Arrangement:
         if value not in self._ids:
             key = *self._key(value), self.module.parameter_names.get(value)
             if key not in self._constants:
-                self._constants[key] = self._placed(value)
+                self._constants[key] = self._place_constant(value)
             self._ids[value] = self._constants[key]
         return self._ids[value]
 
@@ -75,7 +75,7 @@ class _Arrangement:
         """The same for what a state starts as: elements alone tell, as a file may have them."""
         key = self._key(value)
         if key not in self._equal:
-            self._ids[value] = self._placed(value)
+            self._ids[value] = self._place_constant(value)
         return self._equal[key]
 
     def _key(self, value: int) -> tuple[str, object]:
@@ -84,7 +84,7 @@ class _Arrangement:
         assert array is not None
         return op.type.dtype, array_key(array)
 
-    def _placed(self, value: int) -> int:
+    def _place_constant(self, value: int) -> int:
         op, place = self.module.by_id[value], len(self.made)
         array = constant_array(op)
         assert array is not None
@@ -96,9 +96,9 @@ class _Arrangement:
         parameters = {
             self._ids[v]: names for v, names in labels.parameters.items() if v in self._ids
         }
-        return Labels(labels.outputs, dict(self._named()), parameters=parameters)
+        return Labels(labels.outputs, dict(self._named_values()), parameters=parameters)
 
-    def _named(self) -> Iterator[tuple[int, str]]:
+    def _named_values(self) -> Iterator[tuple[int, str]]:
         assert self.module.labels is not None
         seen: set[int] = set()
         for value, name in sorted(self.module.labels.nodes.items()):

@@ -16,7 +16,7 @@ from nacre.core.values import Custom, Word
 from nacre.nac.format.values import NacFile
 from nacre.nac.program.binding import Ref
 from nacre.nac.program.interface import INTERFACE
-from nacre.nac.run.program import Prepared
+from nacre.nac.run.program import PreparedInstruction
 from nacre.nac.spec.instructions import PARAMETER
 
 TO_FIRST, TO_LAST = (0, 3, 1, 2), (0, 2, 3, 1)  # NHWC to NCHW and back
@@ -48,7 +48,7 @@ class Window:
     attributes: Mapping[str, Any]
 
 
-def windows_of(file: NacFile, program: tuple[Prepared, ...]) -> dict[int, Window]:
+def windows_of(file: NacFile, program: tuple[PreparedInstruction, ...]) -> dict[int, Window]:
     """Every `Conv2d` of a file of ours, by its call."""
     if file.resource(INTERFACE) is None:
         return {}
@@ -62,7 +62,9 @@ def windows_of(file: NacFile, program: tuple[Prepared, ...]) -> dict[int, Window
     return found
 
 
-def _window(file: NacFile, program: tuple[Prepared, ...], index: int, last: int) -> Window | None:
+def _window(
+    file: NacFile, program: tuple[PreparedInstruction, ...], index: int, last: int
+) -> Window | None:
     conv, uses = program[index], file.user_counts
     given = _attributes(conv)
     if given is None or uses[index] != 1:
@@ -78,27 +80,31 @@ def _window(file: NacFile, program: tuple[Prepared, ...], index: int, last: int)
     return Window(weight, False, (x, weight, last), given)
 
 
-def _permutation(instruction: Prepared) -> object:
-    site = instruction.site
-    return site.constants.get("dims") if site is not None and site.call == _PERMUTE else None
+def _permutation(instruction: PreparedInstruction) -> object:
+    prepared = instruction.call
+    return (
+        prepared.constants.get("dims")
+        if prepared is not None and prepared.name == _PERMUTE
+        else None
+    )
 
 
-def _ref(instruction: Prepared, name: str) -> int:
+def _ref(instruction: PreparedInstruction, name: str) -> int:
     source = next(o.source for o in instruction.operands if o.name == name)
     assert isinstance(source, Ref)
     return source.index
 
 
-def _attributes(conv: Prepared) -> dict[str, Any] | None:
+def _attributes(conv: PreparedInstruction) -> dict[str, Any] | None:
     """The attributes of a `Conv2d` that a call stands for."""
-    site = conv.site
-    if site is None or site.call not in ("conv2d.default", "conv2d.padding"):
+    prepared = conv.call
+    if prepared is None or prepared.name not in ("conv2d.default", "conv2d.padding"):
         return None
     if {operand.name for operand in conv.operands} != {"input", "weight"}:
         return None
-    if site.constants["dilation"] != (1, 1) or site.constants["groups"] != 1:
+    if prepared.constants["dilation"] != (1, 1) or prepared.constants["groups"] != 1:
         return None
-    padding: Any = site.constants["padding"]
+    padding: Any = prepared.constants["padding"]
     words = {text: Word(word) for word, text in _WORDS.items()}
     pads = words[padding] if isinstance(padding, str) else Custom((p, p) for p in padding)
-    return {"strides": site.constants["stride"], "padding": pads}
+    return {"strides": prepared.constants["stride"], "padding": pads}

@@ -29,7 +29,7 @@ from nacre.base.elements import GRAPH_TYPES
 from nacre.base.excerpt import quoted
 from nacre.base.source import Source
 from nacre.nac.format.external import External
-from nacre.nac.format.positions import Place, finding
+from nacre.nac.format.positions import Position, finding
 from nacre.nac.format.scales import is_scaled
 from nacre.nac.format.values import Bytes, NacFile, Tensor
 from nacre.nac.program.parameters import PARAMETERS, ParameterNames, ParameterTable, parameter_names
@@ -110,8 +110,8 @@ def surroundings(
 ) -> tuple[Surroundings, list[Diagnostic]]:
     """What a program takes and keeps, and what is wrong with what the file says about it."""
     found: list[Diagnostic] = []
-    interface = _decoded(file, source, INTERFACE, Interface, found)
-    table = _decoded(file, source, STATES, StateTable, found)
+    interface = _decode(file, source, INTERFACE, Interface, found)
+    table = _decode(file, source, STATES, StateTable, found)
     states = _states(file, source, external, table or StateTable(), found)
     inputs = _inputs(file, states, interface or Interface())
     named = {made.name for made in inputs}
@@ -124,14 +124,14 @@ def surroundings(
             found.append(finding(NAC43, source, _place(file, INTERFACE), message))
     outputs = (interface or Interface()).outputs
     parameters, wrong = parameter_names(
-        file, _decoded(file, source, PARAMETERS, ParameterTable, found)
+        file, _decode(file, source, PARAMETERS, ParameterTable, found)
     )
     place = _place(file, PARAMETERS)
     found += [finding(NAC43, source, place, f"{PARAMETERS}: {problem}") for problem in wrong]
     return Surroundings(inputs, states, outputs, parameters), found
 
 
-def _decoded(
+def _decode(
     file: NacFile, source: Source, name: str, kind: type[Record], found: list[Diagnostic]
 ) -> Record | None:
     raw = file.resource(name)
@@ -145,10 +145,10 @@ def _decoded(
         return None
 
 
-def _place(file: NacFile, name: str) -> Place:
-    offsets = file.places.get("RSRC", ())
+def _place(file: NacFile, name: str) -> Position:
+    offsets = file.record_offsets.get("RSRC", ())
     records = [i for i, resource in enumerate(file.resources) if resource.name == name]
-    return Place(offsets[records[0]] if records and offsets else 0, "RSRC")
+    return Position(offsets[records[0]] if records and offsets else 0, "RSRC")
 
 
 def _type_problem(dtype: str, shape: tuple[int, ...]) -> str | None:
@@ -184,8 +184,8 @@ def _states(
     for index, instruction in enumerate(file.instructions):
         is_state = (instruction.op, instruction.variant) == (INPUT, STATE)
         if is_state and instruction.c[1] not in made:
-            offsets = file.places.get("OPS ", ())
-            place = Place(offsets[index] if offsets else 0, "OPS ", index)
+            offsets = file.record_offsets.get("OPS ", ())
+            place = Position(offsets[index] if offsets else 0, "OPS ", index)
             message = f"state {instruction.c[1]} is not described in {STATES}"
             found.append(finding(NAC42, source, place, message))
     return made
@@ -265,6 +265,6 @@ def _inputs(
     return tuple(made)
 
 
-def encoded(value: msgspec.Struct) -> Bytes:
+def encode_record(value: msgspec.Struct) -> Bytes:
     """A resource of ours as bytes."""
     return msgspec.json.encode(value)

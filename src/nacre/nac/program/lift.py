@@ -23,7 +23,7 @@ from nacre.core.unsupported import Unsupported
 from nacre.core.values import Array, Literal
 from nacre.nac.program.binding import Given
 from nacre.nac.program.calls import handler_of
-from nacre.nac.program.canonical import arranged
+from nacre.nac.program.canonical import arrange
 from nacre.nac.program.channels import WEIGHTS_TO_LAST, Window, windows_of
 from nacre.nac.program.interface import NacInput
 from nacre.nac.rules.running import NAC46, NAC49
@@ -31,7 +31,7 @@ from nacre.nac.run.interpreter import MISSING, Interpreter, Operands
 from nacre.nac.run.limits import limits_for
 from nacre.nac.run.loaded_program import LoadedProgram
 from nacre.nac.run.memory import Memory, keep_all
-from nacre.nac.run.program import Prepared
+from nacre.nac.run.program import PreparedInstruction
 from nacre.nac.run.shape_only import shape_only_array
 from nacre.nac.run.states import initial_state
 from nacre.nac.spec.instructions import LIFTED, PARAMETER, STATE
@@ -105,7 +105,7 @@ class ValueDomain:
             return MISSING
         return Value(self.builder.input(wanted.name, dtype, shape))
 
-    def load(self, index: int, instruction: Prepared) -> Any:  # noqa: ANN401 - a value or a number
+    def load(self, index: int, instruction: PreparedInstruction) -> Any:  # noqa: ANN401 - a value or a number
         """An input, or a constant of the module."""
         if index in self._inputs:
             return self._inputs[index]
@@ -117,7 +117,7 @@ class ValueDomain:
         if instruction.variant == STATE:
             raise Unsupported("the state has no name")
         if instruction.id not in self._lifted:
-            value = self._program.lifted(instruction.id)
+            value = self._program.lifted_constant(instruction.id)
             made = self.constant(value) if isinstance(value, np.ndarray) else value
             self._lifted[instruction.id] = made
         return self._lifted[instruction.id]
@@ -128,18 +128,18 @@ class ValueDomain:
             raise Unsupported("it has no elements; Core IR has no empty tensors")
         return Value(self.builder.constant(array, dtype_name(array.dtype), copy=False))
 
-    def call(self, index: int, instruction: Prepared, operands: Operands) -> Any:  # noqa: ANN401
+    def call(self, index: int, instruction: PreparedInstruction, operands: Operands) -> Any:  # noqa: ANN401
         """The operations that a call is."""
         if index in self._passed:
             return operands.tensors[0]
         if index in self._windows:
             return self._window(self._windows[index], operands.tensors)
-        site = instruction.site
-        assert site is not None
+        prepared = instruction.call
+        assert prepared is not None
         computed = {name: _values(a, operands.tensors) for name, a in operands.arguments.items()}
-        handler = handler_of(site.call)
-        arguments = site.arguments(computed)
-        made = handler(AtenCall(site.call, arguments, self.builder, self._elements, self._room))
+        handler = handler_of(prepared.name)
+        arguments = prepared.arguments(computed)
+        made = handler(AtenCall(prepared.name, arguments, self.builder, self._elements, self._room))
         if isinstance(made, Number):
             return made.number
         return Value(made) if isinstance(made, int) else [Value(v) for v in values_of(made)]
@@ -235,7 +235,7 @@ class _Lifting:
         parameters = {value.id: names.with_ties(name) for (_, name), value in loaded}
         nodes = {value: names[0] for value, names in parameters.items()}
         labels = Labels(around.output_names, nodes, parameters=parameters)
-        return arranged(replace(made, labels=labels))
+        return arrange(replace(made, labels=labels))
 
     def result_types(self) -> dict[int, list[TensorType]]:
         """The types of results by instruction; a number has none."""

@@ -36,12 +36,12 @@ from nacre.nac.program.interface import (
     Interface,
     StateRecord,
     StateTable,
-    encoded,
+    encode_record,
 )
-from nacre.nac.program.lowering import Argument, Operand, lowered
+from nacre.nac.program.lowering import Argument, Operand, lower_operation
 from nacre.nac.program.parameters import PARAMETERS, ParameterTable
 from nacre.nac.program.reach import RELAY, Reach
-from nacre.nac.program.schedule import scheduled
+from nacre.nac.program.schedule import make_schedule
 from nacre.nac.spec.calls import constant_code, schemas, tensor_code
 from nacre.nac.spec.elements import STORED_AS
 from nacre.nac.spec.header import CURRENT
@@ -97,11 +97,11 @@ class _Lowerer:
     def fill(self) -> None:
         """Every instruction."""
         for place, op in enumerate(self.module.operations):
-            with at_place(lambda op=op: self._told(op)):  # type: ignore[misc]
+            with at_place(lambda op=op: self._describe(op)):  # type: ignore[misc]
                 self._relay(place)
                 if op.opcode == "Input":
                     self._input(op)
-                elif constant_array(op) is None and not self._convolved(op):
+                elif constant_array(op) is None and not self._lower_window(op):
                     self._call(op)
         self._relay(len(self.module.operations))
         returned = [self._ref(value) for value in self.module.outputs]
@@ -119,7 +119,7 @@ class _Lowerer:
         for value, ref in self._reach.leaving(self.assembler.count, place):
             self._define(value, self.assembler.call(RELAY, ref))
 
-    def _told(self, op: CoreOperation) -> str:
+    def _describe(self, op: CoreOperation) -> str:
         """An operation as people know it: by what their model calls it, if it does."""
         labels = self.module.labels
         name = labels.nodes.get(op.value_id) if labels is not None else None
@@ -128,7 +128,7 @@ class _Lowerer:
     def file(self, given: Mapping[str, Any]) -> NacFile:
         """The whole of it."""
         made = self.assembler.file(resources=self._resources(), **given)
-        return NacFile(made.header, {**made.sections, "MMAP": scheduled(made)})
+        return NacFile(made.header, {**made.sections, "MMAP": make_schedule(made)})
 
     def _input(self, op: CoreOperation) -> None:
         name = str(op.attributes["name"])
@@ -144,10 +144,10 @@ class _Lowerer:
         if found is None:
             array = constant_array(self.module.by_id[value])
             assert array is not None
-            found = self._refs[value] = self._loaded(value, array, self._keys[value])
+            found = self._refs[value] = self._load(value, array, self._keys[value])
         return found
 
-    def _loaded(self, value: int, array: Array, key: object) -> Ref:
+    def _load(self, value: int, array: Array, key: object) -> Ref:
         """A constant, loaded now; its elements may lie otherwise than the module has them."""
         id_ = self._weight(value, array, key)
         return self.assembler.parameter(id_, self._name(value))
@@ -189,7 +189,7 @@ class _Lowerer:
     def _call(self, op: CoreOperation) -> None:
         operands = [self._ref(value) for value in op.operands]
         types = tuple(self.module.by_id[value].type for value in op.operands)
-        call, arguments = lowered(op, types)
+        call, arguments = lower_operation(op, types)
         schema = schemas().get(call) or core_schema(call)
         assert schema is not None
         given: list[Ref | object] = []
@@ -201,7 +201,7 @@ class _Lowerer:
         name = _STANDARD.get(call, call if call.startswith("core.") else f"aten.{call}")
         self._define(op.value_id, self.assembler.call(name, *given, codes=codes))  # type: ignore[arg-type]
 
-    def _convolved(self, op: CoreOperation) -> bool:
+    def _lower_window(self, op: CoreOperation) -> bool:
         """Whether an operation was a `Conv2d` that became three calls."""
         found = window_call(op) if op.opcode == "Conv2d" else None
         if found is None:
@@ -210,11 +210,11 @@ class _Lowerer:
         x, (_, filter_) = self._ref(op.operands[0]), op.operands
         array = constant_array(self.module.by_id[filter_])
         if array is None:
-            weight = self._permuted(self._ref(filter_), WEIGHTS_TO_FIRST)
+            weight = self._permute(self._ref(filter_), WEIGHTS_TO_FIRST)
         else:
             weight = self._first(filter_, array)
-        made = self._made(call, (self._permuted(x, TO_FIRST), weight, *given))
-        self._define(op.value_id, self._permuted(made, TO_LAST))
+        made = self._emit(call, (self._permute(x, TO_FIRST), weight, *given))
+        self._define(op.value_id, self._permute(made, TO_LAST))
         return True
 
     def _first(self, value: int, array: Array) -> Ref:
@@ -222,13 +222,13 @@ class _Lowerer:
         found = self._filters.get(value)
         if found is None:
             moved = np.ascontiguousarray(array.transpose(WEIGHTS_TO_FIRST))
-            found = self._filters[value] = self._loaded(value, moved, array_key(moved))
+            found = self._filters[value] = self._load(value, moved, array_key(moved))
         return found
 
-    def _permuted(self, value: Ref, order: tuple[int, ...]) -> Ref:
-        return self._made("permute.default", (value, order))
+    def _permute(self, value: Ref, order: tuple[int, ...]) -> Ref:
+        return self._emit("permute.default", (value, order))
 
-    def _made(self, call: str, given: tuple[Any, ...]) -> Ref:
+    def _emit(self, call: str, given: tuple[Any, ...]) -> Ref:
         """A call of ATen; its arguments as they stand in an instruction."""
         parameters = zip(schemas()[call].parameters, given, strict=True)
         codes = [
@@ -261,7 +261,7 @@ class _Lowerer:
         stored = array.astype(GRAPH_TYPES[wide].dtype)
         return self._weight(value, stored, array_key(stored))
 
-    def _tied(self) -> list[tuple[int, tuple[str, ...]]]:
+    def _tied_parameters(self) -> list[tuple[int, tuple[str, ...]]]:
         """Parameters of several names that the program loads."""
         named = self.module.parameter_names.items()
         return [(v, names) for v, names in named if len(names) > 1 and v in self._parameters]
@@ -275,13 +275,13 @@ class _Lowerer:
         }
         labels = self.module.labels
         interface = Interface(inputs, labels.outputs if labels is not None else ())
-        made = [Resource(INTERFACE, encoded(interface))]
+        made = [Resource(INTERFACE, encode_record(interface))]
         if self._states:
-            made.append(Resource(STATES, encoded(StateTable(tuple(self._states)))))
-        tied = {names[0]: names[1:] for _, names in self._tied()}
+            made.append(Resource(STATES, encode_record(StateTable(tuple(self._states)))))
+        tied = {names[0]: names[1:] for _, names in self._tied_parameters()}
         table = ParameterTable(self.assembler.load_names, tied)
         if table != ParameterTable():
-            made.append(Resource(PARAMETERS, encoded(table)))
+            made.append(Resource(PARAMETERS, encode_record(table)))
         return [*made, *self.resources]
 
 

@@ -31,7 +31,7 @@ Form = tuple[str, tuple[Argument, ...]]  # the call, its arguments in the order 
 
 
 @dataclass(frozen=True, slots=True)
-class Lowering:
+class LoweringSite:
     """An operation with the types of its operands."""
 
     op: CoreOperation
@@ -67,7 +67,7 @@ class Lowering:
         return bool(found) and list(found) == sorted(set(found)) and min(found) >= 0
 
 
-Rule = Callable[[Lowering], Form | None]
+Rule = Callable[[LoweringSite], Form | None]
 
 
 def _plain(call: str, *attributes: str) -> Rule:
@@ -75,7 +75,7 @@ def _plain(call: str, *attributes: str) -> Rule:
     return lambda use: (call, (*use.operands, *(use.get(name) for name in attributes)))
 
 
-def _binary(use: Lowering) -> Form | None:
+def _binary(use: LoweringSite) -> Form | None:
     op, is_float = use.get("op"), use.is_float
     if op in ("Add", "Sub"):
         return f"{op.lower()}.Tensor", (*use.operands, 1)
@@ -84,7 +84,7 @@ def _binary(use: Lowering) -> Form | None:
     return OPS["BinOp"].aten[op][0], use.operands
 
 
-def _unary(use: Lowering) -> Form | None:
+def _unary(use: LoweringSite) -> Form | None:
     calls = OPS["Unary"].aten[use.get("op")]
     if len(calls) > 1:
         return None
@@ -93,19 +93,19 @@ def _unary(use: Lowering) -> Form | None:
     return calls[0], use.operands
 
 
-def _elu(use: Lowering) -> Form | None:
+def _elu(use: LoweringSite) -> Form | None:
     gamma = float(use.get("gamma")) if use.op.opcode == "Selu" else 1.0
     if use.op.opcode == "Selu" and gamma == 1.0:
         return None
     return "elu.default", (Operand(0), float(use.get("alpha")), gamma, 1.0)
 
 
-def _hard_sigmoid(use: Lowering) -> Form | None:
+def _hard_sigmoid(use: LoweringSite) -> Form | None:
     is_atens = (use.get("alpha"), use.get("beta")) == (1 / 6, 0.5)
     return ("hardsigmoid.default", use.operands) if is_atens else None
 
 
-def _clip(use: Lowering) -> Form | None:
+def _clip(use: LoweringSite) -> Form | None:
     if not use.is_float:
         return None
     ends = [use.op.attributes.get(name) for name in ("min", "max")]
@@ -114,7 +114,7 @@ def _clip(use: Lowering) -> Form | None:
     )
 
 
-def _cast(use: Lowering) -> Form | None:
+def _cast(use: LoweringSite) -> Form | None:
     target = str(use.get("to"))
     is_exact = target in WORDS_OF_DTYPES and target not in ("bool", use.types[0].dtype)
     if use.get("saturate") or not is_exact:
@@ -122,19 +122,19 @@ def _cast(use: Lowering) -> Form | None:
     return "_to_copy.default", (Operand(0), WORDS_OF_DTYPES[target])
 
 
-def _own_word(use: Lowering) -> str | None:
+def _own_word(use: LoweringSite) -> str | None:
     """The word that keeps a sum of integers in their type."""
     return None if use.is_float else WORDS_OF_DTYPES.get(use.types[0].dtype)
 
 
-def _sum(use: Lowering) -> Form | None:
+def _sum(use: LoweringSite) -> Form | None:
     is_plain = use.rank and use.has_plain_axes()
     if not is_plain or (not use.is_float and _own_word(use) is None):
         return None
     return "sum.dim_IntList", (Operand(0), use.get("axes"), use.get("keepdims"), _own_word(use))
 
 
-def _mean(use: Lowering) -> Form | None:
+def _mean(use: LoweringSite) -> Form | None:
     if not use.rank or not use.has_plain_axes() or not use.is_float:
         return None
     return "mean.dim", (Operand(0), use.get("axes"), use.get("keepdims"), None)
@@ -145,7 +145,7 @@ _REDUCTIONS = {"Max": "amax.default", "Min": "amin.default", "LogSumExp": "logsu
 _NORMS = {"L1": 1, "L2": 2}
 
 
-def _reduce(use: Lowering) -> Form | None:
+def _reduce(use: LoweringSite) -> Form | None:
     op, axes, keepdims = use.get("op"), use.get("axes"), use.get("keepdims")
     if not use.rank or not use.has_plain_axes():
         return None
@@ -158,14 +158,14 @@ def _reduce(use: Lowering) -> Form | None:
     return None
 
 
-def _argument(use: Lowering) -> Form | None:
+def _argument(use: LoweringSite) -> Form | None:
     if use.get("last") or not use.has_plain_axes("axis"):
         return None
     call = f"{use.op.opcode.lower()}.default"
     return call, (Operand(0), use.get("axis"), use.get("keepdims"))
 
 
-def _cumulative(use: Lowering) -> Form | None:
+def _cumulative(use: LoweringSite) -> Form | None:
     is_atens = not use.get("exclusive") and not use.get("reverse") and use.rank
     word = _own_word(use)
     if not is_atens or not use.has_plain_axes("axis") or (not use.is_float and word is None):
@@ -173,28 +173,28 @@ def _cumulative(use: Lowering) -> Form | None:
     return f"{use.op.opcode.lower()}.default", (Operand(0), use.get("axis"), word)
 
 
-def _reshape(use: Lowering) -> Form | None:
+def _reshape(use: LoweringSite) -> Form | None:
     shape = use.get("new_shape")
     return ("view.default", (Operand(0), shape)) if shape != use.types[0].shape else None
 
 
-def _expand_dims(use: Lowering) -> Form | None:
+def _expand_dims(use: LoweringSite) -> Form | None:
     axes = use.get("axes")
     is_one = len(axes) == 1 and axes[0] >= 0
     return ("unsqueeze.default", (Operand(0), axes[0])) if is_one else None
 
 
-def _squeeze(use: Lowering) -> Form | None:
+def _squeeze(use: LoweringSite) -> Form | None:
     return ("squeeze.dims", (Operand(0), use.get("axes"))) if use.has_plain_axes() else None
 
 
-def _permute(use: Lowering) -> Form | None:
+def _permute(use: LoweringSite) -> Form | None:
     order = use.get("permutation")
     is_moved = list(order) != sorted(order) and min(order, default=0) >= 0
     return ("permute.default", (Operand(0), order)) if is_moved else None
 
 
-def _slice(use: Lowering) -> Form | None:
+def _slice(use: LoweringSite) -> Form | None:
     """One axis at a time is what ATen cuts."""
     parts = list(zip(use.get("starts"), use.get("ends"), use.get("steps"), strict=True))
     dims = use.types[0].shape
@@ -206,18 +206,18 @@ def _slice(use: Lowering) -> Form | None:
     return ("slice.Tensor", (Operand(0), cut[0], start, end, step)) if is_inside else None
 
 
-def _matmul(use: Lowering) -> Form | None:
+def _matmul(use: LoweringSite) -> Form | None:
     is_atens = all(type_.rank >= 2 for type_ in use.types)
     return ("matmul.default", use.operands) if is_atens else None
 
 
-def _linear(use: Lowering) -> Form | None:
+def _linear(use: LoweringSite) -> Form | None:
     is_atens = use.rank >= 2 and use.types[1].rank == 2
     call = (Operand(0), Operand(1), use.optional(2))
     return ("linear.default", call) if is_atens else None
 
 
-def _attention(use: Lowering) -> Form | None:
+def _attention(use: LoweringSite) -> Form | None:
     scale = use.op.attributes.get("scale")
     if scale == 0.0:
         return None
@@ -227,7 +227,7 @@ def _attention(use: Lowering) -> Form | None:
     return ("scaled_dot_product_attention.default", call) if has_own_mask else None
 
 
-def _windows(use: Lowering, rank: int) -> tuple[tuple[int, ...], ...] | None:
+def _windows(use: LoweringSite, rank: int) -> tuple[tuple[int, ...], ...] | None:
     """Strides, pads and dilations as ATen has them: channels first, pads alike at both ends."""
     pads = use.get("pads") or (0,) * (2 * rank)
     if use.get("layout") != "NCHW" or pads[:rank] != pads[rank:]:
@@ -236,7 +236,7 @@ def _windows(use: Lowering, rank: int) -> tuple[tuple[int, ...], ...] | None:
     return use.get("strides") or ones, pads[:rank], use.get("dilations") or ones
 
 
-def _conv(use: Lowering) -> Form | None:
+def _conv(use: LoweringSite) -> Form | None:
     rank = use.rank - 2
     found = _windows(use, rank)
     if found is None:
@@ -247,7 +247,7 @@ def _conv(use: Lowering) -> Form | None:
     return "convolution.default", call
 
 
-def _pool(use: Lowering) -> Form | None:
+def _pool(use: LoweringSite) -> Form | None:
     rank = use.rank - 2
     found = _windows(use, rank)
     if found is None or rank not in (1, 2, 3):
@@ -263,12 +263,12 @@ def _pool(use: Lowering) -> Form | None:
     return f"avg_pool{rank}d.default", (Operand(0), kernel, strides, pads, ceil, count, *last)
 
 
-def _softmax(use: Lowering) -> Form | None:
+def _softmax(use: LoweringSite) -> Form | None:
     call = "_softmax.default" if use.op.opcode == "Softmax" else "_log_softmax.default"
     return (call, (Operand(0), use.get("axis"), False)) if use.has_plain_axes("axis") else None
 
 
-def _layer_norm(use: Lowering) -> Form | None:
+def _layer_norm(use: LoweringSite) -> Form | None:
     if not use.has_plain_axes("axis"):
         return None
     shape = use.types[0].shape[use.get("axis") :]
@@ -278,22 +278,22 @@ def _layer_norm(use: Lowering) -> Form | None:
     return "layer_norm.default", (*head, use.optional(2), use.get("epsilon"), False)
 
 
-def _group_norm(use: Lowering) -> Form | None:
+def _group_norm(use: LoweringSite) -> Form | None:
     call = (Operand(0), use.get("groups"), use.optional(1), use.optional(2))
     return "group_norm.default", (*call, use.get("epsilon"), False)
 
 
-def _instance_norm(use: Lowering) -> Form | None:
+def _instance_norm(use: LoweringSite) -> Form | None:
     call = (Operand(0), use.optional(1), use.optional(2), None, None, True, 0.0)
     return "instance_norm.default", (*call, use.get("epsilon"), False)
 
 
-def _batch_norm(use: Lowering) -> Form | None:
+def _batch_norm(use: LoweringSite) -> Form | None:
     call = (*use.operands, False, 0.0, use.get("epsilon"), False)
     return ("batch_norm.default", call) if use.get("axis") == 1 else None
 
 
-def _pad(use: Lowering) -> Form | None:
+def _pad(use: LoweringSite) -> Form | None:
     """Pairs, those of the last axis first."""
     if use.get("mode") != "constant" or not any(use.get("pads")):
         return None
@@ -302,31 +302,31 @@ def _pad(use: Lowering) -> Form | None:
     return "constant_pad_nd.default", (Operand(0), pairs, float(use.get("value")))
 
 
-def _gather_axis(use: Lowering) -> Form | None:
+def _gather_axis(use: LoweringSite) -> Form | None:
     axis = use.get("axis")
     if axis < 0 or use.types[1].dtype not in ("i32", "i64"):
         return None
     return "index.Tensor", (Operand(0), (*[None] * axis, Operand(1)))
 
 
-def _gather_elements(use: Lowering) -> Form | None:
+def _gather_elements(use: LoweringSite) -> Form | None:
     axis, dims, reach = use.get("axis"), use.types[0].shape, use.types[1].shape
     is_whole = all(a == axis or reach[a] == dims[a] for a in range(len(dims)))
     return ("gather.default", (Operand(0), axis, Operand(1), False)) if (
         axis >= 0 and is_whole) else None  # fmt: skip
 
 
-def _tile(use: Lowering) -> Form | None:
+def _tile(use: LoweringSite) -> Form | None:
     repeats = use.get("repeats")
     return ("repeat.default", (Operand(0), repeats)) if set(repeats) != {1} else None
 
 
-def _concat(use: Lowering) -> Form | None:
+def _concat(use: LoweringSite) -> Form | None:
     is_several = len(use.types) > 1 and use.get("axis") >= 0
     return ("cat.default", (use.operands, use.get("axis"))) if is_several else None
 
 
-def _triangle(use: Lowering) -> Form | None:
+def _triangle(use: LoweringSite) -> Form | None:
     return ("triu.default" if use.get("upper") else "tril.default"), (Operand(0), use.get("k"))
 
 
@@ -356,16 +356,16 @@ LOWERINGS: Mapping[str, Rule] = MappingProxyType(
 )  # fmt: skip
 
 
-def lowered(op: CoreOperation, types: tuple[TensorType, ...]) -> Form:
+def lower_operation(op: CoreOperation, types: tuple[TensorType, ...]) -> Form:
     """The call that computes an operation, and its arguments; its own name where there is none."""
-    use = Lowering(op, types)
+    use = LoweringSite(op, types)
     rule = LOWERINGS.get(op.opcode)
     form = rule(use) if rule is not None else None
     call, arguments = form if form is not None else _own(use)
     return call, tuple(str(a) if isinstance(a, str) else a for a in arguments)  # words too
 
 
-def _own(use: Lowering) -> Form:
+def _own(use: LoweringSite) -> Form:
     spec = OPS[use.op.opcode]
     operands: tuple[Argument, ...] = use.operands
     if spec.most is None:

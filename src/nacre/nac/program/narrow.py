@@ -20,10 +20,10 @@ from nacre.nac.spec.instructions import MOST_ARGUMENTS
 _MOST_TENSORS = MOST_ARGUMENTS - 1  # and an axis
 
 
-def narrowed(module: Module) -> Module:
+def narrow(module: Module) -> Module:
     """A module that has its elements in types of the format, and concats as narrow as they are."""
     if any(_is_wide(op) for op in module.operations):
-        module = _Narrowing(module).module_()
+        module = _ConcatSplitter(module).module_()
     return with_stored_types(module)
 
 
@@ -32,7 +32,7 @@ def _is_wide(op: CoreOperation) -> bool:
 
 
 @dataclass
-class _Narrowing:
+class _ConcatSplitter:
     """Puts concats of parts before the wide ones."""
 
     module: Module
@@ -49,7 +49,7 @@ class _Narrowing:
         operands, axis = op.operands, op.attributes["axis"] % op.type.rank
         while len(operands) > _MOST_TENSORS:
             parts = [
-                self._part(op, operands[low:high], _joined(types[low:high], axis))
+                self._part(op, operands[low:high], _concat_type(types[low:high], axis))
                 for low, high in _chunks(len(operands))
             ]
             operands, types = tuple(p.value_id for p in parts), [p.type for p in parts]
@@ -65,7 +65,7 @@ class _Narrowing:
         return part
 
 
-def _joined(types: list[TensorType], axis: int) -> TensorType:
+def _concat_type(types: list[TensorType], axis: int) -> TensorType:
     first = types[0]
     size = sum(type_.shape[axis] for type_ in types)
     return TensorType(first.dtype, (*first.shape[:axis], size, *first.shape[axis + 1 :]))
@@ -95,11 +95,11 @@ def with_stored_types(module: Module) -> Module:
         operands = tuple(casts.get(value, value) for value in op.operands)
         made.append(CoreOperation(op.value_id, op.opcode, operands, op.attributes, op.type))
         if op.value_id in casts:
-            made += _stored(op, casts[op.value_id])
+            made += _store(op, casts[op.value_id])
     outputs = tuple(casts.get(value, value) for value in module.outputs)
     states = tuple(State(s.name, casts.get(s.output, s.output), s.initial) for s in module.states)
     moved = {value: cast - 1 for value, cast in casts.items()}
-    labels = module.labels and _moved(module.labels, moved)
+    labels = module.labels and _move_labels(module.labels, moved)
     return Module(tuple(made), outputs, states, labels=labels)
 
 
@@ -107,7 +107,7 @@ def _is_odd(op: CoreOperation) -> bool:
     return op.opcode == "ConstTensor" and op.type.dtype in STORED_AS
 
 
-def _stored(op: CoreOperation, cast: int) -> list[CoreOperation]:
+def _store(op: CoreOperation, cast: int) -> list[CoreOperation]:
     """A constant as it is stored, and the cast that gives its type back."""
     data = op.attributes["data"]
     assert isinstance(data, Literal)
@@ -121,7 +121,7 @@ def _stored(op: CoreOperation, cast: int) -> list[CoreOperation]:
     ]
 
 
-def _moved(labels: Labels, values: Mapping[int, int]) -> Labels:
+def _move_labels(labels: Labels, values: Mapping[int, int]) -> Labels:
     """Names of constants that are now called after what is stored."""
     parameters = {values.get(value, value): names for value, names in labels.parameters.items()}
     nodes = {values.get(value, value): name for value, name in labels.nodes.items()}

@@ -30,7 +30,7 @@ from nacre.nac.spec.instructions import (
 _ORDER = {FREE: 0, FORWARD: 1, SAVE_RESULT: 2, PRELOAD: 3}
 
 
-def scheduled(file: NacFile) -> tuple[Tick, ...]:
+def make_schedule(file: NacFile) -> tuple[Tick, ...]:
     """The schedule; a program with branches has none, for what runs is not known."""
     instructions = file.instructions
     if any(i.op in (CONTROL_FLOW, CONVERGENCE) for i in instructions):

@@ -17,11 +17,11 @@ from nacre.nac.program.interface import surroundings
 from nacre.nac.quantise.choice import Choice, other_type, uses_of
 from nacre.nac.quantise.halves import own_halves
 from nacre.nac.quantise.recipes import RECIPES
-from nacre.nac.quantise.report import QuantisationReport, WeightError, compared
+from nacre.nac.quantise.report import QuantisationReport, WeightError, weight_error
 from nacre.nac.rules.building import NAC51, refusal
-from nacre.nac.run.model import NacModel, made_model
-from nacre.nac.run.weights import dequantized, stored
-from nacre.nac.save import moved
+from nacre.nac.run.model import NacModel, model_of
+from nacre.nac.run.weights import dequantize, stored_elements
+from nacre.nac.save import move_weights
 from nacre.nac.spec.elements import FP16, QUANTIZATIONS
 
 _MOST_SHOWN = 3
@@ -49,9 +49,9 @@ def quantise(
     if model.file.header.quant:
         found = QUANTIZATIONS[model.file.header.quant].name
         raise refusal(f"the weights are {found} already", "quantise the model that they came from")
-    file = model.file if model.file.header.is_internal else moved(model, True)
-    made, report = quantised(file, code, Choice(tuple(keep), keep_norms, least_rank))
-    return made_model(made, model.source), report
+    file = model.file if model.file.header.is_internal else move_weights(model, True)
+    made, report = quantise_file(file, code, Choice(tuple(keep), keep_norms, least_rank))
+    return model_of(made, model.source), report
 
 
 def quantisation_code(quant: str) -> int:
@@ -63,7 +63,7 @@ def quantisation_code(quant: str) -> int:
     raise refusal(f"no quantisation `{quant}`, {expected}", did_you_mean(str(quant), OPTIONS))
 
 
-def quantised(file: NacFile, quant: int, choice: Choice) -> tuple[NacFile, QuantisationReport]:
+def quantise_file(file: NacFile, quant: int, choice: Choice) -> tuple[NacFile, QuantisationReport]:
     """The file with internal weights of f32 quantised, and the report."""
     names = {named.id: named.text for named in file.data.parameters}
     all_names = surroundings(file, BinarySource("<nac>", 0))[0].parameters
@@ -87,7 +87,7 @@ def quantised(file: NacFile, quant: int, choice: Choice) -> tuple[NacFile, Quant
 def _one(
     tensor: Tensor, names: Sequence[str], quant: int, choice: Choice, use: str | None
 ) -> tuple[Tensor, WeightError]:
-    before, name = stored(tensor), names[0]
+    before, name = stored_elements(tensor), names[0]
     reason = other_type(tensor.dtype) if quant else "no quantisation"
     if reason is None:
         reason = choice.reason(names, before, quant, use)
@@ -95,9 +95,9 @@ def _one(
         size = len(tensor.data)
         return tensor, WeightError(name, before.shape, "kept", reason, size, size)
     made = RECIPES[quant](tensor.id, np.ascontiguousarray(before))
-    after = dequantized(made)
+    after = dequantize(made)
     code = made.quant or quant
-    return made, compared(name, code, before, after, len(made.data) + len(made.scales))
+    return made, weight_error(name, code, before, after, len(made.data) + len(made.scales))
 
 
 def _header_code(file: NacFile, quant: int) -> int:

@@ -24,7 +24,7 @@ def own_halves(file: NacFile) -> list[Tensor]:
     return [t for t in file.data.tensors if t.dtype == DTYPE_CODES[_HALF] and t.id in loaded]
 
 
-def widened(module: Module) -> Module:
+def widen_halves(module: Module) -> Module:
     """The same module in which weights of f16 are weights of f32 behind a cast."""
     new: dict[int, int] = {}  # numbers of values
     labels: dict[int, str] = {}

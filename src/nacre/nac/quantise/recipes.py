@@ -29,7 +29,7 @@ def fp16(id_: int, array: Array) -> Tensor:
 def int8_tensor(id_: int, array: Array) -> Tensor:
     """Integers under one scale."""
     scale = _scales(np.abs(array).max(initial=0), _NO_SCALE)
-    return Tensor(id_, QUANTIZED_DTYPE, array.shape, _rounded(array, scale), 2, _bytes(scale))
+    return Tensor(id_, QUANTIZED_DTYPE, array.shape, _round(array, scale), 2, _bytes(scale))
 
 
 def int8_channel(id_: int, array: Array) -> Tensor:
@@ -38,14 +38,14 @@ def int8_channel(id_: int, array: Array) -> Tensor:
         return int8_tensor(id_, array)
     scales = _scales(np.abs(array).max(axis=tuple(range(1, array.ndim)), initial=0), _NO_SCALE)
     along = scales.reshape(-1, *[1] * (array.ndim - 1))
-    return Tensor(id_, QUANTIZED_DTYPE, array.shape, _rounded(array, along), 3, _bytes(scales))
+    return Tensor(id_, QUANTIZED_DTYPE, array.shape, _round(array, along), 3, _bytes(scales))
 
 
 def block_fp8(id_: int, array: Array) -> Tensor:
     """Integers in blocks under a scale each; the last block is filled up with zeros."""
     flat = np.pad(array.reshape(-1), (0, -array.size % BLOCK)).reshape(-1, BLOCK)
     scales = _scales(np.abs(flat).max(axis=1), np.float32(1))
-    data = _rounded(flat, scales[:, None])
+    data = _round(flat, scales[:, None])
     return Tensor(
         id_, QUANTIZED_DTYPE, (flat.size,), data, 4, _bytes(scales),
         block=BLOCK, true_shape=array.shape,
@@ -63,7 +63,7 @@ def _scales(largest: Array, without: np.float32) -> Array:
     return np.where(made == 0, without, made).astype(np.float32)
 
 
-def _rounded(array: Array, scale: Array) -> bytes:
+def _round(array: Array, scale: Array) -> bytes:
     found = np.clip(np.rint(array / scale), -_LARGEST, _LARGEST)
     return found.astype(np.int8).tobytes()
 

@@ -66,7 +66,9 @@ class QuantisationReport:
         return "\n".join([*lines, total])
 
 
-def compared(name: str, quant: int, before: Array, after: Array, bytes_after: int) -> WeightError:
+def weight_error(
+    name: str, quant: int, before: Array, after: Array, bytes_after: int
+) -> WeightError:
     """A weight before and after; errors are computed in f64, of what is finite."""
     finite = np.isfinite(before)
     was = before[finite].astype(np.float64)

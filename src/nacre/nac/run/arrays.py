@@ -11,12 +11,12 @@ import numpy as np
 from nacre.core.unsupported import Unsupported
 from nacre.core.values import Array
 from nacre.nac.run.calls import FAULTS, REFUSALS, Budget, key_of, refusal, typed_call
-from nacre.nac.run.convergence import merged
+from nacre.nac.run.convergence import merge_branches
 from nacre.nac.run.interpreter import Operands
 from nacre.nac.run.loaded_program import LoadedProgram
 from nacre.nac.run.memory import owner
-from nacre.nac.run.program import Prepared, Route
-from nacre.nac.run.specialised import Compiled, bound
+from nacre.nac.run.program import PreparedInstruction, Route
+from nacre.nac.run.specialised import BoundCall, bind_call
 from nacre.nac.spec.instructions import LIFTED, PARAMETER, STATE
 
 
@@ -24,7 +24,7 @@ from nacre.nac.spec.instructions import LIFTED, PARAMETER, STATE
 class Entry:
     """A call that was run."""
 
-    compiled: Compiled
+    call: BoundCall
     paths: tuple[Route, ...]
 
 
@@ -49,23 +49,23 @@ class ArrayDomain:
         self.entries: dict[int, Entry] = {}
         self.is_static = True  # what was run follows from the types of inputs
 
-    def load(self, index: int, instruction: Prepared) -> Any:  # noqa: ANN401 - tensor or number
+    def load(self, index: int, instruction: PreparedInstruction) -> Any:  # noqa: ANN401 - tensor or number
         """What is given, kept in the file, or left of the run before."""
         if instruction.variant == PARAMETER:
             found: Any = self._program.weights[instruction.id]
         elif instruction.variant == STATE:
             found = self._given.get(index, self._state[instruction.id])
         elif instruction.variant == LIFTED and index not in self._given:
-            found = self._program.lifted(instruction.id)
+            found = self._program.lifted_constant(instruction.id)
         else:
             found = self._given[index]
         if isinstance(found, np.ndarray):
             self.borrowed.add(id(owner(found)))
         return found
 
-    def call(self, index: int, instruction: Prepared, operands: Operands) -> Any:  # noqa: ANN401
+    def call(self, index: int, instruction: PreparedInstruction, operands: Operands) -> Any:  # noqa: ANN401
         """A call on its kernels, which are bound once for types, or for types and weights."""
-        compiled = self._compiled(instruction, operands)
+        compiled = self._bound_call(instruction, operands)
         if compiled.is_for_elements:
             self.is_static = False
         self.entries[index] = Entry(compiled, tuple(operands.routes))
@@ -74,10 +74,10 @@ class ArrayDomain:
         except FAULTS as error:
             raise Unsupported(str(error)) from error
 
-    def _compiled(self, instruction: Prepared, operands: Operands) -> Compiled:
-        site = instruction.site
-        assert site is not None
-        found = site.found(key := key_of(operands), operands.routes)
+    def _bound_call(self, instruction: PreparedInstruction, operands: Operands) -> BoundCall:
+        prepared = instruction.call
+        assert prepared is not None
+        found = prepared.bound_for(key := key_of(operands), operands.routes)
         if found is not None:
             self._budget.spend(found.bytes, found.work)
             return found
@@ -88,11 +88,11 @@ class ArrayDomain:
         routes = enumerate(operands.routes)
         fixed = [at for at, (ref, _) in routes if self._program.is_kept(program[ref])]
         try:
-            made = bound(call, arrays, fixed)
+            made = bind_call(call, arrays, fixed)
         except FAULTS as error:
             raise Unsupported(f"its arguments make no sense ({error})") from error
         if not made.is_for_elements:
-            site.keep(key, operands.routes, made)
+            prepared.keep(key, operands.routes, made)
         return made
 
     def number(self, tensor: Array) -> Any:  # noqa: ANN401 - a number of Python
@@ -109,7 +109,7 @@ class ArrayDomain:
     def merge(self, branches: Iterator[Any], percent: int) -> Array:
         """Branches that agree, averaged."""
         self.is_static = False
-        return merged(list(branches), percent)
+        return merge_branches(list(branches), percent)
 
     def refuse(self, index: int, operands: Sequence[Any], problem: Exception) -> Any:  # noqa: ANN401
         """InputError: the run ends here."""

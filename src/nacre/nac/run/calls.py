@@ -12,14 +12,14 @@ from nacre.base.excerpt import quoted
 from nacre.base.hints import setting
 from nacre.core.aten.call import Elements, TooLarge
 from nacre.core.unsupported import Unsupported
-from nacre.nac.program.binding import described
+from nacre.nac.program.binding import describe
 from nacre.nac.rules.running import NAC47, NAC48, NAC52
 from nacre.nac.run.interpreter import Operands
 from nacre.nac.run.limits import Limits, TooMuch
 from nacre.nac.run.loaded_program import LoadedProgram
 from nacre.nac.run.memory import Memory
-from nacre.nac.run.program import Prepared
-from nacre.nac.run.specialised import Typed, typed
+from nacre.nac.run.program import PreparedInstruction
+from nacre.nac.run.specialised import TypedCall, type_call
 
 # What kernels, and handlers on arguments without sense, raise.
 FAULTS = (ArithmeticError, LookupError, ValueError, TypeError, InputError)
@@ -52,23 +52,25 @@ def key_of(operands: Operands) -> tuple[object, ...]:
 
 
 def typed_call(
-    instruction: Prepared, operands: Operands, memory: Memory, elements: Elements
-) -> Typed:
+    instruction: PreparedInstruction, operands: Operands, memory: Memory, elements: Elements
+) -> TypedCall:
     """A call for the types of its operands, made once for all that look alike."""
-    site = instruction.site
-    assert site is not None
-    found = site.typed.get(key := key_of(operands))
+    prepared = instruction.call
+    assert prepared is not None
+    found = prepared.typed.get(key := key_of(operands))
     if found is not None:
         return found
-    arguments = site.arguments(operands.arguments)
+    arguments = prepared.arguments(operands.arguments)
     try:
-        made = typed(site.call, arguments, operands.tensors, memory.limit - memory.live, elements)
+        made = type_call(
+            prepared.name, arguments, operands.tensors, memory.limit - memory.live, elements
+        )
     except InputError as error:
         raise Unsupported("; ".join(d.message for d in error.diagnostics)) from error
     except FAULTS as error:
         raise Unsupported(f"its arguments make no sense ({error})") from error
     if not made.is_for_elements:
-        site.typed[key] = made
+        prepared.typed[key] = made
     return made
 
 
@@ -104,4 +106,4 @@ def format_type(result: Any) -> str:  # noqa: ANN401 - an array, several, a numb
         return f"{result.dtype}[{', '.join(map(str, result.shape))}]"
     if isinstance(result, list):
         return f"[{', '.join(map(format_type, result))}]"
-    return described(result)
+    return describe(result)

@@ -16,7 +16,7 @@ from nacre.core.values import Array
 from nacre.nac.spec.instructions import MOST_COHERENCE
 
 
-def merged(branches: Sequence[Any], percent: int) -> Array:
+def merge_branches(branches: Sequence[Any], percent: int) -> Array:
     """One tensor of several; Unsupported where they do not fit together."""
     require_alike(branches)
     first: Array = branches[0]

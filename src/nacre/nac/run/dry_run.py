@@ -21,9 +21,9 @@ from nacre.nac.run.interpreter import MISSING, Interpreter, Operands
 from nacre.nac.run.limits import Limits, limits_for
 from nacre.nac.run.loaded_program import LoadedProgram
 from nacre.nac.run.memory import owner
-from nacre.nac.run.program import Prepared
+from nacre.nac.run.program import PreparedInstruction
 from nacre.nac.run.shape_only import ShapeOnlyArray, shape_only_array
-from nacre.nac.run.specialised import Typed
+from nacre.nac.run.specialised import TypedCall
 from nacre.nac.run.states import require_next, require_states, state_shapes
 from nacre.nac.spec.instructions import LIFTED, PARAMETER, STATE
 
@@ -50,20 +50,20 @@ class ShapeDomain:
         self._state = state
         self._budget = budget
 
-    def load(self, index: int, instruction: Prepared) -> Any:  # noqa: ANN401 - tensor or number
+    def load(self, index: int, instruction: PreparedInstruction) -> Any:  # noqa: ANN401 - tensor or number
         """The type of what is loaded; the elements of a weight can be had."""
         if instruction.variant == PARAMETER:
             weights, id_ = self._program.weights, instruction.id
             return shape_only_array(*weights.type_of(id_), lambda: weights[id_])
         if instruction.variant == LIFTED and index not in self._given:
-            value = self._program.lifted(instruction.id)
+            value = self._program.lifted_constant(instruction.id)
             return MISSING if isinstance(value, str) else value  # it must be given
         found = self._given.get(index)
         if found is None and instruction.variant == STATE:
             found = self._state.get(instruction.id)
         return MISSING if found is None else shape_only_array(found.dtype, found.shape)
 
-    def call(self, index: int, instruction: Prepared, operands: Operands) -> Any:  # noqa: ANN401
+    def call(self, index: int, instruction: PreparedInstruction, operands: Operands) -> Any:  # noqa: ANN401
         """The types of what a call gives, and what it takes."""
         arrays = operands.tensors
         call = typed_call(
@@ -107,7 +107,7 @@ def _elements(array: Array) -> Array:
     return array.elements()
 
 
-def _result_of(call: Typed, value: int, arrays: Sequence[Array]) -> Array:
+def _result_of(call: TypedCall, value: int, arrays: Sequence[Array]) -> Array:
     """A result; one that only has another shape than an operand is held with it."""
     type_, root = call.types[value], call.root(value)
     if root >= len(arrays):

@@ -20,7 +20,7 @@ from nacre.nac.run.loaded_program import LoadedProgram
 from nacre.nac.run.specialised import element_name
 
 
-def checked_inputs(model: LoadedProgram, inputs: Mapping[str, Any]) -> dict[int, Array]:
+def check_inputs(model: LoadedProgram, inputs: Mapping[str, Any]) -> dict[int, Array]:
     """The given arrays by instruction; InputError has all that is wrong with them."""
     if not isinstance(inputs, Mapping):
         message = f"inputs are a {type(inputs).__name__}, expected arrays by name"
@@ -70,17 +70,17 @@ def _problem(array: Array | None, wanted: NacInput) -> str | None:
     try:
         name = element_name(array.dtype)
     except Unsupported:
-        return f"{_shown(array)}, which has no element type here"
+        return f"{_describe(array)}, which has no element type here"
     if wanted.dtype is not None and name != wanted.dtype:
-        return f"{_shown(array)}, expected {GRAPH_TYPES[wanted.dtype].dtype.name}"
+        return f"{_describe(array)}, expected {GRAPH_TYPES[wanted.dtype].dtype.name}"
     if wanted.shape is not None and array.shape != wanted.shape:
-        return f"{_shown(array)}, expected [{', '.join(map(str, wanted.shape))}]"
+        return f"{_describe(array)}, expected [{', '.join(map(str, wanted.shape))}]"
     if 0 in array.shape:
-        return f"{_shown(array)}, which has no elements"
+        return f"{_describe(array)}, which has no elements"
     return None
 
 
-def _shown(array: Array) -> str:
+def _describe(array: Array) -> str:
     shape = ", ".join(map(str, array.shape))
     order = "" if array.dtype.isnative else " in the byte order of other machines"
     return f"is an array of {array.dtype.name}{order} with shape [{shape}]"

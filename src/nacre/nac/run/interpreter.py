@@ -17,7 +17,7 @@ from nacre.core.unsupported import Unsupported
 from nacre.nac.program.binding import Given, Ref
 from nacre.nac.run.loaded_program import LoadedProgram
 from nacre.nac.run.memory import Memory, Schedule
-from nacre.nac.run.program import Operand, Prepared, Route, the_one
+from nacre.nac.run.program import Operand, PreparedInstruction, Route, single_result
 from nacre.nac.spec.instructions import BRANCH
 
 _TENSORS = "Ta"  # kinds of arguments that a tensor may be
@@ -52,10 +52,10 @@ class Domain(Protocol):
     def refusals(self) -> tuple[type[Exception], ...]:
         """What is raised where something cannot be done; it goes to `refuse`."""
 
-    def load(self, index: int, instruction: Prepared) -> Any:  # noqa: ANN401 - a result
+    def load(self, index: int, instruction: PreparedInstruction) -> Any:  # noqa: ANN401 - a result
         """An input, a parameter, a state or a constant."""
 
-    def call(self, index: int, instruction: Prepared, operands: Operands) -> Any:  # noqa: ANN401
+    def call(self, index: int, instruction: PreparedInstruction, operands: Operands) -> Any:  # noqa: ANN401
         """What a call gives: a tensor, a list of them, a number."""
 
     def number(self, tensor: Any) -> Any:  # noqa: ANN401 - a tensor; a number of Python
@@ -102,7 +102,7 @@ class Interpreter:
             index = behind.get(index, index + 1)
         return []
 
-    def step(self, index: int, instruction: Prepared) -> None:
+    def step(self, index: int, instruction: PreparedInstruction) -> None:
         """One instruction, and what happens to memory after it."""
         if self.results[index] is None:  # a weight may have been fetched ahead
             self._put(index, self._result(index, instruction))
@@ -120,9 +120,9 @@ class Interpreter:
             return self._refuse(index, problem)
 
     def _one(self, index: int, name: str) -> Any:  # noqa: ANN401 - a result
-        return the_one(self.results[index], self._program.program[index], name)
+        return single_result(self.results[index], self._program.program[index], name)
 
-    def _result(self, index: int, instruction: Prepared) -> Any:  # noqa: ANN401 - of any domain
+    def _result(self, index: int, instruction: PreparedInstruction) -> Any:  # noqa: ANN401 - of any domain
         for ref in instruction.refs:
             if self.results[ref] is MISSING:
                 return MISSING
@@ -139,7 +139,7 @@ class Interpreter:
         operands = [self.results[ref] for ref in self._program.program[index].refs]
         return self._domain.refuse(index, operands, problem)
 
-    def _branch(self, index: int, instruction: Prepared) -> Any:  # noqa: ANN401 - a result
+    def _branch(self, index: int, instruction: PreparedInstruction) -> Any:  # noqa: ANN401 - a result
         branches = self._program.blocks.branches[index]
         if instruction.kind == "branch":
             is_true = self._domain.choose(self.results[instruction.refs[0]])
@@ -147,7 +147,7 @@ class Interpreter:
         each = (self._stretch(*branch) for branch in branches)
         return self._domain.merge(each, instruction.variant)
 
-    def _operands(self, instruction: Prepared) -> Operands:
+    def _operands(self, instruction: PreparedInstruction) -> Operands:
         made = Operands()
         for operand in instruction.operands:
             made.arguments[operand.name] = self._argument(operand, made)
@@ -211,7 +211,7 @@ class TimedInterpreter(Interpreter):
         super().__init__(program, domain, memory, schedule)
         self.timings: list[Timing] = []
 
-    def step(self, index: int, instruction: Prepared) -> None:
+    def step(self, index: int, instruction: PreparedInstruction) -> None:
         """One instruction with a watch."""
         begun = time.perf_counter()
         super().step(index, instruction)

@@ -12,12 +12,12 @@ from nacre.base.diagnostics import Diagnostic, InputError
 from nacre.base.rules import Rule
 from nacre.base.source import Source
 from nacre.nac.format.external import External
-from nacre.nac.format.positions import Place, finding
+from nacre.nac.format.positions import Position, finding
 from nacre.nac.format.values import NacFile
 from nacre.nac.program.blocks import Blocks, blocks_of
 from nacre.nac.program.interface import NacInput, Surroundings
 from nacre.nac.run.memory import Schedule, schedule_of
-from nacre.nac.run.program import Prepared
+from nacre.nac.run.program import PreparedInstruction
 from nacre.nac.run.weights import Weights
 from nacre.nac.spec.instructions import INPUT, PARAMETER, USER
 
@@ -28,7 +28,7 @@ class LoadedProgram:
 
     file: NacFile
     source: Source
-    program: tuple[Prepared, ...]
+    program: tuple[PreparedInstruction, ...]
     surroundings: Surroundings
     weights: Weights
     external: External | None = None  # where the weights lie beside the file
@@ -67,7 +67,7 @@ class LoadedProgram:
         """What happens to memory after each instruction."""
         return schedule_of(self.file, self.program)
 
-    def lifted(self, id_: int) -> Any:  # noqa: ANN401 - a number or a tensor
+    def lifted_constant(self, id_: int) -> Any:  # noqa: ANN401 - a number or a tensor
         """The value of a lifted constant; a list is a tensor."""
         if id_ not in self._lifted:
             value: Any = self.file.constant_of[id_].value
@@ -77,7 +77,7 @@ class LoadedProgram:
             self._lifted[id_] = value
         return self._lifted[id_]
 
-    def is_kept(self, instruction: Prepared) -> bool:
+    def is_kept(self, instruction: PreparedInstruction) -> bool:
         """Whether an instruction loads a weight that stays between runs."""
         is_weight = instruction.kind == "input" and instruction.variant == PARAMETER
         return is_weight and self.weights.is_kept(instruction.id)
@@ -86,8 +86,8 @@ class LoadedProgram:
         self, instruction: int, rule: Rule, message: str, help: str | None = None
     ) -> Diagnostic:
         """A finding about an instruction."""
-        offsets = self.file.places.get("OPS ", ())
-        place = Place(offsets[instruction] if offsets else 0, "OPS ", instruction)
+        offsets = self.file.record_offsets.get("OPS ", ())
+        place = Position(offsets[instruction] if offsets else 0, "OPS ", instruction)
         return finding(rule, self.source, place, message, help)
 
     def fault(

@@ -11,7 +11,7 @@ import numpy as np
 from nacre.core.values import Array
 from nacre.nac.checks.lifetimes import ends_of
 from nacre.nac.format.values import NacFile
-from nacre.nac.run.program import Prepared
+from nacre.nac.run.program import PreparedInstruction
 from nacre.nac.spec.instructions import PRELOAD
 
 
@@ -23,7 +23,7 @@ class Schedule:
     loads: tuple[tuple[int, ...], ...]  # weights that are fetched
 
 
-def schedule_of(file: NacFile, program: Sequence[Prepared]) -> Schedule:
+def schedule_of(file: NacFile, program: Sequence[PreparedInstruction]) -> Schedule:
     """The schedule of a file; in one that has none, results go after their last use."""
     drops: list[list[int]] = [[] for _ in program]
     loads: list[list[int]] = [[] for _ in program]

@@ -17,7 +17,7 @@ from nacre.nac.format.values import NacFile
 from nacre.nac.program.interface import surroundings
 from nacre.nac.run.loaded_program import LoadedProgram
 from nacre.nac.run.optimised import OptimisedPrograms
-from nacre.nac.run.program import prepared
+from nacre.nac.run.program import prepare
 from nacre.nac.run.session import NacSession
 from nacre.nac.run.weights import Weights
 
@@ -85,11 +85,11 @@ def load(
     examined, external, found = check_file(path)
     if examined.file is None or has_errors(found):
         raise InputError(in_order(d for d in found if d.severity == "error"))
-    made = made_model(examined.file, examined.source, external, keep_bytes)
+    made = model_of(examined.file, examined.source, external, keep_bytes)
     return replace(made, max_bytes=max_bytes, max_work=max_work)
 
 
-def made_model(
+def model_of(
     file: NacFile,
     source: Source | None = None,
     external: External | None = None,
@@ -97,7 +97,7 @@ def made_model(
 ) -> NacModel:
     """A model of a file that is sound; InputError where the runtime cannot run it."""
     place = source or BinarySource("<nac>", 0)
-    program, found = prepared(file, place)
+    program, found = prepare(file, place)
     around, wrong = surroundings(file, place, external)
     if found or wrong:
         raise InputError(in_order([*found, *wrong]))

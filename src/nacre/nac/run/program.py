@@ -13,13 +13,13 @@ from nacre.base.suggest import did_you_mean
 from nacre.core.aten.handlers.shapes import PARTS
 from nacre.core.aten.schemas import Schema
 from nacre.core.unsupported import Unsupported
-from nacre.nac.format.positions import Place, finding
+from nacre.nac.format.positions import Position, finding
 from nacre.nac.format.values import ConstantValue, Instruction, NacFile
 from nacre.nac.program import in_place
-from nacre.nac.program.binding import Given, Numbers, Ref, bound, listed
+from nacre.nac.program.binding import Given, Numbers, Ref, as_numbers, bind_arguments
 from nacre.nac.program.calls import core_schema, handlers
 from nacre.nac.rules.running import NAC40, NAC41
-from nacre.nac.run.specialised import Compiled, Typed
+from nacre.nac.run.specialised import BoundCall, TypedCall
 from nacre.nac.spec.calls import schemas
 from nacre.nac.spec.instructions import (
     CONTROL_FLOW,
@@ -36,28 +36,28 @@ Route = tuple[int, int]  # where an array comes from: the instruction, the place
 
 
 @dataclass(frozen=True, eq=False)
-class Site:
+class PreparedCall:
     """A call with its constants; instructions that look alike share what was made for types."""
 
-    call: str
+    name: str
     constants: Mapping[str, Given]
-    typed: dict[object, Typed] = field(default_factory=dict)  # by types
-    _compiled: dict[object, Compiled] = field(default_factory=dict)
+    typed: dict[object, TypedCall] = field(default_factory=dict)  # by types
+    _bound: dict[object, BoundCall] = field(default_factory=dict)
 
     def arguments(self, computed: Mapping[str, Given]) -> dict[str, Given]:
         """All arguments in the order of their schema."""
-        schema = schema_of(self.call)
+        schema = schema_of(self.name)
         assert schema is not None
         given = {**self.constants, **computed}
         return {p.name: given[p.name] for p in schema.parameters if p.name in given}
 
-    def found(self, key: object, paths: Sequence[Route]) -> Compiled | None:
+    def bound_for(self, key: object, paths: Sequence[Route]) -> BoundCall | None:
         """What was made for types, or for types and the very weights that lie there."""
-        return self._compiled.get(key) or self._compiled.get((key, *paths))
+        return self._bound.get(key) or self._bound.get((key, *paths))
 
-    def keep(self, key: object, paths: Sequence[Route], made: Compiled) -> None:
+    def keep(self, key: object, paths: Sequence[Route], made: BoundCall) -> None:
         """Keep it for instructions that look alike; with weights in it, for those of one place."""
-        self._compiled[(key, *paths) if made.is_for_weights else key] = made
+        self._bound[(key, *paths) if made.is_for_weights else key] = made
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,14 +70,14 @@ class Operand:
 
 
 @dataclass(frozen=True, slots=True)
-class Prepared:
+class PreparedInstruction:
     """An instruction ready to run."""
 
     kind: Kind
     name: str  # as people read it
     variant: int = 0
     id: int = 0  # of the parameter, state or constant that is loaded
-    site: Site | None = None
+    call: PreparedCall | None = None
     operands: tuple[Operand, ...] = ()
     refs: tuple[int, ...] = ()  # every instruction that it uses
 
@@ -87,15 +87,17 @@ def schema_of(call: str) -> Schema | None:
     return schemas().get(call) if call in handlers() else core_schema(call)
 
 
-def prepared(file: NacFile, source: Source) -> tuple[tuple[Prepared, ...], list[Diagnostic]]:
+def prepare(
+    file: NacFile, source: Source
+) -> tuple[tuple[PreparedInstruction, ...], list[Diagnostic]]:
     """Every instruction, and what the runtime cannot do; the file has been verified."""
-    made: list[Prepared] = []
+    made: list[PreparedInstruction] = []
     unknown: dict[str, list[int]] = {}
     found: list[Diagnostic] = []
-    sites: dict[object, Site] = {}
+    calls: dict[object, PreparedCall] = {}
     safe: dict[int, bool] = {}  # of the calls in place so far, whether nobody notices
     values = _values(file)
-    offsets = file.places.get("OPS ", ())
+    offsets = file.record_offsets.get("OPS ", ())
     for index, instruction in enumerate(file.instructions):
         if instruction.is_system:
             made.append(_system(index, instruction))
@@ -106,17 +108,17 @@ def prepared(file: NacFile, source: Source) -> tuple[tuple[Prepared, ...], list[
             unknown.setdefault(name, []).append(index)
             continue
         signature = file.signature_of.get(instruction.variant, "")
-        taken = bound(schema, arguments(index, instruction, signature, values))
+        taken = bind_arguments(schema, arguments(index, instruction, signature, values))
         if schema.call != call_of(name) and not in_place.is_safe(file, index, safe):
             taken = "it changes a tensor in place that others use"
         if isinstance(taken, str):
             if len(found) < _MOST_FINDINGS:
-                place = Place(offsets[index] if offsets else 0, "OPS ", index)
+                place = Position(offsets[index] if offsets else 0, "OPS ", index)
                 found.append(finding(NAC41, source, place, f"{quoted(name, 80)}: {taken}"))
             continue
-        made.append(_call(name, schema, taken, sites))
+        made.append(_call(name, schema, taken, calls))
     for name, users in unknown.items():
-        place = Place(offsets[users[0]] if offsets else 0, "OPS ", users[0])
+        place = Position(offsets[users[0]] if offsets else 0, "OPS ", users[0])
         message = f"operation {quoted(name, 80)} is not known, and {_times(len(users))}"
         found.append(finding(NAC40, source, place, message, _hint(name)))
     return tuple(made), found
@@ -130,7 +132,7 @@ def _values(file: NacFile) -> dict[int, ConstantValue]:
         key = (constant.tag, constant.payload)
         if key not in known:
             value = constant.value
-            known[key] = listed(value) if isinstance(value, tuple) else value
+            known[key] = as_numbers(value) if isinstance(value, tuple) else value
         made[id_] = known[key]
     return made
 
@@ -149,12 +151,12 @@ def arguments(
     """The arguments of an instruction in order: results of others, and constants."""
     ids = iter(instruction.c[1:])
     return [
-        Ref(index + offset) if offset else _coded(values[next(ids)], code)
+        Ref(index + offset) if offset else _convert(values[next(ids)], code)
         for offset, code in zip(instruction.d, signature, strict=True)
     ]
 
 
-def _coded(value: ConstantValue, code: str) -> ConstantValue:
+def _convert(value: ConstantValue, code: str) -> ConstantValue:
     """A constant of the kind that its code says: in files in use 1, 1.0 and True share an id."""
     if not isinstance(value, bool | int | float):
         return value
@@ -165,23 +167,23 @@ def _coded(value: ConstantValue, code: str) -> ConstantValue:
     return float(value) if code == "f" else value
 
 
-def _system(index: int, instruction: Instruction) -> Prepared:
+def _system(index: int, instruction: Instruction) -> PreparedInstruction:
     op, variant = instruction.op, instruction.variant
     name = f"{SYSTEM_NAMES[op]} {SYSTEM[op][variant].name}"
     if op == INPUT:
         id_ = instruction.c[1] if instruction.c else 0
-        return Prepared("input", name, variant, id_)
+        return PreparedInstruction("input", name, variant, id_)
     if op == CONTROL_FLOW:
-        return Prepared("branch", name, variant, refs=(index + instruction.d[0],))
+        return PreparedInstruction("branch", name, variant, refs=(index + instruction.d[0],))
     if op == CONVERGENCE:
-        return Prepared("converge", name, variant, refs=(index + instruction.c[1],))
+        return PreparedInstruction("converge", name, variant, refs=(index + instruction.c[1],))
     refs = tuple(index + offset for offset in instruction.d)
-    return Prepared("output", name, variant, refs=refs)
+    return PreparedInstruction("output", name, variant, refs=refs)
 
 
 def _call(
-    name: str, schema: Schema, taken: Mapping[str, Given], sites: dict[object, Site]
-) -> Prepared:
+    name: str, schema: Schema, taken: Mapping[str, Given], calls: dict[object, PreparedCall]
+) -> PreparedInstruction:
     operands: list[Operand] = []
     constants: dict[str, Given] = {}
     for parameter in schema.parameters:
@@ -192,9 +194,9 @@ def _call(
             constants[parameter.name] = value
     layout = tuple((o.name, _layout(o.source)) for o in operands)
     key = (schema.call, tuple(map(_key, constants.values())), layout)
-    site = sites.setdefault(key, Site(schema.call, constants))
+    prepared = calls.setdefault(key, PreparedCall(schema.call, constants))
     refs = tuple(dict.fromkeys(ref for o in operands for ref in refs_of(o.source)))
-    return Prepared("call", name, 0, 0, site, tuple(operands), refs)
+    return PreparedInstruction("call", name, 0, 0, prepared, tuple(operands), refs)
 
 
 def _key(value: Given) -> object:
@@ -202,14 +204,14 @@ def _key(value: Given) -> object:
     return id(value) if isinstance(value, Numbers) else repr(value)
 
 
-def the_one(made: Any, maker: Prepared, name: str) -> Any:  # noqa: ANN401 - what a call gives
+def single_result(made: Any, maker: PreparedInstruction, name: str) -> Any:  # noqa: ANN401 - what a call gives
     """The result that stands where one is asked for; Unsupported where none of several does.
 
     Files in use name the first result of a norm by the norm itself. Parts are equals.
     """
     if not isinstance(made, list):
         return made
-    has_first = maker.site is not None and maker.site.call not in PARTS
+    has_first = maker.call is not None and maker.call.name not in PARTS
     if len(made) != 1 and not has_first:
         raise Unsupported(f"{name} is a list of {len(made)} tensors, expected one of them")
     return made[0]

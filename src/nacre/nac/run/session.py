@@ -13,14 +13,14 @@ from nacre.nac.program.interface import StateRecord
 from nacre.nac.run.arrays import ArrayDomain
 from nacre.nac.run.calls import Budget
 from nacre.nac.run.dry_run import dry_run
-from nacre.nac.run.inputs import checked_inputs
+from nacre.nac.run.inputs import check_inputs
 from nacre.nac.run.interpreter import Interpreter, TimedInterpreter, Timing
 from nacre.nac.run.limits import Limits, limits_for
 from nacre.nac.run.loaded_program import LoadedProgram
 from nacre.nac.run.memory import owner
 from nacre.nac.run.optimised import Optimised, OptimisedPrograms
 from nacre.nac.run.states import initial_state, require_next, require_states
-from nacre.nac.run.trace import Trace, traced
+from nacre.nac.run.trace import Trace, trace_of
 from nacre.nac.spec.instructions import PARAMETER
 
 _MOST_TRACES = 8  # kept for inputs of different types
@@ -77,14 +77,14 @@ class NacSession:
             found = self._repeat_last(self._last, inputs)
             if found is not None:
                 return found
-        given = checked_inputs(self._model, {} if inputs is None else inputs)
-        outputs, borrowed = self._computed(given)
+        given = check_inputs(self._model, {} if inputs is None else inputs)
+        outputs, borrowed = self._compute(given)
         records = self._model.surroundings.states
         new = {id_: self._next_state(record, outputs) for id_, record in records.items()}
         hidden = {r.output for r in records.values() if not r.returned}
         returned = [value for place, value in enumerate(outputs) if place not in hidden]
         self._state = new
-        return _handed_out(returned, borrowed)
+        return _detach(returned, borrowed)
 
     def _repeat_last(
         self, ready: Optimised, inputs: Mapping[str, Any] | None
@@ -95,7 +95,7 @@ class NacSession:
         except InputError:  # the instructions tell where
             return None
 
-    def _computed(self, given: Mapping[int, Array]) -> tuple[list[Any], set[int]]:
+    def _compute(self, given: Mapping[int, Array]) -> tuple[list[Any], set[int]]:
         """The operands of the output, and the owners of arrays that belong to somebody else.
 
         What a run does follows from the types of its inputs, in almost every program: the second
@@ -104,7 +104,7 @@ class NacSession:
         key = tuple((index, array.dtype, array.shape) for index, array in given.items())
         ready = self._ready.get(key)
         if ready is not None:
-            made = self._repeated(ready, key, given)
+            made = self._run_optimised(ready, key, given)
             if made is not None:
                 self._last = None if self._state else ready
                 return made, set()
@@ -122,12 +122,12 @@ class NacSession:
             found = self._optimised.of(self._model, key, given)
             if found is not None and found.peak_bytes <= limits.bytes:
                 self._ready[key] = found
-                made = self._repeated(found, key, given)
+                made = self._run_optimised(found, key, given)
                 if made is not None:
                     return made, set()
-        return self._interpreted(key, given, limits)
+        return self._interpret(key, given, limits)
 
-    def _repeated(
+    def _run_optimised(
         self, ready: Optimised, key: object, given: Mapping[int, Array]
     ) -> list[Any] | None:
         """The operands of the output; None where a kernel refuses values.
@@ -141,7 +141,7 @@ class NacSession:
         except InputError:
             return None
 
-    def _interpreted(
+    def _interpret(
         self, key: object, given: Mapping[int, Array], limits: Limits
     ) -> tuple[list[Any], set[int]]:
         """The same, instruction by instruction."""
@@ -160,7 +160,7 @@ class NacSession:
             if i.kind == "input" and i.variant == PARAMETER
         )
         if is_same and not self._is_timed and len(self._traces) < _MOST_TRACES:
-            self._traces[key] = traced(self._model, given, run.entries, self.peak_bytes)
+            self._traces[key] = trace_of(self._model, given, run.entries, self.peak_bytes)
         return outputs, run.borrowed
 
     @property
@@ -173,7 +173,7 @@ class NacSession:
         return np.array(outputs[record.output])
 
 
-def _handed_out(outputs: Sequence[Any], borrowed: set[int]) -> list[Array]:
+def _detach(outputs: Sequence[Any], borrowed: set[int]) -> list[Array]:
     """Outputs that nothing else looks at."""
     seen = set(borrowed)
     made = []

@@ -42,7 +42,7 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Compiled:
+class BoundCall:
     """A call ready to run on arrays of the types that it was made for."""
 
     steps: tuple[Step, ...]
@@ -66,7 +66,7 @@ class Compiled:
                 values[step.value] = operands[0].reshape(step.shape)
                 continue
             if step.has_narrow:
-                operands = [_carried(operand) for operand in operands]
+                operands = [_widen_nibbles(operand) for operand in operands]
             made = np.empty(step.shape, step.dtype)
             fault = step.run(operands, [made])
             if fault is not None and fault.is_fatal:
@@ -76,7 +76,7 @@ class Compiled:
         return found if self.is_list else found[0]
 
 
-class _Looked:
+class _ElementWatch:
     """The elements of operands, and whether anybody asked for them."""
 
     def __init__(self, elements: Elements, count: int) -> None:
@@ -92,7 +92,7 @@ class _Looked:
 
 
 @dataclass(frozen=True, slots=True)
-class Typed:
+class TypedCall:
     """A call with types for everything in it, before any kernel is bound or any byte taken."""
 
     operations: tuple[CoreOperation, ...]
@@ -110,13 +110,13 @@ class Typed:
         return self.root(op.operands[0]) if op.opcode in _RESHAPES else value
 
 
-def typed(
+def type_call(
     call: str,
     arguments: Mapping[str, Any],
     arrays: Sequence[Array],
     room: int,
     elements: Elements,
-) -> Typed:
+) -> TypedCall:
     """A call for arguments in which `Value(i)` stands for the i-th array; Unsupported says why not.
 
     Of arrays only types are looked at; `elements` gives what is in one where the call asks for it.
@@ -125,38 +125,38 @@ def typed(
     builder = Builder()
     for index, array in enumerate(arrays):
         _input(builder, index, array)
-    looked = _Looked(elements, len(arrays))
+    looked = _ElementWatch(elements, len(arrays))
     handler = handler_of(call)
     made = handler(AtenCall(call, arguments, builder, looked, room))
     if isinstance(made, Number):
-        return Typed((), {}, (), False, made, 0, 1, looked.is_used)
+        return TypedCall((), {}, (), False, made, 0, 1, looked.is_used)
     results = (made,) if isinstance(made, int) else tuple(values_of(made))
     operations = builder.module(*results).operations
     types = {op.value_id: KernelType(op.type.element, op.type.shape) for op in operations}
     computed = [op for op in operations if op.opcode not in ("Input", "ConstTensor")]
-    total = sum(_needed(op, types) for op in computed)
+    total = sum(_needed_bytes(op, types) for op in computed)
     total += sum(_array(op).nbytes for op in operations if op.opcode == "ConstTensor")
     if total > room:
         raise TooLarge(total)
     work = sum(_work(op, types) for op in computed)
     is_list = not isinstance(made, int)
-    return Typed(operations, types, results, is_list, None, total, work, looked.is_used)
+    return TypedCall(operations, types, results, is_list, None, total, work, looked.is_used)
 
 
-def bound(call: Typed, arrays: Sequence[Array], fixed: Collection[int] = ()) -> Compiled:
+def bind_call(call: TypedCall, arrays: Sequence[Array], fixed: Collection[int] = ()) -> BoundCall:
     """A call on its kernels.
 
     Arrays that are fixed are the same in every run: kernels may prepare them, as they do for the
     constants of a module.
     """
     if call.number is not None:
-        return Compiled((), {}, (), False, call.number, 0, 1, call.is_for_elements)
+        return BoundCall((), {}, (), False, call.number, 0, 1, call.is_for_elements)
     operations, types = call.operations, call.types
     computed = [op for op in operations if op.opcode not in ("Input", "ConstTensor")]
     constants = {op.value_id: _array(op) for op in operations if op.opcode == "ConstTensor"}
     fixed_arrays = {index: arrays[index] for index in fixed}
-    known = {value: _carried(array) for value, array in {**fixed_arrays, **constants}.items()}
-    return Compiled(
+    known = {value: _widen_nibbles(array) for value, array in {**fixed_arrays, **constants}.items()}
+    return BoundCall(
         tuple(_step(op, types, known) for op in computed),
         constants,
         call.results,
@@ -192,18 +192,18 @@ def _array(op: CoreOperation) -> Array:
 
 def _step(op: CoreOperation, types: Mapping[int, KernelType], known: Mapping[int, Array]) -> Step:
     type_ = types[op.value_id]
-    run = None if op.opcode in _RESHAPES else _bound(op, types, known)
+    run = None if op.opcode in _RESHAPES else _bind(op, types, known)
     narrow = None if type_.dtype == type_.elem.dtype else type_.elem.dtype
     has_narrow = any(types[value].elem.bits < _BYTE for value in op.operands)
     return Step(op.value_id, op.operands, run, type_.shape, type_.dtype, narrow, has_narrow)
 
 
-def _carried(array: Array) -> Array:
+def _widen_nibbles(array: Array) -> Array:
     """An array as kernels take it: `i4` and `u4` as whole bytes."""
     return array.astype(np.int8) if array.dtype.name in NIBBLE_TYPES else array
 
 
-def _needed(op: CoreOperation, types: Mapping[int, KernelType]) -> int:
+def _needed_bytes(op: CoreOperation, types: Mapping[int, KernelType]) -> int:
     """The bytes of a result, and of the operand with the elements around it that a window sees."""
     if op.opcode in _RESHAPES:
         return 0
@@ -242,7 +242,7 @@ def _takes(op: CoreOperation) -> bool:
     return name is not None and PRIMITIVES[name].takes_known
 
 
-def _bound(op: CoreOperation, types: Mapping[int, KernelType], known: Mapping[int, Array]) -> Run:
+def _bind(op: CoreOperation, types: Mapping[int, KernelType], known: Mapping[int, Array]) -> Run:
     spec = OPS[op.opcode]
     if spec.primitive is None:
         raise Unsupported(f"there is no kernel for `{op.opcode}`")

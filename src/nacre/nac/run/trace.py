@@ -80,14 +80,14 @@ class Trace:
             target = link.target or [np.empty(link.shape, link.dtype)]
             fault = link.run(operands, target)
         except MemoryError:
-            raise self._refused(link, NAC48, "there is not so much memory") from None
+            raise self._refusal(link, NAC48, "there is not so much memory") from None
         except (Unsupported, *FAULTS) as error:
-            raise self._refused(link, NAC47, str(error)) from error
+            raise self._refusal(link, NAC47, str(error)) from error
         if fault is not None and fault.is_fatal:
-            raise self._refused(link, NAC47, fault.message)
+            raise self._refusal(link, NAC47, fault.message)
         slots[link.slot] = target[0]
 
-    def _refused(self, link: Link, rule: Rule, reason: str) -> Exception:
+    def _refusal(self, link: Link, rule: Rule, reason: str) -> Exception:
         name = self.model.program[link.instruction].name
         return self.model.fault(link.instruction, rule, f"`{name}`: {reason}")
 
@@ -99,7 +99,7 @@ class Slot:
     slot: int
 
 
-def traced(
+def trace_of(
     model: LoadedProgram, given: Container[int], entries: Mapping[int, Entry], peak_bytes: int
 ) -> Trace:
     """The trace of a run that was given these inputs and made these calls."""
@@ -169,7 +169,7 @@ class _Tracer:
         if instruction.variant == PARAMETER:
             found = self.model.weights[instruction.id]
         elif instruction.variant == LIFTED and index not in self.given:
-            found = self.model.lifted(instruction.id)
+            found = self.model.lifted_constant(instruction.id)
         if found is not None and not isinstance(found, np.ndarray):
             self._numbers[index] = found
             return
@@ -179,7 +179,7 @@ class _Tracer:
         self._results[index] = [slot]
 
     def _call(self, index: int, entry: Entry) -> None:
-        compiled = entry.compiled
+        compiled = entry.call
         if compiled.number is not None:
             self._numbers[index] = compiled.number.number
             return

@@ -57,7 +57,7 @@ class Weights:
         """The same, and nothing is kept of it here."""
         found = self._ready.get(id_)
         if found is None:
-            found = dequantized(self.tensor(id_))
+            found = dequantize(self.tensor(id_))
             if self._is_half and found.dtype == np.float16:
                 with np.errstate(all="ignore"):  # numbers that are none
                     found = found.astype(np.float32)
@@ -98,7 +98,7 @@ class Weights:
         tensor = self.tensor(id_)
         dtype, shape = self.type_of(id_)
         is_wide = is_scaled(tensor.quant) or dtype != GRAPH_TYPES[DTYPES[tensor.dtype]].dtype
-        is_moved = is_wide or dtype.kind == "b" or not stored(tensor).flags.aligned
+        is_moved = is_wide or dtype.kind == "b" or not stored_elements(tensor).flags.aligned
         return dtype.itemsize * prod(shape) if is_moved else 0
 
     @property
@@ -129,7 +129,7 @@ class Weights:
         return dict(self._names)
 
 
-def stored(tensor: Tensor) -> Array:
+def stored_elements(tensor: Tensor) -> Array:
     """The elements of a tensor as they are stored; not copied."""
     dtype = GRAPH_TYPES[DTYPES[tensor.dtype]].dtype
     if dtype.kind == "b":  # any byte but 0 is true
@@ -139,10 +139,10 @@ def stored(tensor: Tensor) -> Array:
     return np.frombuffer(tensor.data, little).reshape(tensor.shape).astype(dtype, copy=False)
 
 
-def dequantized(tensor: Tensor) -> Array:
+def dequantize(tensor: Tensor) -> Array:
     """The elements of a tensor in the type that the program computes with."""
     layout = QUANTIZATIONS[tensor.quant]
-    elements = stored(tensor)
+    elements = stored_elements(tensor)
     scales = np.frombuffer(tensor.scales, "<f4").astype(np.float32, copy=False)
     # A hostile scale gives infinities, which is what its file says.
     with np.errstate(all="ignore"):

@@ -39,7 +39,7 @@ class Bpe:
         if known is not None:
             return known
         budget.spend(4 * len(fragment) + 1)
-        made = self._merged(self._letters(fragment))
+        made = self._merge(self._letters(fragment))
         if len(fragment) <= _LONGEST_CACHED:
             if len(self._known) >= _MOST_CACHED:
                 self._known.clear()
@@ -54,7 +54,7 @@ class Bpe:
             made[-1] = get(fragment[-1] + self._suffix, unknown)
         return made
 
-    def _merged(self, ids: list[int]) -> list[int]:
+    def _merge(self, ids: list[int]) -> list[int]:
         """Merge until nothing is left to do; `ids` is changed."""
         count = len(ids)
         following = list(range(1, count + 1))

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from nacre.base.diagnostics import InputError
 from nacre.base.rules import Rule
 from nacre.nac.format.cursor import Broken, Cursor
-from nacre.nac.format.packing import packed, text
-from nacre.nac.format.positions import BinarySource, Place, finding
+from nacre.nac.format.packing import pack, text
+from nacre.nac.format.positions import BinarySource, Position, finding
 from nacre.nac.rules.container import NAC05, NAC14
 from nacre.nac.rules.tokenizer import NAC60
 from nacre.nac.tisa.instructions import MAGIC
@@ -32,10 +32,10 @@ class Bundle:
 
 def join(manifest: bytes, resources: Mapping[str, bytes]) -> bytes:
     """One piece: the section PROC, then the section RSRC."""
-    parts = [_PROC, packed("I", "length", len(manifest)), manifest]
-    parts += [_RSRC, packed("I", "length", len(resources))]
+    parts = [_PROC, pack("I", "length", len(manifest)), manifest]
+    parts += [_RSRC, pack("I", "length", len(resources))]
     for name, data in resources.items():
-        parts += [text(name, "H", "the name of a resource"), packed("I", "length", len(data)), data]
+        parts += [text(name, "H", "the name of a resource"), pack("I", "length", len(data)), data]
     return b"".join(parts)
 
 
@@ -51,24 +51,24 @@ def _split(raw: bytes) -> Bundle:
     cursor = Cursor(memoryview(raw), "PROC")
     if bytes(cursor.take(4, "the tag of a section")) != _PROC:
         message = f"the bytes begin with {raw[:4]!r}, neither with {MAGIC!r} nor with {_PROC!r}"
-        raise Broken(NAC60, cursor.place(0), message)
+        raise Broken(NAC60, cursor.position(0), message)
     manifest = bytes(cursor.take(cursor.u32("the length of the manifest"), "the manifest"))
     if not cursor.left:
         return Bundle(manifest)
     start = cursor.at
     if bytes(cursor.take(4, "the tag of a section")) != _RSRC:
-        raise Broken(NAC05, Place(start, "RSRC"), f"behind the manifest stands no {_RSRC!r}")
+        raise Broken(NAC05, Position(start, "RSRC"), f"behind the manifest stands no {_RSRC!r}")
     files: dict[str, bytes] = {}
     count = cursor.u32("the number of resources")
     for _ in range(min(count, cursor.left)):
         name = cursor.text(cursor.u16("the length of a name"), "the name of a resource")
         data = bytes(cursor.take(cursor.u32("the length of a resource"), f"`{name}`"))
         if name in files:
-            raise Broken(NAC14, Place(start, "RSRC"), f"resource `{name}` is defined twice")
+            raise Broken(NAC14, Position(start, "RSRC"), f"resource `{name}` is defined twice")
         files[name] = data
     if len(files) < count or cursor.left:
         message = f"{len(files)} of {count} resources, and {cursor.left} bytes behind them"
-        raise Broken(NAC05, Place(cursor.at, "RSRC"), message)
+        raise Broken(NAC05, Position(cursor.at, "RSRC"), message)
     return Bundle(manifest, files)
 
 
@@ -79,7 +79,7 @@ def refusing(size: int, name: str = NAME) -> Iterator[None]:
         yield
     except Broken as problem:
         source = BinarySource(name, size)
-        made = finding(problem.rule, source, problem.place, problem.message, problem.help)
+        made = finding(problem.rule, source, problem.position, problem.message, problem.help)
         raise InputError([made]) from None
 
 

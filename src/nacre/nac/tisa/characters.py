@@ -28,7 +28,7 @@ class CharacterSet:
     __slots__ = ("_firsts", "_lasts")
 
     def __init__(self, listed: Ranges) -> None:
-        joined = joined_ranges(listed)
+        joined = join_ranges(listed)
         self._firsts = [first for first, _ in joined]
         self._lasts = [last for _, last in joined]
 
@@ -37,7 +37,7 @@ class CharacterSet:
         return at >= 0 and point <= self._lasts[at]
 
 
-def joined_ranges(listed: Ranges) -> Ranges:
+def join_ranges(listed: Ranges) -> Ranges:
     """Ranges in order, those that touch joined."""
     made: list[tuple[int, int]] = []
     for first, last in sorted(listed):
@@ -98,13 +98,13 @@ def normal_form(form: Form, text: str) -> str:
     made: list[str] = []
     at = 0
     for found in _inert().finditer(text):
-        made += [_normalized(form, text[at : found.start()]), found.group()]
+        made += [_normalize(form, text[at : found.start()]), found.group()]
         at = found.end()
-    made.append(_normalized(form, text[at:]))
+    made.append(_normalize(form, text[at:]))
     return "".join(made)
 
 
-def _normalized(form: Form, text: str) -> str:
+def _normalize(form: Form, text: str) -> str:
     """As `unicodedata` has it, which takes quadratic time to order a long run of marks."""
     if len(text) < _LONG_TEXT:
         return unicodedata.normalize(form, text)

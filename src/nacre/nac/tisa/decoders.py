@@ -16,7 +16,7 @@ import msgspec
 from msgspec import Struct
 
 from nacre.nac.format.cursor import Broken
-from nacre.nac.format.positions import Place
+from nacre.nac.format.positions import Position
 from nacre.nac.rules.tokenizer import NAC65, NAC67, NAC70
 from nacre.nac.tisa.bundle import refusal
 from nacre.nac.tisa.characters import letter_bytes
@@ -88,7 +88,7 @@ class CTC(Struct, frozen=True, tag=True, tag_field="type"):
     cleanup: bool = True
 
 
-class Refused(Struct, frozen=True, tag=True, tag_field="type"):
+class RefusedDecoder(Struct, frozen=True, tag=True, tag_field="type"):
     """A decoder that cannot be run here, and why: texts are encoded all the same."""
 
     reason: str
@@ -96,7 +96,7 @@ class Refused(Struct, frozen=True, tag=True, tag_field="type"):
 
 Step = (
     ByteLevel | WordPiece | Metaspace | BPEDecoder | Fuse | Strip | Replace | ByteFallback | CTC
-    | Refused
+    | RefusedDecoder
 )  # fmt: skip
 
 
@@ -119,7 +119,7 @@ class Decoding(Struct, frozen=True, forbid_unknown_fields=True):
         return "".join(tokens)
 
 
-def encoded(decoding: Decoding) -> bytes:
+def encode_decoding(decoding: Decoding) -> bytes:
     """The resource."""
     return msgspec.json.encode(decoding)
 
@@ -132,13 +132,13 @@ def read_decoding(resources: Mapping[str, bytes | memoryview]) -> Decoding | Non
     try:
         made = msgspec.json.decode(bytes(raw), type=Decoding)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise Broken(NAC65, Place(0, "RSRC"), f"`{RESOURCE}` is malformed: {error}") from None
+        raise Broken(NAC65, Position(0, "RSRC"), f"`{RESOURCE}` is malformed: {error}") from None
     steps = made.decoder or ()
     if len(steps) > _MOST_STEPS:
         message = f"`{RESOURCE}` has {len(steps)} steps, at most {_MOST_STEPS}"
-        raise Broken(NAC65, Place(0, "RSRC"), message)
+        raise Broken(NAC65, Position(0, "RSRC"), message)
     if any(isinstance(step, Replace) and not step.pattern for step in steps):
-        raise Broken(NAC65, Place(0, "RSRC"), f"`{RESOURCE}` replaces the empty text")
+        raise Broken(NAC65, Position(0, "RSRC"), f"`{RESOURCE}` replaces the empty text")
     return made
 
 
@@ -157,11 +157,11 @@ def _word_piece(step: WordPiece, tokens: list[str]) -> list[str]:
         if index:
             is_part = token.startswith(step.prefix)
             token = token.replace(step.prefix, "", 1) if is_part else f" {token}"
-        made.append(_cleaned(token) if step.cleanup else token)
+        made.append(_clean(token) if step.cleanup else token)
     return made
 
 
-def _cleaned(text: str) -> str:
+def _clean(text: str) -> str:
     for written, meant in _CLEANED:
         text = text.replace(written, meant)
     return text
@@ -181,10 +181,10 @@ def _ends(step: BPEDecoder, tokens: list[str]) -> list[str]:
 
 
 def _strip(step: Strip, tokens: list[str]) -> list[str]:
-    return [_stripped(token, step) for token in tokens]
+    return [_strip_ends(token, step) for token in tokens]
 
 
-def _stripped(token: str, step: Strip) -> str:
+def _strip_ends(token: str, step: Strip) -> str:
     start, stop = 0, len(token)
     while start < min(step.start, stop) and token[start] == step.content:
         start += 1
@@ -213,12 +213,12 @@ def _ctc(step: CTC, tokens: list[str]) -> list[str]:
     for token, _ in groupby(tokens):
         text = token.replace(step.pad_token, "") if step.pad_token else token
         if step.cleanup:
-            text = _cleaned(text).replace(step.word_delimiter_token, " ")
+            text = _clean(text).replace(step.word_delimiter_token, " ")
         made += [text] if text else []
     return made
 
 
-def _refused(step: Refused, tokens: list[str]) -> list[str]:
+def _refuse(step: RefusedDecoder, tokens: list[str]) -> list[str]:
     raise refusal(NAC70, f"ids cannot be decoded: {step.reason}")
 
 
@@ -233,6 +233,6 @@ _RUNS: Mapping[type[Struct], Callable[[Any, list[str]], list[str]]] = MappingPro
         Replace: lambda step, tokens: [t.replace(step.pattern, step.content) for t in tokens],
         ByteFallback: _byte_fallback,
         CTC: _ctc,
-        Refused: _refused,
+        RefusedDecoder: _refuse,
     }
 )

@@ -16,20 +16,20 @@ from nacre.nac.tisa.decoders import (
     WordPiece,
 )
 from nacre.nac.tisa.instructions import CutRule, Instruction
-from nacre.nac.tisa.patterns import Chars, parsed
+from nacre.nac.tisa.patterns import Chars, parse_pattern
 from nacre.nac.tisa.patterns import Sequence as InOrder
 
 _LOOKS_SPECIAL = re.compile(r"<.*>|\[.*\]", re.DOTALL)
 
 
-def inferred(
+def infer_decoding(
     instructions: Sequence[Instruction], ids: Mapping[str, int], template: Iterable[int]
 ) -> Decoding:
     """What instructions tell: tokens are joined as text was taken apart.
 
     Of the tokens that rules protect, those are special that a template has or that look so.
     """
-    protected = _protected(instructions) & ids.keys()
+    protected = _protected_tokens(instructions) & ids.keys()
     of_template = set(template)
     special = {
         ids[token]
@@ -39,7 +39,7 @@ def inferred(
     return Decoding(_steps(instructions), tuple(sorted(special)))
 
 
-def _protected(instructions: Sequence[Instruction]) -> set[str]:
+def _protected_tokens(instructions: Sequence[Instruction]) -> set[str]:
     """Tokens that rules protect, where their pattern is one text with white space around it."""
     made: set[str] = set()
     for instruction in instructions:
@@ -51,7 +51,7 @@ def _protected(instructions: Sequence[Instruction]) -> set[str]:
 
 
 def _core(pattern: str) -> str:
-    tree = parsed(pattern)
+    tree = parse_pattern(pattern)
     parts = tree.parts if isinstance(tree, InOrder) else (tree,)
     return "".join(chr(p.ranges[0][0]) for p in parts if isinstance(p, Chars) and p.ranges)
 

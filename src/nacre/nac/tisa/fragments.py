@@ -9,7 +9,7 @@ from typing import cast
 from nacre.nac.tisa.budget import Budget
 from nacre.nac.tisa.characters import Form, byte_letters, category, lowercase, normal_form
 from nacre.nac.tisa.instructions import REMOVE, CutRule, Instruction
-from nacre.nac.tisa.patterns import Node, PatternError, only_character, parsed
+from nacre.nac.tisa.patterns import Node, PatternError, only_character, parse_pattern
 from nacre.nac.tisa.patterns import Sequence as InOrder
 from nacre.nac.tisa.scanner import Scanner, check
 
@@ -151,7 +151,7 @@ class _Cut:
 
 def _tree(index: int, pattern: str) -> Node:
     try:
-        tree = parsed(pattern)
+        tree = parse_pattern(pattern)
         check(tree)
     except PatternError as error:
         shown = pattern if len(pattern) <= _LONGEST_SHOWN else f"{pattern[:_LONGEST_SHOWN]}..."

@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import cast
 
 from nacre.nac.format.cursor import Broken, Cursor
-from nacre.nac.format.packing import packed, text
+from nacre.nac.format.packing import pack, text
 from nacre.nac.rules.tokenizer import NAC60, NAC61, NAC62
 from nacre.nac.tisa.instructions import (
     BEHAVIOURS,
@@ -37,7 +37,7 @@ def read(manifest: bytes | memoryview) -> tuple[Instruction, ...]:
     version = cursor.u8("the version of the manifest")
     if head != MAGIC or version != VERSION:
         message = f"the manifest begins with {head!r} and version {version}, not {MAGIC!r} and 1"
-        raise Broken(NAC60, cursor.place(0), message)
+        raise Broken(NAC60, cursor.position(0), message)
     made: list[Instruction] = []
     while cursor.left:
         made.append(_instruction(cursor, len(made)))
@@ -46,7 +46,7 @@ def read(manifest: bytes | memoryview) -> tuple[Instruction, ...]:
 
 def write(instructions: Iterable[Instruction]) -> bytes:
     """The manifest of a program."""
-    parts = [MAGIC, packed("B", "version", VERSION)]
+    parts = [MAGIC, pack("B", "version", VERSION)]
     for instruction in instructions:
         payload = b"".join(
             _WRITERS[field](value)
@@ -54,7 +54,7 @@ def write(instructions: Iterable[Instruction]) -> bytes:
                 instruction.operation.operands, instruction.operands, strict=True
             )
         )
-        parts += [packed("BI", "length", instruction.opcode, len(payload)), payload]
+        parts += [pack("BI", "length", instruction.opcode, len(payload)), payload]
     return b"".join(parts)
 
 
@@ -65,7 +65,7 @@ def _instruction(cursor: Cursor, index: int) -> Instruction:
     if operation is None:
         known = ", ".join(f"{code:02x}" for code in OPERATIONS)
         message = f"step {index} has opcode {opcode:02x}; TISA has {known}"
-        raise Broken(NAC61, cursor.place(start), message)
+        raise Broken(NAC61, cursor.position(start), message)
     what = f"the payload of {operation.name}"
     length = cursor.u32(f"the length of {what}")
     begin = cursor.at
@@ -75,7 +75,7 @@ def _instruction(cursor: Cursor, index: int) -> Instruction:
         operands = tuple(_READERS[field](inner, what) for _, field in operation.operands)
         _judge(operation, operands, inner)
     except Broken as problem:
-        place = cursor.place(begin + problem.place.offset)
+        place = cursor.position(begin + problem.position.offset)
         raise Broken(problem.rule, place, f"step {index}: {problem.message}") from None
     return Instruction(opcode, operands)
 
@@ -83,22 +83,22 @@ def _instruction(cursor: Cursor, index: int) -> Instruction:
 def _judge(operation: Operation, operands: tuple[Operand, ...], inner: Cursor) -> None:
     """Refuse operands that are well-formed and mean nothing."""
     if inner.left:
-        raise Broken(NAC62, inner.place(), f"{operation.name} has {inner.left} bytes too many")
+        raise Broken(NAC62, inner.position(), f"{operation.name} has {inner.left} bytes too many")
     if operation.name == "UNICODE_NORM" and operands[0] not in FORMS:
         message = f"{operands[0]!r} is no normal form; they are {', '.join(FORMS)}"
-        raise Broken(NAC62, inner.place(0), message)
+        raise Broken(NAC62, inner.position(0), message)
     if operation.name == "FILTER_CATEGORY":
         unknown = [name for name in cast(tuple[str, ...], operands[0]) if name not in CATEGORIES]
         if unknown:
-            raise Broken(NAC62, inner.place(0), f"{unknown[0]!r} is no category of Unicode")
+            raise Broken(NAC62, inner.position(0), f"{unknown[0]!r} is no category of Unicode")
     if operation.name == "REPLACE" and not operands[0]:
-        raise Broken(NAC62, inner.place(0), "REPLACE has an empty pattern")
+        raise Broken(NAC62, inner.position(0), "REPLACE has an empty pattern")
 
 
 def _flag(cursor: Cursor, what: str) -> bool:
     value = cursor.u8(what)
     if value > 1:
-        raise Broken(NAC62, cursor.place(cursor.at - 1), f"{what} is {value}; it can be 0 or 1")
+        raise Broken(NAC62, cursor.position(cursor.at - 1), f"{what} is {value}; it can be 0 or 1")
     return bool(value)
 
 
@@ -113,11 +113,11 @@ def _text16(cursor: Cursor, what: str) -> str:
 def _rule(cursor: Cursor, what: str) -> CutRule:
     flags = cursor.u8(what)
     if flags & ~(PROTECTED | HAS_BEHAVIOUR | HAS_TRIM):
-        raise Broken(NAC62, cursor.place(cursor.at - 1), f"a rule has the flags {flags:#04x}")
+        raise Broken(NAC62, cursor.position(cursor.at - 1), f"a rule has the flags {flags:#04x}")
     pattern = _text16(cursor, "the pattern of a rule")
     behaviour = cursor.u8("the behaviour of a rule") if flags & HAS_BEHAVIOUR else None
     if behaviour is not None and behaviour not in BEHAVIOURS:
-        raise Broken(NAC62, cursor.place(cursor.at - 1), f"a rule has the behaviour {behaviour}")
+        raise Broken(NAC62, cursor.position(cursor.at - 1), f"a rule has the behaviour {behaviour}")
     trim = _text8(cursor, "the trim of a rule") if flags & HAS_TRIM else None
     return CutRule(pattern, bool(flags & PROTECTED), behaviour, trim)
 
@@ -134,19 +134,19 @@ def _item(cursor: Cursor, what: str) -> Item:
 def _rules(cursor: Cursor, what: str) -> tuple[CutRule, ...]:
     start = cursor.at
     count = cursor.u16("the number of rules")
-    return cursor.counted(count, 3, "rules", lambda: _rule(cursor, what), start)
+    return cursor.take_records(count, 3, "rules", lambda: _rule(cursor, what), start)
 
 
 def _items(cursor: Cursor, what: str) -> tuple[Item, ...]:
     start = cursor.at
     count = cursor.u8("the number of items")
-    return cursor.counted(count, 1, "items", lambda: _item(cursor, what), start)
+    return cursor.take_records(count, 1, "items", lambda: _item(cursor, what), start)
 
 
 def _texts8(cursor: Cursor, what: str) -> tuple[str, ...]:
     start = cursor.at
     count = cursor.u8(f"the number of texts of {what}")
-    return cursor.counted(count, 1, "texts", lambda: _text8(cursor, what), start)
+    return cursor.take_records(count, 1, "texts", lambda: _text8(cursor, what), start)
 
 
 def _rest8(cursor: Cursor, what: str) -> str | None:
@@ -164,11 +164,11 @@ def _rule_bytes(rule: CutRule) -> bytes:
     tail = b""
     if rule.behaviour is not None:
         flags |= HAS_BEHAVIOUR
-        tail += packed("B", "behaviour", rule.behaviour)
+        tail += pack("B", "behaviour", rule.behaviour)
     if rule.trim is not None:
         flags |= HAS_TRIM
         tail += text(rule.trim, "B", "the trim of a rule")
-    return packed("B", "flags", flags) + text(rule.pattern, "H", "the pattern of a rule") + tail
+    return pack("B", "flags", flags) + text(rule.pattern, "H", "the pattern of a rule") + tail
 
 
 def _item_bytes(item: Item) -> bytes:
@@ -176,13 +176,13 @@ def _item_bytes(item: Item) -> bytes:
         return b"\0"
     if isinstance(item.value, str):
         return b"\1\0" + text(item.value, "B", "the token of an item")
-    return b"\1\1" + packed("i", "id", item.value)
+    return b"\1\1" + pack("i", "id", item.value)
 
 
 def _many(layout: str, one: Callable[..., bytes]) -> Callable[[Operand], bytes]:
     def write_all(value: Operand) -> bytes:
         values = cast(tuple[object, ...], value)
-        return packed(layout, "list", len(values)) + b"".join(one(item) for item in values)
+        return pack(layout, "list", len(values)) + b"".join(one(item) for item in values)
 
     return write_all
 

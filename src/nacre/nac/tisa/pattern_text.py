@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nacre.nac.tisa.patterns import Chars, Choice, Near, Node, Repeat, Sequence, quoted
+from nacre.nac.tisa.patterns import Chars, Choice, Near, Node, Repeat, Sequence, quote
 
 _PRINTABLE = range(0x21, 0x7F)
 _IN_CLASS = frozenset("\\[]^-&|~")
@@ -16,15 +16,15 @@ def pattern_text(node: Node) -> str:
         case Near():
             return _near(node)
         case Sequence(parts):
-            return "".join(_grouped(part, Choice) for part in parts)
+            return "".join(_group(part, Choice) for part in parts)
         case Choice(parts):
             return "|".join(pattern_text(part) for part in parts)
         case Repeat(part, least, most, greedy):
-            inner = _grouped(part, Choice, Sequence, Repeat)
+            inner = _group(part, Choice, Sequence, Repeat)
             return inner + _bounds(least, most) + ("" if greedy else "?")
 
 
-def _grouped(node: Node, *loose: type) -> str:
+def _group(node: Node, *loose: type) -> str:
     text = pattern_text(node)
     return f"(?:{text})" if isinstance(node, loose) else text
 
@@ -45,7 +45,7 @@ def chars_text(chars: Chars) -> str:
     if len(chars.ranges) == 1 and not (chars.categories or chars.inner or chars.negated):
         first, last = chars.ranges[0]
         if first == last:
-            return quoted(chr(first)) if first in _PRINTABLE or first == 0x20 else _point(first)
+            return quote(chr(first)) if first in _PRINTABLE or first == 0x20 else _point(first)
     if len(chars.categories) == 1 and not (chars.ranges or chars.inner):
         return f"\\{'P' if chars.negated else 'p'}{{{chars.categories[0]}}}"
     return f"[{'^' if chars.negated else ''}{_members(chars)}]"

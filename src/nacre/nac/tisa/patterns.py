@@ -90,7 +90,7 @@ _FOLDS = {"s": "\u017f", "k": "\u212a"}
 _DOUBLE_FOLDS = ("ss", "st", "ff", "fi", "fl")
 
 
-def negated(chars: Chars) -> Chars:
+def negate(chars: Chars) -> Chars:
     """Everything else."""
     return Chars(chars.ranges, chars.categories, chars.inner, not chars.negated)
 
@@ -113,12 +113,12 @@ def literal(text: str) -> Node:
     return Sequence(tuple(one(character) for character in text)) if len(text) != 1 else one(text)
 
 
-def quoted(text: str) -> str:
+def quote(text: str) -> str:
     """A pattern that matches that text alone."""
     return "".join("\\" + c if c in _SPECIAL else c for c in text)
 
 
-def parsed(source: str, dialect: Dialect = "tisa") -> Node:
+def parse_pattern(source: str, dialect: Dialect = "tisa") -> Node:
     """A pattern as a tree; PatternError where it is malformed or not taken."""
     reader = _Reader(source, dialect)
     made = reader.choice(False, 0)
@@ -218,7 +218,7 @@ class _Reader:
         if character == "[":
             return self._class(folded)
         if character == ".":
-            return negated(one("\n"))
+            return negate(one("\n"))
         if character == "\\":
             return self._escape(folded)
         if character in "^$":
@@ -268,21 +268,21 @@ class _Reader:
             return Near(False, False)
         if self._accept("z"):
             return Near(True, False)
-        made = self._escaped()
+        made = self._character_escape()
         if isinstance(made, Chars):
             return made
         if folded and made.isalpha():
             raise PatternError("an escaped letter in `(?i:`", start)
         return one(made)
 
-    def _escaped(self) -> Chars | str:
+    def _character_escape(self) -> Chars | str:
         """What follows a backslash: a class, or a character."""
         start = self.at - 1
         mark = self._next()
         shorthands = {"s": SPACE, "d": DIGIT, "w": self._word}
         if mark.lower() in shorthands:
             chars = shorthands[mark.lower()]
-            return chars if mark.islower() else negated(chars)
+            return chars if mark.islower() else negate(chars)
         if mark in "pP":
             return self._category(mark == "P", start)
         if mark in _ESCAPES:
@@ -348,7 +348,7 @@ class _Reader:
         character = self._next()
         if character == "[" or self._source[self.at - 1 : self.at + 1] in ("&&", "--", "||", "~~"):
             raise PatternError("a class inside of a class", start)
-        return self._escaped() if character == "\\" else character
+        return self._character_escape() if character == "\\" else character
 
 
 def _is_category(chars: Chars) -> bool:

@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Literal, cast
 
 from nacre.nac.format.cursor import Broken
-from nacre.nac.format.positions import Place
+from nacre.nac.format.positions import Position
 from nacre.nac.rules.tokenizer import NAC63, NAC64, NAC65, NAC66, NAC67, NAC70
 from nacre.nac.tisa import manifest
 from nacre.nac.tisa.bpe import Bpe
@@ -16,7 +16,7 @@ from nacre.nac.tisa.bundle import Bundle, refusal, refusing, split
 from nacre.nac.tisa.character_data import WHITE_SPACE
 from nacre.nac.tisa.characters import points
 from nacre.nac.tisa.decoders import Decoding, read_decoding
-from nacre.nac.tisa.decoding import inferred
+from nacre.nac.tisa.decoding import infer_decoding
 from nacre.nac.tisa.fragments import Fragment, Step, steps
 from nacre.nac.tisa.instructions import Instruction, Item, Kind
 from nacre.nac.tisa.patterns import PatternError
@@ -51,7 +51,7 @@ def judge(raw: bytes, resources: Mapping[str, bytes | memoryview]) -> None:
 def _vocabulary(bundle: Bundle) -> Vocabulary:
     if VOCABULARY not in bundle.resources:
         message = f"the program has no vocabulary: there is no resource `{VOCABULARY}`"
-        raise Broken(NAC66, Place(0, "RSRC"), message)
+        raise Broken(NAC66, Position(0, "RSRC"), message)
     return read_vocabulary(bundle.resources)
 
 
@@ -73,7 +73,7 @@ class TisaProgram:
         self._unknown = next((self._ids[t] for t in _UNKNOWN_TOKENS if t in self._ids), 0)
         by_kind = {kind: [i for i in instructions if i.operation.kind == kind] for kind in Kind}
         self._steps = _cuts(instructions)
-        self._model = self._made(by_kind[Kind.ENCODE][0])
+        self._model = self._encoder(by_kind[Kind.ENCODE][0])
         self._template = self._composition(by_kind[Kind.COMPOSE])
 
     def encode(
@@ -88,7 +88,7 @@ class TisaProgram:
         pad_on: Side = "right",
     ) -> list[int]:
         """The ids of a text, cut and padded where that is asked for."""
-        ids = self._encoded(text)
+        ids = self._encode(text)
         before, behind = self._template if add_special_tokens else ((), ())
         if max_length is not None:
             room = max_length - len(before) - len(behind)
@@ -130,13 +130,13 @@ class TisaProgram:
         if self._said is not None:
             return self._said
         before, behind = self._template
-        return inferred(self.instructions, self._ids, (*before, *behind))
+        return infer_decoding(self.instructions, self._ids, (*before, *behind))
 
     @cached_property
     def _special(self) -> frozenset[int]:
         return frozenset(self.decoding.special)
 
-    def _encoded(self, text: str) -> list[int]:
+    def _encode(self, text: str) -> list[int]:
         _check_text(text)
         budget = Budget(len(text))
         try:
@@ -165,7 +165,7 @@ class TisaProgram:
                 return self._ids[text]
         return self._unknown
 
-    def _made(self, instruction: Instruction) -> Callable[[str, Budget], list[int]]:
+    def _encoder(self, instruction: Instruction) -> Callable[[str, Budget], list[int]]:
         """What encodes a fragment."""
         match instruction.operation.name:
             case "BPE_ENCODE":
@@ -181,12 +181,12 @@ class TisaProgram:
         merges = self.vocabulary.merges
         if merges is None:
             message = f"BPE has no merges: there is no resource `{MERGES}`"
-            raise Broken(NAC66, Place(0, "RSRC"), message)
+            raise Broken(NAC66, Position(0, "RSRC"), message)
         for first, second in merges:
             for token in (first, second, first + second):
                 if token not in self._pieces:
                     message = f"{first!r} and {second!r} merge, but {token!r} is no token"
-                    raise Broken(NAC65, Place(0, "RSRC"), message)
+                    raise Broken(NAC65, Position(0, "RSRC"), message)
         return Bpe(self._pieces, merges, self._unknown, suffix or "")
 
     def _composition(self, found: Sequence[Instruction]) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -195,16 +195,16 @@ class TisaProgram:
         slots = [index for index, item in enumerate(items) if item.value is None]
         if len(slots) != 1:
             message = f"COMPOSE has the ids of the text {len(slots)} times, not once"
-            raise Broken(NAC64, Place(0, "PROC"), message)
-        return self._fixed(items[: slots[0]]), self._fixed(items[slots[0] + 1 :])
+            raise Broken(NAC64, Position(0, "PROC"), message)
+        return self._fixed_ids(items[: slots[0]]), self._fixed_ids(items[slots[0] + 1 :])
 
-    def _fixed(self, items: Sequence[Item]) -> tuple[int, ...]:
+    def _fixed_ids(self, items: Sequence[Item]) -> tuple[int, ...]:
         made: list[int] = []
         for item in items:
             index = self._ids.get(item.value) if isinstance(item.value, str) else item.value
             if index is None:
                 message = f"COMPOSE names {item.value!r}, which is no token"
-                raise Broken(NAC66, Place(0, "PROC"), message)
+                raise Broken(NAC66, Position(0, "PROC"), message)
             made.append(index)
         return tuple(made)
 
@@ -215,7 +215,7 @@ def _cuts(instructions: tuple[Instruction, ...]) -> list[Step]:
         return steps(i for i in instructions if i.operation.kind <= Kind.CUT)
     except PatternError as error:
         message = f"{error.reason} (character {error.at + 1})"
-        raise Broken(NAC63, Place(0, "PROC"), message) from None
+        raise Broken(NAC63, Position(0, "PROC"), message) from None
 
 
 def _check_text(text: str) -> None:
@@ -237,9 +237,9 @@ def _check_order(instructions: tuple[Instruction, ...]) -> None:
     encoding = kinds.count(Kind.ENCODE)
     if encoding != 1:
         message = f"the program has {encoding} instructions that encode; it needs one"
-        raise Broken(NAC64, Place(0, "PROC"), message)
+        raise Broken(NAC64, Position(0, "PROC"), message)
     if kinds != sorted(kinds) or kinds.count(Kind.COMPOSE) > 1:
         at = next((i for i, k in enumerate(kinds) if i and k < kinds[i - 1]), len(kinds) - 1)
         name = instructions[at].operation.name
         message = f"{name} as step {at} stands where it has no meaning"
-        raise Broken(NAC64, Place(0, "PROC"), message)
+        raise Broken(NAC64, Position(0, "PROC"), message)

@@ -11,9 +11,9 @@ from itertools import pairwise
 from msgspec import Struct
 
 from nacre.nac.format.cursor import Broken, Cursor
-from nacre.nac.format.packing import limit, packed, text
+from nacre.nac.format.packing import limit, pack, text
 from nacre.nac.rules.tokenizer import NAC65
-from nacre.nac.tisa.scores import rounded, score_of
+from nacre.nac.tisa.scores import round_score, score_of
 
 VOCABULARY, INDEX, MERGES = "vocab.b", "vidx.b", "merges.b"
 SCORES = "nacre.scores.b"
@@ -82,17 +82,17 @@ def _wide(cursor: Cursor, entries: tuple[Entry, ...]) -> tuple[float, ...]:
     _no_rest(cursor, SCORES)
     found = struct.unpack(f"<{len(entries)}d", raw)
     for entry, score in zip(entries, found, strict=True):
-        if rounded(score) != entry.score and (entry.is_piece or not math.isnan(score)):
+        if round_score(score) != entry.score and (entry.is_piece or not math.isnan(score)):
             message = (
                 f"`{SCORES}` has {score!r} for {entry.token!r}, whose score is {entry.score!r}"
             )
-            raise Broken(NAC65, cursor.place(0), message)
+            raise Broken(NAC65, cursor.position(0), message)
     return found
 
 
 def _no_rest(cursor: Cursor, name: str) -> None:
     if cursor.left:
-        raise Broken(NAC65, cursor.place(), f"`{name}` has {cursor.left} bytes too many")
+        raise Broken(NAC65, cursor.position(), f"`{name}` has {cursor.left} bytes too many")
 
 
 def _entries(cursor: Cursor) -> tuple[tuple[Entry, ...], tuple[int, ...]]:
@@ -100,14 +100,14 @@ def _entries(cursor: Cursor) -> tuple[tuple[Entry, ...], tuple[int, ...]]:
     count = cursor.u32(f"the number of {what}")
     if count * (4 + _LEAST_ENTRY) > cursor.left:
         message = f"`{VOCABULARY}` cannot hold {count:,} entries in {cursor.left:,} bytes"
-        raise Broken(NAC65, cursor.place(0), message)
+        raise Broken(NAC65, cursor.position(0), message)
     offsets = cursor.u32s(count, what)
     begin = cursor.at
     made: list[Entry] = []
     for index, offset in enumerate(offsets):
         if offset != cursor.at - begin:
             message = f"entry {index} is said to be at {offset:,} and is at {cursor.at - begin:,}"
-            raise Broken(NAC65, cursor.place(4 + 4 * index), message)
+            raise Broken(NAC65, cursor.position(4 + 4 * index), message)
         token = cursor.text(cursor.u16(what), what)
         made.append(Entry(token, *_TAIL.unpack(cursor.take(_TAIL.size, what))))
     _no_rest(cursor, VOCABULARY)
@@ -119,13 +119,13 @@ def _check_entries(entries: list[Entry], cursor: Cursor) -> None:
     for one, other in pairwise(entries):
         if not one.token < other.token:
             message = f"the tokens {one.token!r} and {other.token!r} are not in order"
-            raise Broken(NAC65, cursor.place(0), message)
+            raise Broken(NAC65, cursor.position(0), message)
     if len({entry.id for entry in entries}) < len(entries):
-        raise Broken(NAC65, cursor.place(0), "two tokens have the same id")
+        raise Broken(NAC65, cursor.position(0), "two tokens have the same id")
     for entry in entries:
         if not 0 <= entry.id <= MOST_ID or math.isinf(entry.score):
             message = f"the token {entry.token!r} has id {entry.id} and score {entry.score}"
-            raise Broken(NAC65, cursor.place(0), message)
+            raise Broken(NAC65, cursor.position(0), message)
 
 
 def _check_index(cursor: Cursor, entries: tuple[Entry, ...], offsets: tuple[int, ...]) -> None:
@@ -134,7 +134,7 @@ def _check_index(cursor: Cursor, entries: tuple[Entry, ...], offsets: tuple[int,
     count = cursor.u32(f"the number of {what}")
     if count != 1 + max((entry.id for entry in entries), default=-1):
         message = f"`{INDEX}` has {count:,} places, which is not the largest id and one"
-        raise Broken(NAC65, cursor.place(0), message)
+        raise Broken(NAC65, cursor.position(0), message)
     found = cursor.u32s(count, what)
     _no_rest(cursor, INDEX)
     expected = [0] * count
@@ -143,7 +143,7 @@ def _check_index(cursor: Cursor, entries: tuple[Entry, ...], offsets: tuple[int,
     for index, (one, other) in enumerate(zip(found, expected, strict=True)):
         if one != other:
             message = f"id {index} is said to be at {one:,} and is at {other:,}"
-            raise Broken(NAC65, cursor.place(4 + 4 * index), message)
+            raise Broken(NAC65, cursor.position(4 + 4 * index), message)
 
 
 def _merges(cursor: Cursor) -> tuple[tuple[str, str], ...]:
@@ -158,14 +158,14 @@ def _merges(cursor: Cursor) -> tuple[tuple[str, str], ...]:
     return made
 
 
-def _encoded(entries: Iterable[Entry]) -> Iterator[bytes]:
+def _encode(entries: Iterable[Entry]) -> Iterator[bytes]:
     for entry in entries:
         yield text(entry.token, "H", "a token") + _TAIL.pack(entry.id, entry.score)
 
 
 def _offsets(entries: Iterable[Entry]) -> list[int]:
     made, at = [], 0
-    for raw in _encoded(entries):
+    for raw in _encode(entries):
         made.append(at)
         at += len(raw)
     return made
@@ -174,8 +174,8 @@ def _offsets(entries: Iterable[Entry]) -> list[int]:
 def vocabulary_bytes(entries: tuple[Entry, ...]) -> bytes:
     """`vocab.b`: a count, where each entry is, the entries."""
     offsets = _offsets(entries)
-    head = packed(f"I{len(entries)}I", "length", len(entries), *offsets)
-    return head + b"".join(_encoded(entries))
+    head = pack(f"I{len(entries)}I", "length", len(entries), *offsets)
+    return head + b"".join(_encode(entries))
 
 
 def index_bytes(entries: tuple[Entry, ...]) -> bytes:
@@ -186,11 +186,11 @@ def index_bytes(entries: tuple[Entry, ...]) -> bytes:
     places = [0] * (largest + 1)
     for entry, offset in zip(entries, _offsets(entries), strict=True):
         places[entry.id] = offset
-    return packed(f"I{len(places)}I", "length", len(places), *places)
+    return pack(f"I{len(places)}I", "length", len(places), *places)
 
 
 def merges_bytes(merges: tuple[tuple[str, str], ...]) -> bytes:
     """`merges.b`: a count, then pairs of texts."""
-    parts = [packed("I", "length", len(merges))]
+    parts = [pack("I", "length", len(merges))]
     parts += [text(part, "H", "a part of a merge") for pair in merges for part in pair]
     return b"".join(parts)

@@ -34,7 +34,7 @@ def score_of(stored: float) -> float:
     return read_decimal(repr(stored))
 
 
-def rounded(score: float) -> float:
+def round_score(score: float) -> float:
     """The nearest score of 32 bits, infinite where it is too large for them."""
     try:
         return float(_F32.unpack(_F32.pack(score))[0])

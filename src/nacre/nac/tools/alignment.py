@@ -11,7 +11,7 @@ Run = tuple[int, int, int]  # where it begins in the first and in the second, an
 _MOST_PAIRS = 16_000_000
 
 
-def aligned(first: Sequence[Hashable], second: Sequence[Hashable]) -> list[Run]:
+def align(first: Sequence[Hashable], second: Sequence[Hashable]) -> list[Run]:
     """Equal stretches in order.
 
     What is common at both ends is found at once. Where the rest is too long to be compared place by
@@ -28,7 +28,7 @@ def aligned(first: Sequence[Hashable], second: Sequence[Hashable]) -> list[Run]:
         *((a + start, b + start, length) for a, b, length in inner),
         (len(first) - end, len(second) - end, end),
     ]
-    return _joined([run for run in runs if run[2]])
+    return _join([run for run in runs if run[2]])
 
 
 def _inner(first: Sequence[Hashable], second: Sequence[Hashable]) -> list[Run]:
@@ -41,7 +41,7 @@ def _inner(first: Sequence[Hashable], second: Sequence[Hashable]) -> list[Run]:
     return [(i, i, 1) for i in same]
 
 
-def _joined(runs: list[Run]) -> list[Run]:
+def _join(runs: list[Run]) -> list[Run]:
     made: list[Run] = []
     for a, b, length in runs:
         if made and made[-1][0] + made[-1][2] == a and made[-1][1] + made[-1][2] == b:

@@ -53,13 +53,13 @@ class OutputComparison:
         if self.problem is not None:
             return self.problem
         limit = "at most" if self.measure == "error" else "at least"
-        found, bound = (_shown(self.measure, value) for value in (self.value, self.bound))
+        found, bound = (_format_value(self.measure, value) for value in (self.value, self.bound))
         return (
             f"{self.measure} {found}, {limit} {bound}; largest difference {self.max_difference:g}"
         )
 
 
-def _shown(measure: str, value: float) -> str:
+def _format_value(measure: str, value: float) -> str:
     if measure == "agreement":
         return f"{100 * value:.4g} %"
     return f"{value:.2e}" if measure == "error" else f"{value:.1f} dB"
@@ -85,7 +85,7 @@ def compare(
         raise InputError([model.finding(len(model.program) - 1, NAC46, message)])
     labels = module.labels.outputs if module.labels is not None else ()
     rows = zip(found, expected, _names(len(found), labels), strict=True)
-    return [_compared(name, a, b, model.file.header.quant, tolerance) for a, b, name in rows]
+    return [_compare(name, a, b, model.file.header.quant, tolerance) for a, b, name in rows]
 
 
 def _names(count: int, labels: Sequence[str]) -> list[str]:
@@ -115,7 +115,7 @@ def _fits(one: NacInput, dtype: str, shape: tuple[int, ...]) -> bool:
     return one.dtype in (None, dtype) and one.shape in (None, shape)
 
 
-def _compared(
+def _compare(
     name: str, found: Array, expected: Array, quant: int, tolerance: float | None
 ) -> OutputComparison:
     measure, bound = _measure(quant, tolerance)

@@ -16,12 +16,12 @@ from nacre.core.values import Array
 from nacre.nac.checks.examination import operand_offsets
 from nacre.nac.format.external import WRITTEN
 from nacre.nac.format.values import Constant, Instruction, Tensor
-from nacre.nac.run.weights import dequantized
+from nacre.nac.run.weights import dequantize
 from nacre.nac.spec.elements import QUANTIZATIONS
 from nacre.nac.spec.instructions import CONTROL_FLOW, INPUT, OUTPUT, PARAMETER, STATE
-from nacre.nac.tools.alignment import aligned
+from nacre.nac.tools.alignment import align
 from nacre.nac.tools.listing import Line, lines_of, value_text
-from nacre.nac.tools.opening import Opened, stored_type, true_shape
+from nacre.nac.tools.opening import OpenedFile, stored_type, true_shape
 
 Change = Literal["removed", "added", "changed"]
 _MARKS: Mapping[Change, str] = {"removed": "-", "added": "+", "changed": "!"}
@@ -54,7 +54,7 @@ class Difference:
         return not self.rows
 
 
-def difference(first: Opened, second: Opened, *, tolerance: float = 0.0) -> Difference:
+def difference(first: OpenedFile, second: OpenedFile, *, tolerance: float = 0.0) -> Difference:
     """How the second file differs from the first; weights closer than the tolerance are equal.
 
     At a tolerance of 0 weights are equal whose bytes are: 0.0 and -0.0 differ.
@@ -77,18 +77,18 @@ def difference(first: Opened, second: Opened, *, tolerance: float = 0.0) -> Diff
 _FIELDS = ("version", "is_internal", "has_training", "quant", "inputs", "outputs", "d_model")
 
 
-def _headers(first: Opened, second: Opened) -> Iterator[Row]:
+def _headers(first: OpenedFile, second: OpenedFile) -> Iterator[Row]:
     for field in _FIELDS:
         a, b = getattr(first.file.header, field), getattr(second.file.header, field)
         if a != b:
             yield Row("header", "changed", f"{field}: {a} -> {b}")
 
 
-def _structure(first: Opened, second: Opened) -> Iterator[Row]:
+def _structure(first: OpenedFile, second: OpenedFile) -> Iterator[Row]:
     """Instructions that only one program has, and those that take their operands elsewhere."""
     lines = list(lines_of(first)), list(lines_of(second))
     tokens = _tokens(first), _tokens(second)
-    runs = aligned(*tokens)
+    runs = align(*tokens)
     pairs = {a + i: b + i for a, b, length in runs for i in range(length)}
     yield from _alone("removed", lines[0], pairs)
     yield from _alone("added", lines[1], set(pairs.values()))
@@ -102,24 +102,24 @@ def _structure(first: Opened, second: Opened) -> Iterator[Row]:
 Moves = dict[int, int] | None  # instructions of one program by those of another
 
 
-def _moved(opened: Opened, index: int, moves: Moves) -> int:
+def _counterpart(opened: OpenedFile, index: int, moves: Moves) -> int:
     """An instruction as the other program counts it; what has no counterpart there is negative."""
     if moves is not None:
         return moves.get(index, -1 - index)
     return index if 0 <= index < len(opened.file.instructions) else -1 - index
 
 
-def _operands(opened: Opened, index: int, moves: Moves) -> list[int | None]:
+def _operands(opened: OpenedFile, index: int, moves: Moves) -> list[int | None]:
     """Where an instruction takes its operands from; None for constants."""
     one = opened.file.instructions[index]
     offsets = operand_offsets(one.op, one.c, one.d)
-    return [_moved(opened, index + offset, moves) if offset else None for offset in offsets]
+    return [_counterpart(opened, index + offset, moves) if offset else None for offset in offsets]
 
 
-def _schedule(opened: Opened, moves: Moves) -> set[tuple[int, int, int]]:
+def _schedule(opened: OpenedFile, moves: Moves) -> set[tuple[int, int, int]]:
     """Every command with its tick and its target, counted as the other program counts them."""
     return {
-        (_moved(opened, tick.tick, moves), c.action, _moved(opened, c.target, moves))
+        (_counterpart(opened, tick.tick, moves), c.action, _counterpart(opened, c.target, moves))
         for tick in opened.file.schedule
         for c in tick.commands
     }
@@ -130,12 +130,12 @@ def _alone(change: Change, lines: Iterable[Line], matched: Iterable[int]) -> Ite
     yield from (Row("structure", change, line.text) for line in lines if line.index not in known)
 
 
-def _tokens(opened: Opened) -> list[object]:
+def _tokens(opened: OpenedFile) -> list[object]:
     """Instructions without ids and without the places of their operands."""
     return [_token(opened, index, one) for index, one in enumerate(opened.file.instructions)]
 
 
-def _token(opened: Opened, index: int, instruction: Instruction) -> object:
+def _token(opened: OpenedFile, index: int, instruction: Instruction) -> object:
     if not instruction.is_system:
         found = (opened.file.constant_of.get(id_) for id_ in instruction.c[1:])
         given = tuple((c.tag, c.payload) if c is not None else None for c in found)
@@ -155,7 +155,7 @@ def _token(opened: Opened, index: int, instruction: Instruction) -> object:
 # Constants
 
 
-def _constants(first: Opened, second: Opened) -> Iterator[Row]:
+def _constants(first: OpenedFile, second: OpenedFile) -> Iterator[Row]:
     """Values that only one table has; ids do not count."""
     sides = [{(c.tag, c.payload): c for c in side.file.constants} for side in (first, second)]
     yield from (_constant("removed", c) for key, c in sides[0].items() if key not in sides[1])
@@ -169,7 +169,7 @@ def _constant(change: Change, constant: Constant) -> Row:
 # Weights
 
 
-def _weights(first: Opened, second: Opened, tolerance: float) -> Iterator[Row]:
+def _weights(first: OpenedFile, second: OpenedFile, tolerance: float) -> Iterator[Row]:
     sides = [{name: id_ for id_, name in side.parameters.items()} for side in (first, second)]
     for name in dict.fromkeys((*sides[0], *sides[1])):
         ids = [side.get(name) for side in sides]
@@ -182,7 +182,12 @@ def _weights(first: Opened, second: Opened, tolerance: float) -> Iterator[Row]:
 
 
 def _weight(
-    name: str, first: Opened, second: Opened, first_id: int, second_id: int, tolerance: float
+    name: str,
+    first: OpenedFile,
+    second: OpenedFile,
+    first_id: int,
+    second_id: int,
+    tolerance: float,
 ) -> Iterator[Row]:
     a, b = first.tensors.get(first_id), second.tensors.get(second_id)
     if a is None or b is None:
@@ -193,7 +198,7 @@ def _weight(
     told = [] if is_alike else [f"stored as {_form(a)} -> {_form(b)}"]
     distance = None
     if true_shape(a) == true_shape(b) and (a.data, a.scales) != (b.data, b.scales):
-        distance = max_difference(dequantized(a), dequantized(b))
+        distance = max_difference(dequantize(a), dequantize(b))
         if distance > tolerance:
             told.append(f"elements differ by {distance:.6g} at most")
         elif is_alike and tolerance == 0:  # signs of zeros, numbers that are none
@@ -225,7 +230,7 @@ def max_difference(first: Array, second: Array) -> float:
 # What else a file carries
 
 
-def _payloads(first: Opened, second: Opened) -> Iterator[Row]:
+def _payloads(first: OpenedFile, second: OpenedFile) -> Iterator[Row]:
     if first.file.plan != second.file.plan:
         yield Row("plan", "changed", "the plans of ORCH differ")
     for tag in ("PROC", "TRNG", "ARRS"):

@@ -17,13 +17,13 @@ from types import MappingProxyType
 from nacre.base.diagnostics import InputError
 from nacre.nac.checks.tables import is_plain_name
 from nacre.nac.format.external import external_parts
-from nacre.nac.format.positions import Place, finding
+from nacre.nac.format.positions import Position, finding
 from nacre.nac.format.sections import orch
 from nacre.nac.format.values import Bytes
 from nacre.nac.rules.container import NAC16
 from nacre.nac.rules.running import NAC43
 from nacre.nac.run.weights import Weights
-from nacre.nac.tools.opening import Opened
+from nacre.nac.tools.opening import OpenedFile
 from nacre.nac.tools.plain import plain_tensor
 
 Parts = list[Bytes]  # of one file
@@ -33,7 +33,7 @@ _MOST_TIMES = 8  # as large as they are stored
 _ANYWAY = 64 * 2**20
 
 
-def weights(opened: Opened, *, as_stored: bool = True) -> Entries:
+def weights(opened: OpenedFile, *, as_stored: bool = True) -> Entries:
     """All weights in one file; those that are not as stored are as the program computes with."""
     tensors = opened.tensors
     if not tensors:
@@ -46,22 +46,22 @@ def weights(opened: Opened, *, as_stored: bool = True) -> Entries:
     yield WEIGHTS, list(external_parts([(name, tensors[id_]) for name, id_ in names.items()]))
 
 
-def _require_room(opened: Opened, names: Mapping[str, int]) -> None:
+def _require_room(opened: OpenedFile, names: Mapping[str, int]) -> None:
     """A weight is written under each of its names; a file cannot ask for a disk full by that."""
     sizes = {id_: len(opened.tensors[id_].data) for id_ in names.values()}
     total, most = sum(sizes[id_] for id_ in names.values()), _MOST_TIMES * sum(sizes.values())
     if total > max(most, _ANYWAY):
         message = f"weights under all of their names take {total:,} bytes, at most {most:,}"
-        raise InputError([finding(NAC43, opened.source, Place(0, "RSRC"), message)])
+        raise InputError([finding(NAC43, opened.source, Position(0, "RSRC"), message)])
 
 
-def resources(opened: Opened) -> Entries:
+def resources(opened: OpenedFile) -> Entries:
     """The embedded files; InputError for a name that could lead out of the folder."""
-    offsets = opened.file.places.get("RSRC", ())
+    offsets = opened.file.record_offsets.get("RSRC", ())
     wrong = []
     for index, resource in enumerate(opened.file.resources):
         if not is_plain_name(resource.name):
-            place = Place(offsets[index] if offsets else 0, "RSRC")
+            place = Position(offsets[index] if offsets else 0, "RSRC")
             message = f"a resource is called {resource.name[:40]!r}, expected a plain name"
             wrong.append(finding(NAC16, opened.source, place, message))
     if wrong:
@@ -69,7 +69,7 @@ def resources(opened: Opened) -> Entries:
     yield from ((f"resources/{r.name}", [r.data]) for r in opened.file.resources)
 
 
-def tokenizer(opened: Opened) -> Entries:
+def tokenizer(opened: OpenedFile) -> Entries:
     """The manifest of the tokenizer, and its text where it is sound."""
     manifest = bytes(opened.file.sections.get("PROC", b""))
     if not manifest:
@@ -80,7 +80,7 @@ def tokenizer(opened: Opened) -> Entries:
     yield from _text("tokenizer.txt", lambda: disassemble(manifest))
 
 
-def plan(opened: Opened) -> Entries:
+def plan(opened: OpenedFile) -> Entries:
     """The section of the plan, and its text where it is sound."""
     found = opened.file.plan
     if not found.bytecode and not found.constants:
@@ -98,7 +98,7 @@ def _text(name: str, made: Callable[[], str]) -> Entries:
         return
 
 
-def kept(opened: Opened) -> Entries:
+def opaque_sections(opened: OpenedFile) -> Entries:
     """Sections of which nothing is known but their bytes."""
     for tag in ("TRNG", "ARRS"):
         content = opened.file.sections.get(tag)
@@ -106,12 +106,12 @@ def kept(opened: Opened) -> Entries:
             yield f"{tag}.bin", [content]
 
 
-PARTS: Mapping[str, Callable[[Opened], Entries]] = MappingProxyType(
+PARTS: Mapping[str, Callable[[OpenedFile], Entries]] = MappingProxyType(
     {
         "weights": weights,
         "resources": resources,
         "tokenizer": tokenizer,
         "plan": plan,
-        "kept": kept,
+        "kept": opaque_sections,
     }
 )

@@ -153,7 +153,7 @@ def _repeats(codes: Ints) -> list[tuple[Ints, int]]:
     if len(codes) < 2:
         return []
     order = _suffixes(codes)
-    shared = _shared(codes, order)
+    shared = _shared_counts(codes, order)
     scored: list[tuple[int, int, int, int]] = []
     stack: list[tuple[int, int]] = []  # length, where it begins in the order of suffixes
     for place, length in enumerate([*shared.tolist(), 0]):
@@ -189,7 +189,7 @@ def _suffixes(codes: Ints) -> Ints:
             return order
 
 
-def _shared(codes: Ints, order: Ints) -> Ints:
+def _shared_counts(codes: Ints, order: Ints) -> Ints:
     """How many first genes neighbours in the order share, up to the longest block."""
     first, second = order[:-1].copy(), order[1:].copy()
     shared = np.zeros(len(order) - 1, np.int64)

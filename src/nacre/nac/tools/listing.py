@@ -27,7 +27,7 @@ from nacre.nac.spec.instructions import (
     TRAINING_ACTIONS,
     USER,
 )
-from nacre.nac.tools.opening import Opened, true_shape, type_text
+from nacre.nac.tools.opening import OpenedFile, true_shape, type_text
 
 _SHOWN_ELEMENTS = 16  # a longer list is shown by its ends
 _SHOWN_CHARACTERS = 120
@@ -62,15 +62,15 @@ def action_name(code: int) -> str:
     return _NAMES.get(code, f"ACTION_{code}")
 
 
-def lines_of(opened: Opened) -> Iterator[Line]:
+def lines_of(opened: OpenedFile) -> Iterator[Line]:
     """Every instruction; what the file does not define is shown by its number."""
     commands = {tick.tick: tick.commands for tick in opened.file.schedule}
     for index, instruction in enumerate(opened.file.instructions):
-        name, arguments, has_value = _described(opened, index, instruction)
+        name, arguments, has_value = _describe(opened, index, instruction)
         yield Line(index, name, arguments, commands.get(index, ()), has_value)
 
 
-def listing(opened: Opened, *, with_schedule: bool = False) -> str:
+def listing(opened: OpenedFile, *, with_schedule: bool = False) -> str:
     """The whole program, a line an instruction."""
     made = []
     for line in lines_of(opened):
@@ -79,7 +79,7 @@ def listing(opened: Opened, *, with_schedule: bool = False) -> str:
     return "\n".join(made)
 
 
-def plan_listing(opened: Opened) -> str | None:
+def plan_listing(opened: OpenedFile) -> str | None:
     """The text of the plan, as assemblers read it; None where the file has none.
 
     InputError has what is wrong with it.
@@ -90,8 +90,8 @@ def plan_listing(opened: Opened) -> str | None:
     return disassemble(found) if found.bytecode or found.constants else None
 
 
-def _described(
-    opened: Opened, index: int, instruction: Instruction
+def _describe(
+    opened: OpenedFile, index: int, instruction: Instruction
 ) -> tuple[str, tuple[str, ...], bool]:
     if not instruction.is_system:
         name = opened.file.name_of.get(instruction.op, f"op_{instruction.op}")
@@ -105,7 +105,7 @@ def _described(
     return name, _system_arguments(opened, index, instruction), True
 
 
-def _system_arguments(opened: Opened, index: int, instruction: Instruction) -> tuple[str, ...]:
+def _system_arguments(opened: OpenedFile, index: int, instruction: Instruction) -> tuple[str, ...]:
     if instruction.op == INPUT:
         return _input_arguments(opened, index, instruction)
     if instruction.op == CONTROL_FLOW:
@@ -124,7 +124,7 @@ def _system_arguments(opened: Opened, index: int, instruction: Instruction) -> t
     return tuple(map(str, (*instruction.c, *instruction.d)))
 
 
-def _input_arguments(opened: Opened, index: int, instruction: Instruction) -> tuple[str, ...]:
+def _input_arguments(opened: OpenedFile, index: int, instruction: Instruction) -> tuple[str, ...]:
     named = opened.inputs.get(index)
     given = [f"name={json.dumps(named)}"] if named is not None else []
     id_ = instruction.c[1] if len(instruction.c) > 1 else 0
@@ -140,7 +140,7 @@ def _input_arguments(opened: Opened, index: int, instruction: Instruction) -> tu
     return (*given, *map(str, instruction.c))
 
 
-def _parameter(opened: Opened, index: int, id_: int) -> tuple[str, ...]:
+def _parameter(opened: OpenedFile, index: int, id_: int) -> tuple[str, ...]:
     name = opened.parameter_names.table.loads.get(index) or opened.parameters.get(id_)
     first = f"name={json.dumps(name)}" if name is not None else f"id={id_}"
     tensor = opened.tensors.get(id_)
@@ -150,7 +150,7 @@ def _parameter(opened: Opened, index: int, id_: int) -> tuple[str, ...]:
     return (*shown, f"quant={QUANTIZATIONS[tensor.quant].name}") if tensor.quant else shown
 
 
-def arguments_of(opened: Opened, index: int, instruction: Instruction) -> tuple[str, ...]:
+def arguments_of(opened: OpenedFile, index: int, instruction: Instruction) -> tuple[str, ...]:
     """The arguments of a call: results by their instruction, constants by their value."""
     ids = iter(instruction.c[1:])
     made = []

@@ -13,7 +13,7 @@ from nacre.nac.checks.file import check_file
 from nacre.nac.format import header
 from nacre.nac.format.cursor import Broken
 from nacre.nac.format.external import External
-from nacre.nac.format.file import FileSource, mapped
+from nacre.nac.format.file import FileSource, map_file
 from nacre.nac.format.scales import scale_problem
 from nacre.nac.format.values import NacFile, Tensor
 from nacre.nac.program.interface import surroundings
@@ -22,7 +22,7 @@ from nacre.nac.spec.elements import DTYPES
 
 
 @dataclass(frozen=True)
-class Opened:
+class OpenedFile:
     """A file, its weights where they lie beside it, and where its sections begin."""
 
     file: NacFile
@@ -67,15 +67,15 @@ class Opened:
         return {named.id: named.text for named in self.file.data.inputs}
 
 
-def opened(source: FileSource) -> Opened:
+def open_nac(source: FileSource) -> OpenedFile:
     """A file; InputError has all that is wrong with its structure."""
     examined, external, found = check_file(source)
     if examined.file is None or has_errors(examined.found):
         raise InputError(in_order(d for d in found if d.severity == "error"))
-    view = memoryview(source) if isinstance(source, bytes | memoryview) else mapped(Path(source))
+    view = memoryview(source) if isinstance(source, bytes | memoryview) else map_file(Path(source))
     _, offsets = header.read(view)
     placed = dict(sorted(offsets.items(), key=lambda item: item[1]))
-    return Opened(examined.file, examined.source, external, placed, len(view))
+    return OpenedFile(examined.file, examined.source, external, placed, len(view))
 
 
 def type_text(dtype: str, shape: tuple[int, ...]) -> str:

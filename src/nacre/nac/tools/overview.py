@@ -12,7 +12,7 @@ from nacre.nac.program.interface import surroundings
 from nacre.nac.spec.elements import QUANTIZATIONS
 from nacre.nac.spec.header import SECTION_TITLES
 from nacre.nac.tools.listing import action_name
-from nacre.nac.tools.opening import Opened, stored_type, true_shape
+from nacre.nac.tools.opening import OpenedFile, stored_type, true_shape
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ class Overview:
         return sum(parameter.bytes for parameter in self.parameters)
 
 
-def overview(opened: Opened) -> Overview:
+def overview(opened: OpenedFile) -> Overview:
     """A file in figures."""
     file = opened.file
     header = file.header
@@ -112,7 +112,7 @@ def overview(opened: Opened) -> Overview:
     )
 
 
-def _prompts(opened: Opened) -> tuple[Prompt, ...]:
+def _prompts(opened: OpenedFile) -> tuple[Prompt, ...]:
     """What the plan asks for; verify says what is wrong with one that cannot be read."""
     if not opened.file.plan.bytecode:
         return ()
@@ -122,7 +122,7 @@ def _prompts(opened: Opened) -> tuple[Prompt, ...]:
         return ()
 
 
-def _sections(opened: Opened) -> tuple[Section, ...]:
+def _sections(opened: OpenedFile) -> tuple[Section, ...]:
     tags = list(opened.offsets)
     ends = [*list(opened.offsets.values())[1:], opened.size]
     made = []
@@ -133,7 +133,7 @@ def _sections(opened: Opened) -> tuple[Section, ...]:
     return tuple(made)
 
 
-def _records(opened: Opened, tag: str) -> int:
+def _records(opened: OpenedFile, tag: str) -> int:
     """How many records a section has; one that is kept as bytes counts these."""
     content = opened.file.sections[tag]
     if tag == "DATA":
@@ -143,7 +143,7 @@ def _records(opened: Opened, tag: str) -> int:
     return len(content)
 
 
-def _parameters(opened: Opened) -> tuple[Parameter, ...]:
+def _parameters(opened: OpenedFile) -> tuple[Parameter, ...]:
     made = []
     for id_, name in opened.parameters.items():
         tensor = opened.tensors.get(id_)

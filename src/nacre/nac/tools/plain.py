@@ -6,18 +6,18 @@ from msgspec.structs import replace
 
 from nacre.core.builder import dtype_name
 from nacre.nac.format.values import Data, NacFile, Tensor
-from nacre.nac.run.model import NacModel, made_model
+from nacre.nac.run.model import NacModel, model_of
 from nacre.nac.run.weights import Weights
 from nacre.nac.spec.elements import DTYPE_CODES
 
 
-def dequantised(model: NacModel) -> NacModel:
+def dequantise_model(model: NacModel) -> NacModel:
     """The same program without quantisation, its weights in its file; it computes the same."""
     tensors = tuple(plain_tensor(id_, model.weights) for id_ in model.weights.names)
     data = Data(model.file.data.parameters, model.file.data.inputs, tensors)
     header = replace(model.file.header, quant=0, is_internal=True)
     file = NacFile(header, {**model.file.sections, "DATA": data}, model.file.gaps)
-    return made_model(file, model.source)
+    return model_of(file, model.source)
 
 
 def plain_tensor(id_: int, weights: Weights) -> Tensor:

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from msgspec.structs import replace
 
 from nacre.nac.format.packing import limit
-from nacre.nac.format.values import Data, Instruction, NacFile, Named, Resource, Tensor
-from nacre.nac.program.interface import encoded
+from nacre.nac.format.values import Data, Instruction, NacFile, NameEntry, Resource, Tensor
+from nacre.nac.program.interface import encode_record
 from nacre.nac.program.parameters import PARAMETERS, ParameterNames, ParameterTable
-from nacre.nac.run.model import NacModel, made_model
-from nacre.nac.save import moved
+from nacre.nac.run.model import NacModel, model_of
+from nacre.nac.save import move_weights
 from nacre.nac.spec.instructions import MOST_ID
 
 Weight = tuple[int, str]  # the id of a parameter, and what it is called
@@ -20,11 +20,11 @@ Weight = tuple[int, str]  # the id of a parameter, and what it is called
 
 def with_tensors(model: NacModel, given: Mapping[Weight, Tensor]) -> NacModel:
     """A model with other weights, which lie in its file from now on."""
-    file = model.file if model.file.header.is_internal else moved(model, True)
+    file = model.file if model.file.header.is_internal else move_weights(model, True)
     made = _Replacement(file, model.surroundings.parameters, given)
     for tensor in file.data.tensors:
         made.take(tensor)
-    return made_model(made.file_())
+    return model_of(made.file_())
 
 
 @dataclass
@@ -80,7 +80,7 @@ class _Replacement:
     def file_(self) -> NacFile:
         """The whole of it."""
         old = self.file.data
-        new = tuple(Named(id_, name) for id_, name in self._stored.items())
+        new = tuple(NameEntry(id_, name) for id_, name in self._stored.items())
         data = Data((*old.parameters, *new), old.inputs, (*self._tensors, *self._split))
         instructions = tuple(self._instructions())
         sections = {**self.file.sections, "OPS ": instructions, "DATA": data}
@@ -107,7 +107,7 @@ class _Replacement:
         table = ParameterTable(loads, self.names.table.tied)
         yield from (r for r in self.file.resources if r.name != PARAMETERS)
         if table != ParameterTable():
-            yield Resource(PARAMETERS, encoded(table))
+            yield Resource(PARAMETERS, encode_record(table))
 
 
 def _elements(tensor: Tensor) -> object:

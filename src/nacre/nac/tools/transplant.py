@@ -19,9 +19,9 @@ from nacre.core.values import Array
 from nacre.nac.format.values import Tensor
 from nacre.nac.quantise.recipes import RECIPES
 from nacre.nac.run.model import NacModel
-from nacre.nac.run.weights import dequantized
+from nacre.nac.run.weights import dequantize
 from nacre.nac.spec.elements import DTYPE_CODES, DTYPES, FP16
-from nacre.nac.tools.alignment import aligned
+from nacre.nac.tools.alignment import align
 from nacre.nac.tools.difference import max_difference
 from nacre.nac.tools.genome import gene
 from nacre.nac.tools.opening import true_shape
@@ -31,7 +31,7 @@ _HALF = DTYPE_CODES["f16"]
 
 
 @dataclass(frozen=True)
-class Copied:
+class CopiedWeight:
     """A weight that was copied: from which to which, and how far its elements moved."""
 
     source: str
@@ -42,7 +42,7 @@ class Copied:
 
 
 @dataclass(frozen=True)
-class Skipped:
+class SkippedWeight:
     """A weight that stays, and why."""
 
     target: str
@@ -63,8 +63,8 @@ class Transplant:
     """What was done."""
 
     blocks: tuple[Block, ...]
-    copied: tuple[Copied, ...]
-    skipped: tuple[Skipped, ...]
+    copied: tuple[CopiedWeight, ...]
+    skipped: tuple[SkippedWeight, ...]
 
 
 @dataclass(frozen=True)
@@ -103,23 +103,23 @@ def transplant(
         if problem is not None:
             raise ValueError(problem)
     sides = list(_calls(source, source_prefix)), list(_calls(target, target_prefix))
-    runs = aligned(*([call.token for call in side] for side in sides))
+    runs = align(*([call.token for call in side] for side in sides))
     pairs = [(sides[0][a + i], sides[1][b + i]) for a, b, n in runs for i in range(n)]
-    chosen, conflicts = _chosen(pairs)
-    skipped = [Skipped(weight.name, "two calls would give it") for weight in conflicts]
+    chosen, conflicts = _choose(pairs)
+    skipped = [SkippedWeight(weight.name, "two calls would give it") for weight in conflicts]
     made: dict[_Weight, Tensor] = {}
-    copied: list[Copied] = []
+    copied: list[CopiedWeight] = []
     for into, taken in chosen.items():
-        found = _grafted(source, target, taken, into)
+        found = _graft(source, target, taken, into)
         if isinstance(found, str):
-            skipped.append(Skipped(into.name, found))
+            skipped.append(SkippedWeight(into.name, found))
         else:
             made[into], row = found
             copied.append(row)
     known = {*chosen, *conflicts}
     for weight in _every_weight(target):
         if weight not in known and weight.name.startswith(target_prefix):
-            skipped.append(Skipped(weight.name, "no block of the other file fits"))
+            skipped.append(SkippedWeight(weight.name, "no block of the other file fits"))
     blocks = tuple(_block(sides, run) for run in runs if _has_weights(sides, run))
     report = Transplant(blocks, tuple(copied), tuple(skipped))
     return with_tensors(target, {(w.id, w.name): tensor for w, tensor in made.items()}), report
@@ -163,7 +163,7 @@ def _every_weight(model: NacModel) -> list[_Weight]:
     return list(dict.fromkeys([*loaded, *unused]))
 
 
-def _chosen(
+def _choose(
     pairs: list[tuple[_Call, _Call]],
 ) -> tuple[dict[_Weight, _Weight], list[_Weight]]:
     """Which weight goes where; one that several calls share must get the same from each."""
@@ -176,9 +176,9 @@ def _chosen(
     return {k: v for k, v in made.items() if k not in conflicts}, list(conflicts)
 
 
-def _grafted(
+def _graft(
     source: NacModel, target: NacModel, taken: _Weight, into: _Weight
-) -> tuple[Tensor, Copied] | str:
+) -> tuple[Tensor, CopiedWeight] | str:
     """The new tensor of a weight; a text where it cannot be."""
     given, before = source.weights[taken.id], target.weights[into.id]
     if given.dtype != before.dtype:
@@ -187,12 +187,12 @@ def _grafted(
     if _form(old) == _form(other):
         made = replace(other, id=into.id)
     else:
-        stored = _stored(given, old, target.file.header.quant)
+        stored = _store(given, old, target.file.header.quant)
         if isinstance(stored, str):
             return stored
         made = stored
-    after = _seen(made, before)
-    row = Copied(
+    after = _dequantized(made, before)
+    row = CopiedWeight(
         taken.name,
         into.name,
         given.shape,
@@ -206,7 +206,7 @@ def _form(tensor: Tensor) -> tuple[int, ...]:
     return tensor.dtype, tensor.quant, tensor.axis, tensor.block
 
 
-def _stored(array: Array, like: Tensor, header_quant: int) -> Tensor | str:
+def _store(array: Array, like: Tensor, header_quant: int) -> Tensor | str:
     """An array in the form of another tensor."""
     is_half = header_quant == FP16 and like.dtype == _HALF and array.dtype == np.float32
     if is_half or like.quant in RECIPES:
@@ -226,9 +226,9 @@ def _word(name: str) -> str:
     return GRAPH_TYPES[name].dtype.name
 
 
-def _seen(tensor: Tensor, like: Array) -> Array:
+def _dequantized(tensor: Tensor, like: Array) -> Array:
     """A tensor as the program will see it."""
-    return dequantized(tensor).astype(like.dtype)
+    return dequantize(tensor).astype(like.dtype)
 
 
 Sides = tuple[list[_Call], list[_Call]]

@@ -21,7 +21,7 @@ _STYLE = (
 
 
 @dataclass
-class _Drawing:
+class _Layout:
     """Rows are given to leaves from top to bottom as they are met."""
 
     scale: float
@@ -40,7 +40,7 @@ class _Drawing:
             # Programs that do not differ meet where they end: a stub tells them apart.
             self._line(self.x(0), y, self.x(0) + _STUB)
             x = self.x(0) + _STUB + 6
-            self.parts.append(f'<text x="{x:.1f}" y="{y + 4:.1f}">{escape(_shown(node))}</text>')
+            self.parts.append(f'<text x="{x:.1f}" y="{y + 4:.1f}">{escape(_label(node))}</text>')
             return y
         places = [self.draw(child) for child in node.children]
         x = self.x(node.height)
@@ -58,7 +58,7 @@ class _Drawing:
         self.parts.append(f'<path d="M{x:.1f} {y:.1f}H{end:.1f}"/>')
 
 
-def _shown(node: Node) -> str:
+def _label(node: Node) -> str:
     return "".join(c if c.isprintable() else "?" for c in node.name)
 
 
@@ -70,7 +70,7 @@ def _width(name: str) -> float:
 def picture(root: Node) -> str:
     """The tree as SVG."""
     names = root.leaves
-    drawing = _Drawing(_TREE / root.height if root.height else 0.0, root.height)
+    drawing = _Layout(_TREE / root.height if root.height else 0.0, root.height)
     drawing.draw_root(root)
     bottom = _MARGIN + len(names) * _ROW
     width = round(drawing.x(0) + _STUB + 6 + _MARGIN + max(map(_width, names)))
@@ -84,7 +84,7 @@ def picture(root: Node) -> str:
     )
 
 
-def _ruler(drawing: _Drawing, bottom: float) -> Iterator[str]:
+def _ruler(drawing: _Layout, bottom: float) -> Iterator[str]:
     """The distance of programs that meet at a place, from none at the right."""
     if not drawing.height:
         return

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from nacre.nac.format.cursor import Broken, Cursor
-from nacre.nac.format.packing import limit, packed
-from nacre.nac.format.reading import Reading
+from nacre.nac.format.packing import limit, pack
+from nacre.nac.format.reading import ReadContext
 from nacre.nac.format.values import Constant
 from nacre.nac.rules.container import NAC13
 from nacre.nac.rules.program import NAC17, NAC18
@@ -13,7 +13,7 @@ from nacre.nac.spec.constants import BOOL, MOST_LENGTH, STRING, TAGS
 LEAST_BYTES = 5  # of a record
 
 
-def read(cursor: Cursor, reading: Reading) -> tuple[Constant, ...]:
+def read(cursor: Cursor, reading: ReadContext) -> tuple[Constant, ...]:
     """The constants."""
     offsets: list[int] = []
 
@@ -22,12 +22,12 @@ def read(cursor: Cursor, reading: Reading) -> tuple[Constant, ...]:
         return read_constant(cursor, reading)
 
     made = cursor.records(LEAST_BYTES, "constants", record)
-    reading.places["CNST"] = tuple(offsets)
+    reading.record_offsets["CNST"] = tuple(offsets)
     reading.once((c.id for c in made), tuple(offsets), "CNST", "constant")
     return made
 
 
-def read_constant(cursor: Cursor, reading: Reading) -> Constant:
+def read_constant(cursor: Cursor, reading: ReadContext) -> Constant:
     """One record."""
     start = cursor.at
     id_, code = cursor.u16("the id of a constant"), cursor.u8("the type of a constant")
@@ -35,18 +35,18 @@ def read_constant(cursor: Cursor, reading: Reading) -> Constant:
     tag = TAGS.get(code)
     if tag is None:
         message = f"constant {id_} has type {code}, expected 0 to {max(TAGS)}"
-        raise Broken(NAC17, cursor.place(start), message)
+        raise Broken(NAC17, cursor.position(start), message)
     if tag.counts == "nothing":
         return Constant(id_, code, b"", length)
     payload = bytes(cursor.take(length * tag.width, f"constant {id_} ({tag.name})"))
     if tag.length is not None and length != tag.length:
         message = f"constant {id_} is {tag.name} of length {length}, expected {tag.length}"
-        raise Broken(NAC18, cursor.place(start), message)
+        raise Broken(NAC18, cursor.position(start), message)
     if code == BOOL and payload not in (b"\0", b"\1"):
         message = f"constant {id_} is the truth value {payload[0]}, expected 0 or 1"
-        reading.report(NAC18, cursor.place(start), message)
+        reading.report(NAC18, cursor.position(start), message)
     if code == STRING and not _is_utf8(payload):
-        reading.report(NAC13, cursor.place(start), f"the string of constant {id_} is no UTF-8")
+        reading.report(NAC13, cursor.position(start), f"the string of constant {id_} is no UTF-8")
         payload = b""
     return Constant(id_, code, payload)
 
@@ -61,7 +61,7 @@ def _is_utf8(payload: bytes) -> bool:
 
 def write(constants: tuple[Constant, ...]) -> bytes:
     """The bytes behind the tag."""
-    return packed("I", "length", len(constants)) + b"".join(map(write_constant, constants))
+    return pack("I", "length", len(constants)) + b"".join(map(write_constant, constants))
 
 
 def write_constant(constant: Constant) -> bytes:
@@ -72,5 +72,5 @@ def write_constant(constant: Constant) -> bytes:
         raise limit(
             "list", f"constant {constant.id} has {length:,} elements, at most {MOST_LENGTH:,}"
         )
-    head = packed("H", "constant id", constant.id) + packed("BH", "list", constant.tag, length)
+    head = pack("H", "constant id", constant.id) + pack("BH", "list", constant.tag, length)
     return head + constant.payload

@@ -7,10 +7,10 @@ from math import prod
 
 from nacre.base.elements import GRAPH_TYPES
 from nacre.nac.format.cursor import Broken, Cursor
-from nacre.nac.format.packing import numbers, packed, text
-from nacre.nac.format.positions import Place
-from nacre.nac.format.reading import Reading
-from nacre.nac.format.values import Bytes, Data, Named, Tensor
+from nacre.nac.format.packing import numbers, pack, text
+from nacre.nac.format.positions import Position
+from nacre.nac.format.reading import ReadContext
+from nacre.nac.format.values import Bytes, Data, NameEntry, Tensor
 from nacre.nac.rules.container import NAC04
 from nacre.nac.rules.program import NAC36, NAC37
 from nacre.nac.spec.elements import DTYPES, MOST_AXES, QUANTIZATIONS
@@ -19,29 +19,29 @@ _TAG = "DATA"
 _RECORD_BYTES = 14  # of a tensor, without metadata and data
 
 
-def read(cursor: Cursor, reading: Reading) -> Data:
+def read(cursor: Cursor, reading: ReadContext) -> Data:
     """The blocks."""
     parameters = _names(cursor, reading, "parameter")
     inputs = _names(cursor, reading, "input")
     return Data(parameters, inputs, _tensors(cursor, reading) if reading.header.is_internal else ())
 
 
-def _names(cursor: Cursor, reading: Reading, what: str) -> tuple[Named, ...]:
+def _names(cursor: Cursor, reading: ReadContext, what: str) -> tuple[NameEntry, ...]:
     offsets: list[int] = []
 
-    def record() -> Named:
+    def record() -> NameEntry:
         offsets.append(cursor.at)
         id_, length = cursor.u16(f"the id of a {what}"), cursor.u16("the length of a name")
-        return Named(id_, cursor.text(length, f"the name of {what} {id_}"))
+        return NameEntry(id_, cursor.text(length, f"the name of {what} {id_}"))
 
     made = cursor.records(4, f"names of {what}s", record)
-    reading.places[f"{_TAG} {what}"] = tuple(offsets)
+    reading.record_offsets[f"{_TAG} {what}"] = tuple(offsets)
     reading.once((n.id for n in made), tuple(offsets), _TAG, what)
     reading.once((n.text for n in made), tuple(offsets), _TAG, f"the name of {what}")
     return made
 
 
-def _tensors(cursor: Cursor, reading: Reading) -> tuple[Tensor, ...]:
+def _tensors(cursor: Cursor, reading: ReadContext) -> tuple[Tensor, ...]:
     offsets: list[int] = []
     ids: list[int] = []
 
@@ -59,19 +59,19 @@ def _tensors(cursor: Cursor, reading: Reading) -> tuple[Tensor, ...]:
     kept = [(t, o) for t, o in zip(made, offsets, strict=True) if t is not None]
     if len(kept) < len(made):
         reading.lost.add(f"{_TAG} tensor")
-    reading.places[f"{_TAG} tensor"] = tuple(offset for _, offset in kept)
+    reading.record_offsets[f"{_TAG} tensor"] = tuple(offset for _, offset in kept)
     reading.once(ids, tuple(offsets), _TAG, "the tensor of parameter")
     return tuple(tensor for tensor, _ in kept)
 
 
 def _tensor(
-    reading: Reading, id_: int, meta: memoryview, data: memoryview, start: int
+    reading: ReadContext, id_: int, meta: memoryview, data: memoryview, start: int
 ) -> Tensor | None:
     """A tensor; None where its metadata cannot be read, which is reported."""
-    place = Place(start, _TAG)
+    place = Position(start, _TAG)
     cursor = Cursor(meta, _TAG)
     try:
-        tensor = _described(cursor, id_, data, place)
+        tensor = _read_described(cursor, id_, data, place)
     except Broken as problem:
         rule = NAC37 if problem.rule is NAC04 else problem.rule
         reading.report(rule, place, f"tensor {id_}: {problem.message}")
@@ -94,7 +94,7 @@ def stored_bytes(tensor: Tensor) -> int:
     return prod(tensor.shape) * GRAPH_TYPES[DTYPES[tensor.dtype]].bits // 8
 
 
-def _described(cursor: Cursor, id_: int, data: memoryview, place: Place) -> Tensor:
+def _read_described(cursor: Cursor, id_: int, data: memoryview, place: Position) -> Tensor:
     dtype, rank = cursor.u8("the element type"), cursor.u8("the rank")
     shape = cursor.u32s(rank, "the shape")
     quant = cursor.u8("the quantisation")
@@ -119,7 +119,7 @@ def _described(cursor: Cursor, id_: int, data: memoryview, place: Place) -> Tens
     return Tensor(id_, dtype, shape, data, quant)
 
 
-def _require_axes(rank: int, place: Place) -> None:
+def _require_axes(rank: int, place: Position) -> None:
     if rank > MOST_AXES:
         raise Broken(NAC36, place, f"a shape of {rank} axes, at most {MOST_AXES}")
 
@@ -127,17 +127,17 @@ def _require_axes(rank: int, place: Place) -> None:
 def write(data: Data, is_internal: bool) -> Iterator[Bytes]:
     """The bytes behind the tag, in parts: the weights are not copied."""
     for names, what in ((data.parameters, "parameter id"), (data.inputs, "instruction")):
-        yield packed("I", "length", len(names))
+        yield pack("I", "length", len(names))
         for named in names:
-            yield packed("H", what, named.id)
+            yield pack("H", what, named.id)
             yield text(named.text, "H", "the name of a parameter or input")
     if not is_internal:
         return
-    yield packed("I", "length", len(data.tensors))
+    yield pack("I", "length", len(data.tensors))
     for tensor in data.tensors:
         meta = metadata(tensor)
-        yield packed("H", "parameter id", tensor.id)
-        yield packed("IQ", "length", len(meta), len(tensor.data))
+        yield pack("H", "parameter id", tensor.id)
+        yield pack("IQ", "length", len(meta), len(tensor.data))
         yield meta
         yield tensor.data
 
@@ -146,15 +146,15 @@ def metadata(tensor: Tensor) -> bytes:
     """The metadata of a tensor."""
     layout = QUANTIZATIONS[tensor.quant]
     parts = [
-        packed("BB", "dimension", tensor.dtype, len(tensor.shape)),
+        pack("BB", "dimension", tensor.dtype, len(tensor.shape)),
         numbers("I", "dimension", tensor.shape),
-        packed("B", "length", tensor.quant),
+        pack("B", "length", tensor.quant),
     ]
     if layout.has_axis:
-        parts.append(packed("BI", "length", tensor.axis, len(tensor.scales) // 4))
+        parts.append(pack("BI", "length", tensor.axis, len(tensor.scales) // 4))
     if layout.has_blocks:
-        parts.append(packed("HB", "dimension", tensor.block, len(tensor.true_shape)))
+        parts.append(pack("HB", "dimension", tensor.block, len(tensor.true_shape)))
         parts.append(numbers("I", "dimension", tensor.true_shape))
-        parts.append(packed("I", "length", len(tensor.scales) // 4))
+        parts.append(pack("I", "length", len(tensor.scales) // 4))
     parts.append(bytes(tensor.scales))
     return b"".join(parts)

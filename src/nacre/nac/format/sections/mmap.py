@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from nacre.nac.format.cursor import Cursor
-from nacre.nac.format.packing import packed
-from nacre.nac.format.reading import Reading
+from nacre.nac.format.packing import pack
+from nacre.nac.format.reading import ReadContext
 from nacre.nac.format.values import Command, Tick
 
 
-def read(cursor: Cursor, reading: Reading) -> tuple[Tick, ...]:
+def read(cursor: Cursor, reading: ReadContext) -> tuple[Tick, ...]:
     """The ticks."""
     offsets: list[int] = []
 
@@ -19,20 +19,20 @@ def read(cursor: Cursor, reading: Reading) -> tuple[Tick, ...]:
         start = cursor.at
         offsets.append(start)
         at, count = cursor.u16("a tick"), cursor.u8("a number of commands")
-        return Tick(at, cursor.counted(count, 3, "memory commands", command, start))
+        return Tick(at, cursor.take_records(count, 3, "memory commands", command, start))
 
     made = cursor.records(3, "ticks", tick)
-    reading.places["MMAP"] = tuple(offsets)
+    reading.record_offsets["MMAP"] = tuple(offsets)
     return made
 
 
 def write(ticks: tuple[Tick, ...]) -> bytes:
     """The bytes behind the tag."""
-    parts = [packed("I", "length", len(ticks))]
+    parts = [pack("I", "length", len(ticks))]
     for tick in ticks:
-        parts.append(packed("H", "instruction", tick.tick))
-        parts.append(packed("B", "memory command", len(tick.commands)))
+        parts.append(pack("H", "instruction", tick.tick))
+        parts.append(pack("B", "memory command", len(tick.commands)))
         for command in tick.commands:
-            parts.append(packed("B", "memory command", command.action))
-            parts.append(packed("H", "instruction", command.target))
+            parts.append(pack("B", "memory command", command.action))
+            parts.append(pack("H", "instruction", command.target))
     return b"".join(parts)

@@ -6,13 +6,13 @@ Both begin with a number of four bytes; what follows is not looked at.
 from __future__ import annotations
 
 from nacre.nac.format.cursor import Cursor
-from nacre.nac.format.reading import Reading
+from nacre.nac.format.reading import ReadContext
 from nacre.nac.format.values import Bytes
 
 _COUNT_BYTES = 4
 
 
-def read(cursor: Cursor, reading: Reading) -> Bytes:
+def read(cursor: Cursor, reading: ReadContext) -> Bytes:
     """All bytes behind the tag."""
     return cursor.take(max(cursor.left, _COUNT_BYTES), "the section")
 

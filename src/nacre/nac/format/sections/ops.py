@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from nacre.nac.format.cursor import Broken, Cursor
-from nacre.nac.format.packing import at_place, numbers, packed
-from nacre.nac.format.positions import Place
-from nacre.nac.format.reading import Reading
+from nacre.nac.format.packing import at_place, numbers, pack
+from nacre.nac.format.positions import Position
+from nacre.nac.format.reading import ReadContext
 from nacre.nac.format.values import Instruction
 from nacre.nac.rules.container import NAC04
 from nacre.nac.rules.program import NAC21, NAC22, NAC23, NAC31
@@ -20,7 +20,7 @@ from nacre.nac.spec.instructions import (
 _CONSTANTS = frozenset(CONSTANT_CODES)
 
 
-def read(cursor: Cursor, reading: Reading) -> tuple[Instruction, ...]:
+def read(cursor: Cursor, reading: ReadContext) -> tuple[Instruction, ...]:
     """The instructions, up to the first whose length cannot be told."""
     offsets: list[int] = []
 
@@ -28,19 +28,19 @@ def read(cursor: Cursor, reading: Reading) -> tuple[Instruction, ...]:
         start = cursor.at
         offsets.append(start)
         try:
-            return _instruction(cursor, reading, Place(start, "OPS ", len(offsets) - 1))
+            return _instruction(cursor, reading, Position(start, "OPS ", len(offsets) - 1))
         except Broken as problem:
-            if problem.rule is NAC04 and problem.place.instruction is None:
-                place = Place(problem.place.offset, "OPS ", len(offsets) - 1)
+            if problem.rule is NAC04 and problem.position.instruction is None:
+                place = Position(problem.position.offset, "OPS ", len(offsets) - 1)
                 raise Broken(problem.rule, place, problem.message) from None
             raise
 
     made = cursor.records(2, "instructions", instruction)
-    reading.places["OPS "] = tuple(offsets)
+    reading.record_offsets["OPS "] = tuple(offsets)
     return made
 
 
-def _instruction(cursor: Cursor, reading: Reading, place: Place) -> Instruction:
+def _instruction(cursor: Cursor, reading: ReadContext, place: Position) -> Instruction:
     op, variant = cursor.u8("the field A"), cursor.u8("the field B")
     if op < FIRST_REGULAR:
         c, d = _system(cursor, reading, _variant(op, variant, place), place)
@@ -51,7 +51,7 @@ def _instruction(cursor: Cursor, reading: Reading, place: Place) -> Instruction:
     return Instruction(op, variant, c, d)
 
 
-def _variant(op: int, variant: int, place: Place) -> Variant:
+def _variant(op: int, variant: int, place: Position) -> Variant:
     variants = SYSTEM.get(op)
     if variants is None:
         known = ", ".join(f"{id_} {name}" for id_, name in SYSTEM_NAMES.items())
@@ -66,7 +66,7 @@ def _variant(op: int, variant: int, place: Place) -> Variant:
 Fields = tuple[tuple[int, ...], tuple[int, ...]]
 
 
-def _system(cursor: Cursor, reading: Reading, variant: Variant, place: Place) -> Fields:
+def _system(cursor: Cursor, reading: ReadContext, variant: Variant, place: Position) -> Fields:
     shape = variant.shape
     if shape == "none":
         return (), ()
@@ -76,7 +76,7 @@ def _system(cursor: Cursor, reading: Reading, variant: Variant, place: Place) ->
         _expect_prefix(reading, c, (count, count + 1), place)
         return c, cursor.i16s(count, "the field D")
     if shape == "prefix":
-        c = _counted(cursor, place)
+        c = _read_counted(cursor, place)
         return c, cursor.i16s(c[0], "the field D")
     c = cursor.i16s(3 if shape == "three" else 2, "the field C")
     _expect_prefix(reading, c, variant.prefixes, place)
@@ -91,23 +91,23 @@ def _system(cursor: Cursor, reading: Reading, variant: Variant, place: Place) ->
 
 
 def _expect_prefix(
-    reading: Reading, c: tuple[int, ...], expected: tuple[int, ...], place: Place
+    reading: ReadContext, c: tuple[int, ...], expected: tuple[int, ...], place: Position
 ) -> None:
     if c[0] not in expected:
         shown = " or ".join(map(str, expected))
         reading.report(NAC23, place, f"field C begins with {c[0]}, expected {shown}")
 
 
-def _regular(cursor: Cursor, reading: Reading, variant: int, place: Place) -> Fields:
+def _regular(cursor: Cursor, reading: ReadContext, variant: int, place: Position) -> Fields:
     signature = (reading.signatures or {}).get(variant)
     if signature is None:
         raise Broken(NAC22, place, f"signature {variant} is not in PERM")
     has_constants = not _CONSTANTS.isdisjoint(signature)
-    c = _counted(cursor, place) if has_constants else ()
+    c = _read_counted(cursor, place) if has_constants else ()
     return c, cursor.i16s(len(signature), "the field D")
 
 
-def _counted(cursor: Cursor, place: Place) -> tuple[int, ...]:
+def _read_counted(cursor: Cursor, place: Position) -> tuple[int, ...]:
     """A count and so many numbers."""
     count = cursor.i16s(1, "the length of field C")
     if count[0] < 0:
@@ -117,12 +117,12 @@ def _counted(cursor: Cursor, place: Place) -> tuple[int, ...]:
 
 def write(instructions: tuple[Instruction, ...]) -> bytes:
     """The bytes behind the tag."""
-    parts = [packed("I", "length", len(instructions))]
+    parts = [pack("I", "length", len(instructions))]
     at = 0
     with at_place(lambda: f"instruction {at}"):
         for at, instruction in enumerate(instructions):  # noqa: B007 - a refusal says which
-            parts.append(packed("B", "operation", instruction.op))
-            parts.append(packed("B", "signature", instruction.variant))
+            parts.append(pack("B", "operation", instruction.op))
+            parts.append(pack("B", "signature", instruction.variant))
             parts.append(numbers("h", "constant id", instruction.c))
             parts.append(numbers("h", "operand offset", instruction.d))
     return b"".join(parts)

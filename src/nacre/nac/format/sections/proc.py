@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from nacre.nac.format.cursor import Cursor
-from nacre.nac.format.packing import packed
-from nacre.nac.format.reading import Reading
+from nacre.nac.format.packing import pack
+from nacre.nac.format.reading import ReadContext
 
 
-def read(cursor: Cursor, reading: Reading) -> bytes:
+def read(cursor: Cursor, reading: ReadContext) -> bytes:
     """The manifest."""
     return bytes(cursor.take(cursor.u32("the length of the manifest"), "the manifest"))
 
 
 def write(manifest: bytes) -> bytes:
     """The bytes behind the tag."""
-    return packed("I", "length", len(manifest)) + manifest
+    return pack("I", "length", len(manifest)) + manifest

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from nacre.nac.format.cursor import Cursor
-from nacre.nac.format.packing import packed, text
-from nacre.nac.format.reading import Reading
+from nacre.nac.format.packing import pack, text
+from nacre.nac.format.reading import ReadContext
 from nacre.nac.format.values import Bytes, Resource
 
 
-def read(cursor: Cursor, reading: Reading) -> tuple[Resource, ...]:
+def read(cursor: Cursor, reading: ReadContext) -> tuple[Resource, ...]:
     """The files; their contents stay where they are."""
     offsets: list[int] = []
 
@@ -20,15 +20,15 @@ def read(cursor: Cursor, reading: Reading) -> tuple[Resource, ...]:
         return Resource(name, cursor.take(cursor.u32("the length of a resource"), f"`{name}`"))
 
     made = cursor.records(6, "resources", record)
-    reading.places["RSRC"] = tuple(offsets)
+    reading.record_offsets["RSRC"] = tuple(offsets)
     reading.once((r.name for r in made), tuple(offsets), "RSRC", "resource")
     return made
 
 
 def write(resources: tuple[Resource, ...]) -> Iterator[Bytes]:
     """The bytes behind the tag, in parts."""
-    yield packed("I", "length", len(resources))
+    yield pack("I", "length", len(resources))
     for resource in resources:
         yield text(resource.name, "H", "the name of a resource")
-        yield packed("I", "length", len(resource.data))
+        yield pack("I", "length", len(resource.data))
         yield resource.data

@@ -20,11 +20,11 @@ from nacre.nac.mep.values import (
     Fault,
     Number,
     Value,
+    describe,
     finite,
     is_number,
     numbers,
     result,
-    shown,
     whole,
 )
 from nacre.nac.mep.work import Work
@@ -49,7 +49,7 @@ def _room(work: Work, *operands: Any) -> None:  # noqa: ANN401 - numbers and arr
     work.budget.take(8 * math.prod(shape))
 
 
-def _counted(made: Any) -> Value:  # noqa: ANN401 - what an operation gave
+def _bounded_integer(made: Any) -> Value:  # noqa: ANN401 - what an operation gave
     """A number that fits in 64 bits."""
     if isinstance(made, int) and made not in INT64:
         raise Fault(NAC91, "the result does not fit in 64 bits")
@@ -86,7 +86,7 @@ _NUMBERS: dict[str, Callable[[Number, Number], Any]] = {
 def _binary(word: str) -> Callable[..., Value]:
     def run(work: Work, a: Value, b: Value) -> Value:
         if isinstance(a, bool | int | float) and isinstance(b, bool | int | float):
-            return _counted(_NUMBERS[word](a, b))
+            return _bounded_integer(_NUMBERS[word](a, b))
         left, right = _operand(a, "`a`"), _operand(b, "`b`")
         _room(work, left, right)
         if word in _TRUTHS:
@@ -124,7 +124,7 @@ _INTEGERS: dict[str, Callable[[int], int]] = {"abs": abs, "neg": operator.neg}  
 def _unary(word: str) -> Callable[..., Value]:
     def run(work: Work, x: Value) -> Value:
         if isinstance(x, int) and word in _INTEGERS:
-            return _counted(_INTEGERS[word](x))
+            return _bounded_integer(_INTEGERS[word](x))
         if isinstance(x, int | float):
             return float(_UNARY[word](np.float64(x)))
         operand = numbers(x, "`x`")
@@ -150,7 +150,7 @@ def _rows(value: Value, what: str) -> Array:
     """An array with elements along its last axis."""
     operand = numbers(value, what)
     if operand.ndim == 0 or not operand.size:
-        raise Fault(NAC91, f"{what} is {shown(value)}, expected elements along an axis")
+        raise Fault(NAC91, f"{what} is {describe(value)}, expected elements along an axis")
     return operand
 
 
@@ -215,7 +215,7 @@ def sample(work: Work, logits: Value, temperature: Value, k: Value) -> int:
     """An index by chance; the same seed gives the same ones."""
     operand = _rows(logits, "`logits`")
     if operand.size != operand.shape[-1]:
-        raise Fault(NAC91, f"`logits` is {shown(operand)}, expected one row")
+        raise Fault(NAC91, f"`logits` is {describe(operand)}, expected one row")
     work.budget.take(6 * 8 * operand.size)
     row = operand.reshape(-1).astype(np.float64)
     _no_nan(row, "`logits`")

@@ -18,16 +18,16 @@ from nacre.nac.mep.values import (
     Value,
     array,
     brief,
+    describe,
     ids_of,
     is_number,
     numbers,
-    shown,
-    taken,
     text,
     unfit,
+    value_from,
     whole,
 )
-from nacre.nac.mep.work import Loaded, Model, Work
+from nacre.nac.mep.work import LoadedModel, Model, Work
 from nacre.nac.rules.plans import NAC90, NAC91, NAC94, NAC97
 
 _TOKEN_IDS = ("token_id", "token_to_id")  # as tokenizers call it: ours, and others
@@ -54,7 +54,7 @@ def res_load_model(work: Work, model: int, name: str) -> None:
         inputs = tuple(str(getattr(one, "name", one)) for one in found.inputs)
     except Exception as error:
         raise Fault(NAC97, f"model {quoted(name)} failed: {brief(error)}") from None
-    work.models[model] = Loaded(name, runner.run, inputs)
+    work.models[model] = LoadedModel(name, runner.run, inputs)
 
 
 def _from_file(work: Work, name: str) -> Model:
@@ -97,7 +97,7 @@ def model_run_static(
         name: array(value, f"input {quoted(name)}")
         for name, value in zip(loaded.inputs, values, strict=True)
     }
-    made = _called(quoted(loaded.name), loaded.run, given)
+    made = _call(quoted(loaded.name), loaded.run, given)
     if not isinstance(made, list | tuple):
         name = type(made).__name__
         raise Fault(NAC97, f"{quoted(loaded.name)} gave a {name}, expected a list of arrays")
@@ -111,13 +111,13 @@ def model_run_static(
 
 
 def _output(given: object, what: str) -> Value:
-    value = taken(given, what, NAC97)
+    value = value_from(given, what, NAC97)
     if not isinstance(value, np.ndarray) and not is_number(value):
-        raise Fault(NAC97, f"{what} is {shown(value)}, expected an array")
+        raise Fault(NAC97, f"{what} is {describe(value)}, expected an array")
     return value
 
 
-def _called(what: str, function: Callable[..., Any], *given: object) -> Any:  # noqa: ANN401
+def _call(what: str, function: Callable[..., Any], *given: object) -> Any:  # noqa: ANN401
     """What something of the caller's returns; its failure becomes a finding."""
     try:
         return function(*given)
@@ -156,13 +156,13 @@ def _tokenizer(value: Value) -> Any:  # noqa: ANN401 - whatever the caller has g
 @does("preproc_encode")
 def preproc_encode(work: Work, tokenizer: Value, text: Value) -> tuple[int, ...]:
     """The ids of a text."""
-    return _encoded(work, tokenizer, text)
+    return _encode(work, tokenizer, text)
 
 
-def _encoded(work: Work, tokenizer: Value, words: Value) -> tuple[int, ...]:
+def _encode(work: Work, tokenizer: Value, words: Value) -> tuple[int, ...]:
     callee, given = _tokenizer(tokenizer), text(words, "the text")
     work.budget.take(64 * len(given))
-    return ids_of(_called("the tokenizer", callee.encode, given), "the tokenizer", NAC97)
+    return ids_of(_call("the tokenizer", callee.encode, given), "the tokenizer", NAC97)
 
 
 @does("preproc_decode")
@@ -172,7 +172,7 @@ def preproc_decode(work: Work, tokenizer: Value, ids: Value) -> str:
     if given.dtype.kind not in "iu":
         raise unfit("the ids", given, "whole numbers")
     work.budget.take(64 * given.size)
-    found = _called("the tokenizer", callee.decode, [int(one) for one in given])
+    found = _call("the tokenizer", callee.decode, [int(one) for one in given])
     if not isinstance(found, str):
         raise Fault(NAC97, f"the tokenizer gave a {type(found).__name__}, expected a text")
     return found
@@ -184,13 +184,13 @@ def preproc_get_id(work: Work, tokenizer: Value, token: str) -> int:
     callee = _tokenizer(tokenizer)
     named = next((name for name in _TOKEN_IDS if hasattr(callee, name)), None)
     if named is None:
-        ids = _encoded(work, tokenizer, token)
+        ids = _encode(work, tokenizer, token)
         if len(ids) != 1:
             raise Fault(NAC97, f"{quoted(token)} is {len(ids)} ids, expected one")
         return ids[0]
-    found = _called("the tokenizer", getattr(callee, named), token)
+    found = _call("the tokenizer", getattr(callee, named), token)
     if not isinstance(found, int | np.integer):
         raise Fault(NAC97, f"the tokenizer has no token {quoted(token)}")
-    value = taken(int(found), "the id", NAC97)
-    assert isinstance(value, int), shown(value)
+    value = value_from(int(found), "the id", NAC97)
+    assert isinstance(value, int), describe(value)
     return value

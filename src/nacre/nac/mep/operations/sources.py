@@ -11,9 +11,19 @@ from nacre.base.suggest import did_you_mean
 from nacre.core.values import Array
 from nacre.nac.format.values import ConstantValue
 from nacre.nac.mep.files import read_npy
-from nacre.nac.mep.images import prepared, read_image
+from nacre.nac.mep.images import prepare_image, read_image
 from nacre.nac.mep.operations.registry import does
-from nacre.nac.mep.values import INT64, Fault, Value, array, is_number, shown, single, taken, text
+from nacre.nac.mep.values import (
+    INT64,
+    Fault,
+    Value,
+    array,
+    describe,
+    is_number,
+    single,
+    text,
+    value_from,
+)
 from nacre.nac.mep.work import Work
 from nacre.nac.rules.plans import NAC91, NAC96
 
@@ -22,7 +32,7 @@ from nacre.nac.rules.plans import NAC91, NAC96
 def src_user_prompt(work: Work, type: str, prompt: str) -> Value:
     """The caller's answer."""
     what = f"the answer to {quoted(prompt)}"
-    answer = taken(work.answer(prompt), what, NAC96)
+    answer = value_from(work.answer(prompt), what, NAC96)
     if isinstance(answer, np.ndarray | tuple) and type == "str":
         return answer
     if type == "str":
@@ -38,7 +48,7 @@ def _number(answer: Value, type: str, what: str) -> int | float:
         found = number = math.nan
     is_same = isinstance(found, str) or number == found
     if not is_same or (isinstance(number, int) and number not in INT64):
-        shape = quoted(answer) if isinstance(answer, str) else shown(answer)
+        shape = quoted(answer) if isinstance(answer, str) else describe(answer)
         kind = "a whole number of 64 bits" if type == "int" else "a number"
         raise Fault(NAC96, f"{what} is {shape}, expected {kind}")
     return number
@@ -74,7 +84,7 @@ def res_load_dynamic(work: Work, path: Value, format: str) -> Value:
         return _image(work, path)
     name = text(path, "the path")
     view = work.surroundings.folder.view(name)
-    return prepared(read_image(view, name, work.budget), work.budget)
+    return prepare_image(read_image(view, name, work.budget), work.budget)
 
 
 def _image(work: Work, given: Array) -> Array:
@@ -83,13 +93,13 @@ def _image(work: Work, given: Array) -> Array:
         return given
     pixels = given[..., None] if given.ndim == 2 else given
     if pixels.dtype != np.uint8 or pixels.ndim != 3 or not pixels.size:
-        message = f"the image is {shown(given)}, expected u8 [height, width, 3] or floats"
+        message = f"the image is {describe(given)}, expected u8 [height, width, 3] or floats"
         raise Fault(NAC91, message)
     if pixels.shape[2] not in (1, 3, 4):
-        raise Fault(NAC91, f"the image is {shown(given)}, expected 1, 3 or 4 channels")
+        raise Fault(NAC91, f"the image is {describe(given)}, expected 1, 3 or 4 channels")
     height, width = pixels.shape[:2]
     colours = pixels[:, :, : 1 if pixels.shape[2] == 1 else 3]
-    return prepared(np.broadcast_to(colours, (height, width, 3)), work.budget)
+    return prepare_image(np.broadcast_to(colours, (height, width, 3)), work.budget)
 
 
 @does("res_load_array")
@@ -99,4 +109,4 @@ def res_load_array(work: Work, name: str) -> Value:
     if name not in arrays:
         message = f"there is no array {quoted(name)}"
         raise Fault(NAC96, message, did_you_mean(name, arrays))
-    return taken(arrays[name], f"array {quoted(name)}", NAC96)
+    return value_from(arrays[name], f"array {quoted(name)}", NAC96)

@@ -12,7 +12,17 @@ from nacre.base.elements import GRAPH_TYPES
 from nacre.core.aten.dtypes import DTYPE_WORDS
 from nacre.core.values import Array
 from nacre.nac.mep.operations.registry import does
-from nacre.nac.mep.values import Fault, Value, array, numbers, result, shown, single, unfit, whole
+from nacre.nac.mep.values import (
+    Fault,
+    Value,
+    array,
+    describe,
+    numbers,
+    result,
+    single,
+    unfit,
+    whole,
+)
 from nacre.nac.mep.work import EMPTY, Work
 from nacre.nac.rules.plans import NAC91
 
@@ -20,7 +30,7 @@ _MOST_AXES = 32
 _MOST_RANK = 4  # that TENSOR_EXTRACT is defined for
 
 
-def _converted(values: Array, dtype: np.dtype[Any]) -> Array:
+def _convert(values: Array, dtype: np.dtype[Any]) -> Array:
     """Values as another type; what it cannot hold is refused."""
     if dtype.kind not in "iu" or not values.size:
         return values.astype(dtype)
@@ -47,11 +57,11 @@ def tensor_create(work: Work, dtype: str, kind: str, argument: Value) -> Array:
     if kind == "values":
         found = numbers(argument, "the argument")
         work.budget.take((8 + element.itemsize) * found.size)
-        return _converted(found, element).reshape(1, -1)
+        return _convert(found, element).reshape(1, -1)
     if kind == "arange":
         end = whole(argument, "the end", 0)
         work.budget.take((8 + element.itemsize) * end)
-        return _converted(np.arange(end), element).reshape(1, -1)
+        return _convert(np.arange(end), element).reshape(1, -1)
     shape = _shape(argument)
     work.budget.take(element.itemsize * math.prod(shape))
     return np.full(shape, int(kind == "ones"), element)
@@ -66,7 +76,7 @@ def pad(work: Work, tensor: Value, width: Value, value: Value) -> Array:
     count = whole(width, "the width", 0)
     rows = math.prod(operand.shape[:-1])
     work.budget.take(operand.itemsize * rows * (count + operand.shape[-1]))
-    filler = _converted(np.array(single(value, "the value")), operand.dtype)
+    filler = _convert(np.array(single(value, "the value")), operand.dtype)
     head = np.broadcast_to(filler, (*operand.shape[:-1], count))
     return np.concatenate([head, operand], axis=-1)
 
@@ -113,7 +123,7 @@ def concat(work: Work, values: Sequence[Value], axis: Value) -> Array:
         )
         is_text = other.dtype.kind == first.dtype.kind == "U"
         if not is_alike or (other.dtype != first.dtype and not is_text):
-            message = f"value {place} is {shown(other)}, which does not fit to {shown(first)}"
+            message = f"value {place} is {describe(other)}, which does not fit to {describe(first)}"
             raise Fault(NAC91, message)
     width = max(operand.itemsize for operand in operands)
     work.budget.take(width * sum(operand.size for operand in operands))

@@ -9,8 +9,8 @@ import numpy as np
 
 from nacre.nac.mep.images import write_png
 from nacre.nac.mep.operations.registry import does
-from nacre.nac.mep.templates import filled
-from nacre.nac.mep.values import Fault, Value, array, displayed, numbers, text, unfit
+from nacre.nac.mep.templates import fill_template
+from nacre.nac.mep.values import Fault, Value, array, display_text, numbers, text, unfit
 from nacre.nac.mep.work import Work
 from nacre.nac.rules.plans import NAC91
 
@@ -21,7 +21,7 @@ _ELEMENT = 512  # bytes that turning one number into text counts as
 def string_format(work: Work, template: str, values: Sequence[Value]) -> str:
     """A template with values."""
     left = (work.budget.max_bytes - work.budget.live) // 8
-    made = filled(template, values, max(left, 0))
+    made = fill_template(template, values, max(left, 0))
     work.budget.take(8 * len(made) + _ELEMENT * len(values))
     return made
 
@@ -34,7 +34,7 @@ def serialize(work: Work, value: Value, format: str) -> str | bytes:
         work.budget.take(24 * pixels.size)
         return write_png(pixels)
     if format == "text":
-        return displayed(value, "the value")
+        return display_text(value, "the value")
     if not isinstance(value, str):
         held = value if value is None else array(value, "the value")
         work.budget.take(_ELEMENT * (1 if held is None else held.size))
@@ -48,7 +48,7 @@ def serialize(work: Work, value: Value, format: str) -> str | bytes:
 @does("sys_debug_print")
 def sys_debug_print(work: Work, value: Value, message: str) -> None:
     """Write to the stream of those who look for mistakes."""
-    work.write("debug", f"{message}{displayed(value, 'the value')}\n")
+    work.write("debug", f"{message}{display_text(value, 'the value')}\n")
 
 
 @does("io_write")
@@ -59,7 +59,7 @@ def io_write(work: Work, value: Value, stream: str, path: Value, mode: str) -> N
             raise unfit("what is written", value, "a text")
         content = value
     else:
-        line = displayed(value, "what is written") + ("" if mode == "plain" else "\n")
+        line = display_text(value, "what is written") + ("" if mode == "plain" else "\n")
         if stream != "file":
             work.write(stream, line)
             return

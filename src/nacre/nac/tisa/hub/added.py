@@ -12,7 +12,7 @@ from nacre.nac.tisa.fragments import steps
 from nacre.nac.tisa.hub.parts import Part
 from nacre.nac.tisa.instructions import CutRule, Instruction, step
 from nacre.nac.tisa.pattern_text import chars_text
-from nacre.nac.tisa.patterns import WORD, quoted
+from nacre.nac.tisa.patterns import WORD, quote
 from nacre.nac.tisa.resources import MOST_ID
 
 _SPACES = CharacterSet(WHITE_SPACE)
@@ -20,7 +20,7 @@ _IDEOGRAPHS = CharacterSet(IDEOGRAPHS)
 
 
 @dataclass(frozen=True)
-class Added:
+class AddedToken:
     """An added token."""
 
     part: Part
@@ -35,17 +35,17 @@ class Added:
     @property
     def pattern(self) -> str:
         """The rule that finds it."""
-        text = quoted(self.content)
+        text = quote(self.content)
         if self.is_word:
             text = f"(?<!{chars_text(WORD)}){text}(?!{chars_text(WORD)})"
         return ("\\s*" if self.takes_left else "") + text + ("\\s*" if self.takes_right else "")
 
 
-def added_tokens(part: Part) -> list[Added]:
+def added_tokens(part: Part) -> list[AddedToken]:
     """All that the file lists."""
     if not part:
         return []
-    made: list[Added] = []
+    made: list[AddedToken] = []
     for each in part.list():
         content = each["content"].text()
         flags = [each.get(name, False).flag() for name in ("single_word", "lstrip", "rstrip")]
@@ -55,11 +55,11 @@ def added_tokens(part: Part) -> list[Added]:
         if not 0 <= index <= MOST_ID:
             raise each.wrong(f"ids go from 0 to {MOST_ID:,}")
         word, left, right = flags
-        made.append(Added(each, content, index, word, left, right, is_normalized, is_special))
+        made.append(AddedToken(each, content, index, word, left, right, is_normalized, is_special))
     return [token for token in made if token.content]
 
 
-def check_ids(tokens: Sequence[Added], ids: Mapping[str, int]) -> None:
+def check_ids(tokens: Sequence[AddedToken], ids: Mapping[str, int]) -> None:
     """The library does not believe the ids of the file: it gives them out in its own way."""
     given: dict[str, int] = {}
     for token in tokens:
@@ -73,7 +73,7 @@ def check_ids(tokens: Sequence[Added], ids: Mapping[str, int]) -> None:
         given[token.content] = token.id
 
 
-def cut(tokens: Sequence[Added]) -> list[Instruction]:
+def cut(tokens: Sequence[AddedToken]) -> list[Instruction]:
     """The instruction that finds some tokens; the longest one wins."""
     if not tokens:
         return []
@@ -82,7 +82,7 @@ def cut(tokens: Sequence[Added]) -> list[Instruction]:
     return [step("PARTITION_RULES", tuple(CutRule(t.pattern, protected=True) for t in ordered))]
 
 
-def _check_overlaps(tokens: Sequence[Added]) -> None:
+def _check_overlaps(tokens: Sequence[AddedToken]) -> None:
     """Refuse where the first rule that matches is not the token that the library finds.
 
     It looks for tokens alone and takes the white space later, and it gives up a place where the
@@ -91,7 +91,7 @@ def _check_overlaps(tokens: Sequence[Added]) -> None:
     edged = [t for t in tokens if _is_space(t.content[0]) or _is_space(t.content[-1])]
     for token in tokens:
         if (token.takes_left or token.takes_right) and edged:
-            raise token.part.refused(
+            raise token.part.unsupported(
                 f"{token.content!r} takes white space, which {edged[0].content!r} is a part of"
             )
         for other in tokens:
@@ -102,17 +102,17 @@ def _check_overlaps(tokens: Sequence[Added]) -> None:
                 and not other.takes_left
                 and other.content.startswith(token.content)
             ):
-                raise token.part.refused(
+                raise token.part.unsupported(
                     f"{token.content!r} takes white space in front, {other.content!r}, which"
                     " begins with it, does not"
                 )
             if token.is_word and _touch(token.content, other.content):
-                raise token.part.refused(
+                raise token.part.unsupported(
                     f"{token.content!r} is found as a whole word only, and overlaps"
                     f" {other.content!r}"
                 )
         if token.is_word and _has_border(token.content):
-            raise token.part.refused(f"{token.content!r}, a whole word, overlaps itself")
+            raise token.part.unsupported(f"{token.content!r}, a whole word, overlaps itself")
 
 
 def _is_space(character: str) -> bool:
@@ -135,7 +135,7 @@ def _has_border(text: str) -> bool:
 
 
 def check_normalized(
-    tokens: Sequence[Added], normalizer: Sequence[Instruction], has_ideographs: bool
+    tokens: Sequence[AddedToken], normalizer: Sequence[Instruction], has_ideographs: bool
 ) -> None:
     """What is looked for in normalised text must be its own normal form: that is what is found."""
     run = steps(normalizer)
@@ -145,15 +145,15 @@ def check_normalized(
             for change in run:
                 fragments = change(fragments, Budget(len(token.content)))
         except BudgetError as error:
-            raise token.part.refused(f"the normaliser needs {error} for it") from None
+            raise token.part.unsupported(f"the normaliser needs {error} for it") from None
         if fragments != [(token.content, False)]:
             found = "".join(text for text, _ in fragments)
-            raise token.part.refused(
+            raise token.part.unsupported(
                 f"{token.content!r} is looked for as {found!r}, and TISA takes the id of the text"
                 " that it finds"
             )
         if has_ideographs and (token.is_word or any(_parts(c) for c in token.content)):
-            raise token.part.refused(
+            raise token.part.unsupported(
                 f"{token.content!r} is looked for where the normaliser has put spaces around"
                 " ideographs, which TISA cannot"
             )
@@ -163,13 +163,13 @@ def _parts(character: str) -> bool:
     return _is_space(character) or ord(character) in _IDEOGRAPHS
 
 
-def check_lookup(tokens: Sequence[Added], ids: Mapping[str, int]) -> None:
+def check_lookup(tokens: Sequence[AddedToken], ids: Mapping[str, int]) -> None:
     """A token with white space around it is looked up as found, and must not be another one."""
     for token in tokens:
         if not (token.takes_left or token.takes_right):
             continue
         for known in ids:
             if known != token.content and known.strip() == token.content:
-                raise token.part.refused(
+                raise token.part.unsupported(
                     f"{token.content!r} takes white space, and {known!r} is a token as well"
                 )

@@ -10,9 +10,9 @@ from typing import TypeVar
 from nacre.base.diagnostics import Diagnostic, InputError
 from nacre.nac.tisa import manifest
 from nacre.nac.tisa.bundle import Bundle, join, refusing
-from nacre.nac.tisa.decoders import RESOURCE, Decoding, encoded
+from nacre.nac.tisa.decoders import RESOURCE, Decoding, encode_decoding
 from nacre.nac.tisa.hub.added import (
-    Added,
+    AddedToken,
     added_tokens,
     check_ids,
     check_lookup,
@@ -20,15 +20,15 @@ from nacre.nac.tisa.hub.added import (
     cut,
 )
 from nacre.nac.tisa.hub.decoders import decoder_steps
-from nacre.nac.tisa.hub.models import Model, made_model
+from nacre.nac.tisa.hub.models import Model, compile_model
 from nacre.nac.tisa.hub.normalizers import normalizer_steps, sets_ideographs_apart
-from nacre.nac.tisa.hub.parts import Part, Unfit, opened
+from nacre.nac.tisa.hub.parts import Part, UnsupportedPart, open_part
 from nacre.nac.tisa.hub.post_processors import post_processor_steps
 from nacre.nac.tisa.hub.pre_tokenizers import ideograph_steps, pre_tokenizer_steps
 from nacre.nac.tisa.instructions import Instruction
 from nacre.nac.tisa.program import TisaProgram
 from nacre.nac.tisa.resources import Entry, Vocabulary
-from nacre.nac.tisa.scores import rounded
+from nacre.nac.tisa.scores import round_score
 
 Made = TypeVar("Made")
 _LIMITS = ("truncation", "padding")
@@ -49,9 +49,9 @@ def compile_tokenizer(source: object, *, unlimited: bool = False) -> bytes:
 def compiled(source: object, *, unlimited: bool = False) -> Bundle:
     """The manifest for PROC and the files for RSRC."""
     try:
-        whole = opened(source)
+        whole = open_part(source)
         tokens = added_tokens(whole.get("added_tokens"))
-    except Unfit as unfit:
+    except UnsupportedPart as unfit:
         raise unfit.refusal() from None
     return _Compilation(whole, tokens).run(unlimited)
 
@@ -59,7 +59,7 @@ def compiled(source: object, *, unlimited: bool = False) -> Bundle:
 class _Compilation:
     """A tokenizer that is being compiled, and what was found to be wrong with it."""
 
-    def __init__(self, whole: Part, tokens: list[Added]) -> None:
+    def __init__(self, whole: Part, tokens: list[AddedToken]) -> None:
         self._whole = whole
         self._raw = [token for token in tokens if not token.is_normalized]
         self._normalized = [token for token in tokens if token.is_normalized]
@@ -69,12 +69,12 @@ class _Compilation:
     def run(self, unlimited: bool) -> Bundle:
         """Every part; InputError with all that cannot be said."""
         if not unlimited:
-            self._tried(self._check_limits, None)
+            self._attempt(self._check_limits, None)
         before = self._steps(self._text_steps)
         # Whether a model can be said depends on what comes before it.
-        model = None if self._found else self._tried(lambda: self._model(before), None)
+        model = None if self._found else self._attempt(lambda: self._model(before), None)
         behind = self._steps(lambda: post_processor_steps(self._whole.get("post_processor")))
-        decoding = self._tried(self._decoding, Decoding(None))
+        decoding = self._attempt(self._decoding, Decoding(None))
         if self._found or model is None:
             raise InputError(self._found)
         vocabulary = self._vocabulary(model)
@@ -85,7 +85,7 @@ class _Compilation:
             program = TisaProgram(manifest.read(raw), vocabulary)
         resources = vocabulary.resources()
         if program.decoding != decoding:  # instructions do not tell it
-            resources[RESOURCE] = encoded(decoding)
+            resources[RESOURCE] = encode_decoding(decoding)
         return Bundle(raw, resources)
 
     def _decoding(self) -> Decoding:
@@ -93,12 +93,12 @@ class _Compilation:
         return Decoding(decoder_steps(self._whole.get("decoder")), tuple(sorted(special)))
 
     def _steps(self, make: Callable[[], list[Instruction]]) -> list[Instruction]:
-        return self._tried(make, list[Instruction]())
+        return self._attempt(make, list[Instruction]())
 
-    def _tried(self, make: Callable[[], Made], otherwise: Made) -> Made:
+    def _attempt(self, make: Callable[[], Made], otherwise: Made) -> Made:
         try:
             return make()
-        except Unfit as unfit:
+        except UnsupportedPart as unfit:
             self._found += unfit.refusal().diagnostics
             return otherwise
 
@@ -106,7 +106,7 @@ class _Compilation:
         for name in _LIMITS:
             part = self._whole.get(name)
             if part:
-                raise part.refused(
+                raise part.unsupported(
                     "TISA has no instruction for it",
                     help="compile with `unlimited`, and give `encode` the lengths",
                 )
@@ -117,22 +117,22 @@ class _Compilation:
         pre_tokenizer = self._whole.get("pre_tokenizer")
         changes = self._steps(lambda: normalizer_steps(normalizer))
         cuts = self._steps(lambda: pre_tokenizer_steps(pre_tokenizer))
-        apart = self._tried(lambda: sets_ideographs_apart(normalizer), False)
+        apart = self._attempt(lambda: sets_ideographs_apart(normalizer), False)
         if apart:
             cuts = self._steps(lambda: ideograph_steps(pre_tokenizer)) + cuts
-        self._tried(lambda: check_normalized(self._normalized, changes, apart), None)
+        self._attempt(lambda: check_normalized(self._normalized, changes, apart), None)
         return [*cut(self._raw), *changes, *cut(self._normalized), *cuts]
 
     def _model(self, before: list[Instruction]) -> Model:
         added = {token.content: token.id for token in self._tokens}
-        model = made_model(self._whole["model"], before, added)
+        model = compile_model(self._whole["model"], before, added)
         check_ids(self._tokens, model.ids)
         check_lookup(self._tokens, {**model.ids, **added})
         return model
 
     def _vocabulary(self, model: Model) -> Vocabulary:
         scores = model.scores
-        entries = {t: Entry(t, i, rounded(scores.get(t, 0.0))) for t, i in model.ids.items()}
+        entries = {t: Entry(t, i, round_score(scores.get(t, 0.0))) for t, i in model.ids.items()}
         for token in self._tokens:
             if token.content not in entries:
                 entries[token.content] = Entry(token.content, token.id, math.nan)

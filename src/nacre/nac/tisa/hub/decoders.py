@@ -12,7 +12,7 @@ from nacre.nac.tisa.decoders import (
     ByteLevel,
     Fuse,
     Metaspace,
-    Refused,
+    RefusedDecoder,
     Replace,
     Step,
     Strip,
@@ -33,7 +33,7 @@ def _steps(part: Part) -> Steps:
     kind = part["type"].text()
     make = _MAKERS.get(kind)
     if make is None:
-        return (Refused(f"the decoder `{kind}` is not known"),)
+        return (RefusedDecoder(f"the decoder `{kind}` is not known"),)
     return make(part)
 
 
@@ -44,7 +44,7 @@ def _sequence(part: Part) -> Steps:
 def _replace(part: Part) -> Steps:
     pattern = part["pattern"]
     if not pattern.has("String") or not pattern["String"].text():
-        return (Refused("the decoder replaces what a pattern matches"),)
+        return (RefusedDecoder("the decoder replaces what a pattern matches"),)
     return (Replace(pattern["String"].text(), part["content"].text()),)
 
 

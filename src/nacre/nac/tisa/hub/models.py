@@ -14,7 +14,7 @@ from nacre.nac.tisa.hub.parts import Part
 from nacre.nac.tisa.instructions import Instruction, Kind, step
 from nacre.nac.tisa.pieces import LONGEST_WORD
 from nacre.nac.tisa.resources import MOST_ID
-from nacre.nac.tisa.scores import rounded
+from nacre.nac.tisa.scores import round_score
 
 # Where TISA looks for the token of what is unknown, and the id where it finds none.
 _UNKNOWN: Mapping[str, tuple[tuple[str, ...], int]] = MappingProxyType(
@@ -36,16 +36,16 @@ class Model:
     merges: tuple[tuple[str, str], ...] | None = None
 
 
-def made_model(part: Part, before: Sequence[Instruction], added: Mapping[str, int]) -> Model:
+def compile_model(part: Part, before: Sequence[Instruction], added: Mapping[str, int]) -> Model:
     """The model behind some steps, with tokens that are added to its own."""
-    kind = part.get("type").value or _guessed(part)
+    kind = part.get("type").value or _guess_kind(part)
     make = _MAKERS.get(kind)
     if make is None:
-        raise part.refused(f"TISA has no instruction for the model `{kind}`")
+        raise part.unsupported(f"TISA has no instruction for the model `{kind}`")
     return make(part, before, added)
 
 
-def _guessed(part: Part) -> str:
+def _guess_kind(part: Part) -> str:
     """Files of old versions do not say what their model is."""
     if part.has("merges"):
         return "BPE"
@@ -70,7 +70,7 @@ def _check_unknown(part: Part, kind: str, wanted: int, ids: Mapping[str, int]) -
     found = next((ids[name] for name in names if name in ids), otherwise)
     if found != wanted:
         shown = " or ".join(f"`{name}`" for name in names)
-        raise part.refused(
+        raise part.unsupported(
             f"what is unknown becomes id {wanted}; TISA takes {shown}, else {otherwise}, which"
             f" gives {found} here"
         )
@@ -85,7 +85,7 @@ def _unknown_id(part: Part, ids: Mapping[str, int]) -> int:
 
 def _bpe(part: Part, before: Sequence[Instruction], added: Mapping[str, int]) -> Model:
     if part.get("continuing_subword_prefix").value:
-        raise part.refused(
+        raise part.unsupported(
             "`continuing_subword_prefix`: tokens inside of words begin with a prefix that merges"
             " leave out; BPE_ENCODE knows only a suffix at the end of words"
         )
@@ -95,7 +95,7 @@ def _bpe(part: Part, before: Sequence[Instruction], added: Mapping[str, int]) ->
         if not {first, second, first + second} <= ids.keys():
             raise part["merges"].wrong(f"{first!r} and {second!r} do not merge to a token")
     if part.get("dropout").value:
-        raise part.refused("`dropout` leaves merges out at random")
+        raise part.unsupported("`dropout` leaves merges out at random")
     suffix = part.get("end_of_word_suffix").value or None
     if not _knows_all(ids, before, suffix or ""):
         _check_bpe_unknown(part, {**added, **ids})
@@ -126,13 +126,13 @@ def _knows_all(ids: Mapping[str, int], before: Sequence[Instruction], suffix: st
 
 def _check_bpe_unknown(part: Part, ids: Mapping[str, int]) -> None:
     if part.get("byte_fallback", False).flag():
-        raise part.refused("BPE_ENCODE has no bytes in the place of unknown characters")
+        raise part.unsupported("BPE_ENCODE has no bytes in the place of unknown characters")
     if not part.get("unk_token"):
-        raise part.refused(
+        raise part.unsupported(
             "unknown characters vanish, as there is no `unk_token`; BPE_ENCODE gives an id for each"
         )
     if part.get("fuse_unk", False).flag():
-        raise part.refused("unknown neighbours become one id; BPE_ENCODE gives an id for each")
+        raise part.unsupported("unknown neighbours become one id; BPE_ENCODE gives an id for each")
     _check_unknown(part, "BPE", _unknown_id(part, ids), ids)
 
 
@@ -141,11 +141,11 @@ def _check_reachable(
 ) -> None:
     """`ignore_merges` takes words that are tokens as they are; merging must come to the same."""
     if suffix:
-        raise part.refused("`ignore_merges` together with a suffix")
+        raise part.unsupported("`ignore_merges` together with a suffix")
     merge = Bpe(ids, merges, -1, "")
     for token, index in ids.items():
         if token and merge(token, Budget(len(token))) != [index]:
-            raise part.refused(
+            raise part.unsupported(
                 f"`ignore_merges` takes the word {token!r} as a token, to which no merges lead;"
                 " BPE_ENCODE always merges"
             )
@@ -155,7 +155,7 @@ def _word_piece(part: Part, before: Sequence[Instruction], added: Mapping[str, i
     ids = _ids(part["vocab"])
     longest = part.get("max_input_chars_per_word", LONGEST_WORD).integer()
     if longest != LONGEST_WORD:
-        raise part.refused(
+        raise part.unsupported(
             f"words of more than {longest} characters are unknown; for WORDPIECE_ENCODE these have"
             f" more than {LONGEST_WORD}"
         )
@@ -166,29 +166,29 @@ def _word_piece(part: Part, before: Sequence[Instruction], added: Mapping[str, i
 
 def _unigram(part: Part, before: Sequence[Instruction], added: Mapping[str, int]) -> Model:
     if part.get("byte_fallback", False).flag():
-        raise part.refused("UNIGRAM_ENCODE has no bytes in the place of unknown characters")
+        raise part.unsupported("UNIGRAM_ENCODE has no bytes in the place of unknown characters")
     ids: dict[str, int] = {}
     scores: dict[str, float] = {}
     for index, each in enumerate(part["vocab"].list()):
-        token, score = _scored(each)
+        token, score = _scored_token(each)
         if token in ids:
-            raise part.refused(f"the token {token!r} is there twice, with two ids")
+            raise part.unsupported(f"the token {token!r} is there twice, with two ids")
         ids[token], scores[token] = index, score
     if not part.get("unk_id"):
-        raise part.refused("there is no `unk_id`, so that some texts have no ids")
+        raise part.unsupported("there is no `unk_id`, so that some texts have no ids")
     if min(scores.values(), default=0.0) > 0:
-        raise part.refused("all scores are above 0, so that unknown characters may win")
+        raise part.unsupported("all scores are above 0, so that unknown characters may win")
     _check_unknown(part, "Unigram", part["unk_id"].integer(), {**added, **ids})
     return Model(step("UNIGRAM_ENCODE"), ids, scores)
 
 
-def _scored(part: Part) -> tuple[str, float]:
+def _scored_token(part: Part) -> tuple[str, float]:
     pair = list(part.list())
     if len(pair) != 2:
         raise part.wrong("a token of Unigram has a text and a score")
     token, score = pair[0].text(), pair[1].number()
-    if not math.isfinite(rounded(score)):
-        raise part.refused(f"the score {score!r} of {token!r} is too large for `vocab.b`")
+    if not math.isfinite(round_score(score)):
+        raise part.unsupported(f"the score {score!r} of {token!r} is too large for `vocab.b`")
     return token, score
 
 

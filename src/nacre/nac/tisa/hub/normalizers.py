@@ -17,7 +17,7 @@ from nacre.nac.tisa.character_data import (
 from nacre.nac.tisa.characters import points
 from nacre.nac.tisa.hub.parts import Part
 from nacre.nac.tisa.instructions import FORMS, REMOVE, CutRule, Instruction, step
-from nacre.nac.tisa.patterns import PatternError, Sequence, only_character, parsed
+from nacre.nac.tisa.patterns import PatternError, Sequence, only_character, parse_pattern
 
 Steps = list[Instruction]
 
@@ -31,7 +31,7 @@ def normalizer_steps(part: Part) -> Steps:
         return [step("UNICODE_NORM", kind)]
     make = _MAKERS.get(kind)
     if make is None:
-        raise part.refused(_REASONS.get(kind, f"TISA has no instruction for `{kind}`"))
+        raise part.unsupported(_REASONS.get(kind, f"TISA has no instruction for `{kind}`"))
     return make(part)
 
 
@@ -45,7 +45,7 @@ def sets_ideographs_apart(part: Part) -> bool:
     if not found:
         return False
     if [p.path for p in found] != [_flat(part)[-1].path]:
-        raise found[0].refused(
+        raise found[0].unsupported(
             "`handle_chinese_chars` inserts spaces, and another normaliser comes behind it"
         )
     return True
@@ -61,7 +61,7 @@ def _wants_ideographs(part: Part) -> bool:
     return part["type"].value == "BertNormalizer" and part.get("handle_chinese_chars", True).flag()
 
 
-def replaced(listed: Ranges, value: str) -> Steps:
+def replace_characters(listed: Ranges, value: str) -> Steps:
     """Every one of some characters becomes the same.
 
     FILTER_CATEGORY would take what the Unicode of whoever runs the program calls a mark; the
@@ -84,7 +84,7 @@ def _prepend(part: Part, before: Steps) -> Steps:
     value = part["prepend"].text()
     is_gone = bool(before) and before[-1].operation.name == "REPLACE" and len(value) == 1
     if not is_gone or before[-1].operands[0] != value or value in str(before[-1].operands[1]):
-        raise part.refused(
+        raise part.unsupported(
             f"PREPEND leaves a text alone that begins with {value!r} already; this normaliser"
             " does not"
         )
@@ -97,12 +97,12 @@ def _bert(part: Part) -> Steps:
     made: Steps = []
     if part.get("clean_text", True).flag():
         made += [step("REPLACE", mark, " ") for mark in "\t\n\r"]
-        made += replaced(BERT_FORMATS, "")
+        made += replace_characters(BERT_FORMATS, "")
         made.append(step("FILTER_CATEGORY", ("Cc", "Co")))  # these two never change
         spaces = [p for p in points(WHITE_SPACE) if p > 0x9F]  # below are Cc, gone, and the space
         made += [step("REPLACE", chr(point), " ") for point in spaces]
     if accents.flag() if accents else lowers:
-        made += [step("UNICODE_NORM", "NFD"), *replaced(BERT_ACCENTS, "")]
+        made += [step("UNICODE_NORM", "NFD"), *replace_characters(BERT_ACCENTS, "")]
     if lowers:
         made.append(step("LOWERCASE"))
     return made
@@ -114,18 +114,18 @@ def _replace(part: Part) -> Steps:
         source = pattern["Regex"].text()
         wanted = _only_text(source)
         if wanted is None:
-            raise part.refused(f"REPLACE knows literal texts, not the pattern `{source}`")
+            raise part.unsupported(f"REPLACE knows literal texts, not the pattern `{source}`")
     else:
         wanted = pattern["String"].text()
     if not wanted:
-        raise part.refused("REPLACE cannot replace the empty text")
+        raise part.unsupported("REPLACE cannot replace the empty text")
     return [step("REPLACE", wanted, value)]
 
 
 def _only_text(source: str) -> str | None:
     """The one text that a pattern matches."""
     try:
-        tree = parsed(source, "hub")
+        tree = parse_pattern(source, "hub")
     except PatternError:
         return None
     parts = tree.parts if isinstance(tree, Sequence) else (tree,)
@@ -146,12 +146,15 @@ _MAKERS: Mapping[str, Callable[[Part], Steps]] = MappingProxyType(
     {
         "Sequence": _sequence,
         "Lowercase": lambda _: [step("LOWERCASE")],
-        "StripAccents": lambda _: replaced(ACCENTS, ""),
+        "StripAccents": lambda _: replace_characters(ACCENTS, ""),
         "BertNormalizer": _bert,
         "Replace": _replace,
         "Prepend": lambda part: _prepend(part, []),
         "Strip": _strip,
-        "Nmt": lambda _: [*replaced(NMT_REMOVED, ""), *replaced(NMT_SPACES, " ")],
+        "Nmt": lambda _: [
+            *replace_characters(NMT_REMOVED, ""),
+            *replace_characters(NMT_SPACES, " "),
+        ],
         "ByteLevel": lambda _: [step("BYTE_ENCODE")],
     }
 )

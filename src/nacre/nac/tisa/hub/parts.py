@@ -28,7 +28,7 @@ class Serialisable(Protocol):
         """Its `tokenizer.json`."""
 
 
-class Unfit(Exception):  # noqa: N818 - carries a finding, not a failure of ours
+class UnsupportedPart(Exception):  # noqa: N818 - carries a finding, not a failure of ours
     """A part that is malformed, or that TISA cannot say."""
 
     def __init__(self, rule: Rule, path: str, message: str, help: str | None = None) -> None:
@@ -50,16 +50,18 @@ class Part:
         self.value: Any = value
         self.path = path or "the file"
 
-    def _malformed(self, expected: str) -> Unfit:
-        return Unfit(NAC68, self.path, f"{_shown(self.value)} stands where {expected} is expected")
+    def _malformed(self, expected: str) -> UnsupportedPart:
+        return UnsupportedPart(
+            NAC68, self.path, f"{_describe(self.value)} stands where {expected} is expected"
+        )
 
-    def refused(self, reason: str, help: str | None = None) -> Unfit:
+    def unsupported(self, reason: str, help: str | None = None) -> UnsupportedPart:
         """The part is well-formed, and TISA has no instructions for it."""
-        return Unfit(NAC69, self.path, reason, help)
+        return UnsupportedPart(NAC69, self.path, reason, help)
 
-    def wrong(self, reason: str) -> Unfit:
+    def wrong(self, reason: str) -> UnsupportedPart:
         """The part contradicts another one."""
-        return Unfit(NAC68, self.path, reason)
+        return UnsupportedPart(NAC68, self.path, reason)
 
     def __bool__(self) -> bool:
         return self.value is not None
@@ -123,12 +125,12 @@ class Part:
         return float(self.value)
 
 
-def _shown(value: object) -> str:
+def _describe(value: object) -> str:
     text = json.dumps(value, default=repr)
     return text if len(text) <= 40 else f"{text[:40]}..."
 
 
-def opened(source: object) -> Part:
+def open_part(source: object) -> Part:
     """The file of a folder, a path, a text, or an object that can write itself."""
     inner = getattr(source, "backend_tokenizer", source)  # what transformers wraps
     try:
@@ -137,14 +139,14 @@ def opened(source: object) -> Part:
         # Numbers of a file are what the library would read.
         return Part(json.loads(_text_of(source), parse_float=read_decimal))
     except (ValueError, RecursionError) as error:
-        raise Unfit(NAC68, FILE, f"this is no JSON: {error}") from None
+        raise UnsupportedPart(NAC68, FILE, f"this is no JSON: {error}") from None
 
 
 def _text_of(source: object) -> str | bytes:
     if isinstance(source, str) and source.lstrip().startswith("{"):
         return source
     if not isinstance(source, str | os.PathLike):
-        raise Unfit(
+        raise UnsupportedPart(
             NAC68, "the tokenizer", f"an object of the type {type(source).__name__} is no tokenizer"
         )
     path = Path(source)
@@ -152,5 +154,5 @@ def _text_of(source: object) -> str | bytes:
         path /= FILE
     raw = read_bytes(path, limit=_MOST_BYTES)
     if isinstance(raw, Unreadable):
-        raise Unfit(NAC68, path.name, f"the file {raw.reason}")
+        raise UnsupportedPart(NAC68, path.name, f"the file {raw.reason}")
     return raw

@@ -17,7 +17,7 @@ def post_processor_steps(part: Part) -> list[Instruction]:
     if items == [Item()]:
         return []
     if len(items) > _MOST_ITEMS:
-        raise part.refused(f"COMPOSE has at most {_MOST_ITEMS} items, not {len(items)}")
+        raise part.unsupported(f"COMPOSE has at most {_MOST_ITEMS} items, not {len(items)}")
     return [step("COMPOSE", tuple(items))]
 
 
@@ -27,7 +27,7 @@ def _items(part: Part) -> list[Item]:
     kind = part["type"].text()
     make = _MAKERS.get(kind)
     if make is None:
-        raise part.refused(f"TISA has no instruction for `{kind}`")
+        raise part.unsupported(f"TISA has no instruction for `{kind}`")
     return make(part)
 
 
@@ -58,7 +58,7 @@ def _template(part: Part) -> list[Item]:
     for each in part["single"].list():
         if each.has("Sequence"):
             if each["Sequence"]["id"].value != "A":
-                raise each.refused("the template for one text has a second one")
+                raise each.unsupported("the template for one text has a second one")
             made.append(Item())
         else:
             name = each["SpecialToken"]["id"].text()
@@ -66,7 +66,7 @@ def _template(part: Part) -> list[Item]:
             made += [Item(index.integer()) for index in known.list()]
     if made.count(Item()) != 1:
         count = made.count(Item())
-        raise part.refused(f"the template has the text {count} times, not once")
+        raise part.unsupported(f"the template has the text {count} times, not once")
     return made
 
 

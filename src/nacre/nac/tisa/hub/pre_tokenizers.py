@@ -17,10 +17,10 @@ from nacre.nac.tisa.patterns import (
     PatternError,
     Repeat,
     literal,
-    negated,
+    negate,
     only_character,
-    parsed,
-    quoted,
+    parse_pattern,
+    quote,
 )
 from nacre.nac.tisa.scanner import Scanner
 
@@ -37,7 +37,7 @@ def pre_tokenizer_steps(part: Part) -> Steps:
     kind = part["type"].text()
     make = _MAKERS.get(kind)
     if make is None:
-        raise part.refused(f"TISA has no instruction for `{kind}`")
+        raise part.unsupported(f"TISA has no instruction for `{kind}`")
     return make(part)
 
 
@@ -47,7 +47,7 @@ def ideograph_steps(part: Part) -> Steps:
     while first and first["type"].value == "Sequence":
         first = next(first["pretokenizers"].list(), Part(None, part.path))
     if not first or first["type"].value not in _DROP_SPACES:
-        raise part.refused(
+        raise part.unsupported(
             "`handle_chinese_chars` of the normaliser inserts spaces, which TISA cannot, and this"
             " does not drop them at once"
         )
@@ -88,7 +88,7 @@ def _metaspace(part: Part) -> Steps:
         raise part.wrong(f"the replacement {mark!r} is not one character")
     made = [step("REPLACE", " ", mark)]
     if metaspace_scheme(part) == "first":
-        raise part["prepend_scheme"].refused(
+        raise part["prepend_scheme"].unsupported(
             "PREPEND is for every fragment; it cannot tell the first one from those behind an"
             " added token",
             help="the scheme `always` is the same for texts without added tokens",
@@ -129,9 +129,9 @@ def _split(part: Part) -> Steps:
     if pattern.has("String"):
         wanted = pattern["String"].text()
         if not wanted:
-            raise part.refused("the empty text matches everywhere")
+            raise part.unsupported("the empty text matches everywhere")
         tree = literal(wanted)
-        source = quoted(wanted)
+        source = quote(wanted)
     else:
         source = pattern["Regex"].text()
         tree = _tree(part, source)
@@ -140,15 +140,15 @@ def _split(part: Part) -> Steps:
     if behaviour == "Removed":
         kept = CutRule(_text(part, tree, source), behaviour=ISOLATE)
         return [_cut(kept, CutRule(chars_text(ANY), behaviour=REMOVE))]
-    raise part.refused(f"{behaviour} of all that a pattern does not match")
+    raise part.unsupported(f"{behaviour} of all that a pattern does not match")
 
 
 def _tree(part: Part, source: str) -> Node:
     try:
-        tree = parsed(source, "hub")
+        tree = parse_pattern(source, "hub")
         Scanner([tree])
     except PatternError as error:
-        raise part.refused(
+        raise part.unsupported(
             f"the pattern `{source}` has {error.reason} (character {error.at + 1}), which is not"
             " matched in linear time or not the same everywhere"
         ) from None
@@ -157,12 +157,12 @@ def _tree(part: Part, source: str) -> Node:
 
 def _text(part: Part, tree: Node, source: str | None) -> str:
     """The pattern as it stands where that means the same, else written out."""
-    if source is not None and parsed(source) == tree:
+    if source is not None and parse_pattern(source) == tree:
         return source
     try:
         return pattern_text(tree)
     except ValueError as error:
-        raise part.refused(f"the pattern `{source}` has {error}") from None
+        raise part.unsupported(f"the pattern `{source}` has {error}") from None
 
 
 def _behaviour(part: Part, tree: Node, name: str, source: str | None = None) -> Instruction:
@@ -172,13 +172,13 @@ def _behaviour(part: Part, tree: Node, name: str, source: str | None = None) -> 
         return _cut(CutRule(_text(part, tree, source), behaviour=behaviour))
     if name == "Contiguous":
         if not isinstance(tree, Chars) and not _is_literal(tree):
-            raise part.refused("matches of several lengths in a row are not one match")
+            raise part.unsupported("matches of several lengths in a row are not one match")
         return _cut(CutRule(pattern_text(Repeat(tree, 1, None)), behaviour=ISOLATE))
     if name not in ("MergedWithPrevious", "MergedWithNext"):
         raise part.wrong(f"`{name}` is no behaviour")
     if not isinstance(tree, Chars):
-        raise part.refused(f"{name} of a pattern of several characters")
-    mark, rest = chars_text(tree), chars_text(negated(tree))
+        raise part.unsupported(f"{name} of a pattern of several characters")
+    mark, rest = chars_text(tree), chars_text(negate(tree))
     joined = f"{rest}*{mark}" if name == "MergedWithPrevious" else f"{mark}{rest}*"
     return _cut(CutRule(f"{joined}|{rest}+", behaviour=ISOLATE))
 
