@@ -10,7 +10,7 @@ from nacre.base.diagnostics import Diagnostic
 from nacre.base.excerpt import quoted
 from nacre.base.source import Source
 from nacre.base.suggest import did_you_mean
-from nacre.core.aten.handlers.shapes import PARTS
+from nacre.core.aten.handlers.parts import PARTS
 from nacre.core.aten.schemas import Schema
 from nacre.core.unsupported import Unsupported
 from nacre.nac.format.positions import Position, finding

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from nacre.core.aten.call import AtenCall
-from nacre.core.aten.handlers.shapes import slice_part
+from nacre.core.aten.handlers.parts import slice_part
 from nacre.core.aten.table import handles
 from nacre.core.unsupported import Unsupported
 

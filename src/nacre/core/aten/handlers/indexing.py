@@ -6,7 +6,7 @@ import numpy as np
 
 from nacre.base.elements import GRAPH_TYPES
 from nacre.core.aten.call import AtenCall, Found, Known, Tensor
-from nacre.core.aten.handlers.shapes import slice_part
+from nacre.core.aten.handlers.parts import slice_part
 from nacre.core.aten.table import handles
 from nacre.core.unsupported import Unsupported
 from nacre.core.values import Array

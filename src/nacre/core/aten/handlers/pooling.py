@@ -11,7 +11,7 @@ import numpy as np
 
 from nacre.base.elements import GRAPH_TYPES
 from nacre.core.aten.call import AtenCall, Later
-from nacre.core.aten.handlers.shapes import slice_part
+from nacre.core.aten.handlers.parts import slice_part
 from nacre.core.aten.handlers.windows import add_batch, drop_batch, per_axis
 from nacre.core.aten.table import handles
 from nacre.core.unsupported import Unsupported

@@ -13,7 +13,7 @@ from nacre.core.aten.handlers.indexing import (
     index_tuples,
     indices_by_axis,
 )
-from nacre.core.aten.handlers.shapes import bounds, index_of_axis, slice_part
+from nacre.core.aten.handlers.parts import bounds, index_of_axis, slice_part
 from nacre.core.aten.remedies import SCALAR
 from nacre.core.aten.table import handles
 from nacre.core.unsupported import Unsupported
