@@ -13,6 +13,7 @@ from nacre.base.suggest import did_you_mean
 from nacre.core.aten.handlers.parts import PARTS
 from nacre.core.aten.schemas import Schema
 from nacre.core.unsupported import Unsupported
+from nacre.nac.checks.examination import operand_offsets
 from nacre.nac.format.positions import Position, finding
 from nacre.nac.format.values import ConstantValue, Instruction, NacFile
 from nacre.nac.program import in_place
@@ -25,12 +26,16 @@ from nacre.nac.spec.instructions import (
     CONTROL_FLOW,
     CONVERGENCE,
     INPUT,
+    OUTPUT,
     SYSTEM,
     SYSTEM_NAMES,
 )
 from nacre.nac.spec.operations import call_of
 
 Kind = Literal["call", "input", "output", "branch", "converge"]
+_KINDS: Mapping[int, Kind] = {
+    INPUT: "input", CONTROL_FLOW: "branch", CONVERGENCE: "converge", OUTPUT: "output",
+}  # fmt: skip
 _MOST_FINDINGS = 100  # about arguments
 Route = tuple[int, int]  # where an array comes from: the instruction, the place in its results
 
@@ -170,15 +175,10 @@ def _convert(value: ConstantValue, code: str) -> ConstantValue:
 def _system(index: int, instruction: Instruction) -> PreparedInstruction:
     op, variant = instruction.op, instruction.variant
     name = f"{SYSTEM_NAMES[op]} {SYSTEM[op][variant].name}"
-    if op == INPUT:
-        id_ = instruction.c[1] if instruction.c else 0
-        return PreparedInstruction("input", name, variant, id_)
-    if op == CONTROL_FLOW:
-        return PreparedInstruction("branch", name, variant, refs=(index + instruction.d[0],))
-    if op == CONVERGENCE:
-        return PreparedInstruction("converge", name, variant, refs=(index + instruction.c[1],))
-    refs = tuple(index + offset for offset in instruction.d)
-    return PreparedInstruction("output", name, variant, refs=refs)
+    id_ = instruction.c[1] if op == INPUT and instruction.c else 0
+    offsets = operand_offsets(op, instruction.c, instruction.d)
+    refs = tuple(index + offset for offset in offsets)
+    return PreparedInstruction(_KINDS[op], name, variant, id_, refs=refs)
 
 
 def _call(
