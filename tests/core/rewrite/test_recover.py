@@ -119,8 +119,8 @@ def module_of(spelt: Spelling) -> Module:
     return chain.builder.module(spelt(chain))
 
 
-def exchanged(module: Module, at: int | None = None) -> Module:
-    """A module with the operands of one or all operations exchanged that may be."""
+def exchange(module: Module, at: int | None = None) -> Module:
+    """A module with the operands of one or all operations exchange that may be."""
 
     def one(index: int, op: CoreOperation) -> CoreOperation:
         is_meant = at in (None, index) and is_commutative(op.opcode, op.attributes)
@@ -142,7 +142,7 @@ def test_a_spelling_is_recovered(spelt: Spelling, expected: list[str]) -> None:
 def test_operands_may_stand_in_either_order(spelt: Spelling, expected: list[str]) -> None:
     module = module_of(spelt)
     for at in (None, *range(len(module.operations))):
-        turned = exchanged(module, at)
+        turned = exchange(module, at)
         made = run_passes(turned, INFERENCE)  # the canonical form would put them in order
         assert opcodes(made) == expected, at
     require_kept(module, made)

@@ -71,16 +71,16 @@ class Moments:
         op = self._site.maker(value)
         assert op is not None
         if op.opcode in _VIEWS or op.opcode == "Broadcast":
-            return self._seen_through(op, depth)
+            return self._through_view(op, depth)
         if op.opcode in ("Mean", "Sum", "Reduce"):
-            return self._reduced(op, depth)
+            return self._reduction(op, depth)
         root = self._reciprocal_root(op, depth)
         if root is not None:
             return root
         if op.opcode == "BinOp":
             return self._sum(str(op.attributes["op"]), op.operands, depth)
         if op.opcode == "Neg":
-            return _scaled(self.of(op.operands[0], depth), -1.0)
+            return _scale(self.of(op.operands[0], depth), -1.0)
         return None
 
     def _sum(self, name: str, operands: tuple[int, ...], depth: int) -> Polynomial | None:
@@ -97,13 +97,13 @@ class Moments:
             return None
         if name == "Mul":
             return _product(left, right)
-        return _total(left, right if name == "Add" else _scaled(right, -1.0))
+        return _total(left, right if name == "Add" else _scale(right, -1.0))
 
     def _quotient(self, a: int, b: int, depth: int) -> Polynomial | None:
         over = self._site.constant(b)
         if over is not None:
             is_sound = over.dtype.kind == "f" and bool((over != 0).all())
-            return _scaled(self.of(a, depth), 1 / over.astype(np.float64)) if is_sound else None
+            return _scale(self.of(a, depth), 1 / over.astype(np.float64)) if is_sound else None
         root = self._root(b, depth)
         above = None if root is None else self.of(a, depth)
         return None if root is None or above is None else _product(above, self._over(root))
@@ -118,7 +118,7 @@ class Moments:
             return None if inner is None else self._over(inner)
         return None
 
-    def _seen_through(self, op: CoreOperation, depth: int) -> Polynomial | None:
+    def _through_view(self, op: CoreOperation, depth: int) -> Polynomial | None:
         """What has one number a row may lose or win axes of size 1."""
         inner = self.of(op.operands[0], depth)
         if inner is None or any("x" in term for term in inner):
@@ -128,7 +128,7 @@ class Moments:
         return {term: array.reshape(()) if array.size == 1 else array
                 for term, array in inner.items()}  # fmt: skip
 
-    def _reduced(self, op: CoreOperation, depth: int) -> Polynomial | None:
+    def _reduction(self, op: CoreOperation, depth: int) -> Polynomial | None:
         """The mean of a polynomial over the axes, which the mean itself is the same along."""
         source = op.operands[0]
         shape = self._site.type(source).shape
@@ -142,7 +142,7 @@ class Moments:
             if op.attributes["op"] != "SumSquare" or inner is None:
                 return None
             inner = _product(inner, inner)
-        return None if inner is None else _scaled(_mean(inner), factor)
+        return None if inner is None else _scale(_mean(inner), factor)
 
     def _reciprocal_root(self, op: CoreOperation, depth: int) -> Polynomial | None:
         name = op.attributes.get("op")
@@ -172,7 +172,7 @@ class Moments:
             is_root = self._site.number(op.operands[1]) == 0.5
             return self._spread(op.operands[0], depth) if is_root else None
         if op.opcode == "Reduce" and op.attributes["op"] == "L2":
-            squares = self._reduced(_squares_of(op), depth)
+            squares = self._reduction(_squares_of(op), depth)
             return None if squares is None else self._spread_of(squares)
         guarded = guard_of(self._site, op)
         inner = self._root(guarded[0], depth + 1) if guarded and depth < _MOST_DEPTH else None
@@ -262,7 +262,7 @@ def _mean(polynomial: Polynomial) -> Polynomial | None:
             return None
         others = tuple(atom for atom in term if atom != "x")
         atoms: tuple[Term, ...] = ((), ("mean",), ("squares",))
-        made = _total(made, {_ordered((*others, *atoms[term.count("x")])): array})
+        made = _total(made, {_sort((*others, *atoms[term.count("x")])): array})
     return made
 
 
@@ -272,11 +272,11 @@ def _number(array: Array) -> float | None:
     return first if first is not None and bool((array == first).all()) else None
 
 
-def _ordered(term: Term) -> Term:
+def _sort(term: Term) -> Term:
     return tuple(sorted(term))
 
 
-def _scaled(polynomial: Polynomial | None, factor: float | Array) -> Polynomial | None:
+def _scale(polynomial: Polynomial | None, factor: float | Array) -> Polynomial | None:
     if polynomial is None:
         return None
     return {term: np.asarray(array * factor) for term, array in polynomial.items()}
@@ -302,5 +302,5 @@ def _product(a: Polynomial, b: Polynomial | None) -> Polynomial | None:
                 array = np.asarray(one * other)
             except ValueError:
                 return None
-            made = _total(made, {_ordered((*first, *second)): array})
+            made = _total(made, {_sort((*first, *second)): array})
     return made if b is not None else None

@@ -11,7 +11,7 @@ import numpy as np
 from nacre.core.module import CoreOperation
 from nacre.core.rewrite.inexact.transposes import inverse
 from nacre.core.rewrite.recover.moments import Axes, Moments, Polynomial
-from nacre.core.rewrite.recover.parts import along
+from nacre.core.rewrite.recover.parts import norm_along
 from nacre.core.rewrite.site import Rewrite, RewriteSite, Rules
 from nacre.core.values import Array
 
@@ -44,7 +44,9 @@ def norm_rule(most_guard: float) -> Rewrite:
             found = _scale_and_bias(polynomial, read.root.is_centred)
             if found is not None:
                 opcode = "LayerNorm" if read.root.is_centred else "RmsNorm"
-                return _applied(site, along(site, opcode, x, axes, read.root.epsilon), *found)
+                return _with_scale_and_bias(
+                    site, norm_along(site, opcode, x, axes, read.root.epsilon), *found
+                )
         return None
 
     return norm
@@ -124,7 +126,7 @@ def _broadcasts(a: Array, b: Array) -> bool:
     return True
 
 
-def _applied(site: RewriteSite, made: int, scale: Array, bias: Array) -> int:
+def _with_scale_and_bias(site: RewriteSite, made: int, scale: Array, bias: Array) -> int:
     dtype, shape = site.op.type.dtype, site.op.type.shape
     for name, array, idle in (("Mul", scale, 1.0), ("Add", bias, 0.0)):
         if bool((array == idle).all()):

@@ -10,7 +10,7 @@ Axes = tuple[int, ...]
 _VIEWS = ("Reshape", "ExpandDims", "Squeeze")
 
 
-def along(site: RewriteSite, opcode: str, x: int, axes: Axes, epsilon: float) -> int:
+def norm_along(site: RewriteSite, opcode: str, x: int, axes: Axes, epsilon: float) -> int:
     """A norm over some axes, brought last where they are not."""
     rank = site.type(x).rank
     order = (*(axis for axis in range(rank) if axis not in axes), *axes)
@@ -20,7 +20,7 @@ def along(site: RewriteSite, opcode: str, x: int, axes: Axes, epsilon: float) ->
     return site.add("Transpose", made, permutation=inverse(order)) if is_turned else made
 
 
-def kept(shape: Axes, axes: Axes) -> Axes:
+def shape_with_ones(shape: Axes, axes: Axes) -> Axes:
     """A shape with size 1 along some axes."""
     return tuple(1 if axis in axes else size for axis, size in enumerate(shape))
 

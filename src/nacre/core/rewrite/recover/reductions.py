@@ -6,7 +6,7 @@ from math import isclose
 
 import numpy as np
 
-from nacre.core.rewrite.recover.parts import behind_views, kept
+from nacre.core.rewrite.recover.parts import behind_views, shape_with_ones
 from nacre.core.rewrite.site import RewriteSite, Rules, either_order
 
 
@@ -17,7 +17,7 @@ def kept_axes(site: RewriteSite) -> int | None:
         return None
     shape = site.type(found.operands[0]).shape
     axes = tuple(axis % len(shape) for axis in found.attributes["axes"])
-    if not axes or site.op.type.shape != kept(shape, axes):
+    if not axes or site.op.type.shape != shape_with_ones(shape, axes):
         return None
     return site.add(found.opcode, found.operands[0], **{**found.attributes, "keepdims": True})
 
@@ -51,12 +51,12 @@ def softmax(site: RewriteSite) -> int | None:
     if len(sums.attributes["axes"]) != 1:
         return None
     axis = sums.attributes["axes"][0] % exp.type.rank
-    if site.type(total).shape != kept(site.type(powers).shape, (axis,)):
+    if site.type(total).shape != shape_with_ones(site.type(powers).shape, (axis,)):
         return None
-    return site.add("Softmax", _centred(site, exp.operands[0], axis), axis=axis)
+    return site.add("Softmax", _without_maximum(site, exp.operands[0], axis), axis=axis)
 
 
-def _centred(site: RewriteSite, value: int, axis: int) -> int:
+def _without_maximum(site: RewriteSite, value: int, axis: int) -> int:
     """X of x - max(x), whatever else holds the maximum from below."""
     less = site.maker(value, "BinOp", op="Sub")
     if less is None:

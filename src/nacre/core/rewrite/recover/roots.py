@@ -18,7 +18,7 @@ _LONGEST_ROW = 1 << 12  # of elements whose root is taken by a norm: it has them
 _LEAST_EPSILON = 1e-30  # so that the norm of nothing but zeros is zeros
 
 
-def _squared(site: RewriteSite, value: int) -> int | None:
+def _squared_operand(site: RewriteSite, value: int) -> int | None:
     found = site.maker(value, "BinOp")
     if found is None:
         return None
@@ -36,7 +36,7 @@ def _axes(site: RewriteSite, x: int, reduction: CoreOperation) -> Axes:
 def root_of_squares(site: RewriteSite) -> int | None:
     """The root of a mean or a sum of squares, by itself."""
     found = site.maker(site.operands[0], "Sum", "Mean") if site.attributes["op"] == "Sqrt" else None
-    squared = None if found is None else _squared(site, found.operands[0])
+    squared = None if found is None else _squared_operand(site, found.operands[0])
     if found is None or squared is None:
         return None
     made = _root_by_norm(site, squared, found)

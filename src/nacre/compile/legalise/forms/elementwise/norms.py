@@ -8,7 +8,7 @@ import numpy as np
 
 from nacre.compile.legalise.forms.elementwise.activations import Steps
 from nacre.core.rewrite.inexact.transposes import inverse
-from nacre.core.rewrite.recover.parts import kept
+from nacre.core.rewrite.recover.parts import shape_with_ones
 from nacre.core.rewrite.site import RewriteSite, Rules
 
 
@@ -81,7 +81,7 @@ def batch_norm(site: RewriteSite) -> int | None:
         return None
     shape, axis = site.type(x).shape, site.attributes.get("axis", 1)
     assert isinstance(axis, int)
-    wide = kept(shape, tuple(a for a in range(len(shape)) if a != axis % len(shape)))
+    wide = shape_with_ones(shape, tuple(a for a in range(len(shape)) if a != axis % len(shape)))
     scale, bias, mean, variance = (site.reshape(v, wide) for v in (scale, bias, mean, variance))
     epsilon = site.literal(np.array(site.attributes["epsilon"]), site.op.type.dtype)
     root = site.add("Unary", site.add("BinOp", variance, epsilon, op="Add"), op="Sqrt")
