@@ -20,7 +20,7 @@ from nacre.core.text.operations import operation_text
 from nacre.core.values import Array
 from nacre.kernels.interface.call import Fault, Run
 from nacre.kernels.interface.call import TensorType as KernelType
-from nacre.kernels.interface.runs import quietly, unquieted
+from nacre.kernels.interface.runs import bare_run, quietly
 
 
 class Step(Struct, frozen=True, gc=False):
@@ -131,7 +131,7 @@ class Plan:
         for step in self.steps:
             operands = [arrays.get(operand) for operand in step.operands]
             results = [arrays.get(value) for value in step.results]
-            calls.append((unquieted(step.run), operands, results))
+            calls.append((bare_run(step.run), operands, results))
             for held, values in ((operands, step.operands), (results, step.results)):
                 for at, value in enumerate(values):
                     if value not in arrays:

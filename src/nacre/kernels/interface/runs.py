@@ -37,7 +37,7 @@ def quiet(run: Run) -> Run:
     return wraps(run)(_within(run, _QUIET))
 
 
-def unquieted(run: Run) -> Run:
+def bare_run(run: Run) -> Run:
     """What a quiet run does, for one who has seen to the warnings; any other run as it is."""
     bare: Run = getattr(run, "__wrapped__", run)
     return bare

@@ -48,7 +48,7 @@ def scratch(use: str, shape: Dims, dtype: np.dtype[Any]) -> Array:
     return np.ndarray(shape, dtype, room)
 
 
-def kept_views(
+def keep_views(
     make: Callable[..., Views], *wanted: tuple[str, Dims, np.dtype[Any]]
 ) -> Callable[[], Views]:
     """What is made of some scratch arrays: once for a thread, and again where they have moved."""

@@ -175,10 +175,10 @@ def _gelu(attributes: Attributes, wide: np.dtype[Any], ordered: bool) -> Functio
 
 
 def _relu(attributes: Attributes, wide: np.dtype[Any], ordered: bool) -> Function:
-    return _held_above if ordered else real_functions.relu
+    return _larger_than_zero if ordered else real_functions.relu
 
 
-def _held_above(x: Array, out: Array) -> Array:
+def _larger_than_zero(x: Array, out: Array) -> Array:
     """The larger of x and 0.0, of both zeros too."""
     return select(np.asarray(x <= _ZERO), _ZERO.astype(x.dtype), x, out)
 

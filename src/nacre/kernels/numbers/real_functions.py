@@ -65,12 +65,12 @@ def _through_double(function: Function) -> Function:
 
     def run(*operands: Array, out: Array | None = None) -> Array:
         exact = function(*(operand.astype(np.float64) for operand in operands))
-        return _rounded(exact, out)
+        return _round(exact, out)
 
     return run
 
 
-def _rounded(exact: Array, out: Array | None) -> Array:
+def _round(exact: Array, out: Array | None) -> Array:
     if out is None:
         return exact.astype(np.float32)
     out[...] = exact
@@ -102,7 +102,7 @@ def sigmoid(x: Array, out: Array | None = None) -> Array:
     if deep is None:
         whole: Array = np.divide(_ONE, _one_and_power(x), out=out)
         return whole
-    return _selected(deep, np.exp(np.where(deep, x, _ZERO)), _ONE / _one_and_power(x), out)
+    return _select(deep, np.exp(np.where(deep, x, _ZERO)), _ONE / _one_and_power(x), out)
 
 
 def silu(x: Array, out: Array | None = None) -> Array:
@@ -113,7 +113,7 @@ def silu(x: Array, out: Array | None = None) -> Array:
         return whole
     # From -104 on nothing is left; an infinity times 0 would be NaN.
     low = np.where(deep, np.maximum(x, _DEEP), _ZERO)
-    return _selected(deep, np.multiply(low, np.exp(low)), x / _one_and_power(x), out)
+    return _select(deep, np.multiply(low, np.exp(low)), x / _one_and_power(x), out)
 
 
 def _deep(x: Array) -> Array | None:
@@ -124,7 +124,7 @@ def _deep(x: Array) -> Array | None:
     return np.asarray(x <= least)
 
 
-def _selected(condition: Array, a: Array, b: Array, out: Array | None) -> Array:
+def _select(condition: Array, a: Array, b: Array, out: Array | None) -> Array:
     """`a` where a condition holds, else `b`: an element does not depend on those beside it."""
     found = np.where(condition, a, b)
     if out is None:
@@ -146,7 +146,7 @@ def _gelu(attributes: Attributes) -> Function:
 
 
 def _gelu_erf(x: Array, out: Array | None = None) -> Array:
-    return _rounded(special.gelu(x), out)
+    return _round(special.gelu(x), out)
 
 
 def _gelu_tanh(x: Array) -> Array:

@@ -73,11 +73,11 @@ def _bind_linear(call: Call) -> Run:
 def _bind_row(call: Call) -> Run:
     """A single row by few weights, in f64: how BLAS splits such sums differs between machines."""
     known, y_type = call.known.get(1), call.output
-    kept = None if known is None else quietly(_doubled, known.stored)  # NaN of any kind
+    kept = None if known is None else quietly(_to_double, known.stored)  # NaN of any kind
 
     def run(inputs: Sequence[Array | None], outputs: Sequence[Array]) -> Fault | None:
-        weights = _doubled(present(inputs[1])) if kept is None else kept
-        sums = np.matmul(weights, _doubled(present(inputs[0])).reshape(-1))
+        weights = _to_double(present(inputs[1])) if kept is None else kept
+        sums = np.matmul(weights, _to_double(present(inputs[0])).reshape(-1))
         bias = inputs[2] if len(inputs) > 2 else None
 
         def fill(row: Array) -> None:
@@ -92,7 +92,7 @@ def _bind_row(call: Call) -> Run:
     return quiet(run)
 
 
-def _doubled(values: Array) -> Array:
+def _to_double(values: Array) -> Array:
     return widened(values).astype(np.float64)
 
 

@@ -166,12 +166,12 @@ def fit_qpool(inputs: Sequence[Dims], attributes: Attributes) -> Dims:
             raise Misfit(f"`pads` has {width}, expected less than the window, {window}")
     _fit_result(attributes)
     _fit_scale(attributes, "x_scale")
-    counts = _pooled(plane, kernel, found, is_ceil=attributes["ceil"])
+    counts = _pool_counts(plane, kernel, found, is_ceil=attributes["ceil"])
     _expect_windows(counts, plane, kernel, found)
     return (*x[:2], *counts) if is_first else (x[0], *counts, x[-1])
 
 
-def _pooled(plane: Dims, kernel: Dims, found: dict[str, Dims], is_ceil: bool) -> Dims:
+def _pool_counts(plane: Dims, kernel: Dims, found: dict[str, Dims], is_ceil: bool) -> Dims:
     pads, strides = found["pads"], found["strides"]
     counts = windows(plane, kernel, pads, strides, found["dilations"])
     if not is_ceil:

@@ -19,9 +19,9 @@ from nacre.kernels.interface.shapes import Dims
 from nacre.kernels.products.graph_products import settle
 from nacre.kernels.reductions.normalization_rows import (
     Parameters,
-    centred,
+    centre_rows,
     in_type,
-    levelled,
+    level_rows,
     log_softmax_rows,
     row_by_row,
     softmax_along,
@@ -63,12 +63,12 @@ def _axis(call: Call) -> int:
 
 def _bind_layer_norm(call: Call) -> Run:
     size = prod(call.input(0).shape[_axis(call) :])
-    return row_by_row(call, size, centred(call, size), Parameters(1, size))
+    return row_by_row(call, size, centre_rows(call, size), Parameters(1, size))
 
 
 def _bind_rms_norm(call: Call) -> Run:
     size = prod(call.input(0).shape[_axis(call) :])
-    return row_by_row(call, size, levelled(call, size), Parameters(1, size))
+    return row_by_row(call, size, level_rows(call, size), Parameters(1, size))
 
 
 def _bind_channels(call: Call) -> Run:
@@ -76,7 +76,7 @@ def _bind_channels(call: Call) -> Run:
     x = call.input(0).shape
     groups = call.attributes.get("groups", x[1])
     size = prod(x[1:]) // groups
-    return row_by_row(call, size, centred(call, size), Parameters(groups, x[1] // groups))
+    return row_by_row(call, size, centre_rows(call, size), Parameters(groups, x[1] // groups))
 
 
 def _spread(x: Dims, axis: int) -> Dims:

@@ -27,12 +27,12 @@ Reduce = Callable[[Array, Dims, bool], Array]  # floats, axes, ordered: the axes
 def _extremum(pick: np.ufunc, sign: int) -> Reduce:
     def reduce(x: Array, axes: Dims, is_ordered: bool) -> Array:
         found: Array = np.asarray(pick.reduce(x, axis=axes, keepdims=True))
-        return _settled(found, x, axes, sign) if is_ordered else found
+        return _settle_zeros(found, x, axes, sign) if is_ordered else found
 
     return reduce
 
 
-def _settled(found: Array, x: Array, axes: Dims, sign: int) -> Array:
+def _settle_zeros(found: Array, x: Array, axes: Dims, sign: int) -> Array:
     """Zeros with a sign that does not depend on the platform: -0.0 is the smaller one."""
     is_zero = found == 0
     if is_zero.any():

@@ -16,8 +16,8 @@ from nacre.kernels.interface.shapes import Dims, axis_of
 from nacre.kernels.reductions.normalization_rows import (
     Parameters,
     along_axis,
-    centred,
-    levelled,
+    centre_rows,
+    level_rows,
     log_softmax_rows,
     softmax_along,
     softmax_rows,
@@ -43,13 +43,13 @@ def _bind_log_softmax(call: Call) -> Run:
 def _bind_layernorm(call: Call) -> Run:
     axis = _axis(call)
     size = call.input(0).shape[axis]
-    return along_axis(call, axis, centred(call, size), Parameters(parts=size))
+    return along_axis(call, axis, centre_rows(call, size), Parameters(parts=size))
 
 
 def _bind_rmsnorm(call: Call) -> Run:
     axis = _axis(call)
     size = call.input(0).shape[axis]
-    return along_axis(call, axis, levelled(call, size), Parameters(parts=size))
+    return along_axis(call, axis, level_rows(call, size), Parameters(parts=size))
 
 
 def _axis(call: Call) -> int:

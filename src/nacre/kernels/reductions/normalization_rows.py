@@ -120,7 +120,7 @@ def softmax_rows(call: Call, size: int) -> Rows:
     limit = 0.0 if call.ordered else _TAME[wide_float(call.input(0)).itemsize]
 
     def run(rows: Array, out: Array) -> None:
-        exp(_lowered(rows, out, limit), out=out)
+        exp(_lower(rows, out, limit), out=out)
         sums = total(out)
         sums[sums == 0] = 1  # a row that is masked whole: every other one has a power of e
         np.divide(out, sums, out=out)
@@ -128,7 +128,7 @@ def softmax_rows(call: Call, size: int) -> Rows:
     return run
 
 
-def _lowered(rows: Array, out: Array, limit: float) -> Array:
+def _lower(rows: Array, out: Array, limit: float) -> Array:
     """Rows less a number that keeps their powers in range: their largest, or 0 where that will do.
 
     Which of them depends on the row alone; rows that all lie near 0 are seen to at once.
@@ -218,9 +218,9 @@ def _square_sums(call: Call) -> Callable[[Array], Array]:
     return lambda rows: np.vecdot(rows, rows)[:, None]
 
 
-def centred(call: Call, size: int) -> Rows:
+def centre_rows(call: Call, size: int) -> Rows:
     """To mean 0 and variance 1."""
-    level, total = levelled(call, size), row_sums(call, size)
+    level, total = level_rows(call, size), row_sums(call, size)
     count = wide_float(call.input(0)).type(size)
 
     def run(rows: Array, out: Array) -> None:
@@ -232,7 +232,7 @@ def centred(call: Call, size: int) -> Rows:
     return run
 
 
-def levelled(call: Call, size: int) -> Rows:
+def level_rows(call: Call, size: int) -> Rows:
     """To mean square 1."""
     dtype, total = wide_float(call.input(0)), _square_sums(call)
     epsilon, count = in_type(call.attributes["epsilon"], dtype), dtype.type(size)

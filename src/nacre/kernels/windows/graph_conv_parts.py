@@ -94,7 +94,7 @@ class Parts:
             at = behind
 
 
-def taken_apart(sliding: Sliding, *, shares_pads: bool = False) -> Parts:
+def take_apart(sliding: Sliding, *, shares_pads: bool = False) -> Parts:
     """How planes under these windows are taken apart.
 
     Where rows share their padding, what stands behind one is what stands before the next.

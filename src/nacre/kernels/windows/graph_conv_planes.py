@@ -21,7 +21,7 @@ from nacre.kernels.interface.call import Array
 from nacre.kernels.interface.scratch import scratch
 from nacre.kernels.interface.shapes import Dims
 from nacre.kernels.products.graph_products import Factors, dense
-from nacre.kernels.windows.graph_conv_parts import Parts, taken_apart
+from nacre.kernels.windows.graph_conv_parts import Parts, take_apart
 from nacre.kernels.windows.sliding import Axis, Sliding
 
 Convolve = Callable[[Factors, Array, Array | None], None]  # operands, sums, bias
@@ -128,7 +128,7 @@ class _Planes:
             bands = [(self.bands[at], weights[at][block.some]) for at in block.few]
             columns = scratch("columns", block.room, x.dtype)
             for image in range(self.batch):
-                seen = self._taken_apart(planes, image, block)
+                seen = self._take_apart(planes, image, block)
                 self._multiply(seen, columns, bands, y[image, block.some])
         if bias is not None:
             channels = sums.reshape(self.batch, bias.size, -1)
@@ -157,7 +157,7 @@ class _Planes:
         is_whole = self.width == self.parts.length and self._inner == self.parts.sliding.counts
         return self.multiplier == 1 and is_whole
 
-    def _taken_apart(self, planes: Array, image: int, block: _Block) -> _Seen:
+    def _take_apart(self, planes: Array, image: int, block: _Block) -> _Seen:
         """What a block sees of an image, in the parts that windows are read from."""
         some, seen = block.some, block.seen
         if not self.parts.are_whole:
@@ -241,12 +241,12 @@ def convolve_planes(
 ) -> Convolve:
     """The convolution of so many channels in a type; its weights may be known ahead."""
     numbers = batch, channels, outputs // channels, dtype.itemsize
-    whole = _Planes(_ONE_ROW, taken_apart(sliding), *numbers, _bands(_ONE_ROW))
-    banded = _banded(sliding, *numbers)
-    ready = None if known is None else _prepared(known, banded, whole)
+    whole = _Planes(_ONE_ROW, take_apart(sliding), *numbers, _bands(_ONE_ROW))
+    banded = _in_bands(sliding, *numbers)
+    ready = None if known is None else _prepare(known, banded, whole)
 
     def run(factors: Factors, sums: Array, bias: Array | None) -> None:
-        way, weights = ready or _prepared(factors.b, banded, whole)
+        way, weights = ready or _prepare(factors.b, banded, whole)
         way.run(factors.a, weights, sums, bias)
         if way is not whole:
             flat = sums.reshape(-1)
@@ -257,7 +257,7 @@ def convolve_planes(
     return run
 
 
-def _banded(
+def _in_bands(
     sliding: Sliding, batch: int, channels: int, multiplier: int, itemsize: int
 ) -> _Planes | None:
     """The same in bands of rows; None where that is no gain."""
@@ -265,11 +265,11 @@ def _banded(
     reach = rows.dilation * (rows.window - 1) + 1
     if not others or reach > min(_FURTHEST, 4 * rows.window):
         return None
-    parts = taken_apart(replace(sliding, axes=tuple(others)))
+    parts = take_apart(replace(sliding, axes=tuple(others)))
     return _Planes(rows, parts, batch, channels, multiplier, itemsize, _bands(rows))
 
 
-def _prepared(given: Array, banded: _Planes | None, whole: _Planes) -> tuple[_Planes, list[Array]]:
+def _prepare(given: Array, banded: _Planes | None, whole: _Planes) -> tuple[_Planes, list[Array]]:
     """The way for weights, and what it makes of them."""
     if banded is None or given.dtype.kind != "f" or not np.isfinite(given).all():
         return whole, whole.weights(given)

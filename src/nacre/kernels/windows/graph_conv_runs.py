@@ -19,11 +19,11 @@ import numpy as np
 from nacre.kernels.interface.call import Array, Fault, Run
 from nacre.kernels.interface.graph_runs import into_dense
 from nacre.kernels.interface.runs import present, swift
-from nacre.kernels.interface.scratch import kept_views
+from nacre.kernels.interface.scratch import keep_views
 from nacre.kernels.interface.shapes import Dims, even_parts
 from nacre.kernels.products.graph_products import dense
 from nacre.kernels.windows.graph_conv_columns import Geometry
-from nacre.kernels.windows.graph_conv_parts import Index, Parts, taken_apart
+from nacre.kernels.windows.graph_conv_parts import Index, Parts, take_apart
 
 _BLOCK_BYTES = 3 << 17  # of columns, or of sums: more leave the cache before they are read
 _MOST_PARTS = 4  # of planes: more are as many copies of little each
@@ -177,7 +177,7 @@ def convolve_runs(use: Geometry, weights: Array) -> Run | None:
     """A run with these weights; None where others are better at it."""
     if use.is_channelwise and prod(use.sliding.window) > _MOST_PLACES:
         return None
-    runs = _Runs(use, taken_apart(use.sliding, shares_pads=True))
+    runs = _Runs(use, take_apart(use.sliding, shares_pads=True))
     if len(runs.parts.shares) > _MOST_PARTS or runs.count > _MOST_BLOCKS:
         return None
     return swift(into_dense(_bind(runs, weights)))
@@ -185,7 +185,7 @@ def convolve_runs(use: Geometry, weights: Array) -> Run | None:
 
 def _bind(runs: _Runs, weights: Array) -> Run:
     use, width, is_direct = runs.use, runs.width, runs.is_direct
-    kept = kept_views(runs.views, *runs.rooms())
+    kept = keep_views(runs.views, *runs.rooms())
     matrices = dense(weights).reshape(use.groups, width, use.depth)
     blocks = [
         (matrices[groups], slice(groups.start * width, groups.stop * width), rows)

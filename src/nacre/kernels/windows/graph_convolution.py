@@ -58,13 +58,13 @@ def _bind(call: Call) -> Run:
     known = call.known.get(1)
     is_by_rows = not (use.sliding.is_last or is_ordered or use.is_channelwise)
     if known is not None and not is_by_rows and known.is_narrow(call.input(1).dtype):
-        return _given_whole(call, known)
+        return _bind_whole(call, known)
     # Weights with channels last have no row for each sum.
     known = None if use.sliding.is_last else known
     elem, has_bias = call.output.elem, call.has_input(2)
     is_channelwise = use.is_channelwise
     if known is not None and elem.name == "f32" and not is_ordered:
-        weigh = _weighing if use.is_pointwise else convolve_runs
+        weigh = _bind_single_product if use.is_pointwise else convolve_runs
         bound = weigh(use, known.stored)
         if bound is not None:
             return bound
@@ -97,7 +97,7 @@ def _bind(call: Call) -> Run:
     return swift(run)
 
 
-def _given_whole(call: Call, known: Known) -> Run:
+def _bind_whole(call: Call, known: Known) -> Run:
     """A run that is given the values of weights in the place of those that are stored."""
     weights = known.values(call.input(1).dtype)
     run = _bind(replace(call, known={**call.known, 1: Known(weights)}))
@@ -108,7 +108,7 @@ def _given_whole(call: Call, known: Known) -> Run:
     return run_whole
 
 
-def _weighing(use: Geometry, weights: Array) -> Run:
+def _bind_single_product(use: Geometry, weights: Array) -> Run:
     """A single product with weights that are known. Of small ones the way there is most."""
     groups, width, places = use.groups, use.outputs // use.groups, prod(use.sliding.counts)
     several = () if use.batch == groups == 1 else (use.batch, groups)

@@ -82,7 +82,7 @@ def _maxpool(call: Call) -> Run:
 def pick_largest(axes: Sequence[Axis], first: int, type_: TensorType) -> Fill:
     """The largest element of every window; the axes of windows are those from `first` on."""
     elem, wide = type_.elem, widening(type_)
-    pool = pooled_along(axes, first, np.maximum, elem.lowest if elem.is_integer else -np.inf)
+    pool = pool_along(axes, first, np.maximum, elem.lowest if elem.is_integer else -np.inf)
 
     def fill(x: Array, y: Array) -> None:
         y[...] = pool(wide(x))
@@ -112,7 +112,7 @@ def _total(x: Array, shape: Dims, positions: Positions) -> Array:
 def window_sums(axes: Sequence[Axis], first: int, is_ordered: bool) -> Pool:
     """The sum of every window of floats; the axes of windows are those from `first` on."""
     if not is_ordered:
-        return pooled_along(axes, first, np.add, 0.0)
+        return pool_along(axes, first, np.add, 0.0)
     positions, counts = _positions(axes, first), tuple(axis.count for axis in axes)
 
     def run(x: Array) -> Array:
@@ -122,10 +122,10 @@ def window_sums(axes: Sequence[Axis], first: int, is_ordered: bool) -> Pool:
     return run
 
 
-def pooled_along(axes: Sequence[Axis], first: int, combine: np.ufunc, neutral: float) -> Pool:
+def pool_along(axes: Sequence[Axis], first: int, combine: np.ufunc, neutral: float) -> Pool:
     """Combine the elements of every window along one axis after the other, from `first` on."""
     pools = [
-        _pooled(axis, first + at, combine, neutral)
+        _pool_axis(axis, first + at, combine, neutral)
         for at, axis in enumerate(axes)
         if not axis.is_plain
     ]
@@ -138,8 +138,8 @@ def pooled_along(axes: Sequence[Axis], first: int, combine: np.ufunc, neutral: f
     return run
 
 
-def _pooled(axis: Axis, at: int, combine: np.ufunc, neutral: float) -> Pool:
-    step_by_step = _stepped(axis, at, combine, neutral)
+def _pool_axis(axis: Axis, at: int, combine: np.ufunc, neutral: float) -> Pool:
+    step_by_step = _pool_by_steps(axis, at, combine, neutral)
     if combine is not np.maximum or not _is_quick(axis):
         return step_by_step
     in_runs = _in_runs(axis, at, neutral)
@@ -193,7 +193,7 @@ def _in_runs(axis: Axis, at: int, lowest: float) -> Pool:
     return pool
 
 
-def _stepped(axis: Axis, at: int, combine: np.ufunc, neutral: float) -> Pool:
+def _pool_by_steps(axis: Axis, at: int, combine: np.ufunc, neutral: float) -> Pool:
     before = (slice(None),) * at
     if axis.count == 1 and len(axis.steps) >= _LONG:
         first, last = axis.steps[0][1].start, axis.steps[-1][1].start
