@@ -30,7 +30,7 @@ CASES: Sequence[tuple[Dims, Dims, Dims, Dims, Dims, int]] = (
     ((1, 3, 4, 3, 4), (3, 1, 2, 2, 3), (1, 1, 2), (0, 1, 0, 1, 0, 1), (1, 1, 1), 3),
     # Several blocks: of groups, of rows, of both.
     ((1, 700, 10, 10), (700, 1, 3, 3), (2, 2), (1, 1, 1, 1), (1, 1), 700),
-    ((2, 16, 40, 41), (5, 16, 3, 3), (1, 1), (1, 0, 1, 2), (1, 1), 1),
+    ((2, 32, 40, 41), (6, 16, 3, 3), (1, 1), (1, 0, 1, 2), (1, 1), 2),
     ((1, 3, 140, 60), (3, 1, 3, 3), (2, 2), (2, 1, 0, 1), (1, 1), 3),
     ((1, 6, 1, 13), (4, 3, 1, 3), (1, 2), (0, 4, 0, 3), (1, 1), 2),
     ((1, 2, 4, 6), (3, 2, 3, 2), (1, 1), (3, 5, 4, 0), (1, 3), 1),  # windows in nothing but padding
@@ -110,7 +110,9 @@ def test_views_follow_memory_that_moves(case: int) -> None:
         ((1, 8, 56, 56), (8, 1, 3, 3), (2, 2), 8, True),
         ((1, 8, 56, 56), (8, 1, 7, 7), (1, 1), 8, False),  # in bands of rows
         ((1, 3, 56, 56), (8, 3, 4, 4), (4, 4), 1, False),  # each place of a window its own part
-        ((1, 32, 512, 512), (8, 32, 3, 3), (1, 1), 1, False),  # too many blocks to be kept
+        ((1, 16, 16, 16), (8, 16, 3, 3), (1, 1), 1, True),
+        ((1, 16, 40, 41), (5, 16, 3, 3), (1, 1), 1, False),  # weights packed for every block
+        ((1, 512, 128, 128), (512, 1, 3, 3), (1, 1), 512, False),  # too many blocks to be kept
     ],
 )
 def test_what_others_are_better_at_is_left_to_them(

@@ -28,7 +28,8 @@ from nacre.kernels.windows.graph_conv_parts import Index, Parts, take_apart
 _BLOCK_BYTES = 3 << 17  # of columns, or of sums: more leave the cache before they are read
 _MOST_PARTS = 4  # of planes: more are as many copies of little each
 _MOST_PLACES = 9  # of windows over single channels: wider ones are better taken in bands of rows
-_MOST_BLOCKS = 256  # whose views are kept
+# Whose views are kept; without groups every further one would have BLAS pack all weights again.
+_MOST_BLOCKS, _MOST_WHOLE_BLOCKS = 256, 1
 _F32 = np.dtype(np.float32)
 
 
@@ -178,7 +179,8 @@ def convolve_runs(use: Geometry, weights: Array) -> Run | None:
     if use.is_channelwise and prod(use.sliding.window) > _MOST_PLACES:
         return None
     runs = _Runs(use, take_apart(use.sliding, shares_pads=True))
-    if len(runs.parts.shares) > _MOST_PARTS or runs.count > _MOST_BLOCKS:
+    most = _MOST_BLOCKS if use.groups > 1 else _MOST_WHOLE_BLOCKS
+    if len(runs.parts.shares) > _MOST_PARTS or runs.count > most:
         return None
     return swift(into_dense(_bind(runs, weights)))
 
