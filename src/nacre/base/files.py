@@ -234,6 +234,20 @@ def file_set(target: Path) -> Iterator[FileSet]:
             raise
 
 
+@contextlib.contextmanager
+def make_folder(folder: Path) -> Iterator[None]:
+    """A folder that is made, and taken away again where nothing comes to lie in it."""
+    missing = [path for path in (folder, *folder.parents) if not path.exists()]
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        yield
+    except BaseException:
+        with contextlib.suppress(OSError):
+            for path in missing:
+                path.rmdir()
+        raise
+
+
 def hashed_name(name: str, digest: str) -> str:
     """`weights.safetensors` with its hash: `weights.0123456789abcdef.safetensors`."""
     stem, dot, suffix = name.rpartition(".")

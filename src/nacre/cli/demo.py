@@ -15,7 +15,7 @@ import click
 
 from nacre.base.diagnostics import InputError, InternalError
 from nacre.base.excerpt import quoted, safe
-from nacre.base.files import is_temporary, write_together
+from nacre.base.files import is_temporary, make_folder, write_together
 from nacre.base.rendering import summary
 from nacre.cli.arrays import WrongUsage, require_writable, writing
 from nacre.cli.calibration import read_calibration
@@ -65,7 +65,15 @@ def demo(device: str, precision: Precision, out: Path) -> int:
 def take_the_road(folder: Path, device: str, precision: Precision, out: Path) -> None:
     """Every stage in turn, each with a line about what came out of it."""
     began = time.monotonic()
-    _require_room(out)
+    with ExitStack() as stack:
+        _open_folder(stack, out)
+        written = _take_stages(folder, device, precision, out)
+    click.echo(f"\nthe whole road took {time.monotonic() - began:.0f} s; what it made:")
+    for path, what in written.items():
+        click.echo(f"  {safe(str(path))}: {what}")
+
+
+def _take_stages(folder: Path, device: str, precision: Precision, out: Path) -> dict[Path, str]:
     road = _Road()
     module = road.stage("import the model", lambda: _import_model(folder))
     made = road.stage("compile it", lambda: _compile_plan(module, folder, device, precision))
@@ -79,10 +87,7 @@ def take_the_road(folder: Path, device: str, precision: Precision, out: Path) ->
     )
     road.stage("read digits with it", lambda: _recognise_digits(plan.bundle, module, samples))
     road.stage("time it", lambda: _time_plan(made))
-    written = road.stage("write the report", lambda: _write_report(made, out))
-    click.echo(f"\nthe whole road took {time.monotonic() - began:.0f} s; what it made:")
-    for path, what in written.items():
-        click.echo(f"  {safe(str(path))}: {what}")
+    return road.stage("write the report", lambda: _write_report(made, out))
 
 
 class _Road:
@@ -113,7 +118,7 @@ def _samples(folder: Path) -> Samples:
     ]
 
 
-def _require_room(out: Path) -> None:
+def _open_folder(stack: ExitStack, out: Path) -> None:
     """A folder that is new, empty or of an earlier run: nobody else's files are written over."""
     from nacre.compile.storage.names import require_own_folder
 
@@ -124,7 +129,7 @@ def _require_room(out: Path) -> None:
         told = f"it is not empty, and holds {quoted(others[0])}"
         raise WrongUsage(f"cannot write to {safe(str(out))}: {told}; choose a folder with -o")
     with writing(out):
-        out.mkdir(parents=True, exist_ok=True)
+        stack.enter_context(make_folder(out))
     require_own_folder(out / _BUNDLE)
     require_writable(out / _PAGE)
 

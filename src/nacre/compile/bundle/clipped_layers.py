@@ -33,7 +33,7 @@ class ClippedLayer:
 def find_most_clipped(bundle: CompiledModel, arrays: Mapping[str, Array]) -> ClippedLayer | None:
     """The first layer of those with many elements at an end; None where there is none."""
     module, ports = bundle.legal, bundle.manifest.inputs
-    given = {port.name: port.stored(arrays[port.name]) for port in ports}
+    given = {port.name: port.to_memory(arrays[port.name]) for port in ports}
     names = dict(_layers_by_value(bundle))
     zeros = {port.name: port.zero or 0 for port in ports if port.scale is not None}
     with np.errstate(all="ignore"):

@@ -7,10 +7,9 @@ hashes. Texts, which people open by their names, get them afterwards.
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 import msgspec
@@ -21,7 +20,7 @@ from safetensors.numpy import save as save_tensors
 
 from nacre.base.diagnostics import InputError, has_errors
 from nacre.base.excerpt import safe
-from nacre.base.files import FileSet, HashedFile, file_set, read_settled
+from nacre.base.files import FileSet, HashedFile, file_set, make_folder, read_settled
 from nacre.base.source import Source, Unreadable, decode_source, read_bytes, whole_file
 from nacre.compile.bundle.compiled_model import CompiledModel
 from nacre.compile.bundle.consistency import mismatch
@@ -66,7 +65,7 @@ def save(
     if not force:
         require_own_folder(folder)
     has_model = reference and bundle.has_reference
-    with _make_folder(folder), file_set(folder / MANIFEST) as files:
+    with make_folder(folder), file_set(folder / MANIFEST) as files:
         old = names_of_old(folder)
         given = bundle.source if has_model else interface_of(bundle.source)
         texts, arrays = _add_modules(files, MODEL if has_model else INTERFACE, given, bundle.legal)
@@ -80,20 +79,6 @@ def save(
         made = msgspec.structs.replace(bundle.manifest, stored=stored, sha256=hashes)
         text = msgspec.json.format(msgspec.json.encode(_sign(made)), indent=1)
         files.commit([text, b"\n"], moved=texts, old=old)
-
-
-@contextlib.contextmanager
-def _make_folder(folder: Path) -> Iterator[None]:
-    """A folder that is made, and taken away again where nothing comes to lie in it."""
-    missing = [path for path in (folder, *folder.parents) if not path.exists()]
-    folder.mkdir(parents=True, exist_ok=True)
-    try:
-        yield
-    except BaseException:
-        with contextlib.suppress(OSError):
-            for path in missing:
-                path.rmdir()
-        raise
 
 
 def _add_modules(
