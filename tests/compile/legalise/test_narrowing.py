@@ -71,8 +71,8 @@ def test_a_row_of_zeros_stays_one(how: str) -> None:
     assert validation.ok, validation
     (found,) = bundle.run({"x": x}).values()
     assert not found[3].any()
-    (note,) = (note for note in bundle.manifest.notes if "too small" in note)
-    assert "held at 6e-08" in note
+    # What keeps a length from 0 is no number of f16: the quotient is taken in f32.
+    assert not any("too small" in note for note in bundle.manifest.notes)
 
 
 def test_infinities_stay_on_integers_too() -> None:

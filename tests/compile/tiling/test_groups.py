@@ -48,7 +48,7 @@ def group_always(monkeypatch: pytest.MonkeyPatch) -> None:
         is_grouped = any(layer.members for layer in layers.layers)
         return layers, replace(tilings, cycles=-1.0 if is_grouped else 0.0), placement
 
-    monkeypatch.setattr(pipeline, "_placed_tiles", preferring)
+    monkeypatch.setattr(pipeline, "_place_tiles", preferring)
     monkeypatch.setattr(depth_first, "_GAIN", float("inf"))
     monkeypatch.setattr(depth_first, "_best", longest)
     monkeypatch.setattr(depth_first._GroupSearch, "_crowds", lambda *_: False)

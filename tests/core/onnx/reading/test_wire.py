@@ -136,7 +136,7 @@ def test_what_is_odd_is_judged_as_it_stands(kind: str, monkeypatch: pytest.Monke
     """As where the file goes through protobuf whole: the same array, or the same findings."""
     raw = _model([_bent(kind)])
     found = _outcome(raw)
-    monkeypatch.setattr("nacre.core.onnx.reading.files.merged", _refuse)
+    monkeypatch.setattr("nacre.core.onnx.reading.files.merge_model", _refuse)
     assert found == _outcome(raw)
 
 

@@ -181,8 +181,8 @@ class Host:
         size = buffer.size or 0
         if not isinstance(data, np.ndarray) or data.size not in (2 * size - 1, 2 * size):
             return None
-        is_untyped = data.dtype == _UNTYPED
-        if not (is_untyped or data.dtype.kind in "iu") or data.nbytes == size:
+        is_bytes = data.nbytes == size  # an array of as many bytes as the buffer has
+        if data.dtype != _UNTYPED and (data.dtype.kind not in "iu" or is_bytes):
             return None
         if declared_elements(buffer, self._program) != {"i4"}:
             return None
