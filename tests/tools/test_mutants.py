@@ -87,6 +87,7 @@ def row_of(mutant: Mutant, outcome: str = "killed") -> Row:
     )  # fmt: skip
 
 
+@pytest.mark.full  # every object of the process is looked at, for every mutant
 def test_every_mutant_has_code_that_takes_the_place_of_the_function(tmp_path: Path) -> None:
     path = written(tmp_path / "boxes.py")
     names: dict[str, Any] = {}

@@ -418,7 +418,7 @@ def test_a_graph_that_would_keep_pytorch_busy(
     began = time.process_time()
     code, message = code_of(path)
     assert (code, words in message) == ("TCH05", True), message
-    assert time.process_time() - began < 1
+    assert time.process_time() - began < 3
     assert len(message) < 400
 
 

@@ -50,7 +50,10 @@ def carry_labels(old: Module, new: Module, at: Mapping[int, int], ids: Mapping[i
 
 
 def complete_labels(module: Module) -> Module:
-    """The module with a label for every value that something labelled is made from."""
+    """The module with a label for every value that something labelled is made from, or made into.
+
+    The second is for what is added behind an output, as a cast is.
+    """
     own = module.labels or Labels()
     known = dict(own.nodes)
     for op in reversed(module.operations):
@@ -58,6 +61,10 @@ def complete_labels(module: Module) -> Module:
         if mine is not None:
             for operand in op.operands:
                 known.setdefault(operand, mine)
+    for op in module.operations:
+        before = next((known[operand] for operand in op.operands if operand in known), None)
+        if before is not None:
+            known.setdefault(op.value_id, before)
     return replace(module, labels=replace(own, nodes=known))
 
 

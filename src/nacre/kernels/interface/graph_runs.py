@@ -34,7 +34,7 @@ def into_dense(run: Run) -> Run:
 
     def run_densely(inputs: Sequence[Array | None], outputs: Sequence[Array]) -> Fault | None:
         y = outputs[0]
-        if y.flags.c_contiguous:
+        if y.flags.c_contiguous and y.flags.aligned:
             return run(inputs, outputs)
         dense = np.empty(y.shape, y.dtype)
         fault = run(inputs, [dense])

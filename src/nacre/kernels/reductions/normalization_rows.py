@@ -101,7 +101,8 @@ def softmax_along(call: Call, axis: int, make: Callable[[Call, int], Rows]) -> R
     dtype, step = wide_float(call.input(0)), max(1, _BLOCK // (size * behind))
 
     def run(inputs: Sequence[Array | None], outputs: Sequence[Array]) -> Fault | None:
-        x, y = (dense(present(one)).reshape(-1, size, behind) for one in (inputs[0], outputs[0]))
+        x = dense(present(inputs[0])).reshape(-1, size, behind)
+        y = outputs[0].reshape(-1, size, behind)
         for start in range(0, len(x), step):
             values, result = wide(x[start : start + step]), y[start : start + step]
             found = result if y.dtype == dtype else np.empty(values.shape, dtype)

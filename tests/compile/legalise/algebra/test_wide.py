@@ -10,6 +10,7 @@ from nacre.core.builder import Builder
 from nacre.core.evaluation.evaluate import evaluate
 from nacre.core.module import Module
 from nacre.core.values import Array
+from tests.compile.legalise.checking import legal_of
 from tests.compile.models import values
 
 
@@ -61,6 +62,16 @@ def test_what_has_no_logarithm_stays_f16() -> None:
     module = builder.module(builder.add("BinOp", x, x, op="Mul"))
     legal = nacre.compile(module, "npm4k").legal
     assert {op.type.dtype for op in legal.operations} == {"f16"}
+
+
+@pytest.mark.parametrize(("guard", "is_wide"), [(1e-12, True), (0.5, False)])
+def test_what_divides_is_wide_where_it_may_be_small(guard: float, *, is_wide: bool) -> None:
+    """`legal_of` looks at origins too: a cast behind an output has that of what it casts."""
+    builder = Builder()
+    size = builder.add("Unary", builder.input("x", "f32", (4, 16)), op="Abs")
+    y = builder.add("BinOp", size, builder.constant(np.float32(guard)), op="Add")
+    legal = legal_of(builder.module(builder.add("Unary", y, op="Reciprocal")), "f16")
+    assert any(op.type.dtype == "f32" for op in legal.module.operations) == is_wide
 
 
 def spectrum(kind: str, *, is_normed: bool) -> Module:

@@ -20,6 +20,7 @@ from nacre.core.module import CoreOperation, Module
 from nacre.core.values import Array
 
 LEAST_NORMAL = 2.0**-14  # of f16: what is smaller has fewer digits
+_PLAIN = 2.0**-10  # beside such a number f16 loses nothing of a power that counts
 PRODUCTS = frozenset({"Linear", "Conv", "MatMul"})
 _VIEWS = frozenset({"Reshape", "ExpandDims", "Squeeze", "Transpose", "Slice", "Broadcast"})
 # What a chain goes through: each keeps what is small small.
@@ -134,6 +135,8 @@ class Chains:
     def _take_reciprocal(self, op: CoreOperation) -> None:
         """What is divided by a length: squares of inputs, or such as a small number is added to."""
         source = op.operands[1 if op.attributes["op"] == "Div" else 0]
+        if self._is_far_from_zero(self._op(self._before_views(source))):
+            return
         powers = self._powers_of(source)
         squares = [self._op(value) for value in powers if self._is_squared(self._op(value))]
         is_of_inputs = any(not self._linear.isdisjoint(square.operands) for square in squares)
@@ -141,6 +144,13 @@ class Chains:
         if squares and (is_of_inputs or is_guarded):
             self.wide.add(op.value_id)
             self._take_powers(source)
+
+    def _is_far_from_zero(self, op: CoreOperation) -> bool:
+        """Whether a power has a number added to it, as `1 + |x|` has, that f16 holds well."""
+        if op.opcode != "BinOp" or op.attributes["op"] != "Add":
+            return False
+        numbers = [n for n in map(self._number, op.operands) if n is not None]
+        return any(bool((number >= _PLAIN).all()) for number in numbers)
 
     def _is_held(self, op: CoreOperation) -> bool:
         """Whether a number that f16 does not have keeps something from 0."""
