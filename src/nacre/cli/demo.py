@@ -179,9 +179,9 @@ def _check_plan(bundle: CompiledModel) -> tuple[None, str]:
 
 
 def _validate_plan(bundle: CompiledModel, samples: Samples) -> tuple[None, str]:
-    from nacre.compile.bundle.validation import validated
+    from nacre.compile.bundle.validation import validate_bundle
 
-    found = validated(bundle, samples[0][0])
+    found = validate_bundle(bundle, samples[0][0])
     if found.first_difference is not None:
         raise InternalError(f"the plan is not right: {found.first_difference}")
     return None, str(found)

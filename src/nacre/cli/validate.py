@@ -93,12 +93,12 @@ def validate(
 
 def _validate_on_random(bundle: Bundle, seed: int) -> Validation:
     """On the first of several draws of which the model makes something that can be compared."""
-    from nacre.compile.bundle.validation import validated
+    from nacre.compile.bundle.validation import validate_bundle
     from nacre.compile.sampling.draw import ATTEMPTS
 
     for attempt in range(ATTEMPTS):
         others = _random(bundle, seed + 1, attempt)
-        found = validated(bundle, _random(bundle, seed, attempt), others=others)
+        found = validate_bundle(bundle, _random(bundle, seed, attempt), others=others)
         if found.verdict != "inconclusive":
             break
     return found

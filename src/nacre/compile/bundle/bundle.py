@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nacre.compile.bundle.compiled_model import CompiledModel
-from nacre.compile.bundle.validation import Validation, validated
+from nacre.compile.bundle.validation import Validation, validate_bundle
 from nacre.compile.target import request_error
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ class Bundle(CompiledModel):
         `expected` is what something else makes of the inputs, by name or in order: the outputs of
         onnxruntime or of PyTorch. Without it the model is evaluated.
         """
-        return validated(self, inputs, expected)
+        return validate_bundle(self, inputs, expected)
 
     def save(self, folder: str | Path, *, force: bool = False, reference: bool = True) -> None:
         """Write the bundle into a folder, which is made.

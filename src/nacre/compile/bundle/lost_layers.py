@@ -19,7 +19,7 @@ from nacre.base.elements import GRAPH_TYPES
 from nacre.compile.bundle.clipped_layers import find_most_clipped
 from nacre.compile.legalise.layout import layout
 from nacre.compile.legalise.legal_module import Legal
-from nacre.compile.legalise.narrowing import stored_floats
+from nacre.compile.legalise.narrowing import store_floats
 from nacre.compile.legalise.origins import own_name
 from nacre.compile.legalise.running import Watched
 from nacre.compile.legalise.stage import legalise
@@ -171,7 +171,7 @@ def _compare_operations(
 
 def _run(module: Module, arrays: Mapping[str, Array]) -> dict[int, Array]:
     types = module.input_types
-    given = {name: stored_floats(array, types[name].element) for name, array in arrays.items()}
+    given = {name: store_floats(array, types[name].element) for name, array in arrays.items()}
     with np.errstate(all="ignore"):
         return dict(Watched(module).run(given))
 

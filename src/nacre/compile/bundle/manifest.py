@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from nacre._version import __version__
 from nacre.base.elements import GRAPH_TYPES
 from nacre.compile.legalise.legal_module import Legal
-from nacre.compile.legalise.narrowing import stored_floats
+from nacre.compile.legalise.narrowing import store_floats
 from nacre.compile.legalise.origins import name_of, nodes_of
 from nacre.compile.options import Options, Precision
 from nacre.compile.partition.layers import Layer, element_bytes
@@ -46,7 +46,7 @@ class Port(Struct, frozen=True, forbid_unknown_fields=True):
         """An array of the model as the device holds it; what is finite stays so."""
         if self._affine is not None:
             return self._affine.quantise(array)
-        return stored_floats(array, GRAPH_TYPES[self.elem])
+        return store_floats(array, GRAPH_TYPES[self.elem])
 
     def real(self, array: Array) -> Array:
         """What the device holds as an array of the model."""

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from nacre.compile.bundle.compiled_model import CompiledModel
     from nacre.compile.bundle.lost_layers import LostLayer
 
-__all__ = ["Validation", "relative_error", "sqnr", "validated"]
+__all__ = ["Validation", "relative_error", "sqnr", "validate_bundle"]
 Verdict = Literal["valid", "not valid", "inconclusive"]
 VERDICTS: Mapping[Verdict, str] = {  # in the first word of the text
     "valid": "valid",
@@ -134,7 +134,7 @@ def _finite(value: float) -> float | None:
     return value if abs(value) < float("inf") else None
 
 
-def validated(
+def validate_bundle(
     bundle: CompiledModel,
     inputs: Mapping[str, Any],
     expected: object | None = None,

@@ -150,7 +150,7 @@ def _anything(look: Look) -> str | None:
     return None
 
 
-def _quantised(look: Look) -> str | None:
+def _check_quantised(look: Look) -> str | None:
     if look.op.opcode == "Quantize" and look.makers[0].type.dtype != "f32":
         return "its input is not of f32"
     if not look.is_constant(1) or not look.is_constant(2):
@@ -177,8 +177,8 @@ LEGAL: Mapping[str, Check] = MappingProxyType(
         "Resize": _resize,
         "Gather": _gather,
         "GatherAxis": _gather,
-        "Quantize": _quantised,
-        "Dequantize": _quantised,
+        "Quantize": _check_quantised,
+        "Dequantize": _check_quantised,
         **dict.fromkeys(_FUSED, _anything),
     }
 )

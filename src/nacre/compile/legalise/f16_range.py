@@ -48,15 +48,15 @@ def beyond_half(module: Module, source: Module) -> Beyond:
     """What f16 cannot hold of a module in f32 that is made of a model."""
     if not _is_near_an_end(module) or _macs(module) > _MOST_MACS:
         return Beyond()
-    largest = _seen(module, source)
+    largest = _observe_magnitudes(module, source)
     floats = {op.value_id for op in module.operations if op.type.dtype == "f32"}
     large = {value for value in floats if largest.get(value, 0.0) > _LARGE}
     small = {value for value in floats if 0 < largest.get(value, 0.0) < _SMALL}
-    values = frozenset(large | _enlarged(module, small))
+    values = frozenset(large | _enlarged_values(module, small))
     return Beyond(values, largest) if values else Beyond()
 
 
-def _enlarged(module: Module, small: set[int]) -> set[int]:
+def _enlarged_values(module: Module, small: set[int]) -> set[int]:
     """Of small values those that are made large again or given out; what only fades may be lost."""
     found = small.intersection(module.outputs)
     for op in reversed(module.operations):
@@ -70,7 +70,7 @@ def _enlarges(op: CoreOperation) -> bool:
 
 
 def _is_near_an_end(module: Module) -> bool:
-    sizes = estimated_sizes(module)
+    sizes = estimate_sizes(module)
     computed = [
         sizes[op.value_id]
         for op in module.operations
@@ -90,7 +90,7 @@ def _macs(module: Module) -> float:
     return total
 
 
-def _seen(module: Module, source: Module) -> dict[int, float]:
+def _observe_magnitudes(module: Module, source: Module) -> dict[int, float]:
     """The largest magnitude of every value, on inputs that are drawn."""
     types = module.input_types
     given = {**initial_values(source), **draw_inputs(source, 0)}
@@ -114,7 +114,7 @@ def _largest(array: Array) -> float:
     return rest if -least > max(_FAR * rest, _LARGE) else whole
 
 
-def estimated_sizes(module: Module) -> Sizes:
+def estimate_sizes(module: Module) -> Sizes:
     """About how large every value is, from the weights alone."""
     sizes: Sizes = {}
     for op in module.operations:
@@ -195,7 +195,7 @@ def _sum(module: Module, op: CoreOperation, sizes: Sizes) -> float:
     return size * count if kind in ("Sum", "L1") else size * sqrt(count) if kind == "L2" else size
 
 
-def _clipped(module: Module, op: CoreOperation, sizes: Sizes) -> float:
+def _clipped_size(module: Module, op: CoreOperation, sizes: Sizes) -> float:
     given: Mapping[str, Any] = OPS["Clip"].filled(op.attributes)
     most = float(max(abs(given["min"]), abs(given["max"])))
     return min(sizes[op.operands[0]], most)
@@ -212,7 +212,7 @@ _ESTIMATES: Mapping[str, _Estimate] = MappingProxyType(
         "Unary": _unary,
         "Exp": _exponential,
         **dict.fromkeys(("Sum", "Reduce", "CumSum"), _sum),
-        "Clip": _clipped,
+        "Clip": _clipped_size,
         "Input": _one,
         "Compare": _one,
     }

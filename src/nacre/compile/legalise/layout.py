@@ -16,11 +16,11 @@ from nacre.compile.legalise.contract import escapes
 from nacre.compile.legalise.f16_range import beyond_half
 from nacre.compile.legalise.forms.algebra.mask_folding import with_folded_masks
 from nacre.compile.legalise.forms.algebra.masks import mask_values, with_levelled_masks
-from nacre.compile.legalise.forms.algebra.widening import widened
+from nacre.compile.legalise.forms.algebra.widening import widen_chains
 from nacre.compile.legalise.forms.escape import escape_of
 from nacre.compile.legalise.forms.movement.gather import FROM_FRONT
 from nacre.compile.legalise.forms.tables import LAST, LATE, SETTLE, SINK, TURN, remove_idle
-from nacre.compile.legalise.forms.types import retyped
+from nacre.compile.legalise.forms.types import retype
 from nacre.compile.legalise.legal_module import Legal
 from nacre.compile.legalise.origins import name_of, own_name, place_of, source_name
 from nacre.compile.legalise.stage import without_labels
@@ -61,14 +61,14 @@ def layout(
     if is_half:
         beyond = beyond_half(module, legal.source)
         far = [value in beyond.values for value in module.outputs[: legal.outputs]]
-        module, wide = widened(module, beyond.values, beyond.largest)
+        module, wide = widen_chains(module, beyond.values, beyond.largest)
         module = complete_labels(module)
         left = frozenset(
             value for value, is_far in zip(module.outputs, far, strict=False) if is_far
         )
         wide |= mask_values(module)
     module = complete_labels(
-        retyped(module, types, notes.append, named, finite=True, wide=wide, wide_outputs=left)
+        retype(module, types, notes.append, named, finite=True, wide=wide, wide_outputs=left)
     )
     escaped = escapes(module, lacking if is_half else ())
     made = replace(legal, module=module, escaped=escaped, lacking=lacking)

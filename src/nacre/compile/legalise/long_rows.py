@@ -6,24 +6,24 @@ from math import isqrt, prod, sqrt
 
 import numpy as np
 
-from nacre.compile.legalise.forms.windows.windows import sliced
+from nacre.compile.legalise.forms.windows.windows import slice_axis
 from nacre.core.rewrite.site import RewriteSite
 
 # Deviations are divided by the largest, so that squares stay in range; by no less than this.
 _LEAST = 2.0**-7
 
 
-def pooled_axis(site: RewriteSite, opcode: str, value: int, axis: int) -> int:
+def pool_axis(site: RewriteSite, opcode: str, value: int, axis: int) -> int:
     """A pooling of a whole long axis: of equal parts, then of these, beside what is left over."""
     size, dtype = site.type(value).shape[axis], site.op.type.dtype
     part = isqrt(size)
     whole = size // part * part
-    found = _pooled(site, opcode, sliced(site, value, axis, 0, whole), axis, part)
-    found = _pooled(site, opcode, found, axis, size // part)
+    found = _pool_windows(site, opcode, slice_axis(site, value, axis, 0, whole), axis, part)
+    found = _pool_windows(site, opcode, found, axis, size // part)
     if whole == size:
         return found
-    rest = sliced(site, value, axis, whole, size)
-    rest = _pooled(site, opcode, rest, axis, size - whole)
+    rest = slice_axis(site, value, axis, whole, size)
+    rest = _pool_windows(site, opcode, rest, axis, size - whole)
     if opcode == "MaxPool":
         return site.add("BinOp", found, rest, op="Max")
     parts = (
@@ -33,7 +33,7 @@ def pooled_axis(site: RewriteSite, opcode: str, value: int, axis: int) -> int:
     return site.add("BinOp", *parts, op="Add")
 
 
-def _pooled(site: RewriteSite, opcode: str, value: int, axis: int, part: int) -> int:
+def _pool_windows(site: RewriteSite, opcode: str, value: int, axis: int, part: int) -> int:
     """Windows along one axis, one behind the other."""
     kernel = (part, 1) if axis == 1 else (1, part)
     return site.add(opcode, value, kernel=kernel, strides=kernel, layout="NHWC")
@@ -54,11 +54,11 @@ def norm_of_parts(site: RewriteSite) -> int:
 
     rows = site.reshape(x, (prod(shape[:-1]), 1, shape[-1], 1))
     if site.op.opcode == "LayerNorm":
-        rows = binary("Sub", rows, pooled_axis(site, "AvgPool", rows, 2))
-    largest = pooled_axis(site, "MaxPool", site.add("Unary", rows, op="Abs"), 2)
+        rows = binary("Sub", rows, pool_axis(site, "AvgPool", rows, 2))
+    largest = pool_axis(site, "MaxPool", site.add("Unary", rows, op="Abs"), 2)
     largest = binary("Max", largest, number(_LEAST))
     rows = binary("Div", rows, largest)
-    variance = pooled_axis(site, "AvgPool", binary("Mul", rows, rows), 2)
+    variance = pool_axis(site, "AvgPool", binary("Mul", rows, rows), 2)
     least = binary("Div", number(sqrt(epsilon)), largest)
     spread = binary("Add", variance, binary("Mul", least, least))
     made = binary("Div", rows, site.add("Unary", spread, op="Sqrt"))

@@ -33,28 +33,28 @@ class Narrowed:
         """What is to be said about a constant, which is called so."""
         name = element.name
         if self.beyond:
-            what, is_, they = _counted(self.beyond)
+            what, is_, they = _count_words(self.beyond)
             lie = "lie" if self.beyond > 1 else "lies"
             yield (
                 f"{what} of constant {told} {lie} beyond {name}; "
                 f"{they} {is_} held at {element.highest:g}"
             )
         if self.lost:
-            what, is_, _ = _counted(self.lost)
+            what, is_, _ = _count_words(self.lost)
             yield f"{what} of constant {told} {is_} 0 in {name}"
         if self.least:
-            what, is_, they = _counted(self.least)
+            what, is_, they = _count_words(self.least)
             yield (
                 f"{what} of constant {told} {is_} too small for {name}; "
                 f"{they} {is_} held at {_least(element):.2g}"
             )
 
 
-def _counted(count: int) -> tuple[str, str, str]:
+def _count_words(count: int) -> tuple[str, str, str]:
     return (f"{count} elements", "are", "they") if count > 1 else ("1 element", "is", "it")
 
 
-def narrowed(array: Array, element: ElementType, *, keeps: bool) -> Narrowed:
+def narrow(array: Array, element: ElementType, *, keeps: bool) -> Narrowed:
     """Elements in another type, moved inside its range where they lie beyond.
 
     Infinities stay. Where they keep something from 0, no element becomes 0 that is not.
@@ -75,7 +75,7 @@ def narrowed(array: Array, element: ElementType, *, keeps: bool) -> Narrowed:
     return Narrowed(made, int(beyond.sum()), count)
 
 
-def stored_floats(array: Array, element: ElementType) -> Array:
+def store_floats(array: Array, element: ElementType) -> Array:
     """An array as an element type that may be narrower: what is finite stays finite.
 
     A model hides with -1e9, which as minus infinity would mean something else.
@@ -91,7 +91,7 @@ def stored_floats(array: Array, element: ElementType) -> Array:
     return made
 
 
-def bound(number: float, element: ElementType) -> float:
+def narrow_bound(number: float, element: ElementType) -> float:
     """A bound of a clip in another type: inside its range, and no 0 that is none."""
     held = min(max(number, element.lowest), element.highest)
     if held and not element.dtype.type(held):

@@ -28,18 +28,18 @@ def origins_of(module: Module, source: Module) -> Origins:
     for op in module.operations:
         numbers = tuple(map(int, module.labels.names(op.value_id)))
         if numbers:
-            found[op.value_id] = _ordered(op, numbers, source)
+            found[op.value_id] = _order_by_kind(op, numbers, source)
     return found
 
 
-def _ordered(op: CoreOperation, numbers: tuple[int, ...], source: Module) -> tuple[int, ...]:
+def _order_by_kind(op: CoreOperation, numbers: tuple[int, ...], source: Module) -> tuple[int, ...]:
     """The operation of the same kind first: parts of an attention are what they were before."""
     kind = kind_of(op)
     alike = [n for n in numbers if n in source.by_id and kind_of(source.by_id[n]) == kind]
     return tuple(dict.fromkeys((*alike[:1], *numbers)))
 
 
-def completed(module: Module, known: Origins) -> Origins:
+def complete_origins(module: Module, known: Origins) -> Origins:
     """Origins for every operation: what has none is part of what it is made for.
 
     What turns floats into integers is part of what made them.

@@ -15,9 +15,9 @@ from functools import partial
 import numpy as np
 
 from nacre.compile.legalise.contract import escapes_at
-from nacre.compile.legalise.forms.windows.windows import sliced
+from nacre.compile.legalise.forms.windows.windows import slice_axis
 from nacre.compile.legalise.legal_module import Legal
-from nacre.compile.legalise.long_rows import norm_of_parts, pooled_axis
+from nacre.compile.legalise.long_rows import norm_of_parts, pool_axis
 from nacre.compile.legalise.stage import without_labels
 from nacre.compile.options import Options
 from nacre.core.module import Labels
@@ -77,11 +77,11 @@ def _linear(room: Room, notes: list[str], site: RewriteSite) -> int | None:
     part = max(1, have // (1 + 2 * _FEW))
 
     def product(first: int, end: int, bias: tuple[int, ...]) -> int:
-        x = sliced(site, site.operands[0], site.type(site.operands[0]).rank - 1, first, end)
+        x = slice_axis(site, site.operands[0], site.type(site.operands[0]).rank - 1, first, end)
         part_of = site.literal(np.ascontiguousarray(weights[:, first:end]), site.op.type.dtype)
         return site.add("Linear", x, part_of, *bias)
 
-    return _added(site, notes, depth, part, product)
+    return _add_parts(site, notes, depth, part, product)
 
 
 def _matmul(room: Room, notes: list[str], site: RewriteSite) -> int | None:
@@ -94,10 +94,10 @@ def _matmul(room: Room, notes: list[str], site: RewriteSite) -> int | None:
     part = max(1, have // (2 + 2 * columns))
 
     def product(first: int, end: int, bias: tuple[int, ...]) -> int:
-        left = sliced(site, a, rank - 1, first, end)
-        return site.add("MatMul", left, sliced(site, b, rank - 2, first, end))
+        left = slice_axis(site, a, rank - 1, first, end)
+        return site.add("MatMul", left, slice_axis(site, b, rank - 2, first, end))
 
-    return _added(site, notes, depth, part, product)
+    return _add_parts(site, notes, depth, part, product)
 
 
 def _convolution(room: Room, notes: list[str], site: RewriteSite) -> int | None:
@@ -117,15 +117,15 @@ def _convolution(room: Room, notes: list[str], site: RewriteSite) -> int | None:
         return None
 
     def product(first: int, end: int, bias: tuple[int, ...]) -> int:
-        channels = sliced(site, site.operands[0], 3, first, end)
+        channels = slice_axis(site, site.operands[0], 3, first, end)
         kept = np.ascontiguousarray(weights[:, :, first:end])
         literal = site.literal(kept, site.op.type.dtype)
         return site.add("Conv", channels, literal, *bias, **site.op.attributes)
 
-    return _added(site, notes, depth, part, product)
+    return _add_parts(site, notes, depth, part, product)
 
 
-def _added(
+def _add_parts(
     site: RewriteSite,
     notes: list[str],
     depth: int,
@@ -169,7 +169,7 @@ def _pool(room: Room, notes: list[str], site: RewriteSite) -> int | None:
     if site.op.type.shape[1:3] != (1, 1) or any(pads):
         return None
     notes.append(f"a `{site.op.opcode}` of windows too large for L1 is done part by part")
-    return pooled_axis(site, site.op.opcode, site.operands[0], 1 if kernel[0] > 1 else 2)
+    return pool_axis(site, site.op.opcode, site.operands[0], 1 if kernel[0] > 1 else 2)
 
 
 def _norm(room: Room, notes: list[str], site: RewriteSite) -> int | None:

@@ -50,7 +50,7 @@ class Watched:
         }
         dead = _dead(module, self.constants)
         self.steps = tuple(
-            Step(index, op, bound(module, op), dead[index])
+            Step(index, op, bind_operation(module, op), dead[index])
             for index, op in enumerate(module.operations)
             if op.opcode != "Input" and op.value_id not in self.constants
         )
@@ -88,7 +88,7 @@ class Watched:
         return place_of(legal, (value,)), f"{own_name(legal, step.op)}: {problem}"
 
 
-def bound(module: Module, op: CoreOperation, **changed: object) -> Run:
+def bind_operation(module: Module, op: CoreOperation, **changed: object) -> Run:
     """An operation ready to run, some of its attributes changed."""
     spec = OPS[op.opcode]
     assert spec.primitive is not None

@@ -12,7 +12,7 @@ from dataclasses import replace
 from functools import partial
 
 from nacre.compile.legalise.forms.tables import EARLY, FIRST, remove_idle
-from nacre.compile.legalise.forms.types import NARROW, retyped
+from nacre.compile.legalise.forms.types import NARROW, retype
 from nacre.compile.legalise.legal_module import Legal
 from nacre.compile.legalise.origins import origins_of, source_name
 from nacre.core.canonical import canonicalise
@@ -39,7 +39,7 @@ def legalise(source: Module, precision: str) -> Legal:
     numbers = Labels(nodes={op.value_id: str(op.value_id) for op in module.operations})
     notes: list[str] = []
     named = partial(source_name, source)
-    made = retyped(Module(module.operations, kept, labels=numbers), NARROW, notes.append, named)
+    made = retype(Module(module.operations, kept, labels=numbers), NARROW, notes.append, named)
     first = apply_until_stable(made, FIRST)
     notes += _rounding_left_out(made, first)
     made = optimise(first)  # scales fold while nothing stands between

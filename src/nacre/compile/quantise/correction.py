@@ -13,7 +13,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from nacre.compile.legalise.running import Step, Values, Watched, bound
+from nacre.compile.legalise.running import Step, Values, Watched, bind_operation
 from nacre.compile.quantise.affine import MOST_BIAS
 from nacre.compile.quantise.calibration import Sample, channel_means
 from nacre.compile.quantise.rewrite import Rewritten
@@ -63,7 +63,7 @@ def _bias(
         return bias
     # In fine steps of 32 bits nothing is cut off.
     unit = float(np.float32(step.op.attributes["y_scale"] * _FINE))
-    probe = bound(watched.module, step.op, y_scale=unit, y_zero=0, to="i32")
+    probe = bind_operation(watched.module, step.op, y_scale=unit, y_zero=0, to="i32")
     found = np.zeros(wanted.shape, np.float64)
     result = np.empty(shape, np.int32)
     for values in live:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from nacre.base.elements import GRAPH_TYPES
-from nacre.compile.legalise.narrowing import bound
+from nacre.compile.legalise.narrowing import narrow_bound
 from nacre.compile.quantise.affine import Affine
 from nacre.compile.quantise.norms import norm
 from nacre.compile.quantise.prequantised.uses import single
@@ -53,7 +53,7 @@ def _island(walk: Walk, op: CoreOperation) -> Stored:
     if walk.graph.is_float(op.value_id):
         given = {name: "f16" if name in ("to", "dtype") else v for name, v in given.items()}
         if op.opcode == "Clip":
-            given = {name: bound(float(v), _HALF) for name, v in given.items()}
+            given = {name: narrow_bound(float(v), _HALF) for name, v in given.items()}
     return Stored(walk.builder.add(op.opcode, *operands, **given))
 
 

@@ -6,7 +6,7 @@ import numpy as np
 from msgspec import Struct
 
 from nacre.base.elements import GRAPH_TYPES
-from nacre.compile.legalise.narrowing import stored_floats
+from nacre.compile.legalise.narrowing import store_floats
 from nacre.compile.quantise.affine import Affine
 from nacre.compile.quantise.calibration import Sample
 from nacre.compile.quantise.prequantised.imported_scales import ImportedScales, QuantisedPort
@@ -36,7 +36,7 @@ class Port(Struct, frozen=True):
         """An array of the model as memory holds it."""
         if self.affine is not None:
             return self.affine.quantise(array)
-        return stored_floats(np.asarray(array), GRAPH_TYPES[self.elem])
+        return store_floats(np.asarray(array), GRAPH_TYPES[self.elem])
 
     def real(self, array: Array) -> Array:
         """What memory holds as an array of the model."""

@@ -14,7 +14,7 @@ from nacre.compile.accuracy.measures import AccuracyMeter
 from nacre.compile.legalise.contract import escapes_at
 from nacre.compile.legalise.forms.algebra.masks import mask_values
 from nacre.compile.legalise.legal_module import Legal
-from nacre.compile.legalise.origins import completed
+from nacre.compile.legalise.origins import complete_origins
 from nacre.compile.legalise.running import Watched
 from nacre.compile.options import Calibration
 from nacre.compile.quantise import calibration as calibrating
@@ -320,7 +320,7 @@ def _legal(legal: Legal, made: Rewritten, more: tuple[str, ...]) -> Legal:
     return replace(
         legal,
         module=made.module,
-        origins=completed(made.module, origins),
+        origins=complete_origins(made.module, origins),
         notes=notes,
         escaped=escaped,
         precision="i8",

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from nacre.base.elements import GRAPH_TYPES
-from nacre.compile.legalise.narrowing import keeping, narrowed
+from nacre.compile.legalise.narrowing import keeping, narrow
 from nacre.compile.quantise.affine import Affine, of_constant
 from nacre.compile.quantise.islands import Domains
 from nacre.compile.quantise.prequantised.imported_scales import QuantisedPort
@@ -229,6 +229,6 @@ class Walk:
     def _constant(self, value: int, array: Array) -> int:
         if not self.graph.is_float(value):
             return self.builder.constant(array, self.graph.op(value).type.dtype)
-        made = narrowed(array, _HALF, keeps=value in self.keeping)
+        made = narrow(array, _HALF, keeps=value in self.keeping)
         self.notes += made.notes(self.value_text(value), _HALF)
         return self.builder.constant(made.array, "f16")

@@ -122,7 +122,7 @@ def _rows(filled: Filled, shapes: list[Shape], result: Shape) -> int:
     return len(result) - 1
 
 
-def _unchanged(filled: Filled, shapes: list[Shape], result: Shape) -> int:
+def _unchanged_axes(filled: Filled, shapes: list[Shape], result: Shape) -> int:
     """Axes that keep their size; padding that cuts and adds as much counts as a change."""
     pads, scales = filled.get("pads", ()), filled.get("scales", ())
     rank, count = len(result), 0
@@ -150,7 +150,7 @@ _LEADING: Mapping[str, Leading] = MappingProxyType(
         "Trilu": _before_matrices,
         "MatMul": _batches,
         "Linear": _rows,
-        **dict.fromkeys(("Pad", "Resize"), _unchanged),
+        **dict.fromkeys(("Pad", "Resize"), _unchanged_axes),
         "OneHot": _new_axis,
     }
 )  # fmt: skip

@@ -51,7 +51,7 @@ def remove_idle(module: Module) -> Module:
     return complete_labels(replace(dead_code(made), labels=made.labels))
 
 
-def guarded(folding: Rules, *tables: Rules) -> Rules:
+def merge_guarded(folding: Rules, *tables: Rules) -> Rules:
     """Several tables as one, of which only the first touches what has a form from outside."""
     kept = {
         opcode: [_unless_outside(rewrite) for rewrite in rewrites]
@@ -68,7 +68,7 @@ def _unless_outside(rewrite: Rewrite) -> Rewrite:
 
 
 # Operations of the first profile under the names that everything else knows.
-FIRST: Rules = guarded(
+FIRST: Rules = merge_guarded(
     FOLD_KNOWN,
     DYNAMIC_FORMS,
     QUANTIZED_FORMS,
@@ -76,7 +76,7 @@ FIRST: Rules = guarded(
     {"Conv2d": EARLY_WINDOWS["Conv2d"], "Dot": PRODUCT_FORMS["Dot"]},
 )
 # Before the layout: two axes for every window, channels last between transpositions.
-EARLY: Rules = guarded(
+EARLY: Rules = merge_guarded(
     FOLD_KNOWN,
     FRACTION_FORMS,
     EARLY_WINDOWS,
@@ -90,11 +90,11 @@ EARLY: Rules = guarded(
     ONE_HOT_FORMS,
 )
 # Transpositions sink past what they can while operations still have their names.
-SINK: Rules = merge_rules(guarded(FOLD_KNOWN, ROOTS), SINKING)
+SINK: Rules = merge_rules(merge_guarded(FOLD_KNOWN, ROOTS), SINKING)
 # What cannot sink is moved where it moves least.
-TURN: Rules = guarded(FOLD_KNOWN, EARLY_TURNED, CHANNEL_ORDER)
+TURN: Rules = merge_guarded(FOLD_KNOWN, EARLY_TURNED, CHANNEL_ORDER)
 # What is left, in operations of the device.
-LATE: Rules = guarded(
+LATE: Rules = merge_guarded(
     FOLD_KNOWN,
     SCALING_FORMS,
     CHANNEL_FORMS,

@@ -14,7 +14,7 @@ from types import MappingProxyType
 import numpy as np
 
 from nacre.base.elements import GRAPH_TYPES
-from nacre.compile.legalise.narrowing import bound, keeping, narrowed
+from nacre.compile.legalise.narrowing import keeping, narrow, narrow_bound
 from nacre.core.builder import Builder
 from nacre.core.constants import constant_array
 from nacre.core.module import CoreOperation, Labels, Module
@@ -48,7 +48,7 @@ _PICKING = _MOVING | {
 _SATURATING = frozenset({"Quantize", "MaxPool", "Pad", "QBinOp", "QConv", "QLinear", "QPool"})
 
 
-def retyped(
+def retype(
     module: Module,
     types: Types,
     note: Note,
@@ -214,7 +214,7 @@ class _Walk:
         for name in ("min", "max") if op.opcode == "Clip" else ():
             number = given.get(name)
             if isinstance(number, float) and (self._finite or np.isfinite(number)):
-                given[name] = held = bound(number, GRAPH_TYPES[dtype])
+                given[name] = held = narrow_bound(number, GRAPH_TYPES[dtype])
                 if 0 < abs(number) < abs(held):
                     told = f"`Clip` {self._told(op)} has the bound {number:g}"
                     self._note(f"{told}, too small for {dtype}; it is held at {held:.2g}")
@@ -260,7 +260,7 @@ class _Walk:
         element = GRAPH_TYPES[dtype]
         if op.type.element.bits < 8:
             return array.astype(element.dtype)
-        made = narrowed(array, element, keeps=op.value_id in self._keeping)
+        made = narrow(array, element, keeps=op.value_id in self._keeping)
         for note in made.notes(self._told(op), element):
             self._note(note)
         return made.array

@@ -14,7 +14,13 @@ from typing import Any
 
 import numpy as np
 
-from nacre.compile.legalise.forms.algebra.halves import LARGEST, REST, Halves, grown, halved
+from nacre.compile.legalise.forms.algebra.halves import (
+    LARGEST,
+    REST,
+    Halves,
+    scale_to_one,
+    split_in_halves,
+)
 from nacre.compile.legalise.forms.algebra.matmul_halves import matmul_in_halves
 from nacre.core.rewrite.site import RewriteSite
 from nacre.core.values import Array
@@ -45,7 +51,7 @@ def _linear(made: Halves, x: int, array: Array) -> int | None:
         return None
     shape = site.op.type.shape
     rows = made.reshaped(x, (prod(shape[:-1]), array.shape[1]))
-    array, factor, most = grown(array, (1,))
+    array, factor, most = scale_to_one(array, (1,))
     divisor = made.divisor(made.largest(rows, (1,)), most)
     product, small = _products(made, made.add("BinOp", rows, divisor, op="Div"), array)
     back = made.times(divisor, 1 / factor)
@@ -57,7 +63,7 @@ def _products(made: Halves, rows: int, array: Array) -> tuple[int, int]:
     """Rows by weights in f16, and what that leaves."""
     site = made.site
     high, rest = made.split(rows)
-    first, second = halved(array)
+    first, second = split_in_halves(array)
     product = site.add("Linear", high, site.literal(first, "f16"))
     operands, weights = [rest, high], [first, second]
     if made.is_fine:
@@ -74,11 +80,11 @@ def _convolution(made: Halves, x: int, array: Array) -> int | None:
     if site.attributes["groups"] != 1 or site.attributes["layout"] != "NHWC":
         return None
     if made.is_fine and _is_along_row(site, x):
-        return _framed(made, x, array)
-    array, factor, most = grown(array, (0, 1, 2))
+        return _frame_windows(made, x, array)
+    array, factor, most = scale_to_one(array, (0, 1, 2))
     divisor, scaled = made.scaled(x, most)
     high, rest = made.split(scaled)
-    first, second = halved(array)
+    first, second = split_in_halves(array)
     both = site.literal(np.concatenate([first, second], axis=2), "f16")
     product = site.add("Conv", high, site.literal(first, "f16"), **given)
     small = site.add("Conv", site.add("Concat", rest, high, axis=3), both, **given)
@@ -92,7 +98,7 @@ def _is_along_row(site: RewriteSite, x: int) -> bool:
     return is_row and set(given["dilations"] or (1,)) == {1}
 
 
-def _framed(made: Halves, x: int, array: Array) -> int:
+def _frame_windows(made: Halves, x: int, array: Array) -> int:
     """Windows along a row, each as a row of its own: `_linear` gives more digits."""
     site, shape = made.site, made.site.op.type.shape
     given: Mapping[str, Any] = site.attributes
@@ -104,7 +110,7 @@ def _framed(made: Halves, x: int, array: Array) -> int:
     indices = site.literal(places.ravel(), "i32")
     halves = [site.add("GatherAxis", half, indices, axis=0) for half in made.split(scaled)]
     frames = made.reshaped(made.joined(*halves), (shape[2], width * channels))
-    weights, factor, most = grown(array.reshape(-1, columns).T, (1,))
+    weights, factor, most = scale_to_one(array.reshape(-1, columns).T, (1,))
     frames = made.times(frames, most / LARGEST)
     product, small = _products(made, frames, weights)
     back = made.times(divisor, LARGEST / most / factor)
@@ -112,7 +118,7 @@ def _framed(made: Halves, x: int, array: Array) -> int:
     return made.reshaped(result, shape)
 
 
-def scaled_down(made: Halves, largest: float) -> int | None:
+def scale_down(made: Halves, largest: float) -> int | None:
     """A product of f16 whose result is beyond it: weights are others, the result is multiplied.
 
     `largest` is about the largest element of x. The factor is a power of two, so nothing is lost.

@@ -75,14 +75,14 @@ class Halves:
         return self.add("BinOp", wide[0], self.times(wide[1], 1 / REST), op="Add")
 
 
-def grown(array: Array, axes: tuple[int, ...]) -> tuple[Array, float, float]:
+def scale_to_one(array: Array, axes: tuple[int, ...]) -> tuple[Array, float, float]:
     """Weights with a largest element near 1, by which factor, and what x may be at most."""
     grown = 2.0 ** -floor(log2(float(np.max(np.abs(array), initial=1e-300))))
     sums = float(np.max(np.sum(np.abs(array * grown), axis=axes)))
     return array * grown, grown, min(LARGEST, 2.0 ** floor(log2(SPARE / max(sums, 1.0))))
 
 
-def halved(array: Array) -> tuple[Array, Array]:
+def split_in_halves(array: Array) -> tuple[Array, Array]:
     """Weights as f16 has them, and what that leaves, as many times larger as x's."""
     high: Array = array.astype(np.float16).astype(np.float64)
     return high, (array - high) * REST

@@ -35,7 +35,7 @@ class _Masked(NamedTuple):
 def with_folded_masks(module: Module) -> Module:
     """The module with one sum of scores and a mask before each softmax that has masks."""
     module = apply_once(module, {"Softmax": [_without_level]})
-    return apply_once(module, {"Softmax": [_folded]})
+    return apply_once(module, {"Softmax": [_fold_mask]})
 
 
 def _without_level(site: RewriteSite) -> int | None:
@@ -51,12 +51,12 @@ def _without_level(site: RewriteSite) -> int | None:
     return site.add("Softmax", less.operands[0], **site.op.attributes)
 
 
-def _folded(site: RewriteSite) -> int | None:
+def _fold_mask(site: RewriteSite) -> int | None:
     value = _before_views(site)
-    found = _Folding(site)
+    found = _MaskFolder(site)
     made = found.read(value)
     if made.scores is None and found.leaves:
-        found = _Folding(site, largest(site, found.leaves))
+        found = _MaskFolder(site, largest(site, found.leaves))
         made = found.read(value)
     is_due = found.is_spelt_otherwise or value != site.operands[0]
     is_mixed = made.is_added or len(found.fills) > 1
@@ -81,7 +81,7 @@ def _before_views(site: RewriteSite) -> int:
         value = source
 
 
-class _Folding:
+class _MaskFolder:
     """Reads one value as scores and a mask; where there are no scores, `forced` are some."""
 
     def __init__(self, site: RewriteSite, forced: int | None = None) -> None:

@@ -34,7 +34,7 @@ _MOST = float(np.finfo(np.float32).max)
 
 def with_levelled_masks(module: Module) -> Module:
     """The module with the largest of each row taken off masks."""
-    return apply_once(module, {"Softmax": [_Levelling().softmax]})
+    return apply_once(module, {"Softmax": [_MaskLeveller().softmax]})
 
 
 def mask_values(module: Module) -> frozenset[int]:
@@ -67,7 +67,7 @@ def _is_level(module: Module, cast: CoreOperation) -> bool:
     return known is not None and known.size == 1 and float(known.flat[0]) == ABSORBING
 
 
-class _Levelling:
+class _MaskLeveller:
     """One walk over a module; layers that have a mask in common have its level in common."""
 
     def __init__(self) -> None:
@@ -96,25 +96,25 @@ class _Levelling:
     def _with_computed(self, site: RewriteSite, scores: int, masks: list[int], axis: int) -> int:
         key = (*masks, axis)
         if key not in self._made:
-            self._made[key] = _levelled(site, _sum(site, masks), axis)
+            self._made[key] = _level_mask(site, _sum(site, masks), axis)
         level, factor = self._made[key]
         scores = site.add("BinOp", scores, factor, op="Mul")
         return site.add("BinOp", scores, level, op="Add")
 
 
-def _levelled(site: RewriteSite, mask: int, axis: int) -> tuple[int, int]:
+def _level_mask(site: RewriteSite, mask: int, axis: int) -> tuple[int, int]:
     """A mask less the largest of each row, and 0 for rows whose scores drop out beside that."""
     type_, top = site.type(mask), mask
     if type_.rank >= -axis and type_.shape[axis] > 1:
         top = site.add("Reduce", mask, op="Max", axes=(type_.rank + axis,), keepdims=True)
     top = site.add("Clip", top, min=-_MOST, max=_MOST)
-    level = _rounded(site, site.add("BinOp", mask, top, op="Sub"))
+    level = _round_to_half(site, site.add("BinOp", mask, top, op="Sub"))
     size = site.add("Unary", top, op="Abs")
     less = site.add("BinOp", site.literal(np.array(ABSORBING), "f32"), size, op="Sub")
-    return level, _rounded(site, site.add("Clip", less, min=0.0, max=1.0))
+    return level, _round_to_half(site, site.add("Clip", less, min=0.0, max=1.0))
 
 
-def _rounded(site: RewriteSite, value: int) -> int:
+def _round_to_half(site: RewriteSite, value: int) -> int:
     """What is f16 from here on; the module is still one of f32."""
     return site.add("Cast", site.add("Cast", value, to="f16"), to="f32")
 

@@ -9,7 +9,13 @@ from math import floor, log2
 
 import numpy as np
 
-from nacre.compile.legalise.forms.algebra.halves import REST, SPARE, Halves, grown, halved
+from nacre.compile.legalise.forms.algebra.halves import (
+    REST,
+    SPARE,
+    Halves,
+    scale_to_one,
+    split_in_halves,
+)
 from nacre.core.values import Array
 
 _ADDED_UP = (-1, -2)  # the axis that is, of the left and of the right operand
@@ -35,7 +41,7 @@ def _of_unknown(made: Halves) -> int:
     depth = site.type(site.operands[0]).shape[-1]
     most = 2.0 ** floor(log2(SPARE / max(depth, 1)) / 2)
     (a, a_divisor), (b, b_divisor) = (
-        _scaled(made, x, axis, most) for x, axis in zip(site.operands, _ADDED_UP, strict=True)
+        _split_scaled(made, x, axis, most) for x, axis in zip(site.operands, _ADDED_UP, strict=True)
     )
     product = site.add("MatMul", a[0], b[0])
     left = _concat(made, [a[1], a[0]], _ADDED_UP[0])
@@ -48,9 +54,9 @@ def _of_unknown(made: Halves) -> int:
 def _by_known(made: Halves, x: int, array: Array, at: int) -> int:
     """A product by weights, which are the left operand or the right one (`at` is 0 or 1)."""
     site, axis = made.site, _ADDED_UP[at]
-    array, factor, most = grown(array, (array.ndim + axis,))
-    (high, rest), divisor = _scaled(made, x, _ADDED_UP[1 - at], most)
-    first, second = halved(array)
+    array, factor, most = scale_to_one(array, (array.ndim + axis,))
+    (high, rest), divisor = _split_scaled(made, x, _ADDED_UP[1 - at], most)
+    first, second = split_in_halves(array)
     product = _matmul(made, site.literal(first, "f16"), high, at)
     parts, weights = [rest, high], [first, second]
     if made.is_fine and site.type(product).shape[:-2] == site.type(x).shape[:-2]:
@@ -67,7 +73,7 @@ def _matmul(made: Halves, known: int, other: int, at: int) -> int:
     return made.site.add("MatMul", *((known, other) if at == 0 else (other, known)))
 
 
-def _scaled(made: Halves, x: int, axis: int, most: float) -> tuple[tuple[int, int], int]:
+def _split_scaled(made: Halves, x: int, axis: int, most: float) -> tuple[tuple[int, int], int]:
     """A tensor in halves, and what it was divided by."""
     divisor = made.divisor(made.largest(x, (made.site.type(x).rank + axis,)), most)
     return made.split(made.add("BinOp", x, divisor, op="Div")), divisor

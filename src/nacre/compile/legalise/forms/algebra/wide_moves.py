@@ -7,27 +7,27 @@ from math import prod
 import numpy as np
 
 from nacre.compile.legalise.forms.algebra.halves import Halves
-from nacre.compile.legalise.forms.windows.windows import sliced
+from nacre.compile.legalise.forms.windows.windows import slice_axis
 
 _PIECE = 1 << 16  # elements that are moved at once: by name all of them lie in L1, and the result
 
 
-def moved(made: Halves, *, is_amplitude: bool) -> int | None:
+def move_wide(made: Halves, *, is_amplitude: bool) -> int | None:
     """A wide operation that only moves elements, in a form that a device has for f32.
 
     Amplitudes have all their digits in two halves; powers, of which the small ones count, do not.
     """
     opcode = made.site.op.opcode
     if opcode == "Pad":
-        return _padded(made)
+        return _pad(made)
     if opcode in ("Gather", "GatherAxis") and is_amplitude:
-        return _gathered(made)
+        return _gather(made)
     if opcode == "Transpose":
         return _transpose(made)
-    return _pooled(made) if opcode in ("AvgPool", "MaxPool") else None
+    return _pool(made) if opcode in ("AvgPool", "MaxPool") else None
 
 
-def _gathered(made: Halves) -> int:
+def _gather(made: Halves) -> int:
     site = made.site
     x, indices = site.operands
     divisor, scaled = made.scaled(x, 1.0)
@@ -38,7 +38,7 @@ def _gathered(made: Halves) -> int:
     return made.add("BinOp", whole, divisor, op="Mul")
 
 
-def _padded(made: Halves) -> int | None:
+def _pad(made: Halves) -> int | None:
     """Padding with a constant: what is added stands beside."""
     site = made.site
     pads: tuple[int, ...] = tuple(site.attributes["pads"])  # type: ignore[arg-type]
@@ -69,7 +69,7 @@ def _transpose(made: Halves) -> int | None:
     return _in_pieces(made, axis, order.index(axis))
 
 
-def _pooled(made: Halves) -> int | None:
+def _pool(made: Halves) -> int | None:
     """A pooling some channels at a time."""
     return _in_pieces(made, 3, 3) if made.site.attributes["layout"] == "NHWC" else None
 
@@ -82,6 +82,6 @@ def _in_pieces(made: Halves, axis: int, axis_of_result: int) -> int | None:
         return None
     parts = []
     for first in range(0, shape[axis], size):
-        piece = made.record(sliced(site, x, axis, first, min(first + size, shape[axis])))
+        piece = made.record(slice_axis(site, x, axis, first, min(first + size, shape[axis])))
         parts.append(made.add(site.op.opcode, piece, **site.op.attributes))
     return made.add("Concat", *parts, axis=axis_of_result)

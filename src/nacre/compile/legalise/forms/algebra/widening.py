@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from nacre.compile.legalise.forms.algebra.half_products import in_halves, scaled_down
+from nacre.compile.legalise.forms.algebra.half_products import in_halves, scale_down
 from nacre.compile.legalise.forms.algebra.halves import Halves
 from nacre.compile.legalise.forms.algebra.wide import PRODUCTS, Chains
-from nacre.compile.legalise.forms.algebra.wide_moves import moved
+from nacre.compile.legalise.forms.algebra.wide_moves import move_wide
 from nacre.core.module import Module
 from nacre.core.rewrite.engine import apply_once
 from nacre.core.rewrite.site import RewriteSite
 
 
-def widened(
+def widen_chains(
     module: Module,
     beyond: frozenset[int] = frozenset(),
     largest: Mapping[int, float] | None = None,
@@ -27,7 +27,7 @@ def widened(
     wide = chains.wide | beyond | _using(module, beyond)
     if not wide and not chains.guards:
         return module, frozenset()
-    walk = _Widening(module, chains, wide, largest or {})
+    walk = _Widener(module, chains, wide, largest or {})
     opcodes = {op.opcode for op in module.operations} - {"Input"}
     made = apply_once(module, {opcode: [walk.take] for opcode in opcodes})
     names = {op.attributes["name"] for op in module.inputs if op.value_id in wide}
@@ -44,7 +44,7 @@ def _using(module: Module, values: frozenset[int]) -> set[int]:
     }
 
 
-class _Widening:
+class _Widener:
     """One walk over a module; it notes the new numbers of what is wide."""
 
     def __init__(
@@ -63,7 +63,7 @@ class _Widening:
         if op.opcode in PRODUCTS:
             made = self._product(halves)
         else:
-            made = moved(halves, is_amplitude=value in self._chains.amplitudes)
+            made = move_wide(halves, is_amplitude=value in self._chains.amplitudes)
         if made is None:
             made = self._record(site.add(op.opcode, *site.operands, **op.attributes))
         return made
@@ -72,7 +72,7 @@ class _Widening:
         factors = self._module.by_id[halves.site.op.value_id].operands[:2]
         if not self._wide.isdisjoint(factors):
             return in_halves(halves)
-        return scaled_down(halves, self._largest[factors[0]])
+        return scale_down(halves, self._largest[factors[0]])
 
     def _guarded(self, site: RewriteSite) -> int:
         """A product in f16 to which a small number is added in f32."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from math import prod
 
-from nacre.compile.legalise.forms.windows.windows import sliced
+from nacre.compile.legalise.forms.windows.windows import slice_axis
 from nacre.core.rewrite.site import RewriteSite, Rules
 
 ROOM = 192 << 10  # bytes of all operands of a part: less than half of any device's L1
@@ -49,7 +49,7 @@ def in_parts(site: RewriteSite) -> int | None:
     parts = [
         site.add(
             site.op.opcode,
-            *(sliced(site, x, 2, first, min(first + size, behind)) if behind > 1 else x
+            *(slice_axis(site, x, 2, first, min(first + size, behind)) if behind > 1 else x
               for x in split),
             **given,
         )

@@ -16,12 +16,12 @@ def whole_part(site: RewriteSite) -> int | None:
     """`Floor(x * a + b)`: the nearest whole number, and 1 less where the product is below it."""
     v = site.operands[0]
     is_held = site.maker(v, "Clip") is not None  # its ends must not be left
-    found = _scaled(site, v) if site.attributes["op"] == "Floor" and not is_held else None
+    found = _scale_and_offset(site, v) if site.attributes["op"] == "Floor" and not is_held else None
     if found is None:
         return None
     product, offset = found
     nearest = site.add("Unary", v, op="Round")
-    rest = site.add("BinOp", product, _moved(site, nearest, -offset), op="Sub")
+    rest = site.add("BinOp", product, _shift(site, nearest, -offset), op="Sub")
     return site.add("BinOp", nearest, site.add("Unary", rest, op="Floor"), op="Add")
 
 
@@ -31,11 +31,11 @@ def fraction(site: RewriteSite) -> int | None:
         return None
     for sign, (v, other) in ((1, site.operands), (-1, site.operands[::-1])):
         whole, more = _summands(site, v, other)
-        found = None if whole is None else _scaled(site, v)
+        found = None if whole is None else _scale_and_offset(site, v)
         if whole is None or found is None:
             continue
         product, offset = found
-        near = _moved(site, whole, more - offset)
+        near = _shift(site, whole, more - offset)
         sides = (product, near) if sign > 0 else (near, product)
         made = site.add("BinOp", *sides, op="Sub")
         if site.maker(v, "Clip") is None:
@@ -46,7 +46,7 @@ def fraction(site: RewriteSite) -> int | None:
     return None
 
 
-def _moved(site: RewriteSite, value: int, by: Array) -> int:
+def _shift(site: RewriteSite, value: int, by: Array) -> int:
     return site.add("BinOp", value, site.literal(np.asarray(by), site.op.type.dtype), op="Add")
 
 
@@ -72,7 +72,7 @@ def _is_whole_of(site: RewriteSite, value: int, v: int) -> bool:
     return nearest is not None and less is not None and nearest.operands[0] == v
 
 
-def _scaled(site: RewriteSite, value: int) -> tuple[int, Array] | None:
+def _scale_and_offset(site: RewriteSite, value: int) -> tuple[int, Array] | None:
     """The product and the offset of `x * a + b`."""
     bounds = site.maker(value, "Clip")
     found = _affine(site, value if bounds is None else bounds.operands[0])

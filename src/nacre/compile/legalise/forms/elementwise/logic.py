@@ -44,7 +44,7 @@ def known_choice(site: RewriteSite) -> int | None:
     for value, other, taken in ((a, b, known), (b, a, ~known)):
         constant = site.constant(other)
         if constant is not None and site.type(value).shape == site.op.type.shape:
-            return _held(site, value, taken, constant)
+            return _clip_between(site, value, taken, constant)
     return None
 
 
@@ -70,7 +70,7 @@ def _broadcast_to(site: RewriteSite, value: int) -> int:
     return site.add("Broadcast", value, shape=site.op.type.shape)
 
 
-def _held(site: RewriteSite, value: int, taken: Array, other: Array) -> int:
+def _clip_between(site: RewriteSite, value: int, taken: Array, other: Array) -> int:
     dtype = site.op.type.dtype
     low = site.literal(np.where(taken, -np.inf, other.astype(np.float64)), dtype)
     high = site.literal(np.where(taken, np.inf, other.astype(np.float64)), dtype)
@@ -86,7 +86,7 @@ def triangle(site: RewriteSite) -> int | None:
     assert isinstance(k, int)
     ones = np.ones(shape[-2:], bool)
     kept = np.triu(ones, k) if site.attributes["upper"] else np.tril(ones, k)
-    return _held(site, site.operands[0], kept, np.zeros((), np.float64))
+    return _clip_between(site, site.operands[0], kept, np.zeros((), np.float64))
 
 
 def square(site: RewriteSite) -> int | None:

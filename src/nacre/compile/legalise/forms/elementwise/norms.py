@@ -36,7 +36,7 @@ def layer_norm(site: RewriteSite) -> int | None:
     shape = site.type(x).shape
     first = axis % len(shape)
     if any(site.constant(value) is None for value in given):
-        return _applied(site, first)
+        return _apply_norm(site, first)
     if first == len(shape) - 1:
         if axis == first:
             return None
@@ -50,7 +50,7 @@ def layer_norm(site: RewriteSite) -> int | None:
     return site.reshape(made, shape)
 
 
-def _applied(site: RewriteSite, axis: int) -> int:
+def _apply_norm(site: RewriteSite, axis: int) -> int:
     """A norm without scale and bias, then both."""
     x, *given = site.operands
     steps = Steps(site)

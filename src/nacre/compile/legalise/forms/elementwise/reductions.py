@@ -8,7 +8,7 @@ from math import prod, sqrt
 import numpy as np
 
 from nacre.compile.legalise.forms.elementwise.activations import Steps
-from nacre.compile.legalise.forms.windows.windows import Ints, sliced
+from nacre.compile.legalise.forms.windows.windows import Ints, slice_axis
 from nacre.core.rewrite.site import RewriteSite, Rules
 
 _FEW = 16
@@ -41,7 +41,7 @@ Along = Callable[
 ]  # a value, and the axes from the first to the end
 
 
-def _reduced(site: RewriteSite, value: int, along: Along) -> int:
+def _reduce(site: RewriteSite, value: int, along: Along) -> int:
     """A reduction run by run, the last one first."""
     shape = site.type(value).shape
     for first, end in reversed(_runs(shape, _axes(site))):
@@ -60,10 +60,10 @@ def _mean_along(site: RewriteSite, value: int, first: int, end: int) -> int:
         made = site.reshape(site.add("Linear", site.reshape(value, (before, count)), shares), after)
         factor = 1 / (count * share)
         return made if share > _LEAST_SHARE else Steps(site).binary("Mul", made, factor)
-    return _pooled(site, "AvgPool", value, first, end)
+    return _pool_axes(site, "AvgPool", value, first, end)
 
 
-def _pooled(site: RewriteSite, pool: str, value: int, first: int, end: int) -> int:
+def _pool_axes(site: RewriteSite, pool: str, value: int, first: int, end: int) -> int:
     """A pooling whose window is all of some axes."""
     shape = site.type(value).shape
     after = (*shape[:first], *(1,) * (end - first), *shape[end:])
@@ -80,14 +80,14 @@ def _pooled(site: RewriteSite, pool: str, value: int, first: int, end: int) -> i
 
 
 def _maximum_along(site: RewriteSite, value: int, first: int, end: int) -> int:
-    return _pooled(site, "MaxPool", value, first, end)
+    return _pool_axes(site, "MaxPool", value, first, end)
 
 
 def mean(site: RewriteSite) -> int | None:
     """`Mean` as poolings and products with constants."""
     if site.op.type.element.is_integer:
         return None
-    return site.reshape(_reduced(site, site.operands[0], _mean_along), site.op.type.shape)
+    return site.reshape(_reduce(site, site.operands[0], _mean_along), site.op.type.shape)
 
 
 def _total(site: RewriteSite, value: int) -> int:
@@ -124,7 +124,7 @@ def reduce(site: RewriteSite) -> int | None:
 
 
 def _maximum(site: RewriteSite, x: int) -> int:
-    return _reduced(site, x, _maximum_along)
+    return _reduce(site, x, _maximum_along)
 
 
 def _minimum(site: RewriteSite, x: int) -> int:
@@ -138,7 +138,7 @@ def _square(site: RewriteSite, x: int) -> int:
 def _root(site: RewriteSite, x: int) -> int:
     """By the mean of squares: in f16 their sum is soon beyond the largest number."""
     steps, shape = Steps(site), site.type(x).shape
-    mean = _reduced(site, steps.binary("Mul", x, x), _mean_along)
+    mean = _reduce(site, steps.binary("Mul", x, x), _mean_along)
     count = prod(shape[axis] for axis in _axes(site))
     return steps.binary("Mul", steps.unary("Sqrt", mean), sqrt(count))
 
@@ -157,7 +157,7 @@ def _product(site: RewriteSite, x: int) -> int | None:
         size = site.type(x).shape[axis]
         if size > _FEW:
             return None
-        parts = [sliced(site, x, axis, at, at + 1) for at in range(size)]
+        parts = [slice_axis(site, x, axis, at, at + 1) for at in range(size)]
         x = parts[0]
         for part in parts[1:]:
             x = site.add("BinOp", x, part, op="Mul")

@@ -6,7 +6,7 @@ from math import prod
 
 import numpy as np
 
-from nacre.compile.legalise.forms.products.along import has_few_runs, taken
+from nacre.compile.legalise.forms.products.along import has_few_runs, take_slices
 from nacre.core.rewrite.site import RewriteSite, Rules
 from nacre.core.values import Array
 
@@ -21,7 +21,7 @@ def known_indices(site: RewriteSite) -> int | None:
     places = np.ravel(np.where(known < 0, known + shape[axis], known)).astype(np.int64)
     if places.min() < 0 or places.max() >= shape[axis] or not has_few_runs(places):
         return None
-    return site.reshape(taken(site, x, axis, places), site.op.type.shape)
+    return site.reshape(take_slices(site, x, axis, places), site.op.type.shape)
 
 
 def along_first_axis(site: RewriteSite) -> int | None:

@@ -11,7 +11,7 @@ import numpy as np
 
 from nacre.compile.legalise.forms.elementwise.columns import ROOM, held_bytes
 from nacre.compile.legalise.forms.movement.gather import MOVED
-from nacre.compile.legalise.forms.windows.windows import sliced
+from nacre.compile.legalise.forms.windows.windows import slice_axis
 from nacre.core.rewrite.site import RewriteSite, Rules
 from nacre.core.values import Array
 
@@ -119,7 +119,7 @@ def written_tuples(site: RewriteSite) -> int | None:
     numbers = _numbers(site, numbers, np.array(sizes), prod(sizes))
     rows = site.reshape(x, (prod(sizes), inner))
     new = site.reshape(updates, (count, inner))
-    made = _written(site, rows, numbers, new, word)
+    made = _replace_rows(site, rows, numbers, new, word)
     return None if made is None else site.reshape(made, shape)
 
 
@@ -133,11 +133,11 @@ def written_rows(site: RewriteSite) -> int | None:
     places = site.reshape(indices, (count, 1))
     numbers = _numbers(site, places, np.array(shape[:1]), shape[0])
     flat, new = site.reshape(x, (shape[0], inner)), site.reshape(rows, (count, inner))
-    made = _written(site, flat, numbers, new, "none")
+    made = _replace_rows(site, flat, numbers, new, "none")
     return None if made is None else site.reshape(made, shape)
 
 
-def _written(site: RewriteSite, x: int, numbers: int, new: int, word: str) -> int | None:
+def _replace_rows(site: RewriteSite, x: int, numbers: int, new: int, word: str) -> int | None:
     """Rows of a table exchanged, some rows of it a time.
 
     A part has a row beside its own, which takes what is meant for others and is not kept.
@@ -153,10 +153,10 @@ def _written(site: RewriteSite, x: int, numbers: int, new: int, word: str) -> in
         end = min(first + size, total)
         begin, spare = (first, end - first) if end < total else (first - 1, 0)
         places = _inside(site, numbers, total, (first, end), (begin, spare))
-        part = sliced(site, x, 0, begin, max(end, begin + end - first + 1))
+        part = slice_axis(site, x, 0, begin, max(end, begin + end - first + 1))
         made = _put(site, part, places, new, word)
         kept = first - begin
-        parts.append(sliced(site, made, 0, kept, kept + end - first))
+        parts.append(slice_axis(site, made, 0, kept, kept + end - first))
     return site.add("Concat", *parts, axis=0)
 
 

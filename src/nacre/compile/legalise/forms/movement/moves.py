@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from nacre.compile.geometry import swap_of
-from nacre.compile.legalise.forms.products.along import chosen_along
-from nacre.compile.legalise.forms.windows.windows import Ints, sliced
+from nacre.compile.legalise.forms.products.along import choose_along
+from nacre.compile.legalise.forms.windows.windows import Ints, slice_axis
 from nacre.core.rewrite.site import RewriteSite, Rules
 from nacre.core.values import Array
 
@@ -37,12 +37,12 @@ def chain_of_swaps(site: RewriteSite) -> int | None:
         ):
             run += 1
         step = (*range(place), *range(at, at + run), *range(place, at), *range(at + run, len(left)))
-        value = _swapped(site, value, step)
+        value = _swap_axes(site, value, step)
         left = [left[axis] for axis in step]
     return value
 
 
-def _swapped(site: RewriteSite, value: int, order: Ints) -> int:
+def _swap_axes(site: RewriteSite, value: int, order: Ints) -> int:
     shape = site.type(value).shape
     kept = [axis for axis in order if shape[axis] != 1]
     if kept == sorted(kept):
@@ -56,7 +56,7 @@ def index(site: RewriteSite) -> int | None:
     indices = site.attributes["indices"]
     assert isinstance(indices, tuple)
     for axis, at in enumerate(indices):
-        value = sliced(site, value, axis, at, at + 1)
+        value = slice_axis(site, value, axis, at, at + 1)
     return site.reshape(value, site.op.type.shape)
 
 
@@ -67,7 +67,7 @@ def flip(site: RewriteSite) -> int | None:
     assert isinstance(axes, tuple)
     for axis in axes:
         size = site.type(value).shape[axis]
-        made = chosen_along(site, value, axis % site.op.type.rank, np.arange(size)[::-1])
+        made = choose_along(site, value, axis % site.op.type.rank, np.arange(size)[::-1])
         if made is None:
             return None
         value = made
@@ -97,7 +97,7 @@ def pad(site: RewriteSite) -> int | None:
         return site.add("Pad", x, pads=held, value=site.attributes["value"]) if any(held) else x
     for axis in range(rank):
         places = _places(mode, site.type(x).shape[axis], held[axis], held[rank + axis])
-        made = chosen_along(site, x, axis, places)
+        made = choose_along(site, x, axis, places)
         if made is None:
             return None
         x = made
@@ -110,7 +110,7 @@ def _cut(site: RewriteSite, pads: Ints) -> int:
     for axis in range(rank):
         size = site.type(value).shape[axis]
         first, end = max(0, -pads[axis]), size - max(0, -pads[rank + axis])
-        value = sliced(site, value, axis, first, end)
+        value = slice_axis(site, value, axis, first, end)
     return value
 
 

@@ -11,7 +11,7 @@ from math import prod
 import numpy as np
 
 from nacre.base.elements import GRAPH_TYPES
-from nacre.compile.legalise.forms.products.along import has_few_runs, product_along, taken
+from nacre.compile.legalise.forms.products.along import has_few_runs, product_along, take_slices
 from nacre.compile.legalise.forms.windows.windows import Ints
 from nacre.core.ops import OPS
 from nacre.core.rewrite.site import RewriteSite, Rules
@@ -100,7 +100,7 @@ def _along(site: RewriteSite, x: int, axis: int, matrix: Array) -> int | None:
         (np.count_nonzero(matrix, axis=1) == 1).all() and (matrix.max(axis=1) == 1).all()
     )
     if is_choice and has_few_runs(places := matrix.argmax(axis=1)):
-        return taken(site, x, axis, places)
+        return take_slices(site, x, axis, places)
     return None if site.type(x).element.is_integer else product_along(site, x, axis, matrix)
 
 

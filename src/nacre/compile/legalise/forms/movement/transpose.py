@@ -52,12 +52,15 @@ def before_joining(site: RewriteSite) -> int | None:
         return None
     transpose = site.add("Transpose", sources.pop(), permutation=order)
     parts = [
-        transpose if part is None else _sliced(site, transpose, part, order) for part in slices
+        transpose if part is None else _slice_before(site, transpose, part, order)
+        for part in slices
     ]
     return site.add("Concat", *parts, axis=inverse(order)[found.attributes["axis"]])
 
 
-def _sliced(site: RewriteSite, transpose: int, part: CoreOperation, order: tuple[int, ...]) -> int:
+def _slice_before(
+    site: RewriteSite, transpose: int, part: CoreOperation, order: tuple[int, ...]
+) -> int:
     filled = OPS["Slice"].filled(part.attributes)
     return site.add("Slice", transpose, **slice_given(filled, inverse(order)))
 

@@ -7,7 +7,7 @@ from math import prod
 
 import numpy as np
 
-from nacre.compile.legalise.forms.windows.windows import sliced
+from nacre.compile.legalise.forms.windows.windows import slice_axis
 from nacre.core.rewrite.site import RewriteSite
 from nacre.core.values import Array
 
@@ -39,20 +39,20 @@ def product_along(site: RewriteSite, value: int, axis: int, matrix: Array) -> in
     return site.reshape(site.add("Transpose", made, permutation=(1, 0, 2)), after)
 
 
-def chosen_along(site: RewriteSite, value: int, axis: int, places: Array) -> int | None:
+def choose_along(site: RewriteSite, value: int, axis: int, places: Array) -> int | None:
     """Certain places along an axis, in any order: slices where few will do, else rows by number.
 
     Parts that run forward stay slices, such as what lies between two borders that do not. A matrix
     would choose as well, but costs the square of the axis, and makes NaN of all beside an infinity.
     """
     if has_few_runs(places):
-        return taken(site, value, axis, places)
+        return take_slices(site, value, axis, places)
     if site.type(value).element.is_integer:
         return None
     parts = np.split(places, _turns(places))
     if not 1 < len(parts) <= FEW:
-        return _picked(site, value, axis, places)
-    made = [chosen_along(site, value, axis, part) for part in parts]
+        return _gather_rows(site, value, axis, places)
+    made = [choose_along(site, value, axis, part) for part in parts]
     return site.add("Concat", *(m for m in made if m is not None), axis=axis)
 
 
@@ -65,7 +65,7 @@ def _turns(places: Array) -> Array:
     return changes
 
 
-def _picked(site: RewriteSite, value: int, axis: int, places: Array) -> int:
+def _gather_rows(site: RewriteSite, value: int, axis: int, places: Array) -> int:
     """Places along an axis as rows of a table; short rows leave it to a gather along that axis."""
     shape = site.type(value).shape
     before, size, behind = prod(shape[:axis]), shape[axis], prod(shape[axis + 1 :])
@@ -77,10 +77,10 @@ def _picked(site: RewriteSite, value: int, axis: int, places: Array) -> int:
     return site.reshape(made, (*shape[:axis], places.size, *shape[axis + 1 :]))
 
 
-def taken(site: RewriteSite, value: int, axis: int, places: Array) -> int:
+def take_slices(site: RewriteSite, value: int, axis: int, places: Array) -> int:
     """Certain places along an axis, as slices after each other."""
     runs = runs_of(places).tolist()
-    parts = [sliced(site, value, axis, first, end, step) for first, end, step in runs]
+    parts = [slice_axis(site, value, axis, first, end, step) for first, end, step in runs]
     return parts[0] if len(parts) == 1 else site.add("Concat", *parts, axis=axis)
 
 

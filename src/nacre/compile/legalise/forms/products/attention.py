@@ -26,14 +26,14 @@ def attention(site: RewriteSite) -> int | None:
     rank = site.type(k).rank
     transpose = site.add("Transpose", k, permutation=(*range(rank - 2), rank - 1, rank - 2))
     scores = site.add("MatMul", scaled, transpose)
-    added = _added(site, mask[0] if mask else None, site.type(scores).shape)
+    added = _score_bias(site, mask[0] if mask else None, site.type(scores).shape)
     if added is not None:
         scores = steps.binary("Add", scores, added)
     weights = site.add("Softmax", scores, axis=site.type(scores).rank - 1)
     return site.add("MatMul", weights, v)
 
 
-def _added(site: RewriteSite, mask: int | None, scores: Shape) -> int | None:
+def _score_bias(site: RewriteSite, mask: int | None, scores: Shape) -> int | None:
     """What is added to the scores; None where that is 0 throughout."""
     causal = _causal(scores) if site.attributes["causal"] else np.zeros(())
     known = np.zeros(()) if mask is None else site.constant(mask)

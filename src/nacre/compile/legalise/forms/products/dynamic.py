@@ -70,31 +70,31 @@ def _source(site: RewriteSite, value: int) -> tuple[int, int] | None:
     made = site.maker(scale, "DynamicQuantizeScale"), site.maker(zero, "DynamicQuantizeZero")
     if any(found is None or found.operands[0] != x for found in made):
         return None
-    behind = site.maker(_unviewed(site, less.operands[1]), "Cast")
+    behind = site.maker(_before_views(site, less.operands[1]), "Cast")
     return (x, scale) if behind is not None and behind.operands[0] == zero else None
 
 
-def _unviewed(site: RewriteSite, value: int) -> int:
+def _before_views(site: RewriteSite, value: int) -> int:
     found = site.maker(value, *_VIEWS)
-    return value if found is None else _unviewed(site, found.operands[0])
+    return value if found is None else _before_views(site, found.operands[0])
 
 
 def _besides(site: RewriteSite, factor: int, scale: int) -> Array | None:
     """The constant that a factor has beside the scale of x."""
-    factor = _unviewed(site, factor)
+    factor = _before_views(site, factor)
     if factor == scale:
         return np.ones(())
     both = site.maker(factor, "BinOp", op="Mul")
     if both is None:
         return None
     split = site.split(both)
-    return split[1] if split is not None and _unviewed(site, split[0]) == scale else None
+    return split[1] if split is not None and _before_views(site, split[0]) == scale else None
 
 
 def _bias(site: RewriteSite, value: int, factor: int) -> Array | None:
     """The bias of which a value is the whole number of scales."""
     shape = site.type(value).shape
-    whole = site.maker(_unviewed(site, value), "Cast")
+    whole = site.maker(_before_views(site, value), "Cast")
     floor = None if whole is None else site.maker(whole.operands[0], "Unary")
     if floor is None or floor.attributes["op"] not in ("Floor", "Round", "Trunc"):
         return None
@@ -102,7 +102,7 @@ def _bias(site: RewriteSite, value: int, factor: int) -> Array | None:
     known = None if over is None else site.constant(over.operands[0])
     if over is None or known is None:
         return None
-    if _unviewed(site, over.operands[1]) != _unviewed(site, factor):
+    if _before_views(site, over.operands[1]) != _before_views(site, factor):
         return None
     return np.broadcast_to(known, floor.type.shape).reshape(shape)
 

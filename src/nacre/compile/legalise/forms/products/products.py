@@ -35,7 +35,7 @@ def by_constant(site: RewriteSite) -> int | None:
     return site.reshape(site.add("Linear", a, literal), site.op.type.shape)
 
 
-def batched(site: RewriteSite) -> int | None:
+def batch_matmul(site: RewriteSite) -> int | None:
     """`MatMul` with axes before: broadcast, then as one."""
     a, b = site.operands
     if site.op.type.element.is_integer:
@@ -87,6 +87,6 @@ def linear(site: RewriteSite) -> int | None:
 
 PRODUCT_FORMS: Rules = {
     "Dot": [dot],
-    "MatMul": [by_constant, batched],
+    "MatMul": [by_constant, batch_matmul],
     "Linear": [separate_bias, linear],
 }

@@ -33,7 +33,7 @@ def _reals(site: RewriteSite, value: int, scale: float, zero: int) -> int:
     return site.add("Dequantize", value, *at)
 
 
-def _stored(site: RewriteSite, value: int) -> int:
+def _quantise(site: RewriteSite, value: int) -> int:
     """Reals as the integers of the result."""
     given = site.attributes
     scale, dtype = site.literal(np.array(given["y_scale"]), "f32"), str(given["to"])
@@ -60,7 +60,7 @@ def product(site: RewriteSite) -> int | None:
         operands.append(site.literal(wide, "f32"))
     names = {a.name for a in OPS[opcode].attributes}
     kept = {name: value for name, value in given.items() if name in names}
-    return _stored(site, site.add(opcode, *operands, **kept))
+    return _quantise(site, site.add(opcode, *operands, **kept))
 
 
 def _weights(known: Array, given: Mapping[str, Any], axis: int) -> tuple[Array, Array]:
@@ -77,7 +77,7 @@ def binary(site: RewriteSite) -> int | None:
     given: Mapping[str, Any] = site.attributes
     a = _reals(site, site.operands[0], given["a_scale"], given["a_zero"])
     b = _reals(site, site.operands[1], given["b_scale"], given["b_zero"])
-    return _stored(site, site.add("BinOp", a, b, op=str(given["op"])))
+    return _quantise(site, site.add("BinOp", a, b, op=str(given["op"])))
 
 
 def pool(site: RewriteSite) -> int | None:
@@ -87,7 +87,7 @@ def pool(site: RewriteSite) -> int | None:
     names = {a.name for a in OPS[opcode].attributes}
     kept = {name: value for name, value in given.items() if name in names}
     x = _reals(site, site.operands[0], given["x_scale"], given["x_zero"])
-    return _stored(site, site.add(opcode, x, **kept))
+    return _quantise(site, site.add(opcode, x, **kept))
 
 
 def shifted_pair(site: RewriteSite) -> int | None:
@@ -106,7 +106,7 @@ def shifted_pair(site: RewriteSite) -> int | None:
     return site.add("Dequantize", stored, site.operands[1], second, **site.op.attributes)
 
 
-def moved(site: RewriteSite) -> int | None:
+def move_unsigned(site: RewriteSite) -> int | None:
     """U8 that is only moved before it is dequantized: reals are, so that a pair comes together."""
     makers = [site.maker(value, "Quantize", to="u8") for value in site.operands]
     first = makers[0] if makers else None
@@ -121,7 +121,7 @@ def moved(site: RewriteSite) -> int | None:
     return site.add("Quantize", taken, *first.operands[1:], **first.attributes)
 
 
-def widened(site: RewriteSite) -> int | None:
+def widen_unsigned(site: RewriteSite) -> int | None:
     """U8 that is counted with: i8, and 128 more."""
     made = site.maker(site.operands[0], "Quantize", to="u8")
     zero = None if made is None or len(made.operands) < 3 else site.constant(made.operands[2])
@@ -134,7 +134,7 @@ def widened(site: RewriteSite) -> int | None:
                     site.literal(np.array(_SHIFT), to), op="Add")  # fmt: skip
 
 
-def counted(site: RewriteSite) -> int | None:
+def product_of_integers(site: RewriteSite) -> int | None:
     """A product of whole numbers that becomes a float by one factor: of floats, on the NMU.
 
     The factor goes to both sides in equal parts, so that no sum leaves the floats of 16 bits.
@@ -276,7 +276,7 @@ QUANTIZED_FORMS: Rules = {
     "QPool": [pool],
     "Quantize": [by_channel],
     "Dequantize": [wide_pair, shifted_pair, shifted_table, spelt_out],
-    "Cast": [widened],
-    "BinOp": [counted],
-    **{opcode: [moved] for opcode in _MOVES},
+    "Cast": [widen_unsigned],
+    "BinOp": [product_of_integers],
+    **{opcode: [move_unsigned] for opcode in _MOVES},
 }

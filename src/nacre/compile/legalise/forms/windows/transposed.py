@@ -16,10 +16,10 @@ from nacre.compile.legalise.forms.windows.windows import (
     Ints,
     ints,
     is_plane,
-    padded,
+    pad_axis,
     pads_of,
     separate_bias,
-    sliced,
+    slice_axis,
 )
 from nacre.core.rewrite.site import RewriteSite, Rules
 from nacre.core.values import Array
@@ -54,7 +54,7 @@ def by_phases(site: RewriteSite) -> int | None:
     for axis in (0, 1):
         first = begins[axis] % strides[axis]
         count = site.op.type.shape[axis + 1]
-        made = sliced(site, made, axis + 1, first, first + count)
+        made = slice_axis(site, made, axis + 1, first, first + count)
     return made
 
 
@@ -67,7 +67,7 @@ def _reach(site: RewriteSite, axis: int, stride: int, begin: int) -> tuple[int, 
 def _cut(site: RewriteSite, x: int, axis: int, before: int, behind: int) -> int:
     """A tensor without elements that no output needs; nothing where the numbers are not above 0."""
     size = site.type(x).shape[axis]
-    return sliced(site, x, axis, max(before, 0), size - max(behind, 0))
+    return slice_axis(site, x, axis, max(before, 0), size - max(behind, 0))
 
 
 def _phase_weights(weights: Array, strides: Ints, groups: int) -> Array:
@@ -97,8 +97,8 @@ def _woven(site: RewriteSite, value: int, phases: Ints, strides: Ints, groups: i
     left = channels // (groups * prod(phases))
     split = site.reshape(value, (images, height, width, groups, *phases, left))
     transpose = site.add("Transpose", split, permutation=(0, 1, 4, 2, 5, 3, 6))
-    transpose = padded(site, transpose, 2, 0, high - phases[0])
-    transpose = padded(site, transpose, 4, 0, wide - phases[1])
+    transpose = pad_axis(site, transpose, 2, 0, high - phases[0])
+    transpose = pad_axis(site, transpose, 4, 0, wide - phases[1])
     return site.reshape(transpose, (images, height * high, width * wide, groups * left))
 
 
@@ -123,22 +123,22 @@ def of_volumes(site: RewriteSite) -> int | None:
     x, stride = site.operands[0], strides[0]
     # What lies between taps may be of any phase, or of phases without weights: zeros make them one.
     if gap > 1 or stride > weights.shape[0]:
-        x, stride = _spread_depth(site, x, stride), 1
+        x, stride = _insert_zero_planes(site, x, stride), 1
     first, last = _reach(site, 0, stride, begin)
     parts = _depth_weights(weights, stride)
     before, behind = gap * (len(parts) - 1) - first, last + 1 - site.type(x).shape[1]
     x = _cut(site, x, 1, -before, -behind)
-    x = padded(site, x, 1, max(before, 0), max(behind, 0))
+    x = pad_axis(site, x, 1, max(before, 0), max(behind, 0))
     bias = _phase_bias(site, (stride,), groups)
     total: int | None = None
     for tap, part in enumerate(parts):
         far = gap * (len(parts) - 1 - tap)
-        planes = sliced(site, x, 1, far, far + last - first + 1)
+        planes = slice_axis(site, x, 1, far, far + last - first + 1)
         made = _on_planes(site, planes, part, *(bias if total is None else ()))
         total = made if total is None else site.add("BinOp", total, made, op="Add")
     assert total is not None
     made = _woven_depth(site, total, (last - first + 1, stride), groups)
-    return sliced(site, made, 1, begin % stride, begin % stride + site.op.type.shape[1])
+    return slice_axis(site, made, 1, begin % stride, begin % stride + site.op.type.shape[1])
 
 
 def _depth_weights(weights: Array, stride: int) -> Array:
@@ -177,12 +177,12 @@ def _woven_depth(site: RewriteSite, value: int, depths: tuple[int, int], groups:
     return site.reshape(value, (planes // depth, depth * stride, *plane, groups * left))
 
 
-def _spread_depth(site: RewriteSite, x: int, stride: int) -> int:
+def _insert_zero_planes(site: RewriteSite, x: int, stride: int) -> int:
     """Zeros between planes."""
     images, depth, *plane = site.type(x).shape
-    split = padded(site, site.reshape(x, (images, depth, 1, *plane)), 2, 0, stride - 1)
+    split = pad_axis(site, site.reshape(x, (images, depth, 1, *plane)), 2, 0, stride - 1)
     whole = site.reshape(split, (images, depth * stride, *plane))
-    return sliced(site, whole, 1, 0, (depth - 1) * stride + 1)
+    return slice_axis(site, whole, 1, 0, (depth - 1) * stride + 1)
 
 
 def by_zeros(site: RewriteSite) -> int | None:
@@ -194,7 +194,7 @@ def by_zeros(site: RewriteSite) -> int | None:
     begins, _ = pads_of(site, 2)
     groups = site.attributes["groups"]
     assert isinstance(groups, int)
-    x = _spread(site, site.operands[0], strides)
+    x = _insert_zeros(site, site.operands[0], strides)
     around: list[tuple[int, int]] = []
     for axis in (0, 1):
         reach = dilations[axis] * (weights.shape[axis] - 1)
@@ -208,17 +208,17 @@ def by_zeros(site: RewriteSite) -> int | None:
     return site.add("Conv", x, kernel, *site.operands[2:], **given)
 
 
-def _spread(site: RewriteSite, x: int, strides: Ints) -> int:
+def _insert_zeros(site: RewriteSite, x: int, strides: Ints) -> int:
     """Zeros between rows and columns."""
     if set(strides) == {1}:
         return x
     images, height, width, channels = site.type(x).shape
     high, wide = strides
     split = site.reshape(x, (images, height, 1, width, 1, channels))
-    filled = padded(site, padded(site, split, 2, 0, high - 1), 4, 0, wide - 1)
+    filled = pad_axis(site, pad_axis(site, split, 2, 0, high - 1), 4, 0, wide - 1)
     whole = site.reshape(filled, (images, height * high, width * wide, channels))
-    trimmed = sliced(site, whole, 1, 0, (height - 1) * high + 1)
-    return sliced(site, trimmed, 2, 0, (width - 1) * wide + 1)
+    trimmed = slice_axis(site, whole, 1, 0, (height - 1) * high + 1)
+    return slice_axis(site, trimmed, 2, 0, (width - 1) * wide + 1)
 
 
 TRANSPOSED_FORMS: Rules = {"ConvTranspose": [separate_bias, of_volumes, by_phases, by_zeros]}

@@ -120,7 +120,7 @@ def convolution_of_volumes(site: RewriteSite) -> int | None:
         return None
     begins, ends = pads_of(site, 3)
     strides, dilations = ints(site, "strides", 3, 1), ints(site, "dilations", 3, 1)
-    x = padded(site, site.operands[0], 1, begins[0], ends[0])
+    x = pad_axis(site, site.operands[0], 1, begins[0], ends[0])
     images, _, height, width, channels = site.type(x).shape
     deep = site.op.type.shape[1]
     flat = {"layout": "NHWC", "groups": site.attributes["groups"], "strides": strides[1:],
@@ -137,7 +137,7 @@ def convolution_of_volumes(site: RewriteSite) -> int | None:
     return site.reshape(total, site.op.type.shape)
 
 
-def padded(
+def pad_axis(
     site: RewriteSite, value: int, axis: int, before: int, behind: int, fill: float = 0.0
 ) -> int:  # fmt: skip
     """A tensor with elements added at both ends of an axis."""
@@ -151,10 +151,12 @@ def padded(
 
 def _every(site: RewriteSite, value: int, axis: int, first: int, step: int, count: int) -> int:
     """So many places along an axis."""
-    return sliced(site, value, axis, first, first + (count - 1) * step + 1, step)
+    return slice_axis(site, value, axis, first, first + (count - 1) * step + 1, step)
 
 
-def sliced(site: RewriteSite, value: int, axis: int, first: int, end: int, step: int = 1) -> int:
+def slice_axis(
+    site: RewriteSite, value: int, axis: int, first: int, end: int, step: int = 1
+) -> int:
     """Part of a tensor along one axis."""
     shape = site.type(value).shape
     if first == 0 and end >= shape[axis] and step == 1:
@@ -192,7 +194,7 @@ def border_of_zeros(site: RewriteSite) -> int | None:
     (top, left), (bottom, right) = pads_of(site, 2)
     if not _has_empty_rows(site, top, bottom):
         return None
-    x = padded(site, site.operands[0], 1, top, bottom)
+    x = pad_axis(site, site.operands[0], 1, top, bottom)
     given = {**site.op.attributes, "pads": (0, left, 0, right)}
     return site.add("Conv", x, *site.operands[1:], **given)
 
@@ -235,7 +237,7 @@ def whole_windows(site: RewriteSite) -> int | None:
     begins, ends = pads_of(site, 2)
     if site.attributes.get("count_pad") and any((*begins, *ends)):
         for axis in (0, 1):  # what hangs over does not count, padding does: it becomes elements
-            x = padded(site, x, axis + 1, begins[axis], ends[axis])
+            x = pad_axis(site, x, axis + 1, begins[axis], ends[axis])
         begins = (0, 0)
     given["count_pad"] = False
     if site.op.opcode != "AvgPool":
@@ -316,7 +318,7 @@ def spread_maximum(site: RewriteSite) -> int | None:
     if element.is_integer:
         return None
     for axis in (0, 1):
-        x = padded(site, x, axis + 1, begins[axis], ends[axis], -float(element.largest_finite))
+        x = pad_axis(site, x, axis + 1, begins[axis], ends[axis], -float(element.largest_finite))
         count = site.op.type.shape[axis + 1]
         parts = [
             _every(site, x, axis + 1, place * dilations[axis], strides[axis], count)
