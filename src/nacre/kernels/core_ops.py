@@ -40,7 +40,7 @@ from nacre.kernels.products.core_products import CORE_PRODUCTS, low_bits
 from nacre.kernels.reductions.reductions import (
     bind_sum,
     float_sum,
-    kept,
+    keepdims_shape,
     reads_input,
     wide_float,
     widening,
@@ -69,7 +69,7 @@ def _sum(call: Call) -> Run:
     type_, axes = call.input(0), _axes(call)
     if type_.elem.bits >= 8:
         return bind_sum(call, axes)
-    target = kept(type_.shape, axes)
+    target = keepdims_shape(type_.shape, axes)
 
     def fill_narrow(x: Array, y: Array) -> None:
         total = np.add.reduce(x, axis=axes, dtype=x.dtype, keepdims=True)
@@ -80,7 +80,7 @@ def _sum(call: Call) -> Run:
 
 def _mean(call: Call) -> Run:
     type_, axes, is_ordered = call.input(0), _axes(call), call.ordered
-    target = kept(type_.shape, axes)
+    target = keepdims_shape(type_.shape, axes)
     count = prod(type_.shape[axis] for axis in axes)
     wide, divisor = widening(type_), wide_float(type_).type(count)
 

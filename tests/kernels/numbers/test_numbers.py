@@ -25,8 +25,8 @@ def wrap(value: int, elem: str) -> int:
 def test_integers_wrap_and_saturate_as_python_does_it(values: list[int], elem: str) -> None:
     low, high = bounds(elem)
     array, element = np.array(values, np.int64), ELEMENT_TYPES[elem]
-    assert numbers.wrapped(array, element).tolist() == [wrap(v, elem) for v in values]
-    assert numbers.saturated(array, element).tolist() == [min(max(v, low), high) for v in values]
+    assert numbers.wrap_to(array, element).tolist() == [wrap(v, elem) for v in values]
+    assert numbers.saturate_to(array, element).tolist() == [min(max(v, low), high) for v in values]
 
 
 @given(st.lists(st.floats(width=32), min_size=1), element_names)
@@ -48,7 +48,7 @@ def test_whole_floats_become_integers(values: list[float], elem: str) -> None:
 def test_widening_is_exact_for_every_16_bit_float(dtype: type) -> None:
     every = np.arange(1 << 16, dtype=np.uint16)
     values: Array = every.view(dtype)
-    wide = numbers.widened(values)
+    wide = numbers.widen_to_f32(values)
     assert wide.dtype == np.float32
     np.testing.assert_array_equal(wide, values.astype(np.float32))
-    np.testing.assert_array_equal(numbers.widened(values[::-2]), wide[::-2])
+    np.testing.assert_array_equal(numbers.widen_to_f32(values[::-2]), wide[::-2])

@@ -46,14 +46,14 @@ Kept = dict[object, Any]
 def prepared(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """What was prepared, in its order."""
     found: list[Any] = []
-    real: Callable[..., Any] = programs.optimised
+    real: Callable[..., Any] = programs.optimise_program
 
     def counting(model: NacModel, given: Kept) -> Any:  # noqa: ANN401
         made = real(model, given)
         found.append(made)
         return made
 
-    monkeypatch.setattr(programs, "optimised", counting)
+    monkeypatch.setattr(programs, "optimise_program", counting)
     return found
 
 

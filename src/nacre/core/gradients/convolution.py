@@ -22,7 +22,7 @@ from nacre.core.gradients.windows import (
 from nacre.core.gradients.writer import Value
 from nacre.core.module import Shape
 from nacre.kernels.products.core_products import conv2d_pads
-from nacre.kernels.windows.sliding import Axis, Sliding, listed
+from nacre.kernels.windows.sliding import Axis, Sliding, axis_list
 
 
 def _is_last(site: GradientSite) -> bool:
@@ -83,8 +83,8 @@ def _transposed_windows(site: GradientSite) -> Windows:
     sizes = site.y.shape[1:-1] if is_last else site.y.shape[2:]
     counts = site.x.shape[1:-1] if is_last else site.x.shape[2:]
     rank = len(sizes)
-    strides, dilations = (listed(given, name, rank, 1) for name in ("strides", "dilations"))
-    pads = listed(given, "pads", 2 * rank, 0)
+    strides, dilations = (axis_list(given, name, rank, 1) for name in ("strides", "dilations"))
+    pads = axis_list(given, "pads", 2 * rank, 0)
     parts = zip(sizes, _window(site), pads[:rank], pads[rank:], strides, dilations, strict=True)
     return Windows(Sliding(tuple(Axis(*part) for part in parts), is_last), counts)
 

@@ -36,7 +36,7 @@ def carry_labels(old: Module, new: Module, at: Mapping[int, int], ids: Mapping[i
     """
     own = old.labels or Labels()
     alive = {at[op.value_id] for op in new.operations if not _is_constant(op)}
-    arrived = _arrived(old, alive, new, ids)
+    arrived = _superseded(old, alive, new, ids)
     nodes: dict[int, str] = {}
     fused: dict[int, tuple[str, ...]] = {}
     for op in new.operations:
@@ -95,7 +95,7 @@ def _names(
     return tuple(dict.fromkeys(name for other in done for name in own.names(other.value_id)))
 
 
-def _arrived(
+def _superseded(
     old: Module, alive: Set[int], new: Module, ids: Mapping[int, int]
 ) -> dict[int, list[CoreOperation]]:
     """The operations that are gone, by the places of those that made them superfluous."""

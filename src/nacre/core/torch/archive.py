@@ -63,10 +63,10 @@ def read_program(path: Path) -> Any:  # noqa: ANN401 - ExportedProgram
     """The program of a file; InputError where it is none, or where it would run code."""
     name = str(path)
     entries = _entries(path, name)
-    clean = _cleaned(entries, name)
+    clean = _clean_archive(entries, name)
     try:
         with quiet():
-            program = _loaded(clean)
+            program = _load(clean)
     except Exception as error:  # PyTorch's reader raises whatever the JSON makes it meet
         cause = _root(error)
         message = f"PyTorch cannot read the program: {type(cause).__name__}: {first_line(cause)}"
@@ -81,7 +81,7 @@ def read_program(path: Path) -> Any:  # noqa: ANN401 - ExportedProgram
     return program
 
 
-def _loaded(raw: bytes) -> Any:  # noqa: ANN401 - ExportedProgram
+def _load(raw: bytes) -> Any:  # noqa: ANN401 - ExportedProgram
     """What `torch.export.load` gives, which only logs why it cannot read a file."""
     from torch.export.pt2_archive._package import load_pt2
 
@@ -126,14 +126,14 @@ def _entries(path: Path, name: str) -> dict[str, bytes]:
     return entries
 
 
-def _cleaned(entries: dict[str, bytes], name: str) -> bytes:
+def _clean_archive(entries: dict[str, bytes], name: str) -> bytes:
     """A new archive of what is safe to load."""
     kept: dict[str, bytes] = {_SAMPLES: b""}
     for entry, raw in entries.items():
         if entry == _MODEL:
-            kept[entry] = _written(_model(_parsed(raw, entry, name), name), entry, name)
+            kept[entry] = _write_json(_model(_parse_json(raw, entry, name), name), entry, name)
         elif entry in _CONFIGS:
-            _check_payloads(_parsed(raw, entry, name), name)
+            _check_payloads(_parse_json(raw, entry, name), name)
             kept[entry] = raw
         elif _PLAIN.fullmatch(entry):
             kept[entry] = raw
@@ -151,7 +151,7 @@ def _cleaned(entries: dict[str, bytes], name: str) -> bytes:
     return buffer.getvalue()
 
 
-def _parsed(raw: bytes, entry: str, name: str) -> Any:  # noqa: ANN401 - JSON
+def _parse_json(raw: bytes, entry: str, name: str) -> Any:  # noqa: ANN401 - JSON
     try:
         return json.loads(raw)
     except (ValueError, RecursionError) as error:
@@ -159,7 +159,7 @@ def _parsed(raw: bytes, entry: str, name: str) -> Any:  # noqa: ANN401 - JSON
         raise refusal(TCH03, name, message, _ADVICE) from None
 
 
-def _written(value: Any, entry: str, name: str) -> bytes:  # noqa: ANN401 - JSON
+def _write_json(value: Any, entry: str, name: str) -> bytes:  # noqa: ANN401 - JSON
     try:
         return json.dumps(value).encode()
     except RecursionError as error:
@@ -239,7 +239,7 @@ def _texts(metadata: dict[str, Any]) -> dict[str, str]:
 
 def _check_layout(text: str, name: str) -> None:
     """Arguments may lie in tuples, lists and dicts; PyTorch imports what other types name."""
-    for node in objects_of(_parsed(text.encode(), "in_spec", name)):
+    for node in objects_of(_parse_json(text.encode(), "in_spec", name)):
         if "type" in node and node["type"] not in _LAYOUTS:
             message = f"arguments or results lie in a `{str(node['type'])[:80]}`"
             help_ = "export a module that takes and gives tensors, tuples, lists and dicts"

@@ -42,7 +42,7 @@ def interface_of(
     """The interface of a program, and what is wrong with it; shapes are those that were given."""
     made, found = Interface(), list[Diagnostic]()
     nodes = {node.name: node for node in program.graph_module.graph.nodes}
-    changed = _changed(program)
+    changed = _changed_states(program)
     users = {spec.arg.name for spec in program.graph_signature.input_specs
              if spec.kind.name == "USER_INPUT"}  # fmt: skip
     kept: dict[str, tuple[str, Any]] = {}
@@ -75,7 +75,7 @@ def interface_of(
     return made, found
 
 
-def _changed(program: Any) -> set[str]:  # noqa: ANN401 - ExportedProgram
+def _changed_states(program: Any) -> set[str]:  # noqa: ANN401 - ExportedProgram
     kinds = ("BUFFER_MUTATION", "PARAMETER_MUTATION")
     outputs = program.graph_signature.output_specs
     return {spec.target for spec in outputs if spec.kind.name in kinds}

@@ -112,7 +112,7 @@ def suggestions(program: Any, shapes: Shapes) -> dict[str, tuple[str, tuple[int,
         return {}
     sizes = Sizes(program.range_constraints)
     list(_contradictions(sizes, metas, shapes))  # for what follows from the others
-    return {user: (_shown(meta), sizes.example(meta)) for user, meta in opened.items()}
+    return {user: (_shape_text(meta), sizes.example(meta)) for user, meta in opened.items()}
 
 
 def _metas(program: Any) -> dict[str, Any]:  # noqa: ANN401 - ExportedProgram
@@ -136,7 +136,7 @@ def _objections(
             yield message, f'shapes={{"{given}": {sizes.example(metas[given])}}}'
         elif not _fits(metas[given], wanted):
             message = f"input `{given}` was given the shape {list(wanted)}, the program says"
-            yield f"{message} [{_shown(metas[given])}]", _EVERY
+            yield f"{message} [{_shape_text(metas[given])}]", _EVERY
         else:
             fitting[given] = wanted
     yield from _contradictions(sizes, metas, fitting)
@@ -172,7 +172,7 @@ def _is_open(meta: Any) -> bool:  # noqa: ANN401 - a fake tensor
     return any(not isinstance(dim, int) for dim in getattr(meta, "shape", ()))
 
 
-def _shown(meta: Any) -> str:  # noqa: ANN401 - a fake tensor
+def _shape_text(meta: Any) -> str:  # noqa: ANN401 - a fake tensor
     return ", ".join(str(dim) for dim in getattr(meta, "shape", ()))
 
 

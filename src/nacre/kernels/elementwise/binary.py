@@ -53,7 +53,7 @@ def _bind_basic(call: Call, operation: np.ufunc) -> Run:
     return from_two(fill if elem.bits >= 8 else fill_narrow)
 
 
-def _truncated(a: Array, b: Array) -> Array:
+def _divide_truncating(a: Array, b: Array) -> Array:
     """The quotient cut towards zero; the least number by -1 wraps to itself."""
     quotient: Array = np.floor_divide(a, b)
     if a.dtype.kind == "i":
@@ -76,7 +76,7 @@ def _power(a: Array, b: Array) -> Array:
 
 _INTEGER: Mapping[str, Callable[[Array, Array], Array]] = MappingProxyType(
     {
-        "Div": _truncated,
+        "Div": _divide_truncating,
         "Mod": np.remainder,
         "Rem": np.fmod,
         "Pow": _power,

@@ -15,8 +15,8 @@ from nacre.base.elements import ElementType
 from nacre.kernels.interface.call import Array, Attributes, Call, Primitive, Run, TensorType, Work
 from nacre.kernels.interface.runs import every, looking_up, quietly, storing, writing
 from nacre.kernels.interface.shapes import Dims
-from nacre.kernels.numbers.integer_functions import bind_integer, tabled
-from nacre.kernels.numbers.numbers import widened
+from nacre.kernels.numbers.integer_functions import bind_by_table, bind_integer
+from nacre.kernels.numbers.numbers import widen_to_f32
 from nacre.kernels.numbers.quantization import dequantizer, quantizer, through_reals
 from nacre.kernels.numbers.real_functions import ARITHMETIC, is_transcendental, real_function
 
@@ -52,7 +52,7 @@ def _bind_real(name: str, call: Call) -> Run:
     function = real_function(name, call.attributes, call.ordered)
     if elements == {"f32"}:
         return writing(function, len(call.inputs))
-    return storing(lambda *operands: function(*map(widened, operands)))
+    return storing(lambda *operands: function(*map(widen_to_f32, operands)))
 
 
 @lru_cache(maxsize=64)
@@ -65,7 +65,7 @@ def _table(
 ) -> Array:
     """A function of a 16-bit float: of every value there is, worked out once per process."""
     function = real_function(name, dict(attributes), ordered)
-    return quietly(lambda: function(widened(every(source.dtype))).astype(result.dtype))
+    return quietly(lambda: function(widen_to_f32(every(source.dtype))).astype(result.dtype))
 
 
 def _bind_quantized(name: str, call: Call) -> Run:
@@ -78,7 +78,7 @@ def _bind_quantized(name: str, call: Call) -> Run:
         return to_stored(function(*reals))
 
     is_uniform = all(t.quant is None or t.quant.axis is None for t in (*sources, result))
-    return tabled(compute, call) if len(sources) == 1 and is_uniform else storing(compute)
+    return bind_by_table(compute, call) if len(sources) == 1 and is_uniform else storing(compute)
 
 
 def _work(name: str, call: Call) -> Work:

@@ -16,7 +16,7 @@ import numpy as np
 from nacre.base.elements import ElementType
 from nacre.kernels.interface import shapes
 from nacre.kernels.interface.call import Array, Attributes, Call, Fault, Primitive, Run, Work
-from nacre.kernels.interface.fitting import Fitting, Misfit, shown
+from nacre.kernels.interface.fitting import Fitting, Misfit, dims_text
 from nacre.kernels.interface.runs import (
     Function,
     every,
@@ -31,7 +31,7 @@ from nacre.kernels.interface.shapes import Dims
 from nacre.kernels.movement.views import moves_outputs
 from nacre.kernels.numbers.graph_functions import REALS, number, real_function, select
 from nacre.kernels.numbers.graph_functions_cast import bind_cast
-from nacre.kernels.numbers.numbers import widened
+from nacre.kernels.numbers.numbers import widen_to_f32
 from nacre.kernels.numbers.real_functions import relu
 from nacre.kernels.products.core_products import low_bits
 from nacre.kernels.products.products import same_nan
@@ -121,7 +121,7 @@ def _table(
 ) -> Array:
     """A function of every value of a type, worked out once per process."""
     function = real_function(name, dict(attributes), np.dtype(np.float32), ordered)
-    x = widened(every(elem.dtype))
+    x = widen_to_f32(every(elem.dtype))
     return quietly(lambda: function(x, out=np.empty_like(x)).astype(elem.dtype))
 
 
@@ -191,7 +191,7 @@ def _prelu(call: Call) -> Run:
     return quiet(run)
 
 
-def _known(attributes: Attributes, name: str, known: Sequence[str]) -> None:
+def _require_known(attributes: Attributes, name: str, known: Sequence[str]) -> None:
     """Raise a Misfit where a word is none of those known."""
     if attributes.get(name) not in known:
         expected = ", ".join(f"`{word}`" for word in known)
@@ -206,7 +206,7 @@ def _broadcast(inputs: Sequence[Dims], attributes: Attributes) -> Dims:
     def join(a: Dims, b: Dims) -> Dims:
         found = shapes.broadcast(a, b)
         if found is None:
-            told = " and ".join(map(shown, inputs))
+            told = " and ".join(map(dims_text, inputs))
             raise Misfit(f"shapes {told} do not broadcast, expected equal sizes or 1")
         return found
 
@@ -214,17 +214,17 @@ def _broadcast(inputs: Sequence[Dims], attributes: Attributes) -> Dims:
 
 
 def _fit_compare(inputs: Sequence[Dims], attributes: Attributes) -> Dims:
-    _known(attributes, "op", tuple(_RELATIONS))
+    _require_known(attributes, "op", tuple(_RELATIONS))
     return _broadcast(inputs, attributes)
 
 
 def _fit_unary(inputs: Sequence[Dims], attributes: Attributes) -> Dims:
-    _known(attributes, "op", UNARY)
+    _require_known(attributes, "op", UNARY)
     return inputs[0]
 
 
 def _fit_gelu(inputs: Sequence[Dims], attributes: Attributes) -> Dims:
-    _known(attributes, "approximate", ("none", "tanh"))
+    _require_known(attributes, "approximate", ("none", "tanh"))
     return inputs[0]
 
 
@@ -238,8 +238,8 @@ def _fit_clip(inputs: Sequence[Dims], attributes: Attributes) -> Dims:
 def _fit_prelu(inputs: Sequence[Dims], attributes: Attributes) -> Dims:
     x, slope = inputs
     if not shapes.broadcasts_to(slope, x):
-        raise Misfit(f"`slope` has the shape {shown(slope)}, expected one that stretches to "
-                     f"that of the input, {shown(x)}")  # fmt: skip
+        raise Misfit(f"`slope` has the shape {dims_text(slope)}, expected one that stretches to "
+                     f"that of the input, {dims_text(x)}")  # fmt: skip
     return x
 
 

@@ -26,20 +26,20 @@ class Fitting:
     def __call__(self, inputs: Sequence[Dims | None], attributes: Attributes) -> list[Dims] | None:
         """The output's shape; None where there is none."""
         try:
-            return [self._fit(given(inputs), attributes)]
+            return [self._fit(present_inputs(inputs), attributes)]
         except Misfit:
             return None
 
     def reason(self, inputs: Sequence[Dims | None], attributes: Attributes) -> str | None:
         """Why there is no output; None where there is one."""
         try:
-            self._fit(given(inputs), attributes)
+            self._fit(present_inputs(inputs), attributes)
         except Misfit as misfit:
             return str(misfit)
         return None
 
 
-def given(inputs: Sequence[Dims | None]) -> list[Dims]:
+def present_inputs(inputs: Sequence[Dims | None]) -> list[Dims]:
     """The inputs that are there: those left out stand at the end."""
     return [dims for dims in inputs if dims is not None]
 
@@ -57,7 +57,7 @@ def fitting_axes(axes: Sequence[int], rank: int, name: str = "axes") -> Dims:
     """Several axes counted from the front, each once."""
     found = tuple(fitting_axis(axis, rank, name) for axis in axes)
     if len(set(found)) != len(found):
-        raise Misfit(f"`{name}` names an axis twice: {shown(axes)}")
+        raise Misfit(f"`{name}` names an axis twice: {dims_text(axes)}")
     return found
 
 
@@ -68,7 +68,7 @@ def expect_rank(dims: Dims, least: int, most: int | None = None, name: str = "th
     wanted = f"{least}" if most == least else f"at least {least}"
     if most is not None and most != least:
         wanted = f"{least} to {most}"
-    raise Misfit(f"{name} has the shape {shown(dims)}, expected {wanted} axes")
+    raise Misfit(f"{name} has the shape {dims_text(dims)}, expected {wanted} axes")
 
 
 def expect_length(values: Sequence[object], length: int, name: str) -> None:
@@ -87,10 +87,10 @@ def expect_least(values: Sequence[int], least: int, name: str) -> None:
 def expect_shape(dims: Dims, wanted: Dims, name: str) -> None:
     """Raise a Misfit where a tensor has another shape than follows from the rest."""
     if dims != wanted:
-        raise Misfit(f"{name} has the shape {shown(dims)}, expected {shown(wanted)}")
+        raise Misfit(f"{name} has the shape {dims_text(dims)}, expected {dims_text(wanted)}")
 
 
-def shown(dims: Sequence[int]) -> str:
+def dims_text(dims: Sequence[int]) -> str:
     """Dimensions or axes for a message, cut where there are many."""
     text = ", ".join(map(str, dims[:8]))
     return f"[{text}, ...]" if len(dims) > 8 else f"[{text}]"

@@ -16,12 +16,12 @@ from nacre.kernels.interface.call import Array, Attributes, Call, Fault, Primiti
 from nacre.kernels.interface.fitting import (
     Fitting,
     Misfit,
+    dims_text,
     expect_least,
     expect_length,
     expect_rank,
     expect_shape,
     fitting_axis,
-    shown,
 )
 from nacre.kernels.interface.graph_runs import at_first_run
 from nacre.kernels.interface.runs import present
@@ -31,7 +31,7 @@ from nacre.kernels.movement.views import moves_outputs
 Indices = npt.NDArray[np.int64]
 
 
-def settled(indices: Array, size: int, axis: int) -> Indices | Fault:
+def settle_indices(indices: Array, size: int, axis: int) -> Indices | Fault:
     """Indices counted from the front; a fault with the place of the first one outside."""
     wide = indices.astype(np.int64, copy=False)
     # Read as unsigned, what is below -size is huge: one comparison finds both ends.
@@ -69,7 +69,7 @@ class Places:
 
     def of(self, indices: Array) -> Indices | Fault:
         """The places of all indices, in their shape."""
-        found = settled(indices, self._size, self._axis)
+        found = settle_indices(indices, self._size, self._axis)
         return found if isinstance(found, Fault) else found * self._step + self._base
 
 
@@ -90,7 +90,7 @@ class Tuples:
         """The number of each part, in the shape of the indices without their last axis."""
         total: Indices = np.broadcast_to(self._firsts, indices.shape[:-1])
         for at, (size, step) in enumerate(zip(self._sizes, self._steps, strict=True)):
-            found = settled(indices[..., at], size, self._batch + at)
+            found = settle_indices(indices[..., at], size, self._batch + at)
             if isinstance(found, Fault):
                 where = (*(found.position or ()), at)
                 return Fault(found.kind, found.message, where)
@@ -104,7 +104,7 @@ def _gather_axis(call: Call) -> Run:
     size = x_shape[axis]
 
     def run(inputs: Sequence[Array | None], outputs: Sequence[Array]) -> Fault | None:
-        found = settled(present(inputs[1]), size, axis)
+        found = settle_indices(present(inputs[1]), size, axis)
         if isinstance(found, Fault):
             return found
         np.take(present(inputs[0]), found, axis=axis, out=outputs[0], mode="clip")
@@ -138,7 +138,7 @@ def fit_places(x: Dims, indices: Dims, attributes: Attributes) -> None:
     expect_rank(indices, len(x), len(x), "`indices`")
     for at, (size, count) in enumerate(zip(x, indices, strict=True)):
         if at != axis and count > size:
-            told = f"`indices` has the shape {shown(indices)}"
+            told = f"`indices` has the shape {dims_text(indices)}"
             raise Misfit(f"{told}, expected at most {size} along axis {at}")
 
 
@@ -170,8 +170,8 @@ def fit_tuples(x: Dims, indices: Dims, batch: int) -> Dims:
     if not 0 <= batch <= most:
         raise Misfit(f"`batch_dims` is {batch}, expected 0 to {most}")
     if x[:batch] != indices[:batch]:
-        told = f"`indices` has the shape {shown(indices)}"
-        raise Misfit(f"{told}, expected it to begin with {shown(x[:batch])}")
+        told = f"`indices` has the shape {dims_text(indices)}"
+        raise Misfit(f"{told}, expected it to begin with {dims_text(x[:batch])}")
     if indices[-1] > len(x) - batch:
         told = f"the last axis of `indices` has the size {indices[-1]}"
         raise Misfit(f"{told}, expected at most {len(x) - batch}")

@@ -12,12 +12,12 @@ from nacre.kernels.interface.call import Array, Attributes, Call, Primitive, Run
 from nacre.kernels.interface.fitting import (
     Fitting,
     Misfit,
+    dims_text,
     expect_least,
     expect_length,
     expect_rank,
     fitting_axes,
     fitting_axis,
-    shown,
 )
 from nacre.kernels.interface.graph_runs import at_first_run, into_dense
 from nacre.kernels.interface.runs import copying, filling, quiet
@@ -41,7 +41,9 @@ def _fit_broadcast(inputs: Sequence[Dims], attributes: Attributes) -> Dims:
     shape = tuple(attributes["shape"])
     expect_least(shape, 1, "shape")
     if not broadcasts_to(x, shape):
-        raise Misfit(f"`input` has the shape {shown(x)}, which does not stretch to {shown(shape)}")
+        raise Misfit(
+            f"`input` has the shape {dims_text(x)}, which does not stretch to {dims_text(shape)}"
+        )
     return shape
 
 
@@ -50,8 +52,8 @@ def _fit_concat(inputs: Sequence[Dims], attributes: Attributes) -> Dims:
     axis = fitting_axis(attributes["axis"], len(first))
     for index, dims in enumerate(inputs):
         if without(dims, axis) != without(first, axis):
-            told = f"input {index} has the shape {shown(dims)}, expected that of input 0"
-            raise Misfit(f"{told}, {shown(first)}, but for axis {axis}")
+            told = f"input {index} has the shape {dims_text(dims)}, expected that of input 0"
+            raise Misfit(f"{told}, {dims_text(first)}, but for axis {axis}")
     return (*first[:axis], sum(dims[axis] for dims in inputs), *first[axis + 1 :])
 
 

@@ -39,10 +39,10 @@ def _bind(call: Call) -> Run:
     mode = call.attributes["mode"]
     left, pads = _cut(call.input(0).shape, call.attributes["pads"])
     if mode == "constant":
-        return _surrounded(call, left, pads)
+        return _bind_constant(call, left, pads)
     shape = tuple(part.stop - part.start for part in left)
     if mode == "wrap":
-        return _wrapped(left, shape, pads)
+        return _bind_wrap(left, shape, pads)
     around = bind_pad(
         replace(
             call,
@@ -53,7 +53,7 @@ def _bind(call: Call) -> Run:
     return lambda inputs, outputs: around([x[left] for x in inputs if x is not None], outputs)
 
 
-def _surrounded(call: Call, left: tuple[slice, ...], pads: Dims) -> Run:
+def _bind_constant(call: Call, left: tuple[slice, ...], pads: Dims) -> Run:
     problem = value_problem(call.input(0).elem, call.attributes["value"])
     if problem is not None:
         raise ValueError(problem)
@@ -86,7 +86,7 @@ def _element(call: Call) -> Array:
     return np.array(value).astype(call.output.dtype)
 
 
-def _wrapped(left: tuple[slice, ...], shape: Dims, pads: Dims) -> Run:
+def _bind_wrap(left: tuple[slice, ...], shape: Dims, pads: Dims) -> Run:
     widths = list(zip(pads[: len(shape)], pads[len(shape) :], strict=True))
     sources = [
         (axis, np.arange(-begin, size + end) % size)

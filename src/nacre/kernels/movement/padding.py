@@ -23,7 +23,7 @@ from nacre.kernels.interface.call import (
 )
 from nacre.kernels.interface.runs import filling
 from nacre.kernels.interface.shapes import Dims
-from nacre.kernels.numbers.numbers import real_to_integer, rounded_even
+from nacre.kernels.numbers.numbers import real_to_integer, round_even
 from nacre.kernels.numbers.quantization import quantizer
 
 Index = tuple[slice, ...]
@@ -35,8 +35,8 @@ def bind_pad(call: Call) -> Run:
     begins, ends = pads[: len(x)], pads[len(x) :]
     inner = tuple(slice(b, b + size) for b, size in zip(begins, x, strict=True))
     if call.attributes["mode"] == "constant":
-        return _surrounded(inner, call)
-    sources = _reflected if call.attributes["mode"] == "reflect" else _edges
+        return _bind_border(inner, call)
+    sources = _reflect_slices if call.attributes["mode"] == "reflect" else _edges
     copies = []
     for axis, (size, begin, end) in enumerate(zip(x, begins, ends, strict=True)):
         # Axes before this one are complete by now, those behind it still have their inside only.
@@ -59,13 +59,13 @@ def _edges(size: int, begin: int, end: int) -> tuple[slice, slice]:
     return slice(begin, begin + 1), slice(last, last + 1)
 
 
-def _reflected(size: int, begin: int, end: int) -> tuple[slice, slice]:
+def _reflect_slices(size: int, begin: int, end: int) -> tuple[slice, slice]:
     last = begin + size - 1
     stop = last - 1 - end
     return slice(2 * begin, begin, -1), slice(last - 1, stop if stop >= 0 else None, -1)
 
 
-def _surrounded(inner: Index, call: Call) -> Run:
+def _bind_border(inner: Index, call: Call) -> Run:
     shape = call.output.shape
     values = np.broadcast_to(_constant(call), shape)
     border = []
@@ -90,7 +90,7 @@ def _constant(call: Call) -> Array:
     if quant is not None:
         return quantizer(TensorType(y.elem, y.shape, quant))(value)
     if y.elem.is_integer:
-        return real_to_integer(rounded_even(value), y.elem)
+        return real_to_integer(round_even(value), y.elem)
     with np.errstate(over="ignore"):
         return value.astype(y.dtype)
 

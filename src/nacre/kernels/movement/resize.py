@@ -177,7 +177,7 @@ def _bind(call: Call) -> Run:
     def fill(x: Array, y: Array) -> None:
         values = x.astype(wide, copy=False)
         for axis, indices, weights in steps:
-            values = _weighted(values, axis, indices, weights)
+            values = _weigh(values, axis, indices, weights)
         store(values, y)
 
     return quiet(filling(fill))
@@ -190,7 +190,7 @@ def _ready(a: _Axis, call: Call, wide: np.dtype[Any]) -> tuple[Array, Array]:
     return indices, weights.astype(wide).reshape(*weights.shape, *behind)
 
 
-def _weighted(values: Array, axis: int, indices: Array, weights: Array) -> Array:
+def _weigh(values: Array, axis: int, indices: Array, weights: Array) -> Array:
     total: Array = values.take(indices[0], axis=axis)
     total *= weights[0]
     for index, weight in zip(indices[1:], weights[1:], strict=True):

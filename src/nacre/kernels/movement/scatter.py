@@ -14,7 +14,7 @@ from types import MappingProxyType
 import numpy as np
 
 from nacre.kernels.interface.call import Array, Attributes, Call, Fault, Primitive, Run, Work
-from nacre.kernels.interface.fitting import Fitting, Misfit, expect_rank, expect_shape, shown
+from nacre.kernels.interface.fitting import Fitting, Misfit, dims_text, expect_rank, expect_shape
 from nacre.kernels.interface.graph_runs import at_first_run, into_dense
 from nacre.kernels.interface.runs import present, quiet
 from nacre.kernels.interface.shapes import Dims
@@ -27,7 +27,7 @@ from nacre.kernels.movement.gather import (
     fit_places,
     fit_tuples,
     inside,
-    settled,
+    settle_indices,
 )
 from nacre.kernels.products.core_products import low_bits
 from nacre.kernels.reductions.reductions import widening
@@ -81,7 +81,7 @@ def _scatter_nd(call: Call) -> Run:
 
 def _scatter_rows(call: Call) -> Run:
     size = call.input(0).shape[0]
-    return _scattering(lambda indices: settled(indices, size, 0), _replacing)
+    return _scattering(lambda indices: settle_indices(indices, size, 0), _replacing)
 
 
 def _scattering(places: Callable[[Array], Indices | Fault], put: Put) -> Run:
@@ -122,7 +122,7 @@ def _fit_scatter_rows(inputs: Sequence[Dims], attributes: Attributes) -> Dims:
     expect_rank(indices, 0, 1, "`indices`")
     wanted = indices + x[1:]
     if rows != wanted and (indices or rows != (1, *wanted)):
-        raise Misfit(f"`rows` has the shape {shown(rows)}, expected {shown(wanted)}")
+        raise Misfit(f"`rows` has the shape {dims_text(rows)}, expected {dims_text(wanted)}")
     return x
 
 

@@ -23,9 +23,9 @@ from nacre.kernels.numbers.numbers import (
     holder,
     real_to_integer,
     real_to_wrapped,
-    saturated,
-    widened,
-    wrapped,
+    saturate_to,
+    widen_to_f32,
+    wrap_to,
 )
 from nacre.kernels.numbers.quantization import dequantizer, quantizer
 
@@ -69,8 +69,8 @@ def _conversion(
             _ROUNDINGS[rounding],
             real_to_wrapped if saturate is False else real_to_integer,
         )
-        return lambda x: narrow(round_(widened(x)), result)
-    widen = _integer_to_f32(source, result) if source.is_integer else widened
+        return lambda x: narrow(round_(widen_to_f32(x)), result)
+    widen = _integer_to_f32(source, result) if source.is_integer else widen_to_f32
     return _to_float(widen, result, bool(saturate))
 
 
@@ -78,7 +78,7 @@ def _between_integers(source: ElementType, result: ElementType, saturate: bool) 
     fits = result.lowest <= source.lowest and source.highest <= result.highest
     if fits:
         return lambda x: x
-    change = saturated if saturate else wrapped
+    change = saturate_to if saturate else wrap_to
     # In i64, for the ends of the result need not exist in the source.
     return lambda x: change(x.astype(np.int64) if saturate else x, result)
 
@@ -112,7 +112,7 @@ def _odd_f32(x: Array) -> Array:
 
 def _bind_quantize(call: Call) -> Run:
     to_stored = quantizer(call.output)
-    return storing(lambda x: to_stored(widened(x)))
+    return storing(lambda x: to_stored(widen_to_f32(x)))
 
 
 def _bind_dequantize(call: Call) -> Run:

@@ -24,7 +24,7 @@ from nacre.kernels.interface.runs import (
     quietly,
     storing,
 )
-from nacre.kernels.numbers.numbers import real_to_integer, saturated, widened
+from nacre.kernels.numbers.numbers import real_to_integer, saturate_to, widen_to_f32
 from nacre.kernels.products.core_products import low_bits
 
 Convert = Callable[[Array], Array]
@@ -77,13 +77,13 @@ def _conversion(source: ElementType, result: ElementType, saturate: bool) -> Con
         return lambda x: _cut(np.trunc(_readable(x)), result)
     if saturate and source.kind != "bool":
         # In i64, for the ends of the result need not exist in the source.
-        return lambda x: saturated(x.astype(np.int64), result)
+        return lambda x: saturate_to(x.astype(np.int64), result)
     return lambda x: low_bits(x, result)
 
 
 def _readable(x: Array) -> Array:
     """Floats of up to 16 bits as f32: NumPy knows no others, and ml_dtypes warns of NaN."""
-    return x if x.dtype.kind in "iub" or x.dtype.itemsize > 2 else widened(x)
+    return x if x.dtype.kind in "iub" or x.dtype.itemsize > 2 else widen_to_f32(x)
 
 
 def _cut(whole: Array, result: ElementType) -> Array:
@@ -114,7 +114,7 @@ def _to_float(source: ElementType, result: ElementType, saturate: bool) -> Conve
 def _widening(source: ElementType, result: ElementType) -> Convert:
     """A type from which one more step rounds as if it were the only one."""
     if source.kind == "float" and source.bits <= 32:
-        return widened
+        return widen_to_f32
     if result.bits >= 32 or source.kind == "bool":
         return lambda x: x
     # NumPy and ml_dtypes would go by way of f32, and so round twice.

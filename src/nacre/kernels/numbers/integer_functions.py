@@ -18,7 +18,7 @@ from nacre.base.elements import ElementType
 from nacre.kernels.interface.call import Array, Attributes, Call, Fault, Run
 from nacre.kernels.interface.runs import every, looking_up, present, quietly, storing, writing
 from nacre.kernels.interface.shapes import Dims
-from nacre.kernels.numbers.numbers import real_to_integer, real_to_wrapped, saturated, wrapped
+from nacre.kernels.numbers.numbers import real_to_integer, real_to_wrapped, saturate_to, wrap_to
 
 
 def bind_integer(name: str, call: Call) -> Run:
@@ -28,7 +28,7 @@ def bind_integer(name: str, call: Call) -> Run:
     return _BINDERS[name](call)
 
 
-def tabled(compute: Callable[[Array], Array], call: Call) -> Run:
+def bind_by_table(compute: Callable[[Array], Array], call: Call) -> Run:
     """A function of one integer tensor; of 8 bits or less, all its values are worked out now."""
     x, y = call.input(0), call.output
     if x.elem.bits > 8:
@@ -43,7 +43,7 @@ def _saturates(call: Call) -> bool:
 def _narrow(call: Call) -> Callable[[Array], Array]:
     """From wide integers to those of the output."""
     element = call.output.elem
-    change = saturated if _saturates(call) else wrapped
+    change = saturate_to if _saturates(call) else wrap_to
     return lambda wide: change(wide, element)
 
 
@@ -67,7 +67,7 @@ def _wide(element: ElementType, ufunc: np.ufunc) -> np.dtype[Any]:
     return np.dtype(np.uint64 if is_beyond else np.int64)
 
 
-def _kept(function: Callable[..., Array]) -> Callable[[Call], Run]:
+def _bind_in_type(function: Callable[..., Array]) -> Callable[[Call], Run]:
     """A function that never leaves the type."""
     return lambda call: writing(function, len(call.inputs))
 
@@ -85,7 +85,7 @@ def _bind_leaky_relu(call: Call) -> Run:
     def compute(x: Array) -> Array:
         return np.where(x > 0, x, narrow(np.rint(x * alpha), element))
 
-    return tabled(compute, call)
+    return bind_by_table(compute, call)
 
 
 def _bind_clamp(call: Call) -> Run:
@@ -156,7 +156,7 @@ def _wrapped_power(a: Array, b: Array, element: ElementType) -> Array:
     for bit in range(int(left.max()).bit_length()):
         result *= np.where((left >> np.uint32(bit)) & np.uint32(1), square, np.uint32(1))
         square *= square
-    return wrapped(result, element)
+    return wrap_to(result, element)
 
 
 def _saturated_power(a: Array, b: Array, element: ElementType) -> Array:
@@ -169,12 +169,12 @@ def _saturated_power(a: Array, b: Array, element: ElementType) -> Array:
         np.minimum(result, limit, out=result)
         square = np.minimum(square * square, limit)
     signed = result.astype(np.int64)
-    return saturated(np.where((a < 0) & (b & 1 == 1), -signed, signed), element)
+    return saturate_to(np.where((a < 0) & (b & 1 == 1), -signed, signed), element)
 
 
 _BINDERS: Mapping[str, Callable[[Call], Run]] = MappingProxyType(
     {
-        "relu": _kept(_relu),
+        "relu": _bind_in_type(_relu),
         "leaky_relu": _bind_leaky_relu,
         "abs": _exact(np.absolute),
         "neg": _exact(np.negative),
@@ -182,8 +182,8 @@ _BINDERS: Mapping[str, Callable[[Call], Run]] = MappingProxyType(
         "sub": _exact(np.subtract),
         "mul": _exact(np.multiply),
         "div": _bind_div,
-        "min": _kept(np.minimum),
-        "max": _kept(np.maximum),
+        "min": _bind_in_type(np.minimum),
+        "max": _bind_in_type(np.maximum),
         "pow": _bind_pow,
         "clamp": _bind_clamp,
     }

@@ -14,7 +14,7 @@ from nacre.kernels.interface.call import Array
 Float32 = npt.NDArray[np.float32]
 
 
-def widened(values: Array) -> Float32:
+def widen_to_f32(values: Array) -> Float32:
     """Floats of any width up to 32 bits as f32; exact."""
     if values.dtype == np.float32:
         return values
@@ -35,12 +35,12 @@ def holder(element: ElementType) -> np.dtype[Any]:
     return np.dtype(np.int8) if element.bits < 8 else element.dtype
 
 
-def saturated(values: Array, element: ElementType) -> Array:
+def saturate_to(values: Array, element: ElementType) -> Array:
     """Integers stopped at the ends of an integer type."""
     return np.clip(values, element.lowest, element.highest).astype(holder(element))
 
 
-def wrapped(values: Array, element: ElementType) -> Array:
+def wrap_to(values: Array, element: ElementType) -> Array:
     """Integers modulo 2 to the width of an integer type."""
     if element.bits < 8:
         shift = 8 - element.bits
@@ -49,7 +49,7 @@ def wrapped(values: Array, element: ElementType) -> Array:
     return values.astype(holder(element))
 
 
-def rounded_even(values: Array) -> Array:
+def round_even(values: Array) -> Array:
     """To the nearest integer, halves to the even one; still floats."""
     return np.rint(values)
 
@@ -73,4 +73,4 @@ def real_to_wrapped(values: Array, element: ElementType) -> Array:
     """Floats that are whole numbers modulo 2 to an integer type's width; NaN, infinities give 0."""
     wide = values.astype(np.float64, copy=False)
     rest = np.fmod(wide, 2.0**element.bits)  # exact, and NaN for infinities
-    return wrapped(np.where(np.isnan(rest), 0.0, rest).astype(np.int64), element)
+    return wrap_to(np.where(np.isnan(rest), 0.0, rest).astype(np.int64), element)

@@ -9,7 +9,7 @@ import numpy as np
 
 from nacre.kernels.interface.call import Array, Fault, TensorType
 from nacre.kernels.interface.shapes import Dims
-from nacre.kernels.numbers.numbers import Float32, real_to_integer, rounded_even, saturated
+from nacre.kernels.numbers.numbers import Float32, real_to_integer, round_even, saturate_to
 from nacre.kernels.products.products import F32_EXACT, I32_HIGHEST
 
 Store = Callable[[Array, Array], None]  # accumulators, the output to be filled
@@ -43,7 +43,7 @@ def requantizer(type_: TensorType, scale: Float32) -> Store:
 def _careful_requantizer(type_: TensorType, scale: Float32, zero: Array) -> Store:
     def store(sums: Array, y: Array) -> None:
         with np.errstate(over="ignore", invalid="ignore"):
-            steps = rounded_even(sums.astype(np.float32, copy=False) * scale)
+            steps = round_even(sums.astype(np.float32, copy=False) * scale)
         y[...] = _integers(steps, zero, type_)
 
     return store
@@ -56,7 +56,7 @@ def real_quantizer(type_: TensorType) -> Store:
 
     def store(reals: Array, y: Array) -> None:
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            steps = rounded_even(reals / scale)
+            steps = round_even(reals / scale)
         y[...] = _integers(steps, zero, type_)
 
     return store
@@ -78,7 +78,7 @@ def narrower(type_: TensorType) -> Store:
     """The accumulators themselves, stopped at the ends of the output's type."""
 
     def store(sums: Array, y: Array) -> None:
-        y[...] = saturated(sums, type_.elem)
+        y[...] = saturate_to(sums, type_.elem)
 
     def keep(sums: Array, y: Array) -> None:
         y[...] = sums
@@ -108,7 +108,7 @@ def _reach(bias: Array) -> int:
     return max(-int(bias.min()), int(bias.max()))
 
 
-def accumulated(sums: Array, bias: Array | None, bound: int) -> tuple[Array, Fault | None]:
+def accumulate(sums: Array, bias: Array | None, bound: int) -> tuple[Array, Fault | None]:
     """Sums and bias as i32, wrapped where they leave it; the sums stay within the bound."""
     if bias is not None:
         length = _length(bias.astype(np.float32))
@@ -117,10 +117,10 @@ def accumulated(sums: Array, bias: Array | None, bound: int) -> tuple[Array, Fau
         narrow = sums.astype(np.int32, copy=False)
         return (narrow if bias is None else narrow + bias.astype(np.int32)), None
     wide = sums.astype(np.int64, copy=False)
-    return _wrapped(wide if bias is None else wide + bias)
+    return _wrap_sums(wide if bias is None else wide + bias)
 
 
-def _wrapped(wide: Array) -> tuple[Array, Fault | None]:
+def _wrap_sums(wide: Array) -> tuple[Array, Fault | None]:
     narrow = wide.astype(np.int32)
     lost = narrow != wide
     count = int(np.count_nonzero(lost))

@@ -15,7 +15,7 @@ import numpy as np
 
 from nacre.kernels.interface import shapes
 from nacre.kernels.interface.call import Array, Attributes, Call, Fault, Primitive, Run, Work
-from nacre.kernels.interface.fitting import Fitting, Misfit, expect_rank, shown
+from nacre.kernels.interface.fitting import Fitting, Misfit, dims_text, expect_rank
 from nacre.kernels.interface.runs import present, swift
 from nacre.kernels.interface.shapes import Dims
 from nacre.kernels.products.graph_products import (
@@ -58,8 +58,8 @@ class _Attention:
         """The result for some rows of some batches."""
         batch, rows = box[:-1], box[-1]
         stop = min(rows.stop, self.keys) if given.stops_early else self.keys
-        q, k = _taken(given.q, batch)[..., rows, :], _taken(given.k, batch)[..., :stop]
-        v = _taken(given.v, batch)[..., :stop, :]
+        q, k = _take_batch(given.q, batch)[..., rows, :], _take_batch(given.k, batch)[..., :stop]
+        v = _take_batch(given.v, batch)[..., :stop, :]
         scores = _product(q, k, given.multiply)
         if given.mask is not None:
             _apply(scores, given.mask[(*batch, rows, slice(0, stop))])
@@ -85,7 +85,7 @@ class _Attention:
         return total
 
 
-def _taken(values: Array, batch: tuple[slice, ...]) -> Array:
+def _take_batch(values: Array, batch: tuple[slice, ...]) -> Array:
     """Some of the batches of a tensor, whose own batch axes may be fewer, or of size 1."""
     own = values.shape[:-2]
     tail = batch[len(batch) - len(own) :]
@@ -161,19 +161,21 @@ def fit_attention(inputs: Sequence[Dims], attributes: Attributes) -> Dims:
         expect_rank(dims, 2, None, name)
     if q[-1] != k[-1]:
         raise Misfit(
-            f"`q` has the shape {shown(q)} and `k` {shown(k)}, expected the same last axis"
+            f"`q` has the shape {dims_text(q)} and `k` {dims_text(k)}, expected the same last axis"
         )
     if k[-2] != v[-2]:
-        raise Misfit(f"`k` has the shape {shown(k)} and `v` {shown(v)}, expected as many keys")
+        raise Misfit(
+            f"`k` has the shape {dims_text(k)} and `v` {dims_text(v)}, expected as many keys"
+        )
     batch = shapes.broadcast(q[:-2], k[:-2])
     batch = None if batch is None else shapes.broadcast(batch, v[:-2])
     if batch is None:
-        found = f"`q`, `k` and `v` have the batches {shown(q[:-2])}, {shown(k[:-2])}"
-        raise Misfit(f"{found} and {shown(v[:-2])}, expected some that broadcast")
+        found = f"`q`, `k` and `v` have the batches {dims_text(q[:-2])}, {dims_text(k[:-2])}"
+        raise Misfit(f"{found} and {dims_text(v[:-2])}, expected some that broadcast")
     scores = (*batch, q[-2], k[-2])
     if len(inputs) > 3 and not shapes.broadcasts_to(inputs[3], scores):
-        found = f"`mask` has the shape {shown(inputs[3])}"
-        raise Misfit(f"{found}, expected one that broadcasts to {shown(scores)}")
+        found = f"`mask` has the shape {dims_text(inputs[3])}"
+        raise Misfit(f"{found}, expected one that broadcasts to {dims_text(scores)}")
     expect_finite(attributes, "scale")
     return (*batch, q[-2], v[-1])
 

@@ -19,11 +19,11 @@ import numpy as np
 from nacre.kernels.interface.call import Array, Call, Fault, Run, TensorType
 from nacre.kernels.interface.runs import present, quiet
 from nacre.kernels.interface.shapes import Dims, pad
-from nacre.kernels.numbers.numbers import Float32, widened
+from nacre.kernels.numbers.numbers import Float32, widen_to_f32
 from nacre.kernels.numbers.quantization import dequantizer
 from nacre.kernels.numbers.requantize import (
     Store,
-    accumulated,
+    accumulate,
     biased_reals,
     narrower,
     real_quantizer,
@@ -106,7 +106,7 @@ def _integer_run(use: Contraction) -> Run:
             if reals is not None:
                 store(reals, outputs[0])
                 return None
-        values, fault = accumulated(sums, bias, bound)
+        values, fault = accumulate(sums, bias, bound)
         store(values, outputs[0])
         return fault
 
@@ -136,7 +136,7 @@ def _grouped_run(use: Contraction) -> Run:
         first: Fault | None = None
         for (sums, bound), scale in zip(sums_of(inputs), scales, strict=True):
             is_narrow = sums.dtype == np.float32  # and so below 2^24
-            values, fault = (sums, None) if is_narrow else accumulated(sums, None, bound)
+            values, fault = (sums, None) if is_narrow else accumulate(sums, None, bound)
             first = first or fault
             total += values.astype(np.float32, copy=False) * scale
         if bias is not None:
@@ -249,7 +249,7 @@ def _float_store(type_: TensorType) -> Store:
 def _reals(type_: TensorType) -> Callable[[Array], Float32]:
     """Floats as f32; integers beside floats are the real values that they stand for."""
     if not type_.elem.is_integer:
-        return widened
+        return widen_to_f32
     if type_.quant is not None:
         return dequantizer(type_)
     return lambda stored: stored.astype(np.float32)

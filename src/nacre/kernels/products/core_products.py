@@ -27,7 +27,7 @@ from nacre.kernels.interface.call import (
 from nacre.kernels.interface.forms import from_two, of_two
 from nacre.kernels.interface.runs import quiet
 from nacre.kernels.interface.shapes import Dims
-from nacre.kernels.numbers.numbers import wrapped
+from nacre.kernels.numbers.numbers import wrap_to
 from nacre.kernels.products.products import (
     Product,
     exact_product,
@@ -48,7 +48,7 @@ def low_bits(values: Array, elem: ElementType) -> Array:
     if elem.kind == "unsigned" and elem.bits < 8:
         kept: Array = values.astype(np.int8) & np.int8((1 << elem.bits) - 1)
         return kept
-    return wrapped(values, elem)
+    return wrap_to(values, elem)
 
 
 def _storing(type_: TensorType) -> Callable[[Array, Array], None]:
@@ -75,11 +75,11 @@ def _product(call: Call, depth: int) -> Product:
     wide = widening(a_type)
     if not call.ordered:
         return lambda a, b: float_product(wide(a), wide(b))
-    multiply = ordered_product if a_type.elem.bits <= 32 else _ordered_in_f64
+    multiply = ordered_product if a_type.elem.bits <= 32 else _multiply_ordered
     return lambda a, b: same_nan(multiply(wide(a), wide(b)))
 
 
-def _ordered_in_f64(a: Array, b: Array) -> Array:
+def _multiply_ordered(a: Array, b: Array) -> Array:
     batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
     total = np.zeros((*batch, a.shape[-2], b.shape[-1]))
     for k in range(a.shape[-1]):

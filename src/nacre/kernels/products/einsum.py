@@ -88,8 +88,8 @@ class _Pair:
     def apply(self, a: Array, b: Array, elem: ElementType, is_ordered: bool) -> Array:
         """The product, its axes in the order of `labels`."""
         rows, columns, count = self._free(self.a), self._free(self.b), self._size(self.batch)
-        left = _arranged(a, self.a, (*self.batch, *rows, *self.summed))
-        right = _arranged(b, self.b, (*self.batch, *self.summed, *columns))
+        left = _arrange(a, self.a, (*self.batch, *rows, *self.summed))
+        right = _arrange(b, self.b, (*self.batch, *self.summed, *columns))
         factors = factoring(elem, self.depth, is_ordered)(
             left.reshape(count, self._size(rows), self.depth),
             right.reshape(count, self.depth, self._size(columns)),
@@ -99,7 +99,7 @@ class _Pair:
         return sums.reshape(tuple(self.sizes[label] for label in self.labels))
 
 
-def _arranged(x: Array, labels: Labels, wanted: Labels) -> Array:
+def _arrange(x: Array, labels: Labels, wanted: Labels) -> Array:
     return x.transpose([labels.index(label) for label in wanted])
 
 
@@ -178,7 +178,7 @@ def _bind(call: Call) -> Run:
         for pair in chain.pairs:
             second, first = left.pop(pair.second), left.pop(pair.first)
             left.append(pair.apply(first, second, elem, is_ordered))
-        found = _arranged(left[0], chain.labels, chain.output)
+        found = _arrange(left[0], chain.labels, chain.output)
 
         def fill(sums: Array) -> None:
             sums[...] = found

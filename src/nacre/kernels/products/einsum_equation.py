@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from nacre.base.excerpt import quoted
-from nacre.kernels.interface.fitting import Misfit, shown
+from nacre.kernels.interface.fitting import Misfit, dims_text
 from nacre.kernels.interface.shapes import Dims
 
 # A letter; an axis without a name has its distance from the last such axis.
@@ -54,7 +54,7 @@ def equation_of(text: str, shapes: Sequence[Dims]) -> Equation:
     )
     sizes = _sizes(operands, shapes)
     unnamed = tuple(sorted((label for label in sizes if isinstance(label, int)), reverse=True))
-    result = _output(output, unnamed, sizes) if arrow else _implied(operands, unnamed)
+    result = _output(output, unnamed, sizes) if arrow else _implied_labels(operands, unnamed)
     return Equation(operands, result, sizes)
 
 
@@ -62,7 +62,7 @@ def _labels(term: str, dims: Dims, index: int) -> Labels:
     letters = term.replace("...", "")
     hidden = len(dims) - len(letters)
     if hidden < 0 or (hidden > 0 and "..." not in term):
-        found = f"operand {index} has the shape {shown(dims)}"
+        found = f"operand {index} has the shape {dims_text(dims)}"
         raise Misfit(f"{found}, expected {len(letters)} axes for the term {quoted(term)}")
     before, _, behind = term.partition("...")
     return (*before, *range(hidden - 1, -1, -1), *behind)
@@ -75,15 +75,15 @@ def _sizes(operands: Sequence[Labels], shapes: Sequence[Dims]) -> dict[Label, in
         own: dict[Label, int] = {}
         for label, dim in zip(labels, dims, strict=True):
             if own.setdefault(label, dim) != dim:
-                raise Misfit(f"{_told(label)} is {own[label]} and {dim} in one operand")
+                raise Misfit(f"{_axis_text(label)} is {own[label]} and {dim} in one operand")
             if sizes.setdefault(label, dim) == 1:
                 sizes[label] = dim
             if dim not in (1, sizes[label]):
-                raise Misfit(f"{_told(label)} is {sizes[label]} and {dim}, expected one size")
+                raise Misfit(f"{_axis_text(label)} is {sizes[label]} and {dim}, expected one size")
     return sizes
 
 
-def _told(label: Label) -> str:
+def _axis_text(label: Label) -> str:
     return (
         f"axis `{label}`" if isinstance(label, str) else f"axis {label + 1} from the end of `...`"
     )
@@ -102,6 +102,6 @@ def _output(term: str, unnamed: Labels, sizes: dict[Label, int]) -> Labels:
     return (*before, *(unnamed if dots else ()), *behind)
 
 
-def _implied(operands: Sequence[Labels], unnamed: Labels) -> Labels:
+def _implied_labels(operands: Sequence[Labels], unnamed: Labels) -> Labels:
     counts = Counter(label for labels in operands for label in labels if isinstance(label, str))
     return (*unnamed, *sorted(letter for letter, count in counts.items() if count == 1))

@@ -9,11 +9,11 @@ from math import prod
 import numpy as np
 
 from nacre.kernels.interface.call import Array, Attributes, Call, Fault, Known, Primitive, Run, Work
-from nacre.kernels.interface.fitting import Fitting, Misfit, expect_rank, expect_shape, shown
+from nacre.kernels.interface.fitting import Fitting, Misfit, dims_text, expect_rank, expect_shape
 from nacre.kernels.interface.graph_runs import into_dense
 from nacre.kernels.interface.runs import present, quiet, quietly
 from nacre.kernels.interface.shapes import Dims
-from nacre.kernels.numbers.numbers import widened
+from nacre.kernels.numbers.numbers import widen_to_f32
 from nacre.kernels.products.attention import ATTENTION
 from nacre.kernels.products.einsum import EINSUM
 from nacre.kernels.products.graph_products import (
@@ -93,10 +93,10 @@ def _bind_row(call: Call) -> Run:
 
 
 def _to_double(values: Array) -> Array:
-    return widened(values).astype(np.float64)
+    return widen_to_f32(values).astype(np.float64)
 
 
-def _kept(known: Known, depth: int) -> IntegerWeights:
+def _prepare_weights(known: Known, depth: int) -> IntegerWeights:
     """What is kept of weights that are known: floats where they are hot, else bytes if possible."""
     found = IntegerWeights.of(known, depth)
     stored = found.stored
@@ -117,7 +117,7 @@ def _bind_integers(call: Call) -> Run:
     """Exact sums by products of floats. Weights become floats block by block, or once for all."""
     elem, known = call.output.elem, call.known.get(1)
     depth, width = call.input(0).shape[-1], call.output.shape[-1]
-    kept = None if known is None else _kept(known, depth)
+    kept = None if known is None else _prepare_weights(known, depth)
 
     def run(inputs: Sequence[Array | None], outputs: Sequence[Array]) -> Fault | None:
         x = present(inputs[0]).reshape(-1, depth)
@@ -149,7 +149,7 @@ def fit_linear(inputs: Sequence[Dims], attributes: Attributes) -> Dims:
     expect_rank(x, 1)
     expect_rank(weight, 2, 2, "`weight`")
     if weight[1] != x[-1]:
-        found = f"`weight` has the shape {shown(weight)} and the input {shown(x)}"
+        found = f"`weight` has the shape {dims_text(weight)} and the input {dims_text(x)}"
         raise Misfit(f"{found}, expected the same last dimension")
     if len(inputs) > 2:
         expect_shape(inputs[2], weight[:1], "`bias`")

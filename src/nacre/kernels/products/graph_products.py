@@ -17,7 +17,7 @@ import numpy as np
 from nacre.base.elements import ElementType
 from nacre.kernels.interface.call import Array, Known, TensorType
 from nacre.kernels.interface.scratch import scratch
-from nacre.kernels.numbers.numbers import widened
+from nacre.kernels.numbers.numbers import widen_to_f32
 from nacre.kernels.products.core_products import low_bits
 from nacre.kernels.products.products import (
     F32_EXACT,
@@ -78,7 +78,7 @@ def factoring(
 def widening(elem: ElementType) -> Callable[[Array], Array]:
     """How an operand gets the type of its sums."""
     dtype = sums_dtype(elem)
-    return widened if dtype == np.float32 else lambda values: values.astype(dtype, copy=False)
+    return widen_to_f32 if dtype == np.float32 else lambda values: values.astype(dtype, copy=False)
 
 
 def multiplicands(elem: ElementType) -> Callable[[Array, Array], Factors]:
@@ -154,7 +154,7 @@ class IntegerWeights:
         """The values of some sums in the type of a plan, until the same is asked for again."""
         if self.stored.dtype == dtype and self.zero is None:
             return self.stored[some]
-        made = _copied("weights", self.stored[some], dtype)
+        made = _copy_to_scratch("weights", self.stored[some], dtype)
         if self.zero is not None:
             zero = self.zero[some] if self.zero.ndim else self.zero
             np.subtract(made, zero.astype(dtype), out=made)
@@ -170,8 +170,8 @@ def _integer_factors(
     chosen = plan(depth, reach(a), reach(b)) if known is None else known.extent.plan(a, depth)
     is_whole = is_narrow and chosen.result == chosen.dtype
     return Factors(
-        _copied("left", a, chosen.dtype),
-        _copied("right", b, chosen.dtype)
+        _copy_to_scratch("left", a, chosen.dtype),
+        _copy_to_scratch("right", b, chosen.dtype)
         if known is None
         else known.values(_EVERY, chosen.dtype).reshape(b.shape),
         np.matmul if is_whole else partial(_exactly, chosen=chosen),
@@ -179,7 +179,7 @@ def _integer_factors(
     )
 
 
-def _copied(use: str, values: Array, dtype: np.dtype[Any]) -> Array:
+def _copy_to_scratch(use: str, values: Array, dtype: np.dtype[Any]) -> Array:
     room = scratch(use, values.shape, dtype)
     np.copyto(room, values, casting="unsafe")
     return room

@@ -33,7 +33,7 @@ from nacre.kernels.interface.runs import present
 from nacre.kernels.interface.shapes import Dims, pad
 from nacre.kernels.movement.padding import bind_pad
 from nacre.kernels.movement.views import moves_outputs
-from nacre.kernels.numbers.numbers import saturated
+from nacre.kernels.numbers.numbers import saturate_to
 from nacre.kernels.numbers.quantization import dequantizer, per_tensor, quantizer
 from nacre.kernels.products.linear import LINEAR
 from nacre.kernels.quantised.graph_fused_fit import (
@@ -71,17 +71,17 @@ def fused_problem(names: Sequence[str], attributes: Attributes) -> str | None:
         if not elem.is_integer:
             return f"operand {index} has the type `{name}`, expected integers"
         for attribute in _ZEROS[index]:
-            for zero in _listed(attributes.get(attribute, 0)):
+            for zero in _as_list(attributes.get(attribute, 0)):
                 if not elem.lowest <= zero <= elem.highest:
                     return f"`{attribute}` has {zero}, expected a value of `{name}`"
     return None
 
 
-def _listed(value: int | Sequence[int]) -> Sequence[int]:
+def _as_list(value: int | Sequence[int]) -> Sequence[int]:
     return (value,) if isinstance(value, int) else value
 
 
-def _checked(bind: Callable[[Call], Run]) -> Callable[[Call], Run]:
+def _refuse_floats(bind: Callable[[Call], Run]) -> Callable[[Call], Run]:
     """Refuse floats at once, and bind the rest when it runs first."""
     late = at_first_run(bind)
 
@@ -109,7 +109,7 @@ def _of_weights(attributes: Attributes, axis: int) -> Quantization:
     return Quantization(np.resize(scales, count), np.resize(zeros, count), axis)
 
 
-def _seen(run: Run, *views: Seen) -> Run:
+def _run_on_views(run: Run, *views: Seen) -> Run:
     """A run that sees its operands, and by the last view its output, in other shapes."""
 
     def run_seen(inputs: Sequence[Array | None], outputs: Sequence[Array]) -> Fault | None:
@@ -119,7 +119,7 @@ def _seen(run: Run, *views: Seen) -> Run:
     return run_seen
 
 
-def _placed(run: Run, place: Callable[[Dims], Dims]) -> Run:
+def _place_faults(run: Run, place: Callable[[Dims], Dims]) -> Run:
     """A run whose faults say where they are in the output's own shape."""
 
     def run_placed(inputs: Sequence[Array | None], outputs: Sequence[Array]) -> Fault | None:
@@ -135,7 +135,7 @@ def _as_is(array: Array) -> Array:
     return array
 
 
-def _kept(view: Seen) -> Seen:
+def _cache_dense(view: Seen) -> Seen:
     """A view that is made dense once for a constant: what comes again and cannot be written to."""
     last: list[tuple[Array, Array]] = []
 
@@ -151,11 +151,11 @@ def _kept(view: Seen) -> Seen:
     return see
 
 
-def _turned(order: Dims) -> Seen:
+def _transpose_by(order: Dims) -> Seen:
     return lambda array: array.transpose(order)
 
 
-def _shaped(*shape: int) -> Seen:
+def _reshape_to(*shape: int) -> Seen:
     return lambda array: array.reshape(shape)
 
 
@@ -169,7 +169,7 @@ def _weights_last(rank: int) -> Dims:
     return (*range(2, rank), 1, 0)
 
 
-def _moved(dims: Dims, order: Dims) -> Dims:
+def _permute_dims(dims: Dims, order: Dims) -> Dims:
     return tuple(dims[axis] for axis in order)
 
 
@@ -187,15 +187,23 @@ def _qconv(call: Call) -> Run:
     x_order, w_order = _orders(call.attributes, rank)
     inner = Call(
         (
-            Type(x.elem, _moved(x.shape, x_order), _one(call.attributes, "x")),
-            Type(w.elem, _moved(w.shape, w_order), _of_weights(call.attributes, rank - 1)),
+            Type(x.elem, _permute_dims(x.shape, x_order), _one(call.attributes, "x")),
+            Type(w.elem, _permute_dims(w.shape, w_order), _of_weights(call.attributes, rank - 1)),
             *call.inputs[2:],
         ),
-        (Type(y.elem, _moved(y.shape, x_order), _one(call.attributes, "y")),),
+        (Type(y.elem, _permute_dims(y.shape, x_order), _one(call.attributes, "y")),),
         {**spatial_of(call.attributes, rank - 2), "groups": call.attributes["groups"]},
     )
-    run = _placed(_NEM["conv2d"].bind(inner), lambda at: tuple(at[x_order.index(i)] for i in whole))
-    return _seen(run, _turned(x_order), _kept(_turned(w_order)), _as_is, _turned(x_order))
+    run = _place_faults(
+        _NEM["conv2d"].bind(inner), lambda at: tuple(at[x_order.index(i)] for i in whole)
+    )
+    return _run_on_views(
+        run,
+        _transpose_by(x_order),
+        _cache_dense(_transpose_by(w_order)),
+        _as_is,
+        _transpose_by(x_order),
+    )
 
 
 def _qlinear(call: Call) -> Run:
@@ -211,9 +219,9 @@ def _qlinear(call: Call) -> Run:
         (Type(y.elem, (rows, width), _one(call.attributes, "y")),),
     )
     front = x.shape[:-1]
-    run = _placed(_NEM["gemm"].bind(inner), lambda at: (*_place_of(at[0], front), at[1]))
-    views = _shaped(rows, depth), _kept(np.transpose), _as_is, _shaped(rows, width)
-    return into_dense(_seen(run, *views))
+    run = _place_faults(_NEM["gemm"].bind(inner), lambda at: (*_place_of(at[0], front), at[1]))
+    views = _reshape_to(rows, depth), _cache_dense(np.transpose), _as_is, _reshape_to(rows, width)
+    return into_dense(_run_on_views(run, *views))
 
 
 def _place_of(number: int, dims: Dims) -> Dims:
@@ -231,15 +239,15 @@ def _qpool(call: Call) -> Run:
     given, rank = call.attributes, len(call.input(0).shape)
     order, _ = _orders(given, rank)
     x, y = (
-        Type(type_.elem, _moved(type_.shape, order), _one(given, side))
+        Type(type_.elem, _permute_dims(type_.shape, order), _one(given, side))
         for type_, side in ((call.input(0), "x"), (call.output, "y"))
     )
     spatial = {**spatial_of(given, rank - 2), "kernel_shape": tuple(given["kernel"])}
     if given["op"] == "Avg" and given["count_pad"] and any(spatial["pads"]):
-        run = _padded_first(x, y, spatial)
+        run = _bind_padded_mean(x, y, spatial)
     else:
         run = _pool(given["op"], x, y, spatial)
-    return _seen(run, _turned(order), _turned(order))
+    return _run_on_views(run, _transpose_by(order), _transpose_by(order))
 
 
 def _pool(op: str, x: Type, y: Type, spatial: Mapping[str, Dims]) -> Run:
@@ -265,12 +273,12 @@ def _pool(op: str, x: Type, y: Type, spatial: Mapping[str, Dims]) -> Run:
 def _converting(x: Type, y: Type, is_same: bool) -> Seen:
     """From stored integers to stored integers of another type, or with another meaning."""
     if is_same:
-        return lambda stored: saturated(stored.astype(np.int64), y.elem)
+        return lambda stored: saturate_to(stored.astype(np.int64), y.elem)
     real, stored_as = dequantizer(x), quantizer(y)
     return lambda stored: stored_as(real(stored))
 
 
-def _padded_first(x: Type, y: Type, spatial: Mapping[str, Dims]) -> Run:
+def _bind_padded_mean(x: Type, y: Type, spatial: Mapping[str, Dims]) -> Run:
     """A mean over padding too: the padding becomes elements, each the real value 0."""
     half = len(x.shape) - 2
     begins, ends = spatial["pads"][:half], spatial["pads"][half:]
@@ -301,8 +309,8 @@ def _pool_work(call: Call) -> Work:
 
 
 GRAPH_FUSED = (
-    Primitive("core.QConv", _checked(_qconv), Fitting(fit_qconv), _conv_work),
-    Primitive("core.QLinear", _checked(_qlinear), Fitting(fit_qlinear), _linear_work),
-    Primitive("core.QBinOp", _checked(_qbinop), Fitting(fit_qbinop), moves_outputs),
-    Primitive("core.QPool", _checked(_qpool), Fitting(fit_qpool), _pool_work),
+    Primitive("core.QConv", _refuse_floats(_qconv), Fitting(fit_qconv), _conv_work),
+    Primitive("core.QLinear", _refuse_floats(_qlinear), Fitting(fit_qlinear), _linear_work),
+    Primitive("core.QBinOp", _refuse_floats(_qbinop), Fitting(fit_qbinop), moves_outputs),
+    Primitive("core.QPool", _refuse_floats(_qpool), Fitting(fit_qpool), _pool_work),
 )

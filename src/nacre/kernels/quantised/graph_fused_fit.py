@@ -11,11 +11,11 @@ from nacre.base.elements import GRAPH_TYPES
 from nacre.kernels.interface.call import Attributes
 from nacre.kernels.interface.fitting import (
     Misfit,
+    dims_text,
     expect_least,
     expect_length,
     expect_rank,
     expect_shape,
-    shown,
 )
 from nacre.kernels.interface.shapes import Dims, broadcast, windows
 
@@ -128,7 +128,7 @@ def fit_qlinear(inputs: Sequence[Dims], attributes: Attributes) -> Dims:
     expect_rank(x, 1, name="`input`")
     expect_rank(w, 2, 2, "`weight`")
     if x[-1] != w[1]:
-        raise Misfit(f"`input` has the shape {shown(x)}, expected {w[1]} along its last axis")
+        raise Misfit(f"`input` has the shape {dims_text(x)}, expected {w[1]} along its last axis")
     if len(inputs) > 2:
         expect_shape(inputs[2], w[:1], "`bias`")
     _fit_scales(attributes, w[0])
@@ -144,7 +144,7 @@ def fit_qbinop(inputs: Sequence[Dims], attributes: Attributes) -> Dims:
     _fit_scale(attributes, "b_scale")
     result = broadcast(a, b)
     if result is None:
-        raise Misfit(f"the shapes {shown(a)} and {shown(b)} do not stretch to a common one")
+        raise Misfit(f"the shapes {dims_text(a)} and {dims_text(b)} do not stretch to a common one")
     return result
 
 

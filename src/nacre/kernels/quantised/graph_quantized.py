@@ -28,10 +28,10 @@ from nacre.kernels.interface.call import (
 from nacre.kernels.interface.fitting import (
     Fitting,
     Misfit,
+    dims_text,
     expect_least,
     expect_shape,
     fitting_axis,
-    shown,
 )
 from nacre.kernels.interface.runs import filling, present, quiet
 from nacre.kernels.interface.scratch import scratch
@@ -172,7 +172,7 @@ def _fit_dequantize(inputs: Sequence[Dims], attributes: Attributes) -> Dims:
     elif scale not in ((), (1,)):
         axis = fitting_axis(attributes["axis"], len(x))
         if scale != (x[axis],):
-            told = f"`scale` has the shape {shown(scale)}"
+            told = f"`scale` has the shape {dims_text(scale)}"
             raise Misfit(f"{told}, expected [] or, along axis {axis}, [{x[axis]}]")
     if len(inputs) > 2:
         expect_shape(inputs[2], scale, "`zero`")

@@ -79,13 +79,13 @@ def _bind_channels(call: Call) -> Run:
     return row_by_row(call, size, centre_rows(call, size), Parameters(groups, x[1] // groups))
 
 
-def _spread(x: Dims, axis: int) -> Dims:
+def _broadcast_shape(x: Dims, axis: int) -> Dims:
     """The shape under which one value per place along an axis broadcasts."""
     return tuple(dim if at == axis else 1 for at, dim in enumerate(x))
 
 
 def _bind_batch_norm(call: Call) -> Run:
-    spread, epsilon = _spread(call.input(0).shape, _axis(call)), _number(call, "epsilon")
+    spread, epsilon = _broadcast_shape(call.input(0).shape, _axis(call)), _number(call, "epsilon")
 
     def compute(x: Array, scale: Array, bias: Array, mean: Array, variance: Array) -> Array:
         factor = scale / np.sqrt(variance + epsilon)

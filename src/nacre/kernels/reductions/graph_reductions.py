@@ -19,7 +19,7 @@ from nacre.kernels.interface.runs import filling, quiet
 from nacre.kernels.interface.shapes import Dims
 from nacre.kernels.products.core_products import low_bits
 from nacre.kernels.products.products import same_nan
-from nacre.kernels.reductions.reductions import float_sum, kept, reads_input, widening
+from nacre.kernels.reductions.reductions import float_sum, keepdims_shape, reads_input, widening
 
 Reduce = Callable[[Array, Dims, bool], Array]  # floats, axes, ordered: the axes stay with size 1
 
@@ -50,7 +50,7 @@ def _product(x: Array, axes: Dims, is_ordered: bool) -> Array:
     rows = x.transpose((*sorted(axes), *rest)).reshape(-1, *(x.shape[axis] for axis in rest))
     # A running product multiplies one by one, however the platform would arrange a plain one.
     last = np.multiply.accumulate(rows, axis=0)[-1:]
-    return same_nan(last.reshape(kept(x.shape, axes)))
+    return same_nan(last.reshape(keepdims_shape(x.shape, axes)))
 
 
 def _sum_square(x: Array, axes: Dims, is_ordered: bool) -> Array:
@@ -117,7 +117,7 @@ def _axes(axes: Sequence[int], rank: int) -> Dims:
 def _reduce(call: Call) -> Run:
     type_, op = call.input(0), call.attributes["op"]
     axes = _axes(call.attributes["axes"], len(type_.shape))
-    target = kept(type_.shape, axes)
+    target = keepdims_shape(type_.shape, axes)
     if type_.elem.is_integer:
         return _reduce_integers(type_, op, axes)
     reduce, wide, is_ordered = _FLOAT[op], widening(type_), call.ordered
@@ -129,7 +129,7 @@ def _reduce(call: Call) -> Run:
 
 
 def _reduce_integers(type_: TensorType, op: str, axes: Dims) -> Run:
-    (first, join), elem, target = _INTEGER[op], type_.elem, kept(type_.shape, axes)
+    (first, join), elem, target = _INTEGER[op], type_.elem, keepdims_shape(type_.shape, axes)
 
     def fill(x: Array, y: Array) -> None:
         # Integer arithmetic of a width is arithmetic modulo that width.
@@ -142,7 +142,11 @@ def _reduce_integers(type_: TensorType, op: str, axes: Dims) -> Run:
 def _position(is_largest: bool, call: Call) -> Run:
     type_, wide = call.input(0), widening(call.input(0))
     axis = fitting_axis(call.attributes["axis"], len(type_.shape))
-    target, is_last, size = kept(type_.shape, (axis,)), call.attributes["last"], type_.shape[axis]
+    target, is_last, size = (
+        keepdims_shape(type_.shape, (axis,)),
+        call.attributes["last"],
+        type_.shape[axis],
+    )
     find = np.argmax if is_largest else np.argmin
 
     def fill(x: Array, y: Array) -> None:
@@ -185,18 +189,18 @@ def _fit_reduce(inputs: Sequence[Dims], attributes: Attributes) -> Dims:
         expected = ", ".join(f"`{name}`" for name in OPERATIONS)
         raise Misfit(f"`op` is `{attributes.get('op')}`, expected one of {expected}")
     axes = fitting_axes(attributes["axes"], len(x))
-    return _reduced(x, axes, attributes["keepdims"]) if axes else ()
+    return _reduced_shape(x, axes, attributes["keepdims"]) if axes else ()
 
 
 def _fit_position(inputs: Sequence[Dims], attributes: Attributes) -> Dims:
     (x,) = inputs
     axis = fitting_axis(attributes["axis"], len(x))
-    return _reduced(x, (axis,), attributes["keepdims"])
+    return _reduced_shape(x, (axis,), attributes["keepdims"])
 
 
-def _reduced(x: Dims, axes: Dims, keepdims: bool) -> Dims:
+def _reduced_shape(x: Dims, axes: Dims, keepdims: bool) -> Dims:
     if keepdims:
-        return kept(x, axes)
+        return keepdims_shape(x, axes)
     gone = frozenset(axes)
     return tuple(dim for axis, dim in enumerate(x) if axis not in gone)
 

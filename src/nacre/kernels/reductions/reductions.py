@@ -27,7 +27,7 @@ from nacre.kernels.interface.call import (
 )
 from nacre.kernels.interface.runs import filling, quiet
 from nacre.kernels.interface.shapes import Dims
-from nacre.kernels.numbers.numbers import saturated, widened, wrapped
+from nacre.kernels.numbers.numbers import saturate_to, widen_to_f32, wrap_to
 from nacre.kernels.numbers.quantization import dequantizer, quantizer
 from nacre.kernels.products.products import same_nan
 
@@ -47,10 +47,10 @@ def widening(type_: TensorType) -> Callable[[Array], Array]:
     """
     if type_.elem.is_integer or type_.elem.bits > 32:
         return lambda values: values
-    return widened
+    return widen_to_f32
 
 
-def kept(x: Dims, axes: Dims) -> Dims:
+def keepdims_shape(x: Dims, axes: Dims) -> Dims:
     """The shape with size 1 along the axes: any result shape is that one but for sizes of 1.
 
     Arrays are reshaped to it and from it, which never copies, whatever their strides.
@@ -83,7 +83,7 @@ def _arrangement(x: Dims, axes: Dims) -> tuple[Dims, Dims, Dims, int | None]:
     rest = tuple(axis for axis in range(len(x)) if axis not in axes)
     is_last = bool(axes) and rest == tuple(range(len(rest)))
     size = prod(x[axis] for axis in axes) if is_last else None
-    return ascending, rest, kept(x, axes), size
+    return ascending, rest, keepdims_shape(x, axes), size
 
 
 def _row_sums(x: Array, axes: Dims, rest: Dims) -> Array:
@@ -125,14 +125,14 @@ def _one_by_one(total: Array, x: Array, start: int) -> Array:
 
 def bind_sum(call: Call, axes: Dims) -> Run:
     """A sum over axes counted from the front, stored values taken as they are."""
-    type_, target = call.input(0), kept(call.input(0).shape, axes)
+    type_, target = call.input(0), keepdims_shape(call.input(0).shape, axes)
     if not type_.elem.is_integer:
         return _float_sum(call, axes)
     if type_.elem.bits < 8:
 
         def fill_narrow(x: Array, y: Array) -> None:
             total = np.add.reduce(x, axis=axes, dtype=x.dtype, keepdims=True)
-            y.reshape(target)[...] = wrapped(total, type_.elem)
+            y.reshape(target)[...] = wrap_to(total, type_.elem)
 
         return filling(fill_narrow)
 
@@ -144,7 +144,7 @@ def bind_sum(call: Call, axes: Dims) -> Run:
 
 
 def _float_sum(call: Call, axes: Dims) -> Run:
-    wide, target = widening(call.input(0)), kept(call.input(0).shape, axes)
+    wide, target = widening(call.input(0)), keepdims_shape(call.input(0).shape, axes)
     is_ordered = call.ordered
 
     def fill(x: Array, y: Array) -> None:
@@ -177,7 +177,7 @@ def _reduce_sum(call: Call) -> Run:
 def _extremum(call: Call, pick: np.ufunc) -> Run:
     x_type, y_type = call.input(0), call.output
     axes, wide = _known_axes(call), widening(x_type)
-    target = kept(x_type.shape, axes)
+    target = keepdims_shape(x_type.shape, axes)
     x_quant, y_quant = x_type.quant, y_type.quant
     if x_quant is not None and y_quant is not None and not x_quant.equals(y_quant):
         return _requantized_extremum(call, pick, axes)
@@ -219,7 +219,7 @@ def _argmin(call: Call) -> Run:
 def _position(call: Call, is_largest: bool) -> Run:
     type_, elem = call.input(0), call.output.elem
     axis = call.attributes["axis"] % len(type_.shape)
-    target = kept(type_.shape, (axis,))
+    target = keepdims_shape(type_.shape, (axis,))
     wide = widening(type_)
     fits = type_.shape[axis] - 1 <= elem.highest
 
@@ -229,7 +229,7 @@ def _position(call: Call, is_largest: bool) -> Run:
             found: Array = values.argmax(axis=axis, keepdims=True)
         else:
             found = values.argmin(axis=axis, keepdims=True)
-        y.reshape(target)[...] = found if fits else saturated(found, elem)
+        y.reshape(target)[...] = found if fits else saturate_to(found, elem)
 
     return filling(fill)
 

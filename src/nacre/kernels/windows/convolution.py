@@ -198,7 +198,7 @@ def convolution_shape(inputs: Sequence[Dims | None], attributes: Attributes) -> 
         return None
     if x[-1] != w[-2] * groups or w[-1] % groups:
         return None
-    return _checked(shapes.conv(x, w, *_spatial(attributes)), inputs)
+    return _check_shapes(shapes.conv(x, w, *_spatial(attributes)), inputs)
 
 
 def depthwise_shape(inputs: Sequence[Dims | None], attributes: Attributes) -> list[Dims] | None:
@@ -208,7 +208,7 @@ def depthwise_shape(inputs: Sequence[Dims | None], attributes: Attributes) -> li
         return None
     if shapes.depthwise_multiplier(x[-1], w) is None:
         return None
-    return _checked(shapes.depthwise(x, w, *_spatial(attributes)), inputs)
+    return _check_shapes(shapes.depthwise(x, w, *_spatial(attributes)), inputs)
 
 
 def _spatial(attributes: Attributes) -> tuple[Dims, Dims, Dims]:
@@ -226,7 +226,7 @@ def _fits(x: Dims, w: Dims, attributes: Attributes) -> bool:
     return lengths == (2 * rank, rank, rank) and min(*strides, *dilations) >= 1
 
 
-def _checked(y: Dims, inputs: Sequence[Dims | None]) -> list[Dims] | None:
+def _check_shapes(y: Dims, inputs: Sequence[Dims | None]) -> list[Dims] | None:
     bias = inputs[2] if len(inputs) > 2 else None
     if min(y) < 1 or (bias is not None and bias != y[-1:]):
         return None

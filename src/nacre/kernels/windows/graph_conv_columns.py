@@ -19,7 +19,7 @@ from nacre.kernels.interface.shapes import Dims, even_parts
 from nacre.kernels.products.graph_products import Factors, dense
 from nacre.kernels.windows.graph_conv_planes import Convolve
 from nacre.kernels.windows.patches import Windows
-from nacre.kernels.windows.sliding import Axis, Sliding, joined
+from nacre.kernels.windows.sliding import Axis, Sliding, join_shape
 
 # Of one matrix of columns; larger ones are made block by block, for they should stay in the cache.
 _COLUMN_BYTES = 1 << 20
@@ -73,7 +73,7 @@ class Geometry:
         use = self.sliding
         if not use.is_padded:
             return dense(x)
-        shape = joined(self.batch, use.padded, self.channels, is_last)
+        shape = join_shape(self.batch, use.padded, self.channels, is_last)
         values = scratch("padded", shape, x.dtype)
         values.fill(0)
         inner = tuple(slice(axis.begin, axis.begin + axis.size) for axis in use.axes)
@@ -159,7 +159,7 @@ def by_rows(use: Geometry) -> Convolve:
             count = min(rows, height - start)
             seen = (count - 1) * down.stride + down.window
             columns = scratch("columns", (seen, *shape), x.dtype)
-            _spread(x[image], start * down.stride - down.begin, steps, columns)
+            _fill_columns(x[image], start * down.stride - down.begin, steps, columns)
             steps_down = (down.stride * row, width * item, item)
             view = np.ndarray((count, use.depth, width), x.dtype, columns, strides=steps_down)
             factors.multiply(weights, view, y[image, :, start : start + count].swapaxes(0, 1))
@@ -184,7 +184,7 @@ def _places(axis: Axis) -> list[tuple[slice, slice]]:
     return found
 
 
-def _spread(x: Array, top: int, places: list[tuple[slice, slice]], columns: Array) -> None:
+def _fill_columns(x: Array, top: int, places: list[tuple[slice, slice]], columns: Array) -> None:
     """Fill columns [row, channel, place, window] from X [channel, row, element], from a row on."""
     first = min(max(0, -top), len(columns))
     stop = max(first, min(len(columns), x.shape[1] - top))

@@ -31,11 +31,11 @@ from nacre.kernels.products.graph_products import (
 from nacre.kernels.windows.sliding import (
     Axis,
     Sliding,
+    axis_list,
     fitting_groups,
     fitting_windows,
     has_channels_last,
-    joined,
-    listed,
+    join_shape,
     spatial_of,
 )
 
@@ -47,7 +47,7 @@ def _windows(x: Dims, weight: Dims, attributes: Attributes) -> Sliding:
 
 def _counts(sliding: Sliding, attributes: Attributes) -> Dims:
     """The spatial shape of Y."""
-    extra = listed(attributes, "output_padding", len(sliding.axes), 0)
+    extra = axis_list(attributes, "output_padding", len(sliding.axes), 0)
     for axis, more in zip(sliding.axes, extra, strict=True):
         if more >= max(axis.stride, axis.dilation):
             wanted = f"less than the stride {axis.stride} or the dilation {axis.dilation}"
@@ -165,7 +165,7 @@ def fit_conv_transpose(inputs: Sequence[Dims], attributes: Attributes) -> Dims:
     sliding = _windows(x, weight, attributes)
     if len(inputs) > 2:
         expect_shape(inputs[2], (width * groups,), "`bias`")
-    return joined(x[0], _counts(sliding, attributes), width * groups, is_last)
+    return join_shape(x[0], _counts(sliding, attributes), width * groups, is_last)
 
 
 def _work(call: Call) -> Work:

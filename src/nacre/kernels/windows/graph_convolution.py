@@ -40,7 +40,7 @@ from nacre.kernels.windows.sliding import (
     fitting_groups,
     fitting_windows,
     has_channels_last,
-    joined,
+    join_shape,
     spatial_of,
 )
 
@@ -175,7 +175,7 @@ def fit_convolution(inputs: Sequence[Dims], attributes: Attributes) -> Dims:
     sliding = _windows(x, weight, attributes)
     if len(inputs) > 2:
         expect_shape(inputs[2], (outputs,), "`bias`")
-    return joined(x[0], fitting_counts(sliding), outputs, is_last)
+    return join_shape(x[0], fitting_counts(sliding), outputs, is_last)
 
 
 def _work(call: Call) -> Work:

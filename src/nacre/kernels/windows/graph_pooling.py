@@ -24,7 +24,7 @@ from nacre.kernels.windows.sliding import (
     fitting_counts,
     fitting_windows,
     has_channels_last,
-    joined,
+    join_shape,
     spatial_of,
 )
 
@@ -98,7 +98,7 @@ def fit_pooling(inputs: Sequence[Dims], attributes: Attributes) -> Dims:
         raise Misfit(f"`p` is {attributes['p']}, expected 1 to {_LARGEST_POWER}")
     sliding = fitting_windows(x, kernel, attributes)
     is_last = has_channels_last(attributes)
-    return joined(x[0], fitting_counts(sliding), x[-1] if is_last else x[1], is_last)
+    return join_shape(x[0], fitting_counts(sliding), x[-1] if is_last else x[1], is_last)
 
 
 def _work(call: Call) -> Work:

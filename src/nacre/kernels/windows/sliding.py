@@ -9,7 +9,13 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from nacre.kernels.interface.call import Attributes
-from nacre.kernels.interface.fitting import Misfit, expect_least, expect_length, expect_rank, shown
+from nacre.kernels.interface.fitting import (
+    Misfit,
+    dims_text,
+    expect_least,
+    expect_length,
+    expect_rank,
+)
 from nacre.kernels.interface.shapes import Dims, window_count
 
 _MOST_SPATIAL = 3
@@ -115,7 +121,7 @@ class Sliding:
         return any(axis.begin or axis.end for axis in self.axes)
 
 
-def joined(batch: int, spatial: Dims, channels: int, is_last: bool) -> Dims:
+def join_shape(batch: int, spatial: Dims, channels: int, is_last: bool) -> Dims:
     """A shape with channels at the end or behind the batch."""
     return (batch, *spatial, channels) if is_last else (batch, channels, *spatial)
 
@@ -138,9 +144,9 @@ def fitting_windows(x: Dims, window: Dims, attributes: Attributes) -> Sliding:
     size = spatial_of(x, attributes)
     rank = len(size)
     expect_least(window, 1, "kernel")
-    strides = listed(attributes, "strides", rank, 1)
-    dilations = listed(attributes, "dilations", rank, 1)
-    pads = listed(attributes, "pads", 2 * rank, 0)
+    strides = axis_list(attributes, "strides", rank, 1)
+    dilations = axis_list(attributes, "dilations", rank, 1)
+    pads = axis_list(attributes, "pads", 2 * rank, 0)
     rounds_up = (bool(attributes.get("ceil", False)),) * rank
     parts = zip(size, window, pads[:rank], pads[rank:], strides, dilations, rounds_up, strict=True)
     axes = tuple(Axis(*part) for part in parts)
@@ -158,7 +164,7 @@ def fitting_counts(sliding: Sliding) -> Dims:
     return sliding.counts
 
 
-def listed(attributes: Attributes, name: str, length: int, least: int) -> Dims:
+def axis_list(attributes: Attributes, name: str, length: int, least: int) -> Dims:
     """A list with an entry for each axis; an empty one stands for the least values."""
     values = tuple(attributes[name]) or (least,) * length
     expect_length(values, length, name)
@@ -170,6 +176,6 @@ def fitting_groups(x: Dims, weight: Dims, per_group: int, attributes: Attributes
     """How many groups of channels there are, where weights have so many input channels each."""
     channels, groups = x[-1] if has_channels_last(attributes) else x[1], attributes["groups"]
     if groups < 1 or per_group * groups != channels:
-        found = f"`weight` has the shape {shown(weight)} and `groups` is {groups}"
+        found = f"`weight` has the shape {dims_text(weight)} and `groups` is {groups}"
         raise Misfit(f"{found}: {per_group} input channels a group, expected {channels} in all")
     return int(groups)

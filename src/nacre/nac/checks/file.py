@@ -38,7 +38,7 @@ CHECKS: tuple[Check, ...] = (
     schedule.frees,
     weights.quantization,
     weights.external,
-    weights.unused,
+    weights.find_unused,
 )
 _MOST_FINDINGS = 100  # of one check
 

@@ -47,7 +47,7 @@ def external(case: Examination) -> Iterator[Diagnostic]:
         yield case.at(NAC39, case.position("DATA", 0), told)
 
 
-def unused(case: Examination) -> Iterator[Diagnostic]:
+def find_unused(case: Examination) -> Iterator[Diagnostic]:
     """The file beside has no tensors that the program does not know."""
     if case.external is None or not case.has("DATA"):
         return

@@ -81,14 +81,14 @@ class OptimisedPrograms:
         """The program for inputs of these types; None where it is run as it is written."""
         with self._lock:  # a second thread waits for the first: it needs the same
             if key not in self._programs and len(self._programs) < _MOST_PROGRAMS:
-                self._programs[key] = optimised(model, given)
+                self._programs[key] = optimise_program(model, given)
             return self._programs.get(key)
 
     def __len__(self) -> int:
         return len(self._programs)
 
 
-def optimised(model: LoadedProgram, given: Mapping[int, Array]) -> Optimised | None:
+def optimise_program(model: LoadedProgram, given: Mapping[int, Array]) -> Optimised | None:
     """A program made ready for inputs of these types; None where it is not to be."""
     from nacre.nac.program.lift import lift_run
 

@@ -18,7 +18,7 @@ from nacre.base.elements import ELEMENT_TYPES
 from nacre.kernels.interface.call import Array, Call, TensorType
 from nacre.kernels.interface.shapes import axis_of
 from nacre.kernels.numbers import real_functions
-from nacre.kernels.numbers.numbers import widened
+from nacre.kernels.numbers.numbers import widen_to_f32
 from nacre.kernels.numbers.quantization import dequantizer, quantizer
 from nacre.kernels.reductions import normalization
 from nacre.kernels.registry import PRIMITIVES
@@ -89,7 +89,7 @@ def limits_of(opcode: str, call: Call, inputs: tuple[Array, ...]) -> Limits | No
 
 
 def _reals(type_: TensorType, values: Array) -> Array:
-    return dequantizer(type_)(values) if type_.quant is not None else widened(values)
+    return dequantizer(type_)(values) if type_.quant is not None else widen_to_f32(values)
 
 
 def _reference(opcode: str, call: Call, inputs: list[Array]) -> Array:

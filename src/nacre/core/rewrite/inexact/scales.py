@@ -31,7 +31,7 @@ def batch_norm(site: RewriteSite) -> int | None:
     is_finite = np.isfinite(factor).all() and np.isfinite(shift).all()
     if product is None or axis != _axis(product) or not is_finite:
         return None
-    return scaled(site, product, factor, shift)
+    return scale_product(site, product, factor, shift)
 
 
 def scale(site: RewriteSite) -> int | None:
@@ -50,10 +50,10 @@ def scale(site: RewriteSite) -> int | None:
     if numbers is None or not np.isfinite(numbers).all():
         return None
     if kind in ("Add", "Sub"):
-        return scaled(site, product, None, numbers if kind == "Add" else -numbers)
+        return scale_product(site, product, None, numbers if kind == "Add" else -numbers)
     if kind == "Div" and (numbers == 0).any():
         return None
-    return scaled(site, product, numbers if kind == "Mul" else 1 / numbers, None)
+    return scale_product(site, product, numbers if kind == "Mul" else 1 / numbers, None)
 
 
 def _axis(product: CoreOperation) -> int:
@@ -64,7 +64,7 @@ def _axis(product: CoreOperation) -> int:
     return 1 if filled["layout"] == "NCHW" else product.type.rank - 1
 
 
-def scaled(
+def scale_product(
     site: RewriteSite, product: CoreOperation, factor: Array | None, shift: Array | None
 ) -> int | None:
     """The product with its channels scaled and shifted; None where its weights are not known."""

@@ -22,7 +22,7 @@ def inverse(order: Sequence[int]) -> Order:
     return tuple(int(axis) for axis in np.argsort(order))
 
 
-def joined(site: RewriteSite) -> int | None:
+def join_transposes(site: RewriteSite) -> int | None:
     """Two transpositions are one, or none."""
     before = site.maker(site.operands[0], "Transpose")
     if before is None:
@@ -213,7 +213,7 @@ SINKING: Mapping[str, Sequence[Rewrite]] = {
     **{name: [softmax] for name in ("Softmax", "LogSoftmax", "BatchNorm", "CumSum")},
     **{name: [reduction] for name in ("Sum", "Mean", "Reduce")},
     **{name: [place] for name in ("ArgMax", "ArgMin")},
-    "Transpose": [joined],
+    "Transpose": [join_transposes],
     "Resize": [resize],
     "Concat": [concat],
     "Pad": [pad],

@@ -13,8 +13,8 @@ def product(site: RewriteSite) -> int | None:
     weights = site.only(site.operands[0], "Softmax")
     if weights is None or weights.attributes["axis"] not in (-1, weights.type.rank - 1):
         return None
-    scores, mask = _masked(site, weights.operands[0])
-    scores, scale = _scaled(site, scores)
+    scores, mask = _split_mask(site, weights.operands[0])
+    scores, scale = _split_scale(site, scores)
     inner = site.only(scores, "MatMul")
     if inner is None:
         return None
@@ -31,7 +31,7 @@ def product(site: RewriteSite) -> int | None:
     return site.add("Attention", q, keys, v, *([] if mask is None else [mask]), **given)
 
 
-def _masked(site: RewriteSite, value: int) -> tuple[int, int | None]:
+def _split_mask(site: RewriteSite, value: int) -> tuple[int, int | None]:
     """Scores, and what is added to them."""
     total = site.only(value, "BinOp", op="Add")
     if total is None:
@@ -43,11 +43,11 @@ def _masked(site: RewriteSite, value: int) -> tuple[int, int | None]:
 
 
 def _is_scores(site: RewriteSite, value: int) -> bool:
-    scaled, _ = _scaled(site, value)
+    scaled, _ = _split_scale(site, value)
     return site.maker(scaled, "MatMul") is not None
 
 
-def _scaled(site: RewriteSite, value: int) -> tuple[int, float]:
+def _split_scale(site: RewriteSite, value: int) -> tuple[int, float]:
     """Scores, and the number that they are multiplied by."""
     found = site.only(value, "BinOp")
     if found is None:

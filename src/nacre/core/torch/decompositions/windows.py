@@ -17,7 +17,7 @@ def _each(given: Sequence[int] | int, rank: int) -> list[int]:
     return numbers * rank if len(numbers) == 1 else numbers
 
 
-def _widened(x: Tensor, axis: int, count: int) -> tuple[Tensor, int]:
+def _widen_windows(x: Tensor, axis: int, count: int) -> tuple[Tensor, int]:
     """Windows of an axis side by side; short ones have their last element more than once."""
     size = x.shape[axis]
     ends = [(i * size // count, -(-(i + 1) * size // count)) for i in range(count)]
@@ -38,8 +38,8 @@ def _adaptive_max_pool(rank: int) -> Any:  # noqa: ANN401 - a decomposition
         places = torch.arange(plane).reshape(sizes)
         kernel = []
         for axis in range(-rank, 0):
-            x, width = _widened(x, axis, wanted[axis])
-            places, _ = _widened(places, axis, wanted[axis])
+            x, width = _widen_windows(x, axis, wanted[axis])
+            places, _ = _widen_windows(places, axis, wanted[axis])
             kernel.append(width)
         pool = getattr(torch.ops.aten, f"max_pool{rank}d_with_indices").default
         values, at = pool(x, kernel, kernel)
