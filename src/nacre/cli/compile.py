@@ -108,7 +108,7 @@ def compile_(
     if "quantise" in shown_after and precision != "i8":
         raise click.UsageError(f"the stage quantise is of i8, and the precision is {precision}")
 
-    def shown(stage: str, result: object) -> None:
+    def show_stage(stage: str, result: object) -> None:
         if stage in shown_after:
             click.echo(f"# after {stage}\n{result}", err=True)
 
@@ -126,7 +126,7 @@ def compile_(
             precision, calibrate, observer, kept, accuracy, fallback, ddr_size
         )
         module = read_module(model, shapes, constants)
-        bundle = compiled(module, devices[0], on_stage=shown, **given)
+        bundle = compiled(module, devices[0], on_stage=show_stage, **given)
         with writing(out):
             bundle.save(out, force=force, reference=reference)
         slower = compare_with_floats(bundle, module, devices[0], ddr_size)

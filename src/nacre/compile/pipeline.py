@@ -67,7 +67,7 @@ def run_stages(
 ) -> Compiled:
     """Every stage on the result of the one before; `on_stage` is shown each result."""
 
-    def shown(name: str, result: object) -> None:
+    def report_stage(name: str, result: object) -> None:
         if on_stage is not None:
             on_stage(name, result)
 
@@ -78,12 +78,12 @@ def run_stages(
     plain = _with_places(float_model(module), module) if is_own else Plain(module)
     with stage("legalising"):
         legal = legalise(plain.module, "f32" if options.precision == "i8" else options.precision)
-    shown("legalise", legal)
+    report_stage("legalise", legal)
     with stage("choosing layouts"):
         is_i8 = options.precision == "i8"
         legal = layout(legal, lacking(options.device, "f32"), has_islands=is_i8)
         legal = split_deep_ops(legal, options)
-    shown("layout", legal)
+    report_stage("layout", legal)
     quantised: Quantised | None = None
     if options.precision == "i8":
         require_room_as_bytes(legal, options)
@@ -100,15 +100,15 @@ def run_stages(
             )
         legal = split_deep_ops(quantised.legal, options)
         quantised = replace(quantised, legal=legal)
-        shown("quantise", quantised)
+        report_stage("quantise", quantised)
     else:
         legal = replace(legal, notes=(*legal.notes, *_float_notes(module, options)))
     with stage("partitioning"):
         layers = partition(legal, options)
     require_room(layers, options)
-    shown("partition", layers)
+    report_stage("partition", layers)
     require_types(layers, options)
-    made = _plan(layers, target, options, shown)
+    made = _plan(layers, target, options, report_stage)
     return Compiled(legal, quantised, layers, *made)
 
 
@@ -130,19 +130,19 @@ def _with_places(plain: Plain, module: Module) -> Plain:
 
 
 def _plan(
-    layers: Partition, target: Target, options: Options, shown: OnStage
+    layers: Partition, target: Target, options: Options, report_stage: OnStage
 ) -> tuple[Partition, Tilings, Placement, Program, str]:
     """The stages behind the partition, of which layers may be cut."""
     with stage("tiling and placing"):
         layers, tilings, placement = _best_tiles(layers, options)
-    shown("tile", tilings.describe(layers))
-    shown("place", placement)
+    report_stage("tile", tilings.describe(layers))
+    report_stage("place", placement)
     with stage("scheduling"):
         program = schedule(layers, tilings, placement, options)
-    shown("schedule", statements_text(program))
+    report_stage("schedule", statements_text(program))
     with stage("emitting"):
         text = emit(program, target)
-    shown("emit", text)
+    report_stage("emit", text)
     return layers, tilings, placement, program, text
 
 

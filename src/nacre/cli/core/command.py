@@ -138,13 +138,13 @@ def canon(
         except ValueError as error:
             raise click.UsageError(safe(str(error))) from None
 
-    def shown(one: Pass, module: Module) -> None:
+    def show_pass(one: Pass, module: Module) -> None:
         if one.name in shown_after:
             click.echo(f"# after {one.name}\n{print_module(module)}", err=True)
 
     def work() -> None:
         module = read_module(file, shapes)
-        give_module(canonicalise(module, until=until, on_pass=shown), out, output)
+        give_module(canonicalise(module, until=until, on_pass=show_pass), out, output)
 
     return report_findings(work, output)
 

@@ -115,7 +115,7 @@ class Debugger:
         before, self.session = self.session, self._started()
         before.close()
         self._shown = []
-        self.stops = [replace(s, made=_made_again(s.made, self.session)) for s in self.stops]
+        self.stops = [replace(s, made=_recreate_stop(s.made, self.session)) for s in self.stops]
 
     def add_stop(self, made: Breakpoint | Watchpoint, label: str) -> Stop:
         """Give a stop the next number."""
@@ -194,7 +194,7 @@ class Debugger:
             echo_as_is(text, nl=False)
 
 
-def _made_again(stop: Breakpoint | Watchpoint, session: Session) -> Breakpoint | Watchpoint:
+def _recreate_stop(stop: Breakpoint | Watchpoint, session: Session) -> Breakpoint | Watchpoint:
     """The same stop in another session of the program."""
     if isinstance(stop, Breakpoint):
         return session.add_breakpoint(stop.task, stop.line, stop.loop_iter, stop.condition)

@@ -116,10 +116,10 @@ def verify(files: tuple[str, ...], max_bytes: int | None, max_work: int | None, 
     """Find every promise of the format that files break, and what would keep them from running."""
     from nacre.nac import verify as verified
 
-    def found(name: str) -> list[Diagnostic]:
+    def verify_file(name: str) -> list[Diagnostic]:
         return verified(require_readable(name), max_bytes=max_bytes, max_work=max_work)
 
-    return verify_files(files, found, "file", output)
+    return verify_files(files, verify_file, "file", output)
 
 
 @click.command()

@@ -32,7 +32,7 @@ class Reference:
         dtype = self._module.by_id[value].type.element.dtype
         self._known[value] = found.astype(dtype)
 
-    def held(self, value: int) -> Array:
+    def actual(self, value: int) -> Array:
         """A value that the plan has made, or what follows from such."""
         known = self._known.get(value)
         return self.expected(value) if known is None else known

@@ -87,12 +87,12 @@ def estimate(
         assumptions_of(target, clock_mhz, precision, ranges),
     )
     try:
-        bundle = Bundle.of(compile_module(module, aim, options, watch.shown))
+        bundle = Bundle.of(compile_module(module, aim, options, watch.record))
     except InputError as error:
         if any(d.code in _REQUESTS or not d.code.startswith("CMP") for d in error.diagnostics):
             raise
-        return replace(base, problems=error.diagnostics, **watch.found(target))
-    found = watch.found(target)
+        return replace(base, problems=error.diagnostics, **watch.partial_result(target))
+    found = watch.partial_result(target)
     most = cycles_in_floats(module, aim, options) if is_stand_in and fallback else None
     plan = _time_bundle(bundle, base, found["bounds"])
     return replace(base, **found, plan=plan, most_cycles=most)
@@ -124,14 +124,14 @@ class _Watch:
         self._on_stage = on_stage
         self._partition: Partition | None = None
 
-    def shown(self, stage: str, result: object) -> None:
+    def record(self, stage: str, result: object) -> None:
         """A stage is done."""
         if isinstance(result, Partition):
             self._partition = result
         if self._on_stage is not None:
             self._on_stage(stage, result)
 
-    def found(self, device: Device) -> dict[str, Any]:
+    def partial_result(self, device: Device) -> dict[str, Any]:
         """The bounds and what runs on the VPU, as far as the stages came."""
         made = self._partition
         if made is None:

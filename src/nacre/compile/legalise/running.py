@@ -77,10 +77,10 @@ class Watched:
         result: Array = np.empty(type_.shape, type_.dtype)
         fault = quietly(step.run, [values[operand] for operand in step.op.operands], [result])
         if fault is not None and fault.is_fatal:
-            raise InputError([EVL04.at(*self._told(step, fault.message))])
+            raise InputError([EVL04.at(*self._locate_problem(step, fault.message))])
         return result
 
-    def _told(self, step: Step, problem: str) -> tuple[Span, str]:
+    def _locate_problem(self, step: Step, problem: str) -> tuple[Span, str]:
         """Where the model has the operation of a step, and what is wrong with it."""
         legal, value = self._legal, step.op.value_id
         if legal is None:

@@ -73,7 +73,9 @@ def _starts(
     if role == "map" and is_dangerous(graph, op, seen):
         return True
     if scaled is not None and _chooses(graph, op):
-        sources = all(_came_scaled(graph, value, scaled) for value in graph.computed_operands(op))
+        sources = all(
+            _is_scaled_by_model(graph, value, scaled) for value in graph.computed_operands(op)
+        )
         own = _is_scaled(graph, op.value_id, scaled) or scale_factor(graph, op) is not None
         return not (sources and own)
     return False
@@ -96,14 +98,14 @@ def _is_scaled(graph: Graph, value: int, scaled: Set[int]) -> bool:
     return is_bound and user is not None and _is_scaled(graph, user.value_id, scaled)
 
 
-def _came_scaled(graph: Graph, value: int, scaled: Set[int]) -> bool:
+def _is_scaled_by_model(graph: Graph, value: int, scaled: Set[int]) -> bool:
     """Whether the model says the scale of a value, or of what was moved to become it."""
     if _is_scaled(graph, value, scaled):
         return True
     op = graph.op(value)
     computed = graph.computed_operands(op)
     is_moved = _is_keep(graph, op) or scale_factor(graph, op) is not None
-    return is_moved and len(computed) == 1 and _came_scaled(graph, computed[0], scaled)
+    return is_moved and len(computed) == 1 and _is_scaled_by_model(graph, computed[0], scaled)
 
 
 def _is_keep(graph: Graph, op: CoreOperation) -> bool:

@@ -65,10 +65,10 @@ def retype(
     """
     numbers = module.labels.nodes if module.labels is not None else {}
 
-    def told(op: CoreOperation) -> str:
+    def describe(op: CoreOperation) -> str:
         return named(int(numbers.get(op.value_id, op.value_id)))
 
-    walk = _Walk(module, types, note, told, finite, wide)
+    walk = _Walk(module, types, note, describe, finite, wide)
     for op in module.operations:
         walk.take(op)
     walk.note_clipped()
