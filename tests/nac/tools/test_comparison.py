@@ -125,3 +125,27 @@ def test_a_file_of_the_reference_compiler_has_no_types(capsys: Capsys) -> None:
     assert invoke(capsys, "nac", "compare", path, other).status == 1
     given = ("--shape", "input=4x64")
     assert invoke(capsys, "nac", "compare", path, other, *given).status == 0
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize(
+    ("operation", "status", "said"), [("Relu", 0, "close\n"), ("Reul", 1, "operation is not known")]
+)
+def test_open_sizes_of_the_model_are_those_of_the_file(
+    operation: str, status: int, said: str, capsys: Capsys
+) -> None:
+    """What is wrong with the model under them is told, not that sizes were open."""
+    onnx = pytest.importorskip("onnx")
+    types = [onnx.helper.make_tensor_value_info(n, 1, ["batch", 8]) for n in ("x", "y")]
+    node = onnx.helper.make_node(operation, ["x"], ["y"])
+    graph = onnx.helper.make_graph([node], "open", types[:1], types[1:])
+    onnx.save(onnx.helper.make_model(graph), "open.onnx")
+    small = core.parse(
+        '%0 = Input () {name="x"} : tensor<f32[4,8]>\n%1 = Relu (%0) {} : tensor<f32[4,8]>\n'
+        "outputs: %1\n"
+    )
+    nac.save(nac.build(small), Path("small.nac"))
+    outcome = invoke(capsys, "nac", "compare", "small.nac", "open.onnx")
+    assert outcome.status == status, outcome.text
+    assert said in outcome.text
+    assert "expected sizes" not in outcome.text

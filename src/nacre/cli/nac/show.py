@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from nacre.nac.tools.overview import Overview
 
 _NUMBERS = frozenset({1, 2, 3})
+_OPEN = frozenset({"NAC46", "ONX02", "TCH02"})  # a model does not say the sizes of an input
 
 
 @click.command()
@@ -251,17 +252,14 @@ def _reference(made: NacModel, name: str, shapes: Shapes) -> Module:
     """The model; sizes that it leaves open are those of the file."""
     from nacre.base.diagnostics import InputError
 
+    known = tuple((i.name, i.shape) for i in made.inputs if i.shape is not None)
     try:
         return read_module(name, shapes)
-    except InputError:
-        known = tuple((i.name, i.shape) for i in made.inputs if i.shape is not None)
-        if shapes or not known:
+    except InputError as error:
+        is_open = all(found.code in _OPEN for found in error.diagnostics)
+        if shapes or not known or not is_open:
             raise
-        try:
-            return read_module(name, known)
-        except InputError:
-            pass
-        raise
+    return read_module(name, known)
 
 
 def _inputs(module: Module, paths: dict[str, str]) -> dict[str, Array]:
