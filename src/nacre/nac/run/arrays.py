@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -28,37 +28,48 @@ class Entry:
     paths: tuple[Route, ...]
 
 
-class ArrayDomain:
+@dataclass(eq=False)
+class RunDomain:
+    """What runs and dry runs share: where values come from, and what may be taken for them."""
+
+    program: LoadedProgram
+    given: Mapping[int, Array]
+    state: Mapping[int, Array]
+    budget: Budget
+    tensor: ClassVar[type[Any]] = np.ndarray
+    refusals: ClassVar[tuple[type[Exception], ...]] = REFUSALS
+
+    def number(self, tensor: Array) -> Any:  # noqa: ANN401 - a number of Python
+        """The element of a tensor that has one."""
+        return only_element(tensor)
+
+    def choose(self, condition: Any) -> bool:  # noqa: ANN401 - a result
+        """By the only element, or a number."""
+        return bool(self.number(condition) if isinstance(condition, np.ndarray) else condition)
+
+    def refuse(self, index: int, operands: Sequence[Any], problem: Exception) -> Any:  # noqa: ANN401
+        """InputError: the run ends here."""
+        raise refusal(self.program, self.budget, index, operands, problem) from None
+
+
+@dataclass(eq=False)
+class ArrayDomain(RunDomain):
     """A run: results are arrays."""
 
-    tensor = np.ndarray
-    refusals = REFUSALS
-
-    def __init__(
-        self,
-        program: LoadedProgram,
-        given: Mapping[int, Array],
-        state: Mapping[int, Array],
-        budget: Budget,
-    ) -> None:
-        self._program = program
-        self._given = given
-        self._state = state
-        self._budget = budget
-        self.borrowed: set[int] = set()  # owners of arrays that belong to somebody else
-        self.entries: dict[int, Entry] = {}
-        self.is_static = True  # what was run follows from the types of inputs
+    borrowed: set[int] = field(default_factory=set)  # owners of what belongs to somebody else
+    entries: dict[int, Entry] = field(default_factory=dict)
+    is_static: bool = True  # what was run follows from the types of inputs
 
     def load(self, index: int, instruction: PreparedInstruction) -> Any:  # noqa: ANN401 - tensor or number
         """What is given, kept in the file, or left of the run before."""
         if instruction.variant == PARAMETER:
-            found: Any = self._program.weights[instruction.id]
+            found: Any = self.program.weights[instruction.id]
         elif instruction.variant == STATE:
-            found = self._given.get(index, self._state[instruction.id])
-        elif instruction.variant == LIFTED and index not in self._given:
-            found = self._program.lifted_constant(instruction.id)
+            found = self.given.get(index, self.state[instruction.id])
+        elif instruction.variant == LIFTED and index not in self.given:
+            found = self.program.lifted_constant(instruction.id)
         else:
-            found = self._given[index]
+            found = self.given[index]
         if isinstance(found, np.ndarray):
             self.borrowed.add(id(owner(found)))
         return found
@@ -79,14 +90,13 @@ class ArrayDomain:
         assert prepared is not None
         found = prepared.bound_for(key := key_of(operands), operands.routes)
         if found is not None:
-            self._budget.spend(found.bytes, found.work)
+            self.budget.spend(found.bytes, found.work)
             return found
-        arrays, memory = operands.tensors, self._budget.memory
+        arrays, memory = operands.tensors, self.budget.memory
         call = typed_call(instruction, operands, memory, arrays.__getitem__)
-        self._budget.spend(call.bytes, call.work)
-        program = self._program.program
-        routes = enumerate(operands.routes)
-        fixed = [at for at, (ref, _) in routes if self._program.is_kept(program[ref])]
+        self.budget.spend(call.bytes, call.work)
+        program, routes = self.program.program, enumerate(operands.routes)
+        fixed = [at for at, (ref, _) in routes if self.program.is_kept(program[ref])]
         try:
             made = bind_call(call, arrays, fixed)
         except FAULTS as error:
@@ -98,22 +108,17 @@ class ArrayDomain:
     def number(self, tensor: Array) -> Any:  # noqa: ANN401 - a number of Python
         """The element of a tensor that has one."""
         self.is_static = False
-        return only_element(tensor)
+        return super().number(tensor)
 
     def choose(self, condition: Any) -> bool:  # noqa: ANN401 - a result
         """By the only element, or a number."""
         self.is_static = False
-        is_array = isinstance(condition, np.ndarray)
-        return bool(only_element(condition) if is_array else condition)
+        return super().choose(condition)
 
     def merge(self, branches: Iterator[Any], percent: int) -> Array:
         """Branches that agree, averaged."""
         self.is_static = False
         return merge_branches(list(branches), percent)
-
-    def refuse(self, index: int, operands: Sequence[Any], problem: Exception) -> Any:  # noqa: ANN401
-        """InputError: the run ends here."""
-        raise refusal(self._program, self._budget, index, operands, problem) from None
 
 
 def only_element(array: Array) -> Any:  # noqa: ANN401 - a number of Python

@@ -9,13 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
 from nacre.base.diagnostics import Diagnostic, InputError
 from nacre.base.elements import GRAPH_TYPES
 from nacre.core.values import Array
-from nacre.nac.run.arrays import only_element
-from nacre.nac.run.calls import REFUSALS, Budget, refusal, typed_call
+from nacre.nac.run.arrays import RunDomain
+from nacre.nac.run.calls import REFUSALS, Budget, typed_call
 from nacre.nac.run.convergence import require_alike
 from nacre.nac.run.interpreter import MISSING, Interpreter, Operands
 from nacre.nac.run.limits import Limits, limits_for
@@ -32,44 +30,31 @@ class Unseen(Exception):  # noqa: N818 - no failure: the run will see
     """Something depends on elements that are not there yet."""
 
 
-class ShapeDomain:
+class ShapeDomain(RunDomain):
     """A dry run: results are arrays without elements."""
 
-    tensor = np.ndarray
     refusals = (Unseen, *REFUSALS)
-
-    def __init__(
-        self,
-        program: LoadedProgram,
-        given: Mapping[int, Array],
-        state: Mapping[int, Array],
-        budget: Budget,
-    ) -> None:
-        self._program = program
-        self._given = given
-        self._state = state
-        self._budget = budget
 
     def load(self, index: int, instruction: PreparedInstruction) -> Any:  # noqa: ANN401 - tensor or number
         """The type of what is loaded; the elements of a weight can be had."""
         if instruction.variant == PARAMETER:
-            weights, id_ = self._program.weights, instruction.id
+            weights, id_ = self.program.weights, instruction.id
             return shape_only_array(*weights.type_of(id_), lambda: weights[id_])
-        if instruction.variant == LIFTED and index not in self._given:
-            value = self._program.lifted_constant(instruction.id)
+        if instruction.variant == LIFTED and index not in self.given:
+            value = self.program.lifted_constant(instruction.id)
             return MISSING if isinstance(value, str) else value  # it must be given
-        found = self._given.get(index)
+        found = self.given.get(index)
         if found is None and instruction.variant == STATE:
-            found = self._state.get(instruction.id)
+            found = self.state.get(instruction.id)
         return MISSING if found is None else shape_only_array(found.dtype, found.shape)
 
     def call(self, index: int, instruction: PreparedInstruction, operands: Operands) -> Any:  # noqa: ANN401
         """The types of what a call gives, and what it takes."""
         arrays = operands.tensors
         call = typed_call(
-            instruction, operands, self._budget.memory, lambda value: _elements(arrays[value])
+            instruction, operands, self.budget.memory, lambda value: _elements(arrays[value])
         )
-        self._budget.spend(call.bytes, call.work)
+        self.budget.spend(call.bytes, call.work)
         if call.number is not None:
             return call.number.number
         made = [_result_of(call, value, arrays) for value in call.results]
@@ -77,12 +62,7 @@ class ShapeDomain:
 
     def number(self, tensor: Array) -> Any:  # noqa: ANN401 - a number of Python
         """The element of a tensor that has one, where it can be had."""
-        return only_element(_elements(tensor))
-
-    def choose(self, condition: Any) -> bool:  # noqa: ANN401 - a result
-        """By a number, or an element that can be had."""
-        is_array = isinstance(condition, np.ndarray)
-        return bool(self.number(condition) if is_array else condition)
+        return super().number(_elements(tensor))
 
     def merge(self, branches: Iterator[Any], percent: int) -> Any:  # noqa: ANN401 - see load
         """The type that all branches have."""
@@ -96,7 +76,7 @@ class ShapeDomain:
         """Nothing for what only a run sees; InputError where it would fail."""
         if isinstance(problem, Unseen):
             return MISSING
-        raise refusal(self._program, self._budget, index, operands, problem) from None
+        return super().refuse(index, operands, problem)
 
 
 def _elements(array: Array) -> Array:
