@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 
@@ -16,52 +16,46 @@ Shapes = Mapping[str, Sequence[int]]
 Progress = Callable[[int, int], None]  # how many of how many
 
 
-def _core(
-    path: Path, shapes: Shapes | None, progress: Progress | None, warn: Warn | None
-) -> Module:
+@dataclass(frozen=True)
+class ModelFile:
+    """The file of a model, and how it is asked for."""
+
+    path: Path
+    shapes: Shapes | None
+    progress: Progress | None
+    warn: Warn | None
+    # What is computed from parameters stays computed: they may be changed later.
+    keep_parameters: bool
+
+
+def _core(file: ModelFile) -> Module:
     from nacre.core.storage import load
 
-    if shapes:
+    if file.shapes:
         message = "the shapes of a module in Core IR are fixed"
-        raise InputError([MDL02.at(whole_file(str(path)), message)])
-    return load(path)
+        raise InputError([MDL02.at(whole_file(str(file.path)), message)])
+    return load(file.path)
 
 
-def _onnx(
-    path: Path,
-    shapes: Shapes | None,
-    progress: Progress | None,
-    warn: Warn | None,
-    keep_parameters: bool = False,
-) -> Module:
+def _onnx(file: ModelFile) -> Module:
     from nacre.core.onnx.importer import from_onnx
 
-    return from_onnx(path, shapes, progress=progress, warn=warn, keep_parameters=keep_parameters)
+    kept = file.keep_parameters
+    return from_onnx(
+        file.path, file.shapes, progress=file.progress, warn=file.warn, keep_parameters=kept
+    )
 
 
-def _torch(
-    path: Path,
-    shapes: Shapes | None,
-    progress: Progress | None,
-    warn: Warn | None,
-    keep_parameters: bool = False,
-) -> Module:
+def _torch(file: ModelFile) -> Module:
     from nacre.core.torch.importer import from_torch
 
-    return from_torch(path, shapes=shapes, progress=progress, keep_parameters=keep_parameters)
+    kept = file.keep_parameters
+    return from_torch(file.path, shapes=file.shapes, progress=file.progress, keep_parameters=kept)
 
 
 # How a file is read. What a reader needs is imported when it is used.
-Reader = Callable[[Path, Shapes | None, Progress | None, Warn | None], Module]
+Reader = Callable[[ModelFile], Module]
 READERS: Mapping[str, Reader] = MappingProxyType({".core": _core, ".onnx": _onnx, ".pt2": _torch})
-# The same, and what is computed from parameters stays computed: they may be changed later.
-KEEPING_READERS: Mapping[str, Reader] = MappingProxyType(
-    {
-        **READERS,
-        ".onnx": partial(_onnx, keep_parameters=True),
-        ".pt2": partial(_torch, keep_parameters=True),
-    }
-)
 
 
 def read_model(
@@ -70,6 +64,7 @@ def read_model(
     progress: Progress | None = None,
     warn: Warn | None = None,
     *,
+    keep_parameters: bool = False,
     readers: Mapping[str, Reader] = READERS,
 ) -> Module:
     """A model from a file; `shapes` gives sizes to inputs that leave them open.
@@ -83,4 +78,4 @@ def read_model(
         known = ", ".join(f"`{suffix}`" for suffix in readers)
         message = f"cannot tell what `{file.name}` is by its suffix, expected {known}"
         raise InputError([MDL01.at(whole_file(str(file)), message)])
-    return reader(file, shapes, progress, warn)
+    return reader(ModelFile(file, shapes, progress, warn, keep_parameters))

@@ -16,7 +16,7 @@ from nacre.base.excerpt import quoted
 from nacre.base.hints import setting
 from nacre.base.suggest import did_you_mean
 from nacre.core.models import READERS as CORE_READERS
-from nacre.core.models import Progress, Reader, Shapes
+from nacre.core.models import ModelFile, Progress, Reader, Shapes
 from nacre.core.models import read_model as read_known
 from nacre.core.module import Module, TensorType
 from nacre.core.rewrite.inexact.fold_floats import fold_floats
@@ -37,10 +37,10 @@ _MOVES = frozenset({
 })  # fmt: skip
 
 
-def _nac(path: Path, shapes: Shapes | None, progress: Progress | None, warn: Warn | None) -> Module:
+def _nac(file: ModelFile) -> Module:
     from nacre.nac.run.model import load
 
-    return fold_floats(lift_with_shapes(load(path), shapes))
+    return fold_floats(lift_with_shapes(load(file.path), file.shapes))
 
 
 READERS: Mapping[str, Reader] = MappingProxyType({**CORE_READERS, SUFFIX: _nac})

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nacre.base.diagnostics import Warn
-from nacre.core.models import KEEPING_READERS, Progress, Shapes, read_model
+from nacre.core.models import Progress, Shapes, read_model
 from nacre.core.module import Module
 from nacre.nac.models import SUFFIX, lift_with_shapes
 from nacre.nac.rules.building import refusal
@@ -28,7 +28,7 @@ def module_of(
     if is_nac(source):
         return lift_with_shapes(load_source(source), shapes)
     if isinstance(source, str | Path):
-        return read_model(source, shapes, progress, warn, readers=KEEPING_READERS)
+        return read_model(source, shapes, progress, warn, keep_parameters=True)
     return _torch(source, example_args, shapes)
 
 

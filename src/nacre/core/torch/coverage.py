@@ -10,6 +10,7 @@ from typing import Any
 from nacre.base.diagnostics import InputError
 from nacre.core.importing.coverage import Coverage, Row
 from nacre.core.torch.checks import CHECKS
+from nacre.core.torch.exporting import program_of
 from nacre.core.torch.importer import walk_graph
 from nacre.core.torch.nodes import key_of
 
@@ -25,10 +26,12 @@ def coverage(
 
     InputError where it is no sound program at all.
     """
-    walk, _, graph = walk_graph(source, example_args, example_kwargs, shapes)
+    exported = program_of(source, example_args, example_kwargs, shapes)
+    walk, _ = walk_graph(exported, shapes)
     unsound = [d for d in walk.found if d.code != "TCH01"]
     if unsound:
         raise InputError(unsound)
+    graph = exported[0].graph_module.graph
     calls = [node for node in graph.nodes if node.op == "call_function"]
     counted = Counter(key_of(node.target) for node in calls if node.target is not operator.getitem)
     reasons: dict[str, Counter[str]] = {}

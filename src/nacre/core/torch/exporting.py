@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -48,15 +48,15 @@ _WRITTEN = frozenset(
 
 def program_of(
     source: Any,  # noqa: ANN401 - a module, a program, a path
-    args: tuple[Any, ...],
-    kwargs: dict[str, Any],
+    example_args: Sequence[Any],
+    example_kwargs: Mapping[str, Any] | None,
     shapes: Shapes | None,
 ) -> tuple[Any, str, Ties]:
     """The program of a source, with only such calls as handlers know where that is possible.
 
     With it, what it is called, and all names of tensors that have several.
     """
-    library = torch()
+    library, args, kwargs = torch(), tuple(example_args), dict(example_kwargs or {})
     if isinstance(source, str | Path):
         name = str(source)
         program = read_program(Path(source))

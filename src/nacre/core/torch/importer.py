@@ -40,6 +40,8 @@ from nacre.core.torch.nodes import (
     number,
 )
 from nacre.core.torch.remedies import PARTS, place_of
+from nacre.core.torch.sizes import Shapes
+from nacre.core.torch.ties import Ties
 from nacre.core.unsupported import Unsupported
 
 _SIZES = frozenset(
@@ -53,7 +55,7 @@ def from_torch(
     source: Any,  # noqa: ANN401 - a module, a program, a path
     example_args: Sequence[Any] = (),
     example_kwargs: Mapping[str, Any] | None = None,
-    shapes: Mapping[str, Sequence[int]] | None = None,
+    shapes: Shapes | None = None,
     *,
     progress: Progress | None = None,
     keep_parameters: bool = False,
@@ -66,29 +68,25 @@ def from_torch(
     computed now; with `keep_parameters` by the module, so that they can be changed in it.
     InputError lists all that stands in the way.
     """
-    walk, interface, _ = walk_graph(
-        source, example_args, example_kwargs, shapes, progress, keep_parameters
-    )
+    exported = program_of(source, example_args, example_kwargs, shapes)
+    walk, interface = walk_graph(exported, shapes, progress, keep_parameters)
     return walk.module(interface)
 
 
 def walk_graph(
-    source: Any,  # noqa: ANN401 - a module, a program, a path
-    example_args: Sequence[Any] = (),
-    example_kwargs: Mapping[str, Any] | None = None,
-    shapes: Mapping[str, Sequence[int]] | None = None,
+    exported: tuple[Any, str, Ties],
+    shapes: Shapes | None,
     progress: Progress | None = None,
     keep_parameters: bool = False,
-) -> tuple[Walk, Interface, Any]:
+) -> tuple[Walk, Interface]:
     """A graph that was gone down, with what was found wrong on the way; InputError before it."""
-    given = tuple(example_args), dict(example_kwargs or {})
-    program, name, ties = program_of(source, *given, shapes)
+    program, name, ties = exported
     interface, problems = interface_of(program, name, shapes or {}, ties)
     if problems:
         raise InputError(problems)
     walk = Walk(name, progress, ModelBuilder(keep_parameters))
     walk.bring_in(program.graph_module, interface)
-    return walk, interface, program.graph_module.graph
+    return walk, interface
 
 
 @dataclass(frozen=True)
