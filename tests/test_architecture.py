@@ -196,7 +196,7 @@ def test_the_import_rules_catch_what_they_forbid() -> None:
 
 
 # What loads modules by their names, and whose strings so are imports too.
-LOADERS = {"import_module", "load_on_use"}
+LOADERS = {"import_module", "load_on_use", "load_all"}
 
 
 def called(tree: ast.AST) -> set[str]:
@@ -213,6 +213,8 @@ def imports_by_name(module: str, tree: ast.AST) -> Iterator[str]:
     words = {word for word in constants if isinstance(word, str)}
     packages = {word.rstrip(".") for word in words if word.endswith(".")} | {module}
     yield from (word for word in words if "." in word and word in SOURCES)
+    if "load_all" in called(tree):
+        yield from (m for m in SOURCES if m.rpartition(".")[0] in words and m != module)
     for package in packages:
         yield from (name for word in words if (name := f"{package}.{word}") in SOURCES)
 
@@ -250,6 +252,7 @@ def test_circles_are_found_wherever_the_imports_stand() -> None:
         'load_on_use(__name__, {"Module": "module"})',
         'importlib.import_module("nacre.core.module")',
         'importlib.import_module(f"nacre.core.{name}")\nNAMES = ("module",)',
+        'load_all("nacre.core")',
     )
     for way in ways:
         tree = ast.parse(way)

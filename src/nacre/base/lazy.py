@@ -1,4 +1,7 @@
-"""Packages whose names are loaded on first use: reading a file must not pay for running one."""
+"""Packages whose names are loaded on first use: reading a file must not pay for running one.
+
+And packages that are loaded whole, where each module registers what it has.
+"""
 
 from __future__ import annotations
 
@@ -34,3 +37,13 @@ def load_on_use(package: str, homes: Mapping[str, str | None]) -> None:
     module = sys.modules[package]
     module.__dict__["_homes"] = homes
     module.__class__ = LazyPackage
+
+
+def load_all(*packages: str) -> None:
+    """Import every module of some packages: the folder is the list."""
+    import pkgutil
+
+    for package in packages:
+        folder = importlib.import_module(package).__path__
+        for found in pkgutil.iter_modules(folder, f"{package}."):
+            importlib.import_module(found.name)

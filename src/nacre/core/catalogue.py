@@ -2,17 +2,9 @@
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
-
-from nacre.core import rules
-
-MODULES = tuple(
-    sorted(f"{rules.__name__}.{found.name}" for found in pkgutil.iter_modules(rules.__path__))
-)
+from nacre.base.lazy import load_all
 
 
 def load() -> None:
     """Import them all; importing registers their rules."""
-    for module in MODULES:
-        importlib.import_module(module)
+    load_all("nacre.core.rules")

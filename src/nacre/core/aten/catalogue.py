@@ -6,45 +6,14 @@ from collections.abc import Mapping
 from functools import cache
 from types import MappingProxyType
 
+from nacre.base.lazy import load_all
 from nacre.core.aten.call import Handler
 from nacre.core.aten.derived import derive_handlers
-from nacre.core.aten.handlers import (
-    activations,
-    creation,
-    elementwise,
-    indexing,
-    linear,
-    normalization,
-    parts,
-    pooling,
-    reductions,
-    resizing,
-    scatter,
-    shapes,
-    sizes,
-    windows,
-)
 from nacre.core.aten.table import registered_handlers
-
-MODULES = (
-    activations,
-    creation,
-    elementwise,
-    indexing,
-    linear,
-    normalization,
-    parts,
-    pooling,
-    reductions,
-    resizing,
-    scatter,
-    shapes,
-    sizes,
-    windows,
-)
 
 
 @cache
 def handlers() -> Mapping[str, Handler]:
     """Every handler by its call; what the rows of the table of Core IR say alone comes last."""
+    load_all("nacre.core.aten.handlers")
     return MappingProxyType({**derive_handlers(), **registered_handlers()})

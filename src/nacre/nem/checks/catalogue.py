@@ -4,17 +4,10 @@ from __future__ import annotations
 
 import importlib
 
+from nacre.base.lazy import load_all
+
 # The rules about programs and devices come with the modules that gather them.
-MODULES = (
-    "nacre.nem.spec.rules.lexical",
-    "nacre.nem.spec.rules.document",
-    "nacre.nem.spec.rules.declarations",
-    "nacre.nem.spec.rules.tasks",
-    "nacre.nem.spec.rules.constants",
-    "nacre.nem.spec.rules.includes",
-    "nacre.nem.spec.rules.devices",
-    "nacre.nem.spec.rules.names",
-    "nacre.nem.spec.rules.running",
+_GATHERING = (
     "nacre.nem.checks.rules.devices",
     "nacre.nem.checks.rules.families",
     "nacre.nem.checks.program_rules",
@@ -23,5 +16,6 @@ MODULES = (
 
 def load() -> None:
     """Import them all; importing registers their rules."""
-    for module in MODULES:
+    load_all("nacre.nem.spec.rules")
+    for module in _GATHERING:
         importlib.import_module(module)

@@ -4,20 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from nacre.base.lazy import load_all
 from nacre.core.torch.decompositions.table import Decomposition, registered_decompositions
 
 
 def decompositions() -> Mapping[str, Decomposition]:
     """Every function by the overload that it computes."""
-    from nacre.core.torch.decompositions import (  # noqa: F401 - they register their functions
-        distances,
-        functions,
-        normal,
-        orders,
-        places,
-        samples,
-        searches,
-        windows,
-    )
-
+    load_all("nacre.core.torch.decompositions")
     return registered_decompositions()

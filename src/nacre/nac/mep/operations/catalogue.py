@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 
-from nacre.nac.mep.operations import control, maths, models, sources, tensors, texts
+from nacre.base.lazy import load_all
 from nacre.nac.mep.operations.registry import Operation, choices, registered_operations
 from nacre.nac.mep.table import ROWS
 
-MODULES = (control, maths, models, sources, tensors, texts)
 
-
+@cache
 def operations() -> Mapping[tuple[str, str], Operation]:
     """All functions; every instruction that is run has one."""
+    load_all("nacre.nac.mep.operations")
     found = registered_operations()
     wanted = {(row.mnemonic, word) for row in ROWS if row.is_run for word in choices(row)}
     assert wanted == found.keys(), sorted(wanted ^ found.keys())
